@@ -1,0 +1,188 @@
+"""``@formula``: one function is one formula that can explain itself.
+
+A formula is an ordinary function of numbers (scalars or numpy arrays) that also carries its LaTeX, the meaning
+and kind of every symbol, and its sources. The LaTeX is written once, with ``\\v{name}`` for each parameter of
+the function; it renders either with symbols or with the substituted values, so text and number share one origin.
+
+    >>> @formula(
+    ...     r"6 \\cdot \\v{params} \\cdot \\v{tokens}",
+    ...     result=Symbol("C", "training compute", "flop"),
+    ...     symbols={
+    ...         "params": Symbol("N", "parameters", "count"),
+    ...         "tokens": Symbol("D", "training tokens", "count"),
+    ...     },
+    ...     sources=(Source("Kaplan et al. 2020, Scaling Laws", "section 2.1", "https://arxiv.org/abs/2001.08361"),),
+    ... )
+    ... def train_flop(params: float, tokens: float) -> float:
+    ...     "Training compute by the 6ND rule."
+    ...     return 6 * params * tokens
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, ParamSpec
+
+import numpy as np
+import numpy.typing as npt
+
+from core.units import Kind, format_quantity, latex_quantity
+
+P = ParamSpec("P")
+
+_PLACEHOLDER = re.compile(r"\\v\{(\w+)\}")
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where a formula or figure comes from: title, place inside it, and a link when there is one."""
+
+    title: str
+    locator: str = ""
+    url: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.title}, {self.locator}" if self.locator else self.title
+
+
+@dataclass(frozen=True, slots=True)
+class Symbol:
+    """One symbol of a formula: its LaTeX, what it means, and the kind that decides unit and display."""
+
+    latex: str
+    meaning: str
+    kind: Kind
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """One substituted symbol of an explanation."""
+
+    latex: str
+    meaning: str
+    value: float
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """A formula together with one set of values: all that a "How is this computed" panel shows."""
+
+    name: str
+    title: str
+    detail: str
+    symbolic: str
+    substituted: str
+    value: float
+    text: str
+    kind: Kind
+    terms: tuple[Term, ...]
+    sources: tuple[Source, ...]
+
+
+class Formula(Generic[P]):
+    """A function that carries its LaTeX, symbols and sources. Call it like the function it wraps."""
+
+    def __init__(
+        self,
+        function: Callable[P, float],
+        latex: str,
+        result: Symbol,
+        symbols: Mapping[str, Symbol],
+        sources: tuple[Source, ...],
+    ) -> None:
+        self.function = function
+        self.latex = latex
+        self.result = result
+        self.symbols = dict(symbols)
+        self.sources = sources
+        self.name = f"{function.__module__}.{function.__name__}"
+        lines = (inspect.getdoc(function) or "").partition("\n")
+        self.title = lines[0].rstrip(".")
+        self.detail = lines[2].strip()
+        self.__doc__ = function.__doc__
+        self.__name__ = function.__name__
+        self.__module__ = function.__module__
+        self._check()
+
+    def _check(self) -> None:
+        parameters = set(inspect.signature(self.function).parameters)
+        shown = set(_PLACEHOLDER.findall(self.latex))
+        if not self.title:
+            raise ValueError(f"formula {self.name} has no docstring")
+        if not self.sources:
+            raise ValueError(f"formula {self.name} names no source")
+        if shown != parameters or set(self.symbols) != parameters:
+            raise ValueError(
+                f"formula {self.name}: parameters {sorted(parameters)}, placeholders {sorted(shown)} and "
+                f"symbols {sorted(self.symbols)} must be the same set"
+            )
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> float:
+        return self.function(*args, **kwargs)
+
+    def over(self, **values: float | npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+        """The same formula on numpy arrays, broadcast against each other; one call for a million values."""
+        function: Callable[..., Any] = self.function
+        return np.asarray(function(**values), dtype=np.float64)
+
+    def symbolic(self) -> str:
+        """LaTeX of the formula in its symbols, ``C = 6 N D``."""
+        body = _PLACEHOLDER.sub(lambda m: self.symbols[m.group(1)].latex, self.latex)
+        return f"{self.result.latex} = {body}"
+
+    def explain(self, **values: float) -> Explanation:
+        """Evaluate at scalar ``values`` (by parameter name) and say how.
+
+        Raises ``TypeError`` when a parameter is missing or unknown.
+        """
+        function: Callable[..., float] = self.function
+        value = float(function(**values))
+        body = _PLACEHOLDER.sub(lambda m: latex_quantity(values[m.group(1)], self.symbols[m.group(1)].kind), self.latex)
+        return Explanation(
+            name=self.name,
+            title=self.title,
+            detail=self.detail,
+            symbolic=self.symbolic(),
+            substituted=f"{self.result.latex} = {body} = {latex_quantity(value, self.result.kind)}",
+            value=value,
+            text=format_quantity(value, self.result.kind),
+            kind=self.result.kind,
+            terms=tuple(
+                Term(s.latex, s.meaning, float(values[name]), format_quantity(values[name], s.kind))
+                for name, s in self.symbols.items()
+            ),
+            sources=self.sources,
+        )
+
+
+_REGISTRY: dict[str, Formula[...]] = {}
+
+
+def formula(
+    latex: str,
+    *,
+    result: Symbol,
+    symbols: Mapping[str, Symbol],
+    sources: tuple[Source, ...],
+) -> Callable[[Callable[P, float]], Formula[P]]:
+    """Turn a function of numbers into a `Formula` and register it.
+
+    latex: the right-hand side, with ``\\v{name}`` wherever the parameter ``name`` stands.
+    Raises ``ValueError`` at import when placeholders, symbols and parameters differ, or docstring or source lack.
+    """
+
+    def wrap(function: Callable[P, float]) -> Formula[P]:
+        made = Formula(function, latex, result, symbols, sources)
+        _REGISTRY[made.name] = made
+        return made
+
+    return wrap
+
+
+def all_formulas() -> Mapping[str, Formula[...]]:
+    """Every formula of the modules imported so far, by qualified name."""
+    return dict(_REGISTRY)

@@ -1,0 +1,306 @@
+"""Quantities: parsing what a person types and showing what a formula gives.
+
+Every quantity has a *kind* that fixes its unit and display. Decimal and binary bytes are different kinds, so GB
+and GiB never mix. Internally everything is in base units: bytes, FLOP, FLOP/s, seconds, dollars, plain counts.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal, TypeAlias
+
+from core.limits import limit
+
+Kind: TypeAlias = Literal[
+    "count",  # parameters, tokens, layers: 70 B, 16,384
+    "number",  # a plain dimensionless number
+    "ratio",  # shown in percent
+    "flop",
+    "flop_per_s",
+    "flop_per_byte",
+    "bytes",  # decimal: kB, MB, GB
+    "bytes_binary",  # binary: KiB, MiB, GiB
+    "bytes_per_s",
+    "bytes_per_parameter",
+    "seconds",
+    "accelerator_hours",
+    "usd",
+    "usd_per_hour",
+    "bits",
+]
+
+UNIT: dict[Kind, str] = {
+    "count": "",
+    "number": "",
+    "ratio": "%",
+    "flop": "FLOP",
+    "flop_per_s": "FLOP/s",
+    "flop_per_byte": "FLOP/B",
+    "bytes": "B",
+    "bytes_binary": "B",
+    "bytes_per_s": "B/s",
+    "bytes_per_parameter": "B/parameter",
+    "seconds": "s",
+    "accelerator_hours": "h",
+    "usd": "USD",
+    "usd_per_hour": "USD/h",
+    "bits": "bit",
+}
+"""Base unit of each kind. Counts, plain numbers and ratios have none."""
+
+_SI = {"": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18, "Z": 21, "Y": 24}
+_SHORT_SCALE = {"": 0, "K": 3, "M": 6, "B": 9, "T": 12, "Q": 15}
+_BINARY = {"": 0, "Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
+_DURATIONS: tuple[tuple[str, float], ...] = (
+    ("years", 365.25 * 86400),
+    ("days", 86400.0),
+    ("h", 3600.0),
+    ("min", 60.0),
+    ("s", 1.0),
+    ("ms", 1e-3),
+    ("µs", 1e-6),
+    ("ns", 1e-9),
+)
+_SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+class QuantityError(ValueError):
+    """A typed quantity that cannot be used; the message says why and gives an example."""
+
+
+# ---------------------------------------------------------------------------------------------- showing
+
+
+def significant(value: float, digits: int = 4) -> str:
+    """``value`` in plain notation with up to ``digits`` significant digits and thousands separators."""
+    if value == 0:
+        return "0"
+    decimals = max(0, digits - 1 - math.floor(math.log10(abs(value))))
+    text = f"{value:,.{decimals}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def scientific(value: float, digits: int = 3) -> str:
+    """``value`` as ``3.8 × 10²⁵`` with up to ``digits`` significant digits."""
+    mantissa, _, exponent = f"{value:.{digits - 1}e}".partition("e")
+    return f"{float(mantissa):g} × 10{str(int(exponent)).translate(_SUPERSCRIPT)}"
+
+
+def _scaled(value: float, table: dict[str, int], base: int, digits: int) -> tuple[str, str]:
+    """Split ``value`` into a number in 1..1000 (or 1..1024) and the prefix that goes with it."""
+    chosen = ""
+    for prefix, power in table.items():
+        # Half a unit in the last shown digit counts as reached, so that 999,999 shows as 1 M, not 1,000 k.
+        if abs(value) >= float(base) ** power * (1 - 0.5 * 10.0**-digits):
+            chosen = prefix
+    return significant(value / float(base) ** table[chosen], digits), chosen
+
+
+def format_count(value: float, digits: int = 4) -> str:
+    """A count: exact with separators below a million, else 70 B, 15.6 T; scientific beyond 10¹⁸."""
+    if not math.isfinite(value):
+        return "unknown" if math.isnan(value) else ("∞" if value > 0 else "−∞")
+    if abs(value) < 1e6:
+        return f"{value:,.0f}" if float(value).is_integer() else significant(value, digits)
+    if abs(value) >= 1e18:
+        return scientific(value, digits - 1)
+    number, prefix = _scaled(value, _SHORT_SCALE, 10, digits)
+    return f"{number} {prefix}"
+
+
+def format_bytes(value: float, *, system: Literal["decimal", "binary"], digits: int = 4) -> str:
+    """Bytes with a decimal (GB) or a binary (GiB) prefix; the system is always the caller's explicit choice."""
+    if not math.isfinite(value):
+        return "unknown"
+    if system == "decimal":
+        number, prefix = _scaled(value, _SI, 10, digits)
+    else:
+        number, prefix = _scaled(value, _BINARY, 2, digits)
+    return f"{number} {prefix}B"
+
+
+def format_duration(seconds: float, digits: int = 4) -> str:
+    """A duration in the largest unit that keeps the number at one or more; days up to a thousand of them."""
+    if not math.isfinite(seconds):
+        return "unknown" if math.isnan(seconds) else "∞"
+    if seconds == 0:
+        return "0 s"
+    for unit, size in _DURATIONS:
+        threshold = 1000 * 86400.0 if unit == "years" else size
+        if abs(seconds) >= threshold:
+            return f"{significant(seconds / size, digits)} {unit}"
+    return f"{scientific(seconds)} s"
+
+
+def format_money(value: float, digits: int = 3) -> str:
+    """US dollars: cents below a hundred, whole dollars below a million, then M, B, T."""
+    if not math.isfinite(value):
+        return "unknown"
+    if abs(value) < 100:
+        return f"${value:,.2f}"
+    if abs(value) < 1e6:
+        return f"${value:,.0f}"
+    number, prefix = _scaled(value, _SHORT_SCALE, 10, digits)
+    return f"${number} {prefix}"
+
+
+def _format_si(value: float, unit: str, digits: int = 4) -> str:
+    if not math.isfinite(value):
+        return "unknown"
+    number, prefix = _scaled(value, _SI, 10, digits)
+    return f"{number} {prefix}{unit}"
+
+
+def format_quantity(value: float, kind: Kind, digits: int = 4) -> str:
+    """``value`` (base units) as text with its unit. NaN is shown as "unknown"."""
+    if kind == "count":
+        return format_count(value, digits)
+    if math.isnan(value):
+        return "unknown"
+    if kind == "bytes" or kind == "bytes_binary":
+        return format_bytes(value, system="decimal" if kind == "bytes" else "binary", digits=digits)
+    if kind == "seconds":
+        return format_duration(value, digits)
+    if kind == "usd":
+        return format_money(value)
+    if math.isinf(value):
+        return "∞" if value > 0 else "−∞"
+    if kind == "ratio":
+        return f"{significant(100 * value, max(digits - 1, 1))} %"
+    if kind == "flop":
+        return f"{scientific(value, digits)} FLOP" if abs(value) >= 1e6 else f"{significant(value, digits)} FLOP"
+    if kind in ("flop_per_s", "bytes_per_s"):
+        return _format_si(value, UNIT[kind], digits)
+    if kind == "accelerator_hours":
+        return f"{format_count(value, digits)} h" if abs(value) >= 1 else f"{significant(value, digits)} h"
+    if kind == "usd_per_hour":
+        return f"${value:,.2f}/h"
+    text = scientific(value, digits) if value and not 1e-4 <= abs(value) < 1e9 else significant(value, digits)
+    return f"{text} {UNIT[kind]}".rstrip()
+
+
+def latex_quantity(value: float, kind: Kind, digits: int = 4) -> str:
+    """``value`` as LaTeX for substitution into a formula, with its unit where it has one."""
+    if math.isnan(value):
+        return r"\text{unknown}"
+    text = format_quantity(value, kind, digits)
+    match = re.fullmatch(r"(-?\$?[\d.,]+)(?: × 10([⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+))?(.*)", text)
+    if match is None:
+        return rf"\text{{{text}}}"
+    number, power, unit = match.groups()
+    latex = number.replace("$", r"\$").replace(",", "{,}")
+    if power:
+        latex += rf" \times 10^{{{power.translate(str.maketrans('⁻⁰¹²³⁴⁵⁶⁷⁸⁹', '-0123456789'))}}}"
+    unit = unit.strip().replace("%", r"\%")
+    return rf"{latex}\,\text{{{unit}}}" if unit else latex
+
+
+# ---------------------------------------------------------------------------------------------- parsing
+
+
+@dataclass(frozen=True, slots=True)
+class _Grammar:
+    what: str
+    example: str
+    suffixes: dict[str, Fraction]
+
+
+def _powers(table: dict[str, int], base: int, unit: str = "") -> dict[str, Fraction]:
+    return {f"{prefix}{unit}".lower(): Fraction(base) ** power for prefix, power in table.items()}
+
+
+_COUNT_SUFFIXES = _powers(_SHORT_SCALE, 10) | {
+    "g": Fraction(10**9),
+    "p": Fraction(10**15),
+    "thousand": Fraction(10**3),
+    "million": Fraction(10**6),
+    "billion": Fraction(10**9),
+    "trillion": Fraction(10**12),
+}
+_FLOP_SUFFIXES = _powers(_SI, 10, "FLOP") | _powers(_SI, 10, "FLOPs") | _powers(_SI, 10)
+_RATE_SUFFIXES = _powers(_SI, 10, "FLOP/s") | _powers(_SI, 10, "FLOPs/s") | _powers(_SI, 10, "FLOPS") | _powers(_SI, 10)
+_BYTE_SUFFIXES = _powers(_SI, 10, "B") | _powers(_BINARY, 2, "B") | _powers(_SI, 10)
+_DURATION_SUFFIXES = {
+    "": Fraction(1),
+    "s": Fraction(1),
+    "ms": Fraction(1, 1000),
+    "min": Fraction(60),
+    "h": Fraction(3600),
+    "hours": Fraction(3600),
+    "d": Fraction(86400),
+    "day": Fraction(86400),
+    "days": Fraction(86400),
+    "weeks": Fraction(7 * 86400),
+    "years": Fraction(31557600),
+}
+
+_GRAMMARS: dict[Kind, _Grammar] = {
+    "count": _Grammar("a count", "70B, 1.5T, 16,384 or 6e24", _COUNT_SUFFIXES),
+    "number": _Grammar("a number", "0.5 or 1e-8", {"": Fraction(1)}),
+    "ratio": _Grammar("a share", "0.4 or 40%", {"": Fraction(1), "%": Fraction(1, 100)}),
+    "flop": _Grammar("a number of FLOPs", "6.3e24 or 3.8e25 FLOP", _FLOP_SUFFIXES),
+    "flop_per_s": _Grammar("a FLOP rate", "989.4 TFLOP/s or 1.2e15", _RATE_SUFFIXES),
+    "bytes": _Grammar("a size in bytes", "80 GB, 80 GiB or 8e10", _BYTE_SUFFIXES),
+    "bytes_binary": _Grammar("a size in bytes", "80 GiB, 80 GB or 8e10", _BYTE_SUFFIXES),
+    "bytes_per_s": _Grammar("a bandwidth", "3.35 TB/s or 3.35e12", _powers(_SI, 10, "B/s") | _powers(_SI, 10)),
+    "seconds": _Grammar("a duration", "30 days, 12 h or 90 s", _DURATION_SUFFIXES),
+    "usd": _Grammar("an amount of dollars", "2.50 or $5M", _COUNT_SUFFIXES),
+    "usd_per_hour": _Grammar("a price per hour", "2.50", {"": Fraction(1), "/h": Fraction(1)}),
+}
+
+_NUMBER = re.compile(
+    r"""\s*(?P<sign>[-+]?)\s*\$?\s*
+        (?P<number>(?:\d{1,3}(?:[,_]\d{3})+|\d+)(?:\.\d*)?|\.\d+)
+        (?:\s*(?:e|\*\s*10\s*\^|×\s*10\s*\^)\s*(?P<exponent>[-+]?\d{1,4}))?
+        (?:\s*\^\s*(?P<power>\d{1,4}))?
+        \s*(?P<suffix>[a-zA-Zµ/%]*)\s*""",
+    re.VERBOSE | re.IGNORECASE,
+)
+
+
+def parse_quantity(text: str, kind: Kind, *, low: float = 0.0, high: float = math.inf) -> float:
+    """What a person typed, in base units.
+
+    Understands 70B, 1.5T, 6e24, 16,384, 2^20, 40%, 80 GiB, 30 days, $2.50, according to ``kind``.
+    Raises `QuantityError` with a reason and an example for anything else, and outside [low, high].
+    """
+    grammar = _GRAMMARS[kind]
+    cap = limit("number_chars")
+    if len(text) > cap:
+        raise QuantityError(f"That is {len(text):,} characters long; {grammar.what} has at most {cap}.")
+    if not text.strip():
+        raise QuantityError(f"Empty. Type {grammar.what}, for example {grammar.example}.")
+    match = _NUMBER.fullmatch(text)
+    suffix = match["suffix"].lower() if match else ""
+    if match is None or suffix not in grammar.suffixes:
+        raise QuantityError(f"“{text.strip()}” is not {grammar.what}. For example: {grammar.example}.")
+    value = Fraction(match["number"].replace(",", "").replace("_", "").rstrip("."))
+    if match["exponent"]:
+        exponent = int(match["exponent"])
+        if abs(exponent) > 400:
+            raise QuantityError(f"“{text.strip()}” is outside every useful range. For example: {grammar.example}.")
+        value *= Fraction(10) ** exponent
+    if match["power"]:
+        if value > 10_000 or int(match["power"]) > 100:
+            raise QuantityError(f"“{text.strip()}” is too large a power. For example: 2^20.")
+        value = value ** int(match["power"])
+    value *= grammar.suffixes[suffix]
+    if match["sign"] == "-":
+        value = -value
+    try:
+        number = float(value)
+    except OverflowError:
+        raise QuantityError(f"“{text.strip()}” is too large. For example: {grammar.example}.") from None
+    if not low <= number <= high:
+        raise QuantityError(_range_message(text, kind, low, high))
+    return number
+
+
+def _range_message(text: str, kind: Kind, low: float, high: float) -> str:
+    shown_low, shown_high = format_quantity(low, kind), format_quantity(high, kind)
+    if math.isinf(high):
+        return f"“{text.strip()}” is too small: at least {shown_low}."
+    return f"“{text.strip()}” is out of range: from {shown_low} to {shown_high}."

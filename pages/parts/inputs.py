@@ -1,0 +1,195 @@
+"""Inputs whose state is the URL: every field is bound to a query parameter by a short stable id.
+
+Streamlit leaves a field that equals its default out of the URL; the permalink spells all of them out, with a
+version, so that a link opens to the same picture after a default has changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from urllib.parse import urlencode
+
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from core.limits import limit
+from core.units import Kind, QuantityError, format_quantity, parse_quantity
+from pages.parts.registry import PageSpec
+
+LINK_VERSION = 1
+"""Version of the permalink's meaning; raise it when a field changes meaning, and translate the older one."""
+
+VERSION_PARAMETER = "v"
+
+
+@dataclass
+class Inputs:
+    """The inputs of one page in one run. Collects every field so that the permalink can name them all."""
+
+    page: PageSpec
+    fields: dict[str, str] = field(default_factory=dict[str, str])
+    errors: list[str] = field(default_factory=list[str])
+
+    def key(self, name: str) -> str:
+        """The query parameter and widget key of the field ``name``."""
+        return f"{self.page.prefix}_{name}"
+
+    def quantity(
+        self,
+        name: str,
+        label: str,
+        default: str,
+        kind: Kind,
+        *,
+        low: float = 0.0,
+        high: float = float("inf"),
+        help: str | None = None,
+    ) -> float:
+        """A typed quantity (70B, 1.5T, 40%). A bad one shows why, and the last good value stays in force."""
+        key = self.key(name)
+        text = st.text_input(
+            label, value=default, key=key, max_chars=limit("number_chars"), help=help, bind="query-params"
+        )
+        good_key = f"{key}:good"
+        try:
+            value = parse_quantity(text or "", kind, low=low, high=high)
+            st.session_state[good_key] = text
+        except QuantityError as problem:
+            text = st.session_state.get(good_key, default)
+            value = parse_quantity(text, kind, low=low, high=high)
+            self.fail(f"{label}: {problem}", f"Still using {format_quantity(value, kind)}.")
+        self.fields[key] = text or ""
+        return value
+
+    def choice(
+        self,
+        name: str,
+        label: str,
+        options: Sequence[str],
+        default: str,
+        *,
+        help: str | None = None,
+        segmented: bool = False,
+        labels: Mapping[str, str] | None = None,
+    ) -> str:
+        """One of ``options``, which double as ids in the URL; ``segmented`` shows them side by side.
+
+        The URL carries what ``labels`` shows, so give labels only to options whose label is itself stable.
+        """
+        key = self.key(name)
+        shown = {option: option for option in options} | dict(labels or {})
+        if segmented:
+            value = st.segmented_control(
+                label,
+                options,
+                default=default,
+                required=True,
+                key=key,
+                help=help,
+                format_func=shown.__getitem__,
+                bind="query-params",
+            )
+        else:
+            value = st.selectbox(
+                label,
+                options,
+                index=list(options).index(default),
+                key=key,
+                help=help,
+                format_func=shown.__getitem__,
+                bind="query-params",
+            )
+        value = value if value in options else default
+        self.fields[key] = shown[value]
+        return value
+
+    def toggle(self, name: str, label: str, default: bool, *, help: str | None = None) -> bool:
+        """A switch."""
+        key = self.key(name)
+        value = st.toggle(label, value=default, key=key, help=help, bind="query-params")
+        self.fields[key] = "true" if value else "false"
+        return value
+
+    def text(
+        self,
+        name: str,
+        label: str,
+        default: str,
+        *,
+        max_chars: int,
+        help: str | None = None,
+        placeholder: str | None = None,
+    ) -> str:
+        """Raw text, capped in length. The page validates it in core and calls `keep` or `last_good`."""
+        key = self.key(name)
+        value = st.text_input(
+            label,
+            value=default,
+            key=key,
+            max_chars=max_chars,
+            help=help,
+            placeholder=placeholder,
+            bind="query-params",
+        )
+        text = (value or "")[: max_chars + 1]
+        self.fields[key] = text
+        return text
+
+    def keep(self, name: str, text: str) -> None:
+        """Remember ``text`` as the field's last good value."""
+        st.session_state[f"{self.key(name)}:good"] = text
+
+    def last_good(self, name: str, default: str) -> str:
+        """The field's last good value (or ``default``), which the permalink then carries as well."""
+        text: str = st.session_state.get(f"{self.key(name)}:good", default)
+        self.fields[self.key(name)] = text
+        return text
+
+    def fail(self, problem: str, consequence: str = "") -> None:
+        """Collect a message about a bad input; `show_errors` prints them in one place."""
+        self.errors.append(f"{problem} {consequence}".strip())
+
+    def presets(
+        self,
+        label: str,
+        stories: Mapping[str, Mapping[str, object]],
+        *,
+        into: DeltaGenerator,
+        key: str = "story",
+    ) -> str | None:
+        """One-click chips; each sets several fields. The chip whose fields match the present ones is lit.
+
+        stories: chip → field name → value as the field's widget holds it (the option's id for a choice).
+        into: a container made where the chips shall stand. Call this after all the fields' widgets, because
+        only then does session state hold what the URL said. Returns the lit chip.
+        """
+        widget = f"{self.page.prefix}:{key}"
+
+        def apply() -> None:
+            for name, value in stories.get(st.session_state.get(widget, ""), {}).items():
+                st.session_state[self.key(name)] = value
+
+        lit = None
+        for story, values in stories.items():
+            if all(st.session_state.get(self.key(name)) == value for name, value in values.items()):
+                lit = story
+                break
+        st.session_state[widget] = lit
+        into.pills(label, list(stories), key=widget, on_change=apply, label_visibility="collapsed")
+        return lit
+
+    def query(self) -> str:
+        """The query string that spells out every field and the version."""
+        return urlencode({VERSION_PARAMETER: str(LINK_VERSION), **self.fields})
+
+
+def newer_link() -> str | None:
+    """A sentence when the opened link was made by a later version than this one understands."""
+    text = st.query_params.get(VERSION_PARAMETER, "")
+    if text.isascii() and text.isdigit() and len(text) < 6 and int(text) > LINK_VERSION:
+        return (
+            f"This link was made by a newer Napkin (link version {int(text)}; this one reads up to {LINK_VERSION}). "
+            "Fields it does not know keep their defaults."
+        )
+    return None

@@ -1,0 +1,96 @@
+"""The product's pages: one row each. Navigation, tests and screenshots all walk this table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class PageSpec:
+    """One page: its file, names, icon, and the prefix of its query parameters (short and never reused)."""
+
+    id: str
+    path: str
+    title: str
+    icon: str
+    url_path: str
+    prefix: str
+    lead: str
+    default: bool = False
+
+
+HOME = PageSpec(
+    id="home",
+    path="pages/home/start.py",
+    title="Home",
+    icon=":material/edit_note:",
+    url_path="",
+    prefix="h",
+    lead="What does training a language model cost in bits, bytes, FLOPs, days and dollars, and why? "
+    "Three napkin questions, answered live. Change any number.",
+    default=True,
+)
+FLOATS = PageSpec(
+    id="floats",
+    path="pages/learn/floats.py",
+    title="Float formats",
+    icon=":material/memory:",
+    url_path="float-formats",
+    prefix="f",
+    lead="See what a number becomes in every format training uses: flip its bits, read its exact value, "
+    "and compare what each format keeps and loses.",
+)
+TENSORS = PageSpec(
+    id="tensors",
+    path="pages/learn/tensors.py",
+    title="Tensor views",
+    icon=":material/grid_on:",
+    url_path="tensor-views",
+    prefix="t",
+    lead="See the memory behind a tensor: which operations only change strides, which copy, and why .view() fails.",
+)
+LECTURE = PageSpec(
+    id="lecture",
+    path="pages/learn/lecture.py",
+    title="The lecture, checked",
+    icon=":material/fact_check:",
+    url_path="lecture",
+    prefix="l",
+    lead="Claims of Stanford CS336 lecture 2 and of students’ notes on it, each recomputed now by the code "
+    "behind these pages, with a verdict.",
+)
+COMPUTE = PageSpec(
+    id="compute",
+    path="pages/plan/compute.py",
+    title="Compute budget",
+    icon=":material/schedule:",
+    url_path="compute-budget",
+    prefix="c",
+    lead="From a model, its tokens and a cluster to FLOPs, days and accelerator-hours, checked against published runs.",
+)
+MEMORY = PageSpec(
+    id="memory",
+    path="pages/plan/memory.py",
+    title="Training memory",
+    icon=":material/stacked_bar_chart:",
+    url_path="training-memory",
+    prefix="m",
+    lead="What each parameter costs in bytes under every optimizer and precision, and the largest model that fits.",
+)
+DEVICE = PageSpec(
+    id="device",
+    path="pages/measure/device.py",
+    title="Measure",
+    icon=":material/speed:",
+    url_path="measure",
+    prefix="d",
+    lead="Time square matmuls on the machine Napkin runs on and see how much of its datasheet peak arrives.",
+)
+
+GROUPS: dict[str, tuple[PageSpec, ...]] = {
+    "": (HOME,),
+    "Learn": (FLOATS, TENSORS, LECTURE),
+    "Plan": (COMPUTE, MEMORY),
+    "Measure": (DEVICE,),
+}
+PAGES: tuple[PageSpec, ...] = tuple(page for members in GROUPS.values() for page in members)

@@ -1,0 +1,59 @@
+"""One visual language: CSS variables for HTML and components, colour tokens for charts.
+
+Streamlit sets ``color-scheme`` on the app, so ``light-dark()`` follows the theme switch in the browser, without a
+rerun. In charts the tokens below are placeholders that Streamlit's front end replaces by the configured palette
+(``chartCategoricalColors`` and ``chartSequentialColors`` of ``.streamlit/config.toml``), again without a rerun.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path
+
+import streamlit as st
+
+from core.palette import DARK, LIGHT, Palette
+
+_ASSETS = Path(__file__).parents[2] / "assets"
+
+TOKENS = Palette(
+    parameters="#000001",
+    gradients="#000002",
+    optimizer="#000003",
+    master="#000004",
+    activations="#000005",
+    buffers="#000006",
+    accent="#000007",
+    sign="#000008",
+    exponent="#000009",
+    fraction="#000010",
+    background="#000011",
+    surface="#000012",
+    border="#000013",
+    text="#000014",
+    muted="#000015",
+)
+"""The palette to hand to every ``core`` figure that ``show.chart`` draws."""
+
+
+def css_variables() -> str:
+    """``--np-<colour>`` for every colour of the palette, each a ``light-dark()`` pair."""
+    dark = DARK.as_dict()
+    pairs = (f"--np-{name}: light-dark({light}, {dark[name]});" for name, light in LIGHT.as_dict().items())
+    return " ".join(pairs)
+
+
+@lru_cache(maxsize=1)
+def _stylesheet() -> str:
+    css = (_ASSETS / "napkin.css").read_text(encoding="utf-8")
+    return f"<style>.stApp {{ {css_variables()} }}\n{css}</style>"
+
+
+def install_theme() -> None:
+    """Logo and stylesheet; called by ``app.py`` on every run."""
+    st.logo(str(_ASSETS / "static" / _logo()), size="large", link=None)
+    st.html(_stylesheet())
+
+
+def _logo() -> str:
+    return "logo-dark.svg" if st.context.theme.type == "dark" else "logo.svg"
