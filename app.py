@@ -1,33 +1,19 @@
-"""Napkin's entry: eager imports, page config, navigation. Everything a page shows lives in ``pages``."""
+"""Napkin's entry: page config, navigation, the page's header, then the page. Everything else lives in ``pages``."""
 
-import gc
-
-# Imported before any page runs: concurrent cold starts that import these lazily find them half initialised.
-import pandas  # noqa: F401
-import plotly.graph_objects  # noqa: F401
 import streamlit as st
 
-from pages.parts.registry import GROUPS
+from pages.parts import show
+from pages.parts.process import prepare_process
+from pages.parts.registry import GROUPS, PAGES
 from pages.parts.theme import install_theme
-
-ICON = "assets/static/icon.svg"
-
-
-@st.cache_resource
-def freeze_imports() -> None:
-    """Move everything loaded so far out of the collector's sight, once per process."""
-    gc.collect()
-    gc.freeze()
-
 
 st.set_page_config(
     page_title="Napkin",
-    page_icon=ICON,
+    page_icon="assets/static/icon.svg",
     layout="wide",
     initial_sidebar_state=248,
     menu_items={"About": "Napkin: resource accounting for LLM training, in bits, bytes, FLOPs, days and dollars."},
 )
-freeze_imports()
 page = st.navigation(
     {
         group: [st.Page(p.path, title=p.title, icon=p.icon, url_path=p.url_path, default=p.default) for p in members]
@@ -36,4 +22,7 @@ page = st.navigation(
     expanded=True,
 )
 install_theme()
+# The header goes out before the heavy imports of a cold start, so that a visitor reads while the server warms up.
+show.header(next(p for p in PAGES if p.url_path == page.url_path))
+prepare_process()
 page.run()

@@ -34,7 +34,10 @@ LIMITS: Mapping[str, Limit] = {
     "model_dimension": Limit(10_000_000, "elements", "layers, widths, vocabulary, sequence length"),
     "matmul_size": Limit(16_384, "rows", "a square fp32 matmul of 16,384 takes 3.2 GB for its three operands"),
     "measure_seconds": Limit(300, "seconds", "one measuring job; it holds the device for everybody"),
+    "measure_dtype_seconds": Limit(60, "seconds", "timed seconds per dtype; four with warm-up stay under a job's cap"),
     "worker_line_bytes": Limit(65_536, "bytes", "one progress line of the measuring process"),
+    "worker_lines": Limit(20_000, "lines", "an honest job prints about four lines a second, 1,200 in all"),
+    "worker_stderr_bytes": Limit(8_192, "bytes", "the tail of the measuring process's error output that is kept"),
 }
 
 

@@ -257,7 +257,7 @@ _NUMBER = re.compile(
         (?:\s*(?:e|\*\s*10\s*\^|×\s*10\s*\^)\s*(?P<exponent>[-+]?\d{1,4}))?
         (?:\s*\^\s*(?P<power>\d{1,4}))?
         \s*(?P<suffix>[a-zA-Zµ/%]*)\s*""",
-    re.VERBOSE | re.IGNORECASE,
+    re.VERBOSE | re.IGNORECASE | re.ASCII,
 )
 
 

@@ -6,9 +6,8 @@ import html
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pandas as pd
 import streamlit as st
 
 from core.formula import Explanation
@@ -16,6 +15,9 @@ from core.palette import ROLES
 from pages.parts.components import copy_link
 from pages.parts.inputs import Inputs, newer_link
 from pages.parts.registry import PageSpec
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _BOLD = re.compile(r"\*\*(.+?)\*\*")
 _CODE = re.compile(r"`([^`]+)`")

@@ -1,0 +1,41 @@
+# make run   start the app and print its address
+# make test  every test, browser tests included
+PYTHON ?= python3
+PORT ?= 8501
+BIN := .venv/bin
+
+.PHONY: run test lint perf screenshots format
+
+run: .venv/run.stamp
+	$(BIN)/streamlit run app.py --server.port $(PORT)
+
+test: .venv/test.stamp
+	$(BIN)/python tests/browser/chromium.py
+	$(BIN)/pytest
+
+lint: .venv/test.stamp
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/pyright
+
+format: .venv/test.stamp
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+perf: .venv/test.stamp
+	$(BIN)/python tests/browser/chromium.py
+	$(BIN)/python -m tests.perf
+
+screenshots: .venv/test.stamp
+	$(BIN)/python tests/browser/chromium.py
+	$(BIN)/python -m tests.browser.screenshots
+
+.venv/run.stamp: requirements.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Napkin needs Python 3.11 or newer; set PYTHON=python3.x")'
+	@$(PYTHON) -m venv .venv || { echo "No venv module; installing Debian's python3-venv"; apt-get install -y python3-venv && $(PYTHON) -m venv .venv; }
+	$(BIN)/pip install --quiet --disable-pip-version-check -r requirements.txt
+	@touch $@
+
+.venv/test.stamp: requirements-dev.txt .venv/run.stamp
+	$(BIN)/pip install --quiet --disable-pip-version-check -r requirements-dev.txt
+	@touch $@

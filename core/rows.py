@@ -1,0 +1,25 @@
+"""The product's data tables: one CSV row per thing, every cell text, an empty cell unknown."""
+
+from __future__ import annotations
+
+import csv
+import math
+from pathlib import Path
+
+_FOLDER = Path(__file__).parents[1] / "assets" / "data"
+
+
+def read_rows(name: str) -> list[dict[str, str]]:
+    """The rows of ``assets/data/<name>.csv`` by column name; raises ``FileNotFoundError`` when there is none."""
+    with (_FOLDER / f"{name}.csv").open(encoding="utf-8", newline="") as table:
+        return list(csv.DictReader(table))
+
+
+def number(cell: str) -> float:
+    """A numeric cell; NaN where the cell is empty, which is how "unknown" travels through every formula."""
+    return float(cell) if cell else math.nan
+
+
+def whole(cell: str) -> int:
+    """A cell that counts things; 0 where it is empty."""
+    return int(cell) if cell else 0

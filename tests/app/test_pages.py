@@ -1,0 +1,72 @@
+"""Every registered page runs through app.py without an exception, and shows its title, answer and permalink."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from pages.parts.registry import PAGES, PageSpec
+
+ROOT = Path(__file__).parents[2]
+APP = str(ROOT / "app.py")
+IDS = [page.id for page in PAGES]
+
+
+def run(spec: PageSpec) -> AppTest:
+    app = AppTest.from_file(APP, default_timeout=60).run()
+    return app if spec.default else app.switch_page(spec.path).run()
+
+
+@pytest.mark.parametrize("spec", PAGES, ids=IDS)
+def test_page_runs(spec: PageSpec) -> None:
+    app = run(spec)
+    assert not app.exception
+    assert [title.value for title in app.title] == [spec.title]
+
+
+@pytest.mark.parametrize("spec", PAGES, ids=IDS)
+def test_every_field_is_named_after_its_page(spec: PageSpec) -> None:
+    """Query parameters of different pages never collide, and every widget that holds state is bound or page-local."""
+    app = run(spec)
+    keys = [w.key for kind in ("text_input", "selectbox", "toggle", "number_input", "slider") for w in app.get(kind)]
+    assert keys, "a page without an input answers nothing"
+    assert all(key and key.startswith(f"{spec.prefix}_") for key in keys), keys
+
+
+@pytest.mark.parametrize("spec", PAGES, ids=IDS)
+def test_every_chart_says_what_it_shows(spec: PageSpec) -> None:
+    for chart in run(spec).get("plotly_chart"):
+        assert len(chart.proto.alt) > 30
+
+
+@pytest.mark.parametrize("spec", PAGES, ids=IDS)
+def test_bad_text_in_every_box_keeps_the_page_alive(spec: PageSpec) -> None:
+    app = run(spec)
+    for index in range(len(app.text_input)):
+        app.text_input[index].set_value("⁇ not a value").run()
+        assert not app.exception
+    assert app.title
+
+
+def test_prefixes_and_addresses_are_unique() -> None:
+    assert len({page.prefix for page in PAGES}) == len(PAGES)
+    assert len({page.url_path for page in PAGES}) == len(PAGES)
+    assert len([page for page in PAGES if page.default]) == 1
+
+
+@pytest.mark.parametrize("spec", [p for p in PAGES if p.id not in {"tensors"}], ids=lambda p: p.id)
+def test_torch_is_imported_only_where_tensors_are_real(spec: PageSpec) -> None:
+    """In a process of its own, because another test may have imported torch into this one."""
+    code = (
+        "import sys\nfrom streamlit.testing.v1 import AppTest\n"
+        f"app = AppTest.from_file({APP!r}, default_timeout=60).run()\n"
+        + ("" if spec.default else f"app.switch_page({spec.path!r}).run()\n")
+        + "assert not app.exception, app.exception\nprint('torch' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == "False"

@@ -1,0 +1,137 @@
+"""A real server and a real browser for the browser tests."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, ConsoleMessage, Page, sync_playwright
+
+from tests.browser.chromium import ensure
+
+ROOT = Path(__file__).parents[2]
+
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+
+@contextmanager
+def running_server(log: Path) -> Iterator[str]:
+    """A fresh server of the app on a free port; gives its base URL without trailing slash."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    command = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.port", str(port)]
+    command += ["--server.address", "127.0.0.1"]
+    with log.open("w") as out:
+        process = subprocess.Popen(command, cwd=ROOT, stdout=out, stderr=subprocess.STDOUT, env=os.environ.copy())
+        try:
+            _wait_until_healthy(process, port, log)
+            yield f"http://127.0.0.1:{port}"
+        finally:
+            process.terminate()
+            process.wait(timeout=20)
+
+
+def _wait_until_healthy(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        if process.poll() is not None:
+            raise RuntimeError(f"the server ended with {process.returncode}:\n{log.read_text()}")
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/_stcore/health", timeout=1) as answer:
+                if answer.status == 200:
+                    return
+        except OSError:
+            time.sleep(0.1)
+    raise RuntimeError(f"the server was not healthy after 60 s:\n{log.read_text()}")
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Base URL of one server shared by the tests of this session."""
+    with running_server(tmp_path_factory.mktemp("server") / "log.txt") as url:
+        yield url
+
+
+@pytest.fixture
+def fresh_server(tmp_path: Path) -> Callable[[], object]:
+    """Call it as a context manager for a server that no browser has touched yet."""
+    return lambda: running_server(tmp_path / "fresh.txt")
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """One Chromium for the session; every test opens its own context in it."""
+    with sync_playwright() as playwright:
+        launched = playwright.chromium.launch(executable_path=ensure(), args=FLAGS)
+        yield launched
+        launched.close()
+
+
+def settle(page: Page) -> None:
+    """Wait until the script run that the last action caused has ended and its elements are drawn."""
+    page.wait_for_timeout(60)  # the rerun request leaves the browser in the next tick
+    page.wait_for_selector('[data-testid="stApp"][data-test-script-state="notRunning"]', timeout=60_000)
+    page.wait_for_selector("h1", timeout=60_000)
+    page.wait_for_function("!document.querySelector('[data-stale=\"true\"]')", timeout=60_000)
+
+
+def watch(page: Page) -> list[str]:
+    """Collect what goes wrong in ``page``: console errors and uncaught exceptions.
+
+    Streamlit's client probes its health and host-config endpoints relative to a deep link before it falls back to
+    the root, and the browser logs those 404s; they are no fault of a page.
+    """
+    problems: list[str] = []
+
+    def on_console(message: ConsoleMessage) -> None:
+        probe = "_stcore/" in (message.location or {}).get("url", "")
+        if message.type == "error" and not probe:
+            problems.append(f"console: {message.text}")
+
+    page.on("console", on_console)
+    page.on("pageerror", lambda error: problems.append(f"exception: {error}"))
+    return problems
+
+
+OpenPage = Callable[..., Page]
+
+
+@pytest.fixture
+def open_page(browser: Browser, server: str) -> Iterator[OpenPage]:
+    """``open_page(path, theme="light", width=1280, base=None)``: a settled page with ``page.problems`` collected."""
+    contexts = []
+
+    def open_(path: str = "", theme: str = "light", width: int = 1280, base: str | None = None) -> Page:
+        context = browser.new_context(
+            viewport={"width": width, "height": 900},
+            color_scheme="dark" if theme == "dark" else "light",
+            permissions=["clipboard-read", "clipboard-write"],
+        )
+        contexts.append(context)
+        page = context.new_page()
+        page.set_default_timeout(20_000)
+        page.problems = watch(page)  # type: ignore[attr-defined]
+        page.goto(f"{base or server}/{path.lstrip('/')}")
+        settle(page)
+        return page
+
+    yield open_
+    for context in contexts:
+        context.close()

@@ -1,0 +1,122 @@
+"""Every page in a real browser: no exception box, no console error, no serious axe violation, in both themes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Page, expect
+
+from pages.parts.registry import COMPUTE, HOME, PAGES, PageSpec
+from tests.browser.conftest import settle
+
+pytestmark = pytest.mark.browser
+
+IDS = [page.id for page in PAGES]
+
+
+def serious(page: Page) -> list[str]:
+    """Axe findings that keep somebody from using the page, as rule, first target and first reason."""
+    found = Axe().run(page).response["violations"]
+    return [
+        f"{v['id']}: {n['target']} {n['any'][0]['message'] if n['any'] else v['help']}"
+        for v in found
+        if v["impact"] in ("serious", "critical")
+        for n in v["nodes"]
+    ]
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("spec", PAGES, ids=IDS)
+def test_page_is_clean(open_page: Callable[..., Page], spec: PageSpec, theme: str) -> None:
+    page = open_page(spec.url_path, theme=theme)
+    expect(page.locator("h1")).to_have_text(spec.title)
+    expect(page.locator('[data-testid="stException"]')).to_have_count(0)
+    page.wait_for_timeout(700)  # charts and fonts arrive after the script has ended
+    background = page.evaluate("getComputedStyle(document.querySelector('.stApp')).backgroundColor")
+    assert background == {"light": "rgb(251, 247, 238)", "dark": "rgb(23, 34, 44)"}[theme]
+    assert serious(page) == []
+    assert page.problems == []  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("spec", PAGES, ids=IDS)
+def test_page_does_not_scroll_sideways(open_page: Callable[..., Page], spec: PageSpec) -> None:
+    page = open_page(spec.url_path, width=1280)
+    page.wait_for_timeout(500)
+    overflow = page.evaluate(
+        "(() => { const m = document.querySelector('[data-testid=stMain]'); return m.scrollWidth - m.clientWidth })()"
+    )
+    assert overflow <= 0
+
+
+@pytest.mark.parametrize("spec", [p for p in PAGES if not p.default], ids=[p.id for p in PAGES if not p.default])
+def test_deep_link_on_a_fresh_server(
+    open_page: Callable[..., Page], fresh_server: Callable[..., object], spec: PageSpec
+) -> None:
+    with fresh_server() as base:  # type: ignore[attr-defined]
+        page = open_page(spec.url_path, base=base)
+        expect(page.locator("h1")).to_have_text(spec.title)
+        # Only app.py puts the navigation there: a page run without it would have none.
+        expect(page.locator('[data-testid="stSidebarNavLink"]')).to_have_count(len(PAGES))
+        expect(page.locator('[data-testid="stException"]')).to_have_count(0)
+        assert page.problems == []  # type: ignore[attr-defined]
+
+
+def test_charts_wear_the_themes_colours(open_page: Callable[..., Page]) -> None:
+    """The placeholders of pages.parts.theme must be gone from every drawn chart."""
+    for theme in ("light", "dark"):
+        page = open_page("training-memory", theme=theme)
+        page.wait_for_selector(".js-plotly-plot .main-svg")
+        drawn = page.locator(".js-plotly-plot").first.inner_html().lower()
+        assert "rgb(0, 0, " not in drawn.replace("rgb(0, 0, 0)", "")
+
+
+@pytest.mark.parametrize("spec", PAGES, ids=IDS)
+def test_permalink_names_every_field_and_opens_to_the_same_page(open_page: Callable[..., Page], spec: PageSpec) -> None:
+    page = open_page(spec.url_path)
+    link = page.locator("button[data-link]").get_attribute("data-link")
+    assert link is not None
+    query = parse_qs(urlsplit(link).query, keep_blank_values=True)
+    assert query.pop("v") == ["1"]
+    assert all(name.startswith(f"{spec.prefix}_") for name in query)
+    again = open_page(link.split("/", 3)[3])
+    assert again.locator("button[data-link]").get_attribute("data-link") == link
+    assert again.locator(".np-answer").all_inner_texts() == page.locator(".np-answer").all_inner_texts()
+
+
+def test_permalink_round_trip_with_changed_inputs(open_page: Callable[..., Page]) -> None:
+    page = open_page(HOME.url_path)
+    box = page.locator('[data-testid="stTextInput"] input').first
+    box.fill("13B")
+    box.press("Enter")
+    settle(page)
+    answer = page.locator(".np-answer").first.inner_text()
+    assert "13 B" in answer
+    page.get_by_role("button", name="Copy link to this page").click()
+    expect(page.get_by_role("status").filter(has_text="Copied")).to_be_visible()
+    link = page.evaluate("navigator.clipboard.readText()")
+    assert "13B" in link
+    again = open_page(link.split("/", 3)[3])
+    assert again.locator(".np-answer").first.inner_text() == answer
+
+
+def test_a_link_from_a_newer_version_says_so(open_page: Callable[..., Page]) -> None:
+    page = open_page(f"{COMPUTE.url_path}?v=7")
+    expect(page.get_by_role("alert").filter(has_text="newer Napkin")).to_be_visible()
+
+
+@pytest.mark.parametrize("spec", PAGES, ids=IDS)
+def test_every_field_survives_hostile_values(open_page: Callable[..., Page], spec: PageSpec) -> None:
+    """Nonsense in every query parameter leaves a working page that shows messages, not exceptions."""
+    page = open_page(spec.url_path)
+    link = page.locator("button[data-link]").get_attribute("data-link") or ""
+    names = parse_qs(urlsplit(link).query, keep_blank_values=True)
+    for nonsense in ("1e999", "%3Cscript%3Ealert(1)%3C/script%3E", "-1", "9" * 300):
+        hostile = "&".join(f"{name}={nonsense}" for name in names)
+        broken = open_page(f"{spec.url_path}?{hostile}")
+        expect(broken.locator("h1")).to_have_text(spec.title)
+        expect(broken.locator('[data-testid="stException"]')).to_have_count(0)
+        expect(broken.locator("button[data-link]")).to_have_count(1)
+        assert broken.problems == []  # type: ignore[attr-defined]

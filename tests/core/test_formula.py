@@ -1,0 +1,132 @@
+"""Every formula of the product: its LaTeX says what its function does, and it can explain itself."""
+
+from __future__ import annotations
+
+import importlib
+import math
+import pkgutil
+import random
+
+import numpy as np
+import pytest
+from sympy.parsing.latex import parse_latex
+
+import core
+from core.formula import _PLACEHOLDER, Formula, Source, Symbol, all_formulas, formula
+from core.units import UNIT
+
+for _module in pkgutil.walk_packages(core.__path__, "core."):
+    if not _module.name.endswith("worker"):
+        importlib.import_module(_module.name)
+
+FORMULAS = {name: f for name, f in sorted(all_formulas().items()) if name.startswith("core.")}
+
+
+def evaluate(latex: str) -> float:
+    """The value of an arithmetic LaTeX expression, by sympy's parser."""
+    return float(parse_latex(latex, backend="lark").evalf(30))
+
+
+@pytest.mark.parametrize("name", FORMULAS)
+def test_latex_computes_what_the_function_computes(name: str) -> None:
+    f = FORMULAS[name]
+    rng = random.Random(name)
+    for _ in range(4):
+        values = {symbol: rng.randint(2, 9) for symbol in f.symbols}
+        substituted = _PLACEHOLDER.sub(lambda m: f"({values[m.group(1)]})", f.latex)  # noqa: B023
+        assert evaluate(substituted) == pytest.approx(float(f.function(**values)), rel=1e-12), substituted
+
+
+@pytest.mark.parametrize("name", FORMULAS)
+def test_formula_is_documented(name: str) -> None:
+    f = FORMULAS[name]
+    assert f.title
+    assert f.sources
+    assert all(source.title for source in f.sources)
+    assert all(source.url.startswith("https://") for source in f.sources if source.url)
+    for symbol in (f.result, *f.symbols.values()):
+        assert symbol.latex
+        assert symbol.meaning
+        assert symbol.kind in UNIT
+
+
+@pytest.mark.parametrize("name", FORMULAS)
+def test_formula_works_on_arrays(name: str) -> None:
+    f = FORMULAS[name]
+    array = np.array([2.0, 3.0, 5.0])
+    first = next(iter(f.symbols))
+    others = dict.fromkeys(list(f.symbols)[1:], 4.0)
+    whole = f.over(**{first: array}, **others)
+    assert whole.shape == array.shape
+    singly = [float(f.function(**{first: value}, **others)) for value in array]
+    np.testing.assert_allclose(whole, singly, rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", FORMULAS)
+def test_explanation_is_complete(name: str) -> None:
+    f = FORMULAS[name]
+    explained = f.explain(**dict.fromkeys(f.symbols, 3.0))
+    assert math.isclose(explained.value, float(f.function(**dict.fromkeys(f.symbols, 3.0))))
+    assert "\\v{" not in explained.symbolic + explained.substituted
+    assert [term.latex for term in explained.terms] == [symbol.latex for symbol in f.symbols.values()]
+
+
+def test_there_are_formulas_in_every_accounting_topic() -> None:
+    topics = {name.split(".")[1] for name in FORMULAS}
+    assert {"floats", "models", "hardware", "training", "planning", "measure"} <= topics
+
+
+SOURCE = (Source("A book", "page 1"),)
+COUNT = Symbol("n", "a count", "count")
+
+
+def test_a_formula_must_name_what_it_takes() -> None:
+    with pytest.raises(ValueError, match="must be the same set"):
+
+        @formula(r"2 \cdot \v{a}", result=COUNT, symbols={"a": COUNT, "b": COUNT}, sources=SOURCE)
+        def missing(a: float, b: float) -> float:
+            """Two a."""
+            return 2 * a + b
+
+
+def test_a_formula_must_name_a_source() -> None:
+    with pytest.raises(ValueError, match="names no source"):
+
+        @formula(r"2 \cdot \v{a}", result=COUNT, symbols={"a": COUNT}, sources=())
+        def unsourced(a: float) -> float:
+            """Two a."""
+            return 2 * a
+
+
+def test_a_formula_must_say_what_it_is() -> None:
+    with pytest.raises(ValueError, match="no docstring"):
+
+        @formula(r"2 \cdot \v{a}", result=COUNT, symbols={"a": COUNT}, sources=SOURCE)
+        def undocumented(a: float) -> float:
+            return 2 * a
+
+
+def test_calls_and_explanations() -> None:
+    def area(width: float, height: float) -> float:
+        """Area of a rectangle.
+
+        Sides at right angles.
+        """
+        return width * height
+
+    made = Formula(
+        area,
+        r"\v{width} \cdot \v{height}",
+        Symbol("A", "area", "number"),
+        {"width": Symbol("w", "width", "number"), "height": Symbol("h", "height", "count")},
+        SOURCE,
+    )
+    assert made(3.0, height=4.0) == 12.0
+    explained = made.explain(width=3.0, height=2_000_000)
+    assert explained.title == "Area of a rectangle"
+    assert explained.detail == "Sides at right angles."
+    assert explained.symbolic == r"A = w \cdot h"
+    assert explained.substituted == r"A = 3 \cdot 2\,\text{M} = 6{,}000{,}000"
+    assert [term.text for term in explained.terms] == ["3", "2 M"]
+    with pytest.raises(TypeError):
+        made.explain(width=3.0)

@@ -1,0 +1,67 @@
+"""Colours: readable in both themes, and the same in charts, HTML and Streamlit's configuration."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from core.palette import DARK, LIGHT, ROLES, Palette, contrast
+from pages.parts.theme import TOKENS, css_variables
+
+CONFIG = tomllib.loads((Path(__file__).parents[2] / ".streamlit" / "config.toml").read_text(encoding="utf-8"))
+THEMES = [pytest.param(LIGHT, "light", id="light"), pytest.param(DARK, "dark", id="dark")]
+
+
+@pytest.mark.parametrize(("palette", "theme"), THEMES)
+def test_contrast(palette: Palette, theme: str) -> None:
+    for ground in (palette.background, palette.surface):
+        for role in ROLES:
+            assert contrast(palette.role(role), ground) >= 3, (theme, role)
+        assert contrast(palette.text, ground) >= 4.5
+        assert contrast(palette.muted, ground) >= 4.5
+        assert contrast(palette.accent, ground) >= 4.5
+
+
+@pytest.mark.parametrize(("palette", "theme"), THEMES)
+def test_streamlits_configuration_says_the_same(palette: Palette, theme: str) -> None:
+    section = CONFIG["theme"][theme]
+    assert section["primaryColor"] == palette.accent
+    assert section["backgroundColor"] == palette.background
+    assert section["secondaryBackgroundColor"] == palette.surface
+    assert section["textColor"] == palette.text
+    assert section["borderColor"] == palette.border
+    assert section["chartCategoricalColors"] == [palette.role(role) for role in ROLES]
+    assert section["chartSequentialColors"][:5] == [
+        palette.background,
+        palette.surface,
+        palette.border,
+        palette.text,
+        palette.muted,
+    ]
+    assert len(section["chartSequentialColors"]) == 10
+
+
+def test_chart_tokens_stand_for_the_same_places() -> None:
+    assert [TOKENS.role(role) for role in ROLES] == [f"#{i:06d}" for i in range(1, 11)]
+    rest = [TOKENS.background, TOKENS.surface, TOKENS.border, TOKENS.text, TOKENS.muted]
+    assert rest == [f"#{i:06d}" for i in range(11, 16)]
+
+
+def test_css_carries_every_colour_in_both_themes() -> None:
+    css = css_variables()
+    for name, colour in LIGHT.as_dict().items():
+        assert f"--np-{name}: light-dark({colour}, {DARK.as_dict()[name]});" in css
+
+
+def test_bound_colours_are_roles() -> None:
+    assert LIGHT.compute_bound == LIGHT.fraction
+    assert LIGHT.memory_bound == LIGHT.gradients
+    with pytest.raises(KeyError):
+        LIGHT.role("background")
+
+
+def test_contrast_of_known_pairs() -> None:
+    assert contrast("#000000", "#ffffff") == pytest.approx(21)
+    assert contrast("#777777", "#ffffff") == pytest.approx(4.48, abs=0.01)  # WCAG's own near miss

@@ -1,0 +1,171 @@
+"""Parsing what people type and showing what formulas give."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.units import (
+    Kind,
+    QuantityError,
+    format_bytes,
+    format_count,
+    format_duration,
+    format_money,
+    format_quantity,
+    latex_quantity,
+    parse_quantity,
+    scientific,
+    significant,
+)
+
+PARSED: list[tuple[str, Kind, float]] = [
+    ("70B", "count", 70e9),
+    ("70 b", "count", 70e9),
+    ("1.5T", "count", 1.5e12),
+    ("15.6 trillion", "count", 15.6e12),
+    ("6e24", "count", 6e24),
+    ("6E+24", "count", 6e24),
+    ("3 × 10^8", "count", 3e8),
+    ("16,384", "count", 16384),
+    ("16_384", "count", 16384),
+    ("2^20", "count", 1048576),
+    (".5k", "count", 500),
+    (" 124M ", "count", 124e6),
+    ("70.1B", "count", 70.1e9),
+    ("40%", "ratio", 0.4),
+    ("0.4", "ratio", 0.4),
+    ("80GB", "bytes", 80e9),
+    ("80 GiB", "bytes", 80 * 2**30),
+    ("80 GiB", "bytes_binary", 80 * 2**30),
+    ("512", "bytes", 512),
+    ("30 days", "seconds", 30 * 86400),
+    ("12h", "seconds", 43200),
+    ("90", "seconds", 90),
+    ("$2.50", "usd_per_hour", 2.5),
+    ("2.50/h", "usd_per_hour", 2.5),
+    ("$5M", "usd", 5e6),
+    ("989.4 TFLOP/s", "flop_per_s", 989.4e12),
+    ("3.8e25 FLOP", "flop", 3.8e25),
+    ("1 ZFLOP", "flop", 1e21),
+    ("3.35 TB/s", "bytes_per_s", 3.35e12),
+]
+
+
+@pytest.mark.parametrize(("text", "kind", "value"), PARSED, ids=[f"{t!r} {k}" for t, k, _ in PARSED])
+def test_understood(text: str, kind: Kind, value: float) -> None:
+    assert parse_quantity(text, kind) == value
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "reason"),
+    [
+        ("", "count", "Empty"),
+        ("   ", "count", "Empty"),
+        ("seventy", "count", "not a count"),
+        ("1,23", "count", "not a count"),
+        ("1e", "count", "not a count"),
+        ("70GB", "count", "not a count"),
+        ("80 GX", "bytes", "not a size"),
+        ("nan", "count", "not a count"),
+        ("inf", "count", "not a count"),
+        ("1e999", "count", "outside every useful range"),
+        ("1e400", "count", "too large"),
+        ("9^9999", "count", "too large"),
+        ("-3", "count", "too small"),
+        ("1.2", "ratio", "out of range"),
+        ("0x10", "count", "not a count"),
+        ("1" * 65, "count", "65 characters"),
+        ("1" * 1_000_000, "count", "1,000,000 characters"),
+        ("7０", "count", "not a count"),
+        ("<script>", "count", "not a count"),
+    ],
+)
+def test_refused_with_a_reason(text: str, kind: Kind, reason: str) -> None:
+    with pytest.raises(QuantityError, match=reason):
+        parse_quantity(text, kind, high=1.0 if kind == "ratio" else math.inf)
+
+
+@given(st.text(max_size=80), st.sampled_from(["count", "ratio", "bytes", "seconds", "usd", "flop_per_s"]))
+def test_never_anything_but_a_quantity_error(text: str, kind: Kind) -> None:
+    value = 0.0
+    with contextlib.suppress(QuantityError):
+        value = parse_quantity(text, kind)
+    assert math.isfinite(value)
+    assert value >= 0
+
+
+@given(st.floats(min_value=1, max_value=9.9e17))
+def test_counts_survive_showing_and_typing_again(value: float) -> None:
+    assert parse_quantity(format_count(value), "count") == pytest.approx(value, rel=5.1e-4)
+
+
+@given(st.floats(min_value=1, max_value=1e20))
+def test_bytes_survive_showing_and_typing_again(value: float) -> None:
+    for system in ("decimal", "binary"):
+        shown = format_bytes(value, system=system)
+        assert parse_quantity(shown, "bytes") == pytest.approx(value, rel=5.1e-4)
+
+
+@pytest.mark.parametrize(
+    ("shown", "expected"),
+    [
+        (format_count(70e9), "70 B"),
+        (format_count(15.6e12), "15.6 T"),
+        (format_count(16384), "16,384"),
+        (format_count(999_999), "999,999"),
+        (format_count(999_960_000_000), "1 T"),
+        (format_count(6.3e24), "6.3 × 10²⁴"),
+        (format_count(math.nan), "unknown"),
+        (format_count(math.inf), "∞"),
+        (format_bytes(80e9, system="decimal"), "80 GB"),
+        (format_bytes(80e9, system="binary"), "74.51 GiB"),
+        (format_bytes(2415919104, system="binary"), "2.25 GiB"),
+        (format_bytes(2415919104, system="decimal"), "2.416 GB"),
+        (format_bytes(128, system="binary"), "128 B"),
+        (format_bytes(math.nan, system="decimal"), "unknown"),
+        (format_duration(143.9 * 86400), "143.9 days"),
+        (format_duration(5400), "1.5 h"),
+        (format_duration(0.0015), "1.5 ms"),
+        (format_duration(0), "0 s"),
+        (format_duration(4e8), "12.68 years"),
+        (format_money(5.576e6), "$5.58 M"),
+        (format_money(2.5), "$2.50"),
+        (format_money(12345.6), "$12,346"),
+        (format_quantity(0.4, "ratio"), "40 %"),
+        (format_quantity(3.8e25, "flop"), "3.8 × 10²⁵ FLOP"),
+        (format_quantity(4096, "flop"), "4,096 FLOP"),
+        (format_quantity(989.4e12, "flop_per_s"), "989.4 TFLOP/s"),
+        (format_quantity(3.35e12, "bytes_per_s"), "3.35 TB/s"),
+        (format_quantity(295.3, "flop_per_byte"), "295.3 FLOP/B"),
+        (format_quantity(16, "bytes_per_parameter"), "16 B/parameter"),
+        (format_quantity(30.84e6, "accelerator_hours"), "30.84 M h"),
+        (format_quantity(2.5, "usd_per_hour"), "$2.50/h"),
+        (format_quantity(math.nan, "usd"), "unknown"),
+        (format_quantity(1e-8, "number"), "1 × 10⁻⁸"),
+        (scientific(-2.5e-7), "-2.5 × 10⁻⁷"),
+        (significant(0), "0"),
+        (significant(1234567.0), "1,234,567"),
+    ],
+)
+def test_shown(shown: str, expected: str) -> None:
+    assert shown == expected
+
+
+@pytest.mark.parametrize(
+    ("value", "kind", "latex"),
+    [
+        (16384, "count", "16{,}384"),
+        (6.3e24, "flop", r"6.3 \times 10^{24}\,\text{FLOP}"),
+        (0.5, "ratio", r"50\,\text{\%}"),
+        (2.5, "usd_per_hour", r"\$2.50\,\text{/h}"),
+        (math.nan, "bytes", r"\text{unknown}"),
+        (math.inf, "count", r"\text{∞}"),
+    ],
+)
+def test_latex(value: float, kind: Kind, latex: str) -> None:
+    assert latex_quantity(value, kind) == latex

@@ -1,0 +1,112 @@
+"""A raw websocket client of a Streamlit server: reruns without a browser, timed from request to script end."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import websockets
+from streamlit.proto.BackMsg_pb2 import BackMsg
+from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
+
+
+@contextmanager
+def spawned(folder: Path) -> Iterator[int]:
+    """Start ``streamlit run app.py`` in ``folder`` and give its port at once, before the server is up."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = int(probe.getsockname()[1])
+    command = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.port", str(port)]
+    command += ["--server.address", "127.0.0.1", "--server.headless", "true", "--browser.gatherUsageStats", "false"]
+    process = subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        yield port
+    finally:
+        process.terminate()
+        process.wait(timeout=20)
+
+
+async def until_up(port: int) -> None:
+    """Wait until the server accepts connections; raises ``TimeoutError`` after 60 s."""
+    async with asyncio.timeout(60):
+        while True:
+            try:
+                _, writer = await asyncio.open_connection("127.0.0.1", port)
+            except OSError:
+                await asyncio.sleep(0.005)
+            else:
+                writer.close()
+                return
+
+
+@dataclass
+class Run:
+    """One script run as the client saw it: seconds to the first element and to the end, and the wire bytes."""
+
+    first_element_s: float = 0.0
+    finished_s: float = 0.0
+    wire_bytes: int = 0
+
+
+@dataclass
+class Session:
+    """One visitor: a websocket, the page it looks at, and the text boxes found there (user key → widget id)."""
+
+    port: int
+    page_hash: str = ""
+    boxes: dict[str, str] = field(default_factory=dict[str, str])
+    pages: dict[str, str] = field(default_factory=dict[str, str])
+
+    async def __aenter__(self) -> Session:
+        url = f"ws://127.0.0.1:{self.port}/_stcore/stream"
+        self.socket = await websockets.connect(url, subprotocols=["streamlit"], max_size=None, ping_interval=None)  # type: ignore[list-item]
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.socket.close()
+
+    async def rerun(self, texts: dict[str, str] | None = None) -> Run:
+        """Ask for a rerun with these text boxes changed, and read until the script has finished."""
+        request = BackMsg()
+        request.rerun_script.page_script_hash = self.page_hash
+        for key, text in (texts or {}).items():
+            widget = request.rerun_script.widget_states.widgets.add()
+            widget.id = self.boxes[key]
+            widget.string_value = text
+        seen = Run()
+        start = time.perf_counter()
+        await self.socket.send(request.SerializeToString())
+        while True:
+            raw = await self.socket.recv()
+            seen.wire_bytes += len(raw)
+            message = ForwardMsg.FromString(raw)  # type: ignore[arg-type]
+            kind = message.WhichOneof("type")
+            if kind == "navigation":
+                self.pages.update({p.url_pathname: p.page_script_hash for p in message.navigation.app_pages})
+            elif kind == "delta":
+                seen.first_element_s = seen.first_element_s or time.perf_counter() - start
+                self._note_box(message)
+            elif kind == "script_finished":
+                seen.finished_s = time.perf_counter() - start
+                return seen
+
+    def _note_box(self, message: ForwardMsg) -> None:
+        element = message.delta.new_element
+        if element.WhichOneof("type") == "text_input":
+            widget = element.text_input.id
+            self.boxes[widget.rsplit("-", 1)[-1]] = widget
+
+    async def open(self, url_path: str) -> Run:
+        """Load the app and go to the page at ``url_path``."""
+        run = await self.rerun()
+        if url_path:
+            self.page_hash = self.pages[url_path]
+            run = await self.rerun()
+        return run
