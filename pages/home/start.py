@@ -1,36 +1,115 @@
-"""Home."""
+"""Home: the lecture's three napkin questions as live sentences, each a link into its page with the same inputs."""
 
 import streamlit as st
 
+from core.floats import FORMATS
+from core.floats.compare import explain_error, store_everywhere
+from core.floats.text import FloatTextError, parse
+from core.floats.view import explain
+from core.hardware.accelerators import accelerators, find
+from core.limits import limit
+from core.planning.budget import Plan, budget, explain_budget
+from core.training import account, find_optimizer, find_policy, words
+from core.units import format_count, format_quantity
 from pages.parts import show
-from pages.parts.inputs import Inputs
-from pages.parts.registry import COMPUTE, HOME
-from pages.parts.theme import TOKENS
+from pages.parts.inputs import VERSION_PARAMETER, Inputs
+from pages.parts.registry import COMPUTE, FLOATS, HOME, MEMORY, PageSpec
+
+TINY = "1e-8"
+SHOWN = ("fp16", "bf16", "fp32")
+DEVICES = [a.name for a in accelerators() if a.peak("bf16") > 0 and a.memory_bytes > 0]
 
 inputs = Inputs(HOME)
-show.header(HOME)
-chips = show.slot()
-n = inputs.quantity("n", "Parameters", "70B", "count", low=1)
-c = inputs.choice("u", "Unit", ["GB", "GiB"], "GB", segmented=True)
-s = st.slider("x", 0, 10, 3)
+
+
+def onwards(page: PageSpec, label: str, values: dict[str, str]) -> None:
+    """A link into ``page`` that carries these inputs."""
+    query = {f"{page.prefix}_{name}": text for name, text in values.items()}
+    st.page_link(
+        page.path, label=label, icon=":material/arrow_forward:", query_params={VERSION_PARAMETER: "1", **query}
+    )
+
+
+def typed(name: str) -> str:
+    """The text in force of a field, to hand it on in a link."""
+    return inputs.fields[inputs.key(name)]
+
+
+with show.question("How long does it take?"):
+    place = show.slot()
+    cells = st.columns([1, 1, 1, 1.2, 0.8])
+    with cells[0]:
+        params = inputs.quantity("n", "Parameters", "70B", "count", low=1, high=limit("parameters"))
+    with cells[1]:
+        tokens = inputs.quantity("tokens", "Tokens", "15T", "count", low=1, high=limit("tokens"))
+    with cells[2]:
+        count = inputs.quantity("count", "Accelerators", "1024", "count", low=1, high=limit("accelerators"), whole=True)
+    with cells[3]:
+        device = find(inputs.choice("gpu", "Accelerator", DEVICES, "H100 SXM"))
+    with cells[4]:
+        mfu = inputs.quantity("mfu", "MFU", "0.5", "ratio", low=0.001, high=1.0)
+    plan = Plan(params, tokens, count, device.peak("bf16"), mfu)
+    made = budget(plan)
+    with place:
+        show.answer(
+            f"Training {format_count(params)} parameters on {format_count(tokens)} tokens takes "
+            f"**{format_quantity(made.seconds, 'seconds')}** on {format_count(count)} × {device.name}.",
+            f"{format_quantity(made.flop, 'flop')} by 6ND, at {format_quantity(mfu, 'ratio')} MFU of the dense bf16 peak, "
+            f"{format_quantity(plan.peak, 'flop_per_s')} each.",
+        )
+    onwards(
+        COMPUTE,
+        "Where the FLOPs go, what it costs, what published runs took",
+        {key: typed(key) for key in ("n", "tokens", "count", "gpu", "mfu")},
+    )
+
+with show.question("How large a model fits?"):
+    place = show.slot()
+    cells = st.columns([1, 1.4, 2.6])
+    with cells[0]:
+        held = inputs.quantity("k", "Accelerators", "8", "count", low=1, high=limit("accelerators"), whole=True)
+    with cells[1]:
+        holder = find(inputs.choice("mem", "Accelerator, memory of each", DEVICES, "H100 SXM"))
+    memory = account(
+        params, find_optimizer("AdamW"), find_policy("fp32"), accelerators=int(held), memory=holder.memory_bytes
+    )
+    with place:
+        show.answer(
+            words.holding(memory, words.device_name(holder.name, holder.memory_bytes)), words.what_is_counted(memory)
+        )
+    onwards(
+        MEMORY,
+        "Every optimizer and precision, byte by byte",
+        {"n": f"{format_count(memory.largest)}".replace(" ", ""), "count": typed("k"), "gpu": typed("mem")},
+    )
+
+with show.question("What does a small number become?"):
+    place = show.slot()
+    cells = st.columns([1, 4])
+    with cells[0]:
+        text = inputs.text("x", "A number", TINY, max_chars=limit("float_chars"))
+    try:
+        number = parse(text, FORMATS["fp32"])
+        inputs.keep("x", text)
+    except FloatTextError as problem:
+        text = inputs.last_good("x", TINY)
+        number = parse(text, FORMATS["fp32"])
+        inputs.fail(f"A number: {problem}", f"Still using {text}.")
+    kept = store_everywhere(number, [FORMATS[name] for name in SHOWN])
+    with place:
+        show.answer(
+            f"{text} becomes " + ", ".join(f"**{one.text}** in {one.fmt.title}" for one in kept) + ".",
+            "fp16 spends its bits on precision, bf16 on range; fp32 has both and takes twice the memory.",
+        )
+    onwards(FLOATS, "Flip its bits, and see it in every format", {"x": text, "fmt": "fp16"})
+
 show.input_errors(inputs)
-inputs.presets("Stories", {"A": {"n": "70B"}, "B": {"n": "7B"}}, into=chips)
-show.answer(f"**{n:g}** parameters take **6.3 × 10²⁴ FLOP**, {c}", "a detail of **this**")
-show.chart(
-    {
-        "data": [
-            {
-                "type": "bar",
-                "x": ["a", "b"],
-                "y": [1, 2],
-                "marker": {"color": [TOKENS.parameters, TOKENS.gradients]},
-            }
-        ],
-        "layout": {"height": 240},
-    },
-    alt="x",
-    key="ch",
+show.how(
+    lambda: [
+        *explain_budget(plan),
+        *memory.explain(),
+        *(step for one in kept for step in (*explain(one.view), *explain_error(one))),
+    ],
+    key="home:how",
 )
-st.button("primary", type="primary")
-st.page_link(COMPUTE.path, label="to compute", query_params={"c_n": "7B", "v": "1"})
 show.footer(inputs)

@@ -1,11 +1,61 @@
-"""LECTURE page."""
+"""The lecture, checked: each claim, the value recomputed by core, a verdict, and a link that opens it."""
 
+import streamlit as st
+
+from core.lecture import CLAIMS, GROUPS, VERDICTS, findings
 from pages.parts import show
 from pages.parts.inputs import Inputs
-from pages.parts.registry import LECTURE
+from pages.parts.registry import LECTURE, PAGES
+
+ALL = "All"
+ROLE = {
+    "exact": "optimizer",
+    "holds": "optimizer",
+    "rule of thumb": "activations",
+    "convention": "master",
+    "needs care": "gradients",
+}
+PAGE = {page.id: page for page in PAGES}
 
 inputs = Inputs(LECTURE)
-show.header(LECTURE)
-n = inputs.quantity("n", "Parameters", "70B", "count", low=1)
-show.input_errors(inputs)
+cells = st.columns([2.2, 1, 1])
+with cells[0]:
+    group = inputs.choice("topic", "Topic", [ALL, *GROUPS], ALL, segmented=True)
+with cells[1]:
+    verdict = inputs.choice("verdict", "Verdict", [ALL, *VERDICTS], ALL)
+with cells[2]:
+    wanted = inputs.choice("claim", "Claim", [ALL, *CLAIMS], ALL)
+
+found = findings()
+shown = [
+    claim
+    for claim in CLAIMS.values()
+    if group in (ALL, claim.group) and verdict in (ALL, claim.verdict) and wanted in (ALL, claim.id)
+]
+confirmed = sum(found[claim.id].confirms for claim in shown)
+careful = sum(claim.verdict == "needs care" for claim in shown)
+if shown:
+    show.answer(
+        f"**{confirmed} of {len(shown)}** rows are confirmed by the computation; **{careful}** of the claims need care.",
+        "Verdicts: " + "; ".join(f"**{word}**, {meaning}" for word, meaning in VERDICTS.items()) + ".",
+    )
+    show.small_table(
+        [show.Column(name) for name in ("", "Claim", "Recomputed now", "Verdict", "Try it")],
+        [
+            (
+                claim.id,
+                f"{claim.text} {claim.remark}" if claim.verdict != "needs care" else claim.text,
+                found[claim.id].value
+                + (f". **{claim.remark}**" if claim.verdict == "needs care" else "")
+                + ("" if found[claim.id].confirms else " **The computation does not confirm this row.**"),
+                show.badge(claim.verdict, ROLE[claim.verdict]),
+                show.link(PAGE[claim.link.page].title, PAGE[claim.link.page], claim.link.fields),
+            )
+            for claim in shown
+        ],
+    )
+else:
+    show.answer("No claim matches these three filters.", "Set one of them back to “All”.")
+show.how(lambda: [step for claim in shown for step in found[claim.id].explanations], key="lecture:how")
+show.note("Claims in our words, after Stanford CS336, lecture 2, and four sets of students’ notes on it.")
 show.footer(inputs)

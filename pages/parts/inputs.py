@@ -44,9 +44,13 @@ class Inputs:
         *,
         low: float = 0.0,
         high: float = float("inf"),
+        whole: bool = False,
         help: str | None = None,
     ) -> float:
-        """A typed quantity (70B, 1.5T, 40%). A bad one shows why, and the last good value stays in force."""
+        """A typed quantity (70B, 1.5T, 40%). A bad one shows why, and the last good value stays in force.
+
+        whole: refuse fractions, for things that come one by one such as accelerators.
+        """
         key = self.key(name)
         text = st.text_input(
             label, value=default, key=key, max_chars=limit("number_chars"), help=help, bind="query-params"
@@ -54,6 +58,8 @@ class Inputs:
         good_key = f"{key}:good"
         try:
             value = parse_quantity(text or "", kind, low=low, high=high)
+            if whole and not value.is_integer():
+                raise QuantityError(f"“{(text or '').strip()}” is not a whole number. For example: {default}.")
             st.session_state[good_key] = text
         except QuantityError as problem:
             text = st.session_state.get(good_key, default)

@@ -1,4 +1,4 @@
-"""What the server process needs once, before its first page: no pauses in Python, none in the network."""
+"""What the server process needs once: its pages known before the first visitor, no pauses in Python or the network."""
 
 from __future__ import annotations
 
@@ -8,24 +8,50 @@ import importlib
 import os
 import socket
 import stat
+import threading
+from collections.abc import AsyncIterator
 
-import streamlit as st
+from streamlit.runtime.pages_manager import PagesManager
 
-HEAVY = ("pandas", "plotly.graph_objects")
+HEAVY = ("pandas", "plotly.graph_objects", "numpy")
+
+WARM_UP_AFTER_S = 1.0
+"""A visitor who is there at once gets the header first; otherwise the imports are done before anybody comes."""
+
+_lock = threading.Lock()
+_prepared = threading.Event()
 
 
-@st.cache_resource
 def prepare_process() -> None:
     """Import what charts and tables need, freeze it, and switch off Nagle's algorithm; once per process.
 
-    Concurrent cold starts that import pandas lazily find it half initialised; here the first session imports
-    and the others wait for it.
+    Concurrent cold starts that import pandas lazily find it half initialised; here one thread imports and all
+    others wait for it.
     """
-    send_at_once()
-    for name in HEAVY:
-        importlib.import_module(name)
-    gc.collect()
-    gc.freeze()  # everything imported so far leaves the collector's sight
+    if _prepared.is_set():
+        return
+    with _lock:
+        if _prepared.is_set():
+            return
+        send_at_once()
+        for name in HEAVY:
+            importlib.import_module(name)
+        gc.collect()
+        gc.freeze()  # everything imported so far leaves the collector's sight
+        _prepared.set()
+
+
+@contextlib.asynccontextmanager
+async def lifespan(_app: object) -> AsyncIterator[None]:
+    """Around the server's life: settle how pages are found, and warm up once it is up."""
+    # A folder called pages makes Streamlit look for pages in it until some script has called st.navigation, and
+    # greet the first deep link of a fresh process with "Page not found".
+    PagesManager.uses_pages_directory = False
+    warm_up = threading.Timer(WARM_UP_AFTER_S, prepare_process)
+    warm_up.daemon = True
+    warm_up.start()
+    yield
+    warm_up.cancel()
 
 
 def send_at_once() -> int:

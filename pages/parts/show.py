@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
 
 import streamlit as st
 
 from core.formula import Explanation
 from core.palette import ROLES
 from pages.parts.components import copy_link
-from pages.parts.inputs import Inputs, newer_link
+from pages.parts.inputs import LINK_VERSION, VERSION_PARAMETER, Inputs, newer_link
 from pages.parts.registry import PageSpec
 
 if TYPE_CHECKING:
@@ -22,6 +24,10 @@ if TYPE_CHECKING:
 _BOLD = re.compile(r"\*\*(.+?)\*\*")
 _CODE = re.compile(r"`([^`]+)`")
 _SUPERSCRIPTS = re.compile(r"[⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+")
+_ARXIV = re.compile(r"arXiv:(\d{4}\.\d{4,5})")
+_SITE = re.compile(r"(?:(?<=^)|(?<=; ))((?:[\w-]+\.)+(?:com|org|io|dev)/[^\s;,]*)")
+_REPOSITORY = re.compile(r"(?:(?<=^)|(?<=; ))([A-Za-z\d-]+/[A-Za-z][\w.-]*[\w])(?=[\s@;,]|$)")
+_UNIT_GAP = re.compile(r"(?<=\d) (?=%|[kMGTPEZ]?(?:FLOP|B/s|B\b|h\b|W\b)|[KMBTQ]\b)")  # kept from breaking lines
 _PLAIN = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "−0123456789")
 
 _CHART_CONFIG: dict[str, Any] = {
@@ -38,6 +44,7 @@ def rich(text: str) -> str:
     safe = html.escape(text, quote=False)
     safe = _BOLD.sub(r"<b>\1</b>", safe)
     safe = _CODE.sub(r'<code class="np-mono">\1</code>', safe)
+    safe = _UNIT_GAP.sub("\u00a0", safe)
     return _SUPERSCRIPTS.sub(lambda m: f"<sup>{m.group().translate(_PLAIN)}</sup>", safe)
 
 
@@ -55,6 +62,14 @@ def header(page: PageSpec) -> None:
         error(warning)
 
 
+@contextmanager
+def question(title: str) -> Iterator[None]:
+    """A section under a thin rule, headed by the question that it answers."""
+    with st.container():
+        st.html(f'<h2 class="np-question">{rich(title)}</h2>')
+        yield
+
+
 def answer(sentence: str, detail: str = "") -> None:
     """The page's answer in large type. Both texts use the markup of `rich`."""
     small = f"<small>{rich(detail)}</small>" if detail else ""
@@ -64,6 +79,14 @@ def answer(sentence: str, detail: str = "") -> None:
 def note(text: str) -> None:
     """A quiet paragraph."""
     st.html(f'<p class="np-note">{rich(text)}</p>')
+
+
+def source(text: str) -> None:
+    """Where something comes from, with its arXiv numbers, web addresses and GitHub repositories as links."""
+    safe = _ARXIV.sub(r'<a href="https://arxiv.org/abs/\1">arXiv:\1</a>', rich(text))
+    safe = _SITE.sub(r'<a href="https://\1">\1</a>', safe)
+    safe = _REPOSITORY.sub(r'<a href="https://github.com/\1">\1</a>', safe)
+    st.html(f'<p class="np-note">Source: {safe}</p>')
 
 
 def error(text: str) -> None:
@@ -94,6 +117,26 @@ def chart(figure: Mapping[str, Any], *, alt: str, key: str) -> None:
     st.plotly_chart(dict(figure), width="stretch", config=_CHART_CONFIG, alt=alt, key=key)
 
 
+class Html(str):
+    """A table cell that is safe HTML already, made by `badge` or `link`."""
+
+    __slots__ = ()
+
+
+def badge(word: str, role: str) -> Html:
+    """A verdict or state: the word, in the colour of the data role ``role``."""
+    if role not in ROLES:
+        raise KeyError(role)
+    return Html(f'<span class="np-badge" style="color:var(--np-{role})">{html.escape(word)}</span>')
+
+
+def link(label: str, page: PageSpec, fields: Mapping[str, str]) -> Html:
+    """A link into ``page`` that sets its fields (names without prefix)."""
+    named = {f"{page.prefix}_{name}": text for name, text in fields.items()}
+    query = html.escape(urlencode({VERSION_PARAMETER: str(LINK_VERSION), **named}), quote=True)
+    return Html(f'<a href="{page.url_path}?{query}">{html.escape(label)}</a>')
+
+
 @dataclass(frozen=True, slots=True)
 class Column:
     """One column of a `small_table`: heading, and whether it holds figures."""
@@ -109,12 +152,17 @@ def small_table(
     caption: str = "",
     here: int | None = None,
 ) -> None:
-    """A short table in HTML, a few dozen rows at most. Cells use the markup of `rich`; row ``here`` is lit."""
+    """A short table in HTML, a few dozen rows at most. Cells are `Html` or the markup of `rich`.
+
+    here: index of a row to light.
+    """
     cls = [' class="num"' if c.numeric else "" for c in columns]
     head = "".join(f'<th scope="col"{k}>{rich(c.heading)}</th>' for c, k in zip(columns, cls, strict=True))
     body = "".join(
         f"<tr{' class=np-here' if i == here else ''}>"
-        + "".join(f"<td{k}>{rich(cell)}</td>" for cell, k in zip(row, cls, strict=True))
+        + "".join(
+            f"<td{k}>{cell if isinstance(cell, Html) else rich(cell)}</td>" for cell, k in zip(row, cls, strict=True)
+        )
         + "</tr>"
         for i, row in enumerate(rows)
     )
@@ -137,11 +185,22 @@ def data_table(frame: pd.DataFrame, *, label: str, key: str, formats: Mapping[st
             st.dataframe(frame, hide_index=True, column_config=dict(formats or {}), alt=label)
 
 
-def how(explanations: Sequence[Explanation], *, key: str, label: str = "How is this computed") -> None:
-    """The panel that opens every number: formula, substituted values, unit and linked source."""
+def how(
+    explanations: Callable[[], Sequence[Explanation]] | Sequence[Explanation],
+    *,
+    key: str,
+    label: str = "How is this computed",
+    notes: Sequence[str] = (),
+) -> None:
+    """The panel that opens every number: ``notes`` on the method, then formula, values, unit and linked source.
+
+    Give a function where explaining costs something; it is called only while the panel is open.
+    """
     with fold(label, key=key, icon=":material/function:") as panel:
         if panel.open:
-            for item in explanations:
+            for text in notes:
+                note(text)
+            for item in explanations() if callable(explanations) else explanations:
                 _explain(item)
 
 

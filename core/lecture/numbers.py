@@ -1,0 +1,224 @@
+"""Claims about numbers in memory, checked by the exact codec and by bytes counted one by one."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from functools import lru_cache
+
+import numpy as np
+
+from core.floats import FORMATS, decode, decode_exact, encode, encode_exact
+from core.floats.decimals import rounded
+from core.floats.view import describe, explain
+from core.lecture.claims import Claim, Finding, Link
+from core.tensors.cost import tensor_bytes
+from core.units import format_bytes
+
+FP16, BF16, FP32 = FORMATS["fp16"], FORMATS["bf16"], FORMATS["fp32"]
+E4M3, E5M2 = FORMATS["fp8_e4m3fn"], FORMATS["fp8_e5m2"]
+TINY = Fraction(1, 10**8)
+
+
+def _widths() -> Finding:
+    shapes = [(f.title, 1, f.exponent_bits, f.fraction_bits) for f in (FP32, FP16, BF16)]
+    shown = ", ".join(f"{title} {sign}/{exponent}/{fraction}" for title, sign, exponent, fraction in shapes)
+    return Finding(shown, [s[1:] for s in shapes] == [(1, 8, 23), (1, 5, 10), (1, 8, 7)])
+
+
+def _field_124() -> Finding:
+    view = describe(124 << 23 | 1 << 21, FP32)
+    return Finding(f"`{view.hex_code}` is {view.decimal}", view.value == Fraction(5, 32), explain(view))
+
+
+def _tiny() -> Finding:
+    half, brain = (describe(encode_exact(TINY, f), f) for f in (FP16, BF16))
+    kept = brain.value or Fraction(0)
+    shown = (
+        f"{half.decimal} in fp16 (its smallest value is {rounded(FP16.min_subnormal, 3)}); {rounded(kept, 5)} in bf16"
+    )
+    return Finding(shown, half.value == 0 and rounded(kept, 5) == rounded(Fraction("1.0012e-8"), 5), explain(brain))
+
+
+def _range() -> Finding:
+    ratio = float(BF16.max_finite / FP32.max_finite)
+    shown = (
+        f"largest {rounded(BF16.max_finite, 5)} against {rounded(FP32.max_finite, 5)} ({ratio:.1%}); smallest normal equal; "
+        f"smallest subnormal {rounded(BF16.min_subnormal, 3)} against {rounded(FP32.min_subnormal, 3)}"
+    )
+    return Finding(shown, BF16.min_normal == FP32.min_normal and BF16.min_subnormal > FP32.min_subnormal)
+
+
+def _half_overflow() -> Finding:
+    below, tie = (decode_exact(encode_exact(Fraction(v), FP16), FP16) for v in (65519, 65520))
+    return Finding(
+        f"largest {int(FP16.max_finite):,}; 65,519 becomes {below}, 65,520 infinity", below == 65504 and tie is None
+    )
+
+
+def _eight_bits() -> Finding:
+    shown = f"E4M3 ±{int(E4M3.max_finite)}, E5M2 ±{int(E5M2.max_finite):,}"
+    return Finding(shown, (E4M3.max_finite, E5M2.max_finite) == (448, 57344))
+
+
+def _kilobyte() -> Finding:
+    sizes = [format_bytes(1024**2, system="decimal"), format_bytes(1024**2, system="binary")]
+    return Finding(f"1024 × 1024 B is {sizes[1]}, which is {sizes[0]}", sizes == ["1.049 MB", "1 MiB"])
+
+
+def _gpt3_matrix() -> Finding:
+    size = tensor_bytes.explain(elements=4 * 12288 * 12288, element_bytes=4)
+    shown = (
+        f"{size.value:,.0f} B = {size.value / 2**20:,.0f} MiB = {size.value / 2**30} GiB = {size.value / 1e9:.3f} GB"
+    )
+    return Finding(shown, size.value == 2304 * 2**20 and round(size.value / 1e9, 1) != 2.3, (size,))
+
+
+def _not_compute() -> Finding:
+    size = tensor_bytes.explain(elements=32 * 32, element_bytes=4)
+    return Finding(f"{size.value:,.0f} B of memory", size.value == 4096, (size,))
+
+
+def _small_tensor() -> Finding:
+    size = tensor_bytes.explain(elements=4 * 8, element_bytes=4)
+    return Finding(f"{size.value:.0f} B", size.value == 128, (size,))
+
+
+@lru_cache(maxsize=8)
+def _summed(name: str, addend: float, times: int) -> float:
+    """``addend`` added ``times`` times, rounding to the format ``name`` after every addition."""
+    fmt = FORMATS[name]
+    step, total = decode(encode(np.array([addend]), fmt), fmt), np.zeros(1)
+    for _ in range(times):
+        total = decode(encode(total + step, fmt), fmt)
+    return float(total[0])
+
+
+def _accumulate() -> Finding:
+    sums = {name: _summed(name, 0.01, 1000) for name in ("fp32", "fp16", "bf16")}
+    shown = ", ".join(f"{name} {value:.4g}" for name, value in sums.items())
+    return Finding(
+        f"0.01 added 1,000 times gives {shown} (exact: 10)", sums["bf16"] < 5 < sums["fp16"] < sums["fp32"] + 0.5
+    )
+
+
+@lru_cache(maxsize=4)
+def _trained(name: str, update: float, steps: int) -> float:
+    """A weight of 1 after ``steps`` updates by ``−update``, stored in the format ``name`` after each."""
+    fmt = FORMATS[name]
+    weight = np.ones(1)
+    for _ in range(steps):
+        weight = decode(encode(weight - update, fmt), fmt)
+    return float(weight[0])
+
+
+def _master_weights() -> Finding:
+    brain, single = _trained("bf16", 1e-3, 100), _trained("fp32", 1e-3, 100)
+    shown = f"a weight of 1 after 100 updates of −0.001: bf16 {brain:g}, fp32 {single:.4f}"
+    return Finding(shown, brain == 1 and abs(single - 0.9) < 1e-4)
+
+
+NUMBERS: tuple[Claim, ...] = (
+    Claim(
+        "F2",
+        "Numbers in memory",
+        "fp32 has 1 sign, 8 exponent and 23 fraction bits; fp16 has 1/5/10 and bf16 1/8/7.",
+        "exact",
+        _widths,
+        Link("floats", {"x": "1", "fmt": "bf16"}),
+    ),
+    Claim(
+        "F3",
+        "Numbers in memory",
+        "fp32 with exponent field 124 and fraction .01 (binary) is 0.15625.",
+        "exact",
+        _field_124,
+        Link("floats", {"x": "0.15625", "fmt": "fp32"}),
+        "2^(124 − 127) × 1.25",
+    ),
+    Claim(
+        "F4",
+        "Numbers in memory",
+        "1e-8 becomes 0 in fp16 and survives in bf16.",
+        "exact",
+        _tiny,
+        Link("floats", {"x": "1e-8", "fmt": "fp16"}),
+    ),
+    Claim(
+        "F5",
+        "Numbers in memory",
+        "bf16 has the dynamic range of fp32.",
+        "holds",
+        _range,
+        Link("floats", {"x": "3.0e38", "fmt": "bf16"}),
+        "For normal values; subnormals reach 2¹⁶ times less far down.",
+    ),
+    Claim(
+        "F6",
+        "Numbers in memory",
+        "fp16 overflows easily.",
+        "exact",
+        _half_overflow,
+        Link("floats", {"x": "65520", "fmt": "fp16"}),
+    ),
+    Claim(
+        "F7",
+        "Numbers in memory",
+        "FP8 comes as E4M3 (±448) and E5M2 (±57344).",
+        "exact",
+        _eight_bits,
+        Link("floats", {"x": "448", "fmt": "fp8_e4m3fn"}),
+    ),
+    Claim(
+        "F8",
+        "Numbers in memory",
+        "1 KB is 1024 B, and 1 MB is 1024 KB.",
+        "convention",
+        _kilobyte,
+        Link("memory", {"n": "7B", "gpu": "H100 SXM"}),
+        "Those are KiB and MiB; datasheets and disks count 1 kB as 1000 B. Napkin always says which.",
+    ),
+    Claim(
+        "F9",
+        "Numbers in memory",
+        "One GPT-3 feed-forward matrix, 12288·4 × 12288 in fp32, takes 2304 MiB, “2.3 GB”.",
+        "needs care",
+        _gpt3_matrix,
+        Link("compute", {"model": "GPT-3 175B"}),
+        "2304 MiB is exact; in GB it is 2.4, in GiB 2.25.",
+    ),
+    Claim(
+        "F10",
+        "Numbers in memory",
+        "A 32 × 32 fp32 tensor “costs 4096 bytes of compute”.",
+        "needs care",
+        _not_compute,
+        Link("tensors", {"shape": "32, 32", "x": "x"}),
+        "Bytes are memory; compute is counted in FLOPs.",
+    ),
+    Claim(
+        "F11",
+        "Numbers in memory",
+        "A 4 × 8 fp32 tensor takes 128 B: memory is elements times element size.",
+        "exact",
+        _small_tensor,
+        Link("tensors", {"shape": "4, 8", "x": "x", "dtype": "float32"}),
+    ),
+    Claim(
+        "F12",
+        "Numbers in memory",
+        "Deep learning cares about range more than precision, hence bf16.",
+        "rule of thumb",
+        _accumulate,
+        Link("floats", {"x": "0.01", "fmt": "bf16"}),
+        "The catch: a long sum in bf16 stalls where half a step exceeds the addend. Sums belong in fp32.",
+    ),
+    Claim(
+        "F13",
+        "Numbers in memory",
+        "Keep parameters and optimizer state in fp32; compute in bf16 or fp8.",
+        "holds",
+        _master_weights,
+        Link("memory", {"n": "7B", "prec": "mixed bf16, fp32 master"}),
+        "Next to 1, bf16 steps by 0.0039 going down: half of that is more than the update, so it rounds away.",
+    ),
+)

@@ -1,0 +1,146 @@
+"""Claims about tensors and their storage, checked by the layout algebra (which tests hold against torch)."""
+
+from __future__ import annotations
+
+from core.lecture.claims import Claim, Finding, Link
+from core.tensors import Layout, explain_view
+from core.tensors.cost import matrix_cell, tensor_bytes
+
+
+def _transposed(layout: Layout) -> Layout:
+    """The layout of ``x.t()``: sizes and strides swapped, storage untouched."""
+    return Layout(layout.shape[::-1], layout.stride[::-1], layout.offset)
+
+
+def _strides() -> Finding:
+    layout = Layout.contiguous((4, 4))
+    cell = matrix_cell.explain(offset=0, row=1, row_stride=layout.stride[0], column=2, column_stride=layout.stride[1])
+    confirms = layout.stride == (4, 1) and cell.value == layout.cell(1, 2) == 6
+    return Finding(f"strides {layout.stride}; element (1, 2) in cell {layout.cell(1, 2)}", confirms, (cell,))
+
+
+def _index_order() -> Finding:
+    layout = Layout.contiguous((2, 3))
+    right, swapped = layout.cell(1, 2), 1 * layout.stride[1] + 2 * layout.stride[0]
+    cell = matrix_cell.explain(offset=0, row=1, row_stride=3, column=2, column_stride=1)
+    shown = f"element (row 1, column 2) of a 2 × 3 is in cell {right}; with the strides swapped it would be {swapped}"
+    return Finding(shown, right == cell.value != swapped, (cell,))
+
+
+def _transpose_view() -> Finding:
+    layout = _transposed(Layout.contiguous((2, 3)))
+    verdict = explain_view(layout, (2, 3))
+    return Finding(
+        f"contiguous: {layout.is_contiguous}; {verdict.reason}", not layout.is_contiguous and not verdict.works
+    )
+
+
+def _contiguous_first() -> Finding:
+    verdict = explain_view(Layout.contiguous(_transposed(Layout.contiguous((2, 3))).shape), (2, 3))
+    size = tensor_bytes.explain(elements=6, element_bytes=8)
+    return Finding(f"works, strides {verdict.stride}, after copying {size.value:.0f} B (int64)", verdict.works, (size,))
+
+
+def _views_are_free() -> Finding:
+    layout = Layout.contiguous((1024, 1024))
+    free = explain_view(layout, (1024 * 1024,)).copied_bytes(4)
+    copied = explain_view(_transposed(layout), (1024 * 1024,)).copied_bytes(4)
+    shown = f"1024 × 1024 fp32: .view(-1) copies {free} B, .t().reshape(-1) copies {copied:,} B"
+    return Finding(shown, free == 0 and copied == 4 * 2**20)
+
+
+def _view_without_contiguity() -> Finding:
+    # x[:, ::2] of a contiguous 4 × 6
+    layout = Layout((4, 3), (6, 2))
+    verdict = explain_view(layout, (-1,))
+    shown = f"x[:, ::2].view(-1) of a 4 × 6 works with stride {verdict.stride}, contiguous: {layout.is_contiguous}"
+    return Finding(shown, verdict.works and not layout.is_contiguous)
+
+
+def _reshape() -> Finding:
+    layout = _transposed(Layout.contiguous((2, 3)))
+    verdict = explain_view(layout, (6,))
+    shown = f"x.t().reshape(6) of a 2 × 3 copies {verdict.reshape_copies} elements, because {verdict.reason}"
+    return Finding(shown, not verdict.works and verdict.reshape_copies == 6)
+
+
+def _heads() -> Finding:
+    b, s, h, d = 2, 3, 4, 5
+    split = explain_view(Layout.contiguous((b, s, h * d)), (b, s, h, d))
+    stride = split.stride or ()
+    permuted = tuple(stride[i] for i in (0, 2, 1, 3))
+    return Finding(
+        f"b={b} s={s} h={h} d={d}: shape {(b, h, s, d)}, strides {permuted}, 0 B copied", permuted == (60, 5, 20, 1)
+    )
+
+
+TENSORS: tuple[Claim, ...] = (
+    Claim(
+        "T1",
+        "Tensors",
+        "A tensor is a pointer into storage plus metadata; a 4 × 4 has strides (4, 1), element (1, 2) is in cell 6.",
+        "exact",
+        _strides,
+        Link("tensors", {"shape": "4, 4", "x": "x[1, 2]"}),
+    ),
+    Claim(
+        "T2",
+        "Tensors",
+        "Notes: the cell of an element is x·stride[1] + y·stride[0].",
+        "needs care",
+        _index_order,
+        Link("tensors", {"shape": "2, 3", "x": "x[1, 2]"}),
+        "Right only with x the column and y the row. In general: offset + Σ iₖ·strideₖ.",
+    ),
+    Claim(
+        "T5",
+        "Tensors",
+        "The transpose of a 2 × 3 is not contiguous, and .view(2, 3) on it raises.",
+        "exact",
+        _transpose_view,
+        Link("tensors", {"shape": "2, 3", "x": "x.t().view(2, 3)"}),
+    ),
+    Claim(
+        "T6",
+        "Tensors",
+        ".contiguous().view(2, 3) on the transpose works and is another storage.",
+        "exact",
+        _contiguous_first,
+        Link("tensors", {"shape": "2, 3", "x": "x.t().contiguous().view(2, 3)"}),
+    ),
+    Claim(
+        "T7",
+        "Tensors",
+        "Views are free; copies take memory and compute.",
+        "exact",
+        _views_are_free,
+        Link("tensors", {"shape": "32, 32", "x": "x.t().reshape(-1)", "dtype": "float32"}),
+    ),
+    Claim(
+        "T8",
+        "Tensors",
+        "Notes: view works only on contiguous tensors.",
+        "needs care",
+        _view_without_contiguity,
+        Link("tensors", {"shape": "4, 6", "x": "x[:, ::2].view(-1)"}),
+        "It needs dimensions that merge: stride equal to the inner stride times the inner size.",
+    ),
+    Claim(
+        "T9",
+        "Tensors",
+        "Notes: reshape does not require contiguity.",
+        "holds",
+        _reshape,
+        Link("tensors", {"shape": "2, 3", "x": "x.t().reshape(6)"}),
+        "It copies when it must, without saying so.",
+    ),
+    Claim(
+        "T10",
+        "Tensors",
+        "x.view(b, s, h, d).permute(0, 2, 1, 3) is rearrange(x, 'b s (h d) -> b h s d').",
+        "exact",
+        _heads,
+        Link("tensors", {"shape": "2, 3, 20", "x": "rearrange(x, 'b s (h d) -> b h s d', h=4)"}),
+        "Both only change strides.",
+    ),
+)
