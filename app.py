@@ -12,6 +12,15 @@ from pages.parts.registry import GROUPS, PAGES
 from pages.parts.theme import install_theme
 
 
+def navigation() -> None:
+    """The menu: every page under its group."""
+    for group, members in GROUPS.items():
+        if group:
+            st.sidebar.html(f'<p class="np-group">{group}</p>')
+        for p in members:
+            st.sidebar.page_link(p.path, label=p.title, icon=p.icon, width="stretch")
+
+
 def run() -> None:
     """One script run: page config, navigation, the page's header, then the page."""
     st.set_page_config(
@@ -28,9 +37,10 @@ def run() -> None:
             ]
             for group, members in GROUPS.items()
         },
-        expanded=True,
+        position="hidden",  # Streamlit's own menu puts <div> into <ul>, which screen readers stumble over
     )
     install_theme()
+    navigation()
     # The header goes out before the heavy imports of a cold start: a visitor reads while the server warms up.
     show.header(next(p for p in PAGES if p.url_path == page.url_path))
     prepare_process()

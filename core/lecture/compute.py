@@ -6,9 +6,8 @@ import math
 
 import numpy as np
 
-from core.formula import Explanation
 from core.hardware.accelerators import find
-from core.hardware.roofline import peak_from_clock, ridge_point
+from core.hardware.roofline import explain_device, peak_from_clock, ridge_point
 from core.lecture.claims import Claim, Finding, Link
 from core.measure.formulas import matmul_flop
 from core.models.catalog import model_named
@@ -53,8 +52,9 @@ def _napkin_days() -> Finding:
 def _gpt3() -> Finding:
     flop = train_flop_6nd.explain(params=175e9, tokens=300e9)
     published = next(run.flop for run in published_runs() if run.catalog == "GPT-3 175B" and not math.isnan(run.flop))
-    shown = f"6ND gives {flop.text}; the paper prints {format_quantity(published, 'flop')} ({flop.value / published - 1:+.1%})"
-    return Finding(shown, abs(flop.value / published - 1) < 0.01, (flop,))
+    gap = flop.value / published - 1
+    shown = f"6ND gives {flop.text}; the paper prints {format_quantity(published, 'flop')} ({gap:+.1%})"
+    return Finding(shown, abs(gap) < 0.01, (flop,))
 
 
 def _attention_share() -> Finding:
@@ -72,15 +72,12 @@ def _attention_share() -> Finding:
 
 def _peaks() -> Finding:
     device = find(H100)
-    explained: tuple[Explanation, ...] = ()
-    if device.clock:
-        clock = device.clock
-        explained = (peak_from_clock.explain(clock=clock.hertz, fma_per_clock=clock.fma_per_clock, units=clock.units),)
+    explained = [step for step in explain_device(device, "bf16") if step.name == peak_from_clock.name]
     shown = (
         f"dense bf16: H100 {format_quantity(device.peak('bf16'), 'flop_per_s')}, "
         f"A100 {format_quantity(find(A100).peak('bf16'), 'flop_per_s')}; from the clock {explained[0].text}"
     )
-    return Finding(shown, abs(explained[0].value / device.peak("bf16") - 1) < 1e-3, explained)
+    return Finding(shown, abs(explained[0].value / device.peak("bf16") - 1) < 1e-3, tuple(explained))
 
 
 def _tensor_core() -> Finding:
@@ -112,7 +109,10 @@ def _memory_bound() -> Finding:
     # element read (2 B) and written (2 B).
     matmul, norm = matmul_flop(n, n, n) / (3 * n * n * 2), 8 / 4
     small = matmul_flop(1, n, n) / ((n * n + 2 * n) * 2)
-    shown = f"8192³ matmul {matmul:,.0f} FLOP/B, the same with one row {small:.1f}, LayerNorm about {norm:.0f}; the ridge is {ridge.text}"
+    shown = (
+        f"8192³ matmul {matmul:,.0f} FLOP/B, the same with one row {small:.1f}, LayerNorm about {norm:.0f}; "
+        f"the ridge is {ridge.text}"
+    )
     return Finding(shown, max(norm, small) < ridge.value < matmul, (ridge,))
 
 

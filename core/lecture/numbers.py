@@ -42,8 +42,9 @@ def _tiny() -> Finding:
 def _range() -> Finding:
     ratio = float(BF16.max_finite / FP32.max_finite)
     shown = (
-        f"largest {rounded(BF16.max_finite, 5)} against {rounded(FP32.max_finite, 5)} ({ratio:.1%}); smallest normal equal; "
-        f"smallest subnormal {rounded(BF16.min_subnormal, 3)} against {rounded(FP32.min_subnormal, 3)}"
+        f"largest {rounded(BF16.max_finite, 5)} against {rounded(FP32.max_finite, 5)} ({ratio:.1%}); "
+        f"smallest normal equal; smallest subnormal {rounded(BF16.min_subnormal, 3)} "
+        f"against {rounded(FP32.min_subnormal, 3)}"
     )
     return Finding(shown, BF16.min_normal == FP32.min_normal and BF16.min_subnormal > FP32.min_subnormal)
 

@@ -53,9 +53,9 @@ with show.question("How long does it take?"):
     with place:
         show.answer(
             f"Training {format_count(params)} parameters on {format_count(tokens)} tokens takes "
-            f"**{format_quantity(made.seconds, 'seconds')}** on {format_count(count)} × {device.name}.",
-            f"{format_quantity(made.flop, 'flop')} by 6ND, at {format_quantity(mfu, 'ratio')} MFU of the dense bf16 peak, "
-            f"{format_quantity(plan.peak, 'flop_per_s')} each.",
+            f"**{format_quantity(made.seconds, 'seconds')}** on {format_count(count)}\u00a0×\u00a0{device.name}.",
+            f"{format_quantity(made.flop, 'flop')} by 6ND, at {format_quantity(mfu, 'ratio')} MFU of the dense bf16 "
+            f"peak, {format_quantity(plan.peak, 'flop_per_s')} each.",
         )
     onwards(
         COMPUTE,

@@ -18,7 +18,7 @@ ROLE = {
 PAGE = {page.id: page for page in PAGES}
 
 inputs = Inputs(LECTURE)
-cells = st.columns([2.2, 1, 1])
+cells = st.columns([3.4, 1.1, 0.9])
 with cells[0]:
     group = inputs.choice("topic", "Topic", [ALL, *GROUPS], ALL, segmented=True)
 with cells[1]:
@@ -36,7 +36,7 @@ confirmed = sum(found[claim.id].confirms for claim in shown)
 careful = sum(claim.verdict == "needs care" for claim in shown)
 if shown:
     show.answer(
-        f"**{confirmed} of {len(shown)}** rows are confirmed by the computation; **{careful}** of the claims need care.",
+        f"**{confirmed} of {len(shown)}** rows are confirmed by computation; **{careful}** of the claims need care.",
         "Verdicts: " + "; ".join(f"**{word}**, {meaning}" for word, meaning in VERDICTS.items()) + ".",
     )
     show.small_table(

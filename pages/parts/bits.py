@@ -11,9 +11,9 @@ import streamlit as st
 
 from core.floats import FORMATS, FloatFormat
 from core.floats.compare import Stored
-from core.floats.decimals import brief, power_form, rounded
+from core.floats.decimals import brief, power_form, raised, rounded
 from core.floats.view import CodeView, bits, describe
-from core.units import format_count
+from core.units import scientific
 from pages.parts import show
 from pages.parts.components import component
 from pages.parts.show import rich
@@ -80,7 +80,7 @@ def facts(stored: Stored) -> None:
     if view.ulp is not None:
         rows += [
             ("As a hexfloat", _mono(view.hexfloat)),
-            ("Step here (1 ULP)", f"{_mono(rich(_caret(power_form(view.ulp))))} = {_mono(rich(rounded(view.ulp, 6)))}"),
+            ("Step here (1 ULP)", f"{_mono(rich(raised(power_form(view.ulp))))} = {_mono(rich(rounded(view.ulp, 6)))}"),
         ]
     body = "".join(f"<dt>{name}</dt><dd>{value}</dd>" for name, value in rows)
     st.html(f'<dl class="np-facts">{body}</dl>')
@@ -99,11 +99,7 @@ def format_rows(stored: Sequence[Stored], here: FloatFormat) -> None:
             ("Error in ULP", "", True),
         )
     )
-    st.html(
-        '<div class="np-scroll"><table class="np-table np-formats"><caption>The same number in every format, '
-        f"each rounded once from its exact value</caption><thead><tr>{head}</tr></thead>"
-        f"<tbody>{rows}</tbody></table></div>"
-    )
+    _table("np-formats", "The same number in every format, each rounded once from its exact value", head, rows)
 
 
 def format_table() -> None:
@@ -111,36 +107,50 @@ def format_table() -> None:
     with show.fold("What each format can hold", key="floats:formats", icon=":material/table:") as panel:
         if not panel.open:
             return
-        show.small_table(
-            [
-                show.Column("Format"),
-                show.Column("Largest", numeric=True),
-                show.Column("Smallest normal", numeric=True),
-                show.Column("Smallest subnormal", numeric=True),
-                show.Column("eps", numeric=True),
-                show.Column("Digits", numeric=True),
-                show.Column("Finite values", numeric=True),
-                show.Column("Infinity", numeric=False),
-                show.Column("NaN codes", numeric=True),
-                show.Column("Where training meets it"),
-            ],
-            [
-                (
-                    fmt.title,
-                    rounded(fmt.max_finite, 5),
-                    rounded(fmt.min_normal, 5),
-                    rounded(fmt.min_subnormal, 5),
-                    _caret(power_form(fmt.eps)),
-                    str(fmt.decimal_digits),
-                    format_count(fmt.finite_values),
-                    "no" if fmt.inf_code is None else "yes",
-                    format_count(fmt.nan_codes),
-                    fmt.used,
-                )
-                for fmt in FORMATS.values()
-            ],
-            caption="Digits: significant decimal digits that survive a round trip through the format",
+        columns = (
+            "Largest",
+            "Smallest normal",
+            "Smallest subnormal",
+            "eps",
+            "Digits",
+            "Finite values",
+            "∞",
+            "NaN codes",
         )
+        head = "".join(f'<th scope="col" class="num">{name}</th>' for name in columns)
+        rows = "".join(
+            f"<tr><th scope=row>{fmt.title}<small>{html.escape(fmt.used)}</small></th>"
+            + "".join(f"<td class=num>{rich(text)}</td>" for text in _limits(fmt))
+            + "</tr>"
+            for fmt in FORMATS.values()
+        )
+        caption = "Digits: significant decimal digits that survive a round trip; eps: distance from 1 to the next value"
+        _table("np-formats np-limits", caption, f'<th scope="col">Format</th>{head}', rows)
+
+
+def _limits(fmt: FloatFormat) -> tuple[str, ...]:
+    return (
+        rounded(fmt.max_finite, 5),
+        rounded(fmt.min_normal, 4),
+        rounded(fmt.min_subnormal, 4),
+        raised(power_form(fmt.eps)),
+        str(fmt.decimal_digits),
+        _count(fmt.finite_values),
+        "no" if fmt.inf_code is None else "yes",
+        _count(fmt.nan_codes),
+    )
+
+
+def _count(number: int) -> str:
+    return f"{number:,}" if number < 10**6 else scientific(number)
+
+
+def _table(kind: str, caption: str, head: str, rows: str) -> None:
+    # On a narrow screen the table scrolls sideways in its box, which the keyboard must be able to reach.
+    st.html(
+        f'<div class="np-scroll" role="region" aria-label="{caption}" tabindex="0"><table class="np-table {kind}">'
+        f"<caption>{caption}</caption><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>"
+    )
 
 
 def _format_row(stored: Stored, *, lit: bool) -> str:
@@ -208,8 +218,3 @@ def _long(text: str) -> str:
 
 def _mono(safe: str) -> str:
     return f'<span class="np-mono">{safe}</span>'
-
-
-def _caret(text: str) -> str:
-    base, _, power = text.partition("^")
-    return base + power.translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))

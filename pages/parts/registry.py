@@ -17,6 +17,12 @@ class PageSpec:
     prefix: str
     lead: str
     default: bool = False
+    heading: str = ""
+
+    @property
+    def h1(self) -> str:
+        """The page's heading: its title, unless it has a better one."""
+        return self.heading or self.title
 
 
 HOME = PageSpec(
@@ -26,9 +32,10 @@ HOME = PageSpec(
     icon=":material/edit_note:",
     url_path="",
     prefix="h",
-    lead="What does training a language model cost in bits, bytes, FLOPs, days and dollars, and why? "
-    "Three napkin questions, answered live. Change any number.",
+    lead="Training a language model costs bits, bytes, FLOPs, days and dollars. Change any number below and read "
+    "the answer; every page behind it shows why.",
     default=True,
+    heading="Three napkin questions",
 )
 FLOATS = PageSpec(
     id="floats",

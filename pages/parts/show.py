@@ -14,6 +14,7 @@ import streamlit as st
 
 from core.formula import Explanation
 from core.palette import ROLES
+from pages.parts.charts import ready
 from pages.parts.components import copy_link
 from pages.parts.inputs import LINK_VERSION, VERSION_PARAMETER, Inputs, newer_link
 from pages.parts.registry import PageSpec
@@ -55,7 +56,7 @@ def slot() -> Any:
 
 def header(page: PageSpec) -> None:
     """Title and the sentence that says what one learns here."""
-    st.title(page.title, anchor=False)
+    st.title(page.h1, anchor=False)
     st.html(f'<p class="np-lead">{rich(page.lead)}</p>')
     warning = newer_link()
     if warning:
@@ -114,7 +115,7 @@ def swatch(role: str) -> str:
 
 def chart(figure: Mapping[str, Any], *, alt: str, key: str) -> None:
     """Draw a figure of ``core`` (a plain dict made with `pages.parts.theme.TOKENS`); ``alt`` states the takeaway."""
-    st.plotly_chart(dict(figure), width="stretch", config=_CHART_CONFIG, alt=alt, key=key)
+    st.plotly_chart(ready(figure), width="stretch", config=_CHART_CONFIG, alt=alt, key=key)
 
 
 class Html(str):

@@ -32,7 +32,7 @@ def serious(page: Page) -> list[str]:
 @pytest.mark.parametrize("spec", PAGES, ids=IDS)
 def test_page_is_clean(open_page: Callable[..., Page], spec: PageSpec, theme: str) -> None:
     page = open_page(spec.url_path, theme=theme)
-    expect(page.locator("h1")).to_have_text(spec.title)
+    expect(page.locator("h1")).to_have_text(spec.h1)
     expect(page.locator('[data-testid="stException"]')).to_have_count(0)
     page.wait_for_timeout(700)  # charts and fonts arrive after the script has ended
     background = page.evaluate("getComputedStyle(document.querySelector('.stApp')).backgroundColor")
@@ -57,9 +57,9 @@ def test_deep_link_on_a_fresh_server(
 ) -> None:
     with fresh_server() as base:  # type: ignore[attr-defined]
         page = open_page(spec.url_path, base=base)
-        expect(page.locator("h1")).to_have_text(spec.title)
+        expect(page.locator("h1")).to_have_text(spec.h1)
         # Only app.py puts the navigation there: a page run without it would have none.
-        expect(page.locator('[data-testid="stSidebarNavLink"]')).to_have_count(len(PAGES))
+        expect(page.locator('[data-testid="stSidebar"] [data-testid="stPageLink"] a')).to_have_count(len(PAGES))
         expect(page.locator('[data-testid="stException"]')).to_have_count(0)
         assert page.problems == []  # type: ignore[attr-defined]
 
@@ -116,7 +116,7 @@ def test_every_field_survives_hostile_values(open_page: Callable[..., Page], spe
     for nonsense in ("1e999", "%3Cscript%3Ealert(1)%3C/script%3E", "-1", "9" * 300):
         hostile = "&".join(f"{name}={nonsense}" for name in names)
         broken = open_page(f"{spec.url_path}?{hostile}")
-        expect(broken.locator("h1")).to_have_text(spec.title)
+        expect(broken.locator("h1")).to_have_text(spec.h1)
         expect(broken.locator('[data-testid="stException"]')).to_have_count(0)
         expect(broken.locator("button[data-link]")).to_have_count(1)
         assert broken.problems == []  # type: ignore[attr-defined]

@@ -1,0 +1,238 @@
+"""Pictures of the model states: stacked bars per optimizer, per parameter and in total against the memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from core.figure import MONO, SANS, Figure, axis, label, layout
+from core.palette import Palette
+from core.training.memory import StateBytes, TrainingMemory
+from core.training.words import PARTS, part, part_names, shared_among
+from core.units import format_bytes, significant
+
+_ROW = 29
+_ABOVE, _BETWEEN, _BELOW = 44, 96, 52
+_TOTALS = 0.73  # right edge of the lower panel; the rest of the width belongs to the column of figures beside it
+_SUM_COLUMN = 0.825  # right edge of that column's first half
+_NARROW = 0.105  # a part narrower than this share of the axis has no room for its label beside its neighbour's
+_UNITS: tuple[tuple[float, str], ...] = ((1e15, "PB"), (1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B"))
+
+
+def state_bars(rows: Sequence[TrainingMemory], palette: Palette, *, chosen: str, device: str) -> Figure:
+    """Stacked bars of the model states, one row per optimizer: above in B/parameter, below in total.
+
+    rows: the same model, precision and accelerators under several optimizers; the first is drawn on top.
+    chosen: the optimizer whose row is thick and bold.  device: the accelerator's name for the memory line.
+    Below, a dashed line marks the memory: that of all accelerators where they share one copy of everything, else that
+    of one accelerator, beside what it keeps.
+    """
+    names = [row.optimizer.name for row in rows]
+    widths = [0.86 if name == chosen else 0.5 for name in names]
+    height = _ABOVE + _BETWEEN + _BELOW + 2 * _ROW * len(rows)
+    inner = height - _ABOVE - _BELOW
+    lower = _ROW * len(rows) / inner
+    share = shared_among(rows[0])
+    longest = max(max(row.total for row in rows), _known(rows[0].capacity)) / share
+    size, unit = _unit(longest)
+    scale = size * share
+    per_parameter = [row.per_parameter for row in rows]
+    widest = max(states.total for states in per_parameter)
+    upper_end, lower_end = 1.09 * widest, 1.03 * longest / size
+    ticks = [f"<b>{name}</b>" if name == chosen else name for name in names]
+    down = {"autorange": "reversed", "tickvals": names, "ticktext": ticks, "showgrid": False, "ticklen": 0}
+    down |= {"tickfont": {"family": SANS, "size": 13, "color": palette.text}, "type": "category"}
+    return {
+        "data": [
+            *_stack(per_parameter, names, widths, palette, 1.0, "B/parameter", "y", written=True),
+            *_stack([row.stored for row in rows], names, widths, palette, scale, unit, "y2", written=False),
+        ],
+        "layout": layout(
+            palette,
+            height=height,
+            margin={"l": 8, "r": 8, "t": _ABOVE, "b": _BELOW},
+            barmode="stack",
+            xaxis=axis(palette, "bytes per parameter, one copy", range=[0, upper_end], anchor="y", fixedrange=True),
+            yaxis=axis(palette, "", domain=[1 - lower, 1], **down, fixedrange=True),
+            xaxis2=axis(
+                palette,
+                _where(rows[0], unit),
+                range=[0, lower_end],
+                domain=[0, _TOTALS],
+                anchor="y2",
+                tickformat=",",
+                fixedrange=True,
+            ),
+            yaxis2=axis(palette, "", domain=[0, lower], **down, fixedrange=True),
+            annotations=[
+                *_part_labels(rows[0], palette, upper_end),
+                *_sums(per_parameter, names, chosen, palette),
+                *_totals(rows, chosen, palette),
+                *_memory_label(rows[0], palette, device, scale, lower, lower_end),
+            ],
+            shapes=_memory_line(rows[0], palette, scale, lower),
+        ),
+    }
+
+
+def _known(value: float) -> float:
+    """``value``, or 0 where it is unknown (NaN)."""
+    return value if value == value else 0.0
+
+
+def _unit(value: float) -> tuple[float, str]:
+    """The decimal unit of the axis; ten of a unit are needed, so that 1.12 TB shares an axis with 640 GB in GB."""
+    return next((pair for pair in _UNITS if value >= 10 * pair[0]), _UNITS[-1])
+
+
+def _where(row: TrainingMemory, unit: str) -> str:
+    if row.accelerators == 1:
+        return f"{unit} on the accelerator"
+    if shared_among(row) > 1:
+        return f"{unit} on each of the {row.accelerators:,} accelerators"
+    return f"{unit} on all {row.accelerators:,} accelerators together"
+
+
+def _stack(
+    states: Sequence[StateBytes],
+    names: Sequence[str],
+    widths: Sequence[float],
+    palette: Palette,
+    scale: float,
+    unit: str,
+    row_axis: str,
+    *,
+    written: bool,
+) -> list[dict[str, Any]]:
+    traces: list[dict[str, Any]] = []
+    for role, title in PARTS:
+        values = [part(state, role) / scale for state in states]
+        trace: dict[str, Any] = {
+            "type": "bar",
+            "orientation": "h",
+            "name": title,
+            "x": values,
+            "y": list(names),
+            "width": list(widths),
+            "xaxis": row_axis.replace("y", "x"),
+            "yaxis": row_axis,
+            "marker": {"color": palette.role(role), "line": {"color": palette.background, "width": 1.5}},
+            "hovertemplate": f"%{{y}}: {title} %{{x:,.4~g}} {unit}<extra></extra>",
+        }
+        if written:
+            trace |= {
+                "text": [significant(value) if value else "" for value in values],
+                "textposition": "inside",
+                "insidetextanchor": "middle",
+                "textangle": 0,
+                "constraintext": "none",
+                "insidetextfont": {"family": MONO, "size": 12, "color": palette.background},
+            }
+        traces.append(trace)
+    return traces
+
+
+def _part_labels(row: TrainingMemory, palette: Palette, end: float) -> list[dict[str, Any]]:
+    """The names of the parts over the top row's segments; a narrow neighbour's name goes one line up."""
+    found: list[dict[str, Any]] = []
+    start, raised = 0.0, True
+    for (role, _), title in zip(PARTS, part_names(row.policy), strict=True):
+        value = part(row.per_parameter, role)
+        if value:
+            raised = not raised and value / end < _NARROW
+            found.append(
+                label(
+                    palette,
+                    f"<b>{title}</b>",
+                    x=start + value / 2,
+                    xref="x",
+                    y=1,
+                    yref="paper",
+                    yanchor="bottom",
+                    yshift=18 if raised else 2,
+                    font={"family": SANS, "size": 12, "color": palette.role(role)},
+                )
+            )
+        start += value
+    return found
+
+
+def _sums(states: Sequence[StateBytes], names: Sequence[str], chosen: str, palette: Palette) -> list[dict[str, Any]]:
+    return [
+        label(
+            palette,
+            _bold(f"{significant(state.total)} B", name == chosen),
+            x=state.total,
+            xref="x",
+            y=name,
+            yref="y",
+            xanchor="left",
+            xshift=4,
+            font={"family": MONO, "size": 13, "color": palette.text},
+        )
+        for state, name in zip(states, names, strict=True)
+    ]
+
+
+def _totals(rows: Sequence[TrainingMemory], chosen: str, palette: Palette) -> list[dict[str, Any]]:
+    """The lower panel's column of figures: what each row takes, and what that leaves or lacks."""
+    found: list[dict[str, Any]] = []
+    for row in rows:
+        lit = row.optimizer.name == chosen
+        share = shared_among(row)
+        spare = format_bytes(abs(row.spare) / share, system="decimal", digits=3)
+        words = {
+            "room": f"{spare} left",
+            "full": "nothing left",
+            "over": f"{spare} too much",
+            "unknown": "memory unknown",
+        }[row.fit]
+        for text, place in ((format_bytes(row.total / share, system="decimal", digits=3), _SUM_COLUMN), (words, 1.0)):
+            found.append(
+                label(
+                    palette,
+                    _bold(text, lit),
+                    x=place,
+                    xref="paper",
+                    xanchor="right",
+                    y=row.optimizer.name,
+                    yref="y2",
+                    font={"family": MONO, "size": 12, "color": palette.text},
+                )
+            )
+    return found
+
+
+def _bold(text: str, lit: bool) -> str:
+    return f"<b>{text}</b>" if lit else text
+
+
+def _memory_line(row: TrainingMemory, palette: Palette, scale: float, lower: float) -> list[dict[str, Any]]:
+    if row.fit == "unknown":
+        return []
+    at = row.capacity / scale
+    place = {"type": "line", "xref": "x2", "x0": at, "x1": at, "yref": "paper", "y0": 0, "y1": lower + 0.012}
+    halo = {"color": palette.background, "width": 5}  # keeps the dashes visible where they cross a bar
+    return [place | {"line": halo}, place | {"line": {"color": palette.text, "width": 2, "dash": "dash"}}]
+
+
+def _memory_label(
+    row: TrainingMemory, palette: Palette, device: str, scale: float, lower: float, end: float
+) -> list[dict[str, Any]]:
+    if row.fit == "unknown":
+        return []
+    at = row.capacity / scale
+    count = row.accelerators // shared_among(row)
+    many = f"{count:,} × {device}" if count > 1 else f"one {device}"
+    return [
+        label(
+            palette,
+            f"<b>memory of {many}: {format_bytes(count * row.memory, system='decimal')}</b>",
+            x=at,
+            xref="x2",
+            xanchor="right" if at > 0.5 * end else "left",
+            y=lower + 0.012,
+            yref="paper",
+            yanchor="bottom",
+        )
+    ]

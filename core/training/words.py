@@ -1,0 +1,140 @@
+"""The accounts of `core.training.memory` as sentences, in the small markup of bold by two asterisks."""
+
+from __future__ import annotations
+
+from core.training.memory import StateBytes, TrainingMemory
+from core.training.precision import PrecisionPolicy
+from core.units import format_bytes, format_count, significant
+
+PARTS: tuple[tuple[str, str], ...] = (
+    ("parameters", "parameters"),
+    ("gradients", "gradients"),
+    ("master", "master weights"),
+    ("optimizer", "optimizer state"),
+)
+"""Parts of the model states in stacking order: the field of `StateBytes` (also the palette's role), and its name."""
+
+
+def part(states: StateBytes, field: str) -> float:
+    """The bytes of the part ``field`` of `PARTS`."""
+    return float(getattr(states, field))
+
+
+def summed(states: StateBytes) -> str:
+    """ "4 + 4 + 0 + 8", in the order of `PARTS`."""
+    return " + ".join(significant(part(states, field)) for field, _ in PARTS)
+
+
+def part_names(policy: PrecisionPolicy) -> tuple[str, ...]:
+    """What the parts of `PARTS` are called under ``policy``, whose master copies may include gradients."""
+    master = "master weights and gradients" if policy.gradient_copy else "master weights"
+    return tuple(master if field == "master" else name for field, name in PARTS)
+
+
+def spelled(plan: TrainingMemory) -> str:
+    """ "4 parameters + 4 gradients + 8 optimizer state"; parts of zero bytes are left out."""
+    sizes = (part(plan.per_parameter, field) for field, _ in PARTS)
+    named = zip(sizes, part_names(plan.policy), strict=True)
+    return " + ".join(f"{significant(size)} {name}" for size, name in named if size)
+
+
+def device_name(name: str, memory: float) -> str:
+    """An accelerator's ``name`` with its ``memory`` in GB, which many names contain already."""
+    return name if "GB" in name else f"{name} {_size(memory)}"
+
+
+def holding(plan: TrainingMemory, device: str) -> str:
+    """ "**8 × H100 SXM 80 GB** hold **40 B parameters** under AdamW in fp32": the largest model."""
+    several = plan.accelerators > 1
+    who = f"{plan.accelerators:,} × {device}" if several else f"One {device}"
+    where = f", {plan.sharding.phrase}" if several and plan.sharding.phrase else ""
+    largest = f"**{format_count(plan.largest)} parameters**" if plan.fit != "unknown" else "an **unknown** number"
+    return (
+        f"**{who}** {'hold' if several else 'holds'} {largest} under {plan.optimizer.name} {plan.policy.phrase}{where}."
+    )
+
+
+def shared_among(plan: TrainingMemory) -> int:
+    """By how many to divide totals so that they mean something: 1 for one copy over all accelerators, else each."""
+    return 1 if plan.sharding.complete else plan.accelerators
+
+
+def verdict(plan: TrainingMemory) -> str:
+    """How the model stands to the memory, in one or two sentences: what its states take, leave or lack.
+
+    In total over all accelerators where there is one copy of everything, else on each of them.
+    """
+    several, share = plan.accelerators > 1, shared_among(plan)
+    on_each = " on each" if share > 1 else ""
+    each = f", {_size(abs(plan.spare) / plan.accelerators)} on each" if several and not on_each else ""
+    takes = f"A **{format_count(plan.parameters)}** model takes"
+    total, spare = _size(plan.total / share) + on_each, _size(abs(plan.spare) / share)
+    if plan.fit == "unknown":
+        return f"{takes} **{total}**; how much there is, is unknown."
+    if plan.fit == "full":
+        return f"{takes} all **{total}**, to the last byte; nothing is left for activations."
+    if plan.fit == "room":
+        return f"{takes} {total} and leaves **{spare}**{each}."
+    needed = plan.fewest
+    rescue = "More of them would not help." if needed is None else f"At least **{needed:,}** of them would hold it."
+    return f"{takes} {total}: **{spare} too much**{each}. {rescue}"
+
+
+def what_is_counted(plan: TrainingMemory) -> str:
+    """ "16 bytes each: 4 parameters + 4 gradients + 8 optimizer state; ... come on top." """
+    states = plan.per_parameter
+    return (
+        f"{significant(states.total)} bytes each: {spelled(plan)}; activations, buffers and fragmentation come on top."
+    )
+
+
+def checkpoint(plan: TrainingMemory) -> str:
+    """What a checkpoint takes, what is counted, and what saving the low-precision weights as well would add."""
+    saved = (plan.policy.master or plan.policy.weights).bytes
+    state = plan.per_parameter.optimizer
+    more = plan.checkpoint(with_compute_copy=True) - plan.checkpoint()
+    kind = "fp32 master weights" if plan.policy.master else f"{plan.policy.weights.name} weights"
+    copy = f" Saving the {plan.policy.weights.name} weights as well adds {_size(more)}." if more else ""
+    return (
+        f"**A checkpoint** to resume from takes **{_size(plan.checkpoint())}** = {format_count(plan.parameters)} × "
+        f"({significant(saved)} {kind} + {significant(state)} optimizer state) bytes; "
+        f"gradients are not saved.{copy}"
+    )
+
+
+def memory_read_as(memory: float, printed: str) -> str:
+    """How the datasheet's memory is read, in GB and GiB; ``printed`` is the catalogue's remark on it."""
+    remark = f" The catalogue’s remark: {printed}." if printed else ""
+    return (
+        f"**Memory** is the datasheet’s: {_size(memory)} of 10⁹ bytes, "
+        f"{format_bytes(memory, system='binary')} in binary units.{remark}"
+    )
+
+
+def cited(plan: TrainingMemory) -> str:
+    """Where the optimizer's, the policy's and the sharding's figures come from, separated by semicolons."""
+    sources = dict.fromkeys((*plan.optimizer.sources, *plan.policy.sources, *plan.sharding.sources))
+    addresses = {source: source.url.removeprefix("https://") for source in sources}
+    return "; ".join(
+        f"{source}; {address}" if address and "arXiv:" not in source.title else str(source)
+        for source, address in addresses.items()
+    )
+
+
+def as_row(plan: TrainingMemory) -> dict[str, str | float]:
+    """The account as one row of a table, headings with units."""
+    states = plan.per_parameter
+    return {
+        "optimizer": plan.optimizer.name,
+        "precision": plan.policy.id,
+        **{f"{name} (B/parameter)": part(states, field) for field, name in PARTS},
+        "sum (B/parameter)": states.total,
+        "all accelerators (GB)": plan.total / 1e9,
+        "left on all (GB)": plan.spare / 1e9,
+        "largest model (parameters)": plan.largest,
+        "checkpoint (GB)": plan.checkpoint() / 1e9,
+    }
+
+
+def _size(value: float) -> str:
+    return format_bytes(value, system="decimal")

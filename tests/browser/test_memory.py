@@ -1,0 +1,132 @@
+"""Training memory in a real browser: the answer, the chips, the picture, bad input and the link."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from urllib.parse import quote
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from pages.parts.registry import MEMORY
+from tests.browser.conftest import settle
+
+pytestmark = pytest.mark.browser
+
+OpenPage = Callable[..., Page]
+
+
+def answer(page: Page) -> str:
+    return page.locator(".np-answer").first.inner_text().replace("\N{NO-BREAK SPACE}", " ")
+
+
+def fill(page: Page, label: str, text: str) -> None:
+    box = page.get_by_label(label, exact=True)
+    box.fill(text)
+    box.press("Enter")
+    settle(page)
+
+
+def test_first_sight_answers_the_lectures_question(open_page: OpenPage) -> None:
+    page = open_page(MEMORY.url_path)
+    text = answer(page)
+    assert "8 × H100 SXM 80 GB hold 40 B parameters under AdamW in fp32." in text
+    assert "A 32 B model takes 512 GB and leaves 128 GB, 16 GB on each." in text
+    assert "16 bytes each: 4 parameters + 4 gradients + 8 optimizer state" in text
+    expect(page.get_by_role("figure")).to_have_count(1)
+    assert page.problems == []  # type: ignore[attr-defined]
+
+
+def test_the_picture_draws_every_optimizer_twice_and_the_memory_line(open_page: OpenPage) -> None:
+    page = open_page(MEMORY.url_path)
+    plot = page.locator(".js-plotly-plot")
+    plot.locator(".main-svg").first.wait_for()
+    ticks = plot.locator(".ytick text, .y2tick text").all_text_contents()
+    for name in ("AdamW", "Adam", "RMSProp", "AdaGrad", "SGD momentum", "SGD"):
+        assert ticks.count(name) == 2, ticks
+    written = plot.locator(".annotation").all_text_contents()
+    for text in ("parameters", "gradients", "optimizer state", "memory of 8 × H100 SXM: 640 GB"):
+        assert text in written, written
+    frame = plot.bounding_box()
+    assert frame is not None
+    for label in plot.locator(".annotation-text-g").all():
+        box = label.bounding_box()
+        assert box is not None
+        assert box["x"] >= frame["x"] - 1, label.text_content()
+        assert box["x"] + box["width"] <= frame["x"] + frame["width"] + 1, label.text_content()
+
+
+@pytest.mark.parametrize(
+    ("chip", "sentence"),
+    [
+        ("Lecture: 8 × H100, fp32 AdamW", "A 40 B model takes all 640 GB, to the last byte"),
+        ("Does mixed precision save?", "hold 40 B parameters under AdamW in bf16 with fp32 master weights."),
+        ("70B checkpoint", "A 70 B model takes 1.12 TB: 480 GB too much"),
+        ("Without sharding", "hold 5 B parameters under AdamW in fp32, a full copy on each."),
+        ("7B on one 24 GB card", "One RTX 4090 24 GB holds 1.5 B parameters"),
+        ("Llama 3.1 405B states", "A 405.9 B model takes 7.305 TB and leaves 374.7 GB"),
+    ],
+)
+def test_each_chip_tells_its_story(open_page: OpenPage, chip: str, sentence: str) -> None:
+    page = open_page(MEMORY.url_path)
+    page.get_by_role("radio", name=chip).click()
+    settle(page)
+    expect(page.get_by_role("radio", name=chip)).to_be_checked()
+    assert sentence in answer(page)
+    assert page.problems == []  # type: ignore[attr-defined]
+
+
+def test_a_checkpoint_says_what_it_holds(open_page: OpenPage) -> None:
+    page = open_page(f"{MEMORY.url_path}?m_n=70B")
+    expect(page.get_by_text("A checkpoint to resume from takes 840 GB")).to_be_visible()
+    expect(page.get_by_text("gradients are not saved")).to_be_visible()
+
+
+def test_a_link_opens_to_the_same_answer(open_page: OpenPage) -> None:
+    prec = quote("mixed bf16, fp32 master, fp32 gradients")
+    page = open_page(f"{MEMORY.url_path}?m_n=7B&m_opt=Lion&m_prec={prec}&m_count=2&m_gpu=A100+SXM+40+GB&m_shard=ZeRO-1")
+    text = answer(page)
+    assert "2 × A100 SXM 40 GB hold" in text
+    assert "under Lion in bf16 with fp32 master weights and gradients, only the optimizer’s states sharded" in text
+    link = page.locator("button[data-link]").get_attribute("data-link")
+    assert link is not None
+    again = open_page(link.split("/", 3)[3])
+    assert answer(again) == text
+
+
+@pytest.mark.parametrize(
+    ("label", "typed", "message"),
+    [
+        ("Model parameters", "seventy", "is not a count"),
+        ("Model parameters", "1e40", "out of range"),
+        ("Model parameters", "0", "out of range"),
+        ("Accelerators", "8.5", "is not a whole number"),
+        ("Accelerators", "-2", "out of range"),
+    ],
+)
+def test_bad_input_keeps_the_last_good_value(open_page: OpenPage, label: str, typed: str, message: str) -> None:
+    page = open_page(MEMORY.url_path)
+    before = answer(page)
+    fill(page, label, typed)
+    alert = page.get_by_role("alert").filter(has_text=message)
+    expect(alert).to_be_visible()
+    expect(alert).to_contain_text("Still using")
+    assert answer(page) == before
+
+
+def test_every_number_opens_to_its_formula(open_page: OpenPage) -> None:
+    page = open_page(MEMORY.url_path)
+    page.get_by_text("How is this computed").click()
+    settle(page)
+    panel = page.locator('[data-testid="stExpander"]').filter(has_text="How is this computed")
+    expect(panel.locator(".katex-display")).to_have_count(16)  # eight formulas, in symbols and in numbers
+    expect(panel.get_by_role("link", name="ZeRO").first).to_have_attribute("href", "https://arxiv.org/abs/1910.02054")
+
+
+def test_the_grid_opens_on_request(open_page: OpenPage) -> None:
+    page = open_page(MEMORY.url_path)
+    expect(page.locator('[data-testid="stDataFrame"]')).to_have_count(0)
+    page.get_by_text("Every optimizer under every precision").click()
+    settle(page)
+    expect(page.locator('[data-testid="stDataFrame"]')).to_have_count(1)
+    assert page.problems == []  # type: ignore[attr-defined]

@@ -1,0 +1,68 @@
+"""The lecture's claims: every check confirms its row, and torch agrees where tensors are concerned."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from einops import rearrange
+
+from core.lecture import CLAIMS, GROUPS, VERDICTS, findings
+from core.lecture.memory import _account
+from core.lecture.numbers import _summed, _trained
+
+
+@pytest.mark.parametrize("claim_id", CLAIMS)
+def test_the_computation_confirms_the_row(claim_id: str) -> None:
+    claim, finding = CLAIMS[claim_id], findings()[claim_id]
+    assert finding.confirms, finding.value
+    assert finding.value
+    assert claim.group in GROUPS
+    assert claim.verdict in VERDICTS
+    assert claim.remark or claim.verdict in {"exact", "holds"}, "a verdict with a catch must name it"
+
+
+def test_there_are_enough_and_every_page_is_linked() -> None:
+    assert len(CLAIMS) >= 20
+    assert {claim.link.page for claim in CLAIMS.values()} == {"floats", "tensors", "compute", "memory", "device"}
+    assert {claim.group for claim in CLAIMS.values()} == set(GROUPS)
+
+
+def test_torch_confirms_the_tensor_claims() -> None:
+    x = torch.arange(6).view(2, 3)
+    assert not x.t().is_contiguous()
+    with pytest.raises(RuntimeError, match="not compatible"):
+        x.t().view(2, 3)
+    copied = x.t().contiguous().view(2, 3)
+    assert copied.stride() == (3, 1)
+    assert copied.untyped_storage().data_ptr() != x.untyped_storage().data_ptr()
+    y = torch.arange(24).view(4, 6)[:, ::2]
+    assert y.view(-1).stride() == (2,)
+    assert not y.is_contiguous()
+    z = torch.arange(120).view(2, 3, 20)
+    permuted = z.view(2, 3, 4, 5).permute(0, 2, 1, 3)
+    arranged = rearrange(z, "b s (h d) -> b h s d", h=4)
+    assert permuted.stride() == arranged.stride() == (60, 5, 20, 1)
+    assert permuted.data_ptr() == arranged.data_ptr()
+
+
+@pytest.mark.parametrize(("name", "dtype"), [("fp16", torch.float16), ("bf16", torch.bfloat16)])
+def test_torch_confirms_the_sums(name: str, dtype: torch.dtype) -> None:
+    total = torch.zeros((), dtype=dtype)
+    step = torch.tensor(0.01, dtype=dtype)
+    for _ in range(1000):
+        total = total + step
+    assert float(total) == _summed(name, 0.01, 1000)
+
+
+def test_torch_confirms_the_weight_that_never_moves() -> None:
+    weight = torch.ones((), dtype=torch.bfloat16)
+    for _ in range(100):
+        weight = (weight.double() - 1e-3).to(torch.bfloat16)
+    assert float(weight) == _trained("bf16", 1e-3, 100) == 1
+
+
+def test_a_check_can_fail() -> None:
+    """The accounts behind the checks follow their inputs: other inputs give other numbers than the lecture's."""
+    assert _account(40e9, "bf16 throughout").largest != 40e9
+    assert _account(69e9).checkpoint() != 840e9
+    assert _summed("bf16", 0.01, 100) != _summed("bf16", 0.01, 1000)
