@@ -171,8 +171,10 @@ def test_parameters_by_component_add_up(open_page: OpenPage) -> None:
     expect(page.locator("tr", has_text="Sum")).to_contain_text("405,853,388,800")
 
 
-def test_no_label_of_the_pictures_is_cut_off(open_page: OpenPage) -> None:
-    page = open_page(LLAMA)
+@pytest.mark.parametrize("address", [LLAMA, "compute-budget?v=1&c_model=DeepSeek-V3&c_seq=1000000"])
+def test_no_label_of_the_pictures_is_cut_off(open_page: OpenPage, address: str) -> None:
+    page = open_page(address)
+    expect(page.locator(".js-plotly-plot").last).to_be_visible()
     for plot in page.locator(".js-plotly-plot").all():
         plot.scroll_into_view_if_needed()
         plot.locator(".main-svg").first.wait_for()

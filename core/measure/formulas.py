@@ -1,0 +1,84 @@
+"""The three formulas of this room: work of a matmul, achieved rate, share of the datasheet peak."""
+
+from __future__ import annotations
+
+from core.formula import Source, Symbol, formula
+
+_CUBLAS = Source(
+    "NVIDIA, Matrix Multiplication Background User's Guide",
+    "Math and memory bounds: an M×N×K product takes M·N·K fused multiply-adds, 2·M·N·K FLOP",
+    "https://docs.nvidia.com/deeplearning/performance/dl-performance-matrix-multiplication/index.html",
+)
+_LECTURE = Source(
+    "Stanford CS336, lecture 2: PyTorch, resource accounting",
+    "FLOP/s of a timed matmul and model FLOPs utilisation",
+    "https://stanford-cs336.github.io/spring2025/",
+)
+_ML_ENGINEERING = Source(
+    "Bekman, Machine Learning Engineering Open Book",
+    "Accelerator: maximum achievable matmul FLOPS",
+    "https://github.com/stas00/ml-engineering/tree/master/compute/accelerator",
+)
+
+
+@formula(
+    r"2 \cdot \v{m} \cdot \v{n} \cdot \v{k}",
+    result=Symbol("W", "work of one matmul", "flop"),
+    symbols={
+        "m": Symbol("M", "rows of the first operand", "count"),
+        "n": Symbol("N", "columns of the second operand", "count"),
+        "k": Symbol("K", "inner dimension", "count"),
+    },
+    sources=(_CUBLAS,),
+)
+def matmul_flop(m: float, n: float, k: float) -> float:
+    """Work of a matrix product.
+
+    Each of the M·N outputs is a sum of K products, one multiplication and one addition each.
+    """
+    return 2 * m * n * k
+
+
+@formula(
+    r"\frac{\v{flop}}{\v{seconds}}",
+    result=Symbol("R", "achieved rate", "flop_per_s"),
+    symbols={
+        "flop": Symbol("W", "work of one matmul", "flop"),
+        "seconds": Symbol("t", "time of one matmul", "seconds"),
+    },
+    sources=(_LECTURE, _ML_ENGINEERING),
+)
+def achieved_rate(flop: float, seconds: float) -> float:
+    """Achieved rate of a timed matmul."""
+    return flop / seconds
+
+
+@formula(
+    r"\frac{\v{rate}}{\v{peak}}",
+    result=Symbol("u", "share of the datasheet peak", "ratio"),
+    symbols={
+        "rate": Symbol("R", "achieved rate", "flop_per_s"),
+        "peak": Symbol("P", "dense datasheet peak", "flop_per_s"),
+    },
+    sources=(_LECTURE, _ML_ENGINEERING),
+)
+def share_of_peak(rate: float, peak: float) -> float:
+    """Share of the datasheet peak that arrives.
+
+    The peak is the dense one. Good matmuls reach 75 to 90 % of it on recent accelerators.
+    """
+    return rate / peak
+
+
+@formula(
+    r"\frac{\v{fast}}{\v{slow}}",
+    result=Symbol("s", "how many times as fast", "number"),
+    symbols={
+        "fast": Symbol(r"R_\mathrm{fast}", "rate of the faster dtype", "flop_per_s"),
+        "slow": Symbol(r"R_\mathrm{slow}", "rate of the slower dtype", "flop_per_s"),
+    },
+    sources=(_LECTURE,),
+)
+def speed_ratio(fast: float, slow: float) -> float:
+    """Speed of one dtype relative to another."""
+    return fast / slow

@@ -1,0 +1,55 @@
+"""Reading a process's output without trusting it: lines with a cap, and the tail of what it complained about."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass
+class LineReader:
+    """Splits chunks of bytes into lines of at most ``cap`` bytes; a longer line is dropped whole and counted."""
+
+    cap: int
+    oversize: int = field(default=0, init=False)
+    _pending: bytearray = field(default_factory=bytearray, init=False)
+    _skipping: bool = field(default=False, init=False)
+
+    def feed(self, chunk: bytes) -> list[bytes]:
+        """The lines that ``chunk`` completes, without their ends. Memory held never exceeds the cap and one chunk."""
+        lines: list[bytes] = []
+        *complete, rest = chunk.split(b"\n")
+        for part in complete:
+            self._add(part)
+            if not self._skipping:
+                lines.append(bytes(self._pending))
+            self._pending.clear()
+            self._skipping = False
+        self._add(rest)
+        return lines
+
+    def _add(self, part: bytes) -> None:
+        if self._skipping:
+            return
+        if len(self._pending) + len(part) > self.cap:
+            self._skipping = True
+            self.oversize += 1
+            self._pending.clear()
+            return
+        self._pending += part
+
+
+@dataclass
+class Tail:
+    """The last ``cap`` bytes of a stream."""
+
+    cap: int
+    _kept: bytearray = field(default_factory=bytearray, init=False)
+
+    def feed(self, chunk: bytes) -> None:
+        """Add ``chunk``, forgetting what is older than the cap."""
+        self._kept += chunk
+        del self._kept[: -self.cap]
+
+    def text(self) -> str:
+        """What is kept, as text."""
+        return self._kept.decode("utf-8", errors="replace").strip()
