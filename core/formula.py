@@ -134,6 +134,10 @@ class Formula(Generic[P]):
         body = _PLACEHOLDER.sub(lambda m: self.symbols[m.group(1)].latex, self.latex)
         return f"{self.result.latex} = {body}"
 
+    def fill(self, **texts: str) -> str:
+        """LaTeX of the right-hand side with ``texts`` for the parameters, where the caller must choose every digit."""
+        return _PLACEHOLDER.sub(lambda m: texts[m.group(1)], self.latex)
+
     def explain(self, **values: float) -> Explanation:
         """Evaluate at scalar ``values`` (by parameter name) and say how.
 

@@ -131,7 +131,8 @@ def format_duration(seconds: float, digits: int = 4) -> str:
     for unit, size in _DURATIONS:
         threshold = 1000 * 86400.0 if unit == "years" else size
         if abs(seconds) >= threshold:
-            return f"{significant(seconds / size, digits)} {unit}"
+            number = seconds / size
+            return f"{format_count(number, digits) if number >= 1e6 else significant(number, digits)} {unit}"
     return f"{scientific(seconds)} s"
 
 
@@ -143,6 +144,8 @@ def format_money(value: float, digits: int = 3) -> str:
         return f"${value:,.2f}"
     if abs(value) < 1e6:
         return f"${value:,.0f}"
+    if abs(value) >= 1e18:
+        return f"${scientific(value, digits)}"
     number, prefix = _scaled(value, _SHORT_SCALE, 10, digits)
     return f"${number} {prefix}"
 

@@ -110,7 +110,7 @@ for published in runs[:1]:
     st.subheader("Beside the published run", anchor=False)
     show.small_table(
         [
-            show.Column(""),
+            show.Column("quantity"),
             show.Column("6ND at your MFU", numeric=True),
             show.Column("published", numeric=True),
             show.Column("6ND against it", numeric=True),

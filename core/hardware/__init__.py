@@ -1,0 +1,1 @@
+"""Accelerators as data, and what their datasheet rates mean."""

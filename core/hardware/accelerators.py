@@ -1,0 +1,172 @@
+"""Accelerators: one row of ``assets/data/accelerators.csv`` each, with source, confidence and known traps.
+
+Peaks are dense rates in FLOP/s (int8: operations per second); a rate the sources do not give is NaN. Memory is what
+the sheet prints, in bytes: GB as 10⁹ unless the source says GiB. The bandwidth of a link counts both directions.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+from core.rows import number, read_rows
+
+DTYPES: tuple[str, ...] = ("bf16", "fp16", "fp8", "tf32", "fp32", "fp64", "fp64_tensor", "int8", "fp6", "fp4")
+"""The dtypes a peak may be given for; the usual ones of training first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """How a peak follows from the chip: ``2 · clock · FMA per clock and unit · units``."""
+
+    dtype: str
+    hertz: float
+    fma_per_clock: int
+    units: int
+    unit: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Accelerator:
+    """One accelerator as one orders it: chip, form factor and memory.
+
+    ``name`` is unique and never changes meaning (links carry it); ``id`` is the same in lower case with hyphens.
+    Prices are US dollars per accelerator and hour; ``price_low`` equals ``price_high`` where one price is known.
+    """
+
+    id: str
+    name: str
+    vendor: str
+    form_factor: str
+    year: int
+    peaks: tuple[tuple[str, float], ...]
+    measured: tuple[tuple[str, float], ...]
+    memory_bytes: float
+    memory_type: str
+    memory_note: str
+    bandwidth: float
+    interconnect: str
+    interconnect_bandwidth: float
+    scaleup_domain: str
+    network: str
+    tdp_watts: float
+    tdp_note: str
+    price_low: float
+    price_high: float
+    price_source: str
+    sparsity: str
+    source: str
+    confidence: str
+    traps: str
+    clock: Clock | None
+
+    def peak(self, dtype: str) -> float:
+        """Dense peak in FLOP/s for ``dtype`` (see `DTYPES`); NaN when unknown or not supported."""
+        if dtype not in DTYPES:
+            raise KeyError(dtype)
+        return dict(self.peaks).get(dtype, math.nan)
+
+    def usable(self, dtype: str) -> str:
+        """``dtype`` where its peak is known, else the first dtype of `DTYPES` whose peak is."""
+        known = [name for name in (dtype, *DTYPES) if not math.isnan(self.peak(name))]
+        return known[0]
+
+    def best_measured(self, dtype: str) -> float:
+        """The best matmul rate others measured, in FLOP/s; NaN when nobody's figure is at hand."""
+        return dict(self.measured).get(dtype, math.nan)
+
+
+def _interval(cell: str) -> tuple[float, float]:
+    low, _, high = cell.partition("-")
+    return number(low), number(high or low)
+
+
+def _watts(cell: str) -> float:
+    """The leading number of a power cell; NaN for a range, which is not one power."""
+    match = re.match(r"(\d+)(?!\d*-)", cell)
+    return float(match[1]) if match else math.nan
+
+
+def slug(name: str) -> str:
+    """``name`` in lower case with hyphens between its words: "H100 SXM" → "h100-sxm"."""
+    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
+
+
+def _clocks() -> Mapping[str, Clock]:
+    return {
+        row["label"]: Clock(
+            dtype=row["dtype"],
+            hertz=float(row["clock_mhz"]) * 1e6,
+            fma_per_clock=int(row["fma_per_clock"]),
+            units=int(row["units"]),
+            unit=row["unit"],
+            source=row["source"],
+        )
+        for row in read_rows("accelerator_clocks")
+    }
+
+
+def _known(row: Mapping[str, str], columns: Mapping[str, str]) -> tuple[tuple[str, float], ...]:
+    return tuple((dtype, float(row[column]) * 1e12) for dtype, column in columns.items() if row[column])
+
+
+def _accelerator(row: Mapping[str, str], clock: Clock | None) -> Accelerator:
+    low, high = _interval(row["cloud_usd_per_h"])
+    gigabyte = 2.0**30 if row["memory_unit_note"].startswith("GiB") else 1e9
+    return Accelerator(
+        id=slug(row["label"]),
+        name=row["label"],
+        vendor=row["vendor"],
+        form_factor=row["form_factor"],
+        year=int(row["year"]),
+        peaks=_known(row, {dtype: dtype for dtype in DTYPES}),
+        measured=_known(row, {"bf16": "measured_mamf_bf16", "fp8": "measured_mamf_fp8"}),
+        memory_bytes=number(row["memory_gb"]) * gigabyte,
+        memory_type=row["memory_type"],
+        memory_note=row["memory_unit_note"],
+        bandwidth=number(row["mem_bw_gb_s"]) * 1e9,
+        interconnect=row["interconnect"],
+        interconnect_bandwidth=number(row["interconnect_gb_s_bidir_per_gpu"]) * 1e9,
+        scaleup_domain=row["scaleup_domain"],
+        network=row["network_per_gpu"],
+        tdp_watts=_watts(row["tdp_w"]),
+        tdp_note=row["tdp_w"],
+        price_low=low,
+        price_high=high,
+        price_source=row["cloud_price_source"],
+        sparsity=row["sparse_is_2x_dense"],
+        source=row["source"],
+        confidence=row["confidence"],
+        traps=row["traps"],
+        clock=clock,
+    )
+
+
+@lru_cache(maxsize=1)
+def accelerators() -> tuple[Accelerator, ...]:
+    """Every accelerator of the catalogue, in its order."""
+    clocks = _clocks()
+    return tuple(_accelerator(row, clocks.get(row["label"])) for row in read_rows("accelerators"))
+
+
+@lru_cache(maxsize=1)
+def _by_slug() -> Mapping[str, Accelerator]:
+    return {accelerator.id: accelerator for accelerator in accelerators()}
+
+
+def find(name: str) -> Accelerator:
+    """The accelerator of this name or id, whatever its case and punctuation.
+
+    Raises ``KeyError`` naming the closest ones when there is none.
+    """
+    found = _by_slug().get(slug(name))
+    if found is None:
+        close = difflib.get_close_matches(slug(name), list(_by_slug()), n=3, cutoff=0.3)
+        hint = f" Did you mean {', '.join(_by_slug()[c].name for c in close)}?" if close else ""
+        raise KeyError(f"No accelerator is called {name!r}.{hint}")
+    return found

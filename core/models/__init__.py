@@ -1,0 +1,20 @@
+"""Transformer models: what they are made of, how many parameters that is, and how many FLOPs a token costs."""
+
+from core.models.catalog import CatalogModel, catalog, model_named
+from core.models.flops import FlopCount, flops_per_token, train_flop_6nd
+from core.models.parameters import ParameterCount, parameters
+from core.models.spec import Experts, LatentAttention, TransformerSpec
+
+__all__ = [
+    "CatalogModel",
+    "Experts",
+    "FlopCount",
+    "LatentAttention",
+    "ParameterCount",
+    "TransformerSpec",
+    "catalog",
+    "flops_per_token",
+    "model_named",
+    "parameters",
+    "train_flop_6nd",
+]

@@ -1,0 +1,187 @@
+"""The catalogue of models: one row of ``assets/data/models.csv`` each, with its shape, counts and sources.
+
+Parameter counts are those of the model built on torch's meta device; published totals stand beside them.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from core.models.parameters import parameters
+from core.models.spec import Experts, LatentAttention, TransformerSpec
+from core.rows import number, read_rows, whole
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogModel:
+    """One model. ``name`` is unique and never changes meaning (links carry it).
+
+    parameters, active: exact counts; they differ only for mixtures of experts.
+    published_total, published_active: what the authors print, NaN when they print none.
+    breakdown: whether the spec's count by component reproduces ``parameters`` and ``active`` exactly. Where it does
+    not, only the catalogue's totals may be shown.
+    windowed: some or all layers attend to a sliding window only, which the spec does not describe.
+    """
+
+    name: str
+    family: str
+    hf_id: str
+    spec: TransformerSpec
+    parameters: int
+    active: int
+    published_total: float
+    published_active: float
+    published_source: str
+    published_confidence: str
+    max_seq: int
+    source: str
+    confidence: str
+    notes: str
+    breakdown: bool
+    windowed: bool
+
+    @property
+    def mixture(self) -> bool:
+        """Whether this is a mixture of experts."""
+        return self.spec.experts is not None
+
+
+_FULL_BIAS = {"attention_bias": True, "output_bias": True, "ffn_bias": True, "norm_vectors": 2}
+_FAMILIES: Mapping[str, Mapping[str, Any]] = {
+    "GPT2LMHeadModel": _FULL_BIAS,
+    "OPTForCausalLM": _FULL_BIAS,
+    "GPTNeoXForCausalLM": _FULL_BIAS,
+    "BloomForCausalLM": {**_FULL_BIAS, "norms_outside": 2},
+    "FalconForCausalLM": {"norm_vectors": 2},
+    "MptForCausalLM": {},
+    "DbrxForCausalLM": {},
+    "OlmoForCausalLM": {"norm_vectors": 0},
+    "Olmo2ForCausalLM": {"qk_norm": "full"},
+    "Olmo3ForCausalLM": {"qk_norm": "full"},
+    "LlamaForCausalLM": {},
+    "SmolLM3ForCausalLM": {},
+    "MistralForCausalLM": {},
+    "MixtralForCausalLM": {},
+    "Phi3ForCausalLM": {},
+    "Qwen2ForCausalLM": {"attention_bias": True},
+    "Qwen3ForCausalLM": {"qk_norm": "head"},
+    "Qwen3MoeForCausalLM": {"qk_norm": "head"},
+    "Gemma2ForCausalLM": {"norms_per_layer": 4},
+    "Gemma3ForCausalLM": {"norms_per_layer": 4, "qk_norm": "head"},
+    "DeepseekV2ForCausalLM": {},
+    "DeepseekV3ForCausalLM": {},
+    "GptOssForCausalLM": {
+        "attention_bias": True,
+        "output_bias": True,
+        "ffn_bias": True,
+        "attention_sinks": True,
+    },
+}
+"""What the table's columns leave open, by model class of Hugging Face transformers."""
+
+_LEARNED_POSITIONS = {"GPT2LMHeadModel": 0, "OPTForCausalLM": 2}
+"""Classes with a learned position table, and the rows it has beyond the longest sequence."""
+
+_WINDOWED = {"Gemma2ForCausalLM", "Gemma3ForCausalLM", "GptOssForCausalLM", "Olmo3ForCausalLM"}
+
+_LATENT = re.compile(r"mla\(q_lora=(\d+),kv_lora=(\d+),qk_nope=(\d+),qk_rope=(\d+),v=(\d+)\)")
+
+
+def _spec(row: Mapping[str, str]) -> TransformerSpec:
+    family = row["meta_class"]
+    known: dict[str, Any] = dict(_FAMILIES.get(family, {}))
+    if family == "FalconForCausalLM" and "ln_attn.bias" not in row["biases"]:
+        known["norms_per_layer"] = 1  # the 7B feeds attention and feed-forward from one norm
+    if family in _LEARNED_POSITIONS:
+        known["position_rows"] = int(row["max_seq"]) + _LEARNED_POSITIONS[family]
+    latent = _LATENT.fullmatch(row["attn_type"])
+    experts = whole(row["n_experts"])
+    return TransformerSpec(
+        layers=int(row["layers"]),
+        hidden=int(row["hidden"]),
+        heads=int(row["heads"]),
+        kv_heads=int(row["kv_heads"]),
+        head_dim=int(row["head_dim"]),
+        ffn=whole(row["ffn"]),
+        vocab=int(row["vocab"]),
+        glu=row["glu"] == "True",
+        tied_head=row["tied_embeddings"] == "True",
+        experts=Experts(
+            count=experts,
+            per_token=int(row["experts_per_token"]),
+            width=int(row["moe_ffn"]),
+            shared=whole(row["shared_experts"]),
+            dense_layers=whole(row["first_dense_layers"]),
+            router_bias="router.bias" in row["biases"],
+        )
+        if experts
+        else None,
+        latent=LatentAttention(*map(int, latent.groups())) if latent else None,
+        **known,
+    )
+
+
+def _model(row: Mapping[str, str]) -> CatalogModel:
+    spec = _spec(row)
+    total = int(row["params_meta_count"])
+    active = whole(row["params_active_meta"]) or total
+    counted = parameters(spec)
+    return CatalogModel(
+        name=row["label"],
+        family=row["meta_class"],
+        hf_id=row["hf_id"],
+        spec=spec,
+        parameters=total,
+        active=active,
+        published_total=number(row["params_total_published"]),
+        published_active=number(row["params_active_published"]),
+        published_source=row["published_source"],
+        published_confidence=row["published_confidence"],
+        max_seq=int(row["max_seq"]),
+        source=row["source"],
+        confidence=row["confidence"],
+        notes=row["notes"],
+        breakdown=(counted.total, counted.active) == (total, active),
+        windowed=row["meta_class"] in _WINDOWED or row["name"] == "mistral-7b-v0.1",
+    )
+
+
+@lru_cache(maxsize=1)
+def catalog() -> tuple[CatalogModel, ...]:
+    """Every model of the catalogue, in its order."""
+    return tuple(_model(row) for row in read_rows("models"))
+
+
+def _key(name: str) -> str:
+    return re.sub(r"[^a-z0-9.]", "", name.lower())
+
+
+@lru_cache(maxsize=1)
+def _by_key() -> Mapping[str, CatalogModel]:
+    return {_key(model.name): model for model in catalog()}
+
+
+def model_named(name: str) -> CatalogModel:
+    """The model of this name, whatever its case and punctuation.
+
+    Raises ``KeyError`` naming the closest ones when there is none.
+    """
+    found = _by_key().get(_key(name))
+    if found is None:
+        close = difflib.get_close_matches(_key(name), list(_by_key()), n=3, cutoff=0.3)
+        hint = f" Did you mean {', '.join(_by_key()[c].name for c in close)}?" if close else ""
+        raise KeyError(f"No model of the catalogue is called {name!r}.{hint}")
+    return found
+
+
+@lru_cache(maxsize=256)
+def nearest_dense(parameters: float) -> CatalogModel:
+    """The dense model whose size is closest in ratio to ``parameters``; the first such one in the catalogue."""
+    dense = [model for model in catalog() if not model.mixture and model.breakdown]
+    return min(dense, key=lambda model: abs(math.log(model.parameters / parameters)))

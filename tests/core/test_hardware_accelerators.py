@@ -1,0 +1,112 @@
+"""Accelerators: plausible rows, peaks that follow from clocks, names that are found."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from core.hardware.accelerators import DTYPES, Accelerator, accelerators, find, slug
+from core.hardware.roofline import explain_device, peak_from_clock, ridge_point
+
+EACH = pytest.mark.parametrize("device", accelerators(), ids=lambda d: d.name)
+
+
+def test_names_are_unique_and_links_can_carry_them() -> None:
+    assert len(accelerators()) == 53
+    assert len({a.id for a in accelerators()}) == len({a.name for a in accelerators()}) == 53
+
+
+@EACH
+def test_row_is_plausible(device: Accelerator) -> None:
+    """A unit slip is a factor of a thousand, so the ranges need not be tight to catch it."""
+    assert device.source
+    assert device.confidence in {"verified", "recalled"}
+    assert 2016 < device.year < 2030
+    assert 16e9 <= device.memory_bytes <= 320e9
+    assert 300e9 <= device.bandwidth <= 9e12
+    assert math.isnan(device.tdp_watts) or 60 <= device.tdp_watts <= 1500
+    assert math.isnan(device.price_low) or 0.1 <= device.price_low <= device.price_high <= 15
+    assert math.isnan(device.price_low) or device.price_source
+    half = device.peak(device.usable("bf16"))
+    assert 40e12 <= half <= 3e15
+    assert 30 <= ridge_point(half, device.bandwidth) <= 600
+
+
+@EACH
+def test_peaks_are_ordered(device: Accelerator) -> None:
+    """Fewer bits are never slower by more than the known exceptions, and no sparse figure crept in."""
+    peak = {dtype: device.peak(dtype) for dtype in DTYPES}
+    for wide, narrow in (("fp32", "tf32"), ("tf32", "bf16"), ("bf16", "fp8"), ("fp8", "fp4"), ("fp32", "fp16")):
+        if not math.isnan(peak[wide]) and not math.isnan(peak[narrow]):
+            assert 0.99 <= peak[narrow] / peak[wide] <= 40, (wide, narrow)
+    if not math.isnan(peak["bf16"]) and not math.isnan(peak["fp16"]):
+        assert peak["bf16"] >= peak["fp16"]
+    for dtype in ("bf16", "fp8"):
+        best = device.best_measured(dtype)
+        assert math.isnan(best) or 0.3 < best / peak[dtype] < 1
+
+
+CLOCKED = [a for a in accelerators() if a.clock]
+
+
+@pytest.mark.parametrize("device", CLOCKED, ids=lambda d: d.name)
+def test_peak_follows_from_the_clock(device: Accelerator) -> None:
+    clock = device.clock
+    assert clock
+    derived = peak_from_clock(clock.hertz, clock.fma_per_clock, clock.units)
+    assert derived == pytest.approx(device.peak(clock.dtype), rel=3e-3)
+
+
+def test_the_clock_table_names_accelerators_that_exist() -> None:
+    assert {a.name for a in CLOCKED} >= {"H100 SXM", "A100 SXM 80 GB", "MI300X", "MI355X", "Gaudi 3"}
+    assert len(CLOCKED) == 9
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype", "tera"),
+    [
+        ("H100 SXM", "bf16", 989.4),
+        ("A100 SXM 80 GB", "bf16", 312),
+        ("V100 SXM 32 GB", "fp16", 125),
+        ("B200", "bf16", 2250),
+        ("TPU v5p", "bf16", 459),
+    ],
+)
+def test_dense_peaks(name: str, dtype: str, tera: float) -> None:
+    assert find(name).peak(dtype) == pytest.approx(tera * 1e12)
+
+
+def test_ridge_points_of_the_datasheets() -> None:
+    for name, expected in (("A100 SXM 80 GB", 153), ("H100 SXM", 295), ("H200 SXM", 206), ("B200", 281)):
+        device = find(name)
+        assert ridge_point(device.peak("bf16"), device.bandwidth) == pytest.approx(expected, abs=0.5)
+
+
+def test_unknown_stays_unknown() -> None:
+    assert math.isnan(find("V100 SXM 32 GB").peak("bf16"))
+    assert find("V100 SXM 32 GB").usable("bf16") == "fp16"
+    assert find("H100 SXM").usable("bf16") == "bf16"
+    assert math.isnan(find("TPU v4").price_low)
+    assert math.isnan(find("GH200 96 GB").tdp_watts)
+    with pytest.raises(KeyError):
+        find("H100 SXM").peak("bf17")
+
+
+def test_price_ranges() -> None:
+    h100 = find("H100 SXM")
+    assert (h100.price_low, h100.price_high) == (3.0, 3.5)
+
+
+def test_find_forgives_case_and_punctuation() -> None:
+    assert find("h100-sxm") is find("H100  SXM") is find("H100 SXM")
+    assert slug("A100 SXM 80 GB") == "a100-sxm-80-gb"
+    with pytest.raises(KeyError, match="H100 SXM"):
+        find("H100 SMX")
+
+
+def test_explanations() -> None:
+    h100 = explain_device(find("H100 SXM"), "bf16")
+    assert [e.kind for e in h100] == ["flop_per_s", "flop_per_byte"]
+    assert len(explain_device(find("H100 SXM"), "fp8")) == 1
+    assert explain_device(find("V100 SXM 32 GB"), "bf16") == []

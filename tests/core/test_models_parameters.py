@@ -1,0 +1,145 @@
+"""Parameter counts: every model of the catalogue to the last parameter, and the closed forms of papers."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.models import CatalogModel, Experts, TransformerSpec, catalog, model_named, parameters
+from core.models.catalog import nearest_dense
+from core.models.spec import SpecError
+
+TINY = TransformerSpec(layers=2, hidden=8, heads=4, kv_heads=2, head_dim=2, ffn=24, vocab=50, glu=True, tied_head=False)
+
+
+def test_the_catalogue_is_whole() -> None:
+    assert len(catalog()) == 84
+    assert len({model.name for model in catalog()}) == 84
+    assert all(model.source and model.confidence in {"verified", "recalled"} for model in catalog())
+
+
+@pytest.mark.parametrize("model", catalog(), ids=lambda m: m.name)
+def test_count_equals_the_model_built_on_the_meta_device(model: CatalogModel) -> None:
+    counted = parameters(model.spec)
+    assert counted.total == model.parameters
+    assert counted.active == model.active
+    assert model.breakdown
+    assert all(isinstance(part.total, int) for part in counted.components)
+
+
+@pytest.mark.parametrize("model", [m for m in catalog() if m.name.startswith("Pythia")], ids=lambda m: m.name)
+def test_non_embedding_count_equals_the_pythia_paper(model: CatalogModel) -> None:
+    printed = int(re.search(r"Table 1 = (\d+)", model.published_source)[1])  # type: ignore[index]
+    kept = [p for p in parameters(model.spec).components if p.name not in {"Token embedding", "Output head"}]
+    assert sum(part.total for part in kept) == printed
+
+
+@pytest.mark.parametrize("model", [m for m in catalog() if m.published_total == m.published_total])
+def test_published_totals_are_near(model: CatalogModel) -> None:
+    """Nominal sizes ("7B") are within five percent; the row says how far off its published figure is."""
+    assert model.parameters == pytest.approx(model.published_total, rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("name", "billions"), [("Mixtral 8x7B", 12.9), ("DeepSeek-V2", 21.0), ("DBRX", 36.0), ("Qwen3 30B-A3B", 3.3)]
+)
+def test_active_parameters_are_those_the_authors_print(name: str, billions: float) -> None:
+    assert parameters(model_named(name).spec).active / 1e9 == pytest.approx(billions, rel=0.02)
+
+
+@pytest.mark.parametrize("name", ["GPT-2 124M", "GPT-3 175B"])
+def test_gpt2_closed_form(name: str) -> None:
+    model = model_named(name)
+    s, h, layers = model.spec, model.spec.hidden, model.spec.layers
+    assert parameters(s).total == s.vocab * h + model.max_seq * h + layers * (12 * h * h + 13 * h) + 2 * h
+
+
+def test_llama_closed_form() -> None:
+    s = model_named("Llama 3.1 405B").spec
+    h, q, kv = s.hidden, s.heads * s.head_dim, s.kv_heads * s.head_dim
+    layer = h * q + 2 * h * kv + q * h + 3 * h * s.ffn + 2 * h
+    assert parameters(s).total == 2 * s.vocab * h + s.layers * layer + h
+
+
+@pytest.mark.parametrize("model", catalog(), ids=lambda m: m.name)
+def test_every_component_explains_itself(model: CatalogModel) -> None:
+    for part in parameters(model.spec).components:
+        explained = part.explain()
+        assert explained.title == part.name
+        assert explained.value == part.total
+
+
+@given(
+    heads=st.integers(1, 6),
+    groups=st.integers(1, 4),
+    layers=st.integers(1, 5),
+    ffn=st.integers(1, 64),
+    biases=st.booleans(),
+)
+def test_count_equals_adding_up_the_shapes(heads: int, groups: int, layers: int, ffn: int, biases: bool) -> None:
+    """The same model, tensor by tensor: each projection's rows × columns and its bias, layer by layer."""
+    spec = replace(
+        TINY,
+        layers=layers,
+        heads=heads * groups,
+        kv_heads=heads,
+        ffn=ffn,
+        attention_bias=biases,
+        output_bias=biases,
+        ffn_bias=biases,
+        norm_vectors=2,
+    )
+    shapes = [(spec.vocab, spec.hidden), (spec.vocab, spec.hidden), (2, spec.hidden)]
+    for _ in range(layers):
+        for out, into in (
+            (spec.heads * spec.head_dim, spec.hidden),
+            (spec.kv_heads * spec.head_dim, spec.hidden),
+            (spec.kv_heads * spec.head_dim, spec.hidden),
+            (spec.hidden, spec.heads * spec.head_dim),
+            (ffn, spec.hidden),
+            (ffn, spec.hidden),
+            (spec.hidden, ffn),
+        ):
+            shapes += [(out, into), (out, int(biases))]
+        shapes += [(2, spec.hidden)] * 2
+    assert parameters(spec).total == sum(rows * columns for rows, columns in shapes)
+
+
+def test_one_expert_is_a_dense_model_with_a_router() -> None:
+    moe = replace(TINY, experts=Experts(count=1, per_token=1, width=24))
+    assert parameters(moe).total == parameters(TINY).total + TINY.layers * TINY.hidden
+    many = replace(TINY, experts=Experts(count=8, per_token=2, width=24, shared=1, dense_layers=1))
+    counted = parameters(many)
+    assert counted.total - counted.active == (8 - 2) * 3 * 8 * 24
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"layers": 0}, "layers is 0"),
+        ({"heads": 5}, "5 query heads cannot share 2"),
+        ({"ffn": 0}, "ffn is 0"),
+        ({"experts": Experts(count=4, per_token=5, width=8)}, "5 of 4 experts"),
+        ({"experts": Experts(count=4, per_token=1, width=8, dense_layers=3)}, "3 of 2 layers"),
+    ],
+)
+def test_impossible_shapes_are_refused(change: dict[str, object], said: str) -> None:
+    with pytest.raises(SpecError, match=said):
+        replace(TINY, **change)  # type: ignore[arg-type]
+
+
+def test_models_are_found_by_name() -> None:
+    assert model_named("llama-3.1 405b").name == "Llama 3.1 405B"
+    with pytest.raises(KeyError, match=r"Llama 3\.1 405B"):
+        model_named("Llama 3.1 450B")
+
+
+def test_nearest_dense_model() -> None:
+    assert nearest_dense(70e9).name == "Llama 3 70B"
+    assert nearest_dense(1).name == "Pythia 70M"
+    assert nearest_dense(1e16).name == "Llama 3.1 405B"
+    assert not nearest_dense(46.7e9).mixture

@@ -1,0 +1,170 @@
+"""The sentences and pictures of a budget say the numbers of the formulas, and nothing they cannot know."""
+
+from __future__ import annotations
+
+import math
+import re
+
+import numpy as np
+import pytest
+
+from core.hardware.accelerators import accelerators, find
+from core.models import catalog, flops_per_token, model_named
+from core.palette import LIGHT
+from core.planning import words
+from core.planning.budget import Plan, count_every_way
+from core.planning.figures import flops_by_component, hours_of_a_run
+from core.planning.runs import Comparison, compare, compare_all, full_runs
+
+H100 = find("H100 SXM")
+PLAN = Plan(70e9, 15e12, 1024, H100.peak("bf16"), 0.5, 3.0, 3.5)
+
+
+def comparison(name: str, mfu: float = 0.41) -> Comparison:
+    return compare(full_runs(name)[0], model_named(name), mfu, 8192)
+
+
+def test_answer_of_the_lecture() -> None:
+    assert words.answer(PLAN, None, H100) == (
+        "Training **70 B** parameters on **15 T** tokens takes **143.9 days** on **1,024** H100 SXM."
+    )
+    line = words.assumptions(PLAN, H100, "bf16")
+    for part in ("6.3 × 10²⁴ FLOP", "3.537 M", "$10.6 M to $12.4 M", "$3.00–3.50/h", "1.206 M", "989.4 TFLOP/s"):
+        assert part in line
+
+
+def test_answer_names_a_model_and_its_active_parameters() -> None:
+    mixtral = model_named("Mixtral 8x7B")
+    plan = Plan(mixtral.active, 1e12, 512, H100.peak("bf16"), 0.4)
+    assert "(12.88 B active of 46.7 B parameters)" in words.answer(plan, mixtral, H100)
+    llama = model_named("Llama 3 8B")
+    assert "**Llama 3 8B** (8.03 B parameters)" in words.answer(Plan(8.03e9, 1e12, 8, 1e15, 0.4), llama, H100)
+
+
+def test_an_unknown_price_is_said_to_be_unknown() -> None:
+    tpu = find("TPU v4")
+    plan = Plan(1e9, 1e9, 1, tpu.peak("bf16"), 0.5, math.nan, math.nan)
+    assert "cost unknown" in words.assumptions(plan, tpu, "bf16")
+    assert "$" not in words.assumptions(plan, tpu, "bf16")
+
+
+def test_an_mfu_beyond_every_measured_matmul_is_cautioned() -> None:
+    beyond = Plan(70e9, 15e12, 1024, H100.peak("bf16"), 0.85)
+    assert "80.3 %" in words.ceiling(beyond, H100, "bf16")
+    assert words.ceiling(PLAN, H100, "bf16") == ""
+    tpu = find("TPU v4")
+    assert words.ceiling(Plan(1e9, 1e9, 1, tpu.peak("bf16"), 0.99), tpu, "bf16") == ""
+
+
+def test_the_405b_beside_its_published_figures() -> None:
+    rows = {row[0]: row[1:] for row in words.beside(comparison("Llama 3.1 405B"), 16_384)}
+    assert rows["Training compute"] == ("3.799 × 10²⁵ FLOP", "3.8 × 10²⁵ FLOP", "−0.032 %")
+    assert rows["Accelerator-hours"] == ("26.01 M h", "30.84 M h", "−15.7 %")
+    assert rows["Time on 16,384 at once"] == ("66.15 days", "78.43 days", "")
+    assert rows["MFU of steady steps"] == ("41 %", "38–43 %", "")
+    assert rows["Utilisation of the whole run"][:2] == ("41 %", "34.6 %")
+
+
+def test_reasons_of_the_405b() -> None:
+    text = " ".join(words.reasons(comparison("Llama 3.1 405B")))
+    for part in ("34.6 %", "38–43 %", "4.17 %", "12.1 % of the published", "long context", ">90% effective"):
+        assert part in text
+
+
+def test_a_run_faster_than_assumed_is_said_to_be_faster() -> None:
+    assert "fewer than that" in words.reasons(comparison("Llama 3.1 405B", mfu=0.3))[-1]
+
+
+def test_impossible_published_hours_are_called_impossible() -> None:
+    (line,) = words.reasons(comparison("GPT-3 small 125M"))
+    assert "**105 %** of the peak" in line
+    assert "impossible" in line
+
+
+def test_runs_without_steady_mfu_say_so() -> None:
+    assert "no MFU of its steady steps is published" in words.reasons(comparison("Llama 2 70B"))[0]
+    rows = {row[0]: row[1:] for row in words.beside(comparison("Llama 2 70B"), 2048)}
+    assert rows["MFU of steady steps"][1] == "unknown"
+    assert rows["Training compute"][1] == "unknown"
+
+
+def test_further_runs_are_named() -> None:
+    both = compare_all(model_named("GPT-2 124M"), 0.5, 1024, "A100 SXM 80 GB")
+    assert "nanoGPT" in words.other_runs(both[1:])[0]
+    assert words.other_runs([]) == []
+
+
+@pytest.mark.parametrize("model", catalog(), ids=lambda m: m.name)
+def test_every_model_can_be_talked_about(model: object) -> None:
+    for attention in ("causal", "full"):
+        assert attention in words.gap(model, 4096, attention)  # type: ignore[arg-type]
+    headings, rows = words.components(model)  # type: ignore[arg-type]
+    assert all(len(row) == len(headings) for row in rows)
+    assert "equals the" in words.model_origin(model)  # type: ignore[arg-type]
+
+
+def test_gap_of_a_tied_model_charges_no_embedding() -> None:
+    text = words.gap(model_named("Llama 3.2 1B"), 8192, "causal")
+    assert "looked up" not in text
+    assert "also the output head" in text
+    assert "position table" in words.gap(model_named("GPT-2 124M"), 1024, "causal")
+
+
+def test_cautions() -> None:
+    (mixture,) = words.cautions(model_named("Mixtral 8x7B"), 4096)
+    assert "3.63 times too high" in mixture
+    assert "sliding window" in words.cautions(model_named("Gemma 2 27B"), 4096)[0]
+    assert "at most 1,024" in words.cautions(model_named("GPT-2 124M"), 2048)[0]
+    assert words.cautions(model_named("Llama 3.1 405B"), 8192) == []
+
+
+@pytest.mark.parametrize("device", accelerators(), ids=lambda d: d.name)
+def test_every_device_has_a_datasheet_line(device: object) -> None:
+    dtype = device.usable("bf16")  # type: ignore[attr-defined]
+    assert len(words.peaks(device)) == len(device.peaks)  # type: ignore[attr-defined,arg-type]
+    said = words.datasheet(device) + "".join(words.peak_origin(device, dtype))  # type: ignore[arg-type]
+    assert not re.search(r"\bnan\b", said)
+
+
+def test_clock_and_traps_of_the_h100() -> None:
+    text = " ".join(words.peak_origin(H100, "bf16"))
+    assert "1,830 MHz × 512 multiply-adds × 528 tensor cores = 989.4 TFLOP/s" in text
+    assert "WITH SPARSITY" in text
+    assert "794.5 TFLOP/s" in text
+
+
+@pytest.mark.parametrize(
+    ("share", "text"),
+    [(0.185, "+18.5 %"), (-0.0365, "−3.65 %"), (-0.00032, "−0.032 %"), (1.206, "+120.6 %"), (50.86, "+5,086.0 %")],
+)
+def test_signed_shares(share: float, text: str) -> None:
+    assert words.signed(share) == text
+
+
+def test_table_of_conventions() -> None:
+    rows = words.ways(count_every_way(model_named("Llama 3.1 405B").spec, 8192, PLAN))
+    assert [row[3] for row in rows] == ["", "−1.04 %", "+3.65 %", "+7.81 %"]
+
+
+@pytest.mark.parametrize(("name", "unit"), [("Llama 3.1 405B", "GFLOP"), ("GPT-2 124M", "MFLOP")])
+def test_picture_of_components(name: str, unit: str) -> None:
+    counted = flops_per_token(model_named(name).spec, 1024)
+    figure = flops_by_component(counted, LIGHT)
+    (bars,) = figure["data"]
+    assert len(bars["y"]) == len(set(bars["y"])) == len(counted.parts)
+    scale = {"GFLOP": 1e9, "MFLOP": 1e6}[unit]
+    assert float(np.sum(bars["x"])) * scale == pytest.approx(counted.forward)
+    assert figure["layout"]["xaxis"]["title"]["text"] == f"{unit} per token, forward"
+    squares = {y for y, colour in zip(bars["y"], bars["marker"]["color"], strict=True) if colour == LIGHT.activations}
+    assert squares == {"Attention scores", "Attention values"}
+
+
+@pytest.mark.parametrize("mfu", [0.3, 0.41])
+def test_picture_of_hours_ends_at_the_published_figure(mfu: float) -> None:
+    c = comparison("Llama 3.1 405B", mfu)
+    (bars,) = hours_of_a_run(c, LIGHT)["data"]
+    ends = np.asarray(bars["base"]) + np.asarray(bars["x"])
+    # From the bottom: published, everything else, attention, 6ND. The stairs end where the published bar ends.
+    assert ends[1] == pytest.approx(ends[0])
+    assert ends[0] * 1e6 == pytest.approx(30.84e6)
+    assert bars["base"][1] == pytest.approx(ends[2])
