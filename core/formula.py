@@ -23,7 +23,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Generic, ParamSpec
 
 import numpy as np
@@ -43,6 +43,10 @@ class Source:
     title: str
     locator: str = ""
     url: str = ""
+
+    def at(self, locator: str) -> Source:
+        """The same work, at another place inside it."""
+        return replace(self, locator=locator)
 
     def __str__(self) -> str:
         return f"{self.title}, {self.locator}" if self.locator else self.title

@@ -6,12 +6,9 @@ import math
 
 from core.formula import Explanation, Source, Symbol, formula
 from core.hardware.accelerators import Accelerator
+from core.sources import ML_ENGINEERING
 
-_ML_ENGINEERING = Source(
-    "Bekman, Machine Learning Engineering",
-    "compute/accelerator, how theoretical peaks are calculated",
-    "https://github.com/stas00/ml-engineering/tree/master/compute/accelerator",
-)
+_ML_ENGINEERING = ML_ENGINEERING.at("how theoretical peaks are calculated")
 _ROOFLINE = Source(
     "Williams, Waterman and Patterson 2009, Roofline",
     "Communications of the ACM 52(4)",

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from core.formula import Explanation, Source
+from core.formula import Explanation
 
 Verdict: TypeAlias = Literal["exact", "holds", "rule of thumb", "convention", "needs care"]
 """exact; holds to the precision given; rule of thumb, error quantified; true under one of several conventions;
@@ -23,8 +23,6 @@ VERDICTS: Mapping[Verdict, str] = {
 Group: TypeAlias = Literal["Numbers in memory", "Tensors", "Compute", "Training memory"]
 
 GROUPS: tuple[Group, ...] = ("Numbers in memory", "Tensors", "Compute", "Training memory")
-
-LECTURE = Source("Stanford CS336, lecture 2", "PyTorch, resource accounting", "https://stanford-cs336.github.io/")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,4 +59,3 @@ class Claim:
     check: Callable[[], Finding]
     link: Link
     remark: str = ""
-    source: Source = LECTURE

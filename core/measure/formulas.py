@@ -3,22 +3,15 @@
 from __future__ import annotations
 
 from core.formula import Source, Symbol, formula
+from core.sources import CS336, ML_ENGINEERING
 
 _CUBLAS = Source(
     "NVIDIA, Matrix Multiplication Background User's Guide",
     "Math and memory bounds: an M×N×K product takes M·N·K fused multiply-adds, 2·M·N·K FLOP",
     "https://docs.nvidia.com/deeplearning/performance/dl-performance-matrix-multiplication/index.html",
 )
-_LECTURE = Source(
-    "Stanford CS336, lecture 2: PyTorch, resource accounting",
-    "FLOP/s of a timed matmul and model FLOPs utilisation",
-    "https://stanford-cs336.github.io/spring2025/",
-)
-_ML_ENGINEERING = Source(
-    "Bekman, Machine Learning Engineering Open Book",
-    "Accelerator: maximum achievable matmul FLOPS",
-    "https://github.com/stas00/ml-engineering/tree/master/compute/accelerator",
-)
+_LECTURE = CS336.at("FLOP/s of a timed matmul and model FLOPs utilisation")
+_ML_ENGINEERING = ML_ENGINEERING.at("maximum achievable matmul FLOPS")
 
 
 @formula(

@@ -28,20 +28,20 @@ from core.models.parameters import (
     parameters,
 )
 from core.models.spec import TransformerSpec
+from core.sources import DEEPSEEK_V2, MIXTRAL, PALM
 
 Attention: TypeAlias = Literal["full", "causal"]
 """How much of the attention square counts."""
 
 _KAPLAN = Source("Kaplan et al. 2020, Scaling Laws", "section 2.1", "https://arxiv.org/abs/2001.08361")
 _CHINCHILLA = Source("Hoffmann et al. 2022, Chinchilla", "appendix F", "https://arxiv.org/abs/2203.15556")
-_PALM = Source("Chowdhery et al. 2022, PaLM", "appendix B", "https://arxiv.org/abs/2204.02311")
+_PALM = PALM.at("appendix B")
 _MEGATRON = Source(
     "Megatron-LM",
     "megatron/training/training.py, num_floating_point_operations",
     "https://github.com/NVIDIA/Megatron-LM",
 )
-_DEEPSEEK_V2 = Source("DeepSeek-AI 2024, DeepSeek-V2", "section 2.1", "https://arxiv.org/abs/2405.04434")
-_MIXTRAL = Source("Jiang et al. 2024, Mixtral of Experts", "section 2", "https://arxiv.org/abs/2401.04088")
+_DEEPSEEK_V2 = DEEPSEEK_V2.at("section 2.1")
 
 _SEQ = count("s", "sequence length")
 _FORWARD = Symbol("F", "forward FLOPs per token", "flop")
@@ -189,7 +189,7 @@ def output_flop(layers: float, heads: float, head_dim: float, hidden: float) -> 
         "hidden": HIDDEN,
         "width": FFN,
     },
-    sources=(_MEGATRON, _MIXTRAL),
+    sources=(_MEGATRON, MIXTRAL),
 )
 def ffn_flop(layers: float, networks: float, matrices: float, hidden: float, width: float) -> float:
     """Feed-forward networks a token runs through: one, or its top-k experts, never all experts."""
@@ -200,7 +200,7 @@ def ffn_flop(layers: float, networks: float, matrices: float, hidden: float, wid
     r"2 \cdot \v{layers} \cdot \v{hidden} \cdot \v{experts}",
     result=_FORWARD,
     symbols={"layers": LAYERS, "hidden": HIDDEN, "experts": count("E", "routed experts")},
-    sources=(_MIXTRAL,),
+    sources=(MIXTRAL,),
 )
 def router_flop(layers: float, hidden: float, experts: float) -> float:
     """Router: a score for every expert, chosen or not."""

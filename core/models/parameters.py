@@ -12,13 +12,13 @@ from functools import lru_cache
 
 from core.formula import Explanation, Formula, Source, Symbol, formula
 from core.models.spec import TransformerSpec
+from core.sources import DEEPSEEK_V2, MIXTRAL
 
 _GPT2 = Source("Radford et al. 2019, GPT-2; shapes in nanoGPT", "model.py", "https://github.com/karpathy/nanoGPT")
 _LLAMA = Source("Touvron et al. 2023, LLaMA", "section 2.2", "https://arxiv.org/abs/2302.13971")
 _GQA = Source("Ainslie et al. 2023, GQA", "section 2", "https://arxiv.org/abs/2305.13245")
 _GLU = Source("Shazeer 2020, GLU Variants Improve Transformer", "section 2", "https://arxiv.org/abs/2002.05202")
-_MIXTRAL = Source("Jiang et al. 2024, Mixtral of Experts", "section 2", "https://arxiv.org/abs/2401.04088")
-_DEEPSEEK_V2 = Source("DeepSeek-AI 2024, DeepSeek-V2", "sections 2.1 and 3.1.2", "https://arxiv.org/abs/2405.04434")
+_DEEPSEEK_V2 = DEEPSEEK_V2.at("sections 2.1 and 3.1.2")
 _QK_NORM = Source("Dehghani et al. 2023, ViT-22B", "section 2", "https://arxiv.org/abs/2302.05442")
 _GPT_OSS = Source("OpenAI 2025, gpt-oss", "model card, section 2", "https://arxiv.org/abs/2508.10925")
 
@@ -146,7 +146,7 @@ def output_parameters(layers: float, heads: float, head_dim: float, bias: float,
         "width": FFN,
         "bias": _BIAS,
     },
-    sources=(_GLU, _MIXTRAL),
+    sources=(_GLU, MIXTRAL),
 )
 def ffn_parameters(layers: float, networks: float, matrices: float, hidden: float, width: float, bias: float) -> float:
     """Feed-forward networks.
@@ -161,7 +161,7 @@ def ffn_parameters(layers: float, networks: float, matrices: float, hidden: floa
     r"\v{layers} \cdot (\v{hidden} + \v{bias}) \cdot \v{experts}",
     result=_RESULT,
     symbols={"layers": LAYERS, "hidden": HIDDEN, "bias": _BIAS, "experts": count("E", "routed experts")},
-    sources=(_MIXTRAL,),
+    sources=(MIXTRAL,),
 )
 def router_parameters(layers: float, hidden: float, bias: float, experts: float) -> float:
     """Router: one row of width h per expert."""

@@ -9,11 +9,12 @@ from core.formula import Explanation, Source, Symbol, formula
 from core.limits import limit
 from core.models.flops import Attention, conventions, flops_per_token, train_flop_6nd, train_flop_by_layer
 from core.models.spec import TransformerSpec
+from core.sources import DEEPSEEK_V3, PALM
 from core.units import QuantityError, format_quantity, parse_quantity
 
-_PALM = Source("Chowdhery et al. 2022, PaLM", "section 4.1 and appendix B", "https://arxiv.org/abs/2204.02311")
+_PALM = PALM.at("section 4.1 and appendix B")
 _NARAYANAN = Source("Narayanan et al. 2021, Megatron-LM", "section 5.1, eq. 4", "https://arxiv.org/abs/2104.04473")
-_DEEPSEEK_V3 = Source("DeepSeek-AI 2024, DeepSeek-V3", "table 1", "https://arxiv.org/abs/2412.19437")
+_DEEPSEEK_V3 = DEEPSEEK_V3.at("table 1")
 
 _COMPUTE = Symbol("C", "training compute", "flop")
 _COUNT = Symbol("n", "accelerators", "count")

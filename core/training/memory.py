@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from core.formula import Explanation, Source, Symbol, formula
+from core.sources import CS336, MEGATRON_OPTIMIZER, ZERO
 from core.training.optimizers import Optimizer
 from core.training.precision import PrecisionPolicy
 from core.training.sharding import SHARDED, Sharding
@@ -18,13 +19,7 @@ from core.training.sharding import SHARDED, Sharding
 Fit: TypeAlias = Literal["room", "full", "over", "unknown"]
 """How model states stand to the memory: some is left, none is left, too little, or the memory is not known."""
 
-_ZERO = Source("Rajbhandari et al. 2019, ZeRO", "section 3.1 and table 1", "https://arxiv.org/abs/1910.02054")
-_LECTURE = Source("Stanford CS336, lecture 2", "resource accounting", "https://stanford-cs336.github.io/")
-_MEGATRON = Source(
-    "Megatron Core, Distributed Optimizer",
-    "table of bytes per parameter",
-    "https://docs.nvidia.com/megatron-core/developer-guide/latest/distrib_optimizer.html",
-)
+_ZERO = ZERO.at("section 3.1 and table 1")
 _BLOOM = Source(
     "BigScience, BLOOM 176B",
     "checkpoint size",
@@ -68,7 +63,7 @@ def optimizer_bytes(tensors: float, each: float) -> float:
     r"\v{parameters} + \v{gradients} + \v{master} + \v{optimizer}",
     result=Symbol("b", "bytes per parameter of one copy of the model states", "bytes_per_parameter"),
     symbols={"parameters": _WEIGHTS, "gradients": _GRADIENTS, "master": _MASTER, "optimizer": _STATE},
-    sources=(_ZERO, _MEGATRON),
+    sources=(_ZERO, MEGATRON_OPTIMIZER),
 )
 def bytes_per_parameter(parameters: float, gradients: float, master: float, optimizer: float) -> float:
     """Bytes per parameter of one copy of the model states."""
@@ -88,7 +83,7 @@ def bytes_per_parameter(parameters: float, gradients: float, master: float, opti
         "copies_gradients": Symbol("c_g", "copies of the gradients: 1 sharded, n replicated", "count"),
         "copies_optimizer": Symbol("c_o", "copies of master weights and optimizer state", "count"),
     },
-    sources=(_ZERO, _MEGATRON),
+    sources=(_ZERO, MEGATRON_OPTIMIZER),
 )
 def stored_per_parameter(
     parameters: float,
@@ -110,7 +105,7 @@ def stored_per_parameter(
     r"\frac{\v{accelerators} \cdot \v{memory}}{\v{stored}}",
     result=Symbol(r"N_{\max}", "parameters of the largest model whose states fill the memory", "count"),
     symbols={"accelerators": _ACCELERATORS, "memory": _MEMORY, "stored": _STORED},
-    sources=(_LECTURE, _ZERO),
+    sources=(CS336, _ZERO),
 )
 def largest_model(accelerators: float, memory: float, stored: float) -> float:
     """Largest model whose states n accelerators hold.
@@ -166,7 +161,7 @@ def accelerators_filled(parameters: float, sharded: float, replicated: float, me
         "weights": Symbol("w", "weights saved: the master copy, or the weights themselves", "bytes_per_parameter"),
         "optimizer": _STATE,
     },
-    sources=(_LECTURE, _BLOOM),
+    sources=(CS336, _BLOOM),
 )
 def checkpoint_bytes(parameters: float, weights: float, optimizer: float) -> float:
     """Size of a checkpoint to resume training from.

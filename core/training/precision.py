@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from core.formula import Source
+from core.sources import DEEPSEEK_V3, MEGATRON_OPTIMIZER, ZERO
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,15 +58,10 @@ class PrecisionPolicy:
         return sum(copy.bytes for copy in (self.master, self.gradient_copy) if copy is not None)
 
 
-_ZERO = Source("Rajbhandari et al. 2019, ZeRO", "section 3.1", "https://arxiv.org/abs/1910.02054")
+_ZERO = ZERO.at("section 3.1")
 _MIXED = Source("Micikevicius et al. 2017, Mixed Precision Training", "section 3.1", "https://arxiv.org/abs/1710.03740")
-_MEGATRON = Source(
-    "Megatron Core, Distributed Optimizer",
-    "table of bytes per parameter",
-    "https://docs.nvidia.com/megatron-core/developer-guide/latest/distrib_optimizer.html",
-)
 _AMP = Source("PyTorch, Automatic Mixed Precision", "torch.autocast", "https://docs.pytorch.org/docs/stable/amp.html")
-_DEEPSEEK = Source("DeepSeek-V3 Technical Report", "section 3.3.3", "https://arxiv.org/abs/2412.19437")
+_DEEPSEEK = DEEPSEEK_V3.at("section 3.3.3")
 _TORCH = Source(
     "PyTorch, torch.optim",
     "states take the type of the parameter; measured on torch 2.13",
@@ -115,7 +111,7 @@ POLICIES: Mapping[str, PrecisionPolicy] = MappingProxyType(
                 states=FP32,
                 phrase="in bf16 with fp32 master weights and gradients",
                 note="Megatron’s usual setting: gradients are accumulated in fp32.",
-                sources=(_MEGATRON,),
+                sources=(MEGATRON_OPTIMIZER,),
             ),
             PrecisionPolicy(
                 id="mixed fp16, fp32 copies of both",
@@ -126,7 +122,7 @@ POLICIES: Mapping[str, PrecisionPolicy] = MappingProxyType(
                 gradient_copy=FP32,
                 phrase="in fp16 with fp32 copies of weights and gradients",
                 note="Megatron with fp16 gradients: an fp32 copy of weights and of gradients, both counted as master.",
-                sources=(_MEGATRON,),
+                sources=(MEGATRON_OPTIMIZER,),
             ),
             PrecisionPolicy(
                 id="mixed bf16, fp32 master, bf16 states",

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from core.formula import Source
+from core.sources import ZERO
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +41,7 @@ class Sharding:
         )
 
 
-_ZERO = Source("Rajbhandari et al. 2019, ZeRO", "table 1", "https://arxiv.org/abs/1910.02054")
+_ZERO = ZERO.at("table 1")
 _FSDP = Source("Zhao et al. 2023, PyTorch FSDP", "section 3", "https://arxiv.org/abs/2304.11277")
 
 REPLICATED = Sharding(

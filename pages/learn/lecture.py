@@ -3,6 +3,7 @@
 import streamlit as st
 
 from core.lecture import CLAIMS, GROUPS, VERDICTS, findings
+from core.sources import CS336
 from pages.parts import show
 from pages.parts.inputs import Inputs
 from pages.parts.registry import LECTURE, PAGES
@@ -57,5 +58,6 @@ if shown:
 else:
     show.answer("No claim matches these three filters.", "Set one of them back to “All”.")
 show.how(lambda: [step for claim in shown for step in found[claim.id].explanations], key="lecture:how")
-show.note("Claims in our words, after Stanford CS336, lecture 2, and four sets of students’ notes on it.")
+show.note("The claims are put in our words, after the lecture and four sets of students’ notes on it.")
+show.source(f"{CS336}; {CS336.url.removeprefix('https://')}")
 show.footer(inputs)

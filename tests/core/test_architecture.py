@@ -14,12 +14,13 @@ import core
 
 ROOT = Path(__file__).parents[2]
 
-FOUNDATION = {"units", "limits", "formula", "palette", "figure", "rows"}
+FOUNDATION = {"units", "limits", "formula", "sources", "palette", "figure", "rows"}
 MAY_IMPORT: dict[str, set[str]] = {
     "units": {"limits"},
     "limits": set(),
     "rows": set(),
     "formula": {"units"},
+    "sources": {"formula"},
     "palette": set(),
     "figure": {"palette"},
     "rows": set(),
