@@ -5,7 +5,7 @@ import streamlit as st
 from core.floats import FORMATS, OVERFLOWS
 from core.floats.compare import explain_error, store, store_everywhere
 from core.floats.story import tell
-from core.floats.text import FloatTextError, code_text, number_text, parse
+from core.floats.text import FloatTextError, clipped, code_text, number_text, parse
 from core.floats.view import explain, value_latex
 from core.limits import limit
 from pages.parts import bits, show
@@ -15,16 +15,19 @@ from pages.parts.theme import TOKENS
 
 NUMBER, FORMAT = "0.1", "bf16"
 STORIES = {
-    "1e-8 vanishes in fp16": {"x": "1e-8", "fmt": "fp16"},
-    "0.1 is never exact": {"x": "0.1", "fmt": "bf16"},
-    "The lecture’s 0.15625": {"x": "0.15625", "fmt": "fp32"},
-    "65504 fits fp16": {"x": "65504", "fmt": "fp16"},
-    "65520 does not": {"x": "65520", "fmt": "fp16"},
-    "448 fits E4M3": {"x": "448", "fmt": "fp8_e4m3fn"},
-    "464 is a tie": {"x": "464", "fmt": "fp8_e4m3fn"},
-    "3.0e38 fits bf16": {"x": "3.0e38", "fmt": "bf16"},
-    "NaN": {"x": "nan", "fmt": "fp16"},
-    "2⁻¹³³, bf16’s smallest": {"x": "2^-133", "fmt": "bf16"},
+    chip: {"x": number, "fmt": format_name, "over": "format"}
+    for chip, number, format_name in (
+        ("1e-8 vanishes in fp16", "1e-8", "fp16"),
+        ("0.1 is never exact", "0.1", "bf16"),
+        ("The lecture’s 0.15625", "0.15625", "fp32"),
+        ("65504 fits fp16", "65504", "fp16"),
+        ("65520 does not", "65520", "fp16"),
+        ("448 fits E4M3", "448", "fp8_e4m3fn"),
+        ("464 is a tie", "464", "fp8_e4m3fn"),
+        ("3.0e38 fits bf16", "3.0e38", "bf16"),
+        ("NaN", "nan", "fp16"),
+        ("2⁻¹³³, bf16’s smallest", "2^-133", "bf16"),
+    )
 }
 
 TYPE_HELP = (
@@ -73,7 +76,7 @@ try:
 except FloatTextError as problem:
     good = inputs.last_good("x", NUMBER)
     typed = parse(good, fmt)
-    inputs.fail(f"Number: {problem}", f"Still using {good}.")
+    inputs.fail(f"Number: {problem}", f"Still using {clipped(good)}.")
 st.session_state[SEEN] = (text, fmt.name)
 show.input_errors(inputs)
 inputs.presets("Stories", STORIES, into=chips)
@@ -87,5 +90,5 @@ with st.container(key="floats_formula"):
 bits.facts(stored)
 bits.format_rows(store_everywhere(typed, overflow=overflow), fmt)
 bits.format_table()
-show.how([*explain(stored.view), *explain_error(stored)], key="floats:how")
+show.how(lambda: [*explain(stored.view), *explain_error(stored)], key="floats:how")
 show.footer(inputs)

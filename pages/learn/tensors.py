@@ -37,19 +37,17 @@ STORIES = {
 inputs = Inputs(TENSORS)
 
 
-def traced() -> Trace:
-    """The trace of the inputs, or of the last good ones when these cannot run; says why in ``inputs.errors``."""
-    typed = {"shape": shape_text, "dtype": dtype, "x": expression}
+def traced(shape: str, dtype: str, expression: str) -> Trace:
+    """The trace of these inputs, or of the last good ones when these cannot run; says why in ``inputs.errors``."""
     try:
-        found = trace(expression, read_shape(shape_text), dtype)
+        made = trace(expression, read_shape(shape), dtype)
     except ExpressionError as problem:
-        defaults = {"shape": SHAPE, "dtype": DTYPE, "x": EXPRESSION}
-        good = {name: inputs.last_good(name, default) for name, default in defaults.items()}
+        good = {name: inputs.last_good(name, str(default)) for name, default in story(SHAPE, EXPRESSION).items()}
         inputs.fail(str(problem), f"Still showing `{good['x']}` on {good['dtype']} of shape {good['shape']}.")
         return trace(good["x"], read_shape(good["shape"]), good["dtype"])
-    for name, text in typed.items():
-        inputs.keep(name, text)
-    return found
+    for name, text in story(shape, expression, dtype).items():
+        inputs.keep(name, str(text))
+    return made
 
 
 def use(fixed: str) -> None:
@@ -60,7 +58,7 @@ def use(fixed: str) -> None:
 chips = show.slot()
 cells = st.columns([0.9, 1.8, 3.2])
 with cells[0]:
-    shape_text = inputs.text("shape", "Start shape of x", SHAPE, max_chars=limit("number_chars"))
+    shape = inputs.text("shape", "Start shape of x", SHAPE, max_chars=limit("number_chars"))
 with cells[1]:
     dtype = inputs.choice("dtype", "Element type", START_DTYPES, DTYPE, segmented=True)
 with cells[2]:
@@ -68,7 +66,7 @@ with cells[2]:
 errors = show.slot()
 inputs.presets("Stories", STORIES, into=chips)
 torch_ready()
-run = traced()
+run = traced(shape, dtype, expression)
 with errors:
     show.input_errors(inputs)
 

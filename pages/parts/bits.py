@@ -76,7 +76,12 @@ def _neighbour(code: int | None, fmt: FloatFormat) -> str:
 def facts(stored: Stored) -> None:
     """The exact value, code, hexadecimal value and spacing of one stored number."""
     view = stored.view
-    rows = [("Exact value", _long(view.decimal)), ("Code", _mono(view.hex_code)), ("Bits", _mono(view.binary))]
+    value = "NaN" if view.kind == "nan" else view.decimal
+    rows = [
+        ("Exact value" if view.ulp else "Value", _long(value)),
+        ("Code", _mono(view.hex_code)),
+        ("Bits", _mono(view.binary)),
+    ]
     if view.ulp is not None:
         rows += [
             ("As a hexfloat", _mono(view.hexfloat)),
@@ -130,9 +135,9 @@ def format_table() -> None:
 
 def _limits(fmt: FloatFormat) -> tuple[str, ...]:
     return (
-        rounded(fmt.max_finite, 5),
-        rounded(fmt.min_normal, 4),
-        rounded(fmt.min_subnormal, 4),
+        brief(fmt.max_finite, 5),
+        brief(fmt.min_normal, 4),
+        brief(fmt.min_subnormal, 4),
         raised(power_form(fmt.eps)),
         str(fmt.decimal_digits),
         _count(fmt.finite_values),

@@ -71,6 +71,7 @@ def test_the_keyboard_moves_and_flips(open_page: OpenPage) -> None:
 
 def test_rapid_clicks_all_arrive(open_page: OpenPage) -> None:
     page = open_page("float-formats?f_x=1&f_fmt=fp16")
+    expect(bits(page)).to_have_count(16)
     page.evaluate(
         """() => {
             const root = [...document.querySelectorAll("*")].map(e => e.shadowRoot)
@@ -104,7 +105,7 @@ def test_hover_and_focus_tell_what_a_bit_weighs(open_page: OpenPage) -> None:
     bits(page).nth(10).focus()
     page.mouse.move(0, 0)
     expect(page.get_by_text("fraction bit 21")).to_be_visible()
-    expect(page.get_by_text("adds 2−2 to 1.M, here 0.03125 to the value. Flipped: 0.125")).to_be_visible()
+    expect(page.get_by_text("is worth 2−2 in 1.M, here 0.03125 in the value. Flip it: 0.125")).to_be_visible()
 
 
 def test_a_nan_keeps_its_payload_as_a_code(open_page: OpenPage) -> None:
@@ -160,3 +161,13 @@ def test_64_bits_fit_in_two_rows(open_page: OpenPage) -> None:
     page.keyboard.press("End")
     page.keyboard.press("Space")
     expect(number(page)).to_have_value("0.10000000000000002")
+
+
+def test_a_chip_tells_its_story(open_page: OpenPage) -> None:
+    page = open_page("float-formats?f_x=65520&f_fmt=fp16&f_over=saturate")
+    expect(answer(page)).to_contain_text("clipped to the largest finite value")
+    page.get_by_role("radio", name="65520 does not").click()
+    expect(answer(page)).to_contain_text("65520 becomes infinity in fp16: the largest finite value is 65504.")
+    page.get_by_role("radio", name="1e-8 vanishes in fp16").click()
+    expect(answer(page)).to_contain_text("1e-8 becomes 0 in fp16: the smallest fp16 subnormal is 5.96 × 10−8.")
+    expect(page.locator("tr.np-here")).to_contain_text("underflow: zero")

@@ -1,0 +1,89 @@
+"""The same number in every format, with its exact rounding error."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+
+from core.floats.codec import Overflow
+from core.floats.decimals import rounded, significant_digits
+from core.floats.formats import FORMATS, FloatFormat
+from core.floats.laws import error_in_ulp, relative_error
+from core.floats.text import Typed, typed_code
+from core.floats.view import CodeView, describe
+from core.formula import Explanation
+
+_EXACT_LENGTH = 22
+"""A stored value is written out exactly up to this many characters."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """What a typed number becomes in one format.
+
+    error: stored minus typed, exact; None when either is infinity or NaN.
+    relative: error over the typed number, None also for a typed zero.
+    ulps: error over the ULP of the stored value.
+    """
+
+    typed: Typed
+    view: CodeView
+    error: Fraction | None
+    relative: Fraction | None
+    ulps: Fraction | None
+
+    @property
+    def fmt(self) -> FloatFormat:
+        return self.view.fmt
+
+    @property
+    def exact(self) -> bool:
+        """Whether the format holds the number itself: the same value, the same infinity, or NaN for NaN."""
+        if self.typed.nan or self.typed.value is None:
+            return self.view.kind == ("nan" if self.typed.nan else "inf")
+        return self.error == 0
+
+    @property
+    def overflowed(self) -> bool:
+        """Whether a finite number became infinity or NaN."""
+        return self.typed.value is not None and self.view.value is None
+
+    @property
+    def text(self) -> str:
+        """The stored value for reading: exact where that is short, else "≈" and enough digits to see the error."""
+        value = self.view.value
+        if value is None or value == 0:
+            return {"nan": "NaN"}.get(self.view.kind, self.view.decimal).replace("-", "−")
+        if len(self.view.decimal) <= _EXACT_LENGTH:
+            return rounded(value, _EXACT_LENGTH)
+        digits = 6
+        if self.relative:
+            digits = max(digits, 2 - significant_digits(self.relative, 1)[1])
+        return f"≈ {rounded(value, min(digits, 40))}"
+
+
+def store(typed: Typed, fmt: FloatFormat, overflow: Overflow = "format") -> Stored:
+    """What ``typed`` becomes in ``fmt``."""
+    view = describe(typed_code(typed, fmt, overflow), fmt)
+    if typed.value is None or view.value is None or view.ulp is None:
+        return Stored(typed, view, None, None, None)
+    error = view.value - typed.value
+    return Stored(typed, view, error, error / typed.value if typed.value else None, error / view.ulp)
+
+
+def store_everywhere(
+    typed: Typed, formats: Iterable[FloatFormat] = tuple(FORMATS.values()), overflow: Overflow = "format"
+) -> tuple[Stored, ...]:
+    """What ``typed`` becomes in each of ``formats``."""
+    return tuple(store(typed, fmt, overflow) for fmt in formats)
+
+
+def explain_error(stored: Stored) -> tuple[Explanation, ...]:
+    """How the errors are computed; nothing where there is no error to speak of, or none a float64 can show."""
+    if not stored.error or stored.typed.value is None or stored.view.ulp is None:
+        return ()
+    error, asked, ulp = float(stored.error), float(stored.typed.value), float(stored.view.ulp)
+    if 0.0 in (error, asked, ulp):
+        return ()
+    return relative_error.explain(error=error, asked=asked), error_in_ulp.explain(error=error, ulp=ulp)

@@ -1,0 +1,104 @@
+"""The formulas of a binary float, each of which can explain itself."""
+
+from __future__ import annotations
+
+from core.formula import Source, Symbol, formula
+
+IEEE_3_4 = Source(
+    "IEEE 754-2019", "3.4 Binary interchange format encodings", "https://standards.ieee.org/ieee/754/6210/"
+)
+_GOLDBERG = Source(
+    "Goldberg 1991, What every computer scientist should know about floating-point arithmetic",
+    "Relative error and ulps",
+    "https://docs.oracle.com/cd/E19957-01/806-3568/ncg_goldberg.html",
+)
+
+_SIGN = Symbol("S", "sign bit", "number")
+_EXPONENT = Symbol("E", "exponent field", "number")
+_FRACTION = Symbol("M", "fraction field", "number")
+_FRACTION_BITS = Symbol("m", "fraction bits", "number")
+_BIAS = Symbol(r"\mathrm{bias}", "exponent bias", "number")
+_ERROR = Symbol(r"\Delta", "stored value minus the number asked for", "number")
+
+
+@formula(
+    r"(-1)^{\v{sign}} \cdot \left(1 + \frac{\v{fraction}}{2^{\v{fraction_bits}}}\right)"
+    r" \cdot 2^{\v{exponent} - \v{bias}}",
+    result=Symbol("x", "value", "number"),
+    symbols={
+        "sign": _SIGN,
+        "fraction": _FRACTION,
+        "fraction_bits": _FRACTION_BITS,
+        "exponent": _EXPONENT,
+        "bias": _BIAS,
+    },
+    sources=(IEEE_3_4,),
+)
+def normal_value(sign: float, fraction: float, fraction_bits: float, exponent: float, bias: float) -> float:
+    """Value of a normal number.
+
+    Often written (−1)^S × 1.M × 2^(E − bias): the leading 1 is not stored, and the fraction field M fills the bits
+    after the point. Holds while the exponent field is neither zero nor, in IEEE formats, all ones.
+    """
+    return (-1.0) ** sign * (1 + fraction / 2.0**fraction_bits) * 2.0 ** (exponent - bias)
+
+
+@formula(
+    r"(-1)^{\v{sign}} \cdot \frac{\v{fraction}}{2^{\v{fraction_bits}}} \cdot 2^{1 - \v{bias}}",
+    result=Symbol("x", "value", "number"),
+    symbols={"sign": _SIGN, "fraction": _FRACTION, "fraction_bits": _FRACTION_BITS, "bias": _BIAS},
+    sources=(IEEE_3_4,),
+)
+def subnormal_value(sign: float, fraction: float, fraction_bits: float, bias: float) -> float:
+    """Value of a subnormal number or zero.
+
+    Often written (−1)^S × 0.M × 2^(1 − bias). The exponent field is zero: there is no leading 1, and the exponent is
+    that of the smallest normal number, so that the values continue evenly down to zero.
+    """
+    return (-1.0) ** sign * (fraction / 2.0**fraction_bits) * 2.0 ** (1 - bias)
+
+
+@formula(
+    r"2^{\v{exponent} - \v{bias} - \v{fraction_bits}}",
+    result=Symbol(r"\mathrm{ulp}", "unit in the last place", "number"),
+    symbols={
+        "exponent": Symbol("E", "exponent field (1 for subnormals)", "number"),
+        "bias": _BIAS,
+        "fraction_bits": _FRACTION_BITS,
+    },
+    sources=(_GOLDBERG,),
+)
+def unit_in_last_place(exponent: float, bias: float, fraction_bits: float) -> float:
+    """Unit in the last place.
+
+    The spacing of the format's values from this one to the next larger magnitude.
+    """
+    return 2.0 ** (exponent - bias - fraction_bits)
+
+
+@formula(
+    r"\frac{\v{error}}{\v{asked}}",
+    result=Symbol(r"\delta", "relative error", "number"),
+    symbols={"error": _ERROR, "asked": Symbol("x", "the number asked for", "number")},
+    sources=(_GOLDBERG,),
+)
+def relative_error(error: float, asked: float) -> float:
+    """Relative rounding error.
+
+    Round-to-nearest keeps it within half of eps, the ULP of 1, wherever the result is a normal number.
+    """
+    return error / asked
+
+
+@formula(
+    r"\frac{\v{error}}{\v{ulp}}",
+    result=Symbol(r"\Delta_\mathrm{ulp}", "error in ULP", "number"),
+    symbols={"error": _ERROR, "ulp": Symbol(r"\mathrm{ulp}", "unit in the last place of the stored value", "number")},
+    sources=(_GOLDBERG,),
+)
+def error_in_ulp(error: float, ulp: float) -> float:
+    """Rounding error in ULP.
+
+    Round-to-nearest keeps it within a half.
+    """
+    return error / ulp

@@ -1,0 +1,236 @@
+"""What a person types for a number, read exactly: nothing passes through float64 on the way."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal, TypeAlias
+
+from core.floats.codec import Overflow, classify, decode_exact, encode_exact
+from core.floats.decimals import exact_decimal, power_form, shortest_decimal
+from core.floats.formats import FloatFormat
+from core.limits import limit
+
+Notation: TypeAlias = Literal["decimal", "fraction", "power", "hexfloat", "special", "hex code", "bits"]
+
+EXAMPLES = "0.1, 1e-8, 1/3, 2^-24, 0x1.8p-3, nan, -inf, or a code such as 0x3c00"
+
+_LONGEST_FLIP_TEXT = 24
+"""A flipped bit's value is spelled out exactly up to this many characters."""
+
+_SIGN = r"(?P<sign>[+-]?)"
+_DECIMAL = r"(?:\d{1,3}(?:,\d{3})+(?:\.\d*)?|\d+(?:_\d+)*(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?"
+_NUMBER = re.compile(rf"{_SIGN}(?P<number>{_DECIMAL})", re.ASCII)
+_RATIO = re.compile(rf"{_SIGN}(?P<top>{_DECIMAL})/(?P<bottom>{_DECIMAL})", re.ASCII)
+_POWER = re.compile(
+    rf"{_SIGN}(?:(?P<factor>{_DECIMAL})\*)?(?P<base>2|10)(?:\^|\*\*)(?P<power>[+-]?\d+|\([+-]?\d+\))", re.ASCII
+)
+_HEXFLOAT = re.compile(rf"{_SIGN}0x(?P<whole>[0-9a-f]*)(?:\.(?P<rest>[0-9a-f]*))?(?:p(?P<power>[+-]?\d+))?", re.ASCII)
+_SPECIAL = re.compile(rf"{_SIGN}(?P<word>nan|inf|infinity|∞)", re.ASCII)
+_SUPERSCRIPT = re.compile(r"(?<=\d)[⁺⁻]?[⁰¹²³⁴⁵⁶⁷⁸⁹]+")
+_FROM_SUPERSCRIPT = str.maketrans("⁺⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "+-0123456789")
+_PLAIN = str.maketrans("−–×·", "--**")
+
+
+class FloatTextError(ValueError):
+    """A typed number that cannot be used; the message says why and gives an example."""
+
+
+@dataclass(frozen=True, slots=True)
+class Typed:
+    """A typed number, exact.
+
+    text: what was typed, trimmed. notation: how it was read.
+    value: the exact value, or None for infinity and NaN. negative: the sign, which zero and infinity also have.
+    nan: whether it is NaN. code, code_format: where a code was typed, it and the name of the format it belongs to.
+    """
+
+    text: str
+    notation: Notation
+    value: Fraction | None
+    negative: bool = False
+    nan: bool = False
+    code: int | None = None
+    code_format: str = ""
+
+
+def parse(text: str, fmt: FloatFormat) -> Typed:
+    """Read ``text``: a decimal, fraction, power of two, hexfloat, nan, inf, or a code of ``fmt`` in hex or binary.
+
+    Raises `FloatTextError` with the reason and an example: too long, malformed, a code with more bits than the
+    format, bits of the wrong length, or a magnitude beyond 10^±400, where every format has long given up.
+    """
+    cap = limit("float_chars")
+    if len(text) > cap:
+        raise FloatTextError(f"That is {len(text):,} characters long; {cap:,} are enough for any number here.")
+    shown = " ".join(text.split())
+    if not shown:
+        raise FloatTextError(f"Empty. Type a number, for example {EXAMPLES}.")
+    plain = _SUPERSCRIPT.sub(lambda m: "^" + m.group().translate(_FROM_SUPERSCRIPT), shown.translate(_PLAIN).lower())
+    bits = _bits(plain, fmt)
+    if bits is not None:
+        if len(bits) != fmt.bits:
+            raise FloatTextError(
+                f"“{clipped(shown)}” has {len(bits)} bit{'s' * (len(bits) != 1)}; {fmt.name} has {fmt.bits}: "
+                f"1 sign, {fmt.exponent_bits} exponent, {fmt.fraction_bits} fraction. For example {_one(fmt)}."
+            )
+        return _from_code(shown, "bits", int(bits, 2), fmt)
+    if re.search(r"[\w.] +[\w.]", plain):
+        raise _unreadable(shown)
+    plain = plain.replace(" ", "")
+    if match := _SPECIAL.fullmatch(plain):
+        return Typed(shown, "special", None, match["sign"] == "-", nan=match["word"] == "nan")
+    if "0x" in plain:
+        return _hexadecimal(shown, plain, fmt)
+    return _real(shown, plain)
+
+
+def typed_code(typed: Typed, fmt: FloatFormat, overflow: Overflow = "format") -> int:
+    """The code ``typed`` becomes in ``fmt``: itself where it is a code of that format, else its value rounded once."""
+    if typed.code is not None and typed.code_format == fmt.name:
+        return typed.code
+    if typed.nan:
+        return fmt.nan_code
+    sign = fmt.sign_mask if typed.negative else 0
+    if typed.value is not None:
+        return sign | encode_exact(abs(typed.value), fmt, overflow)
+    if overflow == "saturate":
+        return sign | fmt.max_code
+    return sign | (fmt.nan_code if fmt.inf_code is None else fmt.inf_code)
+
+
+def code_text(code: int, fmt: FloatFormat, overflow: Overflow = "format") -> str:
+    """What to type so that ``fmt`` gives ``code``.
+
+    Its exact value where that is short, else its shortest decimal; the hex code where no number gives it, as for a
+    NaN with a payload.
+    """
+    value = decode_exact(code, fmt)
+    if classify(code, fmt) == "nan":
+        text = "nan"
+    elif value is None:
+        text = "-inf" if code & fmt.sign_mask else "inf"
+    else:
+        exact = exact_decimal(value), power_form(value)
+        text = next((t for t in exact if value and len(t) <= _LONGEST_FLIP_TEXT), shortest_decimal(code, fmt))
+    return text if typed_code(parse(text, fmt), fmt, overflow) == code else f"0x{code:0{fmt.hex_digits}x}"
+
+
+def number_text(text: str, fmt: FloatFormat) -> str:
+    """``text`` unless it is a code of ``fmt``; then the number that code stands for, which means the same everywhere.
+
+    Raises `FloatTextError` like `parse`.
+    """
+    typed = parse(text, fmt)
+    if typed.code is None:
+        return typed.text
+    return "nan" if typed.nan else code_text(typed.code, fmt)
+
+
+def _bits(plain: str, fmt: FloatFormat) -> str | None:
+    """The bits when ``plain`` is written as bits: after 0b, in groups, or at full length with a leading zero."""
+    digits = re.sub(r"[ _|]", "", plain.removeprefix("0b"))
+    if plain.startswith("0b"):
+        if not digits or digits.strip("01"):
+            raise FloatTextError(f"“{clipped(plain)}” is not binary: after 0b only 0 and 1. For example {_one(fmt)}.")
+        return digits
+    if not digits or digits.strip("01"):
+        return None
+    grouped = bool(re.search(r"[01][ |]+[01]", plain))
+    return digits if grouped or (plain[0] == "0" and len(digits) == fmt.bits) else None
+
+
+def _hexadecimal(shown: str, plain: str, fmt: FloatFormat) -> Typed:
+    example = f"For example {_one_hex(fmt)} (a code of {fmt.name}) or 0x1.8p-3 (a hexadecimal number)."
+    plain = plain.replace("_", "")
+    match = _HEXFLOAT.fullmatch(plain)
+    if match is None or not (match["whole"] or match["rest"]):
+        raise FloatTextError(f"“{clipped(shown)}” is not hexadecimal: after 0x come 0 to 9 and a to f. {example}")
+    if match["rest"] is not None or match["power"] is not None:
+        rest = match["rest"] or ""
+        power = _bounded_power(shown, match["power"] or "0", limit("float_exponent") * 4)
+        value = Fraction(int(match["whole"] + rest, 16), 16 ** len(rest)) * Fraction(2) ** power
+        return _real_typed(shown, "hexfloat", value, match["sign"])
+    if match["sign"]:
+        raise FloatTextError(
+            f"“{clipped(shown)}”: the sign of a code is its first bit, so none goes before it. {example}"
+        )
+    digits, code = len(match["whole"]), int(match["whole"], 16)
+    if digits > fmt.hex_digits or code >> fmt.bits:
+        raise FloatTextError(
+            f"“{clipped(shown)}” is longer than a code of {fmt.name}: {fmt.bits} bits are at most {fmt.hex_digits} hex "
+            f"digits, 0x0 to {(1 << fmt.bits) - 1:#x}. For example {_one_hex(fmt)}."
+        )
+    return _from_code(shown, "hex code", code, fmt)
+
+
+def _real(shown: str, plain: str) -> Typed:
+    if match := _NUMBER.fullmatch(plain):
+        return _real_typed(shown, "decimal", _decimal(shown, match["number"]), match["sign"])
+    if match := _POWER.fullmatch(plain):
+        base = int(match["base"])
+        most = limit("float_exponent") * (4 if base == 2 else 1)
+        power = _bounded_power(shown, match["power"].strip("()"), most)
+        factor = _decimal(shown, match["factor"]) if match["factor"] else Fraction(1)
+        return _real_typed(shown, "power", factor * Fraction(base) ** power, match["sign"])
+    if match := _RATIO.fullmatch(plain):
+        bottom = _decimal(shown, match["bottom"])
+        if bottom == 0:
+            raise FloatTextError(
+                f"“{clipped(shown)}” divides by zero. Type inf for infinity, or a fraction such as 1/3."
+            )
+        return _real_typed(shown, "fraction", _decimal(shown, match["top"]) / bottom, match["sign"])
+    raise _unreadable(shown)
+
+
+def _real_typed(shown: str, notation: Notation, value: Fraction, sign: str) -> Typed:
+    most = limit("float_exponent")
+    if value and not Fraction(10) ** -most <= value <= Fraction(10) ** most:
+        raise _beyond(shown)
+    return Typed(shown, notation, -value if sign == "-" else value, sign == "-")
+
+
+def _decimal(shown: str, text: str) -> Fraction:
+    mantissa, _, exponent = text.replace(",", "").replace("_", "").partition("e")
+    # A mantissa may have hundreds of digits of its own, so its exponent gets that much more room.
+    power = _bounded_power(shown, exponent or "0", limit("float_exponent") + limit("float_chars"))
+    return Fraction(mantissa.rstrip(".")) * Fraction(10) ** power
+
+
+def _bounded_power(shown: str, digits: str, most: int) -> int:
+    if len(digits.lstrip("+-0")) > 6 or abs(int(digits)) > most:
+        raise _beyond(shown)
+    return int(digits)
+
+
+def _unreadable(shown: str) -> FloatTextError:
+    return FloatTextError(f"“{clipped(shown)}” is not a number Napkin can read. For example: {EXAMPLES}.")
+
+
+def _beyond(shown: str) -> FloatTextError:
+    return FloatTextError(
+        f"“{clipped(shown)}” is beyond every format here: even fp64 ends at 1.8e308 and 4.9e-324, and numbers are read "
+        f"up to 1e±{limit('float_exponent')}. For example 3e38, or inf for infinity."
+    )
+
+
+def _from_code(shown: str, notation: Notation, code: int, fmt: FloatFormat) -> Typed:
+    negative = bool(code & fmt.sign_mask)
+    nan = classify(code, fmt) == "nan"
+    return Typed(shown, notation, decode_exact(code, fmt), negative, nan, code, fmt.name)
+
+
+def _one(fmt: FloatFormat) -> str:
+    """The bits of 1.0, as an example."""
+    bits = f"{encode_exact(Fraction(1), fmt):0{fmt.bits}b}"
+    return f"0b{bits}" if fmt.bits <= 32 else f"0b{bits[:12]}… ({fmt.bits} bits)"
+
+
+def _one_hex(fmt: FloatFormat) -> str:
+    return f"0x{encode_exact(Fraction(1), fmt):0{fmt.hex_digits}x}"
+
+
+def clipped(text: str) -> str:
+    """``text`` short enough for a message."""
+    return text if len(text) <= 60 else f"{text[:40]}… ({len(text)} characters)"

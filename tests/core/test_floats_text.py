@@ -1,0 +1,251 @@
+"""What a person may type for a number, and what they are told when they may not."""
+
+from __future__ import annotations
+
+import time
+from fractions import Fraction
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from core.floats import FORMATS, OVERFLOWS, FloatFormat, Overflow, classify, decode_exact
+from core.floats.text import FloatTextError, code_text, number_text, parse, typed_code
+from core.limits import limit
+
+FIXED = settings(deadline=None, derandomize=True)
+FP16 = FORMATS["fp16"]
+ALL_FORMATS = pytest.mark.parametrize("fmt", FORMATS.values(), ids=FORMATS)
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "notation"),
+    [
+        ("0.1", Fraction(1, 10), "decimal"),
+        ("  +.5 ", Fraction(1, 2), "decimal"),
+        ("5.", Fraction(5), "decimal"),
+        ("-1e-8", Fraction(-1, 10**8), "decimal"),
+        ("1E3", Fraction(1000), "decimal"),
+        ("65,504", Fraction(65504), "decimal"),
+        ("1_000_000.5", Fraction(2000001, 2), "decimal"),
+        ("−2", Fraction(-2), "decimal"),
+        ("1/3", Fraction(1, 3), "fraction"),
+        ("-0.1 / 3e2", Fraction(-1, 3000), "fraction"),
+        ("2^-133", Fraction(1, 2**133), "power"),
+        ("2**-133", Fraction(1, 2**133), "power"),
+        ("2^(-3)", Fraction(1, 8), "power"),
+        ("2⁻²⁴", Fraction(1, 2**24), "power"),
+        ("-1.25 × 2^-3", Fraction(-5, 32), "power"),
+        ("1.25*2^-3", Fraction(5, 32), "power"),
+        ("6 × 10⁻⁸", Fraction(6, 10**8), "power"),
+        ("10^4", Fraction(10000), "power"),
+        ("0x1.8p-3", Fraction(3, 16), "hexfloat"),
+        ("-0x1p-1074", Fraction(-1, 2**1074), "hexfloat"),
+        ("0x.8", Fraction(1, 2), "hexfloat"),
+        ("0X1.FP+2", Fraction(31, 4), "hexfloat"),
+        ("0x3c00", Fraction(1), "hex code"),
+        ("0x3C_00", Fraction(1), "hex code"),
+        ("0x1", Fraction(1, 2**24), "hex code"),
+        ("0b0011110000000000", Fraction(1), "bits"),
+        ("0b 0 01111 0000000000", Fraction(1), "bits"),
+        ("1 01111 1000000000", Fraction(-3, 2), "bits"),
+        ("0|01111|0000000000", Fraction(1), "bits"),
+        ("0011110000000000", Fraction(1), "bits"),
+        ("1000000000000000", Fraction(10**15), "decimal"),  # no leading zero: a number, not bits
+        ("100", Fraction(100), "decimal"),
+        ("0", Fraction(0), "decimal"),
+    ],
+)
+def test_numbers_are_read_exactly(text: str, value: Fraction, notation: str) -> None:
+    typed = parse(text, FP16)
+    assert typed.value == value
+    assert typed.notation == notation
+    assert not typed.nan
+    assert (typed.code is not None) == (notation in {"hex code", "bits"})
+
+
+@pytest.mark.parametrize(
+    ("text", "negative", "nan"),
+    [
+        ("nan", False, True),
+        ("NaN", False, True),
+        ("inf", False, False),
+        ("-inf", True, False),
+        ("- Infinity", True, False),
+        ("+∞", False, False),
+        ("0x7c00", False, False),
+        ("0xfe01", True, True),
+    ],
+)
+def test_specials(text: str, negative: bool, nan: bool) -> None:
+    typed = parse(text, FP16)
+    assert typed.value is None
+    assert (typed.negative, typed.nan) == (negative, nan)
+
+
+@pytest.mark.parametrize("text", ["-0", "-0.0", "-0e5", "-0/3", "-0x0.0p0", "0x8000"])
+def test_negative_zero_keeps_its_sign(text: str) -> None:
+    typed = parse(text, FP16)
+    assert typed.value == 0
+    assert typed.negative
+    assert typed_code(typed, FP16) == 0x8000
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("", "Empty"),
+        ("   ", "Empty"),
+        ("abc", "not a number"),
+        ("0.1.2", "not a number"),
+        ("1,5", "not a number"),
+        ("1 2", "not a number"),
+        ("--1", "not a number"),
+        ("1e", "not a number"),
+        ("e5", "not a number"),
+        ("3^2", "not a number"),
+        ("٣", "not a number"),
+        ("1/0", "divides by zero"),
+        ("1/0.0", "divides by zero"),
+        ("0x", "not hexadecimal"),
+        ("0x.", "not hexadecimal"),
+        ("0xzz", "not hexadecimal"),
+        ("0x1p", "not hexadecimal"),
+        ("-0x3c00", "none goes before it"),
+        ("0x03c00", "longer than a code of fp16"),
+        ("0x10000", "16 bits are at most 4 hex digits"),
+        ("0b", "not binary"),
+        ("0b12", "not binary"),
+        ("0b0101", "has 4 bits; fp16 has 16"),
+        ("1 0", "has 2 bits; fp16 has 16"),
+        ("0 01111 00000000000", "has 17 bits; fp16 has 16"),
+        ("1e999", "beyond every format"),
+        ("1e-999", "beyond every format"),
+        ("1e999999999999", "beyond every format"),
+        ("2^99999", "beyond every format"),
+        ("2^-5000", "beyond every format"),
+        ("0x1p99999999", "beyond every format"),
+        ("9e400", "beyond every format"),
+    ],
+)
+def test_bad_text_gets_a_reason_and_an_example(text: str, reason: str) -> None:
+    with pytest.raises(FloatTextError, match=reason) as caught:
+        parse(text, FP16)
+    message = str(caught.value)
+    assert "or example" in message or "such as" in message
+    assert len(message) < 300
+
+
+def test_a_code_must_fit_the_bits_of_the_format() -> None:
+    tf32 = FORMATS["tf32"]
+    assert parse("0x7ffff", tf32).nan
+    with pytest.raises(FloatTextError, match="19 bits are at most 5 hex digits, 0x0 to 0x7ffff"):
+        parse("0x80000", tf32)
+
+
+@pytest.mark.parametrize("text", ["1" * 10**6, "(" * 10**6, "0x" + "f" * 10**6, " " * 10**6, "1e" + "9" * 10**6])
+def test_a_million_characters_are_refused_at_once(text: str) -> None:
+    start = time.process_time()
+    with pytest.raises(FloatTextError, match="characters long") as caught:
+        parse(text, FP16)
+    assert time.process_time() - start < 0.2
+    assert len(str(caught.value)) < 200
+
+
+@pytest.mark.parametrize(
+    "text", ["9" * 1199, "0." + "0" * 1190 + "1", "1/" + "7" * 1190, "1_" * 599, "2^" + "1" * 1190]
+)
+def test_the_longest_allowed_text_is_handled_at_once(text: str) -> None:
+    assert len(text) <= limit("float_chars")
+    start = time.process_time()
+    with pytest.raises(FloatTextError):
+        parse(text, FP16)
+    assert time.process_time() - start < 0.2
+
+
+def test_the_smallest_tie_of_fp64_can_be_typed() -> None:
+    fp64 = FORMATS["fp64"]
+    digits = f"{5**1075:01075d}"
+    assert typed_code(parse(f"0.{digits}", fp64), fp64) == 0
+    assert typed_code(parse(f"0.{digits}1", fp64), fp64) == 1
+
+
+@FIXED
+@given(text=st.text(max_size=60) | st.text("0123456789.eExXpPbB+-^*/ _,naif|", max_size=40))
+def test_any_text_is_read_or_refused(text: str) -> None:
+    for fmt in FORMATS.values():
+        try:
+            typed = parse(text, fmt)
+        except FloatTextError:
+            continue
+        assert 0 <= typed_code(typed, fmt) < 1 << fmt.bits
+
+
+@FIXED
+@given(value=st.floats(allow_nan=False, allow_infinity=False))
+def test_pythons_own_spelling_is_read_exactly(value: float) -> None:
+    for text in (repr(value), value.hex()):
+        typed = parse(text, FORMATS["fp64"])
+        assert typed.value is not None
+        assert float(typed.value) == value
+        assert typed.negative == (str(value)[0] == "-")
+
+
+@pytest.mark.parametrize("overflow", OVERFLOWS)
+@ALL_FORMATS
+@FIXED
+@given(code=st.integers(0, (1 << 64) - 1))
+def test_a_codes_text_gives_the_code(fmt: FloatFormat, overflow: Overflow, code: int) -> None:
+    code >>= 64 - fmt.bits
+    text = code_text(code, fmt, overflow)
+    assert typed_code(parse(text, fmt), fmt, overflow) == code
+    assert len(text) <= 24
+
+
+@pytest.mark.parametrize(
+    ("code", "name", "text"),
+    [
+        (0x3C00, "fp16", "1"),
+        (0x3C01, "fp16", "1.0009765625"),
+        (0x2E66, "fp16", "0.0999755859375"),
+        (0x3DCCCCCD, "fp32", "0.1"),
+        (0x3DCCCCCE, "fp32", "0.10000001"),
+        (0x00000001, "fp32", "2^-149"),
+        (0x0003, "bf16", "1.5*2^-132"),
+        (0x8001, "bf16", "-2^-133"),
+        (0x3FB999999999999A, "fp64", "0.1"),
+        (0x8000, "fp16", "-0"),
+        (0x0000, "fp16", "0"),
+        (0x7C00, "fp16", "inf"),
+        (0xFC00, "fp16", "-inf"),
+        (0x7E00, "fp16", "nan"),
+        (0x7E01, "fp16", "0x7e01"),
+        (0x7F, "fp8_e4m3fn", "nan"),
+        (0xFF, "fp8_e4m3fn", "0xff"),
+    ],
+)
+def test_a_codes_text_reads_well(code: int, name: str, text: str) -> None:
+    assert code_text(code, FORMATS[name]) == text
+
+
+def test_infinity_under_saturation_can_only_be_a_code() -> None:
+    assert code_text(0x7C00, FP16, "saturate") == "0x7c00"
+
+
+def test_a_nan_code_means_its_own_format_only() -> None:
+    typed = parse("0x7e05", FP16)
+    assert typed_code(typed, FP16) == 0x7E05
+    assert typed_code(typed, FORMATS["bf16"]) == FORMATS["bf16"].nan_code
+    assert classify(typed_code(typed, FORMATS["fp8_e4m3fn"]), FORMATS["fp8_e4m3fn"]) == "nan"
+
+
+def test_a_finite_code_is_its_value_in_other_formats() -> None:
+    typed = parse("0x3c01", FP16)
+    assert decode_exact(typed_code(typed, FORMATS["fp32"]), FORMATS["fp32"]) == 1 + Fraction(1, 1024)
+
+
+@pytest.mark.parametrize(
+    ("text", "number"), [("0.1", "0.1"), ("0x3c01", "1.0009765625"), ("0x7e05", "nan"), ("0xfc00", "-inf")]
+)
+def test_a_code_can_be_said_as_a_number(text: str, number: str) -> None:
+    assert number_text(text, FP16) == number

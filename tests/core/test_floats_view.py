@@ -1,0 +1,364 @@
+"""What is said about a code: exact digits, neighbours, bits, formula, rounding error, and the sentence on top."""
+
+from __future__ import annotations
+
+import math
+import re
+from decimal import Decimal, localcontext
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sympy.parsing.latex import parse_latex
+
+from core.floats import FORMATS, FloatFormat, classify, decode, decode_exact
+from core.floats.compare import Stored, explain_error, store, store_everywhere
+from core.floats.decimals import brief, exact_decimal, hexfloat, power_form, raised, rounded, shortest_decimal
+from core.floats.story import tell
+from core.floats.text import parse
+from core.floats.view import bits, describe, explain, value_latex
+from core.palette import LIGHT
+
+FIXED = settings(deadline=None, derandomize=True)
+ALL_FORMATS = pytest.mark.parametrize("fmt", FORMATS.values(), ids=FORMATS)
+any_code = st.sampled_from(list(FORMATS.values())).flatmap(
+    lambda fmt: st.tuples(st.just(fmt), st.integers(0, (1 << fmt.bits) - 1))
+)
+
+
+def stored(text: str, name: str, overflow: str = "format") -> Stored:
+    return store(parse(text, FORMATS[name]), FORMATS[name], overflow)  # type: ignore[arg-type]
+
+
+# ------------------------------------------------------------------------------------------ digits
+
+
+@FIXED
+@given(value=st.floats(allow_nan=False, allow_infinity=False))
+def test_exact_decimals_have_every_digit(value: float) -> None:
+    text = exact_decimal(Fraction(value))
+    assert Fraction(text) == Fraction(value)
+    with localcontext() as context:
+        context.prec = 800
+        assert Decimal(text) == Decimal(value)
+
+
+def test_exact_decimals_read_well() -> None:
+    assert exact_decimal(Fraction(5, 32)) == "0.15625"
+    assert exact_decimal(Fraction(-65504)) == "-65504"
+    assert exact_decimal(Fraction(0)) == "0"
+    assert exact_decimal(Fraction(1, 2**24)) == "5.9604644775390625e-8"
+    assert exact_decimal(Fraction(10) ** 25) == "1e25"
+    assert exact_decimal(Fraction(0.1)) == "0.1000000000000000055511151231257827021181583404541015625"
+    with pytest.raises(ValueError, match="no finite decimal"):
+        exact_decimal(Fraction(1, 3))
+
+
+@FIXED
+@given(value=st.floats(allow_nan=False, allow_infinity=False))
+def test_hexfloats_are_pythons(value: float) -> None:
+    assert float.fromhex(hexfloat(Fraction(value))) == value
+    if value and abs(value) >= 2.0**-1022:
+        ours, theirs = hexfloat(Fraction(value)), value.hex()
+        assert ours == re.sub(r"\.?0*p", "p", theirs)
+
+
+@FIXED
+@given(value=st.floats(allow_nan=False, allow_infinity=False))
+def test_power_forms_are_exact(value: float) -> None:
+    typed = parse(power_form(Fraction(value)), FORMATS["fp64"]) if len(power_form(Fraction(value))) < 1200 else None
+    assert typed is None or typed.value == Fraction(value)
+
+
+@FIXED
+@given(value=st.floats(allow_nan=False, allow_infinity=False))
+def test_shortest_decimals_are_as_short_as_pythons(value: float) -> None:
+    code = int(np.float64(value).view(np.uint64))
+    ours = shortest_decimal(code, FORMATS["fp64"])
+    assert float(ours) == value
+    assert digits(ours) == digits(repr(value))
+
+
+@FIXED
+@given(value=st.floats(width=32, allow_nan=False, allow_infinity=False))
+def test_shortest_decimals_are_as_short_as_numpys(value: float) -> None:
+    single = np.float32(value)
+    ours = shortest_decimal(int(single.view(np.uint32)), FORMATS["fp32"])
+    assert np.float32(ours) == single
+    assert len(digits(ours)) <= len(digits(str(single)))
+
+
+def digits(text: str) -> str:
+    return text.lower().partition("e")[0].replace(".", "").lstrip("-0").rstrip("0")
+
+
+@pytest.mark.parametrize(
+    ("value", "digits", "text"),
+    [
+        (Fraction(1, 3), 4, "0.3333"),
+        (Fraction(-1, 3), 4, "−0.3333"),
+        (Fraction(2, 3) / 10**8, 3, "6.67 × 10⁻⁹"),
+        (Fraction(999_999), 3, "1000000"),
+        (Fraction(10) ** 21, 3, "1 × 10²¹"),
+        (Fraction(0), 3, "0"),
+        (Fraction(1, 10**5), 3, "0.00001"),
+    ],
+)
+def test_rounding_for_reading(value: Fraction, digits: int, text: str) -> None:
+    assert rounded(value, digits) == text
+
+
+def test_brief_keeps_few_digits_exact() -> None:
+    assert brief(Fraction("0.099609375"), 3) == "0.099609375"
+    assert brief(Fraction(0.1), 3) == "0.1"
+    assert raised("1.25 × 2^-3") == "1.25 × 2⁻³"
+
+
+# ------------------------------------------------------------------------------------------ one code
+
+
+@ALL_FORMATS
+def test_one_is_one(fmt: FloatFormat) -> None:
+    view = describe(fmt.bias << fmt.fraction_bits, fmt)
+    assert (view.value, view.kind, view.decimal, view.hexfloat) == (1, "normal", "1", "0x1p+0")
+    assert view.ulp == fmt.eps
+    assert view.above is not None
+    assert decode_exact(view.above, fmt) == 1 + fmt.eps
+    assert view.below is not None
+    assert decode_exact(view.below, fmt) == 1 - fmt.eps / 2
+    assert (view.sign, view.exponent, view.fraction) == (0, fmt.bias, 0)
+    assert view.binary.replace(" ", "") == f"{view.code:0{fmt.bits}b}"
+    assert int(view.hex_code, 16) == view.code
+
+
+@FIXED
+@given(any_code)
+def test_neighbours_leave_no_gap(drawn: tuple[FloatFormat, int]) -> None:
+    fmt, code = drawn
+    view = describe(code, fmt)
+    if view.kind == "nan":
+        assert view.below is view.above is None
+        return
+    here = float(decode(code, fmt))
+    for other, direction in ((view.above, math.inf), (view.below, -math.inf)):
+        if other is None:
+            assert abs(here) == (math.inf if fmt.inf_code is not None else float(fmt.max_finite))
+            continue
+        there = float(decode(other, fmt))
+        assert (there > here) == (direction > 0)
+        if fmt.name == "fp64":
+            assert there == math.nextafter(here, direction)
+        if fmt.name == "fp32":
+            assert there == float(np.nextafter(np.float32(here), np.float32(direction)))
+        back = describe(other, fmt)
+        returned = back.below if direction > 0 else back.above
+        assert returned is not None
+        assert float(decode(returned, fmt)) == here
+
+
+@FIXED
+@given(any_code)
+def test_ulp_is_the_step_outwards(drawn: tuple[FloatFormat, int]) -> None:
+    fmt, code = drawn
+    view = describe(code, fmt)
+    magnitude = code & (fmt.sign_mask - 1)
+    if view.value is None or magnitude == fmt.max_code:
+        return
+    outward = decode_exact(magnitude + 1, fmt)
+    assert outward is not None
+    assert view.ulp == outward - abs(view.value)
+    if fmt.name == "fp64":
+        assert float(view.ulp) == math.ulp(float(view.value))
+
+
+@FIXED
+@given(any_code)
+def test_every_bit_is_described(drawn: tuple[FloatFormat, int]) -> None:
+    fmt, code = drawn
+    strip = bits(code, fmt)
+    assert "".join(str(bit.value) for bit in strip) == f"{code:0{fmt.bits}b}"
+    fields = [bit.field for bit in strip]
+    assert fields == ["sign", *["exponent"] * fmt.exponent_bits, *["fraction"] * fmt.fraction_bits]
+    assert [b.index for b in strip[1 : 1 + fmt.exponent_bits]] == list(reversed(range(fmt.exponent_bits)))
+    assert strip[1].weight == f"2^{fmt.exponent_bits - 1}"
+    assert strip[1 + fmt.exponent_bits].weight == "2^-1"
+    assert strip[-1].weight == f"2^{-fmt.fraction_bits}"
+    for place, bit in enumerate(reversed(strip)):
+        other = code ^ 1 << place
+        kind = classify(other, fmt)
+        assert (bit.flipped == "NaN") == (kind == "nan")
+        if kind in {"normal", "subnormal"}:
+            spelled = (
+                bit.flipped.replace("−", "-")
+                .replace(" × 10", "e")
+                .translate(str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789"))
+            )
+            assert Fraction(spelled) == pytest.approx(decode_exact(other, fmt), rel=1e-5)
+
+
+# ------------------------------------------------------------------------------------------ the formula
+
+
+@settings(FIXED, max_examples=40)  # sympy's parser takes its time
+@given(any_code)
+def test_the_filled_in_formula_is_true(drawn: tuple[FloatFormat, int]) -> None:
+    fmt, code = drawn
+    view = describe(code, fmt)
+    latex = re.sub(r"\\textcolor\{#[0-9a-f]{6}\}\{([^{}]*)\}", r"\1", value_latex(view, LIGHT))
+    if view.value is None:
+        assert ("infty" in latex) == (view.kind == "inf")
+        assert ("not a number" in latex) == (view.kind == "nan")
+        return
+    body = latex.removeprefix(r"\begin{aligned} ").removesuffix(r" \end{aligned}").split(r"\\[6pt]")[1]
+    sides = re.split(r" = | \\approx ", body.strip().removeprefix("&= "))
+    assert len(sides) == (3 if view.value else 2)
+    for side in sides:
+        value = Fraction(str(parse_latex(side, backend="lark").evalf(40)))
+        assert float(value) == pytest.approx(float(view.value), rel=10.0 ** -(fmt.decimal_digits + 2))
+
+
+def test_the_formula_of_the_lecture() -> None:
+    latex = value_latex(describe(0x3E200000, FORMATS["fp32"]), LIGHT)
+    assert latex.endswith(r"= 1.25 \cdot 2^{-3} = 0.15625 \end{aligned}")
+    assert r"2^{\textcolor{#007a58}{124} - 127}" in latex
+
+
+@pytest.mark.parametrize("code", [0x0000, 0x0001, 0x03FF, 0x3C00, 0xFBFF])
+def test_explanations_give_the_value(code: int) -> None:
+    fmt = FORMATS["fp16"]
+    value, ulp = explain(describe(code, fmt))
+    assert value.value == float(decode(code, fmt))
+    assert ulp.value == float(describe(code, fmt).ulp or 0)
+
+
+def test_what_is_no_number_is_not_explained() -> None:
+    assert explain(describe(0x7C00, FORMATS["fp16"])) == ()
+
+
+# ------------------------------------------------------------------------------------------ one number everywhere
+
+
+def test_one_hundred_millionth_everywhere() -> None:
+    found = {s.fmt.name: s for s in store_everywhere(parse("1e-8", FORMATS["fp16"]))}
+    assert list(found) == list(FORMATS)
+    assert {name for name, s in found.items() if s.view.value == 0} == {"fp16", "fp8_e4m3fn", "fp8_e5m2"}
+    assert found["bf16"].text == "≈ 1.00117 × 10⁻⁸"
+    assert found["fp16"].relative == -1
+    assert found["fp16"].ulps == Fraction(-1, 10**8) * 2**24
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_errors_are_exact(name: str) -> None:
+    s = stored("0.1", name)
+    assert s.view.value is not None
+    assert s.error == s.view.value - Fraction(1, 10)
+    assert s.relative == s.error * 10
+    assert s.ulps is not None
+    assert abs(s.ulps) <= Fraction(1, 2)
+    assert not s.exact
+
+
+def test_exactness() -> None:
+    assert stored("0.15625", "fp8_e4m3fn").exact
+    assert stored("nan", "fp8_e4m3fn").exact
+    assert stored("inf", "fp16").exact
+    assert not stored("inf", "fp8_e4m3fn").exact
+    assert stored("65520", "fp16").overflowed
+    assert not stored("65520", "fp16", "saturate").overflowed
+    assert stored("0", "fp16").exact
+    assert stored("0", "fp16").relative is None
+
+
+@FIXED
+@given(any_code)
+def test_stored_text_is_exact_or_says_about(drawn: tuple[FloatFormat, int]) -> None:
+    fmt, code = drawn
+    s = store(parse(f"0x{code:x}", fmt), fmt)
+    if s.view.value and not s.text.startswith("≈"):
+        plain = s.text.replace("−", "-").replace(" × 10", "e").translate(str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789"))
+        assert Fraction(plain) == s.view.value
+
+
+@pytest.mark.parametrize("name", ["fp16", "bf16", "fp32", "fp64"])
+def test_error_explanations_equal_the_exact_errors(name: str) -> None:
+    s = stored("0.1", name)
+    relative, ulps = explain_error(s)
+    assert s.relative is not None
+    assert s.ulps is not None
+    assert relative.value == pytest.approx(float(s.relative))
+    assert ulps.value == pytest.approx(float(s.ulps))
+    assert explain_error(stored("0.5", name)) == ()
+    assert explain_error(stored("2^-1075", "fp64")) == ()  # the error is below what a float64 can hold
+
+
+# ------------------------------------------------------------------------------------------ the sentence
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "answer", "detail"),
+    [
+        (
+            "1e-8",
+            "fp16",
+            "1e-8 becomes **0** in fp16: the smallest fp16 subnormal is **5.96 × 10⁻⁸**.",
+            "half of that, 2.98 × 10⁻⁸",
+        ),
+        ("0.1", "bf16", "0.1 becomes **0.10009765625** in bf16, **0.0977 %** too large.", "off by 0.2 ULP"),
+        ("0.1", "fp64", "too large by **5.55 × 10⁻¹⁷** of its size", "0.4 ULP"),
+        ("0.15625", "fp32", "**0.15625** is stored exactly in fp32.", "1.25 × 2⁻³"),
+        ("65504", "fp16", "its **largest** finite value", "1.9990234375 × 2¹⁵"),
+        ("2^-14", "fp16", "**2⁻¹⁴** is stored exactly in fp16: its **smallest normal** value", "2⁻¹⁴"),
+        ("2^-133", "bf16", "its **smallest subnormal**", "subnormal"),
+        ("65520", "fp16", "becomes **infinity** in fp16: the largest finite value is **65504**", "the tie goes up"),
+        ("-1e9", "fp16", "becomes **−infinity** in fp16", "saturating conversion gives −65504"),
+        ("70000", "fp16", "becomes **infinity**", "From 65520"),
+        ("464", "fp8_e4m3fn", "464 becomes **448** in fp8 E4M3, **3.45 %** too small.", "halfway between 448 and 480"),
+        ("465", "fp8_e4m3fn", "becomes **NaN** in fp8 E4M3", "Above 464"),
+        ("inf", "fp8_e4m3fn", "becomes **NaN** in fp8 E4M3, which has no infinity", "gives 448"),
+        ("inf", "bf16", "**inf** in bf16 is the code `0x7f80`", "largest finite value"),
+        ("nan", "fp16", "any of **2,046 codes**", "`0x7e00`, is quiet"),
+        ("0x7c01", "fp16", "any of **2,046 codes**", "signalling"),
+        ("nan", "fp8_e4m3fn", "only **2 codes**", "`0x7e` is 448"),
+        ("-0", "fp16", "**-0** is stored exactly", "compare equal"),
+        ("0", "fp16", "**0** is stored exactly", "Every bit is zero"),
+        ("0x3c01", "fp16", "The fp16 code `0x3c01` is **1.0009765625**.", "0.000977"),
+        ("1e-6", "fp16", "in fp16, **1.33 %** too large", "keeps 5 of 11 significant bits"),
+        ("-1e-9", "fp16", "becomes **−0** in fp16", "rounds to it"),
+        ("65519", "fp16", "65519 becomes **65504** in fp16", "65504 and 65536"),
+    ],
+)
+def test_the_sentence(text: str, name: str, answer: str, detail: str) -> None:
+    story = tell(stored(text, name))
+    assert answer in story.answer
+    assert detail in story.detail
+
+
+def test_the_sentence_under_saturation() -> None:
+    story = tell(stored("465", "fp8_e4m3fn", "saturate"), "saturate")
+    assert story.answer == "465 becomes **448** in fp8 E4M3, clipped to the largest finite value."
+    assert "up to 464 and NaN beyond" in story.detail
+    assert "clipped" in tell(stored("-inf", "fp16", "saturate"), "saturate").answer
+
+
+@FIXED
+@given(any_code)
+def test_every_code_has_a_sentence(drawn: tuple[FloatFormat, int]) -> None:
+    fmt, code = drawn
+    typed = parse(f"0x{code:x}", fmt)
+    for other in FORMATS.values():
+        for overflow in ("format", "saturate"):
+            story = tell(store(typed, other, overflow), overflow)
+            assert story.answer.endswith(".")
+            assert story.answer.count("**") % 2 == 0
+
+
+@FIXED
+@given(st.fractions(-(10**40), 10**40))
+def test_every_number_has_a_sentence(value: Fraction) -> None:
+    text = f"{value.numerator}/{value.denominator}"
+    for fmt in FORMATS.values():
+        story = tell(store(parse(text, fmt), fmt))
+        assert fmt.title in story.answer
+        assert story.answer.endswith(".")
