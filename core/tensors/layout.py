@@ -1,0 +1,136 @@
+"""Layout algebra: where the elements of a strided tensor lie in its storage, and which shapes it can be viewed as.
+
+Everything counts in elements, as torch's strides and offsets do. Nothing here needs torch; tests compare every
+answer with it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Neighbouring dimensions ``first`` to ``last`` that a single stride can walk: ``numel`` steps of ``stride``."""
+
+    first: int
+    last: int
+    numel: int
+    stride: int
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Shape, strides and storage offset of a tensor, in elements.
+
+    Element (i₀, i₁, …) lies in storage cell offset + Σ iₖ·strideₖ.
+    Raises ``ValueError`` when shape and stride differ in length or a size is negative.
+    Source: https://docs.pytorch.org/docs/stable/tensor_view.html
+    """
+
+    shape: tuple[int, ...]
+    stride: tuple[int, ...]
+    offset: int = 0
+
+    def __post_init__(self) -> None:
+        if len(self.shape) != len(self.stride):
+            raise ValueError(f"shape {self.shape} and stride {self.stride} must have the same length")
+        if any(size < 0 for size in self.shape):
+            raise ValueError(f"shape {self.shape} has a negative size")
+
+    @classmethod
+    def contiguous(cls, shape: Sequence[int], offset: int = 0) -> Layout:
+        """The row-major layout torch gives a fresh tensor; a zero size counts as one, as in torch."""
+        return cls(tuple(shape), contiguous_strides(shape), offset)
+
+    @property
+    def rank(self) -> int:
+        return len(self.shape)
+
+    @property
+    def numel(self) -> int:
+        return math.prod(self.shape)
+
+    @property
+    def is_contiguous(self) -> bool:
+        """torch's rule: strides are row-major wherever the size is not 1; a tensor without elements always is."""
+        if self.numel == 0:
+            return True
+        expected = 1
+        for size, stride in zip(reversed(self.shape), reversed(self.stride), strict=True):
+            if size != 1:
+                if stride != expected:
+                    return False
+                expected *= size
+        return True
+
+    @property
+    def span(self) -> tuple[int, int] | None:
+        """Lowest and highest storage cell that any element occupies; ``None`` without elements."""
+        if self.numel == 0:
+            return None
+        reach = [(size - 1) * stride for size, stride in zip(self.shape, self.stride, strict=True)]
+        return self.offset + sum(min(r, 0) for r in reach), self.offset + sum(max(r, 0) for r in reach)
+
+    def fits(self, storage_elements: int) -> bool:
+        """Whether every element lies inside a storage of ``storage_elements`` cells."""
+        span = self.span
+        return span is None or (span[0] >= 0 and span[1] < storage_elements)
+
+    def cell(self, *index: int) -> int:
+        """Storage cell of the element at ``index``; negative indices count from the end.
+
+        Raises ``IndexError`` for a wrong number of indices or one out of range.
+        """
+        if len(index) != self.rank:
+            raise IndexError(f"{len(index)} indices for {self.rank} dimensions")
+        cell = self.offset
+        for dim, (i, size, stride) in enumerate(zip(index, self.shape, self.stride, strict=True)):
+            if not -size <= i < size:
+                raise IndexError(f"index {i} is out of bounds for dimension {dim} with size {size}")
+            cell += (i + size if i < 0 else i) * stride
+        return cell
+
+    def cells(self, count: int | None = None) -> npt.NDArray[np.int64]:
+        """Storage cells of the first ``count`` elements (all by default) in logical, row-major order; 8 B each."""
+        total = self.numel if count is None else min(count, self.numel)
+        left = np.arange(total, dtype=np.int64)
+        cells = np.full(total, self.offset, dtype=np.int64)
+        for size, stride in zip(reversed(self.shape), reversed(self.stride), strict=True):
+            if size > 1:
+                left, index = np.divmod(left, size)
+                cells += index * stride
+        return cells
+
+    @property
+    def runs(self) -> tuple[Run, ...]:
+        """The fewest runs of neighbouring dimensions that one stride each can walk, first dimension first.
+
+        Dimension d joins the dimensions to its right when its size is 1, or when its stride equals the stride of
+        the run times the elements of the run: stepping once in d is then the same as walking through the run.
+        """
+        found: list[Run] = []
+        last = self.rank - 1
+        while last >= 0:
+            first, numel, base = last, self.shape[last], self.stride[last]
+            while first > 0 and (self.shape[first - 1] == 1 or self.stride[first - 1] == numel * base):
+                first -= 1
+                numel *= self.shape[first]
+            found.append(Run(first, last, numel, base))
+            last = first - 1
+        return tuple(reversed(found))
+
+
+def contiguous_strides(shape: Sequence[int]) -> tuple[int, ...]:
+    """Row-major strides of ``shape`` in elements; a zero size counts as one, as in torch."""
+    strides: list[int] = []
+    step = 1
+    for size in reversed(shape):
+        strides.append(step)
+        step *= max(size, 1)
+    return tuple(reversed(strides))

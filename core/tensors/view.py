@@ -1,0 +1,188 @@
+"""Why ``.view`` works or fails: the rule torch applies, with its arithmetic in words.
+
+A view may only regroup elements that one stride can walk. So the dimensions are merged into runs, and each new
+dimension must stay inside one run. Source: https://docs.pytorch.org/docs/stable/generated/torch.Tensor.view.html
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from core.tensors.layout import Layout, Run, contiguous_strides
+
+_DRAWN_HOPS = 6
+"""How many cells of the failing dimension are named; enough to see the hops change."""
+
+
+@dataclass(frozen=True, slots=True)
+class Boundary:
+    """Where a view breaks: new dimension ``new_dim`` would have to cross from ``right`` into ``left``."""
+
+    left: int
+    right: int
+    left_stride: int
+    right_stride: int
+    right_size: int
+    new_dim: int
+
+    @property
+    def arithmetic(self) -> str:
+        """The comparison that fails, ``stride 1 ≠ 3 × 2``: to merge, the strides would have to be equal."""
+        return f"stride {self.left_stride} ≠ {self.right_stride} × {self.right_size}"
+
+
+@dataclass(frozen=True, slots=True)
+class Hops:
+    """Storage cells that a new dimension would visit in order, with uneven steps between them.
+
+    elements: the same elements by their number in logical order.
+    """
+
+    new_dim: int
+    cells: tuple[int, ...]
+    elements: tuple[int, ...]
+
+    @property
+    def steps(self) -> tuple[int, ...]:
+        return tuple(b - a for a, b in pairwise(self.cells))
+
+
+@dataclass(frozen=True, slots=True)
+class ViewVerdict:
+    """Whether ``layout.view(shape)`` works without copying, and why.
+
+    works: torch's verdict. shape: the new shape, with -1 resolved where it can be. stride: the new strides when it
+    works. runs: what merges in the old layout. boundary and hops: where it breaks (``None`` when the shape itself
+    is wrong). reason: the same in words. reshape_copies: elements that ``.reshape`` would copy, ``None`` when no
+    reshape to this shape exists.
+    """
+
+    works: bool
+    shape: tuple[int, ...]
+    stride: tuple[int, ...] | None
+    runs: tuple[Run, ...]
+    reason: str
+    boundary: Boundary | None = None
+    hops: Hops | None = None
+    reshape_copies: int | None = None
+
+    def copied_bytes(self, element_size: int) -> int | None:
+        """Bytes the cheapest fix copies: none when the view works, all elements with ``.reshape`` otherwise."""
+        return None if self.reshape_copies is None else self.reshape_copies * element_size
+
+
+class ShapeError(ValueError):
+    """A new shape that no tensor of this many elements can take; the message says why."""
+
+
+def resolve_shape(numel: int, shape: Sequence[int]) -> tuple[int, ...]:
+    """``shape`` with its -1 worked out for ``numel`` elements. Raises `ShapeError` when that is impossible."""
+    unknown = [dim for dim, size in enumerate(shape) if size == -1]
+    known = math.prod(size for size in shape if size != -1)
+    if len(unknown) > 1:
+        raise ShapeError("only one size may be -1, because only one can be worked out from the others")
+    for dim, size in enumerate(shape):
+        if size < -1:
+            raise ShapeError(f"size {size} of dimension {dim} is negative; only -1 (“work it out”) is allowed")
+    if not unknown:
+        if known != numel:
+            raise ShapeError(f"{_asked(shape, known)} asked for, but there are {numel:,}")
+        return tuple(shape)
+    if known == 0:
+        if numel == 0:
+            raise ShapeError("-1 could be any size here, because another size is 0")
+        raise ShapeError(f"a size of 0 leaves no place for {numel:,} elements")
+    if numel % known:
+        raise ShapeError(f"{numel:,} elements do not divide evenly by the other sizes ({known:,})")
+    return tuple(numel // known if size == -1 else size for size in shape)
+
+
+def explain_view(layout: Layout, new_shape: Sequence[int]) -> ViewVerdict:
+    """Say whether ``layout`` can be viewed as ``new_shape`` (with at most one -1), with which strides, and why.
+
+    Verdict and strides equal those of torch; see `ViewVerdict`. Takes time in the rank, not in the elements.
+    """
+    runs = layout.runs
+    try:
+        shape = resolve_shape(layout.numel, new_shape)
+    except ShapeError as problem:
+        return ViewVerdict(False, tuple(new_shape), None, runs, str(problem))
+    if layout.numel == 0:
+        # Nothing to walk: torch keeps the strides of an equal shape and gives row-major ones to any other.
+        stride = layout.stride if shape == layout.shape else contiguous_strides(shape)
+        return ViewVerdict(True, shape, stride, runs, "there are no elements, so any shape fits", reshape_copies=0)
+    if layout.rank == 0:
+        reason = "a single element can be viewed with any number of size-1 dimensions"
+        return ViewVerdict(True, shape, (1,) * len(shape), runs, reason, reshape_copies=0)
+    stride = [0] * len(shape)
+    dim = len(shape) - 1
+    for run in reversed(runs):
+        filled = 1
+        while dim >= 0 and (filled < run.numel or shape[dim] == 1):
+            stride[dim] = filled * run.stride
+            filled *= shape[dim]
+            dim -= 1
+        if filled != run.numel:
+            return _refusal(layout, shape, runs, run, dim + 1)
+    return ViewVerdict(True, shape, tuple(stride), runs, _success(layout, runs), reshape_copies=0)
+
+
+def _refusal(layout: Layout, shape: tuple[int, ...], runs: tuple[Run, ...], run: Run, new_dim: int) -> ViewVerdict:
+    """The verdict when new dimension ``new_dim`` is too long for what is left of ``run``."""
+    # A run is only ever too short when it has a dimension to its left, and that one's size is not 1.
+    left = run.first - 1
+    right = next(d for d in range(run.first, run.last + 1) if layout.shape[d] != 1)
+    boundary = Boundary(left, right, layout.stride[left], layout.stride[right], layout.shape[right], new_dim)
+    hops = _hops(layout, shape, new_dim)
+    reason = f"dimensions {left} and {right} cannot merge: {boundary.arithmetic}"
+    return ViewVerdict(False, shape, None, runs, reason, boundary, hops, layout.numel)
+
+
+def _hops(layout: Layout, shape: tuple[int, ...], new_dim: int, most: int = 1 << 16) -> Hops | None:
+    """An example: a line of cells along one new dimension whose steps differ; ``None`` where no line shows it.
+
+    Looks along ``new_dim`` first, then along the others from the right.
+    """
+    if layout.numel > most:  # nobody needs the example badly enough to list a million cells
+        return None
+    order = np.arange(layout.numel).reshape(shape)
+    for dim in (new_dim, *(d for d in reversed(range(len(shape))) if d != new_dim)):
+        lines = np.moveaxis(order, dim, -1).reshape(-1, shape[dim])
+        cells = layout.cells()[lines]
+        uneven = np.argwhere(np.diff(cells, n=2, axis=1))
+        if len(uneven):
+            line, at = (int(n) for n in uneven[0])
+            start = max(0, at + 3 - _DRAWN_HOPS)
+            drawn = slice(start, start + _DRAWN_HOPS)
+            return Hops(dim, tuple(cells[line, drawn].tolist()), tuple(lines[line, drawn].tolist()))
+    return None
+
+
+def _success(layout: Layout, runs: tuple[Run, ...]) -> str:
+    if layout.is_contiguous:
+        return "the tensor is contiguous, so any shape with as many elements fits"
+    merged = [_merge_words(layout, run) for run in runs]
+    said = "; ".join(words for words in merged if words)
+    return said or "each new dimension stays inside one old dimension"
+
+
+def _merge_words(layout: Layout, run: Run) -> str:
+    """``dimensions 0 and 1 merge: stride 6 = 2 × 3`` for a run of two or more dimensions longer than 1."""
+    dims = [d for d in range(run.first, run.last + 1) if layout.shape[d] != 1]
+    if len(dims) < 2:
+        return ""
+    pairs = ", ".join(f"stride {layout.stride[a]} = {layout.stride[b]} × {layout.shape[b]}" for a, b in pairwise(dims))
+    names = " and ".join([", ".join(map(str, dims[:-1])), str(dims[-1])])
+    return f"dimensions {names} merge: {pairs}"
+
+
+def _asked(shape: Sequence[int], known: int) -> str:
+    if known == 1:
+        return "1 element is"
+    product = f"{' × '.join(str(size) for size in shape)} = " if len(shape) > 1 else ""
+    return f"{product}{known:,} elements are"
