@@ -27,6 +27,19 @@ def _index_order() -> Finding:
     return Finding(shown, right == cell.value != swapped, (cell,))
 
 
+def _shared() -> Finding:
+    # x[0], x[:, 1], x.view(3, 2) and x.transpose(1, 0) of a contiguous 2 × 3, as layouts of its six cells
+    views = (Layout((3,), (1,)), Layout((2,), (3,), 1), Layout((3, 2), (2, 1)), Layout((3, 2), (1, 3)))
+    shown = ", ".join(str(sorted(layout.cells().tolist())) for layout in views)
+    return Finding(f"cells of x that each touches: {shown}", all(layout.fits(6) for layout in views))
+
+
+def _written_through() -> Finding:
+    layout = Layout.contiguous((2, 3))
+    cells = layout.cell(0, 0), _transposed(layout).cell(0, 0)
+    return Finding(f"x[0][0] is cell {cells[0]}; so is x.transpose(1, 0)[0][0]", cells == (0, 0))
+
+
 def _transpose_view() -> Finding:
     layout = _transposed(Layout.contiguous((2, 3)))
     verdict = explain_view(layout, (2, 3))
@@ -91,6 +104,22 @@ TENSORS: tuple[Claim, ...] = (
         _index_order,
         Link("tensors", {"shape": "2, 3", "x": "x[1, 2]"}),
         "Right only with x the column and y the row. In general: offset + Σ iₖ·strideₖ.",
+    ),
+    Claim(
+        "T3",
+        "Tensors",
+        "x[0], x[:, 1], x.view(3, 2) and x.transpose(1, 0) share storage with x.",
+        "exact",
+        _shared,
+        Link("tensors", {"shape": "2, 3", "x": "x[:, 1]"}),
+    ),
+    Claim(
+        "T4",
+        "Tensors",
+        "Writing x[0][0] = 100 is seen through the transpose.",
+        "exact",
+        _written_through,
+        Link("tensors", {"shape": "2, 3", "x": "x.transpose(1, 0)[0, 0] = 100"}),
     ),
     Claim(
         "T5",

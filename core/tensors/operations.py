@@ -19,7 +19,9 @@ from core.limits import LIMITS, limit
 from core.units import scientific
 
 Shape: TypeAlias = tuple[int, ...]
-Group: TypeAlias = Literal["Always a view", "A view if it can, else a copy", "A new tensor", "Named axes"]
+Group: TypeAlias = Literal[
+    "Always a view", "A view if it can, else a copy", "A new tensor", "Named axes", "Written in place, as the last step"
+]
 Takes: TypeAlias = Literal["int", "ints", "float", "bool", "none", "dtype", "format", "text", "tensor"]
 Written: TypeAlias = Literal["method", "property", "torch", "bare"]
 
@@ -314,10 +316,14 @@ INDEXING = Operation("indexing", _VIEW, "x[0, None, ::2]")
 """Square brackets with integers, slices, None and Ellipsis."""
 
 
+WRITING = Operation("write", "Written in place, as the last step", "x[0, 0] = 100")
+"""A number assigned through square brackets."""
+
+
 def catalogue() -> dict[Group, tuple[str, ...]]:
     """An example of every operation, by what it does to memory, in the order of the table."""
     groups: dict[Group, list[str]] = {}
-    for row in (INDEXING, *_ROWS, ELEMENTWISE):
+    for row in (INDEXING, *_ROWS, ELEMENTWISE, WRITING):
         groups.setdefault(row.group, []).append(row.example)
     return {group: tuple(examples) for group, examples in groups.items()}
 

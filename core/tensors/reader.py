@@ -21,6 +21,7 @@ from core.tensors.operations import (
     INDEXING,
     MEMORY_FORMATS,
     OPERATIONS,
+    WRITING,
     DType,
     ExpressionError,
     MemoryFormat,
@@ -358,7 +359,7 @@ class _Reader:
             raise ExpressionError(f"Only a number can be written, not `{self._segment(node.value)[:60]}`.")
         source = self._tensor(target.value)
         shown = f"{self._brackets(target)} = {self._segment(node.value)}"
-        self._add(PlanStep(INDEXING, "write", (source,), shown, self.text, index=self._index(target), value=value))
+        self._add(PlanStep(WRITING, "write", (source,), shown, self.text, index=self._index(target), value=value))
 
     # ----------------------------------------------------------------------------------------- arguments
 

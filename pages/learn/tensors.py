@@ -92,6 +92,6 @@ show.how(
 )
 with show.fold("What can be typed", key="t:operations", icon=":material/keyboard:") as panel:
     if panel.open:
-        rows = [(group, " ".join(f"`{example}`" for example in examples)) for group, examples in catalogue().items()]
+        rows = [(group, " · ".join(f"`{example}`" for example in examples)) for group, examples in catalogue().items()]
         show.small_table([show.Column("Memory"), show.Column("Operations")], rows)
 show.footer(inputs)

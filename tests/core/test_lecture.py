@@ -35,6 +35,11 @@ def test_torch_confirms_the_tensor_claims() -> None:
     copied = x.t().contiguous().view(2, 3)
     assert copied.stride() == (3, 1)
     assert copied.untyped_storage().data_ptr() != x.untyped_storage().data_ptr()
+    shared = (x[0], x[:, 1], x.view(3, 2), x.transpose(1, 0))
+    assert {v.untyped_storage().data_ptr() for v in shared} == {x.untyped_storage().data_ptr()}
+    seen = x.transpose(1, 0)
+    x[0][0] = 100
+    assert seen[0, 0] == 100
     y = torch.arange(24).view(4, 6)[:, ::2]
     assert y.view(-1).stride() == (2,)
     assert not y.is_contiguous()
