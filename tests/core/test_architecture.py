@@ -23,7 +23,6 @@ MAY_IMPORT: dict[str, set[str]] = {
     "sources": {"formula"},
     "palette": set(),
     "figure": {"palette"},
-    "rows": set(),
     "floats": FOUNDATION,
     "tensors": FOUNDATION,
     "models": FOUNDATION,
