@@ -155,7 +155,7 @@ class Formula(Generic[P]):
             title=self.title,
             detail=self.detail,
             symbolic=self.symbolic(),
-            substituted=f"{self.result.latex} = {body} = {latex_quantity(value, self.result.kind)}",
+            substituted=f"{self.result.latex} = {body} = {_result(value, self.result.kind)}",
             value=value,
             text=format_quantity(value, self.result.kind),
             kind=self.result.kind,
@@ -165,6 +165,15 @@ class Formula(Generic[P]):
             ),
             sources=self.sources,
         )
+
+
+def _result(value: float, kind: Kind) -> str:
+    """The result in its base unit, and for long durations once more in the unit people use."""
+    latex = latex_quantity(value, kind)
+    number, _, unit = format_quantity(value, kind).partition(" ")
+    if kind == "seconds" and value >= 60 and unit:
+        latex += rf" = {number.replace(',', '{,}')}\,\text{{{unit}}}"
+    return latex
 
 
 _REGISTRY: dict[str, Formula[...]] = {}

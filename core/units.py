@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Literal, TypeAlias
 
@@ -52,7 +52,7 @@ UNIT: dict[Kind, str] = {
 """Base unit of each kind. Counts, plain numbers and ratios have none."""
 
 _SI = {"": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18, "Z": 21, "Y": 24}
-_SHORT_SCALE = {"": 0, "K": 3, "M": 6, "B": 9, "T": 12, "Q": 15}
+_SHORT_SCALE = {"": 0, "K": 3, "M": 6, "B": 9, "T": 12}
 _BINARY = {"": 0, "Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
 _DURATIONS: tuple[tuple[str, float], ...] = (
     ("years", 365.25 * 86400),
@@ -65,6 +65,7 @@ _DURATIONS: tuple[tuple[str, float], ...] = (
     ("ns", 1e-9),
 )
 _SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+_FROM_SUPERSCRIPT = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
 
 
 class QuantityError(ValueError):
@@ -100,15 +101,16 @@ def _scaled(value: float, table: dict[str, int], base: int, digits: int) -> tupl
 
 
 def format_count(value: float, digits: int = 4) -> str:
-    """A count: exact with separators below a million, else 70 B, 15.6 T; scientific beyond 10¹⁸."""
+    """A count: exact with separators below a million, else 70B, 15.6T; scientific from 10¹⁵ on.
+
+    The letter follows without a space, as in "a 70B model", so that a count never reads like bytes ("16 B").
+    """
     if not math.isfinite(value):
         return "unknown" if math.isnan(value) else ("∞" if value > 0 else "−∞")
     if abs(value) < 1e6:
         return f"{value:,.0f}" if float(value).is_integer() else significant(value, digits)
-    if abs(value) >= 1e18:
-        return scientific(value, digits - 1)
     number, prefix = _scaled(value, _SHORT_SCALE, 10, digits)
-    return f"{number} {prefix}"
+    return f"{number}{prefix}" if abs(value) < 0.99995e15 else scientific(value, digits)
 
 
 def format_bytes(value: float, *, system: Literal["decimal", "binary"], digits: int = 4) -> str:
@@ -186,19 +188,33 @@ def format_quantity(value: float, kind: Kind, digits: int = 4) -> str:
 
 
 def latex_quantity(value: float, kind: Kind, digits: int = 4) -> str:
-    """``value`` as LaTeX for substitution into a formula, with its unit where it has one."""
+    """``value`` as LaTeX for substitution into a formula.
+
+    Always in the kind's base unit or with a decimal prefix, so that the written arithmetic is right as it stands:
+    durations in seconds, counts as powers of ten.
+    """
     if math.isnan(value):
         return r"\text{unknown}"
-    text = format_quantity(value, kind, digits)
+    text = _plain(value, kind, digits)
     match = re.fullmatch(r"(-?\$?[\d.,]+)(?: × 10([⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+))?(.*)", text)
     if match is None:
         return rf"\text{{{text}}}"
     number, power, unit = match.groups()
     latex = number.replace("$", r"\$").replace(",", "{,}")
     if power:
-        latex += rf" \times 10^{{{power.translate(str.maketrans('⁻⁰¹²³⁴⁵⁶⁷⁸⁹', '-0123456789'))}}}"
+        latex += rf" \times 10^{{{power.translate(_FROM_SUPERSCRIPT)}}}"
     unit = unit.strip().replace("%", r"\%")
     return rf"{latex}\,\text{{{unit}}}" if unit else latex
+
+
+def _plain(value: float, kind: Kind, digits: int) -> str:
+    """``value`` as text whose number and unit can be calculated with."""
+    if kind not in ("count", "seconds", "accelerator_hours", "usd") or not math.isfinite(value):
+        return format_quantity(value, kind, digits)
+    unit = {"seconds": " s", "accelerator_hours": " h"}.get(kind, "")
+    sign = "$" if kind == "usd" else ""
+    small = value == 0 or 1e-3 <= abs(value) < 1e6
+    return f"{sign}{significant(value, max(digits, 6)) if small else scientific(value, digits)}{unit}"
 
 
 # ---------------------------------------------------------------------------------------------- parsing
@@ -219,6 +235,9 @@ _COUNT_SUFFIXES = _powers(_SHORT_SCALE, 10) | {
     "g": Fraction(10**9),
     "p": Fraction(10**15),
     "thousand": Fraction(10**3),
+    "mn": Fraction(10**6),
+    "bn": Fraction(10**9),
+    "tn": Fraction(10**12),
     "million": Fraction(10**6),
     "billion": Fraction(10**9),
     "trillion": Fraction(10**12),
@@ -264,19 +283,34 @@ _NUMBER = re.compile(
 )
 
 
-def parse_quantity(text: str, kind: Kind, *, low: float = 0.0, high: float = math.inf) -> float:
+_SHOWN_POWER = re.compile(r"\s*×\s*10([⁻⁰¹²³⁴⁵⁶⁷⁸⁹]{1,4})")
+"""The way `scientific` writes powers, so that a shown number can be typed again."""
+
+
+def parse_quantity(
+    text: str,
+    kind: Kind,
+    *,
+    low: float = 0.0,
+    high: float = math.inf,
+    whole: bool = False,
+    example: str | None = None,
+) -> float:
     """What a person typed, in base units.
 
     Understands 70B, 1.5T, 6e24, 16,384, 2^20, 40%, 80 GiB, 30 days, $2.50, according to ``kind``.
+    whole: refuse fractions, for things that come one by one. example: shown in messages instead of the kind's own.
     Raises `QuantityError` with a reason and an example for anything else, and outside [low, high].
     """
     grammar = _GRAMMARS[kind]
+    if example is not None:
+        grammar = replace(grammar, example=example)
     cap = limit("number_chars")
     if len(text) > cap:
         raise QuantityError(f"That is {len(text):,} characters long; {grammar.what} has at most {cap}.")
     if not text.strip():
         raise QuantityError(f"Empty. Type {grammar.what}, for example {grammar.example}.")
-    match = _NUMBER.fullmatch(text)
+    match = _NUMBER.fullmatch(_SHOWN_POWER.sub(lambda m: f"e{m[1].translate(_FROM_SUPERSCRIPT)}", text))
     suffix = match["suffix"].lower() if match else ""
     if match is None or suffix not in grammar.suffixes:
         raise QuantityError(f"“{text.strip()}” is not {grammar.what}. For example: {grammar.example}.")
@@ -297,13 +331,16 @@ def parse_quantity(text: str, kind: Kind, *, low: float = 0.0, high: float = mat
         number = float(value)
     except OverflowError:
         raise QuantityError(f"“{text.strip()}” is too large. For example: {grammar.example}.") from None
+    if whole and not number.is_integer():
+        raise QuantityError(f"“{text.strip()}” is not a whole number. For example: {grammar.example}.")
     if not low <= number <= high:
-        raise QuantityError(_range_message(text, kind, low, high))
+        raise QuantityError(_range_message(text, number, kind, low, high))
     return number
 
 
-def _range_message(text: str, kind: Kind, low: float, high: float) -> str:
+def _range_message(text: str, value: float, kind: Kind, low: float, high: float) -> str:
     shown_low, shown_high = format_quantity(low, kind), format_quantity(high, kind)
     if math.isinf(high):
         return f"“{text.strip()}” is too small: at least {shown_low}."
-    return f"“{text.strip()}” is out of range: from {shown_low} to {shown_high}."
+    meant = f" Did you mean {significant(value)}%?" if kind == "ratio" and 1 < value <= 100 else ""
+    return f"“{text.strip()}” is out of range: from {shown_low} to {shown_high}.{meant}"

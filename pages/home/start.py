@@ -12,22 +12,14 @@ from core.planning.budget import Plan, budget, explain_budget
 from core.training import account, find_optimizer, find_policy, words
 from core.units import format_count, format_quantity
 from pages.parts import show
-from pages.parts.inputs import VERSION_PARAMETER, Inputs
-from pages.parts.registry import COMPUTE, FLOATS, HOME, MEMORY, PageSpec
+from pages.parts.inputs import Inputs
+from pages.parts.registry import COMPUTE, FLOATS, HOME, MEMORY
 
 TINY = "1e-8"
 SHOWN = ("fp16", "bf16", "fp32")
 DEVICES = [a.name for a in accelerators() if a.peak("bf16") > 0 and a.memory_bytes > 0]
 
 inputs = Inputs(HOME)
-
-
-def onwards(page: PageSpec, label: str, values: dict[str, str]) -> None:
-    """A link into ``page`` that carries these inputs."""
-    query = {f"{page.prefix}_{name}": text for name, text in values.items()}
-    st.page_link(
-        page.path, label=label, icon=":material/arrow_forward:", query_params={VERSION_PARAMETER: "1", **query}
-    )
 
 
 def typed(name: str) -> str:
@@ -57,10 +49,11 @@ with show.question("How long does it take?"):
             f"{format_quantity(made.flop, 'flop')} by 6ND, at {format_quantity(mfu, 'ratio')} MFU of the dense bf16 "
             f"peak, {format_quantity(plan.peak, 'flop_per_s')} each.",
         )
-    onwards(
-        COMPUTE,
+    show.onwards(
         "Where the FLOPs go, what it costs, what published runs took",
-        {key: typed(key) for key in ("n", "tokens", "count", "gpu", "mfu")},
+        COMPUTE,
+        {"model": "Typed parameters", **{key: typed(key) for key in ("n", "tokens", "count", "gpu", "mfu")}},
+        key="home:compute",
     )
 
 with show.question("How large a model fits?"):
@@ -77,10 +70,18 @@ with show.question("How large a model fits?"):
         show.answer(
             words.holding(memory, words.device_name(holder.name, holder.memory_bytes)), words.what_is_counted(memory)
         )
-    onwards(
-        MEMORY,
+    show.onwards(
         "Every optimizer and precision, byte by byte",
-        {"n": f"{format_count(memory.largest)}".replace(" ", ""), "count": typed("k"), "gpu": typed("mem")},
+        MEMORY,
+        {
+            "n": format_count(memory.largest).replace(" ", ""),
+            "opt": "AdamW",
+            "prec": "fp32",
+            "shard": "sharded",
+            "count": typed("k"),
+            "gpu": typed("mem"),
+        },
+        key="home:memory",
     )
 
 with show.question("What does a small number become?"):
@@ -101,7 +102,7 @@ with show.question("What does a small number become?"):
             f"{text} becomes " + ", ".join(f"**{one.text}** in {one.fmt.title}" for one in kept) + ".",
             "fp16 spends its bits on precision, bf16 on range; fp32 has both and takes twice the memory.",
         )
-    onwards(FLOATS, "Flip its bits, and see it in every format", {"x": text, "fmt": "fp16"})
+    show.onwards("Flip its bits, and see it in every format", FLOATS, {"x": text, "fmt": "fp16"}, key="home:floats")
 
 show.input_errors(inputs)
 show.how(

@@ -57,9 +57,7 @@ class Inputs:
         )
         good_key = f"{key}:good"
         try:
-            value = parse_quantity(text or "", kind, low=low, high=high)
-            if whole and not value.is_integer():
-                raise QuantityError(f"“{(text or '').strip()}” is not a whole number. For example: {default}.")
+            value = parse_quantity(text or "", kind, low=low, high=high, whole=whole, example=default)
             st.session_state[good_key] = text
         except QuantityError as problem:
             text = st.session_state.get(good_key, default)

@@ -15,7 +15,7 @@ import streamlit as st
 from core.formula import Explanation
 from core.palette import ROLES
 from pages.parts.charts import ready
-from pages.parts.components import copy_link
+from pages.parts.components import copy_link, go_link
 from pages.parts.inputs import LINK_VERSION, VERSION_PARAMETER, Inputs, newer_link
 from pages.parts.registry import PageSpec
 
@@ -131,11 +131,30 @@ def badge(word: str, role: str) -> Html:
     return Html(f'<span class="np-badge" style="color:var(--np-{role})">{html.escape(word)}</span>')
 
 
-def link(label: str, page: PageSpec, fields: Mapping[str, str]) -> Html:
-    """A link into ``page`` that sets its fields (names without prefix)."""
+def address(page: PageSpec, fields: Mapping[str, str]) -> str:
+    """The relative address of ``page`` with these fields (names without prefix) set."""
     named = {f"{page.prefix}_{name}": text for name, text in fields.items()}
-    query = html.escape(urlencode({VERSION_PARAMETER: str(LINK_VERSION), **named}), quote=True)
-    return Html(f'<a href="{page.url_path}?{query}">{html.escape(label)}</a>')
+    return f"{page.url_path}?{urlencode({VERSION_PARAMETER: str(LINK_VERSION), **named})}"
+
+
+def link(label: str, page: PageSpec, fields: Mapping[str, str]) -> Html:
+    """A table cell that links into ``page`` and sets its fields."""
+    return Html(f'<a href="{html.escape(address(page, fields), quote=True)}">{html.escape(label)}</a>')
+
+
+def onwards(label: str, page: PageSpec, fields: Mapping[str, str], *, key: str) -> None:
+    """A link into ``page`` with these inputs, followed within the session; unnamed fields keep what they were.
+
+    The page's own link element would put an extra entry into the browser's history and let a field that the visitor
+    changed there earlier win over the link's value.
+    """
+
+    def go() -> None:
+        for name, text in fields.items():
+            st.session_state[f"{page.prefix}_{name}"] = text
+        st.switch_page(page.path)
+
+    go_link(label, address(page, fields), key=key, on_go=go)
 
 
 @dataclass(frozen=True, slots=True)

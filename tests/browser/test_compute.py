@@ -57,8 +57,8 @@ def table_row(page: Page, first: str) -> str:
 
 def test_first_sight_is_the_lectures_answer(open_page: OpenPage) -> None:
     page = open_page(COMPUTE.url_path)
-    answers(page, "Training 70 B parameters on 15 T tokens takes 143.9 days on 1,024 H100 SXM.")
-    answers(page, "6.3 × 1024 FLOP", "3.537 M accelerator-hours", "$10.6 M to $12.4 M at $3.00–3.50/h")
+    answers(page, "Training 70B parameters on 15T tokens takes 143.9 days on 1,024 H100 SXM.")
+    answers(page, "6.3 × 1024 FLOP", "3.537M accelerator-hours", "$10.6 M to $12.4 M at $3.00–3.50/h")
     expect(page.locator(".np-note").first).to_contain_text("layers of Llama 3 70B")
     expect(page.get_by_role("figure")).to_have_count(1)
     assert page.problems == []  # type: ignore[attr-defined]
@@ -67,12 +67,12 @@ def test_first_sight_is_the_lectures_answer(open_page: OpenPage) -> None:
 def test_llama_405b_stands_beside_its_published_figures(open_page: OpenPage) -> None:
     page = open_page(COMPUTE.url_path)
     chip(page, "Llama 3.1 405B as trained")
-    answers(page, "Llama 3.1 405B (405.9 B parameters) on 15.6 T tokens takes 66.15 days on 16,384 H100 SXM.")
+    answers(page, "Llama 3.1 405B (405.9B parameters) on 15.6T tokens takes 66.15 days on 16,384 H100 SXM.")
     expect(page.get_by_role("figure")).to_have_count(2)
     assert "c_model=Llama" in page.url
     for first, parts in {
         "Training compute": ("3.799 × 1025 FLOP", "3.8 × 1025 FLOP"),
-        "Accelerator-hours": ("26.01 M h", "30.84 M h", "15.7 %"),
+        "Accelerator-hours": ("26.01M h", "30.84M h", "15.7 %"),
         "MFU of steady steps": ("41 %", "38–43 %"),
         "Utilisation of the whole run": ("34.6 %",),
         "by layer, causal attention": ("3.937 × 1025 FLOP", "+3.65 %", "68.57 days"),
@@ -88,10 +88,10 @@ def test_llama_405b_stands_beside_its_published_figures(open_page: OpenPage) -> 
 def test_chips_tell_their_story(open_page: OpenPage) -> None:
     page = open_page(LLAMA)
     for name, sentence in {
-        "Lecture: 70B on 1,024 H100": "70 B parameters on 15 T tokens takes 143.9 days on 1,024 H100 SXM.",
-        "GPT-3 175B": "(174.6 B parameters) on 300 B tokens takes 13.66 days on 10,000 V100 SXM 32 GB.",
-        "Llama 2 70B": "(68.98 B parameters) on 2 T tokens takes 37.48 days on 2,048 A100 SXM 80 GB.",
-        "GPT-2 124M on one node": "(124.4 M parameters) on 10 B tokens takes 1.662 h on 8 A100 SXM 80 GB.",
+        "Lecture: 70B on 1,024 H100": "70B parameters on 15T tokens takes 143.9 days on 1,024 H100 SXM.",
+        "GPT-3 175B": "(174.6B parameters) on 300B tokens takes 13.66 days on 10,000 V100 SXM 32 GB.",
+        "Llama 2 70B": "(68.98B parameters) on 2T tokens takes 37.48 days on 2,048 A100 SXM 80 GB.",
+        "GPT-2 124M on one node": "(124.4M parameters) on 10B tokens takes 1.662 h on 8 A100 SXM 80 GB.",
     }.items():
         chip(page, name)
         answers(page, sentence)
@@ -113,7 +113,7 @@ def test_bad_input_is_explained_and_the_last_good_value_stays(open_page: OpenPag
         for text, said in bad.items():
             fill(page, label, text)
             refuses(page, said)
-            answers(page, "on 15.6 T tokens takes 66.15 days on 16,384 H100 SXM.")
+            answers(page, "on 15.6T tokens takes 66.15 days on 16,384 H100 SXM.")
         fill(page, label, good)
         expect(page.locator(".np-error")).to_have_count(0)
     assert page.problems == []  # type: ignore[attr-defined]

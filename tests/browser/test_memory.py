@@ -30,8 +30,8 @@ def fill(page: Page, label: str, text: str) -> None:
 def test_first_sight_answers_the_lectures_question(open_page: OpenPage) -> None:
     page = open_page(MEMORY.url_path)
     text = answer(page)
-    assert "8 × H100 SXM 80 GB hold 40 B parameters under AdamW in fp32." in text
-    assert "A 32 B model takes 512 GB and leaves 128 GB, 16 GB on each." in text
+    assert "8 × H100 SXM 80 GB hold 40B parameters under AdamW in fp32." in text
+    assert "A 32B model takes 512 GB and leaves 128 GB, 16 GB on each." in text
     assert "16 bytes each: 4 parameters + 4 gradients + 8 optimizer state" in text
     expect(page.get_by_role("figure")).to_have_count(1)
     assert page.problems == []  # type: ignore[attr-defined]
@@ -59,12 +59,12 @@ def test_the_picture_draws_every_optimizer_twice_and_the_memory_line(open_page: 
 @pytest.mark.parametrize(
     ("chip", "sentence"),
     [
-        ("Lecture: 8 × H100, fp32 AdamW", "A 40 B model takes all 640 GB, to the last byte"),
-        ("Does mixed precision save?", "hold 40 B parameters under AdamW in bf16 with fp32 master weights."),
-        ("70B checkpoint", "A 70 B model takes 1.12 TB: 480 GB too much"),
-        ("Without sharding", "hold 5 B parameters under AdamW in fp32, a full copy on each."),
-        ("7B on one 24 GB card", "One RTX 4090 24 GB holds 1.5 B parameters"),
-        ("Llama 3.1 405B states", "A 405.9 B model takes 7.305 TB and leaves 374.7 GB"),
+        ("Lecture: 8 × H100, fp32 AdamW", "A 40B model takes all 640 GB, to the last byte"),
+        ("Does mixed precision save?", "hold 40B parameters under AdamW in bf16 with fp32 master weights."),
+        ("70B checkpoint", "A 70B model takes 1.12 TB: 480 GB too much"),
+        ("Without sharding", "hold 5B parameters under AdamW in fp32, a full copy on each."),
+        ("7B on one 24 GB card", "One RTX 4090 24 GB holds 1.5B parameters"),
+        ("Llama 3.1 405B states", "A 405.9B model takes 7.305 TB and leaves 374.7 GB"),
     ],
 )
 def test_each_chip_tells_its_story(open_page: OpenPage, chip: str, sentence: str) -> None:

@@ -89,7 +89,7 @@ def test_m8_a_checkpoint_of_seventy_billion_is_840_gigabytes() -> None:
 # ------------------------------------------------------------------------------------------- published tables
 
 ZERO_TABLE_1 = [
-    # GB on each accelerator at 7.5 B, 128 B and 1 T parameters; Rajbhandari et al. 2019, table 1, K = 12
+    # GB on each accelerator at 7.5 B, 128 B and 1T parameters; Rajbhandari et al. 2019, table 1, K = 12
     (7.5e9, 64, REPLICATED, 120.0),
     (7.5e9, 64, ZERO_1, 31.4),
     (7.5e9, 64, ZERO_2, 16.6),
@@ -231,9 +231,9 @@ def test_impossible_accounts_are_refused(arguments: dict[str, float], message: s
 def test_the_lectures_answer_as_a_sentence() -> None:
     made = plan(32e9)
     assert words.holding(made, "H100 SXM 80 GB") == (
-        "**8 × H100 SXM 80 GB** hold **40 B parameters** under AdamW in fp32."
+        "**8 × H100 SXM 80 GB** hold **40B parameters** under AdamW in fp32."
     )
-    assert words.verdict(made) == "A **32 B** model takes 512 GB and leaves **128 GB**, 16 GB on each."
+    assert words.verdict(made) == "A **32B** model takes 512 GB and leaves **128 GB**, 16 GB on each."
     assert words.what_is_counted(made) == (
         "16 bytes each: 4 parameters + 4 gradients + 8 optimizer state; "
         "activations, buffers and fragmentation come on top."
@@ -245,18 +245,18 @@ def test_the_lectures_answer_as_a_sentence() -> None:
     [
         (
             plan(70e9),
-            "A **70 B** model takes 1.12 TB: **480 GB too much**, 60 GB on each. "
+            "A **70B** model takes 1.12 TB: **480 GB too much**, 60 GB on each. "
             "At least **14** of them would hold it.",
         ),
-        (plan(40e9), "A **40 B** model takes all **640 GB**, to the last byte; nothing is left for activations."),
+        (plan(40e9), "A **40B** model takes all **640 GB**, to the last byte; nothing is left for activations."),
         (
             plan(7e9, sharding=REPLICATED),
-            "A **7 B** model takes 112 GB on each: **32 GB too much**. More of them would not help.",
+            "A **7B** model takes 112 GB on each: **32 GB too much**. More of them would not help.",
         ),
-        (plan(1e9, sharding=REPLICATED), "A **1 B** model takes 16 GB on each and leaves **64 GB**."),
+        (plan(1e9, sharding=REPLICATED), "A **1B** model takes 16 GB on each and leaves **64 GB**."),
         (
             plan(7e9, MIXED, accelerators=1, memory=24e9),
-            "A **7 B** model takes 112 GB: **88 GB too much**. At least **5** of them would hold it.",
+            "A **7B** model takes 112 GB: **88 GB too much**. At least **5** of them would hold it.",
         ),
     ],
 )
@@ -265,7 +265,7 @@ def test_verdicts(made: TrainingMemory, sentence: str) -> None:
 
 
 def test_one_accelerator_and_replicas_in_words() -> None:
-    assert words.holding(plan(1e9, accelerators=1), "A100").startswith("**One A100** holds **5 B parameters**")
+    assert words.holding(plan(1e9, accelerators=1), "A100").startswith("**One A100** holds **5B parameters**")
     assert words.holding(plan(1e9, sharding=REPLICATED), "A100").endswith("in fp32, a full copy on each.")
     assert words.device_name("A100 SXM 80 GB", 80e9) == "A100 SXM 80 GB"
     assert words.device_name("RTX 4090", 24e9) == "RTX 4090 24 GB"
@@ -275,7 +275,7 @@ def test_one_accelerator_and_replicas_in_words() -> None:
 
 def test_checkpoint_says_what_is_counted() -> None:
     assert words.checkpoint(plan(70e9)) == (
-        "**A checkpoint** to resume from takes **840 GB** = 70 B × (4 fp32 weights + 8 optimizer state) bytes; "
+        "**A checkpoint** to resume from takes **840 GB** = 70B × (4 fp32 weights + 8 optimizer state) bytes; "
         "gradients are not saved."
     )
     assert words.checkpoint(plan(70e9, MIXED)).endswith("Saving the bf16 weights as well adds 140 GB.")
