@@ -39,10 +39,12 @@ def run() -> None:
         },
         position="hidden",  # Streamlit's own menu puts <div> into <ul>, which screen readers stumble over
     )
+    spec = next(p for p in PAGES if p.url_path == page.url_path)
+    st.set_page_config(page_title=f"{spec.title} · Napkin")
     install_theme()
     navigation()
     # The header goes out before the heavy imports of a cold start: a visitor reads while the server warms up.
-    show.header(next(p for p in PAGES if p.url_path == page.url_path))
+    show.header(spec)
     prepare_process()
     page.run()
 

@@ -1,6 +1,44 @@
-// "Copy link": puts the page's address with every field spelled out on the clipboard.
-export default function ({ data, parentElement }) {
+// "Copy link": puts the page's address with every field spelled out on the clipboard. Standing on every page, it also
+// keeps the browser's history to one entry a page and redraws the page when the theme is switched.
+
+// Streamlit pushes a history entry for every single field that changes, so that Back would undo a preset field by
+// field. Pushes that stay on the page replace its entry instead: Back then leaves the page, and finds the inputs of
+// the page before as they were. On leaving, Streamlit first drops a page's fields from its address; they are put back.
+function oneEntryAPage() {
+  if (history.napkin) return
+  history.napkin = true
+  const push = history.pushState.bind(history)
+  let path = location.pathname
+  let dropped = null
+  history.pushState = (state, unused, url) => {
+    const target = new URL(url ?? location.href, location.href)
+    if (target.pathname === location.pathname) {
+      const fewer = target.searchParams.size < new URLSearchParams(location.search).size
+      dropped = fewer ? { state: history.state, href: location.href, at: performance.now() } : null
+      history.replaceState(state, unused, url)
+    } else {
+      if (dropped && performance.now() - dropped.at < 3000) history.replaceState(dropped.state, "", dropped.href)
+      dropped = null
+      push(state, unused, url)
+    }
+    path = location.pathname
+  }
+  // A link that spells out defaults loads as two entries, as written and shortened; Back passes over the first.
+  addEventListener("popstate", () => {
+    if (location.pathname === path) history.back()
+    path = location.pathname
+  })
+}
+
+export default function ({ data, parentElement, setTriggerValue }) {
   const root = parentElement.querySelector(".root")
+  oneEntryAPage()
+  // The app's own style follows a moment after this call.
+  setTimeout(() => {
+    const theme = getComputedStyle(root).colorScheme
+    if (root.dataset.theme && root.dataset.theme !== theme) setTriggerValue("theme", theme)
+    root.dataset.theme = theme
+  }, 100)
   let button = root.querySelector("button")
   if (!button) {
     button = document.createElement("button")

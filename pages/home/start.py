@@ -40,6 +40,7 @@ with show.question("How long does it take?"):
         device = find(inputs.choice("gpu", "Accelerator", DEVICES, "H100 SXM"))
     with cells[4]:
         mfu = inputs.quantity("mfu", "MFU", "0.5", "ratio", low=0.001, high=1.0)
+    show.input_errors(inputs)
     plan = Plan(params, tokens, count, device.peak("bf16"), mfu)
     made = budget(plan)
     with place:
@@ -53,16 +54,18 @@ with show.question("How long does it take?"):
         "Where the FLOPs go, what it costs, what published runs took",
         COMPUTE,
         {"model": "Typed parameters", **{key: typed(key) for key in ("n", "tokens", "count", "gpu", "mfu")}},
-        key="home:compute",
     )
 
 with show.question("How large a model fits?"):
     place = show.slot()
     cells = st.columns([1, 1.4, 2.6])
     with cells[0]:
-        held = inputs.quantity("k", "Accelerators", "8", "count", low=1, high=limit("accelerators"), whole=True)
+        held = inputs.quantity(
+            "k", "How many accelerators", "8", "count", low=1, high=limit("accelerators"), whole=True
+        )
     with cells[1]:
         holder = find(inputs.choice("mem", "Accelerator, memory of each", DEVICES, "H100 SXM"))
+    show.input_errors(inputs)
     memory = account(
         params, find_optimizer("AdamW"), find_policy("fp32"), accelerators=int(held), memory=holder.memory_bytes
     )
@@ -81,7 +84,6 @@ with show.question("How large a model fits?"):
             "count": typed("k"),
             "gpu": typed("mem"),
         },
-        key="home:memory",
     )
 
 with show.question("What does a small number become?"):
@@ -96,15 +98,15 @@ with show.question("What does a small number become?"):
         text = inputs.last_good("x", TINY)
         number = parse(text, FORMATS["fp32"])
         inputs.fail(f"A number: {problem}", f"Still using {text}.")
+    show.input_errors(inputs)
     kept = store_everywhere(number, [FORMATS[name] for name in SHOWN])
     with place:
         show.answer(
             f"{text} becomes " + ", ".join(f"**{one.text}** in {one.fmt.title}" for one in kept) + ".",
             "fp16 spends its bits on precision, bf16 on range; fp32 has both and takes twice the memory.",
         )
-    show.onwards("Flip its bits, and see it in every format", FLOATS, {"x": text, "fmt": "fp16"}, key="home:floats")
+    show.onwards("Flip its bits, and see it in every format", FLOATS, {"x": text, "fmt": "fp16"})
 
-show.input_errors(inputs)
 show.how(
     lambda: [
         *explain_budget(plan),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -28,10 +27,12 @@ def component(name: str) -> Any:
 
 
 def copy_link(query: str, *, key: str) -> None:
-    """A button that copies this page's address with ``query`` (every field spelled out)."""
-    component("copylink")(data={"query": query}, key=key)
+    """A button that copies this page's address with ``query`` (every field spelled out).
+
+    It also asks for a rerun when the visitor switches the theme, because charts and logo take their colours then.
+    """
+    component("copylink")(data={"query": query}, key=key, on_theme_change=_redraw)
 
 
-def go_link(label: str, href: str, *, key: str, on_go: Callable[[], None]) -> None:
-    """A link to ``href`` whose plain click calls ``on_go`` instead of loading the app again."""
-    component("golink")(data={"label": label, "href": href}, key=key, on_go_change=on_go)
+def _redraw() -> None:
+    """The rerun itself is all that a theme switch needs."""

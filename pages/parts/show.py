@@ -15,7 +15,7 @@ import streamlit as st
 from core.formula import Explanation
 from core.palette import ROLES
 from pages.parts.charts import ready
-from pages.parts.components import copy_link, go_link
+from pages.parts.components import copy_link
 from pages.parts.inputs import LINK_VERSION, VERSION_PARAMETER, Inputs, newer_link
 from pages.parts.registry import PageSpec
 
@@ -96,9 +96,10 @@ def error(text: str) -> None:
 
 
 def input_errors(inputs: Inputs) -> None:
-    """The messages about bad inputs collected so far, in one place, next to the inputs."""
+    """The messages about bad inputs since the last call; call it next to the inputs that they are about."""
     for message in inputs.errors:
         error(message)
+    inputs.errors.clear()
 
 
 def good(text: str) -> None:
@@ -115,7 +116,9 @@ def swatch(role: str) -> str:
 
 def chart(figure: Mapping[str, Any], *, alt: str, key: str) -> None:
     """Draw a figure of ``core`` (a plain dict made with `pages.parts.theme.TOKENS`); ``alt`` states the takeaway."""
-    st.plotly_chart(ready(figure), width="stretch", config=_CHART_CONFIG, alt=alt, key=key)
+    # The front end fills in the theme's colours when it draws, and draws again only what has changed.
+    themed = {**figure, "layout": {**figure["layout"], "meta": {"theme": st.context.theme.type}}}
+    st.plotly_chart(ready(themed), width="stretch", config=_CHART_CONFIG, alt=alt, key=key)
 
 
 class Html(str):
@@ -142,19 +145,13 @@ def link(label: str, page: PageSpec, fields: Mapping[str, str]) -> Html:
     return Html(f'<a href="{html.escape(address(page, fields), quote=True)}">{html.escape(label)}</a>')
 
 
-def onwards(label: str, page: PageSpec, fields: Mapping[str, str], *, key: str) -> None:
-    """A link into ``page`` with these inputs, followed within the session; unnamed fields keep what they were.
+def onwards(label: str, page: PageSpec, fields: Mapping[str, str]) -> None:
+    """A link into ``page`` with these inputs.
 
-    The page's own link element would put an extra entry into the browser's history and let a field that the visitor
-    changed there earlier win over the link's value.
+    A plain link, which loads the app again: Streamlit's own page link puts an extra entry into the browser's
+    history, and lets a field that the visitor changed on that page earlier win over the link's value.
     """
-
-    def go() -> None:
-        for name, text in fields.items():
-            st.session_state[f"{page.prefix}_{name}"] = text
-        st.switch_page(page.path)
-
-    go_link(label, address(page, fields), key=key, on_go=go)
+    st.html(f'<p class="np-onwards">{link(label, page, fields)}</p>')
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,9 @@
 """One visual language: CSS variables for HTML and components, colour tokens for charts.
 
-Streamlit sets ``color-scheme`` on the app, so ``light-dark()`` follows the theme switch in the browser, without a
-rerun. In charts the tokens below are placeholders that Streamlit's front end replaces by the configured palette
-(``chartCategoricalColors`` and ``chartSequentialColors`` of ``.streamlit/config.toml``), again without a rerun.
+Streamlit sets ``color-scheme`` on the app, so ``light-dark()`` follows the theme switch in the browser. In charts
+the tokens below are placeholders that Streamlit's front end replaces by the configured palette
+(``chartCategoricalColors`` and ``chartSequentialColors`` of ``.streamlit/config.toml``) when it draws; a theme switch
+asks for a rerun, which draws them again (``assets/components/copylink.js``).
 """
 
 from __future__ import annotations
