@@ -163,7 +163,18 @@ COMPUTE: tuple[Claim, ...] = (
         "GPT-3 took 3.14e23 FLOP.",
         "holds",
         _gpt3,
-        Link("compute", {"model": "GPT-3 175B", "tokens": "300B", "gpu": "V100 SXM 32 GB", "dtype": "fp16"}),
+        Link(
+            "compute",
+            {
+                "model": "GPT-3 175B",
+                "tokens": "300B",
+                "gpu": "V100 SXM 32 GB",
+                "count": "10,000",
+                "mfu": "21.3%",
+                "seq": "2048",
+                "dtype": "fp16",
+            },
+        ),
         "Figures for GPT-4 (2e25 to 3e25) are speculation that nobody can check.",
     ),
     Claim(

@@ -31,15 +31,24 @@ with show.question("How long does it take?"):
     place = show.slot()
     cells = st.columns([1, 1, 1, 1.2, 0.8])
     with cells[0]:
-        params = inputs.quantity("n", "Parameters", "70B", "count", low=1, high=limit("parameters"))
+        params = inputs.quantity("n", "Parameters", "70B", "count", low=1, high=limit("parameters"), whole=True)
     with cells[1]:
-        tokens = inputs.quantity("tokens", "Tokens", "15T", "count", low=1, high=limit("tokens"))
+        tokens = inputs.quantity("tokens", "Tokens", "15T", "count", low=1, high=limit("tokens"), whole=True)
     with cells[2]:
         count = inputs.quantity("count", "Accelerators", "1024", "count", low=1, high=limit("accelerators"), whole=True)
     with cells[3]:
         device = find(inputs.choice("gpu", "Accelerator", DEVICES, "H100 SXM"))
     with cells[4]:
-        mfu = inputs.quantity("mfu", "MFU", "0.5", "ratio", low=0.001, high=1.0)
+        mfu = inputs.quantity(
+            "mfu",
+            "MFU",
+            "0.5",
+            "ratio",
+            low=0.001,
+            high=1.0,
+            help="Model FLOPs utilisation: the share of the accelerators’ peak that goes into the model’s own "
+            "arithmetic. Good runs reach 0.4 to 0.5.",
+        )
     show.input_errors(inputs)
     plan = Plan(params, tokens, count, device.peak("bf16"), mfu)
     made = budget(plan)
@@ -47,8 +56,8 @@ with show.question("How long does it take?"):
         show.answer(
             f"Training {format_count(params)} parameters on {format_count(tokens)} tokens takes "
             f"**{format_quantity(made.seconds, 'seconds')}** on {format_count(count)}\u00a0×\u00a0{device.name}.",
-            f"{format_quantity(made.flop, 'flop')} by 6ND, at {format_quantity(mfu, 'ratio')} MFU of the dense bf16 "
-            f"peak, {format_quantity(plan.peak, 'flop_per_s')} each.",
+            f"{format_quantity(made.flop, 'flop')} (6 FLOPs per parameter and token), at "
+            f"{format_quantity(mfu, 'ratio')} of the dense bf16 peak, {format_quantity(plan.peak, 'flop_per_s')} each.",
         )
     show.onwards(
         "Where the FLOPs go, what it costs, what published runs took",

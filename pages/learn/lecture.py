@@ -33,22 +33,23 @@ shown = [
     for claim in CLAIMS.values()
     if group in (ALL, claim.group) and verdict in (ALL, claim.verdict) and wanted in (ALL, claim.id)
 ]
-confirmed = sum(found[claim.id].confirms for claim in shown)
 careful = sum(claim.verdict == "needs care" for claim in shown)
+contradicted = [claim.id for claim in shown if not found[claim.id].confirms]
 if shown:
     show.answer(
-        f"**{confirmed} of {len(shown)}** rows are confirmed by computation; **{careful}** of the claims need care.",
-        "Verdicts: " + "; ".join(f"**{word}**, {meaning}" for word, meaning in VERDICTS.items()) + ".",
+        f"Of **{len(shown)}** claims **{len(shown) - careful}** stand and **{careful}** need care."
+        + (f" The computation contradicts **{', '.join(contradicted)}**." if contradicted else ""),
+        "Every verdict is checked by computing it: "
+        + "; ".join(f"**{word}**, {meaning}" for word, meaning in VERDICTS.items())
+        + ".",
     )
     show.small_table(
-        [show.Column(name) for name in ("", "Claim", "Recomputed now", "Verdict", "Try it")],
+        [show.Column(name) for name in ("No.", "Claim", "Recomputed now", "Verdict", "Try it")],
         [
             (
                 claim.id,
                 f"{claim.text} {claim.remark}" if claim.verdict != "needs care" else claim.text,
-                found[claim.id].value
-                + (f". **{claim.remark}**" if claim.verdict == "needs care" else "")
-                + ("" if found[claim.id].confirms else " **The computation does not confirm this row.**"),
+                found[claim.id].value + (f". **{claim.remark}**" if claim.verdict == "needs care" else ""),
                 show.badge(claim.verdict, ROLE[claim.verdict]),
                 show.link(PAGE[claim.link.page].title, PAGE[claim.link.page], claim.link.fields),
             )
