@@ -48,8 +48,8 @@ if shown:
         [
             (
                 claim.id,
-                f"{claim.text} {claim.remark}" if claim.verdict != "needs care" else claim.text,
-                found[claim.id].value + (f". **{claim.remark}**" if claim.verdict == "needs care" else ""),
+                claim.text,
+                show.remarked(found[claim.id].value, claim.remark),
                 show.badge(claim.verdict, ROLE[claim.verdict]),
                 show.link(PAGE[claim.link.page].title, PAGE[claim.link.page], claim.link.fields),
             )

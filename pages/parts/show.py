@@ -127,6 +127,11 @@ class Html(str):
     __slots__ = ()
 
 
+def remarked(text: str, remark: str) -> Html:
+    """A table cell of ``text`` with a quieter ``remark`` under it; both use the markup of `rich`."""
+    return Html(rich(text) + (f"<small>{rich(remark)}</small>" if remark else ""))
+
+
 def badge(word: str, role: str) -> Html:
     """A verdict or state: the word, in the colour of the data role ``role``."""
     if role not in ROLES:
