@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from core.formula import Explanation, Source, Symbol, formula
 from core.limits import limit
 from core.models.flops import Attention, conventions, flops_per_token, train_flop_6nd, train_flop_by_layer
+from core.models.parameters import parameters
 from core.models.spec import TransformerSpec
 from core.sources import DEEPSEEK_V3, PALM
 from core.units import QuantityError, format_quantity, parse_quantity
@@ -93,6 +94,25 @@ def effective_utilisation(flop: float, hours: float, peak: float) -> float:
     return flop / (hours * 3600 * peak)
 
 
+@formula(
+    r"\v{flop} \cdot \frac{\v{params}}{\v{counted}}",
+    result=Symbol("C'", "training compute at the plan’s parameters", "flop"),
+    symbols={
+        "flop": Symbol("C", "training compute of the model whose layers were counted", "flop"),
+        "params": Symbol("N", "parameters of the plan", "count"),
+        "counted": Symbol(r"N_\ell", "parameters of the model whose layers were counted", "count"),
+    },
+    sources=train_flop_6nd.sources,
+)
+def scaled_flop(flop: float, params: float, counted: float) -> float:
+    """A count by layer carried over to another number of parameters.
+
+    A number of parameters alone has no layers: the shares are those of the model that was counted, the total is in
+    proportion to the parameters, as in 6ND.
+    """
+    return flop * params / counted
+
+
 @dataclass(frozen=True, slots=True)
 class Plan:
     """What one plans with: N parameters (active ones), D tokens, n accelerators of a dense peak, MFU, price range.
@@ -162,26 +182,36 @@ class Counted:
 
 
 def count_every_way(spec: TransformerSpec, seq_len: int, plan: Plan) -> list[Counted]:
-    """The plan's tokens through ``spec`` under every counting convention, 6ND first."""
+    """The plan's tokens through ``spec`` under every counting convention, 6ND first.
+
+    Where the plan has other parameters than ``spec``, every count is scaled to the plan's, so that 6ND here is 6ND
+    of the plan.
+    """
     ways = conventions(spec, seq_len)
-    return [
-        Counted(
-            id=way.id,
-            name=way.name,
-            per_token=way.per_token,
-            flop=way.per_token * plan.tokens,
-            against_rule=way.per_token / ways[0].per_token - 1,
-            seconds=training_seconds(way.per_token * plan.tokens, plan.accelerators, plan.peak, plan.mfu),
-        )
-        for way in ways
-    ]
+    rule = train_flop_6nd(plan.params, 1)
+    found: list[Counted] = []
+    for way in ways:
+        share = way.per_token / ways[0].per_token
+        flop = rule * share * plan.tokens
+        seconds = training_seconds(flop, plan.accelerators, plan.peak, plan.mfu)
+        found.append(Counted(way.id, way.name, rule * share, flop, share - 1, seconds))
+    return found
 
 
-def explain_count(spec: TransformerSpec, seq_len: int, attention: Attention, tokens: float) -> list[Explanation]:
-    """Every component of the count by layer with its formula, then the training compute they add up to."""
+def scale_of(spec: TransformerSpec, plan: Plan) -> float:
+    """The plan's parameters over the active ones of ``spec``; 1 where ``spec`` is the plan's own model."""
+    return plan.params / parameters(spec).active
+
+
+def explain_count(spec: TransformerSpec, seq_len: int, attention: Attention, plan: Plan) -> list[Explanation]:
+    """Every component of the count by layer with its formula, their sum, and its scaling to the plan's parameters."""
     counted = flops_per_token(spec, seq_len, attention)
-    whole = train_flop_by_layer.explain(forward=counted.forward, tokens=tokens)
-    return [*(part.explain() for part in counted.parts), whole]
+    whole = train_flop_by_layer.explain(forward=counted.forward, tokens=plan.tokens)
+    found = [*(part.explain() for part in counted.parts), whole]
+    if scale_of(spec, plan) != 1:
+        active = parameters(spec).active
+        found.append(scaled_flop.explain(flop=whole.value, params=plan.params, counted=active))
+    return found
 
 
 def parse_price(text: str) -> tuple[float, float]:
@@ -189,9 +219,10 @@ def parse_price(text: str) -> tuple[float, float]:
 
     Raises `QuantityError` with an example otherwise.
     """
-    ends = text.replace("–", "-").split("-")
-    if len(ends) > 2:
-        raise QuantityError(f"“{text.strip()}” is not a price. For example: 2.50, or 2.50-3.50 for a range.")
+    ends = text.replace("–", "-").strip().split("-")
+    if len(ends) > 2 or (len(ends) == 2 and not all(end.strip() for end in ends)):
+        rule = "neither a price nor a range of prices, and a price is not negative"
+        raise QuantityError(f"“{text.strip()}” is {rule}. For example: 2.50, or 2.50-3.50 for a range.")
     prices = sorted(parse_quantity(end, "usd_per_hour", low=0.0, high=limit("price_per_hour")) for end in ends)
     return prices[0], prices[-1]
 
@@ -204,7 +235,10 @@ def format_price(low: float, high: float) -> str:
 
 
 def format_cost(low: float, high: float) -> str:
-    """``$5.6 M``, ``$10.6 M to $12.4 M`` or ``unknown``."""
-    if low == high or math.isnan(low):
-        return format_quantity(low, "usd")
-    return f"{format_quantity(low, 'usd')} to {format_quantity(high, 'usd')}"
+    """``$5.6 M``, ``$10.6 M to $12.4 M``, ``under $0.01`` or ``unknown``."""
+    cheapest, dearest = _dollars(low), _dollars(high)
+    return cheapest if cheapest == dearest else f"{cheapest} to {dearest}"
+
+
+def _dollars(value: float) -> str:
+    return "under $0.01" if 0 < value < 0.005 else format_quantity(value, "usd")

@@ -2,66 +2,71 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
-from core.figure import Figure, axis, label, layout
+from core.figure import MONO, Figure, axis, layout
 from core.models.flops import FlopCount
 from core.palette import Palette
 from core.planning.runs import Comparison
-from core.units import format_count, format_quantity, significant
+from core.units import format_quantity, significant
 
-_ROW = 34
-"""Height of one bar's row in pixels, so that bars of every figure are equally thick."""
+_ROW = 42
+"""Height of one bar's row in pixels: two lines of text beside it."""
 
-_CHARACTER = 0.0105
-"""Width of one character of a bar's text, as a share of the narrowest plot it is drawn in (about 690 pixels)."""
+_CHARACTER = 0.018
+"""Width of one character of a bar's text, as a share of the narrowest plot it is drawn in (about 400 pixels)."""
+
+_GROWS = "grows with the sequence"
 
 _SCALES = (("TFLOP", 1e12), ("GFLOP", 1e9), ("MFLOP", 1e6), ("kFLOP", 1e3), ("FLOP", 1.0))
 
 
-def flops_by_component(count: FlopCount, palette: Palette) -> Figure:
+def flops_by_component(count: FlopCount, palette: Palette, scale: float = 1.0) -> Figure:
     """Forward FLOPs per token, one bar per component in the order a token meets them.
 
-    Products with weights wear the parameters' colour, attention's products of activations that of activations.
+    Figures stand under the components' names, where no width of the page can cut them off. Products with weights wear
+    the parameters' colour, attention's products of activations that of activations.
+    scale: factor on every count, for a plan of other parameters than the model whose layers were counted.
     """
-    total = count.forward
+    total = count.forward * scale
     parts = count.parts[::-1]
-    values = np.array([part.flop for part in parts], dtype=np.float64)
-    unit, scale = next((u, s) for u, s in _SCALES if float(values.max()) >= s)
-    texts = [
-        f"{significant(part.flop / scale)} {unit} · {100 * part.flop / total:.1f} %"
-        + (" · grows with the sequence" if part.square else "")
-        for part in parts
-    ]
-    # The longest bar is not always the one whose text reaches furthest.
-    reach = max(value / (1 - len(text) * _CHARACTER) for value, text in zip(values, texts, strict=True))
+    values = np.array([part.flop * scale for part in parts], dtype=np.float64)
+    unit, size = next(((u, s) for u, s in _SCALES if float(values.max()) >= s), _SCALES[-1])
+    texts = [f"{significant(v / size)} {unit} · {100 * v / total:.1f} %" for v in values.tolist()]
+    notes = [_GROWS if part.square else "" for part in parts]
+    # The longest bar is not always the one whose note reaches furthest.
+    reach = max(v / (1 - len(note) * _CHARACTER) for v, note in zip(values.tolist(), notes, strict=True))
     return {
         "data": [
             {
                 "type": "bar",
                 "orientation": "h",
-                "x": values / scale,
+                "x": values / size,
                 "y": [part.name for part in parts],
                 "marker": {"color": [palette.activations if p.square else palette.parameters for p in parts]},
-                "text": texts,
+                "text": notes,
                 "textposition": "outside",
+                "textfont": {"size": 12, "color": palette.text},
                 "cliponaxis": False,
                 "constraintext": "none",
-                "hovertemplate": "%{y}: %{text}<extra></extra>",
+                "customdata": texts,
+                "hovertemplate": "%{y}: %{customdata}<extra></extra>",
             }
         ],
         "layout": layout(
             palette,
             height=_ROW * len(parts) + 64,
-            bargap=0.35,
-            xaxis=axis(palette, f"{unit} per token, forward", range=[0, reach / scale]),
-            yaxis=axis(palette, "", tickfont={"size": 13, "color": palette.text}, showgrid=False, ticksuffix="  "),
+            bargap=0.45,
+            xaxis=axis(palette, f"{unit} per token, forward", range=[0, 1.02 * reach / size]),
+            yaxis=_names(palette, [part.name for part in parts], texts),
         ),
     }
 
 
 def hours_of_a_run(comparison: Comparison, palette: Palette) -> Figure:
-    """A staircase from the hours of 6ND at the assumed MFU to the published ones, each step labelled."""
+    """A staircase from the hours of 6ND at the assumed MFU to the published ones, each step labelled in one unit."""
     c = comparison
     steps = (
         (f"6ND at {format_quantity(c.mfu, 'ratio')} MFU", 0.0, c.rule_hours, palette.parameters),
@@ -73,7 +78,11 @@ def hours_of_a_run(comparison: Comparison, palette: Palette) -> Figure:
     bases = np.array([base for _, base, _, _ in steps])
     lengths = np.array([length for _, _, length, _ in steps])
     reach = float(np.max(np.maximum(bases, bases + lengths)))
-    unit, size = ("million ", 1e6) if reach >= 1e6 else ("thousand ", 1e3) if reach >= 1e4 else ("", 1.0)
+    letter, unit, size = ("M", "million ", 1e6) if reach >= 1e6 else ("", "", 1.0)
+    texts = [
+        f"{'+' if base and length > 0 else '−' if length < 0 else ''}{significant(abs(length) / size)}{letter} h"
+        for _, base, length, _ in steps
+    ]
     return {
         "data": [
             {
@@ -83,25 +92,25 @@ def hours_of_a_run(comparison: Comparison, palette: Palette) -> Figure:
                 "x": lengths / size,
                 "base": bases / size,
                 "marker": {"color": [colour for *_, colour in steps]},
-                "hovertemplate": "%{y}: %{x:.4g} " + unit + "h<extra></extra>",
+                "customdata": texts,
+                "hovertemplate": "%{y}: %{customdata}<extra></extra>",
             }
         ],
         "layout": layout(
             palette,
             height=_ROW * len(steps) + 64,
-            bargap=0.35,
-            xaxis=axis(palette, f"{unit}accelerator-hours", range=[0, reach / size * 1.2]),
-            yaxis=axis(palette, "", tickfont={"size": 13, "color": palette.text}, showgrid=False, ticksuffix="  "),
-            annotations=[
-                label(
-                    palette,
-                    f"{'+' if base and length > 0 else '−' if length < 0 else ''}{format_count(abs(length))} h",
-                    x=max(base, base + length) / size,
-                    y=name,
-                    xanchor="left",
-                    xshift=6,
-                )
-                for name, base, length, _ in steps
-            ],
+            bargap=0.45,
+            xaxis=axis(palette, f"{unit}accelerator-hours", range=[0, reach / size * 1.04], tickformat=","),
+            yaxis=_names(palette, names, texts),
         ),
     }
+
+
+def _names(palette: Palette, names: Sequence[str], texts: Sequence[str]) -> Figure:
+    """The axis of the bars: each name with its figure on a second line."""
+    ticks = [
+        f"{name}<br><span style='font-family:{MONO};font-size:12px'>{text}</span>"
+        for name, text in zip(names, texts, strict=True)
+    ]
+    font = {"size": 13, "color": palette.text}
+    return axis(palette, "", tickvals=list(names), ticktext=ticks, tickfont=font, showgrid=False, ticksuffix="  ")

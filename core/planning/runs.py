@@ -2,7 +2,8 @@
 
 One row of ``assets/data/training_runs.csv`` each: whole runs, stages of runs, and benchmarks, with what their
 sources print. MFU figures of different sources follow different attention conventions; ``flop_convention`` says
-which, where it is known.
+which, where it is known. ``notes`` of the catalogue's whole runs are sentences for the
+reader.
 """
 
 from __future__ import annotations
@@ -11,13 +12,18 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Literal, TypeAlias, cast
 
 from core.formula import Explanation
 from core.hardware.accelerators import find
-from core.models.catalog import CatalogModel
+from core.models.catalog import CatalogModel, catalog
 from core.models.flops import rule_gap, train_flop_6nd
 from core.planning.budget import accelerator_hours, effective_utilisation, training_seconds
 from core.rows import number, read_rows, whole
+
+HoursBasis: TypeAlias = Literal["published", "derived", "steps", "assumed"]
+"""How accelerator-hours are known: printed; computed from printed days or rates; the time of training steps only,
+without whatever else was billed; or computed from a number of accelerators that the source itself assumes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +33,7 @@ class PublishedRun:
     catalog: the catalogue's name of the model, empty when it is not there. accelerator: likewise.
     kind: ``full_run``, ``full_run_stage``, ``benchmark``, ``estimate`` and a few more.
     params: parameters that work on each token (the active ones of a mixture of experts).
+    hours_basis: how ``gpu_hours``, or ``days`` times ``accelerators``, are known.
     """
 
     model: str
@@ -56,6 +63,7 @@ class PublishedRun:
     source: str
     confidence: str
     notes: str
+    hours_basis: HoursBasis
 
 
 def _run(row: Mapping[str, str]) -> PublishedRun:
@@ -87,6 +95,7 @@ def _run(row: Mapping[str, str]) -> PublishedRun:
         source=row["source"],
         confidence=row["confidence"],
         notes=row["notes"],
+        hours_basis=cast("HoursBasis", row["hours_basis"] or "published"),
     )
 
 
@@ -101,21 +110,32 @@ AS_PUBLISHED = "as published"
 
 @dataclass(frozen=True, slots=True)
 class Hours:
-    """Accelerator-hours of a run and how they are known: printed, or derived from what is printed."""
+    """Accelerator-hours of a run and how they are known; ``origin`` says it in words."""
 
     value: float
     origin: str
+    basis: HoursBasis
+
+
+_ORIGINS: Mapping[HoursBasis, str] = {
+    "published": AS_PUBLISHED,
+    "derived": "derived from the source",
+    "steps": "from the logged time of its steps",
+    "assumed": "derived from an assumed count",
+}
 
 
 def run_hours(run: PublishedRun) -> Hours | None:
     """The run's accelerator-hours: as printed, else from days and accelerators, else from the token rate."""
-    derived_note = "derived" in run.notes and "gpu_hours" in run.notes
     if not math.isnan(run.gpu_hours):
-        return Hours(run.gpu_hours, "derived from the source" if derived_note else AS_PUBLISHED)
+        return Hours(run.gpu_hours, _ORIGINS[run.hours_basis], run.hours_basis)
     if not math.isnan(run.days * run.accelerators):
-        return Hours(run.days * 24 * run.accelerators, "from the published days and accelerators")
+        hours = run.days * 24 * run.accelerators
+        if run.hours_basis == "assumed":
+            return Hours(hours, _ORIGINS["assumed"], "assumed")
+        return Hours(hours, "from the published days and accelerators", "derived")
     if not math.isnan(run.tokens / run.tokens_per_s):
-        return Hours(run.tokens / run.tokens_per_s / 3600, "from the published tokens per second")
+        return Hours(run.tokens / run.tokens_per_s / 3600, "from the published tokens per second", "steps")
     return None
 
 
@@ -131,6 +151,12 @@ def full_runs(catalog_name: str) -> tuple[PublishedRun, ...]:
         and not math.isnan(run.tokens)
         and run_hours(run)
     )
+
+
+@lru_cache(maxsize=1)
+def models_with_runs() -> tuple[str, ...]:
+    """Names of the catalogue's models that have a whole run in `full_runs`, in the catalogue's order."""
+    return tuple(model.name for model in catalog() if full_runs(model.name))
 
 
 @lru_cache(maxsize=256)
@@ -166,6 +192,11 @@ class Comparison:
     utilisation: float
     mfu: float
     steady: tuple[float, ...]
+
+    @property
+    def evidence(self) -> bool:
+        """Whether the hours say anything about 6ND: not when they rest on an assumed count, nor beyond the peak."""
+        return self.hours.basis != "assumed" and self.utilisation <= 1
 
 
 def compare(run: PublishedRun, model: CatalogModel, mfu: float, seq_len: int) -> Comparison:

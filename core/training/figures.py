@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from core.figure import MONO, SANS, Figure, axis, label, layout
 from core.palette import Palette
 from core.training.memory import StateBytes, TrainingMemory
 from core.training.words import PARTS, part, part_names, shared_among
-from core.units import format_bytes, significant
+from core.units import significant
 
-_ROW = 29
-_ABOVE, _BETWEEN, _BELOW = 44, 96, 52
-_TOTALS = 0.73  # right edge of the lower panel; the rest of the width belongs to the column of figures beside it
-_SUM_COLUMN = 0.825  # right edge of that column's first half
-_NARROW = 0.105  # a part narrower than this share of the axis has no room for its label beside its neighbour's
+_ROW, _TALL_ROW = 29, 42  # the lower panel's rows have two lines of text beside the bar
+_LEVEL, _ABOVE, _BETWEEN, _BELOW = 16, 12, 96, 52
+_RIGHT = 64  # pixels right of the panels, where the sums of the longest bars may end
+_NARROWEST = 370  # pixels of plot on the narrowest page: labels that would meet there stand one above the other
+_LETTER = 6.8  # pixels of a bold letter of those labels
 _UNITS: tuple[tuple[float, str], ...] = ((1e15, "PB"), (1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B"))
 
 
@@ -29,19 +29,21 @@ def state_bars(rows: Sequence[TrainingMemory], palette: Palette, *, chosen: str,
     """
     names = [row.optimizer.name for row in rows]
     widths = [0.86 if name == chosen else 0.5 for name in names]
-    height = _ABOVE + _BETWEEN + _BELOW + 2 * _ROW * len(rows)
-    inner = height - _ABOVE - _BELOW
-    lower = _ROW * len(rows) / inner
+    per_parameter = [row.per_parameter for row in rows]
+    widest = max(states.total for states in per_parameter)
+    levels = _levels(rows[0], widest)
+    above = _ABOVE + _LEVEL * (1 + max(levels.values()))
+    inner = _BETWEEN + (_ROW + _TALL_ROW) * len(rows)
+    upper, lower = (row * len(rows) / inner for row in (_ROW, _TALL_ROW))
     share = shared_among(rows[0])
     longest = max(max(row.total for row in rows), _known(rows[0].capacity)) / share
     size, unit = _unit(longest)
     scale = size * share
-    per_parameter = [row.per_parameter for row in rows]
-    widest = max(states.total for states in per_parameter)
-    upper_end, lower_end = 1.09 * widest, 1.03 * longest / size
-    ticks = [f"<b>{name}</b>" if name == chosen else name for name in names]
-    down = {"autorange": "reversed", "tickvals": names, "ticktext": ticks, "showgrid": False, "ticklen": 0}
+    ticks = [_bold(name, name == chosen) for name in names]
+    totals = [_named_total(row, tick, scale, unit) for row, tick in zip(rows, ticks, strict=True)]
+    down = {"autorange": "reversed", "tickvals": names, "showgrid": False, "ticklen": 0, "fixedrange": True}
     down |= {"tickfont": {"family": SANS, "size": 13, "color": palette.text}, "type": "category"}
+    down |= {"ticksuffix": "  "}
     return {
         "data": [
             *_stack(per_parameter, names, widths, palette, 1.0, "B/parameter", "y", written=True),
@@ -49,26 +51,24 @@ def state_bars(rows: Sequence[TrainingMemory], palette: Palette, *, chosen: str,
         ],
         "layout": layout(
             palette,
-            height=height,
-            margin={"l": 8, "r": 8, "t": _ABOVE, "b": _BELOW},
+            height=above + inner + _BELOW,
+            margin={"l": 8, "r": _RIGHT, "t": above, "b": _BELOW},
             barmode="stack",
-            xaxis=axis(palette, "bytes per parameter, one copy", range=[0, upper_end], anchor="y", fixedrange=True),
-            yaxis=axis(palette, "", domain=[1 - lower, 1], **down, fixedrange=True),
+            xaxis=axis(palette, "bytes per parameter, one copy", range=[0, widest], anchor="y", fixedrange=True),
+            yaxis=axis(palette, "", domain=[1 - upper, 1], ticktext=ticks, **down),
             xaxis2=axis(
                 palette,
                 _where(rows[0], unit),
-                range=[0, lower_end],
-                domain=[0, _TOTALS],
+                range=[0, 1.03 * longest / size],
                 anchor="y2",
                 tickformat=",",
                 fixedrange=True,
             ),
-            yaxis2=axis(palette, "", domain=[0, lower], **down, fixedrange=True),
+            yaxis2=axis(palette, "", domain=[0, lower], ticktext=totals, **down),
             annotations=[
-                *_part_labels(rows[0], palette, upper_end),
+                *_part_labels(rows[0], palette, levels),
                 *_sums(per_parameter, names, chosen, palette),
-                *_totals(rows, chosen, palette),
-                *_memory_label(rows[0], palette, device, scale, lower, lower_end),
+                *_memory_label(rows[0], palette, device, scale, unit, lower, 1.03 * longest / size),
             ],
             shapes=_memory_line(rows[0], palette, scale, lower),
         ),
@@ -132,14 +132,32 @@ def _stack(
     return traces
 
 
-def _part_labels(row: TrainingMemory, palette: Palette, end: float) -> list[dict[str, Any]]:
-    """The names of the parts over the top row's segments; a narrow neighbour's name goes one line up."""
-    found: list[dict[str, Any]] = []
-    start, raised = 0.0, True
+def _levels(row: TrainingMemory, widest: float) -> dict[str, int]:
+    """How many lines up the name of each part stands so that no two meet, however narrow the page.
+
+    widest: bytes per parameter at the right edge of the panel.
+    """
+    found: dict[str, int] = {}
+    ends: list[float] = []
+    start = 0.0
     for (role, _), title in zip(PARTS, part_names(row.policy), strict=True):
         value = part(row.per_parameter, role)
         if value:
-            raised = not raised and value / end < _NARROW
+            middle, half = (start + value / 2) / widest * _NARROWEST, len(title) * _LETTER / 2
+            level = next((i for i, end in enumerate(ends) if end <= middle - half), len(ends))
+            ends[level : level + 1] = [middle + half]
+            found[role] = level
+        start += value
+    return found
+
+
+def _part_labels(row: TrainingMemory, palette: Palette, levels: Mapping[str, int]) -> list[dict[str, Any]]:
+    """The names of the parts over the top row's segments."""
+    found: list[dict[str, Any]] = []
+    start = 0.0
+    for (role, _), title in zip(PARTS, part_names(row.policy), strict=True):
+        value = part(row.per_parameter, role)
+        if value:
             found.append(
                 label(
                     palette,
@@ -149,7 +167,7 @@ def _part_labels(row: TrainingMemory, palette: Palette, end: float) -> list[dict
                     y=1,
                     yref="paper",
                     yanchor="bottom",
-                    yshift=18 if raised else 2,
+                    yshift=2 + _LEVEL * levels[role],
                     font={"family": SANS, "size": 12, "color": palette.role(role)},
                 )
             )
@@ -174,33 +192,21 @@ def _sums(states: Sequence[StateBytes], names: Sequence[str], chosen: str, palet
     ]
 
 
-def _totals(rows: Sequence[TrainingMemory], chosen: str, palette: Palette) -> list[dict[str, Any]]:
-    """The lower panel's column of figures: what each row takes, and what that leaves or lacks."""
-    found: list[dict[str, Any]] = []
-    for row in rows:
-        lit = row.optimizer.name == chosen
-        share = shared_among(row)
-        spare = format_bytes(abs(row.spare) / share, system="decimal", digits=3)
-        words = {
-            "room": f"{spare} left",
-            "full": "nothing left",
-            "over": f"{spare} too much",
-            "unknown": "memory unknown",
-        }[row.fit]
-        for text, place in ((format_bytes(row.total / share, system="decimal", digits=3), _SUM_COLUMN), (words, 1.0)):
-            found.append(
-                label(
-                    palette,
-                    _bold(text, lit),
-                    x=place,
-                    xref="paper",
-                    xanchor="right",
-                    y=row.optimizer.name,
-                    yref="y2",
-                    font={"family": MONO, "size": 12, "color": palette.text},
-                )
-            )
-    return found
+def _named_total(row: TrainingMemory, name: str, scale: float, unit: str) -> str:
+    """The lower panel's name of a row, with what it takes and what that leaves or lacks on a second line."""
+    spare = _sized(abs(row.spare) / scale, unit)
+    words = {
+        "room": f"{spare} left",
+        "full": "nothing left",
+        "over": f"{spare} too much",
+        "unknown": "memory unknown",
+    }[row.fit]
+    return f"{name}<br><span style='font-size:12px'>{_sized(row.total / scale, unit)}, {words}</span>"
+
+
+def _sized(value: float, unit: str) -> str:
+    """``value`` in the axis's own unit, so that every figure of the picture can be compared at a glance."""
+    return f"{significant(value)} {unit}" if value >= 0.01 else f"under 0.01 {unit}"
 
 
 def _bold(text: str, lit: bool) -> str:
@@ -217,7 +223,7 @@ def _memory_line(row: TrainingMemory, palette: Palette, scale: float, lower: flo
 
 
 def _memory_label(
-    row: TrainingMemory, palette: Palette, device: str, scale: float, lower: float, end: float
+    row: TrainingMemory, palette: Palette, device: str, scale: float, unit: str, lower: float, end: float
 ) -> list[dict[str, Any]]:
     if row.fit == "unknown":
         return []
@@ -227,7 +233,7 @@ def _memory_label(
     return [
         label(
             palette,
-            f"<b>memory of {many}: {format_bytes(count * row.memory, system='decimal')}</b>",
+            f"<b>memory of {many}: {_sized(at, unit)}</b>",
             x=at,
             xref="x2",
             xanchor="right" if at > 0.5 * end else "left",

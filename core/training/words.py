@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+
+from core.limits import limit
 from core.training.memory import StateBytes, TrainingMemory
 from core.training.precision import PrecisionPolicy
 from core.units import format_bytes, format_count, significant
@@ -13,6 +16,21 @@ PARTS: tuple[tuple[str, str], ...] = (
     ("optimizer", "optimizer state"),
 )
 """Parts of the model states in stacking order: the field of `StateBytes` (also the palette's role), and its name."""
+
+
+_LIKE_EIGHT = re.compile(r"8|1[18](?!\d)")
+_REPORTED = re.compile(r"([\d,]+) MiB")
+_USABLE = re.compile(r"^(\d+)(?: GB)? usable")
+
+
+def article(count: str) -> str:
+    """The article before a count that is read aloud: "A" 70B model, "An" 8B, 11B or 18B model."""
+    return "An" if _LIKE_EIGHT.match(count) else "A"
+
+
+def plural(value: float, noun: str) -> str:
+    """``noun`` after a count of ``value``, with its s unless the count is one."""
+    return noun if format_count(value) == "1" else f"{noun}s"
 
 
 def part(states: StateBytes, field: str) -> float:
@@ -48,7 +66,11 @@ def holding(plan: TrainingMemory, device: str) -> str:
     several = plan.accelerators > 1
     who = f"{plan.accelerators:,} × {device}" if several else f"One {device}"
     where = f", {plan.sharding.phrase}" if several and plan.sharding.phrase else ""
-    largest = f"**{format_count(plan.largest)} parameters**" if plan.fit != "unknown" else "an **unknown** number"
+    largest = (
+        f"**{format_count(plan.largest)} {plural(plan.largest, 'parameter')}**"
+        if plan.fit != "unknown"
+        else "an **unknown** number"
+    )
     return (
         f"**{who}** {'hold' if several else 'holds'} {largest} under {plan.optimizer.name} {plan.policy.phrase}{where}."
     )
@@ -67,7 +89,8 @@ def verdict(plan: TrainingMemory) -> str:
     several, share = plan.accelerators > 1, shared_among(plan)
     on_each = " on each" if share > 1 else ""
     each = f", {_size(abs(plan.spare) / plan.accelerators)} on each" if several and not on_each else ""
-    takes = f"A **{format_count(plan.parameters)}** model takes"
+    size = format_count(plan.parameters)
+    takes = f"{article(size)} **{size}** model takes"
     total, spare = _size(plan.total / share) + on_each, _size(abs(plan.spare) / share)
     if plan.fit == "unknown":
         return f"{takes} **{total}**; how much there is, is unknown."
@@ -103,12 +126,35 @@ def checkpoint(plan: TrainingMemory) -> str:
 
 
 def memory_read_as(memory: float, printed: str) -> str:
-    """How the datasheet's memory is read, in GB and GiB; ``printed`` is the catalogue's remark on it."""
-    remark = f" The catalogue’s remark: {printed}." if printed else ""
-    return (
-        f"**Memory** is the datasheet’s: {_size(memory)} of 10⁹ bytes, "
-        f"{format_bytes(memory, system='binary')} in binary units.{remark}"
-    )
+    """How the datasheet's memory is read, in one sentence; ``printed`` is the catalogue's remark on it.
+
+    Where the remark has what the part itself reports, or how much of it is usable, the sentence says so.
+    """
+    size, binary = _size(memory), format_bytes(memory, system="binary")
+    if printed.startswith("GiB"):
+        return f"**Memory:** Napkin counts the {binary} of the documentation, which are {size}."
+    reported, usable = _REPORTED.search(printed), _USABLE.match(printed)
+    said = f"**Memory:** Napkin counts the datasheet’s decimal {size} ({binary})"
+    if reported:
+        own = float(reported[1].replace(",", "")) * 2**20
+        side = "on the safe side because the part reports more" if own >= memory else "more than the part reports"
+        return f"{said}, which is {side}: {reported[1]} MiB in nvidia-smi, which are {_size(own)}."
+    if usable and float(usable[1]) * 1e9 < memory:
+        return f"{said}, of which {usable[1]} GB are usable, so what fits is an upper bound."
+    return f"{said}."
+
+
+def largest_typed(plan: TrainingMemory) -> str:
+    """The largest model as one types it, rounded down to four significant digits so that it fits: "61.68B".
+
+    Never beyond the cap on typed parameters. Empty when the memory is unknown.
+    """
+    if plan.fit == "unknown":
+        return ""
+    # One part in 10¹⁴ forgives the division's rounding, so that 640 GB / 16 B is 40B and never 39.99B.
+    whole = int(min(plan.largest * (1 + 1e-14), limit("parameters")))
+    step = 10 ** max(0, len(str(whole)) - 4)
+    return format_count(whole // step * step).replace(" ", "")
 
 
 def cited(plan: TrainingMemory) -> str:

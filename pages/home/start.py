@@ -86,7 +86,7 @@ with show.question("How large a model fits?"):
         "Every optimizer and precision, byte by byte",
         MEMORY,
         {
-            "n": format_count(memory.largest).replace(" ", ""),
+            "n": words.largest_typed(memory),
             "opt": "AdamW",
             "prec": "fp32",
             "shard": "sharded",

@@ -37,19 +37,33 @@ STORIES: dict[str, dict[str, object]] = {
     "Llama 3.1 405B states": {"n": "405.85B", "opt": "AdamW", "prec": MEGATRON, **EIGHT_H100, "count": "96"},
 }
 
+HELP = {
+    "n": "All of them: of a mixture of experts every expert is stored, active or not.",
+    "opt": "What it keeps for each parameter between steps: Adam and AdamW two numbers, momentum one, plain SGD none.",
+    "prec": "The number format in which parameters, gradients, master weights and optimizer state are kept between "
+    "steps. An fp32 master copy keeps the updates that bf16 would round away.",
+    "gpu": "Its memory is the datasheet’s, in GB of 10⁹ bytes.",
+}
+
 inputs = Inputs(MEMORY)
 chips = show.slot()
 cells = [*st.columns([1, 1, 1.7]), *st.columns([1, 1, 1.7])]
 with cells[0]:
-    parameters = inputs.quantity("n", "Model parameters", "32B", "count", low=1, high=limit("parameters"))
+    parameters = inputs.quantity(
+        "n", "Model parameters", "32B", "count", low=1, high=limit("parameters"), whole=True, help=HELP["n"]
+    )
 with cells[1]:
-    optimizer = find_optimizer(inputs.choice("opt", "Optimizer", list(optimizers()), "AdamW"))
+    optimizer = find_optimizer(inputs.choice("opt", "Optimizer", list(optimizers()), "AdamW", help=HELP["opt"]))
 with cells[2]:
-    policy = find_policy(inputs.choice("prec", "Precision of the model states", list(POLICIES), "fp32"))
+    policy = find_policy(
+        inputs.choice("prec", "Precision of the model states", list(POLICIES), "fp32", help=HELP["prec"])
+    )
 with cells[3]:
     count = int(inputs.quantity("count", "Accelerators", "8", "count", low=1, high=limit("accelerators"), whole=True))
 with cells[4]:
-    device = find_accelerator(inputs.choice("gpu", "Accelerator", [a.name for a in accelerators()], "H100 SXM"))
+    device = find_accelerator(
+        inputs.choice("gpu", "Accelerator", [a.name for a in accelerators()], "H100 SXM", help=HELP["gpu"])
+    )
 with cells[5]:
     meanings = "\n\n".join(f"**{s.id}**: {s.meaning}" for s in SHARDINGS.values())
     sharding = find_sharding(

@@ -74,13 +74,13 @@ def test_llama_405b_stands_beside_its_published_figures(open_page: OpenPage) -> 
         "Training compute": ("3.799 × 1025 FLOP", "3.8 × 1025 FLOP"),
         "Accelerator-hours": ("26.01M h", "30.84M h", "15.7 %"),
         "MFU of steady steps": ("41 %", "38–43 %"),
-        "Utilisation of the whole run": ("34.6 %",),
+        "Utilisation over all these hours": ("34.6 %", "18.6 %"),
         "by layer, causal attention": ("3.937 × 1025 FLOP", "+3.65 %", "68.57 days"),
     }.items():
         for part in parts:
             assert part in table_row(page, first), first
     said = plain(" ".join(page.locator(".np-note").all_inner_texts()))
-    assert "A whole run is not its steady steps." in said
+    assert "All hours of the run come to 34.6 % of the peak" in said
     assert "long context" in said
     assert page.problems == []  # type: ignore[attr-defined]
 
@@ -102,12 +102,12 @@ def test_chips_tell_their_story(open_page: OpenPage) -> None:
 def test_bad_input_is_explained_and_the_last_good_value_stays(open_page: OpenPage) -> None:
     page = open_page(LLAMA)
     for label, good, bad in (
-        ("MFU", "41%", {"1.5": "“1.5” is out of range: from 0.1 % to 100 %. Still using 41 %."}),
+        ("MFU", "41%", {"1.5": "“1.5” is out of range: from 0.1 % to 100 %."}),
         ("How many", "16,384", {"0": "“0” is out of range", "2.5": "“2.5” is not a whole number"}),
         (
             "Tokens",
             "15.6T",
-            {"-3": "“-3” is out of range", "1e400": "Still using 15.6 T", "lots": "For example: 70B"},
+            {"-3": "“-3” is out of range", "1e400": "Still using 15.6T", "lots": "For example: 15T"},
         ),
     ):
         for text, said in bad.items():
@@ -128,6 +128,8 @@ def test_price_can_be_typed_and_a_bad_one_is_refused(open_page: OpenPage) -> Non
     fill(page, box, "cheap")
     refuses(page, "“cheap” is not a price per hour")
     answers(page, "$52 M to $65 M")
+    fill(page, box, "-2")
+    refuses(page, "“-2” is neither a price nor a range of prices, and a price is not negative.")
 
 
 def test_attention_convention_lights_its_row(open_page: OpenPage) -> None:
@@ -142,12 +144,14 @@ def test_attention_convention_lights_its_row(open_page: OpenPage) -> None:
 def test_a_missing_peak_is_said_and_replaced(open_page: OpenPage) -> None:
     page = open_page("compute-budget?v=1&c_gpu=V100+SXM+32+GB")
     refuses(page, "No dense bf16 peak of V100 SXM 32 GB is known. Using its fp16 peak.")
-    answers(page, "dense fp16", "cost unknown")
+    answers(page, "dense fp16", "price of V100 SXM 32 GB unknown, type one under More")
 
 
 def test_the_peaks_source_is_one_click_away(open_page: OpenPage) -> None:
     page = open_page(COMPUTE.url_path)
-    expect(page.locator("summary", has_text="The peak")).to_contain_text("989.4 TFLOP/s dense bf16, H100 SXM, verified")
+    expect(page.locator("summary", has_text="The peak")).to_contain_text(
+        "989.4 TFLOP/s dense bf16, H100 SXM, read in the source"
+    )
     unfold(page, "The peak")
     for part in ("1,830 MHz × 512 multiply-adds × 528 tensor cores", "WITH SPARSITY", "794.5 TFLOP/s"):
         expect(page.locator(".np-note", has_text=part)).to_be_visible()
@@ -171,9 +175,43 @@ def test_parameters_by_component_add_up(open_page: OpenPage) -> None:
     expect(page.locator("tr", has_text="Sum")).to_contain_text("405,853,388,800")
 
 
+def test_typed_parameters_have_one_answer(open_page: OpenPage) -> None:
+    page = open_page(f"{COMPUTE.url_path}?v=1&c_n=1.5T")
+    answers(page, "Training 1.5T parameters", "takes 8.445 years")
+    assert "8.445 years" in table_row(page, "6ND, N all parameters")
+    expect(page.locator(".np-note", has_text="scaled by 1.5T / 405.9B")).to_contain_text("The shares are only rough")
+    fill(page, "Parameters", "1.5")
+    refuses(page, "“1.5” is not a whole number")
+
+
+def test_a_mixture_shows_both_counts_and_its_run_in_fp8(open_page: OpenPage) -> None:
+    page = open_page(
+        f"{COMPUTE.url_path}?v=1&c_model=DeepSeek-V3&c_tokens=14.8T&c_gpu=H800+SXM&c_count=2048&c_mfu=41%25"
+    )
+    expect(page.get_by_role("textbox", name="Active parameters")).to_have_value("37.55B of 671B")
+    assert "2.788M h" in table_row(page, "Accelerator-hours")
+    said = plain(" ".join(page.locator(".np-note").all_inner_texts()))
+    assert "trained mostly in fp8" in said
+    assert "Published: 37B" in said
+
+
+def test_a_run_that_is_no_evidence_is_not_drawn(open_page: OpenPage) -> None:
+    page = open_page(COMPUTE.url_path)
+    chip(page, "GPT-3 175B")
+    answers(page, "13.66 days")
+    expect(page.locator(".np-note", has_text="Not evidence: hours derived from an assumed count.")).to_be_visible()
+    expect(page.get_by_role("figure")).to_have_count(1)
+
+
+def test_a_model_without_a_published_run_says_so(open_page: OpenPage) -> None:
+    page = open_page(f"{COMPUTE.url_path}?v=1&c_model=Mixtral+8x7B")
+    expect(page.locator(".np-note", has_text="No published full run of Mixtral 8x7B")).to_be_visible()
+
+
+@pytest.mark.parametrize("width", [640, 1280, 1600])
 @pytest.mark.parametrize("address", [LLAMA, "compute-budget?v=1&c_model=DeepSeek-V3&c_seq=1000000"])
-def test_no_label_of_the_pictures_is_cut_off(open_page: OpenPage, address: str) -> None:
-    page = open_page(address)
+def test_no_label_of_the_pictures_is_cut_off(open_page: OpenPage, address: str, width: int) -> None:
+    page = open_page(address, width=width)
     expect(page.locator(".js-plotly-plot").last).to_be_visible()
     for plot in page.locator(".js-plotly-plot").all():
         plot.scroll_into_view_if_needed()

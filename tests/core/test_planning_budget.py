@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from core.hardware.accelerators import find
 from core.models import model_named
+from core.models.catalog import nearest_dense
 from core.planning.budget import (
     Plan,
     accelerator_hours,
@@ -23,6 +24,7 @@ from core.planning.budget import (
     format_price,
     parse_price,
     rent,
+    scale_of,
     tokens_per_second,
     training_seconds,
 )
@@ -103,23 +105,49 @@ def test_counting_conventions_of_a_plan() -> None:
     assert ways[0].seconds == budget(plan).seconds
     assert [way.id for way in ways] == ["rule", "kaplan", "causal", "full"]
     assert ways[2].against_rule == pytest.approx(0.0365, abs=1e-4)
-    explained = explain_count(model.spec, 8192, "causal", plan.tokens)
+    explained = explain_count(model.spec, 8192, "causal", plan)
     assert explained[-1].value == pytest.approx(ways[2].flop, rel=1e-14)
     assert sum(e.value for e in explained[:-1]) * 3 == pytest.approx(ways[2].per_token, rel=1e-14)
 
 
+@pytest.mark.parametrize("typed", [70e9, 1.5e12, 1.0, 7e9])
+def test_a_stand_ins_counts_are_scaled_to_the_typed_parameters(typed: float) -> None:
+    stand_in = nearest_dense(typed)
+    plan = Plan(typed, 15e12, 1024, 989.4e12, 0.5)
+    ways = count_every_way(stand_in.spec, 8192, plan)
+    assert (ways[0].flop, ways[0].seconds) == (budget(plan).flop, budget(plan).seconds)
+    own = count_every_way(stand_in.spec, 8192, Plan(stand_in.active, 15e12, 1024, 989.4e12, 0.5))
+    for scaled, counted in zip(ways, own, strict=True):
+        assert scaled.against_rule == counted.against_rule
+        assert scaled.flop / counted.flop == pytest.approx(typed / stand_in.active, rel=1e-12)
+        assert scaled.per_token == pytest.approx(scaled.flop / plan.tokens, rel=1e-12)
+    assert scale_of(stand_in.spec, plan) == typed / stand_in.active
+    explained = explain_count(stand_in.spec, 8192, "causal", plan)
+    assert explained[-1].name.endswith("scaled_flop")
+    assert explained[-1].value == pytest.approx(ways[2].flop, rel=1e-12)
+
+
 @pytest.mark.parametrize(
     ("text", "prices"),
-    [("2.50", (2.5, 2.5)), ("2-3.5", (2.0, 3.5)), ("3.5 – 2", (2.0, 3.5)), ("$2.50/h", (2.5, 2.5)), ("0", (0, 0))],
+    [
+        ("2.50", (2.5, 2.5)),
+        ("2-3.5", (2.0, 3.5)),
+        ("3.5 – 2", (2.0, 3.5)),
+        ("$2.50/h", (2.5, 2.5)),
+        ("$3-4", (3, 4)),
+        ("0", (0, 0)),
+    ],
 )
 def test_prices_as_typed(text: str, prices: tuple[float, float]) -> None:
     assert parse_price(text) == prices
 
 
-@pytest.mark.parametrize("text", ["", "cheap", "1-2-3", "-", "2-", "1e9", "nan"])
+@pytest.mark.parametrize("text", ["", "cheap", "1-2-3", "-", "2-", "-2", "–2", "1e9", "nan"])
 def test_bad_prices_are_refused_with_an_example(text: str) -> None:
-    with pytest.raises(QuantityError):
+    with pytest.raises(QuantityError) as refused:
         parse_price(text)
+    assert text in str(refused.value)
+    assert ("Empty" in str(refused.value)) == (text == "")
 
 
 def test_prices_as_shown() -> None:
@@ -130,3 +158,6 @@ def test_prices_as_shown() -> None:
     assert format_cost(10.6e6, 12.4e6) == "$10.6 M to $12.4 M"
     assert format_cost(1.68e25, 1.68e25) == "$1.68 × 10²⁵"
     assert format_cost(math.nan, math.nan) == "unknown"
+    assert format_cost(1e-18, 2e-18) == "under $0.01"
+    assert format_cost(0.001, 0.02) == "under $0.01 to $0.02"
+    assert format_cost(0.0, 0.0) == "$0.00"

@@ -10,6 +10,7 @@ import pytest
 from core.hardware.accelerators import find
 from core.models import catalog, model_named
 from core.models.flops import square_flop_causal, square_flop_full
+from core.planning.budget import rent
 from core.planning.runs import (
     AS_PUBLISHED,
     PublishedRun,
@@ -17,6 +18,7 @@ from core.planning.runs import (
     compare_all,
     explain_comparison,
     full_runs,
+    models_with_runs,
     published_runs,
     run_hours,
     steady_mfus,
@@ -27,7 +29,7 @@ WHOLE = [(model, run) for model in catalog() for run in full_runs(model.name)]
 
 
 def test_the_table_is_whole() -> None:
-    assert len(RUNS) == 529
+    assert len(RUNS) == 530
     assert all(run.source and run.confidence in {"verified", "recalled"} for run in RUNS)
 
 
@@ -127,13 +129,50 @@ def test_hours_are_taken_from_the_most_direct_figure() -> None:
     assert printed
     assert from_days
     assert from_rate
-    assert (printed.value, printed.origin) == (1_720_320, AS_PUBLISHED)
-    assert (from_days.value, from_days.origin) == (14.8 * 24 * 10_000, "from the published days and accelerators")
+    assert (printed.value, printed.origin, printed.basis) == (1_720_320, AS_PUBLISHED, "published")
+    assert (from_days.value, from_days.basis) == (14.8 * 24 * 10_000, "assumed")
+    assert from_rate.basis == "steps"
+    assert [run_hours(by_name[name]).basis for name in ("MPT-7B", "Falcon-7B", "Pythia 12B")] == [  # type: ignore[union-attr]
+        "derived",
+        "derived",
+        "steps",
+    ]
     # The script's author prints 94.3 minutes on 8 GPUs.
     assert from_rate.value == pytest.approx(94.3 / 60 * 8, rel=0.02)
     assert run_hours(by_name["PaLM 62B"]) is None
     with pytest.raises(ValueError, match="PaLM 62B"):
         compare(by_name["PaLM 62B"], model_named("LLaMA 1 65B"), 0.4, 2048)
+
+
+def test_deepseek_v3_as_published() -> None:
+    """arXiv:2412.19437, table 1: 2,664K + 119K + 5K H800-hours; two dollars each make $5.576 M."""
+    model = model_named("DeepSeek-V3")
+    (run,) = full_runs(model.name)
+    assert (run.params_total, run.params, run.tokens, run.accelerators) == (671e9, 37e9, 14.8e12, 2048)
+    assert run.gpu_hours == 2_664e3 + 119e3 + 5e3
+    assert rent(run.gpu_hours, find(run.accelerator).price_low) == pytest.approx(5.576e6)
+    c = compare(run, model, 0.41, 8192)
+    assert c.peak == find("H800 SXM").peak("bf16")
+    assert c.evidence
+    assert c.utilisation == pytest.approx(6 * 37_552_282_624 * 14.8e12 / (2.788e6 * 3600 * 989.4e12), rel=1e-9)
+
+
+def test_hours_that_prove_nothing_are_no_evidence() -> None:
+    assert not compare_all(model_named("GPT-3 175B"), 0.4, 2048, "")[0].evidence
+    assert not compare_all(model_named("GPT-3 small 125M"), 0.4, 2048, "")[0].evidence
+    assert compare_all(model_named("Llama 3.1 405B"), 0.4, 2048, "")[0].evidence
+
+
+def test_models_with_runs_are_those_that_can_be_compared() -> None:
+    assert set(models_with_runs()) == {model.name for model, _ in WHOLE}
+    assert "DeepSeek-V3" in models_with_runs()
+    assert "Mixtral 8x7B" not in models_with_runs()
+
+
+def test_remarks_on_whole_runs_are_sentences() -> None:
+    for _, run in WHOLE:
+        assert run.notes == "" or run.notes.endswith(".")
+        assert "gpu_hours" not in run.notes
 
 
 def test_runs_on_the_chosen_accelerator_come_first() -> None:

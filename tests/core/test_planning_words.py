@@ -29,7 +29,7 @@ def test_answer_of_the_lecture() -> None:
         "Training **70B** parameters on **15T** tokens takes **143.9 days** on **1,024** H100 SXM."
     )
     line = words.assumptions(PLAN, H100, "bf16")
-    for part in ("6.3 × 10²⁴ FLOP", "3.537M", "$10.6 M to $12.4 M", "$3.00–3.50/h", "1.206 M", "989.4 TFLOP/s"):
+    for part in ("6.3 × 10²⁴ FLOP", "3.537M", "$10.6 M to $12.4 M", "$3.00–3.50/h", "1.206M", "989.4 TFLOP/s"):
         assert part in line
 
 
@@ -44,7 +44,7 @@ def test_answer_names_a_model_and_its_active_parameters() -> None:
 def test_an_unknown_price_is_said_to_be_unknown() -> None:
     tpu = find("TPU v4")
     plan = Plan(1e9, 1e9, 1, tpu.peak("bf16"), 0.5, math.nan, math.nan)
-    assert "cost unknown" in words.assumptions(plan, tpu, "bf16")
+    assert "**price of TPU v4 unknown**, type one under More" in words.assumptions(plan, tpu, "bf16")
     assert "$" not in words.assumptions(plan, tpu, "bf16")
 
 
@@ -62,21 +62,111 @@ def test_the_405b_beside_its_published_figures() -> None:
     assert rows["Accelerator-hours"] == ("26.01M h", "30.84M h", "−15.7 %")
     assert rows["Time on 16,384 at once"] == ("66.15 days", "78.43 days", "")
     assert rows["MFU of steady steps"] == ("41 %", "38–43 %", "")
-    assert rows["Utilisation of the whole run"][:2] == ("41 %", "34.6 %")
+    assert rows["Utilisation over all these hours"] == ("41 %", "34.6 %", "+18.6 %")
+    assert words.beside_headings(comparison("Llama 3.1 405B")) == (
+        "quantity",
+        "this run by 6ND at 41 % MFU",
+        "as published",
+        "difference",
+    )
 
 
 def test_reasons_of_the_405b() -> None:
     text = " ".join(words.reasons(comparison("Llama 3.1 405B")))
-    for part in ("34.6 %", "38–43 %", "4.17 %", "12.1 % of the published", "long context", ">90% effective"):
+    for part in ("34.6 %", "38–43 %", "4.17 %", "12.1 % of the published", "long context", "over 90 %"):
         assert part in text
 
 
 def test_a_run_faster_than_assumed_is_said_to_be_faster() -> None:
-    assert "fewer than that" in words.reasons(comparison("Llama 3.1 405B", mfu=0.3))[-1]
+    text = " ".join(words.reasons(comparison("Llama 3.1 405B", mfu=0.3)))
+    assert "**The run did better than your MFU of 30 %**: at that MFU it would have taken" in text
+    assert "Restarts" not in text
+    tipped = " ".join(words.reasons(comparison("Llama 2 7B")))  # 39.1 % by 6ND, above 41 % with attention
+    assert "your MFU of 41 %**, once attention’s products count as work" in tipped
+
+
+def test_a_large_remainder_is_not_explained_away() -> None:
+    text = " ".join(words.reasons(comparison("Llama 3 8B")))
+    assert "cover much more than steady steps at your MFU:** 738,931 hours (56.8 % of the published) remain" in text
+    assert "unknown" in text
+    assert "Restarts" not in text
+    assert "at 15.6 % MFU" in text
+
+
+def test_a_remainder_close_to_nothing_is_no_difference() -> None:
+    exact = comparison("Llama 3.1 405B", mfu=0.36)
+    assert abs(exact.other_hours) < 0.02 * exact.hours.value
+    assert "meets the published hours" in " ".join(words.reasons(exact))
+
+
+def test_hours_of_steps_alone_hold_no_restarts() -> None:
+    for name in ("Pythia 12B", "OLMo 2 32B"):
+        text = " ".join(words.reasons(comparison(name)))
+        assert "These hours hold training steps only" in text
+        assert "Restarts" not in text
+    assert "above any published for its steps" in " ".join(words.reasons(comparison("OLMo 2 32B")))
+
+
+def test_gpt_3s_assumed_count_is_no_evidence() -> None:
+    c = comparison("GPT-3 175B", mfu=0.213)
+    text = " ".join(words.reasons(c))
+    assert text.startswith("**Not evidence: hours derived from an assumed count.**")
+    assert "circular" in text
+    assert "Restarts" not in text
+    rows = {row[0]: row[1:] for row in words.beside(c, 10_000)}
+    assert rows["Accelerator-hours, derived from an assumed count"][2] == "not evidence"
+    assert rows["Utilisation over all these hours"][2] == "not evidence"
+
+
+def test_deepseek_v3_trained_in_fp8_against_the_bf16_peak() -> None:
+    text = " ".join(words.reasons(comparison("DeepSeek-V3")))
+    assert "**33.6 %** of the peak" in text
+    assert "trained mostly in fp8" in text
+    assert "these hours are 16.8 %" in text
+    assert "2.664M are pre-training" in text
+
+
+def test_a_model_without_a_run_says_so() -> None:
+    assert "No published full run of Mixtral 8x7B" in words.no_run(model_named("Mixtral 8x7B"))
+    assert "DeepSeek-V3" in words.runs_to_compare()
+    assert "Mixtral 8x7B" not in words.runs_to_compare()
+
+
+def test_published_active_counts_stand_beside_the_exact_ones() -> None:
+    text = words.active_counts(model_named("DeepSeek-V3"))
+    for part in ("37.55B", "36.63B without the input embedding", "Published: 37B", "36.7B", "+1.49 %"):
+        assert part in text
+    assert words.active_counts(model_named("Llama 3 8B")) == ""
+    assert words.fixed_parameters(model_named("DeepSeek-V3")) == ("Active parameters", "37.55B of 671B")
+    assert words.fixed_parameters(model_named("Llama 3 8B")) == ("Parameters", "8.03B")
+
+
+def test_stand_in_is_scaled_and_called_rough_where_it_is() -> None:
+    near = words.stand_in(model_named("Llama 3 70B"), 70e9)
+    assert "scaled by 70B / 70.55B" in near
+    assert "rough" not in near
+    assert "only rough:** no dense model of the catalogue is within a factor of two of 1.5T" in words.stand_in(
+        model_named("Llama 3.1 405B"), 1.5e12
+    )
+
+
+def test_tiny_runs_read_as_sentences() -> None:
+    tiny = Plan(1, 1, 1024, H100.peak("bf16"), 0.5, 3.0, 3.5)
+    assert words.answer(tiny, None, H100).startswith("Training **1** parameter on **1** token takes ")
+    line = words.assumptions(tiny, H100, "bf16")
+    assert "**3.37 × 10⁻¹⁸** accelerator-hours" in line
+    assert "**under $0.01** at" in line
+
+
+def test_confidence_in_words() -> None:
+    assert words.known("verified") == "read in the source"
+    assert words.known("recalled") == "recalled from the named source"
+    assert words.price_kept(math.nan, math.nan) == "It stays unknown."
+    assert words.price_kept(2.0, 2.5) == "Still using $2.00–2.50/h."
 
 
 def test_impossible_published_hours_are_called_impossible() -> None:
-    (line,) = words.reasons(comparison("GPT-3 small 125M"))
+    line = words.reasons(comparison("GPT-3 small 125M"))[0]
     assert "**105 %** of the peak" in line
     assert "impossible" in line
 
@@ -157,6 +247,18 @@ def test_picture_of_components(name: str, unit: str) -> None:
     assert figure["layout"]["xaxis"]["title"]["text"] == f"{unit} per token, forward"
     squares = {y for y, colour in zip(bars["y"], bars["marker"]["color"], strict=True) if colour == LIGHT.activations}
     assert squares == {"Attention scores", "Attention values"}
+    (scaled,) = flops_by_component(counted, LIGHT, 0.5)["data"]
+    assert float(np.sum(scaled["x"])) == pytest.approx(float(np.sum(bars["x"])) / 2)
+
+
+def test_pictures_write_their_figures_in_one_unit() -> None:
+    for c in (comparison("Llama 2 70B"), comparison("Llama 3.1 405B")):
+        assert all(text.endswith("M h") for text in hours_of_a_run(c, LIGHT)["data"][0]["customdata"])
+    small = hours_of_a_run(comparison("Pythia 12B"), LIGHT)["data"][0]["customdata"]
+    assert small[0] == "72,300 h"
+    assert not any("M" in text for text in small)
+    figure = flops_by_component(flops_per_token(model_named("Llama 3.1 405B").spec, 8192), LIGHT)
+    assert all(" GFLOP · " in tick for tick in figure["layout"]["yaxis"]["ticktext"])
 
 
 @pytest.mark.parametrize("mfu", [0.3, 0.41])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 
 import pytest
 
@@ -51,11 +52,12 @@ def test_bars_are_the_accounts(
     assert figure["layout"]["xaxis2"]["range"][1] * scale > max(drawn)
 
     shapes = figure["layout"]["shapes"]
+    ticks = figure["layout"]["yaxis2"]["ticktext"]
+    assert all(tick.count(f" {unit}") in (1, 2) for tick in ticks)  # figures in the unit of the axis
     texts = [annotation["text"] for annotation in figure["layout"]["annotations"]]
     if math.isnan(memory):
         assert shapes == []
-        assert texts.count("memory unknown") == len(HEADLINE) - 1
-        assert "<b>memory unknown</b>" in texts
+        assert all("memory unknown" in tick for tick in ticks)
     else:
         assert all(shape["x0"] * scale == pytest.approx(count * memory) for shape in shapes)
         assert figure["layout"]["xaxis2"]["range"][1] * scale > count * memory
@@ -75,6 +77,26 @@ def test_every_part_is_named_once_above_its_own_segment(precision: str) -> None:
         if size:
             assert labels[found[0]] == start + size / 2
         start += size
+
+
+@pytest.mark.parametrize("precision", POLICIES)
+@pytest.mark.parametrize("optimizer", ["AdamW", "Lion", "SGD"])
+def test_names_of_parts_do_not_meet_on_the_narrowest_page(precision: str, optimizer: str) -> None:
+    rows = [
+        account(1e9, find_optimizer(name), find_policy(precision), accelerators=8, memory=80e9)
+        for name in (optimizer, *HEADLINE)
+    ]
+    figure = state_bars(rows, LIGHT, chosen=optimizer, device="Chip")
+    end = figure["layout"]["xaxis"]["range"][1]
+    spans: dict[int, list[tuple[float, float]]] = {}
+    for a in figure["layout"]["annotations"]:
+        if a.get("xref") == "x" and a.get("yanchor") == "bottom":
+            middle, half = a["x"] / end * 370, (len(a["text"]) - len("<b></b>")) * 6.5 / 2
+            spans.setdefault(a["yshift"], []).append((middle - half, middle + half))
+            assert a["yshift"] + 12 <= figure["layout"]["margin"]["t"]
+    for level in spans.values():
+        for (_, left_end), (right_start, _) in pairwise(level):
+            assert left_end <= right_start
 
 
 def test_the_chosen_row_is_thick_and_bold() -> None:

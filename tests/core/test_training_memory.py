@@ -8,6 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.hardware.accelerators import accelerators
+from core.hardware.accelerators import find as find_accelerator
+from core.limits import limit
 from core.training import (
     POLICIES,
     REPLICATED,
@@ -27,6 +30,7 @@ from core.training import (
     states_per_parameter,
     words,
 )
+from core.units import parse_quantity
 
 H100 = 80e9
 MIXED = "mixed bf16, fp32 master"
@@ -245,8 +249,7 @@ def test_the_lectures_answer_as_a_sentence() -> None:
     [
         (
             plan(70e9),
-            "A **70B** model takes 1.12 TB: **480 GB too much**, 60 GB on each. "
-            "At least **14** of them would hold it.",
+            "A **70B** model takes 1.12 TB: **480 GB too much**, 60 GB on each. At least **14** of them would hold it.",
         ),
         (plan(40e9), "A **40B** model takes all **640 GB**, to the last byte; nothing is left for activations."),
         (
@@ -270,7 +273,54 @@ def test_one_accelerator_and_replicas_in_words() -> None:
     assert words.device_name("A100 SXM 80 GB", 80e9) == "A100 SXM 80 GB"
     assert words.device_name("RTX 4090", 24e9) == "RTX 4090 24 GB"
     assert "8 master weights and gradients" in words.spelled(plan(1e9, "mixed fp16, fp32 copies of both"))
-    assert "74.51 GiB" in words.memory_read_as(80e9, "")
+    assert words.memory_read_as(80e9, "") == "**Memory:** Napkin counts the datasheet’s decimal 80 GB (74.51 GiB)."
+
+
+def test_memory_basis_never_contradicts_itself() -> None:
+    h100 = find_accelerator("H100 SXM")
+    said = words.memory_read_as(h100.memory_bytes, h100.memory_note)
+    assert "on the safe side because the part reports more: 81,559 MiB in nvidia-smi, which are 85.52 GB" in said
+    assert "81,920 MiB" in words.memory_read_as(80e9, find_accelerator("A100 SXM 80 GB").memory_note)
+    assert "180 GB are usable" in words.memory_read_as(192e9, find_accelerator("B100").memory_note)
+    assert "the 32 GiB of the documentation, which are 34.36 GB" in words.memory_read_as(32 * 2**30, "GiB (doc)")
+    for device in accelerators():
+        said = words.memory_read_as(device.memory_bytes, device.memory_note)
+        assert "more than the part reports" not in said
+        assert not any(shorthand in said for shorthand in ("printed", "class", "aiconfigurator", "(doc)"))
+
+
+@given(ANY_PLAN)
+def test_the_largest_model_as_typed_fits(made: TrainingMemory) -> None:
+    typed = parse_quantity(words.largest_typed(made), "count", low=1, high=limit("parameters"), whole=True)
+    assert account(
+        typed,
+        made.optimizer,
+        made.policy,
+        accelerators=made.accelerators,
+        memory=made.memory,
+        sharding=made.sharding,
+    ).fit in ("room", "full")
+    assert typed >= min(made.largest, limit("parameters")) * (1 - 1.001e-3)
+
+
+def test_the_largest_model_as_typed_by_hand() -> None:
+    assert words.largest_typed(plan(1e9)) == "40B"
+    assert words.largest_typed(plan(1e9, accelerators=7, memory=141e9)) == "61.68B"  # of 61.6875B, shown as 61.69B
+    assert words.largest_typed(plan(1e9, memory=math.nan)) == ""
+
+
+@pytest.mark.parametrize(
+    ("count", "article"),
+    [
+        *((count, "An") for count in ("8B", "80B", "8.03B", "11B", "11.5B", "18T", "11,000")),
+        *((count, "A") for count in ("70B", "110B", "180B", "1", "32B")),
+    ],
+)
+def test_articles_as_read_aloud(count: str, article: str) -> None:
+    assert words.article(count) == article
+    assert words.verdict(plan(8e9)).startswith("An **8B** model")
+    assert words.plural(1, "parameter") == "parameter"
+    assert words.plural(2, "parameter") == "parameters"
 
 
 def test_checkpoint_says_what_is_counted() -> None:
