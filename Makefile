@@ -11,7 +11,7 @@ run: .venv/run.stamp
 
 test: .venv/test.stamp
 	$(BIN)/python tests/browser/chromium.py
-	$(BIN)/pytest
+	$(BIN)/pytest -n 2 --dist worksteal
 
 lint: .venv/test.stamp
 	$(BIN)/ruff check .

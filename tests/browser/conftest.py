@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, ConsoleMessage, Page, sync_playwright
+from playwright.sync_api import Browser, ConsoleMessage, Page, WebSocket, sync_playwright
 
 from tests.browser.chromium import ensure
 
@@ -84,9 +84,32 @@ def browser() -> Iterator[Browser]:
         launched.close()
 
 
+class Traffic:
+    """When a page last sent something to its server, and last heard from it."""
+
+    def __init__(self, page: Page) -> None:
+        self.sent = self.heard = time.monotonic()
+        page.on("websocket", self._follow)
+
+    def _follow(self, socket: WebSocket) -> None:
+        socket.on("framesent", lambda _: setattr(self, "sent", time.monotonic()))
+        socket.on("framereceived", lambda _: setattr(self, "heard", time.monotonic()))
+
+    def quiet(self) -> bool:
+        """Everything sent has been answered, and the answer is complete as far as one can tell."""
+        return self.heard >= self.sent and time.monotonic() - self.heard > 0.1
+
+
 def settle(page: Page) -> None:
-    """Wait until the script run that the last action caused has ended and its elements are drawn."""
+    """Wait until the script run that the last action caused has ended and its elements are drawn.
+
+    An action that comes before the server has heard of the one before it would be told to forget that one.
+    """
     page.wait_for_timeout(60)  # the rerun request leaves the browser in the next tick
+    traffic: Traffic | None = getattr(page, "traffic", None)
+    deadline = time.monotonic() + 20
+    while traffic and not traffic.quiet() and time.monotonic() < deadline:
+        page.wait_for_timeout(20)
     page.wait_for_selector('[data-testid="stApp"][data-test-script-state="notRunning"]', timeout=60_000)
     page.wait_for_selector("h1", timeout=60_000)
     page.wait_for_function("!document.querySelector('[data-stale=\"true\"]')", timeout=60_000)
@@ -128,6 +151,7 @@ def open_page(browser: Browser, server: str) -> Iterator[OpenPage]:
         page = context.new_page()
         page.set_default_timeout(20_000)
         page.problems = watch(page)  # type: ignore[attr-defined]
+        page.traffic = Traffic(page)  # type: ignore[attr-defined]
         page.goto(f"{base or server}/{path.lstrip('/')}")
         settle(page)
         return page
