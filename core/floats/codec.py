@@ -84,22 +84,16 @@ def encode(
     check_policies(fmt, rounding, overflow)
     flat = given.astype(np.float64, copy=False).reshape(-1)
     generator = np.random.default_rng(seed) if rounding == "stochastic" else None
-    by_table = rounding != "stochastic" and fmt.fraction_bits <= _ENCODE_FRACTION
-    table = index = None
-    block = _BLOCK
-    if by_table and flat.size >> (_index_bits(fmt) - 2):
-        block = 2 * _BLOCK
-        table = _encode_table(fmt, rounding, overflow)
-        index = np.empty(min(flat.size, block), dtype=np.uint64)
-    for start in range(0, flat.size, block):
-        part = flat[start : start + block]
-        if not fmt.has_nan and np.isnan(part.max()):
+    # A table pays for arrays about as long as itself.
+    if rounding != "stochastic" and fmt.fraction_bits <= _ENCODE_FRACTION and flat.size >> (_index_bits(fmt) - 2):
+        _encode_by_table(flat, fmt, _encode_table(fmt, rounding, overflow), codes)
+        return codes.reshape(given.shape)
+    has_nan = fmt.has_nan
+    for start in range(0, flat.size, _BLOCK):
+        part = flat[start : start + _BLOCK]
+        if not has_nan and np.isnan(part.max()):
             raise no_nan(fmt)
-        raw, out = part.view(np.uint64), codes[start : start + block]
-        if table is None or index is None:
-            out[...] = encode_patterns(raw, fmt, rounding, overflow, generator)
-        else:
-            _look_up(raw, fmt, table, index[: raw.size], out)
+        codes[start : start + _BLOCK] = encode_patterns(part.view(np.uint64), fmt, rounding, overflow, generator)
     return codes.reshape(given.shape)
 
 
@@ -124,21 +118,32 @@ def _encode_table(fmt: FloatFormat, rounding: Rounding, overflow: Overflow) -> n
     return table
 
 
-def _look_up(raw: Words, fmt: FloatFormat, table: npt.NDArray[Any], index: Words, out: npt.NDArray[Any]) -> None:
-    """The codes of float64 patterns, by table. ``index`` is scratch space."""
-    cut = 64 - _index_bits(fmt)
-    rest = np.uint64((1 << cut) - 1)
-    # The sticky bit: adding all ones to the bits that are cut off carries exactly when any of them is set.
-    np.bitwise_and(raw, rest, out=index)
-    np.add(index, rest, out=index)
-    np.bitwise_or(index, raw, out=index)
-    np.right_shift(index, np.uint64(cut), out=index)
+def _encode_by_table(
+    values: npt.NDArray[np.float64], fmt: FloatFormat, table: npt.NDArray[Any], codes: npt.NDArray[Any]
+) -> None:
+    """Write the codes of ``values`` into ``codes``, by table."""
+    block = 2 * _BLOCK
+    index = np.empty(min(values.size, block), dtype=np.uint64)
     places = index.view(np.int64)
-    # No index is out of range; "wrap" is the mode numpy is fastest in.
-    if table.dtype == out.dtype:
-        table.take(places, out=out, mode="wrap")
-    else:
-        out[...] = table.take(places, mode="wrap")
+    cut = np.uint64(64 - _index_bits(fmt))
+    rest = (np.uint64(1) << cut) - np.uint64(1)
+    has_nan, direct = fmt.has_nan, table.dtype == codes.dtype
+    for start in range(0, values.size, block):
+        part = values[start : start + block]
+        if not has_nan and np.isnan(part.max()):
+            raise no_nan(fmt)
+        raw, out = part.view(np.uint64), codes[start : start + block]
+        here, at = index[: part.size], places[: part.size]
+        # The sticky bit: adding all ones to the bits that are cut off carries exactly when any of them is set.
+        np.bitwise_and(raw, rest, out=here)
+        np.add(here, rest, out=here)
+        np.bitwise_or(here, raw, out=here)
+        np.right_shift(here, cut, out=here)
+        # No index is out of range; "wrap" is the mode numpy is fastest in.
+        if direct:
+            table.take(at, out=out, mode="wrap")
+        else:
+            out[...] = table.take(at, mode="wrap")
 
 
 def no_nan(fmt: FloatFormat) -> FormatError:
@@ -156,11 +161,12 @@ def decode(codes: npt.ArrayLike, fmt: FloatFormat) -> npt.NDArray[np.float64]:
         raise TypeError(f"codes are integers, not {given.dtype}")
     flat = given.reshape(-1)
     values = np.empty(flat.shape, dtype=np.float64)
-    checked = given.dtype.kind == "i" or 8 * given.itemsize > fmt.bits
+    width, signed = fmt.bits, given.dtype.kind == "i"
+    checked = signed or 8 * given.itemsize > width
     table = _decode_table(fmt) if fmt.bits <= _DECODE_BITS else None
     for start in range(0, flat.size, _BLOCK):
         part, out = flat[start : start + _BLOCK], values[start : start + _BLOCK]
-        if checked and (int(part.max()) >> fmt.bits or (given.dtype.kind == "i" and int(part.min()) < 0)):
+        if checked and (int(part.max()) >> width or (signed and int(part.min()) < 0)):
             raise code_error(fmt)
         if table is not None:
             table.take(part.astype(np.intp, copy=False), out=out, mode="wrap")
