@@ -234,3 +234,19 @@ def test_difference_gfloat_uses_the_last_code_of_mxint8(rounding: Rounding) -> N
     assert odd.any()
     assert (theirs[odd] == -2).all()
     assert (ours[odd] == -127 / 64).all()
+
+
+# ------------------------------------------------------------------------------------------ numpy, for the wide formats
+
+
+@pytest.mark.parametrize(("name", "dtype", "words"), [("fp32", np.float32, np.uint32), ("fp16", np.float16, np.uint16)])
+def test_numpy_rounds_float64_the_same(name: str, dtype: type, words: type) -> None:
+    raw = np.random.default_rng(7).integers(0, 1 << 64, size=200_000, dtype=np.uint64)
+    raw[::2] = raw[::2] & np.uint64((1 << 64) - (1 << 62) - 1) | np.uint64(0x38 << 56)  # half of them near the range
+    raw[::4] &= np.uint64(-(1 << 28) & (1 << 64) - 1)  # and many of those values and ties of fp32
+    values = raw.view(np.float64)
+    values = values[~np.isnan(values)]
+    with np.errstate(over="ignore", under="ignore"):
+        theirs = values.astype(dtype).view(words)
+    np.testing.assert_array_equal(encode(values, FORMATS[name]), theirs)
+    np.testing.assert_array_equal(encode(values, FORMATS["fp64"]), values.view(np.uint64))
