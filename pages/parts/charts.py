@@ -10,7 +10,7 @@ import base64
 import importlib
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -27,7 +27,11 @@ _TYPED = {
 """numpy's names of the array types that plotly.js reads in binary, with plotly's names for them."""
 
 
-def ready(figure: Mapping[str, Any]) -> Any:
+Ready: TypeAlias = Any
+"""A figure as `ready` makes it; plotly's class is imported too late to be named here."""
+
+
+def ready(figure: Mapping[str, Any]) -> Ready:
     """``figure`` as an object that ``st.plotly_chart`` takes for a validated figure and sends as it stands."""
     made = _figure_class()()
     made.__dict__["spec"] = wire(figure)

@@ -14,7 +14,7 @@ import streamlit as st
 
 from core.formula import Explanation
 from core.palette import ROLES
-from pages.parts.charts import ready
+from pages.parts.charts import Ready, ready
 from pages.parts.components import copy_link
 from pages.parts.inputs import LINK_VERSION, VERSION_PARAMETER, Inputs, newer_link
 from pages.parts.registry import PageSpec
@@ -113,9 +113,13 @@ def swatch(role: str) -> str:
     return f'<span class="np-swatch" style="background:var(--np-{role})"></span>'
 
 
-def chart(figure: Mapping[str, Any], *, alt: str, key: str) -> None:
-    """Draw a figure of ``core`` (a plain dict made with `pages.parts.theme.TOKENS`); ``alt`` states the takeaway."""
-    st.plotly_chart(ready(figure), width="stretch", config=_CHART_CONFIG, alt=alt, key=key)
+def chart(figure: Mapping[str, Any] | Ready, *, alt: str, key: str) -> None:
+    """Draw a figure of ``core`` (a plain dict made with `pages.parts.theme.TOKENS`); ``alt`` states the takeaway.
+
+    A page that caches its figures caches what `pages.parts.charts.ready` makes of them.
+    """
+    made = ready(figure) if isinstance(figure, Mapping) else figure
+    st.plotly_chart(made, width="stretch", config=_CHART_CONFIG, alt=alt, key=key)
 
 
 class Html(str):
