@@ -219,7 +219,7 @@ def table(start: float, addend: float, steps: int) -> tuple[tuple[tuple[str, str
         if fmt.bits <= SPREAD_BITS:
             drawn_lots = spread(start, addend, steps, fmt)
             lots = (f"{drawn_lots.mean[-1]:.4g}", f"± {drawn_lots.deviation[-1]:.2g}")
-        rows.append(((fmt.title, ""), *((f"{run.final:.4g}".replace("e+", "e"), _stall(run)) for run in runs), lots))
+        rows.append(((fmt.title, ""), *((f"{run.final:.5g}".replace("e+", "e"), _stall(run)) for run in runs), lots))
     return tuple(rows)
 
 

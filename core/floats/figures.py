@@ -120,6 +120,8 @@ def spacing(formats: Sequence[FloatFormat], here: FloatFormat, palette: Palette)
                 "customdata": [_percent(2.0**s) for s in np.append(steps, steps[-1])],
             }
         )
+        if not chosen and any(f == here and np.array_equal(staircase(f, low, high), (powers, steps)) for f in formats):
+            continue  # the chosen format's line lies on this one and carries its own name there
         # A line that ends early leaves room for its name at its right; the others carry it above their ends.
         beside = powers[-1] < high - 9
         above = beside and fmt.bits < 8

@@ -19,7 +19,7 @@ from core.formula import Explanation, Source, Symbol, formula
 GRID_BITS = 8
 """Formats up to this many bits have a grid of all their codes."""
 
-_SHORT = 7
+_SHORT = 6
 
 _GOLDBERG = Source(
     "Goldberg 1991, What every computer scientist should know about floating-point arithmetic",
@@ -109,7 +109,7 @@ def staircase(fmt: FloatFormat, low: int, high: int) -> tuple[npt.NDArray[np.flo
 class Cell:
     """One code of a small format.
 
-    text, short: its value for reading, and in at most seven characters.
+    text, short: its value for reading, and in at most six characters where it is no power of two.
     heat: position of log2 of its magnitude between the smallest and the largest, 0 to 1; 0 where it has none.
     """
 
@@ -169,13 +169,15 @@ def exact_text(value: Fraction) -> str:
 
 
 def _short(value: Fraction, fmt: FloatFormat) -> str:
-    """At most seven characters: powers of two where there is nothing else, else two or three digits."""
+    """Powers of two where there is nothing else, else as many digits as six characters hold."""
     if fmt.fraction_bits == 0:
         return raised(power_form(value))
-    for text in (f"{float(value):.4g}", f"{float(value):.3g}", f"{float(value):.2g}", f"{float(value):.1g}"):
-        short = text.replace("e-0", "e-").replace("e+0", "e")
-        if len(short) <= _SHORT:
-            break
+    number, short = float(value), ""
+    for digits in (4, 3, 2, 1):
+        for text in (f"{number:.{digits}g}", f"{number:.{digits - 1}e}"):
+            short = text.replace("e-0", "e-").replace("e+0", "e").replace("e+", "e")
+            if len(short) <= _SHORT:
+                return short.replace("-", "−")
     return short.replace("-", "−")
 
 

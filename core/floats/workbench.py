@@ -192,6 +192,12 @@ def scale_line(done: QuantizedBlock) -> str:
     return f"{fmt.scale.title} scale{many} {scales}{tensor}. Rule **{rule.title}**: {rule.meaning} {rule.used_by}."
 
 
+@lru_cache(maxsize=1)
+def rule_notes() -> tuple[str, ...]:
+    """A sentence per scale rule: what it does and who uses it."""
+    return tuple(f"**{r.title}**: {r.meaning} {r.used_by}." for r in SCALE_RULES.values())
+
+
 def explain(values: tuple[float, ...], done: QuantizedBlock) -> tuple[Explanation, ...]:
     """How bits per element and SQNR are computed."""
     fmt = done.block_format

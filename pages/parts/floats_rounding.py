@@ -27,9 +27,14 @@ _ENDS = (8.0, 92.0)
 """Where the two neighbours stand on the line, in percent of its width."""
 
 
+def heading(title: str, sentence: str) -> str:
+    """HTML of a panel's heading and its takeaway."""
+    return f'<h2 class="np-section">{html.escape(title)}</h2><p class="np-takeaway">{rich(sentence)}</p>'
+
+
 def section(title: str, sentence: str) -> None:
     """A panel's heading and its takeaway."""
-    st.html(f'<h2 class="np-section">{html.escape(title)}</h2><p class="np-takeaway">{rich(sentence)}</p>')
+    st.html(heading(title, sentence))
 
 
 def microscope(asked: Asked) -> None:
@@ -39,12 +44,12 @@ def microscope(asked: Asked) -> None:
     if scope is None:
         section("Rounding microscope", _nowhere(value, fmt))
         return
-    section("Rounding microscope", takeaway(scope))
+    drawn = heading("Rounding microscope", takeaway(scope))
     if not scope.exact:
-        st.html(
-            f'<div class="np-scope">{_line(scope)}{"".join(_mode(c, scope) for c in scope.choices)}</div>{_grs(scope)}'
-        )
-    _detour(scope)
+        modes = "".join(_mode(choice, scope) for choice in scope.choices)
+        drawn += f'<div class="np-scope">{_line(scope)}{modes}</div>{_grs(scope)}'
+    # One element: each costs the server and the browser more than all that is in this one.
+    st.html(drawn + _detour(scope))
     show.how(lambda: explain(scope), key="floats:scope", label="How tie and chance are computed")
 
 
@@ -126,19 +131,20 @@ def _grs(scope: Microscope) -> str:
     )
 
 
-def _detour(scope: Microscope) -> None:
+def _detour(scope: Microscope) -> str:
     detour = scope.detour
     if detour is None:
-        return
+        return ""
     if not detour.differs:
-        show.note("**Through fp32 first**, as many libraries go: here it ends at the same value.")
-        return
+        same = rich("**Through fp32 first**, as many libraries go: here it ends at the same value.")
+        return f'<p class="np-note np-detour">{same}</p>'
     between = brief(detour.between, 10) if detour.between is not None else "overflow"
     ends = "NaN or infinity" if detour.value is None else brief(detour.value, scope.fmt.decimal_digits + 3)
-    show.error(
+    trap = rich(
         f"**Double rounding.** Through fp32 the number first becomes {between}, and that rounds to **{ends}**: the "
         "wrong neighbour. The bits that would have decided were lost on the way."
     )
+    return f'<div class="np-error np-detour" role="alert">{trap}</div>'
 
 
 # ------------------------------------------------------------------------------------------ everywhere
@@ -245,7 +251,8 @@ def _signed(value: Fraction | None) -> str:
     number = float(value)
     if not 1e-4 <= abs(number) < 1e4:
         return ("+" if value > 0 else "") + rounded(value, 3)
-    return f"{number:+.{max(2 - math.floor(math.log10(abs(number))), 0)}f}".replace("-", "−")
+    text = f"{number:+.{max(2 - math.floor(math.log10(abs(number))), 0)}f}".replace("-", "−")
+    return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 def _relative(stored: Stored) -> str:

@@ -12,7 +12,6 @@ import streamlit as st
 from core.floats import (
     BLOCK_FORMATS,
     FORMATS,
-    SCALE_RULES,
     FloatFormat,
     FormatError,
     accumulation,
@@ -50,15 +49,15 @@ SCALING = {
 
 def adding(inputs: FloatInputs) -> None:
     """Add a small number many times."""
-    head, chips = show.slot(), show.slot()
+    head = show.slot()
     with st.container(horizontal=True):
         start = inputs.quantity("start", "Start", "1", "number", low=0.0, high=1e6)
         addend = inputs.quantity("add", "Add", "0.001", "number", low=1e-9, high=1e6)
         times = int(inputs.quantity("times", "Times", "1000", "count", low=1, high=limit("additions"), whole=True))
         fmt = FORMATS[inputs.choice("sum", "Sum kept in", list(_SUMS), "bf16", segmented=True)]
-    inputs.presets("Sums", ADDING, into=chips, key="adding")
     with head:
         section("Accumulation", accumulation.takeaway(start, addend, times, fmt))
+    inputs.presets("Sums", ADDING, into=head, key="adding")
     show.chart(
         _sums(start, addend, times, fmt),
         alt=f"Sum against additions in {fmt.title}: "
@@ -155,27 +154,26 @@ def blocks(inputs: FloatInputs) -> None:
         "error, clipped elements. NVFP4 has rules of its own.",
         here=list(BLOCK_FORMATS).index(name),
     )
-    with show.fold("The scale rules and who uses each", key="floats:rules", icon=":material/rule:") as panel:
-        if panel.open:
-            show.small_table(
-                (show.Column("Rule"), show.Column("Scale"), show.Column("Used by")),
-                [(r.title, r.meaning, r.used_by) for r in SCALE_RULES.values()],
-            )
-    show.how(lambda: workbench.explain(values, done), key="floats:block:how")
+    show.how(
+        lambda: workbench.explain(values, done),
+        key="floats:block:how",
+        label="How is this computed, and who uses which scale rule",
+        notes=workbench.rule_notes(),
+    )
 
 
 def scaling(inputs: FloatInputs) -> None:
     """Gradients under a loss scale."""
-    head, chips = show.slot(), show.slot()
+    head = show.slot()
     with st.container(horizontal=True, vertical_alignment="bottom"):
         power = inputs.slider("k", "Loss scale 2ᵏ: k", 0, 40, 0)
         median = inputs.slider("med", "Median gradient 2ᵐ: m", -48, 0, -24)
         spread = inputs.slider("sd", "Spread σ, binades", 1, 10, 4)
         fmt: FloatFormat = FORMATS[inputs.choice("to", "Gradients kept in", list(_TARGETS), "fp16", segmented=True)]
-    inputs.presets("Scales", SCALING, into=chips, key="scaling")
     scaled = lossscale.scale_loss(median, spread, power, fmt)
     with head:
         section("Loss scaling", lossscale.takeaway(scaled))
+    inputs.presets("Scales", SCALING, into=head, key="scaling")
     show.chart(
         _histogram(median, spread, power, fmt),
         alt=f"Histogram of gradient magnitudes after scaling against the range of {fmt.title}. "
@@ -197,5 +195,5 @@ def _raised(power: int) -> str:
 
 def _two_lines(text: str, small: str) -> show.Html:
     """A cell with a quieter second line."""
-    note = f"<small>{html.escape(small)}</small>" if small else ""
+    note = "".join(f"<small>{html.escape(line)}</small>" for line in small.split(", ")) if small else ""
     return show.Html(html.escape(text).replace(" ", "\u00a0") + note)

@@ -56,10 +56,12 @@ def test_the_grid_has_every_code(fmt: FloatFormat) -> None:
     for cell in cells:
         value = decode_exact(cell.code, fmt)
         assert (value is None) == (cell.kind in ("inf", "nan"))
-        assert len(cell.short) <= 7
+        assert len(cell.short) <= 6
         assert 0 <= cell.heat <= 1 + 1e-9
         if value:
             assert cell.short.startswith("−") == (value < 0)
+            if fmt.fraction_bits:
+                assert float(cell.short.replace("−", "-")) == pytest.approx(float(value), rel=0.34)
 
 
 def test_the_grid_says_values() -> None:
