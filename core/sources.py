@@ -17,5 +17,10 @@ ML_ENGINEERING = Source(
     "Bekman, Machine Learning Engineering Open Book",
     url="https://github.com/stas00/ml-engineering/tree/master/compute/accelerator",
 )
+OCP_MX = Source(
+    "OCP Microscaling Formats (MX) Specification 1.0",
+    "section 5",
+    "https://www.opencompute.org/documents/ocp-microscaling-formats-mx-v1-0-spec-final-pdf",
+)
 PALM = Source("Chowdhery et al. 2022, PaLM", url="https://arxiv.org/abs/2204.02311")
 ZERO = Source("Rajbhandari et al. 2019, ZeRO", url="https://arxiv.org/abs/1910.02054")

@@ -1,4 +1,4 @@
-"""Values to codes and back, exactly: one rounding to nearest, ties to even, straight from the value.
+"""Values to codes and back, exactly: one rounding, in the mode you name, straight from the value.
 
 Libraries often reach a narrow format through float32 and so round twice; here the only rounding is the one into
 the format itself.
@@ -8,68 +8,147 @@ from __future__ import annotations
 
 from fractions import Fraction
 from functools import lru_cache
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, TypeVar, overload
 
 import numpy as np
 import numpy.typing as npt
 
-from core.floats.formats import FloatFormat
-
-Overflow: TypeAlias = Literal["format", "saturate"]
-"""What a value beyond the largest finite one becomes.
-
-``format``: what the format itself says, infinity where it has one, else NaN. ``saturate``: the largest finite value,
-also for infinity itself; NaN stays NaN.
-"""
-
-OVERFLOWS: tuple[Overflow, ...] = ("format", "saturate")
+from core.floats.formats import FloatFormat, FormatError, Overflow
+from core.floats.rounding import (
+    Rounding,
+    Seed,
+    Words,
+    below_zero_code,
+    check_policies,
+    encode_patterns,
+    is_inward,
+    overflow_code,
+    round_fraction,
+    signed_code,
+    zero_code,
+)
 
 NumberClass: TypeAlias = Literal["zero", "subnormal", "normal", "inf", "nan"]
 
-_MAGNITUDE = np.uint64((1 << 63) - 1)
-_HIDDEN = np.uint64(1 << 52)
-_FRACTION = np.uint64((1 << 52) - 1)
-_INFINITY = np.uint64(0x7FF << 52)
-_TABLE_BITS = 16
-_BLOCK = 1 << 14  # elements worked on at a time, so that the dozen intermediate arrays stay in the cache
+_BLOCK = 1 << 14  # elements worked on at a time, so that the intermediate arrays stay in the cache
+_DECODE_BITS = 16  # formats up to this wide are decoded by table
+_ENCODE_FRACTION = 7  # and up to this many fraction bits, long arrays are encoded by table
+
+Code = TypeVar("Code", bound=np.unsignedinteger[Any])
 
 
-def encode(values: npt.ArrayLike, fmt: FloatFormat, overflow: Overflow = "format") -> npt.NDArray[np.uint64]:
-    """Codes of ``values`` in ``fmt``, each rounded once to nearest, ties to even.
+@overload
+def encode(
+    values: npt.ArrayLike,
+    fmt: FloatFormat,
+    *,
+    rounding: Rounding = ...,
+    overflow: Overflow = ...,
+    seed: Seed = ...,
+) -> Words: ...
+@overload
+def encode(
+    values: npt.ArrayLike,
+    fmt: FloatFormat,
+    *,
+    rounding: Rounding = ...,
+    overflow: Overflow = ...,
+    seed: Seed = ...,
+    dtype: type[Code],
+) -> npt.NDArray[Code]: ...
+def encode(
+    values: npt.ArrayLike,
+    fmt: FloatFormat,
+    *,
+    rounding: Rounding = "nearest_even",
+    overflow: Overflow = "format",
+    seed: Seed = None,
+    dtype: type[np.unsignedinteger[Any]] = np.uint64,
+) -> npt.NDArray[Any]:
+    """Codes of ``values`` in ``fmt``, each rounded once.
 
     values: float64 of any shape, or what converts to it without loss (float32, float16, integers up to 2⁵³);
         for anything finer there is `encode_exact`. Raises ``TypeError`` for wider floats and complex numbers.
-    Returns uint64 of the same shape. NaN gives the format's quiet NaN.
+    rounding, overflow: `Rounding` and `Overflow`. seed: random bits of stochastic rounding, a number or a generator.
+    dtype: of the codes, an unsigned integer with room for them; narrow ones are faster to write.
+    Returns codes in the shape of ``values``. NaN gives the format's quiet NaN; where the format has no NaN,
+    `FormatError`. Negative values have no place in an unsigned format: NaN. E8M0 has no zero either: NaN; what lies
+    below its smallest value becomes that.
     """
     given = np.asarray(values)
     if given.dtype.kind not in "fiub" or given.dtype.itemsize > 8:
         raise TypeError(f"encode takes float64 values, not {given.dtype}; use encode_exact for exact fractions")
-    raw = given.astype(np.float64, copy=False).reshape(-1).view(np.uint64)
-    codes = np.empty(raw.shape, dtype=np.uint64)
-    for start in range(0, raw.size, _BLOCK):
-        codes[start : start + _BLOCK] = _encode_block(raw[start : start + _BLOCK], fmt, overflow)
+    codes = np.empty(given.size, dtype=dtype)
+    if codes.dtype.kind != "u" or 8 * codes.itemsize < fmt.bits:
+        raise TypeError(f"{codes.dtype} has no room for the {fmt.bits} bits of a {fmt.title} code")
+    check_policies(fmt, rounding, overflow)
+    flat = given.astype(np.float64, copy=False).reshape(-1)
+    generator = np.random.default_rng(seed) if rounding == "stochastic" else None
+    # A table pays for arrays about as long as itself.
+    if rounding != "stochastic" and fmt.fraction_bits <= _ENCODE_FRACTION and flat.size >> (_index_bits(fmt) - 2):
+        _encode_by_table(flat, fmt, _encode_table(fmt, rounding, overflow), codes)
+        return codes.reshape(given.shape)
+    has_nan = fmt.has_nan
+    for start in range(0, flat.size, _BLOCK):
+        part = flat[start : start + _BLOCK]
+        if not has_nan and np.isnan(part.max()):
+            raise no_nan(fmt)
+        codes[start : start + _BLOCK] = encode_patterns(part.view(np.uint64), fmt, rounding, overflow, generator)
     return codes.reshape(given.shape)
 
 
-def _encode_block(raw: npt.NDArray[np.uint64], fmt: FloatFormat, overflow: Overflow) -> npt.NDArray[np.uint64]:
-    """The codes of float64 bit patterns, one dimension."""
-    magnitude = raw & _MAGNITUDE
-    exponent = (magnitude >> np.uint64(52)).astype(np.int64)
-    # value = significand · 2^(unbiased − 52); float64's own subnormals have no hidden bit and exponent 1 − 1023.
-    significand = np.where(exponent > 0, magnitude & _FRACTION | _HIDDEN, magnitude & _FRACTION)
-    unbiased = np.maximum(exponent, 1) - 1023
-    step = np.maximum(unbiased, fmt.emin)
-    # Bits below the format's last place. 54 is past every significand: all of it is then less than half a step.
-    drop = np.minimum(step - unbiased + (52 - fmt.fraction_bits), 54).astype(np.uint64)
-    kept = significand >> drop
-    # Adding just under half, or half when the kept part is odd, carries into it exactly when rounding goes up.
-    half = (np.uint64(1) << drop) >> np.uint64(1)
-    bump = np.where(drop > 0, half - np.uint64(1) + (kept & np.uint64(1)), np.uint64(0))
-    rounded = (significand + bump) >> drop
-    code = ((step - fmt.emin).astype(np.uint64) << np.uint64(fmt.fraction_bits)) + rounded
-    code = np.where(code > fmt.max_code, np.uint64(_overflow_code(fmt, overflow)), code)
-    sign = (raw >> np.uint64(63)) << np.uint64(fmt.bits - 1)
-    return np.where(magnitude > _INFINITY, np.uint64(fmt.nan_code), code | sign)
+def _index_bits(fmt: FloatFormat) -> int:
+    """Leading bits of a float64 that decide its code: sign, exponent, the format's fraction, guard and sticky bit."""
+    return 12 + fmt.fraction_bits + 2
+
+
+@lru_cache(maxsize=16)
+def _encode_table(fmt: FloatFormat, rounding: Rounding, overflow: Overflow) -> npt.NDArray[Any]:
+    """The code of every pattern of the leading bits.
+
+    Every value and every tie of the format ends before the last of those bits, so all float64 values that share the
+    bits before it, and are not exactly there, share their code.
+    """
+    width = _index_bits(fmt)
+    table = np.empty(1 << width, dtype=np.min_scalar_type((1 << fmt.bits) - 1))
+    for start in range(0, table.size, _BLOCK):
+        raw = np.arange(start, start + _BLOCK, dtype=np.uint64) << np.uint64(64 - width)
+        table[start : start + _BLOCK] = encode_patterns(raw, fmt, rounding, overflow, None)
+    table.flags.writeable = False
+    return table
+
+
+def _encode_by_table(
+    values: npt.NDArray[np.float64], fmt: FloatFormat, table: npt.NDArray[Any], codes: npt.NDArray[Any]
+) -> None:
+    """Write the codes of ``values`` into ``codes``, by table."""
+    block = 2 * _BLOCK
+    index = np.empty(min(values.size, block), dtype=np.uint64)
+    places = index.view(np.int64)
+    cut = np.uint64(64 - _index_bits(fmt))
+    rest = (np.uint64(1) << cut) - np.uint64(1)
+    has_nan, direct = fmt.has_nan, table.dtype == codes.dtype
+    for start in range(0, values.size, block):
+        part = values[start : start + block]
+        if not has_nan and np.isnan(part.max()):
+            raise no_nan(fmt)
+        raw, out = part.view(np.uint64), codes[start : start + block]
+        here, at = index[: part.size], places[: part.size]
+        # The sticky bit: adding all ones to the bits that are cut off carries exactly when any of them is set.
+        np.bitwise_and(raw, rest, out=here)
+        np.add(here, rest, out=here)
+        np.bitwise_or(here, raw, out=here)
+        np.right_shift(here, cut, out=here)
+        # No index is out of range; "wrap" is the mode numpy is fastest in.
+        if direct:
+            table.take(at, out=out, mode="wrap")
+        else:
+            out[...] = table.take(at, mode="wrap")
+
+
+def no_nan(fmt: FloatFormat) -> FormatError:
+    """The error of asking a format without NaN for one."""
+    return FormatError(f"NaN is undefined in {fmt.title}: none of its codes stands for it. bf16, for example, has NaN.")
 
 
 def decode(codes: npt.ArrayLike, fmt: FloatFormat) -> npt.NDArray[np.float64]:
@@ -80,86 +159,151 @@ def decode(codes: npt.ArrayLike, fmt: FloatFormat) -> npt.NDArray[np.float64]:
     given = np.asarray(codes)
     if given.dtype.kind not in "iu":
         raise TypeError(f"codes are integers, not {given.dtype}")
-    if given.size and (int(given.min()) < 0 or int(given.max()) >> fmt.bits):
-        raise ValueError(f"a {fmt.title} code has {fmt.bits} bits: 0 to {(1 << fmt.bits) - 1:#x}")
-    if fmt.bits <= _TABLE_BITS:
-        return np.take(_table(fmt), given)
-    flat = given.astype(np.uint64, copy=False).reshape(-1)
+    flat = given.reshape(-1)
     values = np.empty(flat.shape, dtype=np.float64)
+    width, signed = fmt.bits, given.dtype.kind == "i"
+    checked = signed or 8 * given.itemsize > width
+    table = _decode_table(fmt) if fmt.bits <= _DECODE_BITS else None
     for start in range(0, flat.size, _BLOCK):
-        values[start : start + _BLOCK] = _decode_block(flat[start : start + _BLOCK], fmt)
+        part, out = flat[start : start + _BLOCK], values[start : start + _BLOCK]
+        if checked and (int(part.max()) >> width or (signed and int(part.min()) < 0)):
+            raise code_error(fmt)
+        if table is not None:
+            table.take(part.astype(np.intp, copy=False), out=out, mode="wrap")
+        else:
+            out[...] = _decode_block(part.astype(np.uint64, copy=False), fmt)
     return values.reshape(given.shape)
 
 
-@lru_cache(maxsize=32)
-def _table(fmt: FloatFormat) -> npt.NDArray[np.float64]:
+def code_error(fmt: FloatFormat) -> ValueError:
+    """The error of a code that has more bits than its format."""
+    return ValueError(f"a {fmt.title} code has {fmt.bits} bits: 0 to {(1 << fmt.bits) - 1:#x}")
+
+
+@lru_cache(maxsize=64)
+def _decode_table(fmt: FloatFormat) -> npt.NDArray[np.float64]:
     """The values of all codes of a format of at most 16 bits."""
     table = _decode_block(np.arange(1 << fmt.bits, dtype=np.uint64), fmt)
     table.flags.writeable = False
     return table
 
 
-def _decode_block(codes: npt.NDArray[np.uint64], fmt: FloatFormat) -> npt.NDArray[np.float64]:
-    magnitude = codes & np.uint64(fmt.sign_mask - 1)
+def _decode_block(codes: Words, fmt: FloatFormat) -> npt.NDArray[np.float64]:
+    negative = codes & np.uint64(fmt.sign_mask) > 0
+    magnitude = codes & np.uint64(fmt.magnitude_mask)
+    if fmt.twos_complement:
+        magnitude = np.where(negative, np.uint64(fmt.sign_mask) - magnitude, magnitude)
     exponent = (magnitude >> np.uint64(fmt.fraction_bits)).astype(np.int64)
     fraction = magnitude & np.uint64(fmt.fraction_mask)
-    significand = np.where(exponent > 0, fraction + np.uint64(1 << fmt.fraction_bits), fraction)
-    power = (np.maximum(exponent, 1) - (fmt.bias + fmt.fraction_bits)).astype(np.int32)
-    beyond = magnitude > fmt.max_code
+    led = (exponent > 0) | (not fmt.gradual)
+    significand = np.where(led, fraction + np.uint64(1 << fmt.fraction_bits), fraction)
+    power = (np.maximum(exponent, int(fmt.gradual)) - (fmt.bias + fmt.fraction_bits)).astype(np.int32)
+    beyond = np.zeros(codes.shape, dtype=np.bool_) if fmt.twos_complement else magnitude > fmt.max_code
     # Codes that are no number would overflow ldexp for nothing.
     value = np.ldexp(significand.astype(np.float64), np.where(beyond, np.int32(0), power))
-    value = np.where(beyond, np.inf if fmt.inf_code is not None else np.nan, value)
-    if fmt.inf_code is not None:
-        value = np.where(magnitude > fmt.inf_code, np.nan, value)
-    return np.where(codes >> np.uint64(fmt.bits - 1) > 0, -value, value)
+    if fmt.zero:
+        value = np.where(magnitude > 0, value, 0.0)
+    value = np.where(beyond, np.where(magnitude > fmt.last_code, np.nan, np.inf), value)
+    value = np.where(negative, -value, value)
+    if fmt.signed and not fmt.negative_zero and not fmt.twos_complement:
+        value = np.where(codes == fmt.sign_mask, np.nan, value)
+    return value
 
 
-def encode_exact(value: Fraction, fmt: FloatFormat, overflow: Overflow = "format") -> int:
-    """The code of an exact ``value``, rounded once to nearest, ties to even. Zero gives +0."""
-    magnitude = abs(value)
-    sign = fmt.sign_mask if value < 0 else 0
+def encode_exact(
+    value: Fraction,
+    fmt: FloatFormat,
+    overflow: Overflow = "format",
+    *,
+    rounding: Rounding = "nearest_even",
+    seed: Seed = None,
+) -> int:
+    """The code of an exact ``value``, rounded once. Zero gives +0; unsigned formats as in `encode`."""
+    check_policies(fmt, rounding, overflow)
+    magnitude, negative = abs(value), value < 0
     if magnitude == 0:
-        return 0
+        return zero_code(fmt)
+    if negative and not fmt.signed:
+        return below_zero_code(fmt)
+    code = _round_magnitude(magnitude, fmt, rounding, negative, seed)
+    if code > fmt.max_code:
+        code = fmt.max_code if is_inward(rounding, negative) else overflow_code(fmt, overflow)
+    return signed_code(code, fmt, negative=negative)
+
+
+def _round_magnitude(magnitude: Fraction, fmt: FloatFormat, rounding: Rounding, negative: bool, seed: Seed) -> int:
+    """The magnitude code, perhaps beyond the largest finite one."""
     if magnitude >= 4 * fmt.max_finite:
-        # Far beyond: no need to divide thousand-digit integers to learn that.
-        return sign | _overflow_code(fmt, overflow)
+        return fmt.max_code + 1  # no need to divide thousand-digit integers to learn that it is far beyond
+    least = fmt.min_subnormal
+    if not fmt.gradual and magnitude < least:
+        if not fmt.zero:
+            return 0
+        return round_fraction(magnitude / least, rounding, negative=negative, seed=seed)
     step = max(floor_log2(magnitude), fmt.emin)
-    # Python rounds a Fraction to the nearest integer, ties to even.
-    rounded = round(magnitude / Fraction(2) ** (step - fmt.fraction_bits))
-    code = ((step - fmt.emin) << fmt.fraction_bits) + rounded
-    return sign | (code if code <= fmt.max_code else _overflow_code(fmt, overflow))
+    steps = magnitude / Fraction(2) ** (step - fmt.fraction_bits)
+    rounded = round_fraction(steps, rounding, negative=negative, seed=seed)
+    return ((step - fmt.emin) << fmt.fraction_bits) + rounded - (0 if fmt.gradual else 1 << fmt.fraction_bits)
 
 
 def decode_exact(code: int, fmt: FloatFormat) -> Fraction | None:
     """The exact value of a code, or None where it is infinity or NaN. Raises ``ValueError`` like `decode`."""
     if code < 0 or code >> fmt.bits:
-        raise ValueError(f"a {fmt.title} code has {fmt.bits} bits: 0 to {(1 << fmt.bits) - 1:#x}")
-    magnitude = code & (fmt.sign_mask - 1)
-    if magnitude > fmt.max_code:
+        raise code_error(fmt)
+    magnitude, negative = split(code, fmt)
+    if classify(code, fmt) in ("inf", "nan"):
         return None
-    exponent, fraction = magnitude >> fmt.fraction_bits, magnitude & fmt.fraction_mask
-    significand = fraction + (1 << fmt.fraction_bits) if exponent else fraction
-    value = significand * Fraction(2) ** (max(exponent, 1) - fmt.bias - fmt.fraction_bits)
-    return -value if code & fmt.sign_mask else value
+    value = fmt.magnitude(magnitude)
+    return -value if negative else value
+
+
+def split(code: int, fmt: FloatFormat) -> tuple[int, bool]:
+    """Magnitude code and sign of a code."""
+    magnitude, negative = code & fmt.magnitude_mask, bool(code & fmt.sign_mask)
+    return (fmt.sign_mask - magnitude if fmt.twos_complement and negative else magnitude), negative
 
 
 def classify(code: int, fmt: FloatFormat) -> NumberClass:
-    """What kind of number a code is."""
-    magnitude = code & (fmt.sign_mask - 1)
+    """What kind of number a code is. Fixed point has no subnormals: whatever is not zero counts as normal."""
+    if fmt.twos_complement:
+        return "normal" if code else "zero"
+    magnitude = code & fmt.magnitude_mask
     if magnitude > fmt.max_code:
         return "inf" if magnitude == fmt.inf_code else "nan"
-    if magnitude >> fmt.fraction_bits:
-        return "normal"
-    return "subnormal" if magnitude else "zero"
+    if magnitude == 0 and fmt.zero:
+        return "nan" if code and not fmt.negative_zero else "zero"
+    return "normal" if fmt.lead(magnitude >> fmt.fraction_bits) else "subnormal"
+
+
+def neighbour(code: int, fmt: FloatFormat, *, up: bool) -> int | None:
+    """The code of the next value up or down, infinity included; None at the end of the line and for NaN.
+
+    Either zero steps straight to the smallest values, and the smallest negative value steps up to +0.
+    """
+    if classify(code, fmt) == "nan":
+        return None
+    magnitude, negative = split(code, fmt)
+    if magnitude == 0 and fmt.zero:
+        return signed_code(1, fmt, negative=not up) if up or fmt.signed else None
+    last = fmt.magnitude_mask + 1 if fmt.twos_complement and negative else fmt.last_code
+    if negative != up:  # outward
+        return None if magnitude >= last else signed_code(magnitude + 1, fmt, negative=negative)
+    if magnitude == 0:
+        return None
+    return 0 if magnitude == 1 and fmt.zero else signed_code(magnitude - 1, fmt, negative=negative)
+
+
+def nan_payload(code: int, fmt: FloatFormat) -> int | None:
+    """The payload of a NaN: its fraction below the quiet bit; None for other codes and where NaN has a single code.
+
+    That quiet bit, the first of the fraction, is clear in a signalling NaN.
+    """
+    if classify(code, fmt) != "nan" or fmt.nan != "ieee" or fmt.fraction_bits == 0:
+        return None
+    return code & (fmt.fraction_mask >> 1)
 
 
 def floor_log2(value: Fraction) -> int:
     """The largest k with 2^k ≤ ``value``, for ``value`` > 0."""
     guess = value.numerator.bit_length() - value.denominator.bit_length()
     return guess if value >= Fraction(2) ** guess else guess - 1
-
-
-def _overflow_code(fmt: FloatFormat, overflow: Overflow) -> int:
-    if overflow == "saturate":
-        return fmt.max_code
-    return fmt.nan_code if fmt.inf_code is None else fmt.inf_code

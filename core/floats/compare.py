@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 
-from core.floats.codec import Overflow
 from core.floats.decimals import rounded, significant_digits
-from core.floats.formats import FORMATS, FloatFormat
+from core.floats.formats import FORMATS, FloatFormat, Overflow
 from core.floats.laws import error_in_ulp, relative_error
+from core.floats.rounding import Rounding, Seed
 from core.floats.text import Typed, typed_code
 from core.floats.view import CodeView, describe
 from core.formula import Explanation
@@ -63,9 +63,16 @@ class Stored:
         return f"≈ {rounded(value, min(digits, 40))}"
 
 
-def store(typed: Typed, fmt: FloatFormat, overflow: Overflow = "format") -> Stored:
-    """What ``typed`` becomes in ``fmt``."""
-    view = describe(typed_code(typed, fmt, overflow), fmt)
+def store(
+    typed: Typed,
+    fmt: FloatFormat,
+    overflow: Overflow = "format",
+    *,
+    rounding: Rounding = "nearest_even",
+    seed: Seed = None,
+) -> Stored:
+    """What ``typed`` becomes in ``fmt``. Raises `FormatError` like `typed_code`."""
+    view = describe(typed_code(typed, fmt, overflow, rounding=rounding, seed=seed), fmt)
     if typed.value is None or view.value is None or view.ulp is None:
         return Stored(typed, view, None, None, None)
     error = view.value - typed.value
@@ -73,10 +80,22 @@ def store(typed: Typed, fmt: FloatFormat, overflow: Overflow = "format") -> Stor
 
 
 def store_everywhere(
-    typed: Typed, formats: Iterable[FloatFormat] = tuple(FORMATS.values()), overflow: Overflow = "format"
+    typed: Typed,
+    formats: Iterable[FloatFormat] = tuple(FORMATS.values()),
+    overflow: Overflow = "format",
+    *,
+    rounding: Rounding = "nearest_even",
+    seed: Seed = None,
 ) -> tuple[Stored, ...]:
-    """What ``typed`` becomes in each of ``formats``."""
-    return tuple(store(typed, fmt, overflow) for fmt in formats)
+    """What ``typed`` becomes in each of ``formats``.
+
+    A format that cannot follow ``overflow`` follows its own; one without NaN is left out where NaN was typed.
+    """
+    return tuple(
+        store(typed, fmt, overflow if overflow in fmt.overflows else "format", rounding=rounding, seed=seed)
+        for fmt in formats
+        if fmt.has_nan or not typed.nan or typed.code_format == fmt.name
+    )
 
 
 def explain_error(stored: Stored) -> tuple[Explanation, ...]:

@@ -62,14 +62,19 @@ def significant_digits(value: Fraction, digits: int) -> tuple[str, int]:
 
 
 def shortest_decimal(code: int, fmt: FloatFormat) -> str:
-    """The decimal with the fewest digits that `encode_exact` turns back into ``code``, a finite code."""
+    """The decimal with the fewest digits that `encode_exact` turns back into ``code``, a finite code.
+
+    A code that no number becomes (MXINT8's −2) is written out exactly.
+    """
     value = decode_exact(code, fmt)
     if value is None:
         raise ValueError(f"{code:#x} is not a finite {fmt.title} code")
     sign = "-" if code & fmt.sign_mask else ""
     if value == 0:
         return f"{sign}0"
-    magnitude = code & (fmt.sign_mask - 1)
+    if encode_exact(value, fmt) != code:
+        return exact_decimal(value)
+    side = -1 if value < 0 else 1
     exponent = _floor_log10(abs(value))
     digits = 1
     while True:
@@ -77,7 +82,7 @@ def shortest_decimal(code: int, fmt: FloatFormat) -> str:
         below = abs(value) // unit
         # Both neighbours: at a power of two the nearer one can miss the narrow side of the rounding interval.
         for number in sorted((below, below + 1), key=lambda n: abs(n * unit - abs(value))):
-            if encode_exact(number * unit, fmt) == magnitude:
+            if encode_exact(side * number * unit, fmt) == code:
                 return place_point(str(number).rstrip("0"), exponent + len(str(number)) - digits, negative=value < 0)
         digits += 1
 

@@ -1,4 +1,4 @@
-"""Float formats as data: a format is a few numbers, and everything else about it follows from them."""
+"""Float formats as data: a format is a few numbers and policies, and everything else about it follows from them."""
 
 from __future__ import annotations
 
@@ -9,26 +9,47 @@ from fractions import Fraction
 from typing import Literal, TypeAlias
 
 from core.formula import Source
+from core.sources import OCP_MX
 
-Specials: TypeAlias = Literal["ieee", "all_ones_nan"]
-"""Which codes are not numbers.
+NanPolicy: TypeAlias = Literal["ieee", "all_ones", "negative_zero", "none"]
+"""Which codes are NaN.
 
-``ieee``: the top exponent holds infinity (fraction zero) and the NaNs (fraction not zero).
-``all_ones_nan``: only the code with every bit after the sign set is NaN, and there is no infinity; the rest of the
-top exponent holds ordinary numbers. This is the "FN" (finite, NaN) of E4M3FN.
+``ieee``: the top exponent is no number: fraction zero is infinity (NaN too where there is no infinity), the rest NaN.
+``all_ones``: only the code with every bit after the sign set, as in E4M3FN and E8M0.
+``negative_zero``: only the code that would be −0, as in the FNUZ and P3109 formats.
+``none``: no code at all, as in FP6 and FP4.
 """
+
+Overflow: TypeAlias = Literal["format", "saturate", "infinity", "nan"]
+"""What a value that rounds beyond the largest finite one becomes.
+
+``format``: what the format itself says: infinity where it has one, else NaN, else the largest finite value.
+``saturate``: the largest finite value, also for infinity itself; NaN stays NaN. ``infinity`` and ``nan``: that, and
+only for formats that have it.
+"""
+
+OVERFLOWS: tuple[Overflow, ...] = ("format", "saturate", "infinity", "nan")
+
+
+class FormatError(ValueError):
+    """Something a format cannot do or be; the message names the format and the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class FloatFormat:
-    """A binary float format: sign bit, biased exponent, fraction.
+    """A binary format: sign bit (if signed), biased exponent, fraction.
 
     name: key of `FORMATS`; the name ml_dtypes and the reference tables use, without "float".
     title: the name in prose.
-    exponent_bits, fraction_bits: widths of the two fields; one sign bit comes before them.
+    exponent_bits, fraction_bits: widths of the two fields; the sign bit, if any, comes before them.
     bias: what is subtracted from the exponent field of a normal number.
-    specials: which codes are infinity and NaN.
     used: where training meets it, in a few words.
+    signed: whether there is a sign bit.
+    infinity, nan: which codes are no numbers; outside ``ieee`` infinity is the last magnitude that is not NaN.
+    negative_zero: whether the code of −0 is −0; it is NaN otherwise.
+    subnormals: whether the exponent field 0 means no leading 1; otherwise it is an exponent like any other.
+    zero: whether the code with no bit set is zero.
+    twos_complement: fixed point in two's complement (MXINT8); there is no exponent field then.
     """
 
     name: str
@@ -36,14 +57,20 @@ class FloatFormat:
     exponent_bits: int
     fraction_bits: int
     bias: int
-    specials: Specials
     used: str
     sources: tuple[Source, ...]
+    signed: bool = True
+    infinity: bool = True
+    nan: NanPolicy = "ieee"
+    negative_zero: bool = True
+    subnormals: bool = True
+    zero: bool = True
+    twos_complement: bool = False
 
     @property
     def bits(self) -> int:
         """Bits of a code."""
-        return 1 + self.exponent_bits + self.fraction_bits
+        return self.signed + self.exponent_bits + self.fraction_bits
 
     @property
     def hex_digits(self) -> int:
@@ -52,8 +79,13 @@ class FloatFormat:
 
     @property
     def sign_mask(self) -> int:
-        """The sign bit alone; the bits below it are a code's magnitude."""
-        return 1 << (self.bits - 1)
+        """The sign bit alone, 0 where there is none; the bits below it are a code's magnitude."""
+        return 1 << (self.bits - 1) if self.signed else 0
+
+    @property
+    def magnitude_mask(self) -> int:
+        """All bits but the sign."""
+        return (1 << (self.exponent_bits + self.fraction_bits)) - 1
 
     @property
     def fraction_mask(self) -> int:
@@ -66,78 +98,161 @@ class FloatFormat:
         return (1 << self.exponent_bits) - 1
 
     @property
+    def gradual(self) -> bool:
+        """Whether the exponent field 0 has no leading 1: subnormals, or, without fraction bits, zero alone."""
+        return self.zero and (self.subnormals or self.fraction_bits == 0)
+
+    @property
+    def has_subnormals(self) -> bool:
+        """Whether any code is subnormal."""
+        return self.gradual and self.fraction_bits > 0 and not self.twos_complement
+
+    @property
+    def has_zero(self) -> bool:
+        """Whether any code is zero."""
+        return self.zero
+
+    @property
+    def has_negative_zero(self) -> bool:
+        """Whether −0 has a code of its own."""
+        return self.signed and self.zero and self.negative_zero and not self.twos_complement
+
+    @property
     def max_code(self) -> int:
         """Magnitude code of the largest finite value; every magnitude above it is infinity or NaN."""
-        if self.specials == "ieee":
+        if self.nan == "ieee":
             return (self.exponent_mask << self.fraction_bits) - 1
-        return self.sign_mask - 2
+        return self.magnitude_mask - (self.nan == "all_ones") - self.infinity
 
     @property
     def inf_code(self) -> int | None:
         """Magnitude code of infinity, or None where the format has none."""
-        return self.max_code + 1 if self.specials == "ieee" else None
+        return self.max_code + 1 if self.infinity else None
+
+    @property
+    def last_code(self) -> int:
+        """The largest magnitude code that is not NaN: infinity, or the largest finite value."""
+        return self.max_code + self.infinity
+
+    @property
+    def has_nan(self) -> bool:
+        """Whether any code is NaN."""
+        return self.nan_codes > 0
 
     @property
     def nan_code(self) -> int:
-        """The NaN that `encode` gives: quiet (top fraction bit set), positive, no payload."""
-        if self.specials == "ieee":
-            return self.max_code + 1 | 1 << (self.fraction_bits - 1)
-        return self.max_code + 1
+        """The NaN that `encode` gives: quiet (top fraction bit set), positive where there is a choice, no payload.
+
+        Raises `FormatError` where the format has none.
+        """
+        if self.nan == "ieee":
+            return self.exponent_mask << self.fraction_bits | (1 << self.fraction_bits) >> 1
+        if self.nan == "all_ones":
+            return self.magnitude_mask
+        if self.nan == "negative_zero":
+            return self.sign_mask
+        raise FormatError(f"{self.title} has no code for NaN. For example bf16 has one.")
 
     @property
     def nan_codes(self) -> int:
         """How many codes are NaN."""
-        return 2 * (self.sign_mask - 1 - self.max_code - (self.inf_code is not None))
+        above = self.magnitude_mask - self.last_code
+        at_zero = self.signed and not self.negative_zero and not self.twos_complement
+        return above * (1 + self.signed) + at_zero
 
     @property
     def finite_values(self) -> int:
-        """How many different finite values there are; +0 and −0 count once."""
-        return 2 * self.max_code + 1
+        """How many different finite values there are; +0 and −0 count once, MXINT8's unused −2 does not."""
+        return (2 * self.max_code if self.signed else self.max_code) + 1
+
+    @property
+    def overflows(self) -> tuple[Overflow, ...]:
+        """The overflow policies that the format can follow."""
+        missing: set[Overflow] = set()
+        if not self.infinity:
+            missing.add("infinity")
+        if not self.has_nan:
+            missing.add("nan")
+        return tuple(policy for policy in OVERFLOWS if policy not in missing)
+
+    @property
+    def own_overflow(self) -> Overflow:
+        """The policy that ``format`` stands for."""
+        return "infinity" if self.infinity else "nan" if self.has_nan else "saturate"
 
     @property
     def emin(self) -> int:
         """Exponent of the smallest normal value, and of every subnormal's quantum before the fraction."""
-        return 1 - self.bias
+        return int(self.gradual) - self.bias
 
     @property
     def emax(self) -> int:
         """Exponent of the largest finite value."""
-        return (self.max_code >> self.fraction_bits) - self.bias
+        top = self.max_finite
+        return top.numerator.bit_length() - top.denominator.bit_length()
+
+    def lead(self, exponent: int) -> int:
+        """The bit before the point: 0 where the exponent field says subnormal or zero, else 1."""
+        return int(exponent > 0 or not self.gradual)
+
+    def power(self, exponent: int) -> int:
+        """The power of two that an exponent field stands for."""
+        return max(exponent, int(self.gradual)) - self.bias
+
+    def magnitude(self, code: int) -> Fraction:
+        """The exact value of a finite magnitude code."""
+        exponent, fraction = code >> self.fraction_bits, code & self.fraction_mask
+        if code == 0 and self.zero:
+            return Fraction(0)
+        significand = fraction + (self.lead(exponent) << self.fraction_bits)
+        return significand * Fraction(2) ** (self.power(exponent) - self.fraction_bits)
 
     @property
     def max_finite(self) -> Fraction:
         """The largest finite value, exact."""
-        fraction = self.max_code & self.fraction_mask
-        return (1 + Fraction(fraction, 1 << self.fraction_bits)) * Fraction(2) ** self.emax
+        return self.magnitude(self.max_code)
+
+    @property
+    def quantum_max(self) -> Fraction:
+        """The step from the largest finite value to where the next one would be."""
+        return Fraction(2) ** (self.power(self.max_code >> self.fraction_bits) - self.fraction_bits)
 
     @property
     def overflow_threshold(self) -> Fraction:
-        """Half a step past the largest finite value.
+        """Half a step past the largest finite value. Round-to-nearest keeps what is below it; see `tie_overflows`."""
+        return self.max_finite + self.quantum_max / 2
 
-        Round-to-nearest-even keeps what is below it. The tie itself overflows when the largest code is odd (every
-        ``ieee`` format) and stays when it is even (E4M3FN: 464 gives 448).
+    @property
+    def tie_overflows(self) -> bool:
+        """Whether the threshold itself overflows under round-to-nearest-even.
+
+        It does when the largest significand is odd (every ``ieee`` format); E4M3FN's is even: 464 gives 448.
         """
-        return self.max_finite + Fraction(2) ** (self.emax - self.fraction_bits - 1)
+        return bool(self.max_finite / self.quantum_max % 2)
 
     @property
     def min_normal(self) -> Fraction:
-        """The smallest positive normal value, exact."""
+        """The smallest positive normal value, exact; in fixed point the quantum."""
+        if self.twos_complement or (self.zero and not self.gradual):
+            return self.min_subnormal
         return Fraction(2) ** self.emin
 
     @property
     def min_subnormal(self) -> Fraction:
-        """The smallest positive value, exact; also the spacing of all subnormals."""
-        return Fraction(2) ** (self.emin - self.fraction_bits)
+        """The smallest positive value, exact; also the spacing of all subnormals where there are any."""
+        return self.magnitude(int(self.zero))
 
     @property
     def eps(self) -> Fraction:
-        """Distance from 1 to the next larger value."""
+        """Distance from 1 to the next larger value: the relative spacing just above a power of two."""
+        if self.twos_complement:
+            return self.min_subnormal
         return Fraction(1, 1 << self.fraction_bits)
 
     @property
     def decimal_digits(self) -> int:
         """Significant decimal digits that survive a round trip through the format, for every normal value."""
-        return math.floor(self.fraction_bits * math.log10(2))
+        return 0 if self.twos_complement else math.floor(self.fraction_bits * math.log10(2))
 
 
 _IEEE = Source("IEEE 754-2019", "3.4 Binary interchange formats", "https://standards.ieee.org/ieee/754/6210/")
@@ -147,48 +262,128 @@ _OFP8 = Source(
     "https://www.opencompute.org/documents/ocp-8-bit-floating-point-specification-ofp8-revision-1-0-2023-12-01-pdf-1",
 )
 _FP8 = Source("Micikevicius et al. 2022, FP8 Formats for Deep Learning", "table 1", "https://arxiv.org/abs/2209.05433")
+_FNUZ = Source(
+    "Noune et al. 2022, 8-bit Numerical Formats for Deep Neural Networks",
+    "the 1.4.3 and 1.5.2 formats",
+    "https://arxiv.org/abs/2206.02915",
+)
+_LLVM = Source("LLVM, APFloat.h", "enum Semantics", "https://llvm.org/doxygen/structllvm_1_1APFloatBase.html")
+_ML_DTYPES = Source("ml_dtypes", "README, specifications of the types", "https://github.com/jax-ml/ml_dtypes#readme")
+_P3109 = Source(
+    "IEEE P3109 working group, interim report on binary floating-point formats for machine learning",
+    "draft",
+    "https://github.com/P3109/Public",
+)
+_TF32 = Source(
+    "NVIDIA, PTX ISA",
+    "Alternate floating-point data formats: tf32",
+    "https://docs.nvidia.com/cuda/parallel-thread-execution/#alternate-floating-point-data-formats",
+)
+_BF16 = Source(
+    "Google Cloud, The bfloat16 numerical format", "bfloat16 format", "https://cloud.google.com/tpu/docs/bfloat16"
+)
+
+
+def _finite(
+    name: str,
+    title: str,
+    exponent_bits: int,
+    fraction_bits: int,
+    bias: int,
+    used: str,
+    *sources: Source,
+    nan: NanPolicy,
+    infinity: bool = False,
+) -> FloatFormat:
+    """A signed format that does not follow IEEE's rule for the top exponent."""
+    return FloatFormat(
+        name,
+        title,
+        exponent_bits,
+        fraction_bits,
+        bias,
+        used,
+        sources,
+        infinity=infinity,
+        nan=nan,
+        negative_zero=nan != "negative_zero",
+    )
+
 
 _ROWS = (
-    FloatFormat("fp64", "fp64", 11, 52, 1023, "ieee", "the reference; Python's float", (_IEEE,)),
-    FloatFormat("fp32", "fp32", 8, 23, 127, "ieee", "master weights, optimizer state, sums", (_IEEE,)),
-    FloatFormat(
-        "tf32",
-        "tf32",
-        8,
-        10,
-        127,
-        "ieee",
-        "inputs of fp32 matmuls on tensor cores, kept in 32-bit words",
-        (
-            Source(
-                "NVIDIA, PTX ISA",
-                "Alternate floating-point data formats: tf32",
-                "https://docs.nvidia.com/cuda/parallel-thread-execution/#alternate-floating-point-data-formats",
-            ),
-        ),
+    FloatFormat("fp64", "fp64", 11, 52, 1023, "the reference; Python's float", (_IEEE,)),
+    FloatFormat("fp32", "fp32", 8, 23, 127, "master weights, optimizer state, sums", (_IEEE,)),
+    FloatFormat("tf32", "tf32", 8, 10, 127, "inputs of fp32 matmuls on tensor cores, kept in 32-bit words", (_TF32,)),
+    FloatFormat("fp16", "fp16", 5, 10, 15, "mixed precision with loss scaling", (_IEEE,)),
+    FloatFormat("bf16", "bf16", 8, 7, 127, "mixed precision without loss scaling", (_BF16,)),
+    _finite("fp8_e4m3fn", "fp8 E4M3", 4, 3, 7, "weights and activations of fp8 matmuls", _OFP8, _FP8, nan="all_ones"),
+    FloatFormat("fp8_e5m2", "fp8 E5M2", 5, 2, 15, "gradients of fp8 training", (_OFP8, _FP8)),
+    _finite(
+        "fp8_e4m3fnuz", "fp8 E4M3FNUZ", 4, 3, 8, "E4M3 of AMD MI300 and Graphcore", _FNUZ, _LLVM, nan="negative_zero"
     ),
-    FloatFormat("fp16", "fp16", 5, 10, 15, "ieee", "mixed precision with loss scaling", (_IEEE,)),
+    _finite(
+        "fp8_e5m2fnuz", "fp8 E5M2FNUZ", 5, 2, 16, "E5M2 of AMD MI300 and Graphcore", _FNUZ, _LLVM, nan="negative_zero"
+    ),
+    _finite("fp8_e4m3b11fnuz", "fp8 E4M3B11FNUZ", 4, 3, 11, "fp8 of TPUs before OFP8", _LLVM, nan="negative_zero"),
     FloatFormat(
-        "bf16",
-        "bf16",
+        "fp8_e4m3_ieee", "fp8 E4M3 (IEEE)", 4, 3, 7, "E4M3 by IEEE's rules, with infinity", (_ML_DTYPES, _LLVM)
+    ),
+    FloatFormat("fp8_e3m4_ieee", "fp8 E3M4", 3, 4, 3, "more precision, little range: inference", (_ML_DTYPES, _LLVM)),
+    _finite(
+        "p3109_k8p3se",
+        "P3109 K8P3",
+        5,
+        2,
+        16,
+        "draft standard, the counterpart of E5M2",
+        _P3109,
+        nan="negative_zero",
+        infinity=True,
+    ),
+    _finite(
+        "p3109_k8p4se",
+        "P3109 K8P4",
+        4,
+        3,
         8,
+        "draft standard, the counterpart of E4M3",
+        _P3109,
+        nan="negative_zero",
+        infinity=True,
+    ),
+    _finite("p3109_k4p2sf", "P3109 K4P2", 2, 1, 2, "draft standard, four bits with a NaN", _P3109, nan="negative_zero"),
+    _finite("fp6_e3m2fn", "fp6 E3M2", 3, 2, 3, "elements of MXFP6", OCP_MX, nan="none"),
+    _finite("fp6_e2m3fn", "fp6 E2M3", 2, 3, 1, "elements of MXFP6", OCP_MX, nan="none"),
+    _finite("fp4_e2m1fn", "fp4 E2M1", 2, 1, 1, "elements of MXFP4 and NVFP4", OCP_MX, nan="none"),
+    FloatFormat(
+        "e8m0fnu",
+        "E8M0",
+        8,
+        0,
+        127,
+        "the scale of an MX block: a power of two",
+        (OCP_MX,),
+        signed=False,
+        infinity=False,
+        nan="all_ones",
+        negative_zero=False,
+        subnormals=False,
+        zero=False,
+    ),
+    FloatFormat(
+        "mxint8",
+        "MXINT8",
+        0,
         7,
-        127,
-        "ieee",
-        "mixed precision without loss scaling",
-        (
-            Source(
-                "Google Cloud, The bfloat16 numerical format",
-                "bfloat16 format",
-                "https://cloud.google.com/tpu/docs/bfloat16",
-            ),
-        ),
+        0,
+        "elements of an MXINT8 block: 64ths, from −127 to 127",
+        (OCP_MX,),
+        infinity=False,
+        nan="none",
+        negative_zero=False,
+        twos_complement=True,
     ),
-    FloatFormat(
-        "fp8_e4m3fn", "fp8 E4M3", 4, 3, 7, "all_ones_nan", "weights and activations of fp8 matmuls", (_OFP8, _FP8)
-    ),
-    FloatFormat("fp8_e5m2", "fp8 E5M2", 5, 2, 15, "ieee", "gradients of fp8 training", (_OFP8, _FP8)),
 )
 
 FORMATS: Mapping[str, FloatFormat] = {row.name: row for row in _ROWS}
-"""Every format by its name, wide to narrow."""
+"""Every format by its name, wide to narrow, the block formats' scale and integers last."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from core.formula import Source, Symbol, formula
+from core.sources import OCP_MX
 
 IEEE_3_4 = Source(
     "IEEE 754-2019", "3.4 Binary interchange format encodings", "https://standards.ieee.org/ieee/754/6210/"
@@ -12,6 +13,7 @@ _GOLDBERG = Source(
     "Relative error and ulps",
     "https://docs.oracle.com/cd/E19957-01/806-3568/ncg_goldberg.html",
 )
+_MX = OCP_MX.at("sections 5.3 and 5.4")
 
 _SIGN = Symbol("S", "sign bit", "number")
 _EXPONENT = Symbol("E", "exponent field", "number")
@@ -56,6 +58,40 @@ def subnormal_value(sign: float, fraction: float, fraction_bits: float, bias: fl
     that of the smallest normal number, so that the values continue evenly down to zero.
     """
     return (-1.0) ** sign * (fraction / 2.0**fraction_bits) * 2.0 ** (1 - bias)
+
+
+@formula(
+    r"2^{\v{exponent} - \v{bias}}",
+    result=Symbol("x", "value", "number"),
+    symbols={"exponent": _EXPONENT, "bias": _BIAS},
+    sources=(_MX,),
+)
+def power_value(exponent: float, bias: float) -> float:
+    """Value of a scale without sign and fraction.
+
+    All eight bits of E8M0 are exponent, so every value is a power of two, and there is no zero.
+    """
+    return 2.0 ** (exponent - bias)
+
+
+@formula(
+    r"\frac{\v{fraction} - \v{sign} \cdot 2^{\v{fraction_bits}}}{2^{\v{places}}}",
+    result=Symbol("x", "value", "number"),
+    symbols={
+        "sign": _SIGN,
+        "fraction": Symbol("M", "bits after the sign", "number"),
+        "fraction_bits": Symbol("m", "bits after the sign bit", "number"),
+        "places": Symbol("k", "binary places", "number"),
+    },
+    sources=(_MX,),
+)
+def fixed_value(sign: float, fraction: float, fraction_bits: float, places: float) -> float:
+    """Value of a fixed-point number in two's complement.
+
+    The sign bit weighs minus twice what the bit after it does; MXINT8 has six binary places. Its code 0x80, −2, is
+    left unused so that the range is symmetric.
+    """
+    return (fraction - sign * 2.0**fraction_bits) / 2.0**places
 
 
 @formula(

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal, TypeAlias
 
-from core.floats.codec import Overflow, classify, decode_exact, encode_exact
+from core.floats.codec import classify, decode_exact, encode_exact, no_nan
 from core.floats.decimals import exact_decimal, power_form, shortest_decimal
-from core.floats.formats import FloatFormat
+from core.floats.formats import FloatFormat, Overflow
+from core.floats.rounding import Rounding, Seed, check_policies, infinity_code, zero_code
 from core.limits import limit
 
 Notation: TypeAlias = Literal["decimal", "fraction", "power", "hexfloat", "special", "hex code", "bits"]
@@ -73,7 +74,7 @@ def parse(text: str, fmt: FloatFormat) -> Typed:
         if len(bits) != fmt.bits:
             raise FloatTextError(
                 f"“{clipped(shown)}” has {len(bits)} bit{'s' * (len(bits) != 1)}; {fmt.name} has {fmt.bits}: "
-                f"1 sign, {fmt.exponent_bits} exponent, {fmt.fraction_bits} fraction. For example {_one(fmt)}."
+                f"{_fields(fmt)}. For example {_one(fmt)}."
             )
         return _from_code(shown, "bits", int(bits, 2), fmt)
     if re.search(r"[\w.] +[\w.]", plain):
@@ -86,18 +87,30 @@ def parse(text: str, fmt: FloatFormat) -> Typed:
     return _real(shown, plain)
 
 
-def typed_code(typed: Typed, fmt: FloatFormat, overflow: Overflow = "format") -> int:
-    """The code ``typed`` becomes in ``fmt``: itself where it is a code of that format, else its value rounded once."""
+def typed_code(
+    typed: Typed,
+    fmt: FloatFormat,
+    overflow: Overflow = "format",
+    *,
+    rounding: Rounding = "nearest_even",
+    seed: Seed = None,
+) -> int:
+    """The code ``typed`` becomes in ``fmt``: itself where it is a code of that format, else its value rounded once.
+
+    Raises `FormatError` for NaN in a format without one, and for an overflow policy that the format cannot follow.
+    """
+    check_policies(fmt, rounding, overflow)
     if typed.code is not None and typed.code_format == fmt.name:
         return typed.code
     if typed.nan:
+        if not fmt.has_nan:
+            raise no_nan(fmt)
         return fmt.nan_code
-    sign = fmt.sign_mask if typed.negative else 0
-    if typed.value is not None:
-        return sign | encode_exact(abs(typed.value), fmt, overflow)
-    if overflow == "saturate":
-        return sign | fmt.max_code
-    return sign | (fmt.nan_code if fmt.inf_code is None else fmt.inf_code)
+    if typed.value is None:
+        return infinity_code(fmt, overflow, negative=typed.negative)
+    if typed.value == 0:
+        return zero_code(fmt, negative=typed.negative)
+    return encode_exact(typed.value, fmt, overflow, rounding=rounding, seed=seed)
 
 
 def code_text(code: int, fmt: FloatFormat, overflow: Overflow = "format") -> str:
@@ -219,6 +232,11 @@ def _from_code(shown: str, notation: Notation, code: int, fmt: FloatFormat) -> T
     negative = bool(code & fmt.sign_mask)
     nan = classify(code, fmt) == "nan"
     return Typed(shown, notation, decode_exact(code, fmt), negative, nan, code, fmt.name)
+
+
+def _fields(fmt: FloatFormat) -> str:
+    widths = {"sign": int(fmt.signed), "exponent": fmt.exponent_bits, "fraction": fmt.fraction_bits}
+    return ", ".join(f"{width} {name}" for name, width in widths.items() if width)
 
 
 def _one(fmt: FloatFormat) -> str:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from typing import Literal, TypeAlias
 
-from core.floats.codec import NumberClass, classify, decode_exact
+from core.floats.codec import NumberClass, classify, decode_exact, nan_payload, neighbour
 from core.floats.decimals import brief, exact_decimal, hexfloat, place_point, raised, rounded, significant_digits
 from core.floats.formats import FloatFormat
-from core.floats.laws import normal_value, subnormal_value, unit_in_last_place
-from core.formula import Explanation
+from core.floats.laws import fixed_value, normal_value, power_value, subnormal_value, unit_in_last_place
+from core.formula import Explanation, Formula
 from core.palette import Palette
 
 Field: TypeAlias = Literal["sign", "exponent", "fraction"]
@@ -66,18 +67,30 @@ class CodeView:
 
     @property
     def binary(self) -> str:
-        """The bits, one group per field."""
-        return f"{self.sign} {self.exponent:0{self.fmt.exponent_bits}b} {self.fraction:0{self.fmt.fraction_bits}b}"
+        """The bits, one group per field; fields of no bits are left out."""
+        widths = (int(self.fmt.signed), self.fmt.exponent_bits, self.fmt.fraction_bits)
+        fields = zip((self.sign, self.exponent, self.fraction), widths, strict=True)
+        return " ".join(f"{value:0{width}b}" for value, width in fields if width)
 
     @property
     def power(self) -> int:
         """The power of two that multiplies 1.M or 0.M."""
-        return max(self.exponent, 1) - self.fmt.bias
+        return self.fmt.power(self.exponent)
 
     @property
     def significand(self) -> Fraction:
         """1.M of a normal number, 0.M of a subnormal."""
-        return Fraction(self.fraction, 1 << self.fmt.fraction_bits) + (self.exponent > 0)
+        return Fraction(self.fraction, 1 << self.fmt.fraction_bits) + self.lead
+
+    @property
+    def lead(self) -> int:
+        """The bit before the point of the significand."""
+        return self.fmt.lead(self.exponent)
+
+    @property
+    def payload(self) -> int | None:
+        """The payload of a NaN, see `nan_payload`."""
+        return nan_payload(self.code, self.fmt)
 
 
 @lru_cache(maxsize=512)
@@ -85,7 +98,7 @@ def describe(code: int, fmt: FloatFormat) -> CodeView:
     """Everything about ``code`` in ``fmt``. Raises ``ValueError`` when the code has more bits than the format."""
     value = decode_exact(code, fmt)
     kind = classify(code, fmt)
-    sign = code >> (fmt.bits - 1)
+    sign = int(code & fmt.sign_mask > 0)
     exponent = (code >> fmt.fraction_bits) & fmt.exponent_mask
     if value is None:
         word = ("-" if sign else "") + kind if kind == "inf" else kind
@@ -94,7 +107,9 @@ def describe(code: int, fmt: FloatFormat) -> CodeView:
     else:
         minus = "-" if sign and not value else ""
         decimal, hexadecimal = minus + exact_decimal(value), minus + hexfloat(value)
-        ulp = Fraction(2) ** (max(exponent, 1) - fmt.bias - fmt.fraction_bits)
+        # Without subnormals the step from zero is the smallest value itself.
+        gap = kind == "zero" and not fmt.gradual
+        ulp = fmt.min_subnormal if gap else Fraction(2) ** (fmt.power(exponent) - fmt.fraction_bits)
     return CodeView(
         fmt,
         code,
@@ -106,25 +121,9 @@ def describe(code: int, fmt: FloatFormat) -> CodeView:
         decimal,
         hexadecimal,
         ulp,
-        _step(code, fmt, up=False),
-        _step(code, fmt, up=True),
+        neighbour(code, fmt, up=False),
+        neighbour(code, fmt, up=True),
     )
-
-
-def _step(code: int, fmt: FloatFormat, *, up: bool) -> int | None:
-    """The code of the next value up or down, stepping from either zero straight to the smallest subnormal."""
-    magnitude = code & (fmt.sign_mask - 1)
-    last = fmt.max_code if fmt.inf_code is None else fmt.inf_code
-    if magnitude > last:
-        return None
-    negative = bool(code & fmt.sign_mask)
-    if magnitude == 0:
-        return 1 if up else fmt.sign_mask | 1
-    outward = negative != up
-    if outward:
-        return None if magnitude == last else code + 1
-    # −(smallest subnormal) steps up to +0: one zero is enough on a line of values.
-    return 0 if magnitude == 1 else code - 1
 
 
 @lru_cache(maxsize=512)
@@ -138,19 +137,27 @@ def _bit(view: CodeView, place: int) -> Bit:
     fmt = view.fmt
     now = view.code >> place & 1
     flipped = _short(view.code ^ 1 << place, fmt)
-    if place == fmt.bits - 1:
+    if 1 << place == fmt.sign_mask:
+        if fmt.twos_complement:
+            power = place - fmt.fraction_bits + 1
+            return Bit("sign", 0, now, f"-2^{power}", raised(f"1 takes 2^{power} away"), flipped)
         return Bit("sign", 0, now, "(-1)^S", "1 makes the number negative", flipped)
     if place >= fmt.fraction_bits:
         index = place - fmt.fraction_bits
         effect = raised(f"is worth {1 << index} in E, a factor 2^{1 << index} in the value")
         return Bit("exponent", index, now, f"2^{index}", effect, flipped)
     weight = place - fmt.fraction_bits
-    if view.value is None:
-        effect = raised(f"is worth 2^{weight} in the fraction, which only tells infinity and the NaNs apart here")
+    if fmt.twos_complement:
+        weight += fmt.emin
+        effect = raised(f"is worth 2^{weight}, {brief(Fraction(2) ** weight)}")
+    elif view.value is None:
+        told = (
+            "which only tells infinity and the NaNs apart here" if fmt.nan == "ieee" else "but this code is no number"
+        )
+        effect = raised(f"is worth 2^{weight} in the fraction, {told}")
     else:
-        lead = 1 if view.exponent else 0
         here = brief(Fraction(2) ** (weight + view.power))
-        effect = raised(f"is worth 2^{weight} in {lead}.M, here {here} in the value")
+        effect = raised(f"is worth 2^{weight} in {view.lead}.M, here {here} in the value")
     return Bit("fraction", place, now, f"2^{weight}", effect, flipped)
 
 
@@ -168,30 +175,43 @@ def value_latex(view: CodeView, palette: Palette) -> str:
     def wear(role: str, text: object) -> str:
         return rf"\textcolor{{{palette.role(role)}}}{{{text}}}"
 
-    sign, exponent, fraction = wear("sign", view.sign), wear("exponent", view.exponent), wear("fraction", view.fraction)
-    if view.value is None:
-        outcome = rf"(-1)^{{{sign}}} \cdot \infty" if view.kind == "inf" else r"\text{not a number}"
-        ones = r"\text{ (all ones)}"
-        both = ones if view.fraction == view.fmt.fraction_mask else ""
-        fields = rf"{wear('exponent', 'E')} = {exponent} {ones}, \quad {wear('fraction', 'M')} = {fraction} {both}"
-        return rf"{fields} \quad\Rightarrow\quad x = {outcome}"
-    law = normal_value if view.exponent else subnormal_value
-    widths = {"fraction_bits": str(view.fmt.fraction_bits)}
-    symbols = widths | {"sign": wear("sign", "S"), "fraction": wear("fraction", "M"), "bias": r"\mathrm{bias}"}
-    numbers = widths | {"sign": sign, "fraction": fraction, "bias": str(view.fmt.bias)}
-    if view.exponent:
-        symbols["exponent"] = wear("exponent", "E")
-        numbers["exponent"] = exponent
+    letters = {"sign": "S", "exponent": "E", "fraction": "M"}
+    law, values = _law(view)
+    if view.value is None or law is None:
+        return _no_number_latex(view, {field: wear(field, letter) for field, letter in letters.items()}, wear)
+    numbers = {name: wear(name, f"{value:g}") if name in letters else f"{value:g}" for name, value in values.items()}
+    symbols = numbers | {name: wear(name, letter) for name, letter in letters.items() if name in values}
+    if "bias" in values:
+        symbols["bias"] = r"\mathrm{bias}"
     rows = rf"x &= {law.fill(**symbols)} \\[6pt] &= {law.fill(**numbers)} {_result_latex(view)}"
     return rf"\begin{{aligned}} {rows} \end{{aligned}}"
+
+
+def _no_number_latex(view: CodeView, letters: dict[str, str], wear: Callable[[str, object], str]) -> str:
+    """The fields of infinity, NaN, or a zero that no formula gives, and what their code means."""
+    fmt = view.fmt
+    minus = "-" * view.sign
+    outcome = {"inf": rf"{minus}\infty", "nan": r"\text{not a number}"}.get(view.kind, "0")
+    if view.kind == "inf" and fmt.nan == "ieee":
+        outcome = rf"(-1)^{{{wear('sign', view.sign)}}} \cdot \infty"
+    widths = {"sign": int(fmt.signed), "exponent": fmt.exponent_bits, "fraction": fmt.fraction_bits}
+    held = {"sign": view.sign, "exponent": view.exponent, "fraction": view.fraction}
+    ones = {"exponent": view.exponent == fmt.exponent_mask, "fraction": view.fraction == fmt.fraction_mask}
+    shown = [name for name, width in widths.items() if width and (name != "sign" or fmt.nan == "negative_zero")]
+    note = r"\text{ (all ones)}"
+    parts = [rf"{letters[name]} = {wear(name, held[name])} {note if ones.get(name) else ''}" for name in shown]
+    fields = r", \quad ".join(parts)
+    return rf"{fields} \quad\Rightarrow\quad x = {outcome}"
 
 
 def _result_latex(view: CodeView) -> str:
     """The right-hand sides after the numbers: significand times power of two, then the value."""
     if not view.value:
         return rf"= {view.decimal}"
-    sign, equals, power = "-" * view.sign, "=", view.power
-    if view.exponent:
+    sign, equals, power = "-" * (view.value < 0), "=", view.power
+    if view.fmt.twos_complement:
+        return rf"= {view.decimal}"
+    if view.lead:
         significand = exact_decimal(view.significand)
     else:
         # A subnormal is a whole number of the smallest steps, which says more than a significand full of zeros.
@@ -213,23 +233,34 @@ def _rounded_plain(value: Fraction, fmt: FloatFormat) -> str:
 
 
 def explain(view: CodeView) -> tuple[Explanation, ...]:
-    """How the value and its spacing are computed; nothing for infinity and NaN, whose codes mean themselves."""
-    if view.value is None:
+    """How the value and its spacing are computed; nothing for codes that mean themselves, as infinity and NaN do."""
+    law, values = _law(view)
+    if law is None:
         return ()
-    fields = {
-        "sign": float(view.sign),
-        "fraction": float(view.fraction),
-        "fraction_bits": float(view.fmt.fraction_bits),
-        "bias": float(view.fmt.bias),
-    }
-    value = (
-        normal_value.explain(exponent=float(view.exponent), **fields)
-        if view.exponent
-        else subnormal_value.explain(**fields)
-    )
+    value = law.explain(**values)
+    if view.fmt.twos_complement:
+        return (value,)
     ulp = unit_in_last_place.explain(
-        exponent=float(max(view.exponent, 1)),
+        exponent=float(view.power + view.fmt.bias),
         bias=float(view.fmt.bias),
         fraction_bits=float(view.fmt.fraction_bits),
     )
     return value, ulp
+
+
+def _law(view: CodeView) -> tuple[Formula[...] | None, dict[str, float]]:
+    """The formula that makes the value out of the fields, and its arguments; None where the code means itself."""
+    fmt = view.fmt
+    if view.value is None or (view.kind == "zero" and not fmt.gradual):
+        return None, {}
+    fields = {"sign": view.sign, "fraction": view.fraction, "fraction_bits": fmt.fraction_bits}
+    law: Formula[...]
+    if fmt.twos_complement:
+        law, fields = fixed_value, fields | {"places": fmt.fraction_bits - fmt.emin}
+    elif not fmt.signed and not fmt.zero and fmt.fraction_bits == 0:
+        law, fields = power_value, {"exponent": view.exponent, "bias": fmt.bias}
+    elif view.lead:
+        law, fields = normal_value, fields | {"exponent": view.exponent, "bias": fmt.bias}
+    else:
+        law, fields = subnormal_value, fields | {"bias": fmt.bias}
+    return law, {name: float(value) for name, value in fields.items()}

@@ -1,10 +1,9 @@
-"""What the Float formats page draws by hand: the bit strip, a code's facts, and one number in every format."""
+"""What the Float formats page draws by hand about one number: the bit strip, a code's facts, every format's limits."""
 
 from __future__ import annotations
 
 import html
-from collections.abc import Callable, Sequence
-from fractions import Fraction
+from collections.abc import Callable
 from typing import Any
 
 import streamlit as st
@@ -24,14 +23,13 @@ _FOLD_FROM = 130
 """Exact decimals with more characters than this are folded."""
 
 
-def flipped() -> tuple[int, FloatFormat] | None:
-    """Inside the strip's callback: the code it sent, or None when that is no code of a known format."""
+def flipped(fmt: FloatFormat) -> int | None:
+    """Inside the strip's callback: the code of ``fmt`` it sent, or None when that is no code of it."""
     sent: Any = getattr(st.session_state.get(_KEY), "flip", None)
-    if not isinstance(sent, dict):
+    if not isinstance(sent, dict) or sent.get("format") != fmt.name:
         return None
-    fmt = FORMATS.get(str(sent.get("format")))
     text, seq = sent.get("code"), sent.get("seq")
-    if fmt is None or not isinstance(text, str) or not isinstance(seq, int) or len(text) > fmt.hex_digits:
+    if not isinstance(text, str) or not isinstance(seq, int) or len(text) > fmt.hex_digits:
         return None
     try:
         code = int(text, 16)
@@ -40,7 +38,7 @@ def flipped() -> tuple[int, FloatFormat] | None:
     if code < 0 or code >> fmt.bits:
         return None
     st.session_state[_SEEN] = seq
-    return code, fmt
+    return code
 
 
 def bit_strip(view: CodeView, on_flip: Callable[[], None]) -> None:
@@ -73,38 +71,23 @@ def _neighbour(code: int | None, fmt: FloatFormat) -> str:
     return brief(view.value, fmt.decimal_digits + 3) if view.value is not None else view.decimal.replace("-", "−")
 
 
-def facts(stored: Stored) -> None:
-    """The exact value, code, hexadecimal value and spacing of one stored number."""
+def facts(stored: Stored, about: str) -> None:
+    """The exact value, code, hexadecimal value and spacing of one stored number, then ``about`` its format."""
     view = stored.view
     value = "NaN" if view.kind == "nan" else view.decimal
     rows = [
         ("Exact value" if view.ulp else "Value", _long(value)),
-        ("Code", _mono(view.hex_code)),
         ("Bits", _mono(view.binary)),
+        ("Code", _mono(view.hex_code)),
     ]
     if view.ulp is not None:
         rows += [
             ("As a hexfloat", _mono(view.hexfloat)),
             ("Step here (1 ULP)", f"{_mono(rich(raised(power_form(view.ulp))))} = {_mono(rich(rounded(view.ulp, 6)))}"),
         ]
-    body = "".join(f"<dt>{name}</dt><dd>{value}</dd>" for name, value in rows)
+    rows.append(("Format", rich(about)))
+    body = "".join(f"<div><dt>{name}</dt><dd>{value}</dd></div>" for name, value in rows)
     st.html(f'<dl class="np-facts">{body}</dl>')
-
-
-def format_rows(stored: Sequence[Stored], here: FloatFormat) -> None:
-    """One number in every format, a row each: its bits, what is stored, and the exact rounding error."""
-    rows = "".join(_format_row(s, lit=s.fmt is here) for s in stored)
-    head = "".join(
-        f'<th scope="col"{" class=num" if numeric else ""}>{name}{f"<small>{below}</small>" if below else ""}</th>'
-        for name, below, numeric in (
-            ("Format", "sign · exponent · fraction", False),
-            ("Bits", "code", False),
-            ("Stored value", "class", True),
-            ("Relative error", "absolute error", True),
-            ("Error in ULP", "", True),
-        )
-    )
-    _table("np-formats", "The same number in every format, each rounded once from its exact value", head, rows)
 
 
 def format_table() -> None:
@@ -156,57 +139,6 @@ def _table(kind: str, caption: str, head: str, rows: str) -> None:
         f'<div class="np-scroll" role="region" aria-label="{caption}" tabindex="0"><table class="np-table {kind}">'
         f"<caption>{caption}</caption><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>"
     )
-
-
-def _format_row(stored: Stored, *, lit: bool) -> str:
-    fmt, view = stored.fmt, stored.view
-    if stored.error is None:
-        relative, absolute, ulps = ("", "", "") if stored.exact else ("—", "", "—")
-    elif stored.error == 0:
-        relative, absolute, ulps = "exact", "", "0"
-    else:
-        relative, absolute, ulps = _relative(stored), _signed(stored.error), _signed(stored.ulps)
-    return (
-        f"<tr{' class=np-here' if lit else ''}><th scope=row>{fmt.title}"
-        f"<small>1 · {fmt.exponent_bits} · {fmt.fraction_bits}</small></th>"
-        f"<td>{_cells(view)}<small class=np-mono>{view.hex_code}</small></td>"
-        f"<td class=num>{rich(stored.text)}<small>{_class(stored)}</small></td>"
-        f"<td class=num>{rich(relative)}<small>{rich(absolute)}</small></td>"
-        f"<td class=num>{rich(ulps)}</td></tr>"
-    )
-
-
-def _class(stored: Stored) -> str:
-    word = {"inf": "infinity", "nan": "not a number"}.get(stored.view.kind, stored.view.kind)
-    if stored.overflowed:
-        return f"overflow: {word}"
-    return "underflow: zero" if stored.view.value == 0 and stored.typed.value else word
-
-
-def _signed(value: Fraction | None) -> str:
-    return "—" if value is None else ("+" if value > 0 else "") + rounded(value, 3)
-
-
-def _relative(stored: Stored) -> str:
-    relative = stored.relative
-    if relative is None or abs(relative) < Fraction(1, 10**6):
-        return _signed(relative)
-    return f"{_signed(100 * relative)} %"
-
-
-def _cells(view: CodeView) -> str:
-    """The bits as small squares, filled where 1; decoration, since the code stands beside them."""
-    fmt = view.fmt
-    groups = (
-        ("sign", f"{view.sign}"),
-        ("exponent", f"{view.exponent:0{fmt.exponent_bits}b}"),
-        ("fraction", f"{view.fraction:0{fmt.fraction_bits}b}"),
-    )
-    squares = "".join(
-        f'<i class="{name}">' + "".join("<u></u>" if bit == "1" else "<s></s>" for bit in text) + "</i>"
-        for name, text in groups
-    )
-    return f'<span class="np-bits" aria-hidden="true">{squares}</span>'
 
 
 def _long(text: str) -> str:

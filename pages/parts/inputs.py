@@ -108,6 +108,13 @@ class Inputs:
         self.fields[key] = shown[value]
         return value
 
+    def slider(self, name: str, label: str, low: int, high: int, default: int, *, help: str | None = None) -> int:
+        """A whole number from ``low`` to ``high``."""
+        key = self.key(name)
+        value = int(st.slider(label, low, high, default, key=key, help=help, bind="query-params"))
+        self.fields[key] = str(value)
+        return value
+
     def toggle(self, name: str, label: str, default: bool, *, help: str | None = None) -> bool:
         """A switch."""
         key = self.key(name)

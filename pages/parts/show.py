@@ -115,7 +115,10 @@ def swatch(role: str) -> str:
 
 
 def chart(figure: Mapping[str, Any], *, alt: str, key: str) -> None:
-    """Draw a figure of ``core`` (a plain dict made with `pages.parts.theme.TOKENS`); ``alt`` states the takeaway."""
+    """Draw a figure of ``core`` (a plain dict made with `pages.parts.theme.TOKENS`); ``alt`` states the takeaway.
+
+    A page that caches its figures caches what `pages.parts.charts.wire` makes of them.
+    """
     # The front end fills in the theme's colours when it draws, and draws again only what has changed.
     themed = {**figure, "layout": {**figure["layout"], "meta": {"theme": st.context.theme.type}}}
     st.plotly_chart(ready(themed), width="stretch", config=_CHART_CONFIG, alt=alt, key=key)

@@ -1,4 +1,4 @@
-"""The bit strip in a real browser: every way to flip a bit, and what a bad number leaves standing."""
+"""The Float formats page in a real browser: every panel by mouse and keyboard, and what bad input leaves standing."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ OpenPage = Callable[..., Page]
 
 
 def bits(page: Page) -> Locator:
-    return page.get_by_role("toolbar").get_by_role("button")
+    return page.get_by_role("toolbar", name=" bits of ").get_by_role("button")
 
 
 def code(page: Page) -> str:
@@ -27,6 +27,10 @@ def number(page: Page) -> Locator:
 
 def answer(page: Page) -> Locator:
     return page.locator(".np-answer")
+
+
+def choose(page: Page, field: str, option: str) -> None:
+    page.locator(f".st-key-f_{field}").get_by_role("radio", name=option, exact=True).click()
 
 
 def parameters(page: Page) -> dict[str, list[str]]:
@@ -113,7 +117,7 @@ def test_a_nan_keeps_its_payload_as_a_code(open_page: OpenPage) -> None:
     bits(page).last.click()
     expect(number(page)).to_have_value("0x7e01")
     expect(answer(page)).to_contain_text("payload 1")
-    page.get_by_role("radio", name="bf16", exact=True).click()
+    choose(page, "fmt", "bf16")
     expect(number(page)).to_have_value("nan")
     assert code(page) == "0111111111000000"
 
@@ -121,7 +125,7 @@ def test_a_nan_keeps_its_payload_as_a_code(open_page: OpenPage) -> None:
 def test_a_code_becomes_its_number_in_another_format(open_page: OpenPage) -> None:
     page = open_page("float-formats?f_x=0x3c01&f_fmt=fp16")
     expect(answer(page)).to_contain_text("1.0009765625")
-    page.get_by_role("radio", name="fp32", exact=True).click()
+    choose(page, "fmt", "fp32")
     expect(number(page)).to_have_value("1.0009765625")
     expect(answer(page)).to_contain_text("stored exactly in fp32")
 
@@ -170,4 +174,147 @@ def test_a_chip_tells_its_story(open_page: OpenPage) -> None:
     expect(answer(page)).to_contain_text("65520 becomes infinity in fp16: the largest finite value is 65504.")
     page.get_by_role("radio", name="1e-8 vanishes in fp16").click()
     expect(answer(page)).to_contain_text("1e-8 becomes 0 in fp16: the smallest fp16 subnormal is 5.96 × 10−8.")
-    expect(page.locator("tr.np-here")).to_contain_text("underflow: zero")
+    expect(page.locator("tr.here")).to_contain_text("underflow: zero")
+
+
+def test_other_formats_and_ones_own(open_page: OpenPage) -> None:
+    page = open_page("float-formats?f_x=0.7&f_fmt=bf16")
+    choose(page, "fmt", "more")
+    choose(page, "more", "e8m0fnu")
+    expect(answer(page)).to_contain_text("in E8M0")
+    expect(bits(page)).to_have_count(8)
+    assert "sign" not in (bits(page).first.get_attribute("aria-label") or "")
+    choose(page, "fmt", "custom")
+    own = page.get_by_label("Your format", exact=True)
+    own.fill("e3m2")
+    own.press("Enter")
+    expect(bits(page)).to_have_count(6)
+    expect(page.get_by_label("Exponent bits")).to_have_value("3")
+    page.get_by_label("Fraction bits").fill("4")
+    page.get_by_label("Fraction bits").press("Enter")
+    expect(own).to_have_value("e3m4")
+    expect(bits(page)).to_have_count(8)
+    page.wait_for_function("location.search.includes('f_custom=e3m4')")
+    own.fill("e0m3")
+    own.press("Enter")
+    expect(page.get_by_role("alert")).to_contain_text("outside 1 to 11")
+    expect(page.get_by_role("alert")).to_contain_text("For example e4m3")
+    expect(page.get_by_role("alert")).to_contain_text("Still using e3m4")
+    expect(bits(page)).to_have_count(8)
+    assert page.problems == []  # type: ignore[attr-defined]
+
+
+def test_a_link_may_name_any_format(open_page: OpenPage) -> None:
+    page = open_page("float-formats?f_x=5&f_fmt=fp6_e3m2fn")
+    expect(answer(page)).to_contain_text("in fp6 E3M2")
+    expect(bits(page)).to_have_count(6)
+
+
+def test_the_microscope_shows_the_trap(open_page: OpenPage) -> None:
+    page = open_page("float-formats?f_x=0.1&f_fmt=bf16")
+    expect(page.locator(".np-scope .row")).to_have_count(7)
+    page.get_by_role("radio", name="The double-rounding trap").click()
+    expect(page.get_by_role("alert").filter(has_text="Double rounding")).to_contain_text(
+        "rounds to 1: the wrong neighbour"
+    )
+    expect(page.locator(".np-takeaway").first).to_contain_text("hair above halfway")
+
+
+def test_the_table_sorts_and_chooses(open_page: OpenPage) -> None:
+    page = open_page("float-formats?f_x=0.1&f_fmt=bf16")
+    table = page.get_by_role("table", name="Each rounded once")
+    rows = table.locator("tbody tr")
+    expect(rows).to_have_count(20)
+    table.get_by_role("button", name="Error in ULP").click()
+    expect(table.get_by_role("columnheader", name="Error in ULP")).to_have_attribute("aria-sort", "ascending")
+    page.wait_for_function("location.search.includes('f_sort')")
+    table.get_by_role("button", name="Error in ULP").click()
+    expect(table.get_by_role("columnheader", name="Error in ULP")).to_have_attribute("aria-sort", "descending")
+    table.get_by_role("button", name="MXINT8").focus()
+    page.keyboard.press("Enter")
+    expect(answer(page)).to_contain_text("in MXINT8")
+    expect(page.locator("tr.here")).to_contain_text("MXINT8")
+
+
+def test_the_grid_loads_codes_by_mouse_and_keyboard(open_page: OpenPage) -> None:
+    page = open_page("float-formats?f_x=1&f_fmt=fp8_e4m3fn")
+    cells = page.get_by_role("group", name="All 256 codes").get_by_role("button")
+    expect(cells).to_have_count(256)
+    cells.nth(0x7E).click()
+    expect(number(page)).to_have_value("448")
+    expect(cells.nth(0x7E)).to_have_attribute("aria-pressed", "true")
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("Enter")
+    expect(answer(page)).to_contain_text("NaN in fp8 E4M3")
+    expect(cells.nth(0x7F)).to_be_focused()
+    page.keyboard.press("ArrowUp")
+    expect(cells.nth(0x6F)).to_be_focused()
+    choose(page, "paint", "value")
+    page.wait_for_function("location.search.includes('f_paint=value')")
+
+
+def test_a_sum_stalls(open_page: OpenPage) -> None:
+    page = open_page("float-formats")
+    said = page.locator(".np-takeaway").filter(has_text="additions of 0.001")
+    expect(said).to_contain_text("never moves")
+    page.get_by_role("radio", name="0.01 a thousand times").click()
+    expect(page.locator(".np-takeaway").filter(has_text="stalls at 4")).to_be_visible()
+    times = page.get_by_label("Times", exact=True)
+    times.fill("1e9")
+    times.press("Enter")
+    expect(page.get_by_role("alert")).to_contain_text("out of range: from 1 to 10,000")
+    expect(page.get_by_role("alert")).to_contain_text("Still using 1,000")
+
+
+def test_a_block_is_dragged_and_typed(open_page: OpenPage) -> None:
+    page = open_page("float-formats?f_vals=normal")
+    bars = page.get_by_role("slider", name="element")
+    expect(bars).to_have_count(32)
+    bars.nth(3).focus()
+    before = float(bars.nth(3).get_attribute("aria-valuenow") or "nan")
+    page.keyboard.press("PageUp")
+    own = page.get_by_label("Your own values instead")
+    expect(own).not_to_have_value("")
+    expect(bars.nth(3)).to_have_attribute("aria-valuenow", f"{before * 10:.4g}")
+    expect(bars.nth(3)).to_be_focused()
+    page.keyboard.press("ArrowRight")
+    expect(bars.nth(4)).to_be_focused()
+    bars.nth(5).scroll_into_view_if_needed()
+    box = bars.nth(5).bounding_box()
+    assert box
+    was = bars.nth(5).get_attribute("aria-valuenow")
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + 10)
+    page.mouse.up()
+    expect(bars.nth(5)).not_to_have_attribute("aria-valuenow", was or "")
+    own.fill("1, 2, spam")
+    own.press("Enter")
+    alert = page.get_by_role("alert")
+    expect(alert).to_contain_text("“spam” is not a finite number")
+    own.fill("1, -1, 600")
+    own.press("Enter")
+    expect(alert).to_have_count(0)
+    expect(bars.nth(2)).to_have_attribute("aria-valuenow", "600")
+    choose(page, "blk", "nvfp4")
+    expect(page.locator(".st-key-f_rule").get_by_role("radio")).to_have_count(2)
+
+
+def test_loss_scaling_moves_the_gradients(open_page: OpenPage) -> None:
+    page = open_page("float-formats")
+    said = page.locator(".np-takeaway").filter(has_text="At a loss scale")
+    expect(said).to_contain_text("40.1 %")
+    page.get_by_role("radio", name="× 1024").click()
+    expect(said).to_contain_text("210")
+    page.get_by_role("slider", name="Loss scale").focus()
+    page.keyboard.press("ArrowRight")
+    expect(said).to_contain_text("211")
+    page.wait_for_function("location.search.includes('f_k=11')")
+
+
+def test_libraries_are_asked_only_when_opened(open_page: OpenPage) -> None:
+    page = open_page("float-formats?f_x=0x1.0100000001p%2B0&f_fmt=bf16")
+    page.get_by_text("Who agrees?").click()
+    expect(page.get_by_text("2 of 3 libraries with bf16 give something else")).to_be_visible(timeout=60_000)
+    expect(page.get_by_text("Double rounding: torch goes through float32")).to_be_visible()
+    assert page.problems == []  # type: ignore[attr-defined]

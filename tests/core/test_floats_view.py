@@ -13,13 +13,24 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sympy.parsing.latex import parse_latex
 
-from core.floats import FORMATS, FloatFormat, classify, decode, decode_exact
+from core.floats import (
+    FORMATS,
+    FloatFormat,
+    FormatError,
+    classify,
+    custom_format,
+    decode,
+    decode_exact,
+    encode_exact,
+)
+from core.floats.codec import split
 from core.floats.compare import Stored, explain_error, store, store_everywhere
 from core.floats.decimals import brief, exact_decimal, hexfloat, power_form, raised, rounded, shortest_decimal
 from core.floats.story import tell
 from core.floats.text import parse
 from core.floats.view import bits, describe, explain, value_latex
 from core.palette import LIGHT
+from tests.core.floats_oracle import custom_formats
 
 FIXED = settings(deadline=None, derandomize=True)
 ALL_FORMATS = pytest.mark.parametrize("fmt", FORMATS.values(), ids=FORMATS)
@@ -121,14 +132,16 @@ def test_brief_keeps_few_digits_exact() -> None:
 
 @ALL_FORMATS
 def test_one_is_one(fmt: FloatFormat) -> None:
-    view = describe(fmt.bias << fmt.fraction_bits, fmt)
+    view = describe(encode_exact(Fraction(1), fmt), fmt)
     assert (view.value, view.kind, view.decimal, view.hexfloat) == (1, "normal", "1", "0x1p+0")
     assert view.ulp == fmt.eps
     assert view.above is not None
     assert decode_exact(view.above, fmt) == 1 + fmt.eps
     assert view.below is not None
-    assert decode_exact(view.below, fmt) == 1 - fmt.eps / 2
-    assert (view.sign, view.exponent, view.fraction) == (0, fmt.bias, 0)
+    evenly_spaced = fmt.emin == 0 or fmt.twos_complement
+    assert decode_exact(view.below, fmt) == 1 - fmt.eps / (1 if evenly_spaced else 2)
+    if not fmt.twos_complement:
+        assert (view.sign, view.exponent, view.fraction) == (0, fmt.bias, 0)
     assert view.binary.replace(" ", "") == f"{view.code:0{fmt.bits}b}"
     assert int(view.hex_code, 16) == view.code
 
@@ -144,7 +157,8 @@ def test_neighbours_leave_no_gap(drawn: tuple[FloatFormat, int]) -> None:
     here = float(decode(code, fmt))
     for other, direction in ((view.above, math.inf), (view.below, -math.inf)):
         if other is None:
-            assert abs(here) == (math.inf if fmt.inf_code is not None else float(fmt.max_finite))
+            ends = {math.inf if fmt.infinity else float(fmt.max_finite), float(fmt.min_normal) if not fmt.zero else 0}
+            assert abs(here) in ends or (fmt.twos_complement and here == -2)
             continue
         there = float(decode(other, fmt))
         assert (there > here) == (direction > 0)
@@ -163,8 +177,8 @@ def test_neighbours_leave_no_gap(drawn: tuple[FloatFormat, int]) -> None:
 def test_ulp_is_the_step_outwards(drawn: tuple[FloatFormat, int]) -> None:
     fmt, code = drawn
     view = describe(code, fmt)
-    magnitude = code & (fmt.sign_mask - 1)
-    if view.value is None or magnitude == fmt.max_code:
+    magnitude = split(code, fmt)[0]
+    if view.value is None or magnitude >= fmt.max_code:
         return
     outward = decode_exact(magnitude + 1, fmt)
     assert outward is not None
@@ -180,11 +194,15 @@ def test_every_bit_is_described(drawn: tuple[FloatFormat, int]) -> None:
     strip = bits(code, fmt)
     assert "".join(str(bit.value) for bit in strip) == f"{code:0{fmt.bits}b}"
     fields = [bit.field for bit in strip]
-    assert fields == ["sign", *["exponent"] * fmt.exponent_bits, *["fraction"] * fmt.fraction_bits]
-    assert [b.index for b in strip[1 : 1 + fmt.exponent_bits]] == list(reversed(range(fmt.exponent_bits)))
-    assert strip[1].weight == f"2^{fmt.exponent_bits - 1}"
-    assert strip[1 + fmt.exponent_bits].weight == "2^-1"
-    assert strip[-1].weight == f"2^{-fmt.fraction_bits}"
+    assert fields == ["sign"] * fmt.signed + ["exponent"] * fmt.exponent_bits + ["fraction"] * fmt.fraction_bits
+    exponent = [bit for bit in strip if bit.field == "exponent"]
+    assert [bit.index for bit in exponent] == list(reversed(range(fmt.exponent_bits)))
+    assert [bit.weight for bit in exponent] == [f"2^{n}" for n in reversed(range(fmt.exponent_bits))]
+    fraction = [bit.weight for bit in strip if bit.field == "fraction"]
+    places = range(fmt.fraction_bits)
+    assert fraction == [f"2^{-n}" if fmt.twos_complement else f"2^{-n - 1}" for n in places]
+    if fmt.twos_complement:
+        assert strip[0].weight == "-2^1"
     for place, bit in enumerate(reversed(strip)):
         other = code ^ 1 << place
         kind = classify(other, fmt)
@@ -213,7 +231,7 @@ def test_the_filled_in_formula_is_true(drawn: tuple[FloatFormat, int]) -> None:
         return
     body = latex.removeprefix(r"\begin{aligned} ").removesuffix(r" \end{aligned}").split(r"\\[6pt]")[1]
     sides = re.split(r" = | \\approx ", body.strip().removeprefix("&= "))
-    assert len(sides) == (3 if view.value else 2)
+    assert len(sides) == (3 if view.value and not fmt.twos_complement else 2)
     for side in sides:
         value = Fraction(str(parse_latex(side, backend="lark").evalf(40)))
         assert float(value) == pytest.approx(float(view.value), rel=10.0 ** -(fmt.decimal_digits + 2))
@@ -235,6 +253,32 @@ def test_explanations_give_the_value(code: int) -> None:
 
 def test_what_is_no_number_is_not_explained() -> None:
     assert explain(describe(0x7C00, FORMATS["fp16"])) == ()
+    assert explain(describe(0, custom_format(4, 3, subnormals=False))) == ()
+
+
+def test_explanations_of_scales_and_integers() -> None:
+    assert [e.value for e in explain(describe(0x80, FORMATS["e8m0fnu"]))] == [2, 2]
+    assert [e.value for e in explain(describe(0x80, FORMATS["mxint8"]))] == [-2]
+    assert [e.value for e in explain(describe(0xC1, FORMATS["mxint8"]))] == [-63 / 64]
+
+
+@FIXED
+@given(custom_formats(10).flatmap(lambda fmt: st.tuples(st.just(fmt), st.integers(0, (1 << fmt.bits) - 1))))
+def test_custom_codes_are_described(drawn: tuple[FloatFormat, int]) -> None:
+    fmt, code = drawn
+    view = describe(code, fmt)
+    assert view.binary.replace(" ", "") == f"{code:0{fmt.bits}b}"
+    assert len(bits(code, fmt)) == fmt.bits
+    assert value_latex(view, LIGHT)
+    explained = explain(view)
+    if explained:
+        assert Fraction(explained[0].value) == view.value
+        assert Fraction(explained[1].value) == view.ulp
+
+
+def test_payloads() -> None:
+    assert describe(0x7E2A, FORMATS["fp16"]).payload == 0x2A
+    assert describe(0x3C00, FORMATS["fp16"]).payload is None
 
 
 # ------------------------------------------------------------------------------------------ one number everywhere
@@ -243,7 +287,8 @@ def test_what_is_no_number_is_not_explained() -> None:
 def test_one_hundred_millionth_everywhere() -> None:
     found = {s.fmt.name: s for s in store_everywhere(parse("1e-8", FORMATS["fp16"]))}
     assert list(found) == list(FORMATS)
-    assert {name for name, s in found.items() if s.view.value == 0} == {"fp16", "fp8_e4m3fn", "fp8_e5m2"}
+    kept = {name for name, s in found.items() if s.view.value != 0}
+    assert kept == {"fp64", "fp32", "tf32", "bf16", "e8m0fnu"}
     assert found["bf16"].text == "≈ 1.00117 × 10⁻⁸"
     assert found["fp16"].relative == -1
     assert found["fp16"].ulps == Fraction(-1, 10**8) * 2**24
@@ -258,6 +303,23 @@ def test_errors_are_exact(name: str) -> None:
     assert s.ulps is not None
     assert abs(s.ulps) <= Fraction(1, 2)
     assert not s.exact
+
+
+def test_nan_has_no_place_where_no_code_stands_for_it() -> None:
+    nan = parse("nan", FORMATS["fp16"])
+    found = {s.fmt.name for s in store_everywhere(nan)}
+    assert set(FORMATS) - found == {"fp6_e3m2fn", "fp6_e2m3fn", "fp4_e2m1fn", "mxint8"}
+    with pytest.raises(FormatError, match="NaN is undefined in fp4 E2M1"):
+        store(nan, FORMATS["fp4_e2m1fn"])
+
+
+def test_storing_with_another_rounding() -> None:
+    typed, fmt = parse("0.1", FORMATS["bf16"]), FORMATS["bf16"]
+    down, up = (store(typed, fmt, rounding=mode).view.value for mode in ("down", "up"))
+    assert down is not None
+    assert up is not None
+    assert down < Fraction(1, 10) < up
+    assert {s.fmt.name: s.view.kind for s in store_everywhere(parse("1e39", fmt), overflow="infinity")}["bf16"] == "inf"
 
 
 def test_exactness() -> None:
@@ -348,6 +410,8 @@ def test_every_code_has_a_sentence(drawn: tuple[FloatFormat, int]) -> None:
     fmt, code = drawn
     typed = parse(f"0x{code:x}", fmt)
     for other in FORMATS.values():
+        if typed.nan and not other.has_nan:
+            continue
         for overflow in ("format", "saturate"):
             story = tell(store(typed, other, overflow), overflow)
             assert story.answer.endswith(".")

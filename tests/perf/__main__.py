@@ -1,5 +1,7 @@
 """``make perf``: cold start and rerun latency, printed beside an empty Streamlit page measured in the same run.
 
+After that the throughput of the float codec. Page ids as arguments limit the pages; ``codec`` is the codec alone.
+
 Nothing here gates on a time: machines differ. What is printed is the figure and its ratio to the empty page.
 """
 
@@ -17,6 +19,7 @@ import time
 from pathlib import Path
 
 from pages.parts.registry import PAGES
+from tests.perf import floats
 from tests.perf.client import Session, spawned, until_up
 
 ROOT = Path(__file__).parents[2]
@@ -99,6 +102,15 @@ def line(name: str, values: list[float], base: list[float]) -> str:
 def main() -> None:
     """Measure and print."""
     wanted = set(sys.argv[1:])
+    if wanted != {"codec"}:
+        measure_pages(wanted - {"codec"})
+        print()
+    if not wanted or "codec" in wanted:
+        floats.main()
+
+
+def measure_pages(wanted: set[str]) -> None:
+    """Measure and print cold starts and reruns; an empty ``wanted`` is every page."""
     with tempfile.TemporaryDirectory() as name:
         empty = Path(name)
         (empty / "app.py").write_text(EMPTY)

@@ -1,0 +1,349 @@
+"""Adding a small number many times: where a sum in a narrow format stalls, and what keeps it moving."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from core.floats.codec import decode, decode_exact, encode, encode_exact
+from core.floats.formats import FORMATS, FloatFormat
+from core.floats.rounding import ROUNDINGS, Rounding
+from core.formula import Explanation, Source, Symbol, formula
+from core.limits import limit
+
+REPLICAS = 256
+"""Stochastic sums run side by side, for their mean and spread."""
+
+TABLE_BITS = 16
+"""Formats up to this many bits walk a table of all their sums; wider ones leap from binade to binade."""
+
+SPREAD_BITS = 19
+"""Stochastic sums always walk a table, and only formats up to this many bits have them."""
+
+SHOWN = ("fp32", "tf32", "fp16", "bf16", "fp8_e4m3fn", "fp8_e5m2")
+"""The formats compared."""
+
+DETERMINISTIC: tuple[Rounding, ...] = tuple(r for r in ROUNDINGS if r != "stochastic")
+
+_SEED = 2
+_POINTS = 400
+_LEAP = 4096
+_ODD_BITS = 50
+"""A float64 rounded to odd decides the rounding into formats with at least two fraction bits less than its 52."""
+
+_CROCI = Source(
+    "Croci et al. 2022, Stochastic rounding: implementation, error analysis and applications",
+    "section 4, stagnation",
+    "https://doi.org/10.1098/rsos.211631",
+)
+
+
+@formula(
+    r"\frac{\v{ulp}}{2}",
+    result=Symbol(r"a_\mathrm{min}", "smallest addend that still moves the sum", "number"),
+    symbols={"ulp": Symbol(r"\mathrm{ulp}", "step of the format at the sum", "number")},
+    sources=(_CROCI,),
+)
+def half_step(ulp: float) -> float:
+    """Smallest addend that round-to-nearest still notices.
+
+    Anything below half a step is nearer to the old sum than to the next value, so the sum stays; at exactly half the
+    tie decides.
+    """
+    return ulp / 2
+
+
+@formula(
+    r"\v{start} + \v{steps} \cdot \v{addend}",
+    result=Symbol("s", "exact sum", "number"),
+    symbols={
+        "start": Symbol("s_0", "start", "number"),
+        "steps": Symbol("n", "additions", "count"),
+        "addend": Symbol("a", "what is added each time", "number"),
+    },
+    sources=(_CROCI,),
+)
+def exact_sum(start: float, steps: float, addend: float) -> float:
+    """The sum without any rounding."""
+    return start + steps * addend
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One sum: start and addend as the format holds them, then ``steps`` additions, each rounded into the format.
+
+    at, sums: step numbers and the sum there, thinned for drawing; the first is step 0, the last step ``steps``.
+    final: the last sum. stalled: the step after which it never changed again, None while it still moved.
+    """
+
+    fmt: FloatFormat
+    rounding: Rounding
+    addend: float
+    at: npt.NDArray[np.int64]
+    sums: npt.NDArray[np.float64]
+    final: float
+    stalled: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """Many stochastic sums: mean and standard deviation at each drawn step."""
+
+    fmt: FloatFormat
+    at: npt.NDArray[np.int64]
+    mean: npt.NDArray[np.float64]
+    deviation: npt.NDArray[np.float64]
+
+
+@lru_cache(maxsize=512)
+def add_up(start: float, addend: float, steps: int, fmt: FloatFormat, rounding: Rounding = "nearest_even") -> Run:
+    """Add ``addend`` to ``start`` ``steps`` times in ``fmt``; both are stored in it first, rounded to nearest.
+
+    Raises ``ValueError`` for stochastic rounding (see `spread`) and for steps out of range.
+    """
+    if rounding == "stochastic":
+        raise ValueError("one stochastic sum says little; spread() gives mean and deviation of many")
+    _check(steps)
+    first, small = _stored(start, fmt), _stored(addend, fmt)
+    if fmt.name in ("fp64", "fp32") and rounding == "nearest_even":
+        dtype = np.float64 if fmt.name == "fp64" else np.float32
+        terms = np.full(steps + 1, small, dtype=dtype)
+        terms[0] = first
+        with np.errstate(over="ignore"):
+            values = np.add.accumulate(terms, dtype=dtype).astype(np.float64)
+    elif fmt.bits <= TABLE_BITS:
+        sums, to = _table(first, small, fmt, rounding)
+        places = np.empty(steps + 1, dtype=np.int64)
+        place, following = _place(sums, first), to.tolist()
+        for step in range(steps + 1):
+            places[step] = place
+            place = following[place]
+        values = sums[places]
+    elif fmt.fraction_bits <= _ODD_BITS:
+        values = _leaping(first, small, steps, fmt, rounding)
+    else:
+        values = _one_by_one(first, small, steps, fmt, rounding)
+    return _thinned(fmt, rounding, small, values)
+
+
+@lru_cache(maxsize=64)
+def spread(start: float, addend: float, steps: int, fmt: FloatFormat) -> Spread:
+    """Mean and deviation of `REPLICAS` sums under stochastic rounding, always with the same seed.
+
+    Raises ``ValueError`` for a format of more than `SPREAD_BITS` bits and for steps out of range.
+    """
+    _check(steps)
+    if fmt.bits > SPREAD_BITS:
+        raise ValueError(f"{fmt.title} is too wide for a table of its sums")
+    first, small = _stored(start, fmt), _stored(addend, fmt)
+    sums, down = _table(first, small, fmt, "down")
+    _, up = _table(first, small, fmt, "up")
+    low, high = sums[down], sums[up]
+    with np.errstate(invalid="ignore"):
+        chance = np.where(high > low, (sums + small - low) / np.where(high > low, high - low, 1.0), 0.0)
+    draw = np.random.default_rng(_SEED)
+    at = _steps(steps)
+    wanted = {int(step): i for i, step in enumerate(at)}
+    mean, deviation = np.empty(at.size), np.empty(at.size)
+    places = np.full(REPLICAS, _place(sums, first))
+    for step in range(steps + 1):
+        if step in wanted:
+            here = sums[places]
+            mean[wanted[step]], deviation[wanted[step]] = here.mean(), here.std()
+        places = np.where(draw.random(REPLICAS) < chance[places], up[places], down[places])
+    return Spread(fmt, at, mean, deviation)
+
+
+@lru_cache(maxsize=32)
+def compare(start: float, addend: float, steps: int) -> tuple[tuple[FloatFormat, tuple[Run, ...]], ...]:
+    """Every format of `SHOWN` under every deterministic rounding."""
+    return tuple(
+        (FORMATS[name], tuple(add_up(start, addend, steps, FORMATS[name], mode) for mode in DETERMINISTIC))
+        for name in SHOWN
+    )
+
+
+def master_copy(start: float, addend: float, steps: int, fmt: FloatFormat) -> Run:
+    """The sum kept in fp32 and read through ``fmt`` after every step, as mixed precision does with its weights.
+
+    The addend is what ``fmt`` stores, as a gradient in that format would be.
+    """
+    run = add_up(start, _stored(addend, fmt), steps, FORMATS["fp32"])
+    return Run(fmt, run.rounding, run.addend, run.at, decode(encode(run.sums, fmt), fmt), run.final, run.stalled)
+
+
+def takeaway(start: float, addend: float, steps: int, fmt: FloatFormat) -> str:
+    """One sentence: what the sum should be, what it is, and where it stopped."""
+    run = add_up(start, addend, steps, fmt)
+    target = start + steps * addend
+    if run.stalled == 0:
+        return (
+            f"{steps:,} additions of {addend:g} to {start:g} should give {target:g}; in {fmt.title} the sum "
+            f"**never moves** from {run.final:g}. An fp32 master copy does."
+        )
+    if run.stalled is not None:
+        return (
+            f"{steps:,} times {addend:g} should give {target:g}; in {fmt.title} the sum **stalls at {run.final:g}** "
+            f"after {run.stalled:,} additions."
+        )
+    off = (run.final - target) / target if target else 0.0
+    return (
+        f"{steps:,} times {addend:g} should give {target:g}; {fmt.title} reaches **{run.final:g}** ({off:+.2g} of it)."
+    )
+
+
+def drawn(
+    start: float, addend: float, steps: int, fmt: FloatFormat
+) -> tuple[tuple[tuple[str, str, Run], ...], Spread | None]:
+    """What a picture of the sum shows: label, role of its colour and run of each line, and the stochastic spread."""
+    runs = [
+        (f"{fmt.title}, nearest", "gradients", add_up(start, addend, steps, fmt)),
+        (f"{fmt.title}, toward zero", "activations", add_up(start, addend, steps, fmt, "toward_zero")),
+        (f"{fmt.title}, up", "buffers", add_up(start, addend, steps, fmt, "up")),
+    ]
+    if fmt.name != "fp32":
+        runs.append((f"fp32 master, read in {fmt.title}", "master", master_copy(start, addend, steps, fmt)))
+    return tuple(runs), spread(start, addend, steps, fmt) if fmt.bits <= SPREAD_BITS else None
+
+
+@lru_cache(maxsize=32)
+def table(start: float, addend: float, steps: int) -> tuple[tuple[tuple[str, str], ...], ...]:
+    """A row per format of `SHOWN`: under every rounding the last sum and where it stalled; then the stochastic mean."""
+    rows: list[tuple[tuple[str, str], ...]] = []
+    for fmt, runs in compare(start, addend, steps):
+        lots = ("", "")
+        if fmt.bits <= SPREAD_BITS:
+            drawn_lots = spread(start, addend, steps, fmt)
+            lots = (f"{drawn_lots.mean[-1]:.4g}", f"± {drawn_lots.deviation[-1]:.2g}")
+        rows.append(((fmt.title, ""), *((f"{run.final:.5g}".replace("e+", "e"), _stall(run)) for run in runs), lots))
+    return tuple(rows)
+
+
+def _stall(run: Run) -> str:
+    if run.stalled is None:
+        return "still moving"
+    return "never moved" if run.stalled == 0 else f"stalls after {run.stalled:,}"
+
+
+def explain(start: float, addend: float, steps: int, fmt: FloatFormat) -> tuple[Explanation, ...]:
+    """How the exact sum and the point of stalling are computed."""
+    run = add_up(start, addend, steps, fmt)
+    made = [exact_sum.explain(start=start, steps=steps, addend=addend)]
+    if np.isfinite(run.final) and run.final > 0:
+        code = encode_exact(Fraction(run.final), fmt)
+        above = decode_exact(code + 1, fmt) if code + 1 < 1 << fmt.bits else None
+        if above is not None:
+            made.append(half_step.explain(ulp=float(above - Fraction(run.final))))
+    return tuple(made)
+
+
+def _check(steps: int) -> None:
+    most = limit("additions")
+    if not 1 <= steps <= most:
+        raise ValueError(f"{steps} additions: from 1 to {most:,}")
+
+
+def _stored(value: float, fmt: FloatFormat) -> float:
+    return float(decode(encode(np.array([value]), fmt), fmt)[0])
+
+
+def _steps(steps: int) -> npt.NDArray[np.int64]:
+    return np.unique(np.linspace(0, steps, min(steps + 1, _POINTS)).round().astype(np.int64))
+
+
+def _thinned(fmt: FloatFormat, rounding: Rounding, addend: float, values: npt.NDArray[np.float64]) -> Run:
+    moved = np.flatnonzero(values[1:] != values[:-1])
+    last = int(moved[-1]) + 1 if moved.size else 0
+    steps = values.size - 1
+    at = _steps(steps)
+    # A sum that moved in the very last step is still moving as far as one can tell.
+    return Run(fmt, rounding, addend, at, values[at], float(values[-1]), last if last < steps else None)
+
+
+def _place(sums: npt.NDArray[np.float64], value: float) -> int:
+    return int(np.searchsorted(sums, value))
+
+
+@lru_cache(maxsize=64)
+def _table(
+    start: float, addend: float, fmt: FloatFormat, rounding: Rounding
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
+    """Every sum that can be reached, in order, and for each the place of the sum after one more addition.
+
+    One call of the codec rounds all of them, so that a long sum is a walk through a table.
+    """
+    values = np.unique(_values(fmt))
+    # No rounding takes a sum back past where it started; how far forward it gets depends on the rounding.
+    sums = values[values >= start] if addend >= 0 else values[values <= start]
+    following = _following(sums, addend, fmt, rounding)
+    return sums, np.minimum(np.searchsorted(sums, following), sums.size - 1)
+
+
+@lru_cache(maxsize=16)
+def _values(fmt: FloatFormat) -> npt.NDArray[np.float64]:
+    values = decode(np.arange(1 << fmt.bits, dtype=np.uint64), fmt)
+    return values[np.isfinite(values)] + 0.0
+
+
+def sum_to_odd(first: npt.NDArray[np.float64], second: float) -> npt.NDArray[np.float64]:
+    """``first + second`` in float64, rounded to odd: rounding once more into a narrow format is then as good as once.
+
+    Where float64 cannot hold the exact sum, the neighbour with an odd last bit stands for everything between two
+    float64 values. Source: Boldo and Melquiond 2008, Emulation of FMA and correctly rounded sums.
+    """
+    total = first + second
+    part = total - first
+    error = (first - (total - part)) + (second - part)
+    even = (total.view(np.int64) & 1) == 0
+    toward = np.where(error > 0, np.inf, -np.inf)
+    return np.where((error != 0) & even, np.nextafter(total, toward), total)
+
+
+def _leaping(start: float, addend: float, steps: int, fmt: FloatFormat, rounding: Rounding) -> npt.NDArray[np.float64]:
+    """The sums of a format too wide for a table: inside a binade every addition moves the sum by the same amount.
+
+    Each leap guesses that, lets the codec check the whole run of guesses at once, and keeps those that hold.
+    """
+    values = np.empty(steps + 1)
+    values[0] = start
+    done = 0
+    while done < steps:
+        here = values[done : done + 1]
+        moved = float(_following(here, addend, fmt, rounding)[0])
+        step = moved - float(here[0])
+        if step == 0 or not np.isfinite(moved):
+            values[done + 1 :] = moved
+            break
+        guess = here[0] + step * np.arange(min(_LEAP, steps - done))
+        good = _following(guess, addend, fmt, rounding) == guess + step
+        count = max(int(np.argmin(good)) if not good.all() else good.size, 1)
+        values[done + 1 : done + 1 + count] = guess[:count] + step
+        values[done + 1] = moved
+        done += count
+    return values
+
+
+def _following(
+    sums: npt.NDArray[np.float64], addend: float, fmt: FloatFormat, rounding: Rounding
+) -> npt.NDArray[np.float64]:
+    return decode(encode(sum_to_odd(sums, addend), fmt, rounding=rounding, overflow="saturate"), fmt)
+
+
+def _one_by_one(
+    start: float, addend: float, steps: int, fmt: FloatFormat, rounding: Rounding
+) -> npt.NDArray[np.float64]:
+    """Exact addition and one rounding per step, for formats as fine as float64."""
+    values = np.empty(steps + 1)
+    total, small = Fraction(start), Fraction(addend)
+    for step in range(steps + 1):
+        values[step] = float(total)
+        following = decode_exact(encode_exact(total + small, fmt, "saturate", rounding=rounding), fmt)
+        if following is None or following == total:
+            values[step:] = float(total)
+            break
+        total = following
+    return values

@@ -1,0 +1,192 @@
+"""All formats on one axis: how far each reaches, how finely it divides, and every code of the small ones."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from core.floats.codec import NumberClass, classify, decode_exact, floor_log2
+from core.floats.decimals import power_form, raised, rounded
+from core.floats.formats import FORMATS, FloatFormat
+from core.formula import Explanation, Source, Symbol, formula
+
+GRID_BITS = 8
+"""Formats up to this many bits have a grid of all their codes."""
+
+_SHORT = 6
+
+_GOLDBERG = Source(
+    "Goldberg 1991, What every computer scientist should know about floating-point arithmetic",
+    "Relative error and ulps",
+    "https://docs.oracle.com/cd/E19957-01/806-3568/ncg_goldberg.html",
+)
+
+
+@formula(
+    r"\log_2{\frac{\v{largest}}{\v{smallest}}}",
+    result=Symbol("r", "binades between the smallest and the largest positive value", "number"),
+    symbols={
+        "largest": Symbol(r"x_\mathrm{max}", "largest finite value", "number"),
+        "smallest": Symbol(r"x_\mathrm{min}", "smallest positive value", "number"),
+    },
+    sources=(
+        Source(
+            "Micikevicius et al. 2022, FP8 Formats for Deep Learning", "section 3", "https://arxiv.org/abs/2209.05433"
+        ),
+    ),
+)
+def binades(largest: float, smallest: float) -> float:
+    """Dynamic range in binades (factors of two)."""
+    # Two logarithms: the quotient of fp64's extremes is beyond float64.
+    return np.log2(largest) - np.log2(smallest)
+
+
+@formula(
+    r"\frac{\v{ulp}}{\v{magnitude}}",
+    result=Symbol(r"\rho", "relative spacing", "ratio"),
+    symbols={
+        "ulp": Symbol(r"\mathrm{ulp}", "distance to the next larger value", "number"),
+        "magnitude": Symbol("x", "magnitude", "number"),
+    },
+    sources=(_GOLDBERG,),
+)
+def relative_spacing(ulp: float, magnitude: float) -> float:
+    """Relative spacing of a format's values.
+
+    Rounding to nearest is off by at most half of it.
+    """
+    return ulp / magnitude
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """How far a format reaches, in log2: smallest positive value, smallest normal one, largest finite one.
+
+    normal equals smallest where a format has no subnormals.
+    """
+
+    fmt: FloatFormat
+    smallest: float
+    normal: float
+    largest: float
+
+
+@lru_cache(maxsize=64)
+def reach(fmt: FloatFormat) -> Reach:
+    """The reach of ``fmt`` above zero."""
+    return Reach(fmt, log2_exact(fmt.min_subnormal), log2_exact(fmt.min_normal), log2_exact(fmt.max_finite))
+
+
+def reaches(formats: Iterable[FloatFormat] = tuple(FORMATS.values())) -> tuple[Reach, ...]:
+    """The reach of each of ``formats``, widest first; among equals the one with more bits first."""
+    return tuple(sorted((reach(f) for f in formats), key=lambda r: (r.smallest - r.largest, -r.fmt.bits)))
+
+
+@lru_cache(maxsize=64)
+def staircase(fmt: FloatFormat, low: int, high: int) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """Powers of two from 2^low to 2^high (log2) inside the format's reach, and log2 of the relative spacing there.
+
+    The spacing at a power of two is the widest of its binade; across the binade it falls to half of that.
+    """
+    here = reach(fmt)
+    powers = np.arange(max(low, math.ceil(here.smallest)), min(high, math.floor(here.largest)) + 1, dtype=np.float64)
+    if fmt.twos_complement:
+        quantum = np.full_like(powers, here.smallest)
+    else:
+        quantum = np.maximum(powers, here.normal) - fmt.fraction_bits
+    spacing = quantum - powers
+    powers.flags.writeable = spacing.flags.writeable = False
+    return powers, spacing
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One code of a small format.
+
+    text, short: its value for reading, and in at most six characters where it is no power of two.
+    heat: position of log2 of its magnitude between the smallest and the largest, 0 to 1; 0 where it has none.
+    """
+
+    code: int
+    kind: NumberClass
+    text: str
+    short: str
+    heat: float
+
+
+@lru_cache(maxsize=64)
+def grid(fmt: FloatFormat) -> tuple[Cell, ...]:
+    """Every code of ``fmt`` in order. Raises ``ValueError`` for formats of more than 8 bits."""
+    if fmt.bits > GRID_BITS:
+        raise ValueError(f"{fmt.title} has 2^{fmt.bits} codes; grids are drawn up to {GRID_BITS} bits")
+    here = reach(fmt)
+    span = here.largest - here.smallest or 1.0
+    cells: list[Cell] = []
+    for code in range(1 << fmt.bits):
+        value, kind = decode_exact(code, fmt), classify(code, fmt)
+        if value is None:
+            word = "NaN" if kind == "nan" else "−∞" if code & fmt.sign_mask else "∞"
+            cells.append(Cell(code, kind, word, word, 0.0))
+            continue
+        if not value:
+            zero = "−0" if code else "0"
+            cells.append(Cell(code, kind, zero, zero, 0.0))
+            continue
+        heat = min((log2_exact(abs(value)) - here.smallest) / span, 1.0)  # MXINT8's −2 lies beyond its own largest
+        cells.append(Cell(code, kind, f"{exact_text(value)}", _short(value, fmt), heat))
+    return tuple(cells)
+
+
+def takeaway(fmt: FloatFormat) -> str:
+    """One sentence on where ``fmt`` stands between range and precision."""
+    here = reach(fmt)
+    orders = (here.largest - here.smallest) * math.log10(2)
+    wide = sum(r.largest - r.smallest > here.largest - here.smallest for r in reaches())
+    fine = sum(f.fraction_bits > fmt.fraction_bits for f in FORMATS.values())
+    return (
+        f"Exponent bits buy range, fraction bits buy precision: {fmt.title} spans **{orders:.3g} orders of magnitude** "
+        f"({_rank(wide, 'widest')} of {len(FORMATS)}), its steps are "
+        f"{raised(f'2^-{fmt.fraction_bits}')} of a power of two ({_rank(fine, 'finest')})."
+    )
+
+
+def explain(fmt: FloatFormat) -> tuple[Explanation, ...]:
+    """How range and spacing are computed."""
+    largest, smallest = float(fmt.max_finite), float(fmt.min_subnormal)
+    ulp = float(fmt.eps)
+    return binades.explain(largest=largest, smallest=smallest), relative_spacing.explain(ulp=ulp, magnitude=1.0)
+
+
+def exact_text(value: Fraction) -> str:
+    """``value`` as decimal and as a power of two times its significand."""
+    return f"{rounded(value, 8)} = {raised(power_form(value)).replace('*', ' × ').replace('-', '−')}"
+
+
+def _short(value: Fraction, fmt: FloatFormat) -> str:
+    """Powers of two where there is nothing else, else as many digits as six characters hold."""
+    if fmt.fraction_bits == 0:
+        return raised(power_form(value))
+    number, short = float(value), ""
+    for digits in (4, 3, 2, 1):
+        for text in (f"{number:.{digits}g}", f"{number:.{digits - 1}e}"):
+            short = text.replace("e-0", "e-").replace("e+0", "e").replace("e+", "e")
+            if len(short) <= _SHORT:
+                return short.replace("-", "−")
+    return short.replace("-", "−")
+
+
+def _rank(before: int, word: str) -> str:
+    nth = {0: "", 1: "second ", 2: "third "}.get(before, f"{before + 1}th ")
+    return f"{nth}{word}"
+
+
+def log2_exact(value: Fraction) -> float:
+    """log2 of any positive fraction, beyond float64's range too."""
+    whole = floor_log2(value)
+    return whole + math.log2(float(value / Fraction(2) ** whole))

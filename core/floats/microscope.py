@@ -1,0 +1,255 @@
+"""One rounding looked at closely: the two neighbours, the tie between them, and what every mode makes of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from core.floats.codec import classify, decode_exact, encode_exact, floor_log2, neighbour
+from core.floats.decimals import brief
+from core.floats.formats import FORMATS, FloatFormat
+from core.floats.rounding import ROUNDINGS, Rounding
+from core.formula import Explanation, Source, Symbol, formula
+
+_LONGEST_KEPT = 12
+"""Significant bits shown before the guard bit; wider formats show their last ones."""
+
+_HIGHAM = Source(
+    "Connolly, Higham and Mary 2021, Stochastic Rounding and its Probabilistic Backward Error Analysis",
+    "definition 1.1",
+    "https://doi.org/10.1137/20M1334796",
+)
+_LOW = Symbol(r"x_\downarrow", "the neighbour below", "number")
+_HIGH = Symbol(r"x_\uparrow", "the neighbour above", "number")
+
+
+@formula(
+    r"\frac{\v{low} + \v{high}}{2}",
+    result=Symbol("t", "tie point", "number"),
+    symbols={"low": _LOW, "high": _HIGH},
+    sources=(Source("IEEE 754-2019", "4.3.1 Rounding-direction attributes to nearest"),),
+)
+def tie_point(low: float, high: float) -> float:
+    """Tie point between two neighbours.
+
+    Below it round-to-nearest goes down, above it up; on it the rule for ties decides.
+    """
+    return (low + high) / 2
+
+
+@formula(
+    r"\frac{\v{asked} - \v{low}}{\v{gap}}",
+    result=Symbol("p", "probability of rounding up", "ratio"),
+    symbols={
+        "asked": Symbol("x", "the number asked for", "number"),
+        "low": _LOW,
+        "gap": Symbol(r"\Delta", "distance between the neighbours", "number"),
+    },
+    sources=(_HIGHAM,),
+)
+def chance_up(asked: float, low: float, gap: float) -> float:
+    """Probability that stochastic rounding goes up.
+
+    The nearer neighbour is the likelier one, in such proportion that the mean of many roundings is the number itself.
+    """
+    return (asked - low) / gap
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What one rounding mode takes: its code, and its value (None where it overflows into infinity or NaN).
+
+    upper: whether that is the neighbour above. chance: probability of the one above, for stochastic rounding only.
+    """
+
+    rounding: Rounding
+    code: int | None
+    value: Fraction | None
+    upper: bool
+    chance: Fraction | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Detour:
+    """Rounding to fp32 first and then to the format: the value in between, and the code and value it ends at."""
+
+    between: Fraction | None
+    code: int
+    value: Fraction | None
+    direct: int
+
+    @property
+    def differs(self) -> bool:
+        """Whether the detour ends elsewhere than the direct way."""
+        return self.code != self.direct
+
+
+@dataclass(frozen=True, slots=True)
+class Microscope:
+    """A number between its two neighbours in a format. Made by `magnify`.
+
+    low, high: the neighbours; equal to ``asked`` both where it is exact. high_code is None, or low_code for a
+    negative number, where the neighbour is the step past the largest finite value, which is no number of the format.
+    position: where between them, 0 to 1. kept: the last significant bits of the one nearer to zero, the point after
+    the first of them all where it is shown. guard, round_, sticky: the bits that decide.
+    """
+
+    fmt: FloatFormat
+    asked: Fraction
+    low: Fraction
+    high: Fraction
+    low_code: int | None
+    high_code: int | None
+    position: Fraction
+    kept: str
+    guard: int
+    round_: int
+    sticky: int
+    choices: tuple[Choice, ...]
+    detour: Detour | None
+
+    @property
+    def exact(self) -> bool:
+        """Whether there is nothing to round."""
+        return self.low == self.high
+
+    @property
+    def tie(self) -> Fraction:
+        """Halfway between the neighbours, exact."""
+        return (self.low + self.high) / 2
+
+
+def magnify(asked: Fraction, fmt: FloatFormat) -> Microscope | None:
+    """Look at the rounding of ``asked`` into ``fmt``; None where the format has no neighbour on one side.
+
+    That is so beyond one step past the largest finite value, and for a format without zero or sign also near and
+    below zero.
+    """
+    around = _neighbours(asked, fmt)
+    if around is None:
+        return None
+    low_code, low, high_code, high = around
+    gap = high - low
+    position = (asked - low) / gap if gap else Fraction(0)
+    inner, step = (low, gap) if asked >= 0 else (high, gap)
+    kept, guard, round_, sticky = _deciding_bits(abs(asked), abs(inner), step, fmt)
+    return Microscope(
+        fmt,
+        asked,
+        low,
+        high,
+        low_code,
+        high_code,
+        position,
+        kept,
+        guard,
+        round_,
+        sticky,
+        tuple(_choice(mode, asked, high, position, fmt) for mode in ROUNDINGS),
+        _detour(asked, fmt),
+    )
+
+
+def _neighbours(asked: Fraction, fmt: FloatFormat) -> tuple[int | None, Fraction, int | None, Fraction] | None:
+    code = encode_exact(asked, fmt, "saturate")
+    value = decode_exact(code, fmt)
+    if value is None:
+        return None
+    if value == asked:
+        return code, value, code, value
+    outer = neighbour(code, fmt, up=value < asked)
+    other = decode_exact(outer, fmt) if outer is not None else None
+    if other is None:
+        if abs(value) != fmt.max_finite:
+            return None
+        # The step past the largest finite value: no code, but round-to-nearest measures its tie against it.
+        outer, other = None, value + (fmt.quantum_max if value < asked else -fmt.quantum_max)
+    if not min(value, other) < asked < max(value, other):
+        return None
+    return (code, value, outer, other) if value < asked else (outer, other, code, value)
+
+
+def _deciding_bits(asked: Fraction, inner: Fraction, step: Fraction, fmt: FloatFormat) -> tuple[str, int, int, int]:
+    """The last kept bits, then guard, round and sticky, of a magnitude ``asked`` at or beyond ``inner``."""
+    ulp = step or spacing(asked, fmt)
+    units = inner / ulp
+    rest = asked / ulp - units
+    digits = f"{int(units):b}".rjust(fmt.fraction_bits + 1, "0")
+    whole, fraction = digits[: -fmt.fraction_bits or None], digits[-fmt.fraction_bits :] if fmt.fraction_bits else ""
+    kept = f"{whole}.{fraction}" if fraction else whole
+    if len(digits) > _LONGEST_KEPT:
+        kept = f"…{digits[-_LONGEST_KEPT:]}"
+    quarters = rest * 4
+    floor = int(quarters)
+    return kept, floor >> 1, floor & 1, int(quarters != floor)
+
+
+def spacing(magnitude: Fraction, fmt: FloatFormat) -> Fraction:
+    """Distance between the values of ``fmt`` around ``magnitude`` ≥ 0, going up."""
+    if fmt.twos_complement or not magnitude:
+        return fmt.min_subnormal
+    return Fraction(2) ** (max(floor_log2(magnitude), fmt.emin) - fmt.fraction_bits)
+
+
+def _choice(mode: Rounding, asked: Fraction, high: Fraction, position: Fraction, fmt: FloatFormat) -> Choice:
+    if mode == "stochastic":
+        return Choice(mode, None, None, position > Fraction(1, 2), position)
+    code = encode_exact(asked, fmt, rounding=mode)
+    value = decode_exact(code, fmt)
+    if value is None:
+        return Choice(mode, code, None, asked > 0)
+    return Choice(mode, code, value, value == high)
+
+
+def _detour(asked: Fraction, fmt: FloatFormat) -> Detour | None:
+    """The way through fp32, for formats narrower than that."""
+    wide = FORMATS["fp32"]
+    if fmt.fraction_bits >= wide.fraction_bits:
+        return None
+    between = encode_exact(asked, wide)
+    value = decode_exact(between, wide)
+    direct = encode_exact(asked, fmt)
+    code = direct if value is None else encode_exact(value, fmt)
+    return Detour(value, code, decode_exact(code, fmt), direct)
+
+
+WORDS: dict[Rounding, str] = {
+    "nearest_even": "nearest, ties to even",
+    "nearest_away": "nearest, ties away from zero",
+    "toward_zero": "toward zero",
+    "up": "up, toward +∞",
+    "down": "down, toward −∞",
+    "stochastic": "stochastic",
+}
+"""Every rounding mode in prose."""
+
+
+def takeaway(scope: Microscope) -> str:
+    """One sentence: where the number lies between its neighbours and which way the default goes."""
+    title = scope.fmt.title
+    if scope.exact:
+        return f"Nothing to round: {title} holds this number exactly, and every mode keeps it."
+    low, high = (brief(v, scope.fmt.decimal_digits + 3) for v in (scope.low, scope.high))
+    where = f"**{float(100 * scope.position):.3g} %** of the way from {low} to {high}"
+    if scope.position == Fraction(1, 2):
+        return f"Exactly halfway from {low} to {high}: a **tie**, which only the rule for ties decides."
+    near = "up" if scope.position > Fraction(1, 2) else "down"
+    if abs(scope.position - Fraction(1, 2)) < Fraction(1, 1000):
+        side = "above" if near == "up" else "below"
+        return f"The number lies a **hair {side} halfway** from {low} to {high}, so round-to-nearest goes **{near}**."
+    return f"The number lies {where}, so round-to-nearest goes **{near}**."
+
+
+def explain(scope: Microscope) -> tuple[Explanation, ...]:
+    """How tie point and chance are computed; nothing where there is nothing to round or float64 cannot show it."""
+    low, high, asked = float(scope.low), float(scope.high), float(scope.asked)
+    if scope.exact or low == high:
+        return ()
+    return tie_point.explain(low=low, high=high), chance_up.explain(asked=asked, low=low, gap=high - low)
+
+
+def overflows(choice: Choice, fmt: FloatFormat) -> str:
+    """The word for what a choice without a value became."""
+    if choice.code is None:
+        return ""
+    return "infinity" if classify(choice.code, fmt) == "inf" else "NaN"

@@ -1,0 +1,262 @@
+"""The same rounding by torch, ml_dtypes and gfloat, beside ours, and why they differ where they do.
+
+The three libraries are imported only when asked, because torch alone takes a second and 200 MB.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.metadata
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from core.floats.codec import classify, decode_exact, encode_exact
+from core.floats.decimals import brief
+from core.floats.formats import FORMATS, FloatFormat
+from core.floats.text import Typed, typed_code
+
+TORCH = {
+    "fp64": "float64",
+    "fp32": "float32",
+    "fp16": "float16",
+    "bf16": "bfloat16",
+    "fp8_e5m2": "float8_e5m2",
+    "fp8_e4m3fn": "float8_e4m3fn",
+    "fp8_e4m3fnuz": "float8_e4m3fnuz",
+    "fp8_e5m2fnuz": "float8_e5m2fnuz",
+    "e8m0fnu": "float8_e8m0fnu",
+}
+"""Our name → torch's dtype."""
+
+ML_DTYPES = {
+    "fp64": "float64",
+    "fp32": "float32",
+    "fp16": "float16",
+    "bf16": "bfloat16",
+    "fp8_e5m2": "float8_e5m2",
+    "fp8_e4m3fn": "float8_e4m3fn",
+    "fp8_e4m3fnuz": "float8_e4m3fnuz",
+    "fp8_e5m2fnuz": "float8_e5m2fnuz",
+    "fp8_e4m3b11fnuz": "float8_e4m3b11fnuz",
+    "fp8_e4m3_ieee": "float8_e4m3",
+    "fp8_e3m4_ieee": "float8_e3m4",
+    "fp6_e3m2fn": "float6_e3m2fn",
+    "fp6_e2m3fn": "float6_e2m3fn",
+    "fp4_e2m1fn": "float4_e2m1fn",
+    "e8m0fnu": "float8_e8m0fnu",
+}
+"""Our name → numpy's or ml_dtypes' dtype."""
+
+GFLOAT = {
+    "fp64": "binary64",
+    "fp32": "binary32",
+    "fp16": "binary16",
+    "bf16": "bfloat16",
+    "fp8_e5m2": "ocp_e5m2",
+    "fp8_e4m3fn": "ocp_e4m3",
+    "p3109_k8p3se": "p3109_k8p3se",
+    "p3109_k8p4se": "p3109_k8p4se",
+    "p3109_k4p2sf": "p3109_k4p2sf",
+    "fp6_e3m2fn": "ocp_e3m2",
+    "fp6_e2m3fn": "ocp_e2m3",
+    "fp4_e2m1fn": "ocp_e2m1",
+    "e8m0fnu": "ocp_e8m0",
+    "mxint8": "ocp_int8",
+}
+"""Our name → gfloat's; any other format is built for gfloat from its parameters."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What one library makes of a number.
+
+    library: with its version. dtype: its name for the format, empty where it has none.
+    code: what it gives, None where it has no such format. agrees: whether that is ours, NaN compared by class.
+    why: one sentence.
+    """
+
+    library: str
+    dtype: str
+    code: int | None
+    agrees: bool
+    why: str
+
+    def text(self, fmt: FloatFormat) -> str:
+        """The value of its code in ``fmt``, for reading."""
+        if self.code is None:
+            return ""
+        value = decode_exact(self.code, fmt)
+        if value is None:
+            return _word(self.code, fmt)
+        sign = "−" if not value and self.code else ""
+        return sign + brief(value, fmt.decimal_digits + 3)
+
+
+def ask(typed: Typed, fmt: FloatFormat) -> tuple[Verdict, ...]:
+    """What torch, ml_dtypes and gfloat make of ``typed`` in ``fmt``, beside the exact codec, which comes first.
+
+    The libraries take float64, so a number finer than that reaches them rounded once already; the sentence says so.
+    """
+    ours = typed_code(typed, fmt)
+    value = as_float64(typed)
+    finer = typed.value is not None and Fraction(value) != typed.value if np.isfinite(value) else False
+    verdicts = [Verdict("Napkin", fmt.name, ours, True, "One exact rounding to nearest, ties to even.")]
+    for library, table, call in _ASKED:
+        name = table.get(fmt.name, "from its parameters" if library == "gfloat" else "")
+        shown = f"{library} {_version(library)}"
+        if not name:
+            verdicts.append(Verdict(shown, "", None, False, f"{library} has no {fmt.title}."))
+            continue
+        try:
+            code = call(value, name, fmt)
+        except (ValueError, AssertionError, OverflowError) as refusal:
+            # gfloat refuses where a format has no code for the outcome, such as NaN in FP4.
+            verdicts.append(Verdict(shown, name, None, False, f"{library} refuses: {refusal or 'no code for it'}."))
+            continue
+        agrees = same(code, ours, fmt)
+        why = "Agrees." if agrees else reason(library, code, ours, value, finer=finer, fmt=fmt)
+        verdicts.append(Verdict(shown, name, code, agrees, why))
+    return tuple(verdicts)
+
+
+def as_float64(typed: Typed) -> float:
+    """The float64 handed to the libraries: the number rounded once, or infinity or NaN."""
+    if typed.nan:
+        return float("nan")
+    if typed.value is None:
+        return float("-inf" if typed.negative else "inf")
+    magnitude = decode_exact(encode_exact(abs(typed.value), FORMATS["fp64"]), FORMATS["fp64"])
+    size = float("inf") if magnitude is None else float(magnitude)
+    return -size if typed.negative else size
+
+
+def same(first: int, second: int, fmt: FloatFormat) -> bool:
+    """Whether two codes mean the same: equal, or both NaN."""
+    return first == second or (classify(first, fmt) == "nan" == classify(second, fmt))
+
+
+def reason(library: str, code: int, ours: int, value: float, *, finer: bool, fmt: FloatFormat) -> str:
+    """Why ``library`` gives ``code`` where the exact answer is ``ours``, in a sentence."""
+    theirs, exact = decode_exact(code, fmt), decode_exact(ours, fmt)
+    if not fmt.signed and fmt.fraction_bits == 0:
+        return _scale_reason(library, value)
+    if exact is None and theirs is not None:
+        return (
+            f"Overflow policy: {library} saturates at {brief(theirs)}; the format’s own rule gives {_word(ours, fmt)}."
+        )
+    if theirs is None and exact is not None:
+        return f"Overflow policy: {library} gives {_word(code, fmt)} where the format’s own rule keeps {brief(exact)}."
+    if theirs is None and exact is None:
+        return f"Overflow policy: {library} gives {_word(code, fmt)}, the format’s own rule {_word(ours, fmt)}."
+    if fmt.twos_complement and theirs is not None and exact is not None and theirs < -fmt.max_finite:
+        return f"The spare code: {library} uses 0x80, −2, which the MX specification lets stand empty to be symmetric."
+    if theirs == exact:
+        return f"The sign of zero: {library} gives {fmt_code(code, fmt)}."
+    if through_fp32(value, fmt) == code:
+        return (
+            f"Double rounding: {library} goes through float32, which makes a tie of it, and the tie then goes to even."
+        )
+    if finer:
+        return f"{library} takes float64, and this number is finer than that: it was rounded before {library} saw it."
+    return f"{library} rounds differently here; the exact rounding is ours."
+
+
+def through_fp32(value: float, fmt: FloatFormat) -> int:
+    """The code of a finite ``value`` rounded to fp32 first."""
+    wide = FORMATS["fp32"]
+    between = decode_exact(encode_exact(Fraction(abs(value)), wide), wide)
+    if between is None:
+        return typed_code(Typed("", "special", None, value < 0), fmt)
+    return typed_code(Typed("", "decimal", -between if value < 0 else between, value < 0), fmt)
+
+
+def _scale_reason(library: str, value: float) -> str:
+    if value == 0 or np.signbit(value):
+        return f"E8M0 has neither zero nor sign, so nothing is right for this number: {library} picks its own way out."
+    if not np.isfinite(value) or value > 2.0**127:
+        return f"E8M0 overflow: {library} does not give NaN here as the specification’s conversion does."
+    return (
+        f"E8M0 ties: halfway between two powers of two there is no even fraction. Ours goes up, as ml_dtypes does; "
+        f"{library} decides otherwise."
+        if np.frexp(value)[0] == 0.75
+        else f"E8M0: {library} rounds the exponent by a rule of its own near the edges."
+    )
+
+
+def _word(code: int, fmt: FloatFormat) -> str:
+    return "infinity" if classify(code, fmt) == "inf" else "NaN"
+
+
+def fmt_code(code: int, fmt: FloatFormat) -> str:
+    """A code in hex with all its digits."""
+    return f"`0x{code:0{fmt.hex_digits}x}`"
+
+
+@lru_cache(maxsize=8)
+def _version(library: str) -> str:
+    return importlib.metadata.version(library).partition("+")[0]
+
+
+_BITS: dict[int, Any] = {8: np.uint8, 16: np.uint16, 32: np.uint32, 64: np.uint64}
+
+
+def _torch(value: float, name: str, fmt: FloatFormat) -> int:
+    torch: Any = importlib.import_module("torch")
+    raw = torch.tensor([value], dtype=torch.float64).to(getattr(torch, name))
+    integer = {8: torch.uint8, 16: torch.int16, 32: torch.int32, 64: torch.int64}[fmt.bits]
+    return int(raw.view(integer).item()) & ((1 << fmt.bits) - 1)
+
+
+def _ml_dtypes(value: float, name: str, fmt: FloatFormat) -> int:
+    library: Any = importlib.import_module("ml_dtypes")
+    dtype = np.dtype(getattr(library, name, name))
+    # The libraries warn of overflow and of NaN; here both are answers.
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        stored = np.array([value], dtype=np.float64).astype(dtype)
+    return int(stored.view(_BITS[8 * dtype.itemsize])[0]) & ((1 << fmt.bits) - 1)
+
+
+def _gfloat(value: float, name: str, fmt: FloatFormat) -> int:
+    library: Any = importlib.import_module("gfloat")
+    info = _gfloat_format(name, fmt)
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return int(library.encode_float(info, library.round_float(info, value))) & ((1 << fmt.bits) - 1)
+
+
+@lru_cache(maxsize=64)
+def _gfloat_format(name: str, fmt: FloatFormat) -> Any:
+    """gfloat's own format of that name, or one made from the parameters of ``fmt``."""
+    formats: Any = importlib.import_module("gfloat.formats")
+    for info in (*formats.sample_formats, *formats.p3109_binary8_formats):
+        if info.name == name:
+            return info
+    high_nans = {"ieee": fmt.fraction_mask + (not fmt.infinity), "all_ones": 1}.get(fmt.nan, 0)
+    return formats.FormatInfo(
+        fmt.name,
+        fmt.bits,
+        fmt.fraction_bits + 1,
+        bias=fmt.bias,
+        is_signed=fmt.signed,
+        domain=formats.Domain.Extended if fmt.infinity else formats.Domain.Finite,
+        has_nz=fmt.negative_zero,
+        num_high_nans=high_nans,
+        has_subnormals=fmt.subnormals,
+        is_twos_complement=fmt.twos_complement,
+    )
+
+
+Ask: TypeAlias = Callable[[float, str, FloatFormat], int]
+
+_ASKED: tuple[tuple[str, dict[str, str], Ask], ...] = (
+    ("torch", TORCH, _torch),
+    ("ml_dtypes", ML_DTYPES, _ml_dtypes),
+    ("gfloat", GFLOAT, _gfloat),
+)

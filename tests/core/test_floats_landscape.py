@@ -1,0 +1,116 @@
+"""Reach, staircase and grid against decode, numpy's spacing and the formats' definitions; figures against both."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import plotly.graph_objects as go
+import pytest
+
+from core.floats import FORMATS, FloatFormat, custom_format, decode, decode_exact
+from core.floats.accumulation import drawn
+from core.floats.figures import accumulation, dynamic_range, gradients, spacing
+from core.floats.landscape import explain, grid, reach, reaches, staircase, takeaway
+from core.floats.lossscale import scale_loss
+from core.palette import LIGHT
+from pages.parts.charts import wire
+
+SMALL = [f for f in FORMATS.values() if f.bits <= 8]
+TABLED = [f for f in FORMATS.values() if f.bits <= 16]
+
+
+@pytest.mark.parametrize("fmt", TABLED, ids=lambda f: f.name)
+def test_reach_is_that_of_all_codes(fmt: FloatFormat) -> None:
+    values = decode(np.arange(1 << fmt.bits), fmt)
+    positive = values[np.isfinite(values) & (values > 0)]
+    here = reach(fmt)
+    assert here.smallest == pytest.approx(math.log2(positive.min()), abs=1e-12)
+    assert here.largest == pytest.approx(math.log2(positive.max()), abs=1e-12)
+    assert here.smallest <= here.normal <= here.largest
+
+
+@pytest.mark.parametrize(("name", "dtype"), [("fp16", np.float16), ("fp32", np.float32), ("fp64", np.float64)])
+def test_the_staircase_is_numpys_spacing(name: str, dtype: type) -> None:
+    powers, steps = staircase(FORMATS[name], -40, 15)
+    magnitudes = np.exp2(powers).astype(dtype)
+    assert np.array_equal(np.log2(np.spacing(magnitudes).astype(np.float64) / magnitudes.astype(np.float64)), steps)
+
+
+@pytest.mark.parametrize("fmt", TABLED, ids=lambda f: f.name)
+def test_the_staircase_is_the_gap_to_the_next_value(fmt: FloatFormat) -> None:
+    values = np.unique(decode(np.arange(1 << fmt.bits), fmt))
+    values = values[np.isfinite(values) & (values > 0)]
+    powers, steps = staircase(fmt, -40, 24)
+    for power, step in zip(powers, steps, strict=True):
+        place = int(np.searchsorted(values, 2.0**power))
+        assert values[place] == 2.0**power
+        if place + 1 < values.size:
+            assert values[place + 1] - values[place] == 2.0 ** (step + power)
+
+
+@pytest.mark.parametrize("fmt", SMALL, ids=lambda f: f.name)
+def test_the_grid_has_every_code(fmt: FloatFormat) -> None:
+    cells = grid(fmt)
+    assert [c.code for c in cells] == list(range(1 << fmt.bits))
+    for cell in cells:
+        value = decode_exact(cell.code, fmt)
+        assert (value is None) == (cell.kind in ("inf", "nan"))
+        assert len(cell.short) <= 6
+        assert 0 <= cell.heat <= 1 + 1e-9
+        if value:
+            assert cell.short.startswith("−") == (value < 0)
+            if fmt.fraction_bits:
+                assert float(cell.short.replace("−", "-")) == pytest.approx(float(value), rel=0.34)
+
+
+def test_the_grid_says_values() -> None:
+    cells = grid(FORMATS["fp8_e4m3fn"])
+    assert (cells[0x7E].short, cells[0x7F].short, cells[0x80].short) == ("448", "NaN", "−0")
+    assert grid(FORMATS["fp8_e5m2"])[0xFC].short == "−∞"
+    assert grid(FORMATS["e8m0fnu"])[0].short == "2⁻¹²⁷"
+    with pytest.raises(ValueError, match="up to 8 bits"):
+        grid(FORMATS["bf16"])
+
+
+def test_reaches_go_from_wide_to_narrow() -> None:
+    rows = reaches()
+    assert rows[0].fmt.name == "fp64"
+    assert rows[-1].fmt.name == "fp4_e2m1fn"
+    spans = [r.largest - r.smallest for r in rows]
+    assert spans == sorted(spans, reverse=True)
+    assert "78.6 orders" in takeaway(FORMATS["bf16"])
+
+
+def test_explanations() -> None:
+    span, step = explain(FORMATS["bf16"])
+    assert span.value == pytest.approx(reach(FORMATS["bf16"]).largest + 133)
+    assert step.value == 2**-7
+
+
+@pytest.mark.parametrize(
+    "fmt", [*FORMATS.values(), custom_format(3, 0, nan="none", infinity=False)], ids=lambda f: f.name
+)
+def test_figures_are_plotly_figures(fmt: FloatFormat) -> None:
+    formats = list(FORMATS.values())
+    shown = formats if fmt in formats else [*formats, fmt]
+    for figure in (
+        dynamic_range(shown, fmt, LIGHT),
+        spacing(shown, fmt, LIGHT),
+        gradients(scale_loss(-8, 4, 3, fmt), LIGHT),
+    ):
+        go.Figure(wire(figure))
+    bars = dynamic_range(shown, fmt, LIGHT)
+    assert sum("<b>" in name for name in bars["layout"]["yaxis"]["ticktext"]) == 1
+    assert len(bars["data"][0]["y"]) == len(shown)
+
+
+def test_the_picture_of_a_sum_ends_at_its_sums() -> None:
+    runs, lots = drawn(1, 1e-3, 1000, FORMATS["bf16"])
+    figure = accumulation(runs, lots, exact=(1, 1e-3), palette=LIGHT)
+    go.Figure(wire(figure))
+    labels = {a["text"]: a["y"] for a in figure["layout"]["annotations"]}
+    assert labels["exact"] == pytest.approx(2)
+    assert labels["bf16, nearest"] == 1
+    assert labels["fp32 master, read in bf16"] == 2
+    assert labels["bf16, up"] == pytest.approx(3.2)  # 3.4e38, kept at the picture's edge

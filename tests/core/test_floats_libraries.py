@@ -1,0 +1,252 @@
+"""Every code and every tie against ml_dtypes and gfloat. What differs is listed here by name.
+
+Each listed defect has a test of its own that fails when the library mends it.
+"""
+
+from __future__ import annotations
+
+import warnings
+from functools import lru_cache
+
+import gfloat
+import ml_dtypes
+import numpy as np
+import pytest
+from gfloat import formats as gfloat_formats
+from gfloat.types import Domain, FormatInfo, RoundMode, Signedness
+
+from core.floats import FORMATS, FloatFormat, Rounding, decode, encode
+
+ML_DTYPES: dict[str, type] = {
+    "fp16": np.float16,
+    "bf16": ml_dtypes.bfloat16,
+    "fp8_e5m2": ml_dtypes.float8_e5m2,
+    "fp8_e4m3fn": ml_dtypes.float8_e4m3fn,
+    "fp8_e4m3fnuz": ml_dtypes.float8_e4m3fnuz,
+    "fp8_e5m2fnuz": ml_dtypes.float8_e5m2fnuz,
+    "fp8_e4m3b11fnuz": ml_dtypes.float8_e4m3b11fnuz,
+    "fp8_e4m3_ieee": ml_dtypes.float8_e4m3,
+    "fp8_e3m4_ieee": ml_dtypes.float8_e3m4,
+    "fp6_e3m2fn": ml_dtypes.float6_e3m2fn,
+    "fp6_e2m3fn": ml_dtypes.float6_e2m3fn,
+    "fp4_e2m1fn": ml_dtypes.float4_e2m1fn,
+    "e8m0fnu": ml_dtypes.float8_e8m0fnu,
+}
+
+
+def described(name: str, k: int, precision: int, bias: int, domain: Domain, **policies: object) -> FormatInfo:
+    """A format that gfloat can compute with but has no constant for."""
+    given = {"has_nz": True, "num_high_nans": 0, "is_signed": True, "has_subnormals": True, "is_twos_complement": False}
+    return FormatInfo(name, k, precision, bias=bias, domain=domain, **{**given, **policies})  # type: ignore[arg-type]
+
+
+FORMAT_INFO: dict[str, FormatInfo] = {
+    "fp16": gfloat_formats.format_info_binary16,
+    "bf16": gfloat_formats.format_info_bfloat16,
+    "fp8_e5m2": gfloat_formats.format_info_ocp_e5m2,
+    "fp8_e4m3fn": gfloat_formats.format_info_ocp_e4m3,
+    "fp8_e4m3fnuz": described("e4m3fnuz", 8, 4, 8, Domain.Finite, has_nz=False),
+    "fp8_e5m2fnuz": described("e5m2fnuz", 8, 3, 16, Domain.Finite, has_nz=False),
+    "fp8_e4m3b11fnuz": described("e4m3b11fnuz", 8, 4, 11, Domain.Finite, has_nz=False),
+    "fp8_e4m3_ieee": described("e4m3", 8, 4, 7, Domain.Extended, num_high_nans=7),
+    "fp8_e3m4_ieee": described("e3m4", 8, 5, 3, Domain.Extended, num_high_nans=15),
+    "p3109_k8p3se": gfloat_formats.format_info_p3109(8, 3, Signedness.Signed, Domain.Extended),
+    "p3109_k8p4se": gfloat_formats.format_info_p3109(8, 4, Signedness.Signed, Domain.Extended),
+    "p3109_k4p2sf": gfloat_formats.format_info_p3109(4, 2, Signedness.Signed, Domain.Finite),
+    "fp6_e3m2fn": gfloat_formats.format_info_ocp_e3m2,
+    "fp6_e2m3fn": gfloat_formats.format_info_ocp_e2m3,
+    "fp4_e2m1fn": gfloat_formats.format_info_ocp_e2m1,
+    "e8m0fnu": gfloat_formats.format_info_ocp_e8m0,
+    "mxint8": gfloat_formats.format_info_ocp_int8,
+}
+ROUND_MODES: dict[Rounding, RoundMode] = {
+    "nearest_even": RoundMode.TiesToEven,
+    "nearest_away": RoundMode.TiesToAway,
+    "toward_zero": RoundMode.TowardZero,
+    "up": RoundMode.TowardPositive,
+    "down": RoundMode.TowardNegative,
+}
+DIFFERENT_IN_GFLOAT = {"e8m0fnu", "mxint8"}
+
+
+def codes(fmt: FloatFormat) -> np.ndarray:
+    return np.arange(1 << fmt.bits)
+
+
+@lru_cache(maxsize=32)
+def probes(name: str) -> np.ndarray:
+    """Every value of a format, every tie, points beyond the end, below the smallest, and just beside all of them."""
+    fmt = FORMATS[name]
+    values = decode(codes(fmt), fmt)
+    values = np.unique(values[np.isfinite(values)])
+    top, step, least = float(fmt.max_finite), float(fmt.quantum_max), float(fmt.min_subnormal)
+    ends = np.array([top + step / 2, top + step, top + 1.5 * step, 4 * top, least / 2, least / 4, 0.75 * least])
+    points = np.concatenate([values, (values[1:] + values[:-1]) / 2, ends, -ends])
+    near = [points, points * (1 + 2.0**-20), points * (1 - 2.0**-20)]
+    near += [np.nextafter(points, np.inf), np.nextafter(points, -np.inf), np.array([np.inf, -np.inf, 0.0, -0.0])]
+    return np.concatenate(near)
+
+
+def same(ours: np.ndarray, theirs: np.ndarray) -> np.ndarray:
+    """Which values are equal, the sign of zero included, NaN by class."""
+    equal = (ours == theirs) & (np.signbit(ours) == np.signbit(theirs))
+    return equal | (np.isnan(ours) & np.isnan(theirs))
+
+
+# ------------------------------------------------------------------------------------------ ml_dtypes
+
+
+def ml_round(values: np.ndarray, name: str) -> np.ndarray:
+    """What ml_dtypes stores, as values."""
+    with np.errstate(all="ignore"):
+        return values.astype(ML_DTYPES[name]).astype(np.float64)
+
+
+@pytest.mark.parametrize("name", ML_DTYPES)
+def test_ml_dtypes_decodes_the_same(name: str) -> None:
+    fmt = FORMATS[name]
+    with np.errstate(invalid="ignore"):  # signalling NaNs among the codes
+        theirs = codes(fmt).astype(np.uint16 if fmt.bits == 16 else np.uint8).view(ML_DTYPES[name]).astype(np.float64)
+    assert same(decode(codes(fmt), fmt), theirs).all()
+
+
+@pytest.mark.parametrize("name", [n for n in ML_DTYPES if n != "e8m0fnu"])
+def test_ml_dtypes_rounds_float32_the_same(name: str) -> None:
+    with np.errstate(over="ignore"):
+        values = probes(name).astype(np.float32)
+    assert same(decode(encode(values, FORMATS[name]), FORMATS[name]), ml_round(values, name)).all()
+
+
+@pytest.mark.parametrize("name", ML_DTYPES)
+def test_defect_ml_dtypes_rounds_float64_twice(name: str) -> None:
+    """float64 goes through float32, and what that makes a tie is rounded again. numpy's own fp16 does not."""
+    fmt, values = FORMATS[name], probes(name)
+    equal = same(decode(encode(values, fmt), fmt), ml_round(values, name))
+    assert equal.all() == (name == "fp16")
+    with np.errstate(over="ignore"):
+        through_float32 = values.astype(np.float32)
+    if name not in {"fp16", "e8m0fnu"}:
+        assert same(decode(encode(through_float32, fmt), fmt), ml_round(values, name)).all()
+
+
+def test_defect_ml_dtypes_rounds_the_smallest_e8m0_up() -> None:
+    """float32's subnormals above 2^−127 become 2^−126, also those nearer to 2^−127."""
+    fmt = FORMATS["e8m0fnu"]
+    with np.errstate(over="ignore"):
+        values = probes("e8m0fnu").astype(np.float32)
+    ours, theirs = decode(encode(values, fmt), fmt), ml_round(values, "e8m0fnu")
+    odd = ~same(ours, theirs)
+    assert odd.any()
+    assert ((values[odd] > 2.0**-127) & (values[odd] < 1.5 * 2.0**-127)).all()
+    assert (theirs[odd] == 2.0**-126).all()
+
+
+@pytest.mark.parametrize("name", ["fp6_e3m2fn", "fp6_e2m3fn", "fp4_e2m1fn"])
+def test_defect_ml_dtypes_makes_nan_a_zero(name: str) -> None:
+    """A format without NaN gives −0 for it, and says nothing."""
+    stored = ml_round(np.array([np.nan]), name)
+    assert stored == 0
+
+
+# ------------------------------------------------------------------------------------------ gfloat
+
+
+def gfloat_round(values: np.ndarray, name: str, rounding: Rounding, saturate: bool) -> np.ndarray:
+    """What gfloat rounds to."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return np.asarray(gfloat.round_ndarray(FORMAT_INFO[name], values, ROUND_MODES[rounding], saturate))
+
+
+@pytest.mark.parametrize("name", FORMAT_INFO)
+def test_gfloat_decodes_the_same(name: str) -> None:
+    fmt = FORMATS[name]
+    with np.errstate(all="ignore"):
+        theirs = np.asarray(gfloat.decode_ndarray(FORMAT_INFO[name], codes(fmt)))
+    assert same(decode(codes(fmt), fmt), theirs).all()
+
+
+@pytest.mark.parametrize("saturate", [False, True], ids=["own overflow", "saturating"])
+@pytest.mark.parametrize("rounding", ROUND_MODES)
+@pytest.mark.parametrize("name", [n for n in FORMAT_INFO if n not in DIFFERENT_IN_GFLOAT])
+def test_gfloat_rounds_the_same(name: str, rounding: Rounding, saturate: bool) -> None:
+    fmt = FORMATS[name]
+    values = probes(name)
+    if not fmt.has_nan:
+        saturate = True  # gfloat raises without a way to overflow; these formats saturate anyway
+    ours = encode(values, fmt, rounding=rounding, overflow="saturate" if saturate else "format")
+    theirs = gfloat_round(values, name, rounding, saturate)
+    if not fmt.has_negative_zero:
+        theirs = theirs + 0.0  # gfloat's value keeps a −0 that the format has no code for
+    assert same(decode(ours, fmt), theirs).all()
+
+
+@pytest.mark.parametrize("name", [n for n in FORMAT_INFO if n not in DIFFERENT_IN_GFLOAT])
+def test_gfloat_encodes_the_same(name: str) -> None:
+    fmt = FORMATS[name]
+    values = probes(name)[:: 1 if fmt.bits <= 8 else 16]
+    rounded = gfloat_round(values, name, "nearest_even", saturate=True)
+    theirs = np.asarray(gfloat.encode_ndarray(FORMAT_INFO[name], rounded)).astype(np.uint64)
+    np.testing.assert_array_equal(encode(values, fmt, overflow="saturate"), theirs)
+
+
+@pytest.mark.parametrize("name", ["fp6_e3m2fn", "fp4_e2m1fn", "mxint8"])
+def test_defect_gfloat_cannot_overflow_without_infinity_and_nan(name: str) -> None:
+    """It raises for one value out of range, where the MX specification saturates."""
+    with pytest.raises(ValueError, match="No Infs or NaNs"):
+        gfloat_round(np.array([1e6]), name, "nearest_even", saturate=False)
+
+
+def test_defect_gfloat_breaks_e8m0_ties_to_even_codes() -> None:
+    """3.0 becomes 2; with one digit IEEE 754 takes the larger neighbour, as ml_dtypes and torch do."""
+    fmt, values = FORMATS["e8m0fnu"], 1.5 * 2.0 ** np.arange(-126, 127)
+    theirs = gfloat_round(values, "e8m0fnu", "nearest_even", saturate=False)
+    ours = decode(encode(values, fmt), fmt)
+    assert (ours == values / 0.75).all()
+    odd = theirs != ours
+    assert odd.sum() == 127 or odd.sum() == 126
+    assert (theirs[odd] == values[odd] / 1.5).all()
+
+
+def test_defect_gfloat_rounds_to_values_that_e8m0_does_not_have() -> None:
+    """Below 2^−127 and below zero round_ndarray returns numbers that no code stands for."""
+    theirs = gfloat_round(np.array([2.0**-128, -2.0]), "e8m0fnu", "nearest_away", saturate=False)
+    assert theirs.tolist() == [2.0**-128, -2.0]
+
+
+@pytest.mark.parametrize("rounding", ROUND_MODES)
+def test_gfloat_agrees_on_the_rest_of_e8m0(rounding: Rounding) -> None:
+    fmt, values = FORMATS["e8m0fnu"], probes("e8m0fnu")
+    values = values[values >= 2.0**-127]
+    if rounding == "nearest_even":
+        values = values[np.frexp(values)[0] != 0.75]
+    theirs = gfloat_round(values, "e8m0fnu", rounding, saturate=False)
+    assert same(decode(encode(values, fmt, rounding=rounding), fmt), theirs).all()
+
+
+@pytest.mark.parametrize("rounding", ROUND_MODES)
+def test_difference_gfloat_uses_the_last_code_of_mxint8(rounding: Rounding) -> None:
+    """−2 is a value for gfloat; the MX specification allows it to stay unused, which keeps the range symmetric."""
+    fmt, values = FORMATS["mxint8"], probes("mxint8")
+    theirs = gfloat_round(values, "mxint8", rounding, saturate=True) + 0.0
+    ours = decode(encode(values, fmt, rounding=rounding), fmt)
+    odd = ~same(ours, theirs)
+    assert odd.any()
+    assert (theirs[odd] == -2).all()
+    assert (ours[odd] == -127 / 64).all()
+
+
+# ------------------------------------------------------------------------------------------ numpy, for the wide formats
+
+
+@pytest.mark.parametrize(("name", "dtype", "words"), [("fp32", np.float32, np.uint32), ("fp16", np.float16, np.uint16)])
+def test_numpy_rounds_float64_the_same(name: str, dtype: type, words: type) -> None:
+    raw = np.random.default_rng(7).integers(0, 1 << 64, size=200_000, dtype=np.uint64)
+    raw[::2] = raw[::2] & np.uint64((1 << 64) - (1 << 62) - 1) | np.uint64(0x38 << 56)  # half of them near the range
+    raw[::4] &= np.uint64(-(1 << 28) & (1 << 64) - 1)  # and many of those values and ties of fp32
+    values = raw.view(np.float64)
+    values = values[~np.isnan(values)]
+    with np.errstate(over="ignore", under="ignore"):
+        theirs = values.astype(dtype).view(words)
+    np.testing.assert_array_equal(encode(values, FORMATS[name]), theirs)
+    np.testing.assert_array_equal(encode(values, FORMATS["fp64"]), values.view(np.uint64))

@@ -1,0 +1,94 @@
+"""What the libraries are reported to give, against the reference table measured from them, and the reasons named."""
+
+from __future__ import annotations
+
+import csv
+import subprocess
+import sys
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from core.floats import FORMATS, custom_format
+from core.floats.oracles import Verdict, ask, same
+from core.floats.text import Typed, parse
+
+ROOT = Path(__file__).parents[2]
+ROWS = list(csv.DictReader((ROOT / "tests" / "data" / "float_encode.csv").read_text(encoding="utf-8").splitlines()))
+COLUMNS = {"torch": "torch_f64_hex", "ml_dtypes": "ml_dtypes_f64_hex", "gfloat": "gfloat_hex"}
+
+
+def typed(bits: str) -> Typed:
+    value = float(np.array([int(bits, 16)], dtype=np.uint64).view(np.float64)[0])
+    if np.isfinite(value):
+        return Typed(repr(value), "decimal", Fraction(value), bool(np.signbit(value)))
+    return Typed(repr(value), "special", None, bool(np.signbit(value)), nan=bool(np.isnan(value)))
+
+
+def verdicts(text: str, name: str) -> dict[str, Verdict]:
+    return {v.library.split()[0]: v for v in ask(parse(text, FORMATS[name]), FORMATS[name])}
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_libraries_give_what_was_measured(name: str) -> None:
+    fmt = FORMATS[name]
+    for row in (r for r in ROWS if r["format"] == name and r["expected_hex"]):
+        for verdict in ask(typed(row["input_f64_bits"]), fmt)[1:]:
+            measured = row[COLUMNS[verdict.library.split()[0]]]
+            if not measured.startswith("0x") or verdict.code is None:
+                continue
+            assert same(verdict.code, int(measured, 16), fmt), (row["input_repr"], verdict, measured)
+            assert verdict.agrees == same(int(measured, 16), int(row["expected_hex"], 16), fmt)
+            assert verdict.why.endswith(".")
+            assert "differently" not in verdict.why, (row["input_repr"], verdict)
+
+
+def test_the_overflow_policies_are_named() -> None:
+    found = verdicts("465", "fp8_e4m3fn")
+    assert found["torch"].why.startswith("Overflow policy: torch saturates at 448")
+    assert found["ml_dtypes"].agrees
+    assert found["gfloat"].agrees
+
+
+def test_double_rounding_is_named() -> None:
+    found = verdicts("0x1.0100000001p+0", "bf16")
+    assert found["torch"].code == found["ml_dtypes"].code == 0x3F80
+    assert found["torch"].why.startswith("Double rounding")
+    assert found["gfloat"].agrees
+
+
+def test_e8m0_ties_are_named() -> None:
+    differing = [v for v in verdicts("3", "e8m0fnu").values() if not v.agrees]
+    assert all("E8M0" in v.why for v in differing)
+    zero = verdicts("0", "e8m0fnu")
+    assert "neither zero nor sign" in zero["torch"].why
+
+
+def test_what_a_library_lacks_is_said() -> None:
+    found = verdicts("0.1", "tf32")
+    assert found["torch"].code is None
+    assert found["torch"].why == "torch has no tf32."
+    assert found["gfloat"].agrees
+
+
+def test_a_number_finer_than_float64_is_said_to_be() -> None:
+    found = verdicts("2049/2048", "fp16")
+    assert all(v.agrees for v in found.values() if v.code is not None)
+    finer = ask(parse("0.100000000000000005551115123125782702118158340454101562501", FORMATS["fp64"]), FORMATS["fp64"])
+    assert all(v.agrees for v in finer if v.code is not None)
+
+
+def test_gfloat_takes_ones_own_format() -> None:
+    fmt = custom_format(3, 4, bias=5, nan="negative_zero", infinity=False)
+    found = ask(parse("0.7", fmt), fmt)
+    gfloat = next(v for v in found if v.library.startswith("gfloat"))
+    assert gfloat.agrees
+    assert gfloat.text(fmt)
+
+
+def test_nothing_is_imported_before_asking() -> None:
+    code = "import sys, core.floats.oracles; print([m for m in ('torch', 'ml_dtypes', 'gfloat') if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=60)
+    assert done.stdout.strip() == "[]", done.stderr

@@ -1,0 +1,210 @@
+"""Rounding modes and overflow policies against a search of the line of values, and stochastic rounding's chances."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from core.floats import (
+    FORMATS,
+    OVERFLOWS,
+    ROUNDINGS,
+    FloatFormat,
+    FormatError,
+    Overflow,
+    Rounding,
+    classify,
+    decode,
+    decode_exact,
+    encode,
+    encode_exact,
+)
+from tests.core.floats_oracle import described, format_and_value, line, rounded_value, small_format
+
+FIXED = settings(deadline=None, derandomize=True)
+MANY = settings(FIXED, max_examples=400)
+ALL_FORMATS = pytest.mark.parametrize("fmt", FORMATS.values(), ids=FORMATS)
+DETERMINISTIC: tuple[Rounding, ...] = tuple(r for r in ROUNDINGS if r != "stochastic")
+any_format = st.sampled_from(list(FORMATS.values()))
+any_rounding = st.sampled_from(ROUNDINGS)
+
+
+@pytest.mark.parametrize("rounding", DETERMINISTIC)
+@MANY
+@given(drawn=format_and_value(), overflow=st.sampled_from(OVERFLOWS))
+def test_exact_rounding_equals_a_search_of_the_line(
+    rounding: Rounding, drawn: tuple[FloatFormat, Fraction], overflow: Overflow
+) -> None:
+    fmt, value = drawn
+    if overflow not in fmt.overflows:
+        with pytest.raises(FormatError, match=overflow):
+            encode_exact(value, fmt, overflow, rounding=rounding)
+        return
+    code = encode_exact(value, fmt, overflow, rounding=rounding)
+    assert described(code, fmt) == rounded_value(value, fmt, rounding, overflow)
+    here = described(code, fmt)
+    if value < 0 and here == 0 and fmt.has_negative_zero:
+        assert code == fmt.sign_mask
+
+
+@pytest.mark.parametrize("rounding", DETERMINISTIC)
+@MANY
+@given(fmt=any_format | small_format, overflow=st.sampled_from(OVERFLOWS), data=st.data())
+def test_array_and_exact_rounding_are_the_same(
+    rounding: Rounding, fmt: FloatFormat, overflow: Overflow, data: st.DataObject
+) -> None:
+    if overflow not in fmt.overflows:
+        with pytest.raises(FormatError, match=overflow):
+            encode(1.0, fmt, rounding=rounding, overflow=overflow)
+        return
+    top, least = float(fmt.max_finite), float(fmt.min_subnormal)
+    near = st.floats(-4 * top, 4 * top) if top < 1e300 else st.floats(allow_nan=False, allow_infinity=False)
+    small = st.floats(-8 * least, 8 * least) if least > 1e-300 else near
+    values = data.draw(st.lists(near | small | st.floats(allow_nan=fmt.has_nan), min_size=1, max_size=20))
+    codes = encode(values, fmt, rounding=rounding, overflow=overflow).tolist()
+    for value, code in zip(values, codes, strict=True):
+        if math.isnan(value):
+            assert code == fmt.nan_code
+        elif math.isinf(value):
+            if value < 0 and not fmt.signed:
+                assert classify(code, fmt) == "nan" if fmt.has_nan else code == 0
+            elif fmt.infinity and overflow != "saturate":
+                assert (classify(code, fmt), bool(code & fmt.sign_mask)) == ("inf", value < 0)
+            else:
+                beyond = encode_exact(Fraction(2) ** 1100 * (1 if value > 0 else -1), fmt, overflow)
+                assert described(code, fmt) == described(beyond, fmt)
+        elif value:
+            assert code == encode_exact(Fraction(value), fmt, overflow, rounding=rounding), value
+        else:
+            negative = math.copysign(1, value) < 0
+            assert code == (fmt.sign_mask if negative and fmt.has_negative_zero else encode_exact(Fraction(0), fmt))
+
+
+@pytest.mark.parametrize("rounding", ROUNDINGS)
+@MANY
+@given(drawn=format_and_value(), seed=st.integers(0, 2**32))
+def test_every_mode_brackets_the_value(rounding: Rounding, drawn: tuple[FloatFormat, Fraction], seed: int) -> None:
+    fmt, value = drawn
+    if (value < 0 and not fmt.signed) or (value == 0 and not fmt.zero):
+        return
+    stored = decode_exact(encode_exact(value, fmt, "saturate", rounding=rounding, seed=seed), fmt)
+    array = float(decode(encode(float(value), fmt, overflow="saturate", rounding=rounding, seed=seed), fmt))
+    values = line(fmt)[0]
+    assert stored is not None
+    for magnitude, result in ((abs(value), abs(stored)), (abs(Fraction(float(value))), abs(Fraction(array)))):
+        below = [v for v in values if v <= magnitude]
+        above = [v for v in values if v >= magnitude]
+        assert result in (below[-1:] + above[:1])
+    if rounding == "up" and value <= fmt.max_finite:
+        assert stored >= value
+    if rounding == "down" and value >= -fmt.max_finite and value >= values[0]:
+        assert stored <= value
+    if rounding == "toward_zero" and abs(value) >= values[0]:
+        assert abs(stored) <= abs(value)
+
+
+@pytest.mark.parametrize("rounding", DETERMINISTIC)
+@FIXED
+@given(fmt=any_format | small_format, first=st.floats(allow_nan=False), second=st.floats(allow_nan=False))
+def test_rounding_is_monotone(rounding: Rounding, fmt: FloatFormat, first: float, second: float) -> None:
+    if not fmt.signed:
+        first, second = abs(first), abs(second)
+    pair = [v for v in sorted([first, second]) if v or fmt.zero]
+    stored = decode(encode(pair, fmt, rounding=rounding, overflow="saturate"), fmt).tolist()
+    assert stored == sorted(stored)
+
+
+@FIXED
+@given(fmt=any_format, value=st.fractions(-(10**300), 10**300))
+def test_rounding_stays_within_half_a_step(fmt: FloatFormat, value: Fraction) -> None:
+    stored = decode_exact(encode_exact(value, fmt, "format"), fmt)
+    if stored is None:
+        assert abs(value) >= fmt.overflow_threshold or not fmt.zero
+        return
+    if abs(value) > fmt.max_finite or (not fmt.zero and value < fmt.min_normal):
+        return
+    exponent = max(math.frexp(float(abs(value)))[1] - 1, fmt.emin) if value else fmt.emin
+    assert abs(stored - value) <= Fraction(2) ** (exponent + 1 - fmt.fraction_bits) / 2
+
+
+# ------------------------------------------------------------------------------------------ stochastic
+
+
+@pytest.mark.parametrize("name", ["bf16", "fp8_e4m3fn", "fp32", "mxint8", "e8m0fnu"])
+@pytest.mark.parametrize("share", [0.125, 0.5, 0.9])
+def test_stochastic_rounding_goes_up_as_often_as_it_should(name: str, share: float) -> None:
+    fmt = FORMATS[name]
+    low, high = 1.0, 1.0 + float(fmt.eps)
+    n = 40_000
+    stored = decode(encode(np.full(n, low + share * (high - low)), fmt, rounding="stochastic", seed=5), fmt)
+    assert set(stored.tolist()) == {low, high}
+    assert abs(np.mean(stored == high) - share) < 4 * math.sqrt(share * (1 - share) / n)
+    exact = Fraction(low) + Fraction(share) * (Fraction(high) - Fraction(low))
+    draws = [encode_exact(exact, fmt, rounding="stochastic", seed=seed) for seed in range(1000)]
+    assert abs(np.mean(decode(draws, fmt) == high) - share) < 4 * math.sqrt(share * (1 - share) / 1000)
+
+
+def test_stochastic_rounding_reaches_from_far_below_the_smallest_value() -> None:
+    fmt = FORMATS["fp8_e4m3fn"]
+    n = 200_000
+    least = float(fmt.min_subnormal)
+    stored = decode(encode(np.full(n, least / 256), fmt, rounding="stochastic", seed=5), fmt)
+    assert abs(stored.mean() / least - 1 / 256) < 4 * math.sqrt(1 / 256 / n)
+    assert not encode(np.full(n, 1e-300), fmt, rounding="stochastic", seed=5).any()
+    gap = encode(np.full(n, 2.0**-12), FORMATS["fp16"], rounding="stochastic", seed=5)
+    assert set(gap.tolist()) == {int(encode(2.0**-12, FORMATS["fp16"]))}  # what is exact stays
+
+
+def test_seeds_repeat_and_generators_go_on() -> None:
+    fmt, values = FORMATS["fp8_e5m2"], np.linspace(1, 2, 50_001)
+    once = encode(values, fmt, rounding="stochastic", seed=1)
+    np.testing.assert_array_equal(once, encode(values, fmt, rounding="stochastic", seed=1))
+    assert (once != encode(values, fmt, rounding="stochastic", seed=2)).any()
+    generator = np.random.default_rng(1)
+    np.testing.assert_array_equal(once, encode(values, fmt, rounding="stochastic", seed=generator))
+    assert (once != encode(values, fmt, rounding="stochastic", seed=generator)).any()
+
+
+# ------------------------------------------------------------------------------------------ overflow
+
+
+@pytest.mark.parametrize(
+    ("name", "policies"),
+    [
+        ("fp16", ("format", "saturate", "infinity", "nan")),
+        ("fp8_e4m3fn", ("format", "saturate", "nan")),
+        ("fp8_e4m3fnuz", ("format", "saturate", "nan")),
+        ("p3109_k8p3se", ("format", "saturate", "infinity", "nan")),
+        ("fp4_e2m1fn", ("format", "saturate")),
+        ("mxint8", ("format", "saturate")),
+    ],
+)
+def test_policies_of_a_format(name: str, policies: tuple[Overflow, ...]) -> None:
+    fmt = FORMATS[name]
+    assert fmt.overflows == policies
+    for overflow in policies:
+        kind = classify(int(encode(1e300, fmt, overflow=overflow)), fmt)
+        expected = {"saturate": "normal", "infinity": "inf", "nan": "nan"}
+        assert kind == expected[fmt.own_overflow if overflow == "format" else overflow]
+    for overflow in set(OVERFLOWS) - set(policies):
+        with pytest.raises(FormatError, match=f"{fmt.title} cannot overflow to “{overflow}”"):
+            encode(1.0, fmt, overflow=overflow)
+
+
+@ALL_FORMATS
+def test_directed_modes_stop_at_the_largest_value(fmt: FloatFormat) -> None:
+    past = float(fmt.max_finite) * (1.999 if fmt.name != "fp64" else 1)
+    assert encode(past, fmt, rounding="toward_zero") == encode(past, fmt, rounding="down") == fmt.max_code
+    if fmt.signed and fmt.infinity and fmt.name != "fp64":
+        assert classify(int(encode(past, fmt, rounding="up")), fmt) == "inf"
+        assert decode(encode(-past, fmt, rounding="up"), fmt) == -float(fmt.max_finite)
+
+
+def test_unknown_modes_are_refused() -> None:
+    with pytest.raises(ValueError, match="no rounding “sideways”"):
+        encode(1.0, FORMATS["fp16"], rounding="sideways")  # type: ignore[call-overload]
