@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import math
 import os
 import platform
 import shutil
@@ -24,6 +25,7 @@ from tests.perf.client import Session, spawned, until_up
 
 ROOT = Path(__file__).parents[2]
 THINK_S = 2.0
+CROWD_S = 10.0
 EMPTY = 'import streamlit as st\n\nst.set_page_config(page_title="empty")\nst.title("Empty")\n'
 
 EDITS: dict[str, tuple[str, tuple[str, str]]] = {
@@ -48,32 +50,38 @@ async def cold_start(folder: Path) -> tuple[float, float]:
             return up + run.first_element_s, up + run.finished_s
 
 
-async def visitor(
-    port: int, page: str, edit: tuple[str, tuple[str, str]] | None, runs: int, think: float
-) -> list[float]:
-    """Latencies of one visitor who edits one box ``runs`` times, thinking in between."""
+Edit = tuple[str, tuple[str, str]] | None
+
+
+async def visitor(port: int, page: str, edit: Edit, think: float, until: float, runs: int) -> list[tuple[float, float]]:
+    """One visitor who edits one box up to ``runs`` times, thinking in between, until the clock shows ``until``.
+
+    Gives when each rerun was asked for and how long it took.
+    """
     async with Session(port) as session:
         await session.open(page)
         if edit and edit[0] not in session.boxes:
             raise SystemExit(f"{page}: no text box {edit[0]}; found {sorted(session.boxes)}")
         values = itertools.cycle(edit[1]) if edit else itertools.repeat("")
-        taken: list[float] = []
-        for _ in range(runs):
+        taken: list[tuple[float, float]] = []
+        while len(taken) < runs and time.monotonic() < until:
             if think:
                 await asyncio.sleep(think * (0.5 + len(taken) * 0.37 % 1))
+            asked = time.monotonic()
             run = await session.rerun({edit[0]: next(values)} if edit else None)
-            taken.append(run.finished_s)
+            taken.append((asked, run.finished_s))
         return taken
 
 
-async def crowd(
-    port: int, page: str, edit: tuple[str, tuple[str, str]] | None, sessions: int, runs: int
-) -> list[float]:
-    """Latencies of many visitors who arrive spread over one think time; each one's first rerun is dropped."""
+async def crowd(port: int, page: str, edit: Edit, sessions: int) -> list[float]:
+    """Latencies of many visitors, ten of whom arrive a second, from one think time after the last has come."""
+    all_here = time.monotonic() + sessions / 10 + THINK_S
+    until = all_here + CROWD_S
 
     async def one(index: int) -> list[float]:
-        await asyncio.sleep(THINK_S * index / sessions)
-        return (await visitor(port, page, edit, runs, THINK_S))[1:]
+        await asyncio.sleep(index / 10)
+        seen = await visitor(port, page, edit, THINK_S, until, 10_000)
+        return [taken for asked, taken in seen if asked >= all_here]
 
     return list(itertools.chain.from_iterable(await asyncio.gather(*(one(i) for i in range(sessions)))))
 
@@ -83,13 +91,13 @@ def p95(values: list[float]) -> float:
     return statistics.quantiles(values, n=20)[-1]
 
 
-async def measure(port: int, page: str, edit: tuple[str, tuple[str, str]] | None) -> list[float]:
+async def measure(port: int, page: str, edit: Edit) -> list[float]:
     """Median of 1 session without thinking; p95 of 20 and of 100 sessions with 2 s think time."""
-    alone = await visitor(port, page, edit, 42, 0.0)
+    alone = [taken for _, taken in await visitor(port, page, edit, 0.0, math.inf, 42)]
     return [
         statistics.median(alone[2:]),
-        p95(await crowd(port, page, edit, 20, 5)),
-        p95(await crowd(port, page, edit, 100, 5)),
+        p95(await crowd(port, page, edit, 20)),
+        p95(await crowd(port, page, edit, 100)),
     ]
 
 
