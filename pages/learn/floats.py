@@ -11,7 +11,7 @@ from pages.parts import bits, show
 from pages.parts.floats_inputs import FloatInputs, ask, choice_of, policies
 from pages.parts.floats_landscape import landscape
 from pages.parts.floats_rounding import agree, everywhere, microscope
-from pages.parts.floats_training import adding, blocks, scaling
+from pages.parts.floats_training import training
 from pages.parts.registry import FLOATS
 from pages.parts.theme import TOKENS
 
@@ -66,9 +66,7 @@ everywhere(inputs, store_everywhere(typed, formats), fmt)
 agree(asked)
 landscape(inputs, asked)
 bits.format_table()
-adding(inputs)
-blocks(inputs)
-scaling(inputs)
+training(inputs)
 with errors:
     show.input_errors(inputs)
 show.footer(inputs)

@@ -37,6 +37,11 @@ def section(title: str, sentence: str) -> None:
     st.html(heading(title, sentence))
 
 
+def says(sentence: str) -> None:
+    """The takeaway of a panel that has its heading already."""
+    st.html(f'<p class="np-takeaway">{rich(sentence)}</p>')
+
+
 def microscope(asked: Asked) -> None:
     """The number between its two neighbours, and where every rounding mode sends it."""
     value, fmt = asked.typed.value, asked.fmt

@@ -26,7 +26,7 @@ from pages.parts import show
 from pages.parts.charts import wire
 from pages.parts.components import component
 from pages.parts.floats_inputs import FloatInputs
-from pages.parts.floats_rounding import section
+from pages.parts.floats_rounding import says
 from pages.parts.theme import TOKENS
 
 _BLOCK = "floats:block"
@@ -47,6 +47,18 @@ SCALING = {
 }
 
 
+def training(inputs: FloatInputs) -> None:
+    """The three panels, each running only while it is open."""
+    for name, title, panel in (
+        ("sums", "Accumulation: add a small number many times, and see where the sum stalls", adding),
+        ("block", "Block formats: many values under one scale, and what an outlier does to them", blocks),
+        ("loss", "Loss scaling: which gradients fp16 loses, and the factor that saves them", scaling),
+    ):
+        with inputs.panel(name, title) as opened:
+            if opened.open:
+                panel(inputs)
+
+
 def adding(inputs: FloatInputs) -> None:
     """Add a small number many times."""
     head = show.slot()
@@ -56,7 +68,7 @@ def adding(inputs: FloatInputs) -> None:
         times = int(inputs.quantity("times", "Times", "1000", "count", low=1, high=limit("additions"), whole=True))
         fmt = FORMATS[inputs.choice("sum", "Sum kept in", list(_SUMS), "bf16", segmented=True)]
     with head:
-        section("Accumulation", accumulation.takeaway(start, addend, times, fmt))
+        says(accumulation.takeaway(start, addend, times, fmt))
     inputs.presets("Sums", ADDING, into=head, key="adding")
     show.chart(
         _sums(start, addend, times, fmt),
@@ -118,7 +130,7 @@ def blocks(inputs: FloatInputs) -> None:
             show.error(f"Values: {problem} Still using {'the last good ones' if good else source}.")
     done = workbench.quantize(values, name, rule)
     with head:
-        section("Block formats", workbench.takeaway(values, done))
+        says(workbench.takeaway(values, done))
 
     def change() -> None:
         sent: Any = getattr(st.session_state.get(_BLOCK), "change", None)
@@ -172,7 +184,7 @@ def scaling(inputs: FloatInputs) -> None:
         fmt: FloatFormat = FORMATS[inputs.choice("to", "Gradients kept in", list(_TARGETS), "fp16", segmented=True)]
     scaled = lossscale.scale_loss(median, spread, power, fmt)
     with head:
-        section("Loss scaling", lossscale.takeaway(scaled))
+        says(lossscale.takeaway(scaled))
     inputs.presets("Scales", SCALING, into=head, key="scaling")
     show.chart(
         _histogram(median, spread, power, fmt),

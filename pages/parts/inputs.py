@@ -12,6 +12,7 @@ from urllib.parse import urlencode
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
+from streamlit.elements.lib.mutable_expander_container import ExpanderContainer
 
 from core.limits import limit
 from core.units import Kind, QuantityError, format_quantity, parse_quantity
@@ -146,6 +147,16 @@ class Inputs:
         text = (value or "")[: max_chars + 1]
         self.fields[key] = text
         return text
+
+    def panel(self, name: str, title: str) -> ExpanderContainer:
+        """A titled part of the page that runs only while open; whether it is, is part of the address.
+
+        Use as ``with inputs.panel(...) as panel: if panel.open: ...``.
+        """
+        key = self.key(name)
+        made = st.expander(title, key=key, on_change="rerun", bind="query-params")
+        self.fields[key] = "true" if made.open else "false"
+        return made
 
     def keep(self, name: str, text: str) -> None:
         """Remember ``text`` as the field's last good value."""

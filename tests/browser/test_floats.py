@@ -255,6 +255,7 @@ def test_the_grid_loads_codes_by_mouse_and_keyboard(open_page: OpenPage) -> None
 
 def test_a_sum_stalls(open_page: OpenPage) -> None:
     page = open_page("float-formats")
+    page.locator("summary", has_text="Accumulation").click()
     said = page.locator(".np-takeaway").filter(has_text="additions of 0.001")
     expect(said).to_contain_text("never moves")
     page.get_by_role("radio", name="0.01 a thousand times").click()
@@ -267,7 +268,7 @@ def test_a_sum_stalls(open_page: OpenPage) -> None:
 
 
 def test_a_block_is_dragged_and_typed(open_page: OpenPage) -> None:
-    page = open_page("float-formats?f_vals=normal")
+    page = open_page("float-formats?f_block=true&f_vals=normal")
     bars = page.get_by_role("slider", name="element")
     expect(bars).to_have_count(32)
     bars.nth(3).focus()
@@ -301,7 +302,7 @@ def test_a_block_is_dragged_and_typed(open_page: OpenPage) -> None:
 
 
 def test_loss_scaling_moves_the_gradients(open_page: OpenPage) -> None:
-    page = open_page("float-formats")
+    page = open_page("float-formats?f_loss=true")
     said = page.locator(".np-takeaway").filter(has_text="At a loss scale")
     expect(said).to_contain_text("40.1 %")
     page.get_by_role("radio", name="× 1024").click()
