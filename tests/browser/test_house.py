@@ -38,18 +38,12 @@ def test_page_is_clean(open_page: Callable[..., Page], spec: PageSpec, theme: st
     page.wait_for_timeout(700)  # charts and fonts arrive after the script has ended
     background = page.evaluate("getComputedStyle(document.querySelector('.stApp')).backgroundColor")
     assert background == {"light": "rgb(251, 247, 238)", "dark": "rgb(23, 34, 44)"}[theme]
-    assert serious(page) == []
-    assert page.problems == []  # type: ignore[attr-defined]
-
-
-@pytest.mark.parametrize("spec", PAGES, ids=IDS)
-def test_page_does_not_scroll_sideways(open_page: Callable[..., Page], spec: PageSpec) -> None:
-    page = open_page(spec.url_path, width=1280)
-    page.wait_for_timeout(500)
     overflow = page.evaluate(
         "(() => { const m = document.querySelector('[data-testid=stMain]'); return m.scrollWidth - m.clientWidth })()"
     )
-    assert overflow <= 0
+    assert overflow <= 0, "the page scrolls sideways"
+    assert serious(page) == []
+    assert page.problems == []  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("spec", [p for p in PAGES if not p.default], ids=[p.id for p in PAGES if not p.default])
