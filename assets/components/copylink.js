@@ -24,8 +24,15 @@ function oneEntryAPage() {
     path = location.pathname
   }
   // A link that spells out defaults loads as two entries, as written and shortened; Back passes over the first.
+  // Streamlit answers the same event and may rewrite the address meanwhile, which stops the step back: then once more.
+  let again = 0
+  addEventListener("pagehide", () => clearTimeout(again))
   addEventListener("popstate", () => {
-    if (location.pathname === path) history.back()
+    clearTimeout(again)
+    if (location.pathname === path) {
+      history.back()
+      again = setTimeout(() => history.back(), 800)
+    }
     path = location.pathname
   })
 }

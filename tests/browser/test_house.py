@@ -87,9 +87,9 @@ def test_permalink_round_trip_with_changed_inputs(open_page: Callable[..., Page]
     box = page.locator('[data-testid="stTextInput"] input').first
     box.fill("13B")
     box.press("Enter")
+    expect(page.locator(".np-answer").first).to_contain_text("13B")
     settle(page)
     answer = page.locator(".np-answer").first.inner_text()
-    assert "13B" in answer
     page.get_by_role("button", name="Copy link to this page").click()
     expect(page.get_by_role("status").filter(has_text="Copied")).to_be_visible()
     link = page.evaluate("navigator.clipboard.readText()")
@@ -130,6 +130,7 @@ def test_back_leaves_the_page_and_finds_the_inputs_again(open_page: Callable[...
         box = page.get_by_label(label, exact=True)
         box.fill(text)
         box.press("Enter")
+        page.wait_for_function("text => decodeURIComponent(location.search).includes(text)", arg=text)
         settle(page)
 
     type_into("Parameters", "13B")
@@ -157,6 +158,7 @@ def test_a_link_carries_its_inputs_past_what_was_typed_there(open_page: Callable
     box = page.get_by_label("Tokens", exact=True)
     box.fill("3T")
     box.press("Enter")
+    expect(page.locator(".np-answer").first).to_contain_text("3T")
     settle(page)
     page.locator('[data-testid="stSidebar"]').get_by_role("link", name="Home").click()
     expect(page.locator("h1")).to_have_text(HOME.h1)
