@@ -115,7 +115,7 @@ def settle(page: Page) -> None:
 
     An action that comes before the server has heard of the one before it would be told to forget that one.
     """
-    page.wait_for_timeout(120)  # the rerun request leaves the browser within a few ticks
+    page.wait_for_timeout(60)  # the rerun request leaves the browser within a few ticks
     traffic: Traffic | None = getattr(page, "traffic", None)
     deadline = time.monotonic() + 20
     while traffic and not traffic.quiet() and time.monotonic() < deadline:
