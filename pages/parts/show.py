@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlencode
 
 import streamlit as st
@@ -18,9 +18,6 @@ from pages.parts.charts import ready
 from pages.parts.components import copy_link
 from pages.parts.inputs import LINK_VERSION, VERSION_PARAMETER, Inputs, newer_link
 from pages.parts.registry import PageSpec
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _BOLD = re.compile(r"\*\*(.+?)\*\*")
 _CODE = re.compile(r"`([^`]+)`")
@@ -105,13 +102,6 @@ def input_errors(inputs: Inputs) -> None:
 def good(text: str) -> None:
     """A confirmation worth a line, such as an oracle's agreement."""
     st.html(f'<div class="np-good">{rich(text)}</div>')
-
-
-def swatch(role: str) -> str:
-    """HTML of a small square in the colour of the data role ``role``; put it before the role's name."""
-    if role not in ROLES:
-        raise KeyError(role)
-    return f'<span class="np-swatch" style="background:var(--np-{role})"></span>'
 
 
 def chart(figure: Mapping[str, Any], *, alt: str, key: str) -> None:
@@ -201,13 +191,6 @@ def small_table(
 def fold(label: str, *, key: str, icon: str | None = None) -> Any:
     """An expander that runs its content only when open: ``with fold(...) as f: if f.open: ...``."""
     return st.expander(label, key=key, icon=icon, on_change="rerun")
-
-
-def data_table(frame: pd.DataFrame, *, label: str, key: str, formats: Mapping[str, Any] | None = None) -> None:
-    """The table behind a picture, folded: sortable, searchable, downloadable as CSV."""
-    with fold(label, key=key, icon=":material/table:") as panel:
-        if panel.open:
-            st.dataframe(frame, hide_index=True, column_config=dict(formats or {}), alt=label)
 
 
 def how(
