@@ -125,13 +125,12 @@ def settle(page: Page) -> None:
     page.wait_for_function("!document.querySelector('[data-stale=\"true\"]')", timeout=60_000)
 
 
-def watch(page: Page) -> list[str]:
-    """Collect what goes wrong in ``page``: console errors and uncaught exceptions.
+def watch(page: Page, problems: list[str]) -> None:
+    """Collect in ``problems`` what goes wrong in ``page``: console errors and uncaught exceptions.
 
     Streamlit's client probes its health and host-config endpoints relative to a deep link before it falls back to
     the root, and the browser logs those 404s; they are no fault of a page.
     """
-    problems: list[str] = []
 
     def on_console(message: ConsoleMessage) -> None:
         probe = "_stcore/" in (message.location or {}).get("url", "")
@@ -140,32 +139,67 @@ def watch(page: Page) -> list[str]:
 
     page.on("console", on_console)
     page.on("pageerror", lambda error: problems.append(f"exception: {error}"))
-    return problems
+
+
+class Tabs:
+    """Browser tabs that tests borrow one after the other: a used tab opens a page twice as fast as a new one.
+
+    What a test may leave behind is undone when the tab is borrowed again: storage is emptied, the size and the list of
+    problems are set anew, and every navigation is a new session on the server.
+    """
+
+    def __init__(self, browser: Browser) -> None:
+        self.browser = browser
+        self.idle: dict[str, list[Page]] = {}
+
+    def borrow(self, theme: str, width: int) -> Page:
+        idle = self.idle.setdefault(theme, [])
+        page = idle.pop() if idle else self._new(theme)
+        page.set_viewport_size({"width": width, "height": 900})
+        page.evaluate("location.protocol.startsWith('http') && (localStorage.clear(), sessionStorage.clear())")
+        page.problems.clear()  # type: ignore[attr-defined]
+        return page
+
+    def give_back(self, theme: str, page: Page) -> None:
+        if not page.is_closed():
+            self.idle[theme].append(page)
+
+    def _new(self, theme: str) -> Page:
+        context = self.browser.new_context(
+            color_scheme="dark" if theme == "dark" else "light", permissions=["clipboard-read", "clipboard-write"]
+        )
+        page = context.new_page()
+        page.set_default_timeout(20_000)
+        page.problems = []  # type: ignore[attr-defined]
+        watch(page, page.problems)  # type: ignore[attr-defined]
+        page.traffic = Traffic(page)  # type: ignore[attr-defined]
+        return page
+
+
+@pytest.fixture(scope="session")
+def tabs(browser: Browser) -> Tabs:
+    """The tabs of this session's browser."""
+    return Tabs(browser)
 
 
 OpenPage = Callable[..., Page]
 
 
 @pytest.fixture
-def open_page(browser: Browser, server: str) -> Iterator[OpenPage]:
-    """``open_page(path, theme="light", width=1280, base=None)``: a settled page with ``page.problems`` collected."""
-    contexts = []
+def open_page(tabs: Tabs, server: str) -> Iterator[OpenPage]:
+    """``open_page(path, theme="light", width=1280, base=None)``: a settled page with ``page.problems`` collected.
+
+    Every call in one test gives another tab.
+    """
+    borrowed: list[tuple[str, Page]] = []
 
     def open_(path: str = "", theme: str = "light", width: int = 1280, base: str | None = None) -> Page:
-        context = browser.new_context(
-            viewport={"width": width, "height": 900},
-            color_scheme="dark" if theme == "dark" else "light",
-            permissions=["clipboard-read", "clipboard-write"],
-        )
-        contexts.append(context)
-        page = context.new_page()
-        page.set_default_timeout(20_000)
-        page.problems = watch(page)  # type: ignore[attr-defined]
-        page.traffic = Traffic(page)  # type: ignore[attr-defined]
+        page = tabs.borrow(theme, width)
+        borrowed.append((theme, page))
         page.goto(f"{base or server}/{path.lstrip('/')}")
         settle(page)
         return page
 
     yield open_
-    for context in contexts:
-        context.close()
+    for theme, page in borrowed:
+        tabs.give_back(theme, page)
