@@ -14,7 +14,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from core.floats.codec import decode, encode
+from core.floats.codec import Codes, decode, encode
 from core.floats.formats import FORMATS, FloatFormat, FormatError
 from core.formula import Source
 from core.sources import OCP_MX
@@ -176,9 +176,9 @@ class QuantizedBlock:
 
     block_format: BlockFormat
     rule: Rule
-    scale_codes: npt.NDArray[np.uint64]
+    scale_codes: Codes
     scales: npt.NDArray[np.float64]
-    codes: npt.NDArray[np.uint64]
+    codes: Codes
     values: npt.NDArray[np.float64]
     clipped: npt.NDArray[np.bool_]
     mse: float
@@ -225,7 +225,7 @@ def _microscaled(
     if kernel == "torchao":
         inverse = np.where(exponents > -127, inverse, 0.0 if rule == "rceil" else 2.0**126)
     scaled = blocks.astype(np.float64) * inverse[:, None]
-    scale_codes = (exponents + 127).astype(np.uint64)
+    scale_codes = (exponents + 127).astype(np.uint8)
     return _result(blocks, scaled, scales, scale_codes, block_format, rule, 1.0)
 
 
@@ -266,7 +266,7 @@ def _result(
     blocks: npt.NDArray[np.float32],
     scaled: npt.NDArray[np.float64],
     scales: npt.NDArray[np.float64],
-    scale_codes: npt.NDArray[np.uint64],
+    scale_codes: Codes,
     block_format: BlockFormat,
     rule: Rule,
     tensor_scale: float,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, Literal, TypeAlias, TypeVar, overload
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -34,28 +34,9 @@ _BLOCK = 1 << 14  # elements worked on at a time, so that the intermediate array
 _DECODE_BITS = 16  # formats up to this wide are decoded by table
 _ENCODE_FRACTION = 7  # and up to this many fraction bits, long arrays are encoded by table
 
-Code = TypeVar("Code", bound=np.unsignedinteger[Any])
+Codes: TypeAlias = npt.NDArray[np.unsignedinteger[Any]]
 
 
-@overload
-def encode(
-    values: npt.ArrayLike,
-    fmt: FloatFormat,
-    *,
-    rounding: Rounding = ...,
-    overflow: Overflow = ...,
-    seed: Seed = ...,
-) -> Words: ...
-@overload
-def encode(
-    values: npt.ArrayLike,
-    fmt: FloatFormat,
-    *,
-    rounding: Rounding = ...,
-    overflow: Overflow = ...,
-    seed: Seed = ...,
-    dtype: type[Code],
-) -> npt.NDArray[Code]: ...
 def encode(
     values: npt.ArrayLike,
     fmt: FloatFormat,
@@ -63,14 +44,14 @@ def encode(
     rounding: Rounding = "nearest_even",
     overflow: Overflow = "format",
     seed: Seed = None,
-    dtype: type[np.unsignedinteger[Any]] = np.uint64,
-) -> npt.NDArray[Any]:
+    dtype: type[np.unsignedinteger[Any]] | None = None,
+) -> Codes:
     """Codes of ``values`` in ``fmt``, each rounded once.
 
     values: float64 of any shape, or what converts to it without loss (float32, float16, integers up to 2⁵³);
         for anything finer there is `encode_exact`. Raises ``TypeError`` for wider floats and complex numbers.
     rounding, overflow: `Rounding` and `Overflow`. seed: random bits of stochastic rounding, a number or a generator.
-    dtype: of the codes, an unsigned integer with room for them; narrow ones are faster to write.
+    dtype: of the codes, an unsigned integer with room for them; by default the narrowest.
     Returns codes in the shape of ``values``. NaN gives the format's quiet NaN; where the format has no NaN,
     `FormatError`. Negative values have no place in an unsigned format: NaN. E8M0 has no zero either: NaN; what lies
     below its smallest value becomes that.
@@ -78,7 +59,7 @@ def encode(
     given = np.asarray(values)
     if given.dtype.kind not in "fiub" or given.dtype.itemsize > 8:
         raise TypeError(f"encode takes float64 values, not {given.dtype}; use encode_exact for exact fractions")
-    codes = np.empty(given.size, dtype=dtype)
+    codes: Codes = np.empty(given.size, dtype=dtype or np.min_scalar_type((1 << fmt.bits) - 1))
     if codes.dtype.kind != "u" or 8 * codes.itemsize < fmt.bits:
         raise TypeError(f"{codes.dtype} has no room for the {fmt.bits} bits of a {fmt.title} code")
     check_policies(fmt, rounding, overflow)

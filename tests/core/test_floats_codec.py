@@ -296,6 +296,7 @@ def test_codes_come_as_wide_as_asked(dtype: type[np.unsignedinteger]) -> None:
     values = np.random.default_rng(3).standard_normal(TABLE_LENGTH // 4) * 100
     codes = encode(values, fmt, dtype=dtype)
     assert codes.dtype == dtype
+    assert encode(values, fmt).dtype == np.uint8
     np.testing.assert_array_equal(codes, encode(values, fmt))
     np.testing.assert_array_equal(decode(codes, fmt), decode(codes.astype(np.int64), fmt))
 
