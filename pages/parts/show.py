@@ -182,8 +182,9 @@ def small_table(
         for i, row in enumerate(rows)
     )
     title = f"<caption>{rich(caption)}</caption>" if caption else ""
-    st.html(
-        f'<div class="np-scroll"><table class="np-table">{title}<thead><tr>{head}</tr></thead>'
+    name = html.escape(caption or ", ".join(c.heading for c in columns), quote=True)
+    st.html(  # focusable, because a narrow window makes it scroll sideways
+        f'<div class="np-scroll" role="region" aria-label="{name}" tabindex="0"><table class="np-table">{title}<thead><tr>{head}</tr></thead>'
         f"<tbody>{body}</tbody></table></div>"
     )
 

@@ -61,6 +61,10 @@ def test_page_is_clean_and_its_permalink_opens_to_it(open_page: Callable[..., Pa
     assert again.locator("button[data-link]").get_attribute("data-link") == link
     assert again.locator(".np-answer").all_inner_texts() == page.locator(".np-answer").all_inner_texts()
     clean(again, spec, "dark")
+    everything = link.replace("=false", "=true")  # every panel that the address can open
+    if everything != link:
+        for theme, width in (("light", 1600), ("dark", 1280)):
+            clean(open_page(everything.split("/", 3)[3], theme=theme, width=width), spec, theme)
 
 
 @pytest.mark.parametrize("spec", PAGES, ids=IDS)

@@ -40,7 +40,7 @@ def value_of(code: int, fmt: FloatFormat) -> Fraction | None:
     return -magnitude if sign == "1" else magnitude
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=512)
 def line(fmt: FloatFormat) -> tuple[list[Fraction], list[int]]:
     """All non-negative finite values of a small format in order, and their codes."""
     pairs = [(value_of(code, fmt), code) for code in range(fmt.magnitude_mask + 1)]
@@ -89,7 +89,7 @@ def described(code: int, fmt: FloatFormat) -> Fraction | str:
 
 
 @st.composite
-def custom_formats(draw: st.DrawFn, most_bits: int = 12) -> FloatFormat:
+def custom_formats(draw: st.DrawFn, most_bits: int = 10) -> FloatFormat:
     """A custom format of few bits; those that cannot exist are drawn again."""
     exponent_bits = draw(st.integers(1, min(8, most_bits - 2)))
     fraction_bits = draw(st.integers(0, most_bits - 1 - exponent_bits))
