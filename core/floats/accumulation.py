@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 
@@ -10,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from core.floats.codec import decode, decode_exact, encode, encode_exact
+from core.floats.decimals import rounded
 from core.floats.formats import FORMATS, FloatFormat
 from core.floats.rounding import ROUNDINGS, Rounding
 from core.formula import Explanation, Source, Symbol, formula
@@ -32,6 +34,7 @@ DETERMINISTIC: tuple[Rounding, ...] = tuple(r for r in ROUNDINGS if r != "stocha
 _SEED = 2
 _POINTS = 400
 _LEAP = 4096
+_COARSE = 0.005
 _ODD_BITS = 50
 """A float64 rounded to odd decides the rounding into formats with at least two fraction bits less than its 52."""
 
@@ -77,7 +80,8 @@ class Run:
     """One sum: start and addend as the format holds them, then ``steps`` additions, each rounded into the format.
 
     at, sums: step numbers and the sum there, thinned for drawing; the first is step 0, the last step ``steps``.
-    final: the last sum. stalled: the step after which it never changed again, None while it still moved.
+    final: the last sum. stalled: the step after which it never changed again, None while it still moved or where it
+    overflowed. overflowed: the first step whose sum is infinity or NaN, 0 where the start is; None if all are finite.
     """
 
     fmt: FloatFormat
@@ -87,29 +91,43 @@ class Run:
     sums: npt.NDArray[np.float64]
     final: float
     stalled: int | None
+    overflowed: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """Many stochastic sums: mean and standard deviation at each drawn step."""
+    """Many stochastic sums: mean and standard deviation at each drawn step, no finite numbers once one overflowed.
+
+    overflowed: how many of them are infinity or NaN at the end.
+    """
 
     fmt: FloatFormat
     at: npt.NDArray[np.int64]
     mean: npt.NDArray[np.float64]
     deviation: npt.NDArray[np.float64]
+    overflowed: int
 
 
 @lru_cache(maxsize=512)
 def add_up(start: float, addend: float, steps: int, fmt: FloatFormat, rounding: Rounding = "nearest_even") -> Run:
     """Add ``addend`` to ``start`` ``steps`` times in ``fmt``; both are stored in it first, rounded to nearest.
 
+    Sums overflow as the format does: to infinity where it has one, else to NaN, else they stay at the largest value.
     Raises ``ValueError`` for stochastic rounding (see `spread`) and for steps out of range.
     """
     if rounding == "stochastic":
         raise ValueError("one stochastic sum says little; spread() gives mean and deviation of many")
+    return _thinned(fmt, rounding, stored(addend, fmt), _all_sums(start, addend, steps, fmt, rounding))
+
+
+def _all_sums(start: float, addend: float, steps: int, fmt: FloatFormat, rounding: Rounding) -> npt.NDArray[np.float64]:
+    """The sum after every step, from step 0 on."""
     _check(steps)
-    first, small = _stored(start, fmt), _stored(addend, fmt)
-    if fmt.name in ("fp64", "fp32") and rounding == "nearest_even":
+    first, small = stored(start, fmt), stored(addend, fmt)
+    if not (math.isfinite(first) and math.isfinite(small)):
+        values = np.full(steps + 1, first + small)
+        values[0] = first
+    elif fmt.name in ("fp64", "fp32") and rounding == "nearest_even":
         dtype = np.float64 if fmt.name == "fp64" else np.float32
         terms = np.full(steps + 1, small, dtype=dtype)
         terms[0] = first
@@ -127,7 +145,7 @@ def add_up(start: float, addend: float, steps: int, fmt: FloatFormat, rounding: 
         values = _leaping(first, small, steps, fmt, rounding)
     else:
         values = _one_by_one(first, small, steps, fmt, rounding)
-    return _thinned(fmt, rounding, small, values)
+    return values
 
 
 @lru_cache(maxsize=64)
@@ -139,23 +157,48 @@ def spread(start: float, addend: float, steps: int, fmt: FloatFormat) -> Spread:
     _check(steps)
     if fmt.bits > SPREAD_BITS:
         raise ValueError(f"{fmt.title} is too wide for a table of its sums")
-    first, small = _stored(start, fmt), _stored(addend, fmt)
-    sums, down = _table(first, small, fmt, "down")
-    _, up = _table(first, small, fmt, "up")
-    low, high = sums[down], sums[up]
-    with np.errstate(invalid="ignore"):
-        chance = np.where(high > low, (sums + small - low) / np.where(high > low, high - low, 1.0), 0.0)
-    draw = np.random.default_rng(_SEED)
+    first, small = stored(start, fmt), stored(addend, fmt)
     at = _steps(steps)
+    if not (math.isfinite(first) and math.isfinite(small)):
+        mean = np.where(at == 0, first, first + small)
+        return Spread(fmt, at, mean, np.where(np.isfinite(mean), 0.0, np.nan), REPLICAS)
+    sums, down = _table(first, small, fmt, "down")
+    beyond, up = _table(first, small, fmt, "up")
+    ended = sums[-1] if np.isinf(sums[-1]) else beyond[-1]
+    sums = np.append(sums[:-1], ended)
+    chance = _chances(sums, small, down, up, fmt)
+    draw = np.random.default_rng(_SEED)
     wanted = {int(step): i for i, step in enumerate(at)}
     mean, deviation = np.empty(at.size), np.empty(at.size)
-    places = np.full(REPLICAS, _place(sums, first))
-    for step in range(steps + 1):
-        if step in wanted:
-            here = sums[places]
-            mean[wanted[step]], deviation[wanted[step]] = here.mean(), here.std()
-        places = np.where(draw.random(REPLICAS) < chance[places], up[places], down[places])
-    return Spread(fmt, at, mean, deviation)
+    places = last = np.full(REPLICAS, _place(sums, first))
+    with np.errstate(invalid="ignore"):
+        for step in range(steps + 1):
+            if step in wanted:
+                here = sums[places]
+                mean[wanted[step]], deviation[wanted[step]] = here.mean(), here.std()
+            last = places
+            places = np.where(draw.random(REPLICAS) < chance[places], up[places], down[places])
+    return Spread(fmt, at, mean, deviation, int(np.count_nonzero(~np.isfinite(sums[last]))))
+
+
+def _chances(
+    sums: npt.NDArray[np.float64],
+    addend: float,
+    down: npt.NDArray[np.int64],
+    up: npt.NDArray[np.int64],
+    fmt: FloatFormat,
+) -> npt.NDArray[np.float64]:
+    """For each sum the chance that stochastic rounding takes the next one up.
+
+    Beyond the largest value the chance is that of the value that would follow it, which then overflows.
+    """
+    outside = float(fmt.max_finite + fmt.quantum_max)
+    low, high = sums[down], sums[up]
+    low, high = np.where(np.isfinite(low), low, -outside), np.where(np.isfinite(high), high, outside)
+    with np.errstate(invalid="ignore"):
+        chance = np.where(high > low, (sums + addend - low) / np.where(high > low, high - low, 1.0), 0.0)
+    chance[-1] = 0.0  # what has overflowed stays
+    return np.clip(chance, 0.0, 1.0)
 
 
 @lru_cache(maxsize=32)
@@ -170,30 +213,75 @@ def compare(start: float, addend: float, steps: int) -> tuple[tuple[FloatFormat,
 def master_copy(start: float, addend: float, steps: int, fmt: FloatFormat) -> Run:
     """The sum kept in fp32 and read through ``fmt`` after every step, as mixed precision does with its weights.
 
-    The addend is what ``fmt`` stores, as a gradient in that format would be.
+    The addend is what ``fmt`` stores, as a gradient in that format would be. ``final`` and ``stalled`` are those of
+    the copy itself, ``sums`` and ``overflowed`` of what is read.
     """
-    run = add_up(start, _stored(addend, fmt), steps, FORMATS["fp32"])
-    return Run(fmt, run.rounding, run.addend, run.at, decode(encode(run.sums, fmt), fmt), run.final, run.stalled)
+    kept = _all_sums(start, stored(addend, fmt), steps, FORMATS["fp32"], "nearest_even")
+    copy = _thinned(FORMATS["fp32"], "nearest_even", stored(addend, fmt), kept)
+    read = _thinned(fmt, copy.rounding, copy.addend, decode(encode(kept, fmt), fmt))
+    return replace(read, final=copy.final, stalled=copy.stalled)
 
 
 def takeaway(start: float, addend: float, steps: int, fmt: FloatFormat) -> str:
-    """One sentence: what the sum should be, what it is, and where it stopped."""
+    """One sentence: what the sum should be, what it is, and where it stopped; a second one where it never moved."""
     run = add_up(start, addend, steps, fmt)
     target = start + steps * addend
-    if run.stalled == 0:
+    first = f"{_number(start)} + " if start else ""
+    head = f"{first}{steps:,} × {_number(addend)} should give {_number(target, 9)}"
+    end = _number(run.final)
+    if run.overflowed == 0:
         return (
-            f"{steps:,} additions of {addend:g} to {start:g} should give {target:g}; in {fmt.title} the sum "
-            f"**never moves** from {run.final:g}. An fp32 master copy does."
+            f"{_number(start)} is beyond the largest value of {fmt.title}, {_number(float(fmt.max_finite))}: the sum "
+            f"is **{end}** from the start."
         )
+    if run.overflowed is not None:
+        many = "addition" if run.overflowed == 1 else f"{run.overflowed:,} additions"
+        many = f"the first {many}" if run.overflowed == 1 else many
+        return f"{head}; in {fmt.title} the sum **overflows to {end}** after {many}.{_as_stored(start, addend, run)}"
+    if run.stalled == 0:
+        moves = f"{head}; in {fmt.title} the sum **never moves** from {end}."
+        return moves + (_as_stored(start, addend, run) or _about_master(start, addend, steps, fmt))
     if run.stalled is not None:
         return (
-            f"{steps:,} times {addend:g} should give {target:g}; in {fmt.title} the sum **stalls at {run.final:g}** "
-            f"after {run.stalled:,} additions."
+            f"{head}; in {fmt.title} the sum **stalls at {end}** after {run.stalled:,} additions."
+            f"{_as_stored(start, addend, run)}"
         )
     off = (run.final - target) / target if target else 0.0
-    return (
-        f"{steps:,} times {addend:g} should give {target:g}; {fmt.title} reaches **{run.final:g}** ({off:+.2g} of it)."
-    )
+    error = f"{100 * off:+.2g} %".replace("-", "−") if off else "exact"
+    return f"{head}; {fmt.title} reaches **{end}** ({error}).{_as_stored(start, addend, run)}"
+
+
+def _as_stored(start: float, addend: float, run: Run) -> str:
+    """What the format makes of start and addend, where that is something else."""
+    if not math.isfinite(run.addend):
+        return f" {_number(addend)} itself is beyond its largest value, {_number(float(run.fmt.max_finite))}."
+    pairs = ((start, float(run.sums[0])), (addend, run.addend))
+    off = [f"{_number(v)} is stored as {_number(kept, 4)}" for v, kept in pairs if _coarse(v, kept)]
+    if not off:
+        return ""
+    told = f" In {run.fmt.title} {' and '.join(off)}"
+    return f"{told}: there is nothing to add." if not run.addend else f"{told}, which gives the second dotted line."
+
+
+def _about_master(start: float, addend: float, steps: int, fmt: FloatFormat) -> str:
+    if fmt.name in ("fp32", "fp64"):
+        return f" {_number(addend)} is at most half its step there."
+    copy = master_copy(start, addend, steps, fmt)
+    if copy.stalled == 0:
+        return " Nor does an fp32 master copy: even there it is at most half a step."
+    return f" An fp32 master copy does: it reaches {_number(copy.final)}."
+
+
+def own_exact(start: float, addend: float, run: Run) -> tuple[float, float] | None:
+    """Start and addend as the format stores them, where that makes its exact sum another; else None."""
+    first = float(run.sums[0])
+    if not (math.isfinite(first) and math.isfinite(run.addend) and run.addend):
+        return None
+    return (first, run.addend) if _coarse(start, first) or _coarse(addend, run.addend) else None
+
+
+def _coarse(value: float, kept: float) -> bool:
+    return not math.isclose(value, kept, rel_tol=_COARSE)
 
 
 def drawn(
@@ -215,15 +303,33 @@ def table(start: float, addend: float, steps: int) -> tuple[tuple[tuple[str, str
     """A row per format of `SHOWN`: under every rounding the last sum and where it stalled; then the stochastic mean."""
     rows: list[tuple[tuple[str, str], ...]] = []
     for fmt, runs in compare(start, addend, steps):
-        lots = ("", "")
+        lots = ("—", "too wide to tabulate")
         if fmt.bits <= SPREAD_BITS:
             drawn_lots = spread(start, addend, steps, fmt)
-            lots = (f"{drawn_lots.mean[-1]:.4g}", f"± {drawn_lots.deviation[-1]:.2g}")
-        rows.append(((fmt.title, ""), *((f"{run.final:.5g}".replace("e+", "e"), _stall(run)) for run in runs), lots))
+            lots = (_short(float(drawn_lots.mean[-1]), 4), f"± {drawn_lots.deviation[-1]:.2g}")
+            if drawn_lots.overflowed:
+                lots = (lots[0], f"{drawn_lots.overflowed} of {REPLICAS} overflow")
+        adds = _short(runs[0].addend, 4)
+        note = f"adds {adds}" if adds != _short(addend, 4) else ""
+        rows.append(((fmt.title, note), *((_short(run.final, 5), _stall(run)) for run in runs), lots))
     return tuple(rows)
 
 
+def _short(value: float, digits: int) -> str:
+    if not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "∞" if value > 0 else "−∞"
+    return f"{value:.{digits}g}".replace("e+", "e").replace("-", "−")
+
+
+def _number(value: float, digits: int = 6) -> str:
+    if not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "infinity" if value > 0 else "−infinity"
+    return rounded(Fraction(value), digits).removeprefix("1 × ")
+
+
 def _stall(run: Run) -> str:
+    if run.overflowed is not None:
+        return f"overflows after {run.overflowed:,}" if run.overflowed else "start overflows"
     if run.stalled is None:
         return "still moving"
     return "never moved" if run.stalled == 0 else f"stalls after {run.stalled:,}"
@@ -247,7 +353,8 @@ def _check(steps: int) -> None:
         raise ValueError(f"{steps} additions: from 1 to {most:,}")
 
 
-def _stored(value: float, fmt: FloatFormat) -> float:
+def stored(value: float, fmt: FloatFormat) -> float:
+    """``value`` as ``fmt`` holds it, rounded to nearest."""
     return float(decode(encode(np.array([value]), fmt), fmt)[0])
 
 
@@ -256,16 +363,19 @@ def _steps(steps: int) -> npt.NDArray[np.int64]:
 
 
 def _thinned(fmt: FloatFormat, rounding: Rounding, addend: float, values: npt.NDArray[np.float64]) -> Run:
-    moved = np.flatnonzero(values[1:] != values[:-1])
-    last = int(moved[-1]) + 1 if moved.size else 0
     steps = values.size - 1
     at = _steps(steps)
+    lost = np.flatnonzero(~np.isfinite(values))
+    if lost.size:
+        return Run(fmt, rounding, addend, at, values[at], float(values[-1]), None, int(lost[0]))
+    moved = np.flatnonzero(values[1:] != values[:-1])
+    last = int(moved[-1]) + 1 if moved.size else 0
     # A sum that moved in the very last step is still moving as far as one can tell.
     return Run(fmt, rounding, addend, at, values[at], float(values[-1]), last if last < steps else None)
 
 
 def _place(sums: npt.NDArray[np.float64], value: float) -> int:
-    return int(np.searchsorted(sums, value))
+    return int(np.searchsorted(sums[:-1], value))
 
 
 @lru_cache(maxsize=64)
@@ -274,13 +384,17 @@ def _table(
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
     """Every sum that can be reached, in order, and for each the place of the sum after one more addition.
 
-    One call of the codec rounds all of them, so that a long sum is a walk through a table.
+    The last place stands for overflow, which no sum leaves. One call of the codec rounds all of them, so that a long
+    sum is a walk through a table.
     """
     values = np.unique(_values(fmt))
     # No rounding takes a sum back past where it started; how far forward it gets depends on the rounding.
     sums = values[values >= start] if addend >= 0 else values[values <= start]
     following = _following(sums, addend, fmt, rounding)
-    return sums, np.minimum(np.searchsorted(sums, following), sums.size - 1)
+    over = ~np.isfinite(following)
+    to = np.where(over, sums.size, np.minimum(np.searchsorted(sums, following), sums.size - 1))
+    beyond = following[over][0] if over.any() else np.nan
+    return np.append(sums, beyond), np.append(to, sums.size)
 
 
 @lru_cache(maxsize=16)
@@ -330,7 +444,7 @@ def _leaping(start: float, addend: float, steps: int, fmt: FloatFormat, rounding
 def _following(
     sums: npt.NDArray[np.float64], addend: float, fmt: FloatFormat, rounding: Rounding
 ) -> npt.NDArray[np.float64]:
-    return decode(encode(sum_to_odd(sums, addend), fmt, rounding=rounding, overflow="saturate"), fmt)
+    return decode(encode(sum_to_odd(sums, addend), fmt, rounding=rounding), fmt)
 
 
 def _one_by_one(
@@ -341,9 +455,10 @@ def _one_by_one(
     total, small = Fraction(start), Fraction(addend)
     for step in range(steps + 1):
         values[step] = float(total)
-        following = decode_exact(encode_exact(total + small, fmt, "saturate", rounding=rounding), fmt)
+        code = encode_exact(total + small, fmt, rounding=rounding)
+        following = decode_exact(code, fmt)
         if following is None or following == total:
-            values[step:] = float(total)
+            values[step + 1 :] = decode(np.array([code], dtype=np.uint64), fmt)[0]
             break
         total = following
     return values

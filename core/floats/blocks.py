@@ -22,10 +22,12 @@ from core.sources import OCP_MX
 Rule: TypeAlias = Literal["floor", "ceil", "even", "rceil", "level1", "level2"]
 
 Kernel: TypeAlias = Literal["exact", "torchao"]
-"""What divides by the smallest MX scale, code 0, which is 2^−127 and subnormal in float32.
+"""What divides by scales at the lower end of float32; other scales are the same in both.
 
-``exact``: that scale. ``torchao``: what torchao 0.18 does: elements are divided by float32's smallest normal, 2^−126,
-but read back with 2^−127, at half their size; under ``rceil`` they all become zero. Other scales are the same in both.
+``exact``: the scale itself. ``torchao``: what torchao 0.18 does. MX's scale code 0 is 2^−127, subnormal in float32:
+elements are divided by the smallest normal, 2^−126, but read back with 2^−127, at half their size; under ``rceil``
+they all become zero. An NVFP4 tensor scale below about 2^−120 has no float32 reciprocal: whatever is not zero
+saturates.
 """
 
 _MX = OCP_MX.at("sections 5 and 6.3")
@@ -49,6 +51,12 @@ _NVFP4_TRAINING = Source(
 )
 
 
+_FLOAT32_RECIPROCAL = 2.0**-126
+_FLOAT32_LEAST = 2.0**-149
+_ROUNDINGS = 1 + 2.0**-21
+"""NVFP4's scaled elements went through five float32 roundings; what these alone lift above the top is not clipped."""
+
+
 @dataclass(frozen=True, slots=True)
 class ScaleRule:
     """How a block's scale follows from its largest magnitude.
@@ -67,14 +75,14 @@ _RULES = (
     ScaleRule(
         "floor",
         "floor",
-        "2^⌊log₂ amax⌋ over the largest power of two of the element; what is still larger is clipped.",
+        "the largest power of two up to amax, over the largest one of the element; what is still larger is clipped.",
         "The OCP MX specification; torchao's default; microxcaling",
         (_MX, _TORCHAO),
     ),
     ScaleRule(
         "ceil",
         "ceil",
-        "2^⌈log₂ amax⌉ over the largest power of two of the element; nothing is clipped.",
+        "the smallest power of two from amax on, over the largest one of the element; nothing is clipped.",
         "torchao, as an option",
         (_TORCHAO,),
     ),
@@ -211,7 +219,7 @@ def quantize_block(
         raise FormatError("A block holds finite float32 values, up to 3.4e38; infinity and NaN leave no scale.")
     blocks = given.reshape(-1, block_format.size)
     if block_format.tensor_scale_bits:
-        return _nvfp4(blocks, block_format, rule)
+        return _nvfp4(blocks, block_format, rule, kernel)
     return _microscaled(blocks, block_format, rule, kernel)
 
 
@@ -244,20 +252,25 @@ def _exponents(amax: npt.NDArray[np.float64], element: FloatFormat, rule: Rule) 
     return np.where(amax > 0, exponents, -127).astype(np.int32)
 
 
-def _nvfp4(blocks: npt.NDArray[np.float32], block_format: BlockFormat, rule: Rule) -> QuantizedBlock:
-    """float32 throughout, in the order of NVIDIA's and torchao's kernels."""
+def _nvfp4(blocks: npt.NDArray[np.float32], block_format: BlockFormat, rule: Rule, kernel: Kernel) -> QuantizedBlock:
+    """float32, in the order of NVIDIA's and torchao's kernels, as long as the scales have reciprocals in it."""
     element, scale = block_format.element, block_format.scale
     top, one = np.float32(element.max_finite), np.float32(1)
     amax = np.abs(blocks).max(axis=1)
     tensor = one
     if rule == "level2" and amax.any():
         tensor = np.float32(amax.max() / np.float32(scale.max_finite * element.max_finite))
-    least = np.float32(scale.min_normal)
+        tensor = max(tensor, np.float32(_FLOAT32_LEAST))
+    least, most = np.float32(scale.min_normal), np.float32(scale.max_finite)
+    values = blocks
+    if float(tensor) * float(least) < _FLOAT32_RECIPROCAL and kernel == "exact":
+        values, amax = blocks.astype(np.float64), amax.astype(np.float64)
+        one, tensor = np.float64(1), np.float64(tensor)
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-        wanted = np.clip(amax / top / tensor, least, np.float32(scale.max_finite))
+        wanted = np.clip(amax / top / tensor, least, most)
         scale_codes = encode(wanted, scale, overflow="saturate")
-        block_scales = decode(scale_codes, scale).astype(np.float32)
-        scaled = blocks * (one / tensor / block_scales)[:, None]
+        block_scales = decode(scale_codes, scale).astype(values.dtype)
+        scaled = np.where(values == 0, values, values * (one / tensor / block_scales)[:, None])
     scales = block_scales.astype(np.float64) * float(tensor)
     return _result(blocks, scaled.astype(np.float64), scales, scale_codes, block_format, rule, float(tensor))
 
@@ -275,6 +288,7 @@ def _result(
     codes = encode(scaled, element, overflow="saturate")
     back = decode(codes, element) * scales[:, None]  # exact: at most 30 significant bits
     original = blocks.astype(np.float64)
+    slack = _ROUNDINGS if block_format.tensor_scale_bits else 1.0
     noise, signal = float(np.mean((back - original) ** 2)), float(np.mean(original**2))
     ratio = math.inf if signal else math.nan
     if noise:
@@ -286,7 +300,7 @@ def _result(
         scales,
         codes.reshape(-1),
         back.reshape(-1),
-        (np.abs(scaled) > float(element.max_finite)).reshape(-1),
+        (np.abs(scaled) > float(element.max_finite) * slack).reshape(-1),
         noise,
         ratio,
         block_format.bits_per_element,

@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import lru_cache
-from statistics import NormalDist
 
 import numpy as np
 import numpy.typing as npt
 
-from core.floats.codec import decode, encode
 from core.floats.decimals import raised
 from core.floats.formats import FloatFormat
 from core.floats.landscape import log2_exact
 from core.formula import Explanation, Source, Symbol, formula
 
-SAMPLES = 1 << 13
-"""Gradients sampled, at evenly spaced quantiles, so that the shares are the distribution's and not chance's."""
+NOTHING = 1e-12
+"""Shares below this are none: no model has that many gradients."""
+
+_EQUAL = 1e-9
+_REACH = 7
+"""Standard deviations that the histogram covers on either side."""
 
 _MIXED = Source("Micikevicius et al. 2018, Mixed Precision Training", "section 3.2", "https://arxiv.org/abs/1710.03740")
-_SCALE = Symbol("k", "loss scale as a power of two", "number")
+_SCALE = Symbol("k", "exponent of the loss scale, a power of two", "number")
 
 
 @formula(
@@ -31,7 +34,7 @@ _SCALE = Symbol("k", "loss scale as a power of two", "number")
 def flush_below(smallest: float, power: float) -> float:
     """Where gradients flush to zero.
 
-    Half the smallest positive value is nearer to zero, or tied with it; scaling the loss by 2^k scales every gradient.
+    Half the smallest positive value is nearer to zero, or tied with it; a scaled loss scales every gradient alike.
     """
     return smallest / (2 * 2.0**power)
 
@@ -69,51 +72,48 @@ class Scaled:
         return 1 - self.zero - self.subnormal - self.overflow
 
 
-@lru_cache(maxsize=1)
-def _quantiles() -> npt.NDArray[np.float64]:
-    normal = NormalDist()
-    return np.array([normal.inv_cdf((i + 0.5) / SAMPLES) for i in range(SAMPLES)])
+def _below(log: float, mean: float, spread: float) -> float:
+    """Share of a normal distribution below ``log``; keeps its digits far out in the lower tail."""
+    return math.erfc((mean - log) / (spread * math.sqrt(2))) / 2
 
 
-def magnitudes(median: float, spread: float) -> npt.NDArray[np.float64]:
-    """log2 of the gradients' magnitudes: log-normal, ``median`` and standard deviation ``spread`` in binades."""
-    return median + spread * _quantiles()
+def _between(low: float, high: float, mean: float, spread: float) -> float:
+    """Share of a normal distribution between two places, by the tail in which they are small."""
+    if low > mean:
+        low, high = 2 * mean - high, 2 * mean - low
+    return _below(high, mean, spread) - _below(low, mean, spread)
 
 
 @lru_cache(maxsize=256)
 def scale_loss(median: float, spread: float, power: int, fmt: FloatFormat) -> Scaled:
-    """What becomes of gradients with magnitudes 2^`magnitudes` when the loss is multiplied by 2^power."""
-    logs = magnitudes(median, spread) + power
-    # float64 reaches from 2^-1074 to 2^1023; gradients beyond are as good as at its ends.
-    stored = decode(encode(np.exp2(np.clip(logs, -1074, 1023)), fmt), fmt)
-    first_normal = float(fmt.min_normal)
-    finite = np.isfinite(stored)
-    largest = float(fmt.max_finite)
-    # Formats without infinity clamp; what was beyond their largest value has overflowed all the same.
-    beyond = ~finite | ((stored >= largest) & (logs > log2_exact(fmt.overflow_threshold)))
-    binades = np.floor(logs).astype(np.int64)
-    counts = np.bincount(binades - binades.min())
-    edges = binades.min() + np.arange(counts.size + 1, dtype=np.float64)
+    """What becomes of gradients when the loss is multiplied by 2^power, rounded to nearest.
+
+    Their magnitudes are log-normal: log2 has the mean ``median`` and the standard deviation ``spread``, in binades.
+    Every share is exact. Formats that clamp overflow all the same beyond the largest value.
+    """
+    mean = median + power
+    least = fmt.min_subnormal
+    flush = log2_exact(least / 2) if fmt.zero else -math.inf
+    normal = log2_exact(fmt.min_normal - least / 2) if fmt.has_subnormals else flush
+    largest = log2_exact(fmt.overflow_threshold)
+    first, last = math.floor(mean - _REACH * spread), math.ceil(mean + _REACH * spread)
     return Scaled(
         fmt,
         power,
-        edges,
-        counts / SAMPLES,
-        np.count_nonzero(stored == 0) / SAMPLES,
-        np.count_nonzero((stored != 0) & (stored < first_normal) & finite) / SAMPLES,
-        np.count_nonzero(beyond) / SAMPLES,
+        np.arange(first, last + 1, dtype=np.float64),
+        np.array([_between(edge, edge + 1, mean, spread) for edge in range(first, last)]),
+        _below(flush, mean, spread),
+        _between(flush, normal, mean, spread),
+        _below(2 * mean - largest, mean, spread),
     )
 
 
 @lru_cache(maxsize=64)
 def best_power(median: float, spread: float, fmt: FloatFormat, most: int = 40) -> int:
-    """The smallest power whose scale loses least: fewest gradients to zero and overflow together, up to 2^most."""
-    losses = [
-        (round(s.zero + s.overflow, 6), power)
-        for power in range(most + 1)
-        for s in (scale_loss(median, spread, power, fmt),)
-    ]
-    return min(losses)[1]
+    """The smallest power up to ``most`` that loses least to zero and overflow, up to one gradient in a billion."""
+    lost = [s.zero + s.overflow for s in (scale_loss(median, spread, power, fmt) for power in range(most + 1))]
+    least = min(lost)
+    return next(power for power, share in enumerate(lost) if share <= least + _EQUAL)
 
 
 def takeaway(scaled: Scaled) -> str:
@@ -128,8 +128,10 @@ def takeaway(scaled: Scaled) -> str:
 
 def percent(share: float) -> str:
     """A share in percent, short, with what is small but not nothing said so."""
-    if share == 0:
+    if share < NOTHING:
         return "none"
+    if share < 1e-5:
+        return "< 0.001 %"
     return f"{100 * share:.2g} %" if share < 0.1 else f"{100 * share:.3g} %"
 
 

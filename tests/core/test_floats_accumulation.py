@@ -20,6 +20,7 @@ from core.floats.accumulation import (
     drawn,
     explain,
     master_copy,
+    own_exact,
     spread,
     sum_to_odd,
     table,
@@ -28,16 +29,17 @@ from core.floats.accumulation import (
 from core.limits import limit
 
 
-def one_by_one(start: float, addend: float, steps: int, name: str, rounding: str) -> list[Fraction]:
+def one_by_one(start: float, addend: float, steps: int, name: str, rounding: str) -> list[float]:
     fmt = FORMATS[name]
-    total, small = (decode_exact(encode_exact(Fraction(v), fmt), fmt) for v in (start, addend))
-    assert total is not None
+    code = encode_exact(Fraction(start), fmt)
+    small = decode_exact(encode_exact(Fraction(addend), fmt), fmt)
     assert small is not None
-    sums = [total]
+    sums = [float(decode([code], fmt)[0])]
     for _ in range(steps):
-        following = decode_exact(encode_exact(sums[-1] + small, fmt, "saturate", rounding=rounding), fmt)  # type: ignore[arg-type]
-        assert following is not None
-        sums.append(following)
+        total = decode_exact(code, fmt)
+        if total is not None:  # what has overflowed stays
+            code = encode_exact(total + small, fmt, rounding=rounding)  # type: ignore[arg-type]
+        sums.append(float(decode([code], fmt)[0]))
     return sums
 
 
@@ -46,7 +48,7 @@ def test_sums_are_exact_additions_rounded_once(name: str, rounding: str) -> None
     for start, addend in ((0, 0.01), (1, 0.001), (0.3, 7.7), (100, 2**-20)):
         run = add_up(start, addend, 150, FORMATS[name], rounding)  # type: ignore[arg-type]
         assert run.at.tolist() == list(range(151))
-        assert run.sums.tolist() == [float(v) for v in one_by_one(start, addend, 150, name, rounding)]
+        np.testing.assert_array_equal(run.sums, one_by_one(start, addend, 150, name, rounding))
 
 
 @pytest.mark.parametrize(("name", "dtype"), [("bf16", ml_dtypes.bfloat16), ("fp16", np.float16), ("fp32", np.float32)])
@@ -56,6 +58,128 @@ def test_sums_are_those_of_the_libraries(name: str, dtype: type) -> None:
     for _ in range(2000):
         total = dtype(total + small)
     assert run.final == float(total)
+
+
+LIBRARY_TYPES = {
+    "fp64": np.float64,
+    "fp32": np.float32,
+    "fp16": np.float16,
+    "bf16": ml_dtypes.bfloat16,
+    "fp8_e4m3fn": ml_dtypes.float8_e4m3fn,
+    "fp8_e5m2": ml_dtypes.float8_e5m2,
+    "fp8_e4m3fnuz": ml_dtypes.float8_e4m3fnuz,
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "start", "addend"),
+    [
+        ("fp16", 60000, 1000),
+        ("fp16", 65000, 15),
+        ("fp16", 65520, 1),
+        ("fp16", -60000, -1000),
+        ("fp8_e4m3fn", 384, 32),
+        ("fp8_e4m3fn", 400, 20),
+        ("fp8_e4m3fn", 0, 1e6),
+        ("fp8_e4m3fn", 465, 1),
+        ("fp8_e4m3fnuz", 200, 16),
+        ("fp8_e5m2", 40960, 8192),
+        ("fp8_e5m2", 0, 1e6),
+        ("bf16", 3e38, 1e36),
+        ("fp32", 3.4e38, 1e35),
+        ("fp64", 1.7e308, 1e306),
+    ],
+)
+def test_sums_overflow_as_the_libraries_do(name: str, start: float, addend: float) -> None:
+    run = add_up(start, addend, 100, FORMATS[name])
+    dtype = LIBRARY_TYPES[name]
+    with np.errstate(over="ignore", invalid="ignore"):
+        total, small = dtype(start), dtype(addend)
+        sums = [float(total)]
+        for _ in range(100):
+            total = dtype(total + small)
+            sums.append(float(total))
+    np.testing.assert_array_equal(run.sums, sums)
+    lost = np.flatnonzero(~np.isfinite(sums))
+    assert run.overflowed == (int(lost[0]) if lost.size else None)
+    if lost.size:
+        assert run.stalled is None
+        assert not np.isfinite(run.final)
+
+
+@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("start", [465, 65520, 1e6])
+def test_every_format_takes_every_start(name: str, start: float) -> None:
+    fmt = FORMATS[name]
+    for rounding in DETERMINISTIC:
+        run = add_up(start, 1, 50, fmt, rounding)
+        assert run.at.size == 51
+        assert run.overflowed is None or not np.isfinite(run.final)
+    if fmt.bits <= 16:
+        assert spread(start, 1, 50, fmt).at.size == 51
+    assert takeaway(start, 1, 50, fmt)
+
+
+@pytest.mark.parametrize("start", [465, 65520, 1e6])
+def test_tables_take_every_start(start: float) -> None:
+    rows = dict(zip(SHOWN, table(start, 1, 100), strict=True))
+    assert rows["fp8_e4m3fn"][1] == ("NaN", "start overflows")
+    assert rows["fp8_e4m3fn"][-1] == ("NaN", "256 of 256 overflow")
+    assert rows["fp32"][-1] == ("—", "too wide to tabulate")
+    for name in SHOWN:
+        explain(start, 1, 100, FORMATS[name])
+
+
+def test_overflow_is_said() -> None:
+    fp16 = takeaway(60000, 1000, 100, FORMATS["fp16"])
+    assert fp16 == "60000 + 100 × 1000 should give 160000; in fp16 the sum **overflows to infinity** after 6 additions."
+    fp8 = takeaway(384, 32, 100, FORMATS["fp8_e4m3fn"])
+    assert fp8.endswith("in fp8 E4M3 the sum **overflows to NaN** after 3 additions.")
+    assert "**overflows to NaN** after the first addition" in takeaway(0, 1e6, 10, FORMATS["fp8_e4m3fn"])
+    assert "largest value of fp8 E4M3, 448: the sum is **NaN** from the start" in takeaway(
+        465, 1, 9, FORMATS["fp8_e4m3fn"]
+    )
+    assert table(60000, 1000, 100)[SHOWN.index("fp16")][1] == ("∞", "overflows after 6")
+    assert table(60000, 1000, 100)[SHOWN.index("fp16")][3] == ("65504", "stalls after 6")
+
+
+def test_stochastic_sums_overflow_beyond_the_next_value() -> None:
+    fmt = FORMATS["fp8_e4m3fn"]
+    lots = spread(448, 8, 1, fmt)  # 456 is a quarter of the way to 480, which would be next
+    assert abs(lots.overflowed / 256 - 0.25) < 5 * (0.25 * 0.75 / 256) ** 0.5
+    assert spread(448, 32, 1, fmt).overflowed == 256
+    assert spread(-448, -32, 1, fmt).overflowed == 256
+    assert spread(400, 1, 1, fmt).overflowed == 0
+    assert spread(0, 100, 100, FORMATS["mxint8"]).overflowed == 0  # a format that saturates
+    lots, run = spread(60000, 1000, 20, FORMATS["fp16"]), add_up(60000, 1000, 20, FORMATS["fp16"])
+    assert (run.overflowed, lots.overflowed) == (6, 256)
+    assert np.isfinite(lots.mean).tolist() == [True] * 6 + [False] * 15
+
+
+def test_the_sentence_counts_the_start_and_what_is_stored() -> None:
+    bf16, fp32, fp8 = FORMATS["bf16"], FORMATS["fp32"], FORMATS["fp8_e4m3fn"]
+    assert takeaway(1, 1e-3, 1000, bf16).startswith("1 + 1,000 × 0.001 should give 2;")
+    assert takeaway(0, 0.01, 1000, bf16).startswith("1,000 × 0.01 should give 10;")
+    assert takeaway(1, 1e-9, 1000, bf16).startswith("1 + 1,000 × 10⁻⁹ should give 1.000001;")
+    assert "0.001 is stored as 0.001953" in takeaway(1, 1e-3, 1000, fp8)
+    assert "stored" not in takeaway(1, 1e-3, 1000, bf16)
+    assert "10⁻⁹ is stored as 0: there is nothing to add" in takeaway(1, 1e-9, 1000, FORMATS["fp16"])
+    assert "400 is stored as 384" in takeaway(400, 1, 2, fp8)
+    assert own_exact(1, 1e-3, add_up(1, 1e-3, 10, fp8)) == (1, 2**-9)
+    assert own_exact(1, 1e-3, add_up(1, 1e-3, 10, bf16)) is None
+    assert own_exact(1, 1e-9, add_up(1, 1e-9, 10, FORMATS["fp16"])) is None
+    assert table(1, 1e-3, 100)[SHOWN.index("fp8_e4m3fn")][0] == ("fp8 E4M3", "adds 0.001953")
+    assert table(1, 1e-3, 100)[0][0] == (fp32.title, "")
+
+
+def test_the_master_copy_is_praised_only_where_it_moves() -> None:
+    moves = "An fp32 master copy does: it reaches 1.99945."
+    assert takeaway(1, 1e-3, 1000, FORMATS["bf16"]).endswith(moves)
+    assert takeaway(1, 1e-9, 1000, FORMATS["bf16"]).endswith(
+        "Nor does an fp32 master copy: even there it is at most half a step."
+    )
+    assert "master" not in takeaway(1, 1e-9, 1000, FORMATS["fp32"])
+    assert np.float32(1) + np.float32(1e-9) == 1
 
 
 def test_the_bf16_weight_never_moves_and_the_master_does() -> None:
