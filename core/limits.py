@@ -22,6 +22,7 @@ LIMITS: Mapping[str, Limit] = {
     "number_chars": Limit(64, "characters", "a typed quantity; the longest honest one is about 30"),
     "float_chars": Limit(1_200, "characters", "a typed float; fp64's smallest tie, 2^-1075 written out, has 1,077"),
     "float_exponent": Limit(400, "decimal exponent", "beyond fp64's 1e-324 to 1e308; bounds big-integer work"),
+    "float_terms": Limit(16, "terms", "a typed sum such as 1 + 2^-8 + 2^-40; each term is an exact fraction"),
     "additions": Limit(10_000, "additions", "a sum is simulated step by step; more takes longer than a click may"),
     "block_chars": Limit(600, "characters", "32 typed values of up to 18 characters"),
     "expression_chars": Limit(300, "characters", "checked before parsing: deep nesting exhausts the parser"),

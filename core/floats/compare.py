@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Literal, TypeAlias
 
 from core.floats.decimals import rounded, significant_digits
 from core.floats.formats import FORMATS, FloatFormat, Overflow
@@ -14,6 +15,26 @@ from core.floats.text import Typed, typed_code
 from core.floats.view import CodeView, describe
 from core.formula import Explanation
 
+Fate: TypeAlias = Literal[
+    "nan",
+    "code",
+    "infinity",
+    "no sign",
+    "no zero",
+    "overflow",
+    "clipped",
+    "exact",
+    "underflow",
+    "lifted",
+    "rounded",
+]
+"""What became of a typed number.
+
+``nan``, ``infinity``: that was typed. ``code``: a code of the format was typed. ``no sign``, ``no zero``: the format
+has no place for it. ``overflow``: too large, and now infinity or NaN. ``clipped``: too large, and now the largest
+finite value. ``underflow``: now zero. ``lifted``: below the smallest value of a format without zero, and now that.
+"""
+
 _EXACT_LENGTH = 22
 """A stored value is written out exactly up to this many characters."""
 
@@ -22,6 +43,7 @@ _EXACT_LENGTH = 22
 class Stored:
     """What a typed number becomes in one format.
 
+    policy: what the format's largest value overflows to, never ``format``.
     error: stored minus typed, exact; None when either is infinity or NaN.
     relative: error over the typed number, None also for a typed zero.
     ulps: error over the ULP of the stored value.
@@ -29,6 +51,7 @@ class Stored:
 
     typed: Typed
     view: CodeView
+    policy: Overflow
     error: Fraction | None
     relative: Fraction | None
     ulps: Fraction | None
@@ -45,9 +68,33 @@ class Stored:
         return self.error == 0
 
     @property
+    def fate(self) -> Fate:
+        """What became of the number, see `Fate`."""
+        asked, fmt = self.typed.value, self.fmt
+        if self.typed.nan:
+            return "nan"
+        if self.typed.code is not None and self.typed.code_format == fmt.name:
+            return "code"
+        if not fmt.signed and self.typed.negative and asked != 0:
+            return "no sign"
+        if asked is None:
+            return "infinity"
+        if asked == 0 and not fmt.zero:
+            return "no zero"
+        if self.view.value is None:
+            return "overflow"
+        if abs(asked) > fmt.max_finite and self.policy == "saturate":
+            return "clipped"
+        if not self.error:
+            return "exact"
+        if self.view.value == 0:
+            return "underflow"
+        return "lifted" if abs(asked) < fmt.min_subnormal and not fmt.zero else "rounded"
+
+    @property
     def overflowed(self) -> bool:
-        """Whether a finite number became infinity or NaN."""
-        return self.typed.value is not None and self.view.value is None
+        """Whether a finite number was too large: it became infinity or NaN, or was clipped."""
+        return self.fate in ("overflow", "clipped")
 
     @property
     def text(self) -> str:
@@ -73,10 +120,11 @@ def store(
 ) -> Stored:
     """What ``typed`` becomes in ``fmt``. Raises `FormatError` like `typed_code`."""
     view = describe(typed_code(typed, fmt, overflow, rounding=rounding, seed=seed), fmt)
+    policy = fmt.outcome(overflow)
     if typed.value is None or view.value is None or view.ulp is None:
-        return Stored(typed, view, None, None, None)
+        return Stored(typed, view, policy, None, None, None)
     error = view.value - typed.value
-    return Stored(typed, view, error, error / typed.value if typed.value else None, error / view.ulp)
+    return Stored(typed, view, policy, error, error / typed.value if typed.value else None, error / view.ulp)
 
 
 def store_everywhere(
@@ -102,7 +150,10 @@ def explain_error(stored: Stored) -> tuple[Explanation, ...]:
     """How the errors are computed; nothing where there is no error to speak of, or none a float64 can show."""
     if not stored.error or stored.typed.value is None or stored.view.ulp is None:
         return ()
-    error, asked, ulp = float(stored.error), float(stored.typed.value), float(stored.view.ulp)
+    exact = stored.error, stored.typed.value, stored.view.ulp
+    if max(map(abs, exact)) > FORMATS["fp64"].max_finite:
+        return ()
+    error, asked, ulp = map(float, exact)
     if 0.0 in (error, asked, ulp):
         return ()
     return relative_error.explain(error=error, asked=asked), error_in_ulp.explain(error=error, ulp=ulp)

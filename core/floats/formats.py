@@ -108,6 +108,11 @@ class FloatFormat:
         return self.gradual and self.fraction_bits > 0 and not self.twos_complement
 
     @property
+    def has_normals(self) -> bool:
+        """Whether any code is normal: with one exponent bit, infinity and NaN may leave subnormals alone."""
+        return self.max_finite >= self.min_normal
+
+    @property
     def has_zero(self) -> bool:
         """Whether any code is zero."""
         return self.zero
@@ -179,6 +184,13 @@ class FloatFormat:
     def own_overflow(self) -> Overflow:
         """The policy that ``format`` stands for."""
         return "infinity" if self.infinity else "nan" if self.has_nan else "saturate"
+
+    def outcome(self, overflow: Overflow) -> Overflow:
+        """What ``overflow`` comes to in this format: ``saturate``, ``infinity`` or ``nan``.
+
+        A policy that the format cannot follow comes to its own.
+        """
+        return self.own_overflow if overflow == "format" or overflow not in self.overflows else overflow
 
     @property
     def emin(self) -> int:

@@ -9,12 +9,16 @@ import re
 from dataclasses import dataclass
 from fractions import Fraction
 
-from core.floats.codec import Overflow, decode_exact
+from core.floats.codec import decode_exact
 from core.floats.compare import Stored
 from core.floats.decimals import brief, power_form, raised, rounded
-from core.floats.formats import FloatFormat
+from core.floats.formats import FloatFormat, Overflow
+from core.floats.text import misread
 
 _LONG_TEXT = 36
+
+OUTCOMES: dict[Overflow, str] = {"infinity": "infinity", "nan": "NaN", "saturate": "the largest finite value"}
+"""What lies beyond the largest finite value, in prose, by `FloatFormat.outcome`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,72 +29,154 @@ class Story:
     detail: str
 
 
-def tell(stored: Stored, overflow: Overflow = "format") -> Story:
+def tell(stored: Stored) -> Story:
     """What became of the typed number, and why."""
-    typed, view, fmt = stored.typed, stored.view, stored.fmt
-    asked = _pretty(typed.text)
-    if typed.nan:
+    story = _tell(stored)
+    hint = misread(stored.typed, stored.fmt)
+    return Story(story.answer, f"{story.detail} {hint}".strip())
+
+
+def _tell(stored: Stored) -> Story:
+    view, fmt, fate = stored.view, stored.fmt, stored.fate
+    asked = _pretty(stored.typed.text)
+    if fate == "nan":
         return _nan(stored)
-    if typed.code is not None and typed.code_format == fmt.name:
+    if fate == "code":
         return Story(f"The {fmt.title} code `{view.hex_code}` is **{stored.text}**.", _place(stored))
-    if typed.value is None or stored.overflowed:
-        return _beyond(stored, asked)
-    if overflow == "saturate" and abs(typed.value) > fmt.max_finite:
+    if fate == "infinity":
+        return _infinity(stored, asked)
+    if fate in ("no sign", "no zero"):
+        return _no_place(stored, asked)
+    if fate == "overflow":
+        return _overflow(stored, asked)
+    if fate == "clipped":
         return Story(
-            f"{asked} becomes **{stored.text}** in {fmt.title}, clipped to the largest finite value.",
-            f"That is {_off(stored)}. Without saturation, round-to-nearest gives the same up to {_threshold(fmt)} "
-            f"and {_overflow_word(fmt)} beyond.",
+            f"{asked} becomes **{stored.text}** in {fmt.title}, clipped to {_extreme(stored)}.",
+            f"That is {_off(stored)}. {_unclipped(fmt)}",
         )
-    if stored.exact:
+    if fate == "exact":
         return Story(f"**{asked}** is stored exactly in {fmt.title}{_landmark(stored)}.", _place(stored))
-    if view.value == 0:
+    if fate == "underflow":
+        return _underflow(stored, asked)
+    if fate == "lifted":
         return Story(
-            f"{asked} becomes **{stored.text}** in {fmt.title}: the smallest {fmt.title} subnormal is "
-            f"**{rounded(fmt.min_subnormal, 3)}**.",
-            f"Everything up to half of that, {rounded(fmt.min_subnormal / 2, 3)}, is nearer to zero and rounds to it.",
+            f"{asked} becomes **{stored.text}** in {fmt.title}, its smallest value.",
+            f"{fmt.title} has no zero: whatever lies below its smallest value becomes that.",
         )
     return Story(f"{asked} becomes **{stored.text}** in {fmt.title}, {_off(stored)}.", _choice(stored))
 
 
 def _nan(stored: Stored) -> Story:
     fmt, view = stored.fmt, stored.view
-    if fmt.inf_code is None:
-        largest = f"0x{fmt.max_code:0{fmt.hex_digits}x}"
-        return Story(
-            f"**NaN** in {fmt.title} has only **{fmt.nan_codes} codes**: every bit after the sign is 1.",
-            f"Flip the last bit and it is a number again: `{largest}` is {brief(fmt.max_finite)}, the largest.",
-        )
+    answer = f"**NaN** in {fmt.title} {_nan_shape(fmt)}."
+    this = f"This one, `{view.hex_code}`, is"
+    if view.code == fmt.sign_mask:
+        zero = f"0x{0:0{fmt.hex_digits}x}"
+        return Story(answer, f"{this} the code that would be −0: flip its sign bit and `{zero}` is 0.")
+    if fmt.nan != "ieee":
+        other = view.code ^ 1
+        value = decode_exact(other, fmt)
+        word = ("−" if other & fmt.sign_mask else "") + "infinity" if value is None else brief(value)
+        largest = ", the largest" if value == fmt.max_finite else ""
+        shown = f"0x{other:0{fmt.hex_digits}x}"
+        return Story(answer, f"Flip the last bit and it is a number again: `{shown}` is {word}{largest}.")
+    if not fmt.infinity or fmt.fraction_bits == 0:
+        return Story(answer, f"{this} one with a fraction of {view.fraction}. The format has no infinity.")
     quiet = view.fraction >> (fmt.fraction_bits - 1)
     payload = view.fraction & (fmt.fraction_mask >> 1)
     kind = "quiet (the first fraction bit is 1)" if quiet else "signalling (the first fraction bit is 0)"
+    return Story(answer, f"{this} {kind}, payload {payload:,}. With a fraction of zero it would be infinity.")
+
+
+def _nan_shape(fmt: FloatFormat) -> str:
+    """How many codes are NaN, and which."""
+    count = f"**{fmt.nan_codes:,} code{'s' * (fmt.nan_codes != 1)}**"
+    if fmt.nan == "negative_zero":
+        return f"has only **1 code**, the one that would be −0: `0x{fmt.sign_mask:0{fmt.hex_digits}x}`"
+    at_zero = ", or the code that would be −0" if fmt.signed and not fmt.negative_zero else ""
+    if fmt.nan == "all_ones":
+        return f"has only {count}: every bit{' after the sign' * fmt.signed} is 1{at_zero}"
+    fraction = ", fraction not zero" if fmt.infinity else ""
+    return f"is any of {count}: exponent all ones{fraction}{at_zero}"
+
+
+def _infinity_shape(fmt: FloatFormat) -> str:
+    """The bits of infinity."""
+    if fmt.nan == "ieee":
+        return "exponent all ones, fraction zero" if fmt.fraction_bits else "exponent all ones"
+    last = " but the last" if fmt.nan == "all_ones" else ""
+    return f"every bit{' after the sign' * fmt.signed}{last} is 1"
+
+
+def _infinity(stored: Stored, asked: str) -> Story:
+    """Infinity was typed."""
+    fmt, view = stored.fmt, stored.view
+    if view.kind == "inf":
+        return Story(
+            f"**{asked}** in {fmt.title} is the code `{view.hex_code}`: {_infinity_shape(fmt)}.",
+            f"The code before it is {_extreme(stored)}, {_bound(stored)}.",
+        )
+    if view.kind == "nan":
+        return Story(
+            f"{asked} becomes **NaN** in {fmt.title}, which has no infinity.",
+            f"A saturating conversion gives {_bound(stored)} instead.",
+        )
+    own = fmt.own_overflow
+    why = f"Without saturation it is {OUTCOMES[own]}." if own != "saturate" else _neither(fmt)
+    return Story(f"{asked} becomes **{stored.text}** in {fmt.title}, clipped to {_extreme(stored)}.", why)
+
+
+def _no_place(stored: Stored, asked: str) -> Story:
+    """A negative number in a format without sign, or zero in one without zero."""
+    fmt = stored.fmt
+    missing = "zero" if stored.fate == "no zero" else "sign"
+    least = "from 0" if fmt.zero else f"from {brief(fmt.min_subnormal)}"
     return Story(
-        f"**NaN** in {fmt.title} is any of **{fmt.nan_codes:,} codes**: exponent all ones, fraction not zero.",
-        f"This one, `{view.hex_code}`, is {kind}, payload {payload:,}. With a fraction of zero it would be infinity.",
+        f"{asked} becomes **{stored.text}** in {fmt.title}, which has no {missing}.",
+        f"It holds numbers {least} to {brief(fmt.max_finite)}.",
     )
 
 
-def _beyond(stored: Stored, asked: str) -> Story:
-    """Infinity was typed, or a finite number overflowed."""
-    typed, fmt, view = stored.typed, stored.fmt, stored.view
-    largest = brief(fmt.max_finite)
-    if stored.exact:
-        return Story(
-            f"**{asked}** in {fmt.title} is the code `{view.hex_code}`: exponent all ones, fraction zero.",
-            f"The code before it is the largest finite value, {largest}.",
-        )
-    saturating = f"A saturating conversion gives {'−' * typed.negative}{largest} instead."
-    if typed.value is None:
-        if view.value is not None:
-            return Story(f"{asked} becomes **{stored.text}** in {fmt.title}, clipped to the largest finite value.", "")
-        return Story(f"{asked} becomes **NaN** in {fmt.title}, which has no infinity.", saturating)
-    word = "−infinity" if view.kind == "inf" and view.sign else _overflow_word(fmt)
-    missing = "" if fmt.inf_code is not None else " and there is no infinity"
-    answer = f"{asked} becomes **{word}** in {fmt.title}: the largest finite value is **{largest}**{missing}."
-    tie_overflows = bool(fmt.max_code & 1)
-    if tie_overflows and abs(typed.value) == fmt.overflow_threshold:
-        return Story(answer, f"It is the very border, half a step past the largest, and the tie goes up. {saturating}")
-    since = f"{'From' if tie_overflows else 'Above'} {_threshold(fmt)}, half a step past the largest"
-    return Story(answer, f"{since}, round-to-nearest goes to {_overflow_word(fmt)}. {saturating}")
+def _overflow(stored: Stored, asked: str) -> Story:
+    """A finite number became infinity or NaN."""
+    typed, fmt = stored.typed, stored.fmt
+    word = "−infinity" if stored.view.kind == "inf" and typed.negative else OUTCOMES[stored.policy]
+    chosen = stored.policy != fmt.own_overflow
+    missing = f", and overflow is set to give {OUTCOMES[stored.policy]}" if chosen else ""
+    if not fmt.infinity:
+        missing = " and there is no infinity"
+    answer = f"{asked} becomes **{word}** in {fmt.title}: {_extreme(stored)} is **{_bound(stored)}**{missing}."
+    saturating = f"A saturating conversion gives {_bound(stored)} instead."
+    if abs(typed.value or 0) == fmt.overflow_threshold:
+        way = "down" if typed.negative else "up"
+        where = f"half a step past {_extreme(stored)}"
+        return Story(answer, f"It is the very border, {where}, and the tie goes {way}. {saturating}")
+    since = f"{'From' if fmt.tie_overflows else 'Above'} {_threshold(fmt)}"
+    size = " in magnitude" if typed.negative else ""
+    return Story(answer, f"{since}{size}, half a step past the largest, round-to-nearest goes to {word}. {saturating}")
+
+
+def _unclipped(fmt: FloatFormat) -> str:
+    """What would happen to a clipped number without saturation."""
+    own = fmt.own_overflow
+    if own == "saturate":
+        return _neither(fmt)
+    reach, on = ("below", "from there on") if fmt.tie_overflows else ("up to", "beyond")
+    return f"Without saturation, round-to-nearest gives the same {reach} {_threshold(fmt)} and {OUTCOMES[own]} {on}."
+
+
+def _neither(fmt: FloatFormat) -> str:
+    return f"{fmt.title} has neither infinity nor NaN, so every larger number becomes its largest."
+
+
+def _underflow(stored: Stored, asked: str) -> Story:
+    fmt = stored.fmt
+    least, half = fmt.min_subnormal, fmt.min_subnormal / 2
+    name = f"{fmt.title} subnormal" if fmt.has_subnormals else f"{fmt.title} value above zero"
+    answer = f"{asked} becomes **{stored.text}** in {fmt.title}: the smallest {name} is **{rounded(least, 3)}**."
+    if abs(stored.typed.value or 0) == half:
+        return Story(answer, f"It is exactly half of that, {rounded(half, 3)}: the tie goes to zero.")
+    return Story(answer, f"Everything up to half of that, {rounded(half, 3)}, rounds to zero.")
 
 
 def _choice(stored: Stored) -> str:
@@ -100,19 +186,23 @@ def _choice(stored: Stored) -> str:
         return ""
     code = view.above if view.value < asked else view.below
     other = decode_exact(code, fmt) if code is not None else None
-    if other is None:
+    past = ""
+    if other is None or abs(other) > fmt.max_finite:
         # The neighbour would be the next step past the largest value.
         other = view.value + (view.ulp if view.value < asked else -view.ulp)
+        past = f", the step past {_extreme(stored)}"
     significant = view.fraction.bit_length() if view.kind == "subnormal" else fmt.fraction_bits + 1
     digits = significant * 3 // 10 + 3
-    low, high = (brief(v, digits) for v in sorted((view.value, other)))
+    low, high = (brief(v, digits) + past * (v == other) for v in sorted((view.value, other)))
     if abs(asked - view.value) == abs(other - asked):
         chosen = brief(view.value, digits)
-        text = f"Exactly halfway between {low} and {high}: the tie goes to the even fraction, {chosen}."
+        tie = f"to the even fraction, {chosen}" if fmt.fraction_bits else f"outwards, to {chosen}: no fraction is even"
+        text = f"Exactly halfway between {low} and {high}: the tie goes {tie}."
     else:
         text = f"Its neighbours are {low} and {high}; the nearer one wins, off by {rounded(abs(stored.ulps), 3)} ULP."
     if view.kind == "subnormal":
-        text += f" A subnormal: this far down it keeps {significant} of {fmt.fraction_bits + 1} significant bits."
+        bits = f"{significant} of {fmt.fraction_bits + 1}"
+        text += f" A subnormal: this far down it keeps {bits} significant bits."
     return text
 
 
@@ -120,25 +210,29 @@ def _place(stored: Stored) -> str:
     """Where an exact value stands: as significand times power of two, and the spacing around it."""
     view, fmt = stored.view, stored.fmt
     if view.value is None:
-        return "Exponent all ones, fraction zero."
+        return f"{_infinity_shape(fmt).capitalize()}."
     if view.value == 0:
         return "The sign bit is all that tells −0 from 0; they compare equal." if view.sign else "Every bit is zero."
     spacing = f"the step between neighbours here is {rounded(view.ulp or Fraction(0), 3)}"
     form = power_form(view.value)
     shown = f"It is {_pretty(form)}; {spacing}" if len(form) <= _LONG_TEXT else spacing.capitalize()
     if view.kind == "subnormal":
-        return f"A subnormal, below the smallest normal {rounded(fmt.min_normal, 3)}. {shown}."
+        below = (
+            f"below the smallest normal {rounded(fmt.min_normal, 3)}" if fmt.has_normals else "as all its values are"
+        )
+        return f"A subnormal, {below}. {shown}."
     return f"{shown}."
 
 
 def _landmark(stored: Stored) -> str:
-    value, fmt = abs(stored.view.value or Fraction(0)), stored.fmt
-    if value == fmt.max_finite:
-        return ": its **largest** finite value"
-    if value == fmt.min_normal:
-        return ": its **smallest normal** value"
-    if value == fmt.min_subnormal:
-        return ": its **smallest subnormal**, next to zero"
+    value, fmt = stored.view.value or Fraction(0), stored.fmt
+    its = ": minus its" if value < 0 else ": its"
+    if abs(value) == fmt.max_finite:
+        return f"{its} **largest** finite value"
+    if abs(value) == fmt.min_normal and (fmt.has_subnormals or not fmt.zero):
+        return f"{its} **smallest normal** value"
+    if abs(value) == fmt.min_subnormal:
+        return f"{its} **smallest {'subnormal' if fmt.has_subnormals else 'value'}**, next to zero"
     return ""
 
 
@@ -146,16 +240,22 @@ def _off(stored: Stored) -> str:
     relative, asked = abs(stored.relative or Fraction(0)), stored.typed.value or Fraction(0)
     where = "large" if abs(stored.view.value or 0) > abs(asked) else "small"
     if relative >= Fraction(1, 10**6):
-        return f"**{rounded(100 * relative, 3)} %** too {where}"
+        # 99.9996 % must not read as 100 %, which is what becoming zero means.
+        digits = 3 if relative > 1 or rounded(100 * relative, 3) != "100" else 6
+        return f"**{rounded(100 * relative, digits)} %** too {where}"
     return f"too {where} by **{rounded(relative, 3)}** of its size"
+
+
+def _extreme(stored: Stored) -> str:
+    return "the lowest finite value" if stored.typed.negative else "the largest finite value"
+
+
+def _bound(stored: Stored) -> str:
+    return f"{'−' * stored.typed.negative}{brief(stored.fmt.max_finite)}"
 
 
 def _threshold(fmt: FloatFormat) -> str:
     return brief(fmt.overflow_threshold, fmt.decimal_digits + 3)
-
-
-def _overflow_word(fmt: FloatFormat) -> str:
-    return "NaN" if fmt.inf_code is None else "infinity"
 
 
 def _pretty(text: str) -> str:

@@ -13,12 +13,15 @@ from core.floats.formats import FloatFormat, Overflow
 from core.floats.rounding import Rounding, Seed, check_policies, infinity_code, zero_code
 from core.limits import limit
 
-Notation: TypeAlias = Literal["decimal", "fraction", "power", "hexfloat", "special", "hex code", "bits"]
+Notation: TypeAlias = Literal["decimal", "fraction", "power", "sum", "hexfloat", "special", "hex code", "bits"]
 
-EXAMPLES = "0.1, 1e-8, 1/3, 2^-24, 0x1.8p-3, nan, -inf, or a code such as 0x3c00"
+EXAMPLES = "0.1, 1e-8, 1/3, 2^-24, 1 + 2^-8, 0x1.8p-3, nan, -inf, or a code such as 0x3c00"
 
 _LONGEST_FLIP_TEXT = 24
 """A flipped bit's value is spelled out exactly up to this many characters."""
+
+_FEWEST_PLAIN_BITS = 6
+"""Bits that start with 1 and stand there without spaces or 0b are read as bits from this many on."""
 
 _SIGN = r"(?P<sign>[+-]?)"
 _DECIMAL = r"(?:\d{1,3}(?:,\d{3})+(?:\.\d*)?|\d+(?:_\d+)*(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?"
@@ -28,6 +31,7 @@ _POWER = re.compile(
     rf"{_SIGN}(?:(?P<factor>{_DECIMAL})\*)?(?P<base>2|10)(?:\^|\*\*)(?P<power>[+-]?\d+|\([+-]?\d+\))", re.ASCII
 )
 _HEXFLOAT = re.compile(rf"{_SIGN}0x(?P<whole>[0-9a-f]*)(?:\.(?P<rest>[0-9a-f]*))?(?:p(?P<power>[+-]?\d+))?", re.ASCII)
+_TERMS = (_NUMBER, _RATIO, _POWER, _HEXFLOAT)
 _SPECIAL = re.compile(rf"{_SIGN}(?P<word>nan|inf|infinity|∞)", re.ASCII)
 _SUPERSCRIPT = re.compile(r"(?<=\d)[⁺⁻]?[⁰¹²³⁴⁵⁶⁷⁸⁹]+")
 _FROM_SUPERSCRIPT = str.maketrans("⁺⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "+-0123456789")
@@ -57,10 +61,11 @@ class Typed:
 
 
 def parse(text: str, fmt: FloatFormat) -> Typed:
-    """Read ``text``: a decimal, fraction, power of two, hexfloat, nan, inf, or a code of ``fmt`` in hex or binary.
+    """Read ``text``: a decimal, fraction, power of two, hexfloat, a sum or difference of these, nan, inf, or a code of
+    ``fmt`` in hex or binary.
 
-    Raises `FloatTextError` with the reason and an example: too long, malformed, a code with more bits than the
-    format, bits of the wrong length, or a magnitude beyond 10^±400, where every format has long given up.
+    Raises `FloatTextError` with the reason and an example: too long, too many terms, malformed, a code with more bits
+    than the format, bits of the wrong length, or a magnitude beyond 10^±400, where every format has long given up.
     """
     cap = limit("float_chars")
     if len(text) > cap:
@@ -82,6 +87,9 @@ def parse(text: str, fmt: FloatFormat) -> Typed:
     plain = plain.replace(" ", "")
     if match := _SPECIAL.fullmatch(plain):
         return Typed(shown, "special", None, match["sign"] == "-", nan=match["word"] == "nan")
+    terms = _split(plain)
+    if len(terms) > 1:
+        return _sum(shown, terms)
     if "0x" in plain:
         return _hexadecimal(shown, plain, fmt)
     return _real(shown, plain)
@@ -141,8 +149,17 @@ def number_text(text: str, fmt: FloatFormat) -> str:
     return "nan" if typed.nan else code_text(typed.code, fmt)
 
 
+def misread(typed: Typed, fmt: FloatFormat) -> str:
+    """A hint where what was read as a decimal could have been meant as the bits of a code; else empty."""
+    looks = typed.notation == "decimal" and len(typed.text) == fmt.bits and not typed.text.strip("01")
+    return f"It was read as a decimal; for the {fmt.bits} bits of a code write 0b{typed.text}." * looks
+
+
 def _bits(plain: str, fmt: FloatFormat) -> str | None:
-    """The bits when ``plain`` is written as bits: after 0b, in groups, or at full length with a leading zero."""
+    """The bits when ``plain`` is written as bits: after 0b, in groups, or at full length.
+
+    At full length without 0b, a power of ten and a short number are decimals: people type 1000 and 10000000.
+    """
     digits = re.sub(r"[ _|]", "", plain.removeprefix("0b"))
     if plain.startswith("0b"):
         if not digits or digits.strip("01"):
@@ -151,7 +168,8 @@ def _bits(plain: str, fmt: FloatFormat) -> str | None:
     if not digits or digits.strip("01"):
         return None
     grouped = bool(re.search(r"[01][ |]+[01]", plain))
-    return digits if grouped or (plain[0] == "0" and len(digits) == fmt.bits) else None
+    plainly = digits[0] == "0" or (fmt.bits >= _FEWEST_PLAIN_BITS and digits.count("1") > 1)
+    return digits if grouped or (len(digits) == fmt.bits and plainly) else None
 
 
 def _hexadecimal(shown: str, plain: str, fmt: FloatFormat) -> Typed:
@@ -161,10 +179,7 @@ def _hexadecimal(shown: str, plain: str, fmt: FloatFormat) -> Typed:
     if match is None or not (match["whole"] or match["rest"]):
         raise FloatTextError(f"“{clipped(shown)}” is not hexadecimal: after 0x come 0 to 9 and a to f. {example}")
     if match["rest"] is not None or match["power"] is not None:
-        rest = match["rest"] or ""
-        power = _bounded_power(shown, match["power"] or "0", limit("float_exponent") * 4)
-        value = Fraction(int(match["whole"] + rest, 16), 16 ** len(rest)) * Fraction(2) ** power
-        return _real_typed(shown, "hexfloat", value, match["sign"])
+        return _real_typed(shown, "hexfloat", abs(_hexfloat(shown, plain)), match["sign"])
     if match["sign"]:
         raise FloatTextError(
             f"“{clipped(shown)}”: the sign of a code is its first bit, so none goes before it. {example}"
@@ -176,6 +191,49 @@ def _hexadecimal(shown: str, plain: str, fmt: FloatFormat) -> Typed:
             f"digits, 0x0 to {(1 << fmt.bits) - 1:#x}. For example {_one_hex(fmt)}."
         )
     return _from_code(shown, "hex code", code, fmt)
+
+
+def _split(plain: str) -> list[str]:
+    """The terms of a sum, each with its sign; a single number is one term, and none are given for anything else."""
+    terms: list[str] = []
+    at = 0
+    while at < len(plain):
+        ends = [m.end() for pattern in _TERMS if (m := pattern.match(plain, at)) and m.end() > at]
+        if not ends or (at and plain[at] not in "+-"):
+            return []
+        terms.append(plain[at : max(ends)])
+        at = max(ends)
+        if len(terms) > limit("float_terms"):
+            break  # what follows is not looked at: the sum is refused
+    return terms
+
+
+def _sum(shown: str, terms: list[str]) -> Typed:
+    most = limit("float_terms")
+    if len(terms) > most:
+        raise FloatTextError(
+            f"“{clipped(shown)}” has too many terms: {most} are enough for any number here. For example 1 + 2^-8."
+        )
+    value = Fraction(0)
+    for term in terms:
+        if "0x" in term and not set(term) & set(".p"):
+            raise FloatTextError(
+                f"“{clipped(shown)}”: a code such as {clipped(term.lstrip('+-'))} cannot be part of a sum; a "
+                "hexadecimal number can, for example 1 + 0x1p-8."
+            )
+        part = _hexfloat(shown, term) if "0x" in term else _real(shown, term).value
+        value += part or 0
+    return _real_typed(shown, "sum", abs(value), "-" if value < 0 else "")
+
+
+def _hexfloat(shown: str, term: str) -> Fraction:
+    match = _HEXFLOAT.fullmatch(term)
+    if match is None or not (match["whole"] or match["rest"]):
+        raise _unreadable(shown)
+    rest = match["rest"] or ""
+    power = _bounded_power(shown, match["power"] or "0", limit("float_exponent") * 4)
+    value = Fraction(int(match["whole"] + rest, 16), 16 ** len(rest)) * Fraction(2) ** power
+    return -value if match["sign"] == "-" else value
 
 
 def _real(shown: str, plain: str) -> Typed:

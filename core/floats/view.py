@@ -179,7 +179,8 @@ def value_latex(view: CodeView, palette: Palette) -> str:
     law, values = _law(view)
     if view.value is None or law is None:
         return _no_number_latex(view, {field: wear(field, letter) for field, letter in letters.items()}, wear)
-    numbers = {name: wear(name, f"{value:g}") if name in letters else f"{value:g}" for name, value in values.items()}
+    whole = {name: f"{value:.0f}" for name, value in values.items()}  # every one is an integer, of up to 52 bits
+    numbers = {name: wear(name, text) if name in letters else text for name, text in whole.items()}
     symbols = numbers | {name: wear(name, letter) for name, letter in letters.items() if name in values}
     if "bias" in values:
         symbols["bias"] = r"\mathrm{bias}"

@@ -29,7 +29,7 @@ STORIES = {
         ("3.0e38 fits bf16", "3.0e38", "bf16"),
         ("2⁻¹³³, bf16’s smallest", "2^-133", "bf16"),
         ("NaN", "nan", "fp16"),
-        ("The double-rounding trap", "0x1.0100000001p+0", "bf16"),
+        ("The double-rounding trap", "1 + 2^-8 + 2^-40", "bf16"),
         ("3 in E8M0", "3", "e8m0fnu"),
     )
 }
@@ -52,7 +52,7 @@ inputs.presets("Stories", STORIES, into=chips)
 
 typed, fmt, overflow = asked.typed, asked.fmt, asked.overflow
 stored = store(typed, fmt, overflow)
-story = tell(stored, overflow)
+story = tell(stored)
 show.answer(story.answer, story.detail)
 bits.bit_strip(stored.view, take_flip)
 with st.container(key="floats_formula"):

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.floats import FORMATS, OVERFLOWS, FloatFormat, Overflow, classify, decode_exact
-from core.floats.text import FloatTextError, code_text, number_text, parse, typed_code
+from core.floats.text import FloatTextError, code_text, misread, number_text, parse, typed_code
 from core.limits import limit
 
 FIXED = settings(deadline=None, derandomize=True)
@@ -51,7 +51,17 @@ ALL_FORMATS = pytest.mark.parametrize("fmt", FORMATS.values(), ids=FORMATS)
         ("1 01111 1000000000", Fraction(-3, 2), "bits"),
         ("0|01111|0000000000", Fraction(1), "bits"),
         ("0011110000000000", Fraction(1), "bits"),
-        ("1000000000000000", Fraction(10**15), "decimal"),  # no leading zero: a number, not bits
+        ("1000000000000000", Fraction(10**15), "decimal"),  # a power of ten: a number, not bits
+        ("1011110000000000", Fraction(-1), "bits"),
+        ("1111101111111111", Fraction(-65504), "bits"),
+        ("1 + 2^-8 + 2^-40", 1 + Fraction(1, 2**8) + Fraction(1, 2**40), "sum"),
+        ("1-2^-53", 1 - Fraction(1, 2**53), "sum"),
+        ("-1/3 + 1e-8 − 0x1p-3", Fraction(-1, 3) + Fraction(1, 10**8) - Fraction(1, 8), "sum"),
+        ("1e+3+1e-3", 1000 + Fraction(1, 1000), "sum"),
+        ("2⁻²⁴ + 1.5×2⁻²⁵", Fraction(7, 2**26), "sum"),
+        ("65,504 + 16", Fraction(65520), "sum"),
+        ("1 - 1", Fraction(0), "sum"),
+        ("+".join(["1"] * 16), Fraction(16), "sum"),
         ("100", Fraction(100), "decimal"),
         ("0", Fraction(0), "decimal"),
     ],
@@ -126,6 +136,16 @@ def test_negative_zero_keeps_its_sign(text: str) -> None:
         ("2^-5000", "beyond every format"),
         ("0x1p99999999", "beyond every format"),
         ("9e400", "beyond every format"),
+        ("1 + ", "not a number"),
+        ("1 + + 2", "not a number"),
+        ("1 + nan", "not a number"),
+        ("1 + (2 + 3)", "not a number"),
+        ("1 + 2*3", "not a number"),
+        ("1 + 1/0", "divides by zero"),
+        ("1 + 1e999", "beyond every format"),
+        ("1 + 0x3c00", "a code such as 0x3c00 cannot be part of a sum"),
+        ("1 + 0x.", "not a number"),
+        ("+".join(["1"] * 17), "too many terms: 16"),
     ],
 )
 def test_bad_text_gets_a_reason_and_an_example(text: str, reason: str) -> None:
@@ -134,6 +154,32 @@ def test_bad_text_gets_a_reason_and_an_example(text: str, reason: str) -> None:
     message = str(caught.value)
     assert "or example" in message or "such as" in message
     assert len(message) < 300
+
+
+@pytest.mark.parametrize("name", [name for name, fmt in FORMATS.items() if fmt.bits >= 6])
+def test_all_bits_of_a_code_are_read_as_bits(name: str) -> None:
+    fmt = FORMATS[name]
+    for code in {3 << fmt.bits - 2, (1 << fmt.bits) - 1, (1 << fmt.bits - 1) + 1, 1}:
+        assert parse(f"{code:0{fmt.bits}b}", fmt).code == code
+
+
+def test_decimals_of_zeros_and_ones_stay_decimals_and_say_so() -> None:
+    e4m3 = FORMATS["fp8_e4m3fn"]
+    for text, fmt, value in (("10000000", e4m3, 10**7), ("1011", FORMATS["fp4_e2m1fn"], 1011), ("1100", FP16, 1100)):
+        typed = parse(text, fmt)
+        assert (typed.code, typed.value) == (None, value)
+        assert (f"write 0b{text}" in misread(typed, fmt)) == (len(text) == fmt.bits)
+    assert misread(parse("0b10000000", e4m3), e4m3) == misread(parse("20000000", e4m3), e4m3) == ""
+
+
+@FIXED
+@given(st.lists(st.floats(2.0**-900, 2.0**900) | st.integers(1, 10**6), min_size=2, max_size=6))
+def test_sums_are_exact(parts: list[float]) -> None:
+    typed = parse(" - ".join(map(repr, parts)), FORMATS["fp64"])
+    assert typed.value == Fraction(parts[0]) - sum(Fraction(repr(p)) for p in parts[1:]) + (
+        Fraction(repr(parts[0])) - Fraction(parts[0])
+    )
+    assert typed.negative == (typed.value < 0)
 
 
 def test_a_code_must_fit_the_bits_of_the_format() -> None:
@@ -153,7 +199,8 @@ def test_a_million_characters_are_refused_at_once(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["9" * 1199, "0." + "0" * 1190 + "1", "1/" + "7" * 1190, "1_" * 599, "2^" + "1" * 1190]
+    "text",
+    ["9" * 1199, "0." + "0" * 1190 + "1", "1/" + "7" * 1190, "1_" * 599, "2^" + "1" * 1190, "1+" * 599, "1e-9+" * 239],
 )
 def test_the_longest_allowed_text_is_handled_at_once(text: str) -> None:
     assert len(text) <= limit("float_chars")

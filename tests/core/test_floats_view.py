@@ -237,6 +237,13 @@ def test_the_filled_in_formula_is_true(drawn: tuple[FloatFormat, int]) -> None:
         assert float(value) == pytest.approx(float(view.value), rel=10.0 ** -(fmt.decimal_digits + 2))
 
 
+def test_the_fields_in_the_formula_are_whole_numbers() -> None:
+    for text, name, fraction in (("0.1", "fp32", "5033165"), ("0.1", "fp64", "2702159776422298")):
+        latex = value_latex(stored(text, name).view, LIGHT)
+        assert f"{{{fraction}}}" in latex
+        assert "e+" not in latex
+
+
 def test_the_formula_of_the_lecture() -> None:
     latex = value_latex(describe(0x3E200000, FORMATS["fp32"]), LIGHT)
     assert latex.endswith(r"= 1.25 \cdot 2^{-3} = 0.15625 \end{aligned}")
@@ -328,7 +335,12 @@ def test_exactness() -> None:
     assert stored("inf", "fp16").exact
     assert not stored("inf", "fp8_e4m3fn").exact
     assert stored("65520", "fp16").overflowed
-    assert not stored("65520", "fp16", "saturate").overflowed
+    assert stored("65520", "fp16", "saturate").fate == "clipped"
+    assert stored("464", "fp6_e3m2fn").overflowed
+    assert stored("464", "mxint8").fate == "clipped"
+    assert not stored("448", "fp8_e4m3fn", "saturate").overflowed
+    assert stored("0", "e8m0fnu").fate == "no zero"
+    assert not stored("-1", "e8m0fnu").overflowed
     assert stored("0", "fp16").exact
     assert stored("0", "fp16").relative is None
 
@@ -353,6 +365,7 @@ def test_error_explanations_equal_the_exact_errors(name: str) -> None:
     assert ulps.value == pytest.approx(float(s.ulps))
     assert explain_error(stored("0.5", name)) == ()
     assert explain_error(stored("2^-1075", "fp64")) == ()  # the error is below what a float64 can hold
+    assert explain_error(stored("1e400", name, "saturate")) == ()  # the number is beyond it
 
 
 # ------------------------------------------------------------------------------------------ the sentence
@@ -387,7 +400,7 @@ def test_error_explanations_equal_the_exact_errors(name: str) -> None:
         ("0", "fp16", "**0** is stored exactly", "Every bit is zero"),
         ("0x3c01", "fp16", "The fp16 code `0x3c01` is **1.0009765625**.", "0.000977"),
         ("1e-6", "fp16", "in fp16, **1.33 %** too large", "keeps 5 of 11 significant bits"),
-        ("-1e-9", "fp16", "becomes **−0** in fp16", "rounds to it"),
+        ("-1e-9", "fp16", "becomes **−0** in fp16", "2.98 × 10⁻⁸, rounds to zero"),
         ("65519", "fp16", "65519 becomes **65504** in fp16", "65504 and 65536"),
     ],
 )
@@ -398,10 +411,10 @@ def test_the_sentence(text: str, name: str, answer: str, detail: str) -> None:
 
 
 def test_the_sentence_under_saturation() -> None:
-    story = tell(stored("465", "fp8_e4m3fn", "saturate"), "saturate")
+    story = tell(stored("465", "fp8_e4m3fn", "saturate"))
     assert story.answer == "465 becomes **448** in fp8 E4M3, clipped to the largest finite value."
     assert "up to 464 and NaN beyond" in story.detail
-    assert "clipped" in tell(stored("-inf", "fp16", "saturate"), "saturate").answer
+    assert "clipped" in tell(stored("-inf", "fp16", "saturate")).answer
 
 
 @FIXED
@@ -413,7 +426,7 @@ def test_every_code_has_a_sentence(drawn: tuple[FloatFormat, int]) -> None:
         if typed.nan and not other.has_nan:
             continue
         for overflow in ("format", "saturate"):
-            story = tell(store(typed, other, overflow), overflow)
+            story = tell(store(typed, other, overflow))
             assert story.answer.endswith(".")
             assert story.answer.count("**") % 2 == 0
 

@@ -1,0 +1,256 @@
+"""Every claim of the sentence under a number, in every format, against the definition of the format."""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+
+import pytest
+
+from core.floats import FORMATS, FloatFormat, Overflow, classify, encode_exact, parse_custom
+from core.floats.compare import store
+from core.floats.story import Story, tell
+from core.floats.text import parse
+from tests.core.floats_oracle import line, rounded_value, value_of
+
+CUSTOM = (
+    "e4m3_noinf",
+    "e4m3_nosub",
+    "e3m0f_unsigned",
+    "e3m0_noinf",
+    "e1m2",
+    "e1m3_unsigned",
+    "e4m3fn_inf",
+    "e4m3fn_inf_unsigned",
+    "e4m3_nonegzero",
+    "e5m2fn_nonegzero",
+    "e4m2f_unsigned_nosub",
+    "e2m3f_inf",
+)
+ALL = (*FORMATS.values(), *(parse_custom(text) for text in CUSTOM))
+SMALL = [fmt for fmt in ALL if fmt.bits <= 10]
+EVERY = pytest.mark.parametrize("fmt", ALL, ids=lambda f: f.name)
+NUMBER = r"(−?\d+(?:\.\d+)?(?: × 10[⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+)?|−?infinity|NaN)"
+SPOKEN = str.maketrans("−⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "--0123456789")
+
+
+def read(text: str) -> Fraction | str:
+    """A number as the sentence writes it."""
+    plain = text.replace(" × 10", "e").translate(SPOKEN)
+    return plain if plain.strip("-") in ("infinity", "NaN") else Fraction(plain)
+
+
+def values(fmt: FloatFormat) -> list[Fraction]:
+    """Numbers at which the sentences change: zero, ends, ties, and points just beside them, of both signs."""
+    one = Fraction(1) if fmt.max_finite >= 1 else fmt.max_finite
+    landmarks = [
+        fmt.max_finite,
+        fmt.overflow_threshold,
+        fmt.max_finite * 2,
+        Fraction(10) ** 400,
+        fmt.min_subnormal,
+        fmt.min_subnormal / 2,
+        fmt.min_subnormal * Fraction(3, 2),
+        fmt.min_normal,
+        fmt.min_normal * Fraction(3, 4),
+        one + fmt.eps / 2,
+        one + fmt.eps * Fraction(3, 2),
+        Fraction(3),
+        Fraction(1, 10),
+        Fraction(1, 10**9),
+    ]
+    nudged = [v * (1 + n) for v in landmarks for n in (0, Fraction(1, 10**6), -Fraction(1, 10**6))]
+    return [Fraction(0), *(s * v for v in nudged if v <= Fraction(10) ** 400 for s in (1, -1))]
+
+
+def typed(value: Fraction) -> str:
+    return f"{value.numerator}/{value.denominator}"
+
+
+def stories(fmt: FloatFormat) -> list[tuple[str, Fraction | None, Overflow, Story]]:
+    texts: list[tuple[str, Fraction | None]] = [(typed(v), v) for v in values(fmt) if len(typed(v)) < 1200]
+    texts += [("inf", None), ("-inf", None), ("-0", Fraction(0))]
+    texts += [("nan", None)] if fmt.has_nan else []
+    codes = range(1 << fmt.bits) if fmt.bits <= 8 else [0, fmt.max_code, fmt.last_code, fmt.sign_mask, 1]
+    texts += [(f"0x{code:0{fmt.hex_digits}x}", None) for code in codes]
+    return [
+        (text, value, overflow, tell(store(parse(text, fmt), fmt, overflow)))
+        for text, value in texts
+        for overflow in fmt.overflows
+    ]
+
+
+@EVERY
+def test_quoted_codes_and_named_things_exist(fmt: FloatFormat) -> None:
+    kinds = {classify(code, fmt) for code in range(1 << fmt.bits)} if fmt.bits <= 10 else None
+    graded = fmt.has_subnormals if kinds is None else "subnormal" in kinds
+    for text, _, overflow, story in stories(fmt):
+        said = f"{story.answer} {story.detail}"
+        assert story.answer.endswith("."), said
+        assert "**" not in said.replace("**", "", said.count("**") // 2 * 2)
+        for code, value in re.findall(rf"`0x([0-9a-f]+)` is \**{NUMBER}", said):
+            actual = value_of(int(code, 16), fmt)
+            meant = read(value)
+            if isinstance(meant, str):
+                kind = classify(int(code, 16), fmt)
+                assert {"infinity": "inf", "NaN": "nan"}[meant.strip("-")] == kind, (text, said)
+            else:
+                assert actual is not None, (text, said)
+                assert abs(actual - meant) <= abs(actual) / 1000, (text, said)
+        if "subnormal" in said:
+            assert graded, (text, said)
+        assert ("no infinity" in said) <= (not fmt.infinity), (text, said)
+        assert ("no zero" in said) <= (not fmt.zero), (text, said)
+        assert ("no sign" in said) <= (not fmt.signed), (text, said)
+        assert ("it would be infinity" in said) <= fmt.infinity, (text, said)
+        assert ("neither infinity nor NaN" in said) <= (not fmt.infinity and not fmt.has_nan), (text, said)
+        for bound in re.findall(rf"(?:largest|lowest) finite value(?: is|,) \**{NUMBER}", said):
+            assert abs(abs(Fraction(read(bound))) / fmt.max_finite - 1) < Fraction(1, 1000), (text, said)
+            assert bound.startswith("−") == ("lowest" in said), (text, said)
+        for way, number, word in re.findall(rf"(From|Above) {NUMBER}.*goes to −?(\w+)", said):
+            at = encode_exact(fmt.overflow_threshold, fmt, overflow)
+            assert (value_of(at, fmt) is None) == (way == "From"), (text, said)
+            assert abs(Fraction(read(number)) / fmt.overflow_threshold - 1) < Fraction(1, 100)
+            assert_outcome(word, fmt, overflow, (text, said))
+        for word in re.findall(
+            r"(?:and|it is) (NaN|infinity|the largest finite value)(?: beyond| from there|\.)", said
+        ):
+            assert_outcome(word, fmt, "format", (text, said))
+
+
+def assert_outcome(word: str, fmt: FloatFormat, overflow: Overflow, about: object) -> None:
+    code = encode_exact(fmt.max_finite * 3, fmt, overflow)
+    expected = {"inf": "infinity", "nan": "NaN"}.get(classify(code, fmt), "the largest finite value")
+    assert word == expected, about
+
+
+@pytest.mark.parametrize("fmt", SMALL, ids=lambda f: f.name)
+def test_the_answer_is_what_the_definition_gives(fmt: FloatFormat) -> None:
+    for text, value, overflow, story in stories(fmt):
+        if value is None:
+            continue
+        truth = rounded_value(value, fmt, "nearest_even", overflow)
+        about = (text, overflow, truth, story)
+        stated = re.search(rf"becomes \*\*(?:≈ )?{NUMBER}\*\*", story.answer)
+        if stated is None:
+            assert "stored exactly" in story.answer, about
+            assert truth == value, about
+            continue
+        said = read(stated[1])
+        if isinstance(truth, str):
+            assert said in ({"inf": ("infinity", "-infinity"), "nan": ("NaN",)}[truth]), about
+            assert str(said).startswith("-") == (truth == "inf" and value < 0), about
+        else:
+            assert not isinstance(said, str), about
+            assert abs(said - truth) <= abs(truth) / 1000, about
+        policy = fmt.own_overflow if overflow == "format" else overflow
+        too_large = abs(value) > fmt.max_finite and (fmt.signed or value > 0)
+        assert ("clipped" in story.answer) == (too_large and policy == "saturate"), about
+
+
+@pytest.mark.parametrize("fmt", SMALL, ids=lambda f: f.name)
+def test_neighbours_and_ties_are_the_formats_own(fmt: FloatFormat) -> None:
+    known = line(fmt)[0]
+    ties = 0
+    for text, value, overflow, story in stories(fmt):
+        found = re.search(
+            rf"(?:neighbours are|halfway between) {NUMBER}(, the step[^;:]*?)? and {NUMBER}(, the step[^;:]*)?[;:]",
+            story.detail,
+        )
+        if found is None:
+            assert "neighbours are" not in story.detail, (text, story)
+            continue
+        about = (text, overflow, story)
+        assert value is not None, about
+        low, high = Fraction(read(found[1])), Fraction(read(found[3]))
+        assert low < high, about
+        for side, past in ((low, found[2]), (high, found[4])):
+            nearest = min(known, key=lambda v: abs(v - abs(side)))
+            assert (abs(nearest - abs(side)) > (high - low) / 4) == bool(past), about
+        slack = (high - low) / 4
+        assert low - slack <= value <= high + slack, about
+        if "halfway" in story.detail:
+            ties += 1
+            assert abs((low + high) / 2 - value) < (high - low) / 20, about
+            code = encode_exact(value, fmt, overflow)
+            even = "even fraction," in story.detail
+            assert even == (fmt.fraction_bits > 0), about
+            assert not even or code & 1 == 0, about
+        else:
+            share = (value - low) / (high - low)
+            assert abs(share - Fraction(1, 2)) > Fraction(1, 10**8), about
+    assert ties or fmt.bits < 5 or fmt.max_finite < 2, fmt.name
+
+
+@EVERY
+def test_nan_and_infinity_have_the_bits_that_are_told(fmt: FloatFormat) -> None:
+    if fmt.bits > 16:
+        return
+    every = [(code, classify(code, fmt)) for code in range(1 << fmt.bits)]
+    nans = [code for code, kind in every if kind == "nan"]
+    if fmt.has_nan:
+        for code in nans[:3] + nans[-3:]:
+            story = tell(store(parse(f"0x{code:x}", fmt), fmt))
+            assert f"**{len(nans):,} code" in story.answer
+            shape = story.answer
+            zero = "the code that would be −0" in shape or "the one that would be −0" in shape
+            assert zero == (fmt.signed and fmt.sign_mask in nans), story
+            for other in nans:
+                if other == fmt.sign_mask and zero:
+                    continue
+                assert_shape(other, shape, fmt)
+    for code in (c for c, kind in every if kind == "inf"):
+        story = tell(store(parse(f"0x{code:x}", fmt), fmt))
+        assert_shape(code, story.detail.lower(), fmt)
+        typed_infinity = tell(store(parse("-inf" if code & fmt.sign_mask else "inf", fmt), fmt))
+        assert f"`0x{code:0{fmt.hex_digits}x}`" in typed_infinity.answer
+        assert_shape(code, typed_infinity.answer, fmt)
+
+
+def assert_shape(code: int, said: str, fmt: FloatFormat) -> None:
+    bits = f"{code:0{fmt.bits}b}"[int(fmt.signed) :]
+    exponent, fraction = bits[: fmt.exponent_bits], bits[fmt.exponent_bits :]
+    claimed = False
+    if "exponent all ones" in said:
+        claimed = True
+        assert set(exponent) == {"1"}, (code, said)
+    if "fraction zero" in said:
+        assert set(fraction) <= {"0"}, (code, said)
+    if "fraction not zero" in said:
+        assert "1" in fraction, (code, said)
+    if "every bit" in said:
+        claimed = True
+        assert ("after the sign" in said) == fmt.signed, (code, said)
+        body = bits[:-1] if "but the last" in said else bits
+        assert set(body) == {"1"}, (code, said)
+        assert ("but the last" in said) == (bits[-1] == "0"), (code, said)
+    assert claimed, (code, said)
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "overflow", "parts"),
+    [
+        ("nan", "fp8_e4m3fnuz", "format", ["only **1 code**", "`0x80`"]),
+        ("nan", "p3109_k8p4se", "format", ["only **1 code**", "`0x80`"]),
+        ("inf", "p3109_k8p4se", "format", ["every bit after the sign is 1"]),
+        ("-inf", "fp16", "format", ["the lowest finite value, −65504"]),
+        ("464", "fp4_e2m1fn", "format", ["clipped to the largest", "neither infinity nor NaN"]),
+        ("7", "fp4_e2m1fn", "format", ["clipped to the largest"]),
+        ("2", "mxint8", "format", ["clipped to the largest"]),
+        ("100", "fp4_e2m1fn", "saturate", ["neither infinity nor NaN"]),
+        ("1e6", "fp16", "nan", ["becomes **NaN**", "overflow is set to give NaN", "goes to NaN"]),
+        ("3", "e8m0fnu", "format", ["goes outwards, to 4: no fraction is even"]),
+        ("0", "e8m0fnu", "format", ["becomes **NaN** in E8M0, which has no zero"]),
+        ("-1", "e8m0fnu", "format", ["becomes **NaN** in E8M0, which has no sign"]),
+        ("1.5*2^127", "e8m0fnu", "format", ["the very border", "the tie goes up"]),
+        ("1e39", "e8m0fnu", "format", ["From 2.55 × 10³⁸"]),
+        ("1e-300", "e8m0fnu", "format", ["its smallest value", "has no zero"]),
+        ("0.001", "mxint8", "format", ["the smallest MXINT8 value above zero is **0.0156**"]),
+        ("1 + 2^-8 + 2^-40", "bf16", "format", ["1 + 2⁻⁸ + 2⁻⁴⁰ becomes **1.0078125**"]),
+        ("1000000000000000", "fp16", "format", ["read as a decimal", "0b1000000000000000"]),
+    ],
+)
+def test_sentences_outside_the_usual(text: str, name: str, overflow: Overflow, parts: list[str]) -> None:
+    story = tell(store(parse(text, FORMATS[name]), FORMATS[name], overflow))
+    for part in parts:
+        assert part in f"{story.answer} {story.detail}"
