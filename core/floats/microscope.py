@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from core.floats.codec import classify, decode_exact, encode_exact, floor_log2, neighbour
-from core.floats.decimals import brief
-from core.floats.formats import FORMATS, FloatFormat
+from core.floats.decimals import brief, rounded
+from core.floats.formats import FORMATS, FloatFormat, Overflow
 from core.floats.rounding import ROUNDINGS, Rounding
 from core.formula import Explanation, Source, Symbol, formula
 
@@ -19,6 +19,12 @@ _HIGHAM = Source(
     "definition 1.1",
     "https://doi.org/10.1137/20M1334796",
 )
+_BEYOND: dict[Overflow, str] = {
+    "infinity": "to infinity",
+    "nan": "to NaN",
+    "saturate": "is clipped to it",
+}
+
 _LOW = Symbol(r"x_\downarrow", "the neighbour below", "number")
 _HIGH = Symbol(r"x_\uparrow", "the neighbour above", "number")
 
@@ -90,11 +96,13 @@ class Microscope:
 
     low, high: the neighbours; equal to ``asked`` both where it is exact. high_code is None, or low_code for a
     negative number, where the neighbour is the step past the largest finite value, which is no number of the format.
+    overflow: what happens beyond the largest finite value, never ``format``.
     position: where between them, 0 to 1. kept: the last significant bits of the one nearer to zero, the point after
     the first of them all where it is shown. guard, round_, sticky: the bits that decide.
     """
 
     fmt: FloatFormat
+    overflow: Overflow
     asked: Fraction
     low: Fraction
     high: Fraction
@@ -119,11 +127,11 @@ class Microscope:
         return (self.low + self.high) / 2
 
 
-def magnify(asked: Fraction, fmt: FloatFormat) -> Microscope | None:
+def magnify(asked: Fraction, fmt: FloatFormat, overflow: Overflow = "format") -> Microscope | None:
     """Look at the rounding of ``asked`` into ``fmt``; None where the format has no neighbour on one side.
 
-    That is so beyond one step past the largest finite value, and for a format without zero or sign also near and
-    below zero.
+    That is so from one step past the largest finite value on, and for a format without zero or sign also near and
+    below zero. Raises `FormatError` for an overflow policy that the format cannot follow.
     """
     around = _neighbours(asked, fmt)
     if around is None:
@@ -135,6 +143,7 @@ def magnify(asked: Fraction, fmt: FloatFormat) -> Microscope | None:
     kept, guard, round_, sticky = _deciding_bits(abs(asked), abs(inner), step, fmt)
     return Microscope(
         fmt,
+        fmt.outcome(overflow),
         asked,
         low,
         high,
@@ -145,8 +154,8 @@ def magnify(asked: Fraction, fmt: FloatFormat) -> Microscope | None:
         guard,
         round_,
         sticky,
-        tuple(_choice(mode, asked, high, position, fmt) for mode in ROUNDINGS),
-        _detour(asked, fmt),
+        tuple(_choice(mode, asked, high, position, fmt, overflow) for mode in ROUNDINGS),
+        _detour(asked, fmt, overflow),
     )
 
 
@@ -191,25 +200,27 @@ def spacing(magnitude: Fraction, fmt: FloatFormat) -> Fraction:
     return Fraction(2) ** (max(floor_log2(magnitude), fmt.emin) - fmt.fraction_bits)
 
 
-def _choice(mode: Rounding, asked: Fraction, high: Fraction, position: Fraction, fmt: FloatFormat) -> Choice:
+def _choice(
+    mode: Rounding, asked: Fraction, high: Fraction, position: Fraction, fmt: FloatFormat, overflow: Overflow
+) -> Choice:
     if mode == "stochastic":
         return Choice(mode, None, None, position > Fraction(1, 2), position)
-    code = encode_exact(asked, fmt, rounding=mode)
+    code = encode_exact(asked, fmt, overflow, rounding=mode)
     value = decode_exact(code, fmt)
     if value is None:
         return Choice(mode, code, None, asked > 0)
     return Choice(mode, code, value, value == high)
 
 
-def _detour(asked: Fraction, fmt: FloatFormat) -> Detour | None:
+def _detour(asked: Fraction, fmt: FloatFormat, overflow: Overflow) -> Detour | None:
     """The way through fp32, for formats narrower than that."""
     wide = FORMATS["fp32"]
     if fmt.fraction_bits >= wide.fraction_bits:
         return None
     between = encode_exact(asked, wide)
     value = decode_exact(between, wide)
-    direct = encode_exact(asked, fmt)
-    code = direct if value is None else encode_exact(value, fmt)
+    direct = encode_exact(asked, fmt, overflow)
+    code = direct if value is None else encode_exact(value, fmt, overflow)
     return Detour(value, code, decode_exact(code, fmt), direct)
 
 
@@ -230,10 +241,14 @@ def takeaway(scope: Microscope) -> str:
     if scope.exact:
         return f"Nothing to round: {title} holds this number exactly, and every mode keeps it."
     low, high = (brief(v, scope.fmt.decimal_digits + 3) for v in (scope.low, scope.high))
-    where = f"**{float(100 * scope.position):.3g} %** of the way from {low} to {high}"
+    where = f"**{shares(scope.position)[0]} %** of the way from {low} to {high}"
     if scope.position == Fraction(1, 2):
         return f"Exactly halfway from {low} to {high}: a **tie**, which only the rule for ties decides."
     near = "up" if scope.position > Fraction(1, 2) else "down"
+    taken, code = (scope.high, scope.high_code) if near == "up" else (scope.low, scope.low_code)
+    if code is None:
+        near = f"past the largest value and {_BEYOND[scope.overflow]}"
+        return f"The number lies {where}, so round-to-nearest goes **{near}**; {brief(taken)} has no code."
     if abs(scope.position - Fraction(1, 2)) < Fraction(1, 1000):
         side = "above" if near == "up" else "below"
         return f"The number lies a **hair {side} halfway** from {low} to {high}, so round-to-nearest goes **{near}**."
@@ -242,14 +257,35 @@ def takeaway(scope: Microscope) -> str:
 
 def explain(scope: Microscope) -> tuple[Explanation, ...]:
     """How tie point and chance are computed; nothing where there is nothing to round or float64 cannot show it."""
+    if scope.exact or max(abs(scope.low), abs(scope.high)) > FORMATS["fp64"].max_finite:
+        return ()
     low, high, asked = float(scope.low), float(scope.high), float(scope.asked)
-    if scope.exact or low == high:
+    if low == high:
         return ()
     return tie_point.explain(low=low, high=high), chance_up.explain(asked=asked, low=low, gap=high - low)
 
 
-def overflows(choice: Choice, fmt: FloatFormat) -> str:
-    """The word for what a choice without a value became."""
-    if choice.code is None:
+def shares(chance: Fraction) -> tuple[str, str]:
+    """``chance`` and its complement in percent, to three digits of the smaller, so that they add up to 100.
+
+    A share too small to write out beside 100 stands as a power of ten, and its complement as "almost 100".
+    """
+    small = 100 * min(chance, 1 - chance)
+    if not small:
+        texts = ("0", "100")
+    elif small < Fraction(1, 10**6):
+        texts = (rounded(small, 3), "almost 100")
+    else:
+        places = next(n for n in range(2, 9) if small * 10**n >= 100 or n == 8)
+        texts = tuple(
+            f"{float(round(share, places)):.{places}f}".rstrip("0").rstrip(".") for share in (small, 100 - small)
+        )
+    return (texts[0], texts[1]) if 2 * chance <= 1 else (texts[1], texts[0])
+
+
+def overflows(code: int | None, fmt: FloatFormat) -> str:
+    """The word for a code without a value."""
+    if code is None:
         return ""
-    return "infinity" if classify(choice.code, fmt) == "inf" else "NaN"
+    sign = "−" if code & fmt.sign_mask else ""
+    return f"{sign}infinity" if classify(code, fmt) == "inf" else "NaN"

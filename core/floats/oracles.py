@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib
 import importlib.metadata
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -18,7 +18,7 @@ import numpy as np
 
 from core.floats.codec import classify, decode_exact, encode_exact
 from core.floats.decimals import brief
-from core.floats.formats import FORMATS, FloatFormat
+from core.floats.formats import FORMATS, FloatFormat, Overflow
 from core.floats.text import Typed, typed_code
 
 TORCH = {
@@ -72,6 +72,14 @@ GFLOAT = {
 """Our name → gfloat's; any other format is built for gfloat from its parameters."""
 
 
+STORAGE_ONLY = {"fp4_e2m1fn": "float4_e2m1fn_x2"}
+"""Our name → torch's dtype that holds such codes, two to a byte, but into which it cannot convert."""
+
+
+class NoCodeError(ValueError):
+    """A library that gave something that is no code of the format."""
+
+
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """What one library makes of a number.
@@ -98,12 +106,13 @@ class Verdict:
         return sign + brief(value, fmt.decimal_digits + 3)
 
 
-def ask(typed: Typed, fmt: FloatFormat) -> tuple[Verdict, ...]:
+def ask(typed: Typed, fmt: FloatFormat, overflow: Overflow = "format") -> tuple[Verdict, ...]:
     """What torch, ml_dtypes and gfloat make of ``typed`` in ``fmt``, beside the exact codec, which comes first.
 
-    The libraries take float64, so a number finer than that reaches them rounded once already; the sentence says so.
+    The codec follows ``overflow``; the libraries follow their own rules. They take float64, so a number finer than
+    that reaches them rounded once already; the sentence says so.
     """
-    ours = typed_code(typed, fmt)
+    ours = typed_code(typed, fmt, overflow)
     value = as_float64(typed)
     finer = typed.value is not None and Fraction(value) != typed.value if np.isfinite(value) else False
     verdicts = [Verdict("Napkin", fmt.name, ours, True, "One exact rounding to nearest, ties to even.")]
@@ -111,16 +120,24 @@ def ask(typed: Typed, fmt: FloatFormat) -> tuple[Verdict, ...]:
         name = table.get(fmt.name, "from its parameters" if library == "gfloat" else "")
         shown = f"{library} {_version(library)}"
         if not name:
-            verdicts.append(Verdict(shown, "", None, False, f"{library} has no {fmt.title}."))
+            storage = STORAGE_ONLY.get(fmt.name, "") if library == "torch" else ""
+            why = f"torch only stores it, as {storage}: it has no conversion." if storage else ""
+            verdicts.append(Verdict(shown, "", None, False, why or f"{library} has no {fmt.title}."))
             continue
         try:
             code = call(value, name, fmt)
+        except NoCodeError as failure:
+            verdicts.append(Verdict(shown, name, None, False, f"{library} fails: {failure}."))
+            continue
         except (ValueError, AssertionError, OverflowError) as refusal:
             # gfloat refuses where a format has no code for the outcome, such as NaN in FP4.
             verdicts.append(Verdict(shown, name, None, False, f"{library} refuses: {refusal or 'no code for it'}."))
             continue
         agrees = same(code, ours, fmt)
-        why = "Agrees." if agrees else reason(library, code, ours, value, finer=finer, fmt=fmt)
+        if not agrees:
+            why = reason(library, code, ours, value, finer=finer, fmt=fmt, overflow=overflow)
+        else:
+            why = "Agrees." if code == ours else "Agrees: NaN too, by another of its codes."
         verdicts.append(Verdict(shown, name, code, agrees, why))
     return tuple(verdicts)
 
@@ -141,39 +158,82 @@ def same(first: int, second: int, fmt: FloatFormat) -> bool:
     return first == second or (classify(first, fmt) == "nan" == classify(second, fmt))
 
 
-def reason(library: str, code: int, ours: int, value: float, *, finer: bool, fmt: FloatFormat) -> str:
-    """Why ``library`` gives ``code`` where the exact answer is ``ours``, in a sentence."""
+def summary(verdicts: Sequence[Verdict], fmt: FloatFormat) -> str:
+    """One sentence on how many of the libraries agree with the first verdict, ours."""
+    theirs = [v for v in verdicts[1:] if v.dtype]
+    converting = [v for v in theirs if v.code is not None]
+    differ = sum(not v.agrees for v in converting)
+    gave_up = [v.library.partition(" ")[0] for v in theirs if v.code is None]
+    rest = f" {' and '.join(gave_up)} give{'s' * (len(gave_up) == 1)} no code for it." if gave_up else ""
+    if not converting:
+        return f"**No library** converts this number into {fmt.title}.{rest}"
+    if len(converting) == 1:
+        only = converting[0].library.partition(" ")[0]
+        verdict = "gives something else" if differ else "agrees with the exact codec"
+        return f"**{only}**, the only library to convert it into {fmt.title}, {verdict}.{rest}"
+    if differ:
+        return f"**{differ} of {len(converting)}** libraries with {fmt.title} give something else.{rest}"
+    return f"**All {len(converting)} libraries** that convert it into {fmt.title} agree with the exact codec.{rest}"
+
+
+def reason(
+    library: str,
+    code: int,
+    ours: int,
+    value: float,
+    *,
+    finer: bool,
+    fmt: FloatFormat,
+    overflow: Overflow = "format",
+) -> str:
+    """Why ``library`` gives ``code`` where the exact answer is ``ours``, in a sentence.
+
+    finer: whether ``value``, which the library was given, is not the number itself.
+    """
     theirs, exact = decode_exact(code, fmt), decode_exact(ours, fmt)
-    if not fmt.signed and fmt.fraction_bits == 0:
+    if finer and same(code, _code_of(value, fmt, overflow), fmt):
+        return f"{library} takes float64, and this number is finer than that: it was rounded before {library} saw it."
+    if fmt.name == "e8m0fnu":
         return _scale_reason(library, value)
-    if exact is None and theirs is not None:
+    # gfloat computes with float64 throughout.
+    if np.isfinite(value) and library != "gfloat" and through_fp32(value, fmt, overflow) == code:
         return (
-            f"Overflow policy: {library} saturates at {brief(theirs)}; the format’s own rule gives {_word(ours, fmt)}."
+            f"Double rounding: {library} goes through float32, which makes a tie of it, and the tie then goes to even."
         )
+    rule = "the format’s own rule" if overflow == "format" else f"the chosen overflow, {overflow},"
+    if exact is None and theirs is not None:
+        return f"Overflow policy: {library} saturates at {brief(theirs)}; {rule} gives {_word(ours, fmt)}."
     if theirs is None and exact is not None:
-        return f"Overflow policy: {library} gives {_word(code, fmt)} where the format’s own rule keeps {brief(exact)}."
+        return f"Overflow policy: {library} gives {_word(code, fmt)} where {rule} keeps {brief(exact)}."
     if theirs is None and exact is None:
-        return f"Overflow policy: {library} gives {_word(code, fmt)}, the format’s own rule {_word(ours, fmt)}."
+        return f"Overflow policy: {library} gives {_word(code, fmt)}, {rule} {_word(ours, fmt)}."
+    if fmt.fraction_bits == 0 and abs(np.frexp(value)[0]) == 0.75:
+        return (
+            "Ties without a fraction: halfway between two powers of two no fraction is even. Ours goes outwards; "
+            f"{library} decides otherwise."
+        )
     if fmt.twos_complement and theirs is not None and exact is not None and theirs < -fmt.max_finite:
         return f"The spare code: {library} uses 0x80, −2, which the MX specification lets stand empty to be symmetric."
     if theirs == exact:
         return f"The sign of zero: {library} gives {fmt_code(code, fmt)}."
-    if through_fp32(value, fmt) == code:
-        return (
-            f"Double rounding: {library} goes through float32, which makes a tie of it, and the tie then goes to even."
-        )
-    if finer:
-        return f"{library} takes float64, and this number is finer than that: it was rounded before {library} saw it."
     return f"{library} rounds differently here; the exact rounding is ours."
 
 
-def through_fp32(value: float, fmt: FloatFormat) -> int:
+def through_fp32(value: float, fmt: FloatFormat, overflow: Overflow = "format") -> int:
     """The code of a finite ``value`` rounded to fp32 first."""
     wide = FORMATS["fp32"]
     between = decode_exact(encode_exact(Fraction(abs(value)), wide), wide)
+    negative = bool(np.signbit(value))
     if between is None:
-        return typed_code(Typed("", "special", None, value < 0), fmt)
-    return typed_code(Typed("", "decimal", -between if value < 0 else between, value < 0), fmt)
+        return typed_code(Typed("", "special", None, negative), fmt, overflow)
+    return typed_code(Typed("", "decimal", -between if negative else between, negative), fmt, overflow)
+
+
+def _code_of(value: float, fmt: FloatFormat, overflow: Overflow) -> int:
+    """The exact codec's code of a float64 that is not NaN."""
+    negative = bool(np.signbit(value))
+    exact = Fraction(value) if np.isfinite(value) else None
+    return typed_code(Typed("", "decimal", exact, negative), fmt, overflow)
 
 
 def _scale_reason(library: str, value: float) -> str:
@@ -228,7 +288,10 @@ def _gfloat(value: float, name: str, fmt: FloatFormat) -> int:
     info = _gfloat_format(name, fmt)
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return int(library.encode_float(info, library.round_float(info, value))) & ((1 << fmt.bits) - 1)
+        code = int(library.encode_float(info, library.round_float(info, value)))
+    if code < 0 or code >> fmt.bits:
+        raise NoCodeError(f"its encode_float gives {code}, which is no code of {fmt.bits} bits")
+    return code
 
 
 @lru_cache(maxsize=64)

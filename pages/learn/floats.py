@@ -58,11 +58,13 @@ bits.bit_strip(stored.view, take_flip)
 with st.container(key="floats_formula"):
     st.latex(value_latex(stored.view, TOKENS))
 bits.facts(stored, policies(fmt))
-show.how(lambda: [*explain(stored.view), *explain_error(stored)], key="floats:how")
+explained = (*explain(stored.view), *explain_error(stored))
+if explained:
+    show.how(explained, key="floats:how")
 
 microscope(asked)
 formats = [f for f in (*FORMATS.values(), *([] if fmt.name in FORMATS else [fmt])) if f.has_nan or not typed.nan]
-everywhere(inputs, store_everywhere(typed, formats), fmt)
+everywhere(inputs, store_everywhere(typed, formats, overflow), asked)
 agree(asked)
 landscape(inputs, asked)
 bits.format_table()

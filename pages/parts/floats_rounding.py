@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import html
-import math
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
@@ -13,8 +12,8 @@ import streamlit as st
 from core.floats import FORMATS, FloatFormat
 from core.floats.compare import Stored
 from core.floats.decimals import brief, exact_decimal, rounded
-from core.floats.microscope import WORDS, Choice, Microscope, explain, magnify, overflows, takeaway
-from core.floats.oracles import Verdict, ask
+from core.floats.microscope import WORDS, Choice, Microscope, explain, magnify, overflows, shares, takeaway
+from core.floats.oracles import Verdict, ask, summary
 from pages.parts import show
 from pages.parts.components import component
 from pages.parts.floats_inputs import Asked, FloatInputs
@@ -45,7 +44,7 @@ def says(sentence: str) -> None:
 def microscope(asked: Asked) -> None:
     """The number between its two neighbours, and where every rounding mode sends it."""
     value, fmt = asked.typed.value, asked.fmt
-    scope = magnify(value, fmt) if value is not None else None
+    scope = magnify(value, fmt, asked.overflow) if value is not None else None
     if scope is None:
         section("Rounding microscope", _nowhere(value, fmt))
         return
@@ -55,7 +54,9 @@ def microscope(asked: Asked) -> None:
         drawn += f'<div class="np-scope">{_line(scope)}{modes}</div>{_grs(scope)}'
     # One element: each costs the server and the browser more than all that is in this one.
     st.html(drawn + _detour(scope))
-    show.how(lambda: explain(scope), key="floats:scope", label="How tie and chance are computed")
+    explained = explain(scope)
+    if explained:
+        show.how(explained, key="floats:scope", label="How tie and chance are computed")
 
 
 def _nowhere(value: Fraction | None, fmt: FloatFormat) -> str:
@@ -63,11 +64,12 @@ def _nowhere(value: Fraction | None, fmt: FloatFormat) -> str:
         return "Infinity and NaN are not rounded: there is nothing between neighbours to look at."
     low, high = brief(fmt.min_subnormal), brief(fmt.max_finite)
     if not fmt.signed and value <= 0:
+        missing = "sign" if fmt.zero else "neither sign nor zero"
         return (
-            f"{fmt.title} has neither sign nor zero: only positive numbers from {low} to {high} can be rounded into it."
+            f"{fmt.title} has {missing}: only numbers from {0 if fmt.zero else low} to {high} can be rounded into it."
         )
     if abs(value) > fmt.max_finite:
-        return f"More than one step beyond the largest finite value, {high}: overflow decides, not rounding."
+        return f"A whole step or more beyond the largest finite value, {high}: overflow decides, not rounding."
     return f"Below the smallest value of {fmt.title}, {low}, there is no neighbour to round down to."
 
 
@@ -102,12 +104,12 @@ def _line(scope: Microscope) -> str:
 def _mode(choice: Choice, scope: Microscope) -> str:
     here = _x(scope.position)
     if choice.chance is not None:
-        up = float(choice.chance)
+        up, down = shares(choice.chance)
         arrows = _arrow(here, _ENDS[0], "dash") + _arrow(here, _ENDS[1], "dash")
-        to = f"up {100 * up:.3g}\u00a0%, down {100 * (1 - up):.3g}\u00a0%"
+        to = f"up {rich(up)}\u00a0%, down {rich(down)}\u00a0%"
     else:
         arrows = _arrow(here, _ENDS[int(choice.upper)], "")
-        to = _number(choice.value, scope) if choice.value is not None else overflows(choice, scope.fmt)
+        to = _number(choice.value, scope) if choice.value is not None else overflows(choice.code, scope.fmt)
     return (
         f'<div class="row"><span class="name">{html.escape(WORDS[choice.rounding])}</span>'
         f'<div class="axis">{arrows}</div><span class="to">{to}</span></div>'
@@ -144,7 +146,9 @@ def _detour(scope: Microscope) -> str:
         same = rich("**Through fp32 first**, as many libraries go: here it ends at the same value.")
         return f'<p class="np-note np-detour">{same}</p>'
     between = brief(detour.between, 10) if detour.between is not None else "overflow"
-    ends = "NaN or infinity" if detour.value is None else brief(detour.value, scope.fmt.decimal_digits + 3)
+    ends = (
+        overflows(detour.code, scope.fmt) if detour.value is None else brief(detour.value, scope.fmt.decimal_digits + 3)
+    )
     trap = rich(
         f"**Double rounding.** Through fp32 the number first becomes {between}, and that rounds to **{ends}**: the "
         "wrong neighbour. The bits that would have decided were lost on the way."
@@ -155,11 +159,11 @@ def _detour(scope: Microscope) -> str:
 # ------------------------------------------------------------------------------------------ everywhere
 
 
-def everywhere(inputs: FloatInputs, stored: tuple[Stored, ...], here: FloatFormat) -> None:
+def everywhere(inputs: FloatInputs, stored: tuple[Stored, ...], asked: Asked) -> None:
     """One number in every format, sortable by every column; the first column chooses the format."""
     exact = sum(s.exact for s in stored)
     over = sum(s.overflowed for s in stored)
-    zero = sum(s.view.value == 0 and bool(s.typed.value) for s in stored)
+    zero = sum(s.fate == "underflow" for s in stored)
     section(
         "Same number everywhere",
         f"Of {len(stored)} formats **{exact}** hold it exactly, **{over}** overflow and **{zero}** flush it to zero.",
@@ -167,6 +171,12 @@ def everywhere(inputs: FloatInputs, stored: tuple[Stored, ...], here: FloatForma
     with st.container(horizontal=True, vertical_alignment="bottom"):
         order = inputs.choice("sort", "Sorted by", list(SORTS), "format", segmented=True)
         down = inputs.toggle("desc", "Largest first", False)
+    policy = {
+        "format": "",
+        "saturate": ", clipped at the largest value",
+        "infinity": ", overflowing to infinity where there is one",
+        "nan": ", overflowing to NaN where there is one",
+    }[asked.overflow]
     rows = (
         sorted(stored, key=_sort_key(order), reverse=down) if order != "format" else list(stored)[:: -1 if down else 1]
     )
@@ -184,7 +194,7 @@ def everywhere(inputs: FloatInputs, stored: tuple[Stored, ...], here: FloatForma
 
     component("formats")(
         data={
-            "caption": "Each rounded once from the exact number, ties to even. Choose a format by its name.",
+            "caption": f"Each rounded once from the exact number, ties to even{policy}. Choose a format by its name.",
             "columns": [
                 {"id": "format", "title": "Format", "below": "sign · exponent · fraction", "numeric": False},
                 {"id": "code", "title": "Code", "below": "bits", "numeric": False},
@@ -194,7 +204,7 @@ def everywhere(inputs: FloatInputs, stored: tuple[Stored, ...], here: FloatForma
             ],
             "sort": order,
             "down": down,
-            "rows": [_row(s, lit=s.fmt == here) for s in rows],
+            "rows": [_row(s, lit=s.fmt == asked.fmt) for s in rows],
         },
         key=_TABLE,
         on_sort_change=sort,
@@ -202,17 +212,17 @@ def everywhere(inputs: FloatInputs, stored: tuple[Stored, ...], here: FloatForma
     )
 
 
-def _sort_key(order: str) -> Callable[[Stored], tuple[bool, float]]:
-    def key(stored: Stored) -> tuple[bool, float]:
+def _sort_key(order: str) -> Callable[[Stored], tuple[bool, Fraction]]:
+    def key(stored: Stored) -> tuple[bool, Fraction]:
         if order == "code":
-            return False, stored.view.code
+            return False, Fraction(stored.view.code)
         value = stored.view.value
         if order == "value":
-            return value is None, float(value) if value is not None else 0.0
+            return value is None, value or Fraction(0)
         error = stored.relative if order == "relative error" else stored.ulps
         if error is None:
-            return not stored.exact, 0.0
-        return False, abs(float(error))
+            return not stored.exact, Fraction(0)
+        return False, abs(error)
 
     return key
 
@@ -244,20 +254,22 @@ def _fields(code: int, fmt: FloatFormat) -> list[str]:
 
 def _class(stored: Stored) -> str:
     word = {"inf": "infinity", "nan": "not a number"}.get(stored.view.kind, stored.view.kind)
-    if stored.overflowed:
-        return f"overflow: {word}"
-    return "underflow: zero" if stored.view.value == 0 and stored.typed.value else word
+    reasons = {
+        "overflow": f"overflow: {word}",
+        "clipped": "overflow: clipped",
+        "underflow": "underflow: zero",
+        "no zero": f"no zero: {word}",
+        "no sign": f"no sign: {word}",
+        "lifted": "underflow: smallest",
+    }
+    return reasons.get(stored.fate, word)
 
 
 def _signed(value: Fraction | None) -> str:
-    """Three digits with sign; by way of float64, whose digits are more than enough for an error."""
+    """Three digits with sign."""
     if value is None:
         return "—"
-    number = float(value)
-    if not 1e-4 <= abs(number) < 1e4:
-        return ("+" if value > 0 else "") + rounded(value, 3)
-    text = f"{number:+.{max(2 - math.floor(math.log10(abs(number))), 0)}f}".replace("-", "−")
-    return text.rstrip("0").rstrip(".") if "." in text else text
+    return ("+" if value > 0 else "") + rounded(value, 3)
 
 
 def _relative(stored: Stored) -> str:
@@ -278,14 +290,8 @@ def agree(asked: Asked) -> None:
         if not panel.open:
             return
         torch_ready()
-        verdicts = ask(asked.typed, asked.fmt)
-        theirs = [v for v in verdicts[1:] if v.code is not None]
-        differ = sum(not v.agrees for v in theirs)
-        show.note(
-            f"**All {len(theirs)} libraries with {asked.fmt.title} agree** with the exact codec."
-            if not differ
-            else f"**{differ} of {len(theirs)}** libraries with {asked.fmt.title} give something else."
-        )
+        verdicts = ask(asked.typed, asked.fmt, asked.overflow)
+        show.note(summary(verdicts, asked.fmt))
         show.small_table(
             (
                 show.Column("Library"),

@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from core.floats import FORMATS, custom_format
-from core.floats.oracles import Verdict, ask, same
+from core.floats import FORMATS, custom_format, parse_custom
+from core.floats.oracles import Verdict, ask, same, summary
 from core.floats.text import Typed, parse
 
 ROOT = Path(__file__).parents[2]
@@ -57,6 +57,57 @@ def test_double_rounding_is_named() -> None:
     assert found["torch"].code == found["ml_dtypes"].code == 0x3F80
     assert found["torch"].why.startswith("Double rounding")
     assert found["gfloat"].agrees
+
+
+def test_double_rounding_into_infinity_is_no_overflow_policy() -> None:
+    found = verdicts("65519.999", "fp16")
+    assert found["torch"].code == 0x7C00
+    assert found["torch"].why.startswith("Double rounding: torch goes through float32")
+
+
+def test_the_hand_over_as_float64_comes_first() -> None:
+    found = verdicts("1.00390625000000000001", "bf16")
+    for library in ("torch", "ml_dtypes", "gfloat"):
+        assert found[library].why.startswith(f"{library} takes float64")
+    tie = verdicts("2.99999999999999999999", "e8m0fnu")
+    assert [v.why.startswith(f"{name} takes float64") for name, v in tie.items() if not v.agrees].count(False) == 0
+
+
+def test_the_chosen_overflow_is_what_the_libraries_are_compared_with() -> None:
+    fmt = FORMATS["fp8_e4m3fn"]
+    found = {v.library.split()[0]: v for v in ask(parse("465", fmt), fmt, "saturate")}
+    assert found["Napkin"].code == 0x7E
+    assert found["torch"].agrees
+    assert found["gfloat"].why == "Overflow policy: gfloat gives NaN where the chosen overflow, saturate, keeps 448."
+
+
+def test_a_library_that_gives_no_code_has_failed() -> None:
+    fmt = parse_custom("e4m3_nosub")
+    gfloat = ask(parse("1e-8", fmt), fmt)[-1]
+    assert (gfloat.code, gfloat.agrees) == (None, False)
+    assert gfloat.why == "gfloat fails: its encode_float gives -157, which is no code of 8 bits."
+    assert summary(ask(parse("1e-8", fmt), fmt), fmt).startswith("**No library** converts")
+
+
+def test_only_e8m0_is_told_about_e8m0() -> None:
+    fmt = parse_custom("e3m0f_unsigned")
+    gfloat = ask(parse("3", fmt), fmt)[-1]
+    assert not gfloat.agrees
+    assert gfloat.why.startswith("Ties without a fraction")
+
+
+def test_agreement_is_counted_among_those_that_convert() -> None:
+    fp4, fp16 = FORMATS["fp4_e2m1fn"], FORMATS["fp16"]
+    assert summary(ask(parse("464", fp4), fp4), fp4) == (
+        "**ml_dtypes**, the only library to convert it into fp4 E2M1, agrees with the exact codec. "
+        "gfloat gives no code for it."
+    )
+    assert summary(ask(parse("0.1", fp16), fp16), fp16).startswith("**All 3 libraries** that convert it")
+    assert (
+        verdicts("0.1", "fp4_e2m1fn")["torch"].why == "torch only stores it, as float4_e2m1fn_x2: it has no conversion."
+    )
+    assert verdicts("nan", "fp16")["gfloat"].why == "Agrees: NaN too, by another of its codes."
+    assert verdicts("nan", "fp16")["torch"].why == "Agrees."
 
 
 def test_e8m0_ties_are_named() -> None:
