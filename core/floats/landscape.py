@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -20,6 +20,7 @@ GRID_BITS = 8
 """Formats up to this many bits have a grid of all their codes."""
 
 _SHORT = 6
+"""Characters of a value in the grid, besides its sign."""
 
 _GOLDBERG = Source(
     "Goldberg 1991, What every computer scientist should know about floating-point arithmetic",
@@ -109,7 +110,7 @@ def staircase(fmt: FloatFormat, low: int, high: int) -> tuple[npt.NDArray[np.flo
 class Cell:
     """One code of a small format.
 
-    text, short: its value for reading, and in at most six characters where it is no power of two.
+    text, short: its value for reading, and in at most six characters besides the sign where it is no power of two.
     heat: position of log2 of its magnitude between the smallest and the largest, 0 to 1; 0 where it has none.
     """
 
@@ -147,13 +148,34 @@ def takeaway(fmt: FloatFormat) -> str:
     """One sentence on where ``fmt`` stands between range and precision."""
     here = reach(fmt)
     orders = (here.largest - here.smallest) * math.log10(2)
-    wide = sum(r.largest - r.smallest > here.largest - here.smallest for r in reaches())
-    fine = sum(f.fraction_bits > fmt.fraction_bits for f in FORMATS.values())
+    others = [f for f in FORMATS.values() if f.name != fmt.name]
+    span = here.largest - here.smallest
+    wide = sum(r.largest - r.smallest > span for r in map(reach, others))
+    start = "Exponent bits buy range, fraction bits buy precision"
+    if fmt.twos_complement:
+        start = "Fixed point has no exponent to buy range with"
     return (
-        f"Exponent bits buy range, fraction bits buy precision: {fmt.title} spans **{orders:.3g} orders of magnitude** "
-        f"({_rank(wide, 'widest')} of {len(FORMATS)}), its steps are "
-        f"{raised(f'2^-{fmt.fraction_bits}')} of a power of two ({_rank(fine, 'finest')})."
+        f"{start}: {fmt.title} spans **{orders:.3g} orders of magnitude** "
+        f"({_rank(wide, 'widest')} of {len(others) + 1}), {_steps(fmt, others)}."
     )
+
+
+def steepness(fmt: FloatFormat) -> str:
+    """How the relative distance between neighbours runs over magnitude, in words without markup."""
+    if fmt.twos_complement:
+        return f"It halves with every binade in {fmt.title}, whose values are all equally far apart."
+    level = raised(f"2^{-fmt.fraction_bits}")
+    below = " and doubles with every binade below them" if fmt.has_subnormals else ""
+    return f"It is flat at {level} among the normal numbers of {fmt.title}{below}."
+
+
+def _steps(fmt: FloatFormat, others: Sequence[FloatFormat]) -> str:
+    if fmt.twos_complement:
+        return f"its values stand {raised(power_form(fmt.eps))} apart everywhere, so small ones are coarse"
+    if fmt.fraction_bits == 0:
+        return "its values are powers of two, each twice the one before"
+    fine = sum(f.fraction_bits > fmt.fraction_bits for f in others if not f.twos_complement)
+    return f"its steps are {raised(power_form(fmt.eps))} of a power of two ({_rank(fine, 'finest')})"
 
 
 def explain(fmt: FloatFormat) -> tuple[Explanation, ...]:
@@ -169,20 +191,25 @@ def exact_text(value: Fraction) -> str:
 
 
 def _short(value: Fraction, fmt: FloatFormat) -> str:
-    """Powers of two where there is nothing else, else as many digits as six characters hold."""
+    """Powers of two where there is nothing else, else as many digits as six characters and a sign hold."""
     if fmt.fraction_bits == 0:
-        return raised(power_form(value))
-    number, short = float(value), ""
+        return raised(power_form(value)).replace("-", "−")
+    number, short = float(abs(value)), ""
+    sign = "−" if value < 0 else ""
     for digits in (4, 3, 2, 1):
-        for text in (f"{number:.{digits}g}", f"{number:.{digits - 1}e}"):
+        whole = f"{number:.0f}" if value.denominator == 1 else f"{number:.{digits}g}"
+        for text in (whole, f"{number:.{digits}g}", f"{number:.{digits - 1}e}"):
             short = text.replace("e-0", "e-").replace("e+0", "e").replace("e+", "e")
             if len(short) <= _SHORT:
-                return short.replace("-", "−")
-    return short.replace("-", "−")
+                return sign + short.replace("-", "−")
+    return sign + short.replace("-", "−")
 
 
 def _rank(before: int, word: str) -> str:
-    nth = {0: "", 1: "second ", 2: "third "}.get(before, f"{before + 1}th ")
+    place = before + 1
+    teen = place % 100 in (11, 12, 13)
+    ending = "th" if teen else {1: "st", 2: "nd", 3: "rd"}.get(place % 10, "th")
+    nth = {1: "", 2: "second ", 3: "third "}.get(place, f"{place}{ending} ")
     return f"{nth}{word}"
 
 

@@ -9,7 +9,7 @@ import streamlit as st
 
 from core.floats import FORMATS, FloatFormat
 from core.floats.figures import dynamic_range, spacing
-from core.floats.landscape import GRID_BITS, explain, grid, reach, takeaway
+from core.floats.landscape import GRID_BITS, explain, grid, reach, steepness, takeaway
 from core.floats.text import code_text
 from pages.parts import show
 from pages.parts.charts import wire
@@ -32,14 +32,13 @@ def landscape(inputs: FloatInputs, asked: Asked) -> None:
         show.chart(
             _range(fmt),
             alt=f"Dynamic range of every format on one logarithmic axis. {fmt.title} reaches from "
-            f"2^{here.smallest:.0f} to 2^{here.largest:.1f}; fp64 reaches furthest, fp4 least.",
+            f"2^{here.smallest:.0f} to 2^{here.largest:.1f}; fp64 reaches furthest, fp4 least of the formats listed.",
             key="floats:range",
         )
     with right:
         show.chart(
             _spacing(fmt),
-            alt="Relative distance between neighbours against magnitude. It is flat at "
-            f"2^-{fmt.fraction_bits} among the normal numbers of {fmt.title} and doubles with every binade below them.",
+            alt=f"Relative distance between neighbours against magnitude. {steepness(fmt)}",
             key="floats:spacing",
         )
     codes(inputs, asked)

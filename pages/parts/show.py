@@ -20,6 +20,11 @@ from pages.parts.inputs import LINK_VERSION, VERSION_PARAMETER, Inputs, newer_li
 from pages.parts.registry import PageSpec
 
 _BOLD = re.compile(r"\*\*(.+?)\*\*")
+_KEPT = "\0"
+"""Stands for a piece of code while the text around it is marked up."""
+
+_CARET = re.compile(r"(?<=[\w)])\^(\([^()]*\)|⌊[^⌋]*⌋|[−-]?\w+)")
+_POWER = re.compile(rf"(\(−?\w+\)|\w+){_CARET.pattern}")
 _CODE = re.compile(r"`([^`]+)`")
 _SUPERSCRIPTS = re.compile(r"[⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+")
 _ARXIV = re.compile(r"arXiv:(\d{4}\.\d{4,5})")
@@ -38,11 +43,43 @@ _CHART_CONFIG: dict[str, Any] = {
 
 
 def rich(text: str) -> str:
-    """Our small markup as safe HTML: ``**bold**``, `` `code` `` and Unicode superscripts; all else is escaped."""
-    safe = html.escape(text, quote=False)
-    safe = _BOLD.sub(r"<b>\1</b>", safe)
-    safe = _CODE.sub(r'<code class="np-mono">\1</code>', safe)
-    safe = _UNIT_GAP.sub("\u00a0", safe)
+    """Our small markup as safe HTML: ``**bold**``, `` `code` ``, powers such as ``2^k``, and Unicode superscripts.
+
+    All else is escaped, and what stands in code is left as it is.
+    """
+    *pieces, last = _pieces(text)
+    safe = _BOLD.sub(r"<b>\1</b>", _KEPT.join([*pieces[::2], last]))
+    safe = _CARET.sub(lambda m: f"<sup>{m[1].strip('()')}</sup>", safe)
+    codes = iter(pieces[1::2])
+    return re.sub(_KEPT, lambda _: f'<code class="np-mono">{next(codes)}</code>', safe)
+
+
+def literal(text: str) -> str:
+    """``text`` as safe HTML where it may quote a visitor: only `` `code` `` outside “quotation marks” is markup."""
+    return _around_quotation(text, _coded)
+
+
+def _around_quotation(text: str, marked: Callable[[str], str]) -> str:
+    """All from the first “ to the last ” as it was typed, and the text around it as ``marked`` makes it."""
+    before, opening, rest = text.partition("“")
+    quoted, closing, after = rest.rpartition("”")
+    if not closing:
+        quoted, after = after, ""
+    return marked(before) + _safe(opening + quoted + closing) + marked(after)
+
+
+def _coded(text: str) -> str:
+    pieces = _pieces(text)
+    return "".join(f'<code class="np-mono">{piece}</code>' if i % 2 else piece for i, piece in enumerate(pieces))
+
+
+def _pieces(text: str) -> list[str]:
+    """Text and code by turns, text first and last, each as safe HTML."""
+    return [_safe(piece) for piece in _CODE.split(text.replace(_KEPT, ""))]
+
+
+def _safe(text: str) -> str:
+    safe = _UNIT_GAP.sub("\u00a0", html.escape(text, quote=False))
     return _SUPERSCRIPTS.sub(lambda m: f"<sup>{m.group().translate(_PLAIN)}</sup>", safe)
 
 
@@ -88,14 +125,18 @@ def source(text: str) -> None:
 
 
 def error(text: str) -> None:
-    """What is wrong with an input, why, and what is used instead."""
-    st.html(f'<div class="np-error" role="alert">{rich(text)}</div>')
+    """What is wrong, and what is used instead, in the markup of `rich`; “quotations” stay as they were typed."""
+    _alert(_around_quotation(text, rich))
+
+
+def _alert(safe: str) -> None:
+    st.html(f'<div class="np-error" role="alert">{safe}</div>')
 
 
 def input_errors(inputs: Inputs) -> None:
     """The messages about bad inputs since the last call; call it next to the inputs that they are about."""
     for message in inputs.errors:
-        error(message)
+        _alert(literal(message))
     inputs.errors.clear()
 
 
@@ -184,8 +225,8 @@ def small_table(
     title = f"<caption>{rich(caption)}</caption>" if caption else ""
     name = html.escape(caption or ", ".join(c.heading for c in columns), quote=True)
     st.html(  # focusable, because a narrow window makes it scroll sideways
-        f'<div class="np-scroll" role="region" aria-label="{name}" tabindex="0"><table class="np-table">{title}<thead><tr>{head}</tr></thead>'
-        f"<tbody>{body}</tbody></table></div>"
+        f'<div class="np-scroll" role="region" aria-label="{name}" tabindex="0"><table class="np-table">{title}'
+        f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
     )
 
 
@@ -219,7 +260,8 @@ def _explain(item: Explanation) -> None:
     st.latex(item.substituted)
     where = ", ".join(f"${t.latex}$ = {t.meaning} ({_dollar_safe(t.text)})" for t in item.terms)
     sources = "; ".join(f"[{s}]({s.url})" if s.url else str(s) for s in item.sources)
-    detail = f"\n\n{item.detail}" if item.detail else ""
+    powers = _POWER.sub(lambda m: rf"${m[1]}^{{\text{{{m[2].strip('()')}}}}}$", item.detail)
+    detail = f"\n\n{powers}" if item.detail else ""
     st.markdown(f"where {where}.{detail}\n\nSource: {sources}")
 
 

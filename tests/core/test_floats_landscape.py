@@ -8,10 +8,10 @@ import numpy as np
 import plotly.graph_objects as go
 import pytest
 
-from core.floats import FORMATS, FloatFormat, custom_format, decode, decode_exact
+from core.floats import FORMATS, FloatFormat, custom_format, decode, decode_exact, parse_custom
 from core.floats.accumulation import drawn
 from core.floats.figures import accumulation, dynamic_range, gradients, spacing
-from core.floats.landscape import explain, grid, reach, reaches, staircase, takeaway
+from core.floats.landscape import _rank, explain, grid, reach, reaches, staircase, steepness, takeaway
 from core.floats.lossscale import scale_loss
 from core.palette import LIGHT
 from pages.parts.charts import wire
@@ -56,18 +56,21 @@ def test_the_grid_has_every_code(fmt: FloatFormat) -> None:
     for cell in cells:
         value = decode_exact(cell.code, fmt)
         assert (value is None) == (cell.kind in ("inf", "nan"))
-        assert len(cell.short) <= 6
+        assert len(cell.short.lstrip("−")) <= 6 or fmt.fraction_bits == 0
+        if value and fmt.signed and not fmt.twos_complement and cell.code < fmt.sign_mask:
+            assert cells[cell.code | fmt.sign_mask].short == f"−{cell.short}"
         assert 0 <= cell.heat <= 1 + 1e-9
         if value:
             assert cell.short.startswith("−") == (value < 0)
             if fmt.fraction_bits:
-                assert float(cell.short.replace("−", "-")) == pytest.approx(float(value), rel=0.34)
+                assert float(cell.short.replace("−", "-")) == pytest.approx(float(value), rel=0.05)
 
 
 def test_the_grid_says_values() -> None:
     cells = grid(FORMATS["fp8_e4m3fn"])
     assert (cells[0x7E].short, cells[0x7F].short, cells[0x80].short) == ("448", "NaN", "−0")
-    assert grid(FORMATS["fp8_e5m2"])[0xFC].short == "−∞"
+    e5m2 = grid(FORMATS["fp8_e5m2"])
+    assert [e5m2[code].short for code in (0xFC, 0xF1, 0x86, 0x06)] == ["−∞", "−10240", "−9.2e−5", "9.2e−5"]
     assert grid(FORMATS["e8m0fnu"])[0].short == "2⁻¹²⁷"
     with pytest.raises(ValueError, match="up to 8 bits"):
         grid(FORMATS["bf16"])
@@ -80,6 +83,24 @@ def test_reaches_go_from_wide_to_narrow() -> None:
     spans = [r.largest - r.smallest for r in rows]
     assert spans == sorted(spans, reverse=True)
     assert "78.6 orders" in takeaway(FORMATS["bf16"])
+
+
+def test_takeaways_claim_only_what_the_format_has() -> None:
+    assert "stand 2⁻⁶ apart everywhere" in takeaway(FORMATS["mxint8"])
+    assert "finest" not in takeaway(FORMATS["mxint8"])
+    assert "powers of two, each twice" in takeaway(FORMATS["e8m0fnu"])
+    assert "widest of 20), its steps are 2⁻⁷ of a power of two (5th finest)" in takeaway(FORMATS["bf16"])
+    assert "21st widest of 21" in takeaway(parse_custom("e1m2"))
+    for fmt in (*FORMATS.values(), parse_custom("e4m3_nosub")):
+        assert ("below them" in steepness(fmt)) == fmt.has_subnormals
+        assert ("flat" in steepness(fmt)) != fmt.twos_complement
+
+
+def test_places_are_counted_in_english() -> None:
+    words = [_rank(before, "widest") for before in (0, 1, 2, 3, 10, 11, 12, 20, 21, 22)]
+    assert [w.removesuffix("widest").strip() for w in words] == (
+        ["", "second", "third", "4th", "11th", "12th", "13th", "21st", "22nd", "23rd"]
+    )
 
 
 def test_explanations() -> None:
