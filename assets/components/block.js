@@ -1,38 +1,54 @@
 // A block of values as bars, what was asked as an outline and what comes back filled. Drag a bar, or focus it and use
 // the arrow keys, to change its value; the server then quantises the block again.
+//
+// A change shows at once, and goes out with all others that the server has not answered yet, under a number that only
+// grows: however fast the keys, none is lost, and no older answer takes a newer value back.
+const LATE = 3000 // ms after which an unanswered change no longer outranks what the server says
+const MOST = 1e30
 const blocks = new WeakMap()
 
 export default function ({ data, parentElement, setTriggerValue }) {
   const root = parentElement.querySelector(".root")
   let block = blocks.get(root)
   if (!block || block.bars.length !== data.values.length) {
-    block = { ...build(root, data.values.length), here: block?.here ?? 0, dragging: null }
+    block = { ...build(root, data.values.length), here: block?.here ?? 0, dragging: null, waiting: new Map(), sent: 0 }
     block.here = Math.min(block.here, data.values.length - 1)
     blocks.set(root, block)
   }
+  if (data.seq >= block.sent || Date.now() - block.sent > LATE) block.waiting.clear()
   const top = data.top
+  const now = i => block.waiting.get(i) ?? data.values[i]
   const place = value => 50 - 50 * Math.max(-1, Math.min(1, value / top))
-  const draw = (i, value, back) => {
+  const draw = i => {
     const { bar, asked, kept, out } = block.bars[i]
+    const value = now(i), back = data.back[i], known = !block.waiting.has(i), clipped = known && data.clipped[i]
     span(asked, place(value))
     span(kept, place(back))
-    bar.classList.toggle("clipped", data.clipped[i])
-    out.textContent = data.clipped[i] ? "clip" : back === 0 && value !== 0 ? "0" : ""
+    bar.classList.toggle("clipped", clipped)
+    out.textContent = clipped ? "clip" : known && back === 0 && value !== 0 ? "0" : ""
     bar.setAttribute("aria-valuenow", String(value))
-    bar.setAttribute("aria-valuetext", `${short(value)}, comes back as ${short(back)}${data.clipped[i] ? ", clipped" : ""}`)
+    bar.setAttribute("aria-valuetext", known ? `${short(value)}, comes back as ${short(back)}${clipped ? ", clipped" : ""}` : short(value))
     bar.setAttribute("aria-valuemin", String(-top))
     bar.setAttribute("aria-valuemax", String(top))
     bar.tabIndex = i === block.here ? 0 : -1
   }
   const say = i => {
-    block.detail.textContent = i === null
-      ? "Drag a bar, or Tab to it: ← → choose an element, ↑ ↓ change it, Page Up makes it ten times larger."
-      : `element ${i}: ${short(data.values[i])} → code ${data.codes[i]} → ${short(data.back[i])}${data.clipped[i] ? " (clipped)" : ""}`
+    if (i === null) block.detail.textContent = "Drag a bar, or Tab to it: ← → choose an element, ↑ ↓ change it, Page Up and Page Down make it ten times larger and smaller."
+    else if (block.waiting.has(i)) block.detail.textContent = `element ${i}: ${short(now(i))}`
+    else block.detail.textContent = `element ${i}: ${short(data.values[i])} → code ${data.codes[i]} → ${short(data.back[i])}${data.clipped[i] ? " (clipped)" : ""}`
   }
-  const send = (i, value) => setTriggerValue("change", { place: i, value: Number(value.toPrecision(4)), seq: Date.now() })
-  data.values.forEach((value, i) => {
+  const send = (i, value) => {
+    const tidy = Number(Math.max(-MOST, Math.min(MOST, value)).toPrecision(4))
+    if (tidy === now(i)) return
+    block.waiting.set(i, tidy)
+    block.sent = Math.max(Date.now(), block.sent + 1)
+    setTriggerValue("change", { values: [...block.waiting], seq: block.sent })
+    draw(i)
+    say(i)
+  }
+  data.values.forEach((_, i) => {
     const { bar } = block.bars[i]
-    if (block.dragging !== i) draw(i, value, data.back[i])
+    if (block.dragging !== i) draw(i)
     bar.onpointerenter = () => say(i)
     bar.onpointerleave = () => say(block.focused ? block.here : null)
     bar.onfocus = () => {
@@ -53,16 +69,18 @@ export default function ({ data, parentElement, setTriggerValue }) {
     bar.onpointermove = event => {
       if (block.dragging !== i) return
       const box = bar.getBoundingClientRect()
-      block.moved = top * (1 - 2 * (event.clientY - box.top) / box.height) * 1.0
+      block.moved = top * (1 - 2 * (event.clientY - box.top) / box.height)
       span(block.bars[i].asked, place(block.moved))
       block.detail.textContent = `element ${i}: ${short(block.moved)}`
     }
     bar.onpointerup = bar.onpointercancel = () => {
-      if (block.dragging === i && block.moved !== null) send(i, block.moved)
+      const moved = block.dragging === i ? block.moved : null
       block.dragging = null
+      if (moved !== null) send(i, moved)
     }
     bar.onkeydown = event => {
-      const step = top / 50
+      if (event.ctrlKey || event.metaKey || event.altKey) return
+      const value = now(i), step = stride(value, top)
       const moves = { ArrowLeft: i - 1, ArrowRight: i + 1, Home: 0, End: data.values.length - 1 }
       const changes = { ArrowUp: value + step, ArrowDown: value - step, PageUp: value * 10, PageDown: value / 10 }
       if (event.key in moves) block.bars[Math.max(0, Math.min(moves[event.key], data.values.length - 1))].bar.focus()
@@ -75,6 +93,12 @@ export default function ({ data, parentElement, setTriggerValue }) {
   block.bottom.textContent = short(-top)
   block.plot.setAttribute("aria-label", data.label)
   say(block.focused ? block.here : null)
+}
+
+// One arrow press: a unit in the bar's second digit, but no less than about a thousandth of the scale, to get past zero.
+function stride(value, top) {
+  const unit = size => 10 ** Math.floor(Math.log10(size))
+  return Math.max(value === 0 ? 0 : unit(Math.abs(value)) / 10, unit(top / 1000))
 }
 
 // A bar from the zero line (50 %) to ``edge`` (percent from the top).

@@ -303,12 +303,12 @@ def table(start: float, addend: float, steps: int) -> tuple[tuple[tuple[str, str
     """A row per format of `SHOWN`: under every rounding the last sum and where it stalled; then the stochastic mean."""
     rows: list[tuple[tuple[str, str], ...]] = []
     for fmt, runs in compare(start, addend, steps):
-        lots = ("—", "too wide to tabulate")
+        lots = ("—", "too wide")
         if fmt.bits <= SPREAD_BITS:
             drawn_lots = spread(start, addend, steps, fmt)
             lots = (_short(float(drawn_lots.mean[-1]), 4), f"± {drawn_lots.deviation[-1]:.2g}")
             if drawn_lots.overflowed:
-                lots = (lots[0], f"{drawn_lots.overflowed} of {REPLICAS} overflow")
+                lots = (lots[0], f"{drawn_lots.overflowed} of {REPLICAS}")
         adds = _short(runs[0].addend, 4)
         note = f"adds {adds}" if adds != _short(addend, 4) else ""
         rows.append(((fmt.title, note), *((_short(run.final, 5), _stall(run)) for run in runs), lots))
@@ -329,7 +329,7 @@ def _number(value: float, digits: int = 6) -> str:
 
 def _stall(run: Run) -> str:
     if run.overflowed is not None:
-        return f"overflows after {run.overflowed:,}" if run.overflowed else "start overflows"
+        return f"after {run.overflowed:,}" if run.overflowed else "from the start"
     if run.stalled is None:
         return "still moving"
     return "never moved" if run.stalled == 0 else f"stalls after {run.stalled:,}"

@@ -61,11 +61,12 @@ _ROUNDINGS = 1 + 2.0**-21
 class ScaleRule:
     """How a block's scale follows from its largest magnitude.
 
-    title: a name for the reader. meaning: what it does, in words. used_by: who rounds scales this way.
+    title, short: its name in prose and above a column. meaning: what it does. used_by: who rounds scales this way.
     """
 
     name: Rule
     title: str
+    short: str
     meaning: str
     used_by: str
     sources: tuple[Source, ...]
@@ -75,11 +76,13 @@ _RULES = (
     ScaleRule(
         "floor",
         "floor",
+        "floor",
         "the largest power of two up to amax, over the largest one of the element; what is still larger is clipped.",
         "The OCP MX specification; torchao's default; microxcaling",
         (_MX, _TORCHAO),
     ),
     ScaleRule(
+        "ceil",
         "ceil",
         "ceil",
         "the smallest power of two from amax on, over the largest one of the element; nothing is clipped.",
@@ -89,12 +92,14 @@ _RULES = (
     ScaleRule(
         "even",
         "round to even exponent",
+        "even exponent",
         "like floor, after amax is rounded to the element's fraction bits: a nearly full binade counts as the next.",
         "torchao, as an option; AMD Quark's “even” scales",
         (_TORCHAO,),
     ),
     ScaleRule(
         "rceil",
+        "RCEIL",
         "RCEIL",
         "the smallest power of two of at least amax over the element's largest value; nothing is clipped.",
         "cuBLAS, NVIDIA Transformer Engine; torchao, as an option",
@@ -103,6 +108,7 @@ _RULES = (
     ScaleRule(
         "level1",
         "block scales alone",
+        "block scale",
         "amax / 6 rounded to E4M3, nothing above it: tensors far from 1 leave E4M3's range.",
         "torchao's NVFP4 without a per-tensor scale",
         (_TORCHAO,),
@@ -110,6 +116,7 @@ _RULES = (
     ScaleRule(
         "level2",
         "block and tensor scale",
+        "block and tensor",
         "a float32 scale per tensor brings the largest block scale to 448; block scales are E4M3 under it.",
         "NVIDIA's NVFP4 recipe; torchao",
         (_NVFP4, _NVFP4_TRAINING),

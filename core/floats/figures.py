@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from core.figure import MONO, Figure, axis, label, layout
-from core.floats.accumulation import Run, Spread
+from core.floats.accumulation import Run, Spread, own_exact
 from core.floats.decimals import raised
 from core.floats.formats import FloatFormat
 from core.floats.landscape import reach, reaches, staircase
@@ -174,66 +177,49 @@ def spacing(formats: Sequence[FloatFormat], here: FloatFormat, palette: Palette)
 def accumulation(
     runs: Sequence[tuple[str, str, Run]], spread: Spread | None, *, exact: tuple[float, float], palette: Palette
 ) -> Figure:
-    """Sums against steps. ``runs``: label, role of the colour, and run.
+    """Sums against steps. ``runs``: label, role of the colour, and run, the first one wide; the mean lies on top.
 
-    exact: start and addend of the ideal sum.
+    exact: start and addend of the ideal sum; what the first run's format makes of them is drawn too where it differs.
+    A sum that overflows ends in a cross.
     """
     steps = float(runs[0][2].at[-1])
     target = exact[0] + steps * exact[1]
-    data: list[dict[str, object]] = [
-        {
-            "type": "scatter",
-            "mode": "lines",
-            "x": np.array([0.0, steps]),
-            "y": np.array([exact[0], target]),
-            "line": {"width": 1.5, "dash": "dot", "color": palette.text},
-            "hovertemplate": "exact: %{y:.6g}<extra></extra>",
-        }
-    ]
-    ends: list[tuple[float, str, str]] = [(target, "exact", palette.text)]
-    if spread is not None:
-        colour = palette.optimizer
-        upper, lower = spread.mean + spread.deviation, spread.mean - spread.deviation
+    data: list[dict[str, object]] = []
+    if spread is not None and np.isfinite(spread.mean[0]):
+        here = np.isfinite(spread.mean)
+        at, upper, lower = (
+            v[here] for v in (spread.at, spread.mean + spread.deviation, spread.mean - spread.deviation)
+        )
         data.append(
             {
                 "type": "scatter",
                 "mode": "lines",
-                "x": np.concatenate([spread.at, spread.at[::-1]]).astype(np.float64),
+                "x": np.concatenate([at, at[::-1]]).astype(np.float64),
                 "y": np.concatenate([upper, lower[::-1]]),
                 "fill": "toself",
                 "fillcolor": palette.surface,
-                "line": {"width": 0, "color": colour},
+                "line": {"width": 0, "color": palette.optimizer},
                 "hoverinfo": "skip",
             }
         )
-        data.append(
-            {
-                "type": "scatter",
-                "mode": "lines",
-                "x": spread.at,
-                "y": spread.mean,
-                "line": {"width": 2, "dash": "dash", "color": colour},
-                "hovertemplate": "stochastic, mean: %{y:.6g}<extra></extra>",
-            }
-        )
-        ends.append((float(spread.mean[-1]), "stochastic, mean ± σ", colour))
-    for name, role, run in runs:
-        colour = palette.role(role)
-        data.append(
-            {
-                "type": "scatter",
-                "mode": "lines",
-                "x": run.at,
-                "y": run.sums,
-                "line": {"width": 2.5, "color": colour, "shape": "hv"},
-                "hovertemplate": f"{name}: %{{y:.6g}}<extra></extra>",
-            }
-        )
-        ends.append((float(run.sums[-1]), name, colour))
+    across = np.array([0.0, steps])
+    data.append(_line(across, np.array([exact[0], target]), "exact", 1.5, palette.text, dash="dot"))
+    ends = [_End(steps, target, "exact", palette.text)]
+    own = own_exact(*exact, runs[0][2])
+    if own is not None:
+        name = f"exact from {own[0]:.4g} with {own[1]:.4g}"
+        reached = own[0] + steps * own[1]
+        data.append(_line(across, np.array([own[0], reached]), name, 1.5, palette.muted, dash="dot"))
+        ends.append(_End(steps, reached, name, palette.muted))
+    for i, (name, role, run) in enumerate(runs):
+        data += _sum_line(run.at, run.sums, name, 5 if i == 0 else 2.5, palette.role(role), ends, shape="hv")
+    if spread is not None:
+        # On top and dashed, so that the line of a master copy under it stays in sight.
+        data += _sum_line(spread.at, spread.mean, "stochastic, mean ± σ", 2, palette.optimizer, ends, dash="dash")
     # Rounding up can run away exponentially; the picture stays with the sums that are of interest.
     most = exact[0] + 2.2 * (target - exact[0])
-    ends = [(min(end, most) if math.isfinite(end) else most, name, colour) for end, name, colour in ends]
-    values = [end for end, *_ in ends] + [exact[0]]
+    ends = [replace(end, y=min(end.y, most)) for end in ends]
+    values = [end.y for end in ends] + [exact[0]]
     bottom, top = min(values), max(values)
     room = (top - bottom or 1.0) * 0.08
     return {
@@ -243,31 +229,83 @@ def accumulation(
             height=340,
             xaxis=axis(palette, "additions", range=[0, steps * 1.34], tickformat=",d", showgrid=False),
             yaxis=axis(palette, "sum", range=[bottom - room, top + room], showgrid=False),
-            annotations=_end_labels(ends, steps, bottom - room, top + room, palette),
+            annotations=_end_labels(ends, bottom - room, top + room, palette),
         ),
     }
 
 
-def _end_labels(
-    ends: list[tuple[float, str, str]], x: float, bottom: float, top: float, palette: Palette
+@dataclass(frozen=True, slots=True)
+class _End:
+    """Where a line ends, and what stands there."""
+
+    x: float
+    y: float
+    name: str
+    colour: str
+
+
+def _line(
+    x: npt.NDArray[Any], y: npt.NDArray[np.float64], name: str, width: float, colour: str, **style: str
+) -> dict[str, object]:
+    return {
+        "type": "scatter",
+        "mode": "lines",
+        "x": x,
+        "y": y,
+        "line": {"width": width, "color": colour, **style},
+        "hovertemplate": f"{name}: %{{y:.6g}}<extra></extra>",
+    }
+
+
+def _sum_line(
+    at: npt.NDArray[np.int64],
+    sums: npt.NDArray[np.float64],
+    name: str,
+    width: float,
+    colour: str,
+    ends: list[_End],
+    **style: str,
 ) -> list[dict[str, object]]:
-    """Labels at the right ends of the lines, pushed up where they would touch."""
+    """The line of a sum as far as it is finite, with a cross where it overflows; adds its end to ``ends``."""
+    finite = int(np.argmin(np.isfinite(sums))) if not np.isfinite(sums).all() else sums.size
+    if finite == sums.size:
+        ends.append(_End(float(at[-1]), float(sums[-1]), name, colour))
+        return [_line(at, sums, name, width, colour, **style)]
+    if finite == 0:
+        return []
+    word = "NaN" if np.isnan(sums[finite]) else "∞"
+    ends.append(_End(float(at[finite - 1]), float(sums[finite - 1]), f"{name}: then {word}", colour))
+    cross: dict[str, object] = {
+        "type": "scatter",
+        "mode": "markers",
+        "x": at[finite - 1 : finite],
+        "y": sums[finite - 1 : finite],
+        "marker": {"symbol": "x", "size": 9, "color": colour},
+        "hovertemplate": f"{name}: %{{y:.6g}}, then {word}<extra></extra>",
+    }
+    return [_line(at[:finite], sums[:finite], name, width, colour, **style), cross]
+
+
+def _end_labels(ends: list[_End], bottom: float, top: float, palette: Palette) -> list[dict[str, object]]:
+    """Labels at the right of the lines' ends, pushed up where they would touch."""
     pixels = 270 / (top - bottom)
     notes: list[dict[str, object]] = []
-    lowest = -math.inf
-    for end, name, colour in sorted(ends, key=lambda e: e[0]):
-        height = (end - bottom) * pixels
-        lowest = max(height, lowest + 16)
+    lowest = {False: -math.inf, True: -math.inf}
+    middle = max(end.x for end in ends) / 2
+    for end in sorted(ends, key=lambda e: e.y):
+        height, early = (end.y - bottom) * pixels, end.x < middle
+        lowest[early] = max(height, lowest[early] + 16)
         notes.append(
             label(
                 palette,
-                name,
-                x=x,
-                y=end,
+                end.name,
+                x=end.x,
+                y=end.y,
                 xanchor="left",
                 xshift=8,
-                yshift=lowest - height,
-                font={"size": 12, "color": colour},
+                yshift=lowest[early] - height,
+                bgcolor=palette.background if early else "rgba(0,0,0,0)",
+                font={"size": 12, "color": end.colour},
             )
         )
     return notes
@@ -332,7 +370,7 @@ def gradients(scaled: Scaled, palette: Palette) -> Figure:
             annotations=[
                 label(
                     palette,
-                    f"<b>{text}</b>",
+                    f"<b>{text.replace('<', '&lt;')}</b>",
                     x=(a + b) / 2,
                     y=top,
                     yanchor="top",

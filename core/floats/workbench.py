@@ -118,7 +118,12 @@ def read_block(text: str) -> tuple[float, ...]:
 
 
 def write_block(values: tuple[float, ...]) -> str:
-    """The text that `read_block` reads as ``values``."""
+    """The text that `read_block` reads as ``values``, in fewer digits only where it would grow beyond its cap."""
+    whole = [repr(value).removesuffix(".0") for value in values]
+    for digits in range(17, 3, -1):
+        text = ", ".join(w if len(w) <= digits else f"{v:.{digits}g}" for v, w in zip(values, whole, strict=True))
+        if len(text) <= limit("block_chars"):
+            return text
     return ", ".join(f"{value:.4g}" for value in values)
 
 
@@ -144,7 +149,8 @@ def takeaway(values: tuple[float, ...], done: QuantizedBlock) -> str:
     fmt, back = done.block_format, done.values
     lost = sum(1 for v, b in zip(values, back.tolist(), strict=True) if v and not b)
     clipped = int(done.clipped.sum())
-    head = f"{fmt.title} keeps these values at **{decibel(done.sqnr_db)}** in {fmt.bits_per_element:g} bits per element"
+    kept = f"at **{decibel(done.sqnr_db)}**" if math.isfinite(done.sqnr_db) else "**exactly**"
+    head = f"{fmt.title} keeps these values {kept} in {fmt.bits_per_element:g} bits per element"
     tail: list[str] = []
     if lost:
         tail.append(f"**{lost}** of {len(values)} become zero under the scale that the largest one asks for")
@@ -157,26 +163,24 @@ def decibel(value: float) -> str:
     """A ratio in decibels for reading."""
     if math.isnan(value):
         return "no signal"
-    return "no error at all" if math.isinf(value) else f"{value:.1f} dB"
+    return "exact" if math.isinf(value) else f"{value:.1f} dB"
 
 
 @lru_cache(maxsize=64)
 def table(values: tuple[float, ...]) -> tuple[tuple[tuple[str, str], ...], ...]:
-    """A row per block format: its bits, then SQNR and errors under each of its rules."""
+    """A row per block format: its bits, then SQNR and errors under each of `SCALE_RULES`, empty where not its own."""
     rows: list[tuple[tuple[str, str], ...]] = []
     for fmt in BLOCK_FORMATS.values():
-        cells = [_score(s, named=bool(fmt.tensor_scale_bits)) for s in scores(values) if s.block_format is fmt]
-        cells += [("", "")] * (4 - len(cells))
+        found = {s.rule: _score(s) for s in scores(values) if s.block_format is fmt}
+        cells = [found.get(rule.name, ("", "")) for rule in SCALE_RULES.values()]
         rows.append(((fmt.title, f"{fmt.size} values"), (f"{fmt.bits_per_element:g}", ""), *cells))
     return tuple(rows)
 
 
-def _score(score: Score, *, named: bool) -> tuple[str, str]:
+def _score(score: Score) -> tuple[str, str]:
     small = [f"MSE {score.mse:.2g}" if score.mse else "MSE 0"]
     if score.clipped:
         small.append(f"{score.clipped} clipped")
-    if named:
-        small.append({"level1": "block scale only", "level2": "two-level"}[score.rule])
     return decibel(score.sqnr_db), ", ".join(small)
 
 

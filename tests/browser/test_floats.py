@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from urllib.parse import parse_qs, urlsplit
 
@@ -256,7 +257,7 @@ def test_the_grid_loads_codes_by_mouse_and_keyboard(open_page: OpenPage) -> None
 def test_a_sum_stalls(open_page: OpenPage) -> None:
     page = open_page("float-formats")
     page.locator("summary", has_text="Accumulation").click()
-    said = page.locator(".np-takeaway").filter(has_text="additions of 0.001")
+    said = page.locator(".np-takeaway").filter(has_text="1 + 1,000 × 0.001")
     expect(said).to_contain_text("never moves")
     page.get_by_role("radio", name="0.01 a thousand times").click()
     expect(page.locator(".np-takeaway").filter(has_text="stalls at 4")).to_be_visible()
@@ -301,6 +302,42 @@ def test_a_block_is_dragged_and_typed(open_page: OpenPage) -> None:
     expect(page.locator(".st-key-f_rule").get_by_role("radio")).to_have_count(2)
 
 
+def test_quick_keys_on_a_block_all_count(open_page: OpenPage) -> None:
+    page = open_page("float-formats?f_block=true&f_vals=normal&f_rule=even")
+    expect(page.locator(".st-key-f_rule").get_by_role("radio", checked=True)).to_have_text("round to even exponent")
+    bars = page.get_by_role("slider", name="element")
+    expect(bars).to_have_count(32)
+    bars.nth(3).focus()
+    first, second = (float(bars.nth(i).get_attribute("aria-valuenow") or "nan") for i in (3, 4))
+    for key in ["ArrowUp"] * 10 + ["ArrowRight"] + ["PageDown"] * 3:
+        page.keyboard.press(key)
+    own = page.get_by_label("Your own values instead")
+    expect(own).to_have_value(re.compile(f", {first + 0.1:.4g}, {second / 1000:.4g}, "))
+    expect(bars.nth(3)).to_have_attribute("aria-valuenow", f"{first + 0.1:.4g}")
+    page.locator(".st-key-f_vals").get_by_role("radio", name="uniform").click()
+    expect(own).to_have_value("")
+    outlier = page.get_by_label("Outlier", exact=True)
+    outlier.fill("50")
+    outlier.press("Enter")
+    expect(bars.nth(11)).to_have_attribute("aria-valuenow", "50")
+    own.fill("1.23456789, 2")
+    own.press("Enter")
+    expect(bars.nth(0)).to_have_attribute("aria-valuenow", "1.23456789")
+    bars.nth(1).focus()
+    page.keyboard.press("PageUp")
+    expect(own).to_have_value(re.compile("^1.23456789, 20, 0, "))
+    page.get_by_role("button", name="Back to one outlier").click()
+    expect(bars.nth(11)).to_have_attribute("aria-valuenow", "50")
+    assert page.problems == []  # type: ignore[attr-defined]
+
+
+def test_a_narrow_window_does_not_scroll_sideways(open_page: OpenPage) -> None:
+    page = open_page("float-formats?f_sums=true&f_block=true&f_loss=true")
+    page.set_viewport_size({"width": 390, "height": 844})
+    expect(page.get_by_role("slider", name="element")).to_have_count(32)
+    page.wait_for_function("document.querySelector('[data-testid=stMain]').scrollWidth <= 390")
+
+
 def test_loss_scaling_moves_the_gradients(open_page: OpenPage) -> None:
     page = open_page("float-formats?f_loss=true")
     said = page.locator(".np-takeaway").filter(has_text="At a loss scale")
@@ -311,6 +348,12 @@ def test_loss_scaling_moves_the_gradients(open_page: OpenPage) -> None:
     page.keyboard.press("ArrowRight")
     expect(said).to_contain_text("211")
     page.wait_for_function("location.search.includes('f_k=11')")
+    typed = page.get_by_label("or type k")
+    expect(typed).to_have_value("11")
+    typed.fill("17")
+    typed.press("Enter")
+    expect(said).to_contain_text("217")
+    page.wait_for_function("location.search.includes('f_k=17')")
 
 
 def test_libraries_are_asked_only_when_opened(open_page: OpenPage) -> None:

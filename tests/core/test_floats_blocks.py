@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.floats import BLOCK_FORMATS, FORMATS, SCALE_RULES, BlockFormat, FormatError, decode, quantize_block
+from core.floats import BLOCK_FORMATS, FORMATS, SCALE_RULES, BlockFormat, FormatError, decode, quantize_block, workbench
+from core.limits import limit
 
 FIXED = settings(deadline=None, derandomize=True)
 DATA = Path(__file__).parents[1] / "data"
@@ -103,6 +104,39 @@ def test_nvfp4_float32_arithmetic_is_not_clipping() -> None:
     pair = np.concatenate([np.full(16, 6.0 * 448), np.full(16, 6 * 1.05)])
     block = quantize_block(pair, BLOCK_FORMATS["nvfp4"], "level2")
     assert block.clipped.tolist() == [False] * 16 + [True] * 16
+
+
+def test_every_rule_has_a_column_of_its_own() -> None:
+    rows = workbench.table(workbench.example("one outlier", 24.0))
+    for (name, fmt), row in zip(BLOCK_FORMATS.items(), rows, strict=True):
+        filled = [rule for rule, cell in zip(SCALE_RULES, row[2:], strict=True) if cell != ("", "")]
+        assert set(filled) == set(fmt.scale_rules), name
+    assert len({rule.short for rule in SCALE_RULES.values()}) == len(SCALE_RULES)
+
+
+def test_the_workbench_speaks_without_carets() -> None:
+    for text in workbench.rule_notes():
+        assert not set(text) & set("^⌊⌈")
+    exact, zeros = (1.0, -2.0) + (0.0,) * 30, (0.0,) * 32
+    for values in (exact, zeros):
+        said = workbench.takeaway(values, workbench.quantize(values, "mxfp8_e4m3", "floor"))
+        assert said == "MXFP8 E4M3 keeps these values **exactly** in 8.25 bits per element, none lost and none clipped."
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        (0.1, -1 / 3, 24.0, 1e30, 5e-324) + (0.0,) * 27,
+        tuple(-(1.2345678901234567 + i) * 10.0 ** (-i * 5) for i in range(32)),
+    ],
+)
+def test_written_blocks_are_read_back(values: tuple[float, ...]) -> None:
+    text = workbench.write_block(values)
+    assert len(text) <= limit("block_chars")
+    read = workbench.read_block(text)
+    if len({*values}) < 32:
+        assert read == values
+    np.testing.assert_allclose(read, values, rtol=1e-6)
 
 
 def test_a_tensor_of_zeros_has_a_scale() -> None:
