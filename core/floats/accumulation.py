@@ -306,9 +306,9 @@ def table(start: float, addend: float, steps: int) -> tuple[tuple[tuple[str, str
         lots = ("—", "too wide")
         if fmt.bits <= SPREAD_BITS:
             drawn_lots = spread(start, addend, steps, fmt)
-            lots = (_short(float(drawn_lots.mean[-1]), 4), f"± {drawn_lots.deviation[-1]:.2g}")
+            lots = (_short(float(drawn_lots.mean[-1]), 5), f"± {_short(float(drawn_lots.deviation[-1]), 3)}")
             if drawn_lots.overflowed:
-                lots = (lots[0], f"{drawn_lots.overflowed} of {REPLICAS}")
+                lots = (lots[0], f"in {drawn_lots.overflowed} of {REPLICAS}")
         adds = _short(runs[0].addend, 4)
         note = f"adds {adds}" if adds != _short(addend, 4) else ""
         rows.append(((fmt.title, note), *((_short(run.final, 5), _stall(run)) for run in runs), lots))

@@ -124,7 +124,7 @@ def test_every_format_takes_every_start(name: str, start: float) -> None:
 def test_tables_take_every_start(start: float) -> None:
     rows = dict(zip(SHOWN, table(start, 1, 100), strict=True))
     assert rows["fp8_e4m3fn"][1] == ("NaN", "from the start")
-    assert rows["fp8_e4m3fn"][-1] == ("NaN", "256 of 256")
+    assert rows["fp8_e4m3fn"][-1] == ("NaN", "in 256 of 256")
     assert rows["fp32"][-1] == ("—", "too wide")
     for name in SHOWN:
         explain(start, 1, 100, FORMATS[name])
@@ -250,6 +250,12 @@ def test_table_and_picture_say_the_same() -> None:
     assert all(isinstance(run, Run) for *_, run in runs)
     assert lots is not None
     assert drawn(0, 0.01, 1000, FORMATS["fp32"])[1] is None
+
+
+def test_stochastic_cells_have_plain_digits() -> None:
+    mean, deviation = table(60000, 1000, 20)[SHOWN.index("tf32")][-1]
+    assert float(mean) == pytest.approx(80000, abs=200)
+    assert "e" not in mean + deviation
 
 
 def test_explanations() -> None:
