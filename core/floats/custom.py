@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from fractions import Fraction
 
+from core.floats.decimals import raised
 from core.floats.formats import FloatFormat, FormatError, NanPolicy
 from core.formula import Source
 
 EXAMPLE = "e4m3, e5m10b15, e4m3fn, e4m3b11fnuz, e3m2f or e8m7_nosub"
 
-_NANS: tuple[NanPolicy, ...] = ("ieee", "all_ones", "negative_zero", "none")
+NAN_WORDS: dict[NanPolicy, str] = {
+    "ieee": "exponent all ones",
+    "all_ones": "all ones",
+    "negative_zero": "in place of −0",
+    "none": "none",
+}
+"""Which codes are NaN, in words."""
+
 _FAMILIES: dict[str, tuple[bool, NanPolicy]] = {
     "": (True, "ieee"),
     "fn": (False, "all_ones"),
@@ -48,14 +55,16 @@ def custom_format(
         raise _refusal(f"An exponent of {exponent_bits} bits is outside 1 to 11{why}")
     if not 0 <= fraction_bits <= 52:
         raise _refusal(f"A fraction of {fraction_bits} bits is outside 0 to 52, float64's own")
-    if nan not in _NANS:
-        raise _refusal(f"“{nan}” is no NaN policy; it is one of {', '.join(_NANS)}")
+    if nan not in NAN_WORDS:
+        raise _refusal(f"“{nan}” is no NaN policy; it is one of {', '.join(NAN_WORDS)}")
     if nan == "negative_zero" and not signed:
-        raise _refusal("NaN cannot be the code of −0 in an unsigned format, which has none")
+        raise _refusal("NaN cannot stand in place of −0 in an unsigned format, which has no −0")
     if nan == "negative_zero" and negative_zero:
         raise _refusal("The code of −0 cannot be both −0 and NaN")
     if nan == "none" and signed and negative_zero is False:
-        raise _refusal("Without −0 its code is NaN, so say nan=“negative_zero” instead of “none”")
+        raise _refusal(
+            "Without −0 its code is NaN, but NaN is set to none: allow −0, or choose NaN in place of −0 (fnuz)"
+        )
     if nan == "ieee" and infinity and fraction_bits == 0:
         raise _refusal("IEEE's rule needs a fraction bit to tell NaN from infinity")
     if bias is None:
@@ -79,10 +88,17 @@ def custom_format(
             f"E{exponent_bits}M{fraction_bits} with these policies has no value but zero: every other code is infinity "
             "or NaN"
         )
-    if fmt.emax > 1023 or fmt.min_subnormal.denominator.bit_length() > 1075:
+    if fmt.emax > 1023:
         raise _refusal(
-            f"With bias {bias} the values reach from {_power(fmt.min_subnormal)} to {_power(fmt.max_finite)}, beyond "
-            "float64's 2^-1074 to 2^1024"
+            f"With bias {bias} the largest value is {_power(fmt.emax)} or more, but float64, which must hold all "
+            f"values, ends just below {_power(1024)}"
+        )
+    # A nosub format's smallest value may have bits further down than its first one.
+    last = 1 - fmt.min_subnormal.denominator.bit_length()
+    if last < -1074:
+        raise _refusal(
+            f"With bias {bias} the smallest values go in steps of {_power(last)}, but float64, which must hold all "
+            f"values, has none finer than {_power(-1074)}"
         )
     return replace(fmt, name=_name(fmt), title=_name(fmt).upper().replace("_", " "))
 
@@ -132,8 +148,8 @@ def _name(fmt: FloatFormat) -> str:
     return f"e{fmt.exponent_bits}m{fmt.fraction_bits}{bias}{family}{''.join(f'_{k}' for k, on in flags.items() if on)}"
 
 
-def _power(value: Fraction) -> str:
-    return f"2^{value.numerator.bit_length() - value.denominator.bit_length()}"
+def _power(exponent: int) -> str:
+    return raised(f"2^{exponent}")
 
 
 def _refusal(reason: str) -> FormatError:

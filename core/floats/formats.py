@@ -73,6 +73,11 @@ class FloatFormat:
         return self.signed + self.exponent_bits + self.fraction_bits
 
     @property
+    def word_bits(self) -> int:
+        """Bits of the memory word that holds one code: tf32 keeps its 19 bits at the top of 32."""
+        return 32 if self.name == "tf32" else self.bits
+
+    @property
     def hex_digits(self) -> int:
         """Hex digits of a code."""
         return -(-self.bits // 4)

@@ -66,6 +66,12 @@ class CodeView:
         return f"0x{self.code:0{self.fmt.hex_digits}x}"
 
     @property
+    def word(self) -> str:
+        """The memory word that holds the code, in hex, where it is wider than the code; else empty."""
+        spare = self.fmt.word_bits - self.fmt.bits
+        return f"0x{self.code << spare:0{self.fmt.word_bits // 4}x}" if spare else ""
+
+    @property
     def binary(self) -> str:
         """The bits, one group per field; fields of no bits are left out."""
         widths = (int(self.fmt.signed), self.fmt.exponent_bits, self.fmt.fraction_bits)

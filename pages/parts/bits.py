@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import html
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
 import streamlit as st
 
-from core.floats import FORMATS, FloatFormat
+from core.floats import FORMATS, FloatFormat, encode_exact
 from core.floats.compare import Stored
 from core.floats.decimals import brief, power_form, raised, rounded
 from core.floats.view import CodeView, bits, describe
@@ -73,13 +74,15 @@ def _neighbour(code: int | None, fmt: FloatFormat) -> str:
 
 def facts(stored: Stored, about: str) -> None:
     """The exact value, code, hexadecimal value and spacing of one stored number, then ``about`` its format."""
-    view = stored.view
+    view, fmt = stored.view, stored.fmt
     value = "NaN" if view.kind == "nan" else view.decimal
     rows = [
         ("Exact value" if view.ulp else "Value", _long(value)),
         ("Bits", _mono(view.binary)),
         ("Code", _mono(view.hex_code)),
     ]
+    if view.word:
+        rows.append((f"As a {fmt.word_bits}-bit word", f"{_mono(view.word)}, {fmt.word_bits - fmt.bits} low bits zero"))
     if view.ulp is not None:
         rows += [
             ("As a hexfloat", _mono(view.hexfloat)),
@@ -96,6 +99,8 @@ def format_table() -> None:
         if not panel.open:
             return
         columns = (
+            "Fields",
+            "Bias",
             "Largest",
             "Smallest normal",
             "Smallest subnormal",
@@ -108,25 +113,35 @@ def format_table() -> None:
         head = "".join(f'<th scope="col" class="num">{name}</th>' for name in columns)
         rows = "".join(
             f"<tr><th scope=row>{fmt.title}<small>{html.escape(fmt.used)}</small></th>"
-            + "".join(f"<td class=num>{rich(text)}</td>" for text in _limits(fmt))
+            + "".join(f"<td class=num>{show.remarked(*cell)}</td>" for cell in _limits(fmt))
             + "</tr>"
             for fmt in FORMATS.values()
         )
-        caption = "Digits: significant decimal digits that survive a round trip; eps: distance from 1 to the next value"
+        caption = (
+            "Fields: bits of sign, exponent, fraction; under each extreme its code; eps: distance from 1 to the next "
+            "value; digits: significant decimal digits that survive a round trip"
+        )
         _table("np-formats np-limits", caption, f'<th scope="col">Format</th>{head}', rows)
 
 
-def _limits(fmt: FloatFormat) -> tuple[str, ...]:
+def _limits(fmt: FloatFormat) -> tuple[tuple[str, str], ...]:
+    """The cells of a format's row: text and remark."""
     return (
-        brief(fmt.max_finite, 5),
-        brief(fmt.min_normal, 4),
-        brief(fmt.min_subnormal, 4),
-        raised(power_form(fmt.eps)),
-        str(fmt.decimal_digits),
-        _count(fmt.finite_values),
-        "no" if fmt.inf_code is None else "yes",
-        _count(fmt.nan_codes),
+        (f"{int(fmt.signed)} · {fmt.exponent_bits} · {fmt.fraction_bits}", ""),
+        (str(fmt.bias) if fmt.exponent_bits else "—", ""),
+        _extreme(fmt.max_finite, 5, fmt),
+        _extreme(fmt.min_normal, 4, fmt),
+        _extreme(fmt.min_subnormal, 4, fmt) if fmt.has_subnormals else ("—", ""),
+        (raised(power_form(fmt.eps)), ""),
+        (str(fmt.decimal_digits), ""),
+        (_count(fmt.finite_values), ""),
+        ("no", "") if fmt.inf_code is None else ("yes", f"0x{fmt.inf_code:0{fmt.hex_digits}x}"),
+        (_count(fmt.nan_codes), f"0x{fmt.nan_code:0{fmt.hex_digits}x}" if fmt.has_nan else ""),
     )
+
+
+def _extreme(value: Fraction, digits: int, fmt: FloatFormat) -> tuple[str, str]:
+    return brief(value, digits), f"0x{encode_exact(value, fmt):0{fmt.hex_digits}x}"
 
 
 def _count(number: int) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import streamlit as st
 
 from core.floats import FORMATS, OVERFLOWS, FloatFormat, FormatError, Overflow, custom_format, parse_custom
+from core.floats.custom import NAN_WORDS
 from core.floats.text import FloatTextError, Typed, clipped, number_text, parse, typed_code
 from core.limits import limit
 from pages.parts.inputs import Inputs
@@ -15,11 +16,10 @@ NUMBER, FORMAT, CUSTOM, FIRST_OTHER = "0.1", "bf16", "e4m3b11fnuz", "fp6_e3m2fn"
 COMMON = ("fp64", "fp32", "tf32", "fp16", "bf16", "fp8_e4m3fn", "fp8_e5m2", "fp4_e2m1fn")
 MORE, OWN = "more", "custom"
 OTHERS = tuple(name for name in FORMATS if name not in COMMON)
-POLICIES = ("ieee", "all_ones", "negative_zero", "none")
 
 TYPE_HELP = (
-    "A decimal (0.1, 1e-8, 65,504), a fraction (1/3), a power (2^-24, 1.25*2^-3), a hexfloat (0x1.8p-3), nan, -inf; or "
-    "a code of the chosen format in hex (0x3c00) or in bits (0 01111 0000000000)."
+    "A decimal (0.1, 1e-8, 65,504), a fraction (1/3), a power (2^-24, 1.25*2^-3), a hexfloat (0x1.8p-3), a sum of "
+    "these (1 + 2^-8), nan, -inf; or a code of the chosen format in hex (0x3c00) or in bits (0 01111 0000000000)."
 )
 OVERFLOW_HELP = (
     "What a number beyond the largest finite value becomes. format: what the format itself says, infinity where it has "
@@ -28,6 +28,12 @@ OVERFLOW_HELP = (
 CUSTOM_HELP = (
     "e and exponent bits, m and fraction bits; then, if you like, b and a bias; fn (finite, NaN at all ones), fnuz "
     "(finite, NaN at −0) or f (finite, no NaN); and flags: _inf, _noinf, _unsigned, _nosub, _nonegzero."
+)
+
+
+NAN_HELP = (
+    "Which codes are NaN. Exponent all ones: IEEE’s rule, with a fraction other than zero where there is infinity. All "
+    "ones: every bit after the sign, as in E4M3. In place of −0: that one code, as in the FNUZ and P3109 formats."
 )
 
 
@@ -139,12 +145,16 @@ def policies(fmt: FloatFormat) -> str:
     """A format's fields and policies in a sentence."""
     parts = [
         "no sign" if not fmt.signed else "1 sign bit",
-        f"{fmt.exponent_bits} exponent bits (bias {fmt.bias})" if fmt.exponent_bits else "fixed point",
-        f"{fmt.fraction_bits} fraction bits",
+        f"{_several(fmt.exponent_bits, 'exponent bit')} (bias {fmt.bias})" if fmt.exponent_bits else "fixed point",
+        _several(fmt.fraction_bits, "fraction bit"),
         "infinity" if fmt.infinity else "no infinity",
-        f"{fmt.nan_codes:,} NaN code{'s' * (fmt.nan_codes != 1)}" if fmt.nan_codes else "no NaN",
+        _several(fmt.nan_codes, "NaN code") if fmt.nan_codes else "no NaN",
     ]
     return f"{fmt.title}, {fmt.used}: {', '.join(parts)}."
+
+
+def _several(count: int, thing: str) -> str:
+    return f"{count:,} {thing}{'s' * (count != 1)}" if count else f"no {thing}s"
 
 
 def _own(inputs: FloatInputs) -> FloatFormat:
@@ -167,6 +177,7 @@ def _own(inputs: FloatInputs) -> FloatFormat:
         "ci": fmt.infinity,
         "cs": fmt.signed,
         "cu": fmt.subnormals,
+        "cz": fmt.has_negative_zero,
     }
     for name, value in names.items():
         st.session_state[inputs.key(name)] = value
@@ -175,6 +186,8 @@ def _own(inputs: FloatInputs) -> FloatFormat:
         state = {name: st.session_state[inputs.key(name)] for name in names}
         # The bias follows the exponent's width unless it was changed itself.
         moved = state["ce"] != fmt.exponent_bits or state["cn"] != fmt.nan
+        # −0 comes back with the code that a sign or another place for NaN makes free.
+        freed = state["cs"] != fmt.signed or (state["cn"] != fmt.nan and fmt.nan == "negative_zero")
         try:
             made = custom_format(
                 int(state["ce"]),
@@ -183,6 +196,7 @@ def _own(inputs: FloatInputs) -> FloatFormat:
                 signed=bool(state["cs"]),
                 infinity=bool(state["ci"]),
                 nan=state["cn"],
+                negative_zero=None if freed or state["cz"] else False,
                 subnormals=bool(state["cu"]),
             )
         except FormatError as problem:
@@ -193,10 +207,16 @@ def _own(inputs: FloatInputs) -> FloatFormat:
     row.number_input("Exponent bits", 1, 11, key=inputs.key("ce"), on_change=build)
     row.number_input("Fraction bits", 0, 52, key=inputs.key("cm"), on_change=build)
     row.number_input("Bias", -2000, 2000, key=inputs.key("cb"), on_change=build)
-    row.selectbox("NaN", POLICIES, key=inputs.key("cn"), on_change=build)
+    row.selectbox(
+        "NaN", list(NAN_WORDS), format_func=NAN_WORDS.__getitem__, key=inputs.key("cn"), help=NAN_HELP, on_change=build
+    )
     switches.toggle("Infinity", key=inputs.key("ci"), on_change=build)
     switches.toggle("Signed", key=inputs.key("cs"), on_change=build)
     switches.toggle("Subnormals", key=inputs.key("cu"), on_change=build)
+    taken = not fmt.signed or fmt.nan == "negative_zero"
+    switches.toggle(
+        "Negative zero", key=inputs.key("cz"), help="Without it the code of −0 is NaN.", disabled=taken, on_change=build
+    )
     refused = st.session_state.pop("floats:refused", None)
     if refused:
         inputs.fail(f"Format: {refused}", f"Still using {fmt.name}.")

@@ -6,6 +6,7 @@ version, so that a link opens to the same picture after a default has changed.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from urllib.parse import urlencode
@@ -22,6 +23,9 @@ LINK_VERSION = 1
 """Version of the permalink's meaning; raise it when a field changes meaning, and translate the older one."""
 
 VERSION_PARAMETER = "v"
+
+_LISTED = 8
+"""A message lists up to this many of a field's options."""
 
 
 @dataclass
@@ -84,6 +88,12 @@ class Inputs:
         """
         key = self.key(name)
         shown = {option: option for option in options} | dict(labels or {})
+        linked = self._linked(key)
+        if linked is not None and linked not in shown.values():
+            some = ", ".join(list(shown.values())[:_LISTED]) + ", …" * (len(shown) > _LISTED)
+            self.fail(
+                f"{label}: the link says “{_clipped(linked)}”, which is not one of {some}.", f"Using {shown[default]}."
+            )
         if segmented:
             value = st.segmented_control(
                 label,
@@ -112,9 +122,20 @@ class Inputs:
     def slider(self, name: str, label: str, low: int, high: int, default: int, *, help: str | None = None) -> int:
         """A whole number from ``low`` to ``high``."""
         key = self.key(name)
+        linked = self._linked(key)
+        whole = linked is not None and re.fullmatch(r"-?\d{1,9}", linked, re.ASCII)
+        if linked is not None and not (whole and low <= int(linked) <= high):
+            self.fail(
+                f"{label}: the link says “{_clipped(linked)}”, which is not a whole number from {low} to {high}.",
+                f"Using {default}.",
+            )
         value = int(st.slider(label, low, high, default, key=key, help=help, bind="query-params"))
         self.fields[key] = str(value)
         return value
+
+    def _linked(self, key: str) -> str | None:
+        """What the link that opened the page says about a field, before its widget has taken it up."""
+        return None if key in st.session_state else st.query_params.get(key)
 
     def toggle(self, name: str, label: str, default: bool, *, help: str | None = None) -> bool:
         """A switch."""
@@ -204,6 +225,10 @@ class Inputs:
     def query(self) -> str:
         """The query string that spells out every field and the version."""
         return urlencode({VERSION_PARAMETER: str(LINK_VERSION), **self.fields})
+
+
+def _clipped(text: str) -> str:
+    return text if len(text) <= 40 else f"{text[:30]}… ({len(text)} characters)"
 
 
 def newer_link() -> str | None:

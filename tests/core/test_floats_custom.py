@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from fractions import Fraction
 
@@ -83,10 +84,15 @@ def test_derived_properties_equal_a_count(fmt: object) -> None:
         ("e5m53", "A fraction of 53 bits is outside 0 to 52"),
         ("e1m0fn", "no value but zero"),
         ("e1m0", "IEEE's rule needs a fraction bit"),
-        ("e1m0fnuz_unsigned", "an unsigned format"),
-        ("e3m2f_nonegzero", "say nan=“negative_zero”"),
-        ("e11m52fn", "beyond float64's 2^-1074 to 2^1024"),
-        ("e5m10b2000", "With bias 2000"),
+        ("e1m0fnuz_unsigned", "an unsigned format, which has no −0"),
+        ("e3m2f_nonegzero", "choose NaN in place of −0 (fnuz)"),
+        (
+            "e11m52fn",
+            "the largest value is 2¹⁰²⁴ or more, but float64, which must hold all values, ends just below 2¹⁰²⁴",
+        ),
+        ("e11m52b1022", "With bias 1022 the largest value is 2¹⁰²⁴ or more"),
+        ("e11m52b1024", "With bias 1024 the smallest values go in steps of 2⁻¹⁰⁷⁵"),
+        ("e5m10b2000", "With bias 2000 the smallest values go in steps of 2⁻²⁰⁰⁹"),
         ("e4m3_inf_noinf", "cannot stand there"),
         ("e4m3_nosub_nosub", "each once"),
         ("e4m3_fast", "“_fast” cannot stand there"),
@@ -102,6 +108,20 @@ def test_formats_that_cannot_exist(text: str, reason: str) -> None:
     assert reason in str(caught.value)
     assert "For example e4m3" in str(caught.value)
     assert len(str(caught.value)) < 300
+
+
+@pytest.mark.parametrize("text", ["e11m52", "e11m51fnuz", "e5m10b1065", "e5m10b-992"])
+def test_formats_at_the_edge_of_float64_exist(text: str) -> None:
+    fmt = parse_custom(text)
+    assert Fraction(float(fmt.max_finite)) == fmt.max_finite
+    assert Fraction(float(fmt.min_subnormal)) == fmt.min_subnormal
+
+
+def test_messages_speak_no_python() -> None:
+    for text in ("e1m0fnuz_unsigned", "e3m2f_nonegzero", "e11m52fn", "e0m3", "e1m0fn"):
+        with pytest.raises(FormatError) as caught:
+            parse_custom(text)
+        assert not re.search(r"negative_zero|all_ones|\w=|None|True|False", str(caught.value))
 
 
 def test_contradicting_policies() -> None:

@@ -283,6 +283,15 @@ def test_custom_codes_are_described(drawn: tuple[FloatFormat, int]) -> None:
         assert Fraction(explained[1].value) == view.ulp
 
 
+def test_tf32_is_also_a_32_bit_word() -> None:
+    for text in ("1", "-0.1", "3e38", "nan"):
+        view = stored(text, "tf32").view
+        word = np.array([int(view.word, 16)], dtype=np.uint32).view(np.float32)[0]
+        assert len(view.word) == 10
+        assert np.isnan(word) if text == "nan" else Fraction(float(word)) == view.value
+    assert all(describe(1, fmt).word == "" for name, fmt in FORMATS.items() if name != "tf32")
+
+
 def test_payloads() -> None:
     assert describe(0x7E2A, FORMATS["fp16"]).payload == 0x2A
     assert describe(0x3C00, FORMATS["fp16"]).payload is None

@@ -1,0 +1,95 @@
+"""The Float formats page under numbers and links that are hard to show."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from core.floats import FORMATS, parse_custom
+from pages.parts.bits import _limits
+from pages.parts.floats_inputs import policies
+
+ROOT = Path(__file__).parents[2]
+
+
+def page(**fields: str) -> AppTest:
+    """The page opened by a link with these fields."""
+    app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60).run()
+    app.switch_page("pages/learn/floats.py")
+    app.query_params.update({f"f_{name}": text for name, text in fields.items()})
+    return app.run()
+
+
+def html(app: AppTest) -> str:
+    """Everything the page drew as HTML."""
+    return "\n".join(element.proto.body for element in app.get("html"))
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"x": "1e400"},
+        {"x": "1e310", "sort": "error in ULP"},
+        {"x": "-1e399", "fmt": "fp8_e4m3fn", "over": "saturate", "sort": "value"},
+        {"x": "1e-400", "fmt": "fp64", "sort": "relative error"},
+        {"x": "1.7976931348623158e308", "fmt": "fp64"},
+    ],
+)
+def test_numbers_beyond_float64_are_shown(fields: dict[str, str]) -> None:
+    app = page(**fields)
+    assert not app.exception
+    assert "becomes" in html(app)
+
+
+def test_formulas_are_offered_only_where_there_are_some() -> None:
+    labels = {name: [e.label for e in page(x=x, fmt="fp16").expander] for name, x in (("nan", "nan"), ("half", "0.1"))}
+    exact = [e.label for e in page(x="0.5", fmt="fp16").expander]
+    assert "How is this computed" in labels["half"]
+    assert "How tie and chance are computed" in labels["half"]
+    assert "How is this computed" not in labels["nan"]
+    assert "How tie and chance are computed" not in exact
+
+
+def test_every_panel_follows_the_overflow() -> None:
+    shown = html(page(x="465", fmt="fp8_e4m3fn", over="saturate"))
+    assert "clipped" in shown
+    assert "NaN</span>" not in shown.split("Rounding microscope")[1]
+
+
+def test_typed_markup_is_shown_as_typed() -> None:
+    shown = html(page(x="**0.1**"))
+    assert "“**0.1**”" in shown
+
+
+@pytest.mark.parametrize(
+    ("name", "text"), [("fmt", "zzz"), ("to", "fp999"), ("k", "99"), ("k", "**x**"), ("sort", "x" * 10**5)]
+)
+def test_a_link_with_an_unknown_value_says_so(name: str, text: str) -> None:
+    app = page(**{name: text, "loss": "true"})
+    alerts = [body for body in html(app).split("\n") if 'class="np-error"' in body]
+    assert len(alerts) == 1
+    assert f"“{text[:30]}" in alerts[0]
+    assert len(alerts[0]) < 400
+    assert not [body for body in html(app.run()).split("\n") if 'class="np-error"' in body]
+
+
+def test_the_formats_are_told_with_their_codes_and_without_what_they_lack() -> None:
+    rows = {fmt.name: _limits(fmt) for fmt in FORMATS.values()}
+    assert rows["fp16"][:5] == (
+        ("1 · 5 · 10", ""),
+        ("15", ""),
+        ("65504", "0x7bff"),
+        ("0.00006104", "0x0400"),
+        ("5.96 × 10⁻⁸", "0x0001"),
+    )
+    assert rows["fp16"][-2:] == (("yes", "0x7c00"), ("2,046", "0x7e00"))
+    assert [name for name, row in rows.items() if row[4] == ("—", "")] == ["e8m0fnu", "mxint8"]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"), [("e2m1", "1 fraction bit,"), ("e3m0f", "no fraction bits, no infinity, no NaN")]
+)
+def test_policies_count_in_english(text: str, said: str) -> None:
+    assert said in policies(parse_custom(text))
