@@ -271,12 +271,14 @@ def shares(chance: Fraction) -> tuple[str, str]:
     A share too small to write out beside 100 stands as a power of ten, and its complement as "almost 100".
     """
     small = 100 * min(chance, 1 - chance)
-    if not small:
+    if Fraction(49_999, 1000) < small < 50:
+        texts = ("just under 50", "just over 50")
+    elif not small:
         texts = ("0", "100")
     elif small < Fraction(1, 10**6):
         texts = (rounded(small, 3), "almost 100")
     else:
-        places = next(n for n in range(2, 9) if small * 10**n >= 100 or n == 8)
+        places = next(n for n in range(1, 9) if small * 10**n >= 100 or n == 8)
         texts = tuple(
             f"{float(round(share, places)):.{places}f}".rstrip("0").rstrip(".") for share in (small, 100 - small)
         )

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from core.floats.codec import decode_exact
-from core.floats.compare import Stored
+from core.floats.compare import Stored, percent
 from core.floats.decimals import brief, power_form, raised, rounded
 from core.floats.formats import FloatFormat, Overflow
 from core.floats.text import misread
@@ -199,7 +199,9 @@ def _choice(stored: Stored) -> str:
         tie = f"to the even fraction, {chosen}" if fmt.fraction_bits else f"outwards, to {chosen}: no fraction is even"
         text = f"Exactly halfway between {low} and {high}: the tie goes {tie}."
     else:
-        text = f"Its neighbours are {low} and {high}; the nearer one wins, off by {rounded(abs(stored.ulps), 3)} ULP."
+        off = rounded(abs(stored.ulps), 3)
+        hair = "just under " * (off == "0.5" and abs(stored.ulps) < Fraction(1, 2))
+        text = f"Its neighbours are {low} and {high}; the nearer one wins, off by {hair}{off} ULP."
     if view.kind == "subnormal":
         bits = f"{significant} of {fmt.fraction_bits + 1}"
         text += f" A subnormal: this far down it keeps {bits} significant bits."
@@ -240,9 +242,7 @@ def _off(stored: Stored) -> str:
     relative, asked = abs(stored.relative or Fraction(0)), stored.typed.value or Fraction(0)
     where = "large" if abs(stored.view.value or 0) > abs(asked) else "small"
     if relative >= Fraction(1, 10**6):
-        # 99.9996 % must not read as 100 %, which is what becoming zero means.
-        digits = 3 if relative > 1 or rounded(100 * relative, 3) != "100" else 6
-        return f"**{rounded(100 * relative, digits)} %** too {where}"
+        return f"**{percent(relative)}** too {where}"
     return f"too {where} by **{rounded(relative, 3)}** of its size"
 
 

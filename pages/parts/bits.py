@@ -100,7 +100,6 @@ def format_table() -> None:
             return
         columns = (
             "Fields",
-            "Bias",
             "Largest",
             "Smallest normal",
             "Smallest subnormal",
@@ -113,7 +112,7 @@ def format_table() -> None:
         head = "".join(f'<th scope="col" class="num">{name}</th>' for name in columns)
         rows = "".join(
             f"<tr><th scope=row>{fmt.title}<small>{html.escape(fmt.used)}</small></th>"
-            + "".join(f"<td class=num>{show.remarked(*cell)}</td>" for cell in _limits(fmt))
+            + "".join(f"<td class=num>{rich(text)}{_small(remark)}</td>" for text, remark in _limits(fmt))
             + "</tr>"
             for fmt in FORMATS.values()
         )
@@ -127,21 +126,33 @@ def format_table() -> None:
 def _limits(fmt: FloatFormat) -> tuple[tuple[str, str], ...]:
     """The cells of a format's row: text and remark."""
     return (
-        (f"{int(fmt.signed)} · {fmt.exponent_bits} · {fmt.fraction_bits}", ""),
-        (str(fmt.bias) if fmt.exponent_bits else "—", ""),
+        (
+            f"{int(fmt.signed)} · {fmt.exponent_bits} · {fmt.fraction_bits}",
+            f"bias\u00a0{fmt.bias}" if fmt.exponent_bits else "fixed\u00a0point",
+        ),
         _extreme(fmt.max_finite, 5, fmt),
         _extreme(fmt.min_normal, 4, fmt),
         _extreme(fmt.min_subnormal, 4, fmt) if fmt.has_subnormals else ("—", ""),
         (raised(power_form(fmt.eps)), ""),
         (str(fmt.decimal_digits), ""),
         (_count(fmt.finite_values), ""),
-        ("no", "") if fmt.inf_code is None else ("yes", f"0x{fmt.inf_code:0{fmt.hex_digits}x}"),
-        (_count(fmt.nan_codes), f"0x{fmt.nan_code:0{fmt.hex_digits}x}" if fmt.has_nan else ""),
+        ("no", "") if fmt.inf_code is None else ("yes", _hex(fmt.inf_code, fmt)),
+        (_count(fmt.nan_codes), _hex(fmt.nan_code, fmt) if fmt.has_nan else ""),
     )
 
 
+def _small(remark: str) -> str:
+    return "".join(f"<small>{html.escape(line)}</small>" for line in remark.split(" ") if line)
+
+
 def _extreme(value: Fraction, digits: int, fmt: FloatFormat) -> tuple[str, str]:
-    return brief(value, digits), f"0x{encode_exact(value, fmt):0{fmt.hex_digits}x}"
+    return brief(value, digits), _hex(encode_exact(value, fmt), fmt)
+
+
+def _hex(code: int, fmt: FloatFormat) -> str:
+    """A code in hex; those of more than eight digits take two lines."""
+    digits = f"{code:0{fmt.hex_digits}x}"
+    return f"0x{digits[:8]}{' ' * (len(digits) > 8)}{digits[8:]}"
 
 
 def _count(number: int) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 import streamlit as st
 
 from core.floats import FORMATS, FloatFormat
-from core.floats.compare import Stored
+from core.floats.compare import Stored, percent
 from core.floats.decimals import brief, exact_decimal, rounded
 from core.floats.microscope import WORDS, Choice, Microscope, explain, magnify, overflows, shares, takeaway
 from core.floats.oracles import Verdict, ask, summary
@@ -276,7 +276,7 @@ def _relative(stored: Stored) -> str:
     relative = stored.relative
     if relative is None or abs(relative) < Fraction(1, 10**6):
         return _signed(relative)
-    return f"{_signed(100 * relative)} %"
+    return ("+" if relative > 0 else "") + percent(relative)
 
 
 # ------------------------------------------------------------------------------------------ who agrees

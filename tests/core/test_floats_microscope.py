@@ -114,9 +114,11 @@ def test_shares_add_up() -> None:
     assert shares(Fraction(488, 10**6)) == ("0.0488", "99.9512")
     assert shares(1 - Fraction(488, 10**6)) == ("99.9512", "0.0488")
     assert shares(Fraction(3, 8)) == ("37.5", "62.5")
-    assert shares(Fraction(1, 3)) == ("33.33", "66.67")
+    assert shares(Fraction(1, 3)) == ("33.3", "66.7")
     assert shares(Fraction(0)) == ("0", "100")
     assert shares(Fraction(1, 2**40)) == ("9.09 × 10⁻¹¹", "almost 100")
+    assert shares(Fraction(1, 2)) == ("50", "50")
+    assert shares(Fraction(1, 2) + Fraction(1, 2**33)) == ("just over 50", "just under 50")
     draw = np.random.default_rng(1)
     for chance in draw.random(200) ** 4:
         up, down = map(float, shares(Fraction(float(chance)))) if chance > 1e-8 else (0.0, 100.0)

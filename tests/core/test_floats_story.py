@@ -246,7 +246,8 @@ def assert_shape(code: int, said: str, fmt: FloatFormat) -> None:
         ("1e39", "e8m0fnu", "format", ["From 2.55 × 10³⁸"]),
         ("1e-300", "e8m0fnu", "format", ["its smallest value", "has no zero"]),
         ("0.001", "mxint8", "format", ["the smallest MXINT8 value above zero is **0.0156**"]),
-        ("1 + 2^-8 + 2^-40", "bf16", "format", ["1 + 2⁻⁸ + 2⁻⁴⁰ becomes **1.0078125**"]),
+        ("1 + 2^-8 + 2^-40", "bf16", "format", ["1 + 2⁻⁸ + 2⁻⁴⁰ becomes **1.0078125**", "off by just under 0.5 ULP"]),
+        ("-10240", "mxint8", "format", ["**99.98 %** too small"]),
         ("1000000000000000", "fp16", "format", ["read as a decimal", "0b1000000000000000"]),
     ],
 )
