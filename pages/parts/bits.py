@@ -99,26 +99,25 @@ def format_table() -> None:
         if not panel.open:
             return
         columns = (
-            "Fields",
             "Largest",
             "Smallest normal",
             "Smallest subnormal",
             "eps",
-            "Digits",
             "Finite values",
             "∞",
             "NaN codes",
         )
         head = "".join(f'<th scope="col" class="num">{name}</th>' for name in columns)
         rows = "".join(
-            f"<tr><th scope=row>{fmt.title}<small>{html.escape(fmt.used)}</small></th>"
+            f"<tr><th scope=row>{fmt.title}<small class=np-mono>{_layout(fmt)}</small>"
+            f"<small>{html.escape(fmt.used)}</small></th>"
             + "".join(f"<td class=num>{rich(text)}{_small(remark)}</td>" for text, remark in _limits(fmt))
             + "</tr>"
             for fmt in FORMATS.values()
         )
         caption = (
-            "Fields: bits of sign, exponent, fraction; under each extreme its code; eps: distance from 1 to the next "
-            "value; digits: significant decimal digits that survive a round trip"
+            "Under each name the bits of sign, exponent and fraction; under each extreme its code; eps: distance from 1 "
+            "to the next value, and under it how many significant decimal digits survive a round trip"
         )
         _table("np-formats np-limits", caption, f'<th scope="col">Format</th>{head}', rows)
 
@@ -126,19 +125,19 @@ def format_table() -> None:
 def _limits(fmt: FloatFormat) -> tuple[tuple[str, str], ...]:
     """The cells of a format's row: text and remark."""
     return (
-        (
-            f"{int(fmt.signed)} · {fmt.exponent_bits} · {fmt.fraction_bits}",
-            f"bias\u00a0{fmt.bias}" if fmt.exponent_bits else "fixed\u00a0point",
-        ),
         _extreme(fmt.max_finite, 5, fmt),
         _extreme(fmt.min_normal, 4, fmt),
         _extreme(fmt.min_subnormal, 4, fmt) if fmt.has_subnormals else ("—", ""),
-        (raised(power_form(fmt.eps)), ""),
-        (str(fmt.decimal_digits), ""),
+        (raised(power_form(fmt.eps)), f"{fmt.decimal_digits or 'no'}\u00a0digit{'s' * (fmt.decimal_digits != 1)}"),
         (_count(fmt.finite_values), ""),
-        ("no", "") if fmt.inf_code is None else ("yes", _hex(fmt.inf_code, fmt)),
-        (_count(fmt.nan_codes), _hex(fmt.nan_code, fmt) if fmt.has_nan else ""),
+        ("no" if fmt.inf_code is None else "yes", ""),
+        (_count(fmt.nan_codes), ""),
     )
+
+
+def _layout(fmt: FloatFormat) -> str:
+    bias = f"bias\u00a0{fmt.bias}" if fmt.exponent_bits else "fixed point"
+    return f"{int(fmt.signed)}\u00a0·\u00a0{fmt.exponent_bits}\u00a0·\u00a0{fmt.fraction_bits}, {bias}"
 
 
 def _small(remark: str) -> str:
