@@ -116,7 +116,7 @@ def format_table() -> None:
             for fmt in FORMATS.values()
         )
         caption = (
-            "Under each name the bits of sign, exponent and fraction; under each extreme its code; eps: distance from 1 "
+            "Under each name the bits of sign, exponent, fraction; under each extreme its code; eps: distance from 1 "
             "to the next value, and under it how many significant decimal digits survive a round trip"
         )
         _table("np-formats np-limits", caption, f'<th scope="col">Format</th>{head}', rows)
