@@ -93,3 +93,20 @@ def test_the_formats_are_told_with_their_codes_and_without_what_they_lack() -> N
 )
 def test_policies_count_in_english(text: str, said: str) -> None:
     assert said in policies(parse_custom(text))
+
+
+def test_negative_zero_is_a_policy_of_ones_own_format() -> None:
+    app = page(fmt="custom", custom="e4m3")
+    app.toggle(key="f_cz").set_value(False).run()
+    assert app.text_input(key="f_custom").value == "e4m3_nonegzero"
+    app.toggle(key="f_cz").set_value(True).run()
+    assert app.text_input(key="f_custom").value == "e4m3"
+    app.selectbox(key="f_cn").set_value("negative_zero").run()
+    assert app.text_input(key="f_custom").value == "e4m3fnuz_inf"
+    assert app.toggle(key="f_cz").disabled
+    app.selectbox(key="f_cn").set_value("ieee").run()
+    assert app.text_input(key="f_custom").value == "e4m3"
+    app.toggle(key="f_cs").set_value(False).run()
+    app.toggle(key="f_cs").set_value(True).run()
+    assert app.text_input(key="f_custom").value == "e4m3"
+    assert not app.exception

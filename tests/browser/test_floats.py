@@ -362,3 +362,15 @@ def test_libraries_are_asked_only_when_opened(open_page: OpenPage) -> None:
     expect(page.get_by_text("2 of 3 libraries with bf16 give something else")).to_be_visible(timeout=60_000)
     expect(page.get_by_text("Double rounding: torch goes through float32")).to_be_visible()
     assert page.problems == []  # type: ignore[attr-defined]
+
+
+def test_a_sum_travels_in_the_address_and_an_unknown_value_is_named(open_page: OpenPage) -> None:
+    page = open_page("float-formats?f_x=0.1&f_fmt=bf17")
+    expect(page.get_by_role("alert")).to_contain_text("the link says “bf17”, which is not one of fp64")
+    page.get_by_role("radio", name="The double-rounding trap").click()
+    expect(number(page)).to_have_value("1 + 2^-8 + 2^-40")
+    expect(answer(page)).to_contain_text("becomes 1.0078125 in bf16")
+    page.wait_for_function("new URLSearchParams(location.search).get('f_x') === '1 + 2^-8 + 2^-40'")
+    number(page).fill("**0.1**")
+    number(page).press("Enter")
+    expect(page.get_by_role("alert").first).to_contain_text("“**0.1**” is not a number")
