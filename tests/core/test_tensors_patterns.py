@@ -248,7 +248,8 @@ def test_refusals(function: str, pattern: str, sizes: dict[str, int], message: s
         extra: tuple[Any, ...] = (reduction,) if reduction else ()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            if pattern != "a é -> é a":  # einops takes letters of any script
+            # einops takes letters of any script, and repeats an axis -1 times as once
+            if pattern != "a é -> é a" and sizes != {"r": -1}:
                 with pytest.raises((EinopsError, ValueError, RuntimeError)):
                     FUNCTIONS[function](torch.zeros(2, 3), pattern, *extra, **sizes)
 
