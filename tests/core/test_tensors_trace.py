@@ -91,7 +91,7 @@ def test_t6_contiguous_first_works() -> None:
 
 @pytest.mark.parametrize(("dtype", "size"), [("int64", 8), ("float32", 4), ("bfloat16", 2)])
 def test_t7_copies_cost_bytes(dtype: str, size: int) -> None:
-    made = trace("x.view(6, 4).t().reshape(3, 8)", (2, 3, 4), dtype)
+    made = trace("x.view(6, 4).t().reshape(3, 8)", (2, 3, 4), dtype=dtype)
     assert kinds(made) == ["start", "view", "view", "copy"]
     assert allocated(made) == [24 * size, 0, 0, 24 * size]
     assert made.bytes_copied == 24 * size
@@ -242,14 +242,14 @@ def test_a_long_chain_still_fits_the_picture() -> None:
 
 @pytest.mark.parametrize("dtype", START_DTYPES)
 def test_start_types(dtype: str) -> None:
-    made = trace("x", (2, 3), dtype)
+    made = trace("x", (2, 3), dtype=dtype)
     assert made.last.dtype == dtype
     assert made.last.values == (0, 1, 2, 3, 4, 5)
 
 
 def test_other_start_types_are_refused() -> None:
     with pytest.raises(ValueError, match="not one of"):
-        trace("x", (2, 3), "complex64")
+        trace("x", (2, 3), dtype="complex64")
 
 
 def test_the_start_shape_is_capped_too() -> None:
@@ -353,7 +353,7 @@ def test_picture_of_the_refused_view() -> None:
 
 
 def test_picture_names_storages() -> None:
-    steps = storage_picture(trace("x.t().contiguous()", (2, 3), "bfloat16"))["steps"]
+    steps = storage_picture(trace("x.t().contiguous()", (2, 3), dtype="bfloat16"))["steps"]
     assert [step["strip"]["name"] for step in steps] == ["A", "A", "B"]
     assert steps[2]["strip"]["size"] == "12 B"
     assert dict(steps[2]["facts"])["new storage"] == "12 B"
