@@ -14,9 +14,10 @@ from typing import TypeAlias
 
 from core.limits import limit
 from core.tensors.einsums import EinsumPlan, explain_einsum
+from core.tensors.guards import check_size
 from core.tensors.layout import Layout
-from core.tensors.operations import ExpressionError, check_size
 from core.tensors.patterns import FUNCTIONS, PatternPlan, explain_pattern
+from core.tensors.values import ExpressionError
 
 Plan: TypeAlias = PatternPlan | EinsumPlan
 

@@ -8,7 +8,6 @@ Source: https://docs.pytorch.org/docs/stable/generated/torch.einsum.html
 from __future__ import annotations
 
 import math
-import string
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -351,7 +350,7 @@ def best_order(operands: Sequence[Names], output: Names, sizes: dict[str, int]) 
     @cache
     def cheapest(group: frozenset[int]) -> tuple[int, str]:
         if len(group) == 1:
-            return 0, string.ascii_uppercase[min(group)]
+            return 0, str(min(group) + 1)
         kept = names(group)
         found: list[tuple[int, str]] = []
         first, *others = sorted(group)
@@ -361,7 +360,7 @@ def best_order(operands: Sequence[Names], output: Names, sizes: dict[str, int]) 
             product = (left & right) | (left & kept) | (right & kept)
             cost = sum(loop(side) for side in alone) + (2 if product - kept else 1) * loop(product)
             (a, a_text), (b, b_text) = cheapest(chosen), cheapest(group - chosen)
-            found.append((a + b + cost, f"({a_text} {b_text})"))
+            found.append((a + b + cost, f"({a_text} × {b_text})"))
         return min(found)
 
     flop, text = cheapest(everything)

@@ -26,7 +26,7 @@ from core.tensors.contract import (
 )
 from core.tensors.cost import tensor_bytes
 from core.tensors.layout import Layout
-from core.tensors.operations import ExpressionError
+from core.tensors.values import ExpressionError
 
 __all__ = ["EinsumPlan", "OperandPlan", "Pair", "Reads", "explain_einsum"]
 
@@ -266,5 +266,5 @@ def _operand_words(pair: Pair) -> str:
     roles = (("batch", pair.batch), ("M", pair.rows), ("N", pair.columns), ("K", pair.inner))
     said = [f"{role} = {' '.join(names)}" for role, names in roles if names]
     plans = zip(pair.operands, (pair.left, pair.right), strict=True)
-    sides = [f"{string.ascii_uppercase[number]} is {plan.reason}" for number, plan in plans if plan is not None]
+    sides = [f"Operand {number + 1} is {plan.reason}" for number, plan in plans if plan is not None]
     return f"{', '.join(said)}. {'; '.join(sides)}."
