@@ -39,7 +39,7 @@ LIMITS: Mapping[str, Limit] = {
     "tensor_pieces": Limit(64, "tensors", "what one split, chunk or unbind may make; a page lists them all"),
     "overlap_cells": Limit(1 << 26, "cells", "the exact overlap test keeps one bit for each: 8 MB"),
     "picture_cells": Limit(24_576, "cells", "all pictures of one page; a browser draws so many in half a second"),
-    "storage_cells_drawn": Limit(4_096, "cells", "the strip summarises beyond this"),
+    "storage_cells_drawn": Limit(4_096, "cells", "one storage or tensor; the picture summarises beyond this"),
     "parameters": Limit(10**16, "parameters", "a thousand times the largest model announced"),
     "tokens": Limit(10**18, "tokens", "a thousand times all text there is"),
     "accelerators": Limit(10_000_000, "accelerators", "ten times the largest cluster announced"),

@@ -21,7 +21,25 @@ KIND_WORDS: dict[Kind, str] = {
 
 
 COPYING = frozenset(
-    ("reshape", "flatten", "ravel", "contiguous", "clone", "flip", "roll", "repeat", "repeat_interleave", "rearrange")
+    [
+        "reshape",
+        "flatten",
+        "ravel",
+        "contiguous",
+        "clone",
+        "flip",
+        "roll",
+        "rearrange",
+        "indexing",
+        "index_select",
+        "repeat",
+        "repeat_interleave",
+        "tile",
+        "cat",
+        "stack",
+        "diag",
+        "to",
+    ]
 )
 """Operations whose new storage holds the old elements, rearranged; the others compute new values."""
 
@@ -34,6 +52,15 @@ def word(step: Step) -> str:
 def shape_text(sizes: Sequence[int]) -> str:
     """Sizes or strides as torch prints them: ``(2, 3)``, ``(6,)``, ``()``."""
     return str(tuple(sizes))
+
+
+def letter(storage: int) -> str:
+    """The name of a storage, by its number: A, B, …, Z, AA."""
+    name = ""
+    while storage >= 0:
+        name = chr(ord("A") + storage % 26) + name
+        storage = storage // 26 - 1
+    return name
 
 
 def bytes_text(count: int) -> str:
@@ -56,7 +83,7 @@ def headline(trace: Trace) -> tuple[str, str]:
 
 
 def _refused(trace: Trace, step: Step) -> tuple[str, str]:
-    tried = trace.steps[step.inputs[0]]
+    tried = trace.steps[step.inputs[0] if step.inputs else 0]
     verdict = step.verdict
     if verdict is not None and verdict.boundary is not None:
         where = "for x" if tried.kind == "start" else f"after `{_short(tried.source)}`"
@@ -139,7 +166,7 @@ def _copied(trace: Trace) -> tuple[str, str]:
 
 
 def _viewed(trace: Trace, last: Step) -> tuple[str, str]:
-    tried = trace.steps[last.inputs[0]]
+    tried = trace.steps[last.inputs[0] if last.inputs else 0]
     layout = tried.layout
     if last.operation == "indexing" and last.layout.rank == 0 and tried.kind == "start":
         index = _indices(layout, last.layout.offset)
@@ -199,7 +226,7 @@ def table(trace: Trace) -> list[tuple[str, ...]]:
                 str(layout.offset),
                 "yes" if step.is_contiguous else "no",
                 step.dtype,
-                chr(ord("A") + step.storage),
+                letter(step.storage),
                 word(step),
                 bytes_text(step.bytes_allocated),
             )
