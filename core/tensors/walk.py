@@ -224,13 +224,13 @@ def headline(row: Walk, column: Walk) -> tuple[str, str]:
     kept = f"A cache of {held} lines ({held * a.line_bytes // 1024} KiB) fetches "
     if row.touched <= held:
         kept += f"{row.touched:,} either way: it holds all of this tensor, so the order does not matter."
+    elif row.cache.fetched == column.cache.fetched == row.touched:
+        kept += f"{row.touched:,} either way: a line stays until all of it is used, so the order does not matter."
     else:
-        kept += f"{row.cache.fetched:,} and {column.cache.fetched:,}: this tensor is larger than it."
+        kept += f"{row.cache.fetched:,} and {column.cache.fetched:,}: lines leave before all of them is used."
     if a.fetched == b.fetched:
-        return (
-            f"Both walks fetch **{a.fetched:,} cache {'line' if a.fetched == 1 else 'lines'}** of {a.line_bytes} B; {used}.",
-            kept,
-        )
+        lines = "cache line" if a.fetched == 1 else "cache lines"
+        return f"Both walks fetch **{a.fetched:,} {lines}** of {a.line_bytes} B; {used}.", kept
     return (
         f"Row by row fetches **{a.fetched:,} cache lines** of {a.line_bytes} B, column by column **{b.fetched:,}**; "
         f"{used}.",
