@@ -63,7 +63,7 @@ class _Picture:
             refused = step.kind == "refused"
             shown.append(
                 {
-                    "source": step.source,
+                    "source": step.expression if step.kind == "write" else step.source,
                     "name": self._names(step),
                     "word": word(step),
                     "kind": step.kind,

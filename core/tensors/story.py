@@ -97,7 +97,7 @@ def _refused(trace: Trace, step: Step) -> tuple[str, str]:
                 "One dimension has one stride. "
             )
         copied = bytes_text(verdict.copied_bytes(step.element_size) or 0)
-        detail += f"Only a copy can reorder the elements: `.reshape` or `.contiguous().view`, **{copied}**."
+        detail += f"A copy costs **{copied}**."
         return (
             f"`{_short(step.source)}` **fails**: {where} the strides are {shape_text(tried.layout.stride)}, so "
             f"dimensions {edge.left} and {edge.right} cannot merge: **{edge.arithmetic}**.",

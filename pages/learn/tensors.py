@@ -8,6 +8,7 @@ from pages.parts.components import component
 from pages.parts.heavy import torch_ready
 from pages.parts.registry import TENSORS
 from pages.parts.tensors_inputs import PICTURE, TensorInputs, ask, story, traced
+from pages.parts.tensors_memory import memory_walk, overlap
 from pages.parts.tensors_named import named_axes
 
 STORIES = {
@@ -41,6 +42,12 @@ component("storage")(data=storage_picture(run), key=PICTURE, on_fix_change=input
 with inputs.panel("named", "Named axes: what einops and einsum do to memory") as panel:
     if panel.open:
         named_axes(inputs, run)
+with inputs.panel("lines", "Memory walk: cache lines of rows and of columns") as panel:
+    if panel.open:
+        memory_walk(inputs, run)
+with inputs.panel("shared", "Overlap: elements that share memory, and writing in place") as panel:
+    if panel.open:
+        overlap(inputs, run)
 with show.fold("The steps as a table", key="t:table", icon=":material/table:") as panel:
     if panel.open:
         show.small_table([show.Column(heading) for heading in TABLE_HEADINGS], table(run))

@@ -8,11 +8,11 @@ from typing import Any
 import streamlit as st
 
 from core.limits import limit
-from core.tensors import START_DTYPES, ExpressionError, Trace, read_shape, trace
+from core.tensors import ELEMENT_DTYPES, ExpressionError, Trace, read_shape, read_stride, trace
 from pages.parts.inputs import Inputs
 
-SHAPE, DTYPE, CODE = "2, 3", START_DTYPES[0], "x.t().view(2, 3)"
-FIELDS: Mapping[str, str] = {"x": CODE, "shape": SHAPE, "dtype": DTYPE}
+SHAPE, DTYPE, CODE = "2, 3", ELEMENT_DTYPES[0], "x.t().view(2, 3)"
+FIELDS: Mapping[str, str] = {"x": CODE, "shape": SHAPE, "stride": "", "dtype": DTYPE}
 
 PICTURE = "t:storage"
 """Key of the component that draws storages and tensors."""
@@ -23,9 +23,14 @@ CODE_HELP = (
 )
 
 
-def story(code: str, shape: str = SHAPE, dtype: str = DTYPE) -> dict[str, object]:
+STRIDE_HELP = (
+    "Empty: row-major, as torch lays out a new tensor. Otherwise one stride per dimension, from storage cell 0."
+)
+
+
+def story(code: str, shape: str = SHAPE, dtype: str = DTYPE, stride: str = "") -> dict[str, object]:
     """One chip: every field, so that the chip is lit only when all of them match."""
-    return {"x": code, "shape": shape, "dtype": dtype}
+    return {"x": code, "shape": shape, "stride": stride, "dtype": dtype}
 
 
 class TensorInputs(Inputs):
@@ -44,24 +49,40 @@ class TensorInputs(Inputs):
 
 def ask(inputs: TensorInputs) -> dict[str, str]:
     """Draw the row; what was typed, by field."""
-    code, start = st.columns([2.1, 1])
+    code, shape, stride, dtype = st.columns([3.4, 1, 1.05, 1.05])
+    chars = limit("number_chars")
     with code:
         typed = inputs.lines("x", "Code on x", CODE, max_chars=limit("expression_chars"), help=CODE_HELP)
-    with start:
-        shape = inputs.text("shape", "Start shape of x", SHAPE, max_chars=limit("number_chars"))
-        dtype = inputs.choice("dtype", "Element type", START_DTYPES, DTYPE, segmented=True)
-    return {"x": typed, "shape": shape, "dtype": dtype}
+    with shape:
+        sizes = inputs.text("shape", "Start shape of x", SHAPE, max_chars=chars)
+    with stride:
+        steps = inputs.text("stride", "Start strides", "", max_chars=chars, placeholder="row-major", help=STRIDE_HELP)
+    with dtype:
+        element = inputs.choice("dtype", "Element type", ELEMENT_DTYPES, DTYPE)
+    return {"x": typed, "shape": sizes, "stride": steps, "dtype": element}
 
 
 def traced(inputs: TensorInputs, typed: Mapping[str, str]) -> Trace:
     """The trace of what was typed, or of the last good input when that cannot run; says why in ``inputs.errors``."""
     try:
-        made = trace(typed["x"], read_shape(typed["shape"]), dtype=typed["dtype"])
+        made = _trace(typed)
     except ExpressionError as problem:
         good = {name: inputs.last_good(name, default) for name, default in FIELDS.items()}
-        shown = " · ".join(good["x"].splitlines())
-        inputs.fail(str(problem), f"Still showing `{shown}` on {good['dtype']} of shape {good['shape']}.")
-        return trace(good["x"], read_shape(good["shape"]), dtype=good["dtype"])
+        strides = f" and strides {good['stride']}" if good["stride"].strip() else ""
+        inputs.fail(
+            str(problem),
+            f"Still showing `{_one_line(good['x'])}` on {good['dtype']} of shape {good['shape']}{strides}.",
+        )
+        return _trace(good)
     for name, text in typed.items():
         inputs.keep(name, text)
     return made
+
+
+def _trace(typed: Mapping[str, str]) -> Trace:
+    stride = read_stride(typed["stride"]) if typed["stride"].strip() else None
+    return trace(typed["x"], read_shape(typed["shape"]), stride, typed["dtype"])
+
+
+def _one_line(code: str) -> str:
+    return "; ".join(line for line in code.splitlines() if line.strip())
