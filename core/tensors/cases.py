@@ -206,7 +206,8 @@ class NegativeStep:
     """An index with negative steps: the view numpy makes, torch's refusal, and what torch does instead.
 
     layout: numpy's view in elements, strides negative; strides_bytes: as numpy prints them, for int64.
-    values: in logical order. refusal: torch's step. handed_over: what ``torch.from_numpy`` says to the view, error type and message.
+    values: in logical order. refusal: torch's step.
+    handed_over: what ``torch.from_numpy`` says to the view, error type and message.
     instead: the trace of the replacement, ``None`` when none was given.
     """
 
