@@ -14,7 +14,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
-from typing import TypeAlias
+from typing import TypeAlias, TypeGuard
 
 from core.limits import LIMITS, limit
 from core.tensors.values import Arguments, ExpressionError, Keywords, Shape, Value, integers, named
@@ -144,6 +144,13 @@ def elementwise(shapes: Sequence[Shape], args: Arguments, keywords: Keywords) ->
     check_size(broadcast(shapes), "The result")
 
 
+def one_operand(shapes: Sequence[Shape], args: Arguments, keywords: Keywords) -> None:
+    """add and its like: one number or tensor, of a shape that broadcasts. An older form with two only warns."""
+    if len(args) + len(keywords) > 1:
+        raise ExpressionError("add, sub, mul and div take one number or tensor, for example x.add(2).")
+    elementwise(shapes, args, keywords)
+
+
 def selected(shapes: Sequence[Shape], args: Arguments, keywords: Keywords) -> None:
     """index_select: the dimension becomes as long as the index."""
     if len(shapes) == 2:
@@ -176,14 +183,17 @@ def squared(shapes: Sequence[Shape], args: Arguments, keywords: Keywords) -> Non
 
 
 def counted(shapes: Sequence[Shape], args: Arguments, keywords: Keywords) -> None:
-    """arange: from start to end by step."""
-    numbers = [value for value in args if isinstance(value, int | float)]
-    given = {name: value for name, value in keywords.items() if isinstance(value, int | float)}
-    order = ("end",) if len(numbers) == 1 else ("start", "end", "step")
-    given |= dict(zip(order, numbers, strict=False))
-    step = abs(given.get("step", 1))
-    if step:
-        check_elements(math.ceil(abs(given.get("end", 0) - given.get("start", 0)) / step), "The result")
+    """arange: from start to end by step; whichever of the ends are given, the longest way between them and 0."""
+    given = named(("start", "end", "step"), args, {})
+    step = keywords.get("step", given.pop("step", 1))
+    ends = [value for value in (*given.values(), keywords.get("start"), keywords.get("end")) if _is_number(value)]
+    length = max((0, *ends)) - min((0, *ends))
+    if _is_number(step) and step:
+        check_elements(math.ceil(length / abs(step)), "The result")
+
+
+def _is_number(value: Value) -> TypeGuard[int | float]:
+    return isinstance(value, int | float)
 
 
 def columns(shapes: Sequence[Shape], args: Arguments, keywords: Keywords) -> None:

@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from core.tensors.layout import Layout, bounds
 from core.tensors.plan import PlanStep
 from core.tensors.steps import Fix, Kind, Step
+from core.tensors.table import PART, PICKING, SHORT_CASTS
 from core.tensors.values import DType, Value, integers, named
 from core.tensors.view import ViewVerdict, explain_view
 
 _REGROUPING = ("view", "view_as", "reshape", "flatten", "ravel")
-_CASTS = ("to", "float", "double", "half", "bfloat16", "long", "int", "bool")
+_CASTS = ("to", "contiguous", *SHORT_CASTS)
 
 
 def view_verdict(operation: str, inputs: Sequence[Step], shape: Sequence[int], dtype: str) -> ViewVerdict | None:
@@ -26,7 +27,7 @@ def reason(
 ) -> str:
     """Why ``step`` gave the very same tensor, a view or a copy, as the end of a sentence."""
     name = step.operation.name
-    if name in _CASTS or name == "contiguous":
+    if name in _CASTS:
         return _cast_reason(name, kind, inputs[0], layout, dtype)
     if verdict is not None:
         if name == "ravel" and kind == "copy" and verdict.works:
@@ -36,6 +37,8 @@ def reason(
         return f"the same bytes, read as {dtype}"
     if kind == "same" and step.form not in ("name", "piece"):
         return "there is nothing to do, so it is the same tensor"
+    if name == PICKING.name and kind == "view":
+        return PART  # a tensor that holds a single whole number picks as that number does
     if step.operation.group == "Named axes":
         return _pattern_reason(step, kind)
     return step.operation.why

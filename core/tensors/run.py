@@ -16,6 +16,7 @@ from core.tensors.layout import Layout
 from core.tensors.plan import Plan, PlanStep
 from core.tensors.reasons import fixes, reason, refusal_reason, view_verdict
 from core.tensors.steps import Kind, Piece, Scalar, Step
+from core.tensors.table import SHORT_CASTS, WRITING
 from core.tensors.values import DType, ExpressionError, Index, IndexItem, MemoryFormat, Nested, Slot, Value
 
 
@@ -115,14 +116,14 @@ class Run:
 
     def _guard_complex(self, step: PlanStep, inputs: Sequence[Any]) -> None:
         """torch would drop the imaginary part, with a warning nobody sees."""
-        casts = step.operation.name in ("to", "float", "double", "half", "bfloat16", "long", "int", "bool")
-        writes = step.form == "write" or step.operation.writes
         complex_ = [tensor.is_complex() for tensor in inputs if isinstance(tensor, self.torch.Tensor)]
-        wanted = [value for value in (*step.args, *dict(step.keywords).values()) if isinstance(value, DType)]
-        to_real = not any(dtype.name.startswith("complex") for dtype in wanted)
-        if (casts and complex_[0] and to_real and (wanted or step.operation.name != "to")) or (
-            writes and any(complex_) and not complex_[0]
-        ):
+        if not any(complex_):
+            return
+        name = step.operation.name
+        wanted = [value.name for value in (*step.args, *dict(step.keywords).values()) if isinstance(value, DType)]
+        casts = name in SHORT_CASTS or (name != "view" and any(not dtype.startswith("complex") for dtype in wanted))
+        writes = step.form == "write" or step.operation.writes
+        if casts or (writes and not complex_[0]):
             raise ExpressionError("Complex numbers do not fit into a real type; take .real or .imag first.")
 
     def _check(self, result: Any, step: PlanStep) -> None:
@@ -143,7 +144,7 @@ class Run:
         args = [self._value(arg, inputs) for arg in step.args]
         keywords = {name: self._value(value, inputs) for name, value in step.keywords}
         name = step.operation.name
-        subject = inputs[:1] if step.operation.subject else []
+        subject: Sequence[Any] = inputs[:1] if step.operation.subject else ()
         match step.form:
             case "method":
                 return getattr(inputs[0], name)(*args, **keywords)
@@ -214,8 +215,7 @@ class Run:
 
     def _pick(self, step: PlanStep, made: Any) -> tuple[Any, tuple[Any, ...]]:
         """The tensor to go on with, and all pieces when there are several."""
-        several: bool = isinstance(made, tuple | list)
-        if not several or step.form == "write":
+        if step.form == "write" or not _several(made):
             return made, ()
         pieces: tuple[Any, ...] = tuple(made)
         if step.form == "name":
@@ -302,7 +302,7 @@ class Run:
             written=tuple(written.tolist()),
             changed=tuple(changed),
             after=tuple(_values(_first(self.tensors[number])) for number in changed),
-            reason="written in place: no new storage",
+            reason=WRITING.why,
         )
 
     def _refuse(self, step: PlanStep, problem: Exception) -> None:
@@ -337,11 +337,15 @@ class Run:
         )
 
 
-_OPERATORS: Mapping[str, str] = {
-    **{"+": "add", "-": "sub", "*": "mul", "/": "truediv", "//": "floordiv", "%": "mod", "**": "pow", "@": "matmul"},
-    **{"==": "eq", "!=": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge", "&": "and_", "|": "or_"},
-    **{"+=": "iadd", "-=": "isub", "*=": "imul", "/=": "itruediv", "//=": "ifloordiv", "%=": "imod", "**=": "ipow"},
-}
+_OPERATORS: Mapping[str, str] = dict(
+    (
+        *(("+", "add"), ("-", "sub"), ("*", "mul"), ("/", "truediv"), ("//", "floordiv"), ("%", "mod"), ("**", "pow")),
+        *(("@", "matmul"), ("&", "and_"), ("|", "or_")),
+        *(("==", "eq"), ("!=", "ne"), ("<", "lt"), ("<=", "le"), (">", "gt"), (">=", "ge")),
+        *(("+=", "iadd"), ("-=", "isub"), ("*=", "imul"), ("/=", "itruediv")),
+        *(("//=", "ifloordiv"), ("%=", "imod"), ("**=", "ipow")),
+    )
+)
 """Symbol → the function of Python's ``operator`` module that stands for it between two operands."""
 
 
@@ -359,9 +363,11 @@ def _values(tensor: Any) -> tuple[Scalar, ...]:
 
 def _first(made: Any) -> Any:
     """The tensor a step is drawn with, when it made several."""
-    several: bool = isinstance(made, tuple)
-    tensor: Any = made[0] if several else made
-    return tensor
+    return made[0] if _several(made) else made
+
+
+def _several(made: Any) -> bool:
+    return isinstance(made, tuple | list)
 
 
 def _name(dtype: Any) -> str:

@@ -59,11 +59,11 @@ _SUMS: tuple[Takes, ...] = ("int", "ints", "bool", "none", "dtype")
 _SIZES: tuple[Takes, ...] = ("int", "ints", "dtype")
 
 _STRIDES = "the same cells, read with other strides"
-_PART = "a part of the same cells: only offset, sizes and strides change"
+PART = "a part of the same cells: only offset, sizes and strides change"
 _REPEATED = "stride 0 reads one cell many times"
 _PIECES = "each piece is a part of the same cells"
 _COMPUTED = "computed values need cells of their own"
-_COPIED = "repeated elements in every pattern need cells of their own"
+_COPIED = "each element is copied as often as asked; expand would read its cell again instead"
 
 
 _VIEWS: tuple[Operation, ...] = (
@@ -92,8 +92,8 @@ _VIEWS: tuple[Operation, ...] = (
         guard=guards.view_sizes,
         why="splitting one dimension always works: the outer stride is the inner one times the inner size",
     ),
-    Operation("narrow", _VIEW, "x.narrow(1, 0, 2)", ("int",), ("dim", "start", "length"), why=_PART),
-    Operation("select", _VIEW, "x.select(0, 1)", ("int",), ("dim", "index"), why=_PART),
+    Operation("narrow", _VIEW, "x.narrow(1, 0, 2)", ("int",), ("dim", "start", "length"), why=PART),
+    Operation("select", _VIEW, "x.select(0, 1)", ("int",), ("dim", "index"), why=PART),
     Operation(
         "diagonal",
         _VIEW,
@@ -121,8 +121,20 @@ _VIEWS: tuple[Operation, ...] = (
         why="the layout is taken as given; only the bounds of the storage are checked",
     ),
     Operation("detach", _VIEW, "x.detach()", why="the same cells, outside the gradient graph"),
-    Operation("real", _VIEW, "torch.ones(2, dtype=torch.complex64).real", forms=_PROPERTY, why="every second number"),
-    Operation("imag", _VIEW, "torch.ones(2, dtype=torch.complex64).imag", forms=_PROPERTY, why="every second number"),
+    Operation(
+        "real",
+        _VIEW,
+        "torch.ones(2, dtype=torch.complex64).real",
+        forms=_PROPERTY,
+        why="every second number of the same cells",
+    ),
+    Operation(
+        "imag",
+        _VIEW,
+        "torch.ones(2, dtype=torch.complex64).imag",
+        forms=_PROPERTY,
+        why="every second number of the same cells",
+    ),
     Operation(
         "chunk", _VIEW, "x.chunk(2)[0]", ("int",), ("chunks", "dim"), guard=guards.chunks, several=True, why=_PIECES
     ),
@@ -161,6 +173,9 @@ _VIEWS: tuple[Operation, ...] = (
     ),
 )
 
+SHORT_CASTS = ("float", "double", "half", "bfloat16", "long", "int", "bool")
+"""Casts with a method of their own: ``x.float()`` is ``x.to(torch.float32)``."""
+
 _EITHERS: tuple[Operation, ...] = (
     Operation("reshape", _EITHER, "x.reshape(3, 2)", _INTS, ("shape",), guard=guards.view_sizes),
     Operation("flatten", _EITHER, "x.flatten()", ("int",), ("start_dim", "end_dim")),
@@ -169,8 +184,7 @@ _EITHERS: tuple[Operation, ...] = (
     Operation(
         "to", _EITHER, "x.to(torch.float32)", ("dtype", "bool", "format"), ("dtype", "copy", "memory_format"), _METHOD
     ),
-    *(Operation(name, _EITHER, f"x.{name}()", forms=_METHOD) for name in ("float", "double", "half", "bfloat16")),
-    *(Operation(name, _EITHER, f"x.{name}()", forms=_METHOD) for name in ("long", "int", "bool")),
+    *(Operation(name, _EITHER, f"x.{name}()", forms=_METHOD) for name in SHORT_CASTS),
 )
 
 _NEWS: tuple[Operation, ...] = (
@@ -203,8 +217,12 @@ _NEWS: tuple[Operation, ...] = (
         guard=guards.selected,
         why="picked elements need not lie at even steps",
     ),
-    Operation("triu", _NEW, "x.triu()", ("int",), ("diagonal",), why="the zeros need cells of their own"),
-    Operation("tril", _NEW, "x.tril()", ("int",), ("diagonal",), why="the zeros need cells of their own"),
+    Operation(
+        "triu", _NEW, "x.triu()", ("int",), ("diagonal",), why="the zeros must not be written into the tensor itself"
+    ),
+    Operation(
+        "tril", _NEW, "x.tril()", ("int",), ("diagonal",), why="the zeros must not be written into the tensor itself"
+    ),
     Operation(
         "diag",
         _NEW,
@@ -212,7 +230,7 @@ _NEWS: tuple[Operation, ...] = (
         ("int",),
         ("diagonal",),
         guard=guards.squared,
-        why="diag copies; diagonal() is the view",
+        why="diag makes a new tensor; the view is diagonal()",
     ),
     Operation("sum", _NEW, "x.sum(0)", _SUMS, ("dim", "keepdim", "dtype"), why=_COMPUTED),
     Operation("mean", _NEW, "x.float().mean(0)", _SUMS, ("dim", "keepdim", "dtype"), why=_COMPUTED),
@@ -223,7 +241,7 @@ _NEWS: tuple[Operation, ...] = (
             f"x.{name}(2)",
             ("int", "float", "tensor"),
             ("other",),
-            guard=guards.elementwise,
+            guard=guards.one_operand,
             why=_COMPUTED,
         )
         for name in ("add", "sub", "mul", "div")
@@ -282,6 +300,7 @@ _NAMED: tuple[Operation, ...] = (
     ),
 )
 
+_NUMBERS = "new numbers, new storage"
 _IN_PLACE = "written in place: no new storage"
 
 _WRITES: tuple[Operation, ...] = (
@@ -295,7 +314,7 @@ _WRITES: tuple[Operation, ...] = (
             ("int", "float", "tensor"),
             ("other",),
             _METHOD,
-            guards.elementwise,
+            guards.one_operand,
             writes=True,
             why=_IN_PLACE,
         )
@@ -308,7 +327,7 @@ _WRITES: tuple[Operation, ...] = (
         ("int", "float", "tensor"),
         ("other",),
         _METHOD,
-        guards.elementwise,
+        guards.one_operand,
         writes=True,
         why=_IN_PLACE,
     ),
@@ -330,11 +349,11 @@ _DATA: tuple[Operation, ...] = (
         "tensor",
         _SMALL,
         "torch.tensor([[1, 2], [3, 4]])",
-        ("data", "int", "float", "bool"),
+        ("data", "int", "float", "bool", "dtype"),
         ("dtype",),
         _TORCH,
         subject=False,
-        why="new numbers, new storage",
+        why=_NUMBERS,
     ),
     *(
         Operation(
@@ -346,9 +365,13 @@ _DATA: tuple[Operation, ...] = (
             _TORCH,
             guards.exact_sizes,
             subject=False,
-            why="new numbers, new storage",
+            why=why,
         )
-        for name in ("zeros", "ones", "empty")
+        for name, why in (
+            ("zeros", _NUMBERS),
+            ("ones", _NUMBERS),
+            ("empty", "new storage; filled with zeros here, because fresh memory may hold another visitor’s numbers"),
+        )
     ),
     Operation(
         "arange",
@@ -359,7 +382,7 @@ _DATA: tuple[Operation, ...] = (
         _TORCH,
         guards.counted,
         subject=False,
-        why="new numbers, new storage",
+        why=_NUMBERS,
     ),
 )
 
@@ -368,7 +391,7 @@ ROWS: tuple[Operation, ...] = (*_VIEWS, *_EITHERS, *_NEWS, *_NAMED, *_WRITES, *_
 ELEMENTWISE = Operation("elementwise", _NEW, "x * 2 + x", guard=guards.elementwise, why=_COMPUTED)
 """``+ - * / // % **``, comparisons and ``& |`` between tensors and numbers."""
 
-INDEXING = Operation("indexing", _VIEW, "x[0, None, ::2]", why=_PART)
+INDEXING = Operation("indexing", _VIEW, "x[0, None, ::2]", why=PART)
 """Square brackets with integers, slices, None and Ellipsis."""
 
 PICKING = Operation("picking", _NEW, "x[x > 2]", why="picked elements need not lie at even steps")
