@@ -171,7 +171,9 @@ def _ask_stride(item: Item, run: Trace, rng: random.Random) -> Ask:
     wanted = fresh if right is None else right
     size = last.element_size
     x = run[0].layout.stride
+    backwards = "::-" in item.source or "flip" in item.source
     wrong = [
+        *([(tuple(-step for step in wanted), "numpy would do that; torch has no negative strides.")] * backwards),
         (fresh, "Those are the strides of a fresh, row-major tensor of this shape."),
         (before.stride, "Those are the strides before the last step."),
         (x, "Those are the strides of x."),
@@ -195,7 +197,8 @@ def _ask_values(item: Item, run: Trace, rng: random.Random) -> Ask:
     refused = last.kind == "refused"
     after: tuple[Scalar, ...] = start.values
     if not refused and last.storage == 0:
-        after = tuple(last.storage_values[cell] for cell in start.layout.cells().tolist())
+        cells: list[int] = start.layout.cells().tolist()
+        after = tuple(last.storage_values[cell] for cell in cells)
     written = [at for at, (old, new) in enumerate(zip(start.values, after, strict=True)) if old != new]
     places = [*written, 0, 1, len(start.values) - 1, *range(len(start.values))]
     wrong: list[tuple[tuple[int, ...], str]] = [(_whole(start.values), "x does see the write: the storage is shared.")]
