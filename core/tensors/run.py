@@ -277,13 +277,13 @@ class Run:
 
     def _record_write(self, tensor: Any, cells: Any, basis: Mapping[str, Any]) -> None:
         """A write: the cells it touched and every tensor that sees them."""
-        layout = _layout(tensor)
-        written = np.unique(layout.cells() if cells is None or cells is tensor else np.array(cells, dtype=np.int64))
-        storage = self.storages.index(_storage_identity(tensor))
         size: int = tensor.element_size()
+        mark = np.zeros(tensor.untyped_storage().nbytes() // size, dtype=bool)
+        mark[_layout(tensor).cells() if cells is None or cells is tensor else np.array(cells, dtype=np.int64)] = True
+        storage = self.storages.index(_storage_identity(tensor))
         # Tensors of other element sizes may lie in the same storage, so cells are compared byte by byte.
         touched = np.zeros(tensor.untyped_storage().nbytes(), dtype=bool)
-        touched[: touched.size // size * size].reshape(-1, size)[written] = True
+        touched[: mark.size * size] = mark.repeat(size)
         changed: list[int] = []
         for step, seen in zip(self.steps, self.tensors, strict=True):
             if step.storage != storage or step.kind == "write":
@@ -299,7 +299,7 @@ class Run:
             tensor,
             "write",
             **basis,
-            written=tuple(written.tolist()),
+            written=tuple(np.flatnonzero(mark).tolist()),
             changed=tuple(changed),
             after=tuple(_values(_first(self.tensors[number])) for number in changed),
             reason=WRITING.why,

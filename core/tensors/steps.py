@@ -131,8 +131,3 @@ class Trace(Sequence[Step]):
     def bytes_copied(self) -> int:
         """Bytes all steps after the start allocated."""
         return self.last.bytes_total
-
-    def seen_by(self, cells: Sequence[int], storage: int) -> tuple[Step, ...]:
-        """The steps whose tensor has an element in one of ``cells`` of ``storage``."""
-        tensors = (step for step in self.steps if step.storage == storage and step.kind not in ("refused", "write"))
-        return tuple(step for step in tensors if not set(cells).isdisjoint(step.layout.cells().tolist()))

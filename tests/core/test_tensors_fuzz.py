@@ -1,6 +1,6 @@
 """Whatever is typed, the reader gives a trace or an `ExpressionError`, and every trace keeps its promises.
 
-``python -m tests.perf tensors`` runs the same for minutes.
+``python -m tests.perf traces`` runs the same for minutes.
 """
 
 from __future__ import annotations

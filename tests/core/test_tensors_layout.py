@@ -18,7 +18,7 @@ from tests.core.tensors_random import compare_views, in_torch, random_layouts
 
 
 def test_explain_view_agrees_with_torch_on_random_layouts() -> None:
-    """``python -m tests.perf tensors`` runs the same on 200,000."""
+    """``python -m tests.perf traces`` runs the same on 200,000."""
     worked = compare_views(40_000, seed=20250401)
     assert 0.3 * 40_000 < worked < 0.9 * 40_000  # both verdicts are well represented
 

@@ -50,7 +50,7 @@ def test_t4_a_write_shows_through_the_transpose() -> None:
     assert made.last.written == (0,)
     assert made.last.storage_values == (100, 1, 2, 3, 4, 5)
     assert made.steps[0].values == (0, 1, 2, 3, 4, 5)  # as it was when the step ran
-    assert {step.expression for step in made.seen_by((0,), 0)} >= {"x", "x.transpose(1, 0)"}
+    assert {made[n].expression for n in made.last.changed} >= {"x", "x.transpose(1, 0)"}
     assert "writes storage cell **0**, so **x shows it too**" in headline(made)[0]
 
 
@@ -221,6 +221,13 @@ def test_every_tensor_that_sees_a_write_is_named() -> None:
         ("e", (0, 0, 1, 0, 2, 0, -1, -1, 4, 0, 5, 0)),
     ]
     assert made[4].values == (0, 1, 2, 3, 4, 5)
+
+
+def test_writes_through_wider_elements() -> None:
+    """Three bytes of storage hold one number of two bytes; the third byte belongs to the narrow view alone."""
+    made = trace("y = x[:2].view(torch.int16)\ny += 1\nx", (3,), dtype="uint8")
+    assert made.last.values == (1, 1, 2)
+    assert [made[n].label for n in made[3].changed] == ["x", "x[:2]", "y"]
 
 
 def test_a_write_into_a_piece_reaches_the_split() -> None:
