@@ -17,6 +17,8 @@ from core.tensors.einsums import EinsumPlan, explain_einsum
 from core.tensors.guards import check_size
 from core.tensors.layout import Layout
 from core.tensors.patterns import FUNCTIONS, PatternPlan, explain_pattern
+from core.tensors.reader import read_expression
+from core.tensors.steps import Step, Trace
 from core.tensors.values import ExpressionError
 
 Plan: TypeAlias = PatternPlan | EinsumPlan
@@ -205,7 +207,13 @@ def _call(node: ast.expr) -> PatternCall | None:
     return PatternCall(name, texts[0], tensors, sizes, reduction, words=name == "einsum" and not of_torch)
 
 
-def explain_call(text: str | PatternCall, shapes: Sequence[Sequence[int] | Layout], *, element_size: int = 4) -> Plan:
+def explain_call(
+    text: str | PatternCall,
+    shapes: Sequence[Sequence[int] | Layout],
+    *,
+    element_size: int = 4,
+    reduced_size: int | None = None,
+) -> Plan:
     """What one call does on operands of these shapes (contiguous) or layouts.
 
     Raises `ExpressionError` when the call cannot be read or einops or torch would refuse it.
@@ -223,5 +231,40 @@ def explain_call(text: str | PatternCall, shapes: Sequence[Sequence[int] | Layou
     if len(layouts) != 1:
         raise ExpressionError(f"`{call.function}` takes one tensor, but {len(layouts)} shapes are given.")
     return explain_pattern(
-        call.function, call.pattern, layouts[0], call.sizes, reduction=call.reduction, element_size=element_size
+        call.function,
+        call.pattern,
+        layouts[0],
+        call.sizes,
+        reduction=call.reduction,
+        element_size=element_size,
+        reduced_size=reduced_size,
     )
+
+
+def plans_of(trace: Trace) -> tuple[tuple[Step, Plan], ...]:
+    """The einops and einsum steps of a trace, each with what it became on the layouts it met.
+
+    Steps torch or einops refused are left out: they became nothing.
+    """
+    found: list[tuple[Step, Plan]] = []
+    for planned, step in zip(read_expression(trace.text).steps, trace.steps[1:], strict=False):
+        function = planned.operation.name
+        bare = planned.form == "bare"
+        if step.kind == "refused" or not (function == "einsum" or (bare and function in FUNCTIONS)):
+            continue
+        texts = [value for value in planned.args if isinstance(value, str)]
+        named = dict(planned.keywords)
+        reduction = named.get("reduction", texts[1] if len(texts) > 1 else "")
+        sizes = {name: size for name, size in named.items() if isinstance(size, int)}
+        call = PatternCall(
+            function,
+            texts[0],
+            tuple(trace[number].label for number in planned.inputs),
+            sizes,
+            str(reduction),
+            words=bare and function == "einsum",
+        )
+        layouts = [trace[number].layout for number in planned.inputs]
+        size = trace[planned.inputs[0]].element_size
+        found.append((step, explain_call(call, layouts, element_size=size, reduced_size=step.element_size)))
+    return tuple(found)

@@ -144,7 +144,8 @@ class PatternPlan:
                 edge = stage.boundary
                 made.append(merging_stride.explain(stride=edge.right_stride, size=edge.right_size))
             if stage.bytes:
-                made.append(tensor_bytes.explain(elements=stage.layout.numel, element_bytes=self.element_size))
+                each = stage.bytes // stage.layout.numel
+                made.append(tensor_bytes.explain(elements=stage.layout.numel, element_bytes=each))
         return tuple(made)
 
 
@@ -167,11 +168,13 @@ def explain_pattern(
     *,
     reduction: str = "",
     element_size: int = 8,
+    reduced_size: int | None = None,
 ) -> PatternPlan:
     """The operations ``function(x, pattern, …)`` of einops becomes for a tensor of ``layout``.
 
-    sizes: axis sizes given as keywords. reduction: for ``reduce``. element_size: bytes per element, of input and
-    result alike (``any`` and ``all`` give one byte per element).
+    sizes: axis sizes given as keywords. reduction: for ``reduce``. element_size: bytes per element. reduced_size: the
+    same after a reduction, where it differs: torch adds and multiplies integers as int64. ``any`` and ``all`` give one
+    byte per element.
     Raises `ExpressionError` for whatever einops refuses, and beyond the caps on axes and elements.
     """
     if function not in FUNCTIONS:
@@ -190,6 +193,7 @@ def explain_pattern(
     outputs = tuple(Group(tuple(axes[key] for key in group)) for group in right.groups)
     check_size([group.size for group in outputs], "The result")
     made = _Stages(layout, tuple(group.text for group in inputs), element_size)
+    made.reduced_size = 1 if reduction in ("any", "all") else reduced_size or element_size
     made.run(inputs, outputs, reduction)
     return PatternPlan(
         function=function,
@@ -374,6 +378,7 @@ class _Stages:
 
     def __init__(self, layout: Layout, dims: tuple[str, ...], element_size: int) -> None:
         self.element_size = element_size
+        self.reduced_size = element_size
         self.stages = [Stage("start", "x", layout, dims, "start", 0, "")]
 
     @property
@@ -426,8 +431,8 @@ class _Stages:
         rank = self.layout.rank
         over = tuple(range(rank - len(reduced), rank))
         layout = Layout.contiguous(self.layout.shape[: rank - len(reduced)])
-        # any and all give booleans of one byte each; the other reductions keep the element type
-        size = layout.numel * (1 if reduction in ("any", "all") else self.element_size)
+        self.element_size = self.reduced_size
+        size = layout.numel * self.element_size
         name = {"max": "amax", "min": "amin"}.get(reduction, reduction)
         reason = f"New values: {reduction} over {' and '.join(axis.name for axis in reduced)}."
         self._add(Stage("reduce", f".{name}({over[0] if len(over) == 1 else over})", layout, dims, "new", size, reason))

@@ -6,8 +6,8 @@ import einops
 import pytest
 import torch
 
-from core.tensors import ExpressionError
-from core.tensors.calls import PRESETS, PatternCall, PatternPreset, explain_call, pattern_calls, read_call
+from core.tensors import ExpressionError, trace
+from core.tensors.calls import PRESETS, PatternCall, PatternPreset, explain_call, pattern_calls, plans_of, read_call
 from core.tensors.einsums import EinsumPlan
 
 
@@ -60,6 +60,29 @@ def test_calls_inside_a_program() -> None:
     assert [call.function for call in pattern_calls(inner)] == ["rearrange", "reduce"]
     assert pattern_calls("x.repeat(2, 1)") == pattern_calls("rearrange(x") == pattern_calls("x" * 100_000) == ()
     assert pattern_calls("rearrange(x, y)") == ()
+
+
+def test_plans_of_a_trace_end_in_its_layouts() -> None:
+    source = (
+        "y = rearrange(x, 'b s (h d) -> b h s d', h=2)\n"
+        "z = torch.einsum('bhqd,bhkd->bhqk', y, y)\n"
+        "rearrange(y, 'b h s d -> b s (h d)')\n"
+        "reduce(z, 'b h q k -> b q', reduction='max').repeat(2, 1)\n"
+        "einsum(y, y, 'b h q d, b h k d -> b q k')\n"
+        "repeat(x, 'b s d -> b s r d', r=3)"
+    )
+    made = trace(source, (2, 3, 8), dtype="float32")
+    found = plans_of(made)
+    assert [step.operation for step, _ in found] == ["rearrange", "einsum", "rearrange", "reduce", "einsum", "repeat"]
+    for step, plan in found:
+        assert plan.layout.shape == step.layout.shape
+        assert plan.layout.stride == step.layout.stride
+        if not isinstance(plan, EinsumPlan):
+            assert plan.bytes_allocated == step.bytes_allocated
+    ((step, plan),) = plans_of(trace("reduce(x, 'a b -> a', 'sum')", (2, 3), dtype="int8"))
+    assert not isinstance(plan, EinsumPlan)
+    assert plan.bytes_allocated == step.bytes_allocated == plan.explanations[-1].value == 2 * 8
+    assert plans_of(trace("rearrange(x, 'a b -> a')", (2, 3))) == ()
 
 
 @pytest.mark.parametrize(
