@@ -8,9 +8,11 @@ from itertools import pairwise
 from typing import Any
 
 from core.limits import limit
+from core.tensors.cases import NegativeStep
 from core.tensors.layout import Layout, Run
+from core.tensors.steps import Scalar, Step, Trace
 from core.tensors.story import bytes_text, letter, shape_text, word
-from core.tensors.trace import Scalar, Step, Trace
+from core.tensors.trace import trace
 from core.tensors.view import ViewVerdict
 
 _FEWEST_DRAWN = 48
@@ -236,12 +238,12 @@ def reason(trace: Trace) -> dict[str, Any] | None:
     last = trace.last
     error = f"{last.error_type}: {last.error_message}" if last.kind == "refused" else ""
     step = last if error else next((s for s in reversed(trace.steps) if s.verdict is not None), None)
-    told: dict[str, Any] = {"has": "The tensor has", "wants": "The view needs", "error": error, "breaks": -1}
+    told = _told(error)
     told["fixes"] = [
         {"instead": fix.instead, "code": fix.source, "cost": f"copies {bytes_text(fix.bytes)}"} for fix in last.fixes
     ]
     if step is None or step.verdict is None or not step.inputs:
-        return {**told, "runs": [], "between": [], "asked": []} if error else None
+        return told if error else None
     layout, verdict = trace.steps[step.inputs[0]].layout, step.verdict
     runs = [run for run in verdict.runs if run.numel != 1]
     if verdict.boundary is not None:
@@ -252,6 +254,12 @@ def reason(trace: Trace) -> dict[str, Any] | None:
         "between": [_compare(layout, left, right) for left, right in pairwise(runs)],
         "asked": _asked(verdict, runs) if layout.numel and (verdict.works or verdict.boundary) else [],
     }
+
+
+def _told(error: str) -> dict[str, Any]:
+    """A reason that has nothing but an error to show."""
+    words = {"has": "The tensor has", "wants": "The view needs"}
+    return {**words, "error": error, "breaks": -1, "runs": [], "between": [], "asked": [], "fixes": []}
 
 
 def _run(layout: Layout, run: Run) -> dict[str, Any]:
@@ -300,3 +308,32 @@ def _value(value: Scalar) -> str:
     if isinstance(value, bool):
         return "T" if value else "F"
     return str(value) if isinstance(value, int) else f"{value:.4g}"
+
+
+# ------------------------------------------------------------------------------------------------ negative steps
+
+
+def negative_picture(step: NegativeStep) -> dict[str, Any]:
+    """numpy's view with a negative stride on the storage it shares with x, beside what torch does instead."""
+    shown = step.instead if step.instead is not None else trace("x", step.start.shape)
+    picture = storage_picture(shown)
+    view = {
+        **picture["tensors"][0],
+        "name": step.source,
+        "word": "view in numpy",
+        "kind": "view",
+        "shape": step.layout.shape,
+        "stride": step.layout.stride,
+        "offset": step.layout.offset,
+        "total": step.layout.numel,
+        "drawn": step.layout.numel,
+        "facts": _facts(step.layout, step.layout.is_contiguous),
+    }
+    error = f"{step.refusal.error_type}: {step.refusal.error_message}"
+    return {
+        **picture,
+        "steps": [],
+        "tensors": [*picture["tensors"], view],
+        "why": _told(f"torch: {error}"),
+        "active": len(picture["tensors"]),
+    }

@@ -30,7 +30,7 @@ COPYING = frozenset(
         "flip",
         "roll",
         "rearrange",
-        "indexing",
+        "picking",
         "index_select",
         "repeat",
         "repeat_interleave",
@@ -77,6 +77,9 @@ def headline(trace: Trace) -> tuple[str, str]:
         return _written(trace, last)
     if last.kind == "start":
         return _start(last)
+    writes = [step for step in trace.steps if step.kind == "write"]
+    if writes and last.kind in ("same", "view"):
+        return _written(trace, writes[-1])
     if trace.bytes_copied:
         return _copied(trace)
     return _viewed(trace, last)
@@ -105,27 +108,42 @@ def _refused(trace: Trace, step: Step) -> tuple[str, str]:
         )
     if verdict is not None:
         return f"`{_short(step.source)}` **fails**: {step.reason}.", ""
-    reason = f": {step.reason}" if step.reason else f" on a tensor of shape {shape_text(tried.layout.shape)}"
+    reason = (
+        f": {step.reason.rstrip('?')}" if step.reason else f" on a tensor of shape {shape_text(tried.layout.shape)}"
+    )
     said = f"{step.error_type}: {step.error_message}".splitlines()[0]
     who = "einops" if step.error_type == "EinopsError" else "torch"
     return f"{who} **refuses** `{_short(step.source)}`{reason}.", _short(said, 200)
 
 
 def _written(trace: Trace, step: Step) -> tuple[str, str]:
-    cells = f"storage cell **{step.written[0]}**" if len(step.written) == 1 else f"**{len(step.written)} cells**"
+    cells = f"storage cell **{step.written[0]}**" if len(step.written) == 1 else f"**{len(step.written):,} cells**"
+    through = trace.steps[step.inputs[0]].label
+    seen = [trace.steps[number].label for number in step.changed]
+    others = [label for label in dict.fromkeys(seen) if label != through]
     if step.storage != 0:
         copier = next(s for s in trace.steps if s.storage == step.storage)
+        also = f" {_listed(others)} {_shows(others)} it too." if others else ""
         return (
             f"`{_short(step.expression)}` writes {cells} of a copy, so **x keeps its values**.",
-            f"The copy was made by `{_short(copier.source)}` and has its own storage.",
+            f"The copy was made by `{_short(copier.source)}` and has its own storage.{also}",
         )
-    others = [s for s in trace.seen_by(step.written, 0) if s.kind != "start" and s.number <= step.inputs[0]]
     if not others:
         return f"`{_short(step.expression)}` writes {cells}.", "x is the only tensor here."
-    return (
-        f"`{_short(step.expression)}` writes {cells}, so **x shows it too**.",
-        f"`x` and `{_short(others[0].expression)}` are one storage, read through different shapes and strides.",
-    )
+    bold = f"**{others[0]} shows it too**" if len(others) == 1 else f"**{len(others)} other tensors show it too**"
+    more = f"`{_short(through)}` and {_listed(others)} are one storage, read through different shapes and strides."
+    return f"`{_short(step.expression)}` writes {cells}, so {bold}.", more
+
+
+def _listed(labels: Sequence[str], most: int = 4) -> str:
+    shown = [f"`{_short(label, 32)}`" for label in labels[:most]]
+    if len(labels) > most:
+        return f"{', '.join(shown)} and {len(labels) - most} more"
+    return " and ".join([part for part in (", ".join(shown[:-1]), shown[-1]) if part])
+
+
+def _shows(labels: Sequence[str]) -> str:
+    return "shows" if len(labels) == 1 else "show"
 
 
 def _start(step: Step) -> tuple[str, str]:
@@ -162,7 +180,13 @@ def _copied(trace: Trace) -> tuple[str, str]:
             f"Strides {shape_text(tried.stride)} are not row-major for shape {shape_text(tried.shape)}; "
             f"in the copy they are {shape_text(step.layout.stride)}."
         )
+    if not detail and step.reason:
+        detail = f"{_sentence(step.reason)}."
     return f"`{_short(step.source)}` {did} **{total}** into new storage{rest}.", detail
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 def _viewed(trace: Trace, last: Step) -> tuple[str, str]:
@@ -191,9 +215,10 @@ def _viewed(trace: Trace, last: Step) -> tuple[str, str]:
             "Nothing happens: the result is **x itself**.",
             "torch returns the same tensor when there is nothing to do.",
         )
+    why = f"{_sentence(last.reason)}. " if steps == 1 and last.reason else ""
     return (
         f"{who}: **0 bytes** copied.",
-        f"x and its views read the same {storage} of storage, each through its own shape, strides and offset.",
+        f"{why}x and its views read the same {storage} of storage, each through its own shape, strides and offset.",
     )
 
 
@@ -207,6 +232,7 @@ TABLE_HEADINGS: tuple[str, ...] = (
     "Storage",
     "View or copy",
     "New storage",
+    "Why",
 )
 
 
@@ -216,7 +242,7 @@ def table(trace: Trace) -> list[tuple[str, ...]]:
     for step in trace.steps:
         layout = step.layout
         if step.kind == "refused":
-            rows.append((f"`{step.source}`", "", "", "", "", "", "", word(step), ""))
+            rows.append((f"`{step.source}`", "", "", "", "", "", "", word(step), "", step.reason))
             continue
         rows.append(
             (
@@ -229,6 +255,7 @@ def table(trace: Trace) -> list[tuple[str, ...]]:
                 letter(step.storage),
                 word(step),
                 bytes_text(step.bytes_allocated),
+                step.reason,
             )
         )
     return rows
