@@ -13,6 +13,9 @@ EXAMPLE = "x.t().view(2, 3)"
 
 _FOREIGN = re.compile(r"""[^A-Za-z0-9_ .,:()\[\]'"+\-*/%@=<>!&|~\n]""")
 
+_RUN_ON = re.compile(r"(?<![A-Za-z_0-9])[0-9][0-9a-fA-FoxOX_.]*(and|else|for|if|in|is|or|not)")
+"""A number that runs into a word, ``0or``; Python's parser only warns, on the server's own console."""
+
 
 def tidy(text: str) -> str:
     """``text`` with the white space around its lines removed. Raises `ExpressionError` beyond the caps."""
@@ -31,6 +34,9 @@ def tidy(text: str) -> str:
         raise ExpressionError(
             f"The character {foreign.group()!a} has no place in an expression on x. For example: {EXAMPLE}."
         )
+    run_on = _RUN_ON.search(tidied)
+    if run_on:
+        raise ExpressionError(f"`{run_on.group()[:40]}`: a number runs into a word. For example: {EXAMPLE}.")
     depth = deepest = 0
     for character in tidied:
         depth += (character in "([") - (character in ")]")

@@ -99,6 +99,8 @@ HOSTILE: dict[str, tuple[str, str]] = {
     "(y := x)": ("is not understood", "assignment expression"),
     "x if x else x": ("if … else", "condition"),
     "x and x": ("and / or", "condition"),
+    "x[0or 1]": ("runs into a word", "a number that runs into a word"),
+    "x[0xfor 1]": ("runs into a word", "a number that runs into a word"),
     "0 < x < 3": ("(this syntax)", "chained comparison"),
     "x in x": ("(this syntax)", "membership"),
     "not x": ("(this syntax)", "negation"),
