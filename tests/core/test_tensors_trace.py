@@ -543,7 +543,8 @@ def test_table_has_a_row_per_step() -> None:
     made = trace("x.t().view(2, 3)", (2, 3))
     rows = table(made)
     assert [len(row) for row in rows] == [len(TABLE_HEADINGS)] * 3
-    assert rows[1] == ("`.t()`", "(3, 2)", "(1, 3)", "0", "no", "int64", "A", "view", "0 B")
+    step = made[1]
+    assert rows[1] == ("`.t()`", "(3, 2)", "(1, 3)", "0", "no", "int64", "A", "view", "0 B", step.reason)
     assert rows[2][7] == KIND_WORDS["refused"]
 
 
