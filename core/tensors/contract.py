@@ -296,6 +296,12 @@ def _elementwise(operands: Sequence[Layout]) -> Layout:
     The operand that comes first decides; where it broadcasts (stride 0) or two strides are equal, the next one does.
     """
     shape = tuple(max(sizes) if min(sizes) else 0 for sizes in zip(*(o.shape for o in operands), strict=True))
+    if all(o.shape == shape for o in operands):
+        # torch's short cuts, which differ from what follows in the strides of size-1 dimensions
+        if all(o.is_contiguous for o in operands):
+            return Layout.contiguous(shape)
+        if all(o.stride == operands[0].stride for o in operands) and _dense(operands[0]):
+            return Layout(shape, operands[0].stride)
     strides = [
         [0 if own == 1 and size != 1 else step for own, step, size in zip(o.shape, o.stride, shape, strict=True)]
         for o in operands
@@ -327,6 +333,17 @@ def _elementwise(operands: Sequence[Layout]) -> Layout:
         stride[dim] = step
         step *= max(shape[dim], 1)
     return Layout(shape, tuple(stride))
+
+
+def _dense(layout: Layout) -> bool:
+    """Whether the elements fill their cells without gaps or overlap, in whatever order of the dimensions."""
+    step = 1
+    for stride, size in sorted(zip(layout.stride, layout.shape, strict=True)):
+        if size != 1:
+            if stride != step:
+                return False
+            step *= size
+    return True
 
 
 # ----------------------------------------------------------------------------------------------- the order

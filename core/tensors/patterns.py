@@ -211,7 +211,7 @@ def explain_pattern(
 
 @dataclass(frozen=True, slots=True)
 class _Side:
-    """One side of a pattern: axis keys by dimension. An ellipsis is the key ``…``, numbers are ``2#0``, ``2#1``.
+    """One side of a pattern: axis keys by dimension. An ellipsis is the key ``…``, numbers are ``2#left 0``.
 
     open_at: the dimension that is an ellipsis without brackets, -1 when there is none.
     """
@@ -234,12 +234,11 @@ def _sides(pattern: str) -> tuple[_Side, _Side]:
     parts = pattern.split("->")
     if len(parts) != 2:
         raise ExpressionError(f"“{pattern[:60]}” needs one arrow between the sides, for example a b -> b a.")
-    left = _side(parts[0], 0)
-    return left, _side(parts[1], len(left.keys))
+    return _side(parts[0], "left"), _side(parts[1], "right")
 
 
-def _side(text: str, first: int) -> _Side:
-    """Read one side; ``first`` numbers its anonymous axes."""
+def _side(text: str, mark: str) -> _Side:
+    """Read one side; ``mark`` tells its anonymous axes from those of the other side."""
     if text.count(".") != 3 * text.count("...") or text.count("...") > 1:
         raise ExpressionError(f"“{text.strip()[:60]}”: dots stand only as one ellipsis, `...`.")
     groups: list[tuple[str, ...]] = []
@@ -250,7 +249,7 @@ def _side(text: str, first: int) -> _Side:
     axes = sum(word not in "()" for word in words)
     if axes > limit("pattern_axes"):
         raise ExpressionError(f"{axes} axes on one side of the pattern; at most {limit('pattern_axes')} here.")
-    for number, word in enumerate(words, first):
+    for number, word in enumerate(words):
         if word == "(":
             if group is not None:
                 raise ExpressionError(f"“{text.strip()[:60]}”: brackets inside brackets have no meaning in a pattern.")
@@ -261,7 +260,7 @@ def _side(text: str, first: int) -> _Side:
             groups.append(tuple(group))
             group = None
         else:
-            keys = _keys(word, number)
+            keys = _keys(word, f"{mark} {number}")
             if group is None:
                 open_at = len(groups) if word == _ELLIPSIS else open_at
                 groups.append(keys)
@@ -276,14 +275,14 @@ def _side(text: str, first: int) -> _Side:
     return side
 
 
-def _keys(word: str, number: int) -> tuple[str, ...]:
+def _keys(word: str, mark: str) -> tuple[str, ...]:
     """The axis a word stands for; none for a 1."""
     if word == _ELLIPSIS:
         return (word,)
     if word.isascii() and word.isdecimal():
         if len(word) > 12 or int(word) < 1:
             raise ExpressionError(f"An axis written as a number is a size of 1 or more, not {word[:20]}.")
-        return () if int(word) == 1 else (f"{int(word)}#{number}",)
+        return () if int(word) == 1 else (f"{int(word)}#{mark}",)
     if not (word.isascii() and word.isidentifier()) or "_" in (word[0], word[-1]):
         raise ExpressionError(
             f"`{word[:40]}` is no name for an axis: letters and digits, not starting or ending with an underscore."

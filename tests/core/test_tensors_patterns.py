@@ -233,6 +233,7 @@ REFUSED: list[tuple[str, str, dict[str, int], str]] = [
     ("repeat", "a b -> a", {}, "repeat keeps every axis"),
     ("repeat", "a b -> a b r", {}, "New axes need a size"),
     ("repeat", "a b -> a b r", {"r": -1}, "not negative"),
+    ("repeat", "(a) 3 -> a 3", {}, "repeat keeps every axis"),
     ("reduce", "a b -> a b c", {}, "reduce adds no axis"),
     ("reduce", "2 b -> 2 b", {}, "reduce adds no axis"),
     ("swap", "a b -> b a", {}, "no einops function"),
