@@ -5,11 +5,8 @@ from __future__ import annotations
 import difflib
 from collections.abc import Mapping
 
-from core.tensors.guards import check_size
 from core.tensors.table import ELEMENTWISE, INDEXING, PICKING, ROWS, UPDATING, WRITING, Group, Operation, Written
 from core.tensors.values import ExpressionError
-
-__all__ = ["OPERATIONS", "REFUSED", "ExpressionError", "catalogue", "check_size", "find"]
 
 OPERATIONS: Mapping[tuple[Written, str], Operation] = {(form, row.name): row for row in ROWS for form in row.forms}
 """Every operation by the way it is written and its name."""
