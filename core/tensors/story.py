@@ -130,7 +130,7 @@ def _written(trace: Trace, step: Step) -> tuple[str, str]:
         )
     if not others:
         return f"`{_short(step.expression)}` writes {cells}.", "x is the only tensor here."
-    bold = f"**{others[0]} shows it too**" if len(others) == 1 else f"**{len(others)} other tensors show it too**"
+    bold = f"**{'x' if 'x' in others else _short(others[0])} shows it too**"
     more = f"`{_short(through)}` and {_listed(others)} are one storage, read through different shapes and strides."
     return f"`{_short(step.expression)}` writes {cells}, so {bold}.", more
 
