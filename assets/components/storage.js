@@ -22,56 +22,6 @@ export default function ({ data, parentElement, setTriggerValue }) {
   }
 }
 
-function make(tag, className, ...inside) {
-  const element = document.createElement(tag)
-  if (className) element.className = className
-  element.append(...inside.filter((part) => part !== undefined && part !== null && part !== "").map((part) => (part.nodeType ? part : String(part))))
-  return element
-}
-
-function vector(tag, attributes, text) {
-  const element = document.createElementNS("http://www.w3.org/2000/svg", tag)
-  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value)
-  if (text !== undefined) element.textContent = text
-  return element
-}
-
-const subscript = (number) => String(number).replace(/\d/g, (digit) => "₀₁₂₃₄₅₆₇₈₉"[digit])
-const bracketed = (numbers) => (numbers.length ? `[${numbers.join(", ")}]` : "")
-const signed = (number) => (number < 0 ? `−${-number}` : `+${number}`)
-const longest = (texts) => texts.reduce((most, text) => Math.max(most, text.length), 1)
-
-// How a step in dimension d shows in a grid: right within a row, down between rows.
-const way = (d, rank) => (d === rank - 1 ? "→" : d === rank - 2 ? "↓" : `i${subscript(d)} `)
-
-// Width of the narrowest cell for a text of this length at 12 px.
-const narrow = (length) => Math.ceil(3.4 + 7.2 * Math.max(length, 2))
-
-// Ink of a cell, by its place in the storage: an element has the shade of its memory in every tensor.
-const shade = (cell, total) => Math.round(9 + (total > 1 ? (36 * Math.min(cell, total - 1)) / (total - 1) : 14))
-
-// Indices of the element with logical (row-major) number k.
-function indices(shape, k) {
-  const index = new Array(shape.length)
-  for (let d = shape.length - 1; d >= 0; d--) {
-    index[d] = k % shape[d]
-    k = Math.floor(k / shape[d])
-  }
-  return index
-}
-
-// Columns so that a strip has even lines, each of whole rows of its first tensor or whole parts of one.
-function fitColumns(count, most, row) {
-  if (count <= most) return Math.max(count, 1)
-  let unit = row
-  for (let parts = 2; unit > most; parts++) if (row % parts === 0) unit = row / parts
-  if (unit * 3 < most && row > most) unit = 1
-  for (let lines = Math.ceil(count / most); ; lines++) {
-    const columns = Math.ceil(count / lines / unit) * unit
-    if (columns <= most) return columns
-  }
-}
-
 class Picture {
   constructor(root, data) {
     this.root = root
@@ -87,8 +37,8 @@ class Picture {
     this.readout.setAttribute("role", "status")
     this.said = ""
     root.replaceChildren(
-      ...(this.steps.length > 1 ? [this.timeline()] : []),
-      ...(this.why ? [this.reason(this.why)] : []),
+      ...(this.steps.length > 1 ? [timeline(this.steps, (step) => this.replay(step))] : []),
+      ...(this.why ? [reason(this.why, (code) => root.fix(code))] : []),
       this.readout,
       (this.list = make("div", "storages", ...this.storages.map((storage) => this.storage(storage)))),
     )
@@ -133,40 +83,6 @@ class Picture {
     return this.storages[tensor.storage].readings[tensor.reading].values[cell] ?? "…"
   }
 
-  // ------------------------------------------------------------------------------------------------- timeline
-
-  timeline() {
-    const most = Math.max(1, ...this.steps.map((step) => step.held.reduce((sum, part) => sum + part, 0)))
-    const list = make("ol", "timeline")
-    list.setAttribute("aria-label", "Steps")
-    let line = 0
-    for (const step of this.steps) {
-      const item = make("li", step.line !== line && line ? "line" : "")
-      line = step.line
-      const button = make("button", `step ${step.kind}`)
-      button.type = "button"
-      const bars = make("span", "bars")
-      bars.setAttribute("aria-hidden", "true")
-      step.held.forEach((bytes, number) => {
-        if (!bytes) return
-        const bar = make("i", `s${number % 4}`)
-        bar.style.height = `${Math.max(2, (34 * bytes) / most)}px`
-        bars.append(bar)
-      })
-      button.append(
-        bars,
-        make("code", "source", step.name && make("span", "", `${step.name} = `), step.source),
-        make("span", `badge ${step.kind}`, step.word),
-        make("span", "bytes", make("b", "", step.added), step.total && ` · ${step.total} in all`),
-      )
-      if (step.why) button.title = step.why
-      button.onclick = () => this.replay(step)
-      item.append(button)
-      list.append(item)
-    }
-    return list
-  }
-
   // Choose the tensor of a step; after a write, flash again what it changed.
   replay(step) {
     if (step.tensor >= 0) {
@@ -179,55 +95,6 @@ class Picture {
     for (const node of nodes) node.classList.remove("written")
     void this.list.offsetWidth
     for (const node of nodes) node.classList.add("written")
-  }
-
-  // ------------------------------------------------------------------------------------- why a view does or does not
-
-  // The old dimensions in runs that merge, between them the comparison; under them what was asked for.
-  reason(why) {
-    const box = make("div", "why")
-    const has = make("div", "dims")
-    has.append(make("em", "", why.has))
-    why.runs.forEach((run, r) => {
-      if (r) has.append(this.joint(why.between[r - 1], r - 1 === why.breaks))
-      const group = make("span", `run r${r % 4}`)
-      run.dims.forEach(({ dim, size, stride }, i) => {
-        if (i) group.append(make("span", "joint merged", run.joints[i - 1]))
-        group.append(make("span", "dim", make("b", "", size), make("small", "", `dim ${dim}, stride ${stride}`)))
-      })
-      group.append(make("small", "tag", run.text))
-      has.append(group)
-    })
-    if (why.runs.length) box.append(has)
-    if (why.asked.length) {
-      const asked = make("div", "dims asked")
-      asked.append(make("em", "", why.wants))
-      why.asked.forEach(({ dim, size, parts, text, one }, i) => {
-        if (i) asked.append(make("span", "joint", "·"))
-        const group = make("span", `dim ${parts.length > 1 ? "crosses" : one ? "" : `r${parts[0] % 4}`}`)
-        if (parts.length > 1) {
-          group.style.setProperty("--from", `var(--run${parts[0] % 4})`)
-          group.style.setProperty("--to", `var(--run${parts[parts.length - 1] % 4})`)
-        }
-        group.append(make("b", "", size), make("small", "", `dim ${dim}${text}`))
-        asked.append(group)
-      })
-      box.append(asked)
-    }
-    if (why.error) box.append(make("p", "error", why.error))
-    if (why.fixes.length) box.append(make("div", "fixes", make("em", "", "What works"), ...why.fixes.map((fix) => this.fix(fix))))
-    return box
-  }
-
-  fix({ instead, cost, code }) {
-    const button = make("button", "fix", "Use ", make("code", "", instead), make("span", "", cost))
-    button.type = "button"
-    button.onclick = () => this.root.fix(code)
-    return button
-  }
-
-  joint(text, broken) {
-    return make("span", `joint${broken ? " broken" : ""}`, text)
   }
 
   // -------------------------------------------------------------------------------------------- storages and strips
@@ -547,13 +414,14 @@ class Picture {
   sentence(tensor, k) {
     const cell = tensor.cells[k]
     const letter = this.storages[tensor.storage].letter
+    const name = tensor.name.length > 30 ? `…${tensor.name.slice(-28)}` : tensor.name
     if (tensor.hops) return [`element ${k}`, ` of ${tensor.before} is in cell `, `${cell}`, ` of storage ${letter}, value `, this.value(tensor, cell)]
     const index = indices(tensor.shape, k)
     const names = ["offset", ...index.map((_, d) => `i${subscript(d)}·s${subscript(d)}`)].join(" + ")
     const sum = [tensor.offset, ...index.map((i, d) => `${i}·${tensor.stride[d]}`)].join(" + ")
     const rule = index.length && index.length < 4 ? `: ${names} = ` : index.length ? ": " : " "
     const equals = index.length ? " = " : ""
-    return [tensor.name + bracketed(index), rule, index.length ? sum : "", `${equals}cell `, `${cell}`, ` of storage ${letter}, value `, this.value(tensor, cell)]
+    return [name + bracketed(index), rule, index.length ? sum : "", `${equals}cell `, `${cell}`, ` of storage ${letter}, value `, this.value(tensor, cell)]
   }
 
   cellSentence(strip, cell) {
