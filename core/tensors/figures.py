@@ -307,6 +307,8 @@ def _asked(verdict: ViewVerdict, runs: Sequence[Run]) -> list[dict[str, Any]]:
 def _value(value: Scalar) -> str:
     if isinstance(value, bool):
         return "T" if value else "F"
+    if isinstance(value, float) and value.is_integer() and abs(value) < 1e6:
+        return f"{value:.0f}"
     return str(value) if isinstance(value, int) else f"{value:.4g}"
 
 

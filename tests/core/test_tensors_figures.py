@@ -5,12 +5,17 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import plotly.graph_objects as go
 import pytest
 
 from core.limits import limit
+from core.palette import LIGHT
 from core.tensors import Layout, trace
-from core.tensors.figures import reason, storage_picture
+from core.tensors.cases import NEGATIVE, negative_step
+from core.tensors.figures import negative_picture, reason, storage_picture
+from core.tensors.figures_walk import walk_picture
 from core.tensors.story import letter
+from core.tensors.walk import walks
 
 
 def values(picture: dict[str, Any], number: int) -> list[str]:
@@ -120,3 +125,22 @@ def test_large_pictures_stay_within_the_caps(source: str, shape: tuple[int, ...]
 @pytest.mark.parametrize(("number", "name"), [(0, "A"), (25, "Z"), (26, "AA"), (27, "AB"), (51, "AZ"), (52, "BA")])
 def test_letters(number: int, name: str) -> None:
     assert letter(number) == name
+
+
+def test_numpys_negative_stride_lies_on_the_storage_of_x() -> None:
+    preset = NEGATIVE[1]
+    picture = negative_picture(negative_step(preset.index, preset.shape, preset.instead))
+    view = picture["tensors"][picture["active"]]
+    assert (view["stride"], view["offset"], view["storage"]) == ((3, -1), 2, 0)
+    assert values(picture, picture["active"]) == ["2", "1", "0", "5", "4", "3"]
+    assert picture["why"]["error"] == "torch: ValueError: step must be greater than zero"
+    assert [s["letter"] for s in picture["storages"]] == ["A", "B"]  # flip copies
+
+
+@pytest.mark.parametrize("layout", [Layout((64, 64), (1, 64)), Layout((2, 3), (3, 1)), Layout((1,), (1,))])
+def test_the_walk_is_a_plotly_figure(layout: Layout) -> None:
+    row, column = walks(layout, 4)
+    figure = go.Figure(walk_picture(row, column, LIGHT))
+    drawn = [len(trace.x) for trace in figure.data]
+    assert sum(drawn) == 2 * min(layout.numel, 192)
+    assert drawn[1] == int(row.one.missed[:192].sum())
