@@ -1,15 +1,20 @@
-// Every step of a trace: its storage as a strip of cells, its tensor as a grid. Pointing at one element lights the
-// same memory in every strip and grid; arrow keys do so from a focused grid. All text is set with textContent.
-const HINT =
-  "Point at a cell: its memory lights up everywhere (keyboard: Tab, then arrows). Arcs are strides: → next column, ↓ next row."
+// Memory and the tensors that read it: every storage once, as a strip of cells, under it each tensor on it as nested
+// grids. Pointing at an element, or walking to it with the arrow keys, lights the same bytes wherever they are drawn.
+// All text is set with textContent. A run with the same data leaves the picture, and the focus in it, as it is.
+const HINT = "Point at a cell: its memory lights up everywhere. Keyboard: Tab into a grid, then the arrow keys."
 const RISE = 20 // pixels between one height of arcs and the next
+const DENSE = 400 // a tensor of more elements is drawn as small squares, whose values are read by pointing
+const DENSE_STRIP = 1024 // the same for a storage
+const INDENT = 20 // pixels from the edge of a storage to its strip
+const TINY = 6 // pixels of the smallest square
 
-export default function ({ data, parentElement }) {
+export default function ({ data, parentElement, setTriggerValue }) {
   const root = parentElement.querySelector(".root")
+  root.fix = (code) => setTriggerValue("fix", code)
   const drawn = JSON.stringify(data)
   if (root.drawn !== drawn) {
     root.drawn = drawn
-    root.picture = new Picture(root, data.steps)
+    root.picture = new Picture(root, data)
   }
   if (!root.watching) {
     root.watching = new ResizeObserver(() => root.picture.fit())
@@ -17,331 +22,434 @@ export default function ({ data, parentElement }) {
   }
 }
 
-function make(tag, className, text) {
-  const element = document.createElement(tag)
-  if (className) element.className = className
-  if (text !== undefined) element.textContent = text
-  return element
-}
-
-function vector(tag, attributes, text) {
-  const element = document.createElementNS("http://www.w3.org/2000/svg", tag)
-  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value)
-  if (text !== undefined) element.textContent = text
-  return element
-}
-
-const bracketed = (numbers) => (numbers.length ? `[${numbers.join(", ")}]` : "")
-const signed = (number) => (number < 0 ? `−${-number}` : `+${number}`)
-const longest = (texts) => texts.reduce((most, text) => Math.max(most, text.length), 1)
-
-// How a step in dimension d shows in the grid: right within a row, down between rows.
-const way = (d, rank) => (d === rank - 1 ? "→" : d === rank - 2 ? "↓" : `dim ${d} `)
-
-// Width of the narrowest cell for a text of this length at 12 px.
-const narrow = (length) => Math.ceil(3.4 + 7.2 * Math.max(length, 2))
-
-// Ink of the k-th of n elements: the storage strip then shows in which order the tensor reads its cells.
-const shade = (k, n) => Math.round(10 + (n > 1 ? (34 * k) / (n - 1) : 14))
-
-// Indices of the element with logical (row-major) number k.
-function indices(shape, k) {
-  const index = new Array(shape.length)
-  for (let d = shape.length - 1; d >= 0; d--) {
-    index[d] = k % shape[d]
-    k = Math.floor(k / shape[d])
-  }
-  return index
-}
-
-// A tensor with the cell of each drawn element, and the reverse.
-function located(tensor) {
-  const { shape, stride, offset, values } = tensor
-  const cells = values.map((_, k) => indices(shape, k).reduce((sum, i, d) => sum + i * stride[d], offset))
-  const elementsAt = new Map()
-  cells.forEach((cell, k) => {
-    if (elementsAt.has(cell)) elementsAt.get(cell).push(k)
-    else elementsAt.set(cell, [k])
-  })
-  return { ...tensor, cells, elementsAt, nodes: [], cursor: 0 }
-}
-
-// Columns so that a strip has even lines, each of whole rows of the tensor or whole parts of one.
-function fitColumns(count, most, row) {
-  if (count <= most) return count
-  let unit = row
-  for (let parts = 2; unit > most; parts++) if (row % parts === 0) unit = row / parts
-  if (unit * 3 < most && row > most) unit = 1
-  for (let lines = Math.ceil(count / most); ; lines++) {
-    const columns = Math.ceil(count / lines / unit) * unit
-    if (columns <= most) return columns
-  }
-}
-
 class Picture {
-  constructor(root, steps) {
+  constructor(root, data) {
     this.root = root
-    this.steps = steps.map((step) => ({ ...step, tensors: step.tensors.map(located), nodes: [] }))
+    this.steps = data.steps
+    this.storages = data.storages.map((storage, number) => ({ ...storage, number, strips: [], tensors: [] }))
+    this.tensors = data.tensors.map((tensor, number) => this.located(tensor, number))
+    this.why = data.why
+    this.home = data.active
+    this.active = -1
     this.lit = []
+    this.rove = new Map()
     this.readout = make("p", "readout", HINT)
     this.readout.setAttribute("role", "status")
-    this.list = make("div", "steps")
-    root.replaceChildren(this.readout, this.list)
+    this.said = ""
+    root.replaceChildren(
+      ...(this.steps.length > 1 ? [timeline(this.steps, (step) => this.replay(step))] : []),
+      ...(this.why ? [reason(this.why, (code) => root.fix(code))] : []),
+      this.readout,
+      (this.list = make("div", "storages", ...this.storages.map((storage) => this.storage(storage)))),
+    )
     this.width = 0
     this.fit()
-    this.list.onpointerover = (event) => this.point(event.target.closest(".c"))
-    this.list.onpointerleave = () => this.clear()
+    this.list.onpointerover = (event) => this.point(event.target)
+    this.list.onpointerleave = () => this.rest()
+    this.list.onkeydown = (event) => this.key(event)
+    this.list.onfocusin = (event) => event.target.at && event.target.matches(":focus-visible") && this.show(event.target.at)
+    this.list.onfocusout = () => this.rest()
   }
 
-  // Draw for the present width, again when it has changed.
+  // A tensor with the cell of each element that is drawn, and the reverse.
+  located(tensor, number) {
+    const { shape, stride, offset, drawn } = tensor
+    const storage = this.storages[tensor.storage]
+    const cells = new Array(drawn)
+    const index = new Array(shape.length).fill(0)
+    let cell = offset
+    for (let k = 0; k < drawn; k++) {
+      cells[k] = cell
+      for (let d = shape.length - 1; d >= 0; d--) {
+        index[d]++
+        cell += stride[d]
+        if (index[d] < shape[d]) break
+        cell -= index[d] * stride[d]
+        index[d] = 0
+      }
+    }
+    const elementsAt = new Map()
+    cells.forEach((at, k) => {
+      const here = elementsAt.get(at)
+      if (here) here.push(k)
+      else elementsAt.set(at, [k])
+    })
+    const made = { ...tensor, number, cells, elementsAt, nodes: [] }
+    storage.tensors.push(made)
+    return made
+  }
+
+  value(tensor, cell) {
+    return this.storages[tensor.storage].readings[tensor.reading].values[cell] ?? "…"
+  }
+
+  // Choose the tensor of a step; after a write, flash again what it changed.
+  replay(step) {
+    if (step.tensor >= 0) {
+      this.home = step.tensor
+      this.rest()
+      const card = this.tensors[step.tensor].card
+      card.scrollIntoView({ block: "nearest", behavior: "instant" })
+    }
+    const nodes = [...this.list.querySelectorAll(".written")]
+    for (const node of nodes) node.classList.remove("written")
+    void this.list.offsetWidth
+    for (const node of nodes) node.classList.add("written")
+  }
+
+  // -------------------------------------------------------------------------------------------- storages and strips
+
+  storage(storage) {
+    const section = make("section", `storage s${storage.number % 4}`)
+    const head = make("div", "head", make("h3", "", `Storage ${storage.letter}`), make("span", "", storage.title))
+    if (storage.made) head.append(make("span", "", "made by ", make("code", "", storage.made)))
+    storage.reads = make("span", "reads")
+    head.append(storage.reads)
+    section.append(head)
+    storage.box = make("div", "memory")
+    section.append(storage.box)
+    const cards = make("div", "cards")
+    for (const tensor of storage.tensors) cards.append(this.card(tensor))
+    section.append(cards)
+    return section
+  }
+
+  // The strips for the present width; the grids below do not depend on it.
   fit() {
     const width = this.root.clientWidth || 900
     if (width === this.width) return
     this.width = width
     this.lit = []
-    this.list.replaceChildren(...this.steps.map((step) => this.step(step)))
-  }
-
-  step(step) {
-    const block = make("section", `step s${step.storage % 4}`)
-    const head = make("div", "head")
-    head.append(make("code", "source", step.source), make("span", `badge ${step.kind}`, step.word))
-    const facts = make("div", "facts")
-    for (const [name, value] of step.facts) {
-      const fact = make("span", "", name ? `${name} ` : "")
-      fact.append(make("b", "", value))
-      facts.append(fact)
+    for (const tensor of this.tensors) if (tensor.nodes[0]) delete tensor.nodes[0].closest(".scroll").scrolls
+    for (const storage of this.storages) {
+      storage.strips = storage.readings.map((reading, number) => this.strip(storage, reading, number))
+      storage.box.replaceChildren(...storage.strips.map((strip) => strip.figure))
     }
-    head.append(facts)
-    block.append(head)
-    if (step.error) block.append(make("p", "error", step.error))
-    if (step.merge && step.merge.dims.length > 1) block.append(this.merge(step.merge))
-    if (step.kind === "refused" && !step.wanted) return block // nothing new to draw
-    const pictures = make("div", "pictures")
-    pictures.append(this.strip(step), ...step.tensors.map((tensor) => this.tensor(step, tensor)))
-    block.append(pictures)
-    return block
+    this.active = -1
+    this.rest()
   }
 
-  // -------------------------------------------------------------------------------------------- storage strip
-
-  strip(step) {
-    const { strip, wanted } = step
-    const [tensor] = step.tensors
-    const count = strip.values.length
-    const length = Math.max(longest(strip.values), String(count - 1).length)
-    const roomy = count <= 16 && length < 4
-    const numbered = count * narrow(length) > this.width && count > 64
-    const width = this.width - (numbered ? 48 : 2)
-    const pitch = roomy ? 48 : Math.max(narrow(length), Math.min(26, Math.floor(width / count)))
-    const columns = fitColumns(count, Math.floor(width / pitch), Math.max(strip.row, 1))
+  strip(storage, reading, number) {
+    const count = reading.values.length
+    const length = Math.max(longest(reading.values), String(Math.max(count - 1, 0)).length)
+    const dense = count > DENSE_STRIP
+    const roomy = count <= 16 && length < 5
+    const numbered = dense || (count > 48 && count * narrow(length) > this.width - INDENT)
+    const width = this.width - INDENT - (numbered ? 48 : 2)
+    const pitch = dense ? TINY : roomy ? 48 : Math.max(narrow(length), Math.min(30, Math.floor(width / Math.max(count, 1))))
+    const columns = fitColumns(count, Math.floor(width / pitch), Math.max(storage.row, 1))
     const broken = columns < count
-    const figure = make("figure", roomy ? "memory roomy" : "memory")
-    if (!broken) figure.append(this.arcs(step, pitch, count))
-    const grid = make("div", "strip")
-    grid.style.gridTemplateColumns = `${numbered ? "max-content " : ""}repeat(${columns || 1}, ${pitch}px)`
-    step.nodes = strip.values.map((value, cell) => {
-      const elements = tensor.elementsAt.get(cell) || []
-      const node = make("div", elements.length ? "c in" : "c out", value)
-      node.at = { step, cell }
-      if (elements.length) node.style.setProperty("--p", shade(elements[0], tensor.values.length))
-      if (elements.length > 1 && roomy) node.dataset.times = `×${elements.length}`
-      if (step.written.includes(cell)) node.classList.add("written")
-      if (wanted && wanted.cells.includes(cell)) node.classList.add("hop")
+    const strip = { storage, reading, number, nodes: [], columns, pitch, broken, out: new Set() }
+    const svg = vector("svg", { "aria-hidden": "true", width: 0, height: 0 })
+    strip.svg = svg
+    const grid = make("div", `strip${dense ? " dense" : roomy ? " roomy" : ""}`)
+    grid.style.gridTemplateColumns = `${numbered ? "max-content " : ""}repeat(${columns}, ${pitch}px)`
+    if (dense) grid.style.gridAutoRows = `${pitch}px`
+    for (let cell = 0; cell < count; cell++) {
+      const node = make("div", "c", dense ? "" : reading.values[cell])
+      node.at = { strip, cell }
+      node.style.setProperty("--p", shade(cell, reading.total))
+      strip.nodes.push(node)
       if (numbered) {
-        if (cell % columns === 0) grid.append(make("div", "line", cell))
+        // A line of tiny squares is lower than its number, so every third line has one.
+        const line = cell / columns
+        if (dense ? line % 3 === 0 : line % 1 === 0) grid.append(make("div", "line", cell))
         grid.append(node)
-      } else {
-        const slot = make("div")
-        slot.append(node, make("div", "o", cell))
-        grid.append(slot)
-      }
-      return node
-    })
-    const scroll = make("div", "scroll")
-    scroll.append(grid)
-    if (numbered) {
-      scroll.tabIndex = 0
-      scroll.setAttribute("role", "group")
-      scroll.setAttribute("aria-label", `Storage ${strip.name}`)
+      } else grid.append(make("div", "slot", node, make("div", "o", cell)))
     }
-    figure.append(scroll)
-    const cells = strip.total === 1 ? "1 cell" : `${strip.total} cells`
-    const seen = count < strip.total ? `first ${count} of ${cells}` : cells
-    figure.append(make("figcaption", "", `Storage ${strip.name}: ${seen} × ${strip.item} B = ${strip.size}`))
-    return figure
+    const scroll = make("div", "scroll", grid)
+    this.walkable(scroll, strip, `Storage ${storage.letter}${number ? ` read as ${reading.dtype}` : ""}`)
+    strip.figure = make("figure", "")
+    if (storage.readings.length > 1) strip.figure.append(make("figcaption", "", number ? `the same bytes read as ${reading.dtype}` : `read as ${reading.dtype}`))
+    strip.figure.append(svg, scroll)
+    if (count < reading.total)
+      strip.figure.append(make("figcaption", "", `first ${count.toLocaleString("en")} of ${reading.total.toLocaleString("en")} cells are drawn`))
+    for (const tensor of storage.tensors)
+      if (tensor.reading === number) for (const cell of tensor.written) strip.nodes[cell]?.classList.add("written")
+    return strip
+  }
+
+  // Show on the strip how one tensor reads it: cells outside are hollow, arcs are its strides.
+  activate(number) {
+    if (number === this.active) return
+    this.tensors[this.active]?.card.classList.remove("active")
+    this.active = number
+    const tensor = this.tensors[number]
+    if (!tensor) return
+    tensor.card.classList.add("active")
+    for (const storage of this.storages) {
+      const shown = storage.number === tensor.storage ? tensor : storage.shown || storage.tensors[storage.tensors.length - 1]
+      if (!shown || (storage.shown === shown && storage.drawnFor === this.width)) continue
+      storage.shown = shown
+      storage.drawnFor = this.width
+      for (const strip of storage.strips) this.read(strip, shown)
+    }
+  }
+
+  read(strip, tensor) {
+    const mine = tensor.reading === strip.number
+    const out = new Set()
+    if (mine && tensor.drawn === tensor.total)
+      for (let cell = 0; cell < strip.nodes.length; cell++) if (!tensor.elementsAt.has(cell)) out.add(cell)
+    for (const cell of strip.out) if (!out.has(cell)) strip.nodes[cell].classList.remove("out")
+    for (const cell of out) if (!strip.out.has(cell)) strip.nodes[cell].classList.add("out")
+    strip.out = out
+    for (const node of strip.marked || []) {
+      node.classList.remove("hop")
+      delete node.dataset.times
+    }
+    strip.marked = []
+    if (!mine) {
+      strip.svg.setAttribute("height", 0)
+      strip.svg.replaceChildren()
+      return
+    }
+    for (const cell of tensor.hops?.cells || []) {
+      strip.nodes[cell]?.classList.add("hop")
+      if (strip.nodes[cell]) strip.marked.push(strip.nodes[cell])
+    }
+    if (strip.nodes.length <= 64)
+      for (const [cell, elements] of tensor.elementsAt)
+        if (elements.length > 1 && strip.nodes[cell]) {
+          strip.nodes[cell].dataset.times = `×${elements.length}`
+          strip.marked.push(strip.nodes[cell])
+        }
+    this.arcs(strip, tensor)
   }
 
   // Strides as hops from the first element to its neighbour in each dimension; for a refused view, the hops it needs.
-  arcs(step, pitch, count) {
-    const { wanted } = step
-    const { shape, stride, offset, total } = step.tensors[0]
+  arcs(strip, tensor) {
+    const { shape, stride, offset, total, hops: wanted } = tensor
+    const count = strip.nodes.length
     let hops = []
-    if (wanted) {
-      hops = wanted.steps.map((by, i) => ({ from: wanted.cells[i], to: wanted.cells[i + 1], text: signed(by) }))
-    } else if (total > 0) {
+    if (wanted) hops = wanted.steps.map((by, i) => ({ from: wanted.cells[i], to: wanted.cells[i + 1], text: signed(by) }))
+    else if (total > 0)
       hops = shape
         .map((size, d) => ({ size, from: offset, to: offset + stride[d], text: way(d, shape.length) + signed(stride[d]) }))
-        .filter((hop) => hop.size > 1 && hop.to !== hop.from)
+        .filter((hop) => hop.size > 1)
+    const one = wanted ? "would step " : hops.length ? "one step: " : ""
+    strip.storage.reads.replaceChildren(make("code", "", tensor.name), ` ${one}${hops.map((hop) => hop.text).join("  ")}`)
+    strip.storage.reads.classList.toggle("broken", Boolean(wanted))
+    hops = hops.filter((hop) => hop.from < count && hop.to < count && hop.to !== hop.from)
+    const svg = strip.svg
+    svg.setAttribute("class", wanted ? "broken" : "")
+    if (strip.broken || !hops.length) {
+      svg.setAttribute("height", 0)
+      svg.replaceChildren()
+      return
     }
-    hops = hops.filter((hop) => hop.from < count && hop.to < count)
     const spans = [...new Set(hops.map((hop) => Math.abs(hop.to - hop.from)))].sort((a, b) => a - b)
-    const height = hops.length ? 14 + RISE * spans.length : 0
-    const svg = vector("svg", { width: count * pitch, height, "aria-hidden": "true" })
-    if (wanted) svg.setAttribute("class", "broken")
+    const height = 14 + RISE * spans.length
+    svg.setAttribute("width", Math.min(count * strip.pitch, this.width - INDENT))
+    svg.setAttribute("height", height)
+    const paths = []
     const labels = []
     for (const hop of hops) {
       const rise = RISE * (spans.indexOf(Math.abs(hop.to - hop.from)) + 1) - 8
-      const [a, b] = [hop.from, hop.to].map((cell) => (cell + 0.5) * pitch)
+      const [a, b] = [hop.from, hop.to].map((cell) => (cell + 0.5) * strip.pitch)
       const end = height - 1
-      svg.append(
+      paths.push(
         vector("path", { d: `M ${a} ${end} A ${Math.abs(b - a) / 2} ${rise} 0 0 ${b > a ? 1 : 0} ${b} ${end}` }),
         vector("path", { d: `M ${b - 3.5} ${end - 6} L ${b} ${end} L ${b + 3.5} ${end - 6}` }),
       )
       labels.push(vector("text", { x: (a + b) / 2, y: end - rise - 4 }, hop.text))
     }
-    svg.append(...labels)
-    return svg
+    svg.replaceChildren(...paths, ...labels)
   }
 
-  // -------------------------------------------------------------------------------------------------- tensors
+  // ------------------------------------------------------------------------------------------------------- tensors
 
-  tensor(step, tensor) {
-    const wanted = step.wanted
-    const shape = wanted ? wanted.shape : tensor.shape
-    const columns = shape.length ? shape[shape.length - 1] : 1
-    const rows = shape.length > 1 ? shape[shape.length - 2] : 1
-    const length = longest(tensor.values)
-    const roomy = tensor.values.length <= 16 && length < 4
-    const pitch = roomy ? 40 : Math.max(26, 9 + 8 * length)
-    const figure = make("figure", `tensor s${tensor.storage % 4}${wanted ? " want" : ""}${roomy ? " roomy" : ""}`)
-    const blocks = make("div", "scroll blocks")
-    let grid = null
-    tensor.nodes = tensor.values.map((value, k) => {
-      if (k % (rows * columns) === 0) {
-        const block = make("div", "block")
-        if (shape.length > 2) block.append(make("small", "", bracketed([...indices(shape, k).slice(0, -2), ":", ":"])))
-        grid = make("div", "grid")
-        grid.style.gridTemplateColumns = `repeat(${columns}, ${pitch}px)`
-        block.append(grid)
-        blocks.append(block)
-      }
-      const node = make("div", "c in", value)
-      node.at = { step, tensor, element: k }
-      node.style.setProperty("--p", shade(k, tensor.values.length))
-      if (wanted && wanted.elements.includes(k)) node.classList.add("hop")
-      if (tensor.storage === step.storage && step.written.includes(tensor.cells[k])) node.classList.add("written")
-      grid.append(node)
-      return node
-    })
-    figure.append(blocks)
-    let name = wanted ? `asked for: shape (${shape.join(", ")}), which no strides can give` : tensor.name
-    if (tensor.note) name += `, ${tensor.note}`
-    if (!tensor.total) name += ": no elements"
-    if (tensor.values.length < tensor.total) name += `, first ${tensor.values.length} of ${tensor.total} elements`
-    figure.append(make("figcaption", "", name))
-    if (tensor.values.length) {
-      blocks.tabIndex = 0
-      blocks.setAttribute("role", "application")
-      blocks.setAttribute("aria-label", `Elements of ${tensor.name}; arrow keys move between them`)
-      blocks.onkeydown = (event) => this.key(event, step, tensor, shape.length > 1 ? columns : 1)
-      blocks.onfocus = () => blocks.matches(":focus-visible") && this.show(step, tensor, tensor.cursor)
-      blocks.onblur = () => this.clear()
+  card(tensor) {
+    const { shape, drawn, total } = tensor
+    const wanted = Boolean(tensor.hops)
+    const dense = drawn > DENSE
+    const across = shape.length ? shape[shape.length - 1] : 1
+    const length = dense ? 1 : longest(tensor.cells.map((cell) => this.value(tensor, cell)))
+    const roomy = drawn <= 16 && length < 5
+    tensor.pitch = dense ? Math.min(Math.max(Math.floor(384 / Math.max(across, drawn / across)), TINY), 14) : roomy ? 40 : Math.max(26, 9 + 8 * length)
+    const card = make("figure", `card${wanted ? " want" : ""}`)
+    tensor.card = card
+    const title = make("figcaption", "", make("code", "source", tensor.name))
+    if (tensor.word) title.append(make("span", `badge ${tensor.kind}`, tensor.word))
+    card.append(title)
+    const facts = make("div", "facts")
+    for (const [name, value, strong] of tensor.facts) facts.append(make("span", strong || "", name && `${name} `, make("b", "", value)))
+    card.append(facts)
+    const scroll = make("div", "scroll")
+    card.append(scroll)
+    if (!total) scroll.append(make("p", "empty", "no elements"))
+    else {
+      scroll.append(this.nest(tensor, wanted ? tensor.hops.shape : shape, 0, { k: 0 }))
+      this.walkable(scroll, tensor, `Elements of ${tensor.name}`)
     }
-    return figure
+    scroll.classList.add("grids", ...(dense ? ["dense"] : roomy ? ["roomy"] : []))
+    if (drawn < total) card.append(make("p", "rest", `first ${drawn.toLocaleString("en")} of ${total.toLocaleString("en")} elements are drawn`))
+    card.onpointerenter = () => this.activate(tensor.number)
+    return card
   }
 
-  merge({ dims, joints, breaks }) {
-    const row = make("div", "merge")
-    row.append(make("em", "", "Merging:"))
-    dims.forEach(({ dim, size, stride }, i) => {
-      if (i) {
-        const { merged, text } = joints[i - 1]
-        row.append(make("span", `joint${merged ? " merged" : ""}${i - 1 === breaks ? " broken" : ""}`, text))
-      }
-      row.append(make("span", "dim", `dim ${dim}: size ${size}, stride ${stride}`))
-    })
-    return row
+  // Dimensions from the right: columns, rows, then blocks side by side, blocks of those one below the other, and so on.
+  nest(tensor, shape, d, from) {
+    const left = shape.length - d
+    if (left <= 2) return this.grid(tensor, shape, from)
+    const box = make("div", `nest ${left % 2 ? "across" : "down"}`)
+    for (let i = 0; i < shape[d] && from.k < tensor.drawn; i++)
+      box.append(make("div", "block", make("small", "", `i${subscript(d)} = ${i}`), this.nest(tensor, shape, d + 1, from)))
+    return box
   }
 
-  // -------------------------------------------------------------------------------------- pointer and keyboard
+  grid(tensor, shape, from) {
+    const rank = shape.length
+    // A long vector is broken into lines; everything else keeps its rows.
+    const columns = rank === 1 ? Math.min(shape[0], Math.floor(800 / tensor.pitch)) : rank ? shape[rank - 1] : 1
+    const rows = rank === 1 ? Math.ceil(shape[0] / Math.max(columns, 1)) : rank > 1 ? shape[rank - 2] : 1
+    const grid = make("div", "grid")
+    grid.style.gridTemplateColumns = `repeat(${Math.max(columns, 1)}, ${tensor.pitch}px)`
+    if (tensor.drawn > DENSE) grid.style.gridAutoRows = `${tensor.pitch}px`
+    const { hops } = tensor
+    const total = this.storages[tensor.storage].readings[tensor.reading].total
+    const written = new Set(tensor.written)
+    const dense = tensor.drawn > DENSE
+    for (let n = rows * columns; n > 0 && from.k < tensor.drawn; n--, from.k++) {
+      const cell = tensor.cells[from.k]
+      const node = make("div", "c", dense ? "" : this.value(tensor, cell))
+      node.at = { tensor, k: from.k }
+      node.style.setProperty("--p", shade(cell, total))
+      if (written.has(cell)) node.classList.add("written")
+      if (hops && hops.elements.includes(from.k)) node.classList.add("hop")
+      tensor.nodes.push(node)
+      grid.append(node)
+    }
+    return grid
+  }
 
-  key(event, step, tensor, row) {
-    const last = tensor.nodes.length - 1
-    const moves = { ArrowRight: 1, ArrowLeft: -1, ArrowDown: row, ArrowUp: -row, Home: -last, End: last }
+  // ------------------------------------------------------------------------------------------- pointer and keyboard
+
+  // One cell of every grid and strip is in the tab order: the one last visited, at first the first.
+  walkable(scroll, owner, label) {
+    scroll.setAttribute("role", "application")
+    scroll.setAttribute("aria-label", `${label}; arrow keys move`)
+    if (owner.nodes[0]) this.tabStop(owner, 0)
+  }
+
+  tabStop(owner, k) {
+    const before = this.rove.get(owner)
+    if (before !== undefined && owner.nodes[before]) owner.nodes[before].removeAttribute("tabindex")
+    this.rove.set(owner, k)
+    const node = owner.nodes[k]
+    node.tabIndex = 0
+    node.setAttribute("role", "img")
+    node.setAttribute("aria-label", owner.cells ? this.sentence(owner, k).join("") : this.cellSentence(owner, k).join(""))
+    return node
+  }
+
+  key(event) {
+    const at = event.target.at
+    if (!at || event.altKey || event.ctrlKey || event.metaKey) return
+    const owner = at.tensor || at.strip
+    const shape = at.tensor ? at.tensor.hops?.shape || at.tensor.shape : null
+    const row = shape ? (shape.length > 1 ? shape[shape.length - 1] : 1) : at.strip.columns
+    const block = shape && shape.length > 2 ? row * shape[shape.length - 2] : row
+    const last = owner.nodes.length - 1
+    const moves = { ArrowRight: 1, ArrowLeft: -1, ArrowDown: row, ArrowUp: -row, PageDown: block, PageUp: -block, Home: -last, End: last }
     if (!(event.key in moves)) return
     event.preventDefault()
-    tensor.cursor = Math.min(Math.max(tensor.cursor + moves[event.key], 0), last)
-    this.show(step, tensor, tensor.cursor)
-    reveal(tensor.nodes[tensor.cursor])
+    const k = Math.min(Math.max((at.k ?? at.cell) + moves[event.key], 0), last)
+    const node = this.tabStop(owner, k)
+    node.focus({ preventScroll: true })
+    this.show(node.at)
+    reveal(node)
   }
 
-  point(node) {
-    if (!node) return
-    const { step, tensor, element, cell } = node.at
-    if (tensor) this.show(step, tensor, element)
-    else this.showCell(step, cell)
-    for (const other of this.lit) if (other.closest(".scroll") !== node.closest(".scroll")) reveal(other)
+  point(target) {
+    const at = target.at
+    if (!at) return
+    this.show(at)
+    const here = target.closest(".scroll")
+    // Reading positions forces a layout, so only boxes that can scroll are looked at.
+    for (const other of this.lit) {
+      const box = other.closest(".scroll")
+      if (box !== here && box.scrolls !== false) reveal(other)
+    }
   }
 
-  clear() {
+  // Nothing is pointed at: the chosen tensor's strides, and the hint.
+  rest() {
+    this.dim()
+    this.say([HINT])
+    this.activate(this.home)
+  }
+
+  dim() {
     for (const node of this.lit) node.classList.remove("lit")
     this.lit = []
-    this.readout.textContent = HINT
   }
 
-  // Light the bytes of one cell of one storage wherever they are drawn. Strips may count in different element sizes.
+  // Light bytes of one storage wherever they are drawn. Readings of a storage may count in different element sizes.
   light(storage, first, end) {
-    for (const node of this.lit) node.classList.remove("lit")
-    this.lit = []
-    for (const step of this.steps) {
-      const item = step.strip.item
-      for (let cell = Math.floor(first / item); cell * item < end; cell++) {
-        if (step.storage === storage && step.nodes[cell]) this.lit.push(step.nodes[cell])
-        for (const tensor of step.tensors) {
-          if (tensor.storage !== storage) continue
-          for (const k of tensor.elementsAt.get(cell) || []) if (tensor.nodes[k]) this.lit.push(tensor.nodes[k])
-        }
-      }
+    this.dim()
+    for (const strip of storage.strips) {
+      const { item } = strip.reading
+      for (let cell = Math.floor(first / item); cell * item < end; cell++) if (strip.nodes[cell]) this.lit.push(strip.nodes[cell])
+    }
+    for (const tensor of storage.tensors) {
+      const { item } = storage.readings[tensor.reading]
+      for (let cell = Math.floor(first / item); cell * item < end; cell++)
+        for (const k of tensor.elementsAt.get(cell) || []) if (tensor.nodes[k]) this.lit.push(tensor.nodes[k])
     }
     for (const node of this.lit) node.classList.add("lit")
   }
 
-  show(step, tensor, k) {
-    const { item } = step.strip
-    const index = indices(tensor.shape, k)
-    const cell = tensor.cells[k]
-    this.light(tensor.storage, cell * item, (cell + 1) * item)
-    const sum = [tensor.offset, ...index.map((i, d) => `${i}·${tensor.stride[d]}`)].join(" + ")
-    const where = index.length ? ` is in cell ${sum} = ` : " is in cell "
-    this.say([tensor.name + bracketed(index), where, `${cell}`, ", value ", tensor.values[k]])
-  }
-
-  showCell(step, cell) {
-    const { storage, strip } = step
-    this.light(storage, cell * strip.item, (cell + 1) * strip.item)
-    const names = new Set()
-    for (const other of this.steps) {
-      if (other.kind === "refused" || other.strip.item !== strip.item) continue
-      for (const tensor of other.tensors) {
-        if (tensor.storage !== storage) continue
-        for (const k of (tensor.elementsAt.get(cell) || []).slice(0, 2)) names.add(tensor.name + bracketed(indices(tensor.shape, k)))
-      }
-    }
-    const parts = [`cell ${cell}`, ` of storage ${strip.name}, value `, strip.values[cell]]
-    if (names.size) parts.push(", seen as ", [...names].slice(0, 4).join(", "))
-    this.say(parts)
+  show(at) {
+    const tensor = at.tensor
+    const storage = tensor ? this.storages[tensor.storage] : at.strip.storage
+    const cell = tensor ? tensor.cells[at.k] : at.cell
+    const { item } = tensor ? storage.readings[tensor.reading] : at.strip.reading
+    if (tensor) this.activate(tensor.number)
+    this.light(storage, cell * item, (cell + 1) * item)
+    this.say(tensor ? this.sentence(tensor, at.k) : this.cellSentence(at.strip, at.cell))
   }
 
   // Every other part is emphasised, starting with the first.
+  sentence(tensor, k) {
+    const cell = tensor.cells[k]
+    const letter = this.storages[tensor.storage].letter
+    const name = tensor.name.length > 30 ? `…${tensor.name.slice(-28)}` : tensor.name
+    if (tensor.hops) return [`element ${k}`, ` of ${tensor.before} is in cell `, `${cell}`, ` of storage ${letter}, value `, this.value(tensor, cell)]
+    const index = indices(tensor.shape, k)
+    const names = ["offset", ...index.map((_, d) => `i${subscript(d)}·s${subscript(d)}`)].join(" + ")
+    const sum = [tensor.offset, ...index.map((i, d) => `${i}·${tensor.stride[d]}`)].join(" + ")
+    const rule = index.length && index.length < 4 ? `: ${names} = ` : index.length ? ": " : " "
+    const equals = index.length ? " = " : ""
+    return [name + bracketed(index), rule, index.length ? sum : "", `${equals}cell `, `${cell}`, ` of storage ${letter}, value `, this.value(tensor, cell)]
+  }
+
+  cellSentence(strip, cell) {
+    const { storage, reading, number } = strip
+    const names = []
+    for (const tensor of storage.tensors) {
+      if (tensor.reading !== number || tensor.hops) continue
+      for (const k of (tensor.elementsAt.get(cell) || []).slice(0, 2)) names.push(tensor.name + bracketed(indices(tensor.shape, k)))
+    }
+    const bytes = reading.item > 1 ? `bytes ${cell * reading.item} to ${(cell + 1) * reading.item - 1}` : `byte ${cell}`
+    const parts = [`cell ${cell}`, ` of storage ${storage.letter}, ${bytes}, value `, reading.values[cell]]
+    if (names.length) parts.push(": ", [...new Set(names)].slice(0, 4).join(" and "))
+    return parts
+  }
+
   say(parts) {
-    this.readout.replaceChildren(...parts.map((part, i) => make(i % 2 ? "span" : "b", "", part)))
+    const text = parts.join("")
+    if (text === this.said) return
+    this.said = text
+    this.readout.replaceChildren(...parts.map((part, i) => make(i % 2 || parts.length === 1 ? "span" : "b", "", part)))
   }
 }
 
 // Scroll the box around a cell, never the page, until the cell is in sight.
 function reveal(node) {
   const box = node.closest(".scroll")
+  box.scrolls = box.scrollHeight > box.clientHeight || box.scrollWidth > box.clientWidth
+  if (!box.scrolls) return
   const [outer, inner] = [box.getBoundingClientRect(), node.getBoundingClientRect()]
   if (inner.top < outer.top) box.scrollTop -= outer.top - inner.top
   else if (inner.bottom > outer.bottom) box.scrollTop += inner.bottom - outer.bottom

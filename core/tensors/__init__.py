@@ -5,27 +5,41 @@
 'dimensions 0 and 1 cannot merge: stride 1 ≠ 3 × 2'
 """
 
-from core.tensors.layout import Layout, Run, contiguous_strides
-from core.tensors.operations import ExpressionError, catalogue
-from core.tensors.reader import read_expression, read_shape
-from core.tensors.trace import START_DTYPES, Step, Trace, load_torch, trace
-from core.tensors.view import Boundary, Hops, ViewVerdict, explain_view
+from core.tensors.layout import Bounds, Layout, Run, bounds, contiguous_strides
+from core.tensors.operations import catalogue
+from core.tensors.plan import Plan, PlanStep
+from core.tensors.reader import read_expression
+from core.tensors.steps import Fix, Piece, Step, Trace
+from core.tensors.text import read_shape, read_stride
+from core.tensors.trace import ELEMENT_DTYPES, START_DTYPES, load_torch, start_layout, trace
+from core.tensors.values import ExpressionError
+from core.tensors.view import Boundary, Hops, Narrowed, ViewVerdict, explain_view
 
 __all__ = [
+    "ELEMENT_DTYPES",
     "START_DTYPES",
     "Boundary",
+    "Bounds",
     "ExpressionError",
+    "Fix",
     "Hops",
     "Layout",
+    "Narrowed",
+    "Piece",
+    "Plan",
+    "PlanStep",
     "Run",
     "Step",
     "Trace",
     "ViewVerdict",
+    "bounds",
     "catalogue",
     "contiguous_strides",
     "explain_view",
     "load_torch",
     "read_expression",
     "read_shape",
+    "read_stride",
+    "start_layout",
     "trace",
 ]

@@ -7,11 +7,16 @@ answer with it.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+
+from core.limits import limit
+
+CHANNELS_LAST: dict[int, tuple[int, ...]] = {4: (1, 3, 2, 0), 5: (1, 4, 3, 2, 0)}
+"""Rank → the dimensions from fastest to slowest in torch's channels-last formats (NCHW and NCDHW)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,14 +64,25 @@ class Layout:
     @property
     def is_contiguous(self) -> bool:
         """torch's rule: strides are row-major wherever the size is not 1; a tensor without elements always is."""
-        if self.numel == 0:
-            return True
+        return self.numel == 0 or self._packed(range(self.rank - 1, -1, -1))
+
+    @property
+    def is_channels_last(self) -> bool:
+        """torch's rule for ``memory_format=torch.channels_last`` (rank 4) and ``channels_last_3d`` (rank 5).
+
+        The channels, dimension 1, lie closest together; dimensions of size 1 do not matter. False for other ranks.
+        """
+        order = CHANNELS_LAST.get(self.rank)
+        return order is not None and self._packed(order)
+
+    def _packed(self, order: Iterable[int]) -> bool:
+        """Whether the dimensions, walked from fastest to slowest in ``order``, leave no gap and start at stride 1."""
         expected = 1
-        for size, stride in zip(reversed(self.shape), reversed(self.stride), strict=True):
-            if size != 1:
-                if stride != expected:
+        for dim in order:
+            if self.shape[dim] != 1:
+                if self.stride[dim] != expected:
                     return False
-                expected *= size
+                expected *= self.shape[dim]
         return True
 
     @property
@@ -107,6 +123,79 @@ class Layout:
                 cells += index * stride
         return cells
 
+    def indices(self, cell: int) -> tuple[tuple[int, ...], ...]:
+        """Every index whose element lies in storage ``cell``, in logical order; several when elements overlap.
+
+        Raises ``ValueError`` when more than ``tensor_elements`` of core.limits share the cell.
+        """
+        found: list[tuple[int, ...]] = []
+        # Longest steps first: what the shorter ones can still reach then leaves few indices to try.
+        dims = sorted(range(self.rank), key=lambda d: -abs(self.stride[d]))
+        low, high = [0], [0]
+        for dim in reversed(dims):
+            reach = (self.shape[dim] - 1) * self.stride[dim]
+            low.append(low[-1] + min(reach, 0))
+            high.append(high[-1] + max(reach, 0))
+        low.reverse()
+        high.reverse()
+        index = [0] * self.rank
+
+        def search(depth: int, left: int) -> None:
+            if depth == self.rank:
+                if len(found) == limit("tensor_elements"):
+                    raise ValueError(f"more than {limit('tensor_elements'):,} elements lie in cell {cell}")
+                found.append(tuple(index))
+                return
+            dim = dims[depth]
+            stride, last = self.stride[dim], self.shape[dim] - 1
+            first = 0
+            if stride:
+                # left - i·stride must stay between low and high of the remaining dimensions.
+                ends = (left - high[depth + 1], left - low[depth + 1])
+                near, far = ends if stride > 0 else (-ends[1], -ends[0])
+                first, last = max(0, -(-near // abs(stride))), min(last, far // abs(stride))
+            for i in range(first, last + 1):
+                index[dim] = i
+                search(depth + 1, left - i * stride)
+
+        if self.numel and low[0] <= cell - self.offset <= high[0]:
+            search(0, cell - self.offset)
+        return tuple(sorted(found))
+
+    @property
+    def overlaps(self) -> bool:
+        """Whether two different elements share a storage cell; exact, where torch's own test gives up on some.
+
+        Raises ``ValueError`` for a layout that spans more cells than ``overlap_cells`` of core.limits and that
+        none of the quick rules decides.
+        """
+        span = self.span
+        if span is None:
+            return False
+        cells = span[1] - span[0] + 1
+        if self.numel > cells:
+            return True  # more elements than cells
+        walks = sorted((abs(stride), size) for size, stride in zip(self.shape, self.stride, strict=True) if size > 1)
+        reach = 0
+        for stride, size in walks:
+            if stride <= reach:
+                break
+            reach += stride * (size - 1)
+        else:
+            return False  # each step is longer than everything the shorter steps can reach together
+        if cells > limit("overlap_cells"):
+            raise ValueError(f"{cells:,} cells are too many to test; at most {limit('overlap_cells'):,}")
+        # One bit per cell. Each dimension moves the occupied cells by its stride, once per index, by doubling.
+        occupied = 1
+        for stride, size in walks:
+            line, done = occupied, 1
+            while done < size:
+                step = min(done, size - done)
+                line |= line << stride * step
+                done += step
+            occupied = line
+        return occupied.bit_count() < self.numel
+
     @property
     def runs(self) -> tuple[Run, ...]:
         """The fewest runs of neighbouring dimensions that one stride each can walk, first dimension first.
@@ -134,3 +223,48 @@ def contiguous_strides(shape: Sequence[int]) -> tuple[int, ...]:
         strides.append(step)
         step *= max(size, 1)
     return tuple(reversed(strides))
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Whether a layout stays inside a storage, with the arithmetic.
+
+    first, last: lowest and highest cell it would touch, ``None`` without elements. storage: cells there are.
+    arithmetic: the sum that gives the cell furthest out, ``0 + 3·1 + 3·3 = 12``.
+    """
+
+    first: int | None
+    last: int | None
+    storage: int
+    arithmetic: str
+
+    @property
+    def inside(self) -> bool:
+        return self.first is None or self.last is None or (self.first >= 0 and self.last < self.storage)
+
+    @property
+    def reason(self) -> str:
+        """The comparison in words."""
+        if self.first is None:
+            return "there are no elements, so no cell is touched"
+        owned = f"cells 0 to {self.storage - 1:,}" if self.storage else "no cells"
+        if self.first < 0:
+            return f"the first element would be cell {self.first:,}, before the storage begins"
+        verb = "is" if self.inside else "would be"
+        joint = "and" if self.inside else "but"
+        return f"the last element {verb} cell {self.last:,}, {joint} the storage has {owned}"
+
+
+def bounds(layout: Layout, storage: int) -> Bounds:
+    """Whether ``layout``, as as_strided would make it, stays inside a storage of ``storage`` cells."""
+    span = layout.span
+    if span is None:
+        return Bounds(None, None, storage, "")
+    outermost = span[1] if span[0] >= 0 else span[0]
+    moves = [
+        (size - 1, stride)
+        for size, stride in zip(layout.shape, layout.stride, strict=True)
+        if size > 1 and (stride > 0) == (span[0] >= 0) and stride
+    ]
+    steps = "".join(f" + {count}·{stride}" if stride > 0 else f" − {count}·{-stride}" for count, stride in moves)
+    return Bounds(*span, storage, f"{layout.offset}{steps} = {outermost}")

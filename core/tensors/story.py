@@ -21,7 +21,25 @@ KIND_WORDS: dict[Kind, str] = {
 
 
 COPYING = frozenset(
-    ("reshape", "flatten", "ravel", "contiguous", "clone", "flip", "roll", "repeat", "repeat_interleave", "rearrange")
+    [
+        "reshape",
+        "flatten",
+        "ravel",
+        "contiguous",
+        "clone",
+        "flip",
+        "roll",
+        "rearrange",
+        "picking",
+        "index_select",
+        "repeat",
+        "repeat_interleave",
+        "tile",
+        "cat",
+        "stack",
+        "diag",
+        "to",
+    ]
 )
 """Operations whose new storage holds the old elements, rearranged; the others compute new values."""
 
@@ -34,6 +52,15 @@ def word(step: Step) -> str:
 def shape_text(sizes: Sequence[int]) -> str:
     """Sizes or strides as torch prints them: ``(2, 3)``, ``(6,)``, ``()``."""
     return str(tuple(sizes))
+
+
+def letter(storage: int) -> str:
+    """The name of a storage, by its number: A, B, …, Z, AA."""
+    name = ""
+    while storage >= 0:
+        name = chr(ord("A") + storage % 26) + name
+        storage = storage // 26 - 1
+    return name
 
 
 def bytes_text(count: int) -> str:
@@ -50,13 +77,16 @@ def headline(trace: Trace) -> tuple[str, str]:
         return _written(trace, last)
     if last.kind == "start":
         return _start(last)
+    writes = [step for step in trace.steps if step.kind == "write"]
+    if writes and last.kind in ("same", "view"):
+        return _written(trace, writes[-1])
     if trace.bytes_copied:
         return _copied(trace)
     return _viewed(trace, last)
 
 
 def _refused(trace: Trace, step: Step) -> tuple[str, str]:
-    tried = trace.steps[step.inputs[0]]
+    tried = trace.steps[step.inputs[0] if step.inputs else 0]
     verdict = step.verdict
     if verdict is not None and verdict.boundary is not None:
         where = "for x" if tried.kind == "start" else f"after `{_short(tried.source)}`"
@@ -70,7 +100,7 @@ def _refused(trace: Trace, step: Step) -> tuple[str, str]:
                 "One dimension has one stride. "
             )
         copied = bytes_text(verdict.copied_bytes(step.element_size) or 0)
-        detail += f"Only a copy can reorder the elements: `.reshape` or `.contiguous().view`, **{copied}**."
+        detail += f"A copy costs **{copied}**."
         return (
             f"`{_short(step.source)}` **fails**: {where} the strides are {shape_text(tried.layout.stride)}, so "
             f"dimensions {edge.left} and {edge.right} cannot merge: **{edge.arithmetic}**.",
@@ -78,27 +108,42 @@ def _refused(trace: Trace, step: Step) -> tuple[str, str]:
         )
     if verdict is not None:
         return f"`{_short(step.source)}` **fails**: {step.reason}.", ""
-    reason = f": {step.reason}" if step.reason else f" on a tensor of shape {shape_text(tried.layout.shape)}"
+    reason = (
+        f": {step.reason.rstrip('?')}" if step.reason else f" on a tensor of shape {shape_text(tried.layout.shape)}"
+    )
     said = f"{step.error_type}: {step.error_message}".splitlines()[0]
     who = "einops" if step.error_type == "EinopsError" else "torch"
     return f"{who} **refuses** `{_short(step.source)}`{reason}.", _short(said, 200)
 
 
 def _written(trace: Trace, step: Step) -> tuple[str, str]:
-    cells = f"storage cell **{step.written[0]}**" if len(step.written) == 1 else f"**{len(step.written)} cells**"
+    cells = f"storage cell **{step.written[0]}**" if len(step.written) == 1 else f"**{len(step.written):,} cells**"
+    through = trace.steps[step.inputs[0]].label
+    seen = [trace.steps[number].label for number in step.changed]
+    others = [label for label in dict.fromkeys(seen) if label != through]
     if step.storage != 0:
         copier = next(s for s in trace.steps if s.storage == step.storage)
+        also = f" {_listed(others)} {_shows(others)} it too." if others else ""
         return (
             f"`{_short(step.expression)}` writes {cells} of a copy, so **x keeps its values**.",
-            f"The copy was made by `{_short(copier.source)}` and has its own storage.",
+            f"The copy was made by `{_short(copier.source)}` and has its own storage.{also}",
         )
-    others = [s for s in trace.seen_by(step.written, 0) if s.kind != "start" and s.number <= step.inputs[0]]
     if not others:
         return f"`{_short(step.expression)}` writes {cells}.", "x is the only tensor here."
-    return (
-        f"`{_short(step.expression)}` writes {cells}, so **x shows it too**.",
-        f"`x` and `{_short(others[0].expression)}` are one storage, read through different shapes and strides.",
-    )
+    bold = f"**{'x' if 'x' in others else _short(others[0])} shows it too**"
+    more = f"`{_short(through)}` and {_listed(others)} are one storage, read through different shapes and strides."
+    return f"`{_short(step.expression)}` writes {cells}, so {bold}.", more
+
+
+def _listed(labels: Sequence[str], most: int = 4) -> str:
+    shown = [f"`{_short(label, 32)}`" for label in labels[:most]]
+    if len(labels) > most:
+        return f"{', '.join(shown)} and {len(labels) - most} more"
+    return " and ".join([part for part in (", ".join(shown[:-1]), shown[-1]) if part])
+
+
+def _shows(labels: Sequence[str]) -> str:
+    return "shows" if len(labels) == 1 else "show"
 
 
 def _start(step: Step) -> tuple[str, str]:
@@ -135,11 +180,17 @@ def _copied(trace: Trace) -> tuple[str, str]:
             f"Strides {shape_text(tried.stride)} are not row-major for shape {shape_text(tried.shape)}; "
             f"in the copy they are {shape_text(step.layout.stride)}."
         )
+    if not detail and step.reason:
+        detail = f"{_sentence(step.reason)}."
     return f"`{_short(step.source)}` {did} **{total}** into new storage{rest}.", detail
 
 
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
 def _viewed(trace: Trace, last: Step) -> tuple[str, str]:
-    tried = trace.steps[last.inputs[0]]
+    tried = trace.steps[last.inputs[0] if last.inputs else 0]
     layout = tried.layout
     if last.operation == "indexing" and last.layout.rank == 0 and tried.kind == "start":
         index = _indices(layout, last.layout.offset)
@@ -164,9 +215,10 @@ def _viewed(trace: Trace, last: Step) -> tuple[str, str]:
             "Nothing happens: the result is **x itself**.",
             "torch returns the same tensor when there is nothing to do.",
         )
+    why = f"{_sentence(last.reason)}. " if steps == 1 and last.reason else ""
     return (
         f"{who}: **0 bytes** copied.",
-        f"x and its views read the same {storage} of storage, each through its own shape, strides and offset.",
+        f"{why}x and its views read the same {storage} of storage, each through its own shape, strides and offset.",
     )
 
 
@@ -180,6 +232,7 @@ TABLE_HEADINGS: tuple[str, ...] = (
     "Storage",
     "View or copy",
     "New storage",
+    "Why",
 )
 
 
@@ -189,7 +242,7 @@ def table(trace: Trace) -> list[tuple[str, ...]]:
     for step in trace.steps:
         layout = step.layout
         if step.kind == "refused":
-            rows.append((f"`{step.source}`", "", "", "", "", "", "", word(step), ""))
+            rows.append((f"`{step.source}`", "", "", "", "", "", "", word(step), "", step.reason))
             continue
         rows.append(
             (
@@ -199,9 +252,10 @@ def table(trace: Trace) -> list[tuple[str, ...]]:
                 str(layout.offset),
                 "yes" if step.is_contiguous else "no",
                 step.dtype,
-                chr(ord("A") + step.storage),
+                letter(step.storage),
                 word(step),
                 bytes_text(step.bytes_allocated),
+                step.reason,
             )
         )
     return rows

@@ -53,13 +53,26 @@ class Hops:
 
 
 @dataclass(frozen=True, slots=True)
+class Narrowed:
+    """A smaller tensor to copy: one index of each stride-0 dimension in ``dims`` is enough.
+
+    shape: the new shape with those dimensions at size 1, to be expanded again after the copy. elements: what is copied.
+    """
+
+    dims: tuple[int, ...]
+    shape: tuple[int, ...]
+    elements: int
+
+
+@dataclass(frozen=True, slots=True)
 class ViewVerdict:
     """Whether ``layout.view(shape)`` works without copying, and why.
 
     works: torch's verdict. shape: the new shape, with -1 resolved where it can be. stride: the new strides when it
     works. runs: what merges in the old layout. boundary and hops: where it breaks (``None`` when the shape itself
-    is wrong). reason: the same in words. reshape_copies: elements that ``.reshape`` would copy, ``None`` when no
-    reshape to this shape exists.
+    is wrong). reason: the same in words. reshape_copies: elements that ``.reshape`` and ``.contiguous().view`` would
+    copy, ``None`` when no reshape to this shape exists. narrowed: a copy of fewer elements, when expanded dimensions
+    stay whole in the new shape.
     """
 
     works: bool
@@ -70,10 +83,16 @@ class ViewVerdict:
     boundary: Boundary | None = None
     hops: Hops | None = None
     reshape_copies: int | None = None
+    narrowed: Narrowed | None = None
 
     def copied_bytes(self, element_size: int) -> int | None:
-        """Bytes the cheapest fix copies: none when the view works, all elements with ``.reshape`` otherwise."""
+        """Bytes that ``.reshape`` copies: none when the view works, those of all elements otherwise."""
         return None if self.reshape_copies is None else self.reshape_copies * element_size
+
+    @property
+    def least_copies(self) -> int | None:
+        """Elements that the cheapest fix copies; ``None`` when none exists."""
+        return self.reshape_copies if self.narrowed is None else self.narrowed.elements
 
 
 class ShapeError(ValueError):
@@ -140,7 +159,34 @@ def _refusal(layout: Layout, shape: tuple[int, ...], runs: tuple[Run, ...], run:
     boundary = Boundary(left, right, layout.stride[left], layout.stride[right], layout.shape[right], new_dim)
     hops = _hops(layout, shape, new_dim)
     reason = f"dimensions {left} and {right} cannot merge: {boundary.arithmetic}"
-    return ViewVerdict(False, shape, None, runs, reason, boundary, hops, layout.numel)
+    return ViewVerdict(False, shape, None, runs, reason, boundary, hops, layout.numel, _narrowed(layout, shape))
+
+
+def _narrowed(layout: Layout, shape: tuple[int, ...]) -> Narrowed | None:
+    """The stride-0 dimensions that need not be copied, because the new shape cuts before and after them.
+
+    Old and new dimensions are matched in the shortest groups with the same number of elements. A group in which every
+    old dimension longer than 1 has stride 0 can be copied once and expanded afterwards.
+    """
+    dims: list[int] = []
+    small = list(shape)
+    old = new = 0
+    while old < layout.rank and new < len(shape):
+        last_old, last_new = old + 1, new + 1
+        left, right = layout.shape[old], shape[new]
+        while left != right:
+            if left < right:
+                left *= layout.shape[last_old]
+                last_old += 1
+            else:
+                right *= shape[last_new]
+                last_new += 1
+        long = [dim for dim in range(old, last_old) if layout.shape[dim] != 1]
+        if long and all(layout.stride[dim] == 0 for dim in long):
+            dims += long
+            small[new:last_new] = [1] * (last_new - new)
+        old, new = last_old, last_new
+    return Narrowed(tuple(dims), tuple(small), math.prod(small)) if dims else None
 
 
 def _hops(layout: Layout, shape: tuple[int, ...], new_dim: int, most: int = 1 << 16) -> Hops | None:

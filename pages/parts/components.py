@@ -15,8 +15,12 @@ _FOLDER = Path(__file__).parents[2] / "assets" / "components"
 
 @lru_cache(maxsize=32)
 def component(name: str) -> Any:
-    """The mount function of ``assets/components/<name>.js`` with its ``.css`` (and the palette's variables)."""
-    script = (_FOLDER / f"{name}.js").read_text(encoding="utf-8")
+    """The mount function of ``assets/components/<name>.js`` with its ``.css`` (and the palette's variables).
+
+    A long script keeps its functions in ``<name>.<part>.js`` files, which are put in front of it.
+    """
+    parts = [*sorted(_FOLDER.glob(f"{name}.*.js")), _FOLDER / f"{name}.js"]
+    script = "\n".join(part.read_text(encoding="utf-8") for part in parts)
     style = (_FOLDER / f"{name}.css").read_text(encoding="utf-8")
     return st.components.v2.component(
         f"napkin_{name}",

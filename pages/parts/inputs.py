@@ -169,6 +169,16 @@ class Inputs:
         self.fields[key] = text
         return text
 
+    def lines(self, name: str, label: str, default: str, *, max_chars: int, help: str | None = None) -> str:
+        """Text of several lines, such as code, in a box as high as it; otherwise like `text`."""
+        key = self.key(name)
+        value = st.text_area(
+            label, value=default, key=key, max_chars=max_chars, help=help, height="content", bind="query-params"
+        )
+        text = (value or "")[: max_chars + 1]
+        self.fields[key] = text
+        return text
+
     def panel(self, name: str, title: str) -> ExpanderContainer:
         """A titled part of the page that runs only while open; whether it is, is part of the address.
 

@@ -17,7 +17,7 @@ PAGE = {page.id: page for page in PAGES}
 
 def value_of(app: AppTest, key: str) -> Any:
     """The value of the widget with this key, whatever its kind; fails when there is none."""
-    for kind in ("text_input", "selectbox", "toggle", "button_group"):
+    for kind in ("text_input", "text_area", "selectbox", "toggle", "button_group"):
         for widget in app.get(kind):
             if widget.key == key:
                 return widget.value

@@ -1,13 +1,14 @@
-"""Tensor views in a real browser: the answer, the pictures, hover and keyboard, the fix, the chips, bad input."""
+"""Tensor views in a real browser: picture, hover and keyboard, fixes, writes, every panel, bad input, permalink."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from urllib.parse import parse_qs, quote, urlsplit
+from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
+from core.tensors.presets import LECTURE
 from pages.parts.registry import TENSORS
 from tests.browser.conftest import settle
 from tests.browser.test_house import serious
@@ -15,197 +16,294 @@ from tests.browser.test_house import serious
 pytestmark = pytest.mark.browser
 
 OpenPage = Callable[..., Page]
+PANELS = ("named", "lines", "shared", "odd", "back", "typed", "moved", "quiz")
 
 
-def opened(open_page: OpenPage, shape: str, expression: str, **options: object) -> Page:
-    page = open_page(f"{TENSORS.url_path}?t_shape={quote(shape)}&t_x={quote(expression)}", **options)
-    page.locator(".step").first.wait_for()
+def opened(open_page: OpenPage, code: str, shape: str = "2, 3", more: str = "", **options: object) -> Page:
+    query = urlencode({"t_shape": shape, "t_x": code})
+    page = open_page(f"{TENSORS.url_path}?{query}{more}", **options)
+    page.locator(".storages").first.wait_for()
     return page
 
 
-def answer(page: Page) -> str:
-    return page.locator(".np-answer").first.inner_text().replace("\N{NO-BREAK SPACE}", " ")
+def answer(page: Page) -> Locator:
+    return page.locator(".np-answer").first
 
 
-def fill(page: Page, label: str, text: str) -> None:
-    box = page.get_by_label(label, exact=True)
-    box.fill(text)
-    box.press("Enter")
+def code_box(page: Page) -> Locator:
+    return page.get_by_label("Code on x", exact=True)
+
+
+def run(page: Page, code: str) -> None:
+    code_box(page).fill(code)
+    code_box(page).press("Control+Enter")
     settle(page)
+
+
+def card(page: Page, name: str) -> Locator:
+    return page.locator(".card", has=page.locator("figcaption .source", has_text=name)).filter(
+        has=page.get_by_role("application", name=f"Elements of {name}; arrow keys move", exact=True)
+    )
 
 
 def lit(scope: Locator) -> list[str]:
     return scope.locator(".c.lit").all_inner_texts()
 
 
-def test_first_sight_shows_why_the_view_fails(open_page: OpenPage) -> None:
+def test_first_sight_shows_why_the_view_fails_and_a_click_fixes_it(open_page: OpenPage) -> None:
     page = open_page(TENSORS.url_path)
-    assert "after .t() the strides are (1, 3)" in answer(page)
-    assert "dimensions 0 and 1 cannot merge: stride 1 ≠ 3 × 2" in answer(page)
-    steps = page.locator(".step")
-    expect(steps).to_have_count(3)
-    assert steps.locator(".badge").all_inner_texts() == ["start", "view", "refused"]
-    assert steps.nth(1).locator(".facts").inner_text().split("\n") == [
-        "shape (3, 2)",
-        "strides (1, 3)",
-        "offset 0",
-        "not contiguous",
-        "int64",
-        "new storage 0 B",
+    expect(answer(page)).to_contain_text("after .transpose(1, 0) the strides are (1, 3)")
+    expect(answer(page)).to_contain_text("dimensions 0 and 1 cannot merge: stride 1 ≠ 3 × 2")
+    assert page.locator(".timeline .badge").all_inner_texts() == ["start", "view", "refused"]
+    assert page.locator(".timeline .bytes").all_inner_texts() == ["+48 B · 48 B in all", "+0 B · 48 B in all", ""]
+    why = page.locator(".why")
+    assert why.locator(".run").all_inner_texts() == [
+        "3\ndim 0, stride 1\n3 elements, 1 apart",
+        "2\ndim 1, stride 3\n2 elements, 3 apart",
     ]
-    expect(steps.nth(2).locator(".error")).to_have_text(
+    expect(why.locator(".joint.broken")).to_have_text("1 ≠ 3 × 2")
+    expect(why.locator(".crosses")).to_have_text("3dim 1: two strides at once")
+    expect(why.locator(".error")).to_have_text(
         "RuntimeError: view size is not compatible with input tensor's size and stride (at least one dimension spans "
         "across two contiguous subspaces). Use .reshape(...) instead."
     )
-    assert steps.nth(1).locator(".tensor .c").all_inner_texts() == ["0", "3", "1", "4", "2", "5"]
-    assert steps.nth(1).locator("svg text").all_text_contents() == ["↓+1", "→+3"]
-    assert steps.nth(2).locator("svg text").all_text_contents() == ["+3", "−2"]
-    assert steps.nth(2).locator(".strip .c.hop").all_inner_texts() == ["0", "1", "3"]
+    assert card(page, "x.transpose(1, 0)").locator(".c").all_inner_texts() == ["0", "3", "1", "4", "2", "5"]
+    assert page.locator("svg.broken text").all_text_contents() == ["+3", "−2"]
+    assert page.locator(".strip .c.hop").all_inner_texts() == ["0", "1", "3"]
+    assert page.locator(".storage h3").all_inner_texts() == ["Storage A"]
+
+    for number, fixed in enumerate((".reshape(2, 3)", ".contiguous().view(2, 3)")):
+        run(page, "x.transpose(1, 0).view(2, 3)")
+        page.locator(".fix").nth(number).click()
+        settle(page)
+        expect(code_box(page)).to_have_value(f"x.transpose(1, 0){fixed}")
+        expect(answer(page)).to_contain_text("48 B")
+        expect(page.locator(".timeline .badge.copy")).to_have_count(1)
+        expect(page.locator(".fix")).to_have_count(0)
+        assert parse_qs(urlsplit(page.url).query)["t_x"] == [f"x.transpose(1, 0){fixed}"]
+    assert page.locator(".storage h3").all_inner_texts() == ["Storage A", "Storage B"]
     assert page.problems == []  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize("number", [0, 1])
-def test_a_fix_is_one_click(open_page: OpenPage, number: int) -> None:
-    page = open_page(TENSORS.url_path)
-    page.locator(".stButton button").nth(number).click()
-    settle(page)
-    wanted = ["x.t().reshape(2, 3)", "x.t().contiguous().view(2, 3)"][number]
-    expect(page.get_by_label("Expression on x", exact=True)).to_have_value(wanted)
-    expect(page.locator(".np-answer")).to_contain_text("48 B")
-    expect(page.locator(".badge.copy")).to_have_count(1)
-    expect(page.locator(".stButton button")).to_have_count(0)
-    assert parse_qs(urlsplit(page.url).query)["t_x"] == [wanted]
-
-
-def test_pointing_at_an_element_lights_the_same_memory_everywhere(open_page: OpenPage) -> None:
-    page = opened(open_page, "2, 3", "x.t().contiguous()")
-    steps = page.locator(".step")
-    steps.nth(1).locator(".tensor .c").nth(1).hover()  # x.t()[0, 1] is 3, in cell 3
-    expect(page.locator(".readout")).to_have_text("x.t()[0, 1] is in cell 0 + 0·1 + 1·3 = 3, value 3")
-    assert lit(steps.nth(0)) == ["3", "3"]
-    assert lit(steps.nth(1)) == ["3", "3"]
-    assert lit(steps.nth(2)) == []  # the copy is another storage
-    steps.nth(0).locator(".strip .c").nth(4).hover()
-    expect(page.locator(".readout")).to_have_text("cell 4 of storage A, value 4, seen as x[1, 1], x.t()[1, 1]")
+def test_hover_and_keyboard_light_the_same_memory_everywhere(open_page: OpenPage) -> None:
+    page = opened(open_page, "y = x.t()\nz = y.contiguous()\nw = x.view(torch.int32)")
+    card(page, "y").locator(".c").nth(1).hover()  # y[0, 1] is 3, in cell 3: bytes 24 to 31
+    expect(page.locator(".readout")).to_have_text(
+        "y[0, 1]: offset + i₀·s₀ + i₁·s₁ = 0 + 0·1 + 1·3 = cell 3 of storage A, value 3"
+    )
+    assert lit(card(page, "x")) == lit(card(page, "y")) == ["3"]
+    assert lit(card(page, "z")) == []  # the copy is another storage
+    assert lit(card(page, "w")) == ["3", "0"]  # two halves, as int32
+    strips = page.locator(".storage.s0 .strip")
+    assert [lit(strips.nth(0)), lit(strips.nth(1))] == [["3"], ["3", "0"]]
+    assert page.locator(".storage.s0 svg text").all_text_contents() == ["↓+1", "→+3"]  # the arcs are now those of y
+    strips.nth(0).locator(".c").nth(4).hover()
+    expect(page.locator(".readout")).to_have_text("cell 4 of storage A, bytes 32 to 39, value 4: x[1, 1] and y[1, 1]")
     page.mouse.move(5, 5)
     expect(page.locator(".c.lit")).to_have_count(0)
 
-
-def test_views_of_another_element_size_light_by_bytes(open_page: OpenPage) -> None:
-    page = opened(open_page, "4", "x.view(torch.int32)")
-    steps = page.locator(".step")
-    steps.nth(1).locator(".tensor .c").nth(3).hover()  # bytes 12 to 15, the upper half of cell 1 of x
-    assert len(lit(steps.nth(1))) == 2
-    assert lit(steps.nth(0)) == ["1", "1"]
-
-
-def test_the_arrow_keys_walk_through_a_tensor(open_page: OpenPage) -> None:
-    page = opened(open_page, "2, 3", "x.t()")
-    page.get_by_role("application", name="Elements of x.t(); arrow keys move between them").focus()
-    page.keyboard.press("ArrowDown")
-    expect(page.locator(".readout")).to_have_text("x.t()[1, 0] is in cell 0 + 1·1 + 0·3 = 1, value 1")
-    page.keyboard.press("ArrowRight")
-    expect(page.locator(".readout")).to_contain_text("x.t()[1, 1] is in cell 0 + 1·1 + 1·3 = 4")
-    page.keyboard.press("End")
-    expect(page.locator(".readout")).to_contain_text("x.t()[2, 1]")
-    page.keyboard.press("ArrowRight")  # stays inside
-    expect(page.locator(".readout")).to_contain_text("x.t()[2, 1]")
+    cells = card(page, "y").locator(".c")
+    cells.first.focus()
+    for key, at, said in (
+        ("ArrowDown", 2, "y[1, 0]: offset + i₀·s₀ + i₁·s₁ = 0 + 1·1 + 0·3 = cell 1"),
+        ("ArrowRight", 3, "y[1, 1]"),
+        ("End", 5, "y[2, 1]"),
+        ("ArrowRight", 5, "y[2, 1]"),  # stays inside
+        ("ArrowUp", 3, "y[1, 1]"),
+    ):
+        page.keyboard.press(key)
+        expect(cells.nth(at)).to_be_focused()
+        expect(page.locator(".readout")).to_contain_text(said)
+    assert card(page, "y").locator("[tabindex='0']").count() == 1
+    expect(cells.nth(3)).to_have_attribute(
+        "aria-label", "y[1, 1]: offset + i₀·s₀ + i₁·s₁ = 0 + 1·1 + 1·3 = cell 4 of storage A, value 4"
+    )
     page.keyboard.press("Tab")
-    expect(page.locator(".c.lit")).to_have_count(0)
-
-
-def test_every_chip_tells_its_story(open_page: OpenPage) -> None:
-    page = open_page(TENSORS.url_path)
-    told = {
-        "Strides of a 4 × 4": "strides (4, 1)",
-        "Where is [1, 2]?": "x[1, 2] is storage cell 6 = 0 + 1·4 + 2·1.",
-        "A column is a view": "[:, 1] is a view: 0 bytes copied.",
-        "Write through a view": "writes storage cell 0, so x shows it too.",
-        "contiguous() first: works": ".contiguous() copies 48 B into new storage",
-        "What a copy costs": ".reshape(3, 8) copies 96 B into new storage",
-        "View without contiguity": ".view(-1) works although x[:, ::2] is not contiguous",
-        "Attention-head bug": "dimensions 2 and 3 cannot merge: stride 12 ≠ 1 × 4",
-        "Transpose, view: fails": "dimensions 0 and 1 cannot merge: stride 1 ≠ 3 × 2",
-    }
-    chips = page.locator('[data-testid="stPills"] button, [data-testid="stButtonGroup"] button')
-    for label, words in told.items():
-        chips.filter(has_text=label).first.click()
-        settle(page)
-        expect(page.locator(".np-answer")).to_contain_text(words)
+    expect(card(page, "w").locator(".c").first).to_be_focused()
+    page.locator(".timeline button").nth(1).click()  # the step's tensor is chosen
+    expect(card(page, "y")).to_have_class("card active")
     assert page.problems == []  # type: ignore[attr-defined]
 
 
-def test_a_write_is_marked_in_both_tensors(open_page: OpenPage) -> None:
-    page = opened(open_page, "2, 3", "x.transpose(1, 0)[0, 0] = 100")
-    last = page.locator(".step").last
-    assert last.locator(".c.written").all_inner_texts() == ["100", "100", "100"]  # storage, transpose, x
-    assert last.locator(".tensor figcaption").all_inner_texts() == ["x.transpose(1, 0)", "x, now"]
+def test_a_write_flashes_every_tensor_that_sees_it(open_page: OpenPage) -> None:
+    page = opened(open_page, "y = x.t()\nz = y.clone()\nx[0, 1] = 100")
+    expect(answer(page)).to_contain_text("writes storage cell 1, so y shows it too")
+    assert page.locator(".c.written").all_inner_texts() == ["100", "100", "100"]  # storage, x, y; not z
+    names = page.locator(".c.written").evaluate_all("cells => cells.map(c => getComputedStyle(c).animationName)")
+    assert names == ["written"] * 3
+    assert parse_qs(urlsplit(page.url).query)["t_x"] == ["y = x.t()\nz = y.clone()\nx[0, 1] = 100"]
+    page.emulate_media(reduced_motion="reduce")
+    names = page.locator(".c.written").evaluate_all("cells => cells.map(c => getComputedStyle(c).animationName)")
+    assert names == ["none"] * 3
+    expect(answer(page)).to_contain_text("writes storage cell 1")
+    # several lines survive the permalink
+    link = page.locator("button[data-link]").get_attribute("data-link") or ""
+    again = open_page(link.split("/", 3)[3])
+    expect(code_box(again)).to_have_value("y = x.t()\nz = y.clone()\nx[0, 1] = 100")
+    expect(again.locator(".c.written")).to_have_count(3)
 
 
-@pytest.mark.parametrize(
-    ("label", "text", "words"),
-    [
-        ("Expression on x", "x.t().veiw(2)", "Did you mean view?"),
-        ("Expression on x", "__import__('os')", "is not an operation here"),
-        ("Expression on x", "x.expand(1000000000, 2, 3)", "elements"),
-        ("Expression on x", "<img src=x onerror=alert(1)>", "has no place in an expression"),
-        ("Start shape of x", "2;3", "is not a shape"),
-        ("Start shape of x", "1000000000", "1,000,000,000 elements"),
-    ],
-)
-def test_bad_input_says_why_and_keeps_the_last_good(open_page: OpenPage, label: str, text: str, words: str) -> None:
-    page = opened(open_page, "2, 3", "x.t()")
-    fill(page, label, text)
-    expect(page.locator(".np-error")).to_contain_text(words)
-    expect(page.locator(".np-error")).to_contain_text("Still showing x.t() on int64 of shape 2, 3")
-    expect(page.locator(".step .source").last).to_have_text(".t()")
-    link = page.locator("button[data-link]").get_attribute("data-link")
-    assert link is not None
-    assert parse_qs(urlsplit(link).query)["t_x"] == ["x.t()"]
-    assert page.problems == []  # type: ignore[attr-defined]
-
-
-def test_many_cells_are_drawn_quickly_and_linked(open_page: OpenPage) -> None:
-    page = opened(open_page, "64, 64", "x.t()")
-    expect(page.locator(".strip .c")).to_have_count(1024)
+def test_a_thousand_elements_are_linked_within_a_frame_and_fit_the_page(open_page: OpenPage) -> None:
+    page = opened(open_page, "x.t()", "20, 25")
+    assert page.locator(".c").count() == 1500
     spent = page.evaluate(
         """() => {
             const roots = [...document.querySelectorAll("*")].map(element => element.shadowRoot)
-            const root = roots.find(shadow => shadow?.querySelector(".steps"))
-            const cells = [...root.querySelectorAll(".tensor .c")].slice(0, 200)
-            const start = performance.now()
-            for (const cell of cells) cell.dispatchEvent(new PointerEvent("pointerover", { bubbles: true }))
-            return (performance.now() - start) / cells.length
+            const root = roots.find(shadow => shadow?.querySelector(".storages"))
+            const cells = [...root.querySelectorAll(".card .c")].filter((_, i) => i % 5 === 0)
+            const times = cells.map(cell => {
+                const start = performance.now()
+                cell.dispatchEvent(new PointerEvent("pointerover", { bubbles: true, composed: true }))
+                void root.querySelector(".readout").offsetHeight // style and layout are done now
+                return performance.now() - start
+            })
+            return times.sort((a, b) => a - b)[times.length >> 1]
         }"""
     )
-    assert spent < 16  # one frame, with 2,048 cells drawn
-    assert page.problems == []  # type: ignore[attr-defined]
-
-
-def test_the_picture_fits_the_page(open_page: OpenPage) -> None:
-    for shape in ("2, 3, 8", "5, 7", "64, 64", "1000"):
-        page = opened(open_page, shape, "x.flip(0)")
+    assert spent < 16  # one frame
+    for code in (
+        "torch.ones(64, 64).flip(0)",
+        "torch.ones(256, 256)",
+        "torch.ones(2, 2, 1, 2, 1, 2, 3, 2).permute(7, 0, 6, 1, 5, 2, 4, 3)",
+    ):
+        run(page, code)
+        expect(page.locator(".timeline .source").nth(1)).to_contain_text(code.partition(")")[0])
         wide = page.locator('[data-testid="stMain"]').evaluate("main => main.scrollWidth - main.clientWidth")
-        assert wide <= 0, shape
-
-
-@pytest.mark.parametrize(
-    ("shape", "expression"), [("64, 64", "x.t()"), ("2, 3", "x.t()[0] = 7"), ("2, 3", "x.veiw(6)")]
-)
-def test_accessible_in_every_state(open_page: OpenPage, shape: str, expression: str) -> None:
-    assert serious(opened(open_page, shape, expression, theme="dark")) == []
-
-
-def test_folds_open(open_page: OpenPage) -> None:
-    page = open_page(TENSORS.url_path)
-    for label in ("The steps as a table", "How is this computed", "What can be typed"):
-        page.get_by_text(label, exact=True).click()
-        settle(page)
-    expect(page.locator(".np-table")).to_have_count(2)
-    expect(page.locator(".np-table").first).to_contain_text("(1, 3)")
-    expect(page.locator(".katex").first).to_be_visible()
-    expect(page.get_by_text("Every step ran on torch")).to_be_visible()
+        assert wide <= 0, code
+    assert page.locator(".card").last.locator(".c").count() == 96
+    assert page.locator(".card").last.locator(".block > small").first.inner_text() == "i₀ = 0"
     assert page.problems == []  # type: ignore[attr-defined]
+
+
+def test_every_claim_of_the_lecture_is_a_chip(open_page: OpenPage) -> None:
+    page = open_page(TENSORS.url_path)
+    told = {
+        "T1": "x[1, 2] is storage cell 6 = 0 + 1·4 + 2·1.",
+        "T3": "Every step is a view: 0 bytes copied.",
+        "T4": "writes storage cell 0",
+        "T8": ".view(-1) works although x[:, ::2] is not contiguous",
+        "T13": "4,352 B in all",
+    }
+    chips = page.locator(".st-key-t_chips button")
+    expect(chips).to_have_count(15)
+    for preset in LECTURE:
+        chip = chips.filter(has_text=preset.label)
+        expect(chip).to_have_count(1)
+        if preset.claim in told:
+            chip.click()
+            settle(page)
+            expect(answer(page)).to_contain_text(told[preset.claim])
+            expect(chip).to_have_attribute("aria-checked", "true")
+    chips.filter(has_text="Names that are checked").click()
+    settle(page)
+    expect(page.get_by_text("has 9", exact=False).first).to_be_visible()
+    assert page.problems == []  # type: ignore[attr-defined]
+
+
+def test_bad_input_says_why_and_keeps_the_last_good(open_page: OpenPage) -> None:
+    page = opened(open_page, "x.t()")
+    bad = {
+        "Code on x": (
+            ("x.t().veiw(2)", "Did you mean view?"),
+            ("__import__('os')", "is not an operation here"),
+            ("x.expand(1000000000, 2, 3)", "elements"),
+            ("<img src=x onerror=alert(1)>", "not a complete expression"),
+        ),
+        "Start shape of x": (("1000000000", "1,000,000,000 elements"),),
+        "Start strides": (("1, 2, 3", "3 strides for 2 dimensions"),),
+    }
+    for label, texts in bad.items():
+        box = page.get_by_label(label, exact=True)
+        good = box.input_value()
+        for text, words in texts:
+            box.fill(text)
+            box.press("Control+Enter")
+            expect(page.locator(".np-error")).to_contain_text(words)
+            expect(page.locator(".np-error")).to_contain_text("Still showing x.t() on int64 of shape 2, 3")
+            settle(page)
+        expect(page.locator(".timeline .source").last).to_have_text(".t()")
+        link = page.locator("button[data-link]").get_attribute("data-link")
+        assert link is not None
+        assert parse_qs(urlsplit(link).query)["t_x"] == ["x.t()"]
+        box.fill(good)
+        box.press("Control+Enter")
+        expect(page.locator(".np-error")).to_have_count(0)
+        settle(page)
+    assert page.problems == []  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_every_panel_open(open_page: OpenPage, theme: str) -> None:
+    more = "".join(f"&t_{name}=true" for name in PANELS)
+    page = opened(open_page, "rearrange(x, 'b (h d) -> h b d', h=2).view(-1)[0] = 5", "2, 6", more, theme=theme)
+    page.wait_for_selector(".js-plotly-plot .main-svg")
+    assert serious(page) == []
+    assert page.locator('[data-testid="stMain"]').evaluate("main => main.scrollWidth - main.clientWidth") <= 0
+    if theme == "light":
+        use_panels(page)
+    assert page.problems == []  # type: ignore[attr-defined]
+
+
+def use_panels(page: Page) -> None:
+    """One thing in every panel."""
+    axes = page.locator(".np-axes")
+    expect(axes.first).to_contain_text("h")  # the call in the code above
+    page.get_by_role("radio", name="Merge heads").click()
+    settle(page)
+    expect(page.get_by_text("copies here, 768 B")).to_be_visible()
+    page.get_by_role("radio", name="Attention scores").click()
+    settle(page)
+    expect(page.get_by_text("(8, 3, 8) @ (8, 8, 5)").first).to_be_visible()
+
+    page.get_by_role("button", name="Time both walks on this machine").click()
+    expect(page.get_by_text("times as long")).to_be_visible()
+    settle(page)
+
+    expect(page.get_by_text("torch does not notice")).to_be_visible()
+    replay = page.locator(".said")
+    expect(replay).to_contain_text("Write 12 of 12")
+    page.get_by_role("button", name="One write back").click()
+    expect(replay).to_have_text("Write 11 of 12: element [3, 1] lies in cell 4: 5 + 1 gives 6")
+
+    page.get_by_role("button", name="ravel copies").click()
+    settle(page)
+    expect(code_box(page)).to_have_value("x.t().ravel()")
+    expect(answer(page)).to_contain_text("copies 48 B")
+
+    page.get_by_role("radio", name="Columns reversed").click()
+    settle(page)
+    expect(page.get_by_text("view with strides (3, -1)")).to_be_visible()
+
+    quiz(page)
+    folds(page)
+
+
+def folds(page: Page) -> None:
+    for label in ("The steps as a table", "As a Python script", "How is this computed", "What can be typed"):
+        page.get_by_text(label, exact=label.startswith("How")).click()
+        settle(page)
+    expect(page.get_by_text("the same cells, read with other strides").first).to_be_visible()
+    expect(page.get_by_text("x = torch.arange(6, dtype=torch.int64)").first).to_be_visible()
+    expect(page.get_by_text("Every step ran on torch")).to_be_visible()
+    expect(page.get_by_text("which can be resized and written past every check")).to_be_visible()
+
+
+def quiz(page: Page) -> None:
+    expect(page.get_by_text("No answers yet.")).to_be_visible()
+    reveal = page.get_by_role("button", name="Reveal")
+    reveal.click()
+    settle(page)
+    expect(page.get_by_text("Choose one answer to each question first.")).to_be_visible()
+    asks = page.locator('[data-testid="stForm"] [role="radiogroup"]')
+    for number in range(asks.count()):
+        asks.nth(number).locator("label").last.click()
+    reveal.click()
+    settle(page)
+    expect(page.locator(".np-score")).to_contain_text(f"of {asks.count()} predictions right, in 1 question.")
+    page.get_by_role("button", name="Next question").click()
+    settle(page)
+    expect(page.get_by_label("Question, 1 to", exact=False)).to_have_value("2")
+    expect(page.get_by_role("button", name="Next question")).to_have_count(0)
 
 
 def test_frame_first_then_torch(open_page: OpenPage, fresh_server: Callable[..., object]) -> None:
@@ -214,7 +312,7 @@ def test_frame_first_then_torch(open_page: OpenPage, fresh_server: Callable[...,
         page = open_page("", base=base)
         page.goto(f"{base}/{TENSORS.url_path}", wait_until="commit")
         page.get_by_text("Loading torch").wait_for()
-        expect(page.get_by_label("Expression on x", exact=True)).to_be_visible()
+        expect(code_box(page)).to_be_visible()
         expect(page.locator(".np-answer")).to_have_count(0)
         page.locator(".np-answer").wait_for()
         expect(page.get_by_text("Loading torch")).to_have_count(0)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
 import random
-from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -11,83 +11,22 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.tensors import Boundary, Layout, Run, contiguous_strides, explain_view
+from core.limits import limit
+from core.tensors import Boundary, Layout, Narrowed, Run, bounds, contiguous_strides, explain_view
 from core.tensors.view import ShapeError, resolve_shape
-
-STORAGE = torch.arange(1 << 16)
-RANDOM_LAYOUTS = 30_000
-
-
-def random_layouts(count: int, seed: int) -> Iterator[tuple[Layout, list[int]]]:
-    """Layouts as slicing, permuting, expanding and as_strided make them, each with a new shape to try."""
-    rng = random.Random(seed)
-    made = 0
-    while made < count:
-        rank = rng.randint(0, 5)
-        sizes = [0, 1, 1, 2, 2, 3, 4, 6] if rng.random() < 0.1 else [1, 2, 2, 3, 4, 6]
-        shape = [rng.choice(sizes) for _ in range(rank)]
-        if rng.random() < 0.2:
-            stride = [rng.choice([0, 1, 2, 3, 4, 6, 8, 12]) for _ in shape]
-        else:
-            order = list(range(rank))
-            if rng.random() < 0.5:
-                rng.shuffle(order)
-            stride, step = [0] * rank, rng.choice([0, 1, 1, 1, 2])
-            for dim in reversed(order):
-                stride[dim] = step
-                step *= max(shape[dim], 1) * rng.choice([1, 1, 1, 1, 2])
-        layout = Layout(tuple(shape), tuple(stride), rng.choice([0, 5]))
-        if not layout.fits(len(STORAGE)):
-            continue
-        made += 1
-        yield layout, random_shape(rng, layout.numel)
-
-
-def random_shape(rng: random.Random, numel: int) -> list[int]:
-    """A factorisation of ``numel`` with ones strewn in; sometimes with -1, sometimes wrong."""
-    if numel == 0:
-        shape = [rng.choice([0, 0, 1, 2, 3]) for _ in range(rng.randint(1, 3))]
-    else:
-        shape, left = [], numel
-        while left > 1:
-            shape += [1] * (rng.random() < 0.2)
-            shape.append(rng.choice([f for f in range(2, left + 1) if left % f == 0]))
-            left //= shape[-1]
-        shape += [1] * (rng.random() < 0.3)
-    if shape and rng.random() < 0.3:
-        shape[rng.randrange(len(shape))] = -1
-    if rng.random() < 0.05:
-        shape.append(rng.choice([2, -1, -2]))
-    return shape
-
-
-def in_torch(layout: Layout) -> torch.Tensor:
-    return torch.as_strided(STORAGE, layout.shape, layout.stride, layout.offset)
+from tests.core.tensors_random import compare_views, in_torch, random_layouts
 
 
 def test_explain_view_agrees_with_torch_on_random_layouts() -> None:
-    worked = 0
-    for layout, shape in random_layouts(RANDOM_LAYOUTS, seed=20250401):
-        tensor = in_torch(layout)
-        verdict = explain_view(layout, shape)
-        try:
-            view = tensor.view(shape)
-        except RuntimeError:
-            assert not verdict.works, (layout, shape)
-            assert verdict.stride is None
-            assert verdict.reason
-        else:
-            worked += 1
-            assert verdict.works, (layout, shape)
-            assert (verdict.shape, verdict.stride) == (tuple(view.shape), view.stride()), (layout, shape)
-        assert layout.is_contiguous == tensor.is_contiguous(), layout
-    assert 0.3 * RANDOM_LAYOUTS < worked < 0.9 * RANDOM_LAYOUTS  # both verdicts are well represented
+    """``python -m tests.perf traces`` runs the same on 200,000."""
+    worked = compare_views(40_000, seed=20250401)
+    assert 0.3 * 40_000 < worked < 0.9 * 40_000  # both verdicts are well represented
 
 
 def test_refusals_name_a_boundary_that_is_one() -> None:
     """The two strides of every refusal differ as it says, its hops are uneven, and reshape copies every element."""
     with_hops = refused = 0
-    for layout, shape in random_layouts(6_000, seed=3):
+    for layout, shape in random_layouts(4_000, seed=3):
         verdict = explain_view(layout, shape)
         edge = verdict.boundary
         if edge is None:
@@ -107,7 +46,7 @@ def test_refusals_name_a_boundary_that_is_one() -> None:
             assert [layout.cells()[k] for k in hops.elements] == list(hops.cells)
             index = np.unravel_index(hops.elements, verdict.shape)
             assert all(len(set(i.tolist())) == 1 for d, i in enumerate(index) if d != hops.new_dim)
-    assert refused > 1_000
+    assert refused > 700
     assert with_hops == refused
 
 
@@ -238,3 +177,155 @@ def test_layouts_that_are_none() -> None:
         Layout((2, 3), (1,))
     with pytest.raises(ValueError, match="negative size"):
         Layout((-1,), (1,))
+
+
+# ------------------------------------------------------------------------------------------ the cheapest fix
+
+
+def test_narrowed_copies_are_what_they_say() -> None:
+    """Wherever an expanded dimension stays whole, copying one index of it and expanding again gives the same tensor."""
+    seen = 0
+    for layout, shape in random_layouts(16_000, seed=11):
+        verdict = explain_view(layout, shape)
+        small = verdict.narrowed
+        if small is None:
+            continue
+        seen += 1
+        tensor = in_torch(layout)
+        part = tensor[tuple(slice(0, 1) if d in small.dims else slice(None) for d in range(layout.rank))]
+        again = part.reshape(small.shape).expand(verdict.shape)
+        assert torch.equal(again, tensor.reshape(verdict.shape))
+        assert part.numel() == small.elements == verdict.least_copies
+        assert small.elements < layout.numel == verdict.reshape_copies
+    assert seen > 20
+
+
+def test_a_narrowed_copy_by_hand() -> None:
+    """x.t().expand(5, 3, 2).view(5, 6) of a 2 × 3: the batch need not be copied, 6 elements instead of 30."""
+    verdict = explain_view(Layout((5, 3, 2), (0, 1, 3)), (5, 6))
+    assert verdict.narrowed == Narrowed((0,), (1, 6), 6)
+    assert (verdict.reshape_copies, verdict.least_copies) == (30, 6)
+    assert explain_view(Layout((3, 4), (1, 0)), (12,)).narrowed is None  # 0 0 0 0 1 1 1 1 … has no stride at all
+
+
+# --------------------------------------------------------------------- channels last, overlap, indices, bounds
+
+
+def test_channels_last_agrees_with_torch() -> None:
+    rng = random.Random(5)
+    formats = {4: torch.channels_last, 5: torch.channels_last_3d}
+    both = [0, 0]
+    for _ in range(3_000):
+        rank = rng.choice([4, 5])
+        shape = [rng.choice([1, 1, 2, 3]) for _ in range(rank)]
+        order = rng.choice([(0, *range(2, rank), 1), tuple(range(rank)), tuple(rng.sample(range(rank), rank))])
+        stride, step = [0] * rank, rng.choice([1, 1, 1, 2])
+        for dim in reversed(order):
+            stride[dim] = step if shape[dim] > 1 else rng.choice([step, 1, 7])
+            step *= shape[dim]
+        layout = Layout(tuple(shape), tuple(stride))
+        said = in_torch(layout).is_contiguous(memory_format=formats[rank])
+        assert layout.is_channels_last == said, layout
+        both[said] += 1
+    assert min(both) > 500
+    assert not Layout((2, 3), (3, 1)).is_channels_last
+
+
+def test_overlap_is_exact() -> None:
+    """Against all cells enumerated, on layouts where strides collide often; torch's own test gives up on many."""
+    rng = random.Random(7)
+    both = [0, 0]
+    for _ in range(4_000):
+        rank = rng.randint(1, 4)
+        layout = Layout(
+            tuple(rng.choice([1, 2, 3, 4, 5]) for _ in range(rank)),
+            tuple(rng.choice([0, 1, 2, 3, 4, 5, 6, 7, 9, 10, 15, -1, -4, 30]) for _ in range(rank)),
+            200,
+        )
+        cells = layout.cells().tolist()
+        assert layout.overlaps == (len(set(cells)) < len(cells)), layout
+        both[layout.overlaps] += 1
+    assert min(both) > 800
+
+
+@pytest.mark.parametrize(
+    ("layout", "overlaps"),
+    [
+        (Layout((3, 4), (4, 3)), False),  # strides that interleave: no quick rule decides
+        (Layout((4, 5), (4, 3)), True),  # one column more: 3·4 = 4·3
+        (Layout((3, 4), (1, 0)), True),  # expand
+        (Layout((0, 4), (1, 0)), False),
+        (Layout((1, 1), (0, 0)), False),
+        (Layout((), ()), False),
+        (Layout((4096, 4096), (4096, 1)), False),
+        (Layout((4096, 4096), (4095, 1)), True),
+        (Layout((5000, 5000), (7, 5000)), False),
+        (Layout((5001, 5000), (7, 5000)), True),
+    ],
+)
+def test_overlap_of_known_layouts(layout: Layout, overlaps: bool) -> None:
+    assert layout.overlaps is overlaps
+
+
+def test_overlap_beyond_the_cap_says_so() -> None:
+    far = Layout((3, 3), (10**9, 10**9 - 1))
+    with pytest.raises(ValueError, match="too many to test"):
+        _ = far.overlaps
+
+
+def test_indices_of_a_cell() -> None:
+    rng = random.Random(9)
+    for _ in range(600):
+        rank = rng.randint(0, 4)
+        layout = Layout(
+            tuple(rng.choice([0, 1, 2, 3, 4]) if rng.random() < 0.3 else rng.choice([1, 2, 3]) for _ in range(rank)),
+            tuple(rng.choice([0, 1, 2, 3, 4, 6, -1, -3]) for _ in range(rank)),
+            20,
+        )
+        where: dict[int, list[tuple[int, ...]]] = {}
+        for index in itertools.product(*(range(size) for size in layout.shape)):
+            where.setdefault(layout.cell(*index), []).append(index)
+        for cell in range(-5, 45):
+            assert layout.indices(cell) == tuple(where.get(cell, [])), (layout, cell)
+
+
+def test_indices_are_found_without_listing_all() -> None:
+    assert Layout.contiguous((10**6, 10**6, 10**6)).indices(123_456_789_012_345) == ((123, 456789, 12345),)
+    assert Layout((3, 4), (1, 0)).indices(2) == ((2, 0), (2, 1), (2, 2), (2, 3))
+    with pytest.raises(ValueError, match="elements lie in cell 0"):
+        Layout((limit("tensor_elements") + 1,), (0,)).indices(0)
+
+
+@pytest.mark.parametrize(
+    ("layout", "storage", "inside", "arithmetic", "reason"),
+    [
+        (
+            Layout((4, 4), (1, 3)),
+            6,
+            False,
+            "0 + 3·1 + 3·3 = 12",
+            "the last element would be cell 12, but the storage has cells 0 to 5",
+        ),
+        (
+            Layout((4, 3), (1, 1)),
+            6,
+            True,
+            "0 + 3·1 + 2·1 = 5",
+            "the last element is cell 5, and the storage has cells 0 to 5",
+        ),
+        (Layout((2,), (1,)), 0, False, "0 + 1·1 = 1", "the last element would be cell 1, but the storage has no cells"),
+        (
+            Layout((3,), (-2,), 3),
+            9,
+            False,
+            "3 − 2·2 = -1",
+            "the first element would be cell -1, before the storage begins",
+        ),
+        (Layout((0, 5), (9, 9), 99), 6, True, "", "there are no elements, so no cell is touched"),
+        (Layout((), (), 5), 6, True, "5 = 5", "the last element is cell 5, and the storage has cells 0 to 5"),
+    ],
+)
+def test_bounds_show_their_arithmetic(layout: Layout, storage: int, inside: bool, arithmetic: str, reason: str) -> None:
+    found = bounds(layout, storage)
+    assert (found.inside, found.arithmetic, found.reason) == (inside, arithmetic, reason)
+    assert found.inside == layout.fits(storage)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import subprocess
 import sys
 import textwrap
@@ -11,12 +10,9 @@ from pathlib import Path
 
 import pytest
 import torch
-from hypothesis import HealthCheck, example, given, settings
-from hypothesis import strategies as st
 
-from core.limits import limit
-from core.tensors import ExpressionError, Trace, catalogue, read_expression, read_shape, trace
-from core.tensors.operations import OPERATIONS
+from core.tensors import ExpressionError, catalogue, read_expression, read_shape, trace
+from core.tensors.operations import OPERATIONS, REFUSED
 
 HOSTILE: dict[str, tuple[str, str]] = {
     # text → words the message must contain, and what is dangerous about it
@@ -25,15 +21,46 @@ HOSTILE: dict[str, tuple[str, str]] = {
     "[" * 120 + "]" * 120: ("brackets inside one another", "depth"),
     "-" * 299 + "x": ("syntax nodes", "depth of unary operators"),
     "x" + "+x" * 140: ("syntax nodes", "nodes"),
-    "x" + ".t()" * 40: ("More than 24 operations", "steps"),
+    "x" + ".t()" * 41: ("More than 40 operations", "steps"),
+    "x" + ".t()" * 120: ("syntax nodes inside one another", "depth of a chain"),
+    "x\n" * 12 + "x": ("13 lines", "lines"),
+    "\n" * 1_000: ("Empty", "empty lines"),
     "": ("Empty", "nothing"),
     "x.view(": ("not a complete expression", "syntax"),
-    "x = 3": ("through brackets", "assignment to a name"),
-    "x[0] = x": ("Only a number", "assignment of a tensor"),
-    "x[0] += 1": ("Write the assignment out", "augmented assignment"),
-    "import os": ("no other statement", "statement"),
-    "x; x": ("no place", "two statements"),
-    "x\nx": ("no place", "two lines"),
+    "x = 3": ("a value without x", "assignment of a number to a name"),
+    "x.T = x": ("names a tensor, y = x.t(), or writes", "assignment to an attribute"),
+    "x.data = x": ("names a tensor, y = x.t(), or writes", "assignment to an attribute"),
+    "x.T += 1": ("only a name or square brackets", "update of an attribute"),
+    "x <<= 1": ("are understood", "update with another operator"),
+    "y += 1": ("`y` is not known", "update of an unknown name"),
+    "torch = x": ("already the name", "module overwritten"),
+    "rearrange = x": ("already the name", "operation overwritten"),
+    "__builtins__ = x": ("cannot be a name", "dunder name"),
+    "y__x = x.t()": ("cannot be a name", "dunder inside a name"),
+    "_y = x.t()": ("cannot be a name", "private name"),
+    "y" * 17 + " = x": ("cannot be a name", "long name"),
+    "y = z = x": ("One name per assignment", "two targets"),
+    "a, b = x": ("Only several tensors can be unpacked", "iteration over a tensor"),
+    "a, *b = x.chunk(2)": ("Unpack into names", "starred target"),
+    "a, (b, c) = x.chunk(2)": ("Unpack into names", "nested targets"),
+    "y: x = x": ("no other statement", "annotation"),
+    "del x": ("no other statement", "statement"),
+    "x[0]: int = 3": ("no other statement", "annotation"),
+    "for y in x: y": ("no other statement", "loop"),
+    "while x: x": ("no other statement", "loop"),
+    "with x: x": ("no other statement", "context manager"),
+    "def f(x): x": ("no other statement", "function"),
+    "class A: x": ("no other statement", "class"),
+    "global x": ("no other statement", "scope"),
+    "assert x": ("no other statement", "statement"),
+    "raise x": ("no other statement", "statement"),
+    "from os import path": ("no other statement", "import"),
+    "return x": ("no other statement", "return outside a function"),
+    "y = yield x": ("(this syntax)", "generator"),
+    "await x": ("await", "await"),
+    "async def f(): x": ("no other statement", "function"),
+    "import os": ("no other statement", "import"),
+    "x; x": ("no place", "two statements on a line"),
     "x # comment": ("no place", "comment"),
     "x.v\u0456ew(6)": ("no place", "a Cyrillic letter"),
     "x.__class__": ("is not an operation", "dunder"),
@@ -55,7 +82,9 @@ HOSTILE: dict[str, tuple[str, str]] = {
     "x.share_memory_()": ("is not an operation", "shared memory"),
     "x.to('cuda')": ("not an argument", "device"),
     "x.to(torch.device)": ("is not known", "device"),
-    "x.to(torch.complex64)": ("is not known", "dtype outside the list"),
+    "x.to(torch.float8_e4m3fn)": ("is not known", "dtype outside the list"),
+    "torch.ones(2, dtype=torch.complex64).float()": ("take .real or .imag first", "imaginary part dropped"),
+    "x[:] = torch.ones(3, dtype=torch.complex64)": ("take .real or .imag first", "imaginary part dropped"),
     "x.sum(0, out=x)": ("takes no `out=`", "output argument"),
     "x.view(*[6])": ("not a number", "starred argument"),
     "x.sum(**{'dim': 0})": ("no place", "starred keywords"),
@@ -70,10 +99,14 @@ HOSTILE: dict[str, tuple[str, str]] = {
     "(y := x)": ("is not understood", "assignment expression"),
     "x if x else x": ("if … else", "condition"),
     "x and x": ("and / or", "condition"),
-    "x < 3": ("no place", "comparison"),
-    "x > 3": ("a comparison", "comparison"),
-    "x ** 99": ("of the operators", "power"),
-    "x // 2": ("of the operators", "floor division"),
+    "x[0or 1]": ("runs into a word", "a number that runs into a word"),
+    "x[0xfor 1]": ("runs into a word", "a number that runs into a word"),
+    "0 < x < 3": ("(this syntax)", "chained comparison"),
+    "x in x": ("(this syntax)", "membership"),
+    "not x": ("(this syntax)", "negation"),
+    "x ^ x": ("no place", "exclusive or"),
+    "x << 99": ("of the operators", "shift"),
+    "2 ** 999999": ("has no x in it", "constant folding of a power"),
     "2 * 3": ("has no x in it", "constant folding"),
     "'a' * 1000000000": ("is not understood", "string repetition"),
     "9" * 299: ("a value without x", "huge integer"),
@@ -82,8 +115,41 @@ HOSTILE: dict[str, tuple[str, str]] = {
     "x * 1j": ("is not understood", "complex number"),
     "x[1.5]": ("an index is a whole number", "float index"),
     "x[True]": ("an index is a whole number", "bool index"),
-    "x[[0, 1]]": ("lists and masks", "list index"),
-    "x[x > 1]": ("lists and masks", "mask"),
+    "x['a']": ("an index is a whole number", "text index"),
+    "x[[1.5, x]]": ("an index is a whole number", "list of something else"),
+    "x[1:x]": ("an index is a whole number", "slice to a tensor"),
+    "x[x.chunk(2)]": ("gives several tensors", "index of several tensors"),
+    "y = x.view(6)[:, None, None].expand(6, 100, 100)\nx[y]": ("180,000 elements", "indices times elements"),
+    "y = x.repeat(100, 100)\ny[y]": ("18,000,000 elements", "indices times elements"),
+    "x[:, [0] * 9]": ("a list", "list repetition"),
+    "torch.arange(5000)[:, None] > torch.arange(5000)": ("25,000,000 elements", "a mask of 5,000 × 5,000"),
+    "torch.zeros(1000000000)": ("elements", "10⁹ elements"),
+    "torch.empty((30000, 30000))": ("elements", "10⁹ elements"),
+    "torch.arange(1000000000)": ("elements", "10⁹ elements"),
+    "torch.arange(-1, end=1000000000)": ("elements", "10⁹ elements"),
+    "torch.arange(0, 1, 0.000000001)": ("elements", "10⁹ steps"),
+    "torch.arange(0, 1, step=0.000000001)": ("elements", "10⁹ steps"),
+    "torch.zeros(" + "1, " * 100 + "1)": ("dimensions", "rank 101"),
+    "torch.diag(torch.arange(5000))": ("25,000,000 elements", "a square of a vector"),
+    "torch.diag(torch.arange(2), 1000000)": ("elements", "a far diagonal"),
+    "x.tile(1000000000)": ("elements", "10⁹ elements"),
+    "x.unbind(1).t()": ("gives several tensors", "a method of several tensors"),
+    "torch.arange(60000).unbind(0)": ("60,000 tensors", "60,000 tensors"),
+    "torch.arange(60000).split(1)": ("60,000 tensors", "60,000 tensors"),
+    "x.tensor_split(1000000000)": ("1,000,000,000 tensors", "10⁹ tensors"),
+    "torch.cat([torch.arange(60000), torch.arange(60000)])": ("120,000 elements", "two large halves"),
+    "torch.stack([])": ("at least one tensor", "nothing to stack"),
+    "F.unfold(torch.ones(1, 1, 200, 200), 100)": ("elements", "patches as columns"),
+    "F.unfold(torch.ones(1, 1, 2, 2), 2, padding=1000000000)": ("elements", "padding"),
+    "F.relu(x)": ("is not an operation", "another function"),
+    "torch.nn.functional.unfold(x, 2)": ("is not an operation", "a longer path"),
+    "einsum(x, x, '" + " ".join(f"a{i}" for i in range(40)) + " -> ')": ("axes per operand", "many axes"),
+    "einsum(torch.arange(3000), torch.arange(3000), 'a, b -> a b')": ("9,000,000", "a large outer product"),
+    "x.resize_(1000, 1000)": ("refused here by design", "memory never written"),
+    "x.set_(x.untyped_storage(), 1, (2, 2), (2, 1))": ("refused here by design", "another storage"),
+    "x.numpy()": ("refused here by design", "numpy"),
+    "torch.from_numpy(x)": ("refused here by design", "numpy"),
+    "x.__setitem__(0, 1)": ("refused here by design", "hidden assignment"),
     "x[" + "None," * 40 + "]": ("new dimensions", "rank"),
     "x.view(" + "1," * 100 + "6)": ("dimensions", "rank 101"),
     "x.reshape(" + "1," * 100 + "6)": ("dimensions", "rank 101"),
@@ -100,23 +166,27 @@ HOSTILE: dict[str, tuple[str, str]] = {
     "x[:0].repeat_interleave(1000000000)": ("elements", "no element, but many repeats"),
     "x.repeat_interleave(1000000000)": ("elements", "10⁹ elements"),
     "x.repeat_interleave(repeats=1000000000)": ("elements", "10⁹ elements, by keyword"),
-    "x[:0].t().chunk(1000000000, 1)[0]": ("tensors", "10⁹ empty tensors"),
-    "x.chunk(1000000000)[0]": ("tensors", "10⁹ tensors"),
+    "x[:0].chunk(1000000000)[0]": ("1,000,000,000 tensors", "10⁹ empty tensors"),
     "x.as_strided((1000000000,), (0,))": ("elements", "10⁹ elements"),
-    "x.as_strided((4000,), (1000000000,))": ("far outside the storage", "overflow of the address"),
+    "x.as_strided((65000,), (1000000000,))": ("far outside the storage", "overflow of the address"),
     "x.unfold(0, 2, 1000000000).unfold(0, 1, 1000000000)": ("stride above", "overflow of a stride"),
-    "x.expand(2, 2, 3) @ x.t().expand(1000, 3, 2)": ("elements", "a large batch"),
+    "x.expand(10000, 2, 3).mT @ x": ("90,000 elements", "a large batch"),
     "torch.einsum('" + ",".join("abcdefghijklmnopqrstuvwx"[i : i + 2] for i in range(0, 24, 2)) + "->', "
     + ", ".join(["x"] * 12) + ")": ("multiply-adds", "a large iteration space"),
     "torch.einsum('ab,cd,ef,gh,ij', x, x, x, x, x)": ("dimensions", "a large implicit output"),
     "torch.einsum('\N{BULLET}', x)": ("no place", "a strange equation"),
-    "torch.einsum(x, [0, 1])": ("not a number", "the sublist form"),
+    "torch.einsum(x, [0, 1])": ("not an argument einsum takes", "the sublist form"),
     "repeat(x, 'a b -> a b r', r=1000000000)": ("elements", "10⁹ elements"),
     "repeat(x, 'a b -> a b 999999999')": ("elements", "10⁹ elements"),
     "repeat(x, 'a b -> a b c d e', c=99999, d=99999, e=99999)": ("elements", "10¹⁵ elements"),
     "rearrange(x, '" + " ".join(f"a{i}" for i in range(40)) + " -> x')": ("axes per side", "many axes"),
     "rearrange(x, 'a b -> " + "1 " * 100 + "')": ("axes per side", "many axes"),
     "reduce(x, 'a b -> a', open)": ("not a number", "a callable reduction"),
+    "x.view(open)": ("not a number", "a callable argument"),
+    "x.add(open)": ("`open` is not known", "a callable argument"),
+    "torch.tensor(x)": ("not a number", "a tensor as data"),
+    "torch.tensor([[1], x])": ("not a number", "a tensor inside data"),
+    "x.add_(1, 2)": ("take one number or tensor", "an old form that only warns"),
     "rearrange([x, x], 'l a b -> l a b')": ("a list", "a list of tensors"),
 }  # fmt: skip
 
@@ -153,24 +223,29 @@ def test_torch_itself_refuses_what_it_can(text: str, error: str) -> None:
     assert error in last.error_message
 
 
-def test_hostile_expressions_leave_memory_flat() -> None:
-    """In a fresh process, so that no earlier test hides a peak: all of them together stay under 8 MB."""
+def test_bad_input_leaves_memory_flat() -> None:
+    """In a fresh process, so that no earlier test hides a peak: all of it together stays under 4 MB."""
     script = """
         import resource
         from core.tensors import ExpressionError, trace
-        from tests.core.test_tensors_reader import HOSTILE
+        from tests.core.test_tensors_reader import HOSTILE, UNREADABLE
 
         def peak():
             return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
-        for text in ("x.t() @ x.t().t()", "repeat(x, 'a b -> a b r', r=2)", "torch.einsum('ij->', x)", "x.chunk(2)[0]"):
-            trace(text, (64, 64) if "@" in text else (2, 3))
-        before = peak()
-        for text in HOSTILE:
+        def run(text, shape=(2, 3)):
             try:
-                trace(text, (2, 3))
+                trace(text, shape)
             except ExpressionError:
                 pass
+
+        for text in ("x @ x.t()", "repeat(x, 'a b -> a b r', r=2)", "einsum(x, x, 'a b, a b ->')", "x.chunk(2)[0]"):
+            run(text)
+        before = peak()
+        for text in (*HOSTILE, *UNREADABLE):
+            run(text)
+        for shape in ((10**9,), (10**9,) * 3, (1,) * 100, (-1,)):
+            run("x", shape)
         print(peak() - before)
     """
     root = Path(__file__).parents[2]
@@ -182,7 +257,31 @@ def test_hostile_expressions_leave_memory_flat() -> None:
         check=True,
         timeout=120,
     )
-    assert int(run.stdout) < 8 * 1024  # KiB
+    assert int(run.stdout) < 4 * 1024  # KiB
+
+
+MANY = 100_000
+UNREADABLE = ("x" * MANY, "(" * MANY, "x.t()\n" * MANY, "é" * MANY, "x" + "[0]" * MANY, "-" * MANY + "x")
+"""10⁵ characters of each kind."""
+
+
+@pytest.mark.parametrize("text", UNREADABLE, ids=["name", "brackets", "lines", "letters", "indices", "signs"])
+def test_a_hundred_thousand_characters_are_refused_at_once(text: str) -> None:
+    start = time.perf_counter()
+    with pytest.raises(ExpressionError, match="characters long"):
+        trace(text, (2, 3))
+    assert time.perf_counter() - start < 0.1
+
+
+def test_nothing_runs_before_everything_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An error in the last line means that not even the first one ran."""
+
+    def never() -> None:
+        raise AssertionError("torch was asked for")
+
+    monkeypatch.setattr(sys.modules["core.tensors.trace"], "load_torch", never)
+    with pytest.raises(ExpressionError, match="is not an operation"):
+        trace("x.add_(1)\nx.__class__", (2, 3))
 
 
 @pytest.mark.parametrize(
@@ -210,16 +309,17 @@ def test_a_misspelt_operation_suggests_the_nearest(text: str) -> None:
         ("x.T()", "`.T(…)` is not written that way here. Try x.T"),
         ("x.rearrange('a b -> b a')", "Try rearrange(x, 'a b -> b a')"),
         ("torch.contiguous(x)", "Try x.contiguous()"),
-        ("x.chunk(2)", "pick one, for example x.chunk(2)[0]"),
+        ("x.chunk(2).t()", "pick one, for example x.chunk(2)[0]"),
         ("x.chunk(2)[0:1]", "Pick one of the tensors with a whole number"),
-        ("y.t()", "`y` is not known; only x is"),
+        ("w.t()", "`w` is not known; x is"),
+        ("y = x.t()\nw.t()", "`w` is not known; x, y are"),
+        ("parts = x.chunk(2)\nparts.t()", "pick one, for example parts[0]"),
         ("torch.float32", "is not a tensor"),
         ("torch.sum()", "needs a tensor first"),
         ("x.view('a')", "is not an argument view takes"),
         ("x @ 2", "@ multiplies two tensors"),
-        ("x.matmul()", "matmul takes two tensors"),
         ("torch.einsum('ij->ji')", "einsum needs at least one tensor"),
-        ("torch.einsum(x)", "not a number, a tuple of numbers"),
+        ("torch.einsum(x)", "einsum takes an equation of letters first"),
         ("rearrange(x)", "takes the tensor, then a pattern"),
     ],
 )
@@ -242,6 +342,36 @@ def test_the_text_of_each_step() -> None:
     ]
     assert plan.steps[3].expression == "(x + 1) . t ( ).chunk(2, dim=1)[0][ 0, :]"
     assert [step.inputs for step in plan.steps] == [(0,), (1,), (2,), (3,), (0,), (5,), (4, 6)]
+    assert [step.line for step in plan.steps] == [1] * 7
+
+
+def test_lines_names_and_white_space() -> None:
+    plan = read_expression("  y = x.t()  \n\n   a, b = y.chunk(2,\n   dim=0)\n b[x > 1] += 1 ")
+    assert plan.text == "y = x.t()\n\na, b = y.chunk(2,\ndim=0)\nb[x > 1] += 1"
+    assert [(step.line, step.name, step.source) for step in plan.steps] == [
+        (1, "y", ".t()"),
+        (3, "", ".chunk(2, dim=0)"),
+        (3, "a", "a"),
+        (3, "b", "b"),
+        (5, "", "> 1"),
+        (5, "", "[x > 1] += 1"),
+    ]
+    assert plan.names == {"x": 0, "y": 1, "a": 3, "b": 4}
+    assert plan.steps[-1].inputs == (4, 5)
+
+
+def test_brackets_of_every_kind() -> None:
+    lists = ("[[1, 0]]", "[[0, 1], [1, 1]]", "[ [ [0], [1] ] ]", "[(0, 1)]")
+    for brackets in (*lists, "[x > 2]", "[..., torch.tensor([0])]"):
+        assert read_expression(f"(x){brackets}").steps[-1].source == brackets
+
+
+def test_reasons_for_what_is_left_out() -> None:
+    for name, reason in REFUSED.items():
+        with pytest.raises(ExpressionError) as problem:
+            read_expression(f"x.{name}(1)")
+        assert str(problem.value) == f"`{name}` is refused here by design: {reason}."
+        assert hasattr(torch.Tensor, name) or hasattr(torch, name)
 
 
 def test_every_operation_of_the_catalogue_runs() -> None:
@@ -251,15 +381,18 @@ def test_every_operation_of_the_catalogue_runs() -> None:
             last = trace(text, (2, 3)).last
             assert last.kind != "refused", (text, last.error_message)
             if group == "Always a view":
-                assert last.storage == 0, text
-            if group == "A new tensor":
-                assert last.storage != 0, text
+                assert last.kind == "view", text
+            if group in ("A new tensor", "Small tensors"):
+                assert last.kind == "copy", text
+            if group == "Written in place":
+                assert last.kind == "write", text
 
 
 def test_every_operation_exists_in_torch_or_einops() -> None:
     import einops
 
     owners = {"method": torch.Tensor, "property": torch.Tensor, "torch": torch, "bare": einops}
+    owners["F"] = torch.nn.functional
     for (form, name), row in OPERATIONS.items():
         assert hasattr(owners[form], name), (form, name)
         assert row.name == name
@@ -288,7 +421,7 @@ def test_shapes_as_people_type_them(text: str, shape: tuple[int, ...]) -> None:
         ("9" * 65, "too long"),
         ("1000000000", "1,000,000,000 elements"),
         ("0, 1000000000", "1,000,000,000 elements"),
-        ("65, 64", "4,160 elements"),
+        ("257, 256", "65,792 elements"),
         ("1, " * 9, "9 dimensions"),
     ],
 )
@@ -296,98 +429,3 @@ def test_bad_shapes_say_why(text: str, words: str) -> None:
     with pytest.raises(ExpressionError) as problem:
         read_shape(text)
     assert words in str(problem.value)
-
-
-# ---------------------------------------------------------------------------------------------------- fuzzing
-
-
-CHARACTERS = "xxx..()()[]:,,0123 -+*@'>abt_=viewsrt"
-FRAGMENTS = [
-    *("x", ".t()", ".T", ".mT", ".view(", ".reshape(", ".permute(", ".expand(", ".as_strided(", ".repeat(", "x)"),
-    *("[0]", "[:, ::2]", "[None]", "[...]", "[-1:]", "2", "3", "6", "-1", "0", ",", ")", "(", " @ ", " + ", " * "),
-    *("torch.einsum('ij,kj->ik', ", "torch.", "rearrange(x, 'a b -> b a')", "repeat(x, 'a b -> a b r', r=3)", "sum("),
-    *(".contiguous()", ".flatten()", ".unfold(0, 2, 1)", ".diagonal()", ".view(torch.int32)", ".float()", " = 7"),
-    *(".chunk(2)[0]", "1000000000", ".view(2, 3)", ".reshape(-1)"),
-]
-
-
-def outcome(text: str, shape: tuple[int, ...]) -> Trace | str:
-    """The trace, or the reader's message; any other exception fails the test that called."""
-    try:
-        return trace(text, shape)
-    except ExpressionError as problem:
-        return str(problem)
-
-
-def survives(text: str, shape: tuple[int, ...]) -> None:
-    made = outcome(text, shape)
-    if isinstance(made, str):
-        assert made
-        return
-    for step in made.steps:
-        assert step.layout.numel <= limit("tensor_elements")
-        assert step.layout.fits(step.storage_elements)
-        assert step.bytes_allocated <= 8 * limit("tensor_elements")
-        assert not step.error_type.endswith("Warning")
-        if step.kind != "refused":
-            assert step.layout.is_contiguous == step.is_contiguous
-            if step.verdict is not None and step.operation != "ravel":
-                assert step.verdict.works == (step.kind != "copy" or step.layout.numel == 0)
-
-
-SHAPES = st.sampled_from([(), (6,), (2, 3), (0, 3), (1, 6), (2, 3, 4), (4, 4), (64, 64), (2, 1, 3)])
-FUZZ = settings(max_examples=400, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
-
-
-@FUZZ
-@given(st.text(max_size=400), SHAPES)
-@example("x[\x00]", (2, 3))
-@example("\udcff", (2, 3))
-def test_any_text(text: str, shape: tuple[int, ...]) -> None:
-    survives(text, shape)
-
-
-@FUZZ
-@given(st.text(alphabet=CHARACTERS, max_size=60).map(lambda tail: "x" + tail), SHAPES)
-def test_text_of_likely_characters(text: str, shape: tuple[int, ...]) -> None:
-    survives(text, shape)
-
-
-@FUZZ
-@given(st.lists(st.sampled_from(FRAGMENTS), max_size=14).map(lambda parts: "x" + "".join(parts)), SHAPES)
-def test_strewn_fragments(text: str, shape: tuple[int, ...]) -> None:
-    survives(text, shape)
-
-
-@st.composite
-def chains(draw: st.DrawFn) -> str:
-    """Chains of well-formed operations with random small arguments."""
-    text = "x"
-    for _ in range(draw(st.integers(1, 7))):
-        name = draw(
-            st.sampled_from(sorted({n for (form, n), row in OPERATIONS.items() if form == "method" and n != "matmul"}))
-        )
-        row = OPERATIONS["method", name]
-        sizes = draw(st.lists(st.integers(-1, 6), max_size=4))
-        given_as = draw(st.sampled_from(["ints", "tuple", "none"]))
-        inner = {"ints": ", ".join(map(str, sizes)), "tuple": f"({''.join(f'{s}, ' for s in sizes)})", "none": ""}[
-            given_as
-        ]
-        pick = f"[{draw(st.integers(0, 2))}]" if row.several else ""
-        text += draw(st.sampled_from([f".{name}({inner}){pick}", "[0]", "[:, 1:]", "[::2]", ".T", " * 2"]))
-    return text
-
-
-@FUZZ
-@given(chains(), SHAPES)
-def test_random_chains(text: str, shape: tuple[int, ...]) -> None:
-    survives(text, shape)
-
-
-@FUZZ
-@given(st.text(max_size=80))
-def test_any_shape_text(text: str) -> None:
-    with contextlib.suppress(ExpressionError):
-        shape = read_shape(text)
-        assert len(shape) <= limit("tensor_rank")
-        assert all(size >= 0 for size in shape)

@@ -1,6 +1,7 @@
 """``make perf``: cold start and rerun latency, printed beside an empty Streamlit page measured in the same run.
 
-After that the throughput of the float codec. Page ids as arguments limit the pages; ``codec`` is the codec alone.
+After that the throughput of the float codec, and the tensor traces with their full-size checks. Page ids as arguments
+limit the pages; ``codec`` is the codec alone, ``traces`` the traces alone.
 
 Nothing here gates on a time: machines differ. What is printed is the figure and its ratio to the empty page.
 """
@@ -20,7 +21,7 @@ import time
 from pathlib import Path
 
 from pages.parts.registry import PAGES
-from tests.perf import floats
+from tests.perf import floats, tensors
 from tests.perf.client import Session, spawned, until_up
 
 ROOT = Path(__file__).parents[2]
@@ -110,11 +111,13 @@ def line(name: str, values: list[float], base: list[float]) -> str:
 def main() -> None:
     """Measure and print."""
     wanted = set(sys.argv[1:])
-    if wanted != {"codec"}:
-        measure_pages(wanted - {"codec"})
+    parts = {"codec": floats.main, "traces": tensors.main}
+    if not wanted or wanted - set(parts):
+        measure_pages(wanted - set(parts))
         print()
-    if not wanted or "codec" in wanted:
-        floats.main()
+    for name, part in parts.items():
+        if not wanted or name in wanted:
+            part()
 
 
 def measure_pages(wanted: set[str]) -> None:

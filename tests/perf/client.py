@@ -99,8 +99,9 @@ class Session:
 
     def _note_box(self, message: ForwardMsg) -> None:
         element = message.delta.new_element
-        if element.WhichOneof("type") == "text_input":
-            widget = element.text_input.id
+        kind = element.WhichOneof("type")
+        if kind in ("text_input", "text_area"):
+            widget = getattr(element, kind).id
             self.boxes[widget.rsplit("-", 1)[-1]] = widget
 
     async def open(self, url_path: str) -> Run:

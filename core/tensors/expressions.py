@@ -1,0 +1,335 @@
+"""Reads the expressions of one line: chains of operations on tensors, operators, indices and arguments.
+
+Every syntax node must be one of a few kinds, every name one of `core.tensors.operations` or one that an earlier line
+assigned, every argument a literal or a tensor. Nothing is evaluated.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Sequence
+
+from core.limits import limit
+from core.tensors.arguments import integer, literal, nested, number
+from core.tensors.operations import OPERATIONS, find
+from core.tensors.plan import Form, PlanStep
+from core.tensors.table import ELEMENTWISE, INDEXING, PICKING, PIECE, Operation
+from core.tensors.text import EXAMPLE
+from core.tensors.values import ExpressionError, Index, IndexItem, Slot, Value
+
+_SYNTAX_NAMES: dict[type[ast.AST], str] = {
+    ast.Lambda: "lambda",
+    ast.ListComp: "a comprehension",
+    ast.SetComp: "a comprehension",
+    ast.GeneratorExp: "a comprehension",
+    ast.IfExp: "if … else",
+    ast.BoolOp: "and / or",
+    ast.NamedExpr: ":=",
+    ast.JoinedStr: "an f-string",
+    ast.Starred: "a starred argument",
+    ast.Tuple: "a tuple",
+    ast.List: "a list",
+    ast.Constant: "a value without x",
+    ast.Slice: "a slice outside brackets",
+    ast.Await: "await",
+}
+
+BINARY: dict[type[ast.operator], str] = {
+    ast.Add: "+",
+    ast.Sub: "-",
+    ast.Mult: "*",
+    ast.Div: "/",
+    ast.FloorDiv: "//",
+    ast.Mod: "%",
+    ast.Pow: "**",
+    ast.MatMult: "@",
+    ast.BitAnd: "&",
+    ast.BitOr: "|",
+}
+_COMPARE: dict[type[ast.cmpop], str] = {
+    ast.Eq: "==",
+    ast.NotEq: "!=",
+    ast.Lt: "<",
+    ast.LtE: "<=",
+    ast.Gt: ">",
+    ast.GtE: ">=",
+}
+_UNARY: dict[type[ast.unaryop], str] = {ast.USub: "-", ast.Invert: "~"}
+MODULES = ("torch", "einops", "F")
+
+
+class ExpressionReader:
+    """Walks the syntax tree and appends a `PlanStep` per operation. Step 0, ``x``, is implied."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.steps: list[PlanStep] = []
+        self.names: dict[str, int] = {"x": 0}
+        self.bundles: set[int] = set()
+        """Steps whose result is several tensors of which none is picked yet."""
+        self.starts = [0]
+        for line in text.split("\n"):
+            self.starts.append(self.starts[-1] + len(line) + 1)
+
+    # ----------------------------------------------------------------------------------------------- text
+
+    def span(self, node: ast.expr | ast.stmt) -> tuple[int, int]:
+        last, column = node.end_lineno or node.lineno, node.end_col_offset or node.col_offset
+        return self.starts[node.lineno - 1] + node.col_offset, self.starts[last - 1] + column
+
+    def segment(self, node: ast.expr | ast.stmt) -> str:
+        start, end = self.span(node)
+        return self.cut(start, end)
+
+    def cut(self, start: int, end: int) -> str:
+        return re.sub(r"\s*\n\s*", " ", self.text[start:end])
+
+    def quote(self, node: ast.expr | ast.stmt) -> str:
+        return f"`{self.segment(node)[:60]}`"
+
+    def add(self, step: PlanStep) -> int:
+        if len(self.steps) >= limit("expression_steps"):
+            raise ExpressionError(f"More than {limit('expression_steps')} operations; a page shows each one.")
+        self.steps.append(step)
+        return len(self.steps)
+
+    # -------------------------------------------------------------------------------------------- tensors
+
+    def named(self, node: ast.Name) -> int:
+        if node.id in self.names:
+            return self.names[node.id]
+        known = ", ".join(self.names)
+        raise ExpressionError(
+            f"`{node.id[:40]}` is not known; {known} {'is' if len(self.names) == 1 else 'are'}. For example: {EXAMPLE}."
+        )
+
+    def tensor(self, node: ast.expr) -> int:
+        """Read a node that must give one tensor; returns the number of its step."""
+        number = self.result(node)
+        if number in self.bundles:
+            raise ExpressionError(
+                f"{self.quote(node)} gives several tensors; pick one, for example {self.quote(node)[1:-1]}[0]."
+            )
+        return number
+
+    def result(self, node: ast.expr) -> int:
+        """Read a node that must give a tensor or several; returns the number of its step."""
+        if isinstance(node, ast.Name):
+            return self.named(node)
+        if isinstance(node, ast.Call):
+            return self._call(node, None)
+        if isinstance(node, ast.Attribute):
+            return self._property(node)
+        if isinstance(node, ast.Subscript):
+            return self._subscript(node)
+        if isinstance(node, ast.BinOp):
+            symbol = BINARY.get(type(node.op))
+            if symbol is None:
+                raise ExpressionError(f"{self.quote(node)}: of the operators, {_operators()} are understood.")
+            return self._binary(node, node.left, symbol, node.right)
+        if isinstance(node, ast.Compare) and len(node.ops) == 1 and type(node.ops[0]) in _COMPARE:
+            return self._binary(node, node.left, _COMPARE[type(node.ops[0])], node.comparators[0])
+        if isinstance(node, ast.UnaryOp) and type(node.op) in _UNARY:
+            source = self.tensor(node.operand)
+            shown = self.segment(node)
+            symbol = _UNARY[type(node.op)]
+            return self.add(PlanStep(ELEMENTWISE, "unary", (source,), shown, shown, node.lineno, symbol=symbol))
+        name = _SYNTAX_NAMES.get(type(node), "this syntax")
+        raise ExpressionError(f"{self.quote(node)} ({name}) is not understood here. For example: {EXAMPLE}.")
+
+    def _property(self, node: ast.Attribute) -> int:
+        if isinstance(node.value, ast.Name) and node.value.id in MODULES:
+            raise ExpressionError(f"{self.quote(node)} is not a tensor. For example: {EXAMPLE}.")
+        if ("method", node.attr) in OPERATIONS:
+            raise ExpressionError(
+                f"`.{node.attr}` needs brackets, for example {OPERATIONS['method', node.attr].example}."
+            )
+        operation = find("property", node.attr)
+        source = self.tensor(node.value)
+        shown = self.segment(node)
+        return self.add(PlanStep(operation, "property", (source,), f".{node.attr}", shown, node.lineno))
+
+    def _called(self, node: ast.Call) -> tuple[Form, str, ast.expr | None]:
+        """How a call is written, the name of the operation, and the tensor it is a method of."""
+        match node.func:
+            case ast.Name(id=name) | ast.Attribute(value=ast.Name(id="einops"), attr=name):
+                return "bare", name, None
+            case ast.Attribute(value=ast.Name(id="torch"), attr=name):
+                return "torch", name, None
+            case ast.Attribute(value=ast.Name(id="F"), attr=name):
+                return "F", name, None
+            case ast.Attribute(value=receiver, attr=name):
+                return "method", name, receiver
+            case _:
+                raise ExpressionError(f"{self.quote(node.func)} cannot be called. For example: {EXAMPLE}.")
+
+    def _call(self, node: ast.Call, outer: ast.Subscript | None) -> int:
+        """A method or function. ``outer`` is the subscript that picks one of several results."""
+        form, name, receiver = self._called(node)
+        operation = find(form, name)  # type: ignore[arg-type]
+        inputs: list[int] = []
+        rest: Sequence[ast.expr] = node.args
+        if receiver is not None:
+            inputs.append(self.tensor(receiver))
+        elif operation.subject:
+            if not rest:
+                raise ExpressionError(f"`{name}` needs a tensor first, for example {operation.example}.")
+            inputs.append(self.tensor(rest[0]))
+            rest = rest[1:]
+        args = tuple(self._argument(operation, argument, inputs) for argument in rest)
+        keywords = tuple(self._keyword(operation, keyword, inputs) for keyword in node.keywords)
+        if not inputs and {"tensor", "tensors"} & set(operation.takes):
+            raise ExpressionError(f"{name} needs at least one tensor, for example {operation.example}.")
+        name_at = self.span(node.func)[1] - len(name)
+        start, end = self.span(outer or node)
+        step = PlanStep(
+            operation,
+            form,
+            tuple(inputs),
+            self.cut(start, end) if receiver is None else f".{self.cut(name_at, end)}",
+            self.segment(outer or node),
+            node.lineno,
+            args=args,
+            keywords=keywords,
+            pick=None if outer is None else integer(outer.slice),
+            at=(name_at, end),
+        )
+        number = self.add(step)
+        if operation.several and outer is None:
+            self.bundles.add(number)
+        return number
+
+    def _subscript(self, node: ast.Subscript) -> int:
+        base = node.value
+        if isinstance(base, ast.Call):
+            form, name, _ = self._called(base)
+            operation = OPERATIONS.get((form, name))  # type: ignore[arg-type]
+            if operation is not None and operation.several:
+                self._piece(node)
+                return self._call(base, node)
+        if isinstance(base, ast.Name) and self.names.get(base.id) in self.bundles:
+            shown = self.segment(node)
+            step = PlanStep(PIECE, "piece", (self.names[base.id],), shown, shown, node.lineno, pick=self._piece(node))
+            return self.add(step)
+        inputs = [self.tensor(base)]
+        index = self.index(node, inputs)
+        picks = any(isinstance(item, Slot | tuple) for item in index)
+        step = PlanStep(
+            PICKING if picks else INDEXING,
+            "index",
+            tuple(inputs),
+            self.brackets(node),
+            self.segment(node),
+            node.lineno,
+            index=index,
+        )
+        return self.add(step)
+
+    def _piece(self, node: ast.Subscript) -> int:
+        pick = integer(node.slice)
+        if pick is None:
+            raise ExpressionError(f"Pick one of the tensors with a whole number, not `[{self.segment(node.slice)}]`.")
+        return pick
+
+    def brackets(self, node: ast.Subscript) -> str:
+        opening = self.text.index("[", self.span(node.value)[1])
+        return self.cut(opening, self.span(node)[1])
+
+    def index(self, node: ast.Subscript, inputs: list[int]) -> Index:
+        """Read what stands in square brackets; tensors in it are added to ``inputs``."""
+        items = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+        index = tuple(self._index_item(item, inputs) for item in items)
+        if sum(item is None for item in index) > limit("tensor_rank"):
+            raise ExpressionError(f"Too many new dimensions; at most {limit('tensor_rank')} are drawn.")
+        return index
+
+    def _index_item(self, node: ast.expr, inputs: list[int]) -> IndexItem:
+        if isinstance(node, ast.Slice):
+            parts = [None if p is None else self._bound(p) for p in (node.lower, node.upper, node.step)]
+            return slice(*parts)
+        if isinstance(node, ast.List):
+            values = nested(node)
+            if isinstance(values, tuple):
+                return values
+        if isinstance(node, ast.Constant):
+            return ... if node.value is Ellipsis else self._bound(node)
+        if isinstance(node, ast.List | ast.Tuple) or number(node) is not None:
+            return self._bound(node)
+        inputs.append(self.tensor(node))
+        return Slot(len(inputs) - 1)
+
+    def _bound(self, node: ast.expr) -> int | None:
+        if isinstance(node, ast.Constant) and node.value is None:
+            return None
+        found = integer(node)
+        if found is None:
+            raise ExpressionError(
+                f"`[{self.segment(node)[:60]}]`: an index is a whole number, a slice, None, `...`, a list of whole "
+                "numbers, or a tensor."
+            )
+        return found
+
+    def _binary(self, node: ast.expr, left: ast.expr, symbol: str, right: ast.expr) -> int:
+        values = number(left), number(right)
+        if None not in values:
+            raise ExpressionError(f"{self.quote(node)} has no x in it. Write numbers out: 6, not 2 * 3.")
+        inputs: list[int] = []
+        args: list[Value] = []
+        for side, value in zip((left, right), values, strict=True):
+            if value is None:
+                inputs.append(self.tensor(side))
+            args.append(Slot(len(inputs) - 1) if value is None else value)
+        operation = ELEMENTWISE
+        if symbol == "@":
+            if len(inputs) < 2:
+                raise ExpressionError("@ multiplies two tensors, for example x @ x.t().")
+            operation = OPERATIONS["method", "matmul"]
+        start, end = self.span(node)
+        at = self.text.index(symbol, self.span(left)[1])
+        added = self.cut(at, end) if values[0] is None else self.cut(start, at + len(symbol))
+        step = PlanStep(
+            operation,
+            "binary",
+            tuple(inputs),
+            added,
+            self.segment(node),
+            node.lineno,
+            args=tuple(args),
+            symbol=symbol,
+        )
+        return self.add(step)
+
+    # ------------------------------------------------------------------------------------------ arguments
+
+    def _argument(self, operation: Operation, node: ast.expr, inputs: list[int]) -> Value:
+        if "tensors" in operation.takes and isinstance(node, ast.List | ast.Tuple):
+            first = len(inputs)
+            inputs += [self.tensor(item) for item in node.elts]
+            return tuple(Slot(slot) for slot in range(first, len(inputs)))
+        found = literal(node)
+        if found is None and "tensor" in operation.takes and not isinstance(node, ast.List | ast.Tuple):
+            inputs.append(self.tensor(node))
+            return Slot(len(inputs) - 1)
+        if found is None:
+            raise ExpressionError(
+                f"{self.quote(node)} is not a number, a tuple of numbers, a dtype or a pattern. "
+                f"For example: {operation.example}."
+            )
+        kind, value = found
+        allowed = {"int": ("int", "float"), "ints": ("ints", "data")}.get(kind, (kind,))
+        if not set(allowed) & set(operation.takes):
+            raise ExpressionError(
+                f"{self.quote(node)} is not an argument {operation.name} takes here. For example: {operation.example}."
+            )
+        return value
+
+    def _keyword(self, operation: Operation, node: ast.keyword, inputs: list[int]) -> tuple[str, Value]:
+        name = node.arg or "**"
+        if name not in operation.keywords and (operation.keywords != ("*",) or name.startswith("_") or not node.arg):
+            raise ExpressionError(f"{operation.name} takes no `{name[:40]}=` here. For example: {operation.example}.")
+        return name, self._argument(operation, node.value, inputs)
+
+
+def _operators() -> str:
+    return f"{' '.join(BINARY.values())} and comparisons"

@@ -1,0 +1,54 @@
+"""What the reader makes of an expression: single operations in the order in which they run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from core.tensors.table import Operation, Written
+from core.tensors.values import Index, Value
+
+Form: TypeAlias = Written | Literal["index", "binary", "unary", "write", "name", "piece"]
+
+
+@dataclass(frozen=True, slots=True)
+class PlanStep:
+    """One operation of a plan.
+
+    operation, form: what it is and how it is written. inputs: numbers of the steps whose tensors it takes; step 0 is
+    ``x`` itself. args and keywords: its arguments after the tensor it works on; a `Slot` stands for an input.
+    index: what stands in the brackets of an indexing or a write, ``None`` when there are none.
+    pick: which of several results is taken. unpack: into how many names the results are unpacked.
+    symbol: the operator of ``unary``, ``binary`` and ``write`` (``=``, ``+=``).
+    name: the name its result is bound to, empty for none. line: the line it stands in, from 1.
+    source: the text this step adds; expression: the text up to its end, in its line.
+    at: places in the text where the operation's name starts and where the step ends; -1 where it has no name.
+    """
+
+    operation: Operation
+    form: Form
+    inputs: tuple[int, ...]
+    source: str
+    expression: str
+    line: int
+    args: tuple[Value, ...] = ()
+    keywords: tuple[tuple[str, Value], ...] = ()
+    index: Index | None = None
+    pick: int | None = None
+    unpack: int | None = None
+    symbol: str = ""
+    name: str = ""
+    at: tuple[int, int] = (-1, -1)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The operations of all lines in the order in which they run; the last one is the result.
+
+    names: every name at the end, and the number of the step whose tensor it stands for.
+    """
+
+    text: str
+    steps: tuple[PlanStep, ...]
+    names: Mapping[str, int]

@@ -1,0 +1,263 @@
+"""A quiz on views: predict what an expression gives, then see torch's answer with its reason.
+
+The expressions are assets/data/tensor_quiz.csv; answers are never stored, they are torch's, by running the expression.
+Wrong options come from the mistakes people make: strides of a fresh copy, strides left where they were, bytes.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import permutations
+from typing import Literal, TypeAlias
+
+from core.rows import read_rows
+from core.tensors.layout import Layout, contiguous_strides
+from core.tensors.steps import Scalar, Step, Trace
+from core.tensors.text import read_shape
+from core.tensors.trace import trace
+
+AskKind: TypeAlias = Literal["storage", "shape", "stride", "values"]
+
+_WRONG = 3
+_ERROR = "torch raises an error"
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A row of the quiz: an expression on x of a shape and dtype, and the rule it teaches."""
+
+    category: str
+    shape: tuple[int, ...]
+    dtype: str
+    source: str
+    lesson: str
+
+    def run(self) -> Trace:
+        """The expression run on torch."""
+        return trace(self.source, self.shape, dtype=self.dtype)
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """One thing to predict. options: what to choose from, answer: the right one's place, reasons: one per option."""
+
+    kind: AskKind
+    prompt: str
+    options: tuple[str, ...]
+    answer: int
+    reasons: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """An expression with what to predict about it; ``run`` is what torch did, to be shown afterwards."""
+
+    number: int
+    seed: int
+    item: Item
+    asks: tuple[Ask, ...]
+    run: Trace
+
+
+@dataclass(frozen=True, slots=True)
+class Grade:
+    """Whether a choice was right, the right option, and why in a sentence."""
+
+    correct: bool
+    answer: str
+    reason: str
+
+
+@lru_cache(maxsize=1)
+def items() -> tuple[Item, ...]:
+    """Every row of the quiz."""
+    return tuple(
+        Item(r["category"], read_shape(r["shape"]), r["dtype"], r["expression"].replace("|", "\n"), f"{r['lesson']}.")
+        for r in read_rows("tensor_quiz")
+    )
+
+
+def categories() -> tuple[str, ...]:
+    """The categories in order of appearance."""
+    return tuple(dict.fromkeys(item.category for item in items()))
+
+
+@lru_cache(maxsize=128)
+def question(number: int, seed: int = 0) -> Question:
+    """The ``number``-th question of the order that ``seed`` gives; the same for everybody with the same two numbers.
+
+    As many questions in a row as there are categories come from all of them, and none comes twice before its category
+    is through.
+    """
+    rng = random.Random(f"order {seed}")  # noqa: S311 (a quiz, no secret)
+    kinds = list(categories())
+    rng.shuffle(kinds)
+    turn, place = divmod(number, len(kinds))
+    of_kind = [item for item in items() if item.category == kinds[place]]
+    rng = random.Random(f"{kinds[place]} {seed}")  # noqa: S311
+    rng.shuffle(of_kind)
+    return ask(of_kind[turn % len(of_kind)], number, seed)
+
+
+def ask(item: Item, number: int = 0, seed: int = 0) -> Question:
+    """The question on ``item``; ``number`` and ``seed`` only decide the order of the options."""
+    run = item.run()
+    rng = random.Random(f"{item.source} {item.shape} {number} {seed}")  # noqa: S311
+    if item.category == "alias":
+        asks: tuple[Ask, ...] = (_ask_values(item, run, rng),)
+    else:
+        asks = (_ask_shape(item, run, rng), _ask_stride(item, run, rng), _ask_storage(item, run))
+    return Question(number, seed, item, asks, run)
+
+
+def grade(asked: Question, choices: Sequence[int]) -> tuple[Grade, ...]:
+    """Grade one choice per ask. Raises ``ValueError`` for another number of choices, or one that is no option."""
+    grades: list[Grade] = []
+    for one, choice in zip(asked.asks, choices, strict=True):
+        if not 0 <= choice < len(one.options):
+            raise ValueError(f"choice {choice} is not one of {len(one.options)} options")
+        right = one.reasons[one.answer]
+        correct = choice == one.answer
+        why = right if correct or not one.reasons[choice] else f"{one.reasons[choice]} {right}"
+        grades.append(Grade(correct, one.options[one.answer], why))
+    return tuple(grades)
+
+
+# ---------------------------------------------------------------------------------------------------- asks
+
+
+def _ask_storage(item: Item, run: Trace) -> Ask:
+    last = run.last
+    options = ("in x's storage: a view, or x itself", "in new storage", _ERROR)
+    if last.kind == "refused":
+        answer, reason = 2, _error(item, last)
+    elif last.storage == 0:
+        answer, reason = 0, item.lesson
+    else:
+        answer, reason = 1, item.lesson
+    if last.reason and last.kind != "refused" and "merge" in last.reason:
+        reason = f"{item.lesson} Here {last.reason}."
+    reasons = [""] * 3
+    reasons[answer] = reason
+    return Ask("storage", "Where do the elements of the result lie?", options, answer, tuple(reasons))
+
+
+def _ask_shape(item: Item, run: Trace, rng: random.Random) -> Ask:
+    last, before = run.last, _before(run)
+    right = None if last.kind == "refused" else last.layout.shape
+    wanted = _tried(run) if right is None else right
+    wrong = [
+        (item.shape, "That is the shape of x."),
+        (before.shape, "That is the shape before the last step."),
+        (wanted[::-1], "The sizes stand in another order."),
+        *((tuple(p), "The sizes stand in another order.") for p in permutations(wanted) if len(wanted) < 5),
+        (tuple(size for size in wanted if size != 1), "The dimension of size 1 is still there."),
+        ((1, *wanted), "Nothing adds a dimension of size 1 in front."),
+        ((*wanted, 1), "Nothing adds a dimension of size 1 at the end."),
+        (_merged(wanted), "Nothing merges dimensions here."),
+        ((*wanted[:-1], sum(wanted[-1:]) + 1), "The last size is off by one."),
+    ]
+    return _choices("shape", "Which shape does the result have?", item, run, wanted, right, wrong, rng)
+
+
+def _ask_stride(item: Item, run: Trace, rng: random.Random) -> Ask:
+    last, before = run.last, _before(run)
+    right = None if last.kind == "refused" else last.layout.stride
+    shape = _tried(run) if right is None else last.layout.shape
+    fresh = contiguous_strides(shape)
+    wanted = fresh if right is None else right
+    size = last.element_size
+    x = run[0].layout.stride
+    backwards = "::-" in item.source or "flip" in item.source
+    wrong = [
+        *([(tuple(-step for step in wanted), "numpy would do that; torch has no negative strides.")] * backwards),
+        (fresh, "Those are the strides of a fresh, row-major tensor of this shape."),
+        (before.stride, "Those are the strides before the last step."),
+        (x, "Those are the strides of x."),
+        (wanted[::-1], "Strides stand in the order of their dimensions; these are reversed."),
+        (
+            tuple(step * size for step in wanted),
+            "torch counts strides in elements; these are bytes, as numpy has them.",
+        ),
+        *((tuple(p), "The strides stand at the wrong dimensions.") for p in permutations(wanted) if len(wanted) < 5),
+        (tuple(max(step, 1) for step in wanted), "A stride of 0 is possible: every step reads the same element."),
+        (tuple(shape), "Those are sizes; a stride is the distance to the next element."),
+        ((*wanted, 1), "There is one stride per dimension."),
+        (tuple(2 * step for step in wanted), "Every stride is twice as long as it should be."),
+        (tuple(step + 1 for step in wanted), "Every stride is one too long."),
+    ]
+    return _choices("stride", "Which strides does it have?", item, run, wanted, right, wrong, rng)
+
+
+def _ask_values(item: Item, run: Trace, rng: random.Random) -> Ask:
+    last, start = run.last, run[0]
+    refused = last.kind == "refused"
+    after: tuple[Scalar, ...] = start.values
+    if not refused and last.storage == 0:
+        cells: list[int] = start.layout.cells().tolist()
+        after = tuple(last.storage_values[cell] for cell in cells)
+    written = [at for at, (old, new) in enumerate(zip(start.values, after, strict=True)) if old != new]
+    places = [*written, 0, 1, len(start.values) - 1, *range(len(start.values))]
+    wrong: list[tuple[tuple[int, ...], str]] = [(_whole(start.values), "x does see the write: the storage is shared.")]
+    for place in places:
+        other = list(start.values)
+        other[(place + (place in written)) % len(other)] = 100
+        wrong.append((_whole(other), "Another cell is written."))
+    right = None if refused else _whole(after)
+    return _choices("values", "Which values does x hold afterwards?", item, run, _whole(after), right, wrong, rng)
+
+
+def _choices(
+    kind: AskKind,
+    prompt: str,
+    item: Item,
+    run: Trace,
+    wanted: tuple[int, ...],
+    right: tuple[int, ...] | None,
+    wrong: Sequence[tuple[tuple[int, ...], str]],
+    rng: random.Random,
+) -> Ask:
+    """The right answer among different wrong ones, shuffled, and the error last."""
+    if not wanted:
+        wrong = [(option, "A single number has no dimensions.") for option in ((1,), (0,), (1, 1))]
+    found: dict[tuple[int, ...], str] = {} if right is None else {right: item.lesson}
+    if right is None:
+        found[wanted] = ""
+    for option, why in wrong:
+        if len(found) > _WRONG:
+            break
+        found.setdefault(option, why)
+    options = list(found)
+    rng.shuffle(options)
+    reasons = [found[option] if right is not None else "" for option in options]
+    error = _error(item, run.last) if right is None else ""
+    answer = len(options) if right is None else options.index(right)
+    return Ask(kind, prompt, (*(str(option) for option in options), _ERROR), answer, (*reasons, error))
+
+
+def _error(item: Item, step: Step) -> str:
+    """Why torch refused, in a sentence: the rule, and our account of the numbers where there is one."""
+    return f"{item.lesson} Here {step.reason}." if "merge" in step.reason else item.lesson
+
+
+def _before(run: Trace) -> Layout:
+    """The layout the last step worked on."""
+    inputs = run.last.inputs
+    return run[inputs[0]].layout if inputs else run[0].layout
+
+
+def _tried(run: Trace) -> tuple[int, ...]:
+    """The shape a refused step asked for, as far as it says; else that of its input."""
+    verdict = run.last.verdict
+    return _before(run).shape if verdict is None or min(verdict.shape, default=0) < 0 else verdict.shape
+
+
+def _merged(shape: tuple[int, ...]) -> tuple[int, ...]:
+    return (shape[0] * shape[1], *shape[2:]) if len(shape) > 1 else (*shape, 2)
+
+
+def _whole(values: Sequence[Scalar]) -> tuple[int, ...]:
+    return tuple(int(value) for value in values if isinstance(value, int | float))

@@ -1,0 +1,391 @@
+"""The tensors of one trace, and what each planned operation does to them."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from core.limits import limit
+from core.tensors import guards
+from core.tensors.guards import Picker, check_size
+from core.tensors.layout import Layout
+from core.tensors.plan import Plan, PlanStep
+from core.tensors.reasons import fixes, reason, refusal_reason, view_verdict
+from core.tensors.steps import Kind, Piece, Scalar, Step
+from core.tensors.table import SHORT_CASTS, WRITING
+from core.tensors.values import DType, ExpressionError, Index, IndexItem, MemoryFormat, Nested, Slot, Value
+
+
+class Run:
+    """The tensors of one trace, kept alive until its end so that storages can be told apart."""
+
+    def __init__(self, torch: Any, einops: Any, plan: Plan) -> None:
+        self.torch = torch
+        self.einops = einops
+        self.plan = plan
+        self.tensors: list[Any] = []
+        """One per step: a tensor, or the tuple of all that a split made while none is picked."""
+        self.storages: list[int] = []
+        self.steps: list[Step] = []
+
+    def start(self, layout: Layout, dtype: str) -> None:
+        """Step 0: x over a fresh storage."""
+        cells = 1 + (layout.span or (0, -1))[1]
+        x = self.torch.arange(cells, dtype=getattr(self.torch, dtype)).as_strided(layout.shape, layout.stride)
+        self._record(x, "start", source="x", expression="x", operation="x", inputs=(), name="x")
+
+    def all(self) -> None:
+        """Every planned step in order, until torch refuses one."""
+        for step in self.plan.steps:
+            if not self._advance(step):
+                return
+
+    def _advance(self, step: PlanStep) -> bool:
+        """Run one planned operation; False when torch refused it."""
+        inputs = [self.tensors[number] for number in step.inputs]
+        if step.form == "piece":
+            inputs = []
+        self._guard(step, inputs)
+        try:
+            made = self._apply(step, inputs)
+            result, pieces = self._pick(step, made)
+        except ExpressionError:
+            raise
+        except Exception as problem:  # whatever torch or einops raises is what this page is about
+            self._refuse(step, problem)
+            return False
+        operation = step.operation
+        basis: dict[str, Any] = {
+            "source": step.source,
+            "expression": step.expression,
+            "operation": operation.name,
+            "inputs": step.inputs,
+            "line": step.line,
+            "name": step.name,
+        }
+        if step.form == "write" or operation.writes:
+            self._record_write(inputs[0], result, basis)
+            return True
+        for tensor in (result, *pieces):
+            self._check(tensor, step)
+        verdict = view_verdict(operation.name, self._inputs(step), tuple(result.shape), _name(result.dtype))
+        kind = self._kind(result, inputs, step)
+        self._record(
+            result,
+            kind,
+            **basis,
+            pieces=tuple(self._piece(piece) for piece in pieces),
+            picked=step.pick,
+            verdict=verdict,
+            reason=reason(step, kind, self._inputs(step), _layout(result), _name(result.dtype), verdict),
+        )
+        if pieces and step.pick is None:
+            self.tensors[-1] = pieces
+        return True
+
+    def _inputs(self, step: PlanStep) -> list[Step]:
+        return [self.steps[number] for number in step.inputs]
+
+    # ---------------------------------------------------------------------------------------------- before
+
+    def _guard(self, step: PlanStep, inputs: Sequence[Any]) -> None:
+        shapes = [tuple(tensor.shape) for tensor in inputs if isinstance(tensor, self.torch.Tensor)]
+        if step.operation.guard is not None:
+            step.operation.guard(shapes, step.args, dict(step.keywords))
+        if step.index is not None:
+            guards.picked(shapes[0], [self._picker(item, inputs) for item in step.index])
+        self._guard_complex(step, inputs)
+
+    def _picker(self, item: IndexItem, inputs: Sequence[Any]) -> Picker | int | None:
+        """What an item in square brackets picks at most; see `guards.picked`."""
+        if item is ...:
+            return None
+        if isinstance(item, tuple):
+            data = np.array(item) if _is_even(item) else np.zeros(0)
+            return Picker(data.shape) if data.dtype != bool else Picker((int(data.sum()),), data.ndim)
+        if isinstance(item, Slot):
+            tensor = inputs[item.number]
+            if tensor.dtype in (self.torch.bool, self.torch.uint8):
+                return Picker((int(tensor.count_nonzero()),), tensor.dim())
+            return Picker(tuple(tensor.shape))
+        return 0 if item is None else 1
+
+    def _guard_complex(self, step: PlanStep, inputs: Sequence[Any]) -> None:
+        """torch would drop the imaginary part, with a warning nobody sees."""
+        complex_ = [tensor.is_complex() for tensor in inputs if isinstance(tensor, self.torch.Tensor)]
+        if not any(complex_):
+            return
+        name = step.operation.name
+        wanted = [value.name for value in (*step.args, *dict(step.keywords).values()) if isinstance(value, DType)]
+        casts = name in SHORT_CASTS or (name != "view" and any(not dtype.startswith("complex") for dtype in wanted))
+        writes = step.form == "write" or step.operation.writes
+        if casts or (writes and not complex_[0]):
+            raise ExpressionError("Complex numbers do not fit into a real type; take .real or .imag first.")
+
+    def _check(self, result: Any, step: PlanStep) -> None:
+        """Caps on what came out: views allocate nothing, but the next step could."""
+        if not isinstance(result, self.torch.Tensor):
+            raise ExpressionError(f"`{step.source[:60]}` gives no tensor.")
+        shape = tuple(result.shape)
+        if min(shape, default=0) < 0:
+            # torch lets as_strided and broadcast_to make these when another size is 0.
+            raise ExpressionError(f"`{step.source[:60]}` gives a tensor of shape {shape}; no size can be negative.")
+        check_size(shape, f"The result of `{step.source[:60]}`")
+        if max(result.stride(), default=0) > limit("expression_integer"):
+            raise ExpressionError(f"`{step.source[:60]}` gives a stride above {limit('expression_integer'):,}.")
+
+    # --------------------------------------------------------------------------------------------- running
+
+    def _apply(self, step: PlanStep, inputs: Sequence[Any]) -> Any:
+        args = [self._value(arg, inputs) for arg in step.args]
+        keywords = {name: self._value(value, inputs) for name, value in step.keywords}
+        name = step.operation.name
+        subject: Sequence[Any] = inputs[:1] if step.operation.subject else ()
+        match step.form:
+            case "method":
+                return getattr(inputs[0], name)(*args, **keywords)
+            case "property":
+                return self._property(inputs[0], name)
+            case "torch":
+                # Fresh memory may hold what another visitor left there, so empty is filled here.
+                return getattr(self.torch, "zeros" if name == "empty" else name)(*subject, *args, **keywords)
+            case "bare":
+                return getattr(self.einops, name)(*subject, *args, **keywords)
+            case "F":
+                return getattr(self.torch.nn.functional, name)(*subject, *args, **keywords)
+            case "index":
+                return inputs[0][self._index(step.index or (), inputs)]
+            case "unary":
+                return -inputs[0] if step.symbol == "-" else ~inputs[0]
+            case "binary":
+                return _operator(step.symbol)(*args)
+            case "write":
+                return self._write(step, inputs, args[0])
+            case "name":
+                return inputs[0]
+            case "piece":
+                return self.tensors[step.inputs[0]]
+
+    def _property(self, tensor: Any, name: str) -> Any:
+        # What torch does with these ranks is deprecated: it works, but warns once per process. Same results here.
+        if name == "T" and tensor.dim() != 2:
+            return tensor.permute(*reversed(range(tensor.dim())))
+        if name == "mT" and tensor.dim() == 0:
+            return tensor
+        return getattr(tensor, name)
+
+    def _value(self, value: Value, inputs: Sequence[Any]) -> Any:
+        if isinstance(value, Slot):
+            return inputs[value.number]
+        if isinstance(value, DType | MemoryFormat):
+            return getattr(self.torch, value.name)
+        if isinstance(value, tuple) and any(isinstance(item, Slot) for item in value):
+            return [inputs[item.number] for item in value if isinstance(item, Slot)]
+        return value
+
+    def _index(self, index: Index, inputs: Sequence[Any]) -> tuple[Any, ...]:
+        """The items as torch takes them. A mask of bytes is deprecated and warns; the same mask of bools does not."""
+        items: list[Any] = []
+        for item in index:
+            if isinstance(item, Slot):
+                tensor = inputs[item.number]
+                items.append(tensor.bool() if tensor.dtype == self.torch.uint8 else tensor)
+            else:
+                items.append(_lists(item) if isinstance(item, tuple) else item)
+        return tuple(items)
+
+    def _write(self, step: PlanStep, inputs: Sequence[Any], value: Any) -> Sequence[int] | None:
+        """Write through a name or square brackets; gives the cells written, ``None`` for all of the tensor."""
+        update = None if step.symbol == "=" else _operator(step.symbol)
+        if step.index is None:
+            if update is not None:
+                update(inputs[0], value)
+            return None
+        index = self._index(step.index, inputs)
+        layout = _layout(inputs[0])
+        cells = self.torch.from_numpy(layout.cells()).view(layout.shape)[index]
+        if update is not None:
+            value = update(inputs[0][index], value)  # what Python does: read, update in place, write back
+        inputs[0][index] = value
+        return cells.flatten().tolist()
+
+    def _pick(self, step: PlanStep, made: Any) -> tuple[Any, tuple[Any, ...]]:
+        """The tensor to go on with, and all pieces when there are several."""
+        if step.form == "write" or not _several(made):
+            return made, ()
+        pieces: tuple[Any, ...] = tuple(made)
+        if step.form == "name":
+            return pieces[0], pieces
+        if step.form == "piece":
+            return pieces[step.pick or 0], ()
+        if step.unpack is not None and step.unpack != len(pieces):
+            # Python's own words for q, k, v = x.chunk(2)
+            if len(pieces) < step.unpack:
+                raise ValueError(f"not enough values to unpack (expected {step.unpack}, got {len(pieces)})")
+            raise ValueError(f"too many values to unpack (expected {step.unpack})")
+        if not pieces:
+            raise ExpressionError(f"`{step.source[:60]}` gives no tensor.")
+        return pieces[step.pick or 0], pieces
+
+    # ------------------------------------------------------------------------------------------- recording
+
+    def _kind(self, result: Any, inputs: Sequence[Any], step: PlanStep) -> Kind:
+        if step.form in ("piece", "name") or any(result is tensor for tensor in inputs):
+            return "same"
+        mine = _storage_identity(result)
+        return "view" if any(_storage_identity(tensor) == mine for tensor in inputs) else "copy"
+
+    def _piece(self, tensor: Any) -> Piece:
+        return Piece(_layout(tensor), tensor.is_contiguous(), _values(tensor))
+
+    def _record(self, tensor: Any, kind: Kind, **rest: Any) -> None:
+        identity = _storage_identity(tensor)
+        new = identity not in self.storages
+        if new:
+            self.storages.append(identity)
+        storage = self.storages.index(identity)
+        nbytes: int = tensor.untyped_storage().nbytes()
+        element_size: int = tensor.element_size()
+        cells = nbytes // element_size
+        shown = min(cells, limit("storage_cells_drawn"))
+        sharing = [step for step in self.steps if step.storage == storage and step.kind != "write"]
+        before = self.steps[-1].bytes_total if self.steps else 0
+        self.tensors.append(tensor)
+        self.steps.append(
+            Step(
+                number=len(self.steps),
+                kind=kind,
+                layout=_layout(tensor),
+                dtype=_name(tensor.dtype),
+                element_size=element_size,
+                is_contiguous=tensor.is_contiguous(),
+                storage=storage,
+                storage_elements=cells,
+                sharing=tuple(step.number for step in sharing),
+                shares_storage_with=tuple(dict.fromkeys(step.label for step in sharing)),
+                bytes_allocated=nbytes if new else 0,
+                bytes_total=before + (nbytes if new and kind != "start" else 0),
+                values=_values(tensor),
+                storage_values=tuple(tensor.as_strided((shown,), (1,), 0).tolist()),
+                **rest,
+            )
+        )
+
+    def _record_write(self, tensor: Any, cells: Any, basis: Mapping[str, Any]) -> None:
+        """A write: the cells it touched and every tensor that sees them."""
+        size: int = tensor.element_size()
+        mark = np.zeros(tensor.untyped_storage().nbytes() // size, dtype=bool)
+        mark[_layout(tensor).cells() if cells is None or cells is tensor else np.array(cells, dtype=np.int64)] = True
+        storage = self.storages.index(_storage_identity(tensor))
+        # Tensors of other element sizes may lie in the same storage, so cells are compared byte by byte.
+        touched = np.zeros(tensor.untyped_storage().nbytes(), dtype=bool)
+        touched[: mark.size * size] = mark.repeat(size)
+        changed: list[int] = []
+        for step, seen in zip(self.steps, self.tensors, strict=True):
+            if step.storage != storage or step.kind == "write":
+                continue
+            if any(seen is self.tensors[number] for number in changed):
+                continue
+            width = step.element_size
+            lines = touched[: touched.size // width * width].reshape(-1, width)
+            layouts = [step.layout] if step.picked is not None else [p.layout for p in step.pieces] or [step.layout]
+            if any(lines[layout.cells()].any() for layout in layouts):
+                changed.append(step.number)
+        self._record(
+            tensor,
+            "write",
+            **basis,
+            written=tuple(np.flatnonzero(mark).tolist()),
+            changed=tuple(changed),
+            after=tuple(_values(_first(self.tensors[number])) for number in changed),
+            reason=WRITING.why,
+        )
+
+    def _refuse(self, step: PlanStep, problem: Exception) -> None:
+        tried = self.steps[step.inputs[0] if step.inputs else 0]
+        verdict, why = refusal_reason(step, self._inputs(step))
+        self.steps.append(
+            replace(
+                tried,
+                number=len(self.steps),
+                kind="refused",
+                source=step.source,
+                expression=step.expression,
+                operation=step.operation.name,
+                inputs=step.inputs,
+                line=step.line,
+                name=step.name,
+                sharing=(),
+                shares_storage_with=(),
+                bytes_allocated=0,
+                bytes_total=self.steps[-1].bytes_total,
+                pieces=(),
+                picked=None,
+                written=(),
+                changed=(),
+                after=(),
+                verdict=verdict,
+                error_type=type(problem).__name__,
+                error_message=str(problem),
+                reason=why,
+                fixes=fixes(self.plan.text, step, tried, verdict),
+            )
+        )
+
+
+_OPERATORS: Mapping[str, str] = dict(
+    (
+        *(("+", "add"), ("-", "sub"), ("*", "mul"), ("/", "truediv"), ("//", "floordiv"), ("%", "mod"), ("**", "pow")),
+        *(("@", "matmul"), ("&", "and_"), ("|", "or_")),
+        *(("==", "eq"), ("!=", "ne"), ("<", "lt"), ("<=", "le"), (">", "gt"), (">=", "ge")),
+        *(("+=", "iadd"), ("-=", "isub"), ("*=", "imul"), ("/=", "itruediv")),
+        *(("//=", "ifloordiv"), ("%=", "imod"), ("**=", "ipow")),
+    )
+)
+"""Symbol → the function of Python's ``operator`` module that stands for it between two operands."""
+
+
+def _operator(symbol: str) -> Callable[..., Any]:
+    return getattr(operator, _OPERATORS[symbol])
+
+
+def _layout(tensor: Any) -> Layout:
+    return Layout(tuple(tensor.shape), tuple(tensor.stride()), tensor.storage_offset())
+
+
+def _values(tensor: Any) -> tuple[Scalar, ...]:
+    return tuple(tensor.flatten()[: limit("storage_cells_drawn")].tolist())
+
+
+def _first(made: Any) -> Any:
+    """The tensor a step is drawn with, when it made several."""
+    return made[0] if _several(made) else made
+
+
+def _several(made: Any) -> bool:
+    return isinstance(made, tuple | list)
+
+
+def _name(dtype: Any) -> str:
+    return str(dtype).removeprefix("torch.")
+
+
+def _storage_identity(tensor: Any) -> int:
+    """Identity of the storage while it lives; its data pointer will not do, all empty storages share one."""
+    return tensor.untyped_storage()._cdata
+
+
+def _lists(items: Nested) -> Any:
+    return [_lists(item) for item in items] if isinstance(items, tuple) else items
+
+
+def _is_even(items: Nested) -> bool:
+    """Whether nested lists have the same lengths everywhere; torch refuses others by itself."""
+    if not isinstance(items, tuple):
+        return True
+    shapes = {len(item) if isinstance(item, tuple) else -1 for item in items}
+    return len(shapes) < 2 and all(_is_even(item) for item in items)

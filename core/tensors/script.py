@@ -1,0 +1,196 @@
+"""What a page ran, as a Python script that runs on its own: every step printed with its layout and storage."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+
+from core.tensors.layout import Layout
+from core.tensors.reader import read_expression
+from core.tensors.trace import start_layout
+
+_EINOPS = ("rearrange", "reduce", "repeat", "einsum")
+
+_SHOW = '''
+
+_storages = {}
+_kept = []  # a storage keeps its identity as long as a tensor uses it
+
+
+def _show(name, tensor):
+    """Print what a tensor is, and in whose storage it lies: A is that of x."""
+    if not isinstance(tensor, torch.Tensor):  # the several tensors of a split
+        for number, piece in enumerate(tensor):
+            _show(f"{name}[{number}]", piece)
+        return
+    _kept.append(tensor)
+    storage = tensor.untyped_storage()
+    letter = _storages.setdefault(storage._cdata, chr(ord("A") + len(_storages)))
+    print(name)
+    print(f"    shape {tuple(tensor.shape)}, strides {tensor.stride()}, offset {tensor.storage_offset()}, ", end="")
+    print(f"{'contiguous' if tensor.is_contiguous() else 'not contiguous'}, {tensor.dtype}, ", end="")
+    print(f"storage {letter} ({storage.nbytes()} B)")
+    print("   ", tensor.flatten()[:24].tolist())
+
+
+'''
+
+
+def script(source: str, shape: Sequence[int], dtype: str = "int64", stride: Sequence[int] | None = None) -> str:
+    """A stand-alone script that makes x, runs ``source`` operation by operation and prints each result.
+
+    Errors are caught and printed. Raises `ExpressionError` when the expression reader would not take ``source``.
+    """
+    plan = read_expression(source)
+    layout = start_layout(shape, stride)
+    body = _Unrolled(plan.text)
+    imports = ["import torch"]
+    if "F" in body.taken:
+        imports.append("import torch.nn.functional as F")
+    if body.einops:
+        imports.append(f"from einops import {', '.join(sorted(body.einops))}")
+    lines = "\n".join(f"    {line}" for line in body.lines)
+    caught = "\nexcept Exception as error:\n    print(f'{type(error).__name__}: {error}')\n"
+    return "\n".join(imports) + _SHOW + _start(layout, dtype) + '_show("x", x)\n\ntry:\n' + lines + caught
+
+
+def _start(layout: Layout, dtype: str) -> str:
+    span = layout.span
+    cells = layout.offset if span is None else span[1] + 1
+    if layout == Layout.contiguous(layout.shape):
+        return f"x = torch.arange({layout.numel}, dtype=torch.{dtype}).view({layout.shape})\n"
+    return f"x = torch.arange({cells}, dtype=torch.{dtype}).as_strided({layout.shape}, {layout.stride})\n"
+
+
+class _Unrolled:
+    """The statements of a program, every operation on a line of its own with its result shown.
+
+    The program has passed the reader, so its syntax is known. Names s1, s2, … are those the program does not use.
+    """
+
+    def __init__(self, text: str) -> None:
+        tree = ast.parse(text)
+        self.taken = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+        self.einops: set[str] = set()
+        self.lines: list[str] = []
+        self.count = 0
+        for statement in tree.body:
+            self._statement(statement)
+
+    def _statement(self, statement: ast.stmt) -> None:
+        shown = ast.unparse(statement)
+        match statement:
+            case ast.Assign(targets=[ast.Name(id=name)], value=value):
+                self._write(f"{name} = {self._text(self._simple(value))}")
+                self._show(shown, name)
+            case ast.Assign(targets=[ast.Tuple(elts=names)], value=value):
+                self._write(f"{', '.join(ast.unparse(name) for name in names)} = {self._text(self._simple(value))}")
+                for name in names:
+                    self._show(ast.unparse(name), ast.unparse(name))
+            case ast.Assign(targets=[ast.Subscript() as target], value=value):
+                owner = self._tensor(target.value)
+                self._write(
+                    f"{owner}[{self._text(self._arguments(target.slice))}] = {self._text(self._arguments(value))}"
+                )
+                self._show(shown, owner)
+            case ast.AugAssign(target=ast.Subscript() as target):
+                owner = self._tensor(target.value)
+                index, value = self._arguments(target.slice), self._arguments(statement.value)
+                symbol = ast.unparse(statement).removeprefix(ast.unparse(target)).split()[0]
+                self._write(f"{owner}[{self._text(index)}] {symbol} {self._text(value)}")
+                self._show(shown, owner)
+            case ast.AugAssign(target=ast.Name(id=name)):
+                symbol = shown.removeprefix(name).split()[0]
+                self._write(f"{name} {symbol} {self._text(self._arguments(statement.value))}")
+                self._show(shown, name)
+            case ast.Expr(value=ast.Name(id=name)):
+                self._show(name, name)
+            case ast.Expr(value=value):
+                self._tensor(value)
+            case _:
+                self._write(shown)
+
+    def _write(self, line: str) -> None:
+        self.lines.append(line)
+
+    def _show(self, name: str, variable: str) -> None:
+        self._write(f"_show({name!r}, {variable})")
+
+    def _tensor(self, node: ast.expr) -> str:
+        """The variable that holds the tensor ``node``; its operations are written before."""
+        if isinstance(node, ast.Name):
+            return node.id
+        shown = ast.unparse(node)
+        text = self._text(self._simple(node))
+        self.count += 1
+        while f"s{self.count}" in self.taken:
+            self.count += 1
+        name = f"s{self.count}"
+        self._write(f"{name} = {text}")
+        self._show(shown, name)
+        return name
+
+    def _simple(self, node: ast.expr) -> ast.expr:
+        """``node`` with the tensors it works on replaced by variables, so that it is one operation."""
+        match node:
+            case ast.Call(func=ast.Name(id=function)):
+                self.einops.update({function} & set(_EINOPS))
+                return ast.Call(node.func, self._all(node.args), self._keywords(node.keywords))
+            case ast.Call(func=ast.Attribute(value=ast.Name(id="einops"), attr=function)):
+                self.einops.add(function)
+                return ast.Call(ast.Name(function), self._all(node.args), self._keywords(node.keywords))
+            case ast.Call(func=ast.Attribute(value=ast.Name(id="torch" | "F"))):
+                return ast.Call(node.func, self._all(node.args), self._keywords(node.keywords))
+            case ast.Call(func=ast.Attribute(value=owner, attr=method)):
+                made = ast.Attribute(ast.Name(self._tensor(owner)), method)
+                return ast.Call(made, self._all(node.args), self._keywords(node.keywords))
+            case ast.Subscript(value=ast.Call() as several, slice=ast.Constant() | ast.UnaryOp() as index) if _splits(
+                several
+            ):
+                return ast.Subscript(self._simple(several), index)
+            case ast.Subscript(value=owner, slice=index):
+                return ast.Subscript(ast.Name(self._tensor(owner)), self._arguments(index))
+            case ast.Attribute(value=owner, attr=name) if not _is_module(owner):
+                return ast.Attribute(ast.Name(self._tensor(owner)), name)
+            case ast.BinOp(left=left, op=symbol, right=right):
+                return ast.BinOp(self._arguments(left), symbol, self._arguments(right))
+            case ast.Compare(left=left, ops=symbols, comparators=others):
+                return ast.Compare(self._arguments(left), symbols, self._all(others))
+            case ast.UnaryOp(op=symbol, operand=operand) if _has_tensor(operand):
+                return ast.UnaryOp(symbol, self._arguments(operand))
+            case _:
+                return node
+
+    def _arguments(self, node: ast.expr) -> ast.expr:
+        """An argument: a tensor becomes its variable, a literal stays, lists and tuples are opened."""
+        if isinstance(node, ast.Tuple | ast.List):
+            return type(node)([self._arguments(item) for item in node.elts], ast.Load())
+        return ast.Name(self._tensor(node)) if _has_tensor(node) else node
+
+    def _all(self, nodes: Sequence[ast.expr]) -> list[ast.expr]:
+        return [self._arguments(node) for node in nodes]
+
+    def _keywords(self, keywords: Sequence[ast.keyword]) -> list[ast.keyword]:
+        return [ast.keyword(keyword.arg, self._arguments(keyword.value)) for keyword in keywords]
+
+    def _text(self, node: ast.expr) -> str:
+        return ast.unparse(node)
+
+
+_SPLITS = ("split", "chunk", "unbind", "tensor_split", "hsplit", "vsplit", "dsplit")
+
+
+def _splits(node: ast.Call) -> bool:
+    """Whether a call gives several tensors."""
+    return isinstance(node.func, ast.Attribute) and node.func.attr in _SPLITS
+
+
+def _is_module(node: ast.expr) -> bool:
+    return isinstance(node, ast.Name) and node.id in ("torch", "einops", "F")
+
+
+def _has_tensor(node: ast.expr) -> bool:
+    """Whether a tensor stands in ``node``: a name that is no module, or a call of a module's function."""
+    return any(
+        (isinstance(part, ast.Name) and not _is_module(part)) or isinstance(part, ast.Call) for part in ast.walk(node)
+    ) and not isinstance(node, ast.Slice)

@@ -1,0 +1,133 @@
+"""The record of a trace: one `Step` per operation, and what each did to memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias, overload
+
+from core.tensors.layout import Layout
+from core.tensors.view import ViewVerdict
+
+Kind: TypeAlias = Literal["start", "same", "view", "copy", "write", "refused"]
+Scalar: TypeAlias = int | float | bool | complex
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """One of the tensors that split, chunk or unbind made; all lie in the storage of their step."""
+
+    layout: Layout
+    is_contiguous: bool
+    values: tuple[Scalar, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Fix:
+    """An expression that works instead of a refused one.
+
+    instead: what replaces the refused step. source: the whole new text. bytes: what the replacement copies.
+    """
+
+    instead: str
+    source: str
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step of a trace; sizes, strides and offsets in elements, memory in bytes.
+
+    kind: ``start`` (x itself), ``same`` (the very same tensor), ``view`` (another tensor on the same storage),
+    ``copy`` (a new storage), ``write`` (values written in place) or ``refused`` (torch raised an error).
+    source: the text of this step; expression: the text of its line up to and including it; line: counted from 1, 0
+    for the start. name: the name bound to its tensor, empty for none. inputs: the steps it reads, none for
+    torch.zeros and its like.
+    layout, dtype, element_size, storage: of the resulting tensor; for ``write`` of the tensor written through, and
+    for ``refused`` of the tensor the operation was tried on (the start where it was tried on none).
+    storage: number of the storage by first appearance, 0 is that of x; storage_elements: its length in elements of
+    this dtype.
+    shares_storage_with: labels of the earlier tensors that lie in the same storage, ``x`` for the start; sharing: the
+    numbers of their steps.
+    bytes_allocated: new storage this step keeps; 0 for everything but copies and the start. bytes_total: all that the
+    steps after the start have allocated up to here.
+    values: the first elements in logical order; storage_values: the first cells of the storage, both after the step
+    and at most as many as are drawn.
+    pieces: all tensors that a split made, empty for other operations; picked: which of them the step goes on with.
+    written: storage cells written. changed: the earlier steps whose tensors see the write, the one written through
+    included, and after: their first elements after it, in the same order.
+    verdict: what the layout algebra says about view, reshape, flatten and ravel, ``None`` for other operations
+    (ravel copies whatever is not contiguous, even where a view would work).
+    error_type, error_message: torch's own, when refused.
+    reason: why it is a view, a copy or refused, as the end of a sentence; empty where the error says it all.
+    fixes: expressions that work instead, those that copy least first.
+    """
+
+    number: int
+    kind: Kind
+    source: str
+    expression: str
+    operation: str
+    inputs: tuple[int, ...]
+    layout: Layout
+    dtype: str
+    element_size: int
+    is_contiguous: bool
+    storage: int
+    storage_elements: int
+    sharing: tuple[int, ...]
+    shares_storage_with: tuple[str, ...]
+    bytes_allocated: int
+    bytes_total: int
+    values: tuple[Scalar, ...]
+    storage_values: tuple[Scalar, ...]
+    line: int = 0
+    name: str = ""
+    pieces: tuple[Piece, ...] = ()
+    picked: int | None = None
+    written: tuple[int, ...] = ()
+    changed: tuple[int, ...] = ()
+    after: tuple[tuple[Scalar, ...], ...] = ()
+    verdict: ViewVerdict | None = None
+    error_type: str = ""
+    error_message: str = ""
+    reason: str = ""
+    fixes: tuple[Fix, ...] = ()
+
+    @property
+    def label(self) -> str:
+        """What to call the tensor: its name, or the expression that made it."""
+        return self.name or self.expression
+
+
+@dataclass(frozen=True, slots=True)
+class Trace(Sequence[Step]):
+    """All steps of one expression; the first is x itself, the last is the result or the refusal."""
+
+    text: str
+    steps: tuple[Step, ...]
+    torch_version: str
+
+    @overload
+    def __getitem__(self, index: int) -> Step: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Step, ...]: ...
+    def __getitem__(self, index: int | slice) -> Step | tuple[Step, ...]:
+        return self.steps[index]
+
+    def __len__(self) -> int:
+        return len(self.steps)
+
+    @property
+    def last(self) -> Step:
+        return self.steps[-1]
+
+    @property
+    def refusal(self) -> Step | None:
+        """The step torch refused, if any; it is then the last."""
+        return self.last if self.last.kind == "refused" else None
+
+    @property
+    def bytes_copied(self) -> int:
+        """Bytes all steps after the start allocated."""
+        return self.last.bytes_total

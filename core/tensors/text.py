@@ -1,0 +1,84 @@
+"""The text a visitor typed, before any parser sees it: capped in length, characters, lines and bracket depth."""
+
+from __future__ import annotations
+
+import re
+from typing import Literal
+
+from core.limits import limit
+from core.tensors.guards import check_size
+from core.tensors.values import ExpressionError
+
+EXAMPLE = "x.t().view(2, 3)"
+
+_FOREIGN = re.compile(r"""[^A-Za-z0-9_ .,:()\[\]'"+\-*/%@=<>!&|~\n]""")
+
+_RUN_ON = re.compile(r"(?<![A-Za-z_0-9])[0-9][0-9a-fA-FoxOX_.]*(and|else|for|if|in|is|or|not)")
+"""A number that runs into a word, ``0or``; Python's parser only warns, on the server's own console."""
+
+
+def tidy(text: str) -> str:
+    """``text`` with the white space around its lines removed. Raises `ExpressionError` beyond the caps."""
+    if len(text) > 2 * limit("expression_chars"):
+        raise ExpressionError(_too_long(len(text)))
+    lines = [line.strip() for line in text.strip().splitlines()]
+    tidied = "\n".join(lines)
+    if not tidied:
+        raise ExpressionError(f"Empty. Type an expression on x, for example {EXAMPLE}.")
+    if len(tidied) > limit("expression_chars"):
+        raise ExpressionError(_too_long(len(tidied)))
+    if sum(line != "" for line in lines) > limit("expression_lines"):
+        raise ExpressionError(f"{len(lines)} lines; at most {limit('expression_lines')} are run.")
+    foreign = _FOREIGN.search(tidied)
+    if foreign:
+        raise ExpressionError(
+            f"The character {foreign.group()!a} has no place in an expression on x. For example: {EXAMPLE}."
+        )
+    run_on = _RUN_ON.search(tidied)
+    if run_on:
+        raise ExpressionError(f"`{run_on.group()[:40]}`: a number runs into a word. For example: {EXAMPLE}.")
+    depth = deepest = 0
+    for character in tidied:
+        depth += (character in "([") - (character in ")]")
+        deepest = max(deepest, depth)
+    if deepest > limit("expression_depth"):
+        raise ExpressionError(f"{deepest} brackets inside one another; at most {limit('expression_depth')} are read.")
+    return tidied
+
+
+def _too_long(length: int) -> str:
+    return f"That is {length:,} characters long; an expression has at most {limit('expression_chars'):,}."
+
+
+def read_shape(text: str) -> tuple[int, ...]:
+    """The start shape a person typed: ``2, 3``, ``(2, 3)``, ``2 × 3`` or ``()`` for a single number.
+
+    Raises `ExpressionError` with an example for anything else, and beyond the caps on rank and elements.
+    """
+    shape = _sizes(text, "shape")
+    check_size(shape, "The start tensor")
+    return shape
+
+
+def read_stride(text: str) -> tuple[int, ...]:
+    """The start strides a person typed, written as a shape is. Raises `ExpressionError` for anything else."""
+    return _sizes(text, "stride")
+
+
+def _sizes(text: str, what: Literal["shape", "stride"]) -> tuple[int, ...]:
+    inner = text.strip()
+    example = "For example: 2, 3." if what == "shape" else "For example: 3, 1."
+    if not inner:
+        means = "sizes of x with commas, or () for a single number" if what == "shape" else "strides of x with commas"
+        raise ExpressionError(f"Empty. Type the {means}. {example}")
+    if len(inner) > limit("number_chars"):
+        raise ExpressionError(f"A {what} of {len(inner):,} characters is too long. {example}")
+    if inner[:1] + inner[-1:] in ("()", "[]"):
+        inner = inner[1:-1]
+        if not inner.strip():
+            return ()
+    sizes = re.split(r"\s*[,×x]\s*|\s+", inner.strip().removesuffix(","))
+    if not all(re.fullmatch(r"[0-9]{1,12}", size) for size in sizes):
+        noun = "sizes" if what == "shape" else "strides"
+        raise ExpressionError(f"“{text.strip()}” is not a {what}: {noun} are whole numbers with commas. {example}")
+    return tuple(int(size) for size in sizes)

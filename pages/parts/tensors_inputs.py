@@ -1,0 +1,142 @@
+"""The Tensor views page's first row: code on x, its start shape and element type; under More, its start strides."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from core.limits import limit
+from core.tensors import ELEMENT_DTYPES, ExpressionError, Trace, catalogue, read_shape, read_stride, trace
+from core.tensors.operations import REFUSED
+from core.tensors.presets import LECTURE, LecturePreset
+from core.tensors.script import script
+from pages.parts import show
+from pages.parts.inputs import Inputs
+
+SHAPE, DTYPE, CODE = "2, 3", ELEMENT_DTYPES[0], "x.transpose(1, 0).view(2, 3)"
+FIELDS: Mapping[str, str] = {"x": CODE, "shape": SHAPE, "stride": "", "dtype": DTYPE}
+
+GROUPS: Mapping[str, tuple[str, ...]] = {
+    "Layout": ("T1", "T2", "T3"),
+    "Views and copies": ("T4", "T5", "T6", "T7", "T8", "T9"),
+    "Named axes": ("T10", "T11", "T14"),
+    "New tensors": ("T12", "T13", "T15"),
+}
+"""The lecture's claims about tensors, by what they are about."""
+
+PICTURE = "t:storage"
+"""Key of the component that draws storages and tensors."""
+
+CODE_HELP = (
+    "Up to twelve lines of PyTorch on x, such as y = x.t() and then y.view(6). The code is read, not run as Python: "
+    "only the operations listed at the end of the page do anything."
+)
+
+
+STRIDE_HELP = (
+    "Empty: row-major, as torch lays out a new tensor. Otherwise one stride per dimension, from storage cell 0."
+)
+
+
+def story(code: str, shape: str = SHAPE, dtype: str = DTYPE, stride: str = "") -> dict[str, object]:
+    """One chip: every field, so that the chip is lit only when all of them match."""
+    return {"x": code, "shape": shape, "stride": stride, "dtype": dtype}
+
+
+def _chip(preset: LecturePreset) -> dict[str, object]:
+    """What a claim's chip sets: the code, or the panel in which it is shown and what is typed there."""
+    sizes = ", ".join(map(str, preset.shape))
+    if preset.room == "names":
+        return {"typed": True, "names": preset.source}
+    if preset.room == "devices":
+        return {"moved": True, "dshape": sizes, "many": "2"}
+    return story(preset.source, sizes, preset.dtype)
+
+
+_CHIPS: Mapping[str, dict[str, dict[str, object]]] = {
+    group: {preset.label: _chip(preset) for preset in LECTURE if preset.claim in claims}
+    for group, claims in GROUPS.items()
+}
+
+
+class TensorInputs(Inputs):
+    """The page's inputs, with what its callbacks need."""
+
+    def put(self, code: str) -> None:
+        """In a callback: make ``code`` the expression."""
+        st.session_state[self.key("x")] = code
+
+    def take_fix(self) -> None:
+        """In the picture's callback: the code that it offers instead of a refused view."""
+        code: Any = getattr(st.session_state.get(PICTURE), "fix", None)
+        if isinstance(code, str):
+            self.put(code[: limit("expression_chars")])
+
+
+def ask(inputs: TensorInputs) -> dict[str, str]:
+    """Draw the row; what was typed, by field."""
+    code, shape, stride, dtype = st.columns([3.4, 1, 1.05, 1.05])
+    chars = limit("number_chars")
+    with code:
+        typed = inputs.lines("x", "Code on x", CODE, max_chars=limit("expression_chars"), help=CODE_HELP)
+    with shape:
+        sizes = inputs.text("shape", "Start shape of x", SHAPE, max_chars=chars)
+    with stride:
+        steps = inputs.text("stride", "Start strides", "", max_chars=chars, placeholder="row-major", help=STRIDE_HELP)
+    with dtype:
+        element = inputs.choice("dtype", "Element type", ELEMENT_DTYPES, DTYPE)
+    return {"x": typed, "shape": sizes, "stride": steps, "dtype": element}
+
+
+def lecture_chips(inputs: TensorInputs, into: DeltaGenerator) -> None:
+    """The lecture's claims as chips in their groups; call this after all widgets."""
+    with into, st.container(horizontal=True, key="t_chips"):
+        for number, (group, chips) in enumerate(_CHIPS.items()):
+            inputs.presets(group, chips, into=st.container(width="content"), key=f"story{number}")
+
+
+def traced(inputs: TensorInputs, typed: Mapping[str, str]) -> Trace:
+    """The trace of what was typed, or of the last good input when that cannot run; says why in ``inputs.errors``."""
+    try:
+        made = _trace(typed)
+    except ExpressionError as problem:
+        good = {name: inputs.last_good(name, default) for name, default in FIELDS.items()}
+        strides = f" and strides {good['stride']}" if good["stride"].strip() else ""
+        inputs.fail(
+            str(problem),
+            f"Still showing `{_one_line(good['x'])}` on {good['dtype']} of shape {good['shape']}{strides}.",
+        )
+        return _trace(good)
+    for name, text in typed.items():
+        inputs.keep(name, text)
+    return made
+
+
+def _trace(typed: Mapping[str, str]) -> Trace:
+    return trace(typed["x"], read_shape(typed["shape"]), _stride(typed), typed["dtype"])
+
+
+def _stride(typed: Mapping[str, str]) -> tuple[int, ...] | None:
+    return read_stride(typed["stride"]) if typed["stride"].strip() else None
+
+
+def as_script(inputs: TensorInputs) -> str:
+    """What is shown as a Python script that runs on its own."""
+    good = {name: st.session_state.get(f"{inputs.key(name)}:good", default) for name, default in FIELDS.items()}
+    return script(good["x"], read_shape(good["shape"]), good["dtype"], _stride(good))
+
+
+def operations() -> None:
+    """What the code box understands, and what it leaves out and why."""
+    rows = [(group, " · ".join(f"`{example}`" for example in examples)) for group, examples in catalogue().items()]
+    show.small_table([show.Column("Memory"), show.Column("Operations")], rows)
+    show.small_table(
+        [show.Column("Left out"), show.Column("Because")], [(f"`{name}`", why) for name, why in REFUSED.items()]
+    )
+
+
+def _one_line(code: str) -> str:
+    return "; ".join(line for line in code.splitlines() if line.strip())

@@ -1,0 +1,211 @@
+"""Tensor views, panels on memory: cache lines of a row walk and a column walk, and elements that overlap."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import streamlit as st
+
+from core.limits import limit
+from core.tensors import ExpressionError, Layout, Trace, read_shape
+from core.tensors.figures_walk import walk_picture
+from core.tensors.names import Placement, placements
+from core.tensors.overlap import HAZARDS, METHODS, Hazard, overlap_of, replay
+from core.tensors.story import bytes_text, shape_text
+from core.tensors.walk import Walk, WalkBusyError, WalkTiming, explanations, headline, time_walks, walks
+from pages.parts import show
+from pages.parts.charts import wire
+from pages.parts.components import component
+from pages.parts.inputs import Inputs
+from pages.parts.theme import TOKENS
+
+RESULT, MATRIX, TRANSPOSE = "the result above", "64 × 64 float32", "its transpose"
+_EXAMPLES = {MATRIX: Layout((64, 64), (64, 1)), TRANSPOSE: Layout((64, 64), (1, 64))}
+_TIMED = "t:walk:timed"
+
+
+def memory_walk(inputs: Inputs, run: Trace) -> None:
+    """Which cache lines both walks touch in a model of the cache, and how long both take on this machine."""
+    head = show.slot()
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        which = inputs.choice("walk", "Tensor to walk through", [MATRIX, TRANSPOSE, RESULT], MATRIX, segmented=True)
+        asked = st.button("Time both walks on this machine", key=f"{_TIMED}:button", help="One second on one core.")
+    step = run.last
+    layout, item = (step.layout, step.element_size) if which == RESULT else (_EXAMPLES[which], 4)
+    row, column = _walks(layout, item)
+    sentence, detail = headline(row, column)
+    with head:
+        st.html(f'<p class="np-takeaway">{show.rich(sentence)} {show.rich(detail)}</p>')
+    if asked:
+        _time()
+    timed: WalkTiming | str | None = st.session_state.get(_TIMED)
+    if isinstance(timed, str):
+        show.error(timed)
+    elif timed is not None:
+        said, how = timed.headline
+        show.good(f"{said} {how}")
+    if not row.accesses:
+        return
+    show.chart(
+        _picture(layout, item),
+        alt=f"Cache line against access, row by row and column by column. {_plain(sentence)}",
+        key="t:walk:chart",
+    )
+    show.small_table(
+        [show.Column("Walk"), *(show.Column(name, numeric=True) for name in _COLUMNS)],
+        [_row("Row by row", row), _row("Column by column", column)],
+        caption=f"Shape {shape_text(layout.shape)}, strides {shape_text(layout.stride)}, {item} B each; lines of 64 B",
+    )
+    show.how(
+        lambda: [*explanations(row, column), *(timed.explanations if isinstance(timed, WalkTiming) else ())],
+        key="t:walk:how",
+        label="How lines are counted",
+    )
+
+
+_COLUMNS = ("Elements", "Lines touched", "Lines fetched", "Bytes fetched", "Bytes used", "Fetched with a 32 KiB cache")
+
+
+def _row(name: str, walk: Walk) -> tuple[str, ...]:
+    return (
+        name,
+        f"{walk.accesses:,}",
+        f"{walk.touched:,}",
+        f"{walk.one.fetched:,}",
+        bytes_text(walk.one.fetched_bytes),
+        f"{bytes_text(walk.one.used_bytes)} ({100 * walk.one.use:.3g} %)",
+        f"{walk.cache.fetched:,}",
+    )
+
+
+def _time() -> None:
+    with st.spinner("Timing both walks …"):
+        try:
+            st.session_state[_TIMED] = time_walks()
+        except WalkBusyError as busy:
+            st.session_state[_TIMED] = str(busy)
+
+
+@lru_cache(maxsize=64)
+def _walks(layout: Layout, item: int) -> tuple[Walk, Walk]:
+    return walks(layout, item)
+
+
+@lru_cache(maxsize=64)
+def _picture(layout: Layout, item: int) -> dict[str, Any]:
+    return wire(walk_picture(*_walks(layout, item), TOKENS))
+
+
+def _plain(text: str) -> str:
+    return text.replace("**", "").replace("`", "")
+
+
+# --------------------------------------------------------------------------------------------------- overlap
+
+_DRAWN = 96
+"""Elements and cells of a replay that are drawn; more do not fit beside each other."""
+
+HAZARD_CHIPS = {
+    hazard.label: {
+        "view": hazard.view,
+        "vshape": ", ".join(map(str, hazard.shape)),
+        "verb": hazard.method,
+        "by": str(hazard.value),
+    }
+    for hazard in HAZARDS
+}
+_FIRST = next(iter(HAZARD_CHIPS.values()))
+
+
+def overlap(inputs: Inputs, run: Trace) -> None:
+    """Which elements of the result share memory, and an in-place operation replayed write by write."""
+    step = run.last
+    said, detail = overlap_of(step.layout, step.element_size).headline
+    st.html(f'<p class="np-takeaway">{show.rich(f"`{step.label}` above: {said} {detail}")}</p>')
+    chips = show.slot()
+    view, shape, verb, by = st.columns([2.6, 1, 1, 0.8])
+    with view:
+        text = inputs.text("view", "View of x", _FIRST["view"], max_chars=limit("expression_chars"))
+    with shape:
+        sizes = inputs.text("vshape", "Shape of x", _FIRST["vshape"], max_chars=limit("number_chars"))
+    with verb:
+        method = inputs.choice("verb", "In place", METHODS, _FIRST["verb"])
+    with by:
+        amount = int(inputs.quantity("by", "By", _FIRST["by"], "count", low=0, high=1000, whole=True))
+    inputs.presets("Hazards", HAZARD_CHIPS, into=chips, key="hazards")
+    try:
+        hazard = replay(text, read_shape(sizes), method, amount)
+        inputs.keep("view", text)
+        inputs.keep("vshape", sizes)
+    except ExpressionError as problem:
+        text, sizes = inputs.last_good("view", _FIRST["view"]), inputs.last_good("vshape", _FIRST["vshape"])
+        show.error(f"{problem} Still showing `{text}` on shape {sizes}.")
+        hazard = replay(text, read_shape(sizes), method, amount)
+    said, detail = hazard.headline
+    st.html(f'<p class="np-takeaway">{show.rich(f"{said} {detail}")}</p>')
+    if hazard.refused:
+        show.note(f"{hazard.error_type}: {hazard.error_message}")
+    if max(len(hazard.writes), len(hazard.before)) <= _DRAWN and hazard.writes:
+        component("replay")(data=_replayed(hazard, text, method, amount), key="t:replay")
+    show.how(lambda: hazard.overlap.explanations, key="t:overlap:how", label="How overlap is counted")
+
+
+def _replayed(hazard: Hazard, view: str, method: str, amount: int) -> dict[str, Any]:
+    shape = hazard.overlap.layout.shape
+    signs = {"add_": f"+ {amount}", "sub_": f"− {amount}", "mul_": f"× {amount}", "fill_": f"filled with {amount}"}
+    texts = [str(value) for value in (*hazard.sequential, *hazard.once, *hazard.before)]
+    return {
+        "view": view,
+        "shape": shape_text(shape),
+        "sizes": shape,
+        "columns": shape[-1] if shape else 1,
+        "pitch": 14 + 8 * max(2, *map(len, texts)),
+        "elements": [write.cell for write in hazard.writes],
+        "before": [str(value) for value in hazard.before],
+        "writes": [(write.cell, str(write.before), str(write.after)) for write in hazard.writes],
+        "once": [str(value) for value in hazard.once],
+        "torch": [str(value) for value in hazard.torch],
+        "sign": signs[method],
+    }
+
+
+# ---------------------------------------------------------------------------------------------------- devices
+
+_SHAPE, _MANY = "32, 32", "2"
+
+
+def onto_device(inputs: Inputs) -> None:
+    """Ways to get tensors onto a device, and the bytes each keeps and sends."""
+    head = show.slot()
+    with st.container(horizontal=True):
+        sizes = inputs.text("dshape", "Shape of each tensor", _SHAPE, max_chars=limit("number_chars"))
+        many = int(inputs.quantity("many", "Tensors", _MANY, "count", low=1, high=10_000, whole=True))
+    try:
+        placed = placements(read_shape(sizes), tensors=many)
+        inputs.keep("dshape", sizes)
+    except ExpressionError as problem:
+        sizes = inputs.last_good("dshape", _SHAPE)
+        show.error(f"{problem} Still showing shape {sizes}.")
+        placed = placements(read_shape(sizes), tensors=many)
+    said, detail = placed.headline
+    with head:
+        st.html(f'<p class="np-takeaway">{show.rich(f"{said} {detail}")}</p>')
+    show.small_table(
+        [
+            show.Column("How"),
+            show.Column("Code, once per tensor"),
+            show.Column("Kept on the CPU", numeric=True),
+            show.Column("Over the bus", numeric=True),
+            show.Column("On the device", numeric=True),
+        ],
+        [
+            (way.how, " · ".join(f"`{line}`" for line in way.code.splitlines()), *map(bytes_text, _bytes(way)))
+            for way in placed.ways
+        ],
+    )
+    show.how(lambda: [placed.explanation], key="t:device:how", label="How bytes are computed")
+
+
+def _bytes(way: Placement) -> tuple[int, int, int]:
+    return way.host, way.bus, way.device

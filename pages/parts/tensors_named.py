@@ -1,0 +1,233 @@
+"""Tensor views, the panel on named axes: an einops pattern as operations, an einsum as the matmul it becomes."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterable, Mapping, Sequence
+
+import streamlit as st
+
+from core.limits import limit
+from core.tensors import ExpressionError, Trace, read_shape
+from core.tensors.calls import PRESETS, Plan, explain_call, pattern_calls
+from core.tensors.contract import OperandPlan, Pair
+from core.tensors.einsums import EinsumPlan
+from core.tensors.names import NamedDimension, check_names, read_named
+from core.tensors.patterns import FUNCTIONS, PatternPlan, Stage
+from core.tensors.story import shape_text
+from pages.parts import show
+from pages.parts.inputs import Inputs
+from pages.parts.show import rich
+
+_COLOURS = 6
+_BADGES = {"view": "optimizer", "copy": "activations", "new": "activations"}
+
+CHIPS = {
+    preset.label: {"call": preset.call, "sizes": "; ".join(", ".join(map(str, shape)) for shape in preset.shapes)}
+    for preset in PRESETS
+}
+_WHY = {preset.label: preset.why for preset in PRESETS}
+_FIRST = next(iter(CHIPS.values()))
+
+
+def named_axes(inputs: Inputs, run: Trace) -> None:
+    """One call of einops or einsum, typed here; above it those in the page's code, on the tensors they get there."""
+    for title, plan in _in_the_code(run):
+        show.note(f"In the code above: {title}")
+        _draw(plan)
+    chips = show.slot()
+    call, sizes = st.columns([2.1, 1])
+    with call:
+        text = inputs.text("call", "A call of einops or einsum", _FIRST["call"], max_chars=limit("expression_chars"))
+    with sizes:
+        shapes = inputs.text(
+            "sizes", "Shape of each tensor, with ; between", _FIRST["sizes"], max_chars=limit("float_chars")
+        )
+    lit = inputs.presets("Calls", CHIPS, into=chips, key="calls")
+    try:
+        plan = _plan(text, shapes)
+        inputs.keep("call", text)
+        inputs.keep("sizes", shapes)
+    except ExpressionError as problem:
+        text, shapes = inputs.last_good("call", _FIRST["call"]), inputs.last_good("sizes", _FIRST["sizes"])
+        show.error(f"{problem} Still showing `{text}` on {shapes}.")
+        plan = _plan(text, shapes)
+    if lit:
+        show.note(_WHY[lit])
+    _draw(plan)
+    show.how(lambda: plan.explanations, key="t:named:how", label="How bytes and FLOPs are computed")
+
+
+def _plan(text: str, shapes: str) -> Plan:
+    return explain_call(text, [read_shape(shape) for shape in shapes.split(";")])
+
+
+def _in_the_code(run: Trace) -> list[tuple[str, Plan]]:
+    """The calls of the page's code that ran, each on the layouts its tensors really had."""
+    steps = [step for step in run.steps if step.operation in (*FUNCTIONS, "einsum") and step.kind != "refused"]
+    found: list[tuple[str, Plan]] = []
+    for call, step in zip(pattern_calls(run.text), steps, strict=False):
+        layouts = [run.steps[number].layout for number in step.inputs]
+        try:
+            plan = explain_call(call, layouts, element_size=step.element_size)
+        except ExpressionError:
+            continue
+        found.append((f"`{step.source.removeprefix('.')}`", plan))
+    return found
+
+
+def _draw(plan: Plan) -> None:
+    if isinstance(plan, PatternPlan):
+        pattern(plan)
+    else:
+        einsum(plan)
+
+
+class _Ink:
+    """One colour per axis name, in the order in which the names appear."""
+
+    def __init__(self) -> None:
+        self.order: dict[str, int] = {}
+
+    def of(self, name: str) -> int:
+        return self.order.setdefault(name, len(self.order)) % _COLOURS
+
+    def axis(self, name: str, size: int | None, kind: str = "") -> str:
+        """One axis as a box: its name, and its size where it is known."""
+        count = "" if size is None else f"<b>{size}</b>"
+        return f'<span class="axis a{self.of(name)} {kind}">{html.escape(name)}{count}</span>'
+
+
+def pattern(plan: PatternPlan) -> None:
+    """The pattern drawn as axes, and every operation that it becomes, each a view or a copy."""
+    ink = _Ink()
+    sizes = {axis.name: axis.size for axis in plan.axes}
+    rows = "".join(_stage(stage, sizes, ink) for stage in plan.stages)
+    title, detail = plan.headline
+    st.html(f'<p class="np-takeaway">{rich(title)} {rich(detail)}</p><div class="np-axes">{rows}</div>')
+
+
+def _stage(stage: Stage, sizes: Mapping[str, int], ink: _Ink) -> str:
+    dims = "".join(
+        f'<span class="dim">{"".join(ink.axis(name, sizes.get(name)) for name in _names(dim))}</span>'
+        for dim in stage.dims
+    )
+    cost = "" if stage.effect == "start" else _badge(stage.effect, stage.bytes)
+    return (
+        f'<div class="row"><code>{html.escape(stage.call)}</code><span class="dims">{dims or "one element"}</span>'
+        f'<span class="facts">shape <b>{shape_text(stage.layout.shape)}</b> strides '
+        f"<b>{shape_text(stage.layout.stride)}</b></span>{cost}<small>{rich(stage.reason)}</small></div>"
+    )
+
+
+def _names(dim: str) -> Sequence[str]:
+    return dim.strip("()").split()
+
+
+def _badge(effect: str, size: int) -> str:
+    word = {"view": "view, 0 B", "copy": f"copies here, {size:,} B", "new": f"new values, {size:,} B"}[effect]
+    return f'<span class="np-badge" style="color:var(--np-{_BADGES[effect]})">{word}</span>'
+
+
+def einsum(plan: EinsumPlan) -> None:
+    """The equation drawn as axes, the names it sums, and each product as the matmul that torch runs."""
+    ink = _Ink()
+    title, detail = plan.headline
+    summed = set(plan.summed)
+    rows = [_operand(f"operand {number}", names, plan.sizes, ink, summed) for number, names in enumerate(plan.operands)]
+    rows.append(_operand("result", plan.output, plan.sizes, ink, ()))
+    if summed:
+        over = "".join(ink.axis(name, plan.sizes[name], "gone") for name in plan.summed)
+        rows.append(f'<div class="row"><code>summed</code><span class="dims">Σ {over}</span></div>')
+    rows += [_pair(pair, plan, ink) for pair in plan.pairs]
+    st.html(f'<p class="np-takeaway">{rich(title)} {rich(detail)}</p><div class="np-axes">{"".join(rows)}</div>')
+
+
+def _operand(label: str, names: Iterable[str], sizes: Mapping[str, int], ink: _Ink, summed: Iterable[str]) -> str:
+    gone = set(summed)
+    boxes = "".join(
+        f'<span class="dim">{ink.axis(name, sizes[name], "gone" if name in gone else "")}</span>' for name in names
+    )
+    shape = shape_text([sizes[name] for name in names])
+    return (
+        f'<div class="row"><code>{label}</code><span class="dims">{boxes or "one element"}</span>'
+        f'<span class="facts">shape <b>{shape}</b></span></div>'
+    )
+
+
+def _pair(pair: Pair, plan: EinsumPlan, ink: _Ink) -> str:
+    if pair.kind == "multiply" or pair.left is None or pair.right is None:
+        return (
+            f'<div class="row"><code>multiply</code><span class="dims">element by element</span>'
+            f'<span class="facts"><b>{pair.flop:,} FLOP</b></span></div>'
+        )
+    roles = "".join(
+        f'<span class="role"><em>{role}</em>{"".join(ink.axis(name, plan.sizes[name]) for name in names) or "1"}</span>'
+        for role, names in (("B", pair.batch), ("M", pair.rows), ("K", pair.inner), ("N", pair.columns))
+    )
+    sides = "".join(
+        f'<div class="row"><code>{name}</code><span class="dims">{_ready(side)}</span>'
+        f"{_badge(side.effect, side.bytes)}<small>{rich(side.reason)}</small></div>"
+        for name, side in (("left", pair.left), ("right", pair.right))
+    )
+    return (
+        f'<div class="row"><code>{"bmm" if pair.sizes[0] > 1 else "mm"}</code><span class="dims">{roles}</span>'
+        f'<span class="facts"><b>{html.escape(pair.call)}</b> · <b>{pair.flop:,} FLOP</b></span></div>{sides}'
+    )
+
+
+def _ready(side: OperandPlan) -> str:
+    order = f".permute{shape_text(side.permute)}" if side.permute else ""
+    return f"<code>{html.escape(order)}.reshape{shape_text(side.layout.shape)}</code>"
+
+
+# ---------------------------------------------------------------------------------------------- checked names
+
+NAMES = "x: batch seq hidden = 2, 3, 8\nw: hidden vocab = 8, 50"
+CHECKS = {
+    "They fit": {"names": NAMES},
+    "One does not": {"names": "x: batch seq hidden = 2, 3, 8\nw: hidden vocab = 9, 50"},
+    "Any batch dimensions": {
+        "names": "x: *batch hidden = 4, 8, 16, 32\nw: hidden out = 32, 2\ny: *batch out = 4, 8, 16, 2"
+    },
+}
+
+
+def checked_names(inputs: Inputs) -> None:
+    """The shapes of a call against the names of their dimensions, as a run-time checker does it."""
+    chips = show.slot()
+    text = inputs.lines(
+        "names", "A tensor per line: name, dimensions, shape", NAMES, max_chars=limit("expression_chars")
+    )
+    inputs.presets("Checks", CHECKS, into=chips, key="checks")
+    try:
+        check = check_names(read_named(text))
+        inputs.keep("names", text)
+    except ExpressionError as problem:
+        show.error(f"{problem} Still showing the last lines that could be read.")
+        check = check_names(read_named(inputs.last_good("names", NAMES)))
+    ink = _Ink()
+    said, detail = check.headline
+    rows = [
+        f'<div class="row"><code>{html.escape(tensor.name)}</code><span class="dims">{_named_dims(dims, ink)}</span>'
+        f'<span class="facts">shape <b>{shape_text(tensor.shape)}</b></span>{_fits("fits", "optimizer")}</div>'
+        for tensor, dims in zip(check.tensors, check.dimensions, strict=False)
+    ]
+    if check.refused is not None:
+        bad = check.refused
+        wanted = "".join(f'<span class="dim">{ink.axis(name, None)}</span>' for name in bad.annotation.split())
+        rows.append(
+            f'<div class="row"><code>{html.escape(bad.name)}</code><span class="dims">{wanted}</span>'
+            f'<span class="facts">shape <b>{shape_text(bad.shape)}</b></span>{_fits("refused", "gradients")}</div>'
+        )
+    st.html(f'<p class="np-takeaway">{rich(said)} {rich(detail)}</p><div class="np-axes">{"".join(rows)}</div>')
+    st.code(check.signature, language="python")
+
+
+def _named_dims(dims: Iterable[NamedDimension], ink: _Ink) -> str:
+    boxes = ("".join(ink.axis(dim.symbol, size) for size in dim.sizes) or ink.axis(dim.symbol, None) for dim in dims)
+    return "".join(f'<span class="dim">{box}</span>' for box in boxes)
+
+
+def _fits(word: str, role: str) -> str:
+    return f'<span class="np-badge" style="color:var(--np-{role})">{word}</span>'

@@ -1,0 +1,67 @@
+"""The Tensor views page in AppTest: typed code, what stays after bad input, panels, the quiz's score."""
+
+from __future__ import annotations
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from core.tensors.presets import LECTURE
+from core.tensors.quiz import question
+from pages.parts.registry import TENSORS
+from pages.parts.tensors_inputs import GROUPS
+from tests.app.test_pages import APP
+
+
+@pytest.fixture
+def page() -> AppTest:
+    return AppTest.from_file(APP, default_timeout=60).run().switch_page(TENSORS.path).run()
+
+
+def answer(page: AppTest) -> str:
+    return next(element.proto.body for element in page.get("html") if "np-answer" in element.proto.body)
+
+
+def errors(page: AppTest) -> list[str]:
+    return [element.proto.body for element in page.get("html") if "np-error" in element.proto.body]
+
+
+def test_several_lines_and_what_stays_after_bad_ones(page: AppTest) -> None:
+    assert "fails" in answer(page)
+    page.text_area(key="t_x").set_value("y = x.t()\ny[0, 0] = 7").run()
+    assert "writes storage cell <b>0</b>, so <b>x shows it too</b>" in answer(page)
+    for bad in ("y = x.veiw(6)", "x" * 2_000, "import os", "(" * 500):
+        page.text_area(key="t_x").set_value(bad).run()
+        assert not page.exception
+        assert "Still showing <code" in errors(page)[0]
+        assert "y = x.t(); y[0, 0] = 7" in errors(page)[0]
+        assert "writes storage cell" in answer(page)
+    page.text_area(key="t_x").set_value("x.as_strided((9, 9), (9, 9))").run()
+    assert "refuses" in answer(page)
+    assert "the last element would be cell 144" in answer(page)
+    page.text_area(key="t_x").set_value("x.view(6)").run()
+    page.text_input(key="t_stride").set_value("1, 2").run()
+    assert "dimensions 0 and 1 cannot merge: <b>stride 1 ≠ 2 × 3</b>" in answer(page)
+    page.text_input(key="t_stride").set_value("1, -2").run()
+    assert "is not a stride" in errors(page)[0]
+    assert "and strides 1, 2" in errors(page)[0]
+
+
+def test_every_claim_stands_in_one_group() -> None:
+    grouped = [claim for claims in GROUPS.values() for claim in claims]
+    assert sorted(grouped) == sorted(preset.claim for preset in LECTURE)
+
+
+def test_the_quiz_counts_the_first_guess(page: AppTest) -> None:
+    page.session_state["t_quiz"] = True
+    page.run()
+    asks = question(0).asks
+    assert [radio.label for radio in page.radio] == [ask.prompt for ask in asks]
+    reveal = next(button for button in page.button if button.label == "Reveal")
+    for guess in ("right", "wrong"):
+        for radio, ask in zip(page.radio, asks, strict=True):
+            radio.set_value(ask.answer if guess == "right" else (ask.answer + 1) % len(ask.options))
+        reveal.click().run()
+        assert not page.exception
+        scores = [element.proto.body for element in page.get("html") if "np-score" in element.proto.body]
+        assert f"<b>{len(asks)} of {len(asks)}</b> predictions right, in 1 question." in scores[0]
+        reveal = next(button for button in page.button if button.label == "Reveal")

@@ -1,0 +1,260 @@
+"""Random layouts, shapes and programs for the tests of tensors and for ``python -m tests.perf traces``."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+
+import torch
+
+from core.limits import limit
+from core.tensors import ExpressionError, Layout, Trace, explain_view, trace
+from core.tensors.operations import OPERATIONS
+from core.tensors.table import Operation
+
+STORAGE = torch.arange(1 << 16)
+
+
+def random_layouts(count: int, seed: int) -> Iterator[tuple[Layout, list[int]]]:
+    """Layouts as slicing, permuting, expanding and as_strided make them, each with a new shape to try."""
+    rng = random.Random(seed)
+    made = 0
+    while made < count:
+        rank = rng.randint(0, 5)
+        sizes = [0, 1, 1, 2, 2, 3, 4, 6] if rng.random() < 0.1 else [1, 2, 2, 3, 4, 6]
+        shape = [rng.choice(sizes) for _ in range(rank)]
+        if rng.random() < 0.2:
+            stride = [rng.choice([0, 1, 2, 3, 4, 6, 8, 12]) for _ in shape]
+        else:
+            order = list(range(rank))
+            if rng.random() < 0.5:
+                rng.shuffle(order)
+            stride, step = [0] * rank, rng.choice([0, 1, 1, 1, 2])
+            for dim in reversed(order):
+                stride[dim] = step
+                step *= max(shape[dim], 1) * rng.choice([1, 1, 1, 1, 2])
+        layout = Layout(tuple(shape), tuple(stride), rng.choice([0, 5]))
+        if not layout.fits(len(STORAGE)):
+            continue
+        made += 1
+        yield layout, random_shape(rng, layout.numel)
+
+
+def random_shape(rng: random.Random, numel: int) -> list[int]:
+    """A factorisation of ``numel`` with ones strewn in; sometimes with -1, sometimes wrong."""
+    if numel == 0:
+        shape = [rng.choice([0, 0, 1, 2, 3]) for _ in range(rng.randint(1, 3))]
+    else:
+        shape, left = [], numel
+        while left > 1:
+            shape += [1] * (rng.random() < 0.2)
+            shape.append(rng.choice([f for f in range(2, left + 1) if left % f == 0]))
+            left //= shape[-1]
+        shape += [1] * (rng.random() < 0.3)
+    if shape and rng.random() < 0.3:
+        shape[rng.randrange(len(shape))] = -1
+    if rng.random() < 0.05:
+        shape.append(rng.choice([2, -1, -2]))
+    return shape
+
+
+def in_torch(layout: Layout) -> torch.Tensor:
+    """A tensor of this layout over `STORAGE`."""
+    return torch.as_strided(STORAGE, layout.shape, layout.stride, layout.offset)
+
+
+def compare_views(count: int, seed: int) -> int:
+    """Hold `explain_view` against torch on ``count`` layouts: verdict, shape and strides; how many views worked."""
+    worked = 0
+    for layout, shape in random_layouts(count, seed):
+        tensor = in_torch(layout)
+        verdict = explain_view(layout, shape)
+        try:
+            view = tensor.view(shape)
+        except RuntimeError:
+            assert not verdict.works, (layout, shape)
+            assert verdict.stride is None
+            assert verdict.reason
+        else:
+            worked += 1
+            assert verdict.works, (layout, shape)
+            assert (verdict.shape, verdict.stride) == (tuple(view.shape), view.stride()), (layout, shape)
+        assert layout.is_contiguous == tensor.is_contiguous(), layout
+    return worked
+
+
+# --------------------------------------------------------------------------------------------------- programs
+
+SHAPES = [(), (6,), (2, 3), (0, 3), (1, 6), (2, 3, 4), (4, 4), (64, 64), (2, 1, 3), (3, 1), (2, 2, 2, 2)]
+DTYPES = ["int64", "float32", "bfloat16", "uint8", "int16"]
+_NUMBERS = ["0", "1", "2", "3", "6", "-1", "-2", "7", "100", "1.5", "1000000000", "-0.0"]
+_INDICES = ["0", "-1", "1", ":", "::2", "1:", ":-1", "None", "...", "[0, 1]", "[1, 1, 0]", "5", "[[0], [1]]", "[True]"]
+_AXES = [
+    "a b -> b a",
+    "a b c -> (c a) b",
+    "a b -> a",
+    "a ... -> ...",
+    "(a k) b -> a k b",
+    "a b -> a r b",
+    "... -> 1 ...",
+]
+_EQUATIONS = ["ij->ji", "ij,jk->ik", "ij,kj->ik", "ii->i", "...i->...", "ij,ij->", "ij", "i,j->ij", "ijk->kji"]
+_MISTAKES = ["x.__class__", "x.veiw(6)", "x.numpy()", "w.t()", "x.resize_(9)", "x if x else x", "x[1.5]", "x.t", "[x]"]
+
+
+def random_program(rng: random.Random) -> str:
+    """Up to twelve lines as a visitor could type them: mostly well formed, sometimes with a slip."""
+    names = ["x"]
+    lines = [_line(rng, names) for _ in range(rng.choice([1, 1, 1, 2, 3, 4, 6, 12]))]
+    text = "\n".join(lines)
+    if rng.random() < 0.15 and text:  # a character lost, doubled or misplaced
+        at = rng.randrange(len(text))
+        text = text[:at] + rng.choice(["", text[at] * 2, rng.choice("()[],.xy'=+-@ \n0")]) + text[at + 1 :]
+    return text
+
+
+def _line(rng: random.Random, names: list[str]) -> str:
+    kind = rng.random()
+    made = _tensor(rng, names, rng.randint(0, 3))
+    if kind < 0.35:
+        names.append(rng.choice(["y", "z", "w", "a1", "out"]))
+        return f"{names[-1]} = {made}"
+    if kind < 0.42:
+        several = [rng.choice(["q", "k", "v"]) for _ in range(rng.randint(2, 3))]
+        cut = f"chunk({rng.randint(1, 4)}, {rng.choice(['0', '-1', '1'])})"
+        line = f"{', '.join(several)} = {_source(rng, names, 0)}.{cut}"
+        names += several
+        return line
+    if kind < 0.6:
+        target = rng.choice(names) + (_brackets(rng, names) if rng.random() < 0.8 else "")
+        return f"{target} {rng.choice(['=', '+=', '-=', '*=', '//=', '/=', '**='])} {_operand(rng, names)}"
+    return made
+
+
+def _source(rng: random.Random, names: list[str], depth: int) -> str:
+    if depth and rng.random() < 0.3:
+        return f"({_tensor(rng, names, depth - 1)})"
+    return rng.choice(names)
+
+
+def _operand(rng: random.Random, names: list[str]) -> str:
+    return rng.choice(_NUMBERS) if rng.random() < 0.6 else _source(rng, names, 1)
+
+
+def _tensor(rng: random.Random, names: list[str], depth: int) -> str:
+    if rng.random() < 0.02:
+        return rng.choice(_MISTAKES)
+    text = _source(rng, names, depth)
+    for _ in range(rng.randint(0, 3)):
+        text = _applied(rng, names, text, depth)
+    return text
+
+
+def _applied(rng: random.Random, names: list[str], text: str, depth: int) -> str:
+    """One operation more on the tensor ``text``."""
+    kind = rng.random()
+    if kind < 0.2:
+        return text + _brackets(rng, names)
+    if kind < 0.3:
+        symbol = rng.choice(["+", "-", "*", "/", "//", "%", "**", "@", ">", "==", "<=", "&", "|"])
+        return f"({text} {symbol} {_operand(rng, names)})"
+    form, name = rng.choice(sorted(OPERATIONS))
+    operation = OPERATIONS[form, name]
+    given = _arguments(rng, names, operation)
+    pick = f"[{rng.randint(-1, 2)}]" if operation.several and rng.random() < 0.9 else ""
+    if form == "method":
+        return f"{text}.{name}({', '.join(given)}){pick}"
+    if form == "property":
+        return f"{text}.{name}"
+    if operation.subject:
+        given.insert(0, text)
+    return f"{ {'torch': 'torch.', 'F': 'F.', 'bare': ''}[form] }{name}({', '.join(given)}){pick}"
+
+
+def _arguments(rng: random.Random, names: list[str], operation: Operation) -> list[str]:
+    """Arguments of kinds the operation takes, in small sizes, now and then one too many or too few."""
+    if operation.name == "einsum":
+        tensors = [_source(rng, names, 0) for _ in range(rng.randint(1, 3))]
+        equation = f"'{rng.choice(_EQUATIONS)}'" if "torch" in operation.forms else f"'{rng.choice(_AXES)}'"
+        return [equation, *tensors] if "torch" in operation.forms else [*tensors, equation]
+    if rng.random() < 0.6:  # as in the example of the operation, which works on some shapes
+        _, _, tail = operation.example.partition(f"{operation.name}(")
+        inner = tail[: tail.rfind(")")]
+        return [inner.removeprefix("x, ") if operation.subject else inner] if inner else []
+    given: list[str] = []
+    for _ in range(rng.choice([0, 1, 1, 1, 2, 2, 3])):
+        if not operation.takes:
+            break
+        given.append(_argument(rng, names, rng.choice(operation.takes)))
+    if operation.keywords and operation.keywords != ("*",) and given and rng.random() < 0.2:
+        given[-1] = f"{rng.choice(operation.keywords)}={given[-1]}"
+    return given
+
+
+def _argument(rng: random.Random, names: list[str], kind: str) -> str:
+    ints = [str(rng.choice([-1, 0, 1, 1, 2, 2, 3, 4, 6])) for _ in range(rng.randint(0, 4))]
+    match kind:
+        case "int":
+            return rng.choice([*(ints or ["2"]), "1000000000"])
+        case "float":
+            return rng.choice(_NUMBERS)
+        case "ints" | "data":
+            return f"({''.join(f'{n}, ' for n in ints)})"
+        case "bool":
+            return rng.choice(["True", "False"])
+        case "dtype":
+            return f"torch.{rng.choice(['int32', 'float32', 'bfloat16', 'int64', 'uint8', 'bool', 'complex64'])}"
+        case "format":
+            return f"torch.{rng.choice(['channels_last', 'contiguous_format', 'preserve_format', 'channels_last_3d'])}"
+        case "text":
+            return f"'{rng.choice(_AXES)}'"
+        case "tensor":
+            return _source(rng, names, 1)
+        case "tensors":
+            return f"[{', '.join(_source(rng, names, 0) for _ in range(rng.randint(0, 3)))}]"
+        case _:
+            return "None"
+
+
+def _brackets(rng: random.Random, names: list[str]) -> str:
+    items = [rng.choice(_INDICES) for _ in range(rng.randint(1, 3))]
+    if rng.random() < 0.2:
+        items[-1] = rng.choice([f"{rng.choice(names)} > 2", rng.choice(names), "torch.tensor([1, 0])", "..."])
+    return f"[{', '.join(items)}]"
+
+
+def outcome(text: str, shape: tuple[int, ...], dtype: str = "int64") -> Trace | str:
+    """The trace, or the reader's message; any other exception fails the test that called."""
+    try:
+        return trace(text, shape, dtype=dtype)
+    except ExpressionError as problem:
+        return str(problem)
+
+
+def survives(text: str, shape: tuple[int, ...], dtype: str = "int64") -> Trace | str:
+    """Run ``text`` and check what holds of every trace: caps, bounds, contiguity, storage sharing, values seen."""
+    made = outcome(text, shape, dtype)
+    if isinstance(made, str):
+        assert made
+        assert len(made) < 1_500, made
+        return made
+    assert len(made) <= limit("expression_steps") + 1
+    total = 0
+    for step in made:
+        assert step.layout.numel <= limit("tensor_elements"), text
+        assert step.layout.fits(step.storage_elements), text
+        assert step.bytes_allocated <= 8 * limit("tensor_elements"), text
+        assert not step.error_type.endswith("Warning"), (text, step.error_message)
+        total += step.bytes_allocated if step.number else 0
+        assert step.bytes_total == total
+        if step.kind == "refused":
+            continue
+        assert step.layout.is_contiguous == step.is_contiguous, text
+        assert bool(step.sharing) == any(
+            made[n].storage == step.storage for n in range(step.number) if n in step.sharing
+        )
+        if step.verdict is not None and step.operation != "ravel":
+            assert step.verdict.works == (step.kind != "copy" or step.layout.numel == 0), text
+        if step.kind == "write":
+            assert step.changed or not step.written, text
+    return made

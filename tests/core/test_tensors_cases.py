@@ -1,0 +1,107 @@
+"""Surprising results are what torch says they are, and negative steps are what numpy makes of them."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from core.tensors import ExpressionError, Layout, Step
+from core.tensors.cases import CASES, NEGATIVE, Case, NegativePreset, negative_step, sliced
+
+# What the sentence of each case says, as a fact about the last step.
+FACTS: dict[str, Callable[[Step], bool]] = {
+    "One column, two dimensions": lambda s: s.layout.stride == (6, 1) and not s.is_contiguous,
+    "One row, two dimensions": lambda s: s.layout.offset == 6 and s.is_contiguous,
+    "A transpose that stays contiguous": lambda s: s.layout.stride == (1, 6) and s.is_contiguous,
+    "Strides that repeat": lambda s: s.layout.stride == (1, 1) and not s.layout.overlaps,
+    "A moved dimension of size 1": lambda s: s.kind == "view",
+    "Not contiguous, and yet a view": lambda s: s.kind == "view" and s.layout.stride == (2,),
+    "One number, twelve elements": lambda s: s.kind == "view" and s.layout.stride == (0,),
+    "ravel copies": lambda s: s.kind == "copy",
+    "detach does not copy": lambda s: s.kind == "view" and s.storage == 0,
+    "contiguous does nothing": lambda s: s.kind == "same",
+    "A conversion to the same type": lambda s: s.kind == "same",
+    "A copy that is not contiguous": lambda s: s.kind == "copy" and s.layout.stride == (1, 6),
+    "A sum that is not contiguous": lambda s: s.kind == "copy" and not s.is_contiguous,
+    "Same rows, other memory": lambda s: s.kind == "copy",
+    "A slice that is no fence": lambda s: s.layout.offset == 0 and s.storage == 0,
+    "No elements, any shape": lambda s: s.kind == "view",
+    "An empty transpose is contiguous": lambda s: s.layout.stride == (1, 3) and s.is_contiguous,
+    "The sum of nothing": lambda s: s.values == (0, 0, 0),
+    "A slice past the end": lambda s: s.layout.shape == (0,) and s.layout.offset == 10,
+    "Two memory formats at once": lambda s: s.kind == "same",
+}
+
+
+def test_every_case_has_a_fact() -> None:
+    assert [case.title for case in CASES] == list(FACTS)
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case.title for case in CASES])
+def test_cases_are_what_their_sentences_say(case: Case) -> None:
+    made = case.run()
+    assert made.refusal is None
+    assert FACTS[case.title](made.last)
+
+
+@pytest.mark.parametrize("preset", NEGATIVE, ids=[preset.label for preset in NEGATIVE])
+def test_negative_steps(preset: NegativePreset) -> None:
+    made = negative_step(preset.index, preset.shape, preset.instead)
+    assert min(made.layout.stride) < 0
+    assert (made.refusal.error_type, made.refusal.error_message) == ("ValueError", "step must be greater than zero")
+    assert made.handed_over[0] == "ValueError"
+    assert "negative strides are not currently supported" in made.handed_over[1]
+    assert made.instead is not None
+    assert made.instead.last.values == made.values
+    assert made.instead.bytes_copied == 8 * len(made.values)
+    assert f"copies {8 * len(made.values)} B" in made.headline[1]
+
+
+def test_slices_equal_numpy() -> None:
+    rng = random.Random(6)
+    for _ in range(400):
+        shape = tuple(rng.randint(1, 5) for _ in range(rng.randint(1, 3)))
+        x = np.arange(int(np.prod(shape))).reshape(shape)
+        count = rng.randint(1, len(shape))
+        last = rng.random() < 0.3
+        text = ", ".join(item(rng, size) for size in (shape[-count:] if last else shape[:count]))
+        text = f"..., {text}" if last else text
+        made = sliced(Layout.contiguous(shape), f"x[{text}]")
+        view = eval(f"x[{text}]", {}, {"x": x})  # noqa: S307 (text of our own making)
+        assert made.shape == np.shape(view)
+        assert made.cells().tolist() == np.ravel(view).tolist()
+        if view.size > 1 and isinstance(view, np.ndarray):
+            assert [s * 8 for n, s in zip(made.shape, made.stride, strict=True) if n > 1] == [
+                s for n, s in zip(view.shape, view.strides, strict=True) if n > 1
+            ]
+            pointer = view.__array_interface__["data"][0] - x.__array_interface__["data"][0]
+            assert made.offset * 8 == pointer
+
+
+def item(rng: random.Random, size: int) -> str:
+    if rng.random() < 0.2:
+        return str(rng.randint(-size, size - 1))
+    start, stop = (rng.choice(("", str(rng.randint(-6, 6)))) for _ in range(2))
+    step = rng.choice(("", "1", "2", "-1", "-2", "-3"))
+    return rng.choice(("", "None, ")) + f"{start}:{stop}:{step}"
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ("x[0]", "has no negative step"),
+        ("x.t()", "one index of whole numbers"),
+        ("x[[0, 1]]", "one index of whole numbers"),
+        ("x[0][::-1]", "one index of whole numbers"),
+        ("x[..., ...]", "one index of whole numbers"),
+        ("x[::0]", "step of a slice is not 0"),
+        ("x[5, ::-1]", "Index 5 is out of bounds"),
+        ("x[0, 0, ::-1]", "3 indices for 2 dimensions"),
+    ],
+)
+def test_refusals(source: str, message: str) -> None:
+    with pytest.raises(ExpressionError, match=message):
+        negative_step(source, (2, 3))

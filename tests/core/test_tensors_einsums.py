@@ -1,0 +1,236 @@
+"""einsum as products: layouts, copies, FLOPs and errors equal to torch's, on named cases and on random equations."""
+
+from __future__ import annotations
+
+import random
+import string
+
+import einops
+import pytest
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+
+from core.tensors import ExpressionError, Layout
+from core.tensors.einsums import EinsumPlan, OperandPlan, explain_einsum
+
+
+def layout_of(tensor: torch.Tensor) -> Layout:
+    return Layout(tuple(tensor.shape), tuple(tensor.stride()), tensor.storage_offset())
+
+
+def check(equation: str, *tensors: torch.Tensor, words: bool = False) -> EinsumPlan:
+    """Layout of the result, FLOPs of the matmuls, and the three-dimensional operands, against torch."""
+    made = explain_einsum(equation, [layout_of(t) for t in tensors], words=words, element_size=4)
+    with Recorder() as recorder, FlopCounterMode(display=False) as counter:
+        result = einops.einsum(*tensors, equation) if words else torch.einsum(equation, *tensors)
+    assert made.shape == tuple(result.shape)
+    assert sum(pair.flop for pair in made.pairs if pair.kind == "bmm") == counter.get_total_flops()
+    assert [pair.kind for pair in made.pairs] == recorder.kinds
+    plans = [plan for pair in made.pairs for plan in (pair.left, pair.right) if plan is not None]
+    for plan, operand in zip(plans, recorder.operands, strict=True):
+        assert plan.layout.shape == operand.shape
+        assert longer(plan.layout) == longer(operand)
+    assert sum(plan.effect == "copy" for plan in plans) == recorder.copies
+    if result.numel():
+        assert longer(made.layout) == longer(layout_of(result))
+    return made
+
+
+def longer(layout: Layout) -> list[tuple[int, int]]:
+    """Size and stride of the dimensions longer than 1, the only ones whose stride is ever used."""
+    return [(n, s) for n, s in zip(layout.shape, layout.stride, strict=True) if n != 1]
+
+
+class Recorder(torch.utils._python_dispatch.TorchDispatchMode):
+    """Notes the products einsum runs, their operands, and how often reshape clones."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.kinds: list[str] = []
+        self.operands: list[Layout] = []
+        self.copies = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        name = func.overloadpacket.__name__
+        if name == "bmm":
+            self.kinds.append("bmm")
+            self.operands += [layout_of(args[0]), layout_of(args[1])]
+        elif name == "mul":
+            self.kinds.append("multiply")
+        elif name == "clone":
+            self.copies += 1
+        return func(*args, **(kwargs or {}))
+
+
+def filled(*shape: int) -> torch.Tensor:
+    return torch.arange(float(torch.Size(shape).numel())).view(shape)
+
+
+def test_attention_scores_are_a_batched_matmul_of_a_transposed_view() -> None:
+    made = check("bhqd,bhkd->bhqk", filled(2, 4, 3, 8), filled(2, 4, 5, 8))
+    assert (made.summed, made.batch, made.shape) == (("d",), ("b", "h"), (2, 4, 3, 5))
+    (pair,) = made.pairs
+    assert (pair.batch, pair.rows, pair.columns, pair.inner) == (("b", "h"), ("q",), ("k",), ("d",))
+    assert pair.sizes == (8, 3, 5, 8)
+    assert pair.call == "(8, 3, 8) @ (8, 8, 5)"
+    assert made.flop == 2 * 8 * 3 * 5 * 8 == made.explanations[0].value
+    assert pair.left is not None
+    assert pair.right is not None
+    assert (pair.left.reads, pair.right.reads) == ("rows", "columns")
+    assert made.bytes_copied == 0
+    assert "batched matmul** (8, 3, 8) @ (8, 8, 5): **1,920 FLOP**, **0 bytes** copied" in made.headline[0]
+    assert "It sums over **d**. batch = b h, M = q, N = k, K = d." in made.headline[1]
+
+
+def test_a_head_order_that_cannot_merge_is_copied() -> None:
+    # queries as (batch, position, head, d): b and h are not neighbours, so the batch of the matmul cannot be a view
+    made = check("bqhd,bkhd->bhqk", filled(2, 3, 4, 8), filled(2, 5, 4, 8))
+    (pair,) = made.pairs
+    assert pair.left is not None
+    assert pair.left.effect == "copy"
+    assert pair.left.permute == (0, 2, 1, 3)
+    assert pair.left.bytes == 2 * 3 * 4 * 8 * 4
+    assert pair.left.reason == "a copy: b and h cannot merge, stride 96 ≠ 8 × 4"
+    assert made.bytes_copied == (3 + 5) * 2 * 4 * 8 * 4
+
+
+def test_the_lecture_example() -> None:
+    x, y = filled(2, 3, 4), filled(2, 3, 4)
+    assert check("bij,bkj->bik", x, y).shape == (2, 3, 3)
+    made = check("batch seq1 hidden, batch seq2 hidden -> batch seq1 seq2", x, y, words=True)
+    assert made.summed == ("hidden",)
+    assert made.pairs[0].rows == ("seq1",)
+    assert check("... seq1 hidden, ... seq2 hidden -> ... seq1 seq2", x, y, words=True).batch == ("…0",)
+
+
+CASES: list[tuple[str, list[tuple[int, ...]]]] = [
+    ("ij->ji", [(2, 3)]),
+    ("ij->", [(2, 3)]),
+    ("ij->j", [(2, 3)]),
+    ("ii->i", [(3, 3)]),
+    ("ii", [(3, 3)]),
+    ("iij->ij", [(3, 3, 2)]),
+    ("ba", [(2, 3)]),
+    ("ij,jk->ik", [(2, 3), (3, 4)]),
+    ("ij,jk", [(2, 3), (3, 4)]),
+    ("ij,kj->ik", [(2, 3), (4, 3)]),
+    ("ij,jk->ki", [(2, 3), (3, 4)]),
+    ("i,j->ij", [(2,), (3,)]),
+    ("i,i->", [(3,), (3,)]),
+    ("ij,ij->ij", [(2, 3), (2, 3)]),
+    ("ij,ij->i", [(2, 3), (2, 3)]),
+    ("ij,kl->ik", [(2, 3), (4, 5)]),
+    ("bij,j->bi", [(2, 3, 4), (4,)]),
+    ("ij,jk->ik", [(2, 1), (3, 4)]),
+    ("ij,j->i", [(2, 1), (1,)]),
+    ("...ij,jk->...ik", [(2, 2, 3, 4), (4, 5)]),
+    ("...ij,...jk->...ik", [(2, 3, 4), (4, 5)]),
+    ("...a,...b", [(2, 2), (2, 3)]),
+    ("...i,i->", [(2, 3), (3,)]),
+    ("ab,ac->bc", [(4, 2), (4, 3)]),
+    ("abc,cde->abde", [(2, 3, 4), (4, 5, 2)]),
+    ("abc,cbd->ad", [(2, 3, 4), (4, 3, 2)]),
+    ("aab,b->a", [(3, 3, 2), (2,)]),
+    ("ij,jk->ik", [(0, 3), (3, 4)]),
+    ("ij,jk,kl->il", [(2, 3), (3, 4), (4, 5)]),
+    ("ij,jk,kl,lm->im", [(2, 3), (3, 4), (4, 5), (5, 2)]),
+    ("ai,bi,ci->abc", [(2, 4), (3, 4), (5, 4)]),
+    ("Ab,c...b,a->ba", [(1, 2), (2, 1, 2), (2,)]),
+    ("i,j,k->ijk", [(2,), (3,), (4,)]),
+    ("bsd,dhk,bsk->bsh", [(2, 3, 4), (4, 2, 5), (2, 3, 5)]),
+]
+
+
+@pytest.mark.parametrize(("equation", "shapes"), CASES, ids=[f"{e} {s}" for e, s in CASES])
+def test_equals_torch(equation: str, shapes: list[tuple[int, ...]]) -> None:
+    check(equation, *(filled(*shape) for shape in shapes))
+
+
+def test_equals_torch_on_random_equations() -> None:
+    rng = random.Random(11)
+    copied = several = 0
+    for _ in range(250):
+        letters = rng.sample(string.ascii_letters, rng.randint(2, 6))
+        size = {letter: rng.choice((1, 2, 3, 4)) for letter in letters}
+        operands = [
+            rng.sample(letters, rng.randint(1, min(4, len(letters)))) for _ in range(rng.choice((1, 2, 2, 2, 3)))
+        ]
+        seen = sorted({letter for names in operands for letter in names})
+        output = rng.sample(seen, rng.randint(0, len(seen)))
+        tensors = [shuffled(rng, [size[letter] for letter in names]) for names in operands]
+        equation = f"{','.join(''.join(names) for names in operands)}->{''.join(output)}"
+        made = check(equation, *tensors)
+        copied += made.bytes_copied > 0
+        several += len(made.pairs) > 1
+        if made.best_flop is not None:
+            assert made.best_flop <= made.flop
+    assert copied > 20
+    assert several > 20
+
+
+def shuffled(rng: random.Random, shape: list[int]) -> torch.Tensor:
+    """A tensor of ``shape`` whose memory order is random."""
+    order = rng.sample(range(len(shape)), len(shape))
+    return filled(*(shape[d] for d in order)).permute([order.index(d) for d in range(len(shape))])
+
+
+def test_the_order_of_three_matrices_matters() -> None:
+    made = check("ij,jk,kl->il", filled(2, 30), filled(30, 40), filled(40, 3))
+    assert made.flop == 2 * 2 * 30 * 40 + 2 * 2 * 40 * 3
+    assert made.best_flop == made.flop
+    worse = check("ij,jk,kl->il", filled(40, 30), filled(30, 20), filled(20, 1))
+    assert worse.best_order == "1 × (2 × 3)"
+    assert worse.best_flop == 2 * 30 * 20 + 2 * 40 * 30 < worse.flop
+    assert "The cheapest order, 1 × (2 × 3), needs 3,600 FLOP." in worse.headline[1]
+
+
+def test_blas_reads_rows_columns_or_neither() -> None:
+    def right(plan: EinsumPlan) -> OperandPlan:
+        found = plan.pairs[0].right
+        assert found is not None
+        return found
+
+    x = filled(2, 3)
+    assert right(check("ij,jk->ik", x, filled(3, 4))).reads == "rows"
+    assert right(check("ij,kj->ik", x, filled(4, 3))).reads == "columns"
+    assert right(check("ij,jk->ik", x, filled(6, 8)[::2, ::2])).reads == "neither"
+
+
+REFUSED: list[tuple[str, list[tuple[int, ...]], str]] = [
+    ("ij,jk->ik", [(2, 3)], "2 operands, but 1 tensors"),
+    ("ij,jk->ik", [(2, 3), (4, 5)], "`j` is 3 in one operand and 4"),
+    ("ij->i", [(2, 3, 4)], "has 3 dimensions, but the equation names 2"),
+    ("i...jk->i", [(2, 3)], "names 3"),
+    ("ij->ik", [(2, 3)], "`k` is in the output but in no operand"),
+    ("ij->ii", [(2, 3)], "stands twice in the output"),
+    ("ii->i", [(2, 3)], "`i` is 2 and 3 within operand 0"),
+    ("i.j->i", [(2, 3)], "dots stand only"),
+    ("i1->i", [(2, 3)], "`1` is not a letter"),
+    ("ij->i->j", [(2, 3)], "more than one arrow"),
+    ("...i,...i->i", [(2, 3), (4, 3)], "`…0` is 2 in one operand and 4"),
+]
+
+
+@pytest.mark.parametrize(("equation", "shapes", "message"), REFUSED)
+def test_refusals_are_those_of_torch(equation: str, shapes: list[tuple[int, ...]], message: str) -> None:
+    with pytest.raises(ExpressionError, match=message):
+        explain_einsum(equation, [Layout.contiguous(shape) for shape in shapes])
+    with pytest.raises(RuntimeError):
+        torch.einsum(equation, *(filled(*shape) for shape in shapes))
+
+
+def test_refusals_in_words_and_caps() -> None:
+    two = [Layout.contiguous((2, 3)), Layout.contiguous((3, 4))]
+    for equation, message in (
+        ("a b, b c", "einops wants the output"),
+        ("a _b, _b c -> a c", "not a name of letters"),
+        ("a 1, 1 c -> a c", "not a name of letters"),
+    ):
+        with pytest.raises(ExpressionError, match=message):
+            explain_einsum(equation, two, words=True)
+    with pytest.raises(ExpressionError, match="characters"):
+        explain_einsum("i" * 100_000, two)
+    with pytest.raises(ExpressionError, match="200 names"):
+        explain_einsum(f"{'i' * 200}->i", two[:1])
+    with pytest.raises(ExpressionError, match="at least one tensor"):
+        explain_einsum("->", [])

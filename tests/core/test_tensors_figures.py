@@ -1,0 +1,146 @@
+"""The picture of a trace: every storage once, every tensor on it, and why a view does or does not work."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import plotly.graph_objects as go
+import pytest
+
+from core.limits import limit
+from core.palette import LIGHT
+from core.tensors import Layout, trace
+from core.tensors.cases import NEGATIVE, negative_step
+from core.tensors.figures import negative_picture, reason, storage_picture
+from core.tensors.figures_walk import walk_picture
+from core.tensors.story import letter
+from core.tensors.walk import walks
+
+
+def values(picture: dict[str, Any], number: int) -> list[str]:
+    """What the browser shows in a tensor: the storage's values at offset + Σ index · stride."""
+    tensor = picture["tensors"][number]
+    cells = Layout(tensor["shape"], tensor["stride"], tensor["offset"]).cells().tolist()
+    reading = picture["storages"][tensor["storage"]]["readings"][tensor["reading"]]["values"]
+    return [reading[cell] for cell in cells]
+
+
+def test_a_storage_is_drawn_once_with_all_its_tensors() -> None:
+    picture = storage_picture(trace("x.t().contiguous()", (2, 3)))
+    assert [s["letter"] for s in picture["storages"]] == ["A", "B"]
+    assert picture["storages"][1]["made"] == ".contiguous()"
+    assert picture["storages"][1]["title"] == "6 cells × 8 B = 48 B, int64"
+    assert [(t["name"], t["storage"]) for t in picture["tensors"]] == [
+        ("x", 0),
+        ("x.t()", 0),
+        ("x.t().contiguous()", 1),
+    ]
+    assert values(picture, 1) == values(picture, 2) == ["0", "3", "1", "4", "2", "5"]
+    assert picture["active"] == 2
+
+
+def test_the_timeline_counts_bytes() -> None:
+    steps = storage_picture(trace("y = x.t()\nz = y.contiguous()", (2, 3)))["steps"]
+    assert [(s["name"], s["source"], s["kind"], s["line"]) for s in steps] == [
+        ("", "x", "start", 0),
+        ("y", ".t()", "view", 1),
+        ("z", ".contiguous()", "copy", 2),
+    ]
+    assert [s["added"] for s in steps] == ["+48 B", "+0 B", "+48 B"]
+    assert [s["total"] for s in steps] == ["48 B", "48 B", "96 B"]
+    assert [s["held"] for s in steps] == [[48, 0], [48, 0], [48, 48]]
+
+
+def test_a_write_marks_the_cell_in_every_tensor_of_the_storage() -> None:
+    picture = storage_picture(trace("y = x.t()\nz = y.clone()\nx[0, 1] = 100", (2, 3)))
+    assert [t["written"] for t in picture["tensors"]] == [[1], [1], []]
+    assert values(picture, 0) == ["0", "100", "2", "3", "4", "5"]
+    assert values(picture, 1)[2] == "100"
+    assert "100" not in values(picture, 2)
+    assert picture["active"] == 0
+
+
+def test_a_write_through_another_element_type_shows_in_both_readings() -> None:
+    picture = storage_picture(trace("y = x.view(torch.int32)\ny[2] = 7", (4,)))
+    assert [r["dtype"] for r in picture["storages"][0]["readings"]] == ["int64", "int32"]
+    assert values(picture, 0) == ["0", "7", "2", "3"]
+    assert values(picture, 1) == ["0", "0", "7", "0", "2", "0", "3", "0"]
+    assert [t["written"] for t in picture["tensors"]] == [[1], [2]]
+
+
+def test_the_pieces_of_a_split_are_drawn_under_their_names() -> None:
+    picture = storage_picture(trace("q, k, v = x.chunk(3, -1)\nk.t()", (2, 6)))
+    assert [t["name"] for t in picture["tensors"]] == ["x", "q", "k", "v", "k.t()"]
+    assert values(picture, 2) == ["2", "3", "8", "9"]
+    assert [(s["name"], s["source"]) for s in picture["steps"]][1:] == [("q, k, v", ".chunk(3, -1)"), ("", ".t()")]
+
+
+def test_a_refused_view_shows_the_hops_it_would_need() -> None:
+    picture = storage_picture(trace("x.t().view(2, 3)", (2, 3)))
+    wanted = picture["tensors"][-1]
+    assert wanted["hops"] == {"shape": (2, 3), "dim": 1, "cells": (0, 3, 1), "steps": (3, -2), "elements": (0, 1, 2)}
+    assert picture["steps"][-1]["added"] == ""
+
+
+def test_why_names_the_boundary_and_the_runs_a_new_dimension_would_cross() -> None:
+    why = reason(trace("x.t().view(2, 3)", (2, 3)))
+    assert why is not None
+    assert [[d["size"] for d in run["dims"]] for run in why["runs"]] == [[3], [2]]
+    assert (why["between"], why["breaks"]) == (["1 ≠ 3 × 2"], 0)
+    assert [(d["size"], d["parts"]) for d in why["asked"]] == [(2, [0]), (3, [0, 1])]
+    assert why["error"].startswith("RuntimeError: view size is not compatible")
+    assert [fix["cost"] for fix in why["fixes"]] == ["copies 48 B", "copies 48 B"]
+
+
+def test_why_it_works_shows_what_merges() -> None:
+    why = reason(trace("x[:, ::2].view(-1)", (4, 6)))
+    assert why is not None
+    assert [run["joints"] for run in why["runs"]] == [["6 = 2 × 3"]]
+    assert (why["between"], why["breaks"], why["error"], why["fixes"]) == ([], -1, "", [])
+    assert [(d["size"], d["parts"], d["text"]) for d in why["asked"]] == [(12, [0], ", stride 2")]
+
+
+def test_errors_without_an_account_show_the_error_alone() -> None:
+    why = reason(trace("x.squeeze(5)", (2, 3)))
+    assert why is not None
+    assert (why["runs"], why["asked"]) == ([], [])
+    assert why["error"].startswith("IndexError: Dimension out of range")
+    assert reason(trace("x.t()", (2, 3))) is None
+
+
+@pytest.mark.parametrize(
+    ("source", "shape"),
+    [("x.t().contiguous()", (256, 256)), ("x" + ".t()" * limit("expression_steps"), (64, 64)), ("x", (65_536,))],
+)
+def test_large_pictures_stay_within_the_caps(source: str, shape: tuple[int, ...]) -> None:
+    picture = storage_picture(trace(source, shape))
+    cells = sum(len(r["values"]) for s in picture["storages"] for r in s["readings"])
+    drawn = sum(t["drawn"] for t in picture["tensors"])
+    assert cells + drawn <= limit("picture_cells")
+    assert max(t["drawn"] for t in picture["tensors"]) <= limit("storage_cells_drawn")
+    assert len(json.dumps(picture)) < 200_000
+
+
+@pytest.mark.parametrize(("number", "name"), [(0, "A"), (25, "Z"), (26, "AA"), (27, "AB"), (51, "AZ"), (52, "BA")])
+def test_letters(number: int, name: str) -> None:
+    assert letter(number) == name
+
+
+def test_numpys_negative_stride_lies_on_the_storage_of_x() -> None:
+    preset = NEGATIVE[1]
+    picture = negative_picture(negative_step(preset.index, preset.shape, preset.instead))
+    view = picture["tensors"][picture["active"]]
+    assert (view["stride"], view["offset"], view["storage"]) == ((3, -1), 2, 0)
+    assert values(picture, picture["active"]) == ["2", "1", "0", "5", "4", "3"]
+    assert picture["why"]["error"] == "torch: ValueError: step must be greater than zero"
+    assert [s["letter"] for s in picture["storages"]] == ["A", "B"]  # flip copies
+
+
+@pytest.mark.parametrize("layout", [Layout((64, 64), (1, 64)), Layout((2, 3), (3, 1)), Layout((1,), (1,))])
+def test_the_walk_is_a_plotly_figure(layout: Layout) -> None:
+    row, column = walks(layout, 4)
+    figure = go.Figure(walk_picture(row, column, LIGHT))
+    drawn = [len(trace.x) for trace in figure.data]
+    assert sum(drawn) == 2 * min(layout.numel, 192)
+    assert drawn[1] == int(row.one.missed[:192].sum())

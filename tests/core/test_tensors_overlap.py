@@ -1,0 +1,118 @@
+"""Shared memory counted cell by cell, and in-place operations replayed against torch's own result."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+
+import pytest
+import torch
+
+from core.tensors import ExpressionError, Layout
+from core.tensors.overlap import HAZARDS, HazardPreset, overlap_of, replay, sharing
+
+
+def test_a_sliding_window() -> None:
+    made = overlap_of(Layout((4, 3), (1, 1)), 8)
+    assert (made.elements, made.cells, made.counts) == (12, 6, (1, 2, 3, 3, 2, 1))
+    assert (made.bytes_addressed, made.bytes_stored, made.most, made.shared_cells) == (96, 48, 3, 4)
+    assert made.shared[1].cell == 2
+    assert made.shared[1].indices == ((0, 2), (1, 1), (2, 0))
+    assert [e.value for e in made.explanations] == [2, 96, 48]
+    assert made.headline[0] == "**12 elements share 6 cells**: the tensor looks like 96 B and is 48 B."
+
+
+def test_no_overlap_but_gaps() -> None:
+    made = overlap_of(Layout((2, 3), (6, 2), 1), 4)
+    assert (made.overlaps, made.cells, made.skipped, made.first_cell) == (False, 6, 5, 1)
+    assert made.counts == (1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1)
+    assert "5 cells between them belong to no element" in made.headline[1]
+    assert sharing(made.elements, made.cells) == 1
+
+
+def test_empty_and_scalar() -> None:
+    empty = overlap_of(Layout.contiguous((0, 3)), 8)
+    assert (empty.elements, empty.cells, empty.counts, empty.overlaps, empty.explanations) == (0, 0, (), False, ())
+    scalar = overlap_of(Layout((), (), 5), 8)
+    assert (scalar.cells, scalar.first_cell, scalar.counts) == (1, 5, (1,))
+
+
+def test_equals_counting_on_random_layouts() -> None:
+    rng = random.Random(8)
+    several = 0
+    for _ in range(300):
+        rank = rng.randint(0, 4)
+        layout = Layout(
+            tuple(rng.randint(rng.random() > 0.1, 4) for _ in range(rank)),
+            tuple(rng.choice((0, 1, 2, 3, 5, 8, 13)) for _ in range(rank)),
+            rng.randint(0, 9),
+        )
+        made = overlap_of(layout, 2)
+        counted = Counter(layout.cells().tolist())
+        assert made.overlaps == layout.overlaps == any(count > 1 for count in counted.values())
+        assert {made.first_cell + at: n for at, n in enumerate(made.counts) if n} == dict(counted)
+        for shared in made.shared:
+            assert shared.count == counted[shared.cell]
+            assert shared.indices == layout.indices(shared.cell)[:8]
+        several += made.overlaps
+    assert 80 < several < 250
+    assert overlap_of(Layout((2, 2), (50_000, 1)), 8).counts == ()
+
+
+def test_caps() -> None:
+    with pytest.raises(ValueError, match="too many"):
+        overlap_of(Layout((10**6,), (1,)), 8)
+    with pytest.raises(ExpressionError, match="cannot be replayed"):
+        replay("x", (3,), "pow_")
+    with pytest.raises(ExpressionError, match="no view of x"):
+        replay("x.clone()", (3,))
+    with pytest.raises(ExpressionError, match="elements are replayed"):
+        replay("x", (60_000,))
+
+
+@pytest.mark.parametrize("preset", HAZARDS, ids=[preset.label for preset in HAZARDS])
+def test_hazards_end_as_torch_ends(preset: HazardPreset) -> None:
+    made = replay(preset.view, preset.shape, preset.method, preset.value)
+    x = torch.arange(torch.Size(preset.shape).numel())
+    layout = made.overlap.layout
+    view = x.as_strided(layout.shape, layout.stride, layout.offset)
+    if made.refused:
+        with pytest.raises(RuntimeError) as raised:
+            getattr(view, preset.method)(preset.value)
+        assert made.error_message == str(raised.value)
+        assert made.torch == ()
+        return
+    getattr(view, preset.method)(preset.value)
+    assert list(made.torch) == x.tolist() == list(made.sequential)
+
+
+def test_the_window_is_incremented_once_per_element() -> None:
+    made = replay("x.as_strided((4, 3), (1, 1))", (6,))
+    assert not made.refused
+    assert made.counts == (1, 2, 3, 3, 2, 1)
+    assert made.before == (0, 1, 2, 3, 4, 5)
+    assert made.once == (1, 2, 3, 4, 5, 6)
+    assert made.torch == made.sequential == (1, 3, 5, 6, 6, 6)
+    assert len(made.writes) == 12
+    assert [w.after for w in made.writes if w.cell == 2] == [3, 4, 5]
+    assert made.headline[0] == (
+        "torch **does not notice**: cell 2 lies in 3 elements and is updated 3 times, from 2 to **5** instead of 3."
+    )
+
+
+def test_expand_is_refused_with_the_advice_to_clone() -> None:
+    made = replay("x.expand(3, 4)", (3, 1))
+    assert made.refused
+    assert "Please clone() the tensor" in made.error_message
+    assert "`.clone()` first makes a copy of 96 B" in made.headline[1]
+    cloned = replay("x.expand(3, 4)", (3, 1), "fill_", 7)
+    assert (cloned.refused, cloned.torch) == (False, (7, 7, 7))
+    assert "harmless" in cloned.headline[0]
+
+
+def test_strides_that_never_meet_are_harmless() -> None:
+    made = replay("x.as_strided((2, 2), (3, 2))", (6,))
+    assert not made.overlap.overlaps
+    assert "no two elements share a cell" in made.headline[0]
+    assert replay("x[0]", (3,)).counts == (1, 0, 0)
+    assert replay("x[:0]", (3,)).torch == (0, 1, 2)

@@ -1,0 +1,98 @@
+"""The quiz: answers are torch's, options differ, order follows the seed alone, and all categories come up."""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+
+import pytest
+
+from core.tensors.quiz import Item, ask, categories, grade, items, question
+
+REFERENCE = (Path(__file__).parents[1] / "data" / "tensor_views.csv").read_text(encoding="utf-8")
+
+
+def test_every_category_of_the_reference_table_is_covered() -> None:
+    wanted = {row["category"] for row in csv.DictReader(io.StringIO(REFERENCE))}
+    assert set(categories()) == wanted
+    assert all(sum(item.category == kind for item in items()) >= 4 for kind in wanted)
+    assert len({(item.source, item.shape, item.dtype) for item in items()}) == len(items()) > 90
+
+
+@pytest.mark.parametrize("item", items(), ids=[f"{item.category} {item.source}" for item in items()])
+def test_answers_are_those_of_torch(item: Item) -> None:
+    made = ask(item)
+    last = made.run.last
+    kinds = [one.kind for one in made.asks]
+    assert kinds == (["values"] if item.category == "alias" else ["shape", "stride", "storage"])
+    for one in made.asks:
+        assert len(set(one.options)) == len(one.options) == len(one.reasons) >= 3
+        right = one.options[one.answer]
+        if last.kind == "refused":
+            assert right == one.options[-1] == "torch raises an error"
+        elif one.kind == "shape":
+            assert right == str(last.layout.shape)
+        elif one.kind == "stride":
+            assert right == str(last.layout.stride)
+        elif one.kind == "storage":
+            assert one.answer == (0 if last.storage == 0 else 1)
+        else:
+            x = list(range(made.run[0].layout.numel))
+            if last.storage == 0:
+                for cell in last.written:
+                    x[cell] = 100
+            assert right == str(tuple(x))
+        assert one.reasons[one.answer].startswith(item.lesson)
+        assert item.lesson.endswith(".")
+        assert item.lesson.count(".") - item.lesson.count(".view") < 3
+
+
+def test_four_options_and_the_error_where_there_is_something_to_choose() -> None:
+    few = [
+        (item.source, one.kind)
+        for item in items()
+        for one in ask(item).asks
+        if one.kind != "storage" and len(one.options) < 5
+    ]
+    assert few == []
+
+
+def test_the_same_numbers_give_the_same_question() -> None:
+    first = [question(n, 7) for n in range(4)]
+    question.cache_clear()
+    assert [question(n, 7) for n in range(4)] == first
+    assert [q.item for q in (question(n, 8) for n in range(4))] != [q.item for q in first]
+
+
+def test_all_categories_come_up_before_one_comes_again() -> None:
+    count = len(categories())
+    assert {question(n, 3).item.category for n in range(count)} == set(categories())
+    fourth = [question(n, 3).item for n in range(3 * count)]
+    assert len(set(fourth)) == 3 * count
+
+
+def test_right_answers_are_in_every_place() -> None:
+    places = {question(n, 1).asks[0].answer for n in range(36)}
+    assert {0, 1, 2, 3} <= places
+
+
+def test_grading_gives_a_reason() -> None:
+    item = next(item for item in items() if item.source == "x.t().view(2, 3)")
+    made = ask(item)
+    right = [one.answer for one in made.asks]
+    assert all(g.correct for g in grade(made, right))
+    wrong = grade(made, [0, right[1], 0])
+    assert [g.correct for g in wrong] == [False, True, False]
+    assert wrong[0].answer == "torch raises an error"
+    assert wrong[0].reason.endswith("Here dimensions 0 and 1 cannot merge: stride 1 ≠ 3 × 2.")
+    transposed = ask(next(item for item in items() if item.source == "x.t()" and item.shape == (2, 3)))
+    strides = transposed.asks[1]
+    row_major = strides.options.index("(2, 1)")
+    said = grade(transposed, [transposed.asks[0].answer, row_major, 0])[1]
+    assert not said.correct
+    assert said.reason.startswith("Those are the strides of a fresh, row-major tensor of this shape.")
+    with pytest.raises(ValueError, match="not one of 5"):
+        grade(made, [5, 0, 0])
+    with pytest.raises(ValueError, match="zip"):
+        grade(made, [0])

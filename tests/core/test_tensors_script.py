@@ -1,0 +1,122 @@
+"""Scripts run on their own and print what the page shows, step by step."""
+
+from __future__ import annotations
+
+import io
+import re
+import subprocess
+import sys
+from contextlib import redirect_stdout
+from pathlib import Path
+
+import pytest
+
+from core.tensors import ExpressionError, trace
+from core.tensors.presets import LECTURE
+from core.tensors.quiz import items
+from core.tensors.script import script
+
+PROGRAMS: list[tuple[str, tuple[int, ...]]] = [
+    ("x", (2, 3)),
+    ("x.t().view(2, 3)", (2, 3)),
+    ("(x.t() + x.t() * 2).sum(0)", (2, 3)),
+    ("y = x.t()\nz = y @ x\nz[0, 0] = 7\ny", (2, 3)),
+    ("x[0][0] = 100", (2, 3)),
+    ("x[0] += 1\nx *= 2", (2, 3)),
+    ("a, b = x.split(1)\na + b", (2, 3)),
+    ("y = x.split(1)\ny[1] + y[0]", (2, 3)),
+    ("x.chunk(2)[-1]\ntorch.chunk(x, 2)[0]", (4, 3)),
+    ("x[x > 2]\nx[[0, 1]]\nx[torch.tensor([1, 1])]", (2, 3)),
+    ("torch.cat([x, x.t().reshape(2, 3)], dim=0)", (2, 3)),
+    ("einops.rearrange(x.t(), 'a b -> (b a)').view(torch.int32)", (2, 3)),
+    ("s1 = x.t()\ns1.reshape(-1)[0]", (2, 3)),
+    ("F.unfold(x.float().view(1, 1, 4, 6), 2)", (4, 6)),
+    ("-x.float().mean()", (2, 3)),
+    ("x.as_strided((4, 3), (1, 1)).add_(1)", (6,)),
+    ("torch.einsum('ij,kj->ik', x, x + 1)", (2, 3)),
+    ("x.to(memory_format=torch.channels_last)", (2, 3, 4, 4)),
+    ("torch.zeros(2, 3, dtype=torch.complex64).real", (2, 3)),
+]
+
+_BLOCK = re.compile(
+    r"    shape (\(.*?\)), strides (\(.*?\)), offset (\d+), (not )?contiguous, "
+    r"torch\.(\w+), storage ([A-Z]) \((\d+) B\)"
+)
+
+
+def facts(printed: str) -> list[tuple[str, str, int, bool, str, str, int]]:
+    return [
+        (m[1], m[2], int(m[3]), not m[4], m[5], m[6], int(m[7]))
+        for m in map(_BLOCK.fullmatch, printed.splitlines())
+        if m
+    ]
+
+
+def run_here(text: str) -> str:
+    """What the script prints, run in this process."""
+    printed = io.StringIO()
+    with redirect_stdout(printed):
+        exec(compile(text, "script", "exec"), {})  # noqa: S102 (text of our own making)
+    return printed.getvalue()
+
+
+def check(source: str, shape: tuple[int, ...], dtype: str, stride: tuple[int, ...] | None = None) -> None:
+    made = trace(source, shape, stride, dtype)
+    printed = run_here(script(source, shape, dtype, stride))
+    shown = iter(facts(printed))
+    for step in made:
+        if step.pieces and step.picked is None:
+            continue  # a split whose tensors are shown one by one
+        if step.kind == "refused":
+            assert f"{step.error_type}: " in printed
+            assert " ".join(printed.split(f"{step.error_type}: ")[-1].split()) == " ".join(step.error_message.split())
+            continue
+        wanted = (
+            str(step.layout.shape),
+            str(step.layout.stride),
+            step.layout.offset,
+            step.is_contiguous,
+            step.dtype,
+            chr(ord("A") + step.storage),
+            step.storage_elements * step.element_size,
+        )
+        assert wanted in shown, (step, printed)  # in order: `in` moves the iterator on
+
+
+@pytest.mark.parametrize(("source", "shape"), PROGRAMS)
+def test_scripts_print_what_the_trace_says(source: str, shape: tuple[int, ...]) -> None:
+    check(source, shape, "int64")
+
+
+def test_scripts_of_the_presets_and_of_the_quiz() -> None:
+    for preset in LECTURE:
+        if preset.room == "expression":
+            check(preset.source, preset.shape, preset.dtype)
+    for item in items():
+        check(item.source, item.shape, item.dtype)
+
+
+def test_a_start_with_strides() -> None:
+    check("x.view(6)", (2, 3), "float32", (1, 2))
+    check("x + 1", (3, 4), "int64", (0, 1))
+    check("x", (), "int64")
+    check("x", (0, 3), "int64")
+
+
+def test_a_script_runs_alone(tmp_path: Path) -> None:
+    text = script("y = rearrange(x, 'a b -> b a')\ny.view(2, 3)", (2, 3), "bfloat16")
+    assert text.startswith("import torch\nfrom einops import rearrange\n")
+    file = tmp_path / "views.py"
+    file.write_text(text, encoding="utf-8")
+    done = subprocess.run([sys.executable, str(file)], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stderr == ""
+    assert facts(done.stdout)[0] == ("(2, 3)", "(3, 1)", 0, True, "bfloat16", "A", 12)
+    assert "RuntimeError: view size is not compatible" in done.stdout
+
+
+def test_only_what_the_page_runs_becomes_a_script() -> None:
+    for source in ("__import__('os')", "open('x')", "x.numpy()", "import os"):
+        with pytest.raises(ExpressionError):
+            script(source, (2, 3))
+    with pytest.raises(ExpressionError, match="would have"):
+        script("x", (10**9,))

@@ -1,0 +1,93 @@
+"""Traces of tensors: how long a chain of ten steps takes, and the full-size checks that the tests run in small.
+
+200,000 layouts against torch, and random programs for a minute; both stop at the first thing that is wrong.
+"""
+
+from __future__ import annotations
+
+import random
+import resource
+import statistics
+import time
+from collections.abc import Callable
+
+from core.tensors import trace
+from core.tensors.figures import storage_picture
+from core.tensors.story import headline
+from tests.core.tensors_random import DTYPES, SHAPES, compare_views, random_program, survives
+
+LAYOUTS = 200_000
+PROGRAM_SECONDS = 60
+ROUNDS = 200
+
+CHAINS: dict[str, tuple[str, tuple[int, ...]]] = {
+    "attention, 192 elements": (
+        "q, k, v = x.chunk(3, -1)\nq = q.view(2, 4, 2, 4).transpose(1, 2)\nk = k.view(2, 4, 2, 4).transpose(1, 2)\n"
+        "q @ k.mT",
+        (2, 4, 24),
+    ),
+    "reshapes, 4,096 elements": (
+        "x.view(16, 256).t().reshape(64, 64).t().contiguous().view(4096)[::2].view(32, 64).t().reshape(-1)",
+        (64, 64),
+    ),
+    "copies, 65,536 elements": (
+        "y = x.t().contiguous()\nz = y.flip(0).t().reshape(-1)\nz.view(256, 256).t().clone().add_(1).sum(0)",
+        (256, 256),
+    ),
+}
+"""Ten steps each, after the start."""
+
+
+def median_ms(call: Callable[[], object]) -> float:
+    """Median milliseconds of a call, after a few to warm up."""
+    taken: list[float] = []
+    for turn in range(ROUNDS + 5):
+        start = time.perf_counter()
+        call()
+        if turn >= 5:
+            taken.append(time.perf_counter() - start)
+    return 1000 * statistics.median(taken)
+
+
+def peak_mb() -> float:
+    """Peak resident memory of this process in MB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000
+
+
+def main() -> None:
+    """Measure and print."""
+    print(f"{'ten steps, median of ' + str(ROUNDS) + ', ms':<36}{'trace':>8}{'+ words and picture':>22}")
+    for name, (text, shape) in CHAINS.items():
+        made = trace(text, shape)
+        assert made.refusal is None
+        assert len(made) == 11, len(made)
+
+        def shown(text: str = text, shape: tuple[int, ...] = shape) -> None:
+            run = trace(text, shape)
+            headline(run)
+            storage_picture(run)
+
+        alone = median_ms(lambda text=text, shape=shape: trace(text, shape))
+        print(f"{name:<36}{alone:>8.2f}{median_ms(shown):>22.2f}", flush=True)
+    start = time.perf_counter()
+    worked = compare_views(LAYOUTS, seed=1)
+    taken = time.perf_counter() - start
+    print(
+        f"explain_view against torch: {LAYOUTS:,} layouts agree, {worked:,} of them views, in {taken:.0f} s", flush=True
+    )
+    rng = random.Random(1)
+    before, start, count, ran, slowest = peak_mb(), time.perf_counter(), 0, 0, 0.0
+    while time.perf_counter() - start < PROGRAM_SECONDS:
+        began = time.perf_counter()
+        made = survives(random_program(rng), rng.choice(SHAPES), rng.choice(DTYPES))
+        slowest = max(slowest, time.perf_counter() - began)
+        count += 1
+        ran += not isinstance(made, str)
+    print(
+        f"random programs: {count:,} typed, {ran:,} run, each a trace or a message; slowest {1000 * slowest:.0f} ms, "
+        f"peak memory grew by {peak_mb() - before:.0f} MB"
+    )
+
+
+if __name__ == "__main__":
+    main()
