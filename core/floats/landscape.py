@@ -69,7 +69,7 @@ def relative_spacing(ulp: float, magnitude: float) -> float:
 class Reach:
     """How far a format reaches, in log2: smallest positive value, smallest normal one, largest finite one.
 
-    normal equals smallest where a format has no subnormals.
+    normal equals smallest where a format has no subnormals, and largest where it has nothing else.
     """
 
     fmt: FloatFormat
@@ -81,7 +81,8 @@ class Reach:
 @lru_cache(maxsize=64)
 def reach(fmt: FloatFormat) -> Reach:
     """The reach of ``fmt`` above zero."""
-    return Reach(fmt, log2_exact(fmt.min_subnormal), log2_exact(fmt.min_normal), log2_exact(fmt.max_finite))
+    largest = fmt.max_finite
+    return Reach(fmt, log2_exact(fmt.min_subnormal), log2_exact(min(fmt.min_normal, largest)), log2_exact(largest))
 
 
 def reaches(formats: Iterable[FloatFormat] = tuple(FORMATS.values())) -> tuple[Reach, ...]:
@@ -162,16 +163,21 @@ def takeaway(fmt: FloatFormat) -> str:
 
 def steepness(fmt: FloatFormat) -> str:
     """How the relative distance between neighbours runs over magnitude, in words without markup."""
-    if fmt.twos_complement:
+    if _even(fmt):
         return f"It halves with every binade in {fmt.title}, whose values are all equally far apart."
     level = raised(f"2^{-fmt.fraction_bits}")
     below = " and doubles with every binade below them" if fmt.has_subnormals else ""
     return f"It is flat at {level} among the normal numbers of {fmt.title}{below}."
 
 
+def _even(fmt: FloatFormat) -> bool:
+    """Whether all values are equally far apart: fixed point, or subnormals alone."""
+    return fmt.twos_complement or not fmt.has_normals
+
+
 def _steps(fmt: FloatFormat, others: Sequence[FloatFormat]) -> str:
-    if fmt.twos_complement:
-        return f"its values stand {raised(power_form(fmt.eps))} apart everywhere, so small ones are coarse"
+    if _even(fmt):
+        return f"its values stand {raised(power_form(fmt.min_subnormal))} apart everywhere, so small ones are coarse"
     if fmt.fraction_bits == 0:
         return "its values are powers of two, each twice the one before"
     fine = sum(f.fraction_bits > fmt.fraction_bits for f in others if not f.twos_complement)
