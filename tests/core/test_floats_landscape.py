@@ -140,6 +140,6 @@ def test_the_picture_of_a_sum_ends_at_its_sums() -> None:
 def test_a_format_of_subnormals_alone_ends_where_its_largest_does() -> None:
     fmt = parse_custom("e1m3")
     assert not fmt.has_normals
-    assert "stand 2⁻³ apart everywhere" in takeaway(fmt)
+    assert "stand 2⁻² apart everywhere" in takeaway(fmt)
     assert "normal" not in steepness(fmt)
     assert reach(fmt).normal == reach(fmt).largest == pytest.approx(math.log2(fmt.max_finite))
