@@ -123,7 +123,6 @@ def test_one_expert_is_a_dense_model_with_a_router() -> None:
         ({"layers": 0}, "layers is 0"),
         ({"heads": 5}, "5 query heads cannot share 2"),
         ({"ffn": 0}, "ffn is 0"),
-        ({"experts": Experts(count=4, per_token=5, width=8)}, "5 of 4 experts"),
         ({"experts": Experts(count=4, per_token=1, width=8, dense_layers=3)}, "3 of 2 layers"),
     ],
 )
