@@ -170,6 +170,8 @@ class TransformerSpec:
     def __post_init__(self) -> None:
         _whole(self, 1, "layers", "hidden", "heads", "kv_heads", "head_dim", "vocab")
         _whole(self, 0, "ffn", "norms_per_layer", "norms_outside", "position_rows", "embedding_width", "mtp_modules")
+        if self.layers > limit("model_layers"):
+            raise SpecError("layers", self.layers, f"more than {limit('model_layers'):,} is no model’s depth.")
         if self.norm_vectors not in (0, 1, 2):
             raise SpecError("norm_vectors", self.norm_vectors, "it is 0, 1 (gain) or 2 (gain and bias).")
         if self.heads % self.kv_heads:
