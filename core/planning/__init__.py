@@ -5,29 +5,42 @@ from core.planning.deadline import Fleet, fewest_accelerators
 from core.planning.energy import Footprint, footprint
 from core.planning.goodput import Reliability, WholeRun, whole_run
 from core.planning.interval import Interval
+from core.planning.layer import LayerOperation, layer_roofline, matmul_share
 from core.planning.scaling import LAWS, Split, compute_optimal, overtraining
+from core.planning.scored import Scored, which_mfu
+from core.planning.sensitivity import Assumptions, IsoDays, Swing, iso_days, sensitivity
 from core.planning.solver import BudgetError, SolvedBudget, solve_budget
 
 __all__ = [
     "LAWS",
+    "Assumptions",
     "BudgetError",
     "Comparables",
     "Fleet",
     "Footprint",
     "Interval",
+    "IsoDays",
+    "LayerOperation",
     "Profile",
     "Reliability",
+    "Scored",
     "SolvedBudget",
     "Split",
+    "Swing",
     "WholeRun",
     "comparable",
     "compute_optimal",
     "expected_hours",
     "fewest_accelerators",
     "footprint",
+    "iso_days",
+    "layer_roofline",
+    "matmul_share",
     "overtraining",
     "predictions",
     "score",
+    "sensitivity",
     "solve_budget",
+    "which_mfu",
     "whole_run",
 ]
