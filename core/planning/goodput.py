@@ -154,7 +154,8 @@ def goodput_with_failures(interval: float, write: float, restart: float, mtbf: f
     An interval of training over the time it takes on average until it is written: failures at a constant rate may
     strike training, writing and restarting alike, and what is not written is done again.
     """
-    return interval / (mtbf * np.exp(restart / mtbf) * np.expm1((interval + write) / mtbf))
+    with np.errstate(over="ignore"):  # infinitely long, so no goodput at all
+        return interval / (mtbf * np.exp(restart / mtbf) * np.expm1((interval + write) / mtbf))
 
 
 @dataclass(frozen=True, slots=True)

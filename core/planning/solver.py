@@ -173,6 +173,15 @@ def _checked(name: str, value: object) -> Value:
     return float(array) if array.ndim == 0 else array
 
 
+def _check_shapes(given: Mapping[str, Value]) -> None:
+    arrays = {name: np.shape(value) for name, value in given.items() if np.ndim(value)}
+    try:
+        np.broadcast_shapes(*arrays.values())
+    except ValueError:
+        shapes = ", ".join(f"{name} {shape}" for name, shape in arrays.items())
+        raise BudgetError(next(iter(arrays)), f"The arrays have shapes that do not fit together: {shapes}.") from None
+
+
 def _use(rule: Formula[...], **values: Value) -> Value:
     """``rule`` on numbers or arrays alike; overflow is found by the caller, not warned of."""
     with np.errstate(all="ignore"):
@@ -231,6 +240,7 @@ def solve_budget(
         "flop_per_parameter": flop_per_parameter,
     }
     given = {name: _checked(name, value) for name, value in arguments.items() if value is not None}
+    _check_shapes(given)
     hours = _hours_of_dollars(given)
     unknown = _unknown(given, hours is not None)
     return _refuse_impossible(_solve(unknown, given, hours))
@@ -346,10 +356,7 @@ def _solve(unknown: Unknown, given: Mapping[str, Value], hours: Value | None) ->
 def _made(unknown: Unknown, **values: Value) -> SolvedBudget:
     """The result with all arrays of one shape, or all plain numbers."""
     if any(isinstance(value, np.ndarray) and value.ndim for value in values.values()):
-        try:
-            spread = np.broadcast_arrays(*values.values())
-        except ValueError:
-            raise BudgetError(unknown, "The arrays have shapes that do not fit together.") from None
+        spread = np.broadcast_arrays(*values.values())
         return SolvedBudget(unknown, **dict(zip(values, spread, strict=True)))
     return SolvedBudget(unknown, **{name: float(value) for name, value in values.items()})
 
