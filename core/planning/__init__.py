@@ -1,6 +1,15 @@
 """Plans: what a training run takes in time, accelerators and dollars, and what published runs took."""
 
-from core.planning.comparable import Comparables, Profile, comparable, expected_hours, predictions, score
+from core.planning.comparable import (
+    Comparables,
+    Expected,
+    Profile,
+    comparable,
+    expected,
+    expected_hours,
+    predictions,
+    score,
+)
 from core.planning.deadline import Fleet, fewest_accelerators
 from core.planning.energy import Footprint, footprint
 from core.planning.goodput import Reliability, WholeRun, whole_run
@@ -16,6 +25,7 @@ __all__ = [
     "Assumptions",
     "BudgetError",
     "Comparables",
+    "Expected",
     "Fleet",
     "Footprint",
     "Interval",
@@ -30,6 +40,7 @@ __all__ = [
     "WholeRun",
     "comparable",
     "compute_optimal",
+    "expected",
     "expected_hours",
     "fewest_accelerators",
     "footprint",

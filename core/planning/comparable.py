@@ -17,9 +17,11 @@ import numpy as np
 from core.hardware.accelerators import find
 from core.models.flops import train_flop_6nd
 from core.planning.budget import accelerator_hours, training_seconds
+from core.planning.equations import days_of
 from core.planning.evidence import Basis, Evidence, Width, base_peak, evidence
-from core.planning.interval import Interval
+from core.planning.interval import Interval, product
 from core.planning.runs import PublishedRun
+from core.planning.solver import BudgetError
 
 Trait: TypeAlias = Literal["tokens per parameter", "family", "experts", "size", "precision"]
 """What makes a row comparable."""
@@ -133,6 +135,28 @@ def expected_hours(plan: Profile, comparables: Comparables) -> Interval:
     """Accelerator-hours of ``plan`` by 6 N D at the utilisation of its comparables: P10, P50, P90."""
     flop, peak = train_flop_6nd(plan.params, plan.tokens), base_peak(plan.accelerator)
     return comparables.utilisation.through(lambda used: accelerator_hours(1, training_seconds(flop, 1, peak, used)))
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """What comparable runs lead one to expect of a plan: P10, P50 and P90; dollars NaN without a price."""
+
+    hours: Interval
+    days: Interval
+    dollars: Interval
+
+
+def expected(plan: Profile, comparables: Comparables, accelerators: float, price: Interval) -> Expected:
+    """Accelerator-hours, days on ``accelerators`` and dollars over a range of prices per accelerator-hour.
+
+    Of whole runs everything billed is in these days; of steady steps nothing but the steps. Raises `BudgetError`
+    for less than one accelerator.
+    """
+    if not accelerators >= 1:
+        raise BudgetError("accelerators", f"{accelerators:g} accelerators train nothing. For example: 1024.")
+    hours = expected_hours(plan, comparables)
+    days = hours.through(lambda taken: days_of(taken, accelerators))
+    return Expected(hours, days, product(hours, price))
 
 
 def profile_of(run: PublishedRun) -> Profile:

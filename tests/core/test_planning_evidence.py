@@ -14,6 +14,7 @@ from core.planning.comparable import (
     FEWEST,
     Profile,
     comparable,
+    expected,
     expected_hours,
     predictions,
     profile_of,
@@ -28,7 +29,9 @@ from core.planning.evidence import (
     left_out,
     width_of,
 )
+from core.planning.interval import Interval
 from core.planning.runs import published_runs, run_hours
+from core.planning.solver import BudgetError
 
 RUNS = published_runs()
 
@@ -155,6 +158,17 @@ def test_hours_follow_from_the_utilisation() -> None:
     hours = expected_hours(plan, peers)
     assert hours.mid == pytest.approx(6.3e24 / (peers.utilisation.mid * 989.4e12 * 3600))
     assert hours.low == pytest.approx(6.3e24 / (peers.utilisation.high * 989.4e12 * 3600))
+
+
+def test_days_and_dollars_carry_the_range() -> None:
+    plan = Profile(70e9, 15e12, "H100 SXM")
+    peers = comparable(plan)
+    made = expected(plan, peers, 1024, Interval(2.0, 2.5, 3.5))
+    assert made.days.high == pytest.approx(made.hours.high / 24 / 1024)
+    assert (made.dollars.low, made.dollars.high) == pytest.approx((2 * made.hours.low, 3.5 * made.hours.high))
+    assert not expected(plan, peers, 1024, Interval.point(math.nan)).dollars.known
+    with pytest.raises(BudgetError, match="0 accelerators"):
+        expected(plan, peers, 0, Interval.point(2.0))
 
 
 def test_a_prediction_never_sees_its_own_model() -> None:

@@ -20,7 +20,7 @@ from core.planning.goodput import (
     young_interval,
 )
 from core.planning.interval import product, spread
-from core.planning.scaling import LossLaw, loss_along_budget
+from core.planning.scaling import LossLaw, loss_along_budgetfrom core.units import format_quantity, parse_quantity
 
 CHINCHILLA_FLOP = 5.76e23
 
@@ -177,6 +177,16 @@ def test_energy_and_carbon_of_llamas_table_15(row: dict[str, str]) -> None:
     assert made.carbon / 1e3 == pytest.approx(float(row["tco2_check"]), abs=6e-3)
     assert made.energy / 1e6 == pytest.approx(float(row["energy_MWh"]), abs=1.5)
     assert made.carbon / 1e3 == pytest.approx(float(row["tco2eq"]), abs=1)
+
+
+def test_energy_and_carbon_as_shown_and_typed() -> None:
+    steps = footprint(1_022_362, 400).explanations
+    assert [step.text for step in steps] == ["449.8 MWh", "173.2 t"]
+    assert format_quantity(12.5, "kg_co2") == "12.5 kg"
+    assert format_quantity(math.nan, "watt_hours") == "unknown"
+    assert parse_quantity("1.2 kW", "watts") == 1200
+    assert parse_quantity("36 MWh", "watt_hours") == 36e6
+    assert parse_quantity("0.385", "kg_per_kwh") == 0.385
 
 
 def test_the_energy_table_is_whole() -> None:
