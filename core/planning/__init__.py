@@ -1,4 +1,7 @@
-"""Plans: what a training run takes in time, accelerators and dollars, and what published runs took."""
+"""Plans: what a training run takes in time, accelerators and dollars, and what published runs took.
+
+The functions ``comparable`` and ``sensitivity`` are in the modules of the same names.
+"""
 
 from core.planning.comparable import (
     Comparables,
@@ -17,7 +20,7 @@ from core.planning.interval import Interval
 from core.planning.layer import LayerOperation, layer_roofline, matmul_share
 from core.planning.scaling import LAWS, Split, compute_optimal, overtraining
 from core.planning.scored import Scored, which_mfu
-from core.planning.sensitivity import Assumptions, IsoDays, Swing, iso_days, sensitivity
+from core.planning.sensitivity import Assumptions, IsoDays, Swing, iso_days
 from core.planning.solver import BudgetError, SolvedBudget, solve_budget
 
 __all__ = [
@@ -38,7 +41,6 @@ __all__ = [
     "Split",
     "Swing",
     "WholeRun",
-    "comparable",
     "compute_optimal",
     "expected",
     "expected_hours",
@@ -50,7 +52,6 @@ __all__ = [
     "overtraining",
     "predictions",
     "score",
-    "sensitivity",
     "solve_budget",
     "which_mfu",
     "whole_run",

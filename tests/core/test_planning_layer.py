@@ -16,11 +16,11 @@ from core.planning import (
     iso_days,
     layer_roofline,
     matmul_share,
-    sensitivity,
     which_mfu,
 )
 from core.planning.layer import LayerOperation
 from core.planning.scored import recomputed_share
+from core.planning.sensitivity import sensitivity
 
 H100 = find("H100 SXM")
 PALM = TransformerSpec(

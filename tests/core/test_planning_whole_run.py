@@ -20,7 +20,8 @@ from core.planning.goodput import (
     young_interval,
 )
 from core.planning.interval import product, spread
-from core.planning.scaling import LossLaw, loss_along_budgetfrom core.units import format_quantity, parse_quantity
+from core.planning.scaling import LossLaw, loss_along_budget
+from core.units import format_quantity, parse_quantity
 
 CHINCHILLA_FLOP = 5.76e23
 
