@@ -7,7 +7,6 @@ from core.planning.comparable import (
     Comparables,
     Expected,
     Profile,
-    comparable,
     expected,
     expected_hours,
     predictions,
