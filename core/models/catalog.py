@@ -102,14 +102,14 @@ def _spec(row: Mapping[str, str]) -> TransformerSpec:
     if family in _LEARNED_POSITIONS:
         known["position_rows"] = int(row["max_seq"]) + _LEARNED_POSITIONS[family]
     latent = _LATENT.fullmatch(row["attn_type"])
-    experts = whole(row["n_experts"])
+    experts, dense = whole(row["n_experts"]), whole(row["first_dense_layers"])
     return TransformerSpec(
         layers=int(row["layers"]),
         hidden=int(row["hidden"]),
         heads=int(row["heads"]),
         kv_heads=int(row["kv_heads"]),
         head_dim=int(row["head_dim"]),
-        ffn=whole(row["ffn"]),
+        ffn=whole(row["ffn"]) if dense or not experts else 0,
         vocab=int(row["vocab"]),
         glu=row["glu"] == "True",
         tied_head=row["tied_embeddings"] == "True",
@@ -118,7 +118,7 @@ def _spec(row: Mapping[str, str]) -> TransformerSpec:
             per_token=int(row["experts_per_token"]),
             width=int(row["moe_ffn"]),
             shared=whole(row["shared_experts"]),
-            dense_layers=whole(row["first_dense_layers"]),
+            dense_layers=dense,
             router_bias="router.bias" in row["biases"],
         )
         if experts

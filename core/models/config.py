@@ -234,7 +234,7 @@ def _spec(family: Family, f: Fields, keys: Mapping[str, str], mtp_modules: int) 
         "hidden": f.hidden,
         "heads": f.heads,
         "kv_heads": f.heads if latent else f.kv_heads or f.heads,
-        "head_dim": latent.value_dim if latent else f.head_dim or _head_dim(f, keys),
+        "head_dim": latent.nope_dim + latent.rope_dim if latent else f.head_dim or _head_dim(f, keys),
         "ffn": ffn if dense else 0,
         "vocab": f.vocab,
         "tied_head": f.tied,

@@ -132,7 +132,7 @@ def _falcon(f: Fields) -> Mapping[str, Any]:
     return {
         "kv_heads": (f.kv_heads or f.heads) if f.grouped else 1 if f.multi_query else f.heads,
         "norms_per_layer": min(own, 2) if f.parallel else 2,
-        "positions": "alibi" if f.alibi else "rotary",
+        "positions": "alibi" if f.alibi else "",
     }
 
 

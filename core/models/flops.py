@@ -36,7 +36,7 @@ from core.models.flop_formulas import (
 )
 from core.models.parameters import dense_name, parameters
 from core.models.spec import TransformerSpec
-from core.models.terms import Group, Numbers, Term, last_layer, numbers_of, term
+from core.models.terms import Group, Numbers, Term, both, last_layer, numbers_of, term
 
 Attention: TypeAlias = Literal["full", "causal", "exact", "eager"]
 """How much of the attention square counts, s keys for each of s tokens.
@@ -213,7 +213,7 @@ def flop_numbers(numbers: Numbers, seq_len: Any, attention: Attention, *, head: 
     Windows as long as the sequence hide nothing: such layers count among those that see everything.
     """
     eager = attention == "eager"
-    inside = numbers["zero"] if eager else numbers["windowed_layers"] * (numbers["window"] < seq_len)
+    inside = 0 if eager else both(numbers["windowed_layers"], (numbers["window"] < seq_len) * 1)
     return {
         **numbers,
         "seq_len": seq_len,

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal, TypeAlias
 
+import numpy as np
+
 from core.formula import Formula
 from core.models.spec import TransformerSpec
 
@@ -56,66 +58,91 @@ def term(id: str, name: str, group: Group, rule: Formula[...], *, run: str = "",
     return Term(id, name, group, rule, bound, {parameter: number} if run else None)
 
 
-@lru_cache(maxsize=512)
-def numbers_of(spec: TransformerSpec) -> Numbers:
-    """The numbers of one shape, by the names that terms bind."""
+NEEDED = ("layers", "hidden", "heads", "kv_heads", "head_dim", "ffn", "vocab")
+"""Numbers without which there is no shape."""
+
+OPTIONAL: Mapping[str, int] = {
+    **dict.fromkeys(("glu", "tied_head", "position_rows", "attention_bias", "output_bias", "ffn_bias"), 0),
+    "norm_vectors": 1,
+    "norms_per_layer": 2,
+    "norms_outside": 1,
+    **dict.fromkeys(("attention_sinks", "qk_head", "qk_full", "embedding_width", "mtp_modules"), 0),
+    **dict.fromkeys(("experts", "per_token", "expert_width", "shared", "dense_among", "router_bias"), 0),
+    **dict.fromkeys(("shared_width", "shared_gate", "latent", "query_rank", "kv_rank"), 0),
+    **dict.fromkeys(("nope_dim", "rope_dim", "latent_value", "window", "windowed_layers"), 0),
+}
+"""Numbers that a shape may leave out, with what they then are; yes and no are 1 and 0."""
+
+
+def shape_of(spec: TransformerSpec) -> dict[str, int]:
+    """A spec as plain whole numbers, under the names of `NEEDED` and `OPTIONAL`."""
     low, moe = spec.latent, spec.experts
-    latent_layers = spec.layers if low else 0
-    inner_first, inner_second = 0, 0
+    own = [name for name in (*NEEDED, *OPTIONAL) if hasattr(spec, name) and name not in _PARTS]
+    found = {name: int(getattr(spec, name)) for name in own}
+    found |= {"qk_head": int(spec.qk_norm == "head"), "qk_full": int(spec.qk_norm == "full")}
     if low:
-        inner_first, inner_second = low.query_rank, low.kv_rank
-    elif spec.qk_norm == "head":
-        inner_first, inner_second = spec.head_dim, spec.head_dim
-    elif spec.qk_norm == "full":
-        inner_first, inner_second = spec.heads * spec.head_dim, spec.kv_heads * spec.head_dim
+        found |= {"latent": 1, "query_rank": low.query_rank, "kv_rank": low.kv_rank, "nope_dim": low.nope_dim}
+        found |= {"rope_dim": low.rope_dim, "latent_value": low.value_dim}
+    if moe:
+        found |= {"experts": moe.count, "per_token": moe.per_token, "expert_width": moe.width, "shared": moe.shared}
+        found |= {"dense_among": moe.dense_layers, "router_bias": int(moe.router_bias)}
+        found |= {"shared_width": moe.shared_width, "shared_gate": int(moe.shared_gate)}
+    if spec.window:
+        found |= {"window": spec.window.size}
+    return {**OPTIONAL, **found}
+
+
+_PARTS = ("experts", "latent", "window")
+
+
+def both(first: Any, second: Any) -> Any:
+    """The product, a plain zero where either factor is one: what no shape has must not become an array of zeros."""
+    for factor in (first, second):
+        if not isinstance(factor, np.ndarray) and not factor:
+            return 0
+    return first * second
+
+
+def derived(shape: Numbers) -> dict[str, Any]:
+    """The numbers that terms bind, from those of a shape: whole numbers stay whole, arrays are taken as they are."""
+    s = shape
+    latent, mixture = s["latent"], (s["experts"] > 0) * 1
+    mixed = both(mixture, s["layers"] - s["dense_among"])
+    latent_layers = both(s["layers"], latent)
+    ranked = both(latent_layers, (s["query_rank"] > 0) * 1)
+    narrow = both((s["embedding_width"] > 0) * 1, (s["embedding_width"] != s["hidden"]) * 1)
+    gain = both(s["qk_head"], s["head_dim"])
+    dense = s["layers"] - mixed
+    plain_dim = both(1 - latent, s["head_dim"])
     return {
+        **s,
         "zero": 0,
         "one": 1,
-        "layers": spec.layers,
-        "hidden": spec.hidden,
-        "heads": spec.heads,
-        "kv_heads": spec.kv_heads,
-        "head_dim": spec.head_dim,
-        "score_dim": spec.score_dim,
-        "value_dim": spec.value_dim,
-        "ffn": spec.ffn,
-        "matrices": spec.ffn_matrices,
-        "vocab": spec.vocab,
-        "table_width": spec.table_width,
-        "table_joints": 2 if spec.table_width != spec.hidden else 0,
-        "position_rows": spec.position_rows,
-        "head_rows": 0 if spec.tied_head else spec.vocab,
-        "attention_bias": int(spec.attention_bias),
-        "output_bias": int(spec.output_bias),
-        "ffn_bias": int(spec.ffn_bias),
-        "norm_vectors": spec.norm_vectors,
-        "norms_per_layer": spec.norms_per_layer,
-        "norms_outside": spec.norms_outside,
-        "inner_first": inner_first,
-        "inner_second": inner_second,
-        "sink_layers": spec.layers if spec.attention_sinks else 0,
-        "plain_layers": spec.layers - latent_layers,
+        "score_dim": plain_dim + s["nope_dim"] + s["rope_dim"],
+        "value_dim": plain_dim + s["latent_value"],
+        "matrices": 2 + s["glu"],
+        "table_width": s["embedding_width"] + both((s["embedding_width"] == 0) * 1, s["hidden"]),
+        "table_joints": both(2, narrow),
+        "head_rows": both(1 - s["tied_head"], s["vocab"]),
+        "inner_first": s["query_rank"] + gain + both(both(s["qk_full"], s["heads"]), s["head_dim"]),
+        "inner_second": s["kv_rank"] + gain + both(both(s["qk_full"], s["kv_heads"]), s["head_dim"]),
+        "sink_layers": both(s["layers"], s["attention_sinks"]),
+        "plain_layers": s["layers"] - latent_layers,
         "latent_layers": latent_layers,
-        "ranked_layers": latent_layers if low and low.query_rank else 0,
-        "unranked_layers": latent_layers if low and not low.query_rank else 0,
-        "query_rank": low.query_rank if low else 0,
-        "kv_rank": low.kv_rank if low else 0,
-        "rope_dim": low.rope_dim if low else 0,
-        "nope_dim": low.nope_dim if low else 0,
-        "dense_layers": spec.dense_layers,
-        "gated_layers": spec.dense_layers if spec.glu else 0,
-        "moe_layers": spec.moe_layers,
-        "experts": moe.count if moe else 0,
-        "per_token": moe.per_token if moe else 0,
-        "expert_width": moe.width if moe else 0,
-        "router_bias": int(moe.router_bias) if moe else 0,
-        "shared": moe.shared if moe else 0,
-        "shared_width": (moe.shared_width or moe.width) if moe else 0,
-        "shared_gates": spec.moe_layers if moe and moe.shared_gate else 0,
-        "windowed_layers": spec.windowed_layers,
-        "window": spec.window.size if spec.window else 0,
-        "mtp_modules": spec.mtp_modules,
+        "ranked_layers": ranked,
+        "unranked_layers": both(latent_layers, (s["query_rank"] == 0) * 1),
+        "dense_layers": dense,
+        "gated_layers": both(dense, s["glu"]),
+        "moe_layers": mixed,
+        "shared_width": s["shared_width"] + both((s["shared_width"] == 0) * 1, s["expert_width"]),
+        "shared_gates": both(mixed, s["shared_gate"]),
     }
+
+
+@lru_cache(maxsize=512)
+def numbers_of(spec: TransformerSpec) -> Numbers:
+    """The numbers that terms bind, of one shape."""
+    return derived(shape_of(spec))
 
 
 def last_layer(numbers: Numbers) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """``make perf``: cold start and rerun latency, printed beside an empty Streamlit page measured in the same run.
 
-After that the throughput of the float codec. Page ids as arguments limit the pages; ``codec`` is the codec alone.
+After that the throughput of the float codec and of counting a million models. Page ids as arguments limit the pages;
+``codec`` and ``models`` are those alone.
 
 Nothing here gates on a time: machines differ. What is printed is the figure and its ratio to the empty page.
 """
@@ -20,7 +21,7 @@ import time
 from pathlib import Path
 
 from pages.parts.registry import PAGES
-from tests.perf import floats
+from tests.perf import floats, models
 from tests.perf.client import Session, spawned, until_up
 
 ROOT = Path(__file__).parents[2]
@@ -37,6 +38,9 @@ EDITS: dict[str, tuple[str, tuple[str, str]]] = {
     "device": ("d_n", ("512", "1024")),
 }
 """Page id → the text box that a visitor keeps editing, and between what. The lecture page has none."""
+
+THROUGHPUT = {"codec": floats.main, "models": models.main}
+"""What is measured beside the pages, each on its own under its name."""
 
 
 async def cold_start(folder: Path) -> tuple[float, float]:
@@ -110,11 +114,12 @@ def line(name: str, values: list[float], base: list[float]) -> str:
 def main() -> None:
     """Measure and print."""
     wanted = set(sys.argv[1:])
-    if wanted != {"codec"}:
-        measure_pages(wanted - {"codec"})
-        print()
-    if not wanted or "codec" in wanted:
-        floats.main()
+    if not wanted or wanted - set(THROUGHPUT):
+        measure_pages(wanted - set(THROUGHPUT))
+    for name, suite in THROUGHPUT.items():
+        if not wanted or name in wanted:
+            print()
+            suite()
 
 
 def measure_pages(wanted: set[str]) -> None:
