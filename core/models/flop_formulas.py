@@ -22,6 +22,11 @@ from core.sources import DEEPSEEK_V2, DEEPSEEK_V3, MIXTRAL, PALM
 _KAPLAN = Source("Kaplan et al. 2020, Scaling Laws", "section 2.1", "https://arxiv.org/abs/2001.08361")
 _CHINCHILLA = Source("Hoffmann et al. 2022, Chinchilla", "appendix F", "https://arxiv.org/abs/2203.15556")
 _PALM = PALM.at("appendix B")
+_LLM_FOUNDRY = Source(
+    "llm-foundry",
+    "scripts/train/benchmarking/README.md",
+    "https://github.com/mosaicml/llm-foundry/tree/main/scripts/train/benchmarking",
+)
 _MEGATRON = Source(
     "Megatron-LM",
     "megatron/training/training.py, num_floating_point_operations",
@@ -67,6 +72,27 @@ def train_flop_by_layer(forward: float, tokens: float) -> float:
     The backward pass multiplies every matrix twice where the forward pass does once, so it costs two forwards.
     """
     return 3 * forward * tokens
+
+
+@formula(
+    r"6 \cdot \v{params} + 12 \cdot \v{layers} \cdot \v{heads} \cdot \v{head_dim} \cdot \v{seq_len}",
+    result=Symbol("F_t", "training FLOPs per token", "flop"),
+    symbols={
+        "params": count("N", "parameters (active ones, with experts)"),
+        "layers": LAYERS,
+        "heads": HEADS,
+        "head_dim": HEAD_DIM,
+        "seq_len": _SEQ,
+    },
+    sources=(_PALM, _LLM_FOUNDRY),
+)
+def palm_flop(params: float, layers: float, heads: float, head_dim: float, seq_len: float) -> float:
+    """Training FLOPs per token as PaLM's appendix B counts them.
+
+    6 N with every parameter, tables and norms included, and the full attention square; windows are not known to it.
+    llm-foundry and nanoGPT count the same way.
+    """
+    return 6 * params + 12 * layers * heads * head_dim * seq_len
 
 
 _QKV_SYMBOLS: Mapping[str, Symbol] = {

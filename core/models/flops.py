@@ -22,6 +22,7 @@ from core.models.flop_formulas import (
     latent_query_flop,
     matrix_flop,
     output_flop,
+    palm_flop,
     prediction_flop,
     qkv_flop,
     router_flop,
@@ -323,10 +324,12 @@ def conventions(spec: TransformerSpec, seq_len: int) -> tuple[Convention, ...]:
         return train_flop_by_layer(flops_per_token(spec, seq_len, attention).forward, 1)
 
     active = parameters(spec).active
+    palm = palm_flop(active, spec.layers, spec.heads, (spec.score_dim + spec.value_dim) / 2, seq_len)
     tables = spec.hidden * spec.position_rows + (1 if spec.tied_head else 2) * spec.table_width * spec.vocab
     return (
         Convention("rule", f"6ND, N all {'active ' if spec.experts else ''}parameters", train_flop_6nd(active, 1)),
         Convention("kaplan", "6ND, N without embeddings (Kaplan 2020)", train_flop_6nd(active - tables, 1)),
         Convention("causal", "by layer, causal attention", by_layer("causal")),
         Convention("full", "by layer, full attention square", by_layer("full")),
+        Convention("palm", "6N and the full attention square (PaLM)", palm),
     )

@@ -96,7 +96,7 @@ def which_mfu(
     step_seconds: float | None = None,
     batch_tokens: float | None = None,
 ) -> tuple[Scored, ...]:
-    """One run under every convention, 6N first; four MFUs, then HFU with attention or every layer done again.
+    """One run under every convention, 6N first; five MFUs, then HFU with attention or every layer done again.
 
     Give the tokens per second of the whole cluster, or the time of a step and its tokens. HFU counts the full
     attention square. Raises `BudgetError` for neither or both, and for numbers that are not above 0.
