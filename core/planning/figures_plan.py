@@ -13,6 +13,7 @@ from core.figure import SANS, Figure, axis, label, layout
 from core.palette import Palette
 from core.planning.interval import Interval
 from core.planning.outlook import Find, Outlook, Peer, at_mfu, found_value
+from core.planning.scored import Scored
 from core.units import format_count, format_duration, format_money, format_quantity
 
 _NAMED = 18
@@ -238,3 +239,33 @@ def evidence_scatter(points: Sequence[Point], measure: Literal["MFU", "hours"], 
 
 _SIZES = [1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13]
 _SIZE_NAMES = ["10M", "100M", "1B", "10B", "100B", "1T", "10T"]
+
+
+def score_bars(found: Sequence[Scored], palette: Palette) -> Figure:
+    """Utilisation of one run under each convention: MFU in one colour, HFU in another, the peak at 100 %."""
+    rows = list(found)[::-1]
+    values = np.array([100 * s.utilisation for s in rows])
+    names = [s.name for s in rows]
+    return {
+        "data": [
+            {
+                "type": "bar",
+                "orientation": "h",
+                "y": names,
+                "x": values,
+                "marker": {"color": [palette.parameters if s.kind == "MFU" else palette.activations for s in rows]},
+                "text": [f"{s.kind} {format_quantity(s.utilisation, 'ratio')}" for s in rows],
+                "textposition": "outside",
+                "textfont": {"size": 12, "color": palette.text},
+                "cliponaxis": False,
+                "hovertemplate": "%{y}: %{text}<extra></extra>",
+            }
+        ],
+        "layout": layout(
+            palette,
+            height=34 * len(rows) + 64,
+            bargap=0.4,
+            xaxis=axis(palette, "% of the dense peak", range=[0, max(float(values.max()) * 1.25, 10.0)]),
+            yaxis=axis(palette, "", tickfont={"size": 12, "color": palette.text}, showgrid=False, ticksuffix="  "),
+        ),
+    }

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from core.limits import limit
 from core.models.catalog import CatalogModel
+from core.models.config import ConfigError, UnknownFamilyError, read_hf_config
 from core.models.parameters import parameters
 from core.models.spec import Experts, TransformerSpec
 from core.units import format_count
@@ -17,10 +18,10 @@ NAME = "Your model"
 SIZES: Mapping[str, str] = {
     "layers": "Layers",
     "hidden": "Hidden width",
-    "heads": "Query heads",
-    "kv_heads": "Key/value heads",
+    "heads": "Heads",
+    "kv_heads": "KV heads",
     "head_dim": "Head width",
-    "ffn": "Feed-forward width",
+    "ffn": "FFN width",
     "vocab": "Vocabulary",
 }
 """The whole numbers of a shape that are edited one by one, with their labels."""
@@ -78,6 +79,35 @@ def edited(spec: TransformerSpec, field: str, value: int) -> TransformerSpec:
     else:
         moe = replace(moe, **{field: value})
     return replace(spec, experts=moe)
+
+
+PASTE = '{"model_type": "llama", "num_hidden_layers": 32, …}'
+"""What the empty box shows."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigSaid:
+    """What became of a config.json: its shape, or None; whether all is well with it; and what to tell."""
+
+    spec: TransformerSpec | None
+    clean: bool
+    text: str
+
+
+def read_config(text: str) -> ConfigSaid:
+    """Read a config.json. A family not known becomes a generic shape where its fields suffice; nothing raises."""
+    try:
+        read = read_hf_config(text)
+    except UnknownFamilyError as problem:
+        if problem.draft is None:
+            return ConfigSaid(None, False, f"{problem}. The shape stays as it was.")
+        return ConfigSaid(problem.draft, False, f"{problem}. It is above as a generic shape to edit.")
+    except ConfigError as problem:
+        return ConfigSaid(None, False, f"{problem}. The shape stays as it was.")
+    left = f" Not in the file, so at the family’s defaults: {', '.join(read.omitted)}." if read.omitted else ""
+    return ConfigSaid(
+        read.spec, True, f"**Read as {read.family}:** {about(read.spec)}{left} {' '.join(read.notes)}".strip()
+    )
 
 
 def about(spec: TransformerSpec) -> str:

@@ -185,7 +185,7 @@ def fixed_parameters(model: CatalogModel) -> tuple[str, str]:
     """Label and text of the field that shows a catalogue model's parameters; both counts of a mixture."""
     if not model.mixture:
         return "Parameters", format_count(model.parameters)
-    return "Active parameters", f"{format_count(model.active)} of {format_count(model.parameters)}"
+    return "Active of all", f"{format_count(model.active)} of {format_count(model.parameters)}"
 
 
 def active_counts(model: CatalogModel) -> str:
@@ -277,7 +277,7 @@ def components(model: CatalogModel) -> tuple[list[str], list[list[str]]]:
     """The table of parameters by component: headings and rows, the sum last; active ones only with experts."""
     counted = parameters(model.spec)
     rows = [
-        [part.name, f"{part.total:,}", _share(part.total / counted.total), f"{part.active:,}"]
+        [part.name, f"{part.total:,}", share_of(part.total / counted.total), f"{part.active:,}"]
         for part in counted.components
     ]
     rows.append(["**Sum**", f"**{counted.total:,}**", "", f"**{counted.active:,}**"])
@@ -286,7 +286,8 @@ def components(model: CatalogModel) -> tuple[list[str], list[list[str]]]:
     return headings[:shown], [row[:shown] for row in rows]
 
 
-def _share(share: float) -> str:
+def share_of(share: float) -> str:
+    """A part of a whole in percent, to two decimals."""
     return f"{100 * share:.2f} %" if share >= 5e-5 else "under 0.01 %"
 
 

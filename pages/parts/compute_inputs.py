@@ -12,6 +12,7 @@ from core.hardware.accelerators import DTYPES, Accelerator, accelerators, find
 from core.limits import limit
 from core.models.catalog import CatalogModel, catalog, model_named, nearest_dense
 from core.models.flops import Attention
+from core.models.spec_text import EXAMPLE
 from core.planning import words, words_runs
 from core.planning.budget import Plan, format_price, parse_price
 from core.planning.outlook import (
@@ -28,7 +29,7 @@ from core.planning.outlook import (
 from core.planning.solver import BudgetError
 from core.units import QuantityError
 from pages.parts import show
-from pages.parts.compute_shape import OWN, own_shape
+from pages.parts.compute_shape import OWN, own_shape, remember
 from pages.parts.inputs import Inputs
 
 T = TypeVar("T")
@@ -103,11 +104,11 @@ def ask(inputs: Inputs) -> Asked:
         wanted = cast("Find", inputs.choice("find", "Find", list(FINDS), "time", segmented=True, help=HELP["find"]))
     limits = None
     if UNKNOWN[wanted] == "days":
-        _remember(inputs, "within")
+        remember(inputs, "within", USUAL["within"])
     else:
         with top[1]:
             limits = _parsed(inputs, "within", "Within", parse_within)
-    cells = st.columns([1.8, 1.3, 1.0, 1.6, 1.0, 1.0])
+    cells = st.columns([1.7, 1.45, 1.0, 1.55, 0.95, 1.0])
     with cells[0]:
         chosen = _model(inputs, asked_for=wanted == "parameters")
     under = show.slot()
@@ -116,7 +117,7 @@ def ask(inputs: Inputs) -> Asked:
         with under:
             model = own_shape(inputs)
     else:
-        inputs.fields[inputs.key("shape")] = st.session_state.get(inputs.key("shape:good"), "")
+        remember(inputs, "shape", EXAMPLE)
     given = dict.fromkeys(("parameters", "tokens", "accelerators"), 0.0)
     with cells[1]:
         if wanted != "parameters":
@@ -184,34 +185,18 @@ def _first(device: Accelerator) -> Asked:
     return Asked(None, nearest_dense(70e9), False, device, dtype, 8192, CAUSAL, seen, True, found)
 
 
-def _remember(inputs: Inputs, name: str) -> None:
-    """The field is not drawn now: keep its text for the link, and for when it comes back."""
-    key = inputs.key(name)
-    text = str(st.session_state.get(f"{key}:good") or st.query_params.get(key, ""))
-    inputs.fields[key] = text if 0 < len(text) <= limit("number_chars") else USUAL[name]
-
-
-def _restore(inputs: Inputs, name: str) -> None:
-    """Before the field is drawn: Streamlit forgets a widget that was not, so give it back its last good text."""
-    key = inputs.key(name)
-    good = st.session_state.get(f"{key}:good")
-    if good and key not in st.session_state and key not in st.query_params:
-        st.session_state[key] = good
-
-
 def _shown(inputs: Inputs, name: str, label: str, text: str) -> None:
     """The answer in the place of its field."""
     key = inputs.key(f"{name}_found")
     st.session_state[key] = text
     st.text_input(label, key=key, disabled=True)
-    _remember(inputs, name)
+    remember(inputs, name, USUAL[name])
 
 
 def _model(inputs: Inputs, *, asked_for: bool) -> str:
     if asked_for:
         _shown(inputs, "model", "Model", "of any shape")
         return TYPED
-    _restore(inputs, "model")
     names = [TYPED, OWN, *(m.name for m in catalog())]
     chosen = inputs.choice("model", "Model", names, TYPED, help=words_runs.runs_to_compare())
     inputs.keep("model", chosen)
@@ -224,18 +209,16 @@ def _parameters(inputs: Inputs, model: CatalogModel | None) -> float:
     label, text = words.fixed_parameters(model)
     help_ = HELP["active" if model.mixture else "n"]
     st.text_input(label, text, disabled=True, key=inputs.key(f"fixed_{model.active}"), help=help_)
-    _remember(inputs, "n")
+    remember(inputs, "n", USUAL["n"])
     return float(model.active)
 
 
 def _count(inputs: Inputs, name: str, label: str, cap: str, help_: str | None = None) -> float:
-    _restore(inputs, name)
     return inputs.quantity(name, label, USUAL[name], "count", low=1, high=limit(cap), whole=True, help=help_)
 
 
 def _parsed(inputs: Inputs, name: str, label: str, read: Callable[[str], T]) -> T:
     """A typed text that ``read`` understands; a bad one shows why, and the last good one stays in force."""
-    _restore(inputs, name)
     text = inputs.text(name, label, USUAL[name], max_chars=limit("number_chars"), help=HELP[name])
     try:
         value = read(text)

@@ -8,7 +8,7 @@ import streamlit as st
 
 from core.planning import words, words_runs
 from core.planning.comparable import predictions, score
-from core.planning.evidence import Basis, Evidence, evidence, left_out
+from core.planning.evidence import Basis, Evidence, base_peak, evidence, left_out
 from core.planning.figures import hours_of_a_run
 from core.planning.figures_plan import Point, evidence_scatter
 from core.planning.runs import Comparison, compare_all
@@ -22,7 +22,9 @@ def comparisons(asked: Asked) -> list[Comparison]:
     """The published runs of the very model, held against 6ND at the plan's MFU."""
     if asked.model is None or asked.own:
         return []
-    return compare_all(asked.model, asked.plan.mfu, asked.seq_len, asked.device.name)
+    # Published runs are held against the dense 16-bit peak, so the plan's MFU has to be as well.
+    mfu = asked.plan.mfu * asked.plan.peak / base_peak(asked.device.name)
+    return compare_all(asked.model, mfu, asked.seq_len, asked.device.name)
 
 
 def beside(asked: Asked) -> None:
