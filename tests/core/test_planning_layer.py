@@ -143,7 +143,7 @@ def test_palm_under_every_convention() -> None:
     assert ways["hfu_full"].utilisation == pytest.approx(4 / 3 * 0.462, rel=5e-3)
     assert recomputed_share(0.578, 0.462) == pytest.approx(0.753, abs=1e-3)
     assert recomputed_share(4 / 3, 1) == pytest.approx(1)
-    assert [way.kind for way in ways.values()] == ["MFU"] * 4 + ["HFU"] * 2
+    assert [way.kind for way in ways.values()] == ["MFU"] * 5 + ["HFU"] * 2
     assert all(way.explanation.value == way.utilisation and way.possible for way in ways.values())
 
 
