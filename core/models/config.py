@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
-from core.models.config_families import ALIASES, FAMILIES, GENERIC, TEXT_PARTS, Family
+from core.models.config_families import FAMILIES
 from core.models.config_json import ConfigError, read_object, shown
+from core.models.config_keys import ALIASES, GENERIC, TEXT_PARTS, Family
 from core.models.spec import Experts, LatentAttention, SlidingWindow, SpecError, TransformerSpec
 
 if TYPE_CHECKING:

@@ -1,86 +1,34 @@
 """Families of models as Hugging Face transformers knows them: what a config.json calls things, and what it leaves out.
 
 One entry per ``model_type``. Defaults are those of the family's configuration class, so a field that a file omits
-means here what it means there; what the class builds whatever the file says is ``fixed``.
+means here what it means there; what the class builds whatever the file says is ``fixed``. Keys, defaults and shapes
+were read in https://github.com/huggingface/transformers/tree/main/src/transformers/models
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
+
+from core.models.config_keys import (
+    BIASED,
+    DEEPSEEK,
+    EXPERTS,
+    GROUPED,
+    HEADED,
+    MOSAIC,
+    QWEN_EXPERTS,
+    SHORT,
+    SWITCHED,
+    TYPED,
+    USUAL,
+    WINDOW,
+    Family,
+    keys,
+)
 
 if TYPE_CHECKING:
     from core.models.config_fields import Fields
-
-TRANSFORMERS = "https://github.com/huggingface/transformers/tree/main/src/transformers/models"
-"""Where keys, defaults and shapes were read."""
-
-
-def _nothing(_: Fields) -> Mapping[str, Any]:
-    return {}
-
-
-@dataclass(frozen=True, slots=True)
-class Family:
-    """How to read one ``model_type``.
-
-    keys: field of `Fields` → its keys in the config, the usual one first, a dot stepping into an object.
-    defaults: fields that a config may omit, with the value they then have. fixed: fields of `TransformerSpec` that
-    the family decides. derived: those that depend on the config's fields. windowed: whether layer i of the config
-    has the sliding window, where no ``layer_types`` says so; None for families without windows. only: keys whose
-    other values would build a model that is not counted here.
-    """
-
-    name: str
-    keys: Mapping[str, tuple[str, ...]]
-    defaults: Mapping[str, Any]
-    fixed: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    derived: Callable[[Fields], Mapping[str, Any]] = _nothing
-    windowed: Callable[[Fields, int], bool] | None = None
-    only: Mapping[str, Any] = field(default_factory=dict[str, Any])
-
-
-def _keys(text: str) -> dict[str, tuple[str, ...]]:
-    """``field=key|other_key …`` as a mapping."""
-    return {name: tuple(keys.split("|")) for name, _, keys in (item.partition("=") for item in text.split())}
-
-
-_USUAL = _keys(
-    "layers=num_hidden_layers hidden=hidden_size heads=num_attention_heads vocab=vocab_size tied=tie_word_embeddings "
-    "ffn=intermediate_size max_seq=max_position_embeddings"
-)
-_GROUPED = {**_USUAL, **_keys("kv_heads=num_key_value_heads")}
-_BIASED = {**_GROUPED, **_keys("attention_bias=attention_bias output_bias=attention_bias")}
-_HEADED = _keys("head_dim=head_dim")
-_WINDOW = _keys("window=sliding_window")
-_TYPED = {**_WINDOW, **_keys("layer_types=layer_types")}
-_SWITCHED = {**_TYPED, **_keys("window_on=use_sliding_window window_from=max_window_layers")}
-_SHORT = _keys(
-    "layers=n_layer|num_hidden_layers heads=n_head|num_attention_heads vocab=vocab_size tied=tie_word_embeddings"
-)
-_MOSAIC = _keys(
-    "layers=n_layers|num_hidden_layers hidden=d_model|hidden_size heads=n_heads|num_attention_heads vocab=vocab_size "
-    "max_seq=max_seq_len|max_position_embeddings tied=tie_word_embeddings kv_heads=attn_config.kv_n_heads"
-)
-_EXPERTS = _keys("per_token=num_experts_per_tok")
-_QWEN_EXPERTS = {
-    **_EXPERTS,
-    **_keys(
-        "experts=num_experts|num_local_experts|n_routed_experts expert_width=moe_intermediate_size "
-        "dense_listed=mlp_only_layers moe_every=decoder_sparse_step"
-    ),
-}
-_DEEPSEEK = {
-    **_BIASED,
-    **_EXPERTS,
-    **_keys(
-        "experts=n_routed_experts|num_local_experts|num_experts expert_width=moe_intermediate_size "
-        "shared=n_shared_experts dense_first=first_k_dense_replace query_rank=q_lora_rank kv_rank=kv_lora_rank "
-        "nope_dim=qk_nope_head_dim rope_dim=qk_rope_head_dim value_dim=v_head_dim "
-        "mtp=num_nextn_predict_layers|num_mtp_layers"
-    ),
-}
 
 _LAYERNORM = {"norm": "layernorm", "norm_vectors": 2}
 _ALL_BIASES = {"attention_bias": True, "output_bias": True, "ffn_bias": True}
@@ -152,7 +100,7 @@ def _gpt2(f: Fields) -> Mapping[str, Any]:
 FAMILIES: Mapping[str, Family] = {
     "gpt2": Family(
         "GPT-2",
-        {**_SHORT, **_keys("hidden=n_embd|hidden_size max_seq=n_positions|max_position_embeddings ffn=n_inner")},
+        {**SHORT, **keys("hidden=n_embd|hidden_size max_seq=n_positions|max_position_embeddings ffn=n_inner")},
         {**_sizes(12, 768, 12, None, 50257, 1024, tied=True), "ffn_times": 4},
         {**_PLAIN, **_ALL_BIASES},
         _gpt2,
@@ -161,8 +109,8 @@ FAMILIES: Mapping[str, Family] = {
     "gpt_neox": Family(
         "GPT-NeoX",
         {
-            **_USUAL,
-            **_keys("attention_bias=attention_bias output_bias=attention_bias parallel=use_parallel_residual"),
+            **USUAL,
+            **keys("attention_bias=attention_bias output_bias=attention_bias parallel=use_parallel_residual"),
         },
         {
             **_sizes(44, 6144, 64, 24576, 50432, 2048),
@@ -175,8 +123,8 @@ FAMILIES: Mapping[str, Family] = {
     "opt": Family(
         "OPT",
         {
-            **_USUAL,
-            **_keys(
+            **USUAL,
+            **keys(
                 "ffn=ffn_dim embedding_width=word_embed_proj_dim attention_bias=enable_bias output_bias=enable_bias "
                 "ffn_bias=enable_bias norm_first=do_layer_norm_before norm_removed=_remove_final_layer_norm "
                 "norm_learned=layer_norm_elementwise_affine"
@@ -188,15 +136,15 @@ FAMILIES: Mapping[str, Family] = {
     ),
     "bloom": Family(
         "BLOOM",
-        {**_SHORT, **_keys("hidden=n_embed|hidden_size max_seq=seq_length")},
+        {**SHORT, **keys("hidden=n_embed|hidden_size max_seq=seq_length")},
         {**_sizes(2, 64, 8, None, 250880, 2048, tied=True), "ffn_times": 4},
         {**_PLAIN, **_ALL_BIASES, "norms_outside": 2, "positions": "alibi"},
     ),
     "falcon": Family(
         "Falcon",
         {
-            **_SHORT,
-            **_keys(
+            **SHORT,
+            **keys(
                 "layers=num_hidden_layers|n_layer heads=num_attention_heads|n_head hidden=hidden_size|n_embed "
                 "kv_heads=num_kv_heads|n_head_kv ffn=ffn_hidden_size max_seq=max_position_embeddings "
                 "attention_bias=bias output_bias=bias ffn_bias=bias parallel=parallel_attn alibi=alibi "
@@ -214,33 +162,33 @@ FAMILIES: Mapping[str, Family] = {
     ),
     "mpt": Family(
         "MPT",
-        {**_MOSAIC, **_keys("ffn_times=expansion_ratio")},
+        {**MOSAIC, **keys("ffn_times=expansion_ratio")},
         {**_sizes(24, 2048, 16, None, 50368, 2048, tied=True), "ffn_times": 4},
         {"glu": False, "norm": "layernorm", "positions": "alibi"},
     ),
     "llama": Family(
         "LLaMA",
-        {**_BIASED, **_HEADED, **_keys("ffn_bias=mlp_bias")},
+        {**BIASED, **HEADED, **keys("ffn_bias=mlp_bias")},
         _sizes(32, 4096, 32, 11008, 32000, 2048),
         _LLAMA,
     ),
     "mistral": Family(
         "Mistral",
-        {**_GROUPED, **_HEADED, **_WINDOW},
+        {**GROUPED, **HEADED, **WINDOW},
         {**_sizes(32, 4096, 32, 14336, 32000, 131072), "kv_heads": 8, "window": 4096},
         _LLAMA,
         windowed=_every,
     ),
     "mixtral": Family(
         "Mixtral",
-        {**_GROUPED, **_HEADED, **_WINDOW, **_EXPERTS, **_keys("experts=num_local_experts|num_experts")},
+        {**GROUPED, **HEADED, **WINDOW, **EXPERTS, **keys("experts=num_local_experts|num_experts")},
         {**_sizes(32, 4096, 32, 14336, 32000, 131072), "kv_heads": 8, "experts": 8, "per_token": 2},
         _LLAMA,
         windowed=_every,
     ),
     "qwen2": Family(
         "Qwen2",
-        {**_GROUPED, **_SWITCHED},
+        {**GROUPED, **SWITCHED},
         {
             **_sizes(32, 4096, 32, 22016, 151936, 32768),
             "kv_heads": 32,
@@ -254,10 +202,10 @@ FAMILIES: Mapping[str, Family] = {
     "qwen2_moe": Family(
         "Qwen2 MoE",
         {
-            **_GROUPED,
-            **_SWITCHED,
-            **_QWEN_EXPERTS,
-            **_keys("attention_bias=qkv_bias shared_width=shared_expert_intermediate_size"),
+            **GROUPED,
+            **SWITCHED,
+            **QWEN_EXPERTS,
+            **keys("attention_bias=qkv_bias shared_width=shared_expert_intermediate_size"),
         },
         {
             **_sizes(24, 2048, 16, 5632, 151936, 32768),
@@ -278,7 +226,7 @@ FAMILIES: Mapping[str, Family] = {
     ),
     "qwen3": Family(
         "Qwen3",
-        {**_BIASED, **_HEADED, **_SWITCHED},
+        {**BIASED, **HEADED, **SWITCHED},
         {
             **_sizes(32, 4096, 32, 22016, 151936, 32768),
             "kv_heads": 32,
@@ -292,7 +240,7 @@ FAMILIES: Mapping[str, Family] = {
     ),
     "qwen3_moe": Family(
         "Qwen3 MoE",
-        {**_BIASED, **_HEADED, **_WINDOW, **_keys("window_on=use_sliding_window"), **_QWEN_EXPERTS},
+        {**BIASED, **HEADED, **WINDOW, **keys("window_on=use_sliding_window"), **QWEN_EXPERTS},
         {
             **_sizes(24, 2048, 32, 6144, 151936, 32768),
             "kv_heads": 4,
@@ -308,13 +256,13 @@ FAMILIES: Mapping[str, Family] = {
     ),
     "gemma": Family(
         "Gemma",
-        {**_BIASED, **_HEADED},
+        {**BIASED, **HEADED},
         {**_sizes(28, 3072, 16, 24576, 256000, 8192, tied=True), "kv_heads": 16, "head_dim": 256},
         _LLAMA,
     ),
     "gemma2": Family(
         "Gemma 2",
-        {**_BIASED, **_HEADED, **_TYPED},
+        {**BIASED, **HEADED, **TYPED},
         {
             **_sizes(26, 2304, 8, 9216, 256000, 8192, tied=True),
             "kv_heads": 4,
@@ -326,7 +274,7 @@ FAMILIES: Mapping[str, Family] = {
     ),
     "gemma3_text": Family(
         "Gemma 3",
-        {**_BIASED, **_HEADED, **_TYPED, **_keys("window_every=sliding_window_pattern")},
+        {**BIASED, **HEADED, **TYPED, **keys("window_every=sliding_window_pattern")},
         {
             **_sizes(26, 2304, 8, 9216, 262208, 131072, tied=True),
             "kv_heads": 4,
@@ -340,14 +288,14 @@ FAMILIES: Mapping[str, Family] = {
     ),
     "phi3": Family(
         "Phi-3",
-        {**_GROUPED, **_HEADED, **_WINDOW},
+        {**GROUPED, **HEADED, **WINDOW},
         _sizes(32, 3072, 32, 8192, 32064, 4096),
         _LLAMA,
         windowed=_every,
     ),
     "deepseek_v2": Family(
         "DeepSeek-V2",
-        _DEEPSEEK,
+        DEEPSEEK,
         {
             **_sizes(32, 4096, 32, 11008, 102400, 2048),
             "experts": 64,
@@ -365,7 +313,7 @@ FAMILIES: Mapping[str, Family] = {
     ),
     "deepseek_v3": Family(
         "DeepSeek-V3",
-        _DEEPSEEK,
+        DEEPSEEK,
         {
             **_sizes(61, 7168, 128, 18432, 129280, 4096),
             "kv_heads": 128,
@@ -386,36 +334,36 @@ FAMILIES: Mapping[str, Family] = {
     ),
     "olmo": Family(
         "OLMo",
-        _BIASED,
+        BIASED,
         _sizes(32, 4096, 32, 11008, 50304, 2048),
         {**_LLAMA, "norm": "layernorm", "norm_vectors": 0},
     ),
     "olmo2": Family(
         "OLMo 2",
-        {**_BIASED, **_HEADED},
+        {**BIASED, **HEADED},
         _sizes(32, 4096, 32, 11008, 50304, 2048),
         {**_LLAMA, "qk_norm": "full"},
     ),
     "olmo3": Family(
         "OLMo 3",
-        {**_BIASED, **_HEADED, **_TYPED},
+        {**BIASED, **HEADED, **TYPED},
         {**_sizes(32, 4096, 32, 11008, 50304, 2048), "window": 4096},
         {**_LLAMA, "qk_norm": "full"},
         windowed=_three_of_four,
     ),
     "olmoe": Family(
         "OLMoE",
-        {**_BIASED, **_HEADED, **_EXPERTS, **_keys("experts=num_experts|num_local_experts")},
+        {**BIASED, **HEADED, **EXPERTS, **keys("experts=num_experts|num_local_experts")},
         {**_sizes(16, 2048, 16, 2048, 50304, 4096), "experts": 64, "per_token": 8},
         {**_LLAMA, "qk_norm": "full"},
     ),
     "smollm3": Family(
         "SmolLM3",
         {
-            **_BIASED,
-            **_HEADED,
-            **_SWITCHED,
-            **_keys("ffn_bias=mlp_bias rotary_layers=no_rope_layers rotary_every=no_rope_layer_interval"),
+            **BIASED,
+            **HEADED,
+            **SWITCHED,
+            **keys("ffn_bias=mlp_bias rotary_layers=no_rope_layers rotary_every=no_rope_layer_interval"),
         },
         {
             **_sizes(36, 2048, 16, 11008, 128256, 32768, tied=True),
@@ -429,8 +377,8 @@ FAMILIES: Mapping[str, Family] = {
     "dbrx": Family(
         "DBRX",
         {
-            **_MOSAIC,
-            **_keys(
+            **MOSAIC,
+            **keys(
                 "expert_width=ffn_config.ffn_hidden_size experts=ffn_config.moe_num_experts "
                 "per_token=ffn_config.moe_top_k"
             ),
@@ -446,7 +394,7 @@ FAMILIES: Mapping[str, Family] = {
     ),
     "gpt_oss": Family(
         "gpt-oss",
-        {**_BIASED, **_HEADED, **_TYPED, **_EXPERTS, **_keys("experts=num_local_experts|num_experts")},
+        {**BIASED, **HEADED, **TYPED, **EXPERTS, **keys("experts=num_local_experts|num_experts")},
         {
             **_sizes(36, 2880, 64, 2880, 201088, 131072),
             "kv_heads": 8,
@@ -463,34 +411,3 @@ FAMILIES: Mapping[str, Family] = {
     ),
 }
 """Every family read, by its ``model_type``."""
-
-ALIASES: Mapping[str, str] = {
-    "RefinedWeb": "falcon",
-    "RefinedWebModel": "falcon",
-    "gemma3": "gemma3_text",
-    "kimi_k2": "deepseek_v3",
-    "llava": "llama",
-    "mistral3": "mistral",
-    "qwen2_vl": "qwen2",
-    "qwen2_vl_text": "qwen2",
-    "qwen2_5_vl": "qwen2",
-    "qwen2_5_vl_text": "qwen2",
-}
-"""Other names of a family: older ones, and those of composites whose text part belongs to it."""
-
-TEXT_PARTS = ("text_config", "llm_config", "language_config")
-"""Keys under which composites of text and images keep the text model."""
-
-GENERIC = {
-    **_keys(
-        "layers=num_hidden_layers|n_layer|n_layers|num_layers|depth hidden=hidden_size|n_embd|n_embed|d_model|dim "
-        "heads=num_attention_heads|n_head|n_heads|num_heads vocab=vocab_size|n_vocab|padded_vocab_size "
-        "kv_heads=num_key_value_heads|num_kv_heads|n_kv_heads|n_head_kv|multi_query_group_num "
-        "head_dim=head_dim|kv_channels ffn=intermediate_size|ffn_dim|ffn_hidden_size|n_inner|d_ff|hidden_dim "
-        "tied=tie_word_embeddings attention_bias=attention_bias|qkv_bias|add_qkv_bias|use_qkv_bias "
-        "ffn_bias=mlp_bias experts=num_experts|num_local_experts|n_routed_experts|moe_num_experts "
-        "per_token=num_experts_per_tok|moe_top_k|top_k expert_width=moe_intermediate_size "
-        "shared=n_shared_experts|num_shared_experts dense_first=first_k_dense_replace|first_dense_layers"
-    )
-}
-"""Names under which configs of other families keep the same fields, for a first draft of a spec."""

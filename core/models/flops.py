@@ -36,7 +36,7 @@ from core.models.flop_formulas import (
     window_flop_full,
 )
 from core.models.parameters import dense_name, parameters
-from core.models.spec import TransformerSpec
+from core.models.spec import SpecError, TransformerSpec
 from core.models.terms import Group, Numbers, Term, both, last_layer, numbers_of, term
 
 Attention: TypeAlias = Literal["full", "causal", "exact", "eager"]
@@ -253,8 +253,10 @@ def flops_per_token(
     """FLOPs per token of ``spec`` by component, at ``seq_len`` and under the conventions named.
 
     head: count the output head. embedding: count the input embedding as if it were a product with one-hot vectors
-    (Chinchilla's appendix F); it is a lookup and costs nothing.
+    (Chinchilla's appendix F); it is a lookup and costs nothing. Raises `SpecError` for a length below 1.
     """
+    if seq_len < 1:
+        raise SpecError("seq_len", seq_len, "a sequence has at least one token.")
     numbers = flop_numbers(numbers_of(spec), seq_len, attention, head=head, embedding=embedding)
     if spec.mtp_modules:
         numbers = with_extra_layer_flop(numbers)

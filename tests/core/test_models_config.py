@@ -21,8 +21,9 @@ from core.models import (
     parameters,
     read_hf_config,
 )
-from core.models.config_families import ALIASES, FAMILIES, GENERIC
+from core.models.config_families import FAMILIES
 from core.models.config_fields import Fields
+from core.models.config_keys import ALIASES, GENERIC
 
 LLAMA = {
     "model_type": "llama",

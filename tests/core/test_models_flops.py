@@ -14,6 +14,7 @@ from core.models import (
     CatalogModel,
     Experts,
     SlidingWindow,
+    SpecError,
     TransformerSpec,
     catalog,
     flops_per_token,
@@ -320,3 +321,9 @@ def test_palm_convention_is_6n_and_the_square() -> None:
     spec = model_named("GPT-3 175B").spec
     by = {way.id: way.per_token for way in conventions(spec, 2048)}
     assert by["palm"] == by["rule"] + 12 * 96 * 96 * 128 * 2048
+
+
+@pytest.mark.parametrize("seq_len", [0, -1])
+def test_a_sequence_has_a_token(seq_len: int) -> None:
+    with pytest.raises(SpecError, match=f"seq_len is {seq_len}"):
+        flops_per_token(SPEC, seq_len)
