@@ -157,6 +157,10 @@ def outlook(
     if unknown != "mfu":
         given["mfu"] = np.array([mfu.low, mfu.mid, mfu.high])
     solved = solve_budget(**given, peak=np.full(3, peak), goodput=goodput)
+    if np.isnan(solved.mfu).any():
+        # Of an array only the entries that cannot be met are unknown; alone, the worst of them says why.
+        worst = {name: float(np.asarray(value, dtype=np.float64).flat[0]) for name, value in given.items()}
+        solve_budget(**worst, peak=peak, goodput=goodput)
     low, middle, high = (solved.at(i) for i in range(3))
     hours = sorted(float(end.hours) for end in (low, high))
     return Outlook(

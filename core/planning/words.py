@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from core.hardware.accelerators import Accelerator
 from core.hardware.roofline import peak_from_clock, ridge_point
@@ -11,7 +11,7 @@ from core.models.catalog import CatalogModel
 from core.models.flops import Attention, FlopCount, rule_gap
 from core.models.parameters import parameters
 from core.planning.budget import Counted, Plan, format_cost, format_price
-from core.planning.outlook import Outlook
+from core.planning.outlook import Find, Outlook
 from core.training.words import plural
 from core.units import format_count, format_duration, format_quantity, scientific
 
@@ -84,15 +84,26 @@ def answer(o: Outlook, model: CatalogModel | None, device: Accelerator, spread: 
     return f"Training {trained} on {text} {limit} takes an MFU of **{percent(o.plan.mfu)}** on {count}{money}."
 
 
-def in_its_field(o: Outlook) -> tuple[str, str]:
-    """Label and text of the field that shows what was found."""
+_FIELDS: Mapping[Find, str] = {
+    "tokens": "Tokens, found",
+    "parameters": "Parameters, found",
+    "accelerators": "How many, found",
+    "MFU": "MFU, found",
+}
+
+
+def in_its_field(wanted: Find, o: Outlook) -> tuple[str, str]:
+    """Label and text of the field that shows what was found; none where ``o`` is the answer to another question."""
     plan = o.plan
-    return {
-        "tokens": ("Tokens, found", format_count(plan.tokens)),
-        "parameters": ("Parameters, found", format_count(plan.params)),
-        "accelerators": ("How many, found", format_count(whole_accelerators(o))),
-        "MFU": ("MFU, found", percent(plan.mfu)),
-    }[o.find]
+    if o.find != wanted:
+        return _FIELDS[wanted], "none"
+    text = {
+        "tokens": format_count(plan.tokens),
+        "parameters": format_count(plan.params),
+        "accelerators": format_count(whole_accelerators(o)),
+        "MFU": percent(plan.mfu),
+    }[wanted]
+    return _FIELDS[wanted], text
 
 
 def whole_accelerators(o: Outlook) -> float:

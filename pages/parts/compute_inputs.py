@@ -164,7 +164,7 @@ def ask(inputs: Inputs) -> Asked:
         name = _SOLVED[wanted]
         place = {"n": cells[1], "tokens": cells[2], "count": cells[4], "mfu": cells[5]}[name]
         with place:
-            _shown(inputs, name, *words.in_its_field(asked.outlook))
+            _shown(inputs, name, *words.in_its_field(wanted, asked.outlook))
     return asked
 
 

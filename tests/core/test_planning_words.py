@@ -69,7 +69,7 @@ def test_answer_of_every_question(find: Find, within: str, said: str) -> None:
     o = planned(find, SPREAD, within)
     assert said in words.answer(o, None, H100, "P10–P90")
     if find not in ("time", "cost"):
-        label, text = words.in_its_field(o)
+        label, text = words.in_its_field(find, o)
         assert label.endswith(", found")
         assert f"**{text}**" in words.answer(o, None, H100, "P10–P90")
     exact = words.answer(planned(find, HALF, within), None, H100, "P10–P90")
