@@ -121,7 +121,12 @@ def flops_treemap(count: FlopCount, palette: Palette, scale: float = 1.0) -> Fig
                 "hovertemplate": "%{label}: %{text}<extra></extra>",
             }
         ],
-        "layout": layout(palette, height=360, margin={"l": 0, "r": 0, "t": 0, "b": 0}),
+        "layout": layout(
+            palette,
+            height=360,
+            margin={"l": 0, "r": 0, "t": 0, "b": 0},
+            uniformtext={"minsize": 12, "mode": "hide"},
+        ),
     }
 
 

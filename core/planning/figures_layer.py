@@ -122,13 +122,15 @@ def roofline(
 def _ends(
     trail: LayerOperation, at: npt.NDArray[np.float64], tokens: npt.NDArray[np.float64], palette: Palette
 ) -> list[Figure]:
-    """Names the trail where it is alone: at 8, 64 and 512 tokens."""
+    """Names the trail where it is alone, between the operations that move bytes and the ridge."""
     rates = np.asarray(trail.placed.attainable, dtype=np.float64) / 1e12
-    marked = [(i, int(t)) for i, t in enumerate(tokens.tolist()) if t in (8, 64, 512)]
+    ridge = trail.placed.peak / trail.placed.bandwidth
+    alone = [(i, int(t)) for i, t in enumerate(tokens.tolist()) if 6 < at[i] < 0.6 * ridge]
+    marked = alone[::3]
     return [
         label(
             palette,
-            f"{trail.name}, {count} tokens" if count == 8 else f"{count} tokens",
+            f"{trail.name}, {count:,} tokens" if not place else f"{count:,} tokens",
             x=math.log10(float(at[i])),
             y=math.log10(float(rates[i])),
             xanchor="left",
@@ -136,7 +138,7 @@ def _ends(
             yshift=-9,
             font={"family": SANS, "size": 12, "color": palette.accent},
         )
-        for i, count in marked
+        for place, (i, count) in enumerate(marked)
     ]
 
 

@@ -29,7 +29,7 @@ def tornado(swings: Sequence[Named], here: float, dollars: bool, palette: Palett
     ends = [sorted(s.swing.dollars if dollars else s.swing.days) for s in rows]
     low, high = (np.array([end[i] for end in ends]) / scale.size for i in (0, 1))
     middle = here / scale.size
-    room = 0.16 * float(high.max() - low.min() or high.max())
+    room = 0.27 * float(high.max() - low.min() or high.max())
     names = [s.name for s in rows]
     ticks = [f"{s.name}<br><span style='font-family:{MONO};font-size:12px'>{s.span}</span>" for s in rows]
     return {

@@ -265,7 +265,7 @@ def score_bars(found: Sequence[Scored], palette: Palette) -> Figure:
             palette,
             height=34 * len(rows) + 64,
             bargap=0.4,
-            xaxis=axis(palette, "% of the dense peak", range=[0, max(float(values.max()) * 1.25, 10.0)]),
+            xaxis=axis(palette, "% of the dense peak", range=[0, max(float(values.max()) * 1.45, 10.0)]),
             yaxis=axis(palette, "", tickfont={"size": 12, "color": palette.text}, showgrid=False, ticksuffix="  "),
         ),
     }

@@ -8,15 +8,17 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 import numpy as np
 
+from core.formula import Explanation
 from core.hardware.accelerators import Accelerator
-from core.planning.budget import Plan
+from core.models.flops import train_flop_6nd
+from core.planning.budget import Plan, effective_utilisation
 from core.planning.comparable import Comparables, Profile, comparable
-from core.planning.evidence import Width, base_peak
+from core.planning.evidence import Evidence, Width, base_peak
 from core.planning.interval import Interval
 from core.planning.runs import PublishedRun
 from core.planning.solver import BudgetError, SolvedBudget, Unknown, solve_budget
@@ -203,6 +205,22 @@ class Published:
     peers: Comparables
     mfu: Interval
     scale: float
+
+    @property
+    def middle(self) -> Evidence:
+        """The run nearest to the median, as an example of how utilisations are worked out."""
+        return min(self.peers.rows, key=lambda row: abs(row.utilisation - self.peers.utilisation.mid))
+
+
+def explain_row(row: Evidence) -> Explanation:
+    """The utilisation of a published run with its formula; of a steady measurement, per accelerator and second."""
+    run, peak = row.run, base_peak(row.run.accelerator)
+    flop = train_flop_6nd(run.params, 1.0 if math.isnan(run.tokens) else run.tokens)
+    hours = flop / (3600 * peak * row.utilisation)
+    return replace(
+        effective_utilisation.explain(flop=flop, hours=hours, peak=peak),
+        title=f"{effective_utilisation.title}: {run.model} on {run.accelerator}",
+    )
 
 
 _WIDTHS: Mapping[str, Width] = {"fp8": "8-bit", "int8": "8-bit", "fp6": "8-bit", "fp4": "4-bit"}

@@ -72,7 +72,7 @@ def layered(found: Sequence[LayerOperation], device: str, tokens: int) -> str:
     matmul = sum(r.seconds for r in rows if r.matmul) / seconds
     starved = [r.name for r in rows if r.matmul and r.bound == "memory"]
     said = (
-        f"**Matrix products wait for memory here:** {', '.join(starved).lower()}."
+        f"**Matrix products wait for memory here:** {', '.join(name.replace(',', '') for name in starved).lower()}."
         if starved
         else "Every matrix product is limited by compute."
     )

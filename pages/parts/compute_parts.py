@@ -5,6 +5,7 @@ from __future__ import annotations
 from core.formula import Explanation
 from core.hardware.roofline import explain_device
 from core.planning import words
+from core.planning.outlook import explain_row
 from core.planning.runs import Comparison, explain_comparison
 from core.units import format_quantity
 from pages.parts import show
@@ -49,5 +50,6 @@ def explain(asked: Asked, runs: list[Comparison]) -> list[Explanation]:
     return [
         *asked.outlook.middle.explanations,
         *(explain_comparison(published) for published in runs[:1]),
+        explain_row(asked.seen.middle),
         *explain_device(asked.device, asked.dtype),
     ]

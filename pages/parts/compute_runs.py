@@ -11,6 +11,7 @@ from core.planning.comparable import predictions, score
 from core.planning.evidence import Basis, Evidence, base_peak, evidence, left_out
 from core.planning.figures import hours_of_a_run
 from core.planning.figures_plan import Point, evidence_scatter
+from core.planning.outlook import explain_row
 from core.planning.runs import Comparison, compare_all
 from pages.parts import show
 from pages.parts.compute_inputs import Asked
@@ -75,6 +76,7 @@ def evidence_panel(inputs: Inputs, asked: Asked) -> None:
                 words_runs.predicted(predictions()),
                 caption="Accelerator-hours. Each run is predicted from those of all other models.",
             )
+    show.how(lambda: [explain_row(asked.seen.middle)], key="compute:runs:how")
     gone = left_out(_BASES[basis])
     with show.fold(f"{len(gone)} published rows that say nothing about MFU, and why", key="compute:left") as panel:
         if panel.open:

@@ -14,10 +14,10 @@ from core.planning.own import MIXTURE, PASTE, SIZES, ConfigSaid, about, edited, 
 from pages.parts import show
 from pages.parts.inputs import Inputs
 
-OWN = "Own shape, or a config.json"
+OWN = "Own (config.json)"
 _TROUBLE = "compute:shape:trouble"
 _SAID = "compute:config"
-_SWITCHES = {"glu": "Gated feed-forward", "tied_head": "Head shares the embedding"}
+_SWITCHES = {"glu": "Gated FFN", "tied_head": "Tied head"}
 
 
 def remember(inputs: Inputs, name: str, default: str) -> None:

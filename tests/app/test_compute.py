@@ -15,7 +15,7 @@ from tests.app.test_pages import APP
 PANELS = ("flops", "which", "runs", "moves", "roof", "whole", "split", "parts", "table")
 MIXTURE = f"{EXAMPLE} experts.count=64 experts.per_token=6 experts.width=1408 latent.query_rank=0 latent.kv_rank=512 "
 MIXTURE += "latent.nope_dim=128 latent.rope_dim=64 latent.value_dim=128"
-OWN = "Own shape, or a config.json"
+OWN = "Own (config.json)"
 
 CASES: dict[str, dict[str, str]] = {
     "first sight": {},

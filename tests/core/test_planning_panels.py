@@ -172,7 +172,7 @@ def test_claims_c15_and_c16_in_words() -> None:
     for name in ("Norms", "Softmax", "Cross-entropy"):
         assert rows[name][4] == "**memory**"
     alone = words_layer.layered(layer_roofline(GPT3.spec, H100, seq_len=2048, tokens=1.0), H100.name, 1)
-    assert "wait for memory here:** q, k, v" in alone
+    assert "wait for memory here:** q k v" in alone
 
 
 def test_score_and_predictions_in_words() -> None:
