@@ -60,7 +60,7 @@ def flops_by_component(count: FlopCount, palette: Palette, scale: float = 1.0) -
             "hovertemplate": "%{y}: %{customdata}<extra></extra>",
         }
 
-    behind = bars("backward", backward, forward, 0.55)
+    behind = bars("backward", backward, forward, 0.4)
     behind |= {
         "text": notes,
         "textposition": "outside",
@@ -69,8 +69,11 @@ def flops_by_component(count: FlopCount, palette: Palette, scale: float = 1.0) -
         "constraintext": "none",
     }
     inside = [
-        label(palette, text, x=at / size, y=names[longest], xanchor="left", xshift=8, font=_on_bar(palette))
-        for text, at in (("forward", 0.0), ("backward, twice as much", float(forward[longest])))
+        label(palette, text, x=at / size, y=names[longest], xanchor="left", xshift=8, font=_on_bar(colour))
+        for text, at, colour in (
+            ("forward", 0.0, palette.background),
+            ("backward, twice as much", float(forward[longest]), palette.text),
+        )
     ]
     return {
         "data": [bars("forward", forward, np.zeros_like(forward), 1.0), behind],
@@ -86,8 +89,8 @@ def flops_by_component(count: FlopCount, palette: Palette, scale: float = 1.0) -
     }
 
 
-def _on_bar(palette: Palette) -> Figure:
-    return {"family": SANS, "size": 12, "color": palette.background}
+def _on_bar(colour: str) -> Figure:
+    return {"family": SANS, "size": 12, "color": colour}
 
 
 def flops_treemap(count: FlopCount, palette: Palette, scale: float = 1.0) -> Figure:
@@ -185,12 +188,12 @@ def sequence_sweep(growth: Growth, palette: Palette, scale: float = 1.0) -> Figu
                     x=float(np.log10(at)),
                     y=height,
                     yref="paper",
-                    xanchor="right" if at > x[-1] / 30 else "left",
+                    xanchor=side,
                     yanchor="top",
-                    xshift=-5 if at > x[-1] / 30 else 5,
+                    xshift=-5 if side == "right" else 5,
                     font={"family": SANS, "size": 12, "color": colour},
                 )
-                for at, text, colour, _, height in inside
+                for (at, text, colour, _, height), side in ((mark, _side(mark[0], growth, x)) for mark in inside)
             ]
             + [
                 label(palette, text, x=float(np.log10(x[at])), y=float(np.log10(y[at] / size)), xanchor="left", **side)
@@ -201,6 +204,11 @@ def sequence_sweep(growth: Growth, palette: Palette, scale: float = 1.0) -> Figu
             ],
         ),
     }
+
+
+def _side(at: float, growth: Growth, x: npt.NDArray[np.float64]) -> str:
+    """On which side of its mark a label ends: away from the crossing, and never beyond the picture."""
+    return "right" if at > x[-1] / 30 or 0.5 * growth.crossing < at < growth.crossing else "left"
 
 
 def _line(x: npt.NDArray[np.float64], y: npt.NDArray[np.float64], colour: str, hover: str) -> Figure:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from core.formula import Explanation
 from core.hardware.roofline import explain_device
-from core.planning import words
+from core.planning import words, words_device
 from core.planning.outlook import explain_row
 from core.planning.runs import Comparison, explain_comparison
 from core.units import format_quantity
@@ -36,11 +36,11 @@ def parts(asked: Asked) -> None:
         show.source(f"{model.source} ({words.known(model.confidence)})")
     show.small_table(
         [show.Column("dtype"), show.Column("dense peak", numeric=True), show.Column("ridge point", numeric=True)],
-        words.peaks(device),
+        words_device.peaks(device),
         caption=f"{device.name}: dense peaks, {words.known(device.confidence)}",
         here=[name for name, _ in device.peaks].index(asked.dtype),
     )
-    for line in (*words.peak_origin(device, asked.dtype), words.datasheet(device)):
+    for line in (*words_device.peak_origin(device, asked.dtype), words_device.datasheet(device)):
         show.note(line)
     show.source(device.source)
 

@@ -76,14 +76,14 @@ def evidence_panel(inputs: Inputs, asked: Asked) -> None:
                 words_runs.predicted(predictions()),
                 caption="Accelerator-hours. Each run is predicted from those of all other models.",
             )
-    show.how(lambda: [explain_row(asked.seen.middle)], key="compute:runs:how")
     gone = left_out(_BASES[basis])
-    with show.fold(f"{len(gone)} published rows that say nothing about MFU, and why", key="compute:left") as panel:
+    with show.fold(f"{len(gone)} published rows left out, and why", key="compute:left") as panel:
         if panel.open:
             show.small_table(
                 [show.Column("row"), show.Column("why it is left out")],
                 [(row.run.model, f"{row.reason}.") for row in gone],
             )
+    show.how(lambda: [explain_row(asked.seen.middle)], key="compute:runs:how")
 
 
 BASIS_HELP = "Whole runs: all hours that were billed. Steady: steps alone, from benchmarks and single stages."

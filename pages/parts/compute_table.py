@@ -28,9 +28,8 @@ def table(inputs: Inputs, asked: Asked) -> None:
         [
             show.Column("quantity"),
             *(show.Column(heading, numeric=True) for heading in ("value", "low", "high")),
-            show.Column("note"),
         ],
-        [line.cells() for line in lines],
+        [(show.remarked(line.name, line.note), *line.cells()[1:-1]) for line in lines],
         caption="Low and high are P10 and P90 where the MFU is that of published runs",
     )
     said = answer(asked.outlook, asked.model, asked.device, "P10–P90" if asked.published else "")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from core.planning import words, words_runs
+from core.planning import words, words_device, words_runs
 from core.planning.figures_plan import answer_strip
 from core.planning.outlook import PUBLISHED, peers_of
 from pages.parts import show
@@ -56,7 +56,7 @@ show.answer(
     words.answer(asked.outlook, model, device, "P10–P90" if asked.published else ""),
     words.assumptions(asked.outlook, device, asked.dtype),
 )
-if caution := words.ceiling(plan, device, asked.dtype):
+if caution := words_device.ceiling(plan, device, asked.dtype):
     show.error(caution)
 
 peers = peers_of(asked.outlook, asked.seen)

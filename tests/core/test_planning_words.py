@@ -11,7 +11,7 @@ import pytest
 from core.hardware.accelerators import accelerators, find
 from core.models import catalog, flops_per_token, model_named
 from core.palette import LIGHT
-from core.planning import words, words_runs
+from core.planning import words, words_device, words_runs
 from core.planning.budget import Plan, count_every_way
 from core.planning.figures import flops_by_component, flops_treemap, hours_of_a_run
 from core.planning.interval import Interval
@@ -93,10 +93,10 @@ def test_an_unknown_price_is_said_to_be_unknown() -> None:
 
 def test_an_mfu_beyond_every_measured_matmul_is_cautioned() -> None:
     beyond = Plan(70e9, 15e12, 1024, H100.peak("bf16"), 0.85)
-    assert "80.3 %" in words.ceiling(beyond, H100, "bf16")
-    assert words.ceiling(PLAN, H100, "bf16") == ""
+    assert "80.3 %" in words_device.ceiling(beyond, H100, "bf16")
+    assert words_device.ceiling(PLAN, H100, "bf16") == ""
     tpu = find("TPU v4")
-    assert words.ceiling(Plan(1e9, 1e9, 1, tpu.peak("bf16"), 0.99), tpu, "bf16") == ""
+    assert words_device.ceiling(Plan(1e9, 1e9, 1, tpu.peak("bf16"), 0.99), tpu, "bf16") == ""
 
 
 def test_the_405b_beside_its_published_figures() -> None:
@@ -252,13 +252,13 @@ def test_cautions() -> None:
 @pytest.mark.parametrize("device", accelerators(), ids=lambda d: d.name)
 def test_every_device_has_a_datasheet_line(device: object) -> None:
     dtype = device.usable("bf16")  # type: ignore[attr-defined]
-    assert len(words.peaks(device)) == len(device.peaks)  # type: ignore[attr-defined,arg-type]
-    said = words.datasheet(device) + "".join(words.peak_origin(device, dtype))  # type: ignore[arg-type]
+    assert len(words_device.peaks(device)) == len(device.peaks)  # type: ignore[attr-defined,arg-type]
+    said = words_device.datasheet(device) + "".join(words_device.peak_origin(device, dtype))  # type: ignore[arg-type]
     assert not re.search(r"\bnan\b", said)
 
 
 def test_clock_and_traps_of_the_h100() -> None:
-    text = " ".join(words.peak_origin(H100, "bf16"))
+    text = " ".join(words_device.peak_origin(H100, "bf16"))
     assert "1,830 MHz × 512 multiply-adds × 528 tensor cores = 989.4 TFLOP/s" in text
     assert "WITH SPARSITY" in text
     assert "794.5 TFLOP/s" in text
