@@ -40,7 +40,9 @@ LIMITS: Mapping[str, Limit] = {
     "accelerators": Limit(10_000_000, "accelerators", "ten times the largest cluster announced"),
     "price_per_hour": Limit(10_000, "dollars", "per accelerator and hour; a thousand times the dearest rent"),
     "model_dimension": Limit(10_000_000, "elements", "layers, widths, vocabulary, sequence length"),
-    "config_chars": Limit(100_000, "characters", "a pasted config.json; composites with long tables reach about 60,000"),
+    "config_chars": Limit(
+        100_000, "characters", "a pasted config.json; composites with long tables reach about 60,000"
+    ),
     "config_depth": Limit(16, "open brackets", "checked before parsing; honest configs are at most 6 deep"),
     "model_layers": Limit(10_000, "layers", "a hundred times the deepest model; a pattern of windows is walked"),
     "spec_chars": Limit(900, "characters", "a shape as text with every field set; it also stands in the link"),
