@@ -46,6 +46,12 @@ LIMITS: Mapping[str, Limit] = {
     "accelerators": Limit(10_000_000, "accelerators", "ten times the largest cluster announced"),
     "price_per_hour": Limit(10_000, "dollars", "per accelerator and hour; a thousand times the dearest rent"),
     "model_dimension": Limit(10_000_000, "elements", "layers, widths, vocabulary, sequence length"),
+    "config_chars": Limit(
+        100_000, "characters", "a pasted config.json; composites with long tables reach about 60,000"
+    ),
+    "config_depth": Limit(16, "open brackets", "checked before parsing; honest configs are at most 6 deep"),
+    "model_layers": Limit(10_000, "layers", "a hundred times the deepest model; a pattern of windows is walked"),
+    "spec_chars": Limit(900, "characters", "a shape as text with every field set; it also stands in the link"),
     "matmul_size": Limit(16_384, "rows", "a square fp32 matmul of 16,384 takes 3.2 GB for its three operands"),
     "measure_seconds": Limit(300, "seconds", "one measuring job; it holds the device for everybody"),
     "measure_dtype_seconds": Limit(60, "seconds", "timed seconds per dtype; four with warm-up stay under a job's cap"),

@@ -30,6 +30,10 @@ Kind: TypeAlias = Literal[
     "usd",
     "usd_per_hour",
     "bits",
+    "watts",
+    "watt_hours",
+    "kg_co2",  # kilograms of CO₂ equivalent, shown in tonnes from one on
+    "kg_per_kwh",
 ]
 
 UNIT: dict[Kind, str] = {
@@ -48,6 +52,10 @@ UNIT: dict[Kind, str] = {
     "usd": "USD",
     "usd_per_hour": "USD/h",
     "bits": "bit",
+    "watts": "W",
+    "watt_hours": "Wh",
+    "kg_co2": "kg",
+    "kg_per_kwh": "kg/kWh",
 }
 """Base unit of each kind. Counts, plain numbers and ratios have none."""
 
@@ -177,8 +185,10 @@ def format_quantity(value: float, kind: Kind, digits: int = 4) -> str:
         return f"{significant(100 * value, max(digits - 1, 1))} %"
     if kind == "flop":
         return f"{scientific(value, digits)} FLOP" if abs(value) >= 1e6 else f"{significant(value, digits)} FLOP"
-    if kind in ("flop_per_s", "bytes_per_s"):
+    if kind in ("flop_per_s", "bytes_per_s", "watts", "watt_hours"):
         return _format_si(value, UNIT[kind], digits)
+    if kind == "kg_co2" and abs(value) >= 1000:
+        return f"{format_count(value / 1000, digits)} t"
     if kind == "accelerator_hours":
         return f"{format_count(value, digits)} h" if abs(value) >= 1 else f"{significant(value, digits)} h"
     if kind == "usd_per_hour":
@@ -209,9 +219,9 @@ def latex_quantity(value: float, kind: Kind, digits: int = 4) -> str:
 
 def _plain(value: float, kind: Kind, digits: int) -> str:
     """``value`` as text whose number and unit can be calculated with."""
-    if kind not in ("count", "seconds", "accelerator_hours", "usd") or not math.isfinite(value):
+    if kind not in ("count", "seconds", "accelerator_hours", "usd", "kg_co2") or not math.isfinite(value):
         return format_quantity(value, kind, digits)
-    unit = {"seconds": " s", "accelerator_hours": " h"}.get(kind, "")
+    unit = {"seconds": " s", "accelerator_hours": " h", "kg_co2": " kg"}.get(kind, "")
     sign = "$" if kind == "usd" else ""
     small = value == 0 or 1e-3 <= abs(value) < 1e6
     return f"{sign}{significant(value, max(digits, 6)) if small else scientific(value, digits)}{unit}"
@@ -271,6 +281,9 @@ _GRAMMARS: dict[Kind, _Grammar] = {
     "seconds": _Grammar("a duration", "30 days, 12 h or 90 s", _DURATION_SUFFIXES),
     "usd": _Grammar("an amount of dollars", "2.50 or $5M", _COUNT_SUFFIXES),
     "usd_per_hour": _Grammar("a price per hour", "2.50", {"": Fraction(1), "/h": Fraction(1)}),
+    "watts": _Grammar("a power", "700 W or 1.2 kW", _powers(_SI, 10, "W") | {"": Fraction(1)}),
+    "watt_hours": _Grammar("an energy", "36 MWh or 1.5 GWh", _powers(_SI, 10, "Wh")),
+    "kg_per_kwh": _Grammar("a carbon intensity in kg per kWh", "0.385", {"": Fraction(1), "kg/kwh": Fraction(1)}),
 }
 
 _NUMBER = re.compile(

@@ -37,11 +37,13 @@ class Accelerator:
 
     ``name`` is unique and never changes meaning (links carry it); ``id`` is the same in lower case with hyphens.
     Prices are US dollars per accelerator and hour; ``price_low`` equals ``price_high`` where one price is known.
+    ``family`` joins accelerators on which the same software reaches about the same share of peak.
     """
 
     id: str
     name: str
     vendor: str
+    family: str
     form_factor: str
     year: int
     peaks: tuple[tuple[str, float], ...]
@@ -122,6 +124,7 @@ def _accelerator(row: Mapping[str, str], clock: Clock | None) -> Accelerator:
         id=slug(row["label"]),
         name=row["label"],
         vendor=row["vendor"],
+        family=row["family"],
         form_factor=row["form_factor"],
         year=int(row["year"]),
         peaks=_known(row, {dtype: dtype for dtype in DTYPES}),

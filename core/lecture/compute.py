@@ -13,6 +13,7 @@ from core.measure.formulas import matmul_flop
 from core.models.catalog import model_named
 from core.models.flops import flops_per_token, rule_gap, train_flop_6nd
 from core.planning.budget import training_seconds
+from core.planning.layer import layer_roofline, matmul_share
 from core.planning.runs import published_runs
 from core.units import format_quantity
 
@@ -99,6 +100,18 @@ def _faster() -> Finding:
     h100, a100 = find(H100), find(A100)
     newer, lower = h100.peak("bf16") / a100.peak("bf16"), h100.peak("bf16") / h100.peak("fp32")
     return Finding(f"H100 is {newer:.1f} × A100 in bf16; its bf16 is {lower:.1f} × its fp32", newer > 3 and lower > 14)
+
+
+def _mostly_matmul() -> Finding:
+    shares: list[str] = []
+    lowest = 1.0
+    for name, length in (("GPT-3 175B", 2048), ("GPT-2 124M", 1024)):
+        layer = layer_roofline(model_named(name).spec, find(H100), seq_len=length, tokens=8 * length, head=False)
+        share = matmul_share(layer)
+        lowest = min(lowest, share)
+        shares.append(f"{name} {share:.1%}")
+    shown = f"matmul’s share of the FLOPs of one layer, forward, backward and update: {', '.join(shares)}"
+    return Finding(shown, lowest > 0.95)
 
 
 def _memory_bound() -> Finding:
@@ -221,6 +234,15 @@ COMPUTE: tuple[Claim, ...] = (
         _faster,
         Link("device", {}),
         "Dense datasheet peaks; Measure shows what arrives.",
+    ),
+    Claim(
+        "C15",
+        "Compute",
+        "Over 95 % of the compute is matmul, forward and backward.",
+        "rule of thumb",
+        _mostly_matmul,
+        Link("compute", {"model": "GPT-3 175B"}),
+        "Of the FLOPs. Of the time less, because everything else waits for memory.",
     ),
     Claim(
         "C16",

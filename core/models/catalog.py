@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import Any
 
 from core.models.parameters import parameters
-from core.models.spec import Experts, LatentAttention, TransformerSpec
+from core.models.spec import Experts, LatentAttention, SlidingWindow, TransformerSpec
 from core.rows import number, read_rows, whole
 
 
@@ -26,7 +26,6 @@ class CatalogModel:
     published_total, published_active: what the authors print, NaN when they print none.
     breakdown: whether the spec's count by component reproduces ``parameters`` and ``active`` exactly. Where it does
     not, only the catalogue's totals may be shown.
-    windowed: some or all layers attend to a sliding window only, which the spec does not describe.
     """
 
     name: str
@@ -44,7 +43,11 @@ class CatalogModel:
     confidence: str
     notes: str
     breakdown: bool
-    windowed: bool
+
+    @property
+    def windowed(self) -> bool:
+        """Whether some or all layers attend to a sliding window only."""
+        return self.spec.window is not None
 
     @property
     def mixture(self) -> bool:
@@ -56,10 +59,10 @@ _FULL_BIAS = {"attention_bias": True, "output_bias": True, "ffn_bias": True, "no
 _FAMILIES: Mapping[str, Mapping[str, Any]] = {
     "GPT2LMHeadModel": _FULL_BIAS,
     "OPTForCausalLM": _FULL_BIAS,
-    "GPTNeoXForCausalLM": _FULL_BIAS,
-    "BloomForCausalLM": {**_FULL_BIAS, "norms_outside": 2},
-    "FalconForCausalLM": {"norm_vectors": 2},
-    "MptForCausalLM": {},
+    "GPTNeoXForCausalLM": {**_FULL_BIAS, "parallel_blocks": True},
+    "BloomForCausalLM": {**_FULL_BIAS, "norms_outside": 2, "positions": "alibi"},
+    "FalconForCausalLM": {"norm_vectors": 2, "parallel_blocks": True},
+    "MptForCausalLM": {"positions": "alibi"},
     "DbrxForCausalLM": {},
     "OlmoForCausalLM": {"norm_vectors": 0},
     "Olmo2ForCausalLM": {"qk_norm": "full"},
@@ -88,8 +91,6 @@ _FAMILIES: Mapping[str, Mapping[str, Any]] = {
 _LEARNED_POSITIONS = {"GPT2LMHeadModel": 0, "OPTForCausalLM": 2}
 """Classes with a learned position table, and the rows it has beyond the longest sequence."""
 
-_WINDOWED = {"Gemma2ForCausalLM", "Gemma3ForCausalLM", "GptOssForCausalLM", "Olmo3ForCausalLM"}
-
 _LATENT = re.compile(r"mla\(q_lora=(\d+),kv_lora=(\d+),qk_nope=(\d+),qk_rope=(\d+),v=(\d+)\)")
 
 
@@ -101,14 +102,14 @@ def _spec(row: Mapping[str, str]) -> TransformerSpec:
     if family in _LEARNED_POSITIONS:
         known["position_rows"] = int(row["max_seq"]) + _LEARNED_POSITIONS[family]
     latent = _LATENT.fullmatch(row["attn_type"])
-    experts = whole(row["n_experts"])
+    experts, dense = whole(row["n_experts"]), whole(row["first_dense_layers"])
     return TransformerSpec(
         layers=int(row["layers"]),
         hidden=int(row["hidden"]),
         heads=int(row["heads"]),
         kv_heads=int(row["kv_heads"]),
         head_dim=int(row["head_dim"]),
-        ffn=whole(row["ffn"]),
+        ffn=whole(row["ffn"]) if dense or not experts else 0,
         vocab=int(row["vocab"]),
         glu=row["glu"] == "True",
         tied_head=row["tied_embeddings"] == "True",
@@ -117,12 +118,16 @@ def _spec(row: Mapping[str, str]) -> TransformerSpec:
             per_token=int(row["experts_per_token"]),
             width=int(row["moe_ffn"]),
             shared=whole(row["shared_experts"]),
-            dense_layers=whole(row["first_dense_layers"]),
+            dense_layers=dense,
             router_bias="router.bias" in row["biases"],
         )
         if experts
         else None,
         latent=LatentAttention(*map(int, latent.groups())) if latent else None,
+        norm="layernorm" if row["norm"].startswith("layernorm") else "rmsnorm",
+        window=SlidingWindow(whole(row["window"]), tuple(letter == "w" for letter in row["window_pattern"]))
+        if row["window"]
+        else None,
         **known,
     )
 
@@ -148,7 +153,6 @@ def _model(row: Mapping[str, str]) -> CatalogModel:
         confidence=row["confidence"],
         notes=row["notes"],
         breakdown=(counted.total, counted.active) == (total, active),
-        windowed=row["meta_class"] in _WINDOWED or row["name"] == "mistral-7b-v0.1",
     )
 
 
@@ -156,6 +160,10 @@ def _model(row: Mapping[str, str]) -> CatalogModel:
 def catalog() -> tuple[CatalogModel, ...]:
     """Every model of the catalogue, in its order."""
     return tuple(_model(row) for row in read_rows("models"))
+
+
+CATALOG: Mapping[str, CatalogModel] = {model.name: model for model in catalog()}
+"""Every model of the catalogue by name."""
 
 
 def _key(name: str) -> str:

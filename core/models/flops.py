@@ -1,9 +1,9 @@
 """FLOPs of a transformer: the 6ND rule, and the count matrix by matrix that it approximates.
 
 Counts are matrix multiplications only, a multiply-add as two FLOPs, per token and over all layers. Norms, softmax,
-activations and the optimizer step are left out, as in every published model-FLOP count; so is recomputation, which
-is hardware work and not model work. How much of the attention square is counted is a convention and always named:
-``full`` counts all s keys for each token, ``causal`` the half that the mask leaves.
+activations and the optimizer step are left out, as in every published model-FLOP count; recomputation is hardware
+work and not model work, and is counted apart. How much of the attention square is counted is a convention and always
+named; see `Attention`.
 """
 
 from __future__ import annotations
@@ -11,211 +11,130 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
-from core.formula import Explanation, Formula, Source, Symbol, formula
-from core.models.parameters import (
-    FFN,
-    HEAD_DIM,
-    HEADS,
-    HIDDEN,
-    KV_HEADS,
-    LAYERS,
-    MATRICES,
-    VOCAB,
-    count,
-    dense_name,
-    parameters,
+from core.formula import Explanation, Formula
+from core.models.flop_formulas import (
+    ffn_flop,
+    head_flop,
+    joint_flop,
+    latent_kv_flop,
+    latent_query_flop,
+    matrix_flop,
+    output_flop,
+    palm_flop,
+    prediction_flop,
+    qkv_flop,
+    router_flop,
+    square_flop_causal,
+    square_flop_exact,
+    square_flop_full,
+    train_flop_6nd,
+    train_flop_by_layer,
+    window_flop_causal,
+    window_flop_exact,
+    window_flop_full,
 )
-from core.models.spec import TransformerSpec
-from core.sources import DEEPSEEK_V2, MIXTRAL, PALM
+from core.models.parameters import dense_name, parameters
+from core.models.spec import SpecError, TransformerSpec
+from core.models.terms import Group, Numbers, Term, both, last_layer, numbers_of, term
 
-Attention: TypeAlias = Literal["full", "causal"]
-"""How much of the attention square counts."""
+Attention: TypeAlias = Literal["full", "causal", "exact", "eager"]
+"""How much of the attention square counts, s keys for each of s tokens.
 
-_KAPLAN = Source("Kaplan et al. 2020, Scaling Laws", "section 2.1", "https://arxiv.org/abs/2001.08361")
-_CHINCHILLA = Source("Hoffmann et al. 2022, Chinchilla", "appendix F", "https://arxiv.org/abs/2203.15556")
-_PALM = PALM.at("appendix B")
-_MEGATRON = Source(
-    "Megatron-LM",
-    "megatron/training/training.py, num_floating_point_operations",
-    "https://github.com/NVIDIA/Megatron-LM",
+``full``: every key, within the window where a layer has one (PaLM, llm-foundry). ``causal``: what a mask along the
+diagonal leaves when the square is cut in half, s²/2 (Megatron-LM); in a window of w it leaves w·s − w²/2. ``exact``:
+the pairs of the mask one by one, the diagonal whole, s·(s + 1)/2. ``eager``: the whole square whatever the windows,
+which is what an implementation that multiplies first and masks afterwards computes.
+"""
+
+Recompute: TypeAlias = Literal["none", "selective", "full"]
+"""What the backward pass computes again: nothing, attention's products of activations, or every layer."""
+
+TERMS: tuple[Term, ...] = (
+    term("embedding", "Token embedding", "embedding", head_flop, hidden="table_width", vocab="lookup_rows"),
+    term("joints", "Embedding projections", "embedding", joint_flop, joints="table_joints", width="table_width"),
+    term("qkv", "Q, K, V", "attention", qkv_flop, layers="plain_layers"),
+    term("queries", "Queries", "attention", latent_query_flop, layers="ranked_layers", rank="query_rank"),
+    term(
+        "queries_unranked",
+        "Queries",
+        "attention",
+        qkv_flop,
+        layers="unranked_layers",
+        kv_heads="zero",
+        head_dim="score_dim",
+    ),
+    term("keys_values", "Keys and values", "attention", latent_kv_flop, layers="latent_layers", rank="kv_rank"),
+    term("output", "Attention output", "attention", output_flop, head_dim="value_dim"),
+    term("gate", "Feed-forward gate", "feed-forward", matrix_flop, layers="gated_layers", width="ffn"),
+    term("up", "Feed-forward up", "feed-forward", matrix_flop, layers="dense_layers", width="ffn"),
+    term("down", "Feed-forward down", "feed-forward", matrix_flop, layers="dense_layers", width="ffn"),
+    term("router", "Router", "experts", router_flop, layers="moe_layers"),
+    term(
+        "experts",
+        "Routed experts",
+        "experts",
+        ffn_flop,
+        layers="moe_layers",
+        networks="per_token",
+        width="expert_width",
+    ),
+    term("shared", "Shared experts", "experts", ffn_flop, layers="moe_layers", networks="shared", width="shared_width"),
+    term(
+        "shared_gate",
+        "Gate of the shared experts",
+        "experts",
+        router_flop,
+        layers="shared_gates",
+        experts="one",
+    ),
+    term(
+        "prediction",
+        "Multi-token prediction",
+        "prediction",
+        prediction_flop,
+        modules="mtp_modules",
+        layer="extra_layer",
+        width="table_width",
+        vocab="logits",
+    ),
+    term("head", "Output head", "head", head_flop, hidden="table_width", vocab="logits"),
 )
-_DEEPSEEK_V2 = DEEPSEEK_V2.at("section 2.1")
-
-_SEQ = count("s", "sequence length")
-_FORWARD = Symbol("F", "forward FLOPs per token", "flop")
-_COMPUTE = Symbol("C", "training compute", "flop")
-_TOKENS = count("D", "training tokens")
+"""Every product with a weight, in the order a token meets them."""
 
 
-@formula(
-    r"6 \cdot \v{params} \cdot \v{tokens}",
-    result=_COMPUTE,
-    symbols={"params": count("N", "parameters (active ones, with experts)"), "tokens": _TOKENS},
-    sources=(_KAPLAN, _CHINCHILLA),
-)
-def train_flop_6nd(params: float, tokens: float) -> float:
-    """Training compute by the 6ND rule.
-
-    Each parameter multiplies and adds once per token going forward (2 FLOPs) and twice going back (4 FLOPs: the
-    gradient of the weight and that of its input). Attention's products of activations are not in it, and the input
-    embedding is, though it is only looked up.
-    """
-    return 6 * params * tokens
-
-
-@formula(
-    r"3 \cdot \v{forward} \cdot \v{tokens}",
-    result=_COMPUTE,
-    symbols={"forward": _FORWARD, "tokens": _TOKENS},
-    sources=(_CHINCHILLA, _MEGATRON),
-)
-def train_flop_by_layer(forward: float, tokens: float) -> float:
-    """Training compute from the forward count.
-
-    The backward pass multiplies every matrix twice where the forward pass does once, so it costs two forwards.
-    """
-    return 3 * forward * tokens
+def _squares(full: Formula[...], windowed: Formula[...]) -> tuple[Term, ...]:
+    """The two products over the square, in layers that see everything and in windowed ones."""
+    return (
+        term("scores", "Attention scores", "attention", full, layers="seeing_layers", head_dim="score_dim"),
+        term("values", "Attention values", "attention", full, layers="seeing_layers", head_dim="value_dim"),
+        term(
+            "window_scores",
+            "Attention scores, windowed",
+            "attention",
+            windowed,
+            layers="blinkered_layers",
+            head_dim="score_dim",
+        ),
+        term(
+            "window_values",
+            "Attention values, windowed",
+            "attention",
+            windowed,
+            layers="blinkered_layers",
+            head_dim="value_dim",
+        ),
+    )
 
 
-_QKV_SYMBOLS: Mapping[str, Symbol] = {
-    "layers": LAYERS,
-    "hidden": HIDDEN,
-    "heads": HEADS,
-    "kv_heads": KV_HEADS,
-    "head_dim": HEAD_DIM,
+SQUARES: Mapping[Attention, tuple[Term, ...]] = {
+    "full": _squares(square_flop_full, window_flop_full),
+    "causal": _squares(square_flop_causal, window_flop_causal),
+    "exact": _squares(square_flop_exact, window_flop_exact),
+    "eager": _squares(square_flop_full, square_flop_full),
 }
-_SQUARE_SYMBOLS: Mapping[str, Symbol] = {"layers": LAYERS, "heads": HEADS, "head_dim": HEAD_DIM, "seq_len": _SEQ}
-
-
-@formula(
-    r"2 \cdot \v{layers} \cdot \v{hidden} \cdot (\v{heads} + 2 \cdot \v{kv_heads}) \cdot \v{head_dim}",
-    result=_FORWARD,
-    symbols=_QKV_SYMBOLS,
-    sources=(_MEGATRON,),
-)
-def qkv_flop(layers: float, hidden: float, heads: float, kv_heads: float, head_dim: float) -> float:
-    """Query, key and value projections."""
-    return 2 * layers * hidden * (heads + 2 * kv_heads) * head_dim
-
-
-@formula(
-    r"2 \cdot \v{layers} \cdot (\v{hidden} \cdot \v{rank} + \v{rank} \cdot \v{heads} \cdot \v{score_dim})",
-    result=_FORWARD,
-    symbols={
-        "layers": LAYERS,
-        "hidden": HIDDEN,
-        "rank": count("r_q", "rank of the query path"),
-        "heads": HEADS,
-        "score_dim": count("d_{qk}", "head width of queries and keys"),
-    },
-    sources=(_DEEPSEEK_V2,),
-)
-def latent_query_flop(layers: float, hidden: float, rank: float, heads: float, score_dim: float) -> float:
-    """Query projection of latent attention."""
-    return 2 * layers * (hidden * rank + rank * heads * score_dim)
-
-
-@formula(
-    r"2 \cdot \v{layers} \cdot (\v{hidden} \cdot (\v{rank} + \v{rope_dim})"
-    r" + \v{rank} \cdot \v{heads} \cdot (\v{nope_dim} + \v{value_dim}))",
-    result=_FORWARD,
-    symbols={
-        "layers": LAYERS,
-        "hidden": HIDDEN,
-        "rank": count("r_{kv}", "rank of the key/value path"),
-        "rope_dim": count("d_r", "rotary width, shared by all heads"),
-        "heads": HEADS,
-        "nope_dim": count("d_n", "head width without rotation"),
-        "value_dim": count("d_v", "head width of values"),
-    },
-    sources=(_DEEPSEEK_V2,),
-)
-def latent_kv_flop(
-    layers: float, hidden: float, rank: float, rope_dim: float, heads: float, nope_dim: float, value_dim: float
-) -> float:
-    """Key and value projections of latent attention."""
-    return 2 * layers * (hidden * (rank + rope_dim) + rank * heads * (nope_dim + value_dim))
-
-
-@formula(
-    r"2 \cdot \v{layers} \cdot \v{heads} \cdot \v{head_dim} \cdot \v{seq_len}",
-    result=_FORWARD,
-    symbols=_SQUARE_SYMBOLS,
-    sources=(_PALM,),
-)
-def square_flop_full(layers: float, heads: float, head_dim: float, seq_len: float) -> float:
-    """One product over the attention square, all of it counted.
-
-    Scores multiply queries with keys, then weights multiply values: two such products per layer. Each token
-    meets all s positions, as PaLM's appendix B counts it. Query heads count, however few key/value heads there are.
-    """
-    return 2 * layers * heads * head_dim * seq_len
-
-
-@formula(
-    r"\v{layers} \cdot \v{heads} \cdot \v{head_dim} \cdot \v{seq_len}",
-    result=_FORWARD,
-    symbols=_SQUARE_SYMBOLS,
-    sources=(_MEGATRON,),
-)
-def square_flop_causal(layers: float, heads: float, head_dim: float, seq_len: float) -> float:
-    """One product over the attention square, the causal half of it counted.
-
-    A token sees the positions up to its own, (s + 1)/2 on average; the convention takes s/2, as Megatron-LM does.
-    """
-    return layers * heads * head_dim * seq_len
-
-
-@formula(
-    r"2 \cdot \v{layers} \cdot \v{heads} \cdot \v{head_dim} \cdot \v{hidden}",
-    result=_FORWARD,
-    symbols={"layers": LAYERS, "heads": HEADS, "head_dim": HEAD_DIM, "hidden": HIDDEN},
-    sources=(_MEGATRON,),
-)
-def output_flop(layers: float, heads: float, head_dim: float, hidden: float) -> float:
-    """Output projection of attention."""
-    return 2 * layers * heads * head_dim * hidden
-
-
-@formula(
-    r"2 \cdot \v{layers} \cdot \v{networks} \cdot \v{matrices} \cdot \v{hidden} \cdot \v{width}",
-    result=_FORWARD,
-    symbols={
-        "layers": LAYERS,
-        "networks": count("n", "networks each token runs per layer"),
-        "matrices": MATRICES,
-        "hidden": HIDDEN,
-        "width": FFN,
-    },
-    sources=(_MEGATRON, MIXTRAL),
-)
-def ffn_flop(layers: float, networks: float, matrices: float, hidden: float, width: float) -> float:
-    """Feed-forward networks a token runs through: one, or its top-k experts, never all experts."""
-    return 2 * layers * networks * matrices * hidden * width
-
-
-@formula(
-    r"2 \cdot \v{layers} \cdot \v{hidden} \cdot \v{experts}",
-    result=_FORWARD,
-    symbols={"layers": LAYERS, "hidden": HIDDEN, "experts": count("E", "routed experts")},
-    sources=(MIXTRAL,),
-)
-def router_flop(layers: float, hidden: float, experts: float) -> float:
-    """Router: a score for every expert, chosen or not."""
-    return 2 * layers * hidden * experts
-
-
-@formula(
-    r"2 \cdot \v{hidden} \cdot \v{vocab}",
-    result=_FORWARD,
-    symbols={"hidden": HIDDEN, "vocab": VOCAB},
-    sources=(_CHINCHILLA,),
-)
-def head_flop(hidden: float, vocab: float) -> float:
-    """Output head: logits over the vocabulary, whether or not it shares its matrix with the embedding."""
-    return 2 * hidden * vocab
+"""Attention's products of activations under each convention."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,6 +146,13 @@ class FlopPart:
     square: bool
     formula: Formula[...]
     values: Mapping[str, float]
+    id: str
+    group: Group
+
+    @property
+    def in_layer(self) -> bool:
+        """Whether full recomputation does it again: the layers, not the tables at either end."""
+        return self.group not in ("embedding", "head")
 
     def explain(self) -> Explanation:
         """The formula with these values substituted, under the component's name."""
@@ -235,18 +161,41 @@ class FlopPart:
 
 @dataclass(frozen=True, slots=True)
 class FlopCount:
-    """Forward FLOPs per token by component, in the order a token meets them."""
+    """FLOPs per token by component, in the order a token meets them; the parts hold the forward pass.
+
+    Each product of the forward pass has two in the backward pass, the gradient of either factor, of the same size:
+    backward is twice forward. Nothing is saved at the bottom, because the embedding is trained: the first layer's
+    input needs its gradient too.
+    """
 
     parts: tuple[FlopPart, ...]
+    recompute: Recompute = "none"
 
     @property
     def forward(self) -> float:
         return sum(part.flop for part in self.parts)
 
     @property
+    def backward(self) -> float:
+        """Gradients of weights and of inputs, per token."""
+        return 2 * self.forward
+
+    @property
     def training(self) -> float:
-        """Forward and backward, per token."""
+        """Forward and backward, per token: model FLOPs, which MFU counts."""
         return 3 * self.forward
+
+    @property
+    def recomputed(self) -> float:
+        """What the backward pass computes again, per token."""
+        if self.recompute == "selective":
+            return self.squares
+        return sum(part.flop for part in self.parts if part.in_layer) if self.recompute == "full" else 0
+
+    @property
+    def hardware(self) -> float:
+        """Forward, backward and recomputation, per token: hardware FLOPs, which HFU counts."""
+        return self.training + self.recomputed
 
     @property
     def weights(self) -> float:
@@ -259,58 +208,69 @@ class FlopCount:
         return sum(part.flop for part in self.parts if part.square)
 
 
-_SQUARES: Mapping[Attention, Formula[...]] = {"full": square_flop_full, "causal": square_flop_causal}
+def flop_numbers(numbers: Numbers, seq_len: Any, attention: Attention, *, head: bool, embedding: bool) -> Numbers:
+    """The numbers of shapes, completed by what the FLOP terms need beyond them.
 
-
-def _part(name: str, rule: Formula[...], **values: int) -> FlopPart:
-    return FlopPart(name, rule(**values), rule in _SQUARES.values(), rule, values)
-
-
-def _attention(spec: TransformerSpec, seq_len: int, convention: Attention) -> list[FlopPart]:
-    size: dict[str, int] = {"layers": spec.layers, "hidden": spec.hidden, "heads": spec.heads}
-    square = _SQUARES[convention]
-    over: dict[str, int] = {"layers": spec.layers, "heads": spec.heads, "seq_len": seq_len}
-    if low := spec.latent:
-        query = {"rank": low.query_rank, "score_dim": spec.score_dim}
-        widths = {"rope_dim": low.rope_dim, "nope_dim": low.nope_dim, "value_dim": low.value_dim}
-        projections = [
-            _part("Queries", latent_query_flop, **size, **query),
-            _part("Keys and values", latent_kv_flop, **size, rank=low.kv_rank, **widths),
-        ]
-    else:
-        projections = [_part("Q, K, V", qkv_flop, **size, kv_heads=spec.kv_heads, head_dim=spec.head_dim)]
-    return [
-        *projections,
-        _part("Attention scores", square, **over, head_dim=spec.score_dim),
-        _part("Attention values", square, **over, head_dim=spec.value_dim),
-        _part("Attention output", output_flop, **size, head_dim=spec.value_dim),
-    ]
-
-
-def _feed_forward(spec: TransformerSpec) -> list[FlopPart]:
-    shape: dict[str, int] = {"matrices": spec.ffn_matrices, "hidden": spec.hidden}
-    parts: list[FlopPart] = []
-    if spec.dense_layers:
-        dense = {"layers": spec.dense_layers, "networks": 1, "width": spec.ffn}
-        parts.append(_part(dense_name(spec), ffn_flop, **dense, **shape))
-    if moe := spec.experts:
-        expert = {"layers": spec.moe_layers, "width": moe.width, **shape}
-        parts.append(_part("Router", router_flop, layers=spec.moe_layers, hidden=spec.hidden, experts=moe.count))
-        parts.append(_part("Routed experts", ffn_flop, networks=moe.per_token, **expert))
-        if moe.shared:
-            parts.append(_part("Shared experts", ffn_flop, networks=moe.shared, **expert))
-    return parts
-
-
-@lru_cache(maxsize=512)
-def flops_per_token(spec: TransformerSpec, seq_len: int, attention: Attention = "causal") -> FlopCount:
-    """Forward FLOPs per token of ``spec`` by component, at ``seq_len`` and under the attention convention.
-
-    Every layer is taken to attend to the whole sequence; the input embedding is a lookup and costs nothing.
+    Windows as long as the sequence hide nothing: such layers count among those that see everything.
     """
-    parts = _attention(spec, seq_len, attention) + _feed_forward(spec)
-    parts.append(_part("Output head", head_flop, hidden=spec.hidden, vocab=spec.vocab))
-    return FlopCount(tuple(parts))
+    eager = attention == "eager"
+    inside = 0 if eager else both(numbers["windowed_layers"], (numbers["window"] < seq_len) * 1)
+    return {
+        **numbers,
+        "seq_len": seq_len,
+        "blinkered_layers": inside,
+        "seeing_layers": numbers["layers"] - inside + numbers["mtp_modules"],
+        "lookup_rows": numbers["vocab"] if embedding else numbers["zero"],
+        "logits": numbers["vocab"] if head else numbers["zero"],
+    }
+
+
+def with_extra_layer_flop(numbers: Numbers) -> Numbers:
+    """The numbers with the FLOPs of one more layer, where there are prediction modules to have one."""
+    alone = last_layer(numbers)
+    inside = [t for t in TERMS if t.group in ("attention", "feed-forward", "experts")]
+    return {**numbers, "extra_layer": sum(t.formula(**t.values(alone)) for t in inside)}
+
+
+_AFTER_SQUARES = next(i for i, t in enumerate(TERMS) if t.id == "output")
+
+
+def flop_terms(attention: Attention) -> tuple[Term, ...]:
+    """Every term of the count under the attention convention, in the order a token meets them."""
+    return TERMS[:_AFTER_SQUARES] + SQUARES[attention] + TERMS[_AFTER_SQUARES:]
+
+
+@lru_cache(maxsize=2048)
+def flops_per_token(
+    spec: TransformerSpec,
+    seq_len: int,
+    attention: Attention = "causal",
+    *,
+    recompute: Recompute = "none",
+    head: bool = True,
+    embedding: bool = False,
+) -> FlopCount:
+    """FLOPs per token of ``spec`` by component, at ``seq_len`` and under the conventions named.
+
+    head: count the output head. embedding: count the input embedding as if it were a product with one-hot vectors
+    (Chinchilla's appendix F); it is a lookup and costs nothing. Raises `SpecError` for a length below 1.
+    """
+    if seq_len < 1:
+        raise SpecError("seq_len", seq_len, "a sequence has at least one token.")
+    numbers = flop_numbers(numbers_of(spec), seq_len, attention, head=head, embedding=embedding)
+    if spec.mtp_modules:
+        numbers = with_extra_layer_flop(numbers)
+    squares = SQUARES[attention]
+    parts: list[FlopPart] = []
+    for t in flop_terms(attention):
+        if t.id == "prediction" and not spec.mtp_modules:
+            continue
+        values = t.values(numbers)
+        flop = t.formula(**values)
+        if flop:
+            name = t.name.replace("Feed-forward", dense_name(numbers))
+            parts.append(FlopPart(name, flop, t in squares, t.formula, values, t.id, t.group))
+    return FlopCount(tuple(parts), recompute)
 
 
 @dataclass(frozen=True, slots=True)
@@ -319,13 +279,15 @@ class RuleGap:
 
     rule: 6 N with N the active parameters. lookup: what the rule charges for tables that are only looked up (an
     input embedding of its own, learned positions). vectors: what it charges for norms and biases. square: what it
-    leaves out, attention's products of activations. counted: rule − lookup − vectors + square.
+    leaves out, attention's products of activations. again: what it counts once and the layers multiply again, the
+    output head in every multi-token prediction module. counted: rule − lookup − vectors + square + again.
     """
 
     rule: float
     lookup: float
     vectors: float
     square: float
+    again: float
     counted: float
 
 
@@ -336,12 +298,14 @@ def rule_gap(spec: TransformerSpec, seq_len: int, attention: Attention = "causal
     """
     counted = flops_per_token(spec, seq_len, attention)
     rule = 6.0 * parameters(spec).active
-    lookup = 6.0 * spec.hidden * (spec.position_rows + (0 if spec.tied_head else spec.vocab))
+    lookup = 6.0 * (spec.hidden * spec.position_rows + (0 if spec.tied_head else spec.table_width * spec.vocab))
+    again = 6.0 * spec.mtp_modules * spec.table_width * spec.vocab
     return RuleGap(
         rule=rule,
         lookup=lookup,
-        vectors=rule - lookup - 3 * counted.weights,
+        vectors=rule + again - lookup - 3 * counted.weights,
         square=3 * counted.squares,
+        again=again,
         counted=counted.training,
     )
 
@@ -357,11 +321,17 @@ class Convention:
 
 def conventions(spec: TransformerSpec, seq_len: int) -> tuple[Convention, ...]:
     """The ways sources count the same model, from the rule of thumb to the full attention square."""
+
+    def by_layer(attention: Attention) -> float:
+        return train_flop_by_layer(flops_per_token(spec, seq_len, attention).forward, 1)
+
     active = parameters(spec).active
-    tables = spec.hidden * (spec.position_rows + (1 if spec.tied_head else 2) * spec.vocab)
+    palm = palm_flop(active, spec.layers, spec.heads, (spec.score_dim + spec.value_dim) / 2, seq_len)
+    tables = spec.hidden * spec.position_rows + (1 if spec.tied_head else 2) * spec.table_width * spec.vocab
     return (
         Convention("rule", f"6ND, N all {'active ' if spec.experts else ''}parameters", train_flop_6nd(active, 1)),
         Convention("kaplan", "6ND, N without embeddings (Kaplan 2020)", train_flop_6nd(active - tables, 1)),
-        Convention("causal", "by layer, causal attention", flops_per_token(spec, seq_len, "causal").training),
-        Convention("full", "by layer, full attention square", flops_per_token(spec, seq_len, "full").training),
+        Convention("causal", "by layer, causal attention", by_layer("causal")),
+        Convention("full", "by layer, full attention square", by_layer("full")),
+        Convention("palm", "6N and the full attention square (PaLM)", palm),
     )

@@ -1,7 +1,8 @@
 """Parameters of a transformer by component, exact to the last one.
 
-Each component is one formula over all layers; ``parameters(spec)`` puts them together. The counts are those of the
-tensors a framework allocates; buffers (rotary tables, router balancing offsets) are no parameters.
+Each component is one formula over all layers; ``TERMS`` lists them and ``parameters(spec)`` puts them together. The
+counts are those of the tensors a framework allocates; buffers (rotary tables, router balancing offsets) are no
+parameters.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ from functools import lru_cache
 
 from core.formula import Explanation, Formula, Source, Symbol, formula
 from core.models.spec import TransformerSpec
-from core.sources import DEEPSEEK_V2, MIXTRAL
+from core.models.terms import Group, Numbers, Term, last_layer, numbers_of, term
+from core.sources import DEEPSEEK_V2, DEEPSEEK_V3, MIXTRAL
 
 _GPT2 = Source("Radford et al. 2019, GPT-2; shapes in nanoGPT", "model.py", "https://github.com/karpathy/nanoGPT")
 _LLAMA = Source("Touvron et al. 2023, LLaMA", "section 2.2", "https://arxiv.org/abs/2302.13971")
@@ -20,6 +22,7 @@ _GQA = Source("Ainslie et al. 2023, GQA", "section 2", "https://arxiv.org/abs/23
 _GLU = Source("Shazeer 2020, GLU Variants Improve Transformer", "section 2", "https://arxiv.org/abs/2002.05202")
 _DEEPSEEK_V2 = DEEPSEEK_V2.at("sections 2.1 and 3.1.2")
 _QK_NORM = Source("Dehghani et al. 2023, ViT-22B", "section 2", "https://arxiv.org/abs/2302.05442")
+_OPT = Source("Zhang et al. 2022, OPT", "metaseq, 350M configuration", "https://github.com/facebookresearch/metaseq")
 _GPT_OSS = Source("OpenAI 2025, gpt-oss", "model card, section 2", "https://arxiv.org/abs/2508.10925")
 
 
@@ -85,29 +88,33 @@ def qkv_parameters(layers: float, hidden: float, bias: float, heads: float, kv_h
 
 
 @formula(
-    r"\v{layers} \cdot (\v{hidden} \cdot \v{rank} + \v{rank} \cdot \v{heads} \cdot \v{score_dim})",
+    r"\v{layers} \cdot ((\v{hidden} + \v{bias}) \cdot \v{rank} + \v{rank} \cdot \v{heads} \cdot \v{score_dim})",
     result=_RESULT,
     symbols={
         "layers": LAYERS,
         "hidden": HIDDEN,
+        "bias": _BIAS,
         "rank": count("r_q", "rank of the query path"),
         "heads": HEADS,
         "score_dim": count("d_{qk}", "head width of queries and keys"),
     },
     sources=(_DEEPSEEK_V2,),
 )
-def latent_query_parameters(layers: float, hidden: float, rank: float, heads: float, score_dim: float) -> float:
+def latent_query_parameters(
+    layers: float, hidden: float, bias: float, rank: float, heads: float, score_dim: float
+) -> float:
     """Query projection of latent attention: down to a rank, up to the heads."""
-    return layers * (hidden * rank + rank * heads * score_dim)
+    return layers * ((hidden + bias) * rank + rank * heads * score_dim)
 
 
 @formula(
-    r"\v{layers} \cdot (\v{hidden} \cdot (\v{rank} + \v{rope_dim})"
+    r"\v{layers} \cdot ((\v{hidden} + \v{bias}) \cdot (\v{rank} + \v{rope_dim})"
     r" + \v{rank} \cdot \v{heads} \cdot (\v{nope_dim} + \v{value_dim}))",
     result=_RESULT,
     symbols={
         "layers": LAYERS,
         "hidden": HIDDEN,
+        "bias": _BIAS,
         "rank": count("r_{kv}", "rank of the key/value path"),
         "rope_dim": count("d_r", "rotary width, shared by all heads"),
         "heads": HEADS,
@@ -117,10 +124,17 @@ def latent_query_parameters(layers: float, hidden: float, rank: float, heads: fl
     sources=(_DEEPSEEK_V2,),
 )
 def latent_kv_parameters(
-    layers: float, hidden: float, rank: float, rope_dim: float, heads: float, nope_dim: float, value_dim: float
+    layers: float,
+    hidden: float,
+    bias: float,
+    rank: float,
+    rope_dim: float,
+    heads: float,
+    nope_dim: float,
+    value_dim: float,
 ) -> float:
     """Key and value projections of latent attention: down to a rank and one rotary key, up to the heads."""
-    return layers * (hidden * (rank + rope_dim) + rank * heads * (nope_dim + value_dim))
+    return layers * ((hidden + bias) * (rank + rope_dim) + rank * heads * (nope_dim + value_dim))
 
 
 @formula(
@@ -211,6 +225,151 @@ def sink_parameters(layers: float, heads: float) -> float:
     return layers * heads
 
 
+@formula(
+    r"\v{joints} \cdot \v{width} \cdot \v{hidden}",
+    result=_RESULT,
+    symbols={
+        "joints": count("n", "projections between the token table and the layers"),
+        "width": count("e", "width of the token table"),
+        "hidden": HIDDEN,
+    },
+    sources=(_OPT,),
+)
+def joint_parameters(joints: float, width: float, hidden: float) -> float:
+    """Projections between a narrow token table and the layers, one each way."""
+    return joints * width * hidden
+
+
+@formula(
+    r"\v{modules} \cdot (\v{layer} + (2 \cdot \v{hidden} + 3 \cdot \v{vectors}) \cdot \v{hidden})",
+    result=_RESULT,
+    symbols={
+        "modules": count("m", "multi-token prediction modules"),
+        "layer": count("n_1", "parameters of one more layer"),
+        "hidden": HIDDEN,
+        "vectors": count("w", "vectors per norm"),
+    },
+    sources=(DEEPSEEK_V3.at("section 2.2"),),
+)
+def prediction_parameters(modules: float, layer: float, hidden: float, vectors: float) -> float:
+    """Multi-token prediction modules.
+
+    Each is one more layer, a projection of two hidden vectors to one, and three norms. The embedding and the output
+    head are those of the model.
+    """
+    return modules * (layer + (2 * hidden + 3 * vectors) * hidden)
+
+
+TERMS: tuple[Term, ...] = (
+    term("embedding", "Token embedding", "embedding", embedding_parameters, hidden="table_width"),
+    term("joints", "Embedding projections", "embedding", joint_parameters, joints="table_joints", width="table_width"),
+    term("positions", "Position table", "embedding", position_parameters, rows="position_rows"),
+    term("qkv", "Q, K, V", "attention", qkv_parameters, layers="plain_layers", bias="attention_bias"),
+    term(
+        "queries",
+        "Queries",
+        "attention",
+        latent_query_parameters,
+        layers="ranked_layers",
+        bias="attention_bias",
+        rank="query_rank",
+    ),
+    term(
+        "queries_unranked",
+        "Queries",
+        "attention",
+        qkv_parameters,
+        layers="unranked_layers",
+        bias="zero",
+        kv_heads="zero",
+        head_dim="score_dim",
+    ),
+    term(
+        "keys_values",
+        "Keys and values",
+        "attention",
+        latent_kv_parameters,
+        layers="latent_layers",
+        bias="attention_bias",
+        rank="kv_rank",
+    ),
+    term(
+        "inner_norms",
+        "Norms inside attention",
+        "norms",
+        inner_norm_parameters,
+        first="inner_first",
+        second="inner_second",
+    ),
+    term("sinks", "Attention sinks", "attention", sink_parameters, layers="sink_layers"),
+    term("output", "Attention output", "attention", output_parameters, head_dim="value_dim", bias="output_bias"),
+    term(
+        "ffn",
+        "Feed-forward",
+        "feed-forward",
+        ffn_parameters,
+        layers="dense_layers",
+        networks="one",
+        width="ffn",
+        bias="ffn_bias",
+    ),
+    term("router", "Router", "experts", router_parameters, layers="moe_layers", bias="router_bias"),
+    term(
+        "experts",
+        "Routed experts",
+        "experts",
+        ffn_parameters,
+        run="networks=per_token",
+        layers="moe_layers",
+        networks="experts",
+        width="expert_width",
+        bias="ffn_bias",
+    ),
+    term(
+        "shared",
+        "Shared experts",
+        "experts",
+        ffn_parameters,
+        layers="moe_layers",
+        networks="shared",
+        width="shared_width",
+        bias="ffn_bias",
+    ),
+    term(
+        "shared_gate",
+        "Gate of the shared experts",
+        "experts",
+        router_parameters,
+        layers="shared_gates",
+        bias="zero",
+        experts="one",
+    ),
+    term(
+        "norms",
+        "Norms",
+        "norms",
+        norm_parameters,
+        per_layer="norms_per_layer",
+        outside="norms_outside",
+        vectors="norm_vectors",
+    ),
+    term(
+        "prediction",
+        "Multi-token prediction",
+        "prediction",
+        prediction_parameters,
+        run="layer=extra_layer_run",
+        modules="mtp_modules",
+        layer="extra_layer",
+        vectors="norm_vectors",
+    ),
+    term("head", "Output head", "head", embedding_parameters, vocab="head_rows", hidden="table_width"),
+)
+"""Every component of a model, in the order a token meets them."""
+
+_IN_LAYER = {"attention", "feed-forward", "experts", "norms"}
+
+
 @dataclass(frozen=True, slots=True)
 class Component:
     """One component's formula with its values; ``active`` is what one token runs through."""
@@ -220,6 +379,8 @@ class Component:
     active: int
     formula: Formula[...]
     values: Mapping[str, float]
+    id: str
+    group: Group
 
     def explain(self) -> Explanation:
         """The formula with these values substituted, under the component's name."""
@@ -242,71 +403,36 @@ class ParameterCount:
         return sum(component.active for component in self.components)
 
 
-def _component(name: str, rule: Formula[...], *, run: int | None = None, **values: int) -> Component:
-    """A component; ``run`` says how many of its feed-forward networks one token runs, where not all."""
-    total = int(rule(**values))
-    active = total if run is None else int(rule(**{**values, "networks": run}))
-    return Component(name, total, active, rule, values)
-
-
-def _attention(spec: TransformerSpec) -> list[Component]:
-    size: dict[str, int] = {"layers": spec.layers, "hidden": spec.hidden, "heads": spec.heads}
-    parts: list[Component] = []
-    inner: tuple[int, int] | None = None
-    if low := spec.latent:
-        query = {"rank": low.query_rank, "score_dim": spec.score_dim}
-        widths = {"rope_dim": low.rope_dim, "nope_dim": low.nope_dim, "value_dim": low.value_dim}
-        parts.append(_component("Queries", latent_query_parameters, **size, **query))
-        parts.append(_component("Keys and values", latent_kv_parameters, **size, rank=low.kv_rank, **widths))
-        inner = (low.query_rank, low.kv_rank)
-    else:
-        heads = {"kv_heads": spec.kv_heads, "head_dim": spec.head_dim, "bias": int(spec.attention_bias)}
-        parts.append(_component("Q, K, V", qkv_parameters, **size, **heads))
-    if spec.qk_norm == "head":
-        inner = (spec.head_dim, spec.head_dim)
-    elif spec.qk_norm == "full":
-        inner = (spec.heads * spec.head_dim, spec.kv_heads * spec.head_dim)
-    if inner:
-        gains = {"first": inner[0], "second": inner[1]}
-        parts.append(_component("Norms inside attention", inner_norm_parameters, layers=spec.layers, **gains))
-    if spec.attention_sinks:
-        parts.append(_component("Attention sinks", sink_parameters, layers=spec.layers, heads=spec.heads))
-    output = {"head_dim": spec.value_dim, "bias": int(spec.output_bias)}
-    parts.append(_component("Attention output", output_parameters, **size, **output))
-    return parts
-
-
-def dense_name(spec: TransformerSpec) -> str:
+def dense_name(numbers: Numbers) -> str:
     """What the ordinary feed-forward networks are called: only beside experts do they need an adjective."""
-    return "Dense feed-forward" if spec.experts else "Feed-forward"
+    return "Dense feed-forward" if numbers["experts"] else "Feed-forward"
 
 
-def _feed_forward(spec: TransformerSpec) -> list[Component]:
-    shape: dict[str, int] = {"matrices": spec.ffn_matrices, "hidden": spec.hidden, "bias": int(spec.ffn_bias)}
-    parts: list[Component] = []
-    if spec.dense_layers:
-        dense = {"layers": spec.dense_layers, "networks": 1, "width": spec.ffn}
-        parts.append(_component(dense_name(spec), ffn_parameters, **dense, **shape))
-    if moe := spec.experts:
-        router = {"layers": spec.moe_layers, "hidden": spec.hidden, "bias": int(moe.router_bias)}
-        parts.append(_component("Router", router_parameters, **router, experts=moe.count))
-        expert = {"layers": spec.moe_layers, "width": moe.width, **shape}
-        parts.append(_component("Routed experts", ffn_parameters, run=moe.per_token, networks=moe.count, **expert))
-        parts.append(_component("Shared experts", ffn_parameters, networks=moe.shared, **expert))
-    return parts
+def with_extra_layer(numbers: Numbers) -> Numbers:
+    """The numbers with the parameters of one more layer, where there are prediction modules to have one."""
+    alone = last_layer(numbers)
+    terms = [t for t in TERMS if t.group in _IN_LAYER]
+    return {
+        **numbers,
+        "extra_layer": sum(t.formula(**t.values(alone)) for t in terms),
+        "extra_layer_run": sum(t.formula(**t.run_values(alone)) for t in terms),
+    }
 
 
 @lru_cache(maxsize=512)
 def parameters(spec: TransformerSpec) -> ParameterCount:
     """Parameters of ``spec`` by component, total and active."""
-    table = {"vocab": spec.vocab, "hidden": spec.hidden}
-    parts = [_component("Token embedding", embedding_parameters, **table)]
-    if spec.position_rows:
-        positions = {"rows": spec.position_rows, "hidden": spec.hidden}
-        parts.append(_component("Position table", position_parameters, **positions))
-    parts += _attention(spec) + _feed_forward(spec)
-    norms = {"layers": spec.layers, "per_layer": spec.norms_per_layer, "outside": spec.norms_outside}
-    parts.append(_component("Norms", norm_parameters, **norms, vectors=spec.norm_vectors, hidden=spec.hidden))
-    if not spec.tied_head:
-        parts.append(_component("Output head", embedding_parameters, **table))
-    return ParameterCount(tuple(part for part in parts if part.total))
+    numbers = numbers_of(spec)
+    if spec.mtp_modules:
+        numbers = with_extra_layer(numbers)
+    parts: list[Component] = []
+    for t in TERMS:
+        if t.id == "prediction" and not spec.mtp_modules:
+            continue
+        values = t.values(numbers)
+        total = int(t.formula(**values))
+        if total:
+            name = dense_name(numbers) if t.id == "ffn" else t.name
+            active = int(t.formula(**t.run_values(numbers))) if t.run else total
+            parts.append(Component(name, total, active, t.formula, values, t.id, t.group))
+    return ParameterCount(tuple(parts))

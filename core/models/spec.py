@@ -1,7 +1,7 @@
 """``TransformerSpec``: the shape of a decoder-only transformer, with everything that changes a count.
 
 Symbols used by the formulas of this package: L layers, h hidden width, a query heads, k key/value heads, d head
-width, f feed-forward width, V vocabulary, s sequence length, E experts.
+width, f feed-forward width, V vocabulary, s sequence length, w attention window, E experts.
 """
 
 from __future__ import annotations
@@ -9,30 +9,80 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from core.limits import limit
+
 QKNorm: TypeAlias = Literal["none", "head", "full"]
 """Norm of queries and keys: none, one gain per head width, or one gain over all heads together."""
 
+NormKind: TypeAlias = Literal["rmsnorm", "layernorm"]
+"""RMSNorm divides by the root mean square; LayerNorm takes off the mean first."""
+
+Positions: TypeAlias = Literal["rotary", "learned", "alibi", "none"]
+"""How a model knows where a token stands. Only learned positions have parameters."""
+
 
 class SpecError(ValueError):
-    """A shape that no transformer can have; the message names the field, its value and the rule."""
+    """A shape that no transformer can have.
+
+    field, value, rule: what is wrong, what it was, and what it must be. The message names all three.
+    """
+
+    def __init__(self, field: str, value: object, rule: str) -> None:
+        self.field = field
+        self.value = value
+        self.rule = rule
+        super().__init__(f"{field} is {value!r}; {rule}")
+
+
+def _whole(owner: object, least: int, *names: str) -> None:
+    """Every field named is a whole number from ``least`` to the cap on a model's dimensions."""
+    most = limit("model_dimension")
+    for name in names:
+        value = getattr(owner, name)
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise SpecError(name, value, "it must be a whole number.")
+        if value < least:
+            raise SpecError(name, value, f"a transformer needs at least {least}.")
+        if value > most:
+            raise SpecError(name, value, f"more than {most:,} is no model’s size.")
 
 
 @dataclass(frozen=True, slots=True)
 class Experts:
-    """The mixture-of-experts part: routed experts of which each token runs ``per_token``, and shared ones."""
+    """The mixture-of-experts part: routed experts of which each token runs ``per_token``, and shared ones.
+
+    width: feed-forward width of one routed expert. shared: experts that every token runs, each ``shared_width``
+    wide (0: as wide as a routed one). shared_gate: one learned row that weighs the shared experts' sum.
+    dense_layers: layers that keep an ordinary feed-forward network of the spec's ``ffn`` width; which ones they are
+    changes no count. router_bias: one learned offset per expert; balancing offsets that no gradient reaches are
+    buffers and do not count.
+    """
 
     count: int
     per_token: int
     width: int
     shared: int = 0
     dense_layers: int = 0
-    """Layers at the bottom that keep a dense feed-forward network of the spec's ``ffn`` width."""
     router_bias: bool = False
+    shared_width: int = 0
+    shared_gate: bool = False
+
+    def __post_init__(self) -> None:
+        _whole(self, 1, "count", "per_token", "width")
+        _whole(self, 0, "shared", "dense_layers", "shared_width")
+        if self.per_token > self.count:
+            rule = f"each token cannot run {self.per_token} of {self.count} experts."
+            raise SpecError("per_token", self.per_token, rule)
+        if self.shared_gate and not self.shared:
+            raise SpecError("shared_gate", True, "there are no shared experts that it could weigh.")
 
 
 @dataclass(frozen=True, slots=True)
 class LatentAttention:
-    """Multi-head latent attention (DeepSeek): low-rank query and key/value paths and their head widths."""
+    """Multi-head latent attention (DeepSeek): low-rank query and key/value paths and their head widths.
+
+    query_rank 0: queries are projected at once, without a low rank between.
+    """
 
     query_rank: int
     kv_rank: int
@@ -40,17 +90,52 @@ class LatentAttention:
     rope_dim: int
     value_dim: int
 
+    def __post_init__(self) -> None:
+        _whole(self, 0, "query_rank", "nope_dim", "rope_dim")
+        _whole(self, 1, "kv_rank", "value_dim")
+        if not self.nope_dim + self.rope_dim:
+            raise SpecError("nope_dim", 0, "queries and keys need a width, rotated or not.")
+
+
+@dataclass(frozen=True, slots=True)
+class SlidingWindow:
+    """A window of the last ``size`` tokens, the token itself included, in the layers that ``pattern`` marks.
+
+    pattern: repeats over the layers from the bottom, ``True`` where a layer sees the window only; Gemma 3 has five
+    windowed layers and then one that sees everything.
+    """
+
+    size: int
+    pattern: tuple[bool, ...] = (True,)
+
+    def __post_init__(self) -> None:
+        _whole(self, 1, "size")
+        if not self.pattern:
+            raise SpecError("pattern", self.pattern, "it must say of at least one layer whether it is windowed.")
+
+    def layers(self, of: int) -> int:
+        """How many of ``of`` layers are windowed."""
+        turns, rest = divmod(of, len(self.pattern))
+        return turns * sum(self.pattern) + sum(self.pattern[:rest])
+
 
 @dataclass(frozen=True, slots=True)
 class TransformerSpec:
     """A decoder-only transformer.
 
-    norm_vectors: learned vectors per norm: 0 (non-parametric), 1 (gain) or 2 (gain and bias).
+    norm, norm_vectors: kind of norm, and learned vectors per norm: 0 (non-parametric), 1 (gain) or 2 (gain and bias).
     norms_per_layer, norms_outside: norms of width h inside each layer, and before or after the stack.
-    position_rows: rows of a learned position table; 0 for rotary, ALiBi or none.
-    attention_bias, output_bias, ffn_bias: biases of the Q, K and V projections, of the output projection, and of
-    the feed-forward matrices (of the experts, where there are experts).
+    position_rows: rows of a learned position table; 0 without one. positions: empty means learned where there are
+    rows, rotary where there are none.
+    attention_bias, output_bias, ffn_bias: biases of the Q, K and V projections (with latent attention: of the
+    projections down to the ranks), of the output projection, and of the feed-forward matrices (of the experts, where
+    there are experts).
     attention_sinks: one learned logit per query head and layer.
+    window: layers that attend to a sliding window; None where every layer sees the whole sequence.
+    parallel_blocks: attention and feed-forward network read the same input and are added together.
+    embedding_width: width of the token table where it is not h; a projection each way joins it to the layers.
+    mtp_modules: multi-token prediction modules (DeepSeek-V3), each one more layer, a projection of two hidden
+    vectors to one, three norms, and another use of the embedding and the head.
 
     Raises `SpecError` on construction for a shape that cannot be.
     """
@@ -75,19 +160,33 @@ class TransformerSpec:
     attention_sinks: bool = False
     experts: Experts | None = None
     latent: LatentAttention | None = None
+    norm: NormKind = "rmsnorm"
+    positions: Positions | Literal[""] = ""
+    window: SlidingWindow | None = None
+    parallel_blocks: bool = False
+    embedding_width: int = 0
+    mtp_modules: int = 0
 
     def __post_init__(self) -> None:
-        for name in ("layers", "hidden", "heads", "kv_heads", "head_dim", "vocab"):
-            if getattr(self, name) < 1:
-                raise SpecError(f"{name} is {getattr(self, name)}; a transformer needs at least 1.")
-        if self.ffn < 1 and self.dense_layers > 0:
-            raise SpecError(f"ffn is {self.ffn}; {self.dense_layers} layers are dense and need a width of at least 1.")
+        _whole(self, 1, "layers", "hidden", "heads", "kv_heads", "head_dim", "vocab")
+        _whole(self, 0, "ffn", "norms_per_layer", "norms_outside", "position_rows", "embedding_width", "mtp_modules")
+        if self.layers > limit("model_layers"):
+            raise SpecError("layers", self.layers, f"more than {limit('model_layers'):,} is no model’s depth.")
+        if self.norm_vectors not in (0, 1, 2):
+            raise SpecError("norm_vectors", self.norm_vectors, "it is 0, 1 (gain) or 2 (gain and bias).")
         if self.heads % self.kv_heads:
-            raise SpecError(f"{self.heads} query heads cannot share {self.kv_heads} key/value heads evenly.")
-        if self.experts and not 1 <= self.experts.per_token <= self.experts.count:
-            raise SpecError(f"Each token cannot run {self.experts.per_token} of {self.experts.count} experts.")
-        if self.experts and not 0 <= self.experts.dense_layers <= self.layers:
-            raise SpecError(f"{self.experts.dense_layers} of {self.layers} layers cannot be dense.")
+            rule = f"{self.heads} query heads cannot share {self.kv_heads} key/value heads evenly."
+            raise SpecError("heads", self.heads, rule)
+        if self.experts and self.experts.dense_layers > self.layers:
+            rule = f"{self.experts.dense_layers} of {self.layers} layers cannot be dense."
+            raise SpecError("dense_layers", self.experts.dense_layers, rule)
+        if self.ffn < 1 and self.dense_layers > 0:
+            rule = f"{self.dense_layers} layers are dense and need a width of at least 1."
+            raise SpecError("ffn", self.ffn, rule)
+        if self.positions and (self.positions == "learned") != (self.position_rows > 0):
+            raise SpecError("positions", self.positions, f"the position table has {self.position_rows} rows.")
+        if self.latent and self.qk_norm != "none":
+            raise SpecError("qk_norm", self.qk_norm, "latent attention norms its two ranks instead.")
 
     @property
     def ffn_matrices(self) -> int:
@@ -113,3 +212,18 @@ class TransformerSpec:
     def value_dim(self) -> int:
         """Width of one head in the product of weights and values."""
         return self.latent.value_dim if self.latent else self.head_dim
+
+    @property
+    def windowed_layers(self) -> int:
+        """Layers that attend to a sliding window only."""
+        return self.window.layers(self.layers) if self.window else 0
+
+    @property
+    def position_kind(self) -> Positions:
+        """How positions are known: as the spec says, else by its position table."""
+        return self.positions or ("learned" if self.position_rows else "rotary")
+
+    @property
+    def table_width(self) -> int:
+        """Width of one row of the token table."""
+        return self.embedding_width or self.hidden

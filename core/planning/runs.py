@@ -52,6 +52,8 @@ class PublishedRun:
     hfu: float
     flop_per_s: float
     tokens_per_s: float
+    step_seconds: float
+    batch_tokens: float
     flop_convention: str
     seq_len: int
     layers: int
@@ -60,6 +62,7 @@ class PublishedRun:
     vocab: int
     architecture: str
     precision: str
+    recompute: str
     source: str
     confidence: str
     notes: str
@@ -84,6 +87,8 @@ def _run(row: Mapping[str, str]) -> PublishedRun:
         hfu=number(row["hfu_reported"]),
         flop_per_s=number(row["tflops_per_gpu"]) * 1e12,
         tokens_per_s=number(row["tokens_per_s_per_gpu"]),
+        step_seconds=number(row["step_time_s"]),
+        batch_tokens=number(row["global_batch_tokens"]),
         flop_convention=row["tflops_kind"],
         seq_len=whole(row["seq_len"]),
         layers=whole(row["layers"]),
@@ -92,6 +97,7 @@ def _run(row: Mapping[str, str]) -> PublishedRun:
         vocab=whole(row["vocab"]),
         architecture=row["architecture"],
         precision=row["precision"],
+        recompute=row["recompute"],
         source=row["source"],
         confidence=row["confidence"],
         notes=row["notes"],

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 
-from core.hardware.accelerators import Accelerator, find
-from core.hardware.roofline import peak_from_clock, ridge_point
+from core.hardware.accelerators import Accelerator
 from core.models.catalog import CatalogModel
 from core.models.flops import Attention, FlopCount, rule_gap
 from core.models.parameters import parameters
-from core.planning.budget import Counted, Plan, budget, format_cost, format_price
-from core.planning.runs import AS_PUBLISHED, Comparison, models_with_runs
+from core.planning.budget import Counted, format_cost, format_price
+from core.planning.outlook import Find, Outlook
 from core.training.words import plural
-from core.units import Kind, format_count, format_duration, format_quantity, scientific
+from core.units import format_count, format_duration, format_quantity, scientific
 
 SCOPE = (
     "Counted are matrix products, a multiply-add as two FLOPs. Norms, softmax, activation functions and the optimizer "
@@ -55,44 +54,113 @@ def size(params: float, model: CatalogModel | None) -> str:
     return f"**{model.name}** ({format_count(params)} parameters)"
 
 
-def answer(plan: Plan, model: CatalogModel | None, device: Accelerator) -> str:
-    """The answer as a sentence."""
-    return (
-        f"Training {size(plan.params, model)} on **{format_count(plan.tokens)}** {plural(plan.tokens, 'token')} takes "
-        f"**{format_duration(budget(plan).seconds)}** on **{format_count(plan.accelerators)}** {device.name}."
-    )
+def answer(o: Outlook, model: CatalogModel | None, device: Accelerator, spread: str = "") -> str:
+    """The answer as a sentence, with its range; ``spread`` says what the range is, as ``P10–P90``."""
+    if o.find == "parameters":
+        trained = f"**{format_count(o.plan.params)}** parameters{_range(o, 'parameters', format_count, spread)}"
+    else:
+        trained = size(o.plan.params, model)
+    text = f"**{format_count(o.plan.tokens)}** {plural(o.plan.tokens, 'token')}"
+    count = f"**{format_count(whole_accelerators(o))}** {device.name}"
+    cost = _cost(o)
+    money = f", for **{cost}**" if cost else ""
+    days = f"**{format_duration(86400 * o.over('days').mid)}**"
+    if o.find == "time":
+        took = _range(o, "days", _days, spread)
+        return f"Training {trained} on {text} takes {days}{took} on {count}{money}."
+    if o.find == "cost":
+        hours = f"**{amount(float(o.middle.hours))}** accelerator-hours{_range(o, 'hours', amount, spread)}"
+        said = f"costs **{cost}**" if cost else "has no known price"
+        return f"Training {trained} on {text} {said}: {hours} of {device.name}."
+    limit = _limit(o)
+    if o.find == "tokens":
+        return f"{count} train {trained} on {text}{_range(o, 'tokens', format_count, spread)} {limit}{money}."
+    if o.find == "parameters":
+        return f"{count} train {trained} on {text} {limit}{money}."
+    if o.find == "accelerators":
+        near = _range(o, "accelerators", lambda n: format_count(math.ceil(n - 1e-9)), spread)
+        return f"Training {trained} on {text} {limit} takes {count}{near}{money}."
+    return f"Training {trained} on {text} {limit} takes an MFU of **{percent(o.plan.mfu)}** on {count}{money}."
 
 
-def assumptions(plan: Plan, device: Accelerator, dtype: str) -> str:
+_FIELDS: Mapping[Find, str] = {
+    "tokens": "Tokens, found",
+    "parameters": "Parameters, found",
+    "accelerators": "How many, found",
+    "MFU": "MFU, found",
+}
+
+
+def in_its_field(wanted: Find, o: Outlook) -> tuple[str, str]:
+    """Label and text of the field that shows what was found; none where ``o`` is the answer to another question."""
+    plan = o.plan
+    if o.find != wanted:
+        return _FIELDS[wanted], "none"
+    text = {
+        "tokens": format_count(plan.tokens),
+        "parameters": format_count(plan.params),
+        "accelerators": format_count(whole_accelerators(o)),
+        "MFU": percent(plan.mfu),
+    }[wanted]
+    return _FIELDS[wanted], text
+
+
+def whole_accelerators(o: Outlook) -> float:
+    """Accelerators of the answer: they come whole, so the fewest that do."""
+    return math.ceil(o.plan.accelerators - 1e-9)
+
+
+def percent(share: float) -> str:
+    """A share to three digits: ``38.4 %``."""
+    return format_quantity(share, "ratio")
+
+
+def _days(value: float) -> str:
+    return format_duration(value * 86400, 3)
+
+
+def _range(o: Outlook, name: str, shown: Callable[[float], str], spread: str) -> str:
+    found = o.over(name)
+    if found.low == found.high:
+        return ""
+    low, high = shown(found.low), shown(found.high)
+    number, _, unit = low.partition(" ")
+    if unit and high.endswith(f" {unit}"):
+        low = number
+    named = f"{spread}: " if spread and o.mfu.low < o.mfu.high else ""
+    return f" ({named}{low}–{high})"
+
+
+def _cost(o: Outlook) -> str:
+    return "" if math.isnan(o.usd.mid) else format_cost(o.usd.low, o.usd.high)
+
+
+def _limit(o: Outlook) -> str:
+    within = "in" if o.limits is None or o.limits.in_money else "within"
+    return f"{within} {format_duration(86400 * o.over('days').mid)}"
+
+
+def assumptions(o: Outlook, device: Accelerator, dtype: str, origin: str = "") -> str:
     """The quieter line: compute, accelerator-hours, dollars, token rate, and what they rest on."""
-    made = budget(plan)
-    cost = (
+    plan, made = o.plan, o.middle
+    price = (
         f"**price of {device.name} unknown**, type one under More"
-        if math.isnan(made.usd_low)
-        else f"**{format_cost(made.usd_low, made.usd_high)}** at {format_price(plan.price_low, plan.price_high)}"
+        if math.isnan(o.usd.mid)
+        else f"rented at {format_price(plan.price_low, plan.price_high)}"
+    )
+    span = (
+        percent(plan.mfu) if o.mfu.low == o.mfu.high else f"{percent(plan.mfu)} ({interval((o.mfu.low, o.mfu.high))})"
     )
     return (
-        f"**{format_quantity(made.flop, 'flop')}** by 6ND · **{amount(made.hours)}** accelerator-hours · "
-        f"{cost} · **{amount(made.tokens_per_s)}** tokens/s · "
-        f"MFU\u00a0{format_quantity(plan.mfu, 'ratio')} of {format_quantity(plan.peak, 'flop_per_s')} dense {dtype}"
+        f"**{format_quantity(float(made.flop), 'flop')}** by 6ND · **{amount(float(made.hours))}** accelerator-hours, "
+        f"{price} · **{amount(float(made.tokens_per_second))}** tokens/s · MFU\u00a0**{span}**{origin} of "
+        f"{format_quantity(plan.peak, 'flop_per_s')} dense {dtype}"
     )
 
 
 def price_kept(low: float, high: float) -> str:
     """Which price stays in force after a bad one."""
     return "It stays unknown." if math.isnan(low) else f"Still using {format_price(low, high)}."
-
-
-def ceiling(plan: Plan, device: Accelerator, dtype: str) -> str:
-    """A caution when the MFU is beyond the best bare matmul anyone measured on the device; else empty."""
-    best = device.best_measured(dtype)
-    if not plan.mfu > best / plan.peak:
-        return ""
-    return (
-        f"MFU {format_quantity(plan.mfu, 'ratio')} is beyond what anyone measured: the best bare "
-        f"matmul on {device.name} in {dtype} ran at {format_quantity(best, 'flop_per_s')}, "
-        f"{format_quantity(best / plan.peak, 'ratio')} of peak."
-    )
 
 
 def stand_in(model: CatalogModel, params: float) -> str:
@@ -115,7 +183,7 @@ def fixed_parameters(model: CatalogModel) -> tuple[str, str]:
     """Label and text of the field that shows a catalogue model's parameters; both counts of a mixture."""
     if not model.mixture:
         return "Parameters", format_count(model.parameters)
-    return "Active parameters", f"{format_count(model.active)} of {format_count(model.parameters)}"
+    return "Active of all", f"{format_count(model.active)} of {format_count(model.parameters)}"
 
 
 def active_counts(model: CatalogModel) -> str:
@@ -134,23 +202,20 @@ def active_counts(model: CatalogModel) -> str:
     )
 
 
-def runs_to_compare() -> str:
-    """Which models have a published whole run, for the help of the choice."""
-    return f"With a published full run to compare with: {', '.join(models_with_runs())}."
-
-
-def no_run(model: CatalogModel) -> str:
-    """That there is no published run of ``model`` to compare with."""
-    return (
-        f"**No published full run of {model.name}:** no source at hand gives its tokens, accelerator and hours "
-        f"together. {len(models_with_runs())} models of the catalogue have one; the help of Model names them."
-    )
-
-
 def largest(counted: FlopCount) -> str:
     """The component with most FLOPs and its share."""
     top = max(counted.parts, key=lambda part: part.flop)
     return f"{top.name} takes {format_quantity(top.flop / counted.forward, 'ratio')}"
+
+
+def where(counted: FlopCount) -> str:
+    """Takeaway of the count by component."""
+    top = max(counted.parts, key=lambda part: part.flop)
+    return (
+        f"Of **{format_quantity(counted.training, 'flop')}** per token of training, **{top.name}** takes "
+        f"**{percent(top.flop / counted.forward)}**; products with weights are "
+        f"**{percent(counted.weights / counted.forward)}** of all."
+    )
 
 
 def gap(model: CatalogModel, seq_len: int, attention: Attention) -> str:
@@ -160,10 +225,15 @@ def gap(model: CatalogModel, seq_len: int, attention: Attention) -> str:
     if model.spec.tied_head:
         tables = "position table" if model.spec.position_rows else ""
     charged = f"{signed(-g.lookup / g.rule)} for the {tables}, looked up and not multiplied; " if g.lookup else ""
+    again = (
+        f"{signed(g.again / g.rule)} for the output head, which multi-token prediction multiplies again; "
+        if g.again
+        else ""
+    )
     shared = " The embedding is also the output head, so N holds it once and it is multiplied once."
     return (
         f"From 6ND to the count by layer, **{signed(g.counted / g.rule - 1)}** of 6ND: {charged}"
-        f"{signed(-g.vectors / g.rule)} for norms and biases, which no matrix product uses; "
+        f"{signed(-g.vectors / g.rule)} for norms and biases, which no matrix product uses; {again}"
         f"**{signed(g.square / g.rule)}** for attention’s products of activations at {seq_len:,} tokens ({attention}), "
         f"which 6ND leaves out.{shared if model.spec.tied_head else ''}"
     )
@@ -177,153 +247,14 @@ def cautions(model: CatalogModel, seq_len: int) -> list[str]:
             f"6ND takes the {format_count(model.active)} parameters each token runs through. With all "
             f"{format_count(model.parameters)} it would be {model.parameters / model.active:.3g} times too high."
         )
-    if model.windowed:
+    if window := model.spec.window:
         found.append(
-            f"Layers of {model.name} attend to a sliding window; here every layer attends to the whole sequence, so "
-            "attention’s products are an upper bound."
+            f"In {model.spec.windowed_layers} of {model.spec.layers} layers of {model.name} a token attends to a "
+            f"sliding window, the last {window.size:,} tokens; the count by layer knows it, 6ND does not."
         )
     if seq_len > model.max_seq:
         found.append(f"{model.name} was built for at most {model.max_seq:,} tokens; you count {seq_len:,}.")
     return found
-
-
-def beside_headings(c: Comparison) -> tuple[str, str, str, str]:
-    """Headings of the table of `beside`."""
-    return "quantity", f"this run by 6ND at {format_quantity(c.mfu, 'ratio')} MFU", "as published", "difference"
-
-
-def beside(c: Comparison, accelerators: float) -> list[tuple[str, str, str, str]]:
-    """Rows of a published run beside 6ND for the same model, tokens and accelerator; differences from the published."""
-    flop, flop_off = ("unknown", "") if math.isnan(c.run.flop) else _against(c.rule_flop, c.run.flop, "flop")
-    hours, hours_off = _against(c.rule_hours, c.hours.value, "accelerator_hours")
-    share, share_off = _against(c.mfu, c.utilisation, "ratio")
-    if not c.evidence:
-        hours_off = share_off = "not evidence"
-    mfu = format_quantity(c.mfu, "ratio")
-    rule_time, time = (h / accelerators * 3600 for h in (c.rule_hours, c.hours.value))
-    how = "" if c.hours.origin == AS_PUBLISHED else f", {c.hours.origin}"
-    return [
-        ("Training compute", format_quantity(c.rule_flop, "flop"), flop, flop_off),
-        (f"Accelerator-hours{how}", format_quantity(c.rule_hours, "accelerator_hours"), hours, hours_off),
-        (f"Time on {format_count(accelerators)} at once", format_duration(rule_time), format_duration(time), ""),
-        ("MFU of steady steps", mfu, interval(c.steady) if c.steady else "unknown", ""),
-        ("Utilisation over all these hours", mfu, share, share_off),
-    ]
-
-
-def _against(rule: float, published: float, kind: Kind) -> tuple[str, str]:
-    return format_quantity(published, kind), signed(rule / published - 1)
-
-
-def about_run(c: Comparison) -> str:
-    """What the published run was and what the table's differences mean, for its caption."""
-    return (
-        f"{c.run.model}: {format_count(c.run.tokens)} tokens on {c.run.accelerator}. Model, tokens and accelerator are "
-        "the published run’s, the MFU is yours. Differences: 6ND relative to the published figure."
-    )
-
-
-def reasons(c: Comparison) -> list[str]:
-    """Why published hours and 6ND differ, as far as the figures of this run tell."""
-    if c.utilisation > 1:
-        return [
-            f"**Not evidence: these hours are impossible.** They come to **{format_quantity(c.utilisation, 'ratio')}** "
-            "of the peak; hours, tokens and accelerator cannot all be as published.",
-            *([_remark(c)] if c.run.notes else []),
-        ]
-    if not c.evidence:
-        return [
-            "**Not evidence: hours derived from an assumed count.** They restate what was assumed, so their distance "
-            "from 6ND says nothing about the run.",
-            *([_remark(c)] if c.run.notes else []),
-        ]
-    lines = [_all_hours(c), _precision(c), _attention(c), _remainder(c), _remark(c)]
-    return [line for line in lines if line]
-
-
-def _all_hours(c: Comparison) -> str:
-    share = format_quantity(c.utilisation, "ratio")
-    if c.hours.basis == "steps":
-        steady = f"; its steady steps are published at {interval(c.steady)} MFU" if c.steady else ""
-        return (
-            f"**These hours hold training steps only**, {c.hours.origin}: nothing else that was billed is in them. "
-            f"They come to **{share}** of the peak by 6ND{steady}."
-        )
-    if not c.steady:
-        rest = "no MFU of its steady steps is published, so how they split into steps and the rest is unknown"
-    elif c.utilisation < c.steady[0]:
-        rest = f"its steady steps are published at {interval(c.steady)} MFU, so not every hour was a steady step"
-    else:
-        rest = f"its steady steps are published at {interval(c.steady)} MFU"
-    return f"**All hours of the run** come to **{share}** of the peak by 6ND; {rest}."
-
-
-def _precision(c: Comparison) -> str:
-    if not c.run.precision:
-        return "**Its precision is not at hand**; it is held against the dense bf16 peak."
-    if "fp8" not in c.run.precision:
-        return ""
-    fp8 = find(c.run.accelerator).peak("fp8")
-    share = format_quantity(c.utilisation * c.peak / fp8, "ratio")
-    against = f"; of the fp8 peak, {format_quantity(fp8, 'flop_per_s')}, these hours are {share}" if fp8 > 0 else ""
-    return (
-        "**It is held against the dense bf16 peak but trained mostly in fp8**, as its source says"
-        f"{against}. An MFU means nothing without the dtype of its peak."
-    )
-
-
-def _attention(c: Comparison) -> str:
-    where = "" if c.run.seq_len else ", the length set above, its own not being at hand"
-    return (
-        f"**6ND leaves attention’s products out.** At {c.seq_len:,} tokens{where}, causal, they add "
-        f"{format_quantity(c.square_hours / c.rule_hours, 'ratio')} of 6ND, {_hours(c.square_hours)}; they belong "
-        "to the work where the MFU counts them, and sources differ in that."
-    )
-
-
-def _remainder(c: Comparison) -> str:
-    """What the published hours leave over 6ND at the user's MFU and attention: its sign and its size decide."""
-    share = c.other_hours / c.hours.value
-    rest = f"{_hours(abs(c.other_hours))} ({abs(share):.1%} of the published)".replace("%", " %")
-    mfu, whole = format_quantity(c.mfu, "ratio"), format_quantity(c.utilisation, "ratio")
-    if abs(share) < 0.02:
-        return f"**6ND at your MFU with attention meets the published hours** to within {rest}."
-    if share < 0:
-        counted = "" if c.utilisation > c.mfu else ", once attention’s products count as work"
-        return f"**The run did better than your MFU of {mfu}**{counted}: at that MFU it would have taken {rest} more."
-    steady = " Your MFU is above any published for its steps." if c.steady and c.mfu > c.steady[-1] else ""
-    if c.hours.basis == "steps":
-        below = f"**Its steps ran below your MFU of {mfu}**: {rest} remain."
-        return f"{below} 6ND alone meets the hours at {whole} MFU.{steady}"
-    if share <= 0.2:
-        return (
-            f"**Beyond 6ND at your MFU and attention: {rest}.** Restarts and stalls, evaluation, ramp-up and stages at "
-            "other lengths are billed like any other hour, and slower steps look the same; the published figures do "
-            f"not separate them.{steady}"
-        )
-    return (
-        f"**The published hours cover much more than steady steps at your MFU:** {rest} remain. What fills them is "
-        f"unknown. 6ND alone meets the published hours at {whole} MFU.{steady}"
-    )
-
-
-def _hours(value: float) -> str:
-    return f"{format_count(round(value)) if value >= 100 else amount(value)} hours"
-
-
-def _remark(c: Comparison) -> str:
-    return f"**About the published figures:** {c.run.notes}" if c.run.notes else ""
-
-
-def other_runs(others: Sequence[Comparison]) -> list[str]:
-    """Further published runs of the same model, in one sentence where there are any."""
-    named = [
-        f"{c.run.model} on {c.run.accelerator}, {format_count(round(c.hours.value))} hours for "
-        f"{format_count(c.run.tokens)} tokens, "
-        f"{format_quantity(c.utilisation, 'ratio') + ' of peak' if c.evidence else 'not evidence'}"
-        for c in others
-    ]
-    return [f"Also published: {'; '.join(named)}."] if named else []
 
 
 def ways(counts: Sequence[Counted]) -> list[tuple[str, str, str, str, str]]:
@@ -344,13 +275,18 @@ def components(model: CatalogModel) -> tuple[list[str], list[list[str]]]:
     """The table of parameters by component: headings and rows, the sum last; active ones only with experts."""
     counted = parameters(model.spec)
     rows = [
-        [part.name, f"{part.total:,}", f"{100 * part.total / counted.total:.2f} %", f"{part.active:,}"]
+        [part.name, f"{part.total:,}", share_of(part.total / counted.total), f"{part.active:,}"]
         for part in counted.components
     ]
     rows.append(["**Sum**", f"**{counted.total:,}**", "", f"**{counted.active:,}**"])
     headings = ["component", "parameters", "share", "each token runs through"]
     shown = len(headings) if model.mixture else len(headings) - 1
     return headings[:shown], [row[:shown] for row in rows]
+
+
+def share_of(share: float) -> str:
+    """A part of a whole in percent, to two decimals."""
+    return f"{100 * share:.2f} %" if share >= 5e-5 else "under 0.01 %"
 
 
 def model_origin(model: CatalogModel) -> str:
@@ -364,48 +300,3 @@ def model_origin(model: CatalogModel) -> str:
         f"{built} The published total, {model.published_total:,.0f}, {against} "
         f"({model.published_source}; {known(model.published_confidence)})."
     )
-
-
-def peaks(device: Accelerator) -> list[tuple[str, str, str]]:
-    """Rows of the table of peaks: dtype, dense rate, ridge point."""
-    return [
-        (
-            dtype.replace("_", " "),
-            format_quantity(rate, "flop_per_s"),
-            format_quantity(ridge_point(rate, device.bandwidth), "flop_per_byte"),
-        )
-        for dtype, rate in device.peaks
-    ]
-
-
-def datasheet(device: Accelerator) -> str:
-    """Memory, bandwidth, power and price of the device in one sentence."""
-    price = format_price(device.price_low, device.price_high)
-    origin = f" ({device.price_source})" if device.price_source else ""
-    return (
-        f"{device.vendor} {device.form_factor}, {device.year}: {format_quantity(device.memory_bytes, 'bytes')} "
-        f"{device.memory_type} at {format_quantity(device.bandwidth, 'bytes_per_s')}; power "
-        f"{f'{device.tdp_note} W' if device.tdp_note else 'unknown'}; price {price}{origin}."
-    )
-
-
-def peak_origin(device: Accelerator, dtype: str) -> list[str]:
-    """Where the peak comes from and what to beware of."""
-    lines: list[str] = []
-    if (clock := device.clock) and clock.dtype == dtype:
-        derived = peak_from_clock(clock.hertz, clock.fma_per_clock, clock.units)
-        off = derived / device.peak(dtype) - 1
-        lines.append(
-            f"**Cross-check from the clock:** 2 × {clock.hertz / 1e6:,.0f} MHz × {clock.fma_per_clock:,} multiply-adds "
-            f"× {clock.units:,} {clock.unit} = {format_quantity(derived, 'flop_per_s')}, "
-            f"{'the figure used' if abs(off) < 5e-4 else f'{signed(off)} from the figure used'}."
-        )
-    best = device.best_measured(dtype)
-    if not math.isnan(best):
-        lines.append(
-            f"**Best matmul measured by others:** {format_quantity(best, 'flop_per_s')}, "
-            f"{format_quantity(best / device.peak(dtype), 'ratio')} of the peak: a practical ceiling for MFU."
-        )
-    if device.traps:
-        lines.append(f"**Beware:** {device.traps.removeprefix('TRAP: ')}.")
-    return lines

@@ -116,6 +116,11 @@ def note(text: str) -> None:
     st.html(f'<p class="np-note">{rich(text)}</p>')
 
 
+def says(text: str) -> None:
+    """The takeaway of a panel, in one or two sentences. Uses the markup of `rich`."""
+    st.html(f'<p class="np-takeaway">{rich(text)}</p>')
+
+
 def source(text: str) -> None:
     """Where something comes from, with its arXiv numbers, web addresses and GitHub repositories as links."""
     safe = _ARXIV.sub(r'<a href="https://arxiv.org/abs/\1">arXiv:\1</a>', rich(text))

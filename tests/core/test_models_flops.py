@@ -10,8 +10,20 @@ import torch
 from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
 
-from core.models import CatalogModel, Experts, TransformerSpec, catalog, flops_per_token, model_named, train_flop_6nd
+from core.models import (
+    CatalogModel,
+    Experts,
+    SlidingWindow,
+    SpecError,
+    TransformerSpec,
+    catalog,
+    flops_per_token,
+    model_named,
+    parameters,
+    train_flop_6nd,
+)
 from core.models.flops import (
+    Attention,
     conventions,
     head_flop,
     rule_gap,
@@ -88,7 +100,8 @@ def test_count_equals_torch_forward_and_backward(spec: TransformerSpec, seq: int
 
 @pytest.mark.parametrize("model", catalog(), ids=lambda m: m.name)
 def test_causal_counts_half_of_the_square_and_all_else(model: CatalogModel) -> None:
-    full, causal = (flops_per_token(model.spec, 2048, kind) for kind in ("full", "causal"))  # type: ignore[arg-type]
+    spec = replace(model.spec, window=None)
+    full, causal = (flops_per_token(spec, 2048, kind) for kind in ("full", "causal"))  # type: ignore[arg-type]
     assert causal.squares == full.squares / 2
     assert causal.weights == full.weights
     assert sum(part.flop for part in full.parts) == full.forward
@@ -164,3 +177,153 @@ def test_every_part_explains_itself(name: str) -> None:
     for part in flops_per_token(model_named(name).spec, 4096).parts:
         assert part.explain().title == part.name
         assert part.explain().value == part.flop
+
+
+@pytest.mark.parametrize("seq", [1, 2, 7, 24])
+@pytest.mark.parametrize("window", [0, 1, 5, 7, 8, 100])
+def test_attention_conventions_by_counting_pairs(seq: int, window: int) -> None:
+    """Every pair of query and key one by one, under the mask of the layer; one layer in three sees everything."""
+    spec = replace(SPEC, window=SlidingWindow(window, (True, True, False)) if window else None)
+    pairs: dict[Attention, float] = dict.fromkeys(("full", "causal", "exact", "eager"), 0.0)
+    for layer in range(spec.layers):
+        reach = min(window, seq) if window and layer % 3 < 2 else seq
+        visible = sum(max(query - reach, -1) < key <= query for query in range(seq) for key in range(seq))
+        pairs["exact"] += visible
+        pairs["eager"] += seq * seq
+        pairs["full"] += seq * reach
+        # Half of the diagonal is cut off: w s − w²/2, which is s²/2 where the window is the sequence.
+        pairs["causal"] += reach * seq - reach**2 / 2
+    for attention, count in pairs.items():
+        products = 2 * 2 * spec.heads * spec.head_dim * count
+        assert flops_per_token(spec, seq, attention).squares * seq == pytest.approx(products, rel=1e-14)
+
+
+def test_conventions_are_ordered() -> None:
+    spec = replace(SPEC, window=SlidingWindow(16, (True, False)))
+    causal, exact, full, eager = (
+        flops_per_token(spec, 64, attention).squares
+        for attention in ("causal", "exact", "full", "eager")  # type: ignore[arg-type]
+    )
+    assert causal < exact < full < eager
+
+
+@pytest.mark.parametrize("layers", [1, 24, 96])
+def test_narayanan_equation_3(layers: int) -> None:
+    """arXiv:2104.04473 eq. 3, every layer forward twice: 96 B s l h² (1 + s/(6h) + V/(16 l h)), full square."""
+    h, s, v = 1024, 2048, 51200
+    spec = replace(
+        SPEC, layers=layers, hidden=h, heads=16, kv_heads=16, head_dim=64, ffn=4 * h, vocab=v, glu=False, tied_head=True
+    )
+    counted = flops_per_token(spec, s, "full", recompute="full")
+    assert counted.hardware == pytest.approx(96 * layers * h**2 * (1 + s / (6 * h) + v / (16 * layers * h)), rel=1e-14)
+
+
+def test_what_recomputation_does_again() -> None:
+    none, selective, full = (
+        flops_per_token(SPEC, 32, "full", recompute=way)  # type: ignore[arg-type]
+        for way in ("none", "selective", "full")
+    )
+    assert none.hardware == none.training == 3 * none.forward == none.forward + none.backward
+    assert selective.recomputed == selective.squares > 0
+    assert full.recomputed == full.forward - head_flop(SPEC.hidden, SPEC.vocab)
+    assert none.training == selective.training == full.training
+
+
+CHINCHILLA = [
+    # parameters, layers, hidden, heads, head width, feed-forward width, ratio to 6ND printed in table A4
+    ("73M", 10, 640, 10, 64, 2560, 1.03),
+    ("305M", 20, 1024, 16, 64, 4096, 1.10),
+    ("552M", 24, 1280, 10, 128, 5120, 1.08),
+    ("1.1B", 26, 1792, 14, 128, 7168, 1.04),
+    ("1.6B", 28, 2048, 16, 128, 8192, 1.03),
+    ("6.8B", 40, 3584, 28, 128, 14336, 0.99),
+]
+
+
+@pytest.mark.parametrize(
+    ("layers", "hidden", "heads", "head_dim", "ffn", "printed"),
+    [row[1:] for row in CHINCHILLA],
+    ids=[row[0] for row in CHINCHILLA],
+)
+def test_chinchilla_table_a4(layers: int, hidden: int, heads: int, head_dim: int, ffn: int, printed: float) -> None:
+    """arXiv:2203.15556, appendix F: its ratios come out without the head and the embedding, softmax counted too.
+
+    N holds the projection of relative positions, one h × h matrix a layer, and a softmax is 3 FLOPs per score.
+    """
+    spec = replace(
+        SPEC,
+        layers=layers,
+        hidden=hidden,
+        heads=heads,
+        kv_heads=heads,
+        head_dim=head_dim,
+        ffn=ffn,
+        vocab=32_000,
+        glu=False,
+        tied_head=True,
+    )
+    body = parameters(spec).total - 32_000 * hidden + layers * hidden**2
+    softmax = 3 * 3 * layers * heads * 2048
+    counted = flops_per_token(spec, 2048, "full", head=False)
+    assert (counted.training + softmax) / (6 * (body + 32_000 * hidden)) == pytest.approx(printed, abs=0.005)
+
+
+def test_head_and_embedding_are_switches() -> None:
+    plain, bare, lookup = (
+        flops_per_token(SPEC, 32),
+        flops_per_token(SPEC, 32, head=False),
+        flops_per_token(SPEC, 32, embedding=True),
+    )
+    one = head_flop(SPEC.hidden, SPEC.vocab)
+    assert plain.forward - bare.forward == lookup.forward - plain.forward == one
+    assert lookup.parts[0].id == "embedding"
+    assert "head" not in [part.id for part in bare.parts]
+
+
+def test_components_of_a_dense_and_of_a_sparse_model() -> None:
+    dense = [part.id for part in flops_per_token(SPEC, 32).parts]
+    assert dense == ["qkv", "scores", "values", "output", "gate", "up", "down", "head"]
+    plain = [part.id for part in flops_per_token(replace(SPEC, glu=False), 32).parts]
+    assert plain == ["qkv", "scores", "values", "output", "up", "down", "head"]
+    sparse = [part.name for part in flops_per_token(MOE, 32).parts]
+    assert sparse[4:] == [
+        "Dense feed-forward gate",
+        "Dense feed-forward up",
+        "Dense feed-forward down",
+        "Router",
+        "Routed experts",
+        "Shared experts",
+        "Output head",
+    ]
+
+
+@pytest.mark.parametrize("spec", [SPEC, MOE], ids=["dense", "experts"])
+def test_a_prediction_module_is_one_more_layer_a_projection_and_the_head_again(spec: TransformerSpec) -> None:
+    """Against the same model with one more layer on top, by DeepSeek-V3's section 2.2."""
+    module = replace(spec, mtp_modules=1)
+    taller = replace(spec, layers=spec.layers + 1)
+    h, v = spec.hidden, spec.vocab
+    more = parameters(module).total - parameters(taller).total
+    assert more == 2 * h * h + 3 * h
+    assert parameters(module).active - parameters(taller).active == more
+    flop = flops_per_token(module, 32, "full").forward - flops_per_token(taller, 32, "full").forward
+    assert flop == 2 * 2 * h * h + 2 * h * v
+    assert parameters(replace(spec, mtp_modules=3)).total - parameters(spec).total == 3 * (
+        parameters(module).total - parameters(spec).total
+    )
+    gap = rule_gap(module, 32)
+    assert gap.again == 6 * h * v
+    assert gap.rule - gap.lookup - gap.vectors + gap.square + gap.again == pytest.approx(gap.counted, rel=1e-15)
+    assert 0 < gap.vectors < 0.1 * gap.rule
+
+
+def test_palm_convention_is_6n_and_the_square() -> None:
+    spec = model_named("GPT-3 175B").spec
+    by = {way.id: way.per_token for way in conventions(spec, 2048)}
+    assert by["palm"] == by["rule"] + 12 * 96 * 96 * 128 * 2048
+
+
+@pytest.mark.parametrize("seq_len", [0, -1])
+def test_a_sequence_has_a_token(seq_len: int) -> None:
+    with pytest.raises(SpecError, match=f"seq_len is {seq_len}"):
+        flops_per_token(SPEC, seq_len)

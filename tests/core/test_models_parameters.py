@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.models import CatalogModel, Experts, TransformerSpec, catalog, model_named, parameters
+from core.models import (
+    CATALOG,
+    CatalogModel,
+    Experts,
+    LatentAttention,
+    SlidingWindow,
+    TransformerSpec,
+    catalog,
+    model_named,
+    parameters,
+)
 from core.models.catalog import nearest_dense
 from core.models.spec import SpecError
 
@@ -121,15 +132,59 @@ def test_one_expert_is_a_dense_model_with_a_router() -> None:
     ("change", "said"),
     [
         ({"layers": 0}, "layers is 0"),
+        ({"layers": 10_001}, "layers is 10001; more than 10,000"),
+        ({"hidden": 2.5}, "hidden is 2.5; it must be a whole number"),
+        ({"vocab": True}, "vocab is True; it must be a whole number"),
+        ({"hidden": 10**8}, "more than 10,000,000"),
+        ({"norm_vectors": 3}, "norm_vectors is 3"),
+        ({"positions": "learned"}, "the position table has 0 rows"),
+        ({"positions": "alibi", "position_rows": 8}, "the position table has 8 rows"),
+        ({"latent": LatentAttention(4, 4, 2, 2, 2), "qk_norm": "head"}, "qk_norm is 'head'"),
+        ({"mtp_modules": -1}, "mtp_modules is -1"),
         ({"heads": 5}, "5 query heads cannot share 2"),
         ({"ffn": 0}, "ffn is 0"),
-        ({"experts": Experts(count=4, per_token=5, width=8)}, "5 of 4 experts"),
         ({"experts": Experts(count=4, per_token=1, width=8, dense_layers=3)}, "3 of 2 layers"),
     ],
 )
 def test_impossible_shapes_are_refused(change: dict[str, object], said: str) -> None:
     with pytest.raises(SpecError, match=said):
         replace(TINY, **change)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("build", "field", "value"),
+    [
+        (lambda: Experts(count=4, per_token=5, width=8), "per_token", 5),
+        (lambda: Experts(count=4, per_token=0, width=8), "per_token", 0),
+        (lambda: Experts(count=0, per_token=1, width=8), "count", 0),
+        (lambda: Experts(count=4, per_token=1, width=8, shared_gate=True), "shared_gate", True),
+        (lambda: LatentAttention(4, 0, 2, 2, 2), "kv_rank", 0),
+        (lambda: LatentAttention(4, 4, 0, 0, 2), "nope_dim", 0),
+        (lambda: SlidingWindow(0), "size", 0),
+        (lambda: SlidingWindow(8, ()), "pattern", ()),
+    ],
+)
+def test_impossible_parts_are_refused(build: Callable[[], object], field: str, value: object) -> None:
+    with pytest.raises(SpecError) as refused:
+        build()
+    assert (refused.value.field, refused.value.value) == (field, value)
+    assert refused.value.rule in str(refused.value)
+
+
+@pytest.mark.parametrize(("layers", "windowed"), [(1, 1), (5, 5), (6, 5), (26, 22), (34, 29), (48, 40)])
+def test_a_pattern_repeats_over_the_layers(layers: int, windowed: int) -> None:
+    pattern = (True,) * 5 + (False,)
+    assert SlidingWindow(512, pattern).layers(layers) == windowed
+    assert windowed == sum(pattern[layer % 6] for layer in range(layers))
+
+
+def test_what_a_spec_says_of_itself() -> None:
+    assert (TINY.position_kind, replace(TINY, position_rows=8).position_kind) == ("rotary", "learned")
+    assert model_named("MPT 7B").spec.position_kind == "alibi"
+    assert model_named("Gemma 3 4B text decoder").spec.windowed_layers == 29
+    assert {m.spec.norm for m in catalog()} == {"rmsnorm", "layernorm"}
+    assert CATALOG["Llama 3.1 405B"] is model_named("Llama 3.1 405B")
+    assert list(CATALOG) == [model.name for model in catalog()]
 
 
 def test_models_are_found_by_name() -> None:

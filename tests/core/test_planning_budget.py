@@ -103,7 +103,7 @@ def test_counting_conventions_of_a_plan() -> None:
     ways = count_every_way(model.spec, 8192, plan)
     assert ways[0].flop == budget(plan).flop
     assert ways[0].seconds == budget(plan).seconds
-    assert [way.id for way in ways] == ["rule", "kaplan", "causal", "full"]
+    assert [way.id for way in ways] == ["rule", "kaplan", "causal", "full", "palm"]
     assert ways[2].against_rule == pytest.approx(0.0365, abs=1e-4)
     explained = explain_count(model.spec, 8192, "causal", plan)
     assert explained[-1].value == pytest.approx(ways[2].flop, rel=1e-14)

@@ -1,7 +1,7 @@
 """``make perf``: cold start and rerun latency, printed beside an empty Streamlit page measured in the same run.
 
-After that the throughput of the float codec, and the tensor traces with their full-size checks. Page ids as arguments
-limit the pages; ``codec`` is the codec alone, ``traces`` the traces alone.
+After that the throughput of the float codec, of tensor traces with their full-size checks, and of counting a million
+models. Page ids as arguments limit the pages; ``codec``, ``traces`` and ``models`` are those alone.
 
 Nothing here gates on a time: machines differ. What is printed is the figure and its ratio to the empty page.
 """
@@ -21,7 +21,7 @@ import time
 from pathlib import Path
 
 from pages.parts.registry import PAGES
-from tests.perf import floats, tensors
+from tests.perf import floats, models, tensors
 from tests.perf.client import Session, spawned, until_up
 
 ROOT = Path(__file__).parents[2]
@@ -38,6 +38,9 @@ EDITS: dict[str, tuple[str, tuple[str, str]]] = {
     "device": ("d_n", ("512", "1024")),
 }
 """Page id → the text box that a visitor keeps editing, and between what. The lecture page has none."""
+
+THROUGHPUT = {"codec": floats.main, "traces": tensors.main, "models": models.main}
+"""What is measured beside the pages, each on its own under its name."""
 
 
 async def cold_start(folder: Path) -> tuple[float, float]:
@@ -111,13 +114,12 @@ def line(name: str, values: list[float], base: list[float]) -> str:
 def main() -> None:
     """Measure and print."""
     wanted = set(sys.argv[1:])
-    parts = {"codec": floats.main, "traces": tensors.main}
-    if not wanted or wanted - set(parts):
-        measure_pages(wanted - set(parts))
-        print()
-    for name, part in parts.items():
+    if not wanted or wanted - set(THROUGHPUT):
+        measure_pages(wanted - set(THROUGHPUT))
+    for name, suite in THROUGHPUT.items():
         if not wanted or name in wanted:
-            part()
+            print()
+            suite()
 
 
 def measure_pages(wanted: set[str]) -> None:

@@ -1,0 +1,132 @@
+"""A cluster: so many of one accelerator, in nodes, with its links inside a node and between nodes.
+
+Vendors print the bandwidth of a link inside a node as the sum of both directions, and that of the network one way in
+bits; here both are bytes per second, one way, of one accelerator.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+
+from core.formula import Explanation, Source, Symbol, formula
+from core.hardware.accelerators import Accelerator
+from core.sources import ML_ENGINEERING
+
+_NETWORK = ML_ENGINEERING.at("network")
+_RATE = re.compile(r"(\d+)\s*Gb/s")
+_DOMAIN = re.compile(r"(?:.*?(?<!\d)(\d+) OAM|(\d+)(?:$| \(| chips))")
+_NCCL = Source("NCCL tests", "doc/PERFORMANCE.md", "https://github.com/NVIDIA/nccl-tests")
+
+USUAL_NODE = 8
+"""Accelerators of a node where the catalogue does not say, or names a pod or a bridge between two cards."""
+
+
+@formula(
+    r"\v{count} \cdot \v{peak}",
+    result=Symbol(r"P_\text{all}", "dense peak of the cluster", "flop_per_s"),
+    symbols={
+        "count": Symbol("n", "accelerators", "count"),
+        "peak": Symbol("P", "dense peak of one accelerator", "flop_per_s"),
+    },
+    sources=(_NETWORK,),
+)
+def cluster_peak(count: float, peak: float) -> float:
+    """Dense peak of the cluster."""
+    return count * peak
+
+
+@formula(
+    r"2 \cdot \frac{\v{ranks} - 1}{\v{ranks}} \cdot \frac{\v{size}}{\v{bandwidth}}",
+    result=Symbol("t", "time of an all-reduce", "seconds"),
+    symbols={
+        "ranks": Symbol("g", "accelerators taking part", "count"),
+        "size": Symbol("S", "bytes that each one holds", "bytes"),
+        "bandwidth": Symbol(r"\beta", "bandwidth of one accelerator, one way", "bytes_per_s"),
+    },
+    sources=(_NCCL,),
+)
+def all_reduce_seconds(ranks: float, size: float, bandwidth: float) -> float:
+    """Time of a ring all-reduce at full bandwidth, latency left out."""
+    return 2 * (ranks - 1) / ranks * size / bandwidth
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """``count`` of one accelerator in nodes of ``per_node``. Raises ``ValueError`` unless both are at least 1."""
+
+    accelerator: Accelerator
+    count: int
+    per_node: int
+
+    def __post_init__(self) -> None:
+        if self.count < 1 or self.per_node < 1:
+            raise ValueError(
+                f"A cluster has at least 1 accelerator, and its nodes at least 1 each; these are {self.count} in nodes "
+                f"of {self.per_node}. For example: 1024 in nodes of 8."
+            )
+
+    @property
+    def nodes(self) -> int:
+        """Nodes, the last of which may be partly empty."""
+        return -(-self.count // self.per_node)
+
+    @property
+    def idle(self) -> int:
+        """Places of the last node that stay empty."""
+        return self.nodes * self.per_node - self.count
+
+    @property
+    def link_inside(self) -> float:
+        """Bytes per second one way of one accelerator to its neighbours in the node; NaN when unknown."""
+        return self.accelerator.interconnect_bandwidth / 2
+
+    @property
+    def link_between(self) -> float:
+        """Bytes per second one way of one accelerator to other nodes; NaN when unknown, or a range."""
+        return network_bandwidth(self.accelerator)
+
+    @property
+    def memory_bytes(self) -> float:
+        """Memory of all accelerators."""
+        return self.count * self.accelerator.memory_bytes
+
+    @property
+    def watts(self) -> float:
+        """Power limit of all accelerators; hosts and network are not in it. NaN when unknown."""
+        return self.count * self.accelerator.tdp_watts
+
+    def peak(self, dtype: str) -> float:
+        """Dense peak of all accelerators in FLOP/s; NaN when unknown."""
+        return cluster_peak(self.count, self.accelerator.peak(dtype))
+
+    def all_reduce(self, size: float) -> float:
+        """Seconds for all accelerators to sum ``size`` bytes, by the slowest link on the ring; NaN when unknown."""
+        slowest = self.link_inside
+        if self.nodes > 1 and not self.link_between > slowest:
+            slowest = self.link_between
+        return all_reduce_seconds(self.count, size, slowest)
+
+    def explain_peak(self, dtype: str) -> Explanation:
+        """`peak` with its formula."""
+        return cluster_peak.explain(count=self.count, peak=self.accelerator.peak(dtype))
+
+
+def network_bandwidth(accelerator: Accelerator) -> float:
+    """Bytes per second one way to other nodes, from the catalogue's Gb/s; NaN for ranges and for anything else."""
+    cell = accelerator.network
+    match = _RATE.match(cell)
+    return int(match[1]) / 8 * 1e9 if match else math.nan
+
+
+def usual_node(accelerator: Accelerator) -> int:
+    """Accelerators of a node: those that the catalogue's fast links join, or `USUAL_NODE`."""
+    match = _DOMAIN.match(accelerator.scaleup_domain)
+    joined = int(match[1] or match[2]) if match else USUAL_NODE
+    return joined if joined >= 4 else USUAL_NODE
+
+
+def cluster(accelerator: Accelerator, count: int, per_node: int | None = None) -> Cluster:
+    """``count`` of ``accelerator`` in its usual nodes, or in nodes of ``per_node``."""
+    return Cluster(accelerator, count, usual_node(accelerator) if per_node is None else per_node)

@@ -1,0 +1,213 @@
+"""What an operation costs on an accelerator: FLOPs, bytes, intensity, and the side of the roofline it falls on.
+
+Bytes follow one convention: an operation reads each operand from memory once and writes its result once, as one
+kernel that keeps everything else on the chip. Caches make real traffic smaller, tiles that do not fit make it larger.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from core.formula import Explanation, Formula, Source, Symbol, formula
+from core.sources import CS336
+
+Value: TypeAlias = "float | npt.NDArray[np.float64]"
+Bound: TypeAlias = Literal["compute", "memory"]
+
+_ROOFLINE = Source(
+    "Williams, Waterman and Patterson 2009, Roofline",
+    "Communications of the ACM 52(4)",
+    "https://doi.org/10.1145/1498765.1498785",
+)
+_FLOP = Symbol("F", "FLOPs", "flop")
+_BYTES = Symbol("Q", "bytes moved to and from memory", "bytes")
+_MATMUL = {
+    "groups": Symbol("g", "products of this size", "count"),
+    "rows": Symbol("m", "rows of the left factor", "count"),
+    "inner": Symbol("k", "shared width", "count"),
+    "columns": Symbol("n", "columns of the right factor", "count"),
+}
+_ELEMENT = Symbol("e", "bytes per element", "number")
+
+
+@formula(
+    r"2 \cdot \v{groups} \cdot \v{rows} \cdot \v{inner} \cdot \v{columns}",
+    result=_FLOP,
+    symbols=_MATMUL,
+    sources=(CS336,),
+)
+def product_flop(groups: float, rows: float, inner: float, columns: float) -> float:
+    """FLOPs of matrix products, a multiply-add as two."""
+    return 2 * groups * rows * inner * columns
+
+
+@formula(
+    r"\v{element} \cdot \v{groups} \cdot (\v{rows} \cdot \v{inner} + \v{inner} \cdot \v{columns}"
+    r" + \v{rows} \cdot \v{columns})",
+    result=_BYTES,
+    symbols={**_MATMUL, "element": _ELEMENT},
+    sources=(CS336,),
+)
+def product_bytes(groups: float, rows: float, inner: float, columns: float, element: float) -> float:
+    """Bytes of matrix products: both factors read, the product written."""
+    return element * groups * (rows * inner + inner * columns + rows * columns)
+
+
+@formula(
+    r"\v{elements} \cdot \v{per_element}",
+    result=_FLOP,
+    symbols={
+        "elements": Symbol("N", "elements", "count"),
+        "per_element": Symbol("c", "FLOPs per element", "number"),
+    },
+    sources=(CS336,),
+)
+def elementwise_flop(elements: float, per_element: float) -> float:
+    """FLOPs of an operation that treats each element alike; a function such as exp counts as one."""
+    return elements * per_element
+
+
+@formula(
+    r"\v{elements} \cdot \v{bytes_per_element}",
+    result=_BYTES,
+    symbols={
+        "elements": Symbol("N", "elements", "count"),
+        "bytes_per_element": Symbol("b", "bytes read and written per element", "number"),
+    },
+    sources=(CS336,),
+)
+def elementwise_bytes(elements: float, bytes_per_element: float) -> float:
+    """Bytes of an operation that treats each element alike."""
+    return elements * bytes_per_element
+
+
+@formula(
+    r"\frac{\v{flop}}{\v{bytes}}",
+    result=Symbol("I", "arithmetic intensity", "flop_per_byte"),
+    symbols={"flop": _FLOP, "bytes": _BYTES},
+    sources=(_ROOFLINE,),
+)
+def intensity(flop: float, bytes: float) -> float:
+    """Arithmetic intensity: FLOPs for each byte of memory traffic."""
+    return flop / bytes
+
+
+@formula(
+    r"\frac{\v{flop}}{\v{peak}}",
+    result=Symbol(r"t_\text{c}", "time of the arithmetic at peak", "seconds"),
+    symbols={"flop": _FLOP, "peak": Symbol("P", "dense peak", "flop_per_s")},
+    sources=(_ROOFLINE,),
+)
+def compute_seconds(flop: float, peak: float) -> float:
+    """Time of the arithmetic at peak."""
+    return flop / peak
+
+
+@formula(
+    r"\frac{\v{bytes}}{\v{bandwidth}}",
+    result=Symbol(r"t_\text{m}", "time of the memory traffic at full bandwidth", "seconds"),
+    symbols={"bytes": _BYTES, "bandwidth": Symbol(r"\beta", "memory bandwidth", "bytes_per_s")},
+    sources=(_ROOFLINE,),
+)
+def memory_seconds(bytes: float, bandwidth: float) -> float:
+    """Time of the memory traffic at full bandwidth."""
+    return bytes / bandwidth
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """FLOPs and bytes of an operation: numbers, or arrays over whatever was swept.
+
+    parts: the formulas that both came from, with their values; a sum of works has those of all its terms.
+    """
+
+    flop: Value
+    bytes: Value
+    parts: tuple[tuple[Formula[...], Mapping[str, Value]], ...] = ()
+
+    def __add__(self, other: Work) -> Work:
+        return Work(np.add(self.flop, other.flop), np.add(self.bytes, other.bytes), self.parts + other.parts)
+
+
+def _use(rule: Formula[...], **values: Value) -> Value:
+    return rule.over(**values) if any(isinstance(v, np.ndarray) for v in values.values()) else float(rule(**values))
+
+
+def product(groups: Value, rows: Value, inner: Value, columns: Value, element: float) -> Work:
+    """``groups`` matrix products (rows × inner) @ (inner × columns) of ``element`` bytes per entry."""
+    size = {"groups": groups, "rows": rows, "inner": inner, "columns": columns}
+    return _work((product_flop, size), (product_bytes, {**size, "element": element}))
+
+
+def elementwise(elements: Value, flop_per_element: float, bytes_per_element: float) -> Work:
+    """An operation on each of ``elements`` alone."""
+    return _work(
+        (elementwise_flop, {"elements": elements, "per_element": flop_per_element}),
+        (elementwise_bytes, {"elements": elements, "bytes_per_element": bytes_per_element}),
+    )
+
+
+def _work(*parts: tuple[Formula[...], Mapping[str, Value]]) -> Work:
+    flop, moved = (_use(rule, **values) for rule, values in parts)
+    return Work(flop, moved, parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """An operation on the roofline of a device.
+
+    attainable: FLOP/s that peak and bandwidth allow. seconds: the longer of arithmetic and traffic, as if the other
+    hid behind it. share: FLOP/s attainable over the peak.
+    """
+
+    work: Work
+    peak: float
+    bandwidth: float
+    intensity: Value
+    seconds: Value
+    attainable: Value
+    compute_bound: bool | npt.NDArray[np.bool_]
+
+    @property
+    def bound(self) -> Bound:
+        """Which limit holds; of arrays, at the last entry."""
+        return "compute" if bool(np.asarray(self.compute_bound).flat[-1]) else "memory"
+
+    @property
+    def share(self) -> Value:
+        """Attainable rate over the peak."""
+        return np.divide(self.attainable, self.peak)
+
+    @property
+    def explanations(self) -> tuple[Explanation, ...]:
+        """FLOPs, bytes, intensity and both times of plain numbers; raises ``TypeError`` for arrays."""
+        flop, moved = float(self.work.flop), float(self.work.bytes)
+        return (
+            *(rule.explain(**{name: float(v) for name, v in values.items()}) for rule, values in self.work.parts),
+            intensity.explain(flop=flop, bytes=moved),
+            compute_seconds.explain(flop=flop, peak=self.peak),
+            memory_seconds.explain(bytes=moved, bandwidth=self.bandwidth),
+        )
+
+
+def place(work: Work, peak: float, bandwidth: float) -> Placed:
+    """``work`` on the roofline of ``peak`` FLOP/s and ``bandwidth`` bytes per second."""
+    arithmetic = _use(compute_seconds, flop=work.flop, peak=peak)
+    traffic = _use(memory_seconds, bytes=work.bytes, bandwidth=bandwidth)
+    seconds = np.maximum(arithmetic, traffic)
+    compute = np.greater_equal(arithmetic, traffic)
+    plain = not isinstance(work.flop, np.ndarray)
+    return Placed(
+        work=work,
+        peak=peak,
+        bandwidth=bandwidth,
+        intensity=_use(intensity, flop=work.flop, bytes=work.bytes),
+        seconds=float(seconds) if plain else seconds,
+        attainable=np.divide(work.flop, seconds) if not plain else float(work.flop) / float(seconds),
+        compute_bound=bool(compute) if plain else compute,
+    )

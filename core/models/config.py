@@ -1,0 +1,334 @@
+"""Reading a Hugging Face ``config.json`` into a `TransformerSpec`: the text alone, no network, no transformers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
+
+from core.models.config_families import FAMILIES
+from core.models.config_json import ConfigError, read_object, shown
+from core.models.config_keys import ALIASES, GENERIC, TEXT_PARTS, Family
+from core.models.spec import Experts, LatentAttention, SlidingWindow, SpecError, TransformerSpec
+
+if TYPE_CHECKING:
+    from core.models.config_fields import Fields
+
+
+class UnknownFamilyError(ConfigError):
+    """A ``model_type`` that is none of the families known.
+
+    model_type: as the config names it, empty where it names none. missing: keys a shape needs that the config lacks
+    under every name tried. draft: the shape its other fields describe, to be checked and edited; None where they
+    describe none, and ``problem`` says why.
+    """
+
+    def __init__(
+        self, model_type: str, missing: tuple[str, ...], draft: TransformerSpec | None, problem: str = ""
+    ) -> None:
+        self.model_type = model_type
+        self.missing = missing
+        self.draft = draft
+        rule = f"known are {', '.join(FAMILIES)}."
+        if missing:
+            rule += f" For a generic model it lacks {', '.join(missing)}."
+        elif problem:
+            rule += f" Its other fields describe no generic model either: {problem}"
+        else:
+            rule += " Its other fields describe a generic model with a gated feed-forward network; check every one."
+        super().__init__("model_type", model_type or None, rule)
+
+
+@dataclass(frozen=True, slots=True)
+class ReadConfig:
+    """What a config.json says.
+
+    family: the family's name. max_seq: the longest sequence, 0 where it is not said. omitted: keys the config leaves
+    out, for which the family's default stands. mtp_modules: multi-token prediction modules the config names; they are
+    trained beside the main model and part of the spec only where asked for. notes: what a reader should know.
+    """
+
+    spec: TransformerSpec
+    family: str
+    model_type: str
+    max_seq: int
+    omitted: tuple[str, ...]
+    mtp_modules: int
+    notes: tuple[str, ...]
+
+
+def from_hf_config(config: str | Mapping[str, Any], *, mtp: bool = False) -> TransformerSpec:
+    """The shape that a config.json describes.
+
+    mtp: whether multi-token prediction modules belong to it, as in training; published totals leave them out.
+    Raises `ConfigError` for what is no config of a transformer, `UnknownFamilyError` for a family not known.
+    """
+    return read_hf_config(config, mtp=mtp).spec
+
+
+def read_hf_config(config: str | Mapping[str, Any], *, mtp: bool = False) -> ReadConfig:
+    """The shape that a config.json describes and what else it says; see `from_hf_config`."""
+    whole = read_object(config if isinstance(config, str) else _as_text(config))
+    text, model_type, notes = _text_part(whole)
+    if whole.get("is_encoder_decoder") is True:
+        raise ConfigError("is_encoder_decoder", True, "only decoders are counted.", '"is_encoder_decoder": false')
+    family = FAMILIES.get(ALIASES.get(model_type, model_type))
+    if family is None:
+        raise _unknown(model_type, text)
+    fields, keys, omitted = _fields(family, text)
+    for key, allowed in family.only.items():
+        if text.get(key) not in (None, allowed):
+            example = f"{shown(key)}: {shown(allowed)}"
+            raise ConfigError(key, text[key], f"{family.name} is counted with {shown(allowed)} alone.", example)
+    if fields.mtp and not mtp:
+        notes.append("Multi-token prediction is trained beside the main model and not counted in it.")
+    try:
+        spec = _spec(family, fields, keys, fields.mtp or 0 if mtp else 0)
+    except SpecError as problem:
+        field = _KEYED.get(problem.field, problem.field)
+        key = keys.get(field, field)
+        raise ConfigError(key, problem.value, problem.rule, _example(key, field, None)) from None
+    return ReadConfig(spec, family.name, model_type, fields.max_seq or 0, omitted, fields.mtp or 0, tuple(notes))
+
+
+def _as_text(config: Mapping[str, Any]) -> str:
+    """A mapping as the text it would be, so that every input passes the same checks."""
+    try:
+        return json.dumps(dict(config), default=str)
+    except (TypeError, ValueError, RecursionError):
+        raise ConfigError("", None, "The mapping cannot be written as JSON.") from None
+
+
+def _text_part(whole: dict[str, Any]) -> tuple[dict[str, Any], str, list[str]]:
+    """The part of the config that describes the text model, its type, and a note where it is a part."""
+    for key in TEXT_PARTS:
+        part = whole.get(key)
+        if isinstance(part, dict):
+            inner = cast("dict[str, Any]", part)
+            outer = {"tie_word_embeddings": whole["tie_word_embeddings"]} if "tie_word_embeddings" in whole else {}
+            if inner.get("tie_word_embeddings") is True:
+                outer = {}  # older files say it inside, where the outer default is no
+            model_type = _type(inner) or _type(whole)
+            note = "Only the text model of this composite is counted, not what reads images or sound."
+            return {**inner, **outer}, model_type, [note]
+    return whole, _type(whole), []
+
+
+def _type(part: Mapping[str, Any]) -> str:
+    found = part.get("model_type")
+    if found is not None and not isinstance(found, str):
+        raise ConfigError("model_type", found, "it is a text.", '"model_type": "llama"')
+    return found or ""
+
+
+def _find(part: Mapping[str, Any], keys: tuple[str, ...]) -> tuple[str, object] | None:
+    """The first of ``keys`` that the config has, with its value; None where it has none.
+
+    Raises `ConfigError` where two of them contradict each other.
+    """
+    found: list[tuple[str, object]] = []
+    for key in keys:
+        owner: object = part
+        *outer, last = key.split(".")
+        for step in outer:
+            owner = cast("dict[str, object]", owner).get(step) if isinstance(owner, dict) else None
+        if isinstance(owner, dict) and last in owner:
+            found.append((key, cast("dict[str, object]", owner)[last]))
+    if any(value != found[0][1] for _, value in found if value is not None and found[0][1] is not None):
+        rule = f"{' and '.join(key for key, _ in found)} are names of one thing and must agree."
+        raise ConfigError(found[0][0], found[0][1], rule, f"{shown(found[0][0])}: {shown(found[0][1])}, once")
+    return next((pair for pair in found if pair[1] is not None), found[0] if found else None)
+
+
+def _fields(family: Family, part: Mapping[str, Any]) -> tuple[Fields, dict[str, str], tuple[str, ...]]:
+    """The family's fields as the config has them, the key each has there, and the keys it leaves out."""
+    values: dict[str, object] = dict(family.defaults)
+    names = {field: keys[0] for field, keys in family.keys.items()}
+    omitted: list[str] = []
+    for field, keys in family.keys.items():
+        found = _find(part, keys)
+        if found is None:
+            if field in family.defaults:
+                omitted.append(keys[0])
+            continue
+        names[field], values[field] = found
+    return _checked(values, names), names, tuple(dict.fromkeys(omitted))
+
+
+_NULLABLE = {
+    *("kv_heads", "head_dim", "ffn", "embedding_width", "norms_in_parallel", "window", "layer_types", "rotary_layers"),
+    *("dense_listed", "query_rank", "experts", "shared", "mtp"),
+}
+"""Fields that a config may set to null: it then has none of it, or as much as follows from the others."""
+
+_NEEDED = {"layers": 32, "hidden": 4096, "heads": 32, "ffn": 14336, "vocab": 128256}
+"""What no shape can do without, with the example that messages show."""
+
+_EXAMPLES: Mapping[str, object] = {
+    **_NEEDED,
+    "kv_heads": 8,
+    "layer_types": ["sliding_attention", "full_attention"],
+    "max_seq": 8192,
+    "window": 4096,
+}
+
+
+def _example(key: str, field: str, annotation: object) -> str:
+    value = _EXAMPLES.get(field, False if annotation is bool else 8)
+    return f"{shown(key.rpartition('.')[2])}: {shown(value)}"
+
+
+def _checked(values: Mapping[str, object], names: Mapping[str, str]) -> Fields:
+    """The fields checked one by one; raises `ConfigError` naming the first that cannot be."""
+    from pydantic import ValidationError
+
+    from core.models.config_fields import Fields
+
+    kinds = {name: info.annotation for name, info in Fields.model_fields.items()}
+    given: dict[str, object] = {}
+    for field, value in values.items():
+        if value is not None:
+            given[field] = value
+        elif kinds[field] is bool:
+            given[field] = False
+        elif field not in _NULLABLE:
+            key = names.get(field, field)
+            raise ConfigError(key, None, "the model has no shape without it.", _example(key, field, kinds[field]))
+    try:
+        return Fields.model_validate(given)
+    except ValidationError as problem:
+        first = problem.errors()[0]
+        field = str(first["loc"][0])
+        key = names.get(field, field)
+        example = _example(key, field, kinds[field])
+        raise ConfigError(key, given.get(field), _rule(first["type"], first.get("ctx", {})), example) from None
+
+
+def _rule(kind: str, bounds: Mapping[str, Any]) -> str:
+    """What pydantic found wrong, as the second half of a sentence."""
+    if kind == "bool_type":
+        return "it is true or false."
+    if kind == "list_type":
+        return "it is a list, one entry per layer."
+    if kind == "less_than_equal":
+        return f"no model has more than {bounds['le']:,}."
+    if kind == "greater_than_equal":
+        return f"it is at least {bounds['ge']:,}."
+    if kind == "missing":
+        return "the model has no shape without it."
+    return "it is a text." if kind == "string_type" else "it is a whole number, without quotes or decimals."
+
+
+_KEYED = {"count": "experts", "width": "expert_width", "dense_layers": "dense_first", "size": "window"}
+"""Fields of a spec whose field of a config has another name."""
+
+
+def _spec(family: Family, f: Fields, keys: Mapping[str, str], mtp_modules: int) -> TransformerSpec:
+    """The spec of the checked fields."""
+    experts = _experts(f, keys)
+    dense = f.layers - (f.layers - experts.dense_layers if experts else 0)
+    ffn = f.ffn or (f.ffn_times or 0) * f.hidden
+    latent = _latent(f)
+    values: dict[str, Any] = {
+        "layers": f.layers,
+        "hidden": f.hidden,
+        "heads": f.heads,
+        "kv_heads": f.heads if latent else f.kv_heads or f.heads,
+        "head_dim": latent.nope_dim + latent.rope_dim if latent else f.head_dim or _head_dim(f, keys),
+        "ffn": ffn if dense else 0,
+        "vocab": f.vocab,
+        "tied_head": f.tied,
+        "attention_bias": f.attention_bias,
+        "output_bias": f.output_bias,
+        "ffn_bias": f.ffn_bias,
+        "parallel_blocks": f.parallel,
+        "embedding_width": (f.embedding_width or 0) if f.embedding_width != f.hidden else 0,
+        "experts": experts,
+        "latent": latent,
+        "window": _window(family, f, keys),
+        "mtp_modules": mtp_modules,
+    }
+    return TransformerSpec(**{**values, **family.fixed, **family.derived(f)})
+
+
+def _head_dim(f: Fields, keys: Mapping[str, str]) -> int:
+    if f.hidden % f.heads:
+        rule = f"it must be a multiple of the {f.heads} heads where no head width is given."
+        raise ConfigError(keys["hidden"], f.hidden, rule, f'"{keys["hidden"]}": {128 * f.heads}')
+    return f.hidden // f.heads
+
+
+def _experts(f: Fields, keys: Mapping[str, str]) -> Experts | None:
+    if not f.experts:
+        return None
+    if f.per_token is None:
+        key = keys.get("per_token", "num_experts_per_tok")
+        raise ConfigError(key, None, "a mixture needs to say how many experts a token runs.", f'"{key}": 2')
+    listed = set(f.dense_listed or ())
+    first, every = f.dense_first or 0, f.moe_every or 1
+    dense = sum(i < first or i in listed or (i + 1) % every != 0 for i in range(f.layers))
+    shared = f.shared or 0
+    width = f.expert_width or f.ffn or 0
+    return Experts(
+        count=f.experts,
+        per_token=f.per_token,
+        width=width,
+        shared=shared if f.shared_width != 0 else 0,
+        dense_layers=dense,
+        router_bias=f.router_bias,
+        shared_width=f.shared_width or 0,
+        shared_gate=bool(f.shared_width),
+    )
+
+
+def _latent(f: Fields) -> LatentAttention | None:
+    if f.kv_rank is None or f.value_dim is None:
+        return None
+    return LatentAttention(f.query_rank or 0, f.kv_rank, f.nope_dim or 0, f.rope_dim or 0, f.value_dim)
+
+
+def _window(family: Family, f: Fields, keys: Mapping[str, str]) -> SlidingWindow | None:
+    """The sliding window and the shortest pattern of layers that has it; None where no layer does."""
+    if not f.window or not f.window_on or not family.windowed:
+        return None
+    marks = _marks(f, keys) if f.layer_types else tuple(family.windowed(f, layer) for layer in range(f.layers))
+    if not any(marks):
+        return None
+    period = next(p for p in range(1, len(marks) + 1) if marks[p:] == marks[:-p])
+    return SlidingWindow(f.window, marks[:period])
+
+
+_KINDS = {"sliding_attention": True, "full_attention": False}
+
+
+def _marks(f: Fields, keys: Mapping[str, str]) -> tuple[bool, ...]:
+    """Which layers the config's own list says are windowed."""
+    key, kinds = keys["layer_types"], f.layer_types or []
+    example = _example(key, "layer_types", None)
+    if len(kinds) != f.layers:
+        raise ConfigError(key, kinds, f"it has {len(kinds)} entries for {f.layers} layers.", example)
+    for kind in kinds:
+        if kind not in _KINDS:
+            raise ConfigError(key, kind, f"known are {' and '.join(_KINDS)}.", example)
+    return tuple(_KINDS[kind] for kind in kinds)
+
+
+def _unknown(model_type: str, part: Mapping[str, Any]) -> UnknownFamilyError:
+    """The error for a family not known, with the shape its fields describe under their usual names."""
+    values: dict[str, object] = {"tied": False, "attention_bias": False, "ffn_bias": False}
+    names = {field: keys[0] for field, keys in GENERIC.items()}
+    for field, keys in GENERIC.items():
+        found = _find(part, keys)
+        if found and found[1] is not None:
+            names[field], values[field] = found
+    missing = tuple(names[field] for field in _NEEDED if field not in values)
+    if missing == (names["ffn"],) and {"experts", "expert_width"} <= set(values):
+        missing = ()
+    if missing:
+        return UnknownFamilyError(model_type, missing, None)
+    generic = Family("generic", GENERIC, {}, {"glu": True})
+    try:
+        return UnknownFamilyError(model_type, (), _spec(generic, _checked(values, names), names, 0))
+    except (ConfigError, SpecError) as problem:
+        return UnknownFamilyError(model_type, (), None, f"{problem}".partition(" For example")[0])

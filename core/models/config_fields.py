@@ -1,0 +1,67 @@
+"""The fields of a ``config.json`` that a count needs, whatever its family calls them, checked by pydantic.
+
+Imported where a config is read and not before: pydantic takes a tenth of a second.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from core.limits import limit
+
+_MOST = limit("model_dimension")
+Size = Annotated[int, Field(ge=1, le=_MOST)]
+Maybe = Annotated[int, Field(ge=0, le=_MOST)]
+
+
+class Fields(BaseModel):
+    """One field per thing that changes a count; None where the config leaves it open."""
+
+    model_config = ConfigDict(strict=True, frozen=True, extra="forbid")
+
+    layers: Annotated[int, Field(ge=1, le=limit("model_layers"))]
+    hidden: Size
+    heads: Size
+    vocab: Size
+    tied: bool
+    kv_heads: Size | None = None
+    head_dim: Size | None = None
+    ffn: Size | None = None
+    ffn_times: Size | None = None
+    max_seq: Annotated[int, Field(ge=1)] | None = None
+    embedding_width: Size | None = None
+    attention_bias: bool = False
+    output_bias: bool = False
+    ffn_bias: bool = False
+    parallel: bool = False
+    alibi: bool = False
+    multi_query: bool = False
+    grouped: bool = False
+    norms_in_parallel: Maybe | None = None
+    norm_first: bool = True
+    norm_removed: bool = False
+    norm_learned: bool = True
+    window: Maybe | None = None
+    window_on: bool = True
+    window_from: Maybe | None = None
+    window_every: Size | None = None
+    layer_types: list[str] | None = None
+    rotary_layers: list[int] | None = None
+    rotary_every: Size | None = None
+    experts: Maybe | None = None
+    per_token: Size | None = None
+    expert_width: Size | None = None
+    router_bias: bool = False
+    shared: Maybe | None = None
+    shared_width: Maybe | None = None
+    dense_first: Maybe | None = None
+    dense_listed: list[int] | None = None
+    moe_every: Size | None = None
+    query_rank: Maybe | None = None
+    kv_rank: Size | None = None
+    nope_dim: Maybe | None = None
+    rope_dim: Maybe | None = None
+    value_dim: Size | None = None
+    mtp: Maybe | None = None

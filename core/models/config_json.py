@@ -1,0 +1,118 @@
+"""JSON from a stranger: a pasted ``config.json``, read without believing it.
+
+Python's own reader takes ``NaN``, ``1e999`` and duplicate keys, and deep nesting exhausts its stack. All four are
+refused here, and sizes are capped before anything is parsed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from typing import Any, NoReturn, cast
+
+from core.limits import limit
+
+EXAMPLE = (
+    '{"model_type": "llama", "num_hidden_layers": 32, "hidden_size": 4096, "num_attention_heads": 32, '
+    '"num_key_value_heads": 8, "intermediate_size": 14336, "vocab_size": 128256}'
+)
+"""A config.json that is enough, as messages show it."""
+
+_SHOWN = 60
+
+
+class ConfigError(ValueError):
+    """A config.json that describes no model; the message shows the input, the rule and an example.
+
+    field: the key that is wrong, empty where it is the text as a whole. value, rule: what it was, and what it must be.
+    example: what would do, as it would stand in the file; empty for a whole config.
+    """
+
+    def __init__(self, field: str, value: object, rule: str, example: str = "") -> None:
+        self.field = field
+        self.value = value
+        self.rule = rule
+        what = f"{field} is {shown(value)}; {rule}" if field else rule
+        super().__init__(f"{what} For example: {example or EXAMPLE}")
+
+
+def shown(value: object) -> str:
+    """``value`` as JSON would write it, cut to a length that a message can hold."""
+    text = json.dumps(value, default=repr)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+
+
+def read_object(text: str) -> dict[str, Any]:
+    """The JSON object in ``text``.
+
+    Raises `ConfigError` for text that is too long, too deep or no JSON object, for duplicate keys, and for numbers
+    that are not finite or too long to be a size.
+    """
+    most = limit("config_chars")
+    if len(text) > most:
+        raise ConfigError("", text, f"The text has {len(text):,} characters; a config.json has at most {most:,}.")
+    text = text.lstrip("\ufeff")
+    if not text.strip():
+        raise ConfigError("", text, "There is no text.")
+    deepest, allowed = _depth(text), limit("config_depth")
+    if deepest > allowed:
+        raise ConfigError("", text, f"The text is nested {deepest:,} deep; a config.json is at most {allowed} deep.")
+    try:
+        found: object = json.loads(
+            text, object_pairs_hook=_unique, parse_constant=_no_constant, parse_float=_finite, parse_int=_whole
+        )
+    except json.JSONDecodeError as problem:
+        rule = f"This is no JSON: {problem.msg} at line {problem.lineno}, column {problem.colno}."
+        raise ConfigError("", text, rule) from None
+    if not isinstance(found, dict):
+        raise ConfigError("", text, f"A config.json is an object in braces; this is {shown(found)}.")
+    return cast("dict[str, Any]", found)
+
+
+def _depth(text: str) -> int:
+    """How deep brackets nest outside strings, whether or not they match."""
+    depth = deepest = 0
+    inside = escaped = False
+    for letter in text:
+        if inside:
+            if escaped:
+                escaped = False
+            elif letter == "\\":
+                escaped = True
+            elif letter == '"':
+                inside = False
+        elif letter == '"':
+            inside = True
+        elif letter in "[{":
+            depth += 1
+            deepest = max(deepest, depth)
+        elif letter in "]}":
+            depth -= 1
+    return deepest
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        twice = next(key for key, times in Counter(key for key, _ in pairs).items() if times > 1)
+        raise ConfigError(
+            twice[:_SHOWN], [value for key, value in pairs if key == twice], "a key may stand there once."
+        )
+    return found
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ConfigError("", name, f"{name} is no JSON number.")
+
+
+def _finite(digits: str) -> float:
+    value = float(digits)
+    if value in (float("inf"), float("-inf")):
+        raise ConfigError("", digits, f"The number {digits[:_SHOWN]} is too large for any computer.")
+    return value
+
+
+def _whole(digits: str) -> int:
+    if len(digits) > limit("number_chars"):
+        raise ConfigError("", digits, f"A number of {len(digits):,} digits is no model’s size.")
+    return int(digits)

@@ -1,0 +1,107 @@
+"""What a ``config.json`` calls things: a family's description, and the sets of keys that families share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from core.models.config_fields import Fields
+
+
+def _nothing(_: Fields) -> Mapping[str, Any]:
+    return {}
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """How to read one ``model_type``.
+
+    keys: field of `Fields` → its keys in the config, the usual one first, a dot stepping into an object.
+    defaults: fields that a config may omit, with the value they then have. fixed: fields of `TransformerSpec` that
+    the family decides. derived: those that depend on the config's fields. windowed: whether layer i of the config
+    has the sliding window, where no ``layer_types`` says so; None for families without windows. only: keys whose
+    other values would build a model that is not counted here.
+    """
+
+    name: str
+    keys: Mapping[str, tuple[str, ...]]
+    defaults: Mapping[str, Any]
+    fixed: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    derived: Callable[[Fields], Mapping[str, Any]] = _nothing
+    windowed: Callable[[Fields, int], bool] | None = None
+    only: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+
+def keys(text: str) -> dict[str, tuple[str, ...]]:
+    """``field=key|other_key …`` as a mapping."""
+    return {name: tuple(names.split("|")) for name, _, names in (item.partition("=") for item in text.split())}
+
+
+USUAL = keys(
+    "layers=num_hidden_layers hidden=hidden_size heads=num_attention_heads vocab=vocab_size tied=tie_word_embeddings "
+    "ffn=intermediate_size max_seq=max_position_embeddings"
+)
+GROUPED = {**USUAL, **keys("kv_heads=num_key_value_heads")}
+BIASED = {**GROUPED, **keys("attention_bias=attention_bias output_bias=attention_bias")}
+HEADED = keys("head_dim=head_dim")
+WINDOW = keys("window=sliding_window")
+TYPED = {**WINDOW, **keys("layer_types=layer_types")}
+SWITCHED = {**TYPED, **keys("window_on=use_sliding_window window_from=max_window_layers")}
+SHORT = keys(
+    "layers=n_layer|num_hidden_layers heads=n_head|num_attention_heads vocab=vocab_size tied=tie_word_embeddings"
+)
+MOSAIC = keys(
+    "layers=n_layers|num_hidden_layers hidden=d_model|hidden_size heads=n_heads|num_attention_heads vocab=vocab_size "
+    "max_seq=max_seq_len|max_position_embeddings tied=tie_word_embeddings kv_heads=attn_config.kv_n_heads"
+)
+EXPERTS = keys("per_token=num_experts_per_tok")
+QWEN_EXPERTS = {
+    **EXPERTS,
+    **keys(
+        "experts=num_experts|num_local_experts|n_routed_experts expert_width=moe_intermediate_size "
+        "dense_listed=mlp_only_layers moe_every=decoder_sparse_step"
+    ),
+}
+DEEPSEEK = {
+    **BIASED,
+    **EXPERTS,
+    **keys(
+        "experts=n_routed_experts|num_local_experts|num_experts expert_width=moe_intermediate_size "
+        "shared=n_shared_experts dense_first=first_k_dense_replace query_rank=q_lora_rank kv_rank=kv_lora_rank "
+        "nope_dim=qk_nope_head_dim rope_dim=qk_rope_head_dim value_dim=v_head_dim "
+        "mtp=num_nextn_predict_layers|num_mtp_layers"
+    ),
+}
+
+ALIASES: Mapping[str, str] = {
+    "RefinedWeb": "falcon",
+    "RefinedWebModel": "falcon",
+    "gemma3": "gemma3_text",
+    "kimi_k2": "deepseek_v3",
+    "llava": "llama",
+    "mistral3": "mistral",
+    "qwen2_vl": "qwen2",
+    "qwen2_vl_text": "qwen2",
+    "qwen2_5_vl": "qwen2",
+    "qwen2_5_vl_text": "qwen2",
+}
+"""Other names of a family: older ones, and those of composites whose text part belongs to it."""
+
+TEXT_PARTS = ("text_config", "llm_config", "language_config")
+"""Keys under which composites of text and images keep the text model."""
+
+GENERIC = {
+    **keys(
+        "layers=num_hidden_layers|n_layer|n_layers|num_layers|depth hidden=hidden_size|n_embd|n_embed|d_model|dim "
+        "heads=num_attention_heads|n_head|n_heads|num_heads vocab=vocab_size|n_vocab|padded_vocab_size "
+        "kv_heads=num_key_value_heads|num_kv_heads|n_kv_heads|n_head_kv|multi_query_group_num "
+        "head_dim=head_dim|kv_channels ffn=intermediate_size|ffn_dim|ffn_hidden_size|n_inner|d_ff|hidden_dim "
+        "tied=tie_word_embeddings attention_bias=attention_bias|qkv_bias|add_qkv_bias|use_qkv_bias "
+        "ffn_bias=mlp_bias experts=num_experts|num_local_experts|n_routed_experts|moe_num_experts "
+        "per_token=num_experts_per_tok|moe_top_k|top_k expert_width=moe_intermediate_size "
+        "shared=n_shared_experts|num_shared_experts dense_first=first_k_dense_replace|first_dense_layers"
+    )
+}
+"""Names under which configs of other families keep the same fields, for a first draft of a spec."""

@@ -1,0 +1,125 @@
+"""A shape as one line of text, ``layers=32 hidden=4096 heads=32 …``: short enough for a link, plain enough to edit.
+
+Fields are those of `TransformerSpec`; parts of the experts, of latent attention and of the window carry their part's
+name, ``experts.count=8``. Fields at their defaults are left out.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Mapping
+from dataclasses import MISSING, fields
+from typing import Any, Literal, cast, get_args, get_origin, get_type_hints
+
+from core.limits import limit
+from core.models.spec import Experts, LatentAttention, SlidingWindow, SpecError, TransformerSpec
+
+EXAMPLE = "layers=32 hidden=4096 heads=32 kv_heads=8 head_dim=128 ffn=14336 vocab=128256 glu=yes tied_head=no"
+"""The shape of an 8B model, as every message shows it."""
+
+_PARTS: Mapping[str, type[Any]] = {"experts": Experts, "latent": LatentAttention, "window": SlidingWindow}
+_WORDS = {"yes": True, "true": True, "no": False, "false": False}
+_ITEM = re.compile(r"([a-z_]+(?:\.[a-z_]+)?)=([A-Za-z0-9_,]+)")
+
+
+class SpecTextError(ValueError):
+    """A text that is no shape; the message says why and shows one that is."""
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(f"{problem} For example: {EXAMPLE}.")
+
+
+def write_spec(spec: TransformerSpec) -> str:
+    """``spec`` as text that `read_spec` reads back to the same shape."""
+    items: list[str] = []
+    for name, value, default in _values(spec):
+        if name in _PARTS:
+            items += [f"{name}.{part}={_word(v)}" for part, v, usual in _values(value) if v != usual]
+        elif value != default:
+            items.append(f"{name}={_word(value)}")
+    return " ".join(items)
+
+
+def _values(owner: Any) -> list[tuple[str, Any, Any]]:
+    """Name, value and default of each field; nothing for a part that is not there."""
+    return [(f.name, getattr(owner, f.name), f.default) for f in fields(owner)] if owner is not None else []
+
+
+def _word(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, tuple):
+        return "".join("1" if windowed else "0" for windowed in cast("tuple[bool, ...]", value))
+    return str(value)
+
+
+def read_spec(text: str) -> TransformerSpec:
+    """The shape that ``text`` describes.
+
+    Raises `SpecTextError` for text that is too long, a field that is unknown, missing, twice there or no such value,
+    and for a shape that no transformer can have.
+    """
+    cap = limit("spec_chars")
+    if len(text) > cap:
+        raise SpecTextError(f"That is {len(text):,} characters long; a shape has at most {cap:,}.")
+    own: dict[str, str] = {}
+    parts: dict[str, dict[str, str]] = {}
+    for item in text.replace(";", " ").split():
+        match = _ITEM.fullmatch(item)
+        if match is None:
+            raise SpecTextError(f"“{item:.40}” is not a field and its value, as in layers=32.")
+        name, value = match.groups()
+        part, _, field = name.rpartition(".")
+        if part and part not in _PARTS:
+            raise SpecTextError(f"“{part}” is no part of a shape; parts are {', '.join(_PARTS)}.")
+        group = parts.setdefault(part, {}) if part else own
+        if (field or name) in group:
+            raise SpecTextError(f"“{name}” stands there twice.")
+        group[field or name] = value
+    try:
+        made = {part: _made(_PARTS[part], values, f"{part}.") for part, values in parts.items()}
+        return _made(TransformerSpec, own, "", **made)
+    except SpecError as problem:
+        raise SpecTextError(f"No transformer has this shape: {problem}") from None
+
+
+def _made(kind: type[Any], values: Mapping[str, str], prefix: str, **ready: Any) -> Any:
+    hints = get_type_hints(kind)
+    known = [f.name for f in fields(kind) if f.name not in _PARTS]
+    for name in values:
+        if name not in known:
+            close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+            hint = f" Did you mean {prefix}{close[0]}?" if close else f" There is {', '.join(known)}."
+            raise SpecTextError(f"There is no field “{prefix}{name}”.{hint}")
+    missing = [f.name for f in fields(kind) if f.default is MISSING and f.name not in values]
+    if missing:
+        raise SpecTextError(f"Missing: {', '.join(prefix + name for name in missing)}.")
+    return kind(**{name: _read(prefix + name, text, hints[name]) for name, text in values.items()}, **ready)
+
+
+def _read(name: str, text: str, hint: Any) -> Any:
+    if hint is bool:
+        if text.lower() not in _WORDS:
+            raise SpecTextError(f"{name} is yes or no, not “{text}”.")
+        return _WORDS[text.lower()]
+    if hint is int:
+        digits = text.replace("_", "").replace(",", "")
+        if not digits.isdigit() or len(digits) > 12:
+            raise SpecTextError(f"{name} is a whole number, not “{text:.40}”.")
+        return int(digits)
+    if get_origin(hint) is tuple:
+        if not re.fullmatch("[01]{1,200}", text):
+            raise SpecTextError(f"{name} is written in 1 (windowed) and 0, bottom layer first, not “{text:.40}”.")
+        return tuple(digit == "1" for digit in text)
+    options = _options(hint)
+    if text not in options:
+        raise SpecTextError(f"{name} is one of {', '.join(filter(None, options))}, not “{text:.40}”.")
+    return text
+
+
+def _options(hint: Any) -> list[str]:
+    """The words that a field of choices takes, from its type: a ``Literal`` or a union of them."""
+    if get_origin(hint) is Literal:
+        return [str(option) for option in get_args(hint)]
+    return [option for part in get_args(hint) for option in _options(part)]

@@ -1,0 +1,161 @@
+"""What a model's counts are sums of: each term one formula, its symbols bound to the numbers of a shape.
+
+The numbers of one shape are whole numbers under fixed names (`numbers_of`); the numbers of a million shapes are
+arrays under the same names (`core.models.batch`). Terms do not care which, so both are counted by the same table.
+A feature that a shape lacks is a number of layers, networks or rows that is zero, never another branch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+from core.formula import Formula
+from core.models.spec import TransformerSpec
+
+Group: TypeAlias = Literal["embedding", "attention", "feed-forward", "experts", "norms", "head", "prediction"]
+"""Which part of the model a term belongs to."""
+
+Numbers: TypeAlias = Mapping[str, Any]
+"""The numbers of one shape (``int``) or of many (arrays), by name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """One formula over the numbers of a shape.
+
+    bind: each parameter of the formula → the number that fills it. run: likewise, but of what one token runs
+    through, for the parameters where that differs. id: names the term for programs, ``name`` for readers.
+    """
+
+    id: str
+    name: str
+    group: Group
+    formula: Formula[...]
+    bind: Mapping[str, str]
+    run: Mapping[str, str] | None = None
+
+    def values(self, numbers: Numbers) -> dict[str, Any]:
+        """The formula's parameters with their values."""
+        return {parameter: numbers[name] for parameter, name in self.bind.items()}
+
+    def run_values(self, numbers: Numbers) -> dict[str, Any]:
+        """The same, for what one token runs through."""
+        return {parameter: numbers[name] for parameter, name in {**self.bind, **(self.run or {})}.items()}
+
+
+def term(id: str, name: str, group: Group, rule: Formula[...], *, run: str = "", **bind: str) -> Term:
+    """A term whose parameters are bound to the numbers of their own name, except those given otherwise.
+
+    run: ``parameter=number`` that differs for what one token runs through.
+    """
+    bound = {parameter: bind.get(parameter, parameter) for parameter in rule.symbols}
+    parameter, _, number = run.partition("=")
+    return Term(id, name, group, rule, bound, {parameter: number} if run else None)
+
+
+NEEDED = ("layers", "hidden", "heads", "kv_heads", "head_dim", "ffn", "vocab")
+"""Numbers without which there is no shape."""
+
+OPTIONAL: Mapping[str, int] = {
+    **dict.fromkeys(("glu", "tied_head", "position_rows", "attention_bias", "output_bias", "ffn_bias"), 0),
+    "norm_vectors": 1,
+    "norms_per_layer": 2,
+    "norms_outside": 1,
+    **dict.fromkeys(("attention_sinks", "qk_head", "qk_full", "embedding_width", "mtp_modules"), 0),
+    **dict.fromkeys(("experts", "per_token", "expert_width", "shared", "dense_among", "router_bias"), 0),
+    **dict.fromkeys(("shared_width", "shared_gate", "latent", "query_rank", "kv_rank"), 0),
+    **dict.fromkeys(("nope_dim", "rope_dim", "latent_value", "window", "windowed_layers"), 0),
+}
+"""Numbers that a shape may leave out, with what they then are; yes and no are 1 and 0."""
+
+
+def shape_of(spec: TransformerSpec) -> dict[str, int]:
+    """A spec as plain whole numbers, under the names of `NEEDED` and `OPTIONAL`."""
+    low, moe = spec.latent, spec.experts
+    own = [name for name in (*NEEDED, *OPTIONAL) if hasattr(spec, name) and name not in _PARTS]
+    found = {name: int(getattr(spec, name)) for name in own}
+    found |= {"qk_head": int(spec.qk_norm == "head"), "qk_full": int(spec.qk_norm == "full")}
+    if low:
+        found |= {"latent": 1, "query_rank": low.query_rank, "kv_rank": low.kv_rank, "nope_dim": low.nope_dim}
+        found |= {"rope_dim": low.rope_dim, "latent_value": low.value_dim}
+    if moe:
+        found |= {"experts": moe.count, "per_token": moe.per_token, "expert_width": moe.width, "shared": moe.shared}
+        found |= {"dense_among": moe.dense_layers, "router_bias": int(moe.router_bias)}
+        found |= {"shared_width": moe.shared_width, "shared_gate": int(moe.shared_gate)}
+    if spec.window:
+        found |= {"window": spec.window.size}
+    return {**OPTIONAL, **found}
+
+
+_PARTS = ("experts", "latent", "window")
+
+
+def both(first: Any, second: Any) -> Any:
+    """The product, a plain zero where either factor is one: what no shape has must not become an array of zeros."""
+    for factor in (first, second):
+        if not isinstance(factor, np.ndarray) and not factor:
+            return 0
+    return first * second
+
+
+def derived(shape: Numbers) -> dict[str, Any]:
+    """The numbers that terms bind, from those of a shape: whole numbers stay whole, arrays are taken as they are."""
+    s = shape
+    latent, mixture = s["latent"], (s["experts"] > 0) * 1
+    mixed = both(mixture, s["layers"] - s["dense_among"])
+    latent_layers = both(s["layers"], latent)
+    ranked = both(latent_layers, (s["query_rank"] > 0) * 1)
+    narrow = both((s["embedding_width"] > 0) * 1, (s["embedding_width"] != s["hidden"]) * 1)
+    gain = both(s["qk_head"], s["head_dim"])
+    dense = s["layers"] - mixed
+    plain_dim = both(1 - latent, s["head_dim"])
+    return {
+        **s,
+        "zero": 0,
+        "one": 1,
+        "score_dim": plain_dim + s["nope_dim"] + s["rope_dim"],
+        "value_dim": plain_dim + s["latent_value"],
+        "matrices": 2 + s["glu"],
+        "table_width": s["embedding_width"] + both((s["embedding_width"] == 0) * 1, s["hidden"]),
+        "table_joints": both(2, narrow),
+        "head_rows": both(1 - s["tied_head"], s["vocab"]),
+        "inner_first": s["query_rank"] + gain + both(both(s["qk_full"], s["heads"]), s["head_dim"]),
+        "inner_second": s["kv_rank"] + gain + both(both(s["qk_full"], s["kv_heads"]), s["head_dim"]),
+        "sink_layers": both(s["layers"], s["attention_sinks"]),
+        "plain_layers": s["layers"] - latent_layers,
+        "latent_layers": latent_layers,
+        "ranked_layers": ranked,
+        "unranked_layers": both(latent_layers, (s["query_rank"] == 0) * 1),
+        "dense_layers": dense,
+        "gated_layers": both(dense, s["glu"]),
+        "moe_layers": mixed,
+        "shared_width": s["shared_width"] + both((s["shared_width"] == 0) * 1, s["expert_width"]),
+        "shared_gates": both(mixed, s["shared_gate"]),
+    }
+
+
+@lru_cache(maxsize=512)
+def numbers_of(spec: TransformerSpec) -> Numbers:
+    """The numbers that terms bind, of one shape."""
+    return derived(shape_of(spec))
+
+
+def last_layer(numbers: Numbers) -> dict[str, Any]:
+    """The numbers of the topmost layer alone, without windows: what a multi-token prediction module repeats."""
+    one = {name: (numbers[name] > 0) * 1 for name in numbers if name.endswith("_layers")}
+    dense = 1 - one["moe_layers"]
+    return {
+        **numbers,
+        **one,
+        "layers": numbers["one"],
+        "dense_layers": dense,
+        "gated_layers": one["gated_layers"] * dense,
+        "windowed_layers": numbers["zero"],
+        "norms_outside": numbers["zero"],
+        "shared_gates": (numbers["shared_gates"] > 0) * 1,
+    }

@@ -1,0 +1,167 @@
+"""The budget equation, D · F = n · P · u · t, turned round for each of its quantities, as formulas."""
+
+from __future__ import annotations
+
+from core.formula import Source, Symbol, formula
+from core.models.flops import train_flop_6nd
+from core.sources import DEEPSEEK_V3, PALM
+
+_PALM = PALM.at("section 4.1 and appendix B")
+_NARAYANAN = Source("Narayanan et al. 2021, Megatron-LM", "section 5.1, eq. 4", "https://arxiv.org/abs/2104.04473")
+_LLAMA3 = Source(
+    "Grattafiori et al. 2024, The Llama 3 Herd of Models", "section 3.3.4", "https://arxiv.org/abs/2407.21783"
+)
+
+_COMPUTE = Symbol("C", "training compute", "flop")
+_PER_TOKEN = Symbol("F", "training FLOPs per token, forward and backward", "flop")
+_PER_PARAMETER = Symbol("k", "training FLOPs per token and parameter, 6 by the rule", "number")
+_PARAMETERS = Symbol("N", "parameters (active ones, with experts)", "count")
+_TOKENS = Symbol("D", "training tokens", "count")
+_COUNT = Symbol("n", "accelerators", "count")
+_PEAK = Symbol("P", "dense peak of one accelerator", "flop_per_s")
+_MFU = Symbol("u", "MFU, the share of the peak that model FLOPs use", "ratio")
+_SECONDS = Symbol("t", "time spent training", "seconds")
+_WALL = Symbol("T", "time on the wall", "seconds")
+_DAYS = Symbol("d", "days on the wall", "number")
+_GOODPUT = Symbol("g", "goodput, the share of the time on the wall that trains", "ratio")
+_HOURS = Symbol("H", "accelerator-hours", "accelerator_hours")
+
+
+@formula(
+    r"\v{per_parameter} \cdot \v{parameters}",
+    result=_PER_TOKEN,
+    symbols={"per_parameter": _PER_PARAMETER, "parameters": _PARAMETERS},
+    sources=train_flop_6nd.sources,
+)
+def flop_of_a_token(per_parameter: float, parameters: float) -> float:
+    """Training FLOPs per token in proportion to the parameters.
+
+    The rule takes 6; a count by layer of one model, divided by its parameters, carries that model’s shape over to
+    another size.
+    """
+    return per_parameter * parameters
+
+
+@formula(
+    r"\v{per_token} \cdot \v{tokens}",
+    result=_COMPUTE,
+    symbols={"per_token": _PER_TOKEN, "tokens": _TOKENS},
+    sources=(_PALM,),
+)
+def flop_of_a_run(per_token: float, tokens: float) -> float:
+    """Training compute of all tokens."""
+    return per_token * tokens
+
+
+@formula(
+    r"86400 \cdot \v{days} \cdot \v{goodput}",
+    result=_SECONDS,
+    symbols={"days": _DAYS, "goodput": _GOODPUT},
+    sources=(_LLAMA3,),
+)
+def productive_seconds(days: float, goodput: float) -> float:
+    """Seconds of training in so many days.
+
+    The rest goes to writing checkpoints, to work lost at failures, to restarts, and to whatever else stops the steps.
+    """
+    return 86400 * days * goodput
+
+
+@formula(
+    r"\frac{\v{seconds}}{\v{goodput}}",
+    result=_WALL,
+    symbols={"seconds": _SECONDS, "goodput": _GOODPUT},
+    sources=(_LLAMA3,),
+)
+def wall_seconds(seconds: float, goodput: float) -> float:
+    """Time on the wall for so much time of training."""
+    return seconds / goodput
+
+
+@formula(
+    r"\frac{\v{accelerators} \cdot \v{peak} \cdot \v{mfu} \cdot \v{seconds}}{\v{per_token}}",
+    result=_TOKENS,
+    symbols={"accelerators": _COUNT, "peak": _PEAK, "mfu": _MFU, "seconds": _SECONDS, "per_token": _PER_TOKEN},
+    sources=(_PALM, _NARAYANAN),
+)
+def tokens_trainable(accelerators: float, peak: float, mfu: float, seconds: float, per_token: float) -> float:
+    """Tokens that the cluster trains on in the time."""
+    return accelerators * peak * mfu * seconds / per_token
+
+
+@formula(
+    r"\frac{\v{accelerators} \cdot \v{peak} \cdot \v{mfu} \cdot \v{seconds}}{\v{per_parameter} \cdot \v{tokens}}",
+    result=_PARAMETERS,
+    symbols={
+        "accelerators": _COUNT,
+        "peak": _PEAK,
+        "mfu": _MFU,
+        "seconds": _SECONDS,
+        "per_parameter": _PER_PARAMETER,
+        "tokens": _TOKENS,
+    },
+    sources=(_PALM, _NARAYANAN),
+)
+def parameters_trainable(
+    accelerators: float, peak: float, mfu: float, seconds: float, per_parameter: float, tokens: float
+) -> float:
+    """Parameters that the cluster trains on all tokens in the time."""
+    return accelerators * peak * mfu * seconds / (per_parameter * tokens)
+
+
+@formula(
+    r"\frac{\v{flop}}{\v{peak} \cdot \v{mfu} \cdot \v{seconds}}",
+    result=_COUNT,
+    symbols={"flop": _COMPUTE, "peak": _PEAK, "mfu": _MFU, "seconds": _SECONDS},
+    sources=(_PALM, _NARAYANAN),
+)
+def accelerators_needed(flop: float, peak: float, mfu: float, seconds: float) -> float:
+    """Accelerators that do the work in the time, at an MFU that does not fall as they grow in number."""
+    return flop / (peak * mfu * seconds)
+
+
+@formula(
+    r"\frac{\v{flop}}{\v{accelerators} \cdot \v{peak} \cdot \v{seconds}}",
+    result=_MFU,
+    symbols={"flop": _COMPUTE, "accelerators": _COUNT, "peak": _PEAK, "seconds": _SECONDS},
+    sources=(_PALM,),
+)
+def mfu_needed(flop: float, accelerators: float, peak: float, seconds: float) -> float:
+    """MFU that does the work in the time. Above 1 the cluster is too small for it at any efficiency."""
+    return flop / (accelerators * peak * seconds)
+
+
+@formula(
+    r"\frac{\v{dollars}}{\v{price}}",
+    result=_HOURS,
+    symbols={
+        "dollars": Symbol(r"\text{cost}", "money for accelerators", "usd"),
+        "price": Symbol("p", "price per accelerator-hour", "usd_per_hour"),
+    },
+    sources=(DEEPSEEK_V3.at("table 1"),),
+)
+def hours_affordable(dollars: float, price: float) -> float:
+    """Accelerator-hours that the money rents."""
+    return dollars / price
+
+
+@formula(
+    r"\frac{\v{hours}}{24 \cdot \v{accelerators}}",
+    result=_DAYS,
+    symbols={"hours": _HOURS, "accelerators": _COUNT},
+    sources=(DEEPSEEK_V3.at("table 1"),),
+)
+def days_of(hours: float, accelerators: float) -> float:
+    """Days in which the accelerators use up their hours."""
+    return hours / (24 * accelerators)
+
+
+@formula(
+    r"\frac{\v{hours}}{24 \cdot \v{days}}",
+    result=_COUNT,
+    symbols={"hours": _HOURS, "days": _DAYS},
+    sources=(DEEPSEEK_V3.at("table 1"),),
+)
+def accelerators_of(hours: float, days: float) -> float:
+    """Accelerators that use up the hours in the days."""
+    return hours / (24 * days)

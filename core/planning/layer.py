@@ -1,0 +1,208 @@
+"""One layer of a model, operation by operation, on the roofline of an accelerator: forward, backward, and the update.
+
+The bytes convention is that of `core.hardware.operations`: each operand read once, each result written once, one
+kernel per operation. FLOPs per element outside the matrix products are counted as written below; another count moves
+them by a few, and no verdict.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from core.hardware.accelerators import Accelerator
+from core.hardware.operations import Placed, Value, Work, elementwise, place, product
+from core.models.parameters import parameters
+from core.models.spec import TransformerSpec
+from core.planning.solver import BudgetError
+
+Phase: TypeAlias = Literal["forward", "backward", "update"]
+Kind: TypeAlias = Literal["matmul", "other"]
+
+ELEMENT_BYTES = {"fp32": 4.0, "tf32": 4.0, "bf16": 2.0, "fp16": 2.0, "fp8": 1.0, "int8": 1.0, "fp6": 0.75, "fp4": 0.5}
+"""Bytes per operand of a matrix product in each dtype."""
+
+# FLOPs and elements moved, forward and backward. Norms: mean, deviation, square, sum, scale, gain, bias. Softmax:
+# maximum, difference, exp, sum, quotient; backward y·(dy − Σ y·dy). Cross-entropy: maximum, difference, exp, sum;
+# backward exp, quotient, difference. GELU by tanh. SwiGLU: sigmoid in three, times its input, times the other half.
+_LAYERNORM = (8.0, 2.0, 14.0, 3.0)
+_RMSNORM = (4.0, 2.0, 8.0, 3.0)
+_SOFTMAX = (5.0, 2.0, 4.0, 3.0)
+_CROSS_ENTROPY = (4.0, 1.0, 3.0, 2.0)
+_GELU = (8.0, 2.0, 12.0, 3.0)
+_SWIGLU = (5.0, 3.0, 9.0, 5.0)
+_RESIDUAL = (1.0, 3.0, 1.0, 3.0)
+
+ADAMW_FLOP = 15.0
+"""FLOPs of AdamW per parameter: two moments (3 and 4), corrections (2), root, quotient and step (4), decay (2)."""
+
+ADAMW_BYTES = 28.0
+"""Bytes of AdamW per parameter: weight and both moments in fp32 read and written (24), a 16-bit gradient read, a
+16-bit copy of the weight written."""
+
+
+@dataclass(frozen=True, slots=True)
+class LayerOperation:
+    """One operation of a layer, or of the head, on the roofline.
+
+    kind: matmul, or anything else. phase: forward, backward (both gradients), or update (once per step).
+    in_layer: False for the head, which the model has once.
+    """
+
+    id: str
+    name: str
+    kind: Kind
+    phase: Phase
+    placed: Placed
+    in_layer: bool
+
+    @property
+    def flop(self) -> Value:
+        """FLOPs of one micro-batch."""
+        return self.placed.work.flop
+
+
+class _Sheet:
+    """Collects operations, forward and backward at once."""
+
+    def __init__(self, device: Accelerator, dtype: str) -> None:
+        self.peak = device.peak(dtype)
+        vector = device.peak("fp32")
+        # Matrix units do no exponentials; without a known vector rate the ridge is taken from the matrix one.
+        self.vector = vector if vector == vector else self.peak
+        self.bandwidth = device.bandwidth
+        self.element = ELEMENT_BYTES[dtype]
+        self.found: list[LayerOperation] = []
+        self.in_layer = True
+
+    def add(self, id: str, name: str, kind: Kind, phase: Phase, work: Work) -> None:
+        peak = self.peak if kind == "matmul" else self.vector
+        self.found.append(LayerOperation(id, name, kind, phase, place(work, peak, self.bandwidth), self.in_layer))
+
+    def product(self, id: str, name: str, groups: Value, rows: Value, inner: Value, columns: Value) -> None:
+        forward = product(groups, rows, inner, columns, self.element)
+        # The gradient of either factor is a product of the same three sizes in another order.
+        self.add(id, name, "matmul", "forward", forward)
+        self.add(id, name, "matmul", "backward", forward + forward)
+
+    def each(self, id: str, name: str, elements: Value, cost: tuple[float, float, float, float]) -> None:
+        ahead, moved, back, moved_back = cost
+        self.add(id, name, "other", "forward", elementwise(elements, ahead, 2.0 * moved))
+        self.add(id, name, "other", "backward", elementwise(elements, back, 2.0 * moved_back))
+
+
+def layer_roofline(
+    spec: TransformerSpec,
+    device: Accelerator,
+    *,
+    dtype: str = "bf16",
+    seq_len: int,
+    tokens: float | npt.NDArray[np.float64],
+    fused_attention: bool = False,
+    head: bool = True,
+) -> tuple[LayerOperation, ...]:
+    """Every operation of one layer of ``spec`` on ``device``, for a micro-batch of ``tokens``.
+
+    tokens: whole sequences of ``seq_len``; fewer make one shorter sequence. An array sweeps over micro-batches, and
+    every figure of the result is an array then. fused_attention: scores never leave the chip (FlashAttention), so
+    that scores, softmax and values are one operation on the causal half, with the scores computed once more backward.
+    head: the output head and the cross-entropy of its logits too. A mixture of experts is that of its last layer,
+    tokens spread evenly. The update is of the layer's own parameters, once per step.
+
+    Raises `BudgetError` for a dtype without a known peak, and for fewer than one token.
+    """
+    if dtype not in ELEMENT_BYTES or device.peak(dtype) != device.peak(dtype):
+        raise BudgetError("dtype", f"No dense {dtype} peak of {device.name} is known. For example: bf16.")
+    if not (np.all(np.isfinite(tokens)) and np.all(np.asarray(tokens) >= 1) and seq_len >= 1):
+        raise BudgetError("tokens", "A micro-batch has at least one token. For example: 8192.")
+    t: Value = np.asarray(tokens, dtype=np.float64) if isinstance(tokens, np.ndarray) else float(tokens)
+    length: Value = np.minimum(t, seq_len) if isinstance(t, np.ndarray) else min(t, float(seq_len))
+    sheet = _Sheet(device, dtype)
+    norm = _LAYERNORM if spec.norm_vectors == 2 else _RMSNORM
+    sheet.each("norms", "Norms", np.multiply(t, spec.hidden * spec.norms_per_layer), norm)
+    _projections(sheet, spec, t)
+    _square(sheet, spec, t, length, fused_attention)
+    sheet.product("output", "Attention output", 1.0, t, spec.heads * spec.value_dim, spec.hidden)
+    _feed_forward(sheet, spec, t)
+    sheet.each("residual", "Residual additions", np.multiply(t, 2 * spec.hidden), _RESIDUAL)
+    sheet.add("update", "AdamW update", "other", "update", _update(spec, t))
+    if head:
+        sheet.in_layer = False
+        sheet.product("head", "Output head", 1.0, t, spec.hidden, spec.vocab)
+        sheet.each("loss", "Cross-entropy", np.multiply(t, spec.vocab), _CROSS_ENTROPY)
+    return tuple(sheet.found)
+
+
+def _projections(sheet: _Sheet, spec: TransformerSpec, t: Value) -> None:
+    if (low := spec.latent) is None:
+        width = (spec.heads + 2 * spec.kv_heads) * spec.head_dim
+        sheet.product("qkv", "Q, K, V", 1.0, t, spec.hidden, width)
+        return
+    if low.query_rank:
+        sheet.product("q_down", "Queries, down", 1.0, t, spec.hidden, low.query_rank)
+    sheet.product("q_up", "Queries, up", 1.0, t, low.query_rank or spec.hidden, spec.heads * spec.score_dim)
+    sheet.product("kv_down", "Keys and values, down", 1.0, t, spec.hidden, low.kv_rank + low.rope_dim)
+    sheet.product("kv_up", "Keys and values, up", 1.0, t, low.kv_rank, spec.heads * (low.nope_dim + low.value_dim))
+
+
+def _square(sheet: _Sheet, spec: TransformerSpec, t: Value, length: Value, fused: bool) -> None:
+    """Scores, softmax and values; every head of every sequence is one product."""
+    heads = np.multiply(np.divide(t, length), spec.heads)
+    scores = np.multiply(heads, np.multiply(length, length))
+    if not fused:
+        sheet.product("scores", "Attention scores", heads, length, spec.score_dim, length)
+        sheet.each("softmax", "Softmax", scores, _SOFTMAX)
+        sheet.product("values", "Attention values", heads, length, length, spec.value_dim)
+        return
+    each = 2.0 * (spec.score_dim + spec.value_dim)
+    half = np.divide(scores, 2)
+    rows = np.multiply(t, 1.0)
+    kept = spec.heads * (spec.score_dim + spec.value_dim) + spec.kv_heads * (spec.score_dim + spec.value_dim)
+    moved = np.multiply(rows, kept * sheet.element)
+    sheet.add("attention", "Attention, fused", "matmul", "forward", Work(np.multiply(half, each), moved))
+    # Backward: the scores again, and the gradients of both factors of both products; five products for forward's two.
+    again = np.multiply(half, 2 * each + 2.0 * spec.score_dim)
+    sheet.add("attention", "Attention, fused", "matmul", "backward", Work(again, np.multiply(moved, 2)))
+
+
+def _feed_forward(sheet: _Sheet, spec: TransformerSpec, t: Value) -> None:
+    moe = spec.experts
+    inner = 2 if spec.glu else 1
+    cost = _SWIGLU if spec.glu else _GELU
+    if moe is None:
+        sheet.product("up", "Feed-forward, in", 1.0, t, spec.hidden, inner * spec.ffn)
+        sheet.each("activation", "Activation function", np.multiply(t, spec.ffn), cost)
+        sheet.product("down", "Feed-forward, out", 1.0, t, spec.ffn, spec.hidden)
+        return
+    sheet.product("router", "Router", 1.0, t, spec.hidden, moe.count)
+    copies = np.multiply(t, moe.per_token)
+    # With fewer copies than experts only so many experts have work.
+    busy = np.minimum(copies, moe.count)
+    rows = np.divide(copies, busy)
+    sheet.product("up", "Experts, in", busy, rows, spec.hidden, inner * moe.width)
+    sheet.each("activation", "Activation function", np.multiply(copies, moe.width), cost)
+    sheet.product("down", "Experts, out", busy, rows, moe.width, spec.hidden)
+    if moe.shared:
+        sheet.product("shared_up", "Shared experts, in", float(moe.shared), t, spec.hidden, inner * moe.width)
+        sheet.product("shared_down", "Shared experts, out", float(moe.shared), t, moe.width, spec.hidden)
+
+
+def _update(spec: TransformerSpec, t: Value) -> Work:
+    """AdamW on an average layer's parameters: all of them, chosen experts or not."""
+    inside = ("attention", "feed-forward", "experts", "norms")
+    own = sum(part.total for part in parameters(spec).components if part.group in inside) / spec.layers
+    return elementwise(np.multiply(t, 0) + own if isinstance(t, np.ndarray) else own, ADAMW_FLOP, ADAMW_BYTES)
+
+
+def matmul_share(operations: Sequence[LayerOperation]) -> float:
+    """Share of all FLOPs of these operations that matrix products do; of arrays, at their last entry."""
+
+    def last(value: Value) -> float:
+        return float(np.asarray(value).flat[-1])
+
+    total = sum(last(one.flop) for one in operations)
+    return sum(last(one.flop) for one in operations if one.kind == "matmul") / total

@@ -1,0 +1,128 @@
+"""A model of one's own: a shape that is edited field by field, and stands where a catalogue's model would."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from core.limits import limit
+from core.models.catalog import CatalogModel
+from core.models.config import ConfigError, UnknownFamilyError, read_hf_config
+from core.models.parameters import parameters
+from core.models.spec import Experts, TransformerSpec
+from core.units import format_count
+
+NAME = "Your model"
+
+SIZES: Mapping[str, str] = {
+    "layers": "Layers",
+    "hidden": "Hidden width",
+    "heads": "Heads",
+    "kv_heads": "KV heads",
+    "head_dim": "Head width",
+    "ffn": "FFN width",
+    "vocab": "Vocabulary",
+}
+"""The whole numbers of a shape that are edited one by one, with their labels."""
+
+MIXTURE: Mapping[str, str] = {
+    "count": "Experts",
+    "per_token": "of which run",
+    "width": "Expert width",
+    "shared": "Shared experts",
+}
+"""Those of its mixture of experts; without one all are 0."""
+
+
+def own_model(spec: TransformerSpec) -> CatalogModel:
+    """``spec`` as a model, counted and nowhere published."""
+    counted = parameters(spec)
+    return CatalogModel(
+        name=NAME,
+        family="",
+        hf_id="",
+        spec=spec,
+        parameters=counted.total,
+        active=counted.active,
+        published_total=math.nan,
+        published_active=math.nan,
+        published_source="",
+        published_confidence="",
+        max_seq=limit("model_dimension"),
+        source="",
+        confidence="",
+        notes="",
+        breakdown=True,
+    )
+
+
+def size_of(spec: TransformerSpec, field: str) -> int:
+    """The number of ``field`` (of `SIZES` or `MIXTURE`)."""
+    return getattr(spec, field) if field in SIZES else getattr(spec.experts, field) if spec.experts else 0
+
+
+def edited(spec: TransformerSpec, field: str, value: int) -> TransformerSpec:
+    """``spec`` with one number changed.
+
+    The first expert makes a mixture of what was dense, and none makes it dense again. Raises `SpecError` for a shape
+    that no transformer can have.
+    """
+    if field in SIZES:
+        return replace(spec, **{field: value})
+    if field == "count" and value == 0:
+        dense = spec.experts.width * spec.experts.per_token if spec.experts else 0
+        return replace(spec, experts=None, ffn=spec.ffn or dense)
+    moe = spec.experts or Experts(count=8, per_token=2, width=spec.ffn)
+    if field == "count" and not spec.experts:
+        moe = replace(moe, count=value, per_token=min(2, value))
+    else:
+        moe = replace(moe, **{field: value})
+    return replace(spec, experts=moe)
+
+
+PASTE = '{"model_type": "llama", "num_hidden_layers": 32, …}'
+"""What the empty box shows."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigSaid:
+    """What became of a config.json: its shape, or None; whether all is well with it; and what to tell."""
+
+    spec: TransformerSpec | None
+    clean: bool
+    text: str
+
+
+def read_config(text: str) -> ConfigSaid:
+    """Read a config.json. A family not known becomes a generic shape where its fields suffice; nothing raises."""
+    try:
+        read = read_hf_config(text)
+    except UnknownFamilyError as problem:
+        if problem.draft is None:
+            return ConfigSaid(None, False, f"{problem}. The shape stays as it was.")
+        return ConfigSaid(problem.draft, False, f"{problem}. It is above as a generic shape to edit.")
+    except ConfigError as problem:
+        return ConfigSaid(None, False, f"{problem}. The shape stays as it was.")
+    left = f" Not in the file, so at the family’s defaults: {', '.join(read.omitted)}." if read.omitted else ""
+    return ConfigSaid(
+        read.spec, True, f"**Read as {read.family}:** {about(read.spec)}{left} {' '.join(read.notes)}".strip()
+    )
+
+
+def about(spec: TransformerSpec) -> str:
+    """The shape in one line: its parameters, and what the numbers to edit do not show."""
+    counted = parameters(spec)
+    active = f", {format_count(counted.active)} active" if spec.experts else ""
+    said = [f"**{counted.total:,}** parameters{active}"]
+    if spec.latent:
+        said.append(f"latent attention of rank {spec.latent.kv_rank:,}")
+    if spec.window:
+        said.append(f"a window of {spec.window.size:,} tokens in {spec.windowed_layers} of {spec.layers} layers")
+    if spec.mtp_modules:
+        said.append(f"{spec.mtp_modules} multi-token prediction")
+    if spec.position_rows:
+        said.append(f"{spec.position_rows:,} learned positions")
+    if spec.qk_norm != "none":
+        said.append("norms of queries and keys")
+    return f"{'; '.join(said)}."

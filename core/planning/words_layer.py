@@ -1,0 +1,215 @@
+"""The roofline of a layer, the conventions of MFU, the whole run and the best split, in words and table cells."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from core.planning.energy import Footprint
+from core.planning.goodput import FailureRecord, WholeRun
+from core.planning.layer import LayerOperation, matmul_share
+from core.planning.outlook import Outlook
+from core.planning.scaling import Split, overtraining
+from core.planning.scored import Scored
+from core.planning.words import amount, percent, share_of, signed
+from core.units import format_count, format_duration, format_quantity, significant
+
+OPERATIONS = ("operation", "FLOP", "share", "FLOP/B forward", "limit", "time at best", "share of time")
+"""Headings of the table of `operations`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One operation, its phases together."""
+
+    name: str
+    matmul: bool
+    flop: float
+    seconds: float
+    intensity: float
+    bound: str
+
+
+def rows_of(found: Sequence[LayerOperation]) -> list[Row]:
+    """Operations with forward and backward together; the intensity and the limit are those of the first phase."""
+    merged: dict[str, Row] = {}
+    for o in found:
+        before = merged.get(o.id)
+        merged[o.id] = Row(
+            o.name,
+            o.kind == "matmul",
+            float(o.flop) + (before.flop if before else 0.0),
+            float(o.placed.seconds) + (before.seconds if before else 0.0),
+            before.intensity if before else float(o.placed.intensity),
+            before.bound if before else o.placed.bound,
+        )
+    return list(merged.values())
+
+
+def operations(found: Sequence[LayerOperation]) -> list[tuple[str, ...]]:
+    """Rows of the table of operations."""
+    rows = rows_of(found)
+    flop, seconds = sum(r.flop for r in rows), sum(r.seconds for r in rows)
+    return [
+        (
+            r.name,
+            format_quantity(r.flop, "flop"),
+            share_of(r.flop / flop),
+            significant(r.intensity, 3),
+            "compute" if r.bound == "compute" else "**memory**",
+            format_duration(r.seconds, 3),
+            share_of(r.seconds / seconds),
+        )
+        for r in rows
+    ]
+
+
+def layered(found: Sequence[LayerOperation], device: str, tokens: int) -> str:
+    """Takeaway of the roofline: what matrix products are of the FLOPs, and what they are of the time."""
+    rows = rows_of(found)
+    seconds = sum(r.seconds for r in rows)
+    matmul = sum(r.seconds for r in rows if r.matmul) / seconds
+    starved = [r.name for r in rows if r.matmul and r.bound == "memory"]
+    said = (
+        f"**Matrix products wait for memory here:** {', '.join(name.replace(',', '') for name in starved).lower()}."
+        if starved
+        else "Every matrix product is limited by compute."
+    )
+    return (
+        f"With **{tokens:,}** tokens at once, matrix products are **{_nearly(matmul_share(found))}** of a layer’s "
+        f"FLOPs and at best **{percent(matmul)}** of its time on {device}: the rest moves bytes. {said}"
+    )
+
+
+def _nearly(share: float) -> str:
+    """A share close to one, which three digits would round to all of it."""
+    return f"{100 * share:.2f} %" if share > 0.99 else percent(share)
+
+
+LAYER_NOTES = (
+    "**Bytes:** each operation reads its operands once, writes its result once and keeps nothing for the next one. "
+    "Fused kernels move less: the switch above does it for attention.",
+    "**Time at best:** the longer of arithmetic at peak and traffic at full bandwidth. No kernel is faster; most are "
+    "slower. The update stands once per step, so more micro-batches per step make it less of the time.",
+)
+"""What the roofline holds and leaves out."""
+
+SCORES = ("the same run, counted as", "FLOPs per token", "utilisation", "relative to 6ND")
+"""Headings of the table of `scores`."""
+
+
+def scores(found: Sequence[Scored]) -> list[tuple[str, ...]]:
+    """Rows of the table of conventions."""
+    return [
+        (
+            f"{s.name} ({s.kind})",
+            format_quantity(s.per_token, "flop"),
+            percent(s.utilisation) if s.possible else f"**{percent(s.utilisation)}**, impossible",
+            signed(s.per_rule - 1) if s.per_rule != 1 else "",
+        )
+        for s in found
+    ]
+
+
+def scored_run(found: Sequence[Scored], rate: float) -> str:
+    """Takeaway: one speed, many MFUs."""
+    mfu = sorted(s.utilisation for s in found if s.kind == "MFU")
+    hfu = max(s.utilisation for s in found if s.kind == "HFU")
+    return (
+        f"**{amount(rate)}** tokens per second are an MFU of **{percent(mfu[0])}** to **{percent(mfu[-1])}**, by how "
+        f"work is counted; with every layer recomputed the same speed is an HFU of **{percent(hfu)}**. Compare "
+        "published figures only under one convention."
+    )
+
+
+def whole(run: WholeRun, origin: str) -> str:
+    """Takeaway of the whole run."""
+    often = (
+        "without failures"
+        if math.isinf(run.mtbf)
+        else f"with **{format_count(round(run.failures))}** failures, one every {format_duration(run.mtbf, 3)}"
+    )
+    return (
+        f"Steady steps {origin} take {format_duration(run.steady)}; {often}, and a checkpoint every "
+        f"**{format_duration(run.interval, 3)}**, that is **{format_duration(run.wall)}** on the wall: goodput "
+        f"**{percent(run.goodput)}**."
+    )
+
+
+def whole_rows(run: WholeRun) -> list[tuple[str, str]]:
+    """Rows of the table of the whole run."""
+    return [
+        ("checkpoint", format_quantity(run.checkpoint, "bytes")),
+        ("training stands still for one", format_duration(run.write, 3)),
+        ("best interval by Young", format_duration(run.young, 3)),
+        ("best interval by Daly", format_duration(run.daly, 3)),
+        ("time writing checkpoints", percent(run.writing)),
+        ("work lost and done again", percent(run.lost)),
+        ("restarting", percent(run.restarting)),
+        ("elsewhere", percent(run.elsewhere)),
+    ]
+
+
+def shares(run: WholeRun) -> list[tuple[str, float, str]]:
+    """The parts of the wall time with the roles whose colours they wear."""
+    return [
+        ("training", run.training, "parameters"),
+        ("writing checkpoints", run.writing, "activations"),
+        ("lost and done again", run.lost, "gradients"),
+        ("restarting", run.restarting, "master"),
+        ("elsewhere", run.elsewhere, "buffers"),
+    ]
+
+
+def failures(records: Sequence[FailureRecord]) -> list[tuple[str, ...]]:
+    """Rows of the table of published failure rates."""
+    return [
+        (r.name, format_count(r.accelerators), f"{significant(r.rate, 3)}", r.counted, f"{r.source} ({r.known})")
+        for r in records
+    ]
+
+
+def used(foot: Footprint, hours: float, power: str) -> str:
+    """Energy and carbon in a sentence."""
+    if math.isnan(foot.energy):
+        return f"**Energy: unknown**, because no single power is published for this accelerator ({power or 'none'})."
+    return (
+        f"**{format_quantity(foot.energy, 'watt_hours')}** for {amount(hours)} accelerator-hours, and "
+        f"**{format_quantity(foot.carbon, 'kg_co2')}** of CO₂ equivalent from that grid."
+    )
+
+
+SPLITS = ("best split of this compute by", "parameters", "tokens", "tokens per parameter", "loss")
+"""Headings of the table of `splits`."""
+
+
+def splits(found: Sequence[Split], o: Outlook) -> list[tuple[str, ...]]:
+    """Rows of the table of splits, the plan's own last."""
+    plan = o.plan
+    rows = [
+        (
+            s.name,
+            format_count(s.params, 3),
+            format_count(s.tokens, 3),
+            significant(s.tokens_per_parameter, 3),
+            "no loss in it" if math.isnan(s.loss) else f"{s.loss:.4f}",
+        )
+        for s in found
+    ]
+    ratio = significant(plan.tokens / plan.params, 3)
+    return [*rows, ("**your plan**", format_count(plan.params, 3), format_count(plan.tokens, 3), ratio, "")]
+
+
+def trained(o: Outlook) -> str:
+    """How far the plan is from 20 tokens per parameter."""
+    plan = o.plan
+    factor = overtraining(plan.tokens, plan.params)
+    ratio = significant(plan.tokens / plan.params, 3)
+    said = (
+        f"**{significant(factor, 3)} times** as many as Chinchilla’s 20: a smaller model than the compute would allow, "
+        "which costs some training loss and makes every token served cheaper."
+        if factor >= 1
+        else f"**{significant(factor, 3)} times** Chinchilla’s 20: a larger model than the compute trains well."
+    )
+    return f"**{ratio}** tokens per parameter, {said}"

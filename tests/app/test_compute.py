@@ -1,0 +1,106 @@
+"""Compute budget with every panel open, over questions, models and accelerators: no exception, every chart valid."""
+
+from __future__ import annotations
+
+import json
+
+import plotly.graph_objects as go
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from core.models.spec_text import EXAMPLE
+from pages.parts.registry import COMPUTE
+from tests.app.test_pages import APP
+
+PANELS = ("flops", "which", "runs", "moves", "roof", "whole", "split", "parts", "table")
+MIXTURE = f"{EXAMPLE} experts.count=64 experts.per_token=6 experts.width=1408 latent.query_rank=0 latent.kv_rank=512 "
+MIXTURE += "latent.nope_dim=128 latent.rope_dim=64 latent.value_dim=128"
+OWN = "Own (config.json)"
+
+CASES: dict[str, dict[str, str]] = {
+    "first sight": {},
+    "cost of a mixture": {"find": "cost", "model": "DeepSeek-V3", "gpu": "H800 SXM", "dtype": "fp8", "attn": "full"},
+    "tokens for money": {"find": "tokens", "within": "$2M", "n": "8B", "count": "256"},
+    "parameters in a month": {"find": "parameters", "within": "30 days", "model": "Mixtral 8x7B"},
+    "fewest accelerators": {"find": "accelerators", "within": "8 weeks", "mfu": "35-45%", "gpu": "B200"},
+    "MFU needed": {"find": "MFU", "within": "400 days", "gpu": "MI300X"},
+    "own mixture": {"model": OWN, "shape": MIXTURE, "gpu": "TPU v5p", "pic": "areas", "moved": "dollars"},
+    "no price, fp16": {"gpu": "V100 SXM 32 GB", "model": "GPT-2 124M", "moved": "dollars", "meas": "hours", "mb": "0"},
+    "windows": {"model": "Gemma 3 1B", "seq": "1000000", "flash": "true", "basis": "steady", "fam": "A100"},
+    "one token": {"n": "1", "tokens": "1", "count": "1", "gpu": "T4", "mfu": "1"},
+    "the largest": {"n": "1e16", "tokens": "1e18", "count": "10,000,000", "gpu": "GB300", "dtype": "fp4", "seq": "1"},
+}
+
+
+def opened(fields: dict[str, str]) -> AppTest:
+    app = AppTest.from_file(APP, default_timeout=60).run()
+    app.switch_page(COMPUTE.path)
+    for name, text in {**dict.fromkeys(PANELS, "true"), **fields}.items():
+        app.query_params[f"c_{name}"] = text
+    return app.run()
+
+
+def html(app: AppTest, kind: str) -> list[str]:
+    return [block.proto.body for block in app.get("html") if f'class="{kind}"' in block.proto.body]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_every_panel_answers(name: str) -> None:
+    app = opened(CASES[name])
+    assert not app.exception
+    assert len(html(app, "np-answer")) == 1
+    assert "nan" not in html(app, "np-answer")[0]
+    assert not html(app, "np-error") or name in ("one token", "no price, fp16", "the largest", "MFU needed")
+    charts = app.get("plotly_chart")
+    assert len(charts) >= 8
+    for chart in charts:
+        assert len(chart.proto.alt) > 30
+        go.Figure(json.loads(chart.proto.spec))
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"find": "MFU", "within": "3 days"}, "Cannot be met: it would take an MFU of"),
+        ({"find": "accelerators", "within": "$5M"}, "money alone does not say how many"),
+        ({"find": "tokens", "within": "$5M", "gpu": "TPU v4"}, "Money buys nothing without a price"),
+        ({"find": "tokens", "within": "soon"}, "“soon” is not a duration"),
+        ({"mfu": "45"}, "“45” is out of range"),
+        ({"model": OWN, "shape": EXAMPLE.replace("heads=32", "heads=31")}, "31 query heads cannot share 8"),
+        ({"model": OWN, "shape": "layers=0"}, "Missing: hidden, heads"),
+        ({"count": "0"}, "“0” is out of range"),
+        ({"n": "1e999"}, "is outside every useful range"),
+    ],
+)
+def test_bad_input_is_said_and_an_answer_stays(fields: dict[str, str], said: str) -> None:
+    app = opened(fields)
+    assert not app.exception
+    assert any(said in message for message in html(app, "np-error"))
+    assert len(html(app, "np-answer")) == 1
+
+
+def test_a_config_becomes_the_shape_and_a_bad_one_does_not() -> None:
+    app = opened({"model": OWN})
+    config = '{"model_type": "llama", "num_hidden_layers": 2, "hidden_size": 64, "num_attention_heads": 4, '
+    config += '"intermediate_size": 128, "vocab_size": 100}'
+    app.text_area(key="c_config").set_value(config).run()
+    assert "layers=2 hidden=64" in app.text_input(key="c_shape").value
+    assert "Read as LLaMA" in html(app, "np-good")[0]
+    app.text_area(key="c_config").set_value("[" * 10_000 + "]" * 10_000).run()
+    assert "layers=2 hidden=64" in app.text_input(key="c_shape").value
+    assert any("nested 10,000 deep" in message for message in html(app, "np-error"))
+    app.number_input(key="c_e_heads").set_value(8).run()
+    assert "heads=8" in app.text_input(key="c_shape").value
+    app.number_input(key="c_e_kv_heads").set_value(3).run()
+    assert any("8 query heads cannot share 3" in message for message in html(app, "np-error"))
+    assert app.number_input(key="c_e_kv_heads").value == 4
+    app.toggle(key="c_e_glu").set_value(False).run()
+    assert "glu=no" in app.text_input(key="c_shape").value
+
+
+def test_fields_that_were_hidden_come_back_with_their_text() -> None:
+    app = opened({"tokens": "3T"})
+    for wanted in ("tokens", "accelerators", "time"):
+        app.button_group(key="c_find").set_value(wanted).run()
+        assert not app.exception
+    assert app.text_input(key="c_tokens").value == "3T"

@@ -1,0 +1,194 @@
+"""Configs of Hugging Face transformers for the tests: every family, small, and every model of the catalogue."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+from transformers import AutoConfig, AutoModelForCausalLM, PretrainedConfig, PreTrainedModel
+
+from core.models import CatalogModel
+
+_TOKENS = {"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}
+_SMALL = {
+    "num_hidden_layers": 4,
+    "hidden_size": 32,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "intermediate_size": 48,
+    "vocab_size": 61,
+}
+_LATENT = {
+    "num_key_value_heads": 4,
+    "n_routed_experts": 6,
+    "num_experts_per_tok": 2,
+    "moe_intermediate_size": 24,
+    "n_shared_experts": 2,
+    "first_k_dense_replace": 1,
+    "q_lora_rank": 12,
+    "kv_lora_rank": 10,
+    "qk_nope_head_dim": 6,
+    "qk_rope_head_dim": 4,
+    "v_head_dim": 7,
+}
+_EXPERTS = {"num_experts_per_tok": 2}
+
+DENSE: Mapping[str, Mapping[str, Any]] = {
+    "gpt2": {"n_layer": 3, "n_embd": 32, "n_head": 4, "vocab_size": 61, "n_positions": 64},
+    "gpt2, n_inner": {"n_layer": 2, "n_embd": 32, "n_head": 4, "vocab_size": 61, "n_positions": 64, "n_inner": 40},
+    "gpt_neox": _SMALL,
+    "gpt_neox, no biases": {**_SMALL, "attention_bias": False, "use_parallel_residual": False},
+    "opt": {**_SMALL, "ffn_dim": 96},
+    "opt, narrow table": {**_SMALL, "ffn_dim": 96, "word_embed_proj_dim": 16, "do_layer_norm_before": False},
+    "bloom": {"n_layer": 3, "hidden_size": 32, "n_head": 4, "vocab_size": 61},
+    "falcon": {**_SMALL, "intermediate_size": 128},
+    "falcon, grouped": {**_SMALL, "num_kv_heads": 2, "new_decoder_architecture": True, "ffn_hidden_size": 96},
+    "falcon, one norm": {**_SMALL, "num_kv_heads": 2, "new_decoder_architecture": True, "num_ln_in_parallel_attn": 1},
+    "falcon, first": {**_SMALL, "multi_query": False, "parallel_attn": False, "alibi": True, "bias": True},
+    "mpt": {"n_layers": 3, "d_model": 32, "n_heads": 4, "vocab_size": 61},
+    "llama": _SMALL,
+    "llama, biases": {**_SMALL, "attention_bias": True, "mlp_bias": True, "tie_word_embeddings": True, "head_dim": 10},
+    "mistral": {**_SMALL, "sliding_window": 8},
+    "qwen2": _SMALL,
+    "qwen2, windows above": {**_SMALL, "use_sliding_window": True, "sliding_window": 8, "max_window_layers": 2},
+    "qwen3": {**_SMALL, "head_dim": 16, "attention_bias": True},
+    "gemma": {**_SMALL, "head_dim": 16},
+    "gemma2": {**_SMALL, "head_dim": 16, "sliding_window": 8},
+    "gemma3_text": {**_SMALL, "head_dim": 16, "sliding_window": 8, "num_hidden_layers": 7},
+    "phi3": _SMALL,
+    "olmo": _SMALL,
+    "olmo2": _SMALL,
+    "olmo3": {**_SMALL, "sliding_window": 8},
+    "smollm3": {**_SMALL, "use_sliding_window": True, "sliding_window": 8},
+}
+"""Small configs of the dense families, some of them twice; what stands before a comma is the ``model_type``."""
+
+MIXTURES: Mapping[str, Mapping[str, Any]] = {
+    "mixtral": {**_SMALL, **_EXPERTS, "num_local_experts": 5},
+    "qwen2_moe": {
+        **_SMALL,
+        **_EXPERTS,
+        "num_experts": 5,
+        "moe_intermediate_size": 24,
+        "shared_expert_intermediate_size": 40,
+        "mlp_only_layers": [1],
+    },
+    "qwen3_moe": {
+        **_SMALL,
+        **_EXPERTS,
+        "num_experts": 5,
+        "moe_intermediate_size": 24,
+        "decoder_sparse_step": 2,
+        "head_dim": 16,
+    },
+    "olmoe": {**_SMALL, **_EXPERTS, "num_experts": 5},
+    "deepseek_v2": {**_SMALL, **_LATENT},
+    "deepseek_v2, lite": {**_SMALL, **_LATENT, "q_lora_rank": None, "attention_bias": True},
+    "deepseek_v3": {**_SMALL, **_LATENT, "n_group": 2, "topk_group": 1, "attention_bias": True},
+    "dbrx": {
+        "n_layers": 3,
+        "d_model": 32,
+        "n_heads": 4,
+        "vocab_size": 61,
+        "attn_config": {"kv_n_heads": 2, "rope_theta": 1e4, "clip_qkv": 8},
+        "ffn_config": {"ffn_hidden_size": 24, "moe_num_experts": 5, "moe_top_k": 2},
+    },
+    "gpt_oss": {**_SMALL, **_EXPERTS, "head_dim": 16, "sliding_window": 8, "num_local_experts": 5},
+}
+"""Small configs of the mixtures of experts."""
+
+
+def config_of(name: str, values: Mapping[str, Any]) -> PretrainedConfig:
+    """The configuration object of a small config."""
+    return AutoConfig.for_model(name.partition(",")[0], **{**_TOKENS, **values})
+
+
+def built(config: PretrainedConfig) -> PreTrainedModel:
+    """The model with weights, attention written out, one loop over the experts that have tokens."""
+    return AutoModelForCausalLM.from_config(config, attn_implementation="eager", experts_implementation="eager").train()
+
+
+def parameter_count(config: PretrainedConfig) -> int:
+    """Parameters of the model, built without memory; tied ones count once."""
+    with torch.device("meta"):
+        model = AutoModelForCausalLM.from_config(config)
+    return sum(parameter.numel() for parameter in model.parameters())
+
+
+def counted(model: PreTrainedModel, seq: int) -> tuple[int, int]:
+    """FLOPs of one sequence by torch's counter: forward with its loss, and backward."""
+    tokens = torch.randint(3, 61, (1, seq), generator=torch.Generator().manual_seed(seq))
+    with FlopCounterMode(display=False) as forward:
+        loss = model(tokens, labels=tokens, use_cache=False).loss
+    with FlopCounterMode(display=False) as backward:
+        loss.backward()
+    return forward.get_total_flops(), backward.get_total_flops()
+
+
+_LONG = ("num_hidden_layers", "hidden_size", "num_attention_heads")
+_MODEL_TYPES = {
+    "GPT2LMHeadModel": ("gpt2", ("n_layer", "n_embd", "n_head"), "n_inner", "n_positions"),
+    "OPTForCausalLM": ("opt", _LONG, "ffn_dim", "max_position_embeddings"),
+    "GPTNeoXForCausalLM": ("gpt_neox", _LONG, "intermediate_size", "max_position_embeddings"),
+    "BloomForCausalLM": ("bloom", ("n_layer", "hidden_size", "n_head"), "", "seq_length"),
+    "FalconForCausalLM": ("falcon", _LONG, "ffn_hidden_size", "max_position_embeddings"),
+    "MptForCausalLM": ("mpt", ("n_layers", "d_model", "n_heads"), "", "max_seq_len"),
+    "DbrxForCausalLM": ("dbrx", ("n_layers", "d_model", "n_heads"), "", "max_seq_len"),
+    "Gemma3ForCausalLM": ("gemma3_text", _LONG, "intermediate_size", "max_position_embeddings"),
+}
+"""Class → model type, the keys of layers, width and heads, and those of the feed-forward width and longest sequence."""
+
+
+def published_config(model: CatalogModel) -> dict[str, Any]:
+    """The config of a model of the catalogue, under its family's own keys."""
+    s = model.spec
+    usual = re.sub(r"(?<!^)(?=[A-Z])", "_", model.family.removesuffix("ForCausalLM")).lower()
+    usual = {"phi3": "phi3", "smol_l_m3": "smollm3", "deepseek_v2": "deepseek_v2"}.get(usual, usual)
+    default = (usual, _LONG, "intermediate_size", "max_position_embeddings")
+    model_type, (layers, hidden, heads), ffn, positions = _MODEL_TYPES.get(model.family, default)
+    values: dict[str, Any] = {
+        "model_type": model_type,
+        layers: s.layers,
+        hidden: s.hidden,
+        heads: s.heads,
+        positions: model.max_seq,
+        "vocab_size": s.vocab,
+        "tie_word_embeddings": s.tied_head,
+    }
+    if ffn and s.ffn:
+        values[ffn] = s.ffn
+    if model_type == "falcon":
+        values |= {"num_kv_heads": s.kv_heads, "new_decoder_architecture": s.kv_heads > 1}
+    elif layers == "num_hidden_layers" and model_type not in ("opt", "gpt_neox"):
+        values |= {"num_key_value_heads": s.kv_heads, "head_dim": s.head_dim}
+    if model_type == "dbrx":
+        values["attn_config"] = {"kv_n_heads": s.kv_heads, "rope_theta": 5e5, "clip_qkv": 8}
+        assert s.experts
+        values["ffn_config"] = {
+            "ffn_hidden_size": s.experts.width,
+            "moe_num_experts": s.experts.count,
+            "moe_top_k": s.experts.per_token,
+        }
+    elif e := s.experts:
+        values |= {"num_experts_per_tok": e.per_token}
+        values |= {"mixtral": {"intermediate_size": e.width}, "gpt_oss": {"intermediate_size": e.width}}.get(
+            model_type, {"moe_intermediate_size": e.width}
+        )
+        count = {"qwen3_moe": "num_experts", "mixtral": "num_local_experts", "gpt_oss": "num_local_experts"}
+        values[count.get(model_type, "n_routed_experts")] = e.count
+        if model_type.startswith("deepseek"):
+            values |= {"n_shared_experts": e.shared, "first_k_dense_replace": e.dense_layers}
+    if low := s.latent:
+        values |= {
+            "q_lora_rank": low.query_rank,
+            "kv_lora_rank": low.kv_rank,
+            "qk_nope_head_dim": low.nope_dim,
+            "qk_rope_head_dim": low.rope_dim,
+            "v_head_dim": low.value_dim,
+        }
+    if s.window or model_type == "mistral":
+        values["sliding_window"] = s.window.size if s.window else None
+    return values

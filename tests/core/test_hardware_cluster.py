@@ -1,0 +1,85 @@
+"""Clusters: nodes, links one way in bytes, totals; and operations on the roofline."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from core.hardware.accelerators import accelerators, find
+from core.hardware.cluster import cluster, network_bandwidth, usual_node
+from core.hardware.operations import elementwise, place, product
+
+H100 = find("H100 SXM")
+
+
+def test_a_cluster_of_the_lecture() -> None:
+    made = cluster(H100, 1024)
+    assert (made.nodes, made.per_node, made.idle) == (128, 8, 0)
+    assert made.peak("bf16") == pytest.approx(1024 * 989.4e12)
+    assert made.memory_bytes == 1024 * 80e9
+    assert made.watts == 1024 * 700
+    assert made.explain_peak("bf16").value == made.peak("bf16")
+
+
+def test_links_are_one_way_in_bytes() -> None:
+    """NVLink 4 is sold as 900 GB/s, both ways together; 400 Gb/s of InfiniBand are 50 GB/s."""
+    made = cluster(H100, 16)
+    assert (made.link_inside, made.link_between) == (450e9, 50e9)
+    assert network_bandwidth(find("B300")) == 100e9
+    assert math.isnan(network_bandwidth(find("V100 SXM 32 GB")))
+    assert math.isnan(network_bandwidth(find("GB200")))
+
+
+def test_an_all_reduce_takes_the_slowest_link() -> None:
+    size = 14e9
+    assert cluster(H100, 8).all_reduce(size) == pytest.approx(2 * 7 / 8 * size / 450e9)
+    assert cluster(H100, 16).all_reduce(size) == pytest.approx(2 * 15 / 16 * size / 50e9)
+    assert cluster(H100, 1).all_reduce(size) == 0
+    assert math.isnan(cluster(find("V100 SXM 32 GB"), 16).all_reduce(size))
+
+
+@pytest.mark.parametrize(
+    ("name", "size"),
+    [("H100 SXM", 8), ("A100 SXM 80 GB", 8), ("GB200", 72), ("MI250X", 4), ("TPU v4", 8), ("H100 NVL", 8)],
+)
+def test_usual_nodes(name: str, size: int) -> None:
+    assert usual_node(find(name)) == size
+
+
+def test_partly_filled_nodes_and_impossible_ones() -> None:
+    made = cluster(H100, 100)
+    assert (made.nodes, made.idle) == (13, 4)
+    assert cluster(H100, 100, 4).nodes == 25
+    for count, per_node in ((0, 8), (8, 0), (-1, 8)):
+        with pytest.raises(ValueError, match="at least 1"):
+            cluster(H100, count, per_node)
+
+
+def test_every_accelerator_has_a_family_and_a_node() -> None:
+    families = {a.name: a.family for a in accelerators()}
+    assert all(families.values())
+    assert {families[n] for n in ("H100 SXM", "H800 SXM", "H200 SXM", "GH200 96 GB", "H20")} == {"Hopper"}
+    assert {families[n] for n in ("A100 SXM 40 GB", "A100 PCIe 80 GB")} == {"A100"}
+    assert families["RTX 3090"] != "A100"
+    assert all(4 <= usual_node(a) <= 72 for a in accelerators())
+
+
+def test_a_product_turns_compute_bound_where_its_intensity_passes_the_ridge() -> None:
+    """A square bf16 product of n has n/3 FLOPs per byte: H100's ridge of 295 is reached at 886."""
+    n = np.arange(800.0, 1000.0)
+    placed = place(product(1.0, n, n, n, 2.0), H100.peak("bf16"), H100.bandwidth)
+    np.testing.assert_allclose(placed.intensity, n / 3)
+    assert n[np.argmax(np.asarray(placed.compute_bound))] == 887
+    np.testing.assert_allclose(
+        np.asarray(placed.attainable), np.minimum(H100.peak("bf16"), np.asarray(placed.intensity) * H100.bandwidth)
+    )
+
+
+def test_elementwise_work_is_memory_bound() -> None:
+    """Attainable is min(peak, intensity × bandwidth) of Williams et al."""
+    placed = place(elementwise(1e9, 8.0, 4.0), 66.9e12, H100.bandwidth)
+    assert (placed.intensity, placed.bound) == (2.0, "memory")
+    assert placed.attainable == pytest.approx(2 * 3.35e12)
+    assert placed.seconds == pytest.approx(4e9 / 3.35e12)

@@ -1,0 +1,267 @@
+"""Reading a config.json from a stranger: what it says, what it leaves out, and everything that it must not be."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import time
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from core.models import (
+    ConfigError,
+    LatentAttention,
+    SlidingWindow,
+    UnknownFamilyError,
+    from_hf_config,
+    model_named,
+    parameters,
+    read_hf_config,
+)
+from core.models.config_families import FAMILIES
+from core.models.config_fields import Fields
+from core.models.config_keys import ALIASES, GENERIC
+
+LLAMA = {
+    "model_type": "llama",
+    "num_hidden_layers": 4,
+    "hidden_size": 64,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "intermediate_size": 128,
+    "vocab_size": 100,
+}
+
+LLAMA_3_8B = """{
+  "architectures": ["LlamaForCausalLM"], "attention_bias": false, "attention_dropout": 0.0,
+  "bos_token_id": 128000, "eos_token_id": 128001, "hidden_act": "silu", "hidden_size": 4096,
+  "initializer_range": 0.02, "intermediate_size": 14336, "max_position_embeddings": 8192, "model_type": "llama",
+  "num_attention_heads": 32, "num_hidden_layers": 32, "num_key_value_heads": 8, "pretraining_tp": 1,
+  "rms_norm_eps": 1e-05, "rope_scaling": null, "rope_theta": 500000.0, "tie_word_embeddings": false,
+  "torch_dtype": "bfloat16", "transformers_version": "4.40.0.dev0", "use_cache": true, "vocab_size": 128256
+}"""
+
+
+def test_a_config_as_published() -> None:
+    read = read_hf_config(LLAMA_3_8B)
+    assert read.spec == model_named("Llama 3 8B").spec
+    assert (read.family, read.max_seq, read.omitted, read.notes) == ("LLaMA", 8192, (), ())
+
+
+def test_text_and_mapping_read_alike() -> None:
+    assert from_hf_config(LLAMA) == from_hf_config(json.dumps(LLAMA)) == from_hf_config("\ufeff" + json.dumps(LLAMA))
+
+
+def test_what_a_config_omits_is_said() -> None:
+    read = read_hf_config({"model_type": "gemma3_text", "hidden_size": 640})
+    assert {"num_hidden_layers", "vocab_size", "tie_word_embeddings", "sliding_window"} <= set(read.omitted)
+    assert "hidden_size" not in read.omitted
+    assert read.spec.tied_head
+
+
+@pytest.mark.parametrize(
+    ("config", "family", "expected"),
+    [
+        ({"model_type": "RefinedWeb", "n_layer": 2, "n_head": 8, "hidden_size": 64, "n_head_kv": 2}, "Falcon", 1),
+        ({"model_type": "bloom", "n_layer": 2, "num_attention_heads": 8, "n_embed": 64}, "BLOOM", 8),
+        ({"model_type": "kimi_k2", "num_hidden_layers": 4}, "DeepSeek-V3", 128),
+        ({"model_type": "gpt2", "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4}, "GPT-2", 4),
+    ],
+)
+def test_older_and_other_names(config: dict[str, Any], family: str, expected: int) -> None:
+    read = read_hf_config(config)
+    assert read.family == family
+    assert read.spec.kv_heads == expected
+
+
+def test_prediction_modules_belong_only_where_asked_for() -> None:
+    """DeepSeek-V3's README_WEIGHTS.md: 671 B in the main model, 11.5 B of its own in the prediction module."""
+    config = {"model_type": "deepseek_v3", "num_nextn_predict_layers": 1}
+    main, trained = parameters(from_hf_config(config)), parameters(from_hf_config(config, mtp=True))
+    assert main.total == model_named("DeepSeek-V3").parameters
+    assert trained.total - main.total == pytest.approx(11.5e9, rel=0.01)
+    read = read_hf_config(config)
+    assert read.mtp_modules == 1
+    assert any("Multi-token prediction" in note for note in read.notes)
+
+
+@pytest.mark.parametrize(
+    ("config", "window"),
+    [
+        ({"model_type": "mistral"}, SlidingWindow(4096)),
+        ({"model_type": "mistral", "sliding_window": None}, None),
+        ({"model_type": "gemma2"}, SlidingWindow(4096, (True, False))),
+        ({"model_type": "gemma3_text"}, SlidingWindow(4096, (True,) * 5 + (False,))),
+        ({"model_type": "gemma3_text", "sliding_window_pattern": 3}, SlidingWindow(4096, (True, True, False))),
+        ({"model_type": "gpt_oss"}, SlidingWindow(128, (True, False))),
+        ({"model_type": "olmo3"}, SlidingWindow(4096, (True, True, True, False))),
+        ({"model_type": "phi3", "sliding_window": 2047}, SlidingWindow(2047)),
+        ({"model_type": "qwen2"}, None),
+        (
+            {"model_type": "qwen2", "use_sliding_window": True, "num_hidden_layers": 4, "max_window_layers": 3},
+            SlidingWindow(4096, (False, False, False, True)),
+        ),
+        ({"model_type": "qwen2", "use_sliding_window": True, "max_window_layers": 99}, None),
+        (
+            {"model_type": "gemma2", "num_hidden_layers": 2, "layer_types": ["full_attention", "sliding_attention"]},
+            SlidingWindow(4096, (False, True)),
+        ),
+    ],
+)
+def test_sliding_windows(config: dict[str, Any], window: SlidingWindow | None) -> None:
+    assert from_hf_config(config).window == window
+
+
+def test_latent_attention_without_a_query_rank() -> None:
+    """DeepSeek-V2 Lite sets q_lora_rank to null: queries are projected at once."""
+    lite = from_hf_config({"model_type": "deepseek_v2", "q_lora_rank": None, "num_experts_per_tok": 6})
+    assert lite.latent == LatentAttention(0, 512, 128, 64, 128)
+
+
+TOO_LONG = "x" * 100_001
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "There is no text"),
+        ("  \n", "There is no text"),
+        ("nope", "no JSON: Expecting value at line 1, column 1"),
+        ('{"a": 1', "no JSON"),
+        ('{"a": "\\ud8', "no JSON"),
+        ("[1, 2]", r"an object in braces; this is \[1, 2\]"),
+        ('"llama"', "an object in braces"),
+        ('{"a": 1, "b": {"c": 1, "c": 2}}', r"c is \[1, 2\]; a key may stand there once"),
+        ('{"hidden_size": 1e999}', "1e999 is too large"),
+        ('{"hidden_size": -1e999}', "-1e999 is too large"),
+        ('{"hidden_size": NaN}', "NaN is no JSON number"),
+        ('{"hidden_size": Infinity}', "Infinity is no JSON number"),
+        ('{"hidden_size": -Infinity}', "-Infinity is no JSON number"),
+        ('{"hidden_size": ' + "9" * 5000 + "}", "5,000 digits"),
+        (TOO_LONG, "100,001 characters; a config.json has at most 100,000"),
+        ('{"a": ' * 10_000 + "1" + "}" * 10_000, "10,000 deep; a config.json is at most 16 deep"),
+        ("[" * 60_000, "60,000 deep"),
+        ('{"a": "' + '\\"[' * 30_000, "no JSON"),
+    ],
+    ids=lambda text: text[:20],
+)
+def test_texts_that_are_refused(text: str, said: str) -> None:
+    start = time.perf_counter()
+    with pytest.raises(ConfigError, match=said) as refused:
+        from_hf_config(text)
+    assert "For example: " in str(refused.value)
+    assert len(str(refused.value)) < 700
+    assert time.perf_counter() - start < 2
+
+
+@pytest.mark.parametrize(
+    ("change", "field", "said"),
+    [
+        ({"num_hidden_layers": 0}, "num_hidden_layers", "is 0; it is at least 1"),
+        ({"num_hidden_layers": -4}, "num_hidden_layers", "is -4; it is at least 1"),
+        ({"num_hidden_layers": 10_001}, "num_hidden_layers", "no model has more than 10,000"),
+        ({"num_hidden_layers": 4.0}, "num_hidden_layers", "a whole number, without quotes or decimals"),
+        ({"num_hidden_layers": True}, "num_hidden_layers", "is true; it is a whole number"),
+        ({"num_hidden_layers": "4"}, "num_hidden_layers", 'is "4"; it is a whole number'),
+        ({"num_hidden_layers": None}, "num_hidden_layers", "is null; the model has no shape without it"),
+        ({"hidden_size": 10**12}, "hidden_size", "no model has more than 10,000,000"),
+        ({"hidden_size": [64]}, "hidden_size", "a whole number"),
+        ({"num_attention_heads": 5}, "hidden_size", "a multiple of the 5 heads"),
+        ({"num_key_value_heads": 3}, "num_attention_heads", "cannot share 3 key/value heads"),
+        ({"tie_word_embeddings": "yes"}, "tie_word_embeddings", "it is true or false"),
+        ({"is_encoder_decoder": True}, "is_encoder_decoder", "only decoders"),
+        ({"model_type": ["llama"]}, "model_type", "it is a text"),
+        ({"model_type": "gpt2", "n_embd": 32, "hidden_size": 64}, "n_embd", "must agree"),
+        ({"model_type": "gpt2", "add_cross_attention": True}, "add_cross_attention", "counted with false alone"),
+        ({"model_type": "mixtral", "num_experts_per_tok": 9}, "num_experts_per_tok", "cannot run 9 of 8 experts"),
+        ({"model_type": "deepseek_v2"}, "num_experts_per_tok", "how many experts a token runs"),
+        ({"model_type": "deepseek_v3", "v_head_dim": None}, "v_head_dim", "no shape without it"),
+        ({"model_type": "gemma2", "layer_types": ["x"] * 4}, "layer_types", "known are sliding_attention"),
+        ({"model_type": "gemma2", "layer_types": ["x"] * 3}, "layer_types", "3 entries for 4 layers"),
+        ({"model_type": "gemma2", "layer_types": "full"}, "layer_types", "it is a list"),
+        ({"model_type": "qwen3_moe", "mlp_only_layers": ["1"]}, "mlp_only_layers", "a whole number"),
+        ({"model_type": "dbrx", "ffn_config": {"moe_top_k": 0}}, "ffn_config.moe_top_k", "at least 1"),
+    ],
+    ids=str,
+)
+def test_values_that_are_refused(change: dict[str, Any], field: str, said: str) -> None:
+    with pytest.raises(ConfigError, match=said) as refused:
+        from_hf_config({**LLAMA, **change})
+    assert refused.value.field == field
+    assert refused.value.rule in str(refused.value)
+    assert "For example: " in str(refused.value)
+
+
+def test_an_unknown_family_is_offered_as_a_draft() -> None:
+    with pytest.raises(UnknownFamilyError, match='model_type is "brand_new"') as refused:
+        from_hf_config({**LLAMA, "model_type": "brand_new"})
+    assert refused.value.model_type == "brand_new"
+    assert refused.value.missing == ()
+    assert refused.value.draft == from_hf_config(LLAMA)
+
+
+def test_an_unknown_family_is_told_what_is_missing() -> None:
+    with pytest.raises(UnknownFamilyError, match="lacks num_attention_heads, vocab_size") as refused:
+        from_hf_config({"n_layer": 2, "d_model": 64, "ffn_dim": 256})
+    assert refused.value.missing == ("num_attention_heads", "vocab_size")
+    assert refused.value.draft is None
+    assert refused.value.model_type == ""
+
+
+def test_an_unknown_family_that_cannot_be_says_why() -> None:
+    with pytest.raises(UnknownFamilyError, match="cannot share 3 key/value heads") as refused:
+        from_hf_config({**LLAMA, "model_type": "brand_new", "num_key_value_heads": 3})
+    assert (refused.value.missing, refused.value.draft) == ((), None)
+
+
+def test_a_mapping_that_is_no_json() -> None:
+    loop: dict[str, Any] = {}
+    loop["text_config"] = loop
+    with pytest.raises(ConfigError, match="cannot be written as JSON"):
+        from_hf_config(loop)
+    deep: dict[str, Any] = {}
+    for _ in range(100_000):
+        deep = {"a": deep}
+    with pytest.raises(ConfigError, match="cannot be written as JSON"):
+        from_hf_config(deep)
+    with pytest.raises(ConfigError, match="NaN is no JSON number"):
+        from_hf_config({**LLAMA, "hidden_size": float("nan")})
+
+
+def test_the_table_of_families_is_sound() -> None:
+    for name, family in FAMILIES.items():
+        assert set(family.keys) | set(family.defaults) <= set(Fields.model_fields), name
+        assert {"layers", "hidden", "heads", "vocab", "tied"} <= set(family.keys), name
+        assert {"layers", "hidden", "heads", "vocab", "tied"} <= set(family.defaults), name
+    assert set(ALIASES.values()) <= set(FAMILIES)
+    assert set(GENERIC) <= set(Fields.model_fields)
+
+
+_VALUES = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-2, 70),
+    st.floats(),
+    st.text(max_size=4),
+    st.lists(st.integers(-1, 3), max_size=3),
+    st.lists(st.sampled_from(["full_attention", "sliding_attention", "x"]), max_size=5),
+)
+
+
+@settings(max_examples=300, derandomize=True, deadline=None)
+@given(
+    family=st.sampled_from(sorted(FAMILIES)),
+    changes=st.dictionaries(
+        st.sampled_from(sorted({key for f in FAMILIES.values() for keys in f.keys.values() for key in keys})),
+        _VALUES,
+        max_size=4,
+    ),
+)
+def test_no_config_gets_past_the_errors(family: str, changes: dict[str, Any]) -> None:
+    """Whatever stands in a field: a shape that can be counted, or this error and no other."""
+    with contextlib.suppress(ConfigError):
+        counted = parameters(from_hf_config({**LLAMA, **changes, "model_type": family}))
+        assert counted.total >= counted.active > 0

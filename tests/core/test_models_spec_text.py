@@ -1,0 +1,136 @@
+"""A shape survives being written and read; what is no shape is refused with a reason and an example."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from core.limits import limit
+from core.models.catalog import CatalogModel, catalog
+from core.models.spec import Experts, LatentAttention, SlidingWindow, SpecError, TransformerSpec
+from core.models.spec_text import EXAMPLE, SpecTextError, read_spec, write_spec
+from core.planning.own import MIXTURE, SIZES, about, edited, own_model, read_config, size_of
+
+BASE = read_spec(EXAMPLE)
+
+
+@pytest.mark.parametrize("model", catalog(), ids=lambda m: m.name)
+def test_every_shape_of_the_catalogue_survives(model: CatalogModel) -> None:
+    text = write_spec(model.spec)
+    assert read_spec(text) == model.spec
+    assert len(text) <= limit("spec_chars")
+    assert "parameters" in about(model.spec)
+
+
+def test_a_shape_with_every_part_survives() -> None:
+    spec = TransformerSpec(
+        layers=60,
+        hidden=5120,
+        heads=128,
+        kv_heads=128,
+        head_dim=192,
+        ffn=12288,
+        vocab=102400,
+        glu=True,
+        tied_head=False,
+        norm="layernorm",
+        norm_vectors=2,
+        positions="alibi",
+        attention_sinks=True,
+        parallel_blocks=True,
+        mtp_modules=1,
+        experts=Experts(160, 6, 1536, shared=2, dense_layers=1, router_bias=True, shared_width=3072, shared_gate=True),
+        latent=LatentAttention(1536, 512, 128, 64, 128),
+        window=SlidingWindow(4096, (True, True, False)),
+    )
+    assert read_spec(write_spec(spec)) == spec
+    assert len(write_spec(spec)) <= limit("spec_chars")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "Missing: layers, hidden"),
+        (EXAMPLE.replace("layers=32", "layers=0"), "a transformer needs at least 1"),
+        (EXAMPLE.replace("heads=32", "heads=33"), "33 query heads cannot share 8"),
+        (f"{EXAMPLE} experts.count=2 experts.per_token=3 experts.width=8", "cannot run 3 of 2 experts"),
+        (f"{EXAMPLE} layers=3", "stands there twice"),
+        (EXAMPLE.replace("layers", "layer"), "Did you mean layers?"),
+        (f"{EXAMPLE} qk_norm=round", "one of none, head, full"),
+        (f"{EXAMPLE} experts.size=4", "no field “experts.size”"),
+        (f"{EXAMPLE} thing.size=4", "“thing” is no part of a shape"),
+        (EXAMPLE.replace("glu=yes", "glu=1"), "yes or no"),
+        (EXAMPLE.replace("4096", "1e999"), "whole number"),
+        (EXAMPLE.replace("4096", "9" * 40), "whole number"),
+        (EXAMPLE.replace("4096", "999999999"), "no model’s size"),
+        ("layers=__import__('os')", "not a field and its value"),
+        ("x" * 2000, "at most 900"),
+    ],
+)
+def test_what_is_no_shape_is_refused(text: str, said: str) -> None:
+    with pytest.raises(SpecTextError, match="For example: layers=32") as problem:
+        read_spec(text)
+    assert said in str(problem.value)
+
+
+@settings(derandomize=True, max_examples=200, deadline=None)
+@given(st.text(alphabet="abcdefghijklmnopqrstuvwxyz_.=0123456789 ;,\n\0", max_size=80))
+def test_no_text_does_anything_but_read_or_refuse(text: str) -> None:
+    for whole in (text, f"{EXAMPLE} {text}"):
+        try:
+            spec = read_spec(whole)
+        except SpecTextError:
+            continue
+        assert read_spec(write_spec(spec)) == spec
+
+
+def test_numbers_are_edited_one_by_one() -> None:
+    assert edited(BASE, "layers", 40).layers == 40
+    mixture = edited(BASE, "count", 16)
+    assert mixture.experts == Experts(16, 2, BASE.ffn)
+    assert edited(mixture, "per_token", 4).experts == Experts(16, 4, BASE.ffn)
+    assert edited(mixture, "count", 0) == BASE
+    assert [size_of(mixture, field) for field in MIXTURE] == [16, 2, 14336, 0]
+    assert [size_of(BASE, field) for field in (*SIZES, *MIXTURE)] == [32, 4096, 32, 8, 128, 14336, 128256, 0, 0, 0, 0]
+    for field, value in (("heads", 33), ("layers", 0), ("per_token", 99)):
+        with pytest.raises(SpecError):
+            edited(mixture, field, value)
+
+
+def test_ones_own_model_counts_like_a_catalogues() -> None:
+    llama = next(m for m in catalog() if m.name == "Llama 3.1 8B")
+    mine = own_model(llama.spec)
+    assert (mine.parameters, mine.active) == (llama.parameters, llama.active)
+    assert "8,030,261,248" in about(llama.spec)
+
+
+@pytest.mark.parametrize(
+    ("text", "shape", "clean", "said"),
+    [
+        ("{}", False, False, "model_type"),
+        ("[" * 10_000 + "]" * 10_000, False, False, "nested 10,000 deep"),
+        ('{"a": 1e999}', False, False, "too large"),
+        ('{"a": 1, "a": 2}', False, False, "may stand there once"),
+        ('{"model_type": "llama", "num_hidden_layers": 0}', False, False, "stays as it was"),
+        (
+            '{"model_type": "nobody", "num_hidden_layers": 2, "hidden_size": 64, "num_attention_heads": 4, '
+            '"intermediate_size": 128, "vocab_size": 100}',
+            True,
+            False,
+            "generic shape to edit",
+        ),
+        (
+            '{"model_type": "llama", "num_hidden_layers": 2, "hidden_size": 64, "num_attention_heads": 4, '
+            '"intermediate_size": 128, "vocab_size": 100}',
+            True,
+            True,
+            "Read as LLaMA:",
+        ),
+    ],
+    ids=["empty", "deep", "infinite", "twice", "no layers", "unknown", "known"],
+)
+def test_configs_are_read_or_explained(text: str, shape: bool, clean: bool, said: str) -> None:
+    read = read_config(text)
+    assert (read.spec is not None, read.clean) == (shape, clean)
+    assert said in read.text

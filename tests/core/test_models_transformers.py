@@ -1,0 +1,147 @@
+"""Counts against Hugging Face transformers: what it builds from a config, and what torch counts it doing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+import torch
+from torch.utils.checkpoint import set_checkpoint_early_stop
+from transformers import AutoModelForCausalLM, AutoModelForImageTextToText
+from transformers.utils import logging
+
+from core.models import CatalogModel, catalog, flops_per_token, from_hf_config, parameters, read_hf_config
+from core.models.config_families import FAMILIES
+from tests.core.models_oracle import (
+    DENSE,
+    MIXTURES,
+    built,
+    config_of,
+    counted,
+    parameter_count,
+    published_config,
+)
+
+SMALL = {**DENSE, **MIXTURES}
+SEQ = 24
+
+
+@pytest.fixture(autouse=True)
+def quiet() -> Iterator[None]:
+    """transformers remarks on the special tokens of a vocabulary of 61."""
+    before = logging.get_verbosity()
+    logging.set_verbosity_error()
+    yield
+    logging.set_verbosity(before)
+
+
+def test_every_family_is_tried() -> None:
+    assert {name.partition(",")[0] for name in SMALL} == set(FAMILIES)
+
+
+@pytest.mark.parametrize("model", catalog(), ids=lambda m: m.name)
+def test_the_catalogue_at_full_size(model: CatalogModel) -> None:
+    """The model's config through transformers and through us: one shape, one count, to the last parameter."""
+    values = published_config(model)
+    config = config_of(values.pop("model_type"), values)
+    spec = from_hf_config(config.to_json_string())
+    assert spec == model.spec
+    counts = parameters(spec)
+    assert counts.total == model.parameters == parameter_count(config)
+    assert counts.active == model.active
+
+
+@pytest.mark.parametrize("model", catalog(), ids=lambda m: m.name)
+def test_a_bare_config_takes_the_familys_defaults(model: CatalogModel) -> None:
+    assert from_hf_config(json.dumps(published_config(model))) == model.spec
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_small_models_of_every_family(name: str) -> None:
+    """Parameters, and every FLOP of torch's counter forward and backward: all of the square, windows or not."""
+    config = config_of(name, SMALL[name])
+    model = built(config)
+    spec = from_hf_config(config.to_json_string())
+    assert parameters(spec).total == sum(parameter.numel() for parameter in model.parameters())
+    ours = flops_per_token(spec, SEQ, "eager")
+    assert counted(model, SEQ) == (ours.forward * SEQ, ours.backward * SEQ)
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_family_defaults(name: str) -> None:
+    """A config that says nothing but its type."""
+    needed: Mapping[str, Mapping[str, Any]] = {
+        "deepseek_v2": {"num_experts_per_tok": 6},
+        "dbrx": {"attn_config": {"rope_theta": 1e4}},
+    }
+    layers = {"gpt2": "n_layer", "bloom": "n_layer", "mpt": "n_layers", "dbrx": "n_layers"}
+    few = {layers.get(name, "num_hidden_layers"): 2, **needed.get(name, {})}
+    spec = from_hf_config({"model_type": name, **few})
+    assert parameters(spec).total == parameter_count(config_of(name, few))
+    assert spec == from_hf_config(config_of(name, few).to_json_string())
+
+
+@pytest.mark.parametrize(("early", "saved"), [(False, 0), (True, 1)])
+@pytest.mark.parametrize("name", ["llama", "gpt_neox"])
+def test_full_recomputation(name: str, early: bool, saved: int) -> None:
+    """Every layer once more; torch stops early, before the last product, whose result nobody needs again."""
+    config = config_of(name, SMALL[name])
+    model = built(config)
+    model.activation_checkpointing_enable({"use_reentrant": False})
+    ours = flops_per_token(from_hf_config(config.to_json_string()), SEQ, "eager", recompute="full")
+    down = next(part.flop for part in ours.parts if part.id == "down")
+    with set_checkpoint_early_stop(early):
+        forward, backward = counted(model, SEQ)
+    assert forward + backward == (ours.hardware - saved * down) * SEQ
+
+
+@pytest.mark.parametrize(("name", "trained_gain"), [("llama", True), ("olmo", False)])
+def test_what_a_frozen_embedding_saves(name: str, trained_gain: bool) -> None:
+    """Backward is twice forward even then, since the first norm's gain needs its input's gradient.
+
+    OLMo's norms have no gain: with the table frozen too, nothing below the first projections is trained, and the
+    gradient of their input is the one product that torch leaves out.
+    """
+    config = config_of(name, SMALL[name])
+    model = built(config)
+    model.get_input_embeddings().weight.requires_grad_(False)
+    spec = from_hf_config(config.to_json_string())
+    ours = flops_per_token(spec, SEQ, "eager")
+    qkv = next(part.flop for part in ours.parts if part.id == "qkv") / spec.layers
+    _, backward = counted(model, SEQ)
+    assert backward == (ours.backward - (0 if trained_gain else qkv)) * SEQ
+
+
+def test_torch_does_not_see_grouped_products() -> None:
+    """The counter gives 0 for the fused product over experts: the count of the loop is the one to compare with."""
+    config = config_of("mixtral", SMALL["mixtral"])
+    model = AutoModelForCausalLM.from_config(
+        config, attn_implementation="eager", experts_implementation="grouped_mm"
+    ).train()
+    ours = flops_per_token(from_hf_config(config.to_json_string()), SEQ, "eager")
+    experts = next(part.flop for part in ours.parts if part.id == "experts")
+    assert counted(model, SEQ) == ((ours.forward - experts) * SEQ, 2 * (ours.forward - experts) * SEQ)
+
+
+def test_the_loop_over_experts_runs_the_chosen_ones() -> None:
+    """However tokens spread over experts: the rows multiplied are tokens times experts per token."""
+    config = config_of("mixtral", {**SMALL["mixtral"], "num_experts_per_tok": 5})
+    everyone = counted(built(config), SEQ)[0]
+    config.num_experts_per_tok = 1
+    one = counted(built(config), SEQ)[0]
+    spec = from_hf_config(config.to_json_string())
+    (experts,) = [part for part in flops_per_token(spec, SEQ).parts if part.id == "experts"]
+    assert everyone - one == 4 * experts.flop * SEQ
+
+
+@pytest.mark.parametrize("name", ["gemma3", "llava", "mistral3", "qwen2_vl", "qwen2_5_vl"])
+def test_composites_are_read_for_their_text_model(name: str) -> None:
+    config = config_of(name, {})
+    with torch.device("meta"):
+        model = AutoModelForImageTextToText.from_config(config)
+    text = [p.numel() for n, p in model.named_parameters() if "language_model" in n or n.startswith("lm_head")]
+    read = read_hf_config(config.to_json_string())
+    assert parameters(read.spec).total == sum(text)
+    assert any("text model" in note for note in read.notes)
