@@ -232,15 +232,13 @@ def test_bad_input_says_why_and_keeps_the_last_good(open_page: OpenPage) -> None
     assert page.problems == []  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-def test_every_panel_open(open_page: OpenPage, theme: str) -> None:
+def test_every_panel_open(open_page: OpenPage) -> None:
     more = "".join(f"&t_{name}=true" for name in PANELS)
-    page = opened(open_page, "rearrange(x, 'b (h d) -> h b d', h=2).view(-1)[0] = 5", "2, 6", more, theme=theme)
+    page = opened(open_page, "rearrange(x, 'b (h d) -> h b d', h=2).view(-1)[0] = 5", "2, 6", more)
     page.wait_for_selector(".js-plotly-plot .main-svg")
     assert serious(page) == []
     assert page.locator('[data-testid="stMain"]').evaluate("main => main.scrollWidth - main.clientWidth") <= 0
-    if theme == "light":
-        use_panels(page)
+    use_panels(page)
     assert page.problems == []  # type: ignore[attr-defined]
 
 
