@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 
 from core.hardware.accelerators import Accelerator
 from core.models.catalog import CatalogModel
 from core.models.flops import Attention, FlopCount, rule_gap
 from core.models.parameters import parameters
-from core.planning.budget import Counted, format_cost, format_price
+from core.planning.budget import format_cost, format_price
 from core.planning.outlook import Find, Outlook
 from core.training.words import plural
 from core.units import format_count, format_duration, format_quantity, scientific
@@ -208,16 +208,6 @@ def largest(counted: FlopCount) -> str:
     return f"{top.name} takes {format_quantity(top.flop / counted.forward, 'ratio')}"
 
 
-def where(counted: FlopCount) -> str:
-    """Takeaway of the count by component."""
-    top = max(counted.parts, key=lambda part: part.flop)
-    return (
-        f"Of **{format_quantity(counted.training, 'flop')}** per token of training, **{top.name}** takes "
-        f"**{percent(top.flop / counted.forward)}**; products with weights are "
-        f"**{percent(counted.weights / counted.forward)}** of all."
-    )
-
-
 def gap(model: CatalogModel, seq_len: int, attention: Attention) -> str:
     """Why the count by layer differs from 6ND for this model, term by term."""
     g = rule_gap(model.spec, seq_len, attention)
@@ -255,20 +245,6 @@ def cautions(model: CatalogModel, seq_len: int) -> list[str]:
     if seq_len > model.max_seq:
         found.append(f"{model.name} was built for at most {model.max_seq:,} tokens; you count {seq_len:,}.")
     return found
-
-
-def ways(counts: Sequence[Counted]) -> list[tuple[str, str, str, str, str]]:
-    """Rows of the table of counting conventions."""
-    return [
-        (
-            way.name,
-            format_quantity(way.per_token, "flop"),
-            format_quantity(way.flop, "flop"),
-            signed(way.against_rule) if way.against_rule else "",
-            format_duration(way.seconds),
-        )
-        for way in counts
-    ]
 
 
 def components(model: CatalogModel) -> tuple[list[str], list[list[str]]]:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
+from core.models.flops import FlopCount
 from core.models.linear import TorchCount, TwoLayers
+from core.planning.budget import Counted
 from core.planning.growth import Growth
-from core.units import format_quantity, scientific
+from core.planning.words import percent, signed
+from core.units import format_duration, format_quantity, scientific
 
 PER_WEIGHT = ("FLOPs per weight and row of x", "forward", "gradient of the weight", "gradient of its input", "sum")
 """Headings of the table of `per_weight`."""
@@ -64,6 +68,16 @@ def _whole(flop: int) -> str:
     return f"{flop:,}" if flop < 10**15 else scientific(flop, 4)
 
 
+def where(counted: FlopCount) -> str:
+    """Takeaway of the count by component."""
+    top = max(counted.parts, key=lambda part: part.flop)
+    return (
+        f"Of **{format_quantity(counted.training, 'flop')}** per token of training, **{top.name}** takes "
+        f"**{percent(top.flop / counted.forward)}**; products with weights are "
+        f"**{percent(counted.weights / counted.forward)}** of all."
+    )
+
+
 def growing(g: Growth) -> str:
     """Takeaway of the sweep over sequence lengths."""
     share = format_quantity(g.share, "ratio")
@@ -78,3 +92,17 @@ def growing(g: Growth) -> str:
         else f"the rule of thumb for a causal count is 12H = {2 * g.six_h:,}, and 6H = {g.six_h:,} for the full square"
     )
     return f"{here} They overtake the rest at **{g.crossing:,.0f}** tokens; {rule}."
+
+
+def ways(counts: Sequence[Counted]) -> list[tuple[str, str, str, str, str]]:
+    """Rows of the table of counting conventions."""
+    return [
+        (
+            way.name,
+            format_quantity(way.per_token, "flop"),
+            format_quantity(way.flop, "flop"),
+            signed(way.against_rule) if way.against_rule else "",
+            format_duration(way.seconds),
+        )
+        for way in counts
+    ]

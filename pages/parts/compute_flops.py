@@ -25,7 +25,7 @@ def where(inputs: Inputs, asked: Asked) -> None:
     counted = flops_per_token(spec, seq_len, attention)
     if asked.model is None:
         show.note(words.stand_in(asked.shape, asked.plan.params))
-    show.says(words.where(counted))
+    show.says(words_panels.where(counted))
     picture = inputs.choice("pic", "Picture", ["bars", "areas"], "bars", segmented=True)
     show.chart(
         _bars(spec, seq_len, attention, scale) if picture == "bars" else _areas(spec, seq_len, attention, scale),
@@ -49,7 +49,7 @@ def where(inputs: Inputs, asked: Asked) -> None:
             show.Column("relative to 6ND", numeric=True),
             show.Column("time on this cluster", numeric=True),
         ],
-        words.ways(counts),
+        words_panels.ways(counts),
         here=[way.id for way in counts].index(attention),
     )
     for line in (words.gap(asked.shape, seq_len, attention), *words.cautions(asked.shape, seq_len)):

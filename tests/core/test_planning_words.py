@@ -11,7 +11,7 @@ import pytest
 from core.hardware.accelerators import accelerators, find
 from core.models import catalog, flops_per_token, model_named
 from core.palette import LIGHT
-from core.planning import words, words_device, words_runs
+from core.planning import words, words_device, words_panels, words_runs
 from core.planning.budget import Plan, count_every_way
 from core.planning.figures import flops_by_component, flops_treemap, hours_of_a_run
 from core.planning.interval import Interval
@@ -273,7 +273,7 @@ def test_signed_shares(share: float, text: str) -> None:
 
 
 def test_table_of_conventions() -> None:
-    rows = words.ways(count_every_way(model_named("Llama 3.1 405B").spec, 8192, PLAN))
+    rows = words_panels.ways(count_every_way(model_named("Llama 3.1 405B").spec, 8192, PLAN))
     assert [row[3] for row in rows] == ["", "−1.04 %", "+3.65 %", "+7.81 %", "+8.33 %"]
 
 
