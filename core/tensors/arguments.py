@@ -3,57 +3,48 @@
 from __future__ import annotations
 
 import ast
-import math
+from collections.abc import Callable
 from typing import TypeAlias
 
-from core.limits import limit
 from core.tensors.table import Takes
-from core.tensors.values import DTYPES, MEMORY_FORMATS, DType, ExpressionError, MemoryFormat, Nested, Value
+from core.tensors.values import (
+    DTYPES,
+    MEMORY_FORMATS,
+    Asked,
+    Count,
+    DType,
+    ExpressionError,
+    MemoryFormat,
+    Nested,
+    Value,
+)
 
 Literal: TypeAlias = tuple[Takes, Value]
+Read: TypeAlias = "Callable[[ast.expr], Count | None]"
+"""The number that a node stands for, or several of them; ``None`` when it stands for none."""
 
 
-def number(node: ast.expr) -> int | float | None:
-    """The number a literal stands for, with at most one minus; ``None`` when it is no number.
-
-    Raises `ExpressionError` for one that is too large.
-    """
-    sign = 1
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-        sign, node = -1, node.operand
-    if not isinstance(node, ast.Constant) or isinstance(node.value, bool) or not isinstance(node.value, int | float):
-        return None
-    if not math.isfinite(node.value) or abs(node.value) > limit("expression_integer"):
-        raise ExpressionError(f"A number in an expression is at most {limit('expression_integer'):,}.")
-    return sign * node.value
-
-
-def integer(node: ast.expr) -> int | None:
-    """The whole number a literal stands for; ``None`` when it is none."""
-    found = number(node)
-    return found if isinstance(found, int) else None
-
-
-def nested(node: ast.expr) -> Nested | None:
+def nested(node: ast.expr, read: Read) -> Nested | None:
     """A number, a truth value, or lists of them; ``None`` when anything else is inside."""
     if isinstance(node, ast.Constant) and isinstance(node.value, bool):
         return node.value
     if isinstance(node, ast.List | ast.Tuple):
-        items = [nested(item) for item in node.elts]
+        items = [nested(item, read) for item in node.elts]
         return None if any(item is None for item in items) else tuple(item for item in items if item is not None)
-    return number(node)
+    found = read(node)
+    return found if isinstance(found, int | float) else None
 
 
-def literal(node: ast.expr) -> Literal | None:
+def literal(node: ast.expr, read: Read) -> Literal | None:
     """The kind and value of a literal; ``None`` when the node is none, so that it may be a tensor."""
-    found = number(node)
+    found = read(node)
     if found is not None:
-        return ("int" if isinstance(found, int) else "float"), found
+        return _kind(found), found
     match node:
         case ast.Tuple() | ast.List():
-            values = nested(node)
+            values = nested(node, read)
             if isinstance(values, tuple):
-                return ("ints" if all(type(value) is int for value in values) else "data"), values
+                return "data", values
         case ast.Constant(value=None):
             return "none", None
         case ast.Constant(value=bool() as flag):
@@ -71,3 +62,20 @@ def literal(node: ast.expr) -> Literal | None:
         case _:
             pass
     return None
+
+
+def _kind(found: Count) -> Takes:
+    if isinstance(found, Asked):
+        several, whole = found.several, found.whole
+    else:
+        several, whole = isinstance(found, tuple), is_whole(found)
+    if several:
+        return "ints" if whole else "data"
+    return "int" if whole else "float"
+
+
+def is_whole(found: Count | None) -> bool:
+    """Whether there is no fraction in ``found``, as far as its syntax says."""
+    if isinstance(found, tuple):
+        return all(isinstance(item, int) for item in found)
+    return found.whole if isinstance(found, Asked) else not isinstance(found, float)

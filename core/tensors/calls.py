@@ -17,7 +17,6 @@ from core.tensors.einsums import EinsumPlan, explain_einsum
 from core.tensors.guards import check_size
 from core.tensors.layout import Layout
 from core.tensors.patterns import FUNCTIONS, PatternPlan, explain_pattern
-from core.tensors.reader import read_expression
 from core.tensors.steps import Step, Trace
 from core.tensors.values import ExpressionError
 
@@ -152,29 +151,6 @@ def read_call(text: str) -> PatternCall:
     return call
 
 
-def pattern_calls(source: str) -> tuple[PatternCall, ...]:
-    """The einops and einsum calls inside ``source``, a program the expression reader takes; none when it is broken."""
-    if len(source) > limit("expression_chars"):
-        return ()
-    try:
-        tree = ast.parse(source)  # parses only
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return ()
-    nodes = sorted(
-        (node for node in ast.walk(tree) if isinstance(node, ast.Call)),
-        key=lambda node: (node.end_lineno or 0, node.end_col_offset or 0),
-    )
-    found: list[PatternCall] = []
-    for node in nodes:
-        try:
-            call = _call(node)
-        except ExpressionError:
-            continue
-        if call is not None:
-            found.append(call)
-    return tuple(found)
-
-
 def _call(node: ast.expr) -> PatternCall | None:
     """The call ``node`` is, ``None`` for any other syntax."""
     match node:
@@ -247,7 +223,7 @@ def plans_of(trace: Trace) -> tuple[tuple[Step, Plan], ...]:
     Steps torch or einops refused are left out: they became nothing.
     """
     found: list[tuple[Step, Plan]] = []
-    for planned, step in zip(read_expression(trace.text).steps, trace.steps[1:], strict=False):
+    for planned, step in zip(trace.planned, trace.steps[1:], strict=True):
         function = planned.operation.name
         bare = planned.form == "bare"
         if step.kind == "refused" or not (function == "einsum" or (bare and function in FUNCTIONS)):
@@ -266,5 +242,9 @@ def plans_of(trace: Trace) -> tuple[tuple[Step, Plan], ...]:
         )
         layouts = [trace[number].layout for number in planned.inputs]
         size = trace[planned.inputs[0]].element_size
-        found.append((step, explain_call(call, layouts, element_size=size, reduced_size=step.element_size)))
+        try:
+            plan = explain_call(call, layouts, element_size=size, reduced_size=step.element_size)
+        except ExpressionError:
+            continue  # torch ran it, but it is beyond what the explanation takes
+        found.append((step, plan))
     return tuple(found)

@@ -11,12 +11,13 @@ import re
 from collections.abc import Sequence
 
 from core.limits import limit
-from core.tensors.arguments import integer, literal, nested, number
-from core.tensors.operations import OPERATIONS, find
+from core.tensors.arguments import literal, nested
+from core.tensors.counts import SYMBOLS, CountReader
+from core.tensors.operations import ANSWERS, OPERATIONS, find
 from core.tensors.plan import Form, PlanStep
 from core.tensors.table import ELEMENTWISE, INDEXING, PICKING, PIECE, Operation
 from core.tensors.text import EXAMPLE
-from core.tensors.values import ExpressionError, Index, IndexItem, Slot, Value
+from core.tensors.values import MODULES, Asked, ExpressionError, Index, IndexItem, Slot, Value
 
 _SYNTAX_NAMES: dict[type[ast.AST], str] = {
     ast.Lambda: "lambda",
@@ -36,13 +37,7 @@ _SYNTAX_NAMES: dict[type[ast.AST], str] = {
 }
 
 BINARY: dict[type[ast.operator], str] = {
-    ast.Add: "+",
-    ast.Sub: "-",
-    ast.Mult: "*",
-    ast.Div: "/",
-    ast.FloorDiv: "//",
-    ast.Mod: "%",
-    ast.Pow: "**",
+    **SYMBOLS,
     ast.MatMult: "@",
     ast.BitAnd: "&",
     ast.BitOr: "|",
@@ -56,13 +51,13 @@ _COMPARE: dict[type[ast.cmpop], str] = {
     ast.GtE: ">=",
 }
 _UNARY: dict[type[ast.unaryop], str] = {ast.USub: "-", ast.Invert: "~"}
-MODULES = ("torch", "einops", "F")
 
 
-class ExpressionReader:
+class ExpressionReader(CountReader):
     """Walks the syntax tree and appends a `PlanStep` per operation. Step 0, ``x``, is implied."""
 
     def __init__(self, text: str) -> None:
+        super().__init__()
         self.text = text
         self.steps: list[PlanStep] = []
         self.names: dict[str, int] = {"x": 0}
@@ -83,7 +78,9 @@ class ExpressionReader:
         return self.cut(start, end)
 
     def cut(self, start: int, end: int) -> str:
-        return re.sub(r"\s*\n\s*", " ", self.text[start:end])
+        """The text from ``start`` to ``end`` on one line, without the space that broken lines leave at brackets."""
+        joined = re.sub(r"(?<=[(\[])\s*\n\s*|\s*\n\s*(?=[)\].])", "", self.text[start:end])
+        return re.sub(r"\s*\n\s*", " ", joined)
 
     def quote(self, node: ast.expr | ast.stmt) -> str:
         return f"`{self.segment(node)[:60]}`"
@@ -99,6 +96,8 @@ class ExpressionReader:
     def named(self, node: ast.Name) -> int:
         if node.id in self.names:
             return self.names[node.id]
+        if node.id in self.kinds:
+            raise ExpressionError(f"`{node.id[:40]}` stands for a number here, not a tensor. For example: {EXAMPLE}.")
         known = ", ".join(self.names)
         raise ExpressionError(
             f"`{node.id[:40]}` is not known; {known} {'is' if len(self.names) == 1 else 'are'}. For example: {EXAMPLE}."
@@ -117,6 +116,8 @@ class ExpressionReader:
         """Read a node that must give a tensor or several; returns the number of its step."""
         if isinstance(node, ast.Name):
             return self.named(node)
+        if self.kind(node) is not None:
+            raise ExpressionError(self._no_tensor(node))
         if isinstance(node, ast.Call):
             return self._call(node, None)
         if isinstance(node, ast.Attribute):
@@ -137,6 +138,17 @@ class ExpressionReader:
             return self.add(PlanStep(ELEMENTWISE, "unary", (source,), shown, shown, node.lineno, symbol=symbol))
         name = _SYNTAX_NAMES.get(type(node), "this syntax")
         raise ExpressionError(f"{self.quote(node)} ({name}) is not understood here. For example: {EXAMPLE}.")
+
+    def _no_tensor(self, node: ast.expr) -> str:
+        """What to say of a number that stands where a tensor must."""
+        match node:
+            case ast.Call(func=ast.Attribute(attr=name) | ast.Name(id=name)) | ast.Attribute(attr=name):
+                return f"{self.quote(node)} is a number, not a tensor: {ANSWERS[name]}."
+            case ast.BinOp():
+                return f"{self.quote(node)} is a number and has no x in it. For example: {EXAMPLE}."
+            case _:
+                name = _SYNTAX_NAMES.get(type(node), "a number")
+                return f"{self.quote(node)} ({name}) is not understood here. For example: {EXAMPLE}."
 
     def _property(self, node: ast.Attribute) -> int:
         if isinstance(node.value, ast.Name) and node.value.id in MODULES:
@@ -177,7 +189,7 @@ class ExpressionReader:
                 raise ExpressionError(f"`{name}` needs a tensor first, for example {operation.example}.")
             inputs.append(self.tensor(rest[0]))
             rest = rest[1:]
-        args = tuple(self._argument(operation, argument, inputs) for argument in rest)
+        args = tuple(self._positional(operation, argument, inputs) for argument in rest)
         keywords = tuple(self._keyword(operation, keyword, inputs) for keyword in node.keywords)
         if not inputs and {"tensor", "tensors"} & set(operation.takes):
             raise ExpressionError(f"{name} needs at least one tensor, for example {operation.example}.")
@@ -192,7 +204,7 @@ class ExpressionReader:
             node.lineno,
             args=args,
             keywords=keywords,
-            pick=None if outer is None else integer(outer.slice),
+            pick=None if outer is None else self._piece(outer),
             at=(name_at, end),
         )
         number = self.add(step)
@@ -206,7 +218,6 @@ class ExpressionReader:
             form, name, _ = self._called(base)
             operation = OPERATIONS.get((form, name))  # type: ignore[arg-type]
             if operation is not None and operation.several:
-                self._piece(node)
                 return self._call(base, node)
         if isinstance(base, ast.Name) and self.names.get(base.id) in self.bundles:
             shown = self.segment(node)
@@ -214,7 +225,7 @@ class ExpressionReader:
             return self.add(step)
         inputs = [self.tensor(base)]
         index = self.index(node, inputs)
-        picks = any(isinstance(item, Slot | tuple) for item in index)
+        picks = any(isinstance(item, Slot | tuple) or (isinstance(item, Asked) and item.several) for item in index)
         step = PlanStep(
             PICKING if picks else INDEXING,
             "index",
@@ -227,8 +238,8 @@ class ExpressionReader:
         return self.add(step)
 
     def _piece(self, node: ast.Subscript) -> int:
-        pick = integer(node.slice)
-        if pick is None:
+        pick = self.count(node.slice)
+        if not isinstance(pick, int):
             raise ExpressionError(f"Pick one of the tensors with a whole number, not `[{self.segment(node.slice)}]`.")
         return pick
 
@@ -249,21 +260,21 @@ class ExpressionReader:
             parts = [None if p is None else self._bound(p) for p in (node.lower, node.upper, node.step)]
             return slice(*parts)
         if isinstance(node, ast.List):
-            values = nested(node)
-            if isinstance(values, tuple):
-                return values
+            values = self.count(node) if self.kind(node) else nested(node, self.count)
+            if isinstance(values, tuple) or (isinstance(values, Asked) and values.whole):
+                return values  # type: ignore[return-value]
         if isinstance(node, ast.Constant):
             return ... if node.value is Ellipsis else self._bound(node)
-        if isinstance(node, ast.List | ast.Tuple) or number(node) is not None:
+        if isinstance(node, ast.List | ast.Tuple) or self.kind(node) is not None:
             return self._bound(node)
         inputs.append(self.tensor(node))
         return Slot(len(inputs) - 1)
 
-    def _bound(self, node: ast.expr) -> int | None:
+    def _bound(self, node: ast.expr) -> int | Asked | None:
         if isinstance(node, ast.Constant) and node.value is None:
             return None
-        found = integer(node)
-        if found is None:
+        found = self.count(node) if self.kind(node) == "number" else None
+        if not isinstance(found, int) and not (isinstance(found, Asked) and found.whole):
             raise ExpressionError(
                 f"`[{self.segment(node)[:60]}]`: an index is a whole number, a slice, None, `...`, a list of whole "
                 "numbers, or a tensor."
@@ -271,15 +282,15 @@ class ExpressionReader:
         return found
 
     def _binary(self, node: ast.expr, left: ast.expr, symbol: str, right: ast.expr) -> int:
-        values = number(left), number(right)
-        if None not in values:
-            raise ExpressionError(f"{self.quote(node)} has no x in it. Write numbers out: 6, not 2 * 3.")
+        numbers = [self.kind(side) == "number" for side in (left, right)]
+        if all(numbers):
+            raise ExpressionError(f"{self.quote(node)} has no x in it. For example: {EXAMPLE}.")
         inputs: list[int] = []
         args: list[Value] = []
-        for side, value in zip((left, right), values, strict=True):
-            if value is None:
+        for side, is_number in zip((left, right), numbers, strict=True):
+            if not is_number:
                 inputs.append(self.tensor(side))
-            args.append(Slot(len(inputs) - 1) if value is None else value)
+            args.append(self.count(side) if is_number else Slot(len(inputs) - 1))
         operation = ELEMENTWISE
         if symbol == "@":
             if len(inputs) < 2:
@@ -287,7 +298,7 @@ class ExpressionReader:
             operation = OPERATIONS["method", "matmul"]
         start, end = self.span(node)
         at = self.text.index(symbol, self.span(left)[1])
-        added = self.cut(at, end) if values[0] is None else self.cut(start, at + len(symbol))
+        added = self.cut(start, at + len(symbol)) if numbers[0] else self.cut(at, end)
         step = PlanStep(
             operation,
             "binary",
@@ -302,12 +313,18 @@ class ExpressionReader:
 
     # ------------------------------------------------------------------------------------------ arguments
 
+    def _positional(self, operation: Operation, node: ast.expr, inputs: list[int]) -> Value:
+        """An argument by its place, which may be sizes with a star, ``x.view(*x.shape[:2], -1)``."""
+        if isinstance(node, ast.Starred) and self.kind(node.value) == "sizes" and "int" in operation.takes:
+            return Asked("star", (self.count(node.value),), text=self.segment(node), several=True)
+        return self._argument(operation, node, inputs)
+
     def _argument(self, operation: Operation, node: ast.expr, inputs: list[int]) -> Value:
         if "tensors" in operation.takes and isinstance(node, ast.List | ast.Tuple):
             first = len(inputs)
             inputs += [self.tensor(item) for item in node.elts]
             return tuple(Slot(slot) for slot in range(first, len(inputs)))
-        found = literal(node)
+        found = literal(node, self.count)
         if found is None and "tensor" in operation.takes and not isinstance(node, ast.List | ast.Tuple):
             inputs.append(self.tensor(node))
             return Slot(len(inputs) - 1)

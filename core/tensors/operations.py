@@ -22,6 +22,28 @@ REFUSED: Mapping[str, str] = {
 """Operations that are left out by design, and why."""
 
 
+_SHOWN = "shape, strides, offset and contiguity of every tensor are shown below, so leave it away"
+_VALUES = "the values of every tensor are drawn below; leave it away and write the tensor alone"
+_CPU = "every tensor here lies in the memory of the CPU; what moving one costs is shown under “Onto a device”"
+_RANDOM = "x counts 0, 1, 2, … so that every element can be told apart; give x its shape, or use torch.arange"
+
+ANSWERS: Mapping[str, str] = {
+    **dict.fromkeys(
+        ("shape", "size", "stride", "storage_offset", "is_contiguous", "dim", "ndim", "numel", "nelement", "dtype"),
+        _SHOWN,
+    ),
+    **dict.fromkeys(("ndimension", "element_size", "itemsize", "nbytes", "len", "type"), _SHOWN),
+    **dict.fromkeys(("print", "item", "tolist", "display"), _VALUES),
+    **dict.fromkeys(
+        ("data_ptr", "storage", "is_set_to", "_base", "_is_view", "id"),
+        ("which tensors share memory is shown by the letter of their storage and by their offsets"),
+    ),
+    **dict.fromkeys(("cuda", "cpu", "device", "is_cuda", "pin_memory"), _CPU),
+    **dict.fromkeys(("randn", "rand", "randint", "randperm", "normal", "rand_like", "randn_like"), _RANDOM),
+}
+"""What people ask a tensor for, and where this page answers it."""
+
+
 def catalogue() -> dict[Group, tuple[str, ...]]:
     """An example of every operation, by what it does to memory, in the order of the table."""
     groups: dict[Group, list[str]] = {}
@@ -31,18 +53,20 @@ def catalogue() -> dict[Group, tuple[str, ...]]:
 
 
 def find(form: Written, name: str) -> Operation:
-    """The operation written ``name`` in this form. Raises `ExpressionError` naming the nearest one and all others."""
+    """The operation written ``name`` in this form. Raises `ExpressionError` naming the nearest one, or the answer."""
     found = OPERATIONS.get((form, name))
     if found is not None:
         return found
     shown = f"{_PREFIX[form]}{name[:50]}{_SUFFIX[form]}"
+    if name in ANSWERS:
+        raise ExpressionError(f"`{shown}` is not run here: {ANSWERS[name]}.")
     for other in ("method", "property", "torch", "bare", "F"):
         if (other, name) in OPERATIONS:
             raise ExpressionError(f"`{shown}` is not written that way here. Try {OPERATIONS[other, name].example}.")
     names = sorted({row.name for row in ROWS}, key=str.lower)
-    near = difflib.get_close_matches(name[:40], names, n=1, cutoff=0.6)
+    near = difflib.get_close_matches(name[:40], names, n=1, cutoff=0.7)
     guess = f" Did you mean `{near[0]}`?" if near else ""
-    raise ExpressionError(f"`{shown}` is not an operation here.{guess} There are: {', '.join(names)}.")
+    raise ExpressionError(f"`{shown}` is not an operation here.{guess} All are listed under “What can be typed”.")
 
 
 _PREFIX: Mapping[Written, str] = {"method": ".", "property": ".", "torch": "torch.", "bare": "", "F": "F."}

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from core.tensors.table import Operation, Written
-from core.tensors.values import Index, Value
+from core.tensors.values import Asked, Index, Value
 
 Form: TypeAlias = Written | Literal["index", "binary", "unary", "write", "name", "piece"]
 
@@ -17,7 +17,8 @@ class PlanStep:
     """One operation of a plan.
 
     operation, form: what it is and how it is written. inputs: numbers of the steps whose tensors it takes; step 0 is
-    ``x`` itself. args and keywords: its arguments after the tensor it works on; a `Slot` stands for an input.
+    ``x`` itself. args and keywords: its arguments after the tensor it works on; a `Slot` stands for an input,
+    an `Asked` for a number that is known once its tensor is there.
     index: what stands in the brackets of an indexing or a write, ``None`` when there are none.
     pick: which of several results is taken. unpack: into how many names the results are unpacked.
     symbol: the operator of ``unary``, ``binary`` and ``write`` (``=``, ``+=``).
@@ -46,9 +47,11 @@ class PlanStep:
 class Plan:
     """The operations of all lines in the order in which they run; the last one is the result.
 
-    names: every name at the end, and the number of the step whose tensor it stands for.
+    names: every name of a tensor at the end, and the number of its step. asked: the numbers that names stand for and
+    that only the tensors know, in the order of their lines.
     """
 
     text: str
     steps: tuple[PlanStep, ...]
     names: Mapping[str, int]
+    asked: tuple[Asked, ...] = ()

@@ -12,26 +12,34 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from core.limits import limit
-from core.tensors.arguments import number
-from core.tensors.expressions import BINARY, MODULES, ExpressionReader
+from core.tensors.counts import SYMBOLS, combined
+from core.tensors.expressions import ExpressionReader
 from core.tensors.operations import OPERATIONS, REFUSED
 from core.tensors.plan import Plan, PlanStep
 from core.tensors.table import NAMING, PIECE, UPDATING, WRITING
-from core.tensors.text import EXAMPLE, tidy
-from core.tensors.values import ExpressionError, Index, Slot
+from core.tensors.text import EXAMPLE, blanked, check_lines, tidy
+from core.tensors.values import MODULES, Asked, ExpressionError, Index, Slot
 
 
 def read_expression(text: str) -> Plan:
     """Parse ``text``, up to twelve lines, into a `Plan`.
 
     Understands chains of operations on ``x``, operators, functions of torch and einops, names that a line assigns
-    (``y = x.t()``, ``q, k, v = x.chunk(3)``), and writes (``x[0] = 1``, ``y += 1``). Raises `ExpressionError`, and
-    nothing else, for anything it does not understand.
+    (``y = x.t()``, ``q, k, v = x.chunk(3)``), writes (``x[0] = 1``, ``y += 1``), numbers (``n = x.size(0)``,
+    ``b, n, d = x.shape``), comments, and imports of what is there anyway. Raises `ExpressionError`, and nothing else,
+    for anything it does not understand.
     """
-    return _Reader(tidy(text)).read()
+    tidied = tidy(text)
+    plan = _Reader(blanked(tidied)).read()
+    return replace(plan, text=tidied)
 
 
-_UPDATES = ("+", "-", "*", "/", "//", "%", "**")
+_IMPORTS = (
+    ("torch", "torch"),
+    ("einops", "einops"),
+    ("torch.nn.functional", "F"),
+)
+"""Modules as they may be imported, and the names they have here."""
 
 _NAME = re.compile(r"[A-Za-z]\w*", re.ASCII)
 
@@ -50,11 +58,13 @@ class _Reader(ExpressionReader):
                     self._assign(statement)
                 case ast.AugAssign():
                     self._update(statement)
+                case ast.Import() | ast.ImportFrom():
+                    self._import(statement)
                 case _:
                     raise ExpressionError(
                         f"Expressions on x and assignments are understood, no other statement. For example: {EXAMPLE}."
                     )
-        return Plan(self.text, tuple(self.steps), self.names)
+        return Plan(self.text, tuple(self.steps), self.names, tuple(self.asked))
 
     def _statements(self) -> list[ast.stmt]:
         try:
@@ -63,9 +73,36 @@ class _Reader(ExpressionReader):
             reason = problem.msg if isinstance(problem, SyntaxError) else "nested too deeply"
             raise ExpressionError(f"This is not a complete expression: {reason}. For example: {EXAMPLE}.") from None
         _check_tree(module)
+        check_lines(sum(not isinstance(statement, ast.Import | ast.ImportFrom) for statement in module.body))
         return module.body
 
     # ----------------------------------------------------------------------------------------- statements
+
+    def _import(self, node: ast.Import | ast.ImportFrom) -> None:
+        """Only what expressions can name anyway, under the name it has here; nothing is imported."""
+        module = f"{node.module}." if isinstance(node, ast.ImportFrom) else ""
+        for alias in node.names:
+            path, name = f"{module}{alias.name}", alias.asname or alias.name
+            einops = path.removeprefix("einops.") if path.startswith("einops.") else ""
+            if (path, name) in _IMPORTS or (name == einops and ("bare", einops) in OPERATIONS):
+                continue
+            raise ExpressionError(
+                f"{self.quote(node)}: only torch, einops and torch.nn.functional as F are there, under these names."
+            )
+
+    def _name_count(self, name: str, node: ast.Assign | ast.AugAssign, value: ast.expr) -> None:
+        kind, found = self.kind(value), self.count(value)
+        if kind is None or found is None:
+            raise ExpressionError(f"{self.quote(node)}: `{name[:40]}` is a number here, and this is none.")
+        self._rename(name, node)
+        self.bind_count(name, found, kind)
+
+    def _rename(self, name: str, node: ast.Assign | ast.AugAssign) -> None:
+        """Take ``name`` for a number; whatever tensor it stood for keeps its step."""
+        self._check_name(name)
+        if name == "x":
+            raise ExpressionError(f"{self.quote(node)}: x is the tensor; give the number another name, n = 3.")
+        self.names.pop(name, None)
 
     def _show(self, node: ast.Name) -> None:
         """A line that is only a name: shown as a step, unless that is what the step before has just shown."""
@@ -76,7 +113,7 @@ class _Reader(ExpressionReader):
     def _alias(self, number: int, node: ast.expr | ast.stmt, name: str) -> None:
         shown = self.segment(node)
         added = self.add(PlanStep(NAMING, "name", (number,), shown, shown, node.lineno, name=name))
-        self.names[name] = added
+        self._bind_tensor(name, added)
         if number in self.bundles:
             self.bundles.add(added)
 
@@ -86,7 +123,9 @@ class _Reader(ExpressionReader):
         match node.targets[0]:
             case ast.Name(id=name):
                 self._check_name(name)
-                if isinstance(node.value, ast.Name):
+                if self.kind(node.value) is not None:
+                    self._name_count(name, node, node.value)
+                elif isinstance(node.value, ast.Name):
                     self._alias(self.named(node.value), node, name)
                 else:
                     self._bind(name, self.result(node.value))
@@ -100,8 +139,12 @@ class _Reader(ExpressionReader):
                     "x[0][0] = 100."
                 )
 
-    def _bind(self, name: str, number: int) -> None:
+    def _bind_tensor(self, name: str, number: int) -> None:
         self.names[name] = number
+        self.kinds.pop(name, None)
+
+    def _bind(self, name: str, number: int) -> None:
+        self._bind_tensor(name, number)
         self.steps[number - 1] = replace(self.steps[number - 1], name=name)
 
     def _unpack(self, elements: Sequence[ast.expr], node: ast.Assign) -> None:
@@ -110,6 +153,9 @@ class _Reader(ExpressionReader):
             raise ExpressionError("Unpack into names, for example y, z = x.chunk(2).")
         for name in names:
             self._check_name(name)
+        if self.kind(node.value) == "sizes":
+            self._unpack_sizes(names, node)
+            return
         number = self.named(node.value) if isinstance(node.value, ast.Name) else self.result(node.value)
         if number not in self.bundles:
             raise ExpressionError("Only several tensors can be unpacked, for example y, z = x.chunk(2).")
@@ -117,23 +163,39 @@ class _Reader(ExpressionReader):
         shown = self.segment(node.value)
         for piece, name in enumerate(names):
             step = PlanStep(PIECE, "piece", (number,), name, f"{shown}[{piece}]", node.lineno, pick=piece, name=name)
-            self.names[name] = self.add(step)
+            self._bind_tensor(name, self.add(step))
+
+    def _unpack_sizes(self, names: Sequence[str], node: ast.Assign) -> None:
+        """``b, n, d = x.shape``: the sizes as one count, the names as its items."""
+        text = self.segment(node)
+        sizes = combined("unpack", [self.count(node.value), len(names)], text, several=True)
+        if isinstance(sizes, Asked):
+            self.asked.append(sizes)
+            sizes = replace(sizes, what="name", parts=(), step=len(self.asked) - 1)
+        for place, name in enumerate(names):
+            self._rename(name, node)
+            self.bind_count(name, combined("item", [sizes, place], text), "number")
 
     def _check_name(self, name: str) -> None:
         most = limit("expression_name")
-        if len(name) > most or not _NAME.fullmatch(name) or "__" in name:
+        if name != "_" and (len(name) > most or not _NAME.fullmatch(name) or "__" in name):
             raise ExpressionError(
                 f"`{name[:40]}` cannot be a name here: a letter, then letters, digits and _, at most {most} in all."
             )
-        if name in MODULES or ("bare", name) in OPERATIONS:
+        if name in (*MODULES, "len") or ("bare", name) in OPERATIONS:
             raise ExpressionError(f"`{name}` is already the name of something else; call the tensor y or z.")
 
     def _update(self, node: ast.AugAssign) -> None:
-        symbol = BINARY.get(type(node.op), "")
-        if symbol not in _UPDATES:
-            raise ExpressionError(f"{self.quote(node)}: {', '.join(f'{known}=' for known in _UPDATES)} are understood.")
+        symbol = SYMBOLS.get(type(node.op), "")
+        if not symbol:
+            known = ", ".join(f"{known}=" for known in SYMBOLS.values())
+            raise ExpressionError(f"{self.quote(node)}: {known} are understood.")
         if isinstance(node.target, ast.Attribute):
             raise ExpressionError(f"{self.quote(node)}: only a name or square brackets can be written to.")
+        if isinstance(node.target, ast.Name) and node.target.id in self.kinds:
+            value = ast.copy_location(ast.BinOp(node.target, node.op, node.value), node)
+            self._name_count(node.target.id, node, value)
+            return
         self._write(node.target, node.value, f"{symbol}=", node)
 
     def _write(self, target: ast.Name | ast.Subscript, value: ast.expr, symbol: str, node: ast.stmt) -> None:
@@ -144,7 +206,7 @@ class _Reader(ExpressionReader):
         if isinstance(target, ast.Subscript):
             index = self.index(target, inputs)
             shown = self.brackets(target) + shown
-        found = number(value)
+        found = self.count(value) if self.kind(value) == "number" else None
         if found is None:
             inputs.append(self.tensor(value))
         step = PlanStep(

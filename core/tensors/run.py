@@ -11,6 +11,7 @@ import numpy as np
 
 from core.limits import limit
 from core.tensors import guards
+from core.tensors.counts import Counts
 from core.tensors.guards import Picker, check_size
 from core.tensors.layout import Layout
 from core.tensors.plan import Plan, PlanStep
@@ -31,6 +32,9 @@ class Run:
         """One per step: a tensor, or the tuple of all that a split made while none is picked."""
         self.storages: list[int] = []
         self.steps: list[Step] = []
+        self.planned: list[PlanStep] = []
+        """The operations as they ran, with their numbers worked out."""
+        self.counts = Counts(plan.asked, self.tensors)
 
     def start(self, layout: Layout, dtype: str) -> None:
         """Step 0: x over a fresh storage."""
@@ -41,8 +45,20 @@ class Run:
     def all(self) -> None:
         """Every planned step in order, until torch refuses one."""
         for step in self.plan.steps:
-            if not self._advance(step):
+            self.planned.append(self._known(step))
+            if not self._advance(self.planned[-1]):
                 return
+        self.counts.all()
+
+    def _known(self, step: PlanStep) -> PlanStep:
+        """``step`` with the numbers in it worked out."""
+        value = self.counts.value
+        return replace(
+            step,
+            args=tuple(self.counts.parts(step.args)),
+            keywords=tuple((name, value(given)) for name, given in step.keywords),
+            index=None if step.index is None else tuple(value(item) for item in step.index),
+        )
 
     def _advance(self, step: PlanStep) -> bool:
         """Run one planned operation; False when torch refused it."""

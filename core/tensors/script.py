@@ -5,8 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
+from core.tensors.counts import CountKind, kind_of
 from core.tensors.layout import Layout
 from core.tensors.reader import read_expression
+from core.tensors.text import blanked
 from core.tensors.trace import start_layout
 
 _EINOPS = ("rearrange", "reduce", "repeat", "einsum")
@@ -43,7 +45,7 @@ def script(source: str, shape: Sequence[int], dtype: str = "int64", stride: Sequ
     """
     plan = read_expression(source)
     layout = start_layout(shape, stride)
-    body = _Unrolled(plan.text)
+    body = _Unrolled(blanked(plan.text))
     imports = ["import torch"]
     if "F" in body.taken:
         imports.append("import torch.nn.functional as F")
@@ -74,19 +76,32 @@ class _Unrolled:
         self.einops: set[str] = set()
         self.lines: list[str] = []
         self.count = 0
+        self.kinds: dict[str, CountKind] = {}
+        """The names that stand for numbers."""
         for statement in tree.body:
             self._statement(statement)
 
     def _statement(self, statement: ast.stmt) -> None:
         shown = ast.unparse(statement)
         match statement:
+            case ast.Import() | ast.ImportFrom():
+                pass  # what is needed stands at the top
+            case ast.Assign(targets=[target], value=value) if self._kind(value) and not isinstance(
+                target, ast.Subscript
+            ):
+                self._write(f"{ast.unparse(target)} = {self._text(self._number(value))}")
+                self._name_counts(target, self._kind(value))
+            case ast.AugAssign(target=ast.Name(id=name), value=value) if name in self.kinds:
+                self._write(ast.unparse(ast.AugAssign(statement.target, statement.op, self._number(value))))
             case ast.Assign(targets=[ast.Name(id=name)], value=value):
+                self.kinds.pop(name, None)
                 self._write(f"{name} = {self._text(self._simple(value))}")
                 self._show(shown, name)
             case ast.Assign(targets=[ast.Tuple(elts=names)], value=value):
                 self._write(f"{', '.join(ast.unparse(name) for name in names)} = {self._text(self._simple(value))}")
-                for name in names:
-                    self._show(ast.unparse(name), ast.unparse(name))
+                for name in map(ast.unparse, names):
+                    self.kinds.pop(name, None)
+                    self._show(name, name)
             case ast.Assign(targets=[ast.Subscript() as target], value=value):
                 owner = self._tensor(target.value)
                 self._write(
@@ -109,6 +124,37 @@ class _Unrolled:
                 self._tensor(value)
             case _:
                 self._write(shown)
+
+    def _kind(self, node: ast.expr) -> CountKind | None:
+        return kind_of(node, self.kinds)
+
+    def _name_counts(self, target: ast.expr, kind: CountKind | None) -> None:
+        names = target.elts if isinstance(target, ast.Tuple | ast.List) else [target]
+        for name in map(ast.unparse, names):
+            self.kinds[name] = kind if kind is not None and names == [target] else "number"
+
+    def _number(self, node: ast.expr) -> ast.expr:
+        """A number, or sizes, with the tensors that it asks replaced by variables."""
+        match node:
+            case ast.Call(func=ast.Name(), args=[counted]):
+                return ast.Call(node.func, [self._arguments(counted)], [])
+            case ast.Call(func=ast.Attribute(value=owner, attr=name)):
+                asked = ast.Attribute(ast.Name(self._tensor(owner)), name)
+                return ast.Call(asked, self._all(node.args), self._keywords(node.keywords))
+            case ast.Attribute(value=owner, attr=name):
+                return ast.Attribute(ast.Name(self._tensor(owner)), name)
+            case ast.BinOp(left=left, op=symbol, right=right):
+                return ast.BinOp(self._number(left), symbol, self._number(right))
+            case ast.UnaryOp(op=symbol, operand=operand):
+                return ast.UnaryOp(symbol, self._number(operand))
+            case ast.Subscript(value=owner, slice=index):
+                return ast.Subscript(self._number(owner), self._arguments(index))
+            case ast.Tuple() | ast.List():
+                return type(node)([self._number(item) for item in node.elts], ast.Load())
+            case ast.Starred(value=value):
+                return ast.Starred(self._number(value))
+            case _:
+                return node
 
     def _write(self, line: str) -> None:
         self.lines.append(line)
@@ -144,10 +190,8 @@ class _Unrolled:
             case ast.Call(func=ast.Attribute(value=owner, attr=method)):
                 made = ast.Attribute(ast.Name(self._tensor(owner)), method)
                 return ast.Call(made, self._all(node.args), self._keywords(node.keywords))
-            case ast.Subscript(value=ast.Call() as several, slice=ast.Constant() | ast.UnaryOp() as index) if _splits(
-                several
-            ):
-                return ast.Subscript(self._simple(several), index)
+            case ast.Subscript(value=ast.Call() as several, slice=index) if _splits(several):
+                return ast.Subscript(self._simple(several), self._number(index))
             case ast.Subscript(value=owner, slice=index):
                 return ast.Subscript(ast.Name(self._tensor(owner)), self._arguments(index))
             case ast.Attribute(value=owner, attr=name) if not _is_module(owner):
@@ -162,7 +206,12 @@ class _Unrolled:
                 return node
 
     def _arguments(self, node: ast.expr) -> ast.expr:
-        """An argument: a tensor becomes its variable, a literal stays, lists and tuples are opened."""
+        """An argument: a tensor becomes its variable, a literal stays, numbers, lists and tuples are opened."""
+        if self._kind(node) is not None or isinstance(node, ast.Starred):
+            return self._number(node)
+        if isinstance(node, ast.Slice):
+            bounds = [None if b is None else self._arguments(b) for b in (node.lower, node.upper, node.step)]
+            return ast.Slice(*bounds)
         if isinstance(node, ast.Tuple | ast.List):
             return type(node)([self._arguments(item) for item in node.elts], ast.Load())
         return ast.Name(self._tensor(node)) if _has_tensor(node) else node
@@ -193,4 +242,4 @@ def _has_tensor(node: ast.expr) -> bool:
     """Whether a tensor stands in ``node``: a name that is no module, or a call of a module's function."""
     return any(
         (isinstance(part, ast.Name) and not _is_module(part)) or isinstance(part, ast.Call) for part in ast.walk(node)
-    ) and not isinstance(node, ast.Slice)
+    )

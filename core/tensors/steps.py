@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias, overload
 
 from core.tensors.layout import Layout
+from core.tensors.plan import PlanStep
 from core.tensors.view import ViewVerdict
 
 Kind: TypeAlias = Literal["start", "same", "view", "copy", "write", "refused"]
@@ -102,11 +103,15 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Trace(Sequence[Step]):
-    """All steps of one expression; the first is x itself, the last is the result or the refusal."""
+    """All steps of one expression; the first is x itself, the last is the result or the refusal.
+
+    planned: the operation of every step after the first, with its numbers worked out.
+    """
 
     text: str
     steps: tuple[Step, ...]
     torch_version: str
+    planned: tuple[PlanStep, ...] = ()
 
     @overload
     def __getitem__(self, index: int) -> Step: ...

@@ -11,39 +11,60 @@ from core.tensors.values import ExpressionError
 
 EXAMPLE = "x.t().view(2, 3)"
 
-_FOREIGN = re.compile(r"""[^A-Za-z0-9_ .,:()\[\]'"+\-*/%@=<>!&|~\n]""")
+_FOREIGN = re.compile(r"""[^A-Za-z0-9_ .,:()\[\]'"+\-*/%@=<>!&|~;\n]""")
 
 _RUN_ON = re.compile(r"(?<![A-Za-z_0-9])[0-9][0-9a-fA-FoxOX_.]*(and|else|for|if|in|is|or|not)")
 """A number that runs into a word, ``0or``; Python's parser only warns, on the server's own console."""
 
 
+_IMPORT = re.compile(r"(import|from)\s")
+
+_QUOTED = re.compile(r"""('''|\"\"\")(?:.|\n)*?(?:\1|\Z)|'[^'\n]*'?|"[^"\n]*"?|#[^\n]*""")
+"""A string in quotes, closed or not, or a comment outside of one."""
+
+
+def blanked(text: str) -> str:
+    """``text`` with spaces in place of its comments, so that everything else stays where it is."""
+    return _QUOTED.sub(lambda found: " " * len(found[0]) if found[0][0] == "#" else found[0], text)
+
+
 def tidy(text: str) -> str:
-    """``text`` with the white space around its lines removed. Raises `ExpressionError` beyond the caps."""
+    """``text`` with the white space around its lines removed; comments stay, and may hold any printable character.
+
+    Raises `ExpressionError` beyond the caps. Lines that only import or comment are not counted.
+    """
     if len(text) > 2 * limit("expression_chars"):
         raise ExpressionError(_too_long(len(text)))
-    lines = [line.strip() for line in text.strip().splitlines()]
-    tidied = "\n".join(lines)
-    if not tidied:
+    tidied = "\n".join(line.strip() for line in text.replace("\t", " ").strip().splitlines())
+    code = blanked(tidied)
+    if not code.strip():
         raise ExpressionError(f"Empty. Type an expression on x, for example {EXAMPLE}.")
     if len(tidied) > limit("expression_chars"):
         raise ExpressionError(_too_long(len(tidied)))
-    if sum(line != "" for line in lines) > limit("expression_lines"):
-        raise ExpressionError(f"{len(lines)} lines; at most {limit('expression_lines')} are run.")
-    foreign = _FOREIGN.search(tidied)
+    check_lines(sum(not _IMPORT.match(line) for line in code.split("\n") if line.strip()))
+    foreign = _FOREIGN.search(code) or next(
+        (re.match(".", c) for c in tidied if not (c.isprintable() or c == "\n")), None
+    )
     if foreign:
         raise ExpressionError(
             f"The character {foreign.group()!a} has no place in an expression on x. For example: {EXAMPLE}."
         )
-    run_on = _RUN_ON.search(tidied)
+    run_on = _RUN_ON.search(code)
     if run_on:
         raise ExpressionError(f"`{run_on.group()[:40]}`: a number runs into a word. For example: {EXAMPLE}.")
     depth = deepest = 0
-    for character in tidied:
+    for character in code:
         depth += (character in "([") - (character in ")]")
         deepest = max(deepest, depth)
     if deepest > limit("expression_depth"):
         raise ExpressionError(f"{deepest} brackets inside one another; at most {limit('expression_depth')} are read.")
     return tidied
+
+
+def check_lines(count: int) -> None:
+    """Refuse more lines, or statements on them, than are run."""
+    if count > limit("expression_lines"):
+        raise ExpressionError(f"{count} lines; at most {limit('expression_lines')} are run.")
 
 
 def _too_long(length: int) -> str:

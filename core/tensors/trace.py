@@ -78,4 +78,4 @@ def trace(source: str, shape: Sequence[int], stride: Sequence[int] | None = None
     run = Run(*load_torch(), plan)
     run.start(layout, dtype)
     run.all()
-    return Trace(plan.text, tuple(run.steps), str(run.torch.__version__))
+    return Trace(plan.text, tuple(run.steps), str(run.torch.__version__), tuple(run.planned))

@@ -9,11 +9,11 @@ import streamlit as st
 
 from core.limits import limit
 from core.tensors import ExpressionError, Trace, read_shape
-from core.tensors.calls import PRESETS, Plan, explain_call, pattern_calls
+from core.tensors.calls import PRESETS, Plan, explain_call, plans_of
 from core.tensors.contract import OperandPlan, Pair
 from core.tensors.einsums import EinsumPlan
 from core.tensors.names import NamedDimension, check_names, read_named
-from core.tensors.patterns import FUNCTIONS, PatternPlan, Stage
+from core.tensors.patterns import PatternPlan, Stage
 from core.tensors.story import shape_text
 from pages.parts import show
 from pages.parts.inputs import Inputs
@@ -64,16 +64,7 @@ def _plan(text: str, shapes: str) -> Plan:
 
 def _in_the_code(run: Trace) -> list[tuple[str, Plan]]:
     """The calls of the page's code that ran, each on the layouts its tensors really had."""
-    steps = [step for step in run.steps if step.operation in (*FUNCTIONS, "einsum") and step.kind != "refused"]
-    found: list[tuple[str, Plan]] = []
-    for call, step in zip(pattern_calls(run.text), steps, strict=False):
-        layouts = [run.steps[number].layout for number in step.inputs]
-        try:
-            plan = explain_call(call, layouts, element_size=step.element_size)
-        except ExpressionError:
-            continue
-        found.append((f"`{step.source.removeprefix('.')}`", plan))
-    return found
+    return [(f"`{step.source.removeprefix('.')}`", plan) for step, plan in plans_of(run)]
 
 
 def _draw(plan: Plan) -> None:

@@ -109,12 +109,16 @@ def random_program(rng: random.Random) -> str:
     text = "\n".join(lines)
     if rng.random() < 0.15 and text:  # a character lost, doubled or misplaced
         at = rng.randrange(len(text))
-        text = text[:at] + rng.choice(["", text[at] * 2, rng.choice("()[],.xy'=+-@ \n0")]) + text[at + 1 :]
+        text = text[:at] + rng.choice(["", text[at] * 2, rng.choice("()[],.xy'=+-@ \n0#;")]) + text[at + 1 :]
     return text
 
 
 def _line(rng: random.Random, names: list[str]) -> str:
     kind = rng.random()
+    if kind > 0.92:
+        asked = rng.choice(names)
+        counted = ["3", f"{asked}.size(0)", f"len({asked})", f"{asked}.numel() // 2", "n + 1", "n * n"]
+        return rng.choice([f"n = {rng.choice(counted)}  # count", f"n, d = {asked}.shape", "import torch; n = 2"])
     made = _tensor(rng, names, rng.randint(0, 3))
     if kind < 0.35:
         names.append(rng.choice(["y", "z", "w", "a1", "out"]))
@@ -195,7 +199,9 @@ def _argument(rng: random.Random, names: list[str], kind: str) -> str:
     ints = [str(rng.choice([-1, 0, 1, 1, 2, 2, 3, 4, 6])) for _ in range(rng.randint(0, 4))]
     match kind:
         case "int":
-            return rng.choice([*(ints or ["2"]), "1000000000"])
+            asked = rng.choice(names)
+            counts = [f"{asked}.size({rng.choice([0, 1, -1])})", f"{asked}.shape[0]", f"*{asked}.shape", "n", "n // 2"]
+            return rng.choice([*(ints or ["2"]), "1000000000"] * 2 + counts)
         case "float":
             return rng.choice(_NUMBERS)
         case "ints" | "data":

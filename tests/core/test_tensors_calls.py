@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from core.tensors import ExpressionError, trace
-from core.tensors.calls import PRESETS, PatternCall, PatternPreset, explain_call, pattern_calls, plans_of, read_call
+from core.tensors.calls import PRESETS, PatternCall, PatternPreset, explain_call, plans_of, read_call
 from core.tensors.einsums import EinsumPlan
 
 
@@ -53,15 +53,6 @@ def test_presets_cover_views_and_copies() -> None:
     assert copied["Scores before the split"] == (3 + 5) * 2 * 4 * 8 * 4
 
 
-def test_calls_inside_a_program() -> None:
-    source = "y = rearrange(x, 'a b -> b a')\ntorch.einsum('ij,jk->ik', x, y).reshape(-1)"
-    assert [call.function for call in pattern_calls(source)] == ["rearrange", "einsum"]
-    inner = "reduce(rearrange(x, 'a b -> b a'), 'a b -> a', 'sum')"
-    assert [call.function for call in pattern_calls(inner)] == ["rearrange", "reduce"]
-    assert pattern_calls("x.repeat(2, 1)") == pattern_calls("rearrange(x") == pattern_calls("x" * 100_000) == ()
-    assert pattern_calls("rearrange(x, y)") == ()
-
-
 def test_plans_of_a_trace_end_in_its_layouts() -> None:
     source = (
         "y = rearrange(x, 'b s (h d) -> b h s d', h=2)\n"
@@ -83,6 +74,11 @@ def test_plans_of_a_trace_end_in_its_layouts() -> None:
     assert not isinstance(plan, EinsumPlan)
     assert plan.bytes_allocated == step.bytes_allocated == plan.explanations[-1].value == 2 * 8
     assert plans_of(trace("rearrange(x, 'a b -> a')", (2, 3))) == ()
+
+
+def test_plans_know_the_numbers_that_tensors_give() -> None:
+    ((_, plan),) = plans_of(trace("h = x.size(1) // 2\nrearrange(x, 'a (h d) -> h a d', h=h)", (2, 6)))
+    assert plan.layout.shape == (3, 2, 2)
 
 
 @pytest.mark.parametrize(

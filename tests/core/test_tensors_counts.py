@@ -1,0 +1,135 @@
+"""Programs as people paste them: comments, imports, semicolons, and numbers that are asked of tensors."""
+
+from __future__ import annotations
+
+import random
+import time
+
+import pytest
+import torch
+
+from core.tensors import ExpressionError, read_expression, trace
+from core.tensors.counts import Counts
+from tests.core.test_tensors_script import check
+
+PASTED: list[tuple[str, tuple[int, ...], tuple[int, ...]]] = [
+    ("x.view(x.size(0), -1)", (2, 3, 4), (2, 12)),
+    ("x.view(x.shape[0], -1)", (2, 3, 4), (2, 12)),
+    ("x.reshape(x.size(dim=-1), len(x), -1)", (2, 3, 4), (4, 2, 3)),
+    ("x.view(-1, x.numel() // 3)", (2, 3, 4), (3, 8)),
+    ("x.t().reshape(x.shape)", (2, 3), (2, 3)),
+    ("x.view(x.shape[:-1] + (2, 2))", (2, 3, 4), (2, 3, 2, 2)),
+    ("x.view(*x.shape[:-1], 2, -1)", (2, 3, 4), (2, 3, 2, 2)),
+    ("x.view((*x.shape[:2], 2, 2))", (2, 3, 4), (2, 3, 2, 2)),
+    ("x.t()  # a comment", (2, 3), (3, 2)),
+    ("# flatten – “all” of it\nx.view(6)  # → 6", (2, 3), (6,)),
+    ("y = x.t(); z = y.contiguous(); z.view(6);", (2, 3), (6,)),
+    ("import torch\nimport einops\ny = torch.zeros(2)", (2, 3), (2,)),
+    ("import torch, einops\nimport torch.nn.functional as F\nx.t()", (2, 3), (3, 2)),
+    ("from torch.nn import functional as F\nF.unfold(x.float(), 2)", (1, 1, 2, 3), (1, 4, 2)),
+    ("from einops import rearrange, reduce\nrearrange(x, 'a b -> b a')", (2, 3), (3, 2)),
+    ("import torch\n" + "x\n" * 12, (2, 3), (2, 3)),
+    ("n = 3\nx.view(n, -1)", (2, 3), (3, 2)),
+    ("n = -1\nx.view(2 * 3, n)", (2, 3), (6, 1)),
+    ("b, n, d = x.shape\nh = 2\nx.view(b, n, h, d // h).transpose(1, 2)", (2, 3, 4), (2, 2, 3, 2)),
+    ("b, n, d = x.size()\nx.view(b * n, d)", (2, 3, 4), (6, 4)),
+    ("_, n = x.shape\nx[:, : n - 1]", (2, 3), (2, 2)),
+    ("h, d = 2, x.shape[-1] // 2\nx.view(-1, h, d)", (2, 4), (2, 2, 2)),
+    ("(b, n) = x.shape[:2]\nx.view(n, b)", (2, 3), (3, 2)),
+    ("s = x.shape\nx.t().contiguous().view(s[1] * s[0])", (2, 3), (6,)),
+    ("s = (3, 2)\nx.view(s)", (2, 3), (3, 2)),
+    ("n = x.size(0)\nn += 4\nn //= 3\nx.view(-1, n)", (2, 3), (3, 2)),
+    ("n = x.t()\nn = n.size(0)\nx.view(n, 2)", (2, 3), (3, 2)),
+    ("n = 3\nn = x.t()\nn.reshape(6)", (2, 3), (6,)),
+    ("x @ x.t() / x.size(-1) ** 0.5", (2, 3), (2, 2)),
+    ("scale = x.shape[-1] ** -0.5\nx * scale", (2, 3), (2, 3)),
+    ("x[x.size(0) - 1, -x.size(1) :]", (2, 3), (3,)),
+    ("x[[0, len(x) - 1]]", (2, 3), (2, 3)),
+    ("i = 1\nx.chunk(2)[i]", (2, 3), (1, 3)),
+    ("parts = x.chunk(2)\nparts[0].view(len(parts[0]), -1)", (2, 3), (1, 3)),
+    ("x.chunk(x.size(1), dim=x.dim() - 1)[0]", (2, 3), (2, 1)),
+    ("x.as_strided((2, 2), (x.stride(0), x.stride()[1]), x.storage_offset())", (2, 3), (2, 2)),
+    ("x[0] = x.size(1)\nx += len(x)\nx", (2, 3), (2, 3)),
+    ("rearrange(x, 'a (h d) -> h a d', h=x.size(1) // 2)", (2, 6), (3, 2, 2)),
+    ("torch.zeros(x.shape)", (2, 3), (2, 3)),
+    ("torch.arange(x.numel()).view(x.size(1), x.ndim)", (2, 3), (3, 2)),
+    ("x.view(x.t().size(0), -1)", (2, 3), (3, 2)),
+]
+
+
+@pytest.mark.parametrize(("source", "start", "shape"), PASTED)
+def test_what_people_paste_runs_and_becomes_a_script(
+    source: str, start: tuple[int, ...], shape: tuple[int, ...]
+) -> None:
+    made = trace(source, start)
+    assert made.refusal is None
+    assert made.last.layout.shape == shape
+    check(source, start, "int64")
+
+
+def test_a_fix_keeps_comments_imports_and_names() -> None:
+    source = "import torch\nn = x.size(0)  # rows\nx.t().view(n, -1)  # fails\nx.t()"
+    refused = trace(source, (2, 3)).refusal
+    assert refused is not None
+    assert refused.verdict is not None
+    assert refused.verdict.shape == (2, 3)
+    assert refused.fixes[0].source == source.replace(".view(n, -1)", ".reshape(n, -1)")
+    assert trace(refused.fixes[0].source, (2, 3)).refusal is None
+
+
+def test_steps_stand_as_typed_and_numbers_make_none() -> None:
+    made = trace("n = x.t().size(0)\nx.view(n, -1)", (2, 3))
+    assert [(step.source, step.line) for step in made] == [("x", 0), (".t()", 1), (".view(n, -1)", 2)]
+    assert [step.args for step in made.planned] == [(), (3, -1)]
+
+
+def test_the_message_names_the_sizes_that_do_not_fit() -> None:
+    with pytest.raises(
+        ExpressionError, match=r"`b, n, d = x.shape`: not enough values to unpack \(expected 3, got 2\)"
+    ):
+        trace("b, n, d = x.shape\nx.view(b, n * d)", (2, 3))
+    with pytest.raises(ExpressionError, match=r"`x.size\(2\)`: Dimension out of range"):
+        trace("x.view(x.size(2), -1)", (2, 3))
+
+
+def test_names_of_names_cost_no_more_than_their_lines() -> None:
+    """Twelve lines, each of which uses the one before many times: worked out once, and not nested."""
+    lines = ["n = x.size(0) - 1", *["n = " + " + ".join(["n"] * 20) + " - n * 19"] * 11]
+    start = time.perf_counter()
+    assert trace("\n".join(lines[:8]) + "\nx.view(n * 2, -1)", (2, 3)).last.layout.shape == (2, 3)
+    assert time.perf_counter() - start < 0.5
+    deep = "n = x.size(0)" + "+ 0" * 60
+    assert trace(f"{deep}\n" + "n = n" + " + 0" * 60 + "\nx.view(n, -1)", (2, 3)).last.layout.shape == (2, 3)
+
+
+def test_random_arithmetic_is_that_of_python() -> None:
+    rng = random.Random(20251120)
+    agreed = 0
+    for _ in range(400):
+        text = _sum(rng, 3)
+        plan = read_expression(f"n = x.size(0)\nm = {text}\nx.add(m)") if _reads(text) else None
+        if plan is None:
+            continue
+        x = torch.arange(6).view(2, 3)
+        counts = Counts(plan.asked, [x])
+        try:
+            value = counts.value(plan.steps[-1].args[0])
+        except ExpressionError:
+            continue
+        assert value == eval(text, {"x": x, "n": 2})  # noqa: S307 (text of our own making)
+        agreed += 1
+    assert agreed > 200
+
+
+def _sum(rng: random.Random, depth: int) -> str:
+    if depth == 0 or rng.random() < 0.2:
+        return rng.choice(["n", "x.size(1)", "x.shape[-1]", "x.numel()", "2", "7", "0", "-3", "x.stride(0)", "x.ndim"])
+    return f"({_sum(rng, depth - 1)} {rng.choice(['+', '-', '*', '//', '%', '**', '/'])} {_sum(rng, depth - 1)})"
+
+
+def _reads(text: str) -> bool:
+    try:
+        read_expression(f"n = x.size(0)\nm = {text}\nx.add(m)")
+    except ExpressionError:
+        return False
+    return True
