@@ -42,7 +42,11 @@ function build(root, { headings, rows }) {
     const first = make("td")
     const button = make("button", "", title)
     button.type = "button"
-    button.onclick = () => root.pick(number)
+    button.onclick = () => {
+      root.pick(number)
+      // The code and its picture stand at the top of the page, a screen or two above this table.
+      document.querySelector('[data-testid="stMain"]')?.scrollTo({ top: 0 })
+    }
     first.append(button, make("code", "", code), make("small", "", shape))
     const result = make("td", "gives")
     for (const line of gives) result.append(make("span", "", line))

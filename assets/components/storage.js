@@ -37,10 +37,10 @@ class Picture {
     this.readout.setAttribute("role", "status")
     this.said = ""
     root.replaceChildren(
-      ...(this.steps.length > 1 ? [timeline(this.steps, (step) => this.replay(step))] : []),
       ...(this.why ? [reason(this.why, (code) => root.fix(code))] : []),
       this.readout,
       (this.list = make("div", "storages", ...this.storages.map((storage) => this.storage(storage)))),
+      ...(this.steps.length > 1 ? [timeline(this.steps, (step) => this.replay(step))] : []),
     )
     this.width = 0
     this.fit()
@@ -155,18 +155,39 @@ class Picture {
         const line = cell / columns
         if (dense ? line % 3 === 0 : line % 1 === 0) grid.append(make("div", "line", cell))
         grid.append(node)
-      } else grid.append(make("div", "slot", node, make("div", "o", cell)))
+      } else {
+        node.under = make("div", "o", cell)
+        grid.append(make("div", "slot", node, node.under))
+      }
+    }
+    // Dashed is what no tensor here reads; a cell that only the tensor in view leaves out is merely pale.
+    if (storage.tensors.every((tensor) => tensor.drawn === tensor.total)) {
+      const used = new Set(storage.tensors.flatMap((tensor) => this.cellsIn(strip, tensor)))
+      for (let cell = 0; cell < count; cell++) if (!used.has(cell)) strip.nodes[cell].classList.add("unread")
+      if (used.size < count) strip.note = "dashed: read by no tensor here"
     }
     const scroll = make("div", "scroll", grid)
-    this.walkable(scroll, strip, `Storage ${storage.letter}${number ? ` read as ${reading.dtype}` : ""}`)
+    this.walkable(scroll, strip, "row of cells", `Storage ${storage.letter}${number ? ` read as ${reading.dtype}` : ""}`)
     strip.figure = make("figure", "")
     if (storage.readings.length > 1) strip.figure.append(make("figcaption", "", number ? `the same bytes read as ${reading.dtype}` : `read as ${reading.dtype}`))
     strip.figure.append(svg, scroll)
+    if (strip.note) strip.figure.append(make("figcaption", "", strip.note))
     if (count < reading.total)
       strip.figure.append(make("figcaption", "", `first ${count.toLocaleString("en")} of ${reading.total.toLocaleString("en")} cells are drawn`))
     for (const tensor of storage.tensors)
       if (tensor.reading === number) for (const cell of tensor.written) strip.nodes[cell]?.classList.add("written")
     return strip
+  }
+
+  // The cells of a strip that a tensor reads, which may be of another element size.
+  cellsIn(strip, tensor) {
+    const { item } = strip.storage.readings[tensor.reading]
+    const own = strip.reading.item
+    if (item === own) return tensor.cells
+    const found = []
+    for (const cell of tensor.cells)
+      for (let at = Math.floor((cell * item) / own); at * own < (cell + 1) * item; at++) found.push(at)
+    return found
   }
 
   // Show on the strip how one tensor reads it: cells outside are hollow, arcs are its strides.
@@ -196,7 +217,7 @@ class Picture {
     strip.out = out
     for (const node of strip.marked || []) {
       node.classList.remove("hop")
-      delete node.dataset.times
+      if (node.under) delete node.under.dataset.times
     }
     strip.marked = []
     if (!mine) {
@@ -211,7 +232,7 @@ class Picture {
     if (strip.nodes.length <= 64)
       for (const [cell, elements] of tensor.elementsAt)
         if (elements.length > 1 && strip.nodes[cell]) {
-          strip.nodes[cell].dataset.times = `×${elements.length}`
+          if (strip.nodes[cell].under) strip.nodes[cell].under.dataset.times = `×${elements.length}`
           strip.marked.push(strip.nodes[cell])
         }
     this.arcs(strip, tensor)
@@ -222,14 +243,28 @@ class Picture {
     const { shape, stride, offset, total, hops: wanted } = tensor
     const count = strip.nodes.length
     let hops = []
-    if (wanted) hops = wanted.steps.map((by, i) => ({ from: wanted.cells[i], to: wanted.cells[i + 1], text: signed(by) }))
+    let said = ""
+    const source = this.tensors[tensor.of]
+    const found = source?.storage === tensor.storage && source.reading === tensor.reading ? source.elementsAt.get(offset) : null
+    if (found) {
+      // A single element has no strides of its own: the way to it are those of the tensor that it was taken from.
+      const index = indices(source.shape, found[0])
+      let at = source.offset
+      hops = index.map((i, d) => ({ from: at, to: (at += i * source.stride[d]), text: `${i}·${source.stride[d]}` }))
+      said = `= cell ${[source.offset, ...hops.map((hop) => hop.text)].join(" + ")} = ${offset}`
+    } else if (wanted) hops = wanted.steps.map((by, i) => ({ from: wanted.cells[i], to: wanted.cells[i + 1], text: signed(by) }))
     else if (total > 0)
       hops = shape
         .map((size, d) => ({ size, from: offset, to: offset + stride[d], text: way(d, shape.length) + signed(stride[d]) }))
         .filter((hop) => hop.size > 1)
     const one = wanted ? "would step " : hops.length ? "one step: " : ""
-    strip.storage.reads.replaceChildren(make("code", "", tensor.name), ` ${one}${hops.map((hop) => hop.text).join("  ")}`)
-    strip.storage.reads.classList.toggle("broken", Boolean(wanted))
+    said ||= one + hops.map((hop) => hop.text).join(wanted ? ", " : "  ")
+    const shared = strip.marked.some((node) => node.under?.dataset.times)
+    strip.storage.reads.replaceChildren(
+      make("code", "", tensor.name),
+      make("span", wanted ? "broken" : "", ` ${said}`),
+      ...(shared ? [make("span", "key", "×n: n of its elements in one cell")] : []),
+    )
     hops = hops.filter((hop) => hop.from < count && hop.to < count && hop.to !== hop.from)
     const svg = strip.svg
     svg.setAttribute("class", wanted ? "broken" : "")
@@ -280,7 +315,7 @@ class Picture {
     if (!total) scroll.append(make("p", "empty", "no elements"))
     else {
       scroll.append(this.nest(tensor, wanted ? tensor.hops.shape : shape, 0, { k: 0 }))
-      this.walkable(scroll, tensor, `Elements of ${tensor.name}`)
+      this.walkable(scroll, tensor, "grid of elements", `Elements of ${tensor.name}`)
     }
     scroll.classList.add("grids", ...(dense ? ["dense"] : roomy ? ["roomy"] : []))
     if (drawn < total) card.append(make("p", "rest", `first ${drawn.toLocaleString("en")} of ${total.toLocaleString("en")} elements are drawn`))
@@ -326,8 +361,9 @@ class Picture {
   // ------------------------------------------------------------------------------------------- pointer and keyboard
 
   // One cell of every grid and strip is in the tab order: the one last visited, at first the first.
-  walkable(scroll, owner, label) {
+  walkable(scroll, owner, kind, label) {
     scroll.setAttribute("role", "application")
+    scroll.setAttribute("aria-roledescription", kind)
     scroll.setAttribute("aria-label", `${label}; arrow keys move`)
     if (owner.nodes[0]) this.tabStop(owner, 0)
   }
@@ -339,6 +375,7 @@ class Picture {
     const node = owner.nodes[k]
     node.tabIndex = 0
     node.setAttribute("role", "img")
+    node.setAttribute("aria-roledescription", owner.cells ? "element" : "cell")
     node.setAttribute("aria-label", owner.cells ? this.sentence(owner, k).join("") : this.cellSentence(owner, k).join(""))
     return node
   }

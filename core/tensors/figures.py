@@ -57,15 +57,20 @@ class _Picture:
     def _steps(self) -> list[dict[str, Any]]:
         held: dict[int, int] = {}
         shown: list[dict[str, Any]] = []
+        chain = len({step.line for step in self.trace.steps}) < 3  # one line of code, which goes on from the start
+        before: Step | None = None
         for step in self.trace.steps:
             if step.operation == "piece":
                 continue  # naming one of several results happens in the step that makes them
+            goes_on = before is not None and before.number in step.inputs and (chain or before.line == step.line)
+            before = step
             if step.bytes_allocated:
                 held[step.storage] = step.bytes_allocated
             refused = step.kind == "refused"
             shown.append(
                 {
                     "source": step.expression if step.kind == "write" else step.source,
+                    "whole": "" if goes_on else step.expression,
                     "name": self._names(step),
                     "word": word(step),
                     "kind": step.kind,
@@ -81,7 +86,7 @@ class _Picture:
 
     def _names(self, step: Step) -> str:
         """What the line binds this step's result to: ``y``, or ``q, k, v`` for the pieces of a split."""
-        if step.kind in ("start", "refused"):
+        if step.kind in ("start", "refused") or step.operation == "name":  # `y = x` says so itself
             return ""
         pieces = [s.name for s in self.trace.steps if s.operation == "piece" and s.inputs == (step.number,)]
         return ", ".join(name for name in (step.name, *pieces) if name)
@@ -161,6 +166,8 @@ class _Picture:
             "facts": _facts(layout, drawn.is_contiguous),
             "written": self._written(step),
         }
+        if step.kind == "view" and not layout.rank:
+            tensor["of"] = self._shown_at(self.trace.steps[step.inputs[0]])  # whose strides lead to the one element
         hops = step.verdict.hops if step.kind == "refused" and step.verdict is not None else None
         if hops is not None and step.verdict is not None:
             tensor |= {
@@ -244,7 +251,9 @@ def reason(trace: Trace) -> dict[str, Any] | None:
     ]
     if step is None or step.verdict is None or not step.inputs:
         return told if error else None
-    layout, verdict = trace.steps[step.inputs[0]].layout, step.verdict
+    tried, verdict = trace.steps[step.inputs[0]], step.verdict
+    layout = tried.layout
+    told |= {"tensor": tried.name or tried.source, "view": step.source}
     runs = [run for run in verdict.runs if run.numel != 1]
     if verdict.boundary is not None:
         told["breaks"] = next(i for i, run in enumerate(runs[1:]) if run.first <= verdict.boundary.right <= run.last)
@@ -258,8 +267,7 @@ def reason(trace: Trace) -> dict[str, Any] | None:
 
 def _told(error: str) -> dict[str, Any]:
     """A reason that has nothing but an error to show."""
-    words = {"has": "The tensor has", "wants": "The view needs"}
-    return {**words, "error": error, "breaks": -1, "runs": [], "between": [], "asked": [], "fixes": []}
+    return {"error": error, "breaks": -1, "runs": [], "between": [], "asked": [], "fixes": []}
 
 
 def _run(layout: Layout, run: Run) -> dict[str, Any]:

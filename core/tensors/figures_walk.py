@@ -21,18 +21,25 @@ def walk_picture(row: Walk, column: Walk, palette: Palette) -> Figure:
     """
     top = 1 + int(max(walk.lines[:SHOWN].max(initial=0) for walk in (row, column)))
     shown = min(SHOWN, max(row.accesses, column.accesses))
+    room = 0.5 + shown / 100
+    along = {"range": [-room, shown - 1 + room]}
     return {
         "data": [*_traces(row, "x", palette), *_traces(column, "x2", palette)],
         "layout": layout(
             palette,
             height=260,
-            xaxis=axis(palette, "access, row by row", domain=[0, 0.47], range=[-2, shown + 1]),
-            xaxis2=axis(palette, "access, column by column", domain=[0.53, 1], range=[-2, shown + 1]),
-            yaxis=axis(palette, "cache line", range=[top + 0.5, -0.9]),
+            xaxis=axis(palette, "access, row by row", domain=[0, 0.47], **_ticks(shown), **along),
+            xaxis2=axis(palette, "access, column by column", domain=[0.53, 1], **_ticks(shown), **along),
+            yaxis=axis(palette, "cache line", range=[top - 0.4, -0.6 - top / 60], **_ticks(top)),
             annotations=[_title(row, 0.0, palette), _title(column, 0.53, palette)],
             margin={"l": 8, "r": 8, "t": 30, "b": 8},
         ),
     }
+
+
+def _ticks(count: int) -> dict[str, Any]:
+    """Whole numbers only: for a few things one tick each, or plotly puts some between them."""
+    return {"dtick": 1} if count <= 10 else {}
 
 
 def _traces(walk: Walk, x: str, palette: Palette) -> list[dict[str, Any]]:
@@ -59,6 +66,7 @@ def _traces(walk: Walk, x: str, palette: Palette) -> list[dict[str, Any]]:
 
 
 def _title(walk: Walk, x: float, palette: Palette) -> dict[str, Any]:
-    share = f"{100 * walk.one.use:.3g} %" if walk.accesses else "none"
-    text = f"<b>{walk.one.fetched:,}</b> lines fetched for {walk.accesses:,} elements; {share} of their bytes used"
+    lines, whose = ("line", "its") if walk.one.fetched == 1 else ("lines", "their")
+    used = f", {100 * walk.one.use:.3g} % of {whose} bytes used" if walk.accesses else ""
+    text = f"<b>{walk.one.fetched:,}</b> {lines} fetched{used}"
     return label(palette, text, xref="paper", yref="paper", x=x, y=1, xanchor="left", yanchor="bottom", yshift=6)

@@ -170,13 +170,15 @@ class Inputs:
         return text
 
     def lines(self, name: str, label: str, default: str, *, max_chars: int, help: str | None = None) -> str:
-        """Text of several lines, such as code, in a box as high as it; otherwise like `text`."""
+        """Text of several lines, such as code, in a box as high as it; otherwise like `text`.
+
+        The box takes text of any length, because one with a cap drops a longer paste without a word; what is longer
+        than ``max_chars`` comes back whole, so that the reader in core refuses it and says how long it is.
+        """
         key = self.key(name)
-        value = st.text_area(
-            label, value=default, key=key, max_chars=max_chars, help=help, height="content", bind="query-params"
-        )
-        text = (value or "")[: max_chars + 1]
-        self.fields[key] = text
+        value = st.text_area(label, value=default, key=key, help=help, height="content", bind="query-params")
+        text = value or ""
+        self.fields[key] = text[: max_chars + 1]
         return text
 
     def panel(self, name: str, title: str) -> ExpanderContainer:

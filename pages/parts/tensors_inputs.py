@@ -11,7 +11,7 @@ from streamlit.delta_generator import DeltaGenerator
 from core.limits import limit
 from core.tensors import ELEMENT_DTYPES, ExpressionError, Trace, catalogue, read_shape, read_stride, trace
 from core.tensors.operations import REFUSED
-from core.tensors.presets import LECTURE, LecturePreset
+from core.tensors.presets import LECTURE
 from core.tensors.script import script
 from pages.parts import show
 from pages.parts.inputs import Inputs
@@ -21,11 +21,12 @@ FIELDS: Mapping[str, str] = {"x": CODE, "shape": SHAPE, "stride": "", "dtype": D
 
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "Layout": ("T1", "T2", "T3"),
-    "Views and copies": ("T4", "T5", "T6", "T7", "T8", "T9"),
-    "Named axes": ("T10", "T11", "T14"),
-    "New tensors": ("T12", "T13", "T15"),
+    "Views and copies": ("T4", "T5", "T6", "T7", "T8"),
 }
-"""The lecture's claims about tensors, by what they are about."""
+"""The lecture's claims about tensors that stand above the code, by what they are about."""
+
+MORE = ("T9", "T10", "T11", "T12", "T13")
+"""Those behind “More”. The other two are shown in panels of their own, which have their own chips."""
 
 PICTURE = "t:storage"
 """Key of the component that draws storages and tensors."""
@@ -46,20 +47,16 @@ def story(code: str, shape: str = SHAPE, dtype: str = DTYPE, stride: str = "") -
     return {"x": code, "shape": shape, "stride": stride, "dtype": dtype}
 
 
-def _chip(preset: LecturePreset) -> dict[str, object]:
-    """What a claim's chip sets: the code, or the panel in which it is shown and what is typed there."""
-    sizes = ", ".join(map(str, preset.shape))
-    if preset.room == "names":
-        return {"typed": True, "names": preset.source}
-    if preset.room == "devices":
-        return {"moved": True, "dshape": sizes, "many": "2"}
-    return story(preset.source, sizes, preset.dtype)
+def _chips(claims: tuple[str, ...]) -> dict[str, dict[str, object]]:
+    return {
+        preset.label: story(preset.source, ", ".join(map(str, preset.shape)), preset.dtype)
+        for preset in LECTURE
+        if preset.claim in claims
+    }
 
 
-_CHIPS: Mapping[str, dict[str, dict[str, object]]] = {
-    group: {preset.label: _chip(preset) for preset in LECTURE if preset.claim in claims}
-    for group, claims in GROUPS.items()
-}
+_CHIPS = {group: _chips(claims) for group, claims in GROUPS.items()}
+_MORE = _chips(MORE)
 
 
 class TensorInputs(Inputs):
@@ -92,10 +89,14 @@ def ask(inputs: TensorInputs) -> dict[str, str]:
 
 
 def lecture_chips(inputs: TensorInputs, into: DeltaGenerator) -> None:
-    """The lecture's claims as chips in their groups; call this after all widgets."""
+    """The lecture's claims as chips in their groups, the last ones behind “More”; call this after all widgets."""
     with into, st.container(horizontal=True, key="t_chips"):
         for number, (group, chips) in enumerate(_CHIPS.items()):
             inputs.presets(group, chips, into=st.container(width="content"), key=f"story{number}")
+        now = {name: st.session_state.get(inputs.key(name)) for name in FIELDS}
+        lit = next((label for label, fields in _MORE.items() if fields == now), "More")
+        # With another label it is another popover, so that a choice closes it and stays in sight.
+        inputs.presets("More", _MORE, into=st.popover(lit, type="tertiary", key=f"t_more_{lit}"), key="more")
 
 
 def traced(inputs: TensorInputs, typed: Mapping[str, str]) -> Trace:

@@ -8,7 +8,8 @@ from streamlit.testing.v1 import AppTest
 from core.tensors.presets import LECTURE
 from core.tensors.quiz import question
 from pages.parts.registry import TENSORS
-from pages.parts.tensors_inputs import GROUPS
+from pages.parts.tensors_inputs import GROUPS, MORE
+from pages.parts.tensors_named import CHECKS
 from tests.app.test_pages import APP
 
 
@@ -29,7 +30,7 @@ def test_several_lines_and_what_stays_after_bad_ones(page: AppTest) -> None:
     assert "fails" in answer(page)
     page.text_area(key="t_x").set_value("y = x.t()\ny[0, 0] = 7").run()
     assert "writes storage cell <b>0</b>, so <b>x shows it too</b>" in answer(page)
-    for bad in ("y = x.veiw(6)", "x" * 2_000, "import os", "(" * 500):
+    for bad in ("y = x.veiw(6)", "x" * 100_000, "import os", "(" * 500):
         page.text_area(key="t_x").set_value(bad).run()
         assert not page.exception
         assert "Still showing <code" in errors(page)[0]
@@ -46,9 +47,15 @@ def test_several_lines_and_what_stays_after_bad_ones(page: AppTest) -> None:
     assert "and strides 1, 2" in errors(page)[0]
 
 
-def test_every_claim_stands_in_one_group() -> None:
-    grouped = [claim for claims in GROUPS.values() for claim in claims]
-    assert sorted(grouped) == sorted(preset.claim for preset in LECTURE)
+def test_every_claim_stands_in_one_place(page: AppTest) -> None:
+    """Above the code, behind “More”, or as what a panel shows or offers."""
+    chips = [claim for claims in (*GROUPS.values(), MORE) for claim in claims]
+    rooms = {preset.room: preset for preset in LECTURE if preset.room != "expression"}
+    assert sorted([*chips, *(preset.claim for preset in rooms.values())]) == sorted(p.claim for p in LECTURE)
+    assert {"names": rooms["names"].source} in CHECKS.values()
+    page.session_state["t_moved"] = True
+    page.run()
+    assert page.text_input(key="t_dshape").value == ", ".join(map(str, rooms["devices"].shape))
 
 
 def test_the_quiz_counts_the_first_guess(page: AppTest) -> None:

@@ -10,6 +10,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from core.tensors.presets import LECTURE
 from pages.parts.registry import TENSORS
+from pages.parts.tensors_inputs import MORE
 from tests.browser.conftest import settle
 from tests.browser.test_house import serious
 
@@ -71,6 +72,9 @@ def test_first_sight_shows_why_the_view_fails_and_a_click_fixes_it(open_page: Op
     assert page.locator("svg.broken text").all_text_contents() == ["+3", "−2"]
     assert page.locator(".strip .c.hop").all_inner_texts() == ["0", "1", "3"]
     assert page.locator(".storage h3").all_inner_texts() == ["Storage A"]
+    strip = page.locator(".memory").bounding_box()
+    assert strip is not None
+    assert strip["y"] + strip["height"] < 900  # at 1280 × 900 the picture is on the first screen
 
     for number, fixed in enumerate((".reshape(2, 3)", ".contiguous().view(2, 3)")):
         run(page, "x.transpose(1, 0).view(2, 3)")
@@ -184,19 +188,42 @@ def test_every_claim_of_the_lecture_is_a_chip(open_page: OpenPage) -> None:
         "T8": ".view(-1) works although x[:, ::2] is not contiguous",
         "T13": "4,352 B in all",
     }
-    chips = page.locator(".st-key-t_chips button")
-    expect(chips).to_have_count(15)
+    sources = {
+        "T3": ["x", "x[0]", "x[:, 1]", "x.view(3, 2)", "x.transpose(1, 0)"],  # four lines, each from x
+        "T4": ["x", "y = x.transpose(1, 0)", "x[0]", "x[0][0] = 100", "y"],
+        "T8": ["x", "[:, ::2]", ".view(-1)"],  # one line, step by step
+    }
+    chips = page.locator(".st-key-t_chips")
+    expect(chips.get_by_role("radio")).to_have_count(8)
+    more = chips.get_by_test_id("stPopover").get_by_role("button")
     for preset in LECTURE:
-        chip = chips.filter(has_text=preset.label)
-        expect(chip).to_have_count(1)
         if preset.claim in told:
+            if preset.claim in MORE:
+                more.click()
+            chip = page.get_by_role("radio", name=preset.label)
             chip.click()
             settle(page)
             expect(answer(page)).to_contain_text(told[preset.claim])
-            expect(chip).to_have_attribute("aria-checked", "true")
-    chips.filter(has_text="Names that are checked").click()
-    settle(page)
-    expect(page.get_by_text("has 9", exact=False).first).to_be_visible()
+            if preset.claim in MORE:  # the choice closes the list and stands in its place
+                expect(chip).to_have_count(0)
+                expect(more).to_contain_text(preset.label)
+            else:
+                expect(chip).to_have_attribute("aria-checked", "true")
+        if preset.claim in sources:
+            assert page.locator(".timeline .source").all_inner_texts() == sources[preset.claim]
+        if preset.claim == "T1":  # the way to the one element, by the strides of the tensor that it was taken from
+            assert page.locator("svg text").all_text_contents() == ["1·4", "2·1"]
+            expect(page.locator(".c.unread")).to_have_count(0)
+        if preset.claim == "T3":
+            assert page.locator(".why em").all_inner_texts() == ["x\nhas", ".view(3, 2)\ngives"]
+            low, high = (page.locator(".run > *").nth(i).bounding_box() for i in (0, 1))
+            assert low is not None
+            assert high is not None
+            assert low["y"] + low["height"] <= high["y"]  # what merges stands in one line, its sum below
+    run(page, "torch.arange(4).as_strided((2, 2), (1, 1), 1)")
+    assert page.locator(".o[data-times]").evaluate_all("all => all.map(o => [o.textContent, o.dataset.times])") == [
+        ["2", "×2"]
+    ]
     assert page.problems == []  # type: ignore[attr-defined]
 
 
@@ -208,6 +235,7 @@ def test_bad_input_says_why_and_keeps_the_last_good(open_page: OpenPage) -> None
             ("__import__('os')", "is not an operation here"),
             ("x.expand(1000000000, 2, 3)", "elements"),
             ("<img src=x onerror=alert(1)>", "not a complete expression"),
+            ("x + 1 " * 500, "That is 3,000 characters long"),
         ),
         "Start shape of x": (("1000000000", "1,000,000,000 elements"),),
         "Start strides": (("1, 2, 3", "3 strides for 2 dimensions"),),
@@ -267,6 +295,11 @@ def use_panels(page: Page) -> None:
     settle(page)
     expect(code_box(page)).to_have_value("x.t().ravel()")
     expect(answer(page)).to_contain_text("copies 48 B")
+    expect(answer(page)).to_be_in_viewport()
+
+    page.get_by_role("radio", name="One does not").click()  # a claim of the lecture
+    settle(page)
+    expect(page.get_by_text("has 9", exact=False).first).to_be_visible()
 
     page.get_by_role("radio", name="Columns reversed").click()
     settle(page)
