@@ -105,6 +105,15 @@ def _traits(plan: Profile, basis: Basis) -> list[Trait]:
     return [trait for trait in KEEP_LONGEST[basis] if ratio or trait != "tokens per parameter"]
 
 
+Without: TypeAlias = Literal["model", "lab"]
+"""What is left out with a run that the method is judged on: its model, or everything its lab trained."""
+
+
+def same_lab(run: PublishedRun, other: PublishedRun) -> bool:
+    """Whether one lab trained both, as far as the table says."""
+    return bool(run.lab) and run.lab == other.lab
+
+
 def same_model(run: PublishedRun, other: PublishedRun) -> bool:
     """Whether two rows train the same model: one name, or one architecture under two names (equal parameters)."""
     if run.model == other.model or (run.catalog and run.catalog == other.catalog):
@@ -113,13 +122,20 @@ def same_model(run: PublishedRun, other: PublishedRun) -> bool:
 
 
 @lru_cache(maxsize=512)
-def comparable(plan: Profile, basis: Basis = "whole", without: PublishedRun | None = None) -> Comparables:
+def comparable(
+    plan: Profile, basis: Basis = "whole", without: PublishedRun | None = None, by: Without = "model"
+) -> Comparables:
     """The published rows comparable with ``plan`` and their P10, P50 and P90 of utilisation.
 
-    without: a row whose model is to be left out altogether, for judging the method on it.
+    without: a row whose model is to be left out altogether, for judging the method on it; with ``by`` all that its
+    lab trained.
     P10 and P90 are those of the next run, not of the sample: position p (n + 1) among n rows.
     """
-    pool = [row for row in evidence(basis) if without is None or not same_model(row.run, without)]
+    pool = [
+        row
+        for row in evidence(basis)
+        if without is None or not (same_model(row.run, without) or (by == "lab" and same_lab(row.run, without)))
+    ]
     kept, dropped = _traits(plan, basis), list[Trait]()
     rows = [row for row in pool if all(_MATCHES[trait](row, plan) for trait in kept)]
     found = len(rows)
@@ -177,13 +193,13 @@ class Prediction:
     comparables: Comparables
 
 
-@lru_cache(maxsize=1)
-def predictions() -> tuple[Prediction, ...]:
-    """Every whole run in `evidence`, predicted with its own model left out, in the table's order."""
+@lru_cache(maxsize=2)
+def predictions(by: Without = "model") -> tuple[Prediction, ...]:
+    """Every whole run in `evidence`, predicted with its own model, or its whole lab, left out; in the table's order."""
     found: list[Prediction] = []
     for row in evidence("whole"):
         plan = profile_of(row.run)
-        peers = comparable(plan, "whole", row.run)
+        peers = comparable(plan, "whole", row.run, by)
         hours = expected_hours(plan, peers)
         published = hours.mid * peers.utilisation.mid / row.utilisation
         found.append(Prediction(row.run, published, hours, hours.mid / published - 1, hours.contains(published), peers))
@@ -199,8 +215,8 @@ class Score:
     inside: float
 
 
-def score() -> Score:
+def score(by: Without = "model") -> Score:
     """The score of `predictions`."""
-    made = predictions()
+    made = predictions(by)
     errors = np.array([abs(one.error) for one in made])
     return Score(len(made), float(np.median(errors)), float(np.mean([one.inside for one in made])))

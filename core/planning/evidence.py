@@ -146,6 +146,8 @@ def _whole(run: PublishedRun) -> Evidence | LeftOut:
         return LeftOut(run, "neither its accelerator-hours nor days and accelerators are given")
     if hours.basis == "assumed":
         return LeftOut(run, "its hours follow from a number of accelerators that the source assumes")
+    if hours.basis == "more":
+        return LeftOut(run, "its hours hold post-training and evaluation too, and the source does not separate them")
     used = effective_utilisation(train_flop_6nd(run.params, run.tokens), hours.value, base_peak(run.accelerator))
     if used > 1:
         return LeftOut(run, f"its hours are impossible: they come to {used:.0%} of the peak")

@@ -21,9 +21,10 @@ from core.models.flops import rule_gap, train_flop_6nd
 from core.planning.budget import accelerator_hours, effective_utilisation, training_seconds
 from core.rows import number, read_rows, whole
 
-HoursBasis: TypeAlias = Literal["published", "derived", "steps", "assumed"]
+HoursBasis: TypeAlias = Literal["published", "derived", "steps", "assumed", "more"]
 """How accelerator-hours are known: printed; computed from printed days or rates; the time of training steps only,
-without whatever else was billed; or computed from a number of accelerators that the source itself assumes."""
+without whatever else was billed; computed from a number of accelerators that the source itself assumes; or of more than
+pre-training, which the source does not separate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +34,7 @@ class PublishedRun:
     catalog: the catalogue's name of the model, empty when it is not there. accelerator: likewise.
     kind: ``full_run``, ``full_run_stage``, ``benchmark``, ``estimate`` and a few more.
     params: parameters that work on each token (the active ones of a mixture of experts).
-    hours_basis: how ``gpu_hours``, or ``days`` times ``accelerators``, are known.
+    hours_basis: how ``gpu_hours``, or ``days`` times ``accelerators``, are known. lab: who trained it, of whole runs.
     """
 
     model: str
@@ -67,6 +68,7 @@ class PublishedRun:
     confidence: str
     notes: str
     hours_basis: HoursBasis
+    lab: str
 
 
 def _run(row: Mapping[str, str]) -> PublishedRun:
@@ -102,6 +104,7 @@ def _run(row: Mapping[str, str]) -> PublishedRun:
         confidence=row["confidence"],
         notes=row["notes"],
         hours_basis=cast("HoursBasis", row["hours_basis"] or "published"),
+        lab=row["lab"],
     )
 
 
@@ -128,6 +131,7 @@ _ORIGINS: Mapping[HoursBasis, str] = {
     "derived": "derived from the source",
     "steps": "from the logged time of its steps",
     "assumed": "derived from an assumed count",
+    "more": "post-training and evaluation included",
 }
 
 
@@ -137,8 +141,8 @@ def run_hours(run: PublishedRun) -> Hours | None:
         return Hours(run.gpu_hours, _ORIGINS[run.hours_basis], run.hours_basis)
     if not math.isnan(run.days * run.accelerators):
         hours = run.days * 24 * run.accelerators
-        if run.hours_basis == "assumed":
-            return Hours(hours, _ORIGINS["assumed"], "assumed")
+        if run.hours_basis in ("assumed", "more"):
+            return Hours(hours, _ORIGINS[run.hours_basis], run.hours_basis)
         return Hours(hours, "from the published days and accelerators", "derived")
     if not math.isnan(run.tokens / run.tokens_per_s):
         return Hours(run.tokens / run.tokens_per_s / 3600, "from the published tokens per second", "steps")
@@ -201,8 +205,8 @@ class Comparison:
 
     @property
     def evidence(self) -> bool:
-        """Whether the hours say anything about 6ND: not when they rest on an assumed count, nor beyond the peak."""
-        return self.hours.basis != "assumed" and self.utilisation <= 1
+        """Whether the hours say anything about 6ND: not on an assumed count, beside other work, past the peak."""
+        return self.hours.basis not in ("assumed", "more") and self.utilisation <= 1
 
 
 def compare(run: PublishedRun, model: CatalogModel, mfu: float, seq_len: int) -> Comparison:

@@ -34,8 +34,9 @@ def beside(asked: Asked) -> None:
     if asked.model and not asked.own and not runs:
         show.note(words_runs.no_run(asked.model))
     for published in runs[:1]:
+        headings = words_runs.beside_headings(published, asked.plan.mfu, asked.dtype)
         show.small_table(
-            [show.Column(heading, numeric=i > 0) for i, heading in enumerate(words_runs.beside_headings(published))],
+            [show.Column(heading, numeric=i > 0) for i, heading in enumerate(headings)],
             words_runs.beside(published, asked.plan.accelerators),
             caption=words_runs.about_run(published),
         )
@@ -55,7 +56,9 @@ def beside(asked: Asked) -> None:
 
 def evidence_panel(inputs: Inputs, asked: Asked) -> None:
     """Every published run, yours among them; and each of them predicted from the others."""
-    show.says(words_runs.scored(score()))
+    show.says(words_runs.scored(score(), score("lab")))
+    if widened := words_runs.given_up(asked.seen):
+        show.note(widened)
     with st.container(horizontal=True):
         measure = inputs.choice("meas", "Against size", ["MFU", "hours"], "MFU", segmented=True)
         basis = inputs.choice("basis", "Runs", ["whole", "steady"], "whole", segmented=True, help=BASIS_HELP)

@@ -105,7 +105,7 @@ def test_first_sight_and_every_story(open_page: OpenPage) -> None:
         answers(page, sentence)
         expect(page.locator(".np-error")).to_have_count(0)
     expect(page.get_by_role("textbox", name="Active of all")).to_have_value("37.55B of 671B")
-    assert "2.788M h" in table_row(page, "Accelerator-hours")
+    assert "2.664M h" in table_row(page, "Accelerator-hours")
     press(page, "Our next model")
     answers(page, "512 H100 SXM train Your model", "within 60 days")
     page.wait_for_function("location.search.includes('c_within=60') && location.search.includes('c_shape=layers')")
@@ -121,7 +121,7 @@ def test_every_panel_speaks(open_page: OpenPage) -> None:
     for part in (
         "They overtake the rest at 195,578 tokens",  # where the FLOPs go
         "MFU of 40.6 % to 44.4 %",  # which MFU
-        "36 runs",  # evidence
+        "35 runs",  # evidence
         "MFU moves the answer most",
         "matrix products are 99.",  # roofline
         "goodput",

@@ -145,21 +145,22 @@ def test_hours_are_taken_from_the_most_direct_figure() -> None:
 
 
 def test_deepseek_v3_as_published() -> None:
-    """arXiv:2412.19437, table 1: 2,664K + 119K + 5K H800-hours; two dollars each make $5.576 M."""
+    """arXiv:2412.19437, table 1: 2,664K of 2,788K H800-hours are pre-training; two dollars each make $5.328 M."""
     model = model_named("DeepSeek-V3")
     (run,) = full_runs(model.name)
     assert (run.params_total, run.params, run.tokens, run.accelerators) == (671e9, 37e9, 14.8e12, 2048)
-    assert run.gpu_hours == 2_664e3 + 119e3 + 5e3
-    assert rent(run.gpu_hours, find(run.accelerator).price_low) == pytest.approx(5.576e6)
+    assert run.gpu_hours == 2_664e3
+    assert rent(run.gpu_hours, find(run.accelerator).price_low) == pytest.approx(5.328e6)
     c = compare(run, model, 0.41, 8192)
     assert c.peak == find("H800 SXM").peak("bf16")
     assert c.evidence
-    assert c.utilisation == pytest.approx(6 * 37_552_282_624 * 14.8e12 / (2.788e6 * 3600 * 989.4e12), rel=1e-9)
+    assert c.utilisation == pytest.approx(6 * 37_552_282_624 * 14.8e12 / (2.664e6 * 3600 * 989.4e12), rel=1e-9)
 
 
 def test_hours_that_prove_nothing_are_no_evidence() -> None:
     assert not compare_all(model_named("GPT-3 175B"), 0.4, 2048, "")[0].evidence
     assert not compare_all(model_named("GPT-3 small 125M"), 0.4, 2048, "")[0].evidence
+    assert not compare_all(model_named("DBRX"), 0.4, 2048, "")[0].evidence  # post-training is in them
     assert compare_all(model_named("Llama 3.1 405B"), 0.4, 2048, "")[0].evidence
 
 

@@ -15,7 +15,7 @@ from core.planning import words, words_device, words_panels, words_runs
 from core.planning.budget import Plan, count_every_way
 from core.planning.figures import flops_by_component, flops_treemap, hours_of_a_run
 from core.planning.interval import Interval
-from core.planning.outlook import Find, Outlook, outlook, parse_within
+from core.planning.outlook import Find, Outlook, outlook, parse_within, published_mfu
 from core.planning.runs import Comparison, compare, compare_all, full_runs
 
 H100 = find("H100 SXM")
@@ -106,12 +106,34 @@ def test_the_405b_beside_its_published_figures() -> None:
     assert rows["Time on 16,384 at once"] == ("66.15 days", "78.43 days", "")
     assert rows["MFU of steady steps"] == ("41 %", "38–43 %", "")
     assert rows["Utilisation over all these hours"] == ("41 %", "34.6 %", "+18.6 %")
-    assert words_runs.beside_headings(comparison("Llama 3.1 405B")) == (
+    assert words_runs.beside_headings(comparison("Llama 3.1 405B"), 0.41, "bf16") == (
         "quantity",
         "this run by 6ND at 41 % MFU",
         "as published",
         "difference",
     )
+
+
+def test_headings_name_the_dtype_where_the_plans_peak_is_another() -> None:
+    run = comparison("DeepSeek-V3", mfu=0.24)
+    said = words_runs.beside_headings(run, 0.12, "fp8")[1]
+    assert said == "this run by 6ND at 24 % MFU of bf16 (12 % of fp8)"
+
+
+@pytest.mark.parametrize(
+    ("find", "mfu", "said"),
+    [
+        ("MFU", HALF, "Yours is found: 40 %."),
+        ("time", HALF, "Yours is typed: 50 %."),
+        ("time", Interval(0.35, 0.4, 0.45), "Yours is typed: 35–45 %."),
+    ],
+)
+def test_an_mfu_of_ones_own_is_typed_or_found(find: Find, mfu: Interval, said: str) -> None:
+    seen = published_mfu(H100, "bf16", 70e9, 15e12, experts=False)
+    o = planned(find, mfu, "180 days" if find == "MFU" else "")
+    assert words_runs.comparables(o, seen, published=False).endswith(said)
+    assert "Yours" not in words_runs.comparables(o, seen, published=True)
+    assert "may differ" in words_runs.given_up(seen)
 
 
 def test_reasons_of_the_405b() -> None:
@@ -163,10 +185,10 @@ def test_gpt_3s_assumed_count_is_no_evidence() -> None:
 
 def test_deepseek_v3_trained_in_fp8_against_the_bf16_peak() -> None:
     text = " ".join(words_runs.reasons(comparison("DeepSeek-V3")))
-    assert "**33.6 %** of the peak" in text
+    assert "**35.1 %** of the peak" in text
     assert "trained mostly in fp8" in text
-    assert "these hours are 16.8 %" in text
-    assert "2.664M are pre-training" in text
+    assert "these hours are 17.6 %" in text
+    assert "2.664M hours are the pre-training" in text
 
 
 def test_a_model_without_a_run_says_so() -> None:
