@@ -34,6 +34,8 @@ from core.units import Kind, format_quantity, latex_quantity
 P = ParamSpec("P")
 
 _PLACEHOLDER = re.compile(r"\\v\{(\w+)\}")
+_PLAIN = re.compile(r"[\d.]+(\{,\}\d+)*")
+"""A number that can be raised to a power as it stands: digits, without sign, power of ten or unit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +142,7 @@ class Formula(Generic[P]):
 
     def fill(self, **texts: str) -> str:
         """LaTeX of the right-hand side with ``texts`` for the parameters, where the caller must choose every digit."""
-        return _PLACEHOLDER.sub(lambda m: texts[m.group(1)], self.latex)
+        return _substituted(self.latex, texts)
 
     def explain(self, **values: float) -> Explanation:
         """Evaluate at scalar ``values`` (by parameter name) and say how.
@@ -149,7 +151,7 @@ class Formula(Generic[P]):
         """
         function: Callable[..., float] = self.function
         value = float(function(**values))
-        body = _PLACEHOLDER.sub(lambda m: latex_quantity(values[m.group(1)], self.symbols[m.group(1)].kind), self.latex)
+        body = self.fill(**{name: latex_quantity(values[name], symbol.kind) for name, symbol in self.symbols.items()})
         return Explanation(
             name=self.name,
             title=self.title,
@@ -165,6 +167,23 @@ class Formula(Generic[P]):
             ),
             sources=self.sources,
         )
+
+
+def _substituted(latex: str, texts: Mapping[str, str]) -> str:
+    """``latex`` with ``texts`` for its placeholders, in parentheses where the sum would otherwise be another one.
+
+    In front of a power that is everything but a plain number (``6 \\times 10^{9}^{2}`` is no LaTeX at all), and after
+    anything but an opening bracket it is a number with a sign (``2 \\cdot -3``).
+    """
+
+    def put(match: re.Match[str]) -> str:
+        text = texts[match.group(1)]
+        before, after = latex[: match.start()].rstrip(), latex[match.end() :].lstrip()
+        raised = after.startswith("^") and not _PLAIN.fullmatch(text)
+        signed = text.startswith("-") and before != "" and before[-1] not in "({"
+        return f"({text})" if raised or signed else text
+
+    return _PLACEHOLDER.sub(put, latex)
 
 
 def _result(value: float, kind: Kind) -> str:

@@ -197,6 +197,17 @@ def format_quantity(value: float, kind: Kind, digits: int = 4) -> str:
     return f"{text} {UNIT[kind]}".rstrip()
 
 
+_PLAINLY: dict[Kind, str] = {
+    "count": "",
+    "seconds": " s",
+    "accelerator_hours": " h",
+    "usd": "",
+    "usd_per_hour": " /h",
+    "kg_co2": " kg",
+}
+"""Kinds whose text for reading changes the unit or drops digits, with the unit they are calculated in."""
+
+
 def latex_quantity(value: float, kind: Kind, digits: int = 4) -> str:
     """``value`` as LaTeX for substitution into a formula.
 
@@ -219,12 +230,13 @@ def latex_quantity(value: float, kind: Kind, digits: int = 4) -> str:
 
 def _plain(value: float, kind: Kind, digits: int) -> str:
     """``value`` as text whose number and unit can be calculated with."""
-    if kind not in ("count", "seconds", "accelerator_hours", "usd", "kg_co2") or not math.isfinite(value):
+    cents = kind == "usd_per_hour" and 0 <= value == round(value, 2)
+    if cents or kind not in _PLAINLY or not math.isfinite(value):
         return format_quantity(value, kind, digits)
-    unit = {"seconds": " s", "accelerator_hours": " h", "kg_co2": " kg"}.get(kind, "")
-    sign = "$" if kind == "usd" else ""
+    money = "$" if kind in ("usd", "usd_per_hour") else ""
     small = value == 0 or 1e-3 <= abs(value) < 1e6
-    return f"{sign}{significant(value, max(digits, 6)) if small else scientific(value, digits)}{unit}"
+    number = significant(abs(value), max(digits, 6)) if small else scientific(abs(value), digits)
+    return f"{'-' if value < 0 else ''}{money}{number}{_PLAINLY[kind]}"
 
 
 # ---------------------------------------------------------------------------------------------- parsing

@@ -1,0 +1,102 @@
+"""A formula with its values filled in is arithmetic that holds: large, small, negative and unknown values."""
+
+from __future__ import annotations
+
+import importlib
+import math
+import pkgutil
+import re
+
+import pytest
+from sympy.parsing.latex import parse_latex
+
+import core
+from core.formula import Formula, Source, Symbol, all_formulas
+from core.units import UNIT, latex_quantity
+
+for _module in pkgutil.walk_packages(core.__path__, "core."):
+    if not _module.name.endswith("worker"):
+        importlib.import_module(_module.name)
+
+FORMULAS = {name: f for name, f in sorted(all_formulas().items()) if name.startswith("core.")}
+
+PREFIXES = {"": 1.0} | {prefix: 1e3**power for power, prefix in enumerate("kMGTPEZY", start=1)}
+PREFIXES |= {f"{prefix}i": 1024.0**power for power, prefix in enumerate("KMGTPE", start=1)}
+FACTORS = {f"{prefix}{unit}": factor for unit in {*UNIT.values(), "/h"} for prefix, factor in PREFIXES.items()}
+FACTORS |= {"kg": 1.0, "kg/kWh": 1.0, r"\%": 0.01}
+
+WAYS = {
+    "large": lambda k: k * 1e11,
+    "small": lambda k: k * 1e-9,
+    "negative": lambda k: -k,
+    "unknown": lambda k: math.nan,
+}
+BINDING = [name for name, f in FORMULAS.items() if re.search(r"\\v\{\w+\}\s*\^|-\s*\\v|\\v\{\w+\}\s*-", f.latex)]
+"""Formulas with a value beside a power or a minus sign, which would bind a part of it only."""
+
+
+def sums(latex: str) -> str:
+    """Substituted LaTeX as sympy reads it: units as factors, the unknown as x, no whole numbers (powers of them
+    would be worked out to the last digit)."""
+    text = latex.replace("{,}", "").replace(r"\$", "").replace(r"\text{unknown}", "x")
+    text = re.sub(r"\\,\\text\{(.*?)\}", lambda m: rf" \times {FACTORS[m[1]]!r}".replace("e+", "e"), text)
+    text = re.sub(r"([\d.]+)e(-?\d+)", r"\1 \\times 10^{\2}", text)
+    return re.sub(r"(?<![\d._])(\d+)(?![\d.])", r"\1.0", text)
+
+
+def said(latex: str) -> float:
+    """The number that one substituted value says, worked out without a parser."""
+    factors = re.sub(r"10\.0\^\{(-?\d+)\.0\}", r"1e\1", sums(latex)).split(r"\times")
+    return math.prod(float(factor) for factor in factors)
+
+
+def check(f: Formula[...], values: dict[str, float]) -> None:
+    texts = {name: latex_quantity(value, f.symbols[name].kind) for name, value in values.items()}
+    body = f.fill(**texts)
+    read = parse_latex(sums(body), backend="lark").evalf()
+    if any(math.isnan(value) for value in values.values()):
+        assert {str(symbol) for symbol in read.free_symbols} <= {"x"}
+        return
+    numbers = {name: said(text) for name, text in texts.items()}
+    for name, value in values.items():
+        assert numbers[name] == pytest.approx(value, rel=1e-3), texts[name]
+    expected = result(f, numbers)
+    if math.isfinite(expected):
+        assert float(read) == pytest.approx(expected, rel=1e-9), body
+
+
+def result(f: Formula[...], values: dict[str, float]) -> float:
+    """What the function gives; NaN where such values give no number."""
+    try:
+        return float(f.function(**values))
+    except (ArithmeticError, ValueError, TypeError, RuntimeWarning):
+        return math.nan
+
+
+@pytest.mark.parametrize("name", FORMULAS)
+def test_large_small_and_negative_values_in_turns(name: str) -> None:
+    f = FORMULAS[name]
+    turns = [WAYS["large"], WAYS["small"], WAYS["negative"]]
+    start = list(FORMULAS).index(name)
+    check(f, {symbol: turns[(start + i) % 3](2 + i % 7) for i, symbol in enumerate(f.symbols)})
+
+
+@pytest.mark.parametrize("way", ["large", "negative", "unknown"])  # small ones are written as large ones are
+@pytest.mark.parametrize("name", BINDING)
+def test_every_value_beside_a_power_or_a_minus(name: str, way: str) -> None:
+    f = FORMULAS[name]
+    check(f, {symbol: WAYS[way](2 + i % 7) for i, symbol in enumerate(f.symbols)})
+
+
+def test_parentheses_stand_where_they_are_needed_and_nowhere_else() -> None:
+    def difference(a: float, b: float) -> float:
+        """A square less something."""
+        return a**2 - b
+
+    number = Symbol("n", "a number", "number")
+    f = Formula(difference, r"\v{a}^{2} - \v{b}", number, {"a": number, "b": number}, (Source("A book"),))
+    assert f.fill(a="4{,}096", b="0.5") == r"4{,}096^{2} - 0.5"
+    assert f.fill(a=r"6 \times 10^{9}", b="-3") == r"(6 \times 10^{9})^{2} - (-3)"
+    assert f.fill(a=r"2\,\text{s}", b=r"6 \times 10^{9}") == r"(2\,\text{s})^{2} - 6 \times 10^{9}"
+    assert f.fill(a="-3", b="1") == r"(-3)^{2} - 1"
+    assert f.explain(a=math.nan, b=1).substituted == r"n = (\text{unknown})^{2} - 1 = \text{unknown}"
