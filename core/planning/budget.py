@@ -10,6 +10,7 @@ from core.limits import limit
 from core.models.flops import Attention, conventions, flops_per_token, train_flop_6nd, train_flop_by_layer
 from core.models.parameters import parameters
 from core.models.spec import TransformerSpec
+from core.planning.equations import mfu_needed
 from core.sources import DEEPSEEK_V3, PALM
 from core.units import QuantityError, format_quantity, parse_quantity
 
@@ -171,13 +172,18 @@ def explain_budget(plan: Plan) -> list[Explanation]:
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """A run counted one way: FLOPs per token of training, of the whole run, against 6ND, and the plan's time."""
+    """A run counted one way: FLOPs per token of training, of the whole run, and against 6ND.
+
+    mfu: of the run that takes as long as the plan by 6ND; the same run has another MFU under every convention.
+    seconds: of a run that reaches the plan's MFU as this convention counts it, which is another run.
+    """
 
     id: str
     name: str
     per_token: float
     flop: float
     against_rule: float
+    mfu: float
     seconds: float
 
 
@@ -194,8 +200,16 @@ def count_every_way(spec: TransformerSpec, seq_len: int, plan: Plan) -> list[Cou
         share = way.per_token / ways[0].per_token
         flop = rule * share * plan.tokens
         seconds = training_seconds(flop, plan.accelerators, plan.peak, plan.mfu)
-        found.append(Counted(way.id, way.name, rule * share, flop, share - 1, seconds))
+        found.append(Counted(way.id, way.name, rule * share, flop, share - 1, plan.mfu * share, seconds))
     return found
+
+
+def explain_way(way: Counted, plan: Plan, *, typed: bool) -> Explanation:
+    """How the last column of ``way`` is computed: its time where the MFU was typed, else the MFU of the same run."""
+    cluster = {"flop": way.flop, "accelerators": plan.accelerators, "peak": plan.peak}
+    if typed:
+        return training_seconds.explain(**cluster, mfu=plan.mfu)
+    return mfu_needed.explain(**cluster, seconds=budget(plan).seconds)
 
 
 def scale_of(spec: TransformerSpec, plan: Plan) -> float:

@@ -68,11 +68,11 @@ def _whole(flop: int) -> str:
     return f"{flop:,}" if flop < 10**15 else scientific(flop, 4)
 
 
-def where(counted: FlopCount) -> str:
-    """Takeaway of the count by component."""
+def where(counted: FlopCount, scale: float = 1.0) -> str:
+    """Takeaway of the count by component; ``scale`` as in the pictures: the plan's parameters over the counted ones."""
     top = max(counted.parts, key=lambda part: part.flop)
     return (
-        f"Of **{format_quantity(counted.training, 'flop')}** per token of training, **{top.name}** takes "
+        f"Of **{format_quantity(scale * counted.training, 'flop')}** per token of training, **{top.name}** takes "
         f"**{percent(top.flop / counted.forward)}**; products with weights are "
         f"**{percent(counted.weights / counted.forward)}** of all."
     )
@@ -94,15 +94,25 @@ def growing(g: Growth) -> str:
     return f"{here} They overtake the rest at **{g.crossing:,.0f}** tokens; {rule}."
 
 
-def ways(counts: Sequence[Counted]) -> list[tuple[str, str, str, str, str]]:
-    """Rows of the table of counting conventions."""
+def ways_headings(*, typed: bool) -> tuple[str, ...]:
+    """Headings of the table of `ways`.
+
+    A published MFU is one by 6ND: counting otherwise changes the MFU and not the time. A typed one may be meant
+    either way, and then the time depends on it.
+    """
+    last = "time, if your MFU is counted so" if typed else "MFU of the same run"
+    return ("6ND beside the count by layer", "per token of training", "whole run", "relative to 6ND", last)
+
+
+def ways(counts: Sequence[Counted], *, typed: bool) -> list[tuple[str, ...]]:
+    """Rows of the table of counting conventions; ``typed`` as for `ways_headings`."""
     return [
         (
             way.name,
             format_quantity(way.per_token, "flop"),
             format_quantity(way.flop, "flop"),
             signed(way.against_rule) if way.against_rule else "",
-            format_duration(way.seconds),
+            format_duration(way.seconds) if typed else percent(way.mfu),
         )
         for way in counts
     ]

@@ -8,7 +8,7 @@ from typing import Any
 from core.models.flops import Attention, flops_per_token
 from core.models.spec import TransformerSpec
 from core.planning import words, words_panels
-from core.planning.budget import count_every_way, explain_count, scale_of
+from core.planning.budget import count_every_way, explain_count, explain_way, scale_of
 from core.planning.figures import flops_by_component, flops_treemap, sequence_sweep
 from core.planning.growth import growth
 from pages.parts import show
@@ -25,7 +25,7 @@ def where(inputs: Inputs, asked: Asked) -> None:
     counted = flops_per_token(spec, seq_len, attention)
     if asked.model is None:
         show.note(words.stand_in(asked.shape, asked.plan.params))
-    show.says(words_panels.where(counted))
+    show.says(words_panels.where(counted, scale))
     picture = inputs.choice("pic", "Picture", ["bars", "areas"], "bars", segmented=True)
     show.chart(
         _bars(spec, seq_len, attention, scale) if picture == "bars" else _areas(spec, seq_len, attention, scale),
@@ -41,21 +41,21 @@ def where(inputs: Inputs, asked: Asked) -> None:
         key="compute:sweep",
     )
     counts = count_every_way(spec, seq_len, asked.plan)
+    typed = not asked.published and asked.outlook.find != "MFU"
+    here = [way.id for way in counts].index(attention)
     show.small_table(
-        [
-            show.Column("6ND beside the count by layer"),
-            show.Column("per token of training", numeric=True),
-            show.Column("whole run", numeric=True),
-            show.Column("relative to 6ND", numeric=True),
-            show.Column("time on this cluster", numeric=True),
-        ],
-        words_panels.ways(counts),
-        here=[way.id for way in counts].index(attention),
+        [show.Column(heading, numeric=i > 0) for i, heading in enumerate(words_panels.ways_headings(typed=typed))],
+        words_panels.ways(counts, typed=typed),
+        here=here,
     )
     for line in (words.gap(asked.shape, seq_len, attention), *words.cautions(asked.shape, seq_len)):
         show.note(line)
     show.how(
-        lambda: [*explain_count(spec, seq_len, attention, asked.plan), *grown.explain()],
+        lambda: [
+            *explain_count(spec, seq_len, attention, asked.plan),
+            explain_way(counts[here], asked.plan, typed=typed),
+            *grown.explain(),
+        ],
         key="compute:flops:how",
         notes=[words.SCOPE],
     )

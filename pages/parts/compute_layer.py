@@ -114,5 +114,6 @@ def _scores(asked: Asked, rate: float) -> tuple[Scored, ...]:
         asked.seq_len,
         accelerators=plan.accelerators,
         peak=plan.peak,
-        tokens_per_second=rate * scale_of(asked.shape.spec, plan),
+        tokens_per_second=rate,
+        scale=scale_of(asked.shape.spec, plan),
     )

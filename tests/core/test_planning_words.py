@@ -295,7 +295,7 @@ def test_signed_shares(share: float, text: str) -> None:
 
 
 def test_table_of_conventions() -> None:
-    rows = words_panels.ways(count_every_way(model_named("Llama 3.1 405B").spec, 8192, PLAN))
+    rows = words_panels.ways(count_every_way(model_named("Llama 3.1 405B").spec, 8192, PLAN), typed=True)
     assert [row[3] for row in rows] == ["", "−1.04 %", "+3.65 %", "+7.81 %", "+8.33 %"]
 
 

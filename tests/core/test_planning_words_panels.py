@@ -1,0 +1,55 @@
+"""What the panels say of a count by layer, of a layer on the roofline and of the split, number by number."""
+
+from __future__ import annotations
+
+import pytest
+
+from core.hardware.accelerators import find
+from core.models.catalog import model_named, nearest_dense
+from core.models.flops import flops_per_token
+from core.planning import words_panels
+from core.planning.budget import Plan, budget, count_every_way, explain_way, scale_of
+from core.planning.scored import which_mfu
+from core.planning.words_layer import scores
+from core.units import format_quantity
+
+H100 = find("H100 SXM")
+PLAN = Plan(70e9, 15e12, 1024, H100.peak("bf16"), 0.26)
+LLAMA = model_named("Llama 3 70B").spec
+
+
+def test_a_convention_changes_a_published_mfu_and_not_the_time() -> None:
+    counts = count_every_way(LLAMA, 8192, PLAN)
+    assert words_panels.ways_headings(typed=False)[-1] == "MFU of the same run"
+    shown = [row[-1] for row in words_panels.ways(counts, typed=False)]
+    assert shown[0] == "26 %"
+    assert all(text.endswith(" %") for text in shown)
+    by_rule = budget(PLAN).seconds
+    for way in counts:
+        assert way.mfu == pytest.approx(way.flop / (PLAN.accelerators * PLAN.peak * by_rule))
+        assert explain_way(way, PLAN, typed=False).value == pytest.approx(way.mfu)
+
+
+def test_a_typed_mfu_gives_a_time_under_every_convention() -> None:
+    counts = count_every_way(LLAMA, 8192, PLAN)
+    assert words_panels.ways_headings(typed=True)[-1] == "time, if your MFU is counted so"
+    for way, row in zip(counts, words_panels.ways(counts, typed=True), strict=True):
+        assert row[-1] == format_quantity(way.seconds, "seconds")
+        assert explain_way(way, PLAN, typed=True).value == way.seconds
+
+
+def test_sentence_and_tables_hold_one_count() -> None:
+    """70B typed stands on the layers of another model: every figure per token is scaled to 70B."""
+    spec = nearest_dense(70e9).spec
+    scale = scale_of(spec, PLAN)
+    assert abs(scale - 1) > 1e-3
+    causal = next(way for way in count_every_way(spec, 8192, PLAN) if way.id == "causal")
+    shown = format_quantity(causal.per_token, "flop")
+    assert shown in words_panels.where(flops_per_token(spec, 8192, "causal"), scale)
+    scored = which_mfu(spec, 8192, accelerators=1024, peak=PLAN.peak, tokens_per_second=6e5, scale=scale)
+    assert {row[1] for row in scores(scored)} >= {shown, format_quantity(6 * 70e9, "flop")}
+    unscaled = which_mfu(spec, 8192, accelerators=1024, peak=PLAN.peak, tokens_per_second=6e5)
+    for one, other in zip(scored, unscaled, strict=True):
+        assert one.utilisation == pytest.approx(scale * other.utilisation)
+        assert one.per_rule == other.per_rule
+        assert one.explanation.terms[0].value == 6e5
