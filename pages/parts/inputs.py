@@ -173,10 +173,16 @@ class Inputs:
         """Text of several lines, such as code, in a box as high as it; otherwise like `text`.
 
         The box takes text of any length, because one with a cap drops a longer paste without a word; what is longer
-        than ``max_chars`` comes back whole, so that the reader in core refuses it and says how long it is.
+        than ``max_chars`` comes back, so that the reader in core refuses it and says how long it is.
         """
         key = self.key(name)
-        value = st.text_area(label, value=default, key=key, help=help, height="content", bind="query-params")
+
+        def cut() -> None:
+            st.session_state[key] = (st.session_state[key] or "")[: limit("pasted_chars")]
+
+        value = st.text_area(
+            label, value=default, key=key, help=help, height="content", on_change=cut, bind="query-params"
+        )
         text = value or ""
         self.fields[key] = text[: max_chars + 1]
         return text
