@@ -15,7 +15,7 @@ _STRIDE = Source(
 
 @formula(
     r"\v{elements} \cdot \v{element_bytes}",
-    result=Symbol("M", "memory of the tensor", "bytes"),
+    result=Symbol("M", "memory of the elements", "bytes"),
     symbols={
         "elements": Symbol("n", "elements", "count"),
         "element_bytes": Symbol("b", "bytes per element", "bytes"),
@@ -23,7 +23,10 @@ _STRIDE = Source(
     sources=(_VIEWS,),
 )
 def tensor_bytes(elements: float, element_bytes: float) -> float:
-    """Memory of a contiguous tensor: elements times bytes per element."""
+    """Bytes of as many separate elements: elements times bytes per element.
+
+    Elements that share a cell take less memory, cells that no element uses take more.
+    """
     return elements * element_bytes
 
 

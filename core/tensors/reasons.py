@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
-from core.tensors.layout import Layout, bounds
+from core.tensors.layout import Layout
 from core.tensors.plan import PlanStep
 from core.tensors.steps import Fix, Kind, Step
 from core.tensors.table import PART, PICKING, SHORT_CASTS
-from core.tensors.values import DType, Value, integers, named
 from core.tensors.view import ViewVerdict, explain_view
 
 _REGROUPING = ("view", "view_as", "reshape", "flatten", "ravel")
@@ -50,52 +50,42 @@ def _cast_reason(name: str, kind: Kind, tried: Step, layout: Layout, dtype: str)
         return f"it is already {what}, so it is the same tensor"
     if dtype != tried.dtype:
         return f"{dtype} is written differently from {tried.dtype}, so every element is converted"
-    if tried.layout.stride != layout.stride:
-        return f"strides {tried.layout.stride} become {layout.stride}: every element moves"
-    return "a copy was asked for"
+    old, new = _steps(tried.layout), _steps(layout)
+    if old == new:
+        return "a copy was asked for"
+    if tried.layout.overlaps:
+        how = "each element gets a cell of its own"
+    elif _order(old) == _order(new):
+        how = "the gaps between the elements close"
+    else:
+        how = "the elements are written in another order"
+    return f"strides {tried.layout.stride} become {layout.stride}: {how}"
+
+
+def _steps(layout: Layout) -> list[int]:
+    """The strides of the dimensions that take a step at all."""
+    return [stride for size, stride in zip(layout.shape, layout.stride, strict=True) if size != 1]
+
+
+def _order(strides: Sequence[int]) -> list[int]:
+    return sorted(range(len(strides)), key=strides.__getitem__)
 
 
 def _pattern_reason(step: PlanStep, kind: Kind) -> str:
+    text = next((value for value in step.args if isinstance(value, str)), "")
+    left, _, right = text.partition("->")
     if kind == "view":
+        terms = [re.findall(r"[A-Za-z]" if step.form == "torch" else r"\w+", term) for term in left.split(",")]
+        if any(len(set(term)) < len(term) for term in terms):
+            return "a name that stands twice reads the diagonal: one step is one in both dimensions, so strides add up"
         return "the pattern only permutes, splits or repeats axes, which strides can say"
     if step.operation.name in ("einsum", "reduce"):
         return "computed values need cells of their own"
+    known = set(re.findall(r"\w+", left))
+    merged = (re.findall(r"\w+", group) for group in re.findall(r"\(([^)]*)\)", right))
+    if step.operation.name == "repeat" and any(set(names) - known and len(names) > 1 for names in merged):
+        return "repeating alone would be a stride of 0, which cannot merge with another axis, so elements are copied"
     return "the pattern merges axes that do not lie in order, so the elements are rearranged"
-
-
-def refusal_reason(step: PlanStep, inputs: Sequence[Step]) -> tuple[ViewVerdict | None, str]:
-    """The layout algebra's account of a refused ``view`` or ``as_strided``; nothing for other operations."""
-    values: tuple[Value, ...] = (*step.args, *(value for _, value in step.keywords))
-    if step.operation.name == "view" and not any(isinstance(value, DType) for value in values):
-        verdict = explain_view(inputs[0].layout, integers(values))
-        return verdict, verdict.reason
-    if step.operation.name == "view_as" and len(inputs) == 2:
-        verdict = explain_view(inputs[0].layout, inputs[1].layout.shape)
-        return verdict, verdict.reason
-    if step.operation.name == "as_strided":
-        given = named(("size", "stride", "storage_offset"), step.args, dict(step.keywords))
-        size, stride = integers((given.get("size"),)), integers((given.get("stride"),))
-        offset = (*integers((given.get("storage_offset"),)), inputs[0].layout.offset)[0]
-        if len(size) == len(stride) and min((*size, *stride, offset), default=0) >= 0:
-            checked = bounds(Layout(size, stride, offset), inputs[0].storage_elements)
-            if not checked.inside:
-                return None, f"{checked.reason}: {checked.arithmetic}"
-    if step.operation.writes or step.form == "write":
-        return None, _write_reason(step, inputs)
-    return None, ""
-
-
-def _write_reason(step: PlanStep, inputs: Sequence[Step]) -> str:
-    """The in-place hazards: one cell written for several elements, or read after it was written."""
-    target = inputs[0]
-    if step.index is None and target.layout.overlaps:
-        return (
-            f"several elements of the tensor are one cell (strides {target.layout.stride}): whose value should it keep?"
-        )
-    others = [other for other in inputs[1:] if other.storage == target.storage]
-    if step.index is None and others and others[0].layout != target.layout:
-        return "the values are read from cells that the same step is writing"
-    return ""
 
 
 def fixes(text: str, step: PlanStep, tried: Step, verdict: ViewVerdict | None) -> tuple[Fix, ...]:

@@ -15,7 +15,8 @@ from core.tensors.counts import Counts
 from core.tensors.guards import Picker, check_size
 from core.tensors.layout import Layout
 from core.tensors.plan import Plan, PlanStep
-from core.tensors.reasons import fixes, reason, refusal_reason, view_verdict
+from core.tensors.reasons import fixes, reason, view_verdict
+from core.tensors.refusals import refusal_reason
 from core.tensors.steps import Kind, Piece, Scalar, Step
 from core.tensors.table import SHORT_CASTS, WRITING
 from core.tensors.values import DType, ExpressionError, Index, IndexItem, MemoryFormat, Nested, Slot, Value
@@ -62,7 +63,7 @@ class Run:
 
     def _advance(self, step: PlanStep) -> bool:
         """Run one planned operation; False when torch refused it."""
-        inputs = [self.tensors[number] for number in step.inputs]
+        inputs = self._seen(step)
         if step.form == "piece":
             inputs = []
         self._guard(step, inputs)
@@ -295,7 +296,9 @@ class Run:
         """A write: the cells it touched and every tensor that sees them."""
         size: int = tensor.element_size()
         mark = np.zeros(tensor.untyped_storage().nbytes() // size, dtype=bool)
-        mark[_layout(tensor).cells() if cells is None or cells is tensor else np.array(cells, dtype=np.int64)] = True
+        everything = cells is None or cells is tensor
+        touches = np.bincount(_layout(tensor).cells() if everything else np.array(cells, dtype=np.int64))
+        mark[: len(touches)] = touches > 0
         storage = self.storages.index(_storage_identity(tensor))
         # Tensors of other element sizes may lie in the same storage, so cells are compared byte by byte.
         touched = np.zeros(tensor.untyped_storage().nbytes(), dtype=bool)
@@ -318,12 +321,14 @@ class Run:
             written=tuple(np.flatnonzero(mark).tolist()),
             changed=tuple(changed),
             after=tuple(_values(_first(self.tensors[number])) for number in changed),
+            updates=int(touches.sum()),
+            fullest=(int(touches.argmax()), int(touches.max())) if len(touches) else (0, 0),
             reason=WRITING.why,
         )
 
     def _refuse(self, step: PlanStep, problem: Exception) -> None:
         tried = self.steps[step.inputs[0] if step.inputs else 0]
-        verdict, why = refusal_reason(step, self._inputs(step))
+        verdict, why = refusal_reason(step, self._inputs(step), self._target(step))
         self.steps.append(
             replace(
                 tried,
@@ -344,6 +349,8 @@ class Run:
                 written=(),
                 changed=(),
                 after=(),
+                updates=0,
+                fullest=(0, 0),
                 verdict=verdict,
                 error_type=type(problem).__name__,
                 error_message=str(problem),
@@ -351,6 +358,22 @@ class Run:
                 fixes=fixes(self.plan.text, step, tried, verdict),
             )
         )
+
+    def _target(self, step: PlanStep) -> Layout | None:
+        """What a refused write would have written to: the tensor, or the part that its brackets take as a view."""
+        if step.form != "write" and not step.operation.writes:
+            return None
+        target = self.tensors[step.inputs[0]]
+        if step.index is not None:
+            try:
+                part = target[self._index(step.index, self._seen(step))]
+            except (IndexError, TypeError, ValueError, RuntimeError):
+                return None  # the brackets are what torch refused
+            target = part if _storage_identity(part) == _storage_identity(target) else None
+        return None if target is None else _layout(target)
+
+    def _seen(self, step: PlanStep) -> list[Any]:
+        return [self.tensors[number] for number in step.inputs]
 
 
 _OPERATORS: Mapping[str, str] = dict(

@@ -56,7 +56,8 @@ class Step:
     and at most as many as are drawn.
     pieces: all tensors that a split made, empty for other operations; picked: which of them the step goes on with.
     written: storage cells written. changed: the earlier steps whose tensors see the write, the one written through
-    included, and after: their first elements after it, in the same order.
+    included, and after: their first elements after it, in the same order. updates: elements written, more than cells
+    where elements overlap; fullest: the cell written most often, and how often.
     verdict: what the layout algebra says about view, reshape, flatten and ravel, ``None`` for other operations
     (ravel copies whatever is not contiguous, even where a view would work).
     error_type, error_message: torch's own, when refused.
@@ -89,6 +90,8 @@ class Step:
     written: tuple[int, ...] = ()
     changed: tuple[int, ...] = ()
     after: tuple[tuple[Scalar, ...], ...] = ()
+    updates: int = 0
+    fullest: tuple[int, int] = (0, 0)
     verdict: ViewVerdict | None = None
     error_type: str = ""
     error_message: str = ""

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from core.formula import Explanation
 from core.tensors.cost import matrix_cell, merging_stride, tensor_bytes
 from core.tensors.layout import Layout
+from core.tensors.table import SHORT_CASTS
 from core.tensors.trace import Kind, Step, Trace
 
 KIND_WORDS: dict[Kind, str] = {
@@ -39,6 +40,7 @@ COPYING = frozenset(
         "stack",
         "diag",
         "to",
+        *SHORT_CASTS,
     ]
 )
 """Operations whose new storage holds the old elements, rearranged; the others compute new values."""
@@ -111,28 +113,73 @@ def _refused(trace: Trace, step: Step) -> tuple[str, str]:
     reason = (
         f": {step.reason.rstrip('?')}" if step.reason else f" on a tensor of shape {shape_text(tried.layout.shape)}"
     )
-    said = f"{step.error_type}: {step.error_message}".splitlines()[0]
     who = "einops" if step.error_type == "EinopsError" else "torch"
+    lines = step.error_message.strip().splitlines() or [""]
+    said = f"{step.error_type}: {lines[-1 if who == 'einops' else 0].strip()}"  # einops names the cause last
     return f"{who} **refuses** `{_short(step.source)}`{reason}.", _short(said, 200)
 
 
 def _written(trace: Trace, step: Step) -> tuple[str, str]:
     cells = f"storage cell **{step.written[0]}**" if len(step.written) == 1 else f"**{len(step.written):,} cells**"
-    through = trace.steps[step.inputs[0]].label
-    seen = [trace.steps[number].label for number in step.changed]
-    others = [label for label in dict.fromkeys(seen) if label != through]
+    through = trace.steps[step.inputs[0]]
+    seen = [trace.steps[number] for number in step.changed]
+    itself = [s.label for s in seen if s.label != through.label and _origin(trace, s) == _origin(trace, through)]
+    others = list(dict.fromkeys(s.label for s in seen if s.label not in (through.label, *itself)))
+    again = _repeated(trace, step)
     if step.storage != 0:
-        copier = next(s for s in trace.steps if s.storage == step.storage)
+        maker = next(s for s in trace.steps if s.storage == step.storage)
+        what = f"a {word(maker)}" if word(maker) in ("copy", "new tensor") else "another storage"
+        made = maker.source if maker.source.startswith(".") else maker.expression
         also = f" {_listed(others)} {_shows(others)} it too." if others else ""
         return (
-            f"`{_short(step.expression)}` writes {cells} of a copy, so **x keeps its values**.",
-            f"The copy was made by `{_short(copier.source)}` and has its own storage.{also}",
+            f"`{_short(step.expression)}` writes {cells} of {what}, so **x keeps its values**.",
+            f"`{_short(made)}` made it, with a storage of its own.{also}{again}",
         )
-    if not others:
-        return f"`{_short(step.expression)}` writes {cells}.", "x is the only tensor here."
-    bold = f"**{'x' if 'x' in others else _short(others[0])} shows it too**"
-    more = f"`{_short(through)}` and {_listed(others)} are one storage, read through different shapes and strides."
-    return f"`{_short(step.expression)}` writes {cells}, so {bold}.", more
+    bold = [label for label in (*others, *itself) if label == "x"] or others or itself
+    said = f"`{_short(step.expression)}` writes {cells}" + (
+        f", so **{_short(bold[0])} shows it too**." if bold else "."
+    )
+    more: list[str] = []
+    if others:
+        tensors = _listed([through.label, *others])
+        more.append(f"{tensors} are one storage, read through different shapes and strides.")
+    if itself:
+        more.append(f"{_listed([through.label, *itself])} are one and the same tensor.")
+    return said, f"{' '.join(more) or _alone(trace, step)}{again}"
+
+
+def _origin(trace: Trace, step: Step) -> int:
+    """The step that made this very tensor, which names and operations with nothing to do hand on."""
+    while step.kind == "same" and step.operation != "piece":
+        step = trace.steps[step.inputs[0]]
+    return step.number
+
+
+def _alone(trace: Trace, step: Step) -> str:
+    """What is not touched when nobody else sees a write."""
+    tensors = [
+        s for s in trace.steps[1 : step.number] if s.kind in ("view", "copy", "same") and s.number != step.inputs[0]
+    ]
+    if not tensors:
+        return "x is the only tensor here." if step.number == len(trace.steps) - 1 else "x was the only tensor then."
+    beside = list(dict.fromkeys(s.label for s in tensors if s.storage == step.storage))
+    if not beside:
+        return "No other tensor reads these cells."
+    verb = "shares" if len(beside) == 1 else "share"
+    return f"No other tensor reads these cells: {_listed(beside)} {verb} the storage but none of them."
+
+
+def _repeated(trace: Trace, step: Step) -> str:
+    """The hazard of elements that share a cell: it is written once for each."""
+    if step.updates == len(step.written):
+        return ""
+    cell, times = step.fullest
+    earlier = [s for s in trace.steps[: step.number] if (s.storage, s.dtype) == (step.storage, step.dtype)]
+    values = ""
+    if earlier and cell < min(len(earlier[-1].storage_values), len(step.storage_values)):
+        values = f", from {earlier[-1].storage_values[cell]} to {step.storage_values[cell]}"
+    fall = f"**{step.updates:,} updates fall on {len(step.written):,} cells**"
+    return f" {fall}: cell {cell} is written {times} times{values}. The panel on overlap replays such writes."
 
 
 def _listed(labels: Sequence[str], most: int = 4) -> str:
@@ -148,11 +195,13 @@ def _shows(labels: Sequence[str]) -> str:
 
 def _start(step: Step) -> tuple[str, str]:
     layout = step.layout
-    cells = f"{layout.numel:,} cell" + ("" if layout.numel == 1 else "s")
-    rule = " + ".join(["offset", *(f"i{_subscript(d)}·{s}" for d, s in enumerate(layout.stride))])
+    cells = f"{step.storage_elements:,} cell" + ("" if step.storage_elements == 1 else "s")
+    elements = f"{layout.numel:,} element" + ("" if layout.numel == 1 else "s")
+    reading = "reading them" if layout.numel == step.storage_elements else f"reading **{elements}** from it"
+    rule = " + ".join([str(layout.offset), *(f"i{_subscript(d)}·{s}" for d, s in enumerate(layout.stride))])
     element = ", ".join(f"i{_subscript(d)}" for d in range(layout.rank))
     return (
-        f"x is a row of **{cells}** and a rule for reading them: shape {shape_text(layout.shape)}, "
+        f"x is a row of **{cells}** and a rule for {reading}: shape {shape_text(layout.shape)}, "
         f"strides **{shape_text(layout.stride)}**.",
         f"Element ({element}) lies in cell {rule}." if layout.rank else "Without dimensions there is a single element.",
     )
@@ -166,8 +215,12 @@ def _copied(trace: Trace) -> tuple[str, str]:
         names = ", ".join(f"`{_short(step.source)}` {bytes_text(step.bytes_allocated)}" for step in made)
         who = "Every step allocates" if len(made) == steps else f"**{len(made)} of {steps} steps** allocate"
         return f"{who} new storage: **{total}** in all.", f"{names}."
+    other = [step for step in trace.steps[1:] if step is not made[0]]
+    rest = "" if not other else f"; the other {steps - 1} steps allocate nothing"
+    if len(other) == 1:
+        does = "is only a name" if other[0].operation == "name" else "allocates nothing"
+        rest = f"; the other step {'is a view' if other[0].kind == 'view' else does}"
     (step,) = made
-    rest = {1: "", 2: "; the other step is a view"}.get(steps, f"; the other {steps - 1} steps allocate nothing")
     did = "copies" if step.operation in COPYING else "computes"
     detail = ""
     if step.verdict is not None and step.verdict.boundary is not None:
