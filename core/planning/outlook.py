@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
@@ -20,6 +20,7 @@ from core.planning.budget import Plan, effective_utilisation
 from core.planning.comparable import Comparables, Profile, comparable
 from core.planning.evidence import Evidence, Width, base_peak
 from core.planning.interval import Interval
+from core.planning.lengths import Work
 from core.planning.runs import PublishedRun
 from core.planning.solver import BudgetError, SolvedBudget, Unknown, solve_budget
 from core.units import QuantityError, parse_quantity
@@ -96,7 +97,7 @@ class Outlook:
 
     find: what was asked for. limits: what it had to keep to, None for time and cost. at_low, at_high: the budget at
     the low and the high end of the MFU; the same object as ``middle`` where the MFU is exact. usd: dollars over both
-    ranges, NaN where the price is unknown.
+    ranges, NaN where the price is unknown. work: a token's at long sequences, None where it is 6N.
     """
 
     find: Find
@@ -107,6 +108,12 @@ class Outlook:
     mfu: Interval
     usd: Interval
     plan: Plan
+    work: Work | None = None
+
+    @property
+    def by_rule(self) -> Plan:
+        """The plan with its MFU by 6ND alone, which of the work of long sequences sees a part."""
+        return self.plan if self.work is None else replace(self.plan, mfu=self.plan.mfu / self.work.factor)
 
     def over(self, name: str) -> Interval:
         """The range of the budget's quantity ``name`` over the MFU's."""
@@ -125,11 +132,13 @@ def outlook(
     prices: tuple[float, float],
     limits: Limits | None = None,
     goodput: float = 1.0,
+    work: Work | None = None,
 ) -> Outlook:
     """Solve for ``find``; the argument of that name is not looked at, and neither are limits for time and cost.
 
-    prices: dollars per accelerator-hour, low and high, NaN when unknown. Raises `BudgetError`, whose field names what
-    is at fault, where there is no answer: money without a price, a limit no cluster can keep, numbers that overflow.
+    prices: dollars per accelerator-hour, low and high, NaN when unknown. work: what long sequences make of 6N.
+    Raises `BudgetError`, whose field names what is at fault, where there is no answer: money without a price, a limit
+    no cluster can keep, numbers that overflow.
     """
     unknown = UNKNOWN[find]
     given: dict[str, object] = {"parameters": parameters, "tokens": tokens, "accelerators": accelerators}
@@ -158,11 +167,12 @@ def outlook(
         given["price"] = np.array([prices[1], price, prices[0]])
     if unknown != "mfu":
         given["mfu"] = np.array([mfu.low, mfu.mid, mfu.high])
-    solved = solve_budget(**given, peak=np.full(3, peak), goodput=goodput)
+    same = {"goodput": goodput, "flop_per_parameter": work.per_parameter if work else 6.0}
+    solved = solve_budget(**given, peak=np.full(3, peak), **same)
     if np.isnan(solved.mfu).any():
         # Of an array only the entries that cannot be met are unknown; alone, the worst of them says why.
         worst = {name: float(np.asarray(value, dtype=np.float64).flat[0]) for name, value in given.items()}
-        solve_budget(**worst, peak=peak, goodput=goodput)
+        solve_budget(**worst, peak=peak, **same)
     low, middle, high = (solved.at(i) for i in range(3))
     hours = sorted(float(end.hours) for end in (low, high))
     return Outlook(
@@ -182,6 +192,7 @@ def outlook(
             price_low=prices[0],
             price_high=prices[1],
         ),
+        work=work if work and work.factor > 1 else None,
     )
 
 
@@ -253,11 +264,13 @@ def ask_outlook(
     mfu: Interval | None,
     prices: tuple[float, float],
     limits: Limits | None = None,
+    length: Callable[[float], Work] | None = None,
 ) -> tuple[Outlook, Published]:
     """`outlook` at ``mfu``, or where that is None at the MFU of the comparable published runs; and those runs.
 
     Which runs are comparable depends on parameters and tokens. The one that is asked for starts at a guess, and is
-    looked for again with the runs comparable to the last answer until they stay the same.
+    looked for again with the runs comparable to the last answer until they stay the same. length: the work of a token
+    at the plan's sequence length, of a model with so many parameters; without it 6N at any length.
     """
     if find == "parameters":
         parameters = _FIRST_GUESS
@@ -266,6 +279,7 @@ def ask_outlook(
     seen = published_mfu(device, dtype, parameters, tokens, experts=experts)
     rounds = _ROUNDS
     while True:
+        work = length(parameters) if length else None
         found = outlook(
             find,
             parameters=parameters,
@@ -275,11 +289,12 @@ def ask_outlook(
             mfu=mfu or seen.mfu,
             prices=prices,
             limits=limits,
+            work=work,
         )
         parameters, tokens = found.plan.params, found.plan.tokens
         again = published_mfu(device, dtype, parameters, tokens, experts=experts)
         rounds -= 1
-        if not rounds or again.peers.rows == seen.peers.rows:
+        if not rounds or (again.peers.rows == seen.peers.rows and (not length or length(parameters) == work)):
             return found, seen
         seen = again
 

@@ -10,9 +10,10 @@ from core.models.catalog import CatalogModel
 from core.models.flops import Attention, FlopCount, rule_gap
 from core.models.parameters import parameters
 from core.planning.budget import format_cost, format_price
-from core.planning.outlook import Find, Outlook
+from core.planning.deadline import fewest_accelerators, node_size
+from core.planning.outlook import UNKNOWN, Find, Outlook
 from core.training.words import plural
-from core.units import format_count, format_duration, format_quantity, scientific
+from core.units import format_count, format_duration, format_quantity, scientific, significant
 
 SCOPE = (
     "Counted are matrix products, a multiply-add as two FLOPs. Norms, softmax, activation functions and the optimizer "
@@ -20,6 +21,10 @@ SCOPE = (
     "not of the model (MFU), and is not counted either."
 )
 """What every count on the page holds and leaves out."""
+
+
+FIRST = "Below is not your plan but this page’s first example, 70B parameters on 15T tokens."
+"""What stands below a question that cannot be answered, when nothing was answered before it."""
 
 
 def signed(share: float) -> str:
@@ -40,9 +45,20 @@ def known(confidence: str) -> str:
     return {"verified": "read in the source", "recalled": "recalled from the named source"}[confidence]
 
 
-def amount(value: float) -> str:
+def amount(value: float, digits: int = 4) -> str:
     """A count of hours or of tokens per second, which may also be tiny: ``3.537M``, ``0.25``, ``3.37 × 10⁻¹⁸``."""
-    return scientific(value) if 0 < value < 1e-3 else format_count(value)
+    return scientific(value) if 0 < value < 1e-3 else format_count(value, digits)
+
+
+def digits(o: Outlook) -> int:
+    """Significant digits of what was found: four of a plain product, three where it is the middle of a range."""
+    found = o.over(UNKNOWN[o.find])
+    return 3 if found.low < found.high else 4
+
+
+def found_count(o: Outlook) -> str:
+    """The tokens or parameters that were found."""
+    return format_count(float(getattr(o.middle, UNKNOWN[o.find])), digits(o))
 
 
 def size(params: float, model: CatalogModel | None) -> str:
@@ -57,24 +73,25 @@ def size(params: float, model: CatalogModel | None) -> str:
 def answer(o: Outlook, model: CatalogModel | None, device: Accelerator, spread: str = "") -> str:
     """The answer as a sentence, with its range; ``spread`` says what the range is, as ``P10–P90``."""
     if o.find == "parameters":
-        trained = f"**{format_count(o.plan.params)}** parameters{_range(o, 'parameters', format_count, spread)}"
+        trained = f"**{found_count(o)}** parameters{_range(o, 'parameters', _three, spread)}"
     else:
         trained = size(o.plan.params, model)
-    text = f"**{format_count(o.plan.tokens)}** {plural(o.plan.tokens, 'token')}"
+    tokens = found_count(o) if o.find == "tokens" else format_count(o.plan.tokens)
+    text = f"**{tokens}** {plural(o.plan.tokens, 'token')}"
     count = f"**{format_count(whole_accelerators(o))}** {device.name}"
     cost = _cost(o)
-    money = f", for **{cost}**" if cost else ""
-    days = f"**{format_duration(86400 * o.over('days').mid)}**"
+    money = f", for {cost}" if cost else ""
+    days = f"**{format_duration(86400 * o.over('days').mid, digits(o))}**"
     if o.find == "time":
         took = _range(o, "days", _days, spread)
         return f"Training {trained} on {text} takes {days}{took} on {count}{money}."
     if o.find == "cost":
-        hours = f"**{amount(float(o.middle.hours))}** accelerator-hours{_range(o, 'hours', amount, spread)}"
-        said = f"costs **{cost}**" if cost else "has no known price"
+        hours = f"**{amount(float(o.middle.hours), digits(o))}** accelerator-hours{_range(o, 'hours', _three, spread)}"
+        said = f"costs {cost}" if cost else "has no known price"
         return f"Training {trained} on {text} {said}: {hours} of {device.name}."
     limit = _limit(o)
     if o.find == "tokens":
-        return f"{count} train {trained} on {text}{_range(o, 'tokens', format_count, spread)} {limit}{money}."
+        return f"{count} train {trained} on {text}{_range(o, 'tokens', _three, spread)} {limit}{money}."
     if o.find == "parameters":
         return f"{count} train {trained} on {text} {limit}{money}."
     if o.find == "accelerators":
@@ -97,8 +114,8 @@ def in_its_field(wanted: Find, o: Outlook) -> tuple[str, str]:
     if o.find != wanted:
         return _FIELDS[wanted], "none"
     text = {
-        "tokens": format_count(plan.tokens),
-        "parameters": format_count(plan.params),
+        "tokens": found_count(o),
+        "parameters": found_count(o),
         "accelerators": format_count(whole_accelerators(o)),
         "MFU": percent(plan.mfu),
     }[wanted]
@@ -113,6 +130,10 @@ def whole_accelerators(o: Outlook) -> float:
 def percent(share: float) -> str:
     """A share to three digits: ``38.4 %``."""
     return format_quantity(share, "ratio")
+
+
+def _three(value: float) -> str:
+    return amount(value, 3)
 
 
 def _days(value: float) -> str:
@@ -132,7 +153,16 @@ def _range(o: Outlook, name: str, shown: Callable[[float], str], spread: str) ->
 
 
 def _cost(o: Outlook) -> str:
-    return "" if math.isnan(o.usd.mid) else format_cost(o.usd.low, o.usd.high)
+    """Dollars in the middle with their range: ``about **$11.5 M** ($10.6–12.4 M)``; empty without a price."""
+    if math.isnan(o.usd.mid):
+        return ""
+    low, middle, high = (format_cost(value, value) for value in (o.usd.low, o.usd.mid, o.usd.high))
+    if low == high:
+        return f"**{middle}**"
+    unit = high.rpartition(" ")[2]
+    if " " in high and low.endswith(f" {unit}"):
+        low, high = low.removesuffix(f" {unit}"), high.removeprefix("$")
+    return f"about **{middle}** ({low}–{high})"
 
 
 def _limit(o: Outlook) -> str:
@@ -143,6 +173,8 @@ def _limit(o: Outlook) -> str:
 def assumptions(o: Outlook, device: Accelerator, dtype: str, origin: str = "") -> str:
     """The quieter line: compute, accelerator-hours, dollars, token rate, and what they rest on."""
     plan, made = o.plan, o.middle
+    long = f" × **{significant(o.work.factor, 3)}** for long sequences" if o.work else ""
+    nodes = f"{said} · " if (said := whole_nodes(o, device)) else ""
     price = (
         f"**price of {device.name} unknown**, type one under More"
         if math.isnan(o.usd.mid)
@@ -152,9 +184,24 @@ def assumptions(o: Outlook, device: Accelerator, dtype: str, origin: str = "") -
         percent(plan.mfu) if o.mfu.low == o.mfu.high else f"{percent(plan.mfu)} ({interval((o.mfu.low, o.mfu.high))})"
     )
     return (
-        f"**{format_quantity(float(made.flop), 'flop')}** by 6ND · **{amount(float(made.hours))}** accelerator-hours, "
-        f"{price} · **{amount(float(made.tokens_per_second))}** tokens/s · MFU\u00a0**{span}**{origin} of "
+        f"{nodes}**{format_quantity(float(made.flop), 'flop')}** by 6ND{long} · "
+        f"**{amount(float(made.hours), digits(o))}** accelerator-hours, "
+        f"{price} · **{amount(float(made.tokens_per_second), digits(o))}** tokens/s · MFU\u00a0**{span}**{origin} of "
         f"{format_quantity(plan.peak, 'flop_per_s')} dense {dtype}"
+    )
+
+
+def whole_nodes(o: Outlook, device: Accelerator) -> str:
+    """The accelerators that were found as whole nodes of ``device``; empty where they come singly."""
+    size = node_size(device)
+    if o.find != "accelerators" or size == 1:
+        return ""
+    fleet = fewest_accelerators(
+        flop=float(o.middle.flop), peak=o.plan.peak, mfu=o.plan.mfu, days=o.over("days").mid, per_node=size
+    )
+    return (
+        f"**{fleet.nodes:,}** whole {plural(fleet.nodes, 'node')} of {size} ({fleet.accelerators:,}) take "
+        f"{format_duration(fleet.seconds, 3)}"
     )
 
 
@@ -205,7 +252,8 @@ def active_counts(model: CatalogModel) -> str:
 def largest(counted: FlopCount) -> str:
     """The component with most FLOPs and its share."""
     top = max(counted.parts, key=lambda part: part.flop)
-    return f"{top.name} takes {format_quantity(top.flop / counted.forward, 'ratio')}"
+    takes = "take" if top.name.endswith(("s", "V")) else "takes"
+    return f"{top.name} {takes} {format_quantity(top.flop / counted.forward, 'ratio')}"
 
 
 def gap(model: CatalogModel, seq_len: int, attention: Attention) -> str:
@@ -235,7 +283,7 @@ def cautions(model: CatalogModel, seq_len: int) -> list[str]:
     if model.mixture:
         found.append(
             f"6ND takes the {format_count(model.active)} parameters each token runs through. With all "
-            f"{format_count(model.parameters)} it would be {model.parameters / model.active:.3g} times too high."
+            f"{format_count(model.parameters)} it would be {model.parameters / model.active:.3g} times as high."
         )
     if window := model.spec.window:
         found.append(

@@ -40,8 +40,9 @@ def where(inputs: Inputs, asked: Asked) -> None:
         + words_panels.growing(grown).replace("**", ""),
         key="compute:sweep",
     )
-    counts = count_every_way(spec, seq_len, asked.plan)
     typed = not asked.published and asked.outlook.find != "MFU"
+    plan = asked.plan if typed else asked.outlook.by_rule
+    counts = count_every_way(spec, seq_len, plan)
     here = [way.id for way in counts].index(attention)
     show.small_table(
         [show.Column(heading, numeric=i > 0) for i, heading in enumerate(words_panels.ways_headings(typed=typed))],
@@ -53,7 +54,7 @@ def where(inputs: Inputs, asked: Asked) -> None:
     show.how(
         lambda: [
             *explain_count(spec, seq_len, attention, asked.plan),
-            explain_way(counts[here], asked.plan, typed=typed),
+            explain_way(counts[here], plan, typed=typed),
             *grown.explain(),
         ],
         key="compute:flops:how",

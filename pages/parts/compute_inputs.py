@@ -15,6 +15,7 @@ from core.models.flops import Attention
 from core.models.spec_text import EXAMPLE
 from core.planning import words, words_runs
 from core.planning.budget import Plan, format_price, parse_price
+from core.planning.lengths import work_of
 from core.planning.outlook import (
     FINDS,
     PUBLISHED,
@@ -54,9 +55,11 @@ HELP = {
     "one: 0.4, 40%, or a range, 35-45%.",
     "dtype": "The number format whose dense peak the MFU is a share of: that of the matrix products. The fp8 peak is "
     "about twice the bf16 one, so the same speed is half the MFU there.",
-    "seq": "Tokens of one training sequence. Attention’s products grow with it; 6ND does not know it.",
+    "seq": "Tokens of one training sequence. Attention’s products grow with it and 6ND does not know it: beyond the "
+    "longest sequence of a published run, what they add is counted and lengthens the answer.",
     "attn": "How the count by layer takes attention’s products of activations: causal, the half of the square that a "
-    "token may look at, or the full square, as the MFU of the PaLM paper does. 6ND takes neither.",
+    "token may look at, or the full square, as the MFU of the PaLM paper does. 6ND takes neither, and the answer does "
+    "not depend on it.",
     "price": "Dollars per accelerator and hour, such as 2.50 or 2-3.50. Empty: the catalogue’s price, if it has one.",
 }
 
@@ -143,6 +146,7 @@ def ask(inputs: Inputs) -> Asked:
             mfu=typed,
             prices=more.prices,
             limits=limits,
+            length=lambda n: work_of(model or nearest_dense(n), more.seq_len, stand_in=model is None),
         )
         asked = Asked(
             model=model,
@@ -158,8 +162,9 @@ def ask(inputs: Inputs) -> Asked:
         )
         st.session_state[_GOOD] = asked
     except BudgetError as problem:
-        asked = st.session_state.get(_GOOD) or _first(device)
-        inputs.fail(str(problem), "Still showing the last answer.")
+        last = st.session_state.get(_GOOD)
+        asked = last or _first(device)
+        inputs.fail(str(problem), "Still showing the last answer." if last else words.FIRST)
     if wanted in _SOLVED:
         name = _SOLVED[wanted]
         place = {"n": cells[1], "tokens": cells[2], "count": cells[4], "mfu": cells[5]}[name]

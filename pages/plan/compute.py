@@ -5,6 +5,7 @@ from __future__ import annotations
 from core.planning import words, words_device, words_runs
 from core.planning.figures_plan import answer_strip
 from core.planning.outlook import PUBLISHED, peers_of
+from core.planning.words_long import long_sequences
 from pages.parts import show
 from pages.parts.compute_flops import where
 from pages.parts.compute_inputs import CAUSAL, TYPED, ask
@@ -56,6 +57,8 @@ show.answer(
     words.answer(asked.outlook, model, device, "P10–P90" if asked.published else ""),
     words.assumptions(asked.outlook, device, asked.dtype),
 )
+if longer := long_sequences(asked.outlook, model, asked.seq_len):
+    show.note(longer)
 if caution := words_device.ceiling(plan, device, asked.dtype):
     show.error(caution)
 
@@ -84,5 +87,10 @@ for name, title, panel in (
         if opened.open:
             panel()
 
-show.how(lambda: explain(asked, comparisons(asked)), key="compute:how", notes=[words.SCOPE])
+work = asked.outlook.work.explanations if asked.outlook.work else ()
+show.how(
+    lambda: [*work, *explain(asked, comparisons(asked))],
+    key="compute:how",
+    notes=[note for note in (words.SCOPE, words_runs.given_up(asked.seen)) if note],
+)
 show.footer(inputs)

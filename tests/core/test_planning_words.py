@@ -10,13 +10,17 @@ import pytest
 
 from core.hardware.accelerators import accelerators, find
 from core.models import catalog, flops_per_token, model_named
+from core.models.catalog import CatalogModel, nearest_dense
 from core.palette import LIGHT
 from core.planning import words, words_device, words_panels, words_runs
 from core.planning.budget import Plan, count_every_way
+from core.planning.deadline import node_size
 from core.planning.figures import flops_by_component, flops_treemap, hours_of_a_run
 from core.planning.interval import Interval
-from core.planning.outlook import Find, Outlook, outlook, parse_within, published_mfu
+from core.planning.lengths import work_of
+from core.planning.outlook import Find, Outlook, ask_outlook, outlook, parse_within, published_mfu
 from core.planning.runs import Comparison, compare, compare_all, full_runs
+from core.planning.words_long import long_sequences
 
 H100 = find("H100 SXM")
 PLAN = Plan(70e9, 15e12, 1024, H100.peak("bf16"), 0.5, 3.0, 3.5)
@@ -38,7 +42,7 @@ def planned(find: Find = "time", mfu: Interval = HALF, within: str = "", **chang
 def test_answer_of_the_lecture() -> None:
     assert words.answer(planned(), None, H100) == (
         "Training **70B** parameters on **15T** tokens takes **143.9 days** on **1,024** H100 SXM, for "
-        "**$10.6 M to $12.4 M**."
+        "about **$11.5 M** ($10.6–12.4 M)."
     )
     line = words.assumptions(planned(), H100, "bf16")
     for part in ("6.3 × 10²⁴ FLOP", "3.537M", "$3.00–3.50/h", "1.206M", "989.4 TFLOP/s"):
@@ -48,18 +52,22 @@ def test_answer_of_the_lecture() -> None:
 @pytest.mark.parametrize(
     ("find", "within", "said"),
     [
-        ("time", "", "takes **179.9 days** (P10–P90: 144–240 days) on **1,024** H100 SXM, for **$10.6 M to $20.6 M**."),
+        (
+            "time",
+            "",
+            "takes **180 days** (P10–P90: 144–240 days) on **1,024** H100 SXM, for about **$14.4 M** ($10.6–20.6 M).",
+        ),
         (
             "cost",
             "",
-            "costs **$10.6 M to $20.6 M**: **4.422M** accelerator-hours (P10–P90: 3.537M–5.896M) of H100 SXM.",
+            "costs about **$14.4 M** ($10.6–20.6 M): **4.42M** accelerator-hours (P10–P90: 3.54M–5.9M) of H100 SXM.",
         ),
-        ("tokens", "180 days", "on **15.01T** tokens (P10–P90: 11.25T–18.76T) within 180 days, for"),
-        ("tokens", "$5M", "tokens (P10–P90: 3.635T–7.067T) in 62.6 days, for **$5 M**."),
+        ("tokens", "180 days", "on **15T** tokens (P10–P90: 11.3T–18.8T) within 180 days, for"),
+        ("tokens", "$5M", "tokens (P10–P90: 3.63T–7.07T) in 62.6 days, for **$5 M**."),
         (
             "parameters",
             "180 days",
-            "train **70.03B** parameters (P10–P90: 52.52B–87.54B) on **15T** tokens within 180 days",
+            "train **70B** parameters (P10–P90: 52.5B–87.5B) on **15T** tokens within 180 days",
         ),
         ("accelerators", "180 days", "within 180 days takes **1,024** H100 SXM (P10–P90: 819–1,365), for"),
         ("MFU", "180 days", "within 180 days takes an MFU of **40 %** on **1,024** H100 SXM"),
@@ -74,6 +82,58 @@ def test_answer_of_every_question(find: Find, within: str, said: str) -> None:
         assert f"**{text}**" in words.answer(o, None, H100, "P10–P90")
     exact = words.answer(planned(find, HALF, within), None, H100, "P10–P90")
     assert "P10" not in exact
+
+
+def test_long_sequences_lengthen_the_answer_and_ordinary_ones_do_not() -> None:
+    """Llama 3.1 8B at 1M tokens: attention's causal half over the rest, against 8,192, counted here by hand."""
+    model = model_named("Llama 3.1 8B")
+    spec = model.spec
+    weights = model.active - spec.vocab * spec.hidden - spec.hidden * (2 * spec.layers + 1)
+
+    def work(seq_len: int) -> float:
+        return 6 * weights + 6 * spec.layers * spec.heads * spec.head_dim * seq_len
+
+    def days(seq_len: int, of: CatalogModel | None = model) -> Outlook:
+        return ask_outlook(
+            "time",
+            parameters=8e9,
+            tokens=1e12,
+            accelerators=256,
+            device=H100,
+            dtype="bf16",
+            experts=False,
+            mfu=None,
+            prices=(3.0, 3.5),
+            length=lambda n: work_of(of or nearest_dense(n), seq_len, stand_in=of is None),
+        )[0]
+
+    short, usual, million = (days(n) for n in (1024, 8192, 1_048_576))
+    assert short.over("days") == usual.over("days")
+    ratio = million.over("days").mid / usual.over("days").mid
+    assert ratio == pytest.approx(work(1_048_576) / work(8192), rel=1e-9)
+    assert ratio > 15
+    assert long_sequences(usual, model, 8192) == ""
+    said = long_sequences(million, model, 1_048_576)
+    assert "16.9 times the work" in said
+    assert "built for at most 131,072" in said
+    assert "× **16.9** for long sequences" in words.assumptions(million, H100, "bf16")
+    assert million.work
+    assert million.by_rule.mfu == pytest.approx(usual.plan.mfu / ratio)
+    assert usual.by_rule == usual.plan
+    assert million.work.explanations[0].value == pytest.approx(float(million.middle.per_parameter))
+    stand_in = long_sequences(days(1_048_576, None), None, 1_048_576)
+    assert "as a stand-in" in stand_in
+
+
+def test_accelerators_come_in_whole_nodes() -> None:
+    o = planned("accelerators", SPREAD, "60 days", parameters=30e9, tokens=6e12)
+    said = words.whole_nodes(o, H100)
+    count = int(re.search(r"\(([\d,]+)\)", said)[1].replace(",", ""))  # type: ignore[index]
+    assert count % 8 == 0
+    assert 0 <= count - float(o.middle.accelerators) < 8
+    assert said in words.assumptions(o, H100, "bf16")
+    assert words.whole_nodes(planned(), H100) == ""
+    assert [node_size(find(n)) for n in ("H100 SXM", "GB200", "TPU v4", "L4", "A100 PCIe 40 GB")] == [8, 72, 1, 1, 1]
 
 
 def test_answer_names_a_model_and_its_active_parameters() -> None:
@@ -266,7 +326,7 @@ def test_gap_of_a_tied_model_charges_no_embedding() -> None:
 
 def test_cautions() -> None:
     (mixture,) = words.cautions(model_named("Mixtral 8x7B"), 4096)
-    assert "3.63 times too high" in mixture
+    assert "3.63 times as high" in mixture
     assert "at most 1,024" in words.cautions(model_named("GPT-2 124M"), 2048)[0]
     assert words.cautions(model_named("Llama 3.1 405B"), 8192) == []
 
