@@ -189,7 +189,18 @@ def model_named(name: str) -> CatalogModel:
 
 
 @lru_cache(maxsize=256)
-def nearest_dense(parameters: float) -> CatalogModel:
-    """The dense model whose size is closest in ratio to ``parameters``; the first such one in the catalogue."""
+def nearest_dense(parameters: float, seq_len: int = 1) -> CatalogModel:
+    """The dense model that stands in for ``parameters`` of unknown shape: the closest in ratio, the first of equals.
+
+    One built as models are now (gated feed-forward network, no sliding window) and for sequences of ``seq_len`` where
+    such a one is within a factor of two; else one built so for shorter ones; else any.
+    """
     dense = [model for model in catalog() if not model.mixture and model.breakdown]
-    return min(dense, key=lambda model: abs(math.log(model.parameters / parameters)))
+    usual = [model for model in dense if model.spec.glu and not model.windowed]
+    long = [model for model in usual if model.max_seq >= seq_len]
+
+    def away(model: CatalogModel) -> float:
+        return abs(math.log(model.parameters / parameters))
+
+    nearest = [min(group, key=away) for group in (long, usual, dense) if group]
+    return next((model for model in nearest if away(model) <= math.log(2)), nearest[-1])

@@ -82,13 +82,15 @@ def read_hf_config(config: str | Mapping[str, Any], *, mtp: bool = False) -> Rea
             example = f"{shown(key)}: {shown(allowed)}"
             raise ConfigError(key, text[key], f"{family.name} is counted with {shown(allowed)} alone.", example)
     if fields.mtp and not mtp:
-        notes.append("Multi-token prediction is trained beside the main model and not counted in it.")
+        notes.append(
+            "Multi-token prediction is trained beside the main model, and counted only where it is switched on."
+        )
     try:
         spec = _spec(family, fields, keys, fields.mtp or 0 if mtp else 0)
     except SpecError as problem:
         field = _KEYED.get(problem.field, problem.field)
         key = keys.get(field, field)
-        raise ConfigError(key, problem.value, problem.rule, _example(key, field, None)) from None
+        raise ConfigError(key, problem.value, problem.rule, _example(key, field, None, problem.example)) from None
     return ReadConfig(spec, family.name, model_type, fields.max_seq or 0, omitted, fields.mtp or 0, tuple(notes))
 
 
@@ -174,8 +176,8 @@ _EXAMPLES: Mapping[str, object] = {
 }
 
 
-def _example(key: str, field: str, annotation: object) -> str:
-    value = _EXAMPLES.get(field, False if annotation is bool else 8)
+def _example(key: str, field: str, annotation: object, known: int | None = None) -> str:
+    value = known if known is not None else _EXAMPLES.get(field, False if annotation is bool else 8)
     return f"{shown(key.rpartition('.')[2])}: {shown(value)}"
 
 

@@ -6,6 +6,7 @@ width, f feed-forward width, V vocabulary, s sequence length, w attention window
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -25,13 +26,15 @@ class SpecError(ValueError):
     """A shape that no transformer can have.
 
     field, value, rule: what is wrong, what it was, and what it must be. The message names all three.
+    example: a value that would do beside the others, None where no single one suggests itself.
     """
 
-    def __init__(self, field: str, value: object, rule: str) -> None:
+    def __init__(self, field: str, value: object, rule: str, example: int | None = None) -> None:
         self.field = field
         self.value = value
         self.rule = rule
-        super().__init__(f"{field} is {value!r}; {rule}")
+        self.example = example
+        super().__init__(f"{field} is {value!r}; {rule}" + (f" For example: {example}." if example is not None else ""))
 
 
 def _whole(owner: object, least: int, *names: str) -> None:
@@ -45,6 +48,12 @@ def _whole(owner: object, least: int, *names: str) -> None:
             raise SpecError(name, value, f"a transformer needs at least {least}.")
         if value > most:
             raise SpecError(name, value, f"more than {most:,} is no model’s size.")
+
+
+def _nearest_divisor(of: int, near: int) -> int:
+    """The divisor of ``of`` that is closest to ``near``, the larger of two."""
+    small = [d for d in range(1, math.isqrt(of) + 1) if of % d == 0]
+    return min({*small, *(of // d for d in small)}, key=lambda d: (abs(d - near), -d))
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +185,7 @@ class TransformerSpec:
             raise SpecError("norm_vectors", self.norm_vectors, "it is 0, 1 (gain) or 2 (gain and bias).")
         if self.heads % self.kv_heads:
             rule = f"{self.heads} query heads cannot share {self.kv_heads} key/value heads evenly."
-            raise SpecError("heads", self.heads, rule)
+            raise SpecError("kv_heads", self.kv_heads, rule, _nearest_divisor(self.heads, self.kv_heads))
         if self.experts and self.experts.dense_layers > self.layers:
             rule = f"{self.experts.dense_layers} of {self.layers} layers cannot be dense."
             raise SpecError("dense_layers", self.experts.dense_layers, rule)

@@ -170,7 +170,7 @@ def test_texts_that_are_refused(text: str, said: str) -> None:
         ({"hidden_size": 10**12}, "hidden_size", "no model has more than 10,000,000"),
         ({"hidden_size": [64]}, "hidden_size", "a whole number"),
         ({"num_attention_heads": 5}, "hidden_size", "a multiple of the 5 heads"),
-        ({"num_key_value_heads": 3}, "num_attention_heads", "cannot share 3 key/value heads"),
+        ({"num_key_value_heads": 3}, "num_key_value_heads", "cannot share 3 key/value heads"),
         ({"tie_word_embeddings": "yes"}, "tie_word_embeddings", "it is true or false"),
         ({"is_encoder_decoder": True}, "is_encoder_decoder", "only decoders"),
         ({"model_type": ["llama"]}, "model_type", "it is a text"),
@@ -193,6 +193,11 @@ def test_values_that_are_refused(change: dict[str, Any], field: str, said: str) 
     assert refused.value.field == field
     assert refused.value.rule in str(refused.value)
     assert "For example: " in str(refused.value)
+
+
+def test_key_value_heads_that_cannot_be_shared_are_offered_ones_that_can() -> None:
+    with pytest.raises(ConfigError, match=r'num_key_value_heads is 7; .*For example: "num_key_value_heads": 8$'):
+        from_hf_config({**LLAMA, "num_attention_heads": 32, "num_key_value_heads": 7})
 
 
 def test_an_unknown_family_is_offered_as_a_draft() -> None:

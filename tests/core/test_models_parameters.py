@@ -198,3 +198,23 @@ def test_nearest_dense_model() -> None:
     assert nearest_dense(1).name == "Pythia 70M"
     assert nearest_dense(1e16).name == "Llama 3.1 405B"
     assert not nearest_dense(46.7e9).mixture
+
+
+def test_a_stand_in_is_built_as_models_are_now_and_for_such_sequences() -> None:
+    """30B is closest to OPT and MPT of 2022, without gates; GPT-3's size has no gated model within a factor of two."""
+    near = nearest_dense(30e9, 8192)
+    assert (near.spec.glu, near.windowed, near.max_seq >= 8192) == (True, False, True)
+    assert near.parameters == pytest.approx(30e9, rel=0.15)
+    assert nearest_dense(70e9, 8192).name == "Llama 3 70B"
+    assert nearest_dense(70e9, 100_000).max_seq >= 100_000
+    assert nearest_dense(70e9, 10_000_000) == nearest_dense(70e9)
+    assert nearest_dense(175e9, 8192).name == "GPT-3 175B"
+
+
+@pytest.mark.parametrize(
+    ("heads", "kv_heads", "offered"), [(32, 7, 8), (8, 3, 4), (31, 8, 1), (4, 8, 4), (12, 100, 12)]
+)
+def test_heads_that_cannot_be_shared_evenly_name_a_number_that_can(heads: int, kv_heads: int, offered: int) -> None:
+    with pytest.raises(SpecError, match=f"For example: {offered}.$") as refused:
+        replace(TINY, heads=heads, kv_heads=kv_heads)
+    assert (refused.value.field, refused.value.value) == ("kv_heads", kv_heads)
