@@ -299,11 +299,11 @@ _GRAMMARS: dict[Kind, _Grammar] = {
 }
 
 _NUMBER = re.compile(
-    r"""\s*(?P<sign>[-+]?)\s*\$?\s*
+    r"""\s*(?P<sign>[-+]?)\s*(?P<dollar>\$)?\s*
         (?P<number>(?:\d{1,3}(?:[,_]\d{3})+|\d+)(?:\.\d*)?|\.\d+)
         (?:\s*(?:e|\*\s*10\s*\^|×\s*10\s*\^)\s*(?P<exponent>[-+]?\d{1,4}))?
         (?:\s*\^\s*(?P<power>\d{1,4}))?
-        \s*(?P<suffix>[a-zA-Zµ/%]*)\s*""",
+        \s*(?P<suffix>[a-zA-Zµ/%]*)\s*(?P<behind>\$)?\s*""",
     re.VERBOSE | re.IGNORECASE | re.ASCII,
 )
 
@@ -323,7 +323,7 @@ def parse_quantity(
 ) -> float:
     """What a person typed, in base units.
 
-    Understands 70B, 1.5T, 6e24, 16,384, 2^20, 40%, 80 GiB, 30 days, $2.50, according to ``kind``.
+    Understands 70B, 1.5T, 6e24, 16,384, 2^20, 40%, 80 GiB, 30 days, $2.50, 5M$, according to ``kind``.
     whole: refuse fractions, for things that come one by one. example: shown in messages instead of the kind's own.
     Raises `QuantityError` with a reason and an example for anything else, and outside [low, high].
     """
@@ -337,7 +337,8 @@ def parse_quantity(
         raise QuantityError(f"Empty. Type {grammar.what}, for example {grammar.example}.")
     match = _NUMBER.fullmatch(_SHOWN_POWER.sub(lambda m: f"e{m[1].translate(_FROM_SUPERSCRIPT)}", text))
     suffix = match["suffix"].lower() if match else ""
-    if match is None or suffix not in grammar.suffixes:
+    dollars = 0 if match is None else bool(match["dollar"]) + bool(match["behind"])
+    if match is None or suffix not in grammar.suffixes or dollars > kind.startswith("usd"):
         raise QuantityError(f"“{text.strip()}” is not {grammar.what}. For example: {grammar.example}.")
     value = Fraction(match["number"].replace(",", "").replace("_", "").rstrip("."))
     if match["exponent"]:

@@ -86,7 +86,7 @@ def parse_within(text: str) -> Limits:
         return Limits(math.nan, parse_quantity(text, "usd", low=1.0, high=1e15, example=example))
     bare = re.fullmatch(r"\s*[\d.,]+\s*", text)
     if bare:
-        raise QuantityError(f"“{text.strip()}” has no unit: days or dollars? For example: {example}.")
+        raise QuantityError(f"“{text.strip()}” has no unit. Did you mean {text.strip()} days? For example: {example}.")
     seconds = parse_quantity(text, "seconds", low=60.0, high=_LONGEST_DAYS * 86400, example=example)
     return Limits(seconds / 86400, math.nan)
 

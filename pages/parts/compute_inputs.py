@@ -146,11 +146,11 @@ def ask(inputs: Inputs) -> Asked:
             mfu=typed,
             prices=more.prices,
             limits=limits,
-            length=lambda n: work_of(model or nearest_dense(n), more.seq_len, stand_in=model is None),
+            length=lambda n: work_of(model or nearest_dense(n, more.seq_len), more.seq_len, stand_in=model is None),
         )
         asked = Asked(
             model=model,
-            shape=model or nearest_dense(found.plan.params),
+            shape=model or nearest_dense(found.plan.params, more.seq_len),
             own=chosen == OWN,
             device=device,
             dtype=more.dtype,
@@ -187,7 +187,7 @@ def _first(device: Accelerator) -> Asked:
         mfu=None,
         prices=(device.price_low, device.price_high),
     )
-    return Asked(None, nearest_dense(70e9), False, device, dtype, 8192, CAUSAL, seen, True, found)
+    return Asked(None, nearest_dense(70e9, 8192), False, device, dtype, 8192, CAUSAL, seen, True, found)
 
 
 def _shown(inputs: Inputs, name: str, label: str, text: str) -> None:

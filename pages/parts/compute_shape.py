@@ -17,7 +17,11 @@ from pages.parts.inputs import Inputs
 OWN = "Own (config.json)"
 _TROUBLE = "compute:shape:trouble"
 _SAID = "compute:config"
-_SWITCHES = {"glu": "Gated FFN", "tied_head": "Tied head"}
+_SWITCHES = {"glu": "Gated FFN", "tied_head": "Tied head", "mtp_modules": "Multi-token prediction"}
+_SWITCH_HELP = {
+    "mtp_modules": "One module that predicts a token further on, trained beside the main model as DeepSeek-V3’s is: "
+    "one more layer, a projection, and the head once more."
+}
 
 
 def remember(inputs: Inputs, name: str, default: str) -> None:
@@ -63,7 +67,10 @@ def _numbers(inputs: Inputs, spec: TransformerSpec) -> None:
     def change(field: str) -> None:
         value = st.session_state[inputs.key(f"e_{field}")]
         try:
-            changed = replace(spec, **{field: value}) if field in _SWITCHES else edited(spec, field, int(value or 0))
+            if field in _SWITCHES:
+                changed = replace(spec, **{field: int(value) if field == "mtp_modules" else value})
+            else:
+                changed = edited(spec, field, int(value or 0))
             st.session_state[inputs.key("shape")] = write_spec(changed)
         except SpecError as problem:
             st.session_state[_TROUBLE] = f"No transformer has this shape: {problem}"
@@ -79,8 +86,8 @@ def _numbers(inputs: Inputs, spec: TransformerSpec) -> None:
             if fields is MIXTURE:
                 for field, label in _SWITCHES.items():
                     key = inputs.key(f"e_{field}")
-                    st.session_state[key] = getattr(spec, field)
-                    st.toggle(label, key=key, on_change=change, args=(field,))
+                    st.session_state[key] = bool(getattr(spec, field))
+                    st.toggle(label, key=key, on_change=change, args=(field,), help=_SWITCH_HELP.get(field))
 
 
 def _config(inputs: Inputs) -> None:

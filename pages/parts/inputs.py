@@ -16,6 +16,7 @@ from streamlit.delta_generator import DeltaGenerator
 from streamlit.elements.lib.mutable_expander_container import ExpanderContainer
 
 from core.limits import limit
+from core.suggest import suggestions
 from core.units import Kind, QuantityError, format_quantity, parse_quantity
 from pages.parts.registry import PageSpec
 
@@ -90,9 +91,13 @@ class Inputs:
         shown = {option: option for option in options} | dict(labels or {})
         linked = self._linked(key)
         if linked is not None and linked not in shown.values():
-            some = ", ".join(list(shown.values())[:_LISTED]) + ", …" * (len(shown) > _LISTED)
+            names = list(shown.values())
+            close = suggestions(linked[: limit("number_chars")], names)
+            some = f"its {len(names)} choices" if close else ", ".join(names[:_LISTED]) + ", …" * (len(names) > _LISTED)
+            meant = f" Did you mean {' or '.join(close)}?" if close else ""
             self.fail(
-                f"{label}: the link says “{_clipped(linked)}”, which is not one of {some}.", f"Using {shown[default]}."
+                f"{label}: the link says “{_clipped(linked)}”, which is not one of {some}.{meant}",
+                f"Using {shown[default]}.",
             )
         if segmented:
             value = st.segmented_control(

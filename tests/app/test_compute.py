@@ -70,6 +70,8 @@ def test_every_panel_answers(name: str) -> None:
         ({"model": OWN, "shape": "layers=0"}, "Missing: hidden, heads"),
         ({"count": "0"}, "“0” is out of range"),
         ({"n": "1e999"}, "is outside every useful range"),
+        ({"gpu": "B200 SXM"}, "Did you mean B200 or"),
+        ({"find": "tokens", "within": "90"}, "Did you mean 90 days?"),
     ],
 )
 def test_bad_input_is_said_and_an_answer_stays(fields: dict[str, str], said: str) -> None:
@@ -96,6 +98,10 @@ def test_a_config_becomes_the_shape_and_a_bad_one_does_not() -> None:
     assert app.number_input(key="c_e_kv_heads").value == 4
     app.toggle(key="c_e_glu").set_value(False).run()
     assert "glu=no" in app.text_input(key="c_shape").value
+    app.toggle(key="c_e_mtp_modules").set_value(True).run()
+    assert "mtp_modules=1" in app.text_input(key="c_shape").value
+    app.toggle(key="c_e_mtp_modules").set_value(False).run()
+    assert "mtp_modules" not in app.text_input(key="c_shape").value
 
 
 def test_fields_that_were_hidden_come_back_with_their_text() -> None:

@@ -366,7 +366,8 @@ def test_libraries_are_asked_only_when_opened(open_page: OpenPage) -> None:
 
 def test_a_sum_travels_in_the_address_and_an_unknown_value_is_named(open_page: OpenPage) -> None:
     page = open_page("float-formats?f_x=0.1&f_fmt=bf17")
-    expect(page.get_by_role("alert")).to_contain_text("the link says “bf17”, which is not one of fp64")
+    expect(page.get_by_role("alert")).to_contain_text("the link says “bf17”, which is not one of its")
+    expect(page.get_by_role("alert")).to_contain_text("Did you mean bf16")
     page.get_by_role("radio", name="The double-rounding trap").click()
     expect(number(page)).to_have_value("1 + 2^-8 + 2^-40")
     expect(answer(page)).to_contain_text("becomes 1.0078125 in bf16")

@@ -14,11 +14,12 @@ import core
 
 ROOT = Path(__file__).parents[2]
 
-FOUNDATION = {"units", "limits", "formula", "sources", "palette", "figure", "rows"}
+FOUNDATION = {"units", "limits", "formula", "sources", "palette", "figure", "rows", "suggest"}
 MAY_IMPORT: dict[str, set[str]] = {
     "units": {"limits"},
     "limits": set(),
     "rows": set(),
+    "suggest": set(),
     "formula": {"units"},
     "sources": {"formula"},
     "palette": set(),
