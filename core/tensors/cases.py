@@ -121,7 +121,7 @@ CASES: tuple[Case, ...] = (
         "x.t().clone()",
         (4, 6),
         "A fresh copy is contiguous.",
-        "clone keeps the order of the memory it copies, here columns first, when the elements fill it without gaps.",
+        "clone keeps the order of the strides, here columns first, and closes gaps; .contiguous() would reorder.",
     ),
     Case(
         "A sum that is not contiguous",

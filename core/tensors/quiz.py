@@ -10,7 +10,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import permutations
+from itertools import permutations, zip_longest
 from typing import Literal, TypeAlias
 
 from core.rows import read_rows
@@ -23,17 +23,25 @@ AskKind: TypeAlias = Literal["storage", "shape", "stride", "values"]
 
 _WRONG = 3
 _ERROR = "torch raises an error"
+_ASKS = ("shape", "stride", "storage", "values")
+
+FIRST = "x.t()"
+"""The expression that every order starts with: the simplest one with something to predict."""
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A row of the quiz: an expression on x of a shape and dtype, and the rule it teaches."""
+    """A row of the quiz: an expression on x of a shape and dtype, and the rule it teaches.
+
+    about: the questions that the lesson answers; every one where torch refuses.
+    """
 
     category: str
     shape: tuple[int, ...]
     dtype: str
     source: str
     lesson: str
+    about: tuple[str, ...]
 
     def run(self) -> Trace:
         """The expression run on torch."""
@@ -75,7 +83,14 @@ class Grade:
 def items() -> tuple[Item, ...]:
     """Every row of the quiz."""
     return tuple(
-        Item(r["category"], read_shape(r["shape"]), r["dtype"], r["expression"].replace("|", "\n"), f"{r['lesson']}.")
+        Item(
+            category=r["category"],
+            shape=read_shape(r["shape"]),
+            dtype=r["dtype"],
+            source=r["expression"].replace("|", "\n"),
+            lesson=f"{r['lesson']}.",
+            about=_ASKS if r["about"] == "all" else tuple(r["about"].split()),
+        )
         for r in read_rows("tensor_quiz")
     )
 
@@ -89,17 +104,27 @@ def categories() -> tuple[str, ...]:
 def question(number: int, seed: int = 0) -> Question:
     """The ``number``-th question of the order that ``seed`` gives; the same for everybody with the same two numbers.
 
-    As many questions in a row as there are categories come from all of them, and none comes twice before its category
-    is through.
+    Each item comes once in as many questions as there are, then the order starts again; see `_order`.
     """
+    order = _order(seed)
+    return ask(order[number % len(order)], number, seed)
+
+
+@lru_cache(maxsize=32)
+def _order(seed: int) -> tuple[Item, ...]:
+    """All items, a round through the categories at a time; those that are through are left out of later rounds."""
     rng = random.Random(f"order {seed}")  # noqa: S311 (a quiz, no secret)
-    kinds = list(categories())
-    rng.shuffle(kinds)
-    turn, place = divmod(number, len(kinds))
-    of_kind = [item for item in items() if item.category == kinds[place]]
-    rng = random.Random(f"{kinds[place]} {seed}")  # noqa: S311
-    rng.shuffle(of_kind)
-    return ask(of_kind[turn % len(of_kind)], number, seed)
+    rounds: list[list[Item]] = []
+    for kind in categories():
+        of_kind = [item for item in items() if item.category == kind]
+        rng.shuffle(of_kind)
+        rounds.append(of_kind)
+    rng.shuffle(rounds)
+    first = next(item for item in items() if item.source == FIRST)
+    for of_kind in rounds:
+        of_kind.sort(key=lambda item: item is not first)
+    rounds.sort(key=lambda of_kind: of_kind[0] is not first)
+    return tuple(item for turn in zip_longest(*rounds) for item in turn if item is not None)
 
 
 def ask(item: Item, number: int = 0, seed: int = 0) -> Question:
@@ -132,13 +157,9 @@ def grade(asked: Question, choices: Sequence[int]) -> tuple[Grade, ...]:
 def _ask_storage(item: Item, run: Trace) -> Ask:
     last = run.last
     options = ("in x's storage: a view, or x itself", "in new storage", _ERROR)
-    if last.kind == "refused":
-        answer, reason = 2, _error(item, last)
-    elif last.storage == 0:
-        answer, reason = 0, item.lesson
-    else:
-        answer, reason = 1, item.lesson
-    if last.reason and last.kind != "refused" and "merge" in last.reason:
+    answer = 2 if last.kind == "refused" else 0 if last.storage == 0 else 1
+    reason = _why("storage", item, run)
+    if "merge" in last.reason and last.kind != "refused" and "storage" in item.about:
         reason = f"{item.lesson} Here {last.reason}."
     reasons = [""] * 3
     reasons[answer] = reason
@@ -223,7 +244,7 @@ def _choices(
     """The right answer among different wrong ones, shuffled, and the error last."""
     if not wanted:
         wrong = [(option, "A single number has no dimensions.") for option in ((1,), (0,), (1, 1))]
-    found: dict[tuple[int, ...], str] = {} if right is None else {right: item.lesson}
+    found: dict[tuple[int, ...], str] = {} if right is None else {right: _why(kind, item, run)}
     if right is None:
         found[wanted] = ""
     for option, why in wrong:
@@ -236,6 +257,20 @@ def _choices(
     error = _error(item, run.last) if right is None else ""
     answer = len(options) if right is None else options.index(right)
     return Ask(kind, prompt, (*(str(option) for option in options), _ERROR), answer, (*reasons, error))
+
+
+def _why(kind: AskKind, item: Item, run: Trace) -> str:
+    """Why the right answer is right: the lesson where it is about that, else what the step itself says."""
+    last = run.last
+    if last.kind == "refused":
+        return _error(item, last)
+    if kind in item.about:
+        return item.lesson
+    if kind == "storage" and last.reason:
+        return f"{last.reason[:1].upper()}{last.reason[1:]}."
+    if kind == "stride" and last.layout.rank and last.layout.stride == contiguous_strides(last.layout.shape):
+        return "Row-major strides: each is the product of the sizes to its right."
+    return ""
 
 
 def _error(item: Item, step: Step) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from core.tensors import ExpressionError, Layout, Step
+from core.tensors import ExpressionError, Layout, Step, trace
 from core.tensors.cases import CASES, NEGATIVE, Case, NegativePreset, negative_step, sliced
 
 # What the sentence of each case says, as a fact about the last step.
@@ -58,6 +58,15 @@ def test_negative_steps(preset: NegativePreset) -> None:
     assert made.instead.last.values == made.values
     assert made.instead.bytes_copied == 8 * len(made.values)
     assert f"copies {8 * len(made.values)} B" in made.headline[1]
+
+
+def test_clone_keeps_the_order_and_closes_gaps() -> None:
+    """Also where elements leave gaps, as the case and the quiz say."""
+    assert trace("x[:, ::2].t().clone()", (4, 6)).last.layout.stride == (1, 3)
+    assert trace("x[:, ::2].clone()", (4, 6)).last.layout.stride == (3, 1)
+    assert trace("x.permute(2, 0, 1)[:, :, ::2].clone()", (2, 4, 6)).last.layout.stride == (1, 12, 6)
+    (case,) = (case for case in CASES if case.source == "x.t().clone()")
+    assert "closes gaps" in case.why
 
 
 def test_slices_equal_numpy() -> None:
