@@ -10,7 +10,7 @@ from core.tensors.operations import catalogue
 from core.tensors.plan import Plan, PlanStep
 from core.tensors.reader import read_expression
 from core.tensors.steps import Fix, Piece, Step, Trace
-from core.tensors.text import read_shape, read_stride
+from core.tensors.text import read_shape, read_sizes, read_stride
 from core.tensors.trace import ELEMENT_DTYPES, START_DTYPES, load_torch, start_layout, trace
 from core.tensors.values import ExpressionError
 from core.tensors.view import Boundary, Hops, Narrowed, ViewVerdict, explain_view
@@ -39,6 +39,7 @@ __all__ = [
     "load_torch",
     "read_expression",
     "read_shape",
+    "read_sizes",
     "read_stride",
     "start_layout",
     "trace",

@@ -85,7 +85,8 @@ class EinsumPlan:
                 best = f" The cheapest order, {self.best_order}, needs {self.best_flop:,} FLOP."
             return (
                 f"`{self.equation}` is **{len(self.pairs)} products**, left to right: **{self.flop:,} FLOP**; {shape}.",
-                f"It {over}; {self.bytes_copied:,} B are copied to get operands ready.{best}",
+                f"It {over}; {self.bytes_copied:,} B are copied to get operands ready.{best} "
+                "With opt_einsum installed, torch asks it for the order instead.",
             )
         if pair.kind == "multiply":
             return (

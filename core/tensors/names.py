@@ -194,10 +194,11 @@ class Placements:
     @property
     def headline(self) -> tuple[str, str]:
         """The answer as one sentence and a quieter line of detail, in the page's markup."""
-        what = "tensor" if self.tensors == 1 else "tensors"
-        size = " × ".join(map(str, self.shape)) or "single-element"
+        size = " × ".join(map(str, self.shape)) or "a single element in"
+        what = f"1 tensor of {size} {self.dtype} takes" if self.tensors == 1 else ""
+        what = what or f"{self.tensors:,} tensors of {size} {self.dtype} take"
         return (
-            f"{self.tensors} {size} {self.dtype} {what} take **{self.bytes:,} B** on the device either way.",
+            f"{what} **{self.bytes:,} B** on the device either way.",
             f"Created on the CPU first, the same {self.bytes:,} B also cross the bus; created on the device, none do.",
         )
 
@@ -211,13 +212,16 @@ class Placements:
 def placements(shape: Sequence[int], dtype: str = "float32", element_size: int = 4, tensors: int = 2) -> Placements:
     """What it costs to have ``tensors`` tensors of ``shape`` on a device.
 
-    Raises `ExpressionError` for a negative size or fewer than one tensor.
+    Nothing is made, so only numbers are bounded. Raises `ExpressionError` for a negative size, fewer than one tensor,
+    or more elements than ``device_elements`` of core.limits.
     """
     sizes = tuple(shape)
     if min(sizes, default=0) < 0 or tensors < 1:
         raise ExpressionError(f"{tensors} tensors of shape {sizes}: sizes are not negative, and there is at least one.")
+    if math.prod(sizes) > limit("device_elements"):
+        raise ExpressionError(f"Shape {sizes} has more than {limit('device_elements'):,} elements, beyond any device.")
     size = tensors * int(tensor_bytes(math.prod(sizes), element_size))
-    text = ", ".join(map(str, sizes))
+    text = ", ".join(map(str, sizes)) or "()"
     return Placements(
         shape=sizes,
         dtype=dtype,

@@ -234,3 +234,9 @@ def test_refusals_in_words_and_caps() -> None:
         explain_einsum(f"{'i' * 200}->i", two[:1])
     with pytest.raises(ExpressionError, match="at least one tensor"):
         explain_einsum("->", [])
+
+
+def test_the_order_is_left_to_right_only_without_opt_einsum() -> None:
+    plan = explain_einsum("ij,jk,kl->il", [Layout.contiguous(s) for s in ((40, 30), (30, 20), (20, 1))])
+    assert "left to right" in plan.headline[0]
+    assert plan.headline[1].endswith("With opt_einsum installed, torch asks it for the order instead.")

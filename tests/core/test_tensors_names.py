@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from core.tensors import ExpressionError, read_shape, trace
+from core.tensors import ExpressionError, read_shape, read_sizes, trace
 from core.tensors.names import NamedTensor, check_names, placements, read_named
 from core.tensors.presets import LECTURE
 
@@ -82,8 +82,16 @@ def test_two_matrices_on_the_device() -> None:
     made = placements((32, 32))
     assert made.bytes == made.explanation.value == 8192
     assert [(way.host, way.bus, way.device) for way in made.ways] == [(8192, 8192, 8192), (0, 8192, 8192), (0, 0, 8192)]
-    assert made.headline[0] == "2 32 × 32 float32 tensors take **8,192 B** on the device either way."
+    assert made.headline[0] == "2 tensors of 32 × 32 float32 take **8,192 B** on the device either way."
     assert placements((), "bfloat16", 2, 1).bytes == 2
+    (*_, at_once) = placements((), tensors=1).ways
+    assert at_once.code == 'x = torch.zeros((), device="cuda")'
+    assert placements((), tensors=1).headline[0].startswith("1 tensor of a single element in float32 takes **4 B**")
+    assert placements(read_sizes("4096, 4096")).bytes == 2 * 4 * 4096**2
+    with pytest.raises(ExpressionError, match="beyond any device"):
+        placements(read_sizes("1000000, 1000000, 1000000"))
+    with pytest.raises(ExpressionError, match="9 dimensions"):
+        read_sizes("1, " * 9)
     with pytest.raises(ExpressionError, match="not negative"):
         placements((2, -1))
     with pytest.raises(ExpressionError, match="at least one"):
