@@ -7,6 +7,9 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from core.limits import limit
 from core.tensors.cases import NegativeStep
 from core.tensors.layout import Layout, Run
@@ -139,14 +142,15 @@ class _Picture:
             "values": [_value(v) for v in values],
         }
 
-    def _writes(self, storage: int) -> list[tuple[int, int]]:
-        """Every write into a storage as ranges of bytes, which hold for any element type."""
-        return [
-            (cell * step.element_size, (cell + 1) * step.element_size)
-            for step in self.trace.steps
-            if step.kind == "write" and step.storage == storage
-            for cell in step.written
-        ]
+    def _writes(self, storage: int) -> npt.NDArray[np.bool_]:
+        """The bytes of a storage that any step wrote, which hold for every element type."""
+        steps = [step for step in self.trace.steps if step.storage == storage]
+        marks = np.zeros(max(step.storage_elements * step.element_size for step in steps), dtype=np.bool_)
+        for step in steps:
+            if step.kind == "write":
+                item = step.element_size
+                marks[: marks.size // item * item].reshape(-1, item)[np.array(step.written, dtype=np.int64)] = True
+        return marks
 
     # -------------------------------------------------------------------------------------------- tensors
 
@@ -189,9 +193,9 @@ class _Picture:
 
     def _written(self, step: Step) -> list[int]:
         """Cells of this tensor's storage that were written, in its own element type."""
-        item = step.element_size
-        cells = {cell for low, high in self.written[step.storage] for cell in range(low // item, -(-high // item))}
-        return sorted(cell for cell in cells if cell < self.most)
+        marks, item = self.written[step.storage], step.element_size
+        cells = marks[: marks.size // item * item].reshape(-1, item)[: self.most].any(axis=1)
+        return np.flatnonzero(cells).tolist()
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from core.limits import limit
 from core.tensors.layout import Layout, Run, contiguous_strides
 
 _DRAWN_HOPS = 6
@@ -192,8 +193,10 @@ def _narrowed(layout: Layout, shape: tuple[int, ...]) -> Narrowed | None:
 def _hops(layout: Layout, shape: tuple[int, ...], new_dim: int, most: int = 1 << 16) -> Hops | None:
     """An example: a line of cells along one new dimension whose steps differ; ``None`` where no line shows it.
 
-    Looks along ``new_dim`` first, then along the others from the right.
+    Looks along ``new_dim`` first, then along the others from the right, for one whose cells and elements are drawn;
+    there it takes the one nearest the start. Where none is drawn, the first one found.
     """
+    fallback: Hops | None = None
     if layout.numel > most:  # nobody needs the example badly enough to list a million cells
         return None
     order = np.arange(layout.numel).reshape(shape)
@@ -201,12 +204,18 @@ def _hops(layout: Layout, shape: tuple[int, ...], new_dim: int, most: int = 1 <<
         lines = np.moveaxis(order, dim, -1).reshape(-1, shape[dim])
         cells = layout.cells()[lines]
         uneven = np.argwhere(np.diff(cells, n=2, axis=1))
-        if len(uneven):
-            line, at = (int(n) for n in uneven[0])
-            start = max(0, at + 3 - _DRAWN_HOPS)
-            drawn = slice(start, start + _DRAWN_HOPS)
-            return Hops(dim, tuple(cells[line, drawn].tolist()), tuple(lines[line, drawn].tolist()))
-    return None
+        if not len(uneven):
+            continue
+        starts = np.maximum(0, uneven[:, 1] + 3 - _DRAWN_HOPS)[:, None] + np.arange(min(_DRAWN_HOPS, shape[dim]))
+        far = np.minimum(starts, shape[dim] - 1)
+        reach = np.maximum(cells[uneven[:, :1], far].max(axis=1), lines[uneven[:, :1], far].max(axis=1))
+        best = int(reach.argmin())
+        line, drawn = int(uneven[best, 0]), slice(int(starts[best, 0]), int(starts[best, 0]) + _DRAWN_HOPS)
+        found = Hops(dim, tuple(cells[line, drawn].tolist()), tuple(lines[line, drawn].tolist()))
+        if reach[best] < limit("storage_cells_drawn"):
+            return found
+        fallback = fallback or found
+    return fallback
 
 
 def _success(layout: Layout, runs: tuple[Run, ...]) -> str:

@@ -329,3 +329,23 @@ def test_bounds_show_their_arithmetic(layout: Layout, storage: int, inside: bool
     found = bounds(layout, storage)
     assert (found.inside, found.arithmetic, found.reason) == (inside, arithmetic, reason)
     assert found.inside == layout.fits(storage)
+
+
+def test_the_example_of_a_refusal_lies_among_drawn_cells_where_one_does() -> None:
+    """The first uneven line of the second leaves the drawn cells, another does not; the third has only far ones."""
+    drawn = limit("storage_cells_drawn")
+    for layout, shape in (
+        (Layout((256, 200), (256, 1)), (51_200,)),
+        (Layout((3, 16, 100), (1, 3, 48)), (100, 48)),
+        (Layout((40, 2, 100), (100, 4_000, 1)), (100, 80)),
+    ):
+        hops = explain_view(layout, shape).hops
+        assert hops is not None
+        assert max(*hops.cells, *hops.elements) < drawn
+        assert len(set(hops.steps)) > 1
+        wanted = np.moveaxis(np.arange(layout.numel).reshape(shape), hops.new_dim, -1).reshape(-1, shape[hops.new_dim])
+        assert any(hops.elements == tuple(line[at : at + 6]) for line in wanted for at in range(len(line) - 5))
+        assert layout.cells()[list(hops.elements)].tolist() == list(hops.cells)
+    far = explain_view(Layout((256, 256), (1, 256)), (65_536,)).hops
+    assert far is not None
+    assert 65_280 in far.cells
