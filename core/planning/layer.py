@@ -110,8 +110,8 @@ def layer_roofline(
     tokens: whole sequences of ``seq_len``; fewer make one shorter sequence. An array sweeps over micro-batches, and
     every figure of the result is an array then. fused_attention: scores never leave the chip (FlashAttention), so
     that scores, softmax and values are one operation on the causal half, with the scores computed once more backward.
-    head: the output head and the cross-entropy of its logits too. A mixture of experts is that of its last layer,
-    tokens spread evenly. The update is of the layer's own parameters, once per step.
+    head: the output head, the cross-entropy of its logits and its update too. A mixture of experts is that of its
+    last layer, tokens spread evenly. An update is of the layer's (or the head's) own parameters, once per step.
 
     Raises `BudgetError` for a dtype without a known peak, and for fewer than one token.
     """
@@ -129,11 +129,12 @@ def layer_roofline(
     sheet.product("output", "Attention output", 1.0, t, spec.heads * spec.value_dim, spec.hidden)
     _feed_forward(sheet, spec, t)
     sheet.each("residual", "Residual additions", np.multiply(t, 2 * spec.hidden), _RESIDUAL)
-    sheet.add("update", "AdamW update", "other", "update", _update(spec, t))
+    sheet.add("update", "AdamW update", "other", "update", _update(_own_parameters(spec), t))
     if head:
         sheet.in_layer = False
         sheet.product("head", "Output head", 1.0, t, spec.hidden, spec.vocab)
         sheet.each("loss", "Cross-entropy", np.multiply(t, spec.vocab), _CROSS_ENTROPY)
+        sheet.add("head_update", "AdamW update, head", "other", "update", _update(spec.table_width * spec.vocab, t))
     return tuple(sheet.found)
 
 
@@ -191,10 +192,14 @@ def _feed_forward(sheet: _Sheet, spec: TransformerSpec, t: Value) -> None:
         sheet.product("shared_down", "Shared experts, out", float(moe.shared), t, moe.width, spec.hidden)
 
 
-def _update(spec: TransformerSpec, t: Value) -> Work:
-    """AdamW on an average layer's parameters: all of them, chosen experts or not."""
+def _own_parameters(spec: TransformerSpec) -> float:
+    """Parameters of an average layer: all of them, chosen experts or not."""
     inside = ("attention", "feed-forward", "experts", "norms")
-    own = sum(part.total for part in parameters(spec).components if part.group in inside) / spec.layers
+    return sum(part.total for part in parameters(spec).components if part.group in inside) / spec.layers
+
+
+def _update(own: float, t: Value) -> Work:
+    """AdamW on so many parameters."""
     return elementwise(np.multiply(t, 0) + own if isinstance(t, np.ndarray) else own, ADAMW_FLOP, ADAMW_BYTES)
 
 

@@ -5,23 +5,27 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
+from core.formula import Explanation
 from core.planning.energy import Footprint
 from core.planning.goodput import FailureRecord, WholeRun
 from core.planning.layer import LayerOperation, matmul_share
 from core.planning.outlook import Outlook
-from core.planning.scaling import Split, overtraining
+from core.planning.scaling import LAWS, Split, overtraining
 from core.planning.scored import Scored
 from core.planning.words import amount, percent, share_of, signed
 from core.units import format_count, format_duration, format_quantity, significant
 
-OPERATIONS = ("operation", "FLOP", "share", "FLOP/B forward", "limit", "time at best", "share of time")
+OPERATIONS = ("operation", "FLOP", "of the layer’s", "FLOP/B forward", "limit", "time at best", "of the layer’s")
 """Headings of the table of `operations`."""
+
+_ONCE = {"layer": "", "step": ", once per step", "model": ", once in the model"}
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One operation, its phases together."""
+    """One operation, its phases together; per: the layer, or what it stands beside the layer for."""
 
     name: str
     matmul: bool
@@ -29,6 +33,7 @@ class Row:
     seconds: float
     intensity: float
     bound: str
+    per: Literal["layer", "step", "model"]
 
 
 def rows_of(found: Sequence[LayerOperation]) -> list[Row]:
@@ -43,42 +48,49 @@ def rows_of(found: Sequence[LayerOperation]) -> list[Row]:
             float(o.placed.seconds) + (before.seconds if before else 0.0),
             before.intensity if before else float(o.placed.intensity),
             before.bound if before else o.placed.bound,
+            "model" if not o.in_layer else "step" if o.phase == "update" else "layer",
         )
     return list(merged.values())
 
 
 def operations(found: Sequence[LayerOperation]) -> list[tuple[str, ...]]:
-    """Rows of the table of operations."""
+    """Rows of the table of operations. Shares are of the layer's two passes; what is beside them has none."""
     rows = rows_of(found)
-    flop, seconds = sum(r.flop for r in rows), sum(r.seconds for r in rows)
+    flop, seconds = (sum(getattr(r, what) for r in rows if r.per == "layer") for what in ("flop", "seconds"))
     return [
         (
-            r.name,
+            f"{r.name}{_ONCE[r.per]}",
             format_quantity(r.flop, "flop"),
-            share_of(r.flop / flop),
+            share_of(r.flop / flop) if r.per == "layer" else "",
             significant(r.intensity, 3),
             "compute" if r.bound == "compute" else "**memory**",
             format_duration(r.seconds, 3),
-            share_of(r.seconds / seconds),
+            share_of(r.seconds / seconds) if r.per == "layer" else "",
         )
         for r in rows
     ]
 
 
 def layered(found: Sequence[LayerOperation], device: str, tokens: int) -> str:
-    """Takeaway of the roofline: what matrix products are of the FLOPs, and what they are of the time."""
+    """Takeaway of the roofline: what matrix products are of the layer's FLOPs and of its time; and what is beside."""
     rows = rows_of(found)
-    seconds = sum(r.seconds for r in rows)
-    matmul = sum(r.seconds for r in rows if r.matmul) / seconds
+    layer = sum(r.seconds for r in rows if r.per == "layer")
+    matmul = sum(r.seconds for r in rows if r.per == "layer" and r.matmul) / layer
+    flop = matmul_share([o for o in found if o.in_layer and o.phase != "update"])
     starved = [r.name for r in rows if r.matmul and r.bound == "memory"]
     said = (
         f"**Matrix products wait for memory here:** {', '.join(name.replace(',', '') for name in starved).lower()}."
         if starved
         else "Every matrix product is limited by compute."
     )
+    update = sum(r.seconds for r in rows if r.per == "step") / layer
+    head = sum(r.seconds for r in rows if r.per == "model") / layer
+    beside = f"AdamW on its parameters, once per step, takes **{significant(update, 3)} times** as long as both passes"
+    if head:
+        beside += f"; the output head with its loss and its own update, once in the model, **{significant(head, 3)}**"
     return (
-        f"With **{tokens:,}** tokens at once, matrix products are **{_nearly(matmul_share(found))}** of a layer’s "
-        f"FLOPs and at best **{percent(matmul)}** of its time on {device}: the rest moves bytes. {said}"
+        f"With **{tokens:,}** tokens at once, matrix products are **{_nearly(flop)}** of a layer’s FLOPs, forward and "
+        f"backward, and at best **{percent(matmul)}** of its time on {device}: the rest moves bytes. {said} {beside}."
     )
 
 
@@ -180,25 +192,36 @@ def used(foot: Footprint, hours: float, power: str) -> str:
     )
 
 
-SPLITS = ("best split of this compute by", "parameters", "tokens", "tokens per parameter", "loss")
-"""Headings of the table of `splits`."""
+SPLITS = (
+    "best split of this compute by",
+    "parameters",
+    "tokens",
+    "tokens per parameter",
+    "loss by Chinchilla",
+    "loss by its refit",
+)
+"""Headings of the table of `splits`: the losses are those of `LAWS`, in their order."""
 
 
 def splits(found: Sequence[Split], o: Outlook) -> list[tuple[str, ...]]:
-    """Rows of the table of splits, the plan's own last."""
+    """Rows of the table of splits, the plan's own last; every row has its loss by either law."""
     plan = o.plan
-    rows = [
+    chosen = [(s.name, s.params, s.tokens) for s in found]
+    return [
         (
-            s.name,
-            format_count(s.params, 3),
-            format_count(s.tokens, 3),
-            significant(s.tokens_per_parameter, 3),
-            "no loss in it" if math.isnan(s.loss) else f"{s.loss:.4f}",
+            name,
+            format_count(params, 3),
+            format_count(tokens, 3),
+            significant(tokens / params, 3),
+            *(f"{law.loss(params, tokens):.4f}" for law in LAWS),
         )
-        for s in found
+        for name, params, tokens in (*chosen, ("**your plan**", plan.params, plan.tokens))
     ]
-    ratio = significant(plan.tokens / plan.params, 3)
-    return [*rows, ("**your plan**", format_count(plan.params, 3), format_count(plan.tokens, 3), ratio, "")]
+
+
+def explain_losses(o: Outlook) -> list[Explanation]:
+    """The losses of the plan by either law."""
+    return [law.explain_loss(o.plan.params, o.plan.tokens) for law in LAWS]
 
 
 def trained(o: Outlook) -> str:

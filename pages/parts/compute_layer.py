@@ -45,7 +45,7 @@ def roof(inputs: Inputs, asked: Asked) -> None:
     with head:
         show.says(words.layered(found, device.name, tokens))
     vector = device.peak("fp32")
-    shown: list[LayerOperation] = [o for o in found if o.phase != "backward"]
+    shown: list[LayerOperation] = [o for o in found if o.phase != "backward" and o.id != "head_update"]
     peak = device.peak(asked.dtype)
     show.chart(
         roofline(shown, trail, _TRAIL, peak, vector if vector > 0 else peak, device.bandwidth, TOKENS),
@@ -59,7 +59,7 @@ def roof(inputs: Inputs, asked: Asked) -> None:
     show.small_table(
         [show.Column(heading, numeric=i not in (0, 4)) for i, heading in enumerate(words.OPERATIONS)],
         words.operations(found),
-        caption=f"One layer of {asked.shape.name}, the head once, forward and backward together",
+        caption=f"One layer of {asked.shape.name}, forward and backward together, and what comes once beside it",
     )
     show.how(
         lambda: [step for o in found if o.id in (*_TRAILED, "norms") for step in o.placed.explanations],

@@ -152,6 +152,7 @@ def split(asked: Asked) -> None:
     show.how(
         lambda: [
             overtraining.explain(tokens=plan.tokens, params=plan.params),
+            *words.explain_losses(asked.outlook),
             *(step for s in found for step in s.explanations),
         ],
         key="compute:split:how",

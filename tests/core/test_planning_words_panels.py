@@ -9,9 +9,14 @@ from core.models.catalog import model_named, nearest_dense
 from core.models.flops import flops_per_token
 from core.planning import words_panels
 from core.planning.budget import Plan, budget, count_every_way, explain_way, scale_of
+from core.planning.interval import Interval
+from core.planning.layer import layer_roofline
+from core.planning.outlook import outlook
+from core.planning.scaling import LAWS, compute_optimal
 from core.planning.scored import which_mfu
-from core.planning.words_layer import scores
-from core.units import format_quantity
+from core.planning.words import percent
+from core.planning.words_layer import SPLITS, explain_losses, layered, operations, scores, splits
+from core.units import format_quantity, significant
 
 H100 = find("H100 SXM")
 PLAN = Plan(70e9, 15e12, 1024, H100.peak("bf16"), 0.26)
@@ -53,3 +58,50 @@ def test_sentence_and_tables_hold_one_count() -> None:
         assert one.utilisation == pytest.approx(scale * other.utilisation)
         assert one.per_rule == other.per_rule
         assert one.explanation.terms[0].value == 6e5
+
+
+@pytest.mark.parametrize(("name", "seq_len"), [("Llama 3 70B", 8192), ("DeepSeek-V3", 4096), ("GPT-3 175B", 2048)])
+def test_the_layers_shares_hold_neither_head_nor_update(name: str, seq_len: int) -> None:
+    found = layer_roofline(model_named(name).spec, H100, seq_len=seq_len, tokens=8192.0)
+    inside = [o for o in found if o.in_layer and o.phase != "update"]
+    seconds = sum(float(o.placed.seconds) for o in inside)
+    matmul = sum(float(o.placed.seconds) for o in inside if o.kind == "matmul") / seconds
+    update = sum(float(o.placed.seconds) for o in found if o.in_layer and o.phase == "update") / seconds
+    head = sum(float(o.placed.seconds) for o in found if not o.in_layer) / seconds
+    said = layered(found, H100.name, 8192)
+    assert f"at best **{percent(matmul)}** of its time" in said
+    assert f"once per step, takes **{significant(update, 3)} times**" in said
+    assert f"once in the model, **{significant(head, 3)}**" in said
+    bare = layer_roofline(model_named(name).spec, H100, seq_len=seq_len, tokens=8192.0, head=False)
+    assert said.startswith(layered(bare, H100.name, 8192).rstrip("."))
+    rows = operations(found)
+    assert sum(float(row[6].split()[0]) for row in rows if row[6].endswith("%") and "under" not in row[6]) < 100.1
+    beside = [row[0] for row in rows if not row[6]]
+    assert beside == [
+        "AdamW update, once per step",
+        "Output head, once in the model",
+        "Cross-entropy, once in the model",
+        "AdamW update, head, once in the model",
+    ]
+
+
+def test_every_split_and_the_plan_have_their_loss_by_either_law() -> None:
+    o = outlook(
+        "time",
+        parameters=70e9,
+        tokens=15e12,
+        accelerators=1024,
+        peak=H100.peak("bf16"),
+        mfu=Interval.point(0.4),
+        prices=(3.0, 3.5),
+        limits=None,
+    )
+    found = compute_optimal(6 * 70e9 * 15e12)
+    rows = splits(found, o)
+    assert {len(row) for row in rows} == {len(SPLITS)}
+    assert rows[-1][0] == "**your plan**"
+    for column, law in enumerate(LAWS, start=4):
+        assert rows[-1][column] == f"{law.loss(70e9, 15e12):.4f}"
+        own = next(row for row, split in zip(rows, found, strict=False) if split.id == law.id)
+        assert float(own[column]) == min(float(row[column]) for row in rows)
+    assert [e.value for e in explain_losses(o)] == [law.loss(70e9, 15e12) for law in LAWS]
