@@ -8,7 +8,7 @@ from typing import Any
 import streamlit as st
 
 from core.limits import limit
-from core.tensors import ExpressionError, Layout, Trace, read_shape
+from core.tensors import ExpressionError, Layout, Step, Trace, read_shape, read_sizes
 from core.tensors.figures_walk import walk_picture
 from core.tensors.names import Placement, placements
 from core.tensors.overlap import HAZARDS, METHODS, Hazard, overlap_of, replay
@@ -20,9 +20,15 @@ from pages.parts.components import component
 from pages.parts.inputs import Inputs
 from pages.parts.theme import TOKENS
 
-RESULT, MATRIX, TRANSPOSE = "the result above", "64 × 64 float32", "its transpose"
-_EXAMPLES = {MATRIX: Layout((64, 64), (64, 1)), TRANSPOSE: Layout((64, 64), (1, 64))}
+RESULT, MATRIX, TRANSPOSE = "the result above", "1024 × 64 float32", "its transpose"
+_EXAMPLES = {MATRIX: Layout((1024, 64), (64, 1)), TRANSPOSE: Layout((64, 1024), (1, 64))}
 _TIMED = "t:walk:timed"
+
+
+def _result(run: Trace) -> Step:
+    """The tensor at the end: where the last step was refused, the one it was tried on."""
+    step = run.last
+    return run.steps[step.inputs[0] if step.inputs else 0] if step.kind == "refused" else step
 
 
 def memory_walk(inputs: Inputs, run: Trace) -> None:
@@ -31,8 +37,9 @@ def memory_walk(inputs: Inputs, run: Trace) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom"):
         which = inputs.choice("walk", "Tensor to walk through", [MATRIX, TRANSPOSE, RESULT], MATRIX, segmented=True)
         asked = st.button("Time both walks on this machine", key=f"{_TIMED}:button", help="One second on one core.")
-    step = run.last
+    step = _result(run)
     layout, item = (step.layout, step.element_size) if which == RESULT else (_EXAMPLES[which], 4)
+    name = f"`{step.label}`" if which == RESULT else which[:1].upper() + which[1:]
     row, column = _walks(layout, item)
     sentence, detail = headline(row, column)
     with head:
@@ -55,7 +62,8 @@ def memory_walk(inputs: Inputs, run: Trace) -> None:
     show.small_table(
         [show.Column("Walk"), *(show.Column(name, numeric=True) for name in _COLUMNS)],
         [_row("Row by row", row), _row("Column by column", column)],
-        caption=f"Shape {shape_text(layout.shape)}, strides {shape_text(layout.stride)}, {item} B each; lines of 64 B",
+        caption=f"{name}: shape {shape_text(layout.shape)}, strides {shape_text(layout.stride)}, {item} B each; "
+        "lines of 64 B",
     )
     show.how(
         lambda: [*explanations(row, column), *(timed.explanations if isinstance(timed, WalkTiming) else ())],
@@ -120,7 +128,7 @@ _FIRST = next(iter(HAZARD_CHIPS.values()))
 
 def overlap(inputs: Inputs, run: Trace) -> None:
     """Which elements of the result share memory, and an in-place operation replayed write by write."""
-    step = run.last
+    step = _result(run)
     said, detail = overlap_of(step.layout, step.element_size).headline
     st.html(f'<p class="np-takeaway">{show.rich(f"`{step.label}` above: {said} {detail}")}</p>')
     chips = show.slot()
@@ -182,12 +190,12 @@ def onto_device(inputs: Inputs) -> None:
         sizes = inputs.text("dshape", "Shape of each tensor", _SHAPE, max_chars=limit("number_chars"))
         many = int(inputs.quantity("many", "Tensors", _MANY, "count", low=1, high=10_000, whole=True))
     try:
-        placed = placements(read_shape(sizes), tensors=many)
+        placed = placements(read_sizes(sizes), tensors=many)
         inputs.keep("dshape", sizes)
     except ExpressionError as problem:
         sizes = inputs.last_good("dshape", _SHAPE)
         show.error(f"{problem} Still showing shape {sizes}.")
-        placed = placements(read_shape(sizes), tensors=many)
+        placed = placements(read_sizes(sizes), tensors=many)
     said, detail = placed.headline
     with head:
         st.html(f'<p class="np-takeaway">{show.rich(f"{said} {detail}")}</p>')

@@ -23,7 +23,7 @@ def answer(page: AppTest) -> str:
 
 
 def errors(page: AppTest) -> list[str]:
-    return [element.proto.body for element in page.get("html") if "np-error" in element.proto.body]
+    return [element.proto.body for element in page.get("html") if 'class="np-error' in element.proto.body]
 
 
 def test_several_lines_and_what_stays_after_bad_ones(page: AppTest) -> None:
@@ -72,3 +72,42 @@ def test_the_quiz_counts_the_first_guess(page: AppTest) -> None:
         scores = [element.proto.body for element in page.get("html") if "np-score" in element.proto.body]
         assert f"<b>{len(asks)} of {len(asks)}</b> predictions right, in 1 question." in scores[0]
         reveal = next(button for button in page.button if button.label == "Reveal")
+
+
+def said(page: AppTest) -> str:
+    return " ".join(element.proto.body for element in page.get("html"))
+
+
+def test_panels_take_the_tensor_that_a_refused_step_was_tried_on(page: AppTest) -> None:
+    """The start shows `x.transpose(1, 0).view(2, 3)`, which does not exist."""
+    page.session_state["t_shared"] = True
+    page.session_state["t_lines"] = True
+    page.run()
+    assert "column by column <b>65,536</b>" in said(page)
+    assert "lines leave before all of them is used" in said(page)
+    assert ">x.transpose(1, 0)</code> above: <b>No overlap</b>" in said(page)
+    page.session_state["t_walk"] = "the result above"
+    page.run()
+    assert not page.exception
+    assert ">x.transpose(1, 0)</code>: shape (3, 2)" in said(page)
+
+
+def test_a_device_takes_any_size(page: AppTest) -> None:
+    page.session_state["t_moved"] = True
+    page.run()
+    page.text_input(key="t_dshape").set_value("4096, 4096").run()
+    assert "2 tensors of 4096 × 4096 float32 take <b>134,217,728\N{NO-BREAK SPACE}B</b>" in said(page)
+    page.text_input(key="t_dshape").set_value("()").run()
+    assert "torch.zeros((), device=" in said(page)
+    assert not errors(page)
+
+
+def test_pasted_code_runs_with_its_comments(page: AppTest) -> None:
+    page.text_area(key="t_x").set_value("import torch\nb, n = x.shape  # rows, columns\nx.t().view(b, n)").run()
+    assert not errors(page)
+    assert "dimensions 0 and 1 cannot merge" in answer(page)
+    page.text_area(key="t_x").set_value("h = 3\nrearrange(x, 'a (h d) -> h a d', h=h)").run()
+    page.session_state["t_named"] = True
+    page.run()
+    assert not page.exception
+    assert "In the code above" in f"{said(page)} {[element.value for element in (*page.markdown, *page.caption)]}"

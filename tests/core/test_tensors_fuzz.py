@@ -15,7 +15,7 @@ from core.limits import limit
 from core.tensors import ExpressionError, read_shape, read_stride
 from tests.core.tensors_random import DTYPES, SHAPES, random_program, survives
 
-CHARACTERS = "xxx..()()[]:,,0123 -+*@'>abt_=viewsrt"
+CHARACTERS = "xxx..()()[]:,,0123 -+*@'>abt_=viewsrtn;#"
 FRAGMENTS = [
     *("x", ".t()", ".T", ".mT", ".view(", ".reshape(", ".permute(", ".expand(", ".as_strided(", ".repeat(", "x)"),
     *("[0]", "[:, ::2]", "[None]", "[...]", "[-1:]", "2", "3", "6", "-1", "0", ",", ")", "(", " @ ", " + ", " * "),
@@ -34,6 +34,11 @@ FRAGMENTS = [
         "x[x > 2]",
         " += 1",
         "y, z = x",
+        "n = x.size(0)\n",
+        ".view(n, -1)",
+        "*x.shape, ",
+        " # ",
+        "; ",
     ),
     *(".chunk(2)[0]", "1000000000", ".view(2, 3)", ".reshape(-1)"),
 ]
