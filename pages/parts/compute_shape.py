@@ -28,11 +28,14 @@ def remember(inputs: Inputs, name: str, default: str) -> None:
     """The field is not drawn now: keep its text for the link, and for when it comes back.
 
     Streamlit forgets a widget that is not drawn, and writes into the address only what was in its state before. So
-    the text goes into its state at once, where the field finds it again.
+    the text goes into its state at once, where the field finds it again. A long text at its default, which is a whole
+    shape that nobody asked about, stays out of the link.
     """
     key = inputs.key(name)
     kept = str(st.session_state.get(f"{key}:good") or st.query_params.get(key) or default)
-    inputs.fields[key] = text = kept if len(kept) <= limit("spec_chars") else default
+    text = kept if len(kept) <= limit("spec_chars") else default
+    if text != default or len(default) <= limit("number_chars"):
+        inputs.fields[key] = text
     st.session_state.setdefault(key, text)
 
 

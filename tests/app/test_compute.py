@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
 
 import plotly.graph_objects as go
 import pytest
 from streamlit.testing.v1 import AppTest
 
 from core.models.spec_text import EXAMPLE
+from pages.parts import compute_shape
+from pages.parts.inputs import Inputs
 from pages.parts.registry import COMPUTE
 from tests.app.test_pages import APP
 
@@ -110,3 +113,15 @@ def test_fields_that_were_hidden_come_back_with_their_text() -> None:
         app.button_group(key="c_find").set_value(wanted).run()
         assert not app.exception
     assert app.text_input(key="c_tokens").value == "3T"
+
+
+def test_a_link_spells_out_a_shape_only_where_one_was_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    other = EXAMPLE.replace("layers=32", "layers=31")
+    for given, linked in ((EXAMPLE, {"c_n": "70B"}), (other, {"c_n": "70B", "c_shape": other})):
+        state = SimpleNamespace(session_state={}, query_params={"c_shape": given})
+        monkeypatch.setattr(compute_shape, "st", state)
+        inputs = Inputs(COMPUTE)
+        compute_shape.remember(inputs, "n", "70B")
+        compute_shape.remember(inputs, "shape", EXAMPLE)
+        assert inputs.fields == linked
+        assert state.session_state["c_shape"] == given

@@ -96,6 +96,8 @@ def test_unknown_stays_unknown() -> None:
 def test_price_ranges() -> None:
     h100 = find("H100 SXM")
     assert (h100.price_low, h100.price_high) == (3.0, 3.5)
+    assert (find("B200").price_low, find("B200").price_high) == (4.5, 6.03)
+    assert "March 2026" in find("B200").price_source
 
 
 def test_find_forgives_case_and_punctuation() -> None:
