@@ -1,91 +1,176 @@
-"""The plan as a table to take away: what was given, what follows with its range, and what it rests on."""
+"""The plan as a table to take away: what was asked and given, and what follows in three scenarios."""
 
 from __future__ import annotations
 
 import csv
 import io
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from core.hardware.accelerators import Accelerator
 from core.models.catalog import CatalogModel
-from core.models.flops import Attention, conventions
+from core.models.flops import Attention, conventions, train_flop_6nd
+from core.planning.deadline import fewest_accelerators, node_size
 from core.planning.outlook import Outlook
-from core.units import UNIT, Kind, format_quantity
+from core.planning.scaling import overtraining
+from core.planning.solver import SolvedBudget
+from core.planning.wall import Wall
+from core.units import UNIT, Kind, format_duration, format_money, format_quantity
 
-HEADINGS = ("quantity", "value", "low", "high", "unit", "note")
+HEADINGS = ("quantity", "pessimistic", "median", "optimistic", "unit", "note")
+"""Columns are scenarios: in each of them MFU, price and all that follows belong together."""
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One quantity in its base unit; text where it is no number. low, high: NaN where it has no range."""
+    """One quantity in its base unit; text where it is no number. worst, best: of its scenarios, NaN without any."""
 
     name: str
     value: float | str
     kind: Kind = "number"
-    low: float = math.nan
-    high: float = math.nan
+    worst: float = math.nan
+    best: float = math.nan
     note: str = ""
 
     def cells(self) -> tuple[str, ...]:
-        """The line for a reader: name, value, low, high, note."""
-        shown = self.value if isinstance(self.value, str) else format_quantity(self.value, self.kind)
-        ends = ("" if math.isnan(end) else format_quantity(end, self.kind) for end in (self.low, self.high))
-        return (self.name, shown, *ends, self.note)
+        """The line for a reader: name, pessimistic, median, optimistic, note; three digits where it has a range."""
+        return (self.name, *self._three(lambda value, digits: format_quantity(value, self.kind, digits)), self.note)
 
     def raw(self) -> tuple[str, ...]:
         """The line for a program: every number in full, in the unit named."""
-        ends = ("" if math.isnan(end) else repr(end) for end in (self.low, self.high))
-        value = self.value if isinstance(self.value, str) else "" if math.isnan(self.value) else repr(self.value)
         unit = "" if isinstance(self.value, str) else UNIT[self.kind].replace("%", "share")
-        return (self.name, value, *ends, unit, self.note)
+        return (self.name, *self._three(lambda value, _: "" if math.isnan(value) else repr(value)), unit, self.note)
+
+    def _three(self, shown: Callable[[float, int], str]) -> tuple[str, str, str]:
+        if isinstance(self.value, str):
+            return "", self.value, ""
+        ranged = not math.isnan(self.worst) and self.worst != self.best
+        if not ranged:
+            return "", shown(self.value, 4), ""
+        # Things that come whole are counted whole.
+        digits = 15 if self.kind == "count" and float(self.value).is_integer() and self.value < 1e6 else 3
+        return shown(self.worst, digits), shown(self.value, digits), shown(self.best, digits)
 
 
-def plan_lines(
-    o: Outlook,
-    model: CatalogModel | None,
-    shape: CatalogModel,
-    device: Accelerator,
-    dtype: str,
-    seq_len: int,
-    attention: Attention,
-    origin: str,
-) -> tuple[Line, ...]:
-    """Every quantity of the plan. origin: where the MFU comes from, in words."""
-    plan, made = o.plan, o.middle
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What the plan is about beside its numbers. origin: where the MFU comes from, in words."""
 
-    def ranged(name: str, quantity: str, kind: Kind, scale: float = 1.0, note: str = "") -> Line:
-        over = o.over(quantity)
-        low, high = (math.nan, math.nan) if over.low == over.high else (over.low * scale, over.high * scale)
-        return Line(name, over.mid * scale, kind, low, high, note)
+    model: CatalogModel | None
+    shape: CatalogModel
+    device: Accelerator
+    dtype: str
+    seq_len: int
+    attention: Attention
+    origin: str
 
-    counted = {way.id: way for way in conventions(shape.spec, seq_len)}
-    rule, layers = counted["rule"].per_token, counted[attention].per_token
-    mfu = (math.nan, math.nan) if o.mfu.low == o.mfu.high else (o.mfu.low, o.mfu.high)
+
+def plan_lines(o: Outlook, context: Context, wall: Wall | None) -> tuple[Line, ...]:
+    """Every quantity of the plan. wall: its hours taken apart, None where failures leave no progress."""
+    plan, model, device = o.plan, context.model, context.device
+    columns = (o.at_low, o.middle, o.at_high)
+
+    def line(name: str, of: Callable[[SolvedBudget], float], kind: Kind = "number", note: str = "") -> Line:
+        worst, middle, best = (float(of(column)) for column in columns)
+        return Line(name, middle, kind, worst, best, note)
+
+    def rule(made: SolvedBudget) -> float:
+        return train_flop_6nd(float(made.parameters), float(made.tokens))
+
+    counted = {way.id: way for way in conventions(context.shape.spec, context.seq_len)}
+    by_layer = counted[context.attention].per_token / counted["rule"].per_token
+    layers = f"layers of {context.shape.name}"
+    limits = o.limits
+    within = limits and (format_money(limits.dollars) if limits.in_money else format_duration(86400 * limits.days))
     return (
+        Line("asked for", o.find),
+        *((Line("within", within),) if within else ()),
         Line("model", model.name if model else "typed parameters"),
-        ranged("parameters that work on each token", "parameters", "count"),
+        line("parameters that work on each token", lambda made: float(made.parameters), "count"),
         *((Line("parameters in all", float(model.parameters), "count"),) if model else ()),
-        ranged("training tokens", "tokens", "count"),
-        Line("tokens per parameter", plan.tokens / plan.params),
-        Line("accelerator", device.name, note=device.source),
-        ranged("accelerators", "accelerators", "count"),
-        Line("dense peak of one", plan.peak, "flop_per_s", note=dtype),
-        Line("MFU", plan.mfu, "ratio", *mfu, note=origin),
-        ranged("training compute, 6ND", "flop", "flop"),
-        Line(
-            f"training compute by layer, {attention} attention",
-            float(made.flop) * layers / rule,
-            "flop",
-            note=f"layers of {shape.name} at {seq_len:,} tokens",
+        line("training tokens", lambda made: float(made.tokens), "count"),
+        line("tokens per parameter", lambda made: float(made.tokens) / float(made.parameters)),
+        line(
+            "times Chinchilla’s 20 tokens per parameter",
+            lambda made: overtraining(float(made.tokens), float(made.parameters)),
         ),
-        ranged("time", "days", "seconds", 86400.0),
-        ranged("accelerator-hours", "hours", "accelerator_hours"),
-        ranged("tokens per second, whole cluster", "tokens_per_second", "number"),
-        Line("price per accelerator-hour, low", plan.price_low, "usd_per_hour", note=device.price_source),
-        Line("price per accelerator-hour, high", plan.price_high, "usd_per_hour"),
-        Line("rent", o.usd.mid, "usd", o.usd.low, o.usd.high, "over the ranges of MFU and price"),
+        Line("sequence length", float(context.seq_len), "count"),
+        Line("accelerator", device.name, note=device.source),
+        line("accelerators", lambda made: math.ceil(float(made.accelerators) - 1e-9), "count"),
+        *_nodes(o, device, columns),
+        Line("dense peak of one", plan.peak, "flop_per_s", note=context.dtype),
+        line("MFU", lambda made: float(made.mfu), "ratio", context.origin),
+        line("training compute, 6ND", rule, "flop"),
+        *(
+            (line("training compute, long sequences counted", lambda made: float(made.flop), "flop", layers),)
+            if o.work
+            else ()
+        ),
+        line(
+            f"training compute by layer, {context.attention} attention",
+            lambda made: rule(made) * by_layer,
+            "flop",
+            f"{layers} at {context.seq_len:,} tokens",
+        ),
+        line("time", lambda made: 86400 * float(made.days), "seconds"),
+        line("accelerator-hours", lambda made: float(made.hours), "accelerator_hours"),
+        line("tokens per second, whole cluster", lambda made: float(made.tokens_per_second)),
+        Line(
+            "price per accelerator-hour",
+            (plan.price_low + plan.price_high) / 2,
+            "usd_per_hour",
+            plan.price_high,
+            plan.price_low,
+            device.price_source,
+        ),
+        _rent(o),
+        *(_whole(o, wall, columns) if wall else ()),
+    )
+
+
+def _rent(o: Outlook) -> Line:
+    if o.limits and o.limits.in_money:
+        return Line("rent", o.limits.dollars, "usd")
+    worst, best = (
+        float(made.hours) * price for made, price in ((o.at_low, o.plan.price_high), (o.at_high, o.plan.price_low))
+    )
+    return Line("rent", o.usd.mid, "usd", worst, best)
+
+
+def _nodes(o: Outlook, device: Accelerator, columns: Sequence[SolvedBudget]) -> tuple[Line, ...]:
+    """The accelerators that were found, rounded up to whole nodes; none where they come singly."""
+    size = node_size(device)
+    if o.find != "accelerators" or size == 1:
+        return ()
+    worst, middle, best = (
+        float(
+            fewest_accelerators(
+                flop=float(made.flop), peak=o.plan.peak, mfu=float(made.mfu), days=float(made.days), per_node=size
+            ).accelerators
+        )
+        for made in columns
+    )
+    return (Line(f"accelerators, in whole nodes of {size}", middle, "count", worst, best),)
+
+
+def _whole(o: Outlook, wall: Wall, columns: Sequence[SolvedBudget]) -> tuple[Line, ...]:
+    """Checkpoints, failures, energy and carbon of the hours above; the first ones at the median."""
+    run, hours = wall.run, float(o.middle.hours)
+    energy, carbon = (
+        tuple(of_all * float(made.hours) / hours for made in columns) for of_all in (wall.energy.mid, wall.carbon.mid)
+    )
+    steady = "if the typed MFU is of steady steps" if wall.typed else ""
+    return (
+        Line("goodput", run.goodput, "ratio", note="share left by checkpoints, failures and restarts"),
+        Line("MFU of the steps", wall.pace, "ratio"),
+        *((Line("time not explained", wall.unexplained, "ratio"),) if wall.unexplained else ()),
+        *((Line("time with stops", run.wall, "seconds", note=steady),) if wall.typed else ()),
+        Line("failures expected", run.failures, "number"),
+        Line("checkpoint", run.checkpoint, "bytes"),
+        Line("checkpoint every", run.interval, "seconds"),
+        Line("energy", energy[1], "watt_hours", energy[0], energy[2]),
+        Line("carbon, CO₂ equivalent", carbon[1], "kg_co2", carbon[0], carbon[2]),
     )
 
 
@@ -99,8 +184,8 @@ def as_csv(lines: Sequence[Line]) -> str:
 
 
 def as_markdown(lines: Sequence[Line], answer: str, link: str) -> str:
-    """The answer as a sentence, the lines as a Markdown table, and the link that opens them again."""
-    head = ("quantity", "value", "low", "high", "note")
+    """The answer as a sentence, the lines as a Markdown table, and the whole address that opens them again."""
+    head = tuple(heading for heading in HEADINGS if heading != "unit")
     rows = [head, tuple("---" for _ in head), *(line.cells() for line in lines)]
     table = "\n".join("| " + " | ".join(cell.replace("|", r"\|") for cell in row) + " |" for row in rows)
-    return f"# Compute budget\n\n{answer}\n\n{table}\n\nTo open it in Napkin, add to its address: `{link}`\n"
+    return f"# Compute budget\n\n{answer}\n\n{table}\n\nTo open it again: <{link}>\n"

@@ -1,4 +1,4 @@
-"""Pictures of a layer on the roofline, of a run's hours, and of the loss that one budget can reach."""
+"""Pictures of a layer on the roofline, and of the loss that one budget can reach."""
 
 from __future__ import annotations
 
@@ -160,40 +160,6 @@ def _names(operations: Sequence[LayerOperation], palette: Palette) -> list[Figur
         )
         for i, o in enumerate(others)
     ]
-
-
-def hours_of_the_run(parts: Sequence[tuple[str, float, str]], palette: Palette) -> Figure:
-    """One bar of the wall time: what trains, and what does not. parts: name, share, and the role it wears."""
-    start = 0.0
-    bars: list[Figure] = []
-    for name, share, role in parts:
-        bars.append(
-            {
-                "type": "bar",
-                "orientation": "h",
-                "y": [""],
-                "x": np.array([100 * share]),
-                "base": np.array([100 * start]),
-                "marker": {"color": palette.role(role)},
-                "text": [f"{name} {format_quantity(share, 'ratio')}" if share > 0.3 else ""],
-                "textposition": "inside",
-                "insidetextanchor": "start",
-                "textfont": {"size": 13, "color": palette.background},
-                "hovertemplate": f"{name}: {format_quantity(share, 'ratio')}<extra></extra>",
-            }
-        )
-        start += share
-    return {
-        "data": bars,
-        "layout": layout(
-            palette,
-            height=132,
-            barmode="overlay",
-            bargap=0.25,
-            xaxis=axis(palette, "% of the time on the wall", range=[0, 100]),
-            yaxis=axis(palette, "", showticklabels=False, showgrid=False),
-        ),
-    }
 
 
 def loss_curves(flop: float, params: float, splits: Sequence[Split], palette: Palette) -> Figure:

@@ -17,6 +17,7 @@ from core.planning.budget import training_seconds
 from core.planning.equations import wall_seconds
 from core.planning.solver import BudgetError
 from core.rows import number, read_rows
+from core.units import format_duration
 
 _YOUNG = Source(
     "Young 1974, A first order approximation to the optimum checkpoint interval",
@@ -30,6 +31,11 @@ _DALY = Source(
 )
 _LLAMA3 = Source(
     "Grattafiori et al. 2024, The Llama 3 Herd of Models", "section 3.3.4", "https://arxiv.org/abs/2407.21783"
+)
+_STORAGE = Source(
+    "Grattafiori et al. 2024, The Llama 3 Herd of Models",
+    "section 3.3.1, 2 TB/s of storage sustained",
+    "https://arxiv.org/abs/2407.21783",
 )
 _BLOOM = Source(
     "BigScience 2022, BLOOM 176B training notes",
@@ -91,6 +97,27 @@ def checkpoint_bytes(params: float, bytes_per_parameter: float) -> float:
     of the two moments.
     """
     return params * bytes_per_parameter
+
+
+WRITE_EACH = 120e6
+"""Bytes per second that each accelerator's share of the storage writes: Llama 3's 2 TB/s sustained for 16,384."""
+
+
+@formula(
+    r"\v{accelerators} \cdot \v{each}",
+    result=Symbol(r"\beta", "bandwidth of writing, whole cluster", "bytes_per_s"),
+    symbols={
+        "accelerators": _COUNT,
+        "each": Symbol(r"\beta_1", "bandwidth of writing for each accelerator", "bytes_per_s"),
+    },
+    sources=(_STORAGE,),
+)
+def write_bandwidth(accelerators: float, each: float) -> float:
+    """Bandwidth of writing of the whole cluster.
+
+    Storage is bought with the cluster: every accelerator writes its own part of a checkpoint.
+    """
+    return accelerators * each
 
 
 @formula(
@@ -201,7 +228,7 @@ def failure_records() -> tuple[FailureRecord, ...]:
 class Reliability:
     """What the whole run depends on beyond the steady step.
 
-    rate: failures per 1,000 accelerator-days, 0 for none. bandwidth: bytes per second of writing, whole cluster.
+    rate: failures per 1,000 accelerator-days, 0 for none. write_each: bytes per second of writing for each accelerator.
     blocking: share of the writing during which training waits. restart: seconds from a failure to training again.
     interval: seconds of training between checkpoints; NaN takes Daly's. elsewhere: share of the wall time that goes to
     anything else (evaluation, planned stops, idle tails), on top.
@@ -209,7 +236,7 @@ class Reliability:
 
     rate: float = 0.474
     bytes_per_parameter: float = 14.0
-    bandwidth: float = 100e9
+    write_each: float = WRITE_EACH
     blocking: float = 1.0
     restart: float = 600.0
     interval: float = math.nan
@@ -248,7 +275,7 @@ def _check(reliability: Reliability) -> None:
     for field, value, low, high, example in (
         ("rate", r.rate, 0.0, 1e6, "0.5"),
         ("bytes_per_parameter", r.bytes_per_parameter, 0.0, 1e3, "14"),
-        ("bandwidth", r.bandwidth, 1.0, inf, "100 GB/s"),
+        ("write_each", r.write_each, 1.0, inf, "120 MB/s"),
         ("blocking", r.blocking, 0.0, 1.0, "1"),
         ("restart", r.restart, 0.0, inf, "10 min"),
         ("elsewhere", r.elsewhere, 0.0, 0.99, "5%"),
@@ -271,8 +298,9 @@ def whole_run(
     r = reliability
     steady = training_seconds.explain(flop=flop, accelerators=accelerators, peak=peak, mfu=mfu)
     size = checkpoint_bytes.explain(params=params_total, bytes_per_parameter=r.bytes_per_parameter)
-    write = checkpoint_seconds.explain(size=size.value, bandwidth=r.bandwidth, blocking=r.blocking)
-    steps: list[Explanation] = [steady, size, write]
+    band = write_bandwidth.explain(accelerators=accelerators, each=r.write_each)
+    write = checkpoint_seconds.explain(size=size.value, bandwidth=band.value, blocking=r.blocking)
+    steps: list[Explanation] = [steady, size, band, write]
     if r.rate == 0:
         mtbf, young, daly = math.inf, math.inf, math.inf
         interval = steady.value if math.isnan(r.interval) else r.interval
@@ -286,7 +314,9 @@ def whole_run(
         young = first.value
         # Daly: beyond that the expansion fails, and one checkpoint per failure is best.
         daly = third.value if write.value < 2 * mtbf else mtbf
-        interval = r.interval if not math.isnan(r.interval) else max(daly, 1.0)
+        # What is written in the background has to be done before the next checkpoint.
+        behind = size.value / band.value * (1 - r.blocking)
+        interval = r.interval if not math.isnan(r.interval) else max(daly, behind, 1.0)
         share = goodput_with_failures.explain(interval=interval, write=write.value, restart=r.restart, mtbf=mtbf)
         running = share.value
         restarting = r.restart / mtbf
@@ -294,8 +324,9 @@ def whole_run(
         if not running > 1e-3:
             raise BudgetError(
                 "rate",
-                f"No progress: a failure every {mtbf:,.0f} s, while a checkpoint takes {write.value:,.0f} s and a "
-                f"restart {r.restart:,.0f} s. Take fewer accelerators, faster storage or a lower failure rate.",
+                f"No progress: a failure every {format_duration(mtbf, 3)}, while a checkpoint takes "
+                f"{format_duration(write.value, 3)} and a restart {format_duration(r.restart, 3)}. Take fewer "
+                "accelerators, faster storage or a lower failure rate.",
             )
     training = running * (1 - r.elsewhere)
     wall = wall_seconds.explain(seconds=steady.value, goodput=training)

@@ -156,7 +156,10 @@ def _cost(o: Outlook) -> str:
     """Dollars in the middle with their range: ``about **$11.5 M** ($10.6–12.4 M)``; empty without a price."""
     if math.isnan(o.usd.mid):
         return ""
-    low, middle, high = (format_cost(value, value) for value in (o.usd.low, o.usd.mid, o.usd.high))
+    if o.usd.low == o.usd.high:
+        return f"**{format_cost(o.usd.mid, o.usd.mid)}**"
+    rounded = (float(f"{value:.3g}") for value in (o.usd.low, o.usd.mid, o.usd.high))
+    low, middle, high = (format_cost(value, value) for value in rounded)
     if low == high:
         return f"**{middle}**"
     unit = high.rpartition(" ")[2]

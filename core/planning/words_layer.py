@@ -1,15 +1,12 @@
-"""The roofline of a layer, the conventions of MFU, the whole run and the best split, in words and table cells."""
+"""The roofline of a layer, the conventions of MFU and the best split, in words and table cells."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from core.formula import Explanation
-from core.planning.energy import Footprint
-from core.planning.goodput import FailureRecord, WholeRun
 from core.planning.layer import LayerOperation, matmul_share
 from core.planning.outlook import Outlook
 from core.planning.scaling import LAWS, Split, overtraining
@@ -132,63 +129,6 @@ def scored_run(found: Sequence[Scored], rate: float) -> str:
         f"**{amount(rate)}** tokens per second are an MFU of **{percent(mfu[0])}** to **{percent(mfu[-1])}**, by how "
         f"work is counted; with every layer recomputed the same speed is an HFU of **{percent(hfu)}**. Compare "
         "published figures only under one convention."
-    )
-
-
-def whole(run: WholeRun, origin: str) -> str:
-    """Takeaway of the whole run."""
-    often = (
-        "without failures"
-        if math.isinf(run.mtbf)
-        else f"with **{format_count(round(run.failures))}** failures, one every {format_duration(run.mtbf, 3)}"
-    )
-    return (
-        f"Steady steps {origin} take {format_duration(run.steady)}; {often}, and a checkpoint every "
-        f"**{format_duration(run.interval, 3)}**, that is **{format_duration(run.wall)}** on the wall: goodput "
-        f"**{percent(run.goodput)}**."
-    )
-
-
-def whole_rows(run: WholeRun) -> list[tuple[str, str]]:
-    """Rows of the table of the whole run."""
-    return [
-        ("checkpoint", format_quantity(run.checkpoint, "bytes")),
-        ("training stands still for one", format_duration(run.write, 3)),
-        ("best interval by Young", format_duration(run.young, 3)),
-        ("best interval by Daly", format_duration(run.daly, 3)),
-        ("time writing checkpoints", percent(run.writing)),
-        ("work lost and done again", percent(run.lost)),
-        ("restarting", percent(run.restarting)),
-        ("elsewhere", percent(run.elsewhere)),
-    ]
-
-
-def shares(run: WholeRun) -> list[tuple[str, float, str]]:
-    """The parts of the wall time with the roles whose colours they wear."""
-    return [
-        ("training", run.training, "parameters"),
-        ("writing checkpoints", run.writing, "activations"),
-        ("lost and done again", run.lost, "gradients"),
-        ("restarting", run.restarting, "master"),
-        ("elsewhere", run.elsewhere, "buffers"),
-    ]
-
-
-def failures(records: Sequence[FailureRecord]) -> list[tuple[str, ...]]:
-    """Rows of the table of published failure rates."""
-    return [
-        (r.name, format_count(r.accelerators), f"{significant(r.rate, 3)}", r.counted, f"{r.source} ({r.known})")
-        for r in records
-    ]
-
-
-def used(foot: Footprint, hours: float, power: str) -> str:
-    """Energy and carbon in a sentence."""
-    if math.isnan(foot.energy):
-        return f"**Energy: unknown**, because no single power is published for this accelerator ({power or 'none'})."
-    return (
-        f"**{format_quantity(foot.energy, 'watt_hours')}** for {amount(hours)} accelerator-hours, and "
-        f"**{format_quantity(foot.carbon, 'kg_co2')}** of CO₂ equivalent from that grid."
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -39,12 +38,23 @@ def assumed(o: Outlook) -> Assumptions:
     """The plan's middle as what days and dollars follow from."""
     plan = o.plan
     price = (plan.price_low + plan.price_high) / 2
-    return Assumptions(plan.tokens, plan.params, plan.accelerators, plan.peak, plan.mfu, price=price)
+    return Assumptions(
+        plan.tokens,
+        plan.params,
+        plan.accelerators,
+        plan.peak,
+        plan.mfu,
+        price=price,
+        flop_per_parameter=float(o.middle.per_parameter),
+    )
 
 
-def swings(o: Outlook, seen: Published, spec: TransformerSpec, seq_len: int, share: float) -> tuple[Named, ...]:
-    """Every input over its range: MFU over that of the comparable runs, the price over its own, work from 6ND to the
-    full square, and tokens, parameters and accelerators by ``share`` down and up."""
+def swings(
+    o: Outlook, seen: Published, spec: TransformerSpec, seq_len: int, share: float, *, typed: bool
+) -> tuple[Named, ...]:
+    """Every input over its range: MFU over that of the comparable runs, the price over its own, and tokens, parameters
+    and accelerators by ``share`` down and up. With a typed MFU also what it counts as work, from 6ND to the full
+    square; a published one is by 6ND, and counting otherwise would change it and not the time."""
     plan = o.plan
     ways = [way.per_token for way in conventions(spec, seq_len)]
     least, most = min(ways[0], ways[2]) / ways[0], ways[3] / ways[0]
@@ -53,8 +63,9 @@ def swings(o: Outlook, seen: Published, spec: TransformerSpec, seq_len: int, sha
         "tokens": (plan.tokens * (1 - share), plan.tokens * (1 + share)),
         "parameters": (plan.params * (1 - share), plan.params * (1 + share)),
         "accelerators": (max(1.0, plan.accelerators * (1 - share)), plan.accelerators * (1 + share)),
-        "flop_per_parameter": (6 * least, 6 * most),
     }
+    if typed:
+        ranges["flop_per_parameter"] = (6 * least, 6 * most)
     if plan.price_low < plan.price_high:
         ranges["price"] = (plan.price_low, plan.price_high)
     found = sensitivity(assumed(o), ranges)
@@ -90,4 +101,8 @@ def ordered(named: tuple[Named, ...], *, dollars: bool) -> tuple[Named, ...]:
     def moved(one: Named) -> float:
         return one.swing.dollars_moved if dollars else one.swing.days_moved
 
-    return tuple(sorted((n for n in named if moved(n) > 0 and not math.isnan(moved(n))), key=lambda n: -moved(n)))
+    def size(one: Named) -> float:
+        return max(one.swing.dollars if dollars else one.swing.days)
+
+    # Rounding of the last digits moves nothing.
+    return tuple(sorted((n for n in named if moved(n) > 1e-9 * size(n)), key=lambda n: -moved(n)))

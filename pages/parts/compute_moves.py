@@ -27,7 +27,8 @@ def moves(inputs: Inputs, asked: Asked) -> None:
     if dollars and math.isnan(plan.price_low):
         show.note(f"The price of {asked.device.name} is unknown: type one under More. These are days.")
         dollars = False
-    everything = swings(asked.outlook, asked.seen, asked.shape.spec, asked.seq_len, share)
+    typed = not asked.published and asked.outlook.find != "MFU"
+    everything = swings(asked.outlook, asked.seen, asked.shape.spec, asked.seq_len, share, typed=typed)
     named = ordered(everything, dollars=dollars)
     with head:
         show.says(moving(everything, dollars=dollars))

@@ -104,5 +104,5 @@ def _points(rows: Sequence[Evidence], asked: Asked, measure: str) -> list[Point]
         found.append(Point(row.run.model, row.run.params, value, words_runs.pointed(row, shown), row in alike))
     yours = plan.mfu / asked.seen.scale
     if measure != "MFU":
-        yours = words_runs.hours_per_billion_tokens(plan.params, plan.peak, plan.mfu)
+        yours = words_runs.hours_per_billion_tokens(plan.params, plan.peak, asked.outlook.by_rule.mfu)
     return [*found, Point("yours", plan.params, yours, "Your plan", here=True)]

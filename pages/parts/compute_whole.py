@@ -7,14 +7,16 @@ import math
 import streamlit as st
 
 from core.limits import limit
-from core.planning import words_layer as words
-from core.planning.comparable import Profile, comparable
-from core.planning.energy import US_GRID, USUAL_PUE, footprint
-from core.planning.figures_layer import hours_of_the_run, loss_curves
-from core.planning.goodput import Reliability, WholeRun, failure_records, whole_run
+from core.models.flops import train_flop_6nd
+from core.planning import words_layer
+from core.planning import words_whole as words
+from core.planning.energy import US_GRID, USUAL_PUE
+from core.planning.figures_layer import loss_curves
+from core.planning.figures_whole import hours_of_the_run
+from core.planning.goodput import Reliability, failure_records
 from core.planning.scaling import compute_optimal, overtraining
 from core.planning.solver import BudgetError
-from core.planning.words import percent
+from core.planning.wall import Circumstances, Wall, wall_of
 from core.units import QuantityError, parse_quantity
 from pages.parts import show
 from pages.parts.compute_inputs import Asked
@@ -23,7 +25,10 @@ from pages.parts.theme import TOKENS
 
 HELP = {
     "rate": "Failures that stop the run, per 1,000 accelerator-days. Llama 3 405B had 0.474.",
-    "write": "Bandwidth of writing a checkpoint, whole cluster.",
+    "each": "Bandwidth of writing a checkpoint, for each accelerator: storage grows with the cluster. 120 MB/s are "
+    "the 2 TB/s that Llama 3’s storage sustained for 16,384.",
+    "waits": "Share of a checkpoint’s writing during which training stands still. Written in the background it is a "
+    "few percent: the copy out of the accelerators’ memory.",
     "back": "From a failure until it trains again: noticing, replacing, loading, and warming up.",
     "cost": "14: bf16 weights, their fp32 master, and Adam’s two moments.",
     "every": "Training time between checkpoints. Empty: Daly’s best interval.",
@@ -37,41 +42,26 @@ HELP = {
 def whole(inputs: Inputs, asked: Asked) -> None:
     """The panel's content."""
     head = show.slot()
-    number = inputs.quantity
-    with st.container(horizontal=True, vertical_alignment="bottom"):
-        rate = number("rate1k", "Failures per 1,000 acc.-days", "0.474", "number", high=1e4, help=HELP["rate"])
-        band = number("write", "Write bandwidth", "100 GB/s", "bytes_per_s", low=1e6, high=1e15, help=HELP["write"])
-        back = number("back", "Restart", "10 min", "seconds", high=1e6, help=HELP["back"])
-    more = st.expander("More: bytes per parameter, checkpoint interval, other stops, power, grid")
-    with more, st.container(horizontal=True, vertical_alignment="bottom"):
-        cost = number("cost", "Bytes per parameter", "14", "number", low=0.1, high=100.0, help=HELP["cost"])
-        every = _interval(inputs)
-        other = number("other", "Other stops", "0%", "ratio", high=0.9, help=HELP["other"])
-        draw = number("draw", "Power drawn", "100%", "ratio", low=0.01, high=1.0, help=HELP["draw"])
-        pue = number("pue", "PUE", str(USUAL_PUE), "number", low=1.0, high=3.0, help=HELP["pue"])
-        grid = number("grid", "Grid, kg/kWh", str(US_GRID), "number", high=3.0, help=HELP["grid"])
+    around = _circumstances(inputs)
+    st.session_state[_AROUND] = around
     show.input_errors(inputs)
-    settings = Reliability(
-        rate=rate, bytes_per_parameter=cost, bandwidth=band, restart=back, interval=every, elsewhere=other
-    )
-    mfu, origin = _steady(asked)
     try:
-        run = _run(asked, mfu, settings)
+        wall = hours(asked, around)
     except BudgetError as problem:
         with head:
             show.error(str(problem))
         return
+    said = words.whole(wall, asked.outlook)
     with head:
-        show.says(words.whole(run, origin))
+        show.says(said)
     show.chart(
-        hours_of_the_run(words.shares(run), TOKENS),
-        alt=f"Shares of the time on the wall. {words.whole(run, origin).replace('**', '')}",
+        hours_of_the_run(words.shares(wall), TOKENS),
+        alt=f"Shares of the time on the wall. {said.replace('**', '')}",
         key="compute:wall",
     )
-    show.small_table([show.Column("of the whole run"), show.Column("", numeric=True)], words.whole_rows(run))
-    hours = asked.plan.accelerators * run.wall / 3600
-    foot = footprint(hours, asked.device.tdp_watts, share=draw, pue=pue, intensity=grid)
-    show.says(words.used(foot, hours, asked.device.tdp_note))
+    show.says(words.failing(wall))
+    show.small_table([show.Column("of the whole run"), show.Column("", numeric=True)], words.whole_rows(wall))
+    show.says(words.used(wall, asked.outlook, asked.device.tdp_note))
     with show.fold("Published failure rates", key="compute:failures") as panel:
         if panel.open:
             show.small_table(
@@ -84,7 +74,56 @@ def whole(inputs: Inputs, asked: Asked) -> None:
                 ],
                 words.failures(failure_records()),
             )
-    show.how(lambda: [*run.explanations, *foot.explanations], key="compute:whole:how")
+    show.how(lambda: wall.explanations, key="compute:whole:how")
+
+
+_AROUND = "compute:around"
+
+
+def circumstances(inputs: Inputs) -> Circumstances:
+    """What the panel says where it is open; else its defaults, because a link carries no fields of a closed panel."""
+    opened = inputs.fields.get(inputs.key("whole")) == "true"
+    return st.session_state.get(_AROUND, Circumstances()) if opened else Circumstances()
+
+
+def hours(asked: Asked, around: Circumstances) -> Wall:
+    """The answer's hours taken apart. Raises `BudgetError` for failures that leave no progress."""
+    return wall_of(
+        asked.outlook,
+        asked.seen,
+        asked.device,
+        around,
+        published=asked.published,
+        params_total=float(asked.model.parameters) if asked.model else asked.plan.params,
+    )
+
+
+def _circumstances(inputs: Inputs) -> Circumstances:
+    number = inputs.quantity
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        rate = number("rate1k", "Failures per 1,000 acc.-days", "0.474", "number", high=1e4, help=HELP["rate"])
+        each = number("each", "Writes, each acc.", "120 MB/s", "bytes_per_s", low=1, high=1e12, help=HELP["each"])
+        back = number("back", "Restart", "10 min", "seconds", high=1e6, help=HELP["back"])
+    more = st.expander("More: bytes per parameter, checkpoint interval, writing behind, other stops, power, grid")
+    with more, st.container(horizontal=True, vertical_alignment="bottom"):
+        cost = number("cost", "Bytes per parameter", "14", "number", low=0.1, high=100.0, help=HELP["cost"])
+        every = _interval(inputs)
+        waits = number("waits", "Training waits", "100%", "ratio", high=1.0, help=HELP["waits"])
+        other = number("other", "Other stops", "0%", "ratio", high=0.9, help=HELP["other"])
+    with more, st.container(horizontal=True, vertical_alignment="bottom"):
+        draw = number("draw", "Power drawn", "100%", "ratio", low=0.01, high=1.0, help=HELP["draw"])
+        pue = number("pue", "PUE", str(USUAL_PUE), "number", low=1.0, high=3.0, help=HELP["pue"])
+        grid = number("grid", "Grid, kg/kWh", str(US_GRID), "number", high=3.0, help=HELP["grid"])
+    settings = Reliability(
+        rate=rate,
+        bytes_per_parameter=cost,
+        write_each=each,
+        blocking=waits,
+        restart=back,
+        interval=every,
+        elsewhere=other,
+    )
+    return Circumstances(settings, draw, pue, grid)
 
 
 def _interval(inputs: Inputs) -> float:
@@ -102,38 +141,16 @@ def _interval(inputs: Inputs) -> float:
     return value
 
 
-def _steady(asked: Asked) -> tuple[float, str]:
-    """The MFU of steady steps: the typed one, or that of comparable benchmarks, because whole runs hold stops."""
-    plan = asked.plan
-    if not asked.published:
-        return plan.mfu, f"at your {percent(plan.mfu)} MFU"
-    profile = asked.seen.peers.profile
-    peers = comparable(Profile(plan.params, math.nan, profile.accelerator, profile.experts, profile.width), "steady")
-    mfu = min(peers.utilisation.mid * asked.seen.scale, 1.0)
-    return mfu, f"at {percent(mfu)} MFU, the median of {len(peers.rows)} comparable steady measurements,"
-
-
-def _run(asked: Asked, mfu: float, settings: Reliability) -> WholeRun:
-    plan = asked.plan
-    return whole_run(
-        flop=float(asked.outlook.middle.flop),
-        accelerators=plan.accelerators,
-        peak=plan.peak,
-        mfu=mfu,
-        params_total=float(asked.model.parameters) if asked.model else plan.params,
-        reliability=settings,
-    )
-
-
 def split(asked: Asked) -> None:
     """The best split of the plan's compute between parameters and tokens, by each published law."""
-    plan, flop = asked.plan, float(asked.outlook.middle.flop)
+    plan = asked.plan
+    flop = train_flop_6nd(plan.params, plan.tokens)
     try:
         found = compute_optimal(flop)
     except BudgetError as problem:
         show.error(str(problem))
         return
-    said = words.trained(asked.outlook)
+    said = words_layer.trained(asked.outlook)
     show.says(said)
     show.chart(
         loss_curves(flop, plan.params, found, TOKENS),
@@ -141,8 +158,8 @@ def split(asked: Asked) -> None:
         key="compute:loss",
     )
     show.small_table(
-        [show.Column(heading, numeric=i > 0) for i, heading in enumerate(words.SPLITS)],
-        words.splits(found, asked.outlook),
+        [show.Column(heading, numeric=i > 0) for i, heading in enumerate(words_layer.SPLITS)],
+        words_layer.splits(found, asked.outlook),
         here=len(found),
     )
     show.note(
@@ -152,7 +169,7 @@ def split(asked: Asked) -> None:
     show.how(
         lambda: [
             overtraining.explain(tokens=plan.tokens, params=plan.params),
-            *words.explain_losses(asked.outlook),
+            *words_layer.explain_losses(asked.outlook),
             *(step for s in found for step in s.explanations),
         ],
         key="compute:split:how",

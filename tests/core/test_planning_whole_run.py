@@ -12,6 +12,7 @@ import pytest
 
 from core.planning import LAWS, BudgetError, Interval, Reliability, compute_optimal, footprint, overtraining, whole_run
 from core.planning.goodput import (
+    WRITE_EACH,
     checkpoint_bytes,
     daly_interval,
     failure_records,
@@ -107,11 +108,25 @@ def test_llama_3s_failures() -> None:
     record = failure_records()[0]
     assert record.rate == pytest.approx(0.4736, abs=1e-4)
     assert time_between_failures(record.rate, 16_384) / 3600 == pytest.approx(54 * 24 / 419)
-    run = whole_run(**LLAMA, reliability=Reliability(rate=record.rate, bandwidth=2e12))
+    run = whole_run(**LLAMA, reliability=Reliability(rate=record.rate))
     assert 0.90 < run.goodput < 0.95
+    assert pytest.approx(2e12, rel=0.02) == 16_384 * WRITE_EACH
     assert run.failures == pytest.approx(run.wall / run.mtbf)
     assert {r.known for r in failure_records()} == {"verified", "recalled"}
     assert all(0.2 < r.rate < 1 and r.source and r.counted for r in failure_records())
+
+
+def test_storage_grows_with_the_cluster_and_writing_behind_saves_time() -> None:
+    few, many = (whole_run(**{**LLAMA, "accelerators": n}, reliability=Reliability()) for n in (8, 16_384))
+    assert few.write == pytest.approx(many.write * 2048)
+    behind = whole_run(**LLAMA, reliability=Reliability(blocking=0.0))
+    assert behind.goodput > many.goodput
+    assert behind.interval >= many.write  # one is written before the next begins
+
+
+def test_no_progress_is_told_in_hours_and_days() -> None:
+    with pytest.raises(BudgetError, match=r"a failure every [\d.]+ (h|days), while a checkpoint takes [\d.]+ days"):
+        whole_run(**{**LLAMA, "accelerators": 8}, reliability=Reliability(rate=1000.0, write_each=1e6))
 
 
 def test_blooms_checkpoint() -> None:
@@ -148,7 +163,7 @@ def test_shares_of_the_wall_time_sum_to_one(reliability: Reliability) -> None:
     [
         ({"rate": -1.0}, "rate"),
         ({"rate": math.nan}, "rate"),
-        ({"bandwidth": 0.0}, "bandwidth"),
+        ({"write_each": 0.0}, "write_each"),
         ({"blocking": 2.0}, "blocking"),
         ({"restart": math.inf}, "restart"),
         ({"interval": 0.0}, "interval"),
