@@ -33,9 +33,13 @@ PICTURE = "t:storage"
 
 CODE_HELP = (
     "Up to twelve lines of PyTorch on x, such as y = x.t() and then y.view(6). The code is read, not run as Python: "
-    "only the operations listed at the end of the page do anything."
+    "only the operations listed at the end of the page do anything. Sizes may be worked out, as in "
+    "x.view(x.size(0), -1); comments and imports are skipped."
 )
 
+
+NUMBERS = ("b, n = x.shape", "x.size(0)", "x.shape[-1]", "x.numel()", "len(x)", "d = n // 2", "2 * n + 1")
+"""Ways to work out a size."""
 
 STRIDE_HELP = (
     "Empty: row-major, as torch lays out a new tensor. Otherwise one stride per dimension, from storage cell 0."
@@ -133,6 +137,7 @@ def as_script(inputs: TensorInputs) -> str:
 def operations() -> None:
     """What the code box understands, and what it leaves out and why."""
     rows = [(group, " · ".join(f"`{example}`" for example in examples)) for group, examples in catalogue().items()]
+    rows.append(("numbers, not tensors", " · ".join(f"`{example}`" for example in NUMBERS)))
     show.small_table([show.Column("Memory"), show.Column("Operations")], rows)
     show.small_table(
         [show.Column("Left out"), show.Column("Because")], [(f"`{name}`", why) for name, why in REFUSED.items()]
