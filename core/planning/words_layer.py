@@ -14,10 +14,11 @@ from core.planning.scored import Scored
 from core.planning.words import amount, percent, share_of, signed
 from core.units import format_count, format_duration, format_quantity, significant
 
-OPERATIONS = ("operation", "FLOP", "of the layer’s", "FLOP/B forward", "limit", "time at best", "of the layer’s")
+OPERATIONS = ("operation", "FLOP", "share of FLOPs", "FLOP/B forward", "limit", "time at best", "share of time")
 """Headings of the table of `operations`."""
 
-_ONCE = {"layer": "", "step": ", once per step", "model": ", once in the model"}
+_ONCE = {"step": "per step", "model": "per model"}
+"""What stands in place of a share for what is done beside the layer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,18 +52,18 @@ def rows_of(found: Sequence[LayerOperation]) -> list[Row]:
 
 
 def operations(found: Sequence[LayerOperation]) -> list[tuple[str, ...]]:
-    """Rows of the table of operations. Shares are of the layer's two passes; what is beside them has none."""
+    """Rows of the table of operations. Shares are of the layer's two passes; what is beside them says how often."""
     rows = rows_of(found)
     flop, seconds = (sum(getattr(r, what) for r in rows if r.per == "layer") for what in ("flop", "seconds"))
     return [
         (
-            f"{r.name}{_ONCE[r.per]}",
+            r.name,
             format_quantity(r.flop, "flop"),
-            share_of(r.flop / flop) if r.per == "layer" else "",
+            _ONCE.get(r.per) or share_of(r.flop / flop),
             significant(r.intensity, 3),
             "compute" if r.bound == "compute" else "**memory**",
             format_duration(r.seconds, 3),
-            share_of(r.seconds / seconds) if r.per == "layer" else "",
+            _ONCE.get(r.per) or share_of(r.seconds / seconds),
         )
         for r in rows
     ]
@@ -82,9 +83,11 @@ def layered(found: Sequence[LayerOperation], device: str, tokens: int) -> str:
     )
     update = sum(r.seconds for r in rows if r.per == "step") / layer
     head = sum(r.seconds for r in rows if r.per == "model") / layer
-    beside = f"AdamW on its parameters, once per step, takes **{significant(update, 3)} times** as long as both passes"
+    beside = f"AdamW on its parameters adds **{percent(update)}** to that time once per step"
     if head:
-        beside += f"; the output head with its loss and its own update, once in the model, **{significant(head, 3)}**"
+        beside += (
+            f"; the output head, its loss and its update take **{significant(head, 3)}** layers, once in the model"
+        )
     return (
         f"With **{tokens:,}** tokens at once, matrix products are **{_nearly(flop)}** of a layer’s FLOPs, forward and "
         f"backward, and at best **{percent(matmul)}** of its time on {device}: the rest moves bytes. {said} {beside}."

@@ -59,7 +59,7 @@ def roof(inputs: Inputs, asked: Asked) -> None:
     show.small_table(
         [show.Column(heading, numeric=i not in (0, 4)) for i, heading in enumerate(words.OPERATIONS)],
         words.operations(found),
-        caption=f"One layer of {asked.shape.name}, forward and backward together, and what comes once beside it",
+        caption=f"One layer of {asked.shape.name}, forward and backward together, and what is beside it",
     )
     show.how(
         lambda: [step for o in found if o.id in (*_TRAILED, "norms") for step in o.placed.explanations],

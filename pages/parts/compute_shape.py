@@ -17,10 +17,10 @@ from pages.parts.inputs import Inputs
 OWN = "Own (config.json)"
 _TROUBLE = "compute:shape:trouble"
 _SAID = "compute:config"
-_SWITCHES = {"glu": "Gated FFN", "tied_head": "Tied head", "mtp_modules": "Multi-token prediction"}
+_SWITCHES = {"glu": "Gated FFN", "tied_head": "Tied head", "mtp_modules": "MTP"}
 _SWITCH_HELP = {
-    "mtp_modules": "One module that predicts a token further on, trained beside the main model as DeepSeek-V3’s is: "
-    "one more layer, a projection, and the head once more."
+    "mtp_modules": "Multi-token prediction: a module beside the main model, as DeepSeek-V3 trains one, that predicts "
+    "a token further on. It is one more layer, a projection, and the head once more."
 }
 
 

@@ -73,7 +73,7 @@ def test_every_panel_answers(name: str) -> None:
         ({"model": OWN, "shape": "layers=0"}, "Missing: hidden, heads"),
         ({"count": "0"}, "“0” is out of range"),
         ({"n": "1e999"}, "is outside every useful range"),
-        ({"gpu": "B200 SXM"}, "Did you mean B200 or"),
+        ({"gpu": "B200 SXM"}, "Did you mean B200? Using H100 SXM."),
         ({"find": "tokens", "within": "90"}, "Did you mean 90 days?"),
     ],
 )

@@ -29,6 +29,10 @@ def test_what_was_meant_comes_first(text: str, names: list[str], first: str) -> 
     assert len(found) == len(set(found)) <= 3
 
 
+def test_a_name_within_the_text_is_the_only_one() -> None:
+    assert suggestions("B200 SXM", DEVICES) == ["B200"]
+
+
 @pytest.mark.parametrize("text", ["", "x", "<b>", "zzzzzzzz"])
 def test_nothing_like_it(text: str) -> None:
     assert suggestions(text, DEVICES) == []
