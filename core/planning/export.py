@@ -48,8 +48,9 @@ class Line:
         ranged = not math.isnan(self.worst) and self.worst != self.best
         if not ranged:
             return "", shown(self.value, 4), ""
-        # Things that come whole are counted whole.
-        digits = 15 if self.kind == "count" and float(self.value).is_integer() and self.value < 1e6 else 3
+        # Things that come whole are counted whole; a share has one digit fewer than asked for.
+        whole = self.kind == "count" and float(self.value).is_integer() and self.value < 1e6
+        digits = 15 if whole else 4 if self.kind == "ratio" else 3
         return shown(self.worst, digits), shown(self.value, digits), shown(self.best, digits)
 
 
@@ -95,7 +96,7 @@ def plan_lines(o: Outlook, context: Context, wall: Wall | None) -> tuple[Line, .
             "times Chinchilla’s 20 tokens per parameter",
             lambda made: overtraining(float(made.tokens), float(made.parameters)),
         ),
-        Line("sequence length", float(context.seq_len), "count"),
+        Line("sequence length", f"{context.seq_len:,}"),
         Line("accelerator", device.name, note=device.source),
         line("accelerators", lambda made: math.ceil(float(made.accelerators) - 1e-9), "count"),
         *_nodes(o, device, columns),

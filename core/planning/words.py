@@ -144,12 +144,16 @@ def _range(o: Outlook, name: str, shown: Callable[[float], str], spread: str) ->
     found = o.over(name)
     if found.low == found.high:
         return ""
-    low, high = shown(found.low), shown(found.high)
-    number, _, unit = low.partition(" ")
-    if unit and high.endswith(f" {unit}"):
-        low = number
     named = f"{spread}: " if spread and o.mfu.low < o.mfu.high else ""
-    return f" ({named}{low}–{high})"
+    return f" ({named}{span(shown(found.low), shown(found.high))})"
+
+
+def span(low: str, high: str) -> str:
+    """Two quantities as a range, a unit that both have only once: ``193–512 days``, ``$14.2–44 M``."""
+    number, _, unit = low.rpartition(" ")
+    if number and high.endswith(f" {unit}"):
+        low, high = number, high.removeprefix("$")
+    return f"{low}–{high}"
 
 
 def _cost(o: Outlook) -> str:
@@ -162,10 +166,7 @@ def _cost(o: Outlook) -> str:
     low, middle, high = (format_cost(value, value) for value in rounded)
     if low == high:
         return f"**{middle}**"
-    unit = high.rpartition(" ")[2]
-    if " " in high and low.endswith(f" {unit}"):
-        low, high = low.removesuffix(f" {unit}"), high.removeprefix("$")
-    return f"about **{middle}** ({low}–{high})"
+    return f"about **{middle}** ({span(low, high)})"
 
 
 def _limit(o: Outlook) -> str:
@@ -183,13 +184,13 @@ def assumptions(o: Outlook, device: Accelerator, dtype: str, origin: str = "") -
         if math.isnan(o.usd.mid)
         else f"rented at {format_price(plan.price_low, plan.price_high)}"
     )
-    span = (
+    used = (
         percent(plan.mfu) if o.mfu.low == o.mfu.high else f"{percent(plan.mfu)} ({interval((o.mfu.low, o.mfu.high))})"
     )
     return (
         f"{nodes}**{format_quantity(float(made.flop), 'flop')}** by 6ND{long} · "
         f"**{amount(float(made.hours), digits(o))}** accelerator-hours, "
-        f"{price} · **{amount(float(made.tokens_per_second), digits(o))}** tokens/s · MFU\u00a0**{span}**{origin} of "
+        f"{price} · **{amount(float(made.tokens_per_second), digits(o))}** tokens/s · MFU\u00a0**{used}**{origin} of "
         f"{format_quantity(plan.peak, 'flop_per_s')} dense {dtype}"
     )
 

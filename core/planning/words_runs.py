@@ -184,11 +184,11 @@ def comparables(o: Outlook, seen: Published, *, published: bool) -> str:
     peers = seen.peers
     shared = _listed([_SHARED[trait] for trait in peers.kept])
     alike = f"with {shared}" if shared else "of any kind"
+    said = f"**Your run at the pace of {len(peers.rows)} published ones** {alike}."
+    if published:
+        return said  # the line above it has their MFU
     span = interval((seen.mfu.low, seen.mfu.high))
-    return (
-        f"**Your run at the pace of {len(peers.rows)} published ones** {alike}: all their hours come to {span} of the "
-        f"peak (P10–P90), median {percent(seen.mfu.mid)}.{'' if published else _yours(o)}"
-    )
+    return f"{said} Their hours come to {span} of the peak (P10–P90), median {percent(seen.mfu.mid)}.{_yours(o)}"
 
 
 def _yours(o: Outlook) -> str:
@@ -218,7 +218,7 @@ _TRAITS: Mapping[Trait, str] = {
     "precision": "precision",
 }
 _SHARED: Mapping[Trait, str] = {
-    "tokens per parameter": "a like number of tokens per parameter",
+    "tokens per parameter": "like tokens per parameter",
     "family": "the same accelerator family",
     "experts": "the same kind of model (dense or mixture)",
     "size": "a like size",

@@ -9,7 +9,7 @@ from core.planning.goodput import FailureRecord
 from core.planning.interval import Interval
 from core.planning.outlook import Outlook
 from core.planning.wall import Wall
-from core.planning.words import amount, digits, percent
+from core.planning.words import amount, digits, percent, span
 from core.training.words import plural
 from core.units import Kind, format_count, format_duration, format_quantity, significant
 
@@ -110,4 +110,4 @@ def _ranged(over: Interval, kind: Kind) -> str:
     if over.low == over.high:
         return f"**{format_quantity(over.mid, kind)}**"
     low, middle, high = (format_quantity(value, kind, 3) for value in (over.low, over.mid, over.high))
-    return f"**{middle}** ({low}–{high})"
+    return f"**{middle}** ({span(low, high)})"

@@ -72,12 +72,15 @@ def table_row(page: Page, first: str) -> str:
 
 def test_first_sight_and_every_story(open_page: OpenPage) -> None:
     page = open_page(COMPUTE.url_path)
-    answers(page, "Training 70B parameters on 15T tokens takes", "(P10–P90:", "on 1,024 H100 SXM, for $")
+    answers(page, "Training 70B parameters on 15T tokens takes", "(P10–P90:", "on 1,024 H100 SXM, for about $")
     answers(page, "6.3 × 1024 FLOP", "of 989.4 TFLOP/s dense bf16")
     expect(page.locator(".np-takeaway")).to_contain_text("published ones")
     expect(page.get_by_role("figure")).to_have_count(1)
     press(page, "Lecture: 70B on 1,024 H100")
-    answers(page, "Training 70B parameters on 15T tokens takes 143.9 days on 1,024 H100 SXM, for $10.6 M to $12.4 M.")
+    answers(
+        page,
+        "Training 70B parameters on 15T tokens takes 143.9 days on 1,024 H100 SXM, for about $11.5 M ($10.6–12.4 M).",
+    )
     answers(page, "6.3 × 1024 FLOP", "3.537M accelerator-hours", "rented at $3.00–3.50/h")
     press(page, "Llama 3.1 405B as trained")
     answers(page, "Llama 3.1 405B (405.9B parameters) on 15.6T tokens takes 66.15 days on 16,384 H100 SXM")
@@ -143,7 +146,7 @@ def test_every_panel_speaks(open_page: OpenPage) -> None:
     with page.expect_download() as saved:
         page.get_by_role("button", name="Download as CSV").click()
     rows = saved.value.path().read_text().splitlines()
-    assert rows[0] == "quantity,value,low,high,unit,note"
+    assert rows[0] == "quantity,pessimistic,median,optimistic,unit,note"
     assert any(row.startswith("training compute, 6ND") or "6ND" in row for row in rows)
     page.locator("summary", has_text="How is this computed").last.click()
     settle(page)
@@ -197,10 +200,10 @@ def test_bad_input_is_explained_and_the_last_good_value_stays(open_page: OpenPag
     unfold(page, "More")
     box = "Price per accelerator-hour, or a range"
     fill(page, box, "2-2.5")
-    answers(page, "for $52 M to $65 M.", "rented at $2.00–2.50/h")
+    answers(page, "for about $58.5 M ($52–65 M).", "rented at $2.00–2.50/h")
     fill(page, box, "cheap")
     refuses(page, "“cheap” is not a price per hour")
-    answers(page, "for $52 M to $65 M.")
+    answers(page, "for about $58.5 M ($52–65 M).")
     fill(page, box, "")
     press(page, "MFU")
     fill(page, "Within", "3 days")

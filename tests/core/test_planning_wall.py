@@ -159,6 +159,19 @@ def test_columns_are_scenarios_that_hold_together() -> None:
     assert float(rows["time"][2]) == o.over("days").mid * 86400
 
 
+def test_table_and_sentence_show_the_same_figures() -> None:
+    o, seen = asked()
+    context = Context(None, model_named("Llama 3 70B"), H100, "bf16", 8192, "causal", "median")
+    cells = {line.name: line.cells() for line in plan_lines(o, context, taken_apart(o, seen))}
+    said = words.answer(o, None, H100, "P10–P90") + words.assumptions(o, H100, "bf16")
+    for name in ("time", "accelerator-hours", "MFU", "rent", "tokens per second, whole cluster"):
+        middle = cells[name][2]
+        assert f"**{middle.removesuffix(' h')}" in said, name
+    energy = words_whole.used(taken_apart(o, seen), o, "")
+    assert f"**{cells['energy'][2]}**" in energy
+    assert f"**{cells['carbon, CO₂ equivalent'][2]}**" in energy
+
+
 def test_accelerators_of_the_table_are_whole() -> None:
     o, rows = lines_of(find_="accelerators")
     for column in (1, 2, 3):
