@@ -256,8 +256,12 @@ def active_counts(model: CatalogModel) -> str:
 def largest(counted: FlopCount) -> str:
     """The component with most FLOPs and its share."""
     top = max(counted.parts, key=lambda part: part.flop)
-    takes = "take" if top.name.endswith(("s", "V")) else "takes"
-    return f"{top.name} {takes} {format_quantity(top.flop / counted.forward, 'ratio')}"
+    return f"{top.name} {takes(top.name)} {format_quantity(top.flop / counted.forward, 'ratio')}"
+
+
+def takes(component: str) -> str:
+    """The verb after a component's name: queries, experts and ``Q, K, V`` are many."""
+    return "take" if component.endswith(("s", "V")) else "takes"
 
 
 def gap(model: CatalogModel, seq_len: int, attention: Attention) -> str:

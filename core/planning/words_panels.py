@@ -9,7 +9,7 @@ from core.models.flops import FlopCount
 from core.models.linear import TorchCount, TwoLayers
 from core.planning.budget import Counted
 from core.planning.growth import Growth
-from core.planning.words import percent, signed
+from core.planning.words import percent, signed, takes
 from core.units import format_duration, format_quantity, scientific
 
 PER_WEIGHT = ("FLOPs per weight and row of x", "forward", "gradient of the weight", "gradient of its input", "sum")
@@ -72,8 +72,8 @@ def where(counted: FlopCount, scale: float = 1.0) -> str:
     """Takeaway of the count by component; ``scale`` as in the pictures: the plan's parameters over the counted ones."""
     top = max(counted.parts, key=lambda part: part.flop)
     return (
-        f"Of **{format_quantity(scale * counted.training, 'flop')}** per token of training, **{top.name}** takes "
-        f"**{percent(top.flop / counted.forward)}**; products with weights are "
+        f"Of **{format_quantity(scale * counted.training, 'flop')}** per token of training, **{top.name}** "
+        f"{takes(top.name)} **{percent(top.flop / counted.forward)}**; products with weights are "
         f"**{percent(counted.weights / counted.forward)}** of all."
     )
 

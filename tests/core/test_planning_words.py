@@ -324,6 +324,13 @@ def test_gap_of_a_tied_model_charges_no_embedding() -> None:
     assert "position table" in words.gap(model_named("GPT-2 124M"), 1024, "causal")
 
 
+def test_components_that_are_many_take_and_one_takes() -> None:
+    for name, verb in (("DeepSeek-V3", "Routed experts take "), ("GPT-2 124M", "takes ")):
+        counted = flops_per_token(model_named(name).spec, 1024)
+        assert verb in words.largest(counted)
+        assert verb in words_panels.where(counted).replace("**", "")
+
+
 def test_cautions() -> None:
     (mixture,) = words.cautions(model_named("Mixtral 8x7B"), 4096)
     assert "3.63 times as high" in mixture
