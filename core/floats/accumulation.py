@@ -222,6 +222,7 @@ def master_copy(start: float, addend: float, steps: int, fmt: FloatFormat) -> Ru
     return replace(read, final=copy.final, stalled=copy.stalled)
 
 
+@lru_cache(maxsize=64)
 def takeaway(start: float, addend: float, steps: int, fmt: FloatFormat) -> str:
     """One sentence: what the sum should be, what it is, and where it stopped; a second one where it never moved."""
     run = add_up(start, addend, steps, fmt)

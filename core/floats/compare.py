@@ -112,8 +112,9 @@ class Stored:
 
 def percent(ratio: Fraction) -> str:
     """``ratio`` in percent to three digits, or to as many as it takes not to read as 100 % where it is not."""
-    texts = [rounded(100 * ratio, digits) for digits in (3, 4, 5, 6, 8, 12)]
-    return next((text for text in texts if abs(ratio) == 1 or text.lstrip("−") != "100"), texts[0]) + " %"
+    share = 100 * ratio
+    texts = (rounded(share, digits) for digits in (3, 4, 5, 6, 8, 12))
+    return next((text for text in texts if abs(ratio) == 1 or text.lstrip("−") != "100"), rounded(share, 3)) + " %"
 
 
 def store(

@@ -55,7 +55,11 @@ def brief(value: Fraction, digits: int = 4) -> str:
 def significant_digits(value: Fraction, digits: int) -> tuple[str, int]:
     """The first ``digits`` digits of |``value``| (rounded, trailing zeros dropped) and the exponent of the first."""
     exponent = _floor_log10(abs(value))
-    number = round(abs(value) * Fraction(10) ** (digits - 1 - exponent))
+    # In whole numbers, because the arithmetic of fractions reduces every step to lowest terms.
+    shift = digits - 1 - exponent
+    over, under = abs(value.numerator) * 10 ** max(shift, 0), value.denominator * 10 ** max(-shift, 0)
+    number, rest = divmod(over, under)
+    number += 2 * rest > under or (2 * rest == under and number % 2)
     if number == 10**digits:
         number, exponent = number // 10, exponent + 1
     return str(number).rstrip("0"), exponent
@@ -116,11 +120,18 @@ def power_form(value: Fraction) -> str:
 def _floor_log10(value: Fraction) -> int:
     # A decimal digit is 3.3219 bits; the estimate is off by at most one either way.
     exponent = floor_log2(value) * 30103 // 100000
-    while Fraction(10) ** exponent > value:
+    while not _reaches(value, exponent):
         exponent -= 1
-    while Fraction(10) ** (exponent + 1) <= value:
+    while _reaches(value, exponent + 1):
         exponent += 1
     return exponent
+
+
+def _reaches(value: Fraction, exponent: int) -> bool:
+    """Whether ``value`` is at least ten to the ``exponent``."""
+    if exponent >= 0:
+        return value.numerator >= value.denominator * 10**exponent
+    return value.numerator * 10**-exponent >= value.denominator
 
 
 def place_point(digits: str, exponent: int, *, negative: bool = False) -> str:
