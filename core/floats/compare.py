@@ -47,6 +47,7 @@ class Stored:
     error: stored minus typed, exact; None when either is infinity or NaN.
     relative: error over the typed number, None also for a typed zero.
     ulps: error over the ULP of the stored value.
+    fate: what became of the number.
     """
 
     typed: Typed
@@ -55,6 +56,7 @@ class Stored:
     error: Fraction | None
     relative: Fraction | None
     ulps: Fraction | None
+    fate: Fate
 
     @property
     def fmt(self) -> FloatFormat:
@@ -66,30 +68,6 @@ class Stored:
         if self.typed.nan or self.typed.value is None:
             return self.view.kind == ("nan" if self.typed.nan else "inf")
         return self.error == 0
-
-    @property
-    def fate(self) -> Fate:
-        """What became of the number, see `Fate`."""
-        asked, fmt = self.typed.value, self.fmt
-        if self.typed.nan:
-            return "nan"
-        if self.typed.code is not None and self.typed.code_format == fmt.name:
-            return "code"
-        if not fmt.signed and self.typed.negative and asked != 0:
-            return "no sign"
-        if asked is None:
-            return "infinity"
-        if asked == 0 and not fmt.zero:
-            return "no zero"
-        if self.view.value is None:
-            return "overflow"
-        if abs(asked) > fmt.max_finite and self.policy == "saturate":
-            return "clipped"
-        if not self.error:
-            return "exact"
-        if self.view.value == 0:
-            return "underflow"
-        return "lifted" if abs(asked) < fmt.min_subnormal and not fmt.zero else "rounded"
 
     @property
     def overflowed(self) -> bool:
@@ -114,7 +92,8 @@ def percent(ratio: Fraction) -> str:
     """``ratio`` in percent to three digits, or to as many as it takes not to read as 100 % where it is not."""
     share = 100 * ratio
     texts = (rounded(share, digits) for digits in (3, 4, 5, 6, 8, 12))
-    return next((text for text in texts if abs(ratio) == 1 or text.lstrip("−") != "100"), rounded(share, 3)) + " %"
+    told = next((text for text in texts if abs(ratio) == 1 or text.lstrip("−") != "100"), "")
+    return f"{told or rounded(share, 3)} %"
 
 
 def store(
@@ -129,9 +108,33 @@ def store(
     view = describe(typed_code(typed, fmt, overflow, rounding=rounding, seed=seed), fmt)
     policy = fmt.outcome(overflow)
     if typed.value is None or view.value is None or view.ulp is None:
-        return Stored(typed, view, policy, None, None, None)
+        return Stored(typed, view, policy, None, None, None, _fate(typed, view, policy, None))
     error = view.value - typed.value
-    return Stored(typed, view, policy, error, error / typed.value if typed.value else None, error / view.ulp)
+    relative = error / typed.value if typed.value else None
+    return Stored(typed, view, policy, error, relative, error / view.ulp, _fate(typed, view, policy, error))
+
+
+def _fate(typed: Typed, view: CodeView, policy: Overflow, error: Fraction | None) -> Fate:
+    asked, fmt = typed.value, view.fmt
+    if typed.nan:
+        return "nan"
+    if typed.code is not None and typed.code_format == fmt.name:
+        return "code"
+    if not fmt.signed and typed.negative and asked != 0:
+        return "no sign"
+    if asked is None:
+        return "infinity"
+    if asked == 0 and not fmt.zero:
+        return "no zero"
+    if view.value is None:
+        return "overflow"
+    if policy == "saturate" and abs(asked) > fmt.max_finite:
+        return "clipped"
+    if not error:
+        return "exact"
+    if view.value == 0:
+        return "underflow"
+    return "lifted" if not fmt.zero and abs(asked) < fmt.min_subnormal else "rounded"
 
 
 def store_everywhere(

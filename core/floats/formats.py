@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import Literal, TypeAlias
 
 from core.formula import Source
@@ -35,7 +36,7 @@ class FormatError(ValueError):
     """Something a format cannot do or be; the message names the format and the reason."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # without slots, so that what follows from the fields can be kept once worked out
 class FloatFormat:
     """A binary format: sign bit (if signed), biased exponent, fraction.
 
@@ -127,7 +128,7 @@ class FloatFormat:
         """Whether −0 has a code of its own."""
         return self.signed and self.zero and self.negative_zero and not self.twos_complement
 
-    @property
+    @cached_property
     def max_code(self) -> int:
         """Magnitude code of the largest finite value; every magnitude above it is infinity or NaN."""
         if self.nan == "ieee":
@@ -163,7 +164,7 @@ class FloatFormat:
             return self.sign_mask
         raise FormatError(f"{self.title} has no code for NaN. For example bf16 has one.")
 
-    @property
+    @cached_property
     def nan_codes(self) -> int:
         """How many codes are NaN."""
         above = self.magnitude_mask - self.last_code
@@ -175,7 +176,7 @@ class FloatFormat:
         """How many different finite values there are; +0 and −0 count once, MXINT8's unused −2 does not."""
         return (2 * self.max_code if self.signed else self.max_code) + 1
 
-    @property
+    @cached_property
     def overflows(self) -> tuple[Overflow, ...]:
         """The overflow policies that the format can follow."""
         missing: set[Overflow] = set()
@@ -224,22 +225,22 @@ class FloatFormat:
         significand = fraction + (self.lead(exponent) << self.fraction_bits)
         return significand * Fraction(2) ** (self.power(exponent) - self.fraction_bits)
 
-    @property
+    @cached_property
     def max_finite(self) -> Fraction:
         """The largest finite value, exact."""
         return self.magnitude(self.max_code)
 
-    @property
+    @cached_property
     def quantum_max(self) -> Fraction:
         """The step from the largest finite value to where the next one would be."""
         return Fraction(2) ** (self.power(self.max_code >> self.fraction_bits) - self.fraction_bits)
 
-    @property
+    @cached_property
     def overflow_threshold(self) -> Fraction:
         """Half a step past the largest finite value. Round-to-nearest keeps what is below it; see `tie_overflows`."""
         return self.max_finite + self.quantum_max / 2
 
-    @property
+    @cached_property
     def tie_overflows(self) -> bool:
         """Whether the threshold itself overflows under round-to-nearest-even.
 
@@ -247,14 +248,14 @@ class FloatFormat:
         """
         return bool(self.max_finite / self.quantum_max % 2)
 
-    @property
+    @cached_property
     def min_normal(self) -> Fraction:
         """The smallest positive normal value, exact; in fixed point the quantum."""
         if self.twos_complement or (self.zero and not self.gradual):
             return self.min_subnormal
         return Fraction(2) ** self.emin
 
-    @property
+    @cached_property
     def min_subnormal(self) -> Fraction:
         """The smallest positive value, exact; also the spacing of all subnormals where there are any."""
         return self.magnitude(int(self.zero))

@@ -41,12 +41,18 @@ def _figure_class() -> Any:
     return type("ReadyFigure", (base,), {"__init__": lambda self: None, "to_dict": lambda self: self.__dict__["spec"]})
 
 
+class Wired(dict[str, Any]):
+    """A part of a figure that has been through `wire`."""
+
+
 def wire(value: Any) -> Any:
     """A copy of ``value`` in which numpy arrays have become plotly's base64 arrays, or lists where it has none."""
     if isinstance(value, np.ndarray):
         return _array(value)
+    if isinstance(value, Wired):
+        return value
     if isinstance(value, Mapping):
-        return {key: wire(item) for key, item in value.items()}
+        return Wired((key, wire(item)) for key, item in value.items())
     if isinstance(value, list | tuple):
         return [wire(item) for item in value]
     return value
