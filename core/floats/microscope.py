@@ -255,13 +255,18 @@ def takeaway(scope: Microscope) -> str:
     return f"The number lies {where}, so round-to-nearest goes **{near}**."
 
 
-def explain(scope: Microscope) -> tuple[Explanation, ...]:
-    """How tie point and chance are computed; nothing where there is nothing to round or float64 cannot show it."""
+def explainable(scope: Microscope) -> bool:
+    """Whether there is anything to round, and float64 can show it."""
     if scope.exact or max(abs(scope.low), abs(scope.high)) > FORMATS["fp64"].max_finite:
+        return False
+    return float(scope.low) != float(scope.high)
+
+
+def explain(scope: Microscope) -> tuple[Explanation, ...]:
+    """How tie point and chance are computed; nothing where there is nothing `explainable`."""
+    if not explainable(scope):
         return ()
     low, high, asked = float(scope.low), float(scope.high), float(scope.asked)
-    if low == high:
-        return ()
     return tie_point.explain(low=low, high=high), chance_up.explain(asked=asked, low=low, gap=high - low)
 
 

@@ -239,6 +239,11 @@ def _rounded_plain(value: Fraction, fmt: FloatFormat) -> str:
     return place_point(digits, exponent)
 
 
+def explainable(view: CodeView) -> bool:
+    """Whether `explain` has anything to say."""
+    return _law(view)[0] is not None
+
+
 def explain(view: CodeView) -> tuple[Explanation, ...]:
     """How the value and its spacing are computed; nothing for codes that mean themselves, as infinity and NaN do."""
     law, values = _law(view)

@@ -2,11 +2,10 @@
 
 import streamlit as st
 
-from core.floats import FORMATS
-from core.floats.compare import explain_error, store, store_everywhere
+from core.floats.compare import explain_error, store
 from core.floats.story import tell
 from core.floats.text import code_text
-from core.floats.view import explain, value_latex
+from core.floats.view import explain, explainable, value_latex
 from pages.parts import bits, show
 from pages.parts.floats_inputs import FloatInputs, ask, choice_of, policies
 from pages.parts.floats_landscape import landscape
@@ -58,13 +57,11 @@ bits.bit_strip(stored.view, take_flip)
 with st.container(key="floats_formula"):
     st.latex(value_latex(stored.view, TOKENS))
 bits.facts(stored, policies(fmt))
-explained = (*explain(stored.view), *explain_error(stored))
-if explained:
-    show.how(explained, key="floats:how")
+if explainable(stored.view):
+    show.how(lambda: [*explain(stored.view), *explain_error(stored)], key="floats:how")
 
 microscope(asked)
-formats = [f for f in (*FORMATS.values(), *([] if fmt.name in FORMATS else [fmt])) if f.has_nan or not typed.nan]
-everywhere(inputs, store_everywhere(typed, formats, overflow), asked)
+everywhere(inputs, asked)
 agree(asked)
 landscape(inputs, asked)
 bits.format_table()

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 import streamlit as st
 
-from core.floats import FORMATS, FloatFormat
-from core.floats.compare import Stored, percent
+from core.floats import FORMATS, FloatFormat, Overflow
+from core.floats.compare import Stored, percent, store_everywhere
 from core.floats.decimals import brief, exact_decimal, rounded
-from core.floats.microscope import WORDS, Choice, Microscope, explain, magnify, overflows, shares, takeaway
+from core.floats.microscope import WORDS, Choice, Microscope, explain, explainable, magnify, overflows, shares, takeaway
 from core.floats.oracles import Verdict, ask, summary
+from core.floats.text import Typed
 from pages.parts import show
 from pages.parts.components import component
 from pages.parts.floats_inputs import Asked, FloatInputs
@@ -54,9 +56,8 @@ def microscope(asked: Asked) -> None:
         drawn += f'<div class="np-scope">{_line(scope)}{modes}</div>{_grs(scope)}'
     # One element: each costs the server and the browser more than all that is in this one.
     st.html(drawn + _detour(scope))
-    explained = explain(scope)
-    if explained:
-        show.how(explained, key="floats:scope", label="How tie and chance are computed")
+    if explainable(scope):
+        show.how(lambda: explain(scope), key="floats:scope", label="How tie and chance are computed")
 
 
 def _nowhere(value: Fraction | None, fmt: FloatFormat) -> str:
@@ -159,14 +160,25 @@ def _detour(scope: Microscope) -> str:
 # ------------------------------------------------------------------------------------------ everywhere
 
 
-def everywhere(inputs: FloatInputs, stored: tuple[Stored, ...], asked: Asked) -> None:
+@lru_cache(maxsize=256)
+def _everywhere(
+    typed: Typed, formats: tuple[FloatFormat, ...], overflow: Overflow
+) -> tuple[tuple[Stored, Mapping[str, object]], ...]:
+    """What ``typed`` becomes in each format, and its row of the table; a class that clicks the same chip shares it."""
+    return tuple((stored, _row(stored)) for stored in store_everywhere(typed, formats, overflow))
+
+
+def everywhere(inputs: FloatInputs, asked: Asked) -> None:
     """One number in every format, sortable by every column; the first column chooses the format."""
-    exact = sum(s.exact for s in stored)
-    over = sum(s.overflowed for s in stored)
-    zero = sum(s.fate == "underflow" for s in stored)
+    own = () if asked.fmt.name in FORMATS else (asked.fmt,)
+    formats = tuple(f for f in (*FORMATS.values(), *own) if f.has_nan or not asked.typed.nan)
+    everyone = _everywhere(asked.typed, formats, asked.overflow)
+    exact = sum(s.exact for s, _ in everyone)
+    over = sum(s.overflowed for s, _ in everyone)
+    zero = sum(s.fate == "underflow" for s, _ in everyone)
     section(
         "Same number everywhere",
-        f"Of {len(stored)} formats **{exact}** hold it exactly, **{over}** overflow and **{zero}** flush it to zero.",
+        f"Of {len(everyone)} formats **{exact}** hold it exactly, **{over}** overflow and **{zero}** flush it to zero.",
     )
     with st.container(horizontal=True, vertical_alignment="bottom"):
         order = inputs.choice("sort", "Sorted by", list(SORTS), "format", segmented=True)
@@ -177,8 +189,11 @@ def everywhere(inputs: FloatInputs, stored: tuple[Stored, ...], asked: Asked) ->
         "infinity": ", overflowing to infinity where there is one",
         "nan": ", overflowing to NaN where there is one",
     }[asked.overflow]
+    key = _sort_key(order)
     rows = (
-        sorted(stored, key=_sort_key(order), reverse=down) if order != "format" else list(stored)[:: -1 if down else 1]
+        sorted(everyone, key=lambda row: key(row[0]), reverse=down)
+        if order != "format"
+        else everyone[:: -1 if down else 1]
     )
 
     def sort() -> None:
@@ -204,7 +219,7 @@ def everywhere(inputs: FloatInputs, stored: tuple[Stored, ...], asked: Asked) ->
             ],
             "sort": order,
             "down": down,
-            "rows": [_row(s, lit=s.fmt == asked.fmt) for s in rows],
+            "rows": [{**row, "here": row["id"] == asked.fmt.name} for _, row in rows],
         },
         key=_TABLE,
         on_sort_change=sort,
@@ -227,7 +242,7 @@ def _sort_key(order: str) -> Callable[[Stored], tuple[bool, Fraction]]:
     return key
 
 
-def _row(stored: Stored, *, lit: bool) -> dict[str, object]:
+def _row(stored: Stored) -> dict[str, object]:
     fmt, view = stored.fmt, stored.view
     if stored.error is None:
         relative, absolute, ulps = ("", "", "") if stored.exact else ("—", "", "—")
@@ -242,7 +257,6 @@ def _row(stored: Stored, *, lit: bool) -> dict[str, object]:
         "hex": view.hex_code,
         "bits": _fields(view.code, fmt),
         "cells": [[stored.text, _class(stored)], [relative, absolute], [ulps, ""]],
-        "here": lit,
     }
 
 
