@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from core.formula import Explanation, Formula, Source, Symbol, formula
+from core.products import FLOP, PRODUCT, elementwise_flop, matmul_flop
 from core.sources import CS336
 
 Value: TypeAlias = "float | npt.NDArray[np.float64]"
@@ -24,52 +25,19 @@ _ROOFLINE = Source(
     "Communications of the ACM 52(4)",
     "https://doi.org/10.1145/1498765.1498785",
 )
-_FLOP = Symbol("F", "FLOPs", "flop")
 _BYTES = Symbol("Q", "bytes moved to and from memory", "bytes")
-_MATMUL = {
-    "groups": Symbol("g", "products of this size", "count"),
-    "rows": Symbol("m", "rows of the left factor", "count"),
-    "inner": Symbol("k", "shared width", "count"),
-    "columns": Symbol("n", "columns of the right factor", "count"),
-}
 _ELEMENT = Symbol("e", "bytes per element", "number")
 
 
 @formula(
-    r"2 \cdot \v{groups} \cdot \v{rows} \cdot \v{inner} \cdot \v{columns}",
-    result=_FLOP,
-    symbols=_MATMUL,
-    sources=(CS336,),
-)
-def product_flop(groups: float, rows: float, inner: float, columns: float) -> float:
-    """FLOPs of matrix products, a multiply-add as two."""
-    return 2 * groups * rows * inner * columns
-
-
-@formula(
-    r"\v{element} \cdot \v{groups} \cdot (\v{rows} \cdot \v{inner} + \v{inner} \cdot \v{columns}"
-    r" + \v{rows} \cdot \v{columns})",
+    r"\v{element} \cdot \v{groups} \cdot (\v{m} \cdot \v{k} + \v{k} \cdot \v{n} + \v{m} \cdot \v{n})",
     result=_BYTES,
-    symbols={**_MATMUL, "element": _ELEMENT},
+    symbols={**PRODUCT, "element": _ELEMENT},
     sources=(CS336,),
 )
-def product_bytes(groups: float, rows: float, inner: float, columns: float, element: float) -> float:
+def product_bytes(m: float, n: float, k: float, groups: float, element: float) -> float:
     """Bytes of matrix products: both factors read, the product written."""
-    return element * groups * (rows * inner + inner * columns + rows * columns)
-
-
-@formula(
-    r"\v{elements} \cdot \v{per_element}",
-    result=_FLOP,
-    symbols={
-        "elements": Symbol("N", "elements", "count"),
-        "per_element": Symbol("c", "FLOPs per element", "number"),
-    },
-    sources=(CS336,),
-)
-def elementwise_flop(elements: float, per_element: float) -> float:
-    """FLOPs of an operation that treats each element alike; a function such as exp counts as one."""
-    return elements * per_element
+    return element * groups * (m * k + k * n + m * n)
 
 
 @formula(
@@ -89,7 +57,7 @@ def elementwise_bytes(elements: float, bytes_per_element: float) -> float:
 @formula(
     r"\frac{\v{flop}}{\v{bytes}}",
     result=Symbol("I", "arithmetic intensity", "flop_per_byte"),
-    symbols={"flop": _FLOP, "bytes": _BYTES},
+    symbols={"flop": FLOP, "bytes": _BYTES},
     sources=(_ROOFLINE,),
 )
 def intensity(flop: float, bytes: float) -> float:
@@ -100,7 +68,7 @@ def intensity(flop: float, bytes: float) -> float:
 @formula(
     r"\frac{\v{flop}}{\v{peak}}",
     result=Symbol(r"t_\text{c}", "time of the arithmetic at peak", "seconds"),
-    symbols={"flop": _FLOP, "peak": Symbol("P", "dense peak", "flop_per_s")},
+    symbols={"flop": FLOP, "peak": Symbol("P", "dense peak", "flop_per_s")},
     sources=(_ROOFLINE,),
 )
 def compute_seconds(flop: float, peak: float) -> float:
@@ -140,8 +108,8 @@ def _use(rule: Formula[...], **values: Value) -> Value:
 
 def product(groups: Value, rows: Value, inner: Value, columns: Value, element: float) -> Work:
     """``groups`` matrix products (rows × inner) @ (inner × columns) of ``element`` bytes per entry."""
-    size = {"groups": groups, "rows": rows, "inner": inner, "columns": columns}
-    return _work((product_flop, size), (product_bytes, {**size, "element": element}))
+    size = {"m": rows, "n": columns, "k": inner, "groups": groups}
+    return _work((matmul_flop, size), (product_bytes, {**size, "element": element}))
 
 
 def elementwise(elements: Value, flop_per_element: float, bytes_per_element: float) -> Work:

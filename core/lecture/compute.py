@@ -7,21 +7,22 @@ import math
 import numpy as np
 
 from core.hardware.accelerators import find
+from core.hardware.operations import elementwise, intensity, product
 from core.hardware.roofline import explain_device, peak_from_clock, ridge_point
 from core.lecture.claims import Claim, Finding, Link
-from core.measure.formulas import matmul_flop
 from core.models.catalog import model_named
 from core.models.flops import flops_per_token, rule_gap, train_flop_6nd
 from core.planning.budget import training_seconds
 from core.planning.layer import layer_roofline, matmul_share
 from core.planning.runs import published_runs
+from core.products import matmul_flop
 from core.units import format_quantity
 
 H100, A100 = "H100 SXM", "A100 SXM 80 GB"
 
 
 def _matmul() -> Finding:
-    flop = matmul_flop.explain(m=1024, n=64, k=256)
+    flop = matmul_flop.explain(m=1024, n=64, k=256, groups=1)
     additions = 1024 * 64 * 255
     multiplications = 1024 * 64 * 256
     shown = (
@@ -120,8 +121,8 @@ def _memory_bound() -> Finding:
     n = 8192
     # bf16, every operand moved once. A norm: sum, square, sum, subtract, scale twice, shift: about 8 FLOPs for each
     # element read (2 B) and written (2 B).
-    matmul, norm = matmul_flop(n, n, n) / (3 * n * n * 2), 8 / 4
-    small = matmul_flop(1, n, n) / ((n * n + 2 * n) * 2)
+    works = product(1, n, n, n, 2), product(1, 1, n, n, 2), elementwise(n * n, 8, 4)
+    matmul, small, norm = (intensity(float(work.flop), float(work.bytes)) for work in works)
     shown = (
         f"8192³ matmul {matmul:,.0f} FLOP/B, the same with one row {small:.1f}, LayerNorm about {norm:.0f}; "
         f"the ridge is {ridge.text}"
@@ -131,9 +132,9 @@ def _memory_bound() -> Finding:
 
 def _one_two_six() -> Finding:
     batch, wide, narrow = 1024, 256, 64
-    forward = matmul_flop.explain(m=batch, n=narrow, k=wide)
-    weight_gradient = matmul_flop.explain(m=wide, n=narrow, k=batch)
-    input_gradient = matmul_flop.explain(m=batch, n=wide, k=narrow)
+    forward = matmul_flop.explain(m=batch, n=narrow, k=wide, groups=1)
+    weight_gradient = matmul_flop.explain(m=wide, n=narrow, k=batch, groups=1)
+    input_gradient = matmul_flop.explain(m=batch, n=wide, k=narrow, groups=1)
     backward = (weight_gradient.value + input_gradient.value) / forward.value
     each = (forward.value + weight_gradient.value + input_gradient.value) / (batch * wide * narrow)
     shown = f"x(1024 × 256) @ w(256 × 64): forward 1, backward {backward:g}; together {each:g} FLOPs per weight and row"

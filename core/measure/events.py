@@ -9,8 +9,9 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any, NoReturn, TypeAlias, cast
 
 from core.limits import limit
-from core.measure.formulas import achieved_rate, matmul_flop
+from core.measure.formulas import achieved_rate
 from core.measure.spec import DTYPES
+from core.products import matmul_flop
 
 TEXT_CHARS = 4_000
 """Longest text an event carries; a library's message beyond it is cut with an ellipsis."""

@@ -1,35 +1,12 @@
-"""The three formulas of this room: work of a matmul, achieved rate, share of the datasheet peak."""
+"""The formulas of this room: achieved rate, share of the datasheet peak, and how they compare."""
 
 from __future__ import annotations
 
-from core.formula import Source, Symbol, formula
+from core.formula import Symbol, formula
 from core.sources import CS336, ML_ENGINEERING
 
-_CUBLAS = Source(
-    "NVIDIA, Matrix Multiplication Background User's Guide",
-    "Math and memory bounds: an M×N×K product takes M·N·K fused multiply-adds, 2·M·N·K FLOP",
-    "https://docs.nvidia.com/deeplearning/performance/dl-performance-matrix-multiplication/index.html",
-)
 _LECTURE = CS336.at("FLOP/s of a timed matmul and model FLOPs utilisation")
 _ML_ENGINEERING = ML_ENGINEERING.at("maximum achievable matmul FLOPS")
-
-
-@formula(
-    r"2 \cdot \v{m} \cdot \v{n} \cdot \v{k}",
-    result=Symbol("W", "work of one matmul", "flop"),
-    symbols={
-        "m": Symbol("M", "rows of the first operand", "count"),
-        "n": Symbol("N", "columns of the second operand", "count"),
-        "k": Symbol("K", "inner dimension", "count"),
-    },
-    sources=(_CUBLAS,),
-)
-def matmul_flop(m: float, n: float, k: float) -> float:
-    """Work of a matrix product.
-
-    Each of the M·N outputs is a sum of K products, one multiplication and one addition each.
-    """
-    return 2 * m * n * k
 
 
 @formula(

@@ -12,9 +12,10 @@ from core.formula import Explanation
 from core.measure.datasheet import NO_CPU_DATASHEET, Datasheet, match
 from core.measure.device import Machine, no_instructions
 from core.measure.events import Refusal, Result, clip
-from core.measure.formulas import achieved_rate, matmul_flop, share_of_peak, speed_ratio
+from core.measure.formulas import achieved_rate, share_of_peak, speed_ratio
 from core.measure.jobs import Snapshot
 from core.measure.spec import METHOD, SETUP_S, STARTUP_S, DeviceKind, Spec
+from core.products import matmul_flop
 from core.units import format_bytes, format_duration, format_quantity, scientific, significant
 
 SUSTAINED_S = 10.0
@@ -329,7 +330,7 @@ def explanations(snapshot: Snapshot) -> tuple[Explanation, ...]:
     sheet = datasheet_of(snapshot)
     results: Sequence[Result] = snapshot.results
     sizes = dict.fromkeys(r.n for r in results)
-    made = [_titled(matmul_flop.explain(m=n, n=n, k=n), f"n = {n:,}") for n in sizes]
+    made = [_titled(matmul_flop.explain(m=n, n=n, k=n, groups=1), f"n = {n:,}") for n in sizes]
     for r in results:
         made.append(_titled(achieved_rate.explain(flop=r.flop, seconds=r.median_s), f"{r.dtype}, median"))
         peak = sheet.peak(r.dtype)
@@ -353,4 +354,4 @@ def _listed(items: Sequence[str]) -> str:
 
 def preview(spec: Spec) -> tuple[Explanation, ...]:
     """What can be explained before a run: the work of one matmul."""
-    return (_titled(matmul_flop.explain(m=spec.n, n=spec.n, k=spec.n), f"n = {spec.n:,}"),)
+    return (_titled(matmul_flop.explain(m=spec.n, n=spec.n, k=spec.n, groups=1), f"n = {spec.n:,}"),)

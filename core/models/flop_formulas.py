@@ -11,6 +11,7 @@ from core.models.parameters import (
     HEADS,
     HIDDEN,
     KV_HEADS,
+    LATENT_KV,
     LAYERS,
     MATRICES,
     VOCAB,
@@ -140,11 +141,7 @@ def latent_query_flop(layers: float, hidden: float, rank: float, heads: float, s
     symbols={
         "layers": LAYERS,
         "hidden": HIDDEN,
-        "rank": count("r_{kv}", "rank of the key/value path"),
-        "rope_dim": count("d_r", "rotary width, shared by all heads"),
-        "heads": HEADS,
-        "nope_dim": count("d_n", "head width without rotation"),
-        "value_dim": count("d_v", "head width of values"),
+        **LATENT_KV,
     },
     sources=(_DEEPSEEK_V2,),
 )

@@ -14,6 +14,7 @@ from core.formula import Explanation, Source, Symbol, formula
 from core.limits import limit
 from core.models.flops import train_flop_6nd
 from core.models.parameters import count
+from core.products import matmul_flop
 from core.sources import CS336
 
 Phase: TypeAlias = Literal["forward", "backward"]
@@ -100,7 +101,7 @@ class Product:
     @property
     def flop(self) -> int:
         """Two FLOPs for each of the inner products' multiply-adds."""
-        return 2 * self.left.rows * self.left.columns * self.out.columns
+        return int(matmul_flop(m=self.left.rows, n=self.out.columns, k=self.left.columns))
 
     @property
     def arithmetic(self) -> str:

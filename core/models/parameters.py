@@ -43,6 +43,16 @@ _BIAS = count("b", "1 with biases, 0 without")
 _RESULT = count("N", "parameters")
 
 
+LATENT_KV = {
+    "rank": count("r_{kv}", "rank of the key/value path"),
+    "rope_dim": count("d_r", "rotary width, shared by all heads"),
+    "heads": HEADS,
+    "nope_dim": count("d_n", "head width without rotation"),
+    "value_dim": count("d_v", "head width of values"),
+}
+"""Symbols of the key and value path of latent attention."""
+
+
 @formula(
     r"\v{vocab} \cdot \v{hidden}",
     result=_RESULT,
@@ -115,11 +125,7 @@ def latent_query_parameters(
         "layers": LAYERS,
         "hidden": HIDDEN,
         "bias": _BIAS,
-        "rank": count("r_{kv}", "rank of the key/value path"),
-        "rope_dim": count("d_r", "rotary width, shared by all heads"),
-        "heads": HEADS,
-        "nope_dim": count("d_n", "head width without rotation"),
-        "value_dim": count("d_v", "head width of values"),
+        **LATENT_KV,
     },
     sources=(_DEEPSEEK_V2,),
 )

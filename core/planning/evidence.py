@@ -17,6 +17,7 @@ from typing import Literal, TypeAlias
 
 from core.formula import Source, Symbol, formula
 from core.hardware.accelerators import find
+from core.models.flop_formulas import palm_flop
 from core.models.flops import train_flop_6nd
 from core.planning.budget import effective_utilisation
 from core.planning.runs import PublishedRun, published_runs, run_hours
@@ -28,7 +29,6 @@ Width: TypeAlias = Literal["16-bit", "8-bit", "4-bit"]
 """The narrowest format of the matrix products."""
 
 _NARAYANAN = Source("Narayanan et al. 2021, Megatron-LM", "section 3, eq. 3 and 4", "https://arxiv.org/abs/2104.04473")
-_PALM = Source("Chowdhery et al. 2022, PaLM", "appendix B", "https://arxiv.org/abs/2204.02311")
 
 _LAYERS = Symbol("L", "layers", "count")
 _HIDDEN = Symbol("h", "hidden width", "count")
@@ -50,17 +50,6 @@ def hardware_flop_narayanan(layers: float, hidden: float, seq_len: float, vocab:
     model.
     """
     return 96 * layers * hidden**2 * (1 + seq_len / (6 * hidden) + vocab / (16 * layers * hidden))
-
-
-@formula(
-    r"12 \cdot \v{layers} \cdot \v{hidden} \cdot \v{seq_len}",
-    result=_PER_TOKEN,
-    symbols={"layers": _LAYERS, "hidden": _HIDDEN, "seq_len": _SEQ},
-    sources=(_PALM,),
-)
-def attention_flop_full(layers: float, hidden: float, seq_len: float) -> float:
-    """Training FLOPs per token of attention’s two products over the whole square, heads together as wide as h."""
-    return 12 * layers * hidden * seq_len
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +146,7 @@ def _whole(run: PublishedRun) -> Evidence | LeftOut:
 def _steady_flop_rate(run: PublishedRun) -> tuple[float, str] | str:
     """FLOP/s per accelerator by 6 N and where from, or the reason why it cannot be known."""
     six = train_flop_6nd(run.params, 1)
-    attention = attention_flop_full(run.layers, run.hidden, run.seq_len)
+    attention = palm_flop(0, run.layers, 1, run.hidden, run.seq_len)  # heads together as wide as h
     if attention > _LONG * six:
         return "its sequences are so long that 6N leaves most of attention’s work out"
     if not math.isnan(run.tokens_per_s):

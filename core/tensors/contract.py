@@ -14,54 +14,12 @@ from functools import cache
 from itertools import combinations
 from typing import Literal, TypeAlias
 
-from core.formula import Source, Symbol, formula
+from core.products import elementwise_flop, matmul_flop
 from core.tensors.layout import Layout
 from core.tensors.view import explain_view
 
 Reads: TypeAlias = Literal["rows", "columns", "neither"]
 Names: TypeAlias = tuple[str, ...]
-
-_EINSUM = Source("PyTorch, torch.einsum", "", "https://docs.pytorch.org/docs/stable/generated/torch.einsum.html")
-_COUNTER = Source(
-    "PyTorch, FLOP counter",
-    "bmm_flop",
-    "https://github.com/pytorch/pytorch/blob/main/torch/utils/flop_counter.py",
-)
-_FLOP = Symbol("C", "compute", "flop")
-
-
-@formula(
-    r"2 \cdot \v{batch} \cdot \v{rows} \cdot \v{columns} \cdot \v{inner}",
-    result=_FLOP,
-    symbols={
-        "batch": Symbol("B", "batch: sizes of the names in both operands and in the result", "count"),
-        "rows": Symbol("M", "rows: sizes of the names of the left operand and the result", "count"),
-        "columns": Symbol("N", "columns: sizes of the names of the right operand and the result", "count"),
-        "inner": Symbol("K", "inner: sizes of the names that are summed", "count"),
-    },
-    sources=(_COUNTER, _EINSUM),
-)
-def contraction_flop(batch: float, rows: float, columns: float, inner: float) -> float:
-    """FLOPs of a batched matmul.
-
-    A multiplication and an addition per term, counted as two; the first addition of each sum is counted although
-    there is nothing yet to add to, as everybody does.
-    """
-    return 2 * batch * rows * columns * inner
-
-
-@formula(
-    r"\v{each} \cdot \v{elements}",
-    result=_FLOP,
-    symbols={
-        "each": Symbol("f", "operations per element", "count"),
-        "elements": Symbol("n", "elements", "count"),
-    },
-    sources=(_EINSUM,),
-)
-def elementwise_flop(each: float, elements: float) -> float:
-    """FLOPs of an operation on every element: products that are not summed, or sums over one operand alone."""
-    return each * elements
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,11 +174,11 @@ def _pair(
             _operand(left, order, (both, rows, inner), columns, (batch, m, k), early[0], element_size),
             _operand(right, order, (both, inner, columns), rows, (batch, k, n), early[1], element_size),
         )
-        flop = int(contraction_flop(batch, m, n, k))
+        flop = int(matmul_flop(m, n, k, batch))
         layout = _bmm_result(left, right, both, rows, inner, columns)
     else:
         layout = _elementwise((left, right))
-        flop = int(elementwise_flop(1, layout.numel))
+        flop = int(elementwise_flop(layout.numel, 1))
     return Pair(
         operands=operands,
         result=result,

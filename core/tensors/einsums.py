@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from core.formula import Explanation
 from core.limits import limit
+from core.products import elementwise_flop, matmul_flop
 from core.tensors.contract import (
     Names,
     OperandPlan,
@@ -21,8 +22,6 @@ from core.tensors.contract import (
     align,
     best_order,
     contract,
-    contraction_flop,
-    elementwise_flop,
 )
 from core.tensors.cost import tensor_bytes
 from core.tensors.layout import Layout
@@ -107,16 +106,16 @@ class EinsumPlan:
         for pair in self.pairs:
             batch, rows, columns, inner = pair.sizes
             if pair.kind == "bmm":
-                made.append(contraction_flop.explain(batch=batch, rows=rows, columns=columns, inner=inner))
+                made.append(matmul_flop.explain(m=rows, n=columns, k=inner, groups=batch))
             else:
-                made.append(elementwise_flop.explain(each=1, elements=pair.layout.numel))
+                made.append(elementwise_flop.explain(per_element=1, elements=pair.layout.numel))
             made += [
                 tensor_bytes.explain(elements=plan.layout.numel, element_bytes=self.element_size)
                 for plan in (pair.left, pair.right)
                 if plan is not None and plan.bytes
             ]
         if self.summed_alone:
-            made.append(elementwise_flop.explain(each=1, elements=self.summed_alone))
+            made.append(elementwise_flop.explain(per_element=1, elements=self.summed_alone))
         return tuple(made)
 
 
@@ -154,7 +153,7 @@ def explain_einsum(
         pairs=tuple(pairs),
         layout=layout,
         element_size=element_size,
-        flop=sum(pair.flop for pair in pairs) + int(elementwise_flop(1, alone)),
+        flop=sum(pair.flop for pair in pairs) + int(elementwise_flop(alone, 1)),
         loop_flop=max(len(operands), 1 + bool(later)) * math.prod(sizes.values()),
         best_flop=best[0],
         best_order=best[1],

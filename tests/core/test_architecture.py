@@ -14,7 +14,7 @@ import core
 
 ROOT = Path(__file__).parents[2]
 
-FOUNDATION = {"units", "limits", "formula", "sources", "palette", "figure", "rows", "suggest"}
+FOUNDATION = {"units", "limits", "formula", "sources", "palette", "figure", "rows", "suggest", "products"}
 MAY_IMPORT: dict[str, set[str]] = {
     "units": {"limits"},
     "limits": set(),
@@ -22,6 +22,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "suggest": set(),
     "formula": {"units"},
     "sources": {"formula"},
+    "products": {"formula", "sources"},
     "palette": set(),
     "figure": {"palette"},
     "floats": FOUNDATION,

@@ -12,6 +12,7 @@ from core.models import Experts, TransformerSpec, flops_per_token, model_named, 
 from core.models.flops import Attention, conventions
 from core.planning.scored import utilisation_of_rate
 from core.rows import read_rows
+from tests.core.palm import PALM
 
 Row = Mapping[str, str]
 ROWS = read_rows("training_runs")
@@ -128,23 +129,6 @@ def test_what_other_readings_would_miss(name: str) -> None:
     for row, spec in [(r, s) for r, s in COMPARED if name in r["model"]]:
         wrong = replace(spec, window=None) if spec.window else replace(spec, mtp_modules=1)
         assert bridge_error(row, wrong, "causal") > 0.04
-
-
-PALM = TransformerSpec(
-    layers=118,
-    hidden=18432,
-    heads=48,
-    kv_heads=1,
-    head_dim=256,
-    ffn=73728,
-    vocab=256000,
-    glu=True,
-    tied_head=True,
-    norms_per_layer=1,
-    norm="layernorm",
-    parallel_blocks=True,
-)
-"""PaLM 540B: table 1 and section 2 of arXiv:2204.02311."""
 
 
 @pytest.mark.parametrize(("way", "printed"), [("rule", 0.457), ("palm", 0.462), ("full", 0.462)])

@@ -21,21 +21,9 @@ from core.planning import (
 from core.planning.layer import LayerOperation
 from core.planning.scored import recomputed_share
 from core.planning.sensitivity import sensitivity
+from tests.core.palm import PALM
 
 H100 = find("H100 SXM")
-PALM = TransformerSpec(
-    layers=118,
-    hidden=18432,
-    heads=48,
-    kv_heads=1,
-    head_dim=256,
-    ffn=73728,
-    vocab=256_000,
-    glu=True,
-    tied_head=True,
-    parallel_blocks=True,
-    norms_per_layer=1,
-)
 
 
 def named(operations: tuple[LayerOperation, ...], phase: str = "forward") -> dict[str, LayerOperation]:
