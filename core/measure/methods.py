@@ -187,6 +187,13 @@ class Times:
         return float(p10), float(median), float(p90)
 
 
+def gpu_room(torch: Any) -> str:
+    """How much of the GPU's memory is free for this process, in words."""
+    torch.cuda.empty_cache()
+    free, total = (format_bytes(size, system="binary", digits=3) for size in torch.cuda.mem_get_info())
+    return f"{free} of the GPU's {total} is free; other programs may hold the rest"
+
+
 class TooLargeError(Exception):
     """The operands do not fit into the memory that is free."""
 
@@ -208,6 +215,8 @@ class Bench:
                 return self._measure(dtype, numeric, report)
         except TooLargeError as problem:
             return Refusal(dtype, "skipped", str(problem))
+        except self.torch.OutOfMemoryError:
+            return Refusal(dtype, "skipped", f"no room for matrices of n = {self.spec.n:,}: {gpu_room(self.torch)}")
         except Exception as problem:
             # Support cannot be inferred from a name, so every dtype is tried; any error is the library's answer.
             return Refusal(dtype, "refused", clip(f"{type(problem).__name__}: {problem}"))

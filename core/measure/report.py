@@ -14,7 +14,7 @@ from core.measure.device import Machine, no_instructions
 from core.measure.events import Refusal, Result, clip
 from core.measure.formulas import achieved_rate, share_of_peak, speed_ratio
 from core.measure.jobs import Snapshot
-from core.measure.spec import METHOD, SETUP_S, STARTUP_S, DeviceKind, Spec
+from core.measure.spec import METHOD, DeviceKind, Spec
 from core.products import matmul_flop
 from core.units import format_bytes, format_duration, format_quantity, scientific, significant
 
@@ -23,6 +23,12 @@ SUSTAINED_S = 10.0
 
 WIDE = 1.5
 """Runs whose p90 rate is this many times their p10 rate did not have the device to themselves."""
+
+THROTTLED = 0.9
+"""A clock below this share of the highest one seen has been lowered by something."""
+
+LAUNCH_S = 2e-5
+"""On a GPU, runs shorter than this are mostly the launching of a kernel."""
 
 NOTICEABLE = 1.2
 """Two dtypes closer than this factor are not worth a sentence."""
@@ -141,11 +147,11 @@ def steps(spec: Spec) -> tuple[tuple[str, str, str], ...]:
     each = f"for each of {_listed(spec.dtypes)}"
     many = len(spec.dtypes)
     return (
-        ("Start", "a process of its own loads torch, so that it can be stopped at any time", _about(STARTUP_S)),
+        ("Start", "a process of its own loads torch, so that it can be stopped at any time", _about(spec.startup_s)),
         (
             "Check",
             f"{each}: multiply two {spec.n:,} × {spec.n:,} matrices of random numbers and compare with float64",
-            _about(many * SETUP_S),
+            _about(many * spec.setup_s),
         ),
         (
             "Warm\u00a0up",
@@ -293,7 +299,32 @@ def remarks(snapshot: Snapshot) -> tuple[str, ...]:
     """What the table has no column for: refusals in the library's own words, clocks and temperatures."""
     refused = [f"**{o.dtype} {o.kind}**: {clip(o.text, 900)}" for o in snapshot.outcomes if isinstance(o, Refusal)]
     states = [text for r in snapshot.results if (text := _conditions(r))]
-    return (*refused, *([f"Before and after: {'; '.join(states)}."] if states else []))
+    clocks = [f"Before and after: {'; '.join(states)}.{_throttled(snapshot.results)}"] if states else []
+    return (*refused, *_launches(snapshot), *clocks)
+
+
+def _throttled(results: Sequence[Result]) -> str:
+    """That clocks fell, which a datasheet peak does not allow for; empty when they held."""
+    clocks = [(r.clock_before_mhz, r.clock_after_mhz, r.dtype) for r in results]
+    top = max((mhz for *both, _ in clocks for mhz in both if mhz is not None), default=0.0)
+    low = {dtype: after / top for _, after, dtype in clocks if after is not None and after < THROTTLED * top}
+    if not low:
+        return ""
+    least = format_quantity(min(low.values()), "ratio", 2)
+    return (
+        f" The clock fell to {least} of the {top:,.0f} MHz seen here ({_listed(list(low))}), as it does at a power or "
+        "temperature limit. A datasheet peak supposes a clock that holds."
+    )
+
+
+def _launches(snapshot: Snapshot) -> list[str]:
+    """That runs this short say little about arithmetic; empty where they are longer."""
+    short = [r for r in snapshot.results if snapshot.spec.device == "cuda" and r.median_s < LAUNCH_S]
+    if not short:
+        return []
+    longest = format_duration(max(r.median_s for r in short), 2)
+    said = f"**A run of {_listed([r.dtype for r in short])} takes {longest} or less**, about as long as launching it"
+    return [f"{said}: try a larger n to see how fast this GPU multiplies."]
 
 
 def _spread(result: Result) -> str:

@@ -27,11 +27,11 @@ MIN_N = 16
 MIN_SECONDS = 0.2
 DEFAULT_SECONDS = 2.0
 
-STARTUP_S = 2.0
-"""About what starting the worker and importing torch takes."""
+STARTUP_S: Mapping[DeviceKind, float] = {"cpu": 2.0, "cuda": 5.0}
+"""About what starting the worker, importing torch and creating a CUDA context take."""
 
-SETUP_S = 0.2
-"""About what inputs, correctness check and probing take per dtype."""
+SETUP_S: Mapping[DeviceKind, float] = {"cpu": 0.2, "cuda": 0.5}
+"""About what inputs, correctness check and probing take per dtype; a GPU's first kernels of a size are loaded then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +60,16 @@ class Spec:
         return DTYPES[self.device]
 
     @property
+    def startup_s(self) -> float:
+        """About how long it takes until the first dtype is begun."""
+        return STARTUP_S[self.device]
+
+    @property
+    def setup_s(self) -> float:
+        """About how long one dtype takes before it is warmed up."""
+        return SETUP_S[self.device]
+
+    @property
     def warm_up_s(self) -> float:
         """Seconds of untimed runs before the timed ones: caches fill, clocks rise."""
         return min(max(self.seconds / 4, 0.2), 2.0)
@@ -67,9 +77,9 @@ class Spec:
     @property
     def dtype_s(self) -> float:
         """About how long one dtype takes, everything included."""
-        return SETUP_S + self.warm_up_s + self.seconds
+        return self.setup_s + self.warm_up_s + self.seconds
 
     @property
     def expected_s(self) -> float:
         """About how long the whole job takes."""
-        return STARTUP_S + len(self.dtypes) * self.dtype_s
+        return self.startup_s + len(self.dtypes) * self.dtype_s

@@ -17,7 +17,7 @@ from typing import Any, TextIO
 
 from core.measure import device
 from core.measure.events import DeviceFacts, Done, Event, Outcome, Progress, Refusal, Started, clip, encode
-from core.measure.methods import Bench, CudaTimer, cpu_timer
+from core.measure.methods import Bench, CudaTimer, cpu_timer, gpu_room
 from core.measure.spec import METHOD, Spec
 
 _PROGRESS_EVERY_S = 0.25
@@ -43,7 +43,7 @@ class Reporter:
 
 
 def cuda_bench(torch: Any, spec: Spec) -> tuple[Bench, DeviceFacts]:
-    """The first CUDA device, its timer and facts. Raises what torch raises where there is none."""
+    """The first CUDA device, its timer and facts. Raises what torch raises without one, exits where it has no room."""
     properties = torch.cuda.get_device_properties("cuda:0")
     uuid = str(getattr(properties, "uuid", ""))
     first = device.nvml_state(uuid)
@@ -54,7 +54,11 @@ def cuda_bench(torch: Any, spec: Spec) -> tuple[Bench, DeviceFacts]:
         memory_bytes=float(properties.total_memory),
         power_limit_w=first.power_limit_w,
     )
-    return Bench(torch, spec, CudaTimer(torch, "cuda:0"), lambda: device.nvml_state(uuid)), facts
+    try:
+        timer = CudaTimer(torch, "cuda:0")
+    except torch.OutOfMemoryError:
+        sys.exit(f"No room to measure: {gpu_room(torch)}.")
+    return Bench(torch, spec, timer, lambda: device.nvml_state(uuid)), facts
 
 
 def cpu_bench(torch: Any, spec: Spec) -> tuple[Bench, DeviceFacts]:

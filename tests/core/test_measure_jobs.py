@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from core.limits import limit
+from core.measure import report
 from core.measure.events import DeviceFacts, Done, Progress, Refusal, Result, Started, encode
 from core.measure.jobs import KEPT_JOBS, Runner, Snapshot, worker_command
 from core.measure.lines import LineReader, Tail
@@ -271,6 +272,22 @@ def test_the_real_worker_measures_and_ends_by_itself() -> None:
     for result in ended.results:
         assert result.runs >= 5
         assert result.rate <= result.best_rate
+
+
+def test_a_job_recorded_on_an_h200_reads_as_it_was_measured() -> None:
+    """What the worker printed on a real GPU, told by a process that repeats it."""
+    recorded = ROOT / "tests" / "data" / "measured_h200.jsonl"
+    repeat = [sys.executable, "-c", f"print(open({str(recorded)!r}).read())"]
+    ended = finish(Runner(lambda _: repeat), Spec("cuda", 8192, 2.0))
+    assert (ended.state, ended.ignored_lines) == ("finished", 0)
+    sentence, detail = report.answer(ended)
+    assert sentence == (
+        "This NVIDIA H200 reached **681 TFLOP/s** in bf16, **69 %** of its datasheet peak; "
+        "fp32 is **13 times slower** than bf16."
+    )
+    assert "Peaks are the dense datasheet rates of H200 SXM." in detail
+    assert [row.share for row in report.rows(ended)] == ["76.4 %", "72 %", "65.7 %", "68.8 %"]
+    assert "The clock fell to" in report.remarks(ended)[0]
 
 
 def test_the_worker_without_a_usable_gpu_fails_in_the_librarys_words() -> None:

@@ -31,7 +31,7 @@ from core.measure.methods import (
     relative_error,
 )
 from core.measure.spec import DTYPES, Spec
-from core.measure.worker import context_lost
+from core.measure.worker import context_lost, cuda_bench
 
 SPEC = Spec("cpu", 96, 0.2)
 
@@ -221,6 +221,36 @@ def test_matrices_beyond_free_memory_are_skipped(monkeypatch: pytest.MonkeyPatch
     assert isinstance(outcome, Refusal)
     assert outcome.kind == "skipped"
     assert "1,000 B is free" in outcome.text
+
+
+def full_gpu() -> Any:
+    """torch on a GPU whose memory other programs hold."""
+
+    def no_room(*_: Any, **__: Any) -> None:
+        raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 1024.00 MiB. See documentation")
+
+    cuda = SimpleNamespace(
+        mem_get_info=lambda: (864 * 2**20, 140 * 2**30),
+        empty_cache=lambda: None,
+        get_device_properties=lambda _: SimpleNamespace(
+            L2_cache_size=1, uuid="", name="NVIDIA H200", major=9, minor=0, total_memory=140 * 2**30
+        ),
+    )
+    return stand_in(randn=no_room, empty=no_room, cuda=cuda)
+
+
+def test_a_full_gpu_is_said_in_our_words() -> None:
+    outcome = measure(full_gpu())
+    assert outcome == Refusal(
+        "bf16",
+        "skipped",
+        "no room for matrices of n = 96: 864 MiB of the GPU's 140 GiB is free; other programs may hold the rest",
+    )
+
+
+def test_a_gpu_too_full_to_begin_ends_the_worker_with_a_sentence() -> None:
+    with pytest.raises(SystemExit, match="No room to measure: 864 MiB of the GPU's 140 GiB is free"):
+        cuda_bench(full_gpu(), Spec("cuda", 64, 1.0))
 
 
 def test_a_smaller_size_says_why() -> None:

@@ -114,8 +114,20 @@ def test_the_table() -> None:
     assert {row.share for row in report.rows(ON_CPU)} == {"unknown"}
     assert report.remarks(ON_GPU) == (
         "**fp16 refused**: RuntimeError: not today",
-        "Before and after: bf16 1,980 → 1,755 MHz.",
+        "Before and after: bf16 1,980 → 1,755 MHz. The clock fell to 89 % of the 1,980 MHz seen here (bf16), as it "
+        "does at a power or temperature limit. A datasheet peak supposes a clock that holds.",
     )
+
+
+def test_a_clock_that_holds_is_not_remarked_on() -> None:
+    held = job("cuda", result("bf16", 790e12, 8192, clock_before_mhz=1980.0, clock_after_mhz=1965.0))
+    assert report.remarks(held) == ("Before and after: bf16 1,980 → 1,965 MHz.",)
+
+
+def test_runs_as_short_as_a_launch_are_remarked_on() -> None:
+    (said,) = report.remarks(job("cuda", result("fp32", 15e12, 512), result("bf16", 36e12, 512)))
+    assert said.startswith("**A run of fp32 and bf16 takes 18 \u00b5s or less**")
+    assert report.remarks(job("cpu", result("bf16", 36e12, 512))) == ()
 
 
 CANCELLED = job("cpu", result("fp32", 195e9), state="cancelled", message="The measurement was cancelled.")

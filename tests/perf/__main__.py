@@ -1,7 +1,8 @@
 """``make perf``: cold start and rerun latency, printed beside an empty Streamlit page measured in the same run.
 
 After that the throughput of the float codec, of tensor traces with their full-size checks, and of counting a million
-models. Page ids as arguments limit the pages; ``codec``, ``traces`` and ``models`` are those alone.
+models, and measured matmul rates beside other ways of timing them. Page ids as arguments limit the pages; ``codec``,
+``traces``, ``models`` and ``matmul`` are those alone.
 
 Nothing here gates on a time: machines differ. What is printed is the figure and its ratio to the empty page.
 """
@@ -21,7 +22,7 @@ import time
 from pathlib import Path
 
 from pages.parts.registry import PAGES
-from tests.perf import floats, models, tensors
+from tests.perf import floats, matmul, models, tensors
 from tests.perf.client import Session, spawned, until_up
 
 ROOT = Path(__file__).parents[2]
@@ -39,7 +40,7 @@ EDITS: dict[str, tuple[str, tuple[str, str]]] = {
 }
 """Page id → the text box that a visitor keeps editing, and between what. The lecture page has none."""
 
-THROUGHPUT = {"codec": floats.main, "traces": tensors.main, "models": models.main}
+THROUGHPUT = {"codec": floats.main, "traces": tensors.main, "models": models.main, "matmul": matmul.main}
 """What is measured beside the pages, each on its own under its name."""
 
 
