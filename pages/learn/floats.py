@@ -33,39 +33,43 @@ STORIES = {
     )
 }
 
-inputs = FloatInputs(FLOATS)
+
+def page() -> None:
+    """Inputs, what the number becomes bit by bit, and the panels behind it."""
+    inputs = FloatInputs(FLOATS)
+
+    def take_flip() -> None:
+        """A flipped bit rewrites the typed text, which alone says what number the page is about."""
+        fmt = inputs.chosen()
+        code = bits.flipped(fmt)
+        if code is not None:
+            inputs.put(code_text(code, fmt, st.session_state.get(inputs.key("over"), "format")))
+
+    chips = show.slot()
+    asked = ask(inputs)
+    errors = show.slot()
+    inputs.presets("Stories", STORIES, into=chips)
+
+    typed, fmt, overflow = asked.typed, asked.fmt, asked.overflow
+    stored = store(typed, fmt, overflow)
+    story = tell(stored)
+    show.answer(story.answer, story.detail)
+    bits.bit_strip(stored.view, take_flip)
+    with st.container(key="floats_formula"):
+        st.latex(value_latex(stored.view, TOKENS))
+    bits.facts(stored, policies(fmt))
+    if explainable(stored.view):
+        show.how(lambda: [*explain(stored.view), *explain_error(stored)], key="floats:how")
+
+    microscope(asked)
+    everywhere(inputs, asked)
+    agree(asked)
+    landscape(inputs, asked)
+    bits.format_table()
+    training(inputs)
+    with errors:
+        show.input_errors(inputs)
+    show.footer(inputs)
 
 
-def take_flip() -> None:
-    """A flipped bit rewrites the typed text, which alone says what number the page is about."""
-    fmt = inputs.chosen()
-    code = bits.flipped(fmt)
-    if code is not None:
-        inputs.put(code_text(code, fmt, st.session_state.get(inputs.key("over"), "format")))
-
-
-chips = show.slot()
-asked = ask(inputs)
-errors = show.slot()
-inputs.presets("Stories", STORIES, into=chips)
-
-typed, fmt, overflow = asked.typed, asked.fmt, asked.overflow
-stored = store(typed, fmt, overflow)
-story = tell(stored)
-show.answer(story.answer, story.detail)
-bits.bit_strip(stored.view, take_flip)
-with st.container(key="floats_formula"):
-    st.latex(value_latex(stored.view, TOKENS))
-bits.facts(stored, policies(fmt))
-if explainable(stored.view):
-    show.how(lambda: [*explain(stored.view), *explain_error(stored)], key="floats:how")
-
-microscope(asked)
-everywhere(inputs, asked)
-agree(asked)
-landscape(inputs, asked)
-bits.format_table()
-training(inputs)
-with errors:
-    show.input_errors(inputs)
-show.footer(inputs)
+show.body(page)

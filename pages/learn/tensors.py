@@ -14,50 +14,56 @@ from pages.parts.tensors_memory import memory_walk, onto_device, overlap
 from pages.parts.tensors_named import checked_names, named_axes
 from pages.parts.tensors_quiz import quiz
 
-inputs = TensorInputs(TENSORS)
 
-chips = show.slot()
-typed = ask(inputs)
-errors = show.slot()
-torch_ready()
-run = traced(inputs, typed)
-with errors:
-    show.input_errors(inputs)
+def page() -> None:
+    """Inputs, what the code does to the storage, and the panels behind it."""
+    inputs = TensorInputs(TENSORS)
 
-show.answer(*headline(run))
-component("storage")(data=storage_picture(run), key=PICTURE, on_fix_change=inputs.take_fix)
+    chips = show.slot()
+    typed = ask(inputs)
+    errors = show.slot()
+    torch_ready()
+    run = traced(inputs, typed)
+    with errors:
+        show.input_errors(inputs)
 
-PANELS = {
-    "named": ("Named axes: what einops and einsum do to memory", lambda: named_axes(inputs, run)),
-    "lines": ("Memory walk: cache lines of rows and of columns", lambda: memory_walk(inputs, run)),
-    "shared": ("Overlap: elements that share memory, and writing in place", lambda: overlap(inputs, run)),
-    "odd": ("Looks wrong but isn’t: results that surprise, each with its reason", lambda: surprises(inputs)),
-    "back": ("Negative steps: numpy’s view beside torch’s refusal", lambda: negative_steps(inputs)),
-    "typed": ("Names that are checked: shapes against jaxtyping’s annotations", lambda: checked_names(inputs)),
-    "moved": ("Onto a device: which bytes cross the bus", lambda: onto_device(inputs)),
-    "quiz": ("Quiz: predict shape, strides, view or copy", lambda: quiz(inputs)),
-}
-with st.container(gap=None, key="t_panels"):
-    for name, (title, draw) in PANELS.items():
-        with inputs.panel(name, title) as panel:
+    show.answer(*headline(run))
+    component("storage")(data=storage_picture(run), key=PICTURE, on_fix_change=inputs.take_fix)
+
+    PANELS = {
+        "named": ("Named axes: what einops and einsum do to memory", lambda: named_axes(inputs, run)),
+        "lines": ("Memory walk: cache lines of rows and of columns", lambda: memory_walk(inputs, run)),
+        "shared": ("Overlap: elements that share memory, and writing in place", lambda: overlap(inputs, run)),
+        "odd": ("Looks wrong but isn’t: results that surprise, each with its reason", lambda: surprises(inputs)),
+        "back": ("Negative steps: numpy’s view beside torch’s refusal", lambda: negative_steps(inputs)),
+        "typed": ("Names that are checked: shapes against jaxtyping’s annotations", lambda: checked_names(inputs)),
+        "moved": ("Onto a device: which bytes cross the bus", lambda: onto_device(inputs)),
+        "quiz": ("Quiz: predict shape, strides, view or copy", lambda: quiz(inputs)),
+    }
+    with st.container(gap=None, key="t_panels"):
+        for name, (title, draw) in PANELS.items():
+            with inputs.panel(name, title) as panel:
+                if panel.open:
+                    draw()
+        with show.fold("The steps as a table", key="t:table", icon=":material/table:") as panel:
             if panel.open:
-                draw()
-    with show.fold("The steps as a table", key="t:table", icon=":material/table:") as panel:
-        if panel.open:
-            show.small_table([show.Column(heading) for heading in TABLE_HEADINGS], table(run))
-    with show.fold("As a Python script, to copy and run", key="t:script", icon=":material/code:") as panel:
-        if panel.open:
-            st.code(as_script(inputs), language="python")
-    show.how(
-        lambda: explanations(run),
-        key="t:how",
-        notes=(
-            f"Every step ran on torch {run.torch_version}, on x = torch.arange of the start shape; shapes, strides and "
-            "errors are torch’s own. View or copy is decided by asking whose storage a result uses.",
-        ),
-    )
-    with show.fold("What can be typed", key="t:operations", icon=":material/keyboard:") as panel:
-        if panel.open:
-            operations()
-lecture_chips(inputs, chips)
-show.footer(inputs)
+                show.small_table([show.Column(heading) for heading in TABLE_HEADINGS], table(run))
+        with show.fold("As a Python script, to copy and run", key="t:script", icon=":material/code:") as panel:
+            if panel.open:
+                st.code(as_script(inputs), language="python")
+        show.how(
+            lambda: explanations(run),
+            key="t:how",
+            notes=(
+                f"Every step ran on torch {run.torch_version}, on x = torch.arange of the start shape; shapes, strides "
+                "and errors are torch’s own. View or copy is decided by asking whose storage a result uses.",
+            ),
+        )
+        with show.fold("What can be typed", key="t:operations", icon=":material/keyboard:") as panel:
+            if panel.open:
+                operations()
+    lecture_chips(inputs, chips)
+    show.footer(inputs)
+
+
+show.body(page)

@@ -28,7 +28,7 @@ def shared_runner() -> Runner:
     return Runner()
 
 
-def start(spec: Spec) -> None:
+def start(runner: Runner, spec: Spec) -> None:
     """Start a job, or join the one that somebody else has started meanwhile."""
     job, mine = runner.start(spec)
     if mine:
@@ -48,59 +48,62 @@ def findings(job: Snapshot, *, key: str) -> None:
         show.note(remark)
 
 
-runner = shared_runner()
-here = machine()
-latest = runner.latest()
-running = latest is not None and latest.running
-shown = None if running else runner.latest_with_results()
+def page() -> None:
+    """The button, the running job or the latest finished one, and how it was measured."""
+    runner = shared_runner()
+    here = machine()
+    latest = runner.latest()
+    running = latest is not None and latest.running
+    shown = None if running else runner.latest_with_results()
 
-inputs = Inputs(DEVICE)
-row = st.columns([1, 1, 2.2], vertical_alignment="bottom")
-with row[0]:
-    n = inputs.quantity(
-        "n", "Matrix size n", str(DEFAULT_N[here.kind]), "count", low=MIN_N, high=limit("matmul_size"), whole=True
-    )
-with row[1]:
-    top = limit("measure_dtype_seconds")
-    seconds = inputs.quantity(
-        "s", "Timed seconds per dtype", f"{DEFAULT_SECONDS:g} s", "seconds", low=MIN_SECONDS, high=top
-    )
-spec = Spec(here.kind, int(n), seconds)
-with row[2]:
-    name = "Measure on this GPU" if here.kind == "cuda" else "Measure on this CPU"
-    st.button(name, type="primary", key="d:run", disabled=running, on_click=start, args=(spec,))
-show.input_errors(inputs)
-show.note(report.machine_line(here))
+    inputs = Inputs(DEVICE)
+    row = st.columns([1, 1, 2.2], vertical_alignment="bottom")
+    with row[0]:
+        n = inputs.quantity(
+            "n", "Matrix size n", str(DEFAULT_N[here.kind]), "count", low=MIN_N, high=limit("matmul_size"), whole=True
+        )
+    with row[1]:
+        top = limit("measure_dtype_seconds")
+        seconds = inputs.quantity(
+            "s", "Timed seconds per dtype", f"{DEFAULT_SECONDS:g} s", "seconds", low=MIN_SECONDS, high=top
+        )
+    spec = Spec(here.kind, int(n), seconds)
+    with row[2]:
+        name = "Measure on this GPU" if here.kind == "cuda" else "Measure on this CPU"
+        st.button(name, type="primary", key="d:run", disabled=running, on_click=start, args=(runner, spec))
+    show.input_errors(inputs)
+    show.note(report.machine_line(here))
 
+    @st.fragment(run_every=1 if running else None)
+    def live(job_id: str) -> None:
+        """The running job, looked at once a second until it has ended."""
+        job = runner.poll(job_id)
+        if job is None or not job.running:
+            st.rerun()
+        bar, stop = st.columns([5, 1], vertical_alignment="center")
+        bar.progress(job.fraction, text=report.progress_line(job))
+        stop.button("Cancel", key="d:cancel", on_click=runner.cancel, args=(job_id,))
+        findings(job, key="device:live")
 
-@st.fragment(run_every=1 if running else None)
-def live(job_id: str) -> None:
-    """The running job, looked at once a second until it has ended."""
-    job = runner.poll(job_id)
-    if job is None or not job.running:
-        st.rerun()
-    bar, stop = st.columns([5, 1], vertical_alignment="center")
-    bar.progress(job.fraction, text=report.progress_line(job))
-    stop.button("Cancel", key="d:cancel", on_click=runner.cancel, args=(job_id,))
-    findings(job, key="device:live")
-
-
-if latest is not None and latest.running:
-    if st.session_state.get("d:mine") != latest.id:
-        show.note("Somebody else started this measurement; the device does one at a time. You may cancel it.")
-    live(latest.id)
-else:
-    state, said = report.status(latest) if latest else ("", "")
-    if state:
-        (show.error if state == "error" else show.note)(said)
-    if shown is None:
-        show.answer(*report.invitation(here, spec))
-        show.small_table(STEPS, report.steps(spec), caption="What will happen")
+    if latest is not None and latest.running:
+        if st.session_state.get("d:mine") != latest.id:
+            show.note("Somebody else started this measurement; the device does one at a time. You may cancel it.")
+        live(latest.id)
     else:
-        findings(shown, key="device:rates")
-show.how(
-    report.explanations(shown) if shown else report.preview(spec),
-    notes=report.method(here.kind),
-    key="device:how",
-)
-show.footer(inputs)
+        state, said = report.status(latest) if latest else ("", "")
+        if state:
+            (show.error if state == "error" else show.note)(said)
+        if shown is None:
+            show.answer(*report.invitation(here, spec))
+            show.small_table(STEPS, report.steps(spec), caption="What will happen")
+        else:
+            findings(shown, key="device:rates")
+    show.how(
+        report.explanations(shown) if shown else report.preview(spec),
+        notes=report.method(here.kind),
+        key="device:how",
+    )
+    show.footer(inputs)
+
+
+show.body(page)

@@ -39,4 +39,5 @@ def copy_link(query: str, *, key: str) -> None:
 
 
 def _redraw() -> None:
-    """The rerun itself is all that a theme switch needs."""
+    """Logo and charts change with the theme, so the whole app is drawn again."""
+    st.rerun(scope="app")

@@ -46,51 +46,57 @@ STORIES = {
     ),
 }
 
-inputs = Inputs(COMPUTE)
-chips = show.slot()
-asked = ask(inputs)
-show.input_errors(inputs)
-inputs.presets("Stories", STORIES, into=chips)
 
-plan, model, device = asked.plan, asked.model, asked.device
-show.answer(
-    words.answer(asked.outlook, model, device, "P10–P90" if asked.published else ""),
-    words.assumptions(asked.outlook, device, asked.dtype),
-)
-if longer := long_sequences(asked.outlook, model, asked.seq_len):
-    show.note(longer)
-if caution := words_device.ceiling(plan, device, asked.dtype):
-    show.error(caution)
+def page() -> None:
+    """Inputs, the answer beside what published runs took, and the panels behind it."""
+    inputs = Inputs(COMPUTE)
+    chips = show.slot()
+    asked = ask(inputs)
+    show.input_errors(inputs)
+    inputs.presets("Stories", STORIES, into=chips)
 
-peers = peers_of(asked.outlook, asked.seen)
-show.says(words_runs.comparables(asked.outlook, asked.seen, published=asked.published))
-show.chart(
-    answer_strip(asked.outlook, peers, asked.seen.mfu, TOKENS),
-    alt=words_runs.comparables(asked.outlook, asked.seen, published=asked.published).replace("**", ""),
-    key="compute:answer",
-)
-beside(asked)
+    plan, model, device = asked.plan, asked.model, asked.device
+    show.answer(
+        words.answer(asked.outlook, model, device, "P10–P90" if asked.published else ""),
+        words.assumptions(asked.outlook, device, asked.dtype),
+    )
+    if longer := long_sequences(asked.outlook, model, asked.seq_len):
+        show.note(longer)
+    if caution := words_device.ceiling(plan, device, asked.dtype):
+        show.error(caution)
 
-for name, title, panel in (
-    ("flops", "Where do the FLOPs go", lambda: where(inputs, asked)),
-    ("linear", "From one matmul to 6ND", lambda: linear(inputs)),
-    ("which", "Which MFU? One run under every convention", lambda: which(inputs, asked)),
-    ("runs", "Evidence: every published run, and how well they predict", lambda: evidence_panel(inputs, asked)),
-    ("moves", "What moves the answer", lambda: moves(inputs, asked)),
-    ("roof", f"Roofline of a layer on {device.name}", lambda: roof(inputs, asked)),
-    ("whole", "The whole run: failures, checkpoints, energy, CO₂", lambda: whole(inputs, asked)),
-    ("split", "Parameters or tokens? The compute-optimal split", lambda: split(asked)),
-    ("parts", parts_title(asked), lambda: parts(asked)),
-    ("table", "The plan as a table, to take away", lambda: table(inputs, asked)),
-):
-    with inputs.panel(name, title) as opened:
-        if opened.open:
-            panel()
+    peers = peers_of(asked.outlook, asked.seen)
+    show.says(words_runs.comparables(asked.outlook, asked.seen, published=asked.published))
+    show.chart(
+        answer_strip(asked.outlook, peers, asked.seen.mfu, TOKENS),
+        alt=words_runs.comparables(asked.outlook, asked.seen, published=asked.published).replace("**", ""),
+        key="compute:answer",
+    )
+    beside(asked)
 
-work = asked.outlook.work.explanations if asked.outlook.work else ()
-show.how(
-    lambda: [*work, *explain(asked, comparisons(asked))],
-    key="compute:how",
-    notes=[note for note in (words.SCOPE, words_runs.given_up(asked.seen)) if note],
-)
-show.footer(inputs)
+    for name, title, panel in (
+        ("flops", "Where do the FLOPs go", lambda: where(inputs, asked)),
+        ("linear", "From one matmul to 6ND", lambda: linear(inputs)),
+        ("which", "Which MFU? One run under every convention", lambda: which(inputs, asked)),
+        ("runs", "Evidence: every published run, and how well they predict", lambda: evidence_panel(inputs, asked)),
+        ("moves", "What moves the answer", lambda: moves(inputs, asked)),
+        ("roof", f"Roofline of a layer on {device.name}", lambda: roof(inputs, asked)),
+        ("whole", "The whole run: failures, checkpoints, energy, CO₂", lambda: whole(inputs, asked)),
+        ("split", "Parameters or tokens? The compute-optimal split", lambda: split(asked)),
+        ("parts", parts_title(asked), lambda: parts(asked)),
+        ("table", "The plan as a table, to take away", lambda: table(inputs, asked)),
+    ):
+        with inputs.panel(name, title) as opened:
+            if opened.open:
+                panel()
+
+    work = asked.outlook.work.explanations if asked.outlook.work else ()
+    show.how(
+        lambda: [*work, *explain(asked, comparisons(asked))],
+        key="compute:how",
+        notes=[note for note in (words.SCOPE, words_runs.given_up(asked.seen)) if note],
+    )
+    show.footer(inputs)
+
+
+show.body(page)

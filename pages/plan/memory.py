@@ -1,5 +1,6 @@
 """Training memory: what each parameter costs in bytes, and the largest model whose states n accelerators hold."""
 
+from collections.abc import Sequence
 from math import isnan
 
 import pandas as pd
@@ -12,6 +13,7 @@ from core.training import (
     HEADLINE,
     POLICIES,
     SHARDINGS,
+    TrainingMemory,
     account,
     find_optimizer,
     find_policy,
@@ -45,111 +47,128 @@ HELP = {
     "gpu": "Its memory is the datasheet’s, in GB of 10⁹ bytes.",
 }
 
-inputs = Inputs(MEMORY)
-chips = show.slot()
-cells = [*st.columns([1, 1, 1.7]), *st.columns([1, 1, 1.7])]
-with cells[0]:
-    parameters = inputs.quantity(
-        "n", "Model parameters", "32B", "count", low=1, high=limit("parameters"), whole=True, help=HELP["n"]
-    )
-with cells[1]:
-    optimizer = find_optimizer(inputs.choice("opt", "Optimizer", list(optimizers()), "AdamW", help=HELP["opt"]))
-with cells[2]:
-    policy = find_policy(
-        inputs.choice("prec", "Precision of the model states", list(POLICIES), "fp32", help=HELP["prec"])
-    )
-with cells[3]:
-    count = int(inputs.quantity("count", "Accelerators", "8", "count", low=1, high=limit("accelerators"), whole=True))
-with cells[4]:
-    device = find_accelerator(
-        inputs.choice("gpu", "Accelerator", [a.name for a in accelerators()], "H100 SXM", help=HELP["gpu"])
-    )
-with cells[5]:
-    meanings = "\n\n".join(f"**{s.id}**: {s.meaning}" for s in SHARDINGS.values())
-    sharding = find_sharding(
-        inputs.choice(
-            "shard", "Model states across accelerators", list(SHARDINGS), "sharded", segmented=True, help=meanings
-        )
-    )
-show.input_errors(inputs)
-inputs.presets("Stories", STORIES, into=chips)
 
-where = {"accelerators": count, "memory": device.memory_bytes, "sharding": sharding}
-plan = account(parameters, optimizer, policy, **where)
-shown = [*([] if optimizer.name in HEADLINE else [optimizer.name]), *HEADLINE]
-plans = [account(parameters, find_optimizer(name), policy, **where) for name in shown]
-share = words.shared_among(plan)
-named = words.device_name(device.name, device.memory_bytes)
+def in_numbers(plans: Sequence[TrainingMemory], share: int, chosen: int) -> None:
+    """The picture as a table; ``chosen`` is the row to light."""
+    show.small_table(
+        [
+            show.Column("Optimizer"),
+            show.Column("State it keeps"),
+            show.Column("params + grads + master + state", numeric=True),
+            show.Column("B/parameter", numeric=True),
+            show.Column("Total" if share == 1 else "On each", numeric=True),
+            show.Column("Largest model", numeric=True),
+            show.Column("Measured state", numeric=True),
+        ],
+        [
+            (
+                p.optimizer.name,
+                ", ".join(f"`{state}`" for state in p.optimizer.states) or "none",
+                words.summed(p.per_parameter),
+                significant(p.per_parameter.total),
+                format_bytes(p.total / share, system="decimal"),
+                format_count(p.largest),
+                "unknown" if isnan(p.optimizer.measured) else f"{p.optimizer.measured:.5f} B",
+            )
+            for p in plans
+        ],
+        caption="The picture in numbers. Measured: the optimizer’s state after one step on a 512 × 256 matrix in fp32, "
+        "per parameter.",
+        here=chosen,
+    )
 
-show.answer(f"{words.holding(plan, named)} {words.verdict(plan)}", words.what_is_counted(plan))
-show.note(words.checkpoint(plan))
-show.chart(
-    state_bars(plans, TOKENS, chosen=optimizer.name, device=device.name),
-    alt=f"Stacked bars of {words.spelled(plan)} bytes per parameter for {optimizer.name}, and of "
-    f"{len(plans) - 1} other optimizers; below, the same in total against the memory of the accelerators.",
-    key="memory:bars",
-)
-show.small_table(
-    [
-        show.Column("Optimizer"),
-        show.Column("State it keeps"),
-        show.Column("params + grads + master + state", numeric=True),
-        show.Column("B/parameter", numeric=True),
-        show.Column("Total" if share == 1 else "On each", numeric=True),
-        show.Column("Largest model", numeric=True),
-        show.Column("Measured state", numeric=True),
-    ],
-    [
-        (
-            p.optimizer.name,
-            ", ".join(f"`{state}`" for state in p.optimizer.states) or "none",
-            words.summed(p.per_parameter),
-            significant(p.per_parameter.total),
-            format_bytes(p.total / share, system="decimal"),
-            format_count(p.largest),
-            "unknown" if isnan(p.optimizer.measured) else f"{p.optimizer.measured:.5f} B",
-        )
-        for p in plans
-    ],
-    caption="The picture in numbers. Measured: the optimizer’s state after one step on a 512 × 256 matrix in fp32, "
-    "per parameter.",
-    here=shown.index(optimizer.name),
-)
-show.note(words.memory_read_as(device.memory_bytes, device.memory_note))
 
-st.subheader("Does mixed precision save state memory?", anchor=False)
-show.note(
-    "Not with a master copy. The two bytes saved on each parameter and the two on each gradient pay for an fp32 copy "
-    "of four: under AdamW 2 + 2 + 4 + 8 = 16, as in fp32 4 + 4 + 8. With gradients accumulated in fp32, as Megatron "
-    "does, it is 18. What mixed precision buys is faster matmuls and smaller activations. States shrink only when the "
-    "precise copy goes, or when the optimizer keeps its own state in fewer bits; and under ZeRO-1 and ZeRO-2, which "
-    "shard the master copy but leave the halved parameters on each accelerator."
-)
-policies = [account(parameters, optimizer, p, **where) for p in POLICIES.values()]
-show.small_table(
-    [
-        show.Column(f"Precision, under {optimizer.name}"),
-        show.Column("params + grads + master + state", numeric=True),
-        show.Column("B/parameter", numeric=True),
-        show.Column("Largest model", numeric=True),
-        show.Column("What it is"),
-    ],
-    [
-        (
-            p.policy.id,
-            words.summed(p.per_parameter),
-            significant(p.per_parameter.total),
-            format_count(p.largest),
-            p.policy.note,
+def mixed_precision(plan: TrainingMemory, policies: Sequence[TrainingMemory]) -> None:
+    """What each precision costs under the chosen optimizer, and why mixing alone saves nothing."""
+    st.subheader("Does mixed precision save state memory?", anchor=False)
+    show.note(
+        "Not with a master copy. The two bytes saved on each parameter and the two on each gradient pay for an fp32 "
+        "copy of four: under AdamW 2 + 2 + 4 + 8 = 16, as in fp32 4 + 4 + 8. With gradients accumulated in fp32, as "
+        "Megatron does, it is 18. What mixed precision buys is faster matmuls and smaller activations. States shrink "
+        "only when the precise copy goes, or when the optimizer keeps its own state in fewer bits; and under ZeRO-1 "
+        "and ZeRO-2, which shard the master copy but leave the halved parameters on each accelerator."
+    )
+    show.small_table(
+        [
+            show.Column(f"Precision, under {plan.optimizer.name}"),
+            show.Column("params + grads + master + state", numeric=True),
+            show.Column("B/parameter", numeric=True),
+            show.Column("Largest model", numeric=True),
+            show.Column("What it is"),
+        ],
+        [
+            (
+                p.policy.id,
+                words.summed(p.per_parameter),
+                significant(p.per_parameter.total),
+                format_count(p.largest),
+                p.policy.note,
+            )
+            for p in policies
+        ],
+        here=list(POLICIES).index(plan.policy.id),
+    )
+
+
+def page() -> None:
+    """Inputs, the answer, the bars and what mixed precision saves."""
+    inputs = Inputs(MEMORY)
+    chips = show.slot()
+    cells = [*st.columns([1, 1, 1.7]), *st.columns([1, 1, 1.7])]
+    with cells[0]:
+        parameters = inputs.quantity(
+            "n", "Model parameters", "32B", "count", low=1, high=limit("parameters"), whole=True, help=HELP["n"]
         )
-        for p in policies
-    ],
-    here=list(POLICIES).index(policy.id),
-)
-show.source(words.cited(plan))
-with show.fold("Every optimizer under every precision", key="memory:grid", icon=":material/table:") as panel:
-    if panel.open:
-        grid = [account(parameters, o, p, **where) for o in optimizers().values() for p in POLICIES.values()]
-        st.dataframe(pd.DataFrame([words.as_row(p) for p in grid]), hide_index=True, alt="Every optimizer")
-show.how(plan.explain(), key="memory:how")
-show.footer(inputs)
+    with cells[1]:
+        optimizer = find_optimizer(inputs.choice("opt", "Optimizer", list(optimizers()), "AdamW", help=HELP["opt"]))
+    with cells[2]:
+        policy = find_policy(
+            inputs.choice("prec", "Precision of the model states", list(POLICIES), "fp32", help=HELP["prec"])
+        )
+    with cells[3]:
+        count = int(
+            inputs.quantity("count", "Accelerators", "8", "count", low=1, high=limit("accelerators"), whole=True)
+        )
+    with cells[4]:
+        device = find_accelerator(
+            inputs.choice("gpu", "Accelerator", [a.name for a in accelerators()], "H100 SXM", help=HELP["gpu"])
+        )
+    with cells[5]:
+        meanings = "\n\n".join(f"**{s.id}**: {s.meaning}" for s in SHARDINGS.values())
+        sharding = find_sharding(
+            inputs.choice(
+                "shard", "Model states across accelerators", list(SHARDINGS), "sharded", segmented=True, help=meanings
+            )
+        )
+    show.input_errors(inputs)
+    inputs.presets("Stories", STORIES, into=chips)
+
+    where = {"accelerators": count, "memory": device.memory_bytes, "sharding": sharding}
+    plan = account(parameters, optimizer, policy, **where)
+    shown = [*([] if optimizer.name in HEADLINE else [optimizer.name]), *HEADLINE]
+    plans = [account(parameters, find_optimizer(name), policy, **where) for name in shown]
+    share = words.shared_among(plan)
+    named = words.device_name(device.name, device.memory_bytes)
+
+    show.answer(f"{words.holding(plan, named)} {words.verdict(plan)}", words.what_is_counted(plan))
+    show.note(words.checkpoint(plan))
+    show.chart(
+        state_bars(plans, TOKENS, chosen=optimizer.name, device=device.name),
+        alt=f"Stacked bars of {words.spelled(plan)} bytes per parameter for {optimizer.name}, and of "
+        f"{len(plans) - 1} other optimizers; below, the same in total against the memory of the accelerators.",
+        key="memory:bars",
+    )
+    in_numbers(plans, share, shown.index(optimizer.name))
+    show.note(words.memory_read_as(device.memory_bytes, device.memory_note))
+
+    mixed_precision(plan, [account(parameters, optimizer, p, **where) for p in POLICIES.values()])
+    show.source(words.cited(plan))
+    with show.fold("Every optimizer under every precision", key="memory:grid", icon=":material/table:") as panel:
+        if panel.open:
+            grid = [account(parameters, o, p, **where) for o in optimizers().values() for p in POLICIES.values()]
+            st.dataframe(pd.DataFrame([words.as_row(p) for p in grid]), hide_index=True, alt="Every optimizer")
+    show.how(plan.explain(), key="memory:how")
+    show.footer(inputs)
+
+
+show.body(page)

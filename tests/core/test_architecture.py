@@ -100,6 +100,15 @@ def test_no_page_lies_directly_in_pages() -> None:
     assert not list((ROOT / "pages").glob("*.py")), "Streamlit would run it without app.py"
 
 
+@pytest.mark.parametrize("path", [path for path in files("pages") if path.parent.name != "parts"], ids=lambda p: p.stem)
+def test_a_page_is_one_fragment(path: Path) -> None:
+    """What a script does beside defining things is to draw its page in a way that spares the frame at a rerun."""
+    *defined, last = ast.parse(path.read_text(encoding="utf-8")).body
+    assert ast.unparse(last) == "show.body(page)"
+    allowed = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.Assign, ast.AnnAssign)
+    assert [ast.unparse(node) for node in defined[1:] if not isinstance(node, allowed)] == []
+
+
 def test_nothing_runs_untrusted_code() -> None:
     for path in (*files("core"), *files("pages"), ROOT / "app.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):

@@ -57,11 +57,12 @@ class Run:
 
 @dataclass
 class Session:
-    """One visitor: a websocket, the page it looks at, and the text boxes found there (user key → widget id)."""
+    """One visitor: a websocket, the page it looks at, and its text boxes (user key → widget id and fragment)."""
 
     port: int
     page_hash: str = ""
     boxes: dict[str, str] = field(default_factory=dict[str, str])
+    fragments: dict[str, str] = field(default_factory=dict[str, str])
     pages: dict[str, str] = field(default_factory=dict[str, str])
 
     async def __aenter__(self) -> Session:
@@ -73,13 +74,15 @@ class Session:
         await self.socket.close()
 
     async def rerun(self, texts: dict[str, str] | None = None) -> Run:
-        """Ask for a rerun with these text boxes changed, and read until the script has finished."""
+        """Ask for a rerun with these text boxes changed, of their fragment as a browser would, and read to its end."""
         request = BackMsg()
         request.rerun_script.page_script_hash = self.page_hash
         for key, text in (texts or {}).items():
             widget = request.rerun_script.widget_states.widgets.add()
             widget.id = self.boxes[key]
             widget.string_value = text
+            if self.fragments.get(key):
+                request.rerun_script.fragment_id = self.fragments[key]
         seen = Run()
         start = time.perf_counter()
         await self.socket.send(request.SerializeToString())
@@ -102,7 +105,8 @@ class Session:
         kind = element.WhichOneof("type")
         if kind in ("text_input", "text_area"):
             widget = getattr(element, kind).id
-            self.boxes[widget.rsplit("-", 1)[-1]] = widget
+            key = widget.rsplit("-", 1)[-1]
+            self.boxes[key], self.fragments[key] = widget, message.delta.fragment_id
 
     async def open(self, url_path: str) -> Run:
         """Load the app and go to the page at ``url_path``."""
