@@ -31,6 +31,7 @@ _ARXIV = re.compile(r"arXiv:(\d{4}\.\d{4,5})")
 _SITE = re.compile(r"(?:(?<=^)|(?<=; ))((?:[\w-]+\.)+(?:com|org|io|dev)/[^\s;,]*)")
 _REPOSITORY = re.compile(r"(?:(?<=^)|(?<=; ))([A-Za-z\d-]+/[A-Za-z][\w.-]*[\w])(?=[\s@;,]|$)")
 _UNIT_GAP = re.compile(r"(?<=\d) (?=%|[kMGTPEZ]?(?:FLOP|B/s|B\b|h\b|W\b)|[KMBTQ]\b)")  # kept from breaking lines
+_RANGE = re.compile(r"[\d.,]+–[\d.,]*\d(?:\u00a0\w+)?")  # a browser would break it after the dash
 _PLAIN = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "−0123456789")
 
 _CHART_CONFIG: dict[str, Any] = {
@@ -116,7 +117,8 @@ def question(title: str) -> Iterator[None]:
 def answer(sentence: str, detail: str = "") -> None:
     """The page's answer in large type. Both texts use the markup of `rich`."""
     small = f"<small>{rich(detail)}</small>" if detail else ""
-    st.html(f'<p class="np-answer" role="status">{rich(sentence)}{small}</p>')
+    large = _RANGE.sub(r'<span class="np-whole">\g<0></span>', rich(sentence))
+    st.html(f'<p class="np-answer" role="status">{large}{small}</p>')
 
 
 def note(text: str) -> None:
