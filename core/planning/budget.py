@@ -11,7 +11,7 @@ from core.models.flops import Attention, conventions, flops_per_token, train_flo
 from core.models.parameters import parameters
 from core.models.spec import TransformerSpec
 from core.planning.equations import mfu_needed
-from core.sources import DEEPSEEK_V3, PALM
+from core.sources import DEEPSEEK_V3, OWN, PALM
 from core.units import QuantityError, format_quantity, parse_quantity
 
 _PALM = PALM.at("section 4.1 and appendix B")
@@ -103,7 +103,7 @@ def effective_utilisation(flop: float, hours: float, peak: float) -> float:
         "params": Symbol("N", "parameters of the plan", "count"),
         "counted": Symbol(r"N_\ell", "parameters of the model whose layers were counted", "count"),
     },
-    sources=train_flop_6nd.sources,
+    sources=(OWN.at("in proportion to the parameters, as 6ND is"),),
 )
 def scaled_flop(flop: float, params: float, counted: float) -> float:
     """A count by layer carried over to another number of parameters.

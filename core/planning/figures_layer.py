@@ -195,7 +195,7 @@ def loss_curves(flop: float, params: float, splits: Sequence[Split], palette: Pa
                 ticktext=[format_count(10.0**k * m, 2) for k in range(6, 17) for m in (1, 3)],
                 range=[math.log10(float(sizes[0])), math.log10(float(sizes[-1]))],
             ),
-            yaxis=axis(palette, "loss, nats per token of the law’s own text", range=_around(data)),
+            yaxis=axis(palette, "loss, nats per token of Chinchilla’s text", range=_around(data)),
             annotations=notes,
         ),
     }

@@ -93,8 +93,8 @@ def time_between_failures(rate: float, accelerators: float) -> float:
 def checkpoint_bytes(params: float, bytes_per_parameter: float) -> float:
     """Size of a checkpoint.
 
-    With Adam in mixed precision 14 bytes per parameter: 2 for the bf16 weight, 4 for its fp32 master and 4 for each
-    of the two moments.
+    With Adam in mixed precision up to 14 bytes per parameter: 2 for the bf16 weight, 4 for its fp32 master and 4 for
+    each of the two moments. BLOOM's 2.3 TB are 13.
     """
     return params * bytes_per_parameter
 

@@ -18,7 +18,7 @@ from core.planning.evidence import Width
 from core.planning.goodput import Reliability, WholeRun, whole_run
 from core.planning.interval import Interval
 from core.planning.outlook import Outlook, Published
-from core.sources import PALM
+from core.sources import OWN, PALM
 
 _SHARE = Symbol("g", "share of the time on the wall that trains", "ratio")
 _ALL = Symbol("u", "MFU over all hours", "ratio")
@@ -28,7 +28,7 @@ _ALL = Symbol("u", "MFU over all hours", "ratio")
     r"\frac{\v{mfu}}{\v{goodput}}",
     result=Symbol("u_s", "MFU that the steps themselves run at", "ratio"),
     symbols={"mfu": _ALL, "goodput": _SHARE},
-    sources=(PALM.at("section 4.1 and appendix B"),),
+    sources=(OWN.at("from MFU as PaLM defines it"), PALM.at("section 4.1")),
 )
 def pace_of_steps(mfu: float, goodput: float) -> float:
     """MFU of the steps themselves.
@@ -46,7 +46,7 @@ def pace_of_steps(mfu: float, goodput: float) -> float:
         "mfu": _ALL,
         "steady": Symbol("u_0", "MFU of comparable steady measurements", "ratio"),
     },
-    sources=(PALM.at("section 4.1 and appendix B"),),
+    sources=(OWN.at("from MFU as PaLM defines it"), PALM.at("section 4.1")),
 )
 def unexplained_share(goodput: float, mfu: float, steady: float) -> float:
     """Share of the time that nothing here explains.

@@ -86,12 +86,11 @@ def growing(g: Growth) -> str:
         return f"{here} They never overtake the rest: every layer looks at a window only."
     if g.crossing <= 1:
         return f"{here} They are the larger part at every length."
-    rule = (
-        f"the rule of thumb is 6H = {g.six_h:,}"
-        if g.attention == "full"
-        else f"the rule of thumb for a causal count is 12H = {2 * g.six_h:,}, and 6H = {g.six_h:,} for the full square"
+    rule = f"6H = {g.six_h:,}" if g.attention == "full" else f"12H = {2 * g.six_h:,}"
+    return (
+        f"{here} They overtake the rest at **{g.crossing:,.0f}** tokens; the rule of thumb for dense layers, with heads "
+        f"that add up to H and a feed-forward network of 4H, says {rule} ({g.attention} count)."
     )
-    return f"{here} They overtake the rest at **{g.crossing:,.0f}** tokens; {rule}."
 
 
 def ways_headings(*, typed: bool) -> tuple[str, ...]:

@@ -163,8 +163,9 @@ def split(asked: Asked) -> None:
         here=len(found),
     )
     show.note(
-        "Each law was fitted on its own text with its own tokeniser: losses of different laws do not compare. With a "
-        "mixture of experts N is the active parameters, for which no such law was fitted."
+        "Both laws are fits of the same runs of dense models, the second one on points read off the first paper’s "
+        "figure: where they differ, so much is uncertain. Their losses hold for that text and its tokeniser. With a "
+        "mixture of experts N is the active parameters, for which neither was fitted."
     )
     show.how(
         lambda: [

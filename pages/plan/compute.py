@@ -78,7 +78,7 @@ def page() -> None:
         ("flops", "Where do the FLOPs go", lambda: where(inputs, asked)),
         ("linear", "From one matmul to 6ND", lambda: linear(inputs)),
         ("which", "Which MFU? One run under every convention", lambda: which(inputs, asked)),
-        ("runs", "Evidence: every published run, and how well they predict", lambda: evidence_panel(inputs, asked)),
+        ("runs", "Evidence: the published runs, and how well they predict", lambda: evidence_panel(inputs, asked)),
         ("moves", "What moves the answer", lambda: moves(inputs, asked)),
         ("roof", f"Roofline of a layer on {device.name}", lambda: roof(inputs, asked)),
         ("whole", "The whole run: failures, checkpoints, energy, CO₂", lambda: whole(inputs, asked)),
