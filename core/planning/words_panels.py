@@ -88,8 +88,8 @@ def growing(g: Growth) -> str:
         return f"{here} They are the larger part at every length."
     rule = f"6H = {g.six_h:,}" if g.attention == "full" else f"12H = {2 * g.six_h:,}"
     return (
-        f"{here} They overtake the rest at **{g.crossing:,.0f}** tokens; the rule of thumb for dense layers, with heads "
-        f"that add up to H and a feed-forward network of 4H, says {rule} ({g.attention} count)."
+        f"{here} They overtake the rest at **{g.crossing:,.0f}** tokens; the rule of thumb for dense layers, with "
+        f"heads that add up to H and a feed-forward network of 4H, says {rule} ({g.attention} count)."
     )
 
 
