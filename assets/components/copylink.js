@@ -40,11 +40,14 @@ function oneEntryAPage() {
 export default function ({ data, parentElement, setTriggerValue }) {
   const root = parentElement.querySelector(".root")
   oneEntryAPage()
-  // The app's own style follows a moment after this call.
+  // The app's own style follows a moment after this call. Asking once per theme is enough, and cannot go in circles.
   setTimeout(() => {
     const theme = getComputedStyle(root).colorScheme
-    if (root.dataset.theme && root.dataset.theme !== theme) setTriggerValue("theme", theme)
-    root.dataset.theme = theme
+    if (theme === data.drawn) delete root.dataset.asked
+    else if (data.drawn && theme !== root.dataset.asked) {
+      root.dataset.asked = theme
+      setTriggerValue("theme", theme)
+    }
   }, 100)
   let button = root.querySelector("button")
   if (!button) {

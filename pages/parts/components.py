@@ -8,7 +8,7 @@ from typing import Any
 
 import streamlit as st
 
-from pages.parts.theme import css_variables
+from pages.parts.theme import css_variables, drawn_theme
 
 _FOLDER = Path(__file__).parents[2] / "assets" / "components"
 
@@ -33,9 +33,9 @@ def component(name: str) -> Any:
 def copy_link(query: str, *, key: str) -> None:
     """A button that copies this page's address with ``query`` (every field spelled out).
 
-    It also asks for a rerun when the visitor switches the theme, because charts and logo take their colours then.
+    It also asks for a rerun when the theme is no longer the one that the logo and the charts were drawn for.
     """
-    component("copylink")(data={"query": query}, key=key, on_theme_change=_redraw)
+    component("copylink")(data={"query": query, "drawn": drawn_theme()}, key=key, on_theme_change=_redraw)
 
 
 def _redraw() -> None:

@@ -50,8 +50,17 @@ def _stylesheet() -> str:
     return f"<style>.stApp {{ {css_variables()} }}\n{css}</style>"
 
 
+_DRAWN = "app:theme"
+
+
+def drawn_theme() -> str:
+    """The theme that the logo was drawn for, "light" or "dark"; empty when the browser had not said."""
+    return st.session_state.get(_DRAWN, "")
+
+
 def install_theme() -> None:
-    """Logo and stylesheet; called by ``app.py`` on every run."""
+    """Logo and stylesheet; called by ``app.py`` on every run of the whole app."""
+    st.session_state[_DRAWN] = st.context.theme.type or ""
     st.logo(str(_ASSETS / "static" / _logo()), size="large", link=None)
     st.html(_stylesheet())
 
