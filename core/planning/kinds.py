@@ -12,12 +12,10 @@ from core.models.spec import TransformerSpec
 class LayerKind:
     """Layers of a model that cost the same.
 
-    id: names the kind within its model. window: tokens that attention looks at, the token itself included, 0 where it
-    looks at all of them. mixture: whether the feed-forward network is a mixture of experts. layers: how many of the
-    model's layers are like this.
+    window: tokens that attention looks at, the token itself included, 0 where it looks at all of them. mixture:
+    whether the feed-forward network is a mixture of experts. layers: how many of the model's layers are like this.
     """
 
-    id: str
     window: int
     mixture: bool
     layers: int
@@ -35,16 +33,7 @@ def kinds_of(spec: TransformerSpec, seq_len: int) -> tuple[LayerKind, ...]:
     pattern = window.pattern if window else (False,)
     dense = spec.dense_layers if spec.experts else spec.layers
     found = Counter((pattern[i % len(pattern)], i >= dense) for i in range(spec.layers))
-    sides = [len({key[side] for key in found}) > 1 for side in (0, 1)]
     return tuple(
-        LayerKind(_id(*key, *sides), window.size if window and key[0] else 0, key[1], layers)
-        for key, layers in found.most_common()
+        LayerKind(window.size if window and windowed else 0, mixture, layers)
+        for (windowed, mixture), layers in found.most_common()
     )
-
-
-def _id(windowed: bool, mixture: bool, by_window: bool, by_experts: bool) -> str:
-    """Names only what differs between the layers of the model."""
-    said = (["window" if windowed else "full"] if by_window else []) + (
-        ["experts" if mixture else "dense"] if by_experts else []
-    )
-    return " ".join(said) or "all"

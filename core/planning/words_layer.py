@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from core.formula import Explanation
-from core.models.spec import TransformerSpec
-from core.planning.kinds import LayerKind, kinds_of
+from core.planning.kinds import LayerKind
 from core.planning.layer import LayerOperation, matmul_share
 from core.planning.outlook import Outlook
 from core.planning.scaling import LAWS, Split, overtraining
@@ -115,21 +114,37 @@ LAYER_NOTES = (
 """What the roofline holds and leaves out."""
 
 
-def kind_name(kind: LayerKind, spec: TransformerSpec, seq_len: int) -> str:
+def windows(kinds: Sequence[LayerKind]) -> str:
+    """How many layers have a window, where some have and some do not; else empty."""
+    having = sum(kind.layers for kind in kinds if kind.window)
+    size = max(kind.window for kind in kinds)
+    return _some(having, kinds, f"see a window of {size:,}")
+
+
+def mixtures(kinds: Sequence[LayerKind]) -> str:
+    """How many layers have experts, where some have and some do not; else empty."""
+    return _some(sum(kind.layers for kind in kinds if kind.mixture), kinds, "have experts")
+
+
+def _some(having: int, kinds: Sequence[LayerKind], what: str) -> str:
+    layers = sum(kind.layers for kind in kinds)
+    return f"{having} of {layers} layers {what}" if 0 < having < layers else ""
+
+
+def kind_name(kind: LayerKind, kinds: Sequence[LayerKind]) -> str:
     """A window and what sets a kind of layer apart, and how many layers of the model have it; empty for neither."""
-    kinds = kinds_of(spec, seq_len)
     said: list[str] = []
-    if kind.window or len({other.window for other in kinds}) > 1:
+    if kind.window or windows(kinds):
         name = f"window of {kind.window:,}" if kind.window else "full attention"
-        said.append(f"{name}, {_among(kinds, lambda k: k.window == kind.window, spec.layers)}")
-    if len({other.mixture for other in kinds}) > 1:
+        said.append(f"{name}, {_among(kinds, lambda k: k.window == kind.window)}")
+    if mixtures(kinds):
         name = "experts" if kind.mixture else "dense"
-        said.append(f"{name}, {_among(kinds, lambda k: k.mixture == kind.mixture, spec.layers)}")
+        said.append(f"{name}, {_among(kinds, lambda k: k.mixture == kind.mixture)}")
     return "; ".join(said) + " layers" if said else ""
 
 
-def _among(kinds: Sequence[LayerKind], like: Callable[[LayerKind], bool], layers: int) -> str:
-    having = sum(kind.layers for kind in kinds if like(kind))
+def _among(kinds: Sequence[LayerKind], like: Callable[[LayerKind], bool]) -> str:
+    having, layers = sum(kind.layers for kind in kinds if like(kind)), sum(kind.layers for kind in kinds)
     return f"{having} of {layers}" if having < layers else f"all {layers}"
 
 
@@ -147,14 +162,15 @@ def fused(with_fusion: Sequence[LayerOperation], without: Sequence[LayerOperatio
     )
 
 
-def narrow(dtype: str, wide: str) -> str:
+def narrow(dtype: str, wide: str, *, mixture: bool) -> str:
     """What runs in a dtype below 16 bits and what does not; empty where there is no such division."""
     if dtype == wide:
         return ""
     recipe = "as in" if dtype == "fp8" else "as with fp8 in"
     return (
         f"**Only the products with a layer’s weights run in {dtype}**, and they write {wide}; scores, softmax and "
-        f"values, norms, the router and the output head stay in {wide} or wider, {recipe} DeepSeek-V3."
+        f"values, norms{', the router' if mixture else ''} and the output head stay in {wide} or wider, {recipe} "
+        "DeepSeek-V3."
     )
 
 

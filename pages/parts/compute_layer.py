@@ -62,10 +62,10 @@ def roof(inputs: Inputs, asked: Asked) -> None:
         "Forward pass. Circles: limited by compute; diamonds: limited by memory. Dotted: the same matrix product from "
         "1 to 32,768 tokens at once."
     )
-    if divided := words.narrow(dtype, wide):
+    if divided := words.narrow(dtype, wide, mixture=kind.mixture):
         show.note(divided)
         show.source(words.NARROW_SOURCE)
-    name = words.kind_name(kind, spec, asked.seq_len)
+    name = words.kind_name(kind, kinds_of(spec, asked.seq_len))
     show.small_table(
         [show.Column(heading, numeric=i not in (0, 4)) for i, heading in enumerate(words.OPERATIONS)],
         words.operations(found),
@@ -81,13 +81,22 @@ def roof(inputs: Inputs, asked: Asked) -> None:
 
 
 def _kind(inputs: Inputs, spec: TransformerSpec, seq_len: int) -> LayerKind:
-    """The layer to draw; a question only where a model has several."""
-    kinds = {kind.id: kind for kind in kinds_of(spec, seq_len)}
-    usual = next(iter(kinds))
-    if len(kinds) == 1:
-        return kinds[usual]
-    names = {key: words.kind_name(kind, spec, seq_len) for key, kind in kinds.items()}
-    return kinds[inputs.choice("kind", "Layer", list(kinds), usual, segmented=True, labels=names)]
+    """The layer to draw; a question only where a model has several kinds.
+
+    Windows and experts are a field each, whose options mean the same for every model, so that links keep theirs.
+    """
+    kinds = kinds_of(spec, seq_len)
+    windowed, mixture = kinds[0].window > 0, kinds[0].mixture
+    if sized := words.windows(kinds):
+        ways = {"window": True, "full attention": False}
+        usual = next(way for way, has in ways.items() if has == windowed)
+        windowed = ways[inputs.choice("win", sized, list(ways), usual, segmented=True)]
+    if mixed := words.mixtures(kinds):
+        ways = {"experts": True, "dense": False}
+        usual = next(way for way, has in ways.items() if has == mixture)
+        mixture = ways[inputs.choice("ffn", mixed, list(ways), usual, segmented=True)]
+    seeing = [kind for kind in kinds if (kind.window > 0) == windowed]
+    return next((kind for kind in seeing if kind.mixture == mixture), seeing[0])
 
 
 def which(inputs: Inputs, asked: Asked) -> None:

@@ -25,7 +25,7 @@ from core.planning.kinds import kinds_of
 from core.planning.layer import LayerOperation, wide_dtype
 from core.planning.scored import recomputed_share
 from core.planning.sensitivity import sensitivity
-from core.planning.words_layer import kind_name
+from core.planning.words_layer import kind_name, mixtures, windows
 from tests.core.palm import PALM
 
 H100 = find("H100 SXM")
@@ -96,27 +96,28 @@ def test_kinds_of_layers(name: str, kinds: list[tuple[int, int]]) -> None:
     assert [(kind.window, kind.layers) for kind in kinds_of(spec, 8192)] == kinds
     assert len(kinds_of(spec, 128)) == 1 + (name == "DeepSeek-V3")
     for seq_len in (128, 8192):
-        names = [kind_name(kind, spec, seq_len) for kind in kinds_of(spec, seq_len)]
-        assert len(set(names)) == len(names)
+        found = kinds_of(spec, seq_len)
+        names = {kind_name(kind, found) for kind in found}
+        assert len(names) == len(found)
+        assert bool(windows(found)) + bool(mixtures(found)) == (len(found) > 1)
 
 
 def test_kinds_in_words() -> None:
     gemma, mistral, deepseek = (
         model_named(name).spec for name in ("Gemma 3 12B text decoder", "Mistral 7B v0.1", "DeepSeek-V3")
     )
-    assert [kind_name(kind, gemma, 8192) for kind in kinds_of(gemma, 8192)] == [
-        "window of 1,024, 40 of 48 layers",
-        "full attention, 8 of 48 layers",
-    ]
-    assert [kind_name(kind, gemma, 1024) for kind in kinds_of(gemma, 1024)] == [""]
-    assert [kind_name(kind, mistral, 8192) for kind in kinds_of(mistral, 8192)] == ["window of 4,096, all 32 layers"]
-    assert [kind_name(kind, deepseek, 8192) for kind in kinds_of(deepseek, 8192)] == [
-        "experts, 58 of 61 layers",
-        "dense, 3 of 61 layers",
-    ]
-    assert kind_name(kinds_of(WIDE_SHARED, 8192)[0], WIDE_SHARED, 8192) == (
-        "window of 512, 3 of 4; experts, 3 of 4 layers"
-    )
+
+    def names(spec: TransformerSpec, seq_len: int) -> list[str]:
+        found = kinds_of(spec, seq_len)
+        return [kind_name(kind, found) for kind in found]
+
+    assert names(gemma, 8192) == ["window of 1,024, 40 of 48 layers", "full attention, 8 of 48 layers"]
+    assert windows(kinds_of(gemma, 8192)) == "40 of 48 layers see a window of 1,024"
+    assert names(gemma, 1024) == [""]
+    assert names(mistral, 8192) == ["window of 4,096, all 32 layers"]
+    assert names(deepseek, 8192) == ["experts, 58 of 61 layers", "dense, 3 of 61 layers"]
+    assert mixtures(kinds_of(deepseek, 8192)) == "58 of 61 layers have experts"
+    assert names(WIDE_SHARED, 8192)[0] == "window of 512, 3 of 4; experts, 3 of 4 layers"
 
 
 def test_a_window_moves_what_it_looks_at() -> None:
@@ -160,8 +161,9 @@ def test_below_16_bits_run_only_products_with_weights() -> None:
         "fp16",
         "tf32",
     )
-    assert "stay in bf16" in words_layer.narrow("fp8", "bf16")
-    assert not words_layer.narrow("bf16", "bf16")
+    assert "norms, the router and the output head stay in bf16" in words_layer.narrow("fp8", "bf16", mixture=True)
+    assert "norms and the output head stay in bf16" in words_layer.narrow("int8", "bf16", mixture=False)
+    assert not words_layer.narrow("bf16", "bf16", mixture=True)
 
 
 def test_shared_experts_have_their_own_width_and_activation() -> None:
