@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from core.formula import Explanation, Formula, Source, Symbol, formula
 from core.products import FLOP, PRODUCT, elementwise_flop, matmul_flop
-from core.sources import CS336
+from core.sources import CS336, DEEPSEEK_V3
 
 Value: TypeAlias = "float | npt.NDArray[np.float64]"
 Bound: TypeAlias = Literal["compute", "memory"]
@@ -27,6 +27,7 @@ _ROOFLINE = Source(
 )
 _BYTES = Symbol("Q", "bytes moved to and from memory", "bytes")
 _ELEMENT = Symbol("e", "bytes per element", "number")
+_RESULT = Symbol("r", "bytes per element of the result", "number")
 
 
 @formula(
@@ -38,6 +39,38 @@ _ELEMENT = Symbol("e", "bytes per element", "number")
 def product_bytes(m: float, n: float, k: float, groups: float, element: float) -> float:
     """Bytes of matrix products: both factors read, the product written."""
     return element * groups * (m * k + k * n + m * n)
+
+
+@formula(
+    r"\v{groups} \cdot (\v{element} \cdot (\v{m} \cdot \v{k} + \v{k} \cdot \v{n})"
+    r" + \v{result} \cdot \v{m} \cdot \v{n})",
+    result=_BYTES,
+    symbols={**PRODUCT, "element": Symbol("e", "bytes per element of the factors", "number"), "result": _RESULT},
+    sources=(CS336, DEEPSEEK_V3.at("section 3.3.1")),
+)
+def mixed_product_bytes(m: float, n: float, k: float, groups: float, element: float, result: float) -> float:
+    """Bytes of matrix products that write a wider dtype than they read, such as fp8 factors and a bf16 product."""
+    return groups * (element * (m * k + k * n) + result * m * n)
+
+
+@formula(
+    r"\v{element} \cdot \v{groups} \cdot \v{m} \cdot (2 \cdot \v{k} + \v{n})",
+    result=_BYTES,
+    symbols={
+        "m": Symbol("M", "tokens, each a row of either narrow matrix", "count"),
+        "n": Symbol("N", "tokens that each of them looks at: a window, or all M", "count"),
+        "k": Symbol("K", "head width", "count"),
+        "groups": PRODUCT["groups"],
+        "element": _ELEMENT,
+    },
+    sources=(CS336,),
+)
+def band_bytes(m: float, n: float, k: float, groups: float, element: float) -> float:
+    """Bytes of a product of attention: two matrices of the head width and one of scores, N for each token.
+
+    Which of the three is written differs between scores, values and their gradients, and the sum does not.
+    """
+    return element * groups * m * (2 * k + n)
 
 
 @formula(
@@ -106,10 +139,23 @@ def _use(rule: Formula[...], **values: Value) -> Value:
     return rule.over(**values) if any(isinstance(v, np.ndarray) for v in values.values()) else float(rule(**values))
 
 
-def product(groups: Value, rows: Value, inner: Value, columns: Value, element: float) -> Work:
-    """``groups`` matrix products (rows × inner) @ (inner × columns) of ``element`` bytes per entry."""
+def product(
+    groups: Value, rows: Value, inner: Value, columns: Value, element: float, result: float | None = None
+) -> Work:
+    """``groups`` matrix products (rows × inner) @ (inner × columns) of ``element`` bytes per entry.
+
+    result: bytes per entry of the product where they differ from those of the factors.
+    """
     size = {"m": rows, "n": columns, "k": inner, "groups": groups}
-    return _work((matmul_flop, size), (product_bytes, {**size, "element": element}))
+    if result is None or result == element:
+        return _work((matmul_flop, size), (product_bytes, {**size, "element": element}))
+    return _work((matmul_flop, size), (mixed_product_bytes, {**size, "element": element, "result": result}))
+
+
+def band(groups: Value, rows: Value, inner: Value, span: Value, element: float) -> Work:
+    """``groups`` products of attention, scores or values, in which each of ``rows`` tokens meets ``span`` of them."""
+    size = {"m": rows, "n": span, "k": inner, "groups": groups}
+    return _work((matmul_flop, size), (band_bytes, {**size, "element": element}))
 
 
 def elementwise(elements: Value, flop_per_element: float, bytes_per_element: float) -> Work:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -21,18 +21,20 @@ def roofline(
     operations: Sequence[LayerOperation],
     trail: LayerOperation,
     tokens: npt.NDArray[np.float64],
-    matrix: float,
+    matrix: Mapping[str, float],
     vector: float,
     bandwidth: float,
     palette: Palette,
 ) -> Figure:
     """Each operation at its intensity and the rate it can reach: blue where compute is the limit, red where memory is.
 
-    trail: one matrix product over micro-batches of ``tokens``, drawn as the way it climbs. matrix, vector: peaks in
-    FLOP/s of the matrix and of the vector units; bandwidth in bytes per second.
+    trail: one matrix product over micro-batches of ``tokens``, drawn as the way it climbs. matrix: dtype → peak of
+    the matrix units in FLOP/s, that of the products with weights first and, where others stay wider, theirs after it.
+    vector: peak of the vector units; bandwidth in bytes per second.
     """
     x = np.geomspace(*_RANGE, 161)
-    ridge = matrix / bandwidth
+    first, *rest = matrix.values()
+    ridge = first / bandwidth
 
     def roof(peak: float, dash: str) -> Figure:
         return {
@@ -76,11 +78,17 @@ def roofline(
         )
         if chosen
     ]
-    top = math.log10(matrix / 1e12)
+    top = math.log10(max(matrix.values()) / 1e12)
     low = min(float(o.placed.attainable) for o in operations) / 1e12
     low = min(low, float(np.min(np.asarray(trail.placed.attainable))) / 1e12)
     return {
-        "data": [roof(matrix, "solid"), *([roof(vector, "dash")] if vector < matrix else []), path, *dots],
+        "data": [
+            roof(first, "solid"),
+            *(roof(peak, "solid") for peak in rest),
+            *([roof(vector, "dash")] if vector < first else []),
+            path,
+            *dots,
+        ],
         "layout": layout(
             palette,
             height=430,
@@ -95,19 +103,22 @@ def roofline(
             ),
             yaxis=axis(palette, "TFLOP/s it can reach", type="log", range=[math.log10(low) - 0.3, top + 0.25], dtick=1),
             annotations=[
-                label(
-                    palette,
-                    f"{format_quantity(matrix, 'flop_per_s')} matrix peak",
-                    x=5,
-                    y=top,
-                    xanchor="right",
-                    yanchor="bottom",
+                *(
+                    label(
+                        palette,
+                        f"{format_quantity(peak, 'flop_per_s')} {dtype if rest else 'matrix'} peak",
+                        x=5,
+                        y=math.log10(peak / 1e12),
+                        xanchor="right",
+                        yanchor="bottom",
+                    )
+                    for dtype, peak in matrix.items()
                 ),
                 label(
                     palette,
                     f"ridge, {ridge:.0f} FLOP/B",
                     x=math.log10(ridge),
-                    y=top,
+                    y=math.log10(first / 1e12),
                     xanchor="right",
                     yanchor="bottom",
                     font={"family": SANS, "size": 12, "color": palette.muted},

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from core.formula import Explanation
+from core.planning.kinds import LayerKind
 from core.planning.layer import LayerOperation, matmul_share
 from core.planning.outlook import Outlook
 from core.planning.scaling import LAWS, Split, overtraining
@@ -17,6 +18,7 @@ from core.units import format_count, format_duration, format_quantity, significa
 OPERATIONS = ("operation", "FLOP", "share of FLOPs", "FLOP/B forward", "limit", "time at best", "share of time")
 """Headings of the table of `operations`."""
 
+_ATTENTION = ("attention", "scores", "softmax", "values")
 _ONCE = {"step": "per step", "model": "per model"}
 """What stands in place of a share for what is done beside the layer."""
 
@@ -86,7 +88,8 @@ def layered(found: Sequence[LayerOperation], device: str, tokens: int) -> str:
     beside = f"AdamW on its parameters adds **{percent(update)}** to that time once per step"
     if head:
         beside += (
-            f"; the output head, its loss and its update take **{significant(head, 3)}** layers, once in the model"
+            f"; the output head, its loss and its update take as long as **{significant(head, 3)}** such layers, "
+            "once in the model"
         )
     return (
         f"With **{tokens:,}** tokens at once, matrix products are **{_nearly(flop)}** of a layer’s FLOPs, forward and "
@@ -100,12 +103,79 @@ def _nearly(share: float) -> str:
 
 
 LAYER_NOTES = (
-    "**Bytes:** each operation reads its operands once, writes its result once and keeps nothing for the next one. "
-    "Fused kernels move less: the switch above does it for attention.",
-    "**Time at best:** the longer of arithmetic at peak and traffic at full bandwidth. No kernel is faster; most are "
-    "slower. The update stands once per step, so more micro-batches per step make it less of the time.",
+    "**Bytes:** each operation reads its operands once, writes its result once and keeps nothing for the next one; a "
+    "cast to another dtype is part of the operation before it. Fused kernels move less: the switch above fuses "
+    "attention, whose softmax is then not counted.",
+    "**Time at best:** the longer of arithmetic at peak and traffic at full bandwidth. No kernel that runs one "
+    "operation alone, from memory and as it is counted here, is faster, and most are slower; a kernel that fuses "
+    "neighbours saves the traffic between them. The update stands once per step, so more micro-batches per step make "
+    "it less of the time.",
 )
 """What the roofline holds and leaves out."""
+
+
+def windows(kinds: Sequence[LayerKind]) -> str:
+    """How many layers have a window, where some have and some do not; else empty."""
+    having = sum(kind.layers for kind in kinds if kind.window)
+    size = max(kind.window for kind in kinds)
+    return _some(having, kinds, f"see a window of {size:,}")
+
+
+def mixtures(kinds: Sequence[LayerKind]) -> str:
+    """How many layers have experts, where some have and some do not; else empty."""
+    return _some(sum(kind.layers for kind in kinds if kind.mixture), kinds, "have experts")
+
+
+def _some(having: int, kinds: Sequence[LayerKind], what: str) -> str:
+    layers = sum(kind.layers for kind in kinds)
+    return f"{having} of {layers} layers {what}" if 0 < having < layers else ""
+
+
+def kind_name(kind: LayerKind, kinds: Sequence[LayerKind]) -> str:
+    """A window and what sets a kind of layer apart, and how many layers of the model have it; empty for neither."""
+    said: list[str] = []
+    if kind.window or windows(kinds):
+        name = f"window of {kind.window:,}" if kind.window else "full attention"
+        said.append(f"{name}, {_among(kinds, lambda k: k.window == kind.window)}")
+    if mixtures(kinds):
+        name = "experts" if kind.mixture else "dense"
+        said.append(f"{name}, {_among(kinds, lambda k: k.mixture == kind.mixture)}")
+    return "; ".join(said) + " layers" if said else ""
+
+
+def _among(kinds: Sequence[LayerKind], like: Callable[[LayerKind], bool]) -> str:
+    having, layers = sum(kind.layers for kind in kinds if like(kind)), sum(kind.layers for kind in kinds)
+    return f"{having} of {layers}" if having < layers else f"all {layers}"
+
+
+def attention_seconds(found: Sequence[LayerOperation]) -> float:
+    """Time at best of attention's products of activations and the softmax between them, forward and backward."""
+    return sum(float(o.placed.seconds) for o in found if o.id in _ATTENTION)
+
+
+def fused(with_fusion: Sequence[LayerOperation], without: Sequence[LayerOperation]) -> str:
+    """What fusing attention saves."""
+    fast, slow = (format_duration(attention_seconds(found), 3) for found in (with_fusion, without))
+    return (
+        f"Scores, softmax and values of this layer, forward and backward, take at best **{fast}** fused and **{slow}** "
+        "unfused: then the scores go to memory and back, and those that the mask hides are computed too."
+    )
+
+
+def narrow(dtype: str, wide: str, *, mixture: bool) -> str:
+    """What runs in a dtype below 16 bits and what does not; empty where there is no such division."""
+    if dtype == wide:
+        return ""
+    recipe = "as in" if dtype == "fp8" else "as with fp8 in"
+    return (
+        f"**Only the products with a layer’s weights run in {dtype}**, and they write {wide}; scores, softmax and "
+        f"values, norms{', the router' if mixture else ''} and the output head stay in {wide} or wider, {recipe} "
+        "DeepSeek-V3."
+    )
+
+
+NARROW_SOURCE = "DeepSeek-V3, section 3.3.1, arXiv:2412.19437"
+"""Where the division of `narrow` is from."""
 
 SCORES = ("the same run, counted as", "FLOPs per token", "utilisation", "relative to 6ND")
 """Headings of the table of `scores`."""

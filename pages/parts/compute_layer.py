@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import streamlit as st
 
+from core.models.spec import TransformerSpec
 from core.planning import words as plain
 from core.planning import words_layer as words
 from core.planning.budget import scale_of
 from core.planning.figures_layer import roofline
 from core.planning.figures_plan import score_bars
-from core.planning.layer import ELEMENT_BYTES, LayerOperation, layer_roofline
+from core.planning.kinds import LayerKind, kinds_of
+from core.planning.layer import ELEMENT_BYTES, LayerOperation, layer_roofline, wide_dtype
 from core.planning.scored import Scored, which_mfu
 from core.planning.solver import BudgetError
 from core.units import QuantityError, parse_quantity
@@ -21,34 +25,36 @@ from pages.parts.theme import TOKENS
 
 _TRAIL = 2.0 ** np.arange(16)
 _TRAILED = ("up", "shared_up")
+_FUSED = (
+    "On: scores, softmax and values are one operation on the scores that the mask leaves, and these never leave the "
+    "chip, as in FlashAttention. Off: three operations on all scores, which write them to memory and read them back."
+)
 
 
 def roof(inputs: Inputs, asked: Asked) -> None:
     """The panel's content."""
+    device, spec, dtype = asked.device, asked.shape.spec, asked.dtype
     head = show.slot()
     with st.container(horizontal=True, vertical_alignment="bottom"):
         power = inputs.slider("mb", "Tokens at once: 2ᵏ, k", 0, 17, 13, help="Tokens of one micro-batch.")
-        fused = inputs.toggle(
-            "flash",
-            "Fused attention",
-            False,
-            help="Scores never leave the chip, as in FlashAttention: scores, softmax and values are one operation.",
-        )
-    device, spec, tokens = asked.device, asked.shape.spec, 2**power
-    if asked.dtype not in ELEMENT_BYTES or not device.bandwidth > 0:
-        show.note(f"No roofline: the {asked.dtype} peak or the bandwidth of {device.name} is not known.")
+        kind = _kind(inputs, spec, asked.seq_len)
+        fused = inputs.toggle("flash", "Fused attention", True, help=_FUSED)
+    tokens = 2**power
+    if dtype not in ELEMENT_BYTES or not device.bandwidth > 0:
+        show.note(f"No roofline: the {dtype} peak or the bandwidth of {device.name} is not known.")
         return
-    same = {"dtype": asked.dtype, "seq_len": asked.seq_len, "fused_attention": fused}
-    found = layer_roofline(spec, device, tokens=float(tokens), **same)
-    swept = layer_roofline(spec, device, tokens=_TRAIL, **same)
-    trail = next(o for o in swept if o.id in _TRAILED and o.phase == "forward")
+    layer = partial(layer_roofline, spec, device, dtype=dtype, seq_len=asked.seq_len, kind=kind)
+    either = {way: layer(tokens=float(tokens), fused_attention=way) for way in (True, False)}
+    found = either[fused]
+    trail = next(o for o in layer(tokens=_TRAIL) if o.id in _TRAILED and o.phase == "forward")
     with head:
         show.says(words.layered(found, device.name, tokens))
-    vector = device.peak("fp32")
     shown: list[LayerOperation] = [o for o in found if o.phase != "backward" and o.id != "head_update"]
-    peak = device.peak(asked.dtype)
+    wide = wide_dtype(device, dtype)
+    peaks = {name: device.peak(name) for name in (dtype, wide)}
+    vector = device.peak("fp32")
     show.chart(
-        roofline(shown, trail, _TRAIL, peak, vector if vector > 0 else peak, device.bandwidth, TOKENS),
+        roofline(shown, trail, _TRAIL, peaks, vector if vector > 0 else peaks[wide], device.bandwidth, TOKENS),
         alt=f"Roofline of {device.name}. {words.layered(found, device.name, tokens).replace('**', '')}",
         key="compute:roofline",
     )
@@ -56,16 +62,41 @@ def roof(inputs: Inputs, asked: Asked) -> None:
         "Forward pass. Circles: limited by compute; diamonds: limited by memory. Dotted: the same matrix product from "
         "1 to 32,768 tokens at once."
     )
+    if divided := words.narrow(dtype, wide, mixture=kind.mixture):
+        show.note(divided)
+        show.source(words.NARROW_SOURCE)
+    name = words.kind_name(kind, kinds_of(spec, asked.seq_len))
     show.small_table(
         [show.Column(heading, numeric=i not in (0, 4)) for i, heading in enumerate(words.OPERATIONS)],
         words.operations(found),
-        caption=f"One layer of {asked.shape.name}, forward and backward together, and what is beside it",
+        caption=f"One layer of {asked.shape.name}{f' ({name})' if name else ''}, forward and backward together, and "
+        "what is beside it",
     )
+    show.note(words.fused(either[True], either[False]))
     show.how(
         lambda: [step for o in found if o.id in (*_TRAILED, "norms") for step in o.placed.explanations],
         key="compute:roof:how",
         notes=words.LAYER_NOTES,
     )
+
+
+def _kind(inputs: Inputs, spec: TransformerSpec, seq_len: int) -> LayerKind:
+    """The layer to draw; a question only where a model has several kinds.
+
+    Windows and experts are a field each, whose options mean the same for every model, so that links keep theirs.
+    """
+    kinds = kinds_of(spec, seq_len)
+    windowed, mixture = kinds[0].window > 0, kinds[0].mixture
+    if sized := words.windows(kinds):
+        ways = {"window": True, "full attention": False}
+        usual = next(way for way, has in ways.items() if has == windowed)
+        windowed = ways[inputs.choice("win", sized, list(ways), usual, segmented=True)]
+    if mixed := words.mixtures(kinds):
+        ways = {"experts": True, "dense": False}
+        usual = next(way for way, has in ways.items() if has == mixture)
+        mixture = ways[inputs.choice("ffn", mixed, list(ways), usual, segmented=True)]
+    seeing = [kind for kind in kinds if (kind.window > 0) == windowed]
+    return next((kind for kind in seeing if kind.mixture == mixture), seeing[0])
 
 
 def which(inputs: Inputs, asked: Asked) -> None:

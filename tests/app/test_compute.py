@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from types import SimpleNamespace
 
 import plotly.graph_objects as go
@@ -29,7 +30,14 @@ CASES: dict[str, dict[str, str]] = {
     "MFU needed": {"find": "MFU", "within": "400 days", "gpu": "MI300X"},
     "own mixture": {"model": OWN, "shape": MIXTURE, "gpu": "TPU v5p", "pic": "areas", "moved": "dollars"},
     "no price, fp16": {"gpu": "V100 SXM 32 GB", "model": "GPT-2 124M", "moved": "dollars", "meas": "hours", "mb": "0"},
-    "windows": {"model": "Gemma 3 1B", "seq": "1000000", "flash": "true", "basis": "steady", "fam": "A100"},
+    "windows": {
+        "model": "Gemma 3 1B",
+        "seq": "1000000",
+        "flash": "false",
+        "win": "full attention",
+        "basis": "steady",
+        "fam": "A100",
+    },
     "one token": {"n": "1", "tokens": "1", "count": "1", "gpu": "T4", "mfu": "1"},
     "the largest": {"n": "1e16", "tokens": "1e18", "count": "10,000,000", "gpu": "GB300", "dtype": "fp4", "seq": "1"},
 }
@@ -132,3 +140,32 @@ def test_a_link_that_cannot_be_answered_says_whose_answer_it_shows() -> None:
     (message,) = (text for text in html(app, "np-error") if "Cannot be met" in text)
     assert "not your plan but this page’s first example" in message
     assert "last answer" not in message
+
+
+@pytest.mark.parametrize(
+    ("fields", "drawn", "fields_drawn"),
+    [
+        ({}, "One layer of Llama 3 70B, forward", set[str]()),
+        ({"model": "Mistral 7B v0.1"}, "Mistral 7B v0.1 (window of 4,096, all 32 layers)", set[str]()),
+        ({"model": "Gemma 3 12B text decoder"}, "text decoder (window of 1,024, 40 of 48 layers)", {"c_win"}),
+        ({"model": "Gemma 3 12B text decoder", "seq": "1024"}, "text decoder, forward", set[str]()),
+        ({"model": "gpt-oss 20B", "win": "full attention"}, "(full attention, 12 of 24 layers)", {"c_win"}),
+        ({"model": "DeepSeek-V3", "ffn": "dense", "dtype": "fp8"}, "(dense, 3 of 61 layers)", {"c_ffn"}),
+        (
+            {"model": OWN, "shape": f"{MIXTURE} experts.dense_layers=4 window.size=64"},
+            "(window of 64, all 32; experts, 28 of 32 layers)",
+            {"c_ffn"},
+        ),
+    ],
+)
+def test_a_model_with_several_kinds_of_layers_asks_which(
+    fields: dict[str, str], drawn: str, fields_drawn: set[str]
+) -> None:
+    app = opened(dict.fromkeys(PANELS, "false") | {"roof": "true"} | fields)
+    assert not app.exception
+    captions = (re.findall("<caption>(.+?)</caption>", block.proto.body) for block in app.get("html"))
+    assert any(drawn in caption for found in captions for caption in found)
+    assert {group.key for group in app.button_group} & {"c_win", "c_ffn"} == fields_drawn
+    assert app.toggle(key="c_flash").value
+    divided = [text for text in html(app, "np-note") if "run in fp8" in text]
+    assert len(divided) == (fields.get("dtype") == "fp8")

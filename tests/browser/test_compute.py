@@ -184,6 +184,35 @@ def test_no_label_of_the_pictures_is_cut_off(open_page: OpenPage) -> None:
     whole_labels(page)
 
 
+def test_a_kind_of_layer_is_kept_from_model_to_model(open_page: OpenPage) -> None:
+    """The link says a window or none; models without the choice show no question, and no model takes offence."""
+    page = open_page("compute-budget?v=1&c_model=Gemma+3+12B+text+decoder&c_win=full+attention&c_roof=true")
+    drawn = page.locator(".st-key-c_roof caption")
+    expect(drawn).to_contain_text("(full attention, 8 of 48 layers)", timeout=60_000)
+    expect(page.locator(".st-key-c_roof")).to_contain_text("40 of 48 layers see a window of 1,024")
+    for name, said in (
+        ("gpt-oss 20B", "(full attention, 12 of 24 layers)"),
+        ("DeepSeek-V3", "(experts, 58 of 61 layers)"),
+        ("Llama 3.1 8B", "One layer of Llama 3.1 8B, forward"),
+        ("OLMo 3 7B", "of 32 layers)"),
+    ):
+        box = page.get_by_role("combobox", name="Model").first
+        box.fill(name)
+        page.get_by_role("option", name=name, exact=True).click()
+        settle(page)
+        expect(drawn).to_contain_text(said)
+        expect(page.locator(".np-error")).to_have_count(0)
+    press(page, "window")
+    expect(drawn).to_contain_text("(window of 4,096, 24 of 32 layers)")
+    page.get_by_role("switch", name="Fused attention").or_(
+        page.get_by_role("checkbox", name="Fused attention")
+    ).first.uncheck(force=True)
+    settle(page)
+    assert "memory" in table_row(page, "Attention scores")
+    page.wait_for_function("location.search.includes('c_flash=false')")
+    assert page.problems == []  # type: ignore[attr-defined]
+
+
 def test_bad_input_is_explained_and_the_last_good_value_stays(open_page: OpenPage) -> None:
     page = open_page(LLAMA)
     for label, good, bad in (

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from core.hardware.accelerators import find
 from core.hardware.roofline import ridge_point
-from core.models import TransformerSpec, flops_per_token, model_named
+from core.models import TransformerSpec, catalog, flops_per_token, model_named, parameters
+from core.models.spec import Experts, SlidingWindow
 from core.planning import (
     Assumptions,
     BudgetError,
@@ -17,10 +19,13 @@ from core.planning import (
     layer_roofline,
     matmul_share,
     which_mfu,
+    words_layer,
 )
-from core.planning.layer import LayerOperation
+from core.planning.kinds import kinds_of
+from core.planning.layer import LayerOperation, wide_dtype
 from core.planning.scored import recomputed_share
 from core.planning.sensitivity import sensitivity
+from core.planning.words_layer import kind_name, mixtures, windows
 from tests.core.palm import PALM
 
 H100 = find("H100 SXM")
@@ -30,22 +35,174 @@ def named(operations: tuple[LayerOperation, ...], phase: str = "forward") -> dic
     return {one.id: one for one in operations if one.phase == phase}
 
 
-@pytest.mark.parametrize("name", ["GPT-2 124M", "GPT-3 175B", "Llama 3.1 8B", "Mixtral 8x7B", "Qwen3 30B-A3B"])
-def test_matmuls_of_a_layer_are_those_of_the_model(name: str) -> None:
-    """Layers times one layer, and the head, are the count by component; backward is twice forward."""
-    spec, tokens = model_named(name).spec, 4 * 1024
-    operations = layer_roofline(spec, H100, seq_len=1024, tokens=tokens)
-    matmuls = [one for one in operations if one.kind == "matmul"]
-    for phase, times in (("forward", 1), ("backward", 2)):
-        layer = sum(float(one.flop) for one in matmuls if one.phase == phase and one.in_layer)
-        head = sum(float(one.flop) for one in matmuls if one.phase == phase and not one.in_layer)
-        counted = flops_per_token(spec, 1024, "full").forward
-        assert (layer * spec.layers + head) / tokens == pytest.approx(times * counted, rel=1e-12)
+WIDE_SHARED = TransformerSpec(
+    layers=4,
+    hidden=3584,
+    heads=28,
+    kv_heads=4,
+    head_dim=128,
+    ffn=18944,
+    vocab=151936,
+    glu=True,
+    tied_head=False,
+    experts=Experts(64, 8, 2560, shared=1, shared_width=20480, shared_gate=True, dense_layers=1),
+    window=SlidingWindow(512, (True, True, False)),
+)
+"""Every way in which layers of one model differ, and shared experts of a width of their own."""
+
+
+def whole(spec: TransformerSpec, phase: str, tokens: int, seq_len: int, *, fused: bool) -> dict[str, float]:
+    """FLOPs of every product of the model by its operation, each kind of layer as often as the model has it."""
+    sums: dict[str, float] = {}
+    for kind in kinds_of(spec, seq_len):
+        found = layer_roofline(spec, H100, seq_len=seq_len, tokens=tokens, fused_attention=fused, kind=kind)
+        for one in (o for o in found if o.kind == "matmul" and o.phase == phase):
+            times = kind.layers if one.in_layer else kind.layers / spec.layers
+            sums[one.id] = sums.get(one.id, 0.0) + times * float(one.flop)
+    return sums
+
+
+@pytest.mark.parametrize("seq_len", [256, 8192, 9001])
+@pytest.mark.parametrize("fused", [False, True])
+def test_products_of_all_layers_are_those_of_the_model(seq_len: int, *, fused: bool) -> None:
+    """Each kind of layer as often as a model has it, and the head, are the count by component, windows and all.
+
+    Backward is twice forward; a fused kernel then computes the scores once more.
+    """
+    tokens = 3 * seq_len
+    for name, spec in (*((m.name, m.spec) for m in catalog()), ("wide shared", WIDE_SHARED)):
+        counted = flops_per_token(spec, seq_len, "causal" if fused else "full")
+        forward, backward = (whole(spec, phase, tokens, seq_len, fused=fused) for phase in ("forward", "backward"))
+        assert sum(forward.values()) == pytest.approx(counted.forward * tokens, rel=1e-9), name
+        again = sum(part.flop for part in counted.parts if part.id in ("scores", "window_scores")) if fused else 0.0
+        assert sum(backward.values()) == pytest.approx((counted.backward + again) * tokens, rel=1e-9), name
+        squares = sum(flop for key, flop in forward.items() if key in ("scores", "values", "attention"))
+        assert squares == pytest.approx(counted.squares * tokens, rel=1e-9), name
+
+
+@pytest.mark.parametrize(
+    ("name", "kinds"),
+    [
+        ("Llama 3.1 8B", [(0, 32)]),
+        ("Mistral 7B v0.1", [(4096, 32)]),
+        ("Gemma 3 12B text decoder", [(1024, 40), (0, 8)]),
+        ("gpt-oss 20B", [(128, 12), (0, 12)]),
+        ("OLMo 3 7B", [(4096, 24), (0, 8)]),
+        ("DeepSeek-V3", [(0, 58), (0, 3)]),
+    ],
+)
+def test_kinds_of_layers(name: str, kinds: list[tuple[int, int]]) -> None:
+    spec = model_named(name).spec
+    assert [(kind.window, kind.layers) for kind in kinds_of(spec, 8192)] == kinds
+    assert len(kinds_of(spec, 128)) == 1 + (name == "DeepSeek-V3")
+    for seq_len in (128, 8192):
+        found = kinds_of(spec, seq_len)
+        names = {kind_name(kind, found) for kind in found}
+        assert len(names) == len(found)
+        assert bool(windows(found)) + bool(mixtures(found)) == (len(found) > 1)
+
+
+def test_kinds_in_words() -> None:
+    gemma, mistral, deepseek = (
+        model_named(name).spec for name in ("Gemma 3 12B text decoder", "Mistral 7B v0.1", "DeepSeek-V3")
+    )
+
+    def names(spec: TransformerSpec, seq_len: int) -> list[str]:
+        found = kinds_of(spec, seq_len)
+        return [kind_name(kind, found) for kind in found]
+
+    assert names(gemma, 8192) == ["window of 1,024, 40 of 48 layers", "full attention, 8 of 48 layers"]
+    assert windows(kinds_of(gemma, 8192)) == "40 of 48 layers see a window of 1,024"
+    assert names(gemma, 1024) == [""]
+    assert names(mistral, 8192) == ["window of 4,096, all 32 layers"]
+    assert names(deepseek, 8192) == ["experts, 58 of 61 layers", "dense, 3 of 61 layers"]
+    assert mixtures(kinds_of(deepseek, 8192)) == "58 of 61 layers have experts"
+    assert names(WIDE_SHARED, 8192)[0] == "window of 512, 3 of 4; experts, 3 of 4 layers"
+
+
+def test_a_window_moves_what_it_looks_at() -> None:
+    """gpt-oss, scores of 128 keys: queries and keys read, 128 scores for each token and head written."""
+    spec = model_named("gpt-oss 20B").spec
+    windowed, full = kinds_of(spec, 8192)
+    apart = named(layer_roofline(spec, H100, seq_len=8192, tokens=8192, kind=windowed, fused_attention=False))
+    assert apart["scores"].placed.work.bytes == 2 * 64 * 8192 * (64 + 64 + 128)
+    assert apart["values"].flop == 2 * 64 * 8192 * 64 * 128
+    assert apart["softmax"].placed.work.bytes == 2 * 2 * 64 * 8192 * 128
+    fused, seeing = (
+        named(layer_roofline(spec, H100, seq_len=8192, tokens=8192, kind=kind))["attention"]
+        for kind in (windowed, full)
+    )
+    assert fused.placed.work.bytes == seeing.placed.work.bytes == 2 * 8192 * (64 + 8) * (64 + 64)
+    assert (fused.placed.bound, seeing.placed.bound) == ("memory", "compute")
+    short = named(layer_roofline(spec, H100, seq_len=8192, tokens=64, kind=windowed))["attention"]
+    assert short.flop == named(layer_roofline(spec, H100, seq_len=8192, tokens=64, kind=full))["attention"].flop
+
+
+def test_below_16_bits_run_only_products_with_weights() -> None:
+    """DeepSeek-V3, arXiv:2412.19437, section 3.3.1: fp8 factors, a bf16 product, and much that stays in bf16."""
+    spec = model_named("DeepSeek-V3").spec
+    narrow, wide = (layer_roofline(spec, H100, seq_len=4096, tokens=8192, dtype=dtype) for dtype in ("fp8", "bf16"))
+    same = ("attention", "router", "head", "norms", "activation", "residual", "loss", "update", "head_update")
+    for one, other in zip(narrow, wide, strict=True):
+        assert (one.id, one.flop) == (other.id, other.flop)
+        if one.id in same:
+            assert one.placed == other.placed
+            assert one.dtype == "bf16"
+        else:
+            assert (one.dtype, one.placed.peak) == ("fp8", H100.peak("fp8"))
+            assert one.placed.work.bytes < other.placed.work.bytes
+    m, k, n = 8192, 128 * 128, 7168
+    assert named(narrow)["output"].placed.work.bytes == m * k + k * n + 2 * m * n
+    back = (m * n + k * n + 2 * m * k) + (m * k + m * n + 2 * k * n)
+    assert named(narrow, "backward")["output"].placed.work.bytes == back
+    assert [step.value for step in named(narrow)["output"].placed.explanations][1] == m * k + k * n + 2 * m * n
+    assert (wide_dtype(H100, "fp8"), wide_dtype(find("T4"), "int8"), wide_dtype(H100, "tf32")) == (
+        "bf16",
+        "fp16",
+        "tf32",
+    )
+    assert "norms, the router and the output head stay in bf16" in words_layer.narrow("fp8", "bf16", mixture=True)
+    assert "norms and the output head stay in bf16" in words_layer.narrow("int8", "bf16", mixture=False)
+    assert not words_layer.narrow("bf16", "bf16", mixture=True)
+
+
+def test_shared_experts_have_their_own_width_and_activation() -> None:
+    spec = replace(WIDE_SHARED, window=None, experts=Experts(64, 8, 2560, shared=1, shared_width=20480))
+    operations = named(layer_roofline(spec, H100, seq_len=4096, tokens=4096))
+    assert operations["shared_up"].flop == 2 * 4096 * 3584 * 2 * 20480
+    assert operations["shared_down"].flop == 2 * 4096 * 20480 * 3584
+    assert operations["activation"].placed.work.bytes == 2 * 3 * 4096 * (8 * 2560 + 20480)
+    narrow = named(layer_roofline(replace(spec, experts=Experts(64, 8, 2560, shared=2)), H100, seq_len=8, tokens=8))
+    assert narrow["shared_down"].flop == 2 * 2 * 8 * 2560 * 3584
+    assert narrow["activation"].placed.work.bytes == 2 * 3 * 8 * (8 + 2) * 2560
+
+
+def test_updates_of_all_layers_are_of_all_parameters() -> None:
+    for spec in (model_named("DeepSeek-V3").spec, model_named("gpt-oss 20B").spec, WIDE_SHARED):
+        moved = sum(
+            kind.layers
+            * float(
+                named(layer_roofline(spec, H100, seq_len=8, tokens=8, kind=kind), "update")["update"].placed.work.bytes
+            )
+            for kind in kinds_of(spec, 8)
+        )
+        inside = [part.total for part in parameters(spec).components if part.group not in ("embedding", "head")]
+        assert moved == pytest.approx(28 * sum(inside), rel=1e-12)
+
+
+def test_fusing_attention_saves_its_traffic() -> None:
+    """Llama 3.1 405B over 8,192 tokens: 57.4 ms of scores, softmax and values are 7.78 ms fused."""
+    spec = model_named("Llama 3.1 405B").spec
+    fused, apart = (layer_roofline(spec, H100, seq_len=8192, tokens=8192, fused_attention=way) for way in (True, False))
+    assert layer_roofline(spec, H100, seq_len=8192, tokens=8192) == fused
+    assert words_layer.attention_seconds(fused) == pytest.approx(7.78e-3, rel=1e-3)
+    assert words_layer.attention_seconds(apart) == pytest.approx(57.4e-3, rel=1e-3)
+    assert "**7.78 ms** fused and **57.4 ms** unfused" in words_layer.fused(fused, apart)
 
 
 def test_latent_attention_is_counted_whole() -> None:
     spec = model_named("DeepSeek-V3").spec
-    operations = named(layer_roofline(spec, H100, seq_len=4096, tokens=4096))
+    operations = named(layer_roofline(spec, H100, seq_len=4096, tokens=4096, fused_attention=False))
     attention = sum(
         float(operations[key].flop) for key in ("q_down", "q_up", "kv_down", "kv_up", "scores", "values", "output")
     )
@@ -56,14 +213,17 @@ def test_latent_attention_is_counted_whole() -> None:
 
 @pytest.mark.parametrize(("name", "seq_len"), [("GPT-3 175B", 2048), ("GPT-2 124M", 1024)])
 def test_over_95_percent_of_the_flops_are_matmuls(name: str, seq_len: int) -> None:
-    operations = layer_roofline(model_named(name).spec, H100, seq_len=seq_len, tokens=8 * seq_len)
+    operations = layer_roofline(
+        model_named(name).spec, H100, seq_len=seq_len, tokens=8 * seq_len, fused_attention=False
+    )
     assert matmul_share(operations) > 0.95
     assert matmul_share([one for one in operations if one.in_layer]) > 0.95
 
 
 def test_products_with_weights_are_compute_bound_and_the_rest_is_not() -> None:
     assert ridge_point(H100.peak("bf16"), H100.bandwidth) == pytest.approx(295, abs=0.5)
-    operations = layer_roofline(model_named("GPT-3 175B").spec, H100, seq_len=2048, tokens=8192)
+    spec = model_named("GPT-3 175B").spec
+    operations = layer_roofline(spec, H100, seq_len=2048, tokens=8192, fused_attention=False)
     for one in operations:
         if one.kind == "other":
             assert one.placed.bound == "memory", one.id
@@ -72,7 +232,7 @@ def test_products_with_weights_are_compute_bound_and_the_rest_is_not() -> None:
             assert one.placed.bound == "compute", one.id
     # Scores written to memory are why attention is fused.
     assert named(operations)["scores"].placed.bound == "memory"
-    fused = named(layer_roofline(model_named("GPT-3 175B").spec, H100, seq_len=2048, tokens=8192, fused_attention=True))
+    fused = named(layer_roofline(spec, H100, seq_len=2048, tokens=8192))
     assert fused["attention"].placed.bound == "compute"
     assert "softmax" not in fused
 
@@ -97,11 +257,13 @@ def test_one_matmul_by_hand() -> None:
     )
 
 
-def test_arrays_agree_with_numbers() -> None:
-    spec, sweep = model_named("Mixtral 8x7B").spec, np.array([1.0, 3.0, 4096.0, 16384.0])
-    whole = layer_roofline(spec, H100, seq_len=4096, tokens=sweep, dtype="fp8")
+@pytest.mark.parametrize("fused", [False, True])
+def test_arrays_agree_with_numbers(*, fused: bool) -> None:
+    sweep = np.array([1.0, 3.0, 4096.0, 16384.0])
+    same = {"seq_len": 4096, "dtype": "fp8", "fused_attention": fused}
+    many_tokens = layer_roofline(WIDE_SHARED, H100, tokens=sweep, **same)
     for i, tokens in enumerate(sweep.tolist()):
-        for one, many in zip(layer_roofline(spec, H100, seq_len=4096, tokens=tokens, dtype="fp8"), whole, strict=True):
+        for one, many in zip(layer_roofline(WIDE_SHARED, H100, tokens=tokens, **same), many_tokens, strict=True):
             assert np.broadcast_to(many.flop, sweep.shape)[i] == pytest.approx(one.flop)
             assert np.broadcast_to(many.placed.seconds, sweep.shape)[i] == pytest.approx(one.placed.seconds)
 

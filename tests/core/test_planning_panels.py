@@ -179,7 +179,7 @@ def test_loss_curves_have_their_bottom_at_the_best_split() -> None:
 
 
 def test_claims_c15_and_c16_in_words() -> None:
-    found = layer_roofline(GPT3.spec, H100, seq_len=2048, tokens=2048.0)
+    found = layer_roofline(GPT3.spec, H100, seq_len=2048, tokens=2048.0, fused_attention=False)
     said = words_layer.layered(found, H100.name, 2048)
     assert "matrix products are **99.97 %** of a layer’s FLOPs" in said
     rows = {row[0]: row for row in words_layer.operations(found)}

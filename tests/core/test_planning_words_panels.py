@@ -71,7 +71,7 @@ def test_the_layers_shares_hold_neither_head_nor_update(name: str, seq_len: int)
     said = layered(found, H100.name, 8192)
     assert f"at best **{percent(matmul)}** of its time" in said
     assert f"adds **{percent(update)}** to that time once per step" in said
-    assert f"take **{significant(head, 3)}** layers, once in the model" in said
+    assert f"take as long as **{significant(head, 3)}** such layers, once in the model" in said
     bare = layer_roofline(model_named(name).spec, H100, seq_len=seq_len, tokens=8192.0, head=False)
     assert said.startswith(layered(bare, H100.name, 8192).rstrip("."))
     rows = operations(found)
