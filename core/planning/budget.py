@@ -71,7 +71,7 @@ def rent(hours: float, price: float) -> float:
 
 @formula(
     r"\frac{\v{tokens}}{\v{seconds}}",
-    result=Symbol("r", "tokens per second, whole cluster", "number"),
+    result=Symbol("r", "tokens per second, whole cluster", "tokens_per_s"),
     symbols={"tokens": _TOKENS, "seconds": _SECONDS},
     sources=(_PALM,),
 )

@@ -103,7 +103,7 @@ def stored_per_parameter(
 
 @formula(
     r"\frac{\v{accelerators} \cdot \v{memory}}{\v{stored}}",
-    result=Symbol(r"N_{\max}", "parameters of the largest model whose states fill the memory", "count"),
+    result=Symbol(r"N_{\max}", "parameters of the largest model whose states fill the memory", "parameters"),
     symbols={"accelerators": _ACCELERATORS, "memory": _MEMORY, "stored": _STORED},
     sources=(CS336, _ZERO),
 )
@@ -139,7 +139,7 @@ def spare_bytes(accelerators: float, memory: float, parameters: float, stored: f
 
 @formula(
     r"\frac{\v{parameters} \cdot \v{sharded}}{\v{memory} - \v{parameters} \cdot \v{replicated}}",
-    result=Symbol(r"n_{\min}", "accelerators whose memory the states fill; round up", "number"),
+    result=Symbol(r"n_{\min}", "accelerators whose memory the states fill; round up", "accelerators"),
     symbols={
         "parameters": _N,
         "sharded": Symbol("b_s", "bytes per parameter of the parts that exist once", "bytes_per_parameter"),

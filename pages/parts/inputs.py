@@ -68,7 +68,7 @@ class Inputs:
         except QuantityError as problem:
             text = st.session_state.get(good_key, default)
             value = parse_quantity(text, kind, low=low, high=high)
-            self.fail(f"{label}: {problem}", f"Still using {format_quantity(value, kind)}.")
+            self.fail(problem.about(label), f"Still using {format_quantity(value, kind)}.")
         self.fields[key] = text or ""
         return value
 
@@ -93,7 +93,7 @@ class Inputs:
         if linked is not None and linked not in shown.values():
             names = list(shown.values())
             close = suggestions(linked[: limit("number_chars")], names)
-            some = f"its {len(names)} choices" if close else ", ".join(names[:_LISTED]) + ", …" * (len(names) > _LISTED)
+            some = f"its {len(names)} choices" if close else _listed(names)
             meant = f" Did you mean {' or '.join(close)}?" if close else ""
             self.fail(
                 f"{label}: the link says “{_clipped(linked)}”, which is not one of {some}.{meant}",
@@ -248,6 +248,14 @@ class Inputs:
     def query(self) -> str:
         """The query string that spells out every field and the version."""
         return urlencode({VERSION_PARAMETER: str(LINK_VERSION), **self.fields})
+
+
+def _listed(names: Sequence[str]) -> str:
+    """“a”, “b” and 3 more: in quotation marks because a name may have commas of its own."""
+    shown = [f"“{name}”" for name in names[: _LISTED if len(names) > _LISTED + 1 else len(names)]]
+    rest = len(names) - len(shown)
+    last = f"{rest} more" if rest else shown.pop()
+    return f"{', '.join(shown)} and {last}" if shown else last
 
 
 def _clipped(text: str) -> str:
