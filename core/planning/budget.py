@@ -157,6 +157,11 @@ def budget(plan: Plan) -> Budget:
     )
 
 
+def explain_days(plan: Plan) -> list[Explanation]:
+    """The compute and the time of ``plan``, no more."""
+    return explain_budget(plan)[:2]
+
+
 def explain_budget(plan: Plan) -> list[Explanation]:
     """Every number of ``budget(plan)`` with its formula, in the order in which they follow from each other."""
     made = budget(plan)

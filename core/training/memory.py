@@ -315,6 +315,11 @@ class TrainingMemory:
         )
         return tuple(found)
 
+    def explain_largest(self) -> tuple[Explanation, ...]:
+        """The steps to the largest model alone."""
+        steps = (optimizer_bytes, stored_per_parameter, largest_model)
+        return tuple(step for step in self.explain() if step.name in {needed.name for needed in steps})
+
     def _stored(self) -> dict[str, float]:
         names = ("copies_parameters", "copies_gradients", "copies_optimizer")
         copies = self.sharding.copies(self.accelerators)

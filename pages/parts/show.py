@@ -251,7 +251,7 @@ def fold(label: str, *, key: str, icon: str | None = None) -> Any:
 
 
 def how(
-    explanations: Callable[[], Sequence[Explanation]] | Sequence[Explanation],
+    explanations: Callable[[], Sequence[Explanation | str]] | Sequence[Explanation | str],
     *,
     key: str,
     label: str = "How is this computed",
@@ -259,6 +259,7 @@ def how(
 ) -> None:
     """The panel that opens every number: ``notes`` on the method, then formula, values, unit and linked source.
 
+    A string among the explanations is a heading over those that follow it.
     Give a function where explaining costs something; it is called only while the panel is open.
     """
     with fold(label, key=key, icon=":material/function:") as panel:
@@ -266,7 +267,10 @@ def how(
             for text in notes:
                 note(text)
             for item in explanations() if callable(explanations) else explanations:
-                _explain(item)
+                if isinstance(item, str):
+                    st.html(f'<h3 class="np-question">{rich(item)}</h3>')
+                else:
+                    _explain(item)
 
 
 def _explain(item: Explanation) -> None:

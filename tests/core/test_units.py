@@ -226,7 +226,10 @@ def test_things_that_come_one_by_one() -> None:
         parse_quantity("0.5", "count", low=1, whole=True, example="1024")
 
 
-@given(st.floats(min_value=1, max_value=9.9e22), st.sampled_from(["parameters", "accelerators", "tokens", "days", "tokens_per_s"]))
+@given(
+    st.floats(min_value=1, max_value=9.9e22),
+    st.sampled_from(["parameters", "accelerators", "tokens", "days", "tokens_per_s"]),
+)
 def test_counts_with_their_unit_survive_showing_and_typing_again(value: float, kind: Kind) -> None:
     assert parse_quantity(format_quantity(value, kind), kind) == pytest.approx(value, rel=5.1e-4)
 
