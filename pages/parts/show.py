@@ -210,10 +210,11 @@ def onwards(label: str, page: PageSpec, fields: Mapping[str, str]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column of a `small_table`: heading, and whether it holds figures."""
+    """One column of a `small_table`: heading, whether it holds figures, and whether its cells stay on one line."""
 
     heading: str
     numeric: bool = False
+    whole: bool = False
 
 
 def small_table(
@@ -227,7 +228,7 @@ def small_table(
 
     here: index of a row to light.
     """
-    cls = [' class="num"' if c.numeric else "" for c in columns]
+    cls = [' class="num"' if c.numeric else ' class="whole"' if c.whole else "" for c in columns]
     head = "".join(f'<th scope="col"{k}>{rich(c.heading)}</th>' for c, k in zip(columns, cls, strict=True))
     body = "".join(
         f"<tr{' class=np-here' if i == here else ''}>"
