@@ -201,7 +201,7 @@ def _apart(fast: Result, slow: Result) -> str:
 
 def _doubts(snapshot: Snapshot, fast: Result, slow: Result) -> list[str]:
     """Why these two rates should not be compared; nothing where they may be."""
-    doubts = [f"at different sizes, n = {slow.n:,} and {fast.n:,}"] * (slow.n != fast.n)
+    doubts = [f"at n = {slow.n:,} against {fast.n:,}"] * (slow.n != fast.n)
     return doubts + ["in runs that spread widely"] * bool(warning(snapshot))
 
 
@@ -230,7 +230,7 @@ def _circumstances(snapshot: Snapshot, top: Result, sheet: Datasheet) -> list[st
     fast, slow = max(snapshot.results, key=lambda r: r.rate), min(snapshot.results, key=lambda r: r.rate)
     if (apart := _apart(fast, slow)) and (doubts := _doubts(snapshot, fast, slow)):
         found = f"{slow.dtype} came out {apart} slower than {fast.dtype}, the fastest with {rate_text(fast.rate)}"
-        parts.append(f"{found}, but {' and '.join(doubts)}.")
+        parts.append(f"{found}, but {', and '.join(doubts)}.")
     if not sheet.rows:
         parts.append(f"Peak unknown: {sheet.reason}.")
     elif sheet.reason:
@@ -257,8 +257,8 @@ def earlier(snapshot: Snapshot, spec: Spec) -> str:
         return ""
     today = time.strftime("%Y-%m-%d", time.gmtime()) == time.strftime("%Y-%m-%d", time.gmtime(snapshot.started))
     when = time.strftime("%H:%M UTC" if today else "%Y-%m-%d %H:%M UTC", time.gmtime(snapshot.started))
-    seconds = format_duration(snapshot.spec.seconds, 3)
-    return f"**Last measured on this server:** {when}, n = {snapshot.spec.n:,}, {seconds} per dtype."
+    seconds = significant(snapshot.spec.seconds, 3)
+    return f"**Last measured on this server:** {when}, n = {snapshot.spec.n:,}, {seconds} s per dtype."
 
 
 def estimate(spec: Spec) -> str:
