@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+import unicodedata
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Literal, TypeAlias
@@ -16,6 +17,11 @@ from core.limits import limit
 
 Kind: TypeAlias = Literal[
     "count",  # parameters, tokens, layers: 70 B, 16,384
+    "parameters",  # a count of parameters that says so: 40B parameters
+    "accelerators",  # likewise, and so on
+    "tokens",
+    "days",
+    "tokens_per_s",
     "number",  # a plain dimensionless number
     "ratio",  # shown in percent
     "flop",
@@ -38,6 +44,11 @@ Kind: TypeAlias = Literal[
 
 UNIT: dict[Kind, str] = {
     "count": "",
+    "parameters": "parameters",
+    "accelerators": "accelerators",
+    "tokens": "tokens",
+    "days": "days",
+    "tokens_per_s": "tokens/s",
     "number": "",
     "ratio": "%",
     "flop": "FLOP",
@@ -78,6 +89,18 @@ _FROM_SUPERSCRIPT = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789
 
 class QuantityError(ValueError):
     """A typed quantity that cannot be used; the message says why and gives an example."""
+
+    def about(self, field: str) -> str:
+        """The message with the name of the ``field`` that it is about."""
+        return f"{field}: {self}"
+
+
+class NothingTypedError(QuantityError):
+    """Nothing was typed where a quantity belongs."""
+
+    def about(self, field: str) -> str:
+        """ "Parameters is empty. Type a count, for example 70B." """
+        return f"{field} is empty.{str(self).removeprefix('Empty.')}"
 
 
 # ---------------------------------------------------------------------------------------------- showing
@@ -167,6 +190,11 @@ def _format_si(value: float, unit: str, digits: int = 4) -> str:
     return f"{number} {prefix}{unit}"
 
 
+def _singular(unit: str) -> str:
+    """The ``unit`` of one: a parameter, a token/s."""
+    return re.sub(r"s(?=/|$)", "", unit, count=1)
+
+
 def format_quantity(value: float, kind: Kind, digits: int = 4) -> str:
     """``value`` (base units) as text with its unit. NaN is shown as "unknown"."""
     if kind == "count":
@@ -181,6 +209,9 @@ def format_quantity(value: float, kind: Kind, digits: int = 4) -> str:
         return format_money(value)
     if math.isinf(value):
         return "∞" if value > 0 else "−∞"
+    if kind in ("parameters", "accelerators", "tokens", "days", "tokens_per_s"):
+        text = scientific(value) if 0 < abs(value) < 1e-4 else format_count(value, digits)
+        return f"{text} {_singular(UNIT[kind]) if text == '1' else UNIT[kind]}"
     if kind == "ratio":
         return f"{significant(100 * value, max(digits - 1, 1))} %"
     if kind == "flop":
@@ -217,13 +248,15 @@ def latex_quantity(value: float, kind: Kind, digits: int = 4) -> str:
     if math.isnan(value):
         return r"\text{unknown}"
     text = _plain(value, kind, digits)
-    match = re.fullmatch(r"(-?\$?[\d.,]+)(?: × 10([⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+))?(.*)", text)
+    match = re.fullmatch(r"(-?\$?[\d.,]+)(?: × 10([⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+))?([KMBT](?= ))?(.*)", text)
     if match is None:
         return rf"\text{{{text}}}"
-    number, power, unit = match.groups()
+    number, power, letter, unit = match.groups()
     latex = number.replace("$", r"\$").replace(",", "{,}")
     if power:
         latex += rf" \times 10^{{{power.translate(_FROM_SUPERSCRIPT)}}}"
+    if letter:
+        latex += rf"\text{{{letter}}}"
     unit = unit.strip().replace("%", r"\%")
     return rf"{latex}\,\text{{{unit}}}" if unit else latex
 
@@ -264,6 +297,14 @@ _COUNT_SUFFIXES = _powers(_SHORT_SCALE, 10) | {
     "billion": Fraction(10**9),
     "trillion": Fraction(10**12),
 }
+
+
+def _counted(unit: str) -> dict[str, Fraction]:
+    """What may follow a count of ``unit``: a letter, the unit, or both; the singular of a plural too."""
+    names = (unit, _singular(unit))
+    return _COUNT_SUFFIXES | {letter + name: size for letter, size in _COUNT_SUFFIXES.items() for name in names}
+
+
 _FLOP_SUFFIXES = _powers(_SI, 10, "FLOP") | _powers(_SI, 10, "FLOPs") | _powers(_SI, 10)
 _RATE_SUFFIXES = _powers(_SI, 10, "FLOP/s") | _powers(_SI, 10, "FLOPs/s") | _powers(_SI, 10, "FLOPS") | _powers(_SI, 10)
 _BYTE_SUFFIXES = _powers(_SI, 10, "B") | _powers(_BINARY, 2, "B") | _powers(_SI, 10)
@@ -283,6 +324,11 @@ _DURATION_SUFFIXES = {
 
 _GRAMMARS: dict[Kind, _Grammar] = {
     "count": _Grammar("a count", "70B, 1.5T, 16,384 or 6e24", _COUNT_SUFFIXES),
+    "parameters": _Grammar("a number of parameters", "70B or 70B parameters", _counted("parameters")),
+    "accelerators": _Grammar("a number of accelerators", "1,024 or 1,024 accelerators", _counted("accelerators")),
+    "tokens": _Grammar("a number of tokens", "15T or 15T tokens", _counted("tokens")),
+    "days": _Grammar("a number of days", "30 or 30 days", _counted("days")),
+    "tokens_per_s": _Grammar("a rate of tokens", "1.2M or 1.2M tokens/s", _counted("tokens/s")),
     "number": _Grammar("a number", "0.5 or 1e-8", {"": Fraction(1)}),
     "ratio": _Grammar("a share", "0.4 or 40%", {"": Fraction(1), "%": Fraction(1, 100)}),
     "flop": _Grammar("a number of FLOPs", "6.3e24 or 3.8e25 FLOP", _FLOP_SUFFIXES),
@@ -303,13 +349,22 @@ _NUMBER = re.compile(
         (?P<number>(?:\d{1,3}(?:[,_]\d{3})+|\d+)(?:\.\d*)?|\.\d+)
         (?:\s*(?:e|\*\s*10\s*\^|×\s*10\s*\^)\s*(?P<exponent>[-+]?\d{1,4}))?
         (?:\s*\^\s*(?P<power>\d{1,4}))?
-        \s*(?P<suffix>[a-zA-Zµ/%]*)\s*(?P<behind>\$)?\s*""",
+        \s*(?P<suffix>[a-zA-Zµ/%]*(?:\s+(?:parameters?|accelerators?|days?|tokens?(?:/s)?))?)\s*(?P<behind>\$)?\s*""",
     re.VERBOSE | re.IGNORECASE | re.ASCII,
 )
 
 
-_SHOWN_POWER = re.compile(r"\s*×\s*10([⁻⁰¹²³⁴⁵⁶⁷⁸⁹]{1,4})")
+_SUPERSCRIPT_RUN = re.compile(r"[⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+")
 """The way `scientific` writes powers, so that a shown number can be typed again."""
+
+
+def _keyed(text: str) -> str:
+    """``text`` as one would key it in: 10²⁴ is 10^24, full-width digits and pasted spaces are ordinary ones.
+
+    Subscripts stay as they are, and are refused: 10₂ is not 102.
+    """
+    powers = _SUPERSCRIPT_RUN.sub(lambda m: "^" + m.group().translate(_FROM_SUPERSCRIPT), text)
+    return "".join(c if "₀" <= c <= "₉" else unicodedata.normalize("NFKC", c) for c in powers)
 
 
 def parse_quantity(
@@ -323,7 +378,8 @@ def parse_quantity(
 ) -> float:
     """What a person typed, in base units.
 
-    Understands 70B, 1.5T, 6e24, 16,384, 2^20, 40%, 80 GiB, 30 days, $2.50, 5M$, according to ``kind``.
+    Understands 70B, 1.5T, 6e24, 16,384, 2^20, 40%, 80 GiB, 30 days, $2.50, 5M$, according to ``kind``, and the same
+    in full-width characters or with pasted non-breaking spaces.
     whole: refuse fractions, for things that come one by one. example: shown in messages instead of the kind's own.
     Raises `QuantityError` with a reason and an example for anything else, and outside [low, high].
     """
@@ -334,9 +390,9 @@ def parse_quantity(
     if len(text) > cap:
         raise QuantityError(f"That is {len(text):,} characters long; {grammar.what} has at most {cap}.")
     if not text.strip():
-        raise QuantityError(f"Empty. Type {grammar.what}, for example {grammar.example}.")
-    match = _NUMBER.fullmatch(_SHOWN_POWER.sub(lambda m: f"e{m[1].translate(_FROM_SUPERSCRIPT)}", text))
-    suffix = match["suffix"].lower() if match else ""
+        raise NothingTypedError(f"Empty. Type {grammar.what}, for example {grammar.example}.")
+    match = _NUMBER.fullmatch(_keyed(text))
+    suffix = "".join(match["suffix"].lower().split()) if match else ""
     dollars = 0 if match is None else bool(match["dollar"]) + bool(match["behind"])
     if match is None or suffix not in grammar.suffixes or dollars > kind.startswith("usd"):
         raise QuantityError(f"“{text.strip()}” is not {grammar.what}. For example: {grammar.example}.")
@@ -365,8 +421,14 @@ def parse_quantity(
 
 
 def _range_message(text: str, value: float, kind: Kind, low: float, high: float) -> str:
-    shown_low, shown_high = format_quantity(low, kind), format_quantity(high, kind)
+    shown_low, shown_high = _bound(low, kind), _bound(high, kind)
     if math.isinf(high):
         return f"“{text.strip()}” is too small: at least {shown_low}."
     meant = f" Did you mean {significant(value)}%?" if kind == "ratio" and 1 < value <= 100 else ""
     return f"“{text.strip()}” is out of range: from {shown_low} to {shown_high}.{meant}"
+
+
+def _bound(value: float, kind: Kind) -> str:
+    """An end of a range; of counts, a power of ten from a million on is 10⁷ whether or not it has a letter."""
+    power = round(math.log10(value)) if kind == "count" and 1e6 <= value < math.inf else 0
+    return f"10{str(power).translate(_SUPERSCRIPT)}" if power and value == 10.0**power else format_quantity(value, kind)

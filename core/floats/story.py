@@ -13,7 +13,7 @@ from core.floats.codec import decode_exact
 from core.floats.compare import Stored, percent
 from core.floats.decimals import brief, power_form, raised, rounded
 from core.floats.formats import FloatFormat, Overflow
-from core.floats.text import misread
+from core.floats.text import Typed, misread
 
 _LONG_TEXT = 36
 
@@ -34,6 +34,15 @@ def tell(stored: Stored) -> Story:
     story = _tell(stored)
     hint = misread(stored.typed, stored.fmt)
     return Story(story.answer, f"{story.detail} {hint}".strip())
+
+
+def as_read(typed: Typed) -> str:
+    """A typed number inside a sentence, before "becomes"; of a code, which format's it is and what it stands for."""
+    if typed.code is None:
+        return _pretty(typed.text)
+    sign = "−" * typed.negative
+    stands = rounded(typed.value, 3) if typed.value is not None else "NaN" if typed.nan else f"{sign}infinity"
+    return f"{_pretty(typed.text)} as a code of {typed.code_format}, {stands},"
 
 
 def _tell(stored: Stored) -> Story:

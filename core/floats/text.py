@@ -15,7 +15,7 @@ from core.limits import limit
 
 Notation: TypeAlias = Literal["decimal", "fraction", "power", "sum", "hexfloat", "special", "hex code", "bits"]
 
-EXAMPLES = "0.1, 1e-8, 1/3, 2^-24, 1 + 2^-8, 0x1.8p-3, nan, -inf, or a code such as 0x3c00"
+EXAMPLES = "0.1, 1e-8, 1/3, 2^-24, 1 + 2^-8, 0x1.8p-3, nan, -inf"
 
 _LONGEST_FLIP_TEXT = 24
 """A flipped bit's value is spelled out exactly up to this many characters."""
@@ -72,7 +72,7 @@ def parse(text: str, fmt: FloatFormat) -> Typed:
         raise FloatTextError(f"That is {len(text):,} characters long; {cap:,} are enough for any number here.")
     shown = " ".join(text.split())
     if not shown:
-        raise FloatTextError(f"Empty. Type a number, for example {EXAMPLES}.")
+        raise FloatTextError(f"Empty. Type a number, for example {_examples(fmt)}.")
     plain = _SUPERSCRIPT.sub(lambda m: "^" + m.group().translate(_FROM_SUPERSCRIPT), shown.translate(_PLAIN).lower())
     bits = _bits(plain, fmt)
     if bits is not None:
@@ -83,16 +83,16 @@ def parse(text: str, fmt: FloatFormat) -> Typed:
             )
         return _from_code(shown, "bits", int(bits, 2), fmt)
     if re.search(r"[\w.] +[\w.]", plain):
-        raise _unreadable(shown)
+        raise _unreadable(shown, fmt)
     plain = plain.replace(" ", "")
     if match := _SPECIAL.fullmatch(plain):
         return Typed(shown, "special", None, match["sign"] == "-", nan=match["word"] == "nan")
     terms = _split(plain)
     if len(terms) > 1:
-        return _sum(shown, terms)
+        return _sum(shown, terms, fmt)
     if "0x" in plain:
         return _hexadecimal(shown, plain, fmt)
-    return _real(shown, plain)
+    return _real(shown, plain, fmt)
 
 
 def typed_code(
@@ -179,7 +179,7 @@ def _hexadecimal(shown: str, plain: str, fmt: FloatFormat) -> Typed:
     if match is None or not (match["whole"] or match["rest"]):
         raise FloatTextError(f"“{clipped(shown)}” is not hexadecimal: after 0x come 0 to 9 and a to f. {example}")
     if match["rest"] is not None or match["power"] is not None:
-        return _real_typed(shown, "hexfloat", abs(_hexfloat(shown, plain)), match["sign"])
+        return _real_typed(shown, "hexfloat", abs(_hexfloat(shown, plain, fmt)), match["sign"])
     if match["sign"]:
         raise FloatTextError(
             f"“{clipped(shown)}”: the sign of a code is its first bit, so none goes before it. {example}"
@@ -208,7 +208,7 @@ def _split(plain: str) -> list[str]:
     return terms
 
 
-def _sum(shown: str, terms: list[str]) -> Typed:
+def _sum(shown: str, terms: list[str], fmt: FloatFormat) -> Typed:
     most = limit("float_terms")
     if len(terms) > most:
         raise FloatTextError(
@@ -221,22 +221,22 @@ def _sum(shown: str, terms: list[str]) -> Typed:
                 f"“{clipped(shown)}”: a code such as {clipped(term.lstrip('+-'))} cannot be part of a sum; a "
                 "hexadecimal number can, for example 1 + 0x1p-8."
             )
-        part = _hexfloat(shown, term) if "0x" in term else _real(shown, term).value
+        part = _hexfloat(shown, term, fmt) if "0x" in term else _real(shown, term, fmt).value
         value += part or 0
     return _real_typed(shown, "sum", abs(value), "-" if value < 0 else "")
 
 
-def _hexfloat(shown: str, term: str) -> Fraction:
+def _hexfloat(shown: str, term: str, fmt: FloatFormat) -> Fraction:
     match = _HEXFLOAT.fullmatch(term)
     if match is None or not (match["whole"] or match["rest"]):
-        raise _unreadable(shown)
+        raise _unreadable(shown, fmt)
     rest = match["rest"] or ""
     power = _bounded_power(shown, match["power"] or "0", limit("float_exponent") * 4)
     value = Fraction(int(match["whole"] + rest, 16), 16 ** len(rest)) * Fraction(2) ** power
     return -value if match["sign"] == "-" else value
 
 
-def _real(shown: str, plain: str) -> Typed:
+def _real(shown: str, plain: str, fmt: FloatFormat) -> Typed:
     if match := _NUMBER.fullmatch(plain):
         return _real_typed(shown, "decimal", _decimal(shown, match["number"]), match["sign"])
     if match := _POWER.fullmatch(plain):
@@ -252,7 +252,7 @@ def _real(shown: str, plain: str) -> Typed:
                 f"“{clipped(shown)}” divides by zero. Type inf for infinity, or a fraction such as 1/3."
             )
         return _real_typed(shown, "fraction", _decimal(shown, match["top"]) / bottom, match["sign"])
-    raise _unreadable(shown)
+    raise _unreadable(shown, fmt)
 
 
 def _real_typed(shown: str, notation: Notation, value: Fraction, sign: str) -> Typed:
@@ -275,8 +275,13 @@ def _bounded_power(shown: str, digits: str, most: int) -> int:
     return int(digits)
 
 
-def _unreadable(shown: str) -> FloatTextError:
-    return FloatTextError(f"“{clipped(shown)}” is not a number Napkin can read. For example: {EXAMPLES}.")
+def _examples(fmt: FloatFormat) -> str:
+    """Numbers that can be typed, and a code of the very format in which codes are read."""
+    return f"{EXAMPLES}, or a code of {fmt.name} such as {_one_hex(fmt)}"
+
+
+def _unreadable(shown: str, fmt: FloatFormat) -> FloatTextError:
+    return FloatTextError(f"“{clipped(shown)}” is not a number Napkin can read. For example: {_examples(fmt)}.")
 
 
 def _beyond(shown: str) -> FloatTextError:

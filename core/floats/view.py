@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from typing import Literal, TypeAlias
@@ -258,6 +258,11 @@ def explain(view: CodeView) -> tuple[Explanation, ...]:
         fraction_bits=float(view.fmt.fraction_bits),
     )
     return value, ulp
+
+
+def explain_value(view: CodeView) -> tuple[Explanation, ...]:
+    """The value alone, named after its format; nothing for codes that mean themselves."""
+    return tuple(replace(step, title=f"{step.title}: {view.fmt.title}") for step in explain(view)[:1])
 
 
 def _law(view: CodeView) -> tuple[Formula[...] | None, dict[str, float]]:

@@ -73,6 +73,11 @@ class Accelerator:
             raise KeyError(dtype)
         return dict(self.peaks).get(dtype, math.nan)
 
+    def lacks(self, dtype: str) -> bool:
+        """Whether the catalogue says that there is no hardware for ``dtype``; False where it does not say."""
+        named = re.findall(r"\bno ([A-Za-z0-9/]+)", self.traps)
+        return math.isnan(self.peak(dtype)) and dtype in {name for group in named for name in group.lower().split("/")}
+
     def usable(self, dtype: str) -> str:
         """``dtype`` where its peak is known, else the first dtype of `DTYPES` whose peak is."""
         known = [name for name in (dtype, *DTYPES) if not math.isnan(self.peak(name))]

@@ -12,6 +12,9 @@ from core.measure.report import Bar, rate_text
 from core.palette import Palette
 
 _ROW_PX = 68
+_TOOLS_PX = 32
+"""Above the rows, so that plotly's tool icons lie over no label."""
+
 _LABEL_SHARE = 0.24
 """Share of the axis that a rate's label takes: a longer bar has it inside, a peak closer than that gets it behind."""
 
@@ -19,7 +22,7 @@ _LABEL_SHARE = 0.24
 def rates(bars: Sequence[Bar], palette: Palette) -> Figure:
     """Horizontal bars of achieved FLOP/s with their p10–p90 spread, and a tick at the dense datasheet peak.
 
-    A dtype without a rate says why in its row; unknown peaks are said in words, once where all are unknown.
+    A dtype without a rate says why in its row. Where the peak of one is known and another's not, that row says so.
     """
     values = [v for bar in bars for v in (bar.rate, bar.high, bar.peak) if not math.isnan(v)]
     top = max(values, default=1e9)
@@ -64,7 +67,7 @@ def rates(bars: Sequence[Bar], palette: Palette) -> Figure:
         "data": data,
         "layout": layout(
             palette,
-            height=_ROW_PX * len(bars) + 64,
+            height=_ROW_PX * len(bars) + 48 + _TOOLS_PX,
             xaxis=axis(
                 palette,
                 f"achieved rate, {unit}" if values else "",
@@ -83,20 +86,14 @@ def rates(bars: Sequence[Bar], palette: Palette) -> Figure:
                 showgrid=False,
                 tickfont={"family": MONO, "size": 13, "color": palette.text},
             ),
-            annotations=[*_no_peaks(palette, bars), *texts],
+            annotations=texts,
+            margin={"l": 8, "r": 8, "t": _TOOLS_PX, "b": 8},
         ),
     }
 
 
 def _hover(bar: Bar) -> str:
     return f"{bar.dtype}: median {rate_text(bar.rate)}<br>p10–p90 {rate_text(bar.low)} to {rate_text(bar.high)}"
-
-
-def _no_peaks(palette: Palette, bars: Sequence[Bar]) -> list[Figure]:
-    if not all(math.isnan(bar.peak) for bar in bars):
-        return []
-    place = {"xref": "paper", "yref": "paper", "x": 1, "y": 1, "xanchor": "right", "yanchor": "bottom"}
-    return [label(palette, "datasheet peak unknown", **place)]
 
 
 def _labels(palette: Palette, y: int, bar: Bar, scale: float, span: float, *, some: bool) -> list[Figure]:

@@ -74,7 +74,7 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One row of the table, as text."""
+    """One row of the table, as text. share: None where no datasheet is known, and the table has no such column."""
 
     dtype: str
     n: str
@@ -83,15 +83,16 @@ class Row:
     spread: str
     runs: str
     duration: str
-    share: str
+    share: str | None
     error: str
 
     @property
     def cells(self) -> tuple[str, ...]:
         """The row as the table shows it, left to right."""
+        shares = () if self.share is None else (self.share,)
         return (
             *(self.dtype, self.n, self.median, self.best, self.spread),
-            *(self.runs, self.duration, self.share, self.error),
+            *(self.runs, self.duration, *shares, self.error),
         )
 
 
@@ -177,10 +178,31 @@ def answer(snapshot: Snapshot) -> tuple[str, str]:
     share = sheet.share(top.dtype, top.rate)
     if not math.isnan(share):
         sentence += f", **{format_quantity(share, 'ratio', 3)}** of its datasheet peak"
-    ratio = speed_ratio(fast.rate, slow.rate)
-    if ratio >= NOTICEABLE:
-        sentence += f"; {slow.dtype} is **{significant(ratio, 2)} times slower** than {fast.dtype}"
+    apart = _apart(fast, slow)
+    if apart and not _doubts(snapshot, fast, slow):
+        than = fast.dtype if fast is top else f"{fast.dtype}, the fastest with {rate_text(fast.rate)}"
+        sentence += f"; {slow.dtype} is **{apart} slower** than {than}"
     return f"{sentence}.", " ".join(_circumstances(snapshot, top, sheet))
+
+
+def _apart(fast: Result, slow: Result) -> str:
+    """ "about 15 times": two digits, and from a hundred on half of the leading one, which is what timing can tell.
+
+    Empty for dtypes about as fast as each other.
+    """
+    ratio = speed_ratio(fast.rate, slow.rate)
+    if ratio < NOTICEABLE:
+        return ""
+    if ratio >= 100:
+        step = 10 ** math.floor(math.log10(ratio)) / 2
+        return f"about {round(ratio / step) * step:,.0f} times"
+    return f"about {significant(ratio, 2)} times"
+
+
+def _doubts(snapshot: Snapshot, fast: Result, slow: Result) -> list[str]:
+    """Why these two rates should not be compared; nothing where they may be."""
+    doubts = [f"at n = {slow.n:,} against {fast.n:,}"] * (slow.n != fast.n)
+    return doubts + ["in runs that spread widely"] * bool(warning(snapshot))
 
 
 def headline(snapshot: Snapshot) -> Result:
@@ -194,7 +216,8 @@ def _circumstances(snapshot: Snapshot, top: Result, sheet: Datasheet) -> list[st
     facts = snapshot.facts
     threads = facts.threads if facts else 0
     on = f" on {threads} thread{'s' if threads != 1 else ''}" if threads else ""
-    kind = "sustained" if top.duration_s >= SUSTAINED_S else "a burst"
+    short = f"a burst (under {SUSTAINED_S:g} s, and a device may not hold its rate for longer)"
+    kind = "sustained" if top.duration_s >= SUSTAINED_S else short
     parts = [
         f"Median of {top.runs:,} runs at n = {top.n:,} in {format_duration(top.duration_s, 2)}{on}, {kind}; "
         f"best {rate_text(top.best_rate)}."
@@ -204,6 +227,10 @@ def _circumstances(snapshot: Snapshot, top: Result, sheet: Datasheet) -> list[st
             lacks = facts is not None and no_instructions(result.dtype) in facts.detail
             why = f"; this processor has no instructions for {result.dtype}" if lacks else ""
             parts.append(f"{result.dtype} was {result.note}{why}.")
+    fast, slow = max(snapshot.results, key=lambda r: r.rate), min(snapshot.results, key=lambda r: r.rate)
+    if (apart := _apart(fast, slow)) and (doubts := _doubts(snapshot, fast, slow)):
+        found = f"{slow.dtype} came out {apart} slower than {fast.dtype}, the fastest with {rate_text(fast.rate)}"
+        parts.append(f"{found}, but {', and '.join(doubts)}.")
     if not sheet.rows:
         parts.append(f"Peak unknown: {sheet.reason}.")
     elif sheet.reason:
@@ -222,6 +249,21 @@ def warning(snapshot: Snapshot) -> str:
         return ""
     spread = _listed([f"{r.dtype} p10–p90 {_spread(r)}" for r in wide])
     return f"**The runs spread widely** ({spread}): something else probably used this device meanwhile; measure again."
+
+
+def earlier(snapshot: Snapshot, spec: Spec) -> str:
+    """When and with what inputs the shown job was measured, where these are not the ones of ``spec``; else empty."""
+    if snapshot.spec == spec:
+        return ""
+    today = time.strftime("%Y-%m-%d", time.gmtime()) == time.strftime("%Y-%m-%d", time.gmtime(snapshot.started))
+    when = time.strftime("%H:%M UTC" if today else "%Y-%m-%d %H:%M UTC", time.gmtime(snapshot.started))
+    seconds = significant(snapshot.spec.seconds, 3)
+    return f"**Last measured on this server:** {when}, n = {snapshot.spec.n:,}, {seconds} s per dtype."
+
+
+def estimate(spec: Spec) -> str:
+    """About how long a run of ``spec`` takes."""
+    return f"A run takes about {format_duration(spec.expected_s, 2)}."
 
 
 def status(snapshot: Snapshot) -> tuple[Literal["", "note", "error"], str]:
@@ -276,6 +318,12 @@ def _missing(snapshot: Snapshot, dtype: str, outcome: Refusal | None) -> str:
     return f"{here.phase} …" if here is not None and here.dtype == dtype else "waiting"
 
 
+def headings(snapshot: Snapshot) -> tuple[str, ...]:
+    """The headings over the cells of `rows`; the first is over words, the others over figures."""
+    share = ("Of datasheet peak",) if datasheet_of(snapshot).rows else ()
+    return ("dtype", "n", "Median", "Best", "p10–p90", "Runs", "Duration", *share, "Error")
+
+
 def rows(snapshot: Snapshot) -> tuple[Row, ...]:
     """The table behind the chart."""
     sheet = datasheet_of(snapshot)
@@ -288,7 +336,7 @@ def rows(snapshot: Snapshot) -> tuple[Row, ...]:
             _spread(r),
             f"{r.runs:,}",
             format_duration(r.duration_s, 2),
-            format_quantity(sheet.share(r.dtype, r.rate), "ratio"),
+            format_quantity(sheet.share(r.dtype, r.rate), "ratio") if sheet.rows else None,
             scientific(r.relative_error, 2),
         )
         for r in snapshot.results

@@ -71,7 +71,7 @@ def rent(hours: float, price: float) -> float:
 
 @formula(
     r"\frac{\v{tokens}}{\v{seconds}}",
-    result=Symbol("r", "tokens per second, whole cluster", "number"),
+    result=Symbol("r", "tokens per second, whole cluster", "tokens_per_s"),
     symbols={"tokens": _TOKENS, "seconds": _SECONDS},
     sources=(_PALM,),
 )
@@ -155,6 +155,11 @@ def budget(plan: Plan) -> Budget:
         usd_high=rent(hours, plan.price_high),
         tokens_per_s=tokens_per_second(plan.tokens, seconds),
     )
+
+
+def explain_days(plan: Plan) -> list[Explanation]:
+    """The compute and the time of ``plan``, no more."""
+    return explain_budget(plan)[:2]
 
 
 def explain_budget(plan: Plan) -> list[Explanation]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from core.formula import Source, Symbol, formula
 from core.models.flops import train_flop_6nd
 from core.sources import DEEPSEEK_V3, PALM
@@ -80,7 +82,7 @@ def wall_seconds(seconds: float, goodput: float) -> float:
 
 @formula(
     r"\frac{\v{accelerators} \cdot \v{peak} \cdot \v{mfu} \cdot \v{seconds}}{\v{per_token}}",
-    result=_TOKENS,
+    result=replace(_TOKENS, kind="tokens"),
     symbols={"accelerators": _COUNT, "peak": _PEAK, "mfu": _MFU, "seconds": _SECONDS, "per_token": _PER_TOKEN},
     sources=(_PALM, _NARAYANAN),
 )
@@ -91,7 +93,7 @@ def tokens_trainable(accelerators: float, peak: float, mfu: float, seconds: floa
 
 @formula(
     r"\frac{\v{accelerators} \cdot \v{peak} \cdot \v{mfu} \cdot \v{seconds}}{\v{per_parameter} \cdot \v{tokens}}",
-    result=_PARAMETERS,
+    result=replace(_PARAMETERS, kind="parameters"),
     symbols={
         "accelerators": _COUNT,
         "peak": _PEAK,
@@ -111,7 +113,7 @@ def parameters_trainable(
 
 @formula(
     r"\frac{\v{flop}}{\v{peak} \cdot \v{mfu} \cdot \v{seconds}}",
-    result=_COUNT,
+    result=replace(_COUNT, kind="accelerators"),
     symbols={"flop": _COMPUTE, "peak": _PEAK, "mfu": _MFU, "seconds": _SECONDS},
     sources=(_PALM, _NARAYANAN),
 )
@@ -147,7 +149,7 @@ def hours_affordable(dollars: float, price: float) -> float:
 
 @formula(
     r"\frac{\v{hours}}{24 \cdot \v{accelerators}}",
-    result=_DAYS,
+    result=replace(_DAYS, kind="days"),
     symbols={"hours": _HOURS, "accelerators": _COUNT},
     sources=(DEEPSEEK_V3.at("table 1"),),
 )
@@ -158,7 +160,7 @@ def days_of(hours: float, accelerators: float) -> float:
 
 @formula(
     r"\frac{\v{hours}}{24 \cdot \v{days}}",
-    result=_COUNT,
+    result=replace(_COUNT, kind="accelerators"),
     symbols={"hours": _HOURS, "days": _DAYS},
     sources=(DEEPSEEK_V3.at("table 1"),),
 )

@@ -14,12 +14,15 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal, TypeAlias, cast
 
+import numpy as np
+
 from core.formula import Explanation
 from core.hardware.accelerators import find
 from core.models.catalog import CatalogModel, catalog
 from core.models.flops import rule_gap, train_flop_6nd
 from core.planning.budget import accelerator_hours, effective_utilisation, training_seconds
 from core.rows import number, read_rows, whole
+from core.units import format_quantity
 
 HoursBasis: TypeAlias = Literal["published", "derived", "steps", "assumed", "more"]
 """How accelerator-hours are known: printed; computed from printed days or rates; the time of training steps only,
@@ -112,6 +115,36 @@ def _run(row: Mapping[str, str]) -> PublishedRun:
 def published_runs() -> tuple[PublishedRun, ...]:
     """Every published row, in the table's order."""
     return tuple(_run(row) for row in read_rows("training_runs"))
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedMfu:
+    """How the MFUs of the table are spread, as their sources print them: quantiles, the highest, and how many."""
+
+    count: int
+    p10: float
+    median: float
+    p90: float
+    highest: float
+
+    @property
+    def text(self) -> str:
+        """The spread as a sentence."""
+        low, middle, high, top = (
+            format_quantity(share, "ratio", 3) for share in (self.p10, self.median, self.p90, self.highest)
+        )
+        return (
+            f"Of {self.count} published MFUs a tenth are below {low}, half below {middle} and nine tenths below {high}"
+            f"; the highest is {top}."
+        )
+
+
+@lru_cache(maxsize=1)
+def published_mfu() -> PublishedMfu:
+    """The spread of all MFUs that the published rows print."""
+    values = np.array([run.mfu for run in published_runs() if run.mfu > 0])
+    p10, median, p90 = np.quantile(values, [0.1, 0.5, 0.9])
+    return PublishedMfu(len(values), float(p10), float(median), float(p90), float(values.max()))
 
 
 AS_PUBLISHED = "as published"

@@ -58,7 +58,7 @@ def loss(params: float, tokens: float, floor: float, a: float, b: float, alpha: 
 @formula(
     r"(\frac{\v{alpha} \cdot \v{a}}{\v{beta} \cdot \v{b}})^{\frac{1}{\v{alpha} + \v{beta}}}"
     r" \cdot (\frac{\v{flop}}{\v{per_parameter}})^{\frac{\v{beta}}{\v{alpha} + \v{beta}}}",
-    result=Symbol(r"N^{*}", "parameters of the lowest loss", "count"),
+    result=Symbol(r"N^{*}", "parameters of the lowest loss", "parameters"),
     symbols={"flop": _COMPUTE, "per_parameter": _PER_PARAMETER, **_LAW},
     sources=(_HOFFMANN,),
 )
@@ -69,7 +69,7 @@ def optimal_parameters(flop: float, per_parameter: float, a: float, b: float, al
 
 @formula(
     r"\sqrt{\frac{\v{flop}}{\v{per_parameter} \cdot \v{ratio}}}",
-    result=Symbol("N", "parameters", "count"),
+    result=Symbol("N", "parameters", "parameters"),
     symbols={
         "flop": _COMPUTE,
         "per_parameter": _PER_PARAMETER,
@@ -84,7 +84,7 @@ def parameters_by_ratio(flop: float, per_parameter: float, ratio: float) -> floa
 
 @formula(
     r"\frac{\v{flop}}{\v{per_parameter} \cdot \v{params}}",
-    result=Symbol("D", "training tokens", "count"),
+    result=Symbol("D", "training tokens", "tokens"),
     symbols={"flop": _COMPUTE, "per_parameter": _PER_PARAMETER, "params": _PARAMETERS},
     sources=(_HOFFMANN,),
 )

@@ -39,7 +39,7 @@ def utilisation_of_rate(rate: float, per_token: float, accelerators: float, peak
 
 @formula(
     r"\frac{\v{batch}}{\v{step}}",
-    result=Symbol("r", "tokens per second, whole cluster", "number"),
+    result=Symbol("r", "tokens per second, whole cluster", "tokens_per_s"),
     symbols={
         "batch": Symbol("B", "tokens of one step, whole cluster", "count"),
         "step": Symbol("t", "time of one step", "seconds"),

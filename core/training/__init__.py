@@ -14,7 +14,7 @@ from core.training.memory import (
     states_per_parameter,
     stored_per_parameter,
 )
-from core.training.optimizers import HEADLINE, Optimizer, find_optimizer, optimizers
+from core.training.optimizers import HEADLINE, Optimizer, find_optimizer, optimizers, why_not
 from core.training.precision import POLICIES, PrecisionPolicy, StorageType, find_policy
 from core.training.sharding import REPLICATED, SHARDED, SHARDINGS, ZERO_1, ZERO_2, Sharding, find_sharding
 
@@ -46,4 +46,5 @@ __all__ = [
     "state_bytes",
     "states_per_parameter",
     "stored_per_parameter",
+    "why_not",
 ]

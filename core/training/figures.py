@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from statistics import mean
 from typing import Any
 
 from core.figure import MONO, SANS, Figure, axis, label, layout
 from core.palette import Palette
 from core.training.memory import StateBytes, TrainingMemory
-from core.training.words import PARTS, part, part_names, shared_among
+from core.training.words import PARTS, ByteUnit, part, part_names, shared_among, unit_of
 from core.units import significant
 
 _ROW, _TALL_ROW = 29, 42  # the lower panel's rows have two lines of text beside the bar
 _LEVEL, _ABOVE, _BETWEEN, _BELOW = 16, 12, 96, 52
 _RIGHT = 64  # pixels right of the panels, where the sums of the longest bars may end
 _NARROWEST = 370  # pixels of plot on the narrowest page: labels that would meet there stand one above the other
+_GAP = 4  # pixels at least between two of those labels
 _LETTER = 6.8  # pixels of a bold letter of those labels
-_UNITS: tuple[tuple[float, str], ...] = ((1e15, "PB"), (1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B"))
 
 
 def state_bars(rows: Sequence[TrainingMemory], palette: Palette, *, chosen: str, device: str) -> Figure:
@@ -31,16 +34,17 @@ def state_bars(rows: Sequence[TrainingMemory], palette: Palette, *, chosen: str,
     widths = [0.86 if name == chosen else 0.5 for name in names]
     per_parameter = [row.per_parameter for row in rows]
     widest = max(states.total for states in per_parameter)
-    levels = _levels(rows[0], widest)
-    above = _ABOVE + _LEVEL * (1 + max(levels.values()))
+    named = _names(rows[0], widest)
+    above = _ABOVE + _LEVEL * (1 + max(name.level for name in named))
     inner = _BETWEEN + (_ROW + _TALL_ROW) * len(rows)
     upper, lower = (row * len(rows) / inner for row in (_ROW, _TALL_ROW))
     share = shared_among(rows[0])
     longest = max(max(row.total for row in rows), _known(rows[0].capacity)) / share
-    size, unit = _unit(longest)
+    said = unit_of(rows)
+    size, unit = said.size, said.name
     scale = size * share
     ticks = [_bold(name, name == chosen) for name in names]
-    totals = [_named_total(row, tick, scale, unit) for row, tick in zip(rows, ticks, strict=True)]
+    totals = [_named_total(row, tick, said) for row, tick in zip(rows, ticks, strict=True)]
     down = {"autorange": "reversed", "tickvals": names, "showgrid": False, "ticklen": 0, "fixedrange": True}
     down |= {"tickfont": {"family": SANS, "size": 13, "color": palette.text}, "type": "category"}
     down |= {"ticksuffix": "  "}
@@ -66,9 +70,9 @@ def state_bars(rows: Sequence[TrainingMemory], palette: Palette, *, chosen: str,
             ),
             yaxis2=axis(palette, "", domain=[0, lower], ticktext=totals, **down),
             annotations=[
-                *_part_labels(rows[0], palette, levels),
+                *_part_labels(named, palette),
                 *_sums(per_parameter, names, chosen, palette),
-                *_memory_label(rows[0], palette, device, scale, unit, lower, 1.03 * longest / size),
+                *_memory_label(rows[0], palette, device, said, lower, 1.03 * longest / size),
             ],
             shapes=_memory_line(rows[0], palette, scale, lower),
         ),
@@ -78,11 +82,6 @@ def state_bars(rows: Sequence[TrainingMemory], palette: Palette, *, chosen: str,
 def _known(value: float) -> float:
     """``value``, or 0 where it is unknown (NaN)."""
     return value if value == value else 0.0
-
-
-def _unit(value: float) -> tuple[float, str]:
-    """The decimal unit of the axis; ten of a unit are needed, so that 1.12 TB shares an axis with 640 GB in GB."""
-    return next((pair for pair in _UNITS if value >= 10 * pair[0]), _UNITS[-1])
 
 
 def _where(row: TrainingMemory, unit: str) -> str:
@@ -132,47 +131,78 @@ def _stack(
     return traces
 
 
-def _levels(row: TrainingMemory, widest: float) -> dict[str, int]:
-    """How many lines up the name of each part stands so that no two meet, however narrow the page.
+@dataclass(frozen=True, slots=True)
+class _Name:
+    """Where the name of a part stands over the top row: its middle in bytes per parameter, moved by so many pixels,
+    and how many lines up."""
 
-    widest: bytes per parameter at the right edge of the panel.
+    role: str
+    title: str
+    at: float
+    shift: float = 0.0
+    level: int = 0
+
+
+def _names(row: TrainingMemory, widest: float) -> list[_Name]:
+    """The names of the parts, placed so that no two meet, however narrow the page.
+
+    On one line where each can stay over its own segment on the narrowest page: what is apart there is apart on every
+    wider one. Else on several. widest: bytes per parameter at the right edge of the panel.
     """
-    found: dict[str, int] = {}
+    found: list[_Name] = []
+    segments: list[tuple[float, float]] = []
+    start = 0.0
+    for (role, _), title in zip(PARTS, part_names(row.policy), strict=True):
+        value = part(row.per_parameter, role)
+        if value:
+            found.append(_Name(role, title, start + value / 2))
+            segments.append((start / widest * _NARROWEST, (start + value) / widest * _NARROWEST))
+        start += value
+    wanted = [name.at / widest * _NARROWEST for name in found]
+    placed = _apart(wanted, [len(name.title) * _LETTER for name in found])
+    if all(left <= middle <= right for middle, (left, right) in zip(placed, segments, strict=True)):
+        return [replace(n, shift=round(p - w)) for n, p, w in zip(found, placed, wanted, strict=True)]
     ends: list[float] = []
-    start = 0.0
-    for (role, _), title in zip(PARTS, part_names(row.policy), strict=True):
-        value = part(row.per_parameter, role)
-        if value:
-            middle, half = (start + value / 2) / widest * _NARROWEST, len(title) * _LETTER / 2
-            level = next((i for i, end in enumerate(ends) if end <= middle - half), len(ends))
-            ends[level : level + 1] = [middle + half]
-            found[role] = level
-        start += value
+    for i, (name, middle) in enumerate(zip(found, wanted, strict=True)):
+        half = len(name.title) * _LETTER / 2
+        level = next((line for line, end in enumerate(ends) if end <= middle - half), len(ends))
+        ends[level : level + 1] = [middle + half]
+        found[i] = replace(name, level=level)
     return found
 
 
-def _part_labels(row: TrainingMemory, palette: Palette, levels: Mapping[str, int]) -> list[dict[str, Any]]:
+def _apart(wanted: Sequence[float], widths: Sequence[float]) -> list[float]:
+    """Middles nearest to ``wanted`` (least squares) at which labels of these ``widths`` stand side by side."""
+    offsets = [0.0]
+    for left, right in pairwise(widths):
+        offsets.append(offsets[-1] + (left + right) / 2 + _GAP)
+    # Without the room that labels take, they may touch but not pass each other: runs that would are averaged.
+    runs: list[list[float]] = []
+    for middle, offset in zip(wanted, offsets, strict=False):
+        runs.append([middle - offset])
+        while len(runs) > 1 and mean(runs[-2]) > mean(runs[-1]):
+            runs[-2:] = [runs[-2] + runs[-1]]
+    level = [mean(run) for run in runs for _ in run]
+    return [place + offset for place, offset in zip(level, offsets, strict=False)]
+
+
+def _part_labels(names: Sequence[_Name], palette: Palette) -> list[dict[str, Any]]:
     """The names of the parts over the top row's segments."""
-    found: list[dict[str, Any]] = []
-    start = 0.0
-    for (role, _), title in zip(PARTS, part_names(row.policy), strict=True):
-        value = part(row.per_parameter, role)
-        if value:
-            found.append(
-                label(
-                    palette,
-                    f"<b>{title}</b>",
-                    x=start + value / 2,
-                    xref="x",
-                    y=1,
-                    yref="paper",
-                    yanchor="bottom",
-                    yshift=2 + _LEVEL * levels[role],
-                    font={"family": SANS, "size": 12, "color": palette.role(role)},
-                )
-            )
-        start += value
-    return found
+    return [
+        label(
+            palette,
+            f"<b>{name.title}</b>",
+            x=name.at,
+            xref="x",
+            xshift=name.shift,
+            y=1,
+            yref="paper",
+            yanchor="bottom",
+            yshift=2 + _LEVEL * name.level,
+            font={"family": SANS, "size": 12, "color": palette.role(name.role)},
+        )
+        for name in names
+    ]
 
 
 def _sums(states: Sequence[StateBytes], names: Sequence[str], chosen: str, palette: Palette) -> list[dict[str, Any]]:
@@ -192,21 +222,17 @@ def _sums(states: Sequence[StateBytes], names: Sequence[str], chosen: str, palet
     ]
 
 
-def _named_total(row: TrainingMemory, name: str, scale: float, unit: str) -> str:
+def _named_total(row: TrainingMemory, name: str, unit: ByteUnit) -> str:
     """The lower panel's name of a row, with what it takes and what that leaves or lacks on a second line."""
-    spare = _sized(abs(row.spare) / scale, unit)
+    share = shared_among(row)
+    spare = unit.say(abs(row.spare) / share)
     words = {
         "room": f"{spare} left",
         "full": "nothing left",
         "over": f"{spare} too much",
         "unknown": "memory unknown",
     }[row.fit]
-    return f"{name}<br><span style='font-size:12px'>{_sized(row.total / scale, unit)}, {words}</span>"
-
-
-def _sized(value: float, unit: str) -> str:
-    """``value`` in the axis's own unit, so that every figure of the picture can be compared at a glance."""
-    return f"{significant(value)} {unit}" if value >= 0.01 else f"under 0.01 {unit}"
+    return f"{name}<br><span style='font-size:12px'>{unit.say(row.total / share)}, {words}</span>"
 
 
 def _bold(text: str, lit: bool) -> str:
@@ -223,17 +249,17 @@ def _memory_line(row: TrainingMemory, palette: Palette, scale: float, lower: flo
 
 
 def _memory_label(
-    row: TrainingMemory, palette: Palette, device: str, scale: float, unit: str, lower: float, end: float
+    row: TrainingMemory, palette: Palette, device: str, unit: ByteUnit, lower: float, end: float
 ) -> list[dict[str, Any]]:
     if row.fit == "unknown":
         return []
-    at = row.capacity / scale
-    count = row.accelerators // shared_among(row)
+    share = shared_among(row)
+    at, count = row.capacity / (unit.size * share), row.accelerators // share
     many = f"{count:,} × {device}" if count > 1 else f"one {device}"
     return [
         label(
             palette,
-            f"<b>memory of {many}: {_sized(at, unit)}</b>",
+            f"<b>memory of {many}: {unit.say(row.capacity / share)}</b>",
             x=at,
             xref="x2",
             xanchor="right" if at > 0.5 * end else "left",

@@ -103,7 +103,7 @@ def stored_per_parameter(
 
 @formula(
     r"\frac{\v{accelerators} \cdot \v{memory}}{\v{stored}}",
-    result=Symbol(r"N_{\max}", "parameters of the largest model whose states fill the memory", "count"),
+    result=Symbol(r"N_{\max}", "parameters of the largest model whose states fill the memory", "parameters"),
     symbols={"accelerators": _ACCELERATORS, "memory": _MEMORY, "stored": _STORED},
     sources=(CS336, _ZERO),
 )
@@ -139,7 +139,7 @@ def spare_bytes(accelerators: float, memory: float, parameters: float, stored: f
 
 @formula(
     r"\frac{\v{parameters} \cdot \v{sharded}}{\v{memory} - \v{parameters} \cdot \v{replicated}}",
-    result=Symbol(r"n_{\min}", "accelerators whose memory the states fill; round up", "number"),
+    result=Symbol(r"n_{\min}", "accelerators whose memory the states fill; round up", "accelerators"),
     symbols={
         "parameters": _N,
         "sharded": Symbol("b_s", "bytes per parameter of the parts that exist once", "bytes_per_parameter"),
@@ -314,6 +314,11 @@ class TrainingMemory:
             )
         )
         return tuple(found)
+
+    def explain_largest(self) -> tuple[Explanation, ...]:
+        """The steps to the largest model alone."""
+        steps = (optimizer_bytes, stored_per_parameter, largest_model)
+        return tuple(step for step in self.explain() if step.name in {needed.name for needed in steps})
 
     def _stored(self) -> dict[str, float]:
         names = ("copies_parameters", "copies_gradients", "copies_optimizer")

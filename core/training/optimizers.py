@@ -22,6 +22,11 @@ _ARXIV = re.compile(r"arXiv:(\d{4}\.\d{4,5})")
 HEADLINE: tuple[str, ...] = ("AdamW", "Adam", "RMSProp", "AdaGrad", "SGD momentum", "SGD")
 """The six optimizers that every figure shows, from the most state to the least."""
 
+LEFT_OUT: tuple[str, ...] = ("8-bit Adam", "Adafactor", "CAME", "Muon", "Shampoo", "SOAP", "GaLore")
+"""Well-known optimizers that are in the file and not in the list."""
+
+WHY_LEFT_OUT = "depends on the shape of each matrix, on a rank or on blocks"
+
 
 @dataclass(frozen=True, slots=True)
 class Optimizer:
@@ -106,9 +111,17 @@ def optimizers() -> Mapping[str, Optimizer]:
     return MappingProxyType({name: found[name] for name in order})
 
 
+def why_not(name: str) -> str:
+    """Why there is no optimizer ``name``, in a sentence, where it is a variant of one in `LEFT_OUT`; else empty."""
+    found = next((known for known in LEFT_OUT if re.search(rf"\b{known}\b", name, re.IGNORECASE)), "")
+    if re.search(r"[48][-_ ]?bit", name, re.IGNORECASE):
+        found = LEFT_OUT[0]
+    return f"{found} is left out, because its state {WHY_LEFT_OUT}." if found else ""
+
+
 def find_optimizer(name: str) -> Optimizer:
     """The optimizer called ``name``, in any case. Raises ``KeyError`` that lists the names when there is none."""
     for known, optimizer in optimizers().items():
         if known.casefold() == name.strip().casefold():
             return optimizer
-    raise KeyError(f"no optimizer {name!r}; there are {', '.join(optimizers())}")
+    raise KeyError(f"no optimizer {name!r}; there are {', '.join(optimizers())}. {why_not(name)}".strip())

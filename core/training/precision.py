@@ -34,6 +34,7 @@ class PrecisionPolicy:
     gradient_copy: a second, precise gradient next to the first; None where there is one gradient only. It lives
         and is sharded with the master weights, and is counted with them.
     phrase: the policy inside a sentence, after "under AdamW".
+    autocast: what matmuls multiply in where that is not the type of the weights.
     note: what the policy is for, or who trains with it.
     """
 
@@ -47,6 +48,17 @@ class PrecisionPolicy:
     sources: tuple[Source, ...]
     gradient_copy: StorageType | None = None
     special_states: tuple[tuple[str, StorageType], ...] = ()
+    autocast: StorageType | None = None
+
+    @property
+    def multiplies(self) -> StorageType:
+        """What the matmuls of forward and backward multiply in."""
+        return self.autocast or self.weights
+
+    @property
+    def fp32_states(self) -> bool:
+        """Whether the optimizer keeps all its own tensors in fp32."""
+        return all(kept is FP32 for kept in (self.states, *dict(self.special_states).values()))
 
     def state(self, name: str) -> StorageType:
         """The type of the optimizer state ``name`` (torch's name, such as ``exp_avg``)."""
@@ -92,6 +104,7 @@ POLICIES: Mapping[str, PrecisionPolicy] = MappingProxyType(
                 note="PyTorch AMP: only matmul inputs and activations are bf16. The bf16 copies of the weights are "
                 "temporary and not counted, up to 2 B/parameter while a step runs.",
                 sources=(_AMP,),
+                autocast=BF16,
             ),
             PrecisionPolicy(
                 id="mixed bf16, fp32 master",

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import math
 import re
+from collections.abc import Sequence
+from dataclasses import dataclass
 
+from core.hardware.accelerators import Accelerator
 from core.limits import limit
 from core.training.memory import StateBytes, TrainingMemory
+from core.training.optimizers import LEFT_OUT, WHY_LEFT_OUT, Optimizer, optimizers
 from core.training.precision import PrecisionPolicy
-from core.units import format_bytes, format_count, significant
+from core.units import format_bytes, format_count, format_quantity, significant
 
 PARTS: tuple[tuple[str, str], ...] = (
     ("parameters", "parameters"),
@@ -17,6 +22,9 @@ PARTS: tuple[tuple[str, str], ...] = (
 )
 """Parts of the model states in stacking order: the field of `StateBytes` (also the palette's role), and its name."""
 
+
+_UNITS: tuple[tuple[float, str], ...] = ((1e15, "PB"), (1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B"))
+_LETTERED = re.compile(r"[\d.,]+[KMBT]")
 
 _LIKE_EIGHT = re.compile(r"8|1[18](?!\d)")
 _REPORTED = re.compile(r"([\d,]+) MiB")
@@ -81,17 +89,42 @@ def shared_among(plan: TrainingMemory) -> int:
     return 1 if plan.sharding.complete else plan.accelerators
 
 
-def verdict(plan: TrainingMemory) -> str:
+@dataclass(frozen=True, slots=True)
+class ByteUnit:
+    """The unit in which picture, table and headline say their bytes, so that they can be compared at a glance."""
+
+    size: float
+    name: str
+
+    def say(self, value: float) -> str:
+        """``value`` bytes in this unit; what would be under a hundredth of it, in a unit of its own."""
+        if math.isnan(value):
+            return "unknown"
+        return f"{significant(value / self.size)} {self.name}" if value >= 0.01 * self.size else _size(value)
+
+
+def unit_of(plans: Sequence[TrainingMemory]) -> ByteUnit:
+    """The unit for ``plans``, which share a model and its accelerators: that of the most there is to show.
+
+    Ten of a unit are needed, so that 1,120 GB are said beside 640 GB and not as 1.12 TB.
+    """
+    amounts = [amount for plan in plans for amount in (plan.total, plan.capacity) if not math.isnan(amount)]
+    most = max(amounts, default=0.0) / shared_among(plans[0])
+    return next((ByteUnit(*pair) for pair in _UNITS if most >= 10 * pair[0]), ByteUnit(*_UNITS[-1]))
+
+
+def verdict(plan: TrainingMemory, unit: ByteUnit | None = None) -> str:
     """How the model stands to the memory, in one or two sentences: what its states take, leave or lack.
 
     In total over all accelerators where there is one copy of everything, else on each of them.
+    unit: that of the picture beside it; without one, what `unit_of` gives for ``plan`` alone.
     """
+    say = (unit or unit_of([plan])).say
     several, share = plan.accelerators > 1, shared_among(plan)
     on_each = " on each" if share > 1 else ""
-    each = f", {_size(abs(plan.spare) / plan.accelerators)} on each" if several and not on_each else ""
-    size = format_count(plan.parameters)
-    takes = f"{article(size)} **{size}** model takes"
-    total, spare = _size(plan.total / share) + on_each, _size(abs(plan.spare) / share)
+    each = f", {say(abs(plan.spare) / plan.accelerators)} on each" if several and not on_each else ""
+    takes = f"{_model(plan.parameters)} takes"
+    total, spare = say(plan.total / share) + on_each, say(abs(plan.spare) / share)
     if plan.fit == "unknown":
         return f"{takes} **{total}**; how much there is, is unknown."
     if plan.fit == "full":
@@ -103,6 +136,44 @@ def verdict(plan: TrainingMemory) -> str:
     return f"{takes} {total}: **{spare} too much**{each}. {rescue}"
 
 
+def _model(parameters: float) -> str:
+    """ "A **70B** model"; where the count has no letter to be named by, "A model of **9 × 10¹⁵ parameters**"."""
+    size = format_count(parameters)
+    if _LETTERED.fullmatch(size):
+        return f"{article(size)} **{size}** model"
+    return f"A model of **{size} {plural(parameters, 'parameter')}**"
+
+
+def matrix_units(policy: PrecisionPolicy, device: Accelerator) -> str:
+    """That ``device`` does not multiply in the 16-bit format of ``policy``, or that nobody says; else empty."""
+    dtype = policy.multiplies.name
+    if dtype not in ("bf16", "fp16") or not math.isnan(device.peak(dtype)):
+        return ""
+    if not device.lacks(dtype):
+        return f"**Whether {device.name} multiplies {dtype} is unknown:** its source gives no {dtype} rate."
+    other = device.usable("fp16")
+    rate = format_quantity(device.peak(other), "flop_per_s")
+    return (
+        f"**{device.name} has no {dtype} matrix units:** the bytes stay what they are, but its {rate} are for {other}."
+    )
+
+
+def measured_state(optimizer: Optimizer) -> str:
+    """The measured state per parameter."""
+    if math.isnan(optimizer.measured):
+        return "unknown"
+    return f"{optimizer.measured:.5f} B" if optimizer.measured else "0 B"
+
+
+def left_out() -> str:
+    """Which optimizers the list has, and which it leaves out."""
+    return (
+        f"**The {len(optimizers())} optimizers** here keep a whole number of tensors of the parameter’s own size; most "
+        f"of torch.optim is among them. Left out are those whose state {WHY_LEFT_OUT}: {', '.join(LEFT_OUT)} and "
+        "others."
+    )
+
+
 def what_is_counted(plan: TrainingMemory) -> str:
     """ "16 bytes each: 4 parameters + 4 gradients + 8 optimizer state; ... come on top." """
     states = plan.per_parameter
@@ -111,15 +182,19 @@ def what_is_counted(plan: TrainingMemory) -> str:
     )
 
 
-def checkpoint(plan: TrainingMemory) -> str:
-    """What a checkpoint takes, what is counted, and what saving the low-precision weights as well would add."""
+def checkpoint(plan: TrainingMemory, unit: ByteUnit | None = None) -> str:
+    """What a checkpoint takes, what is counted, and what saving the low-precision weights as well would add.
+
+    unit: as in `verdict`.
+    """
+    say = (unit or unit_of([plan])).say
     saved = (plan.policy.master or plan.policy.weights).bytes
     state = plan.per_parameter.optimizer
     more = plan.checkpoint(with_compute_copy=True) - plan.checkpoint()
     kind = "fp32 master weights" if plan.policy.master else f"{plan.policy.weights.name} weights"
-    copy = f" Saving the {plan.policy.weights.name} weights as well adds {_size(more)}." if more else ""
+    copy = f" Saving the {plan.policy.weights.name} weights as well adds {say(more)}." if more else ""
     return (
-        f"**A checkpoint** to resume from takes **{_size(plan.checkpoint())}** = {format_count(plan.parameters)} × "
+        f"**A checkpoint** to resume from takes **{say(plan.checkpoint())}** = {format_count(plan.parameters)} × "
         f"({significant(saved)} {kind} + {significant(state)} optimizer state) bytes; "
         f"gradients are not saved.{copy}"
     )

@@ -3,18 +3,22 @@
 import streamlit as st
 
 from core.floats import FORMATS
-from core.floats.compare import Stored, explain_error, store_everywhere
-from core.floats.text import FloatTextError, parse
-from core.floats.view import explain
+from core.floats.compare import Stored, store_everywhere
+from core.floats.story import as_read
+from core.floats.text import FloatTextError, number_text, parse
+from core.floats.view import explain_value
 from core.hardware.accelerators import accelerators, find
 from core.limits import limit
-from core.planning.budget import Plan, budget, explain_budget
+from core.planning.budget import Plan, budget, explain_days
+from core.planning.runs import published_mfu
 from core.training import TrainingMemory, account, find_optimizer, find_policy, words
 from core.units import format_count, format_quantity
 from pages.parts import show
 from pages.parts.inputs import Inputs
 from pages.parts.registry import COMPUTE, FLOATS, HOME, MEMORY
 
+HOW_LONG, HOW_LARGE = "How long does it take?", "How large a model fits?"
+HOW_EXACT = "What does a small number become?"
 TINY = "1e-8"
 SHOWN = ("fp16", "bf16", "fp32")
 DEVICES = [a.name for a in accelerators() if a.peak("bf16") > 0 and a.memory_bytes > 0]
@@ -27,7 +31,7 @@ def typed(inputs: Inputs, name: str) -> str:
 
 def how_long(inputs: Inputs) -> Plan:
     """Days of a training run."""
-    with show.question("How long does it take?"):
+    with show.question(HOW_LONG):
         place = show.slot()
         cells = st.columns([1, 1, 1, 1.2, 0.8])
         with cells[0]:
@@ -49,7 +53,7 @@ def how_long(inputs: Inputs) -> Plan:
                 low=0.001,
                 high=1.0,
                 help="Model FLOPs utilisation: the share of the accelerators’ peak that goes into the model’s own "
-                "arithmetic. Good runs reach 0.4 to 0.5.",
+                f"arithmetic. {published_mfu().text}",
             )
         show.input_errors(inputs)
         plan = Plan(params, tokens, count, device.peak("bf16"), mfu)
@@ -75,7 +79,7 @@ def how_long(inputs: Inputs) -> Plan:
 
 def how_large(inputs: Inputs, params: float) -> TrainingMemory:
     """The largest model whose states fit."""
-    with show.question("How large a model fits?"):
+    with show.question(HOW_LARGE):
         place = show.slot()
         cells = st.columns([1, 1.4, 2.6])
         with cells[0]:
@@ -94,7 +98,7 @@ def how_large(inputs: Inputs, params: float) -> TrainingMemory:
                 words.what_is_counted(memory),
             )
         show.onwards(
-            "Every optimizer and precision, byte by byte",
+            "Other optimizers and precisions, byte by byte",
             MEMORY,
             {
                 "n": words.largest_typed(memory),
@@ -110,7 +114,7 @@ def how_large(inputs: Inputs, params: float) -> TrainingMemory:
 
 def how_exact(inputs: Inputs) -> list[Stored]:
     """What a small number becomes in three formats."""
-    with show.question("What does a small number become?"):
+    with show.question(HOW_EXACT):
         place = show.slot()
         cells = st.columns([1, 4])
         with cells[0]:
@@ -126,10 +130,14 @@ def how_exact(inputs: Inputs) -> list[Stored]:
         kept = store_everywhere(number, [FORMATS[name] for name in SHOWN])
         with place:
             show.answer(
-                f"{text} becomes " + ", ".join(f"**{one.text}** in {one.fmt.title}" for one in kept) + ".",
+                f"{as_read(number)} becomes " + ", ".join(f"**{one.text}** in {one.fmt.title}" for one in kept) + ".",
                 "fp16 spends its bits on precision, bf16 on range; fp32 has both and takes twice the memory.",
             )
-        show.onwards("Flip its bits, and see it in every format", FLOATS, {"x": text, "fmt": "fp16"})
+        show.onwards(
+            "Flip its bits, and see it in every format",
+            FLOATS,
+            {"x": number_text(text, FORMATS["fp32"]), "fmt": "fp16"},
+        )
         return kept
 
 
@@ -141,9 +149,12 @@ def page() -> None:
     kept = how_exact(inputs)
     show.how(
         lambda: [
-            *explain_budget(plan),
-            *memory.explain(),
-            *(step for one in kept for step in (*explain(one.view), *explain_error(one))),
+            HOW_LONG,
+            *explain_days(plan),
+            HOW_LARGE,
+            *memory.explain_largest(),
+            HOW_EXACT,
+            *(step for one in kept for step in explain_value(one.view)),
         ],
         key="home:how",
     )

@@ -1,4 +1,4 @@
-"""Measure: time square matmuls on this machine, and see how much of the datasheet peak arrives."""
+"""Measure: time square matmuls on this machine, beside its datasheet where there is one."""
 
 import streamlit as st
 
@@ -13,11 +13,6 @@ from pages.parts.inputs import Inputs
 from pages.parts.registry import DEVICE
 from pages.parts.theme import TOKENS
 
-COLUMNS = [
-    show.Column("dtype"),
-    *(show.Column(name, numeric=True) for name in ("n", "Median", "Best", "p10–p90", "Runs", "Duration")),
-    *(show.Column(name, numeric=True) for name in ("Of datasheet peak", "Error")),
-]
 CAPTION = "Rates of one run; the error is that of a slice of the result, relative to a float64 product."
 STEPS = [show.Column("Step"), show.Column("What happens"), show.Column("In all", numeric=True)]
 
@@ -43,7 +38,8 @@ def findings(job: Snapshot, *, key: str) -> None:
         show.error(doubt)
     show.chart(rates(report.bars(job), TOKENS), alt=report.chart_alt(job), key=key)
     if job.results:
-        show.small_table(COLUMNS, [row.cells for row in report.rows(job)], caption=CAPTION)
+        columns = [show.Column(name, numeric=i > 0) for i, name in enumerate(report.headings(job))]
+        show.small_table(columns, [row.cells for row in report.rows(job)], caption=CAPTION)
     for remark in report.remarks(job):
         show.note(remark)
 
@@ -57,7 +53,7 @@ def page() -> None:
     shown = None if running else runner.latest_with_results()
 
     inputs = Inputs(DEVICE)
-    row = st.columns([1, 1, 2.2], vertical_alignment="bottom")
+    row = st.columns([1, 1, 0.9, 1.3], vertical_alignment="bottom")
     with row[0]:
         n = inputs.quantity(
             "n", "Matrix size n", str(DEFAULT_N[here.kind]), "count", low=MIN_N, high=limit("matmul_size"), whole=True
@@ -71,6 +67,9 @@ def page() -> None:
     with row[2]:
         name = "Measure on this GPU" if here.kind == "cuda" else "Measure on this CPU"
         st.button(name, type="primary", key="d:run", disabled=running, on_click=start, args=(runner, spec))
+    if shown:  # before the first run the answer says it
+        with row[3].container(key="measure_estimate"):
+            show.note(report.estimate(spec))
     show.input_errors(inputs)
     show.note(report.machine_line(here))
 
@@ -97,6 +96,8 @@ def page() -> None:
             show.answer(*report.invitation(here, spec))
             show.small_table(STEPS, report.steps(spec), caption="What will happen")
         else:
+            if other := report.earlier(shown, spec):
+                show.note(other)
             findings(shown, key="device:rates")
     show.how(
         report.explanations(shown) if shown else report.preview(spec),

@@ -231,7 +231,7 @@ def _parsed(inputs: Inputs, name: str, label: str, read: Callable[[str], T]) -> 
     except QuantityError as problem:
         good = inputs.last_good(name, USUAL[name])
         value = read(good)
-        inputs.fail(f"{label}: {problem}", f"Still using {good}.")
+        inputs.fail(problem.about(label), f"Still using {good}.")
     return value
 
 
@@ -273,5 +273,5 @@ def _prices(inputs: Inputs, device: Accelerator) -> tuple[float, float]:
     except QuantityError as problem:
         kept = inputs.last_good("price", "")
         prices = parse_price(kept) if kept.strip() else usual
-        inputs.fail(f"Price: {problem}", words.price_kept(*prices))
+        inputs.fail(problem.about("Price"), words.price_kept(*prices))
     return prices

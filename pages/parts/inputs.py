@@ -7,7 +7,7 @@ version, so that a link opens to the same picture after a default has changed.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from urllib.parse import urlencode
 
@@ -68,7 +68,7 @@ class Inputs:
         except QuantityError as problem:
             text = st.session_state.get(good_key, default)
             value = parse_quantity(text, kind, low=low, high=high)
-            self.fail(f"{label}: {problem}", f"Still using {format_quantity(value, kind)}.")
+            self.fail(problem.about(label), f"Still using {format_quantity(value, kind)}.")
         self.fields[key] = text or ""
         return value
 
@@ -82,8 +82,11 @@ class Inputs:
         help: str | None = None,
         segmented: bool = False,
         labels: Mapping[str, str] | None = None,
+        why_not: Callable[[str], str] | None = None,
     ) -> str:
         """One of ``options``, which double as ids in the URL; ``segmented`` shows them side by side.
+
+        why_not: what there is to say about a linked name that is no option; empty where nothing is.
 
         The URL carries what ``labels`` shows, so give labels only to options whose label is itself stable.
         """
@@ -92,11 +95,14 @@ class Inputs:
         linked = self._linked(key)
         if linked is not None and linked not in shown.values():
             names = list(shown.values())
-            close = suggestions(linked[: limit("number_chars")], names)
-            some = f"its {len(names)} choices" if close else ", ".join(names[:_LISTED]) + ", …" * (len(names) > _LISTED)
-            meant = f" Did you mean {' or '.join(close)}?" if close else ""
+            asked = linked[: limit("number_chars")]
+            close = suggestions(asked, names)
+            meant = why_not(asked) if why_not else ""
+            if close and not meant:
+                meant = f"Did you mean {' or '.join(close)}?"
+            some = f"one of its {len(names)} choices" if meant else f"one of {_listed(names)}"
             self.fail(
-                f"{label}: the link says “{_clipped(linked)}”, which is not one of {some}.{meant}",
+                f"{label}: the link says “{_clipped(linked)}”, which is not {some}. {meant}".rstrip(),
                 f"Using {shown[default]}.",
             )
         if segmented:
@@ -248,6 +254,14 @@ class Inputs:
     def query(self) -> str:
         """The query string that spells out every field and the version."""
         return urlencode({VERSION_PARAMETER: str(LINK_VERSION), **self.fields})
+
+
+def _listed(names: Sequence[str]) -> str:
+    """“a”, “b” and 3 more: in quotation marks because a name may have commas of its own."""
+    shown = [f"“{name}”" for name in names[: _LISTED if len(names) > _LISTED + 1 else len(names)]]
+    rest = len(names) - len(shown)
+    last = f"{rest} more" if rest else shown.pop()
+    return f"{', '.join(shown)} and {last}" if shown else last
 
 
 def _clipped(text: str) -> str:

@@ -82,7 +82,8 @@ MEMORY = PageSpec(
     icon=":material/stacked_bar_chart:",
     url_path="training-memory",
     prefix="m",
-    lead="What each parameter costs in bytes under every optimizer and precision, and the largest model that fits.",
+    lead="What each parameter costs in bytes under the usual optimizers and precisions, and the largest model that "
+    "fits.",
 )
 DEVICE = PageSpec(
     id="device",
@@ -91,7 +92,7 @@ DEVICE = PageSpec(
     icon=":material/speed:",
     url_path="measure",
     prefix="d",
-    lead="Time square matmuls on the machine Napkin runs on and see how much of its datasheet peak arrives.",
+    lead="Time square matmuls on the machine Napkin runs on, and compare them with its datasheet where there is one.",
 )
 
 GROUPS: dict[str, tuple[PageSpec, ...]] = {

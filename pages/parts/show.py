@@ -210,10 +210,11 @@ def onwards(label: str, page: PageSpec, fields: Mapping[str, str]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column of a `small_table`: heading, and whether it holds figures."""
+    """One column of a `small_table`: heading, whether it holds figures, and whether its cells stay on one line."""
 
     heading: str
     numeric: bool = False
+    whole: bool = False
 
 
 def small_table(
@@ -227,7 +228,7 @@ def small_table(
 
     here: index of a row to light.
     """
-    cls = [' class="num"' if c.numeric else "" for c in columns]
+    cls = [' class="num"' if c.numeric else ' class="whole"' if c.whole else "" for c in columns]
     head = "".join(f'<th scope="col"{k}>{rich(c.heading)}</th>' for c, k in zip(columns, cls, strict=True))
     body = "".join(
         f"<tr{' class=np-here' if i == here else ''}>"
@@ -251,7 +252,7 @@ def fold(label: str, *, key: str, icon: str | None = None) -> Any:
 
 
 def how(
-    explanations: Callable[[], Sequence[Explanation]] | Sequence[Explanation],
+    explanations: Callable[[], Sequence[Explanation | str]] | Sequence[Explanation | str],
     *,
     key: str,
     label: str = "How is this computed",
@@ -259,6 +260,7 @@ def how(
 ) -> None:
     """The panel that opens every number: ``notes`` on the method, then formula, values, unit and linked source.
 
+    A string among the explanations is a heading over those that follow it.
     Give a function where explaining costs something; it is called only while the panel is open.
     """
     with fold(label, key=key, icon=":material/function:") as panel:
@@ -266,7 +268,10 @@ def how(
             for text in notes:
                 note(text)
             for item in explanations() if callable(explanations) else explanations:
-                _explain(item)
+                if isinstance(item, str):
+                    st.html(f'<h3 class="np-question">{rich(item)}</h3>')
+                else:
+                    _explain(item)
 
 
 def _explain(item: Explanation) -> None:

@@ -1,7 +1,6 @@
 """Training memory: what each parameter costs in bytes, and the largest model whose states n accelerators hold."""
 
 from collections.abc import Sequence
-from math import isnan
 
 import pandas as pd
 import streamlit as st
@@ -19,10 +18,11 @@ from core.training import (
     find_policy,
     find_sharding,
     optimizers,
+    why_not,
     words,
 )
 from core.training.figures import state_bars
-from core.units import format_bytes, format_count, significant
+from core.units import format_count, significant
 from pages.parts import show
 from pages.parts.inputs import Inputs
 from pages.parts.registry import MEMORY
@@ -48,17 +48,19 @@ HELP = {
 }
 
 
-def in_numbers(plans: Sequence[TrainingMemory], share: int, chosen: int) -> None:
-    """The picture as a table; ``chosen`` is the row to light."""
+def in_numbers(plans: Sequence[TrainingMemory], unit: words.ByteUnit, chosen: int) -> None:
+    """The picture as a table, in its unit; ``chosen`` is the row to light."""
+    share = words.shared_among(plans[0])
+    measured = plans[0].policy.fp32_states  # the measurements are in fp32, and beside another format only confuse
     show.small_table(
         [
-            show.Column("Optimizer"),
-            show.Column("State it keeps"),
+            show.Column("Optimizer", whole=True),
+            show.Column("State it keeps", whole=True),
             show.Column("params + grads + master + state", numeric=True),
             show.Column("B/parameter", numeric=True),
             show.Column("Total" if share == 1 else "On each", numeric=True),
             show.Column("Largest model", numeric=True),
-            show.Column("Measured state", numeric=True),
+            *([show.Column("Measured, in fp32", numeric=True)] if measured else []),
         ],
         [
             (
@@ -66,14 +68,14 @@ def in_numbers(plans: Sequence[TrainingMemory], share: int, chosen: int) -> None
                 ", ".join(f"`{state}`" for state in p.optimizer.states) or "none",
                 words.summed(p.per_parameter),
                 significant(p.per_parameter.total),
-                format_bytes(p.total / share, system="decimal"),
+                unit.say(p.total / share),
                 format_count(p.largest),
-                "unknown" if isnan(p.optimizer.measured) else f"{p.optimizer.measured:.5f} B",
+                *([words.measured_state(p.optimizer)] if measured else []),
             )
             for p in plans
         ],
-        caption="The picture in numbers. Measured: the optimizer’s state after one step on a 512 × 256 matrix in fp32, "
-        "per parameter.",
+        caption="The picture in numbers."
+        + " Measured: the optimizer’s state after one step on a 512 × 256 matrix, per parameter." * measured,
         here=chosen,
     )
 
@@ -120,7 +122,9 @@ def page() -> None:
             "n", "Model parameters", "32B", "count", low=1, high=limit("parameters"), whole=True, help=HELP["n"]
         )
     with cells[1]:
-        optimizer = find_optimizer(inputs.choice("opt", "Optimizer", list(optimizers()), "AdamW", help=HELP["opt"]))
+        optimizer = find_optimizer(
+            inputs.choice("opt", "Optimizer", list(optimizers()), "AdamW", help=HELP["opt"], why_not=why_not)
+        )
     with cells[2]:
         policy = find_policy(
             inputs.choice("prec", "Precision of the model states", list(POLICIES), "fp32", help=HELP["prec"])
@@ -147,26 +151,32 @@ def page() -> None:
     plan = account(parameters, optimizer, policy, **where)
     shown = [*([] if optimizer.name in HEADLINE else [optimizer.name]), *HEADLINE]
     plans = [account(parameters, find_optimizer(name), policy, **where) for name in shown]
-    share = words.shared_among(plan)
+    unit = words.unit_of(plans)
     named = words.device_name(device.name, device.memory_bytes)
 
-    show.answer(f"{words.holding(plan, named)} {words.verdict(plan)}", words.what_is_counted(plan))
-    show.note(words.checkpoint(plan))
+    show.answer(f"{words.holding(plan, named)} {words.verdict(plan, unit)}", words.what_is_counted(plan))
+    if lacking := words.matrix_units(policy, device):
+        show.note(lacking)
+    show.note(words.checkpoint(plan, unit))
     show.chart(
         state_bars(plans, TOKENS, chosen=optimizer.name, device=device.name),
         alt=f"Stacked bars of {words.spelled(plan)} bytes per parameter for {optimizer.name}, and of "
         f"{len(plans) - 1} other optimizers; below, the same in total against the memory of the accelerators.",
         key="memory:bars",
     )
-    in_numbers(plans, share, shown.index(optimizer.name))
+    with st.container(key="memory_numbers"):
+        in_numbers(plans, unit, shown.index(optimizer.name))
+    show.note(words.left_out())
     show.note(words.memory_read_as(device.memory_bytes, device.memory_note))
 
-    mixed_precision(plan, [account(parameters, optimizer, p, **where) for p in POLICIES.values()])
+    with st.container(key="memory_precisions"):
+        mixed_precision(plan, [account(parameters, optimizer, p, **where) for p in POLICIES.values()])
     show.source(words.cited(plan))
-    with show.fold("Every optimizer under every precision", key="memory:grid", icon=":material/table:") as panel:
+    with show.fold("Each optimizer under each precision", key="memory:grid", icon=":material/table:") as panel:
         if panel.open:
             grid = [account(parameters, o, p, **where) for o in optimizers().values() for p in POLICIES.values()]
-            st.dataframe(pd.DataFrame([words.as_row(p) for p in grid]), hide_index=True, alt="Every optimizer")
+            table = pd.DataFrame([words.as_row(p) for p in grid])
+            st.dataframe(table, hide_index=True, alt="Each optimizer under each precision")
     show.how(plan.explain(), key="memory:how")
     show.footer(inputs)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -189,3 +190,20 @@ def test_a_job_in_which_everything_was_refused_has_no_answer_but_its_reasons(ope
     assert "np-answer" not in words(app)
     assert words(app).count("RuntimeError: no") == 4
     assert not button(app, "Measure on this GPU").disabled
+
+
+def test_a_result_of_other_inputs_is_said_to_be_one(open_page: Open) -> None:
+    app = open_page(StillRunner(job("cpu", result("fp32", 1024, 2e11))))
+    assert "A run takes about 10 s." in words(app)
+    assert "Last measured on this server" not in words(app)
+    app.text_input(key="d_n").set_value("512").run()
+    assert re.search(r"<b>Last measured on this server:</b> [\d: -]+ UTC, n = 1,024, 2 s per dtype", words(app))
+
+
+def test_without_a_datasheet_nothing_is_said_of_a_share(open_page: Open) -> None:
+    app = open_page(StillRunner(job("cpu", result("fp32", 1024, 2e11))))
+    said = words(app)
+    assert "Of datasheet peak" not in said
+    assert said.count("unknown") == said.count("Peak unknown: no datasheet") == 1
+    with_sheet = words(open_page(StillRunner(job("cuda", result("bf16", 8192, 790e12))), WITH_GPU))
+    assert "Of datasheet peak" in with_sheet

@@ -62,10 +62,10 @@ def test_the_picture_draws_every_optimizer_twice_and_the_memory_line(open_page: 
 STORIES = {
     "Lecture: 8 × H100, fp32 AdamW": "A 40B model takes all 640 GB, to the last byte",
     "Does mixed precision save?": "hold 40B parameters under AdamW in bf16 with fp32 master weights.",
-    "70B checkpoint": "A 70B model takes 1.12 TB: 480 GB too much",
+    "70B checkpoint": "A 70B model takes 1,120 GB: 480 GB too much",
     "Without sharding": "hold 5B parameters under AdamW in fp32, a full copy on each.",
     "7B on one 24 GB card": "One RTX 4090 24 GB holds 1.5B parameters",
-    "Llama 3.1 405B states": "A 405.9B model takes 7.305 TB and leaves 374.7 GB",
+    "Llama 3.1 405B states": "A 405.9B model takes 7,305 GB and leaves 374.7 GB",
 }
 
 
@@ -129,7 +129,7 @@ def test_every_number_opens_to_its_formula(open_page: OpenPage) -> None:
 def test_the_grid_opens_on_request(open_page: OpenPage) -> None:
     page = open_page(MEMORY.url_path)
     expect(page.locator('[data-testid="stDataFrame"]')).to_have_count(0)
-    page.get_by_text("Every optimizer under every precision").click()
+    page.get_by_text("Each optimizer under each precision").click()
     settle(page)
     expect(page.locator('[data-testid="stDataFrame"]')).to_have_count(1)
     assert page.problems == []  # type: ignore[attr-defined]

@@ -283,7 +283,7 @@ def test_a_job_recorded_on_an_h200_reads_as_it_was_measured() -> None:
     sentence, detail = report.answer(ended)
     assert sentence == (
         "This NVIDIA H200 reached **681 TFLOP/s** in bf16, **69 %** of its datasheet peak; "
-        "fp32 is **13 times slower** than bf16."
+        "fp32 is **about 13 times slower** than bf16."
     )
     assert "Peaks are the dense datasheet rates of H200 SXM." in detail
     assert [row.share for row in report.rows(ended)] == ["76.4 %", "72 %", "65.7 %", "68.8 %"]

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+import re
 import statistics
 
 import pytest
 
 from core.hardware.accelerators import find
+from core.lecture import CLAIMS
 from core.models import catalog, model_named
 from core.models.flops import square_flop_causal, square_flop_full
 from core.planning.budget import rent
@@ -19,6 +21,7 @@ from core.planning.runs import (
     explain_comparison,
     full_runs,
     models_with_runs,
+    published_mfu,
     published_runs,
     run_hours,
     steady_mfus,
@@ -182,3 +185,15 @@ def test_runs_on_the_chosen_accelerator_come_first() -> None:
     for accelerator in ("A100 SXM 80 GB", "A100 SXM 40 GB"):
         assert compare_all(model, 0.4, 1024, accelerator)[0].run.accelerator == accelerator
     assert compare_all(model_named("Mixtral 8x7B"), 0.4, 1024, "H100 SXM") == []
+
+
+def test_what_is_said_of_a_good_mfu_is_what_the_lecture_page_finds() -> None:
+    spread = published_mfu()
+    values = sorted(run.mfu for run in RUNS if run.mfu > 0)
+    assert spread.count == len(values)
+    assert spread.median == pytest.approx(statistics.median(values))
+    assert spread.highest == values[-1]
+    assert sum(v < spread.p10 for v in values) == pytest.approx(0.1 * len(values), abs=1)
+    said = re.findall(r"[\d.]+(?=\s?%)", spread.text)
+    assert said == [f"{100 * v:.0f}" for v in (spread.p10, spread.median, spread.p90, spread.highest)]
+    assert set(said) <= set(re.findall(r"[\d.]+(?=\s?%)", CLAIMS["C13"].check().value))

@@ -80,8 +80,9 @@ def test_every_part_is_named_once_above_its_own_segment(precision: str) -> None:
 
 
 @pytest.mark.parametrize("precision", POLICIES)
-@pytest.mark.parametrize("optimizer", ["AdamW", "Lion", "SGD"])
-def test_names_of_parts_do_not_meet_on_the_narrowest_page(precision: str, optimizer: str) -> None:
+@pytest.mark.parametrize("optimizer", ["AdamW", "Lion", "SGD", "Prodigy"])
+@pytest.mark.parametrize("width", [370, 640, 1000])
+def test_names_of_parts_do_not_meet_on_any_page(precision: str, optimizer: str, width: int) -> None:
     rows = [
         account(1e9, find_optimizer(name), find_policy(precision), accelerators=8, memory=80e9)
         for name in (optimizer, *HEADLINE)
@@ -91,12 +92,25 @@ def test_names_of_parts_do_not_meet_on_the_narrowest_page(precision: str, optimi
     spans: dict[int, list[tuple[float, float]]] = {}
     for a in figure["layout"]["annotations"]:
         if a.get("xref") == "x" and a.get("yanchor") == "bottom":
-            middle, half = a["x"] / end * 370, (len(a["text"]) - len("<b></b>")) * 6.5 / 2
+            middle, half = a["x"] / end * width + a["xshift"], (len(a["text"]) - len("<b></b>")) * 6.5 / 2
             spans.setdefault(a["yshift"], []).append((middle - half, middle + half))
             assert a["yshift"] + 12 <= figure["layout"]["margin"]["t"]
     for level in spans.values():
         for (_, left_end), (right_start, _) in pairwise(level):
             assert left_end <= right_start
+
+
+@pytest.mark.parametrize("precision", [p for p in POLICIES if "copies of both" not in p])
+def test_names_of_parts_stand_on_one_line_over_their_own_segments(precision: str) -> None:
+    row = account(1e9, find_optimizer("AdamW"), find_policy(precision), accelerators=8, memory=80e9)
+    figure = state_bars([row], LIGHT, chosen="AdamW", device="Chip")
+    end = figure["layout"]["xaxis"]["range"][1]
+    labels = [a for a in figure["layout"]["annotations"] if a.get("xref") == "x" and a.get("yanchor") == "bottom"]
+    assert {a["yshift"] for a in labels} == {2}
+    sizes = [size for role, _ in PARTS if (size := getattr(row.per_parameter, role))]
+    for a, size in zip(labels, sizes, strict=True):
+        for width in (370, 1000):
+            assert abs(a["xshift"]) <= size / 2 / end * width
 
 
 def test_the_chosen_row_is_thick_and_bold() -> None:

@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 from core.hardware.accelerators import accelerators
 from core.hardware.accelerators import find as find_accelerator
 from core.limits import limit
+from core.palette import LIGHT
+from core.rows import read_rows
 from core.training import (
     POLICIES,
     REPLICATED,
@@ -28,8 +30,11 @@ from core.training import (
     largest_model,
     optimizers,
     states_per_parameter,
+    why_not,
     words,
 )
+from core.training.figures import state_bars
+from core.training.optimizers import LEFT_OUT
 from core.units import parse_quantity
 
 H100 = 80e9
@@ -249,7 +254,8 @@ def test_the_lectures_answer_as_a_sentence() -> None:
     [
         (
             plan(70e9),
-            "A **70B** model takes 1.12 TB: **480 GB too much**, 60 GB on each. At least **14** of them would hold it.",
+            "A **70B** model takes 1,120 GB: **480 GB too much**, 60 GB on each. "
+            "At least **14** of them would hold it.",
         ),
         (plan(40e9), "A **40B** model takes all **640 GB**, to the last byte; nothing is left for activations."),
         (
@@ -319,6 +325,9 @@ def test_the_largest_model_as_typed_by_hand() -> None:
 def test_articles_as_read_aloud(count: str, article: str) -> None:
     assert words.article(count) == article
     assert words.verdict(plan(8e9)).startswith("An **8B** model")
+    assert words.verdict(plan(1)).startswith("A model of **1 parameter** takes 16 B and leaves")
+    assert words.verdict(plan(9e15)).startswith("A model of **9 × 10¹⁵ parameters** takes 144 PB: **144 PB too much**")
+    assert words.verdict(plan(999_999)).startswith("A model of **999,999 parameters** takes")
     assert words.plural(1, "parameter") == "parameter"
     assert words.plural(2, "parameter") == "parameters"
 
@@ -344,3 +353,86 @@ def test_sources_are_cited_with_their_addresses() -> None:
     assert "arXiv:1711.05101" in cited
     assert "docs.nvidia.com/megatron-core" in cited
     assert "https://" not in cited
+
+
+@given(ANY_PLAN)
+def test_picture_and_sentence_say_a_total_in_the_same_words(made: TrainingMemory) -> None:
+    figure = state_bars([made], LIGHT, chosen=made.optimizer.name, device="Chip")
+    total = words.unit_of([made]).say(made.total / words.shared_among(made))
+    (tick,) = figure["layout"]["yaxis2"]["ticktext"]
+    assert f">{total}, " in tick
+    assert total in words.verdict(made)
+
+
+def test_amounts_are_said_in_the_unit_of_the_picture() -> None:
+    unit = words.unit_of([plan(405.85e9), plan(1e9)])
+    assert unit.name == "GB"
+    assert unit.say(7305.3e9) == "7,305 GB"
+    assert unit.say(3e6) == "3 MB"
+    assert unit.say(math.nan) == "unknown"
+    assert words.unit_of([plan(1e9, memory=math.nan)]).name == "GB"
+    assert "takes **4,870 GB**" in words.checkpoint(plan(405.85e9), unit)
+
+
+@pytest.mark.parametrize(
+    ("policy", "name", "said"),
+    [
+        (MIXED, "V100 SXM 32 GB", "**V100 SXM 32 GB has no bf16 matrix units:**"),
+        (MIXED, "V100 PCIe 32 GB", "its 112 TFLOP/s are for fp16."),
+        ("fp32, bf16 autocast", "T4", "**T4 has no bf16 matrix units:**"),
+        ("mixed fp16, fp32 copies of both", "TPU v4", "**Whether TPU v4 multiplies fp16 is unknown:**"),
+        ("mixed fp16, fp32 copies of both", "V100 SXM 32 GB", ""),
+        ("fp32", "V100 SXM 32 GB", ""),
+        (MIXED, "H100 SXM", ""),
+    ],
+)
+def test_missing_matrix_units_are_said_and_unknown_ones_not_guessed(policy: str, name: str, said: str) -> None:
+    found = words.matrix_units(find_policy(policy), find_accelerator(name))
+    assert said in found
+    assert bool(said) == bool(found)
+
+
+def test_no_accelerator_lacks_what_it_has_a_peak_for() -> None:
+    for device in accelerators():
+        assert not any(device.lacks(dtype) for dtype, _ in device.peaks)
+    assert {a.family for a in accelerators() if a.lacks("bf16")} == {"Volta", "Turing"}
+
+
+def test_what_the_list_of_optimizers_leaves_out_is_said() -> None:
+    rows = [row["optimizer"].lower() for row in read_rows("optimizers")]
+    for name in LEFT_OUT:
+        assert any(name.lower() in row for row in rows)
+        assert not any(name.lower() in listed.lower() for listed in optimizers())
+        assert name in words.left_out()
+    assert f"The {len(optimizers())} optimizers" in words.left_out()
+
+
+@pytest.mark.parametrize(
+    ("name", "known"),
+    [
+        *((name, name) for name in LEFT_OUT),
+        ("muon", "Muon"),
+        ("8-bit AdamW", "8-bit Adam"),
+        ("AdamW8bit", "8-bit Adam"),
+        ("distributed Shampoo", "Shampoo"),
+        ("Adafactor (no momentum)", "Adafactor"),
+    ],
+)
+def test_an_optimizer_that_is_left_out_is_known(name: str, known: str) -> None:
+    assert why_not(name).startswith(f"{known} is left out, because its state depends on")
+    with pytest.raises(KeyError, match="is left out"):
+        find_optimizer(name)
+
+
+@pytest.mark.parametrize("name", ["", "Adamm", "xx", "Adam", "camel", "so"])
+def test_nothing_is_said_about_other_names(name: str) -> None:
+    assert why_not(name) == ""
+
+
+def test_measured_states() -> None:
+    assert words.measured_state(find_optimizer("SGD")) == "0 B"
+    assert words.measured_state(find_optimizer("AdamW")) == "8.00003 B"
+    assert [p.id for p in POLICIES.values() if not p.fp32_states] == [
+        "mixed bf16, fp32 master, bf16 states",
+        "bf16 throughout",
+    ]

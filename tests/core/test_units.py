@@ -58,6 +58,22 @@ PARSED: list[tuple[str, Kind, float]] = [
     ("3.8e25 FLOP", "flop", 3.8e25),
     ("1 ZFLOP", "flop", 1e21),
     ("3.35 TB/s", "bytes_per_s", 3.35e12),
+    ("7０", "count", 70),
+    ("７０B", "count", 70e9),
+    ("１６，３８４", "count", 16384),
+    ("40％", "ratio", 0.4),
+    ("80\u00a0GB", "bytes", 80e9),
+    ("\u202f70\u00a0B\u00a0", "count", 70e9),
+    ("10²⁴", "count", 1e24),
+    ("10¹⁶", "count", 1e16),
+    ("2²⁰", "count", 1048576),
+    ("40B parameters", "parameters", 40e9),
+    ("1 parameter", "parameters", 1),
+    ("6.4 accelerators", "accelerators", 6.4),
+    ("1.206M tokens/s", "tokens_per_s", 1.206e6),
+    ("1.2e6", "tokens_per_s", 1.2e6),
+    ("15T tokens", "tokens", 15e12),
+    ("1 day", "days", 1),
 ]
 
 
@@ -90,7 +106,10 @@ def test_understood(text: str, kind: Kind, value: float) -> None:
         ("0x10", "count", "not a count"),
         ("1" * 65, "count", "65 characters"),
         ("1" * 1_000_000, "count", "1,000,000 characters"),
-        ("7０", "count", "not a count"),
+        ("10₂", "count", "not a count"),
+        ("1½", "count", "not a count"),
+        ("40B parameters", "bytes", "not a size"),
+        ("40B tokens/s", "parameters", "not a number of parameters"),
         ("<script>", "count", "not a count"),
     ],
 )
@@ -156,6 +175,16 @@ def test_bytes_survive_showing_and_typing_again(value: float) -> None:
         (format_quantity(2.5, "usd_per_hour"), "$2.50/h"),
         (format_quantity(math.nan, "usd"), "unknown"),
         (format_quantity(1e-8, "number"), "1 × 10⁻⁸"),
+        (format_quantity(40e9, "parameters"), "40B parameters"),
+        (format_quantity(1, "parameters"), "1 parameter"),
+        (format_quantity(6.4, "accelerators"), "6.4 accelerators"),
+        (format_quantity(1_206_126, "tokens_per_s"), "1.206M tokens/s"),
+        (format_quantity(1, "tokens_per_s"), "1 token/s"),
+        (format_quantity(math.nan, "tokens_per_s"), "unknown"),
+        (format_quantity(math.inf, "parameters"), "∞"),
+        (format_quantity(15e12, "tokens"), "15T tokens"),
+        (format_quantity(160.4, "days"), "160.4 days"),
+        (format_quantity(3.37e-18, "days"), "3.37 × 10⁻¹⁸ days"),
         (scientific(-2.5e-7), "-2.5 × 10⁻⁷"),
         (significant(0), "0"),
         (significant(1234567.0), "1,234,567"),
@@ -179,6 +208,10 @@ def test_shown(shown: str, expected: str) -> None:
         (0.0025, "usd_per_hour", r"\$0.0025\,\text{/h}"),
         (-2.5, "usd_per_hour", r"-\$2.5\,\text{/h}"),
         (-2e7, "usd", r"-\$2 \times 10^{7}"),
+        (40e9, "parameters", r"40\text{B}\,\text{parameters}"),
+        (6.4, "accelerators", r"6.4\,\text{accelerators}"),
+        (1_206_126, "tokens_per_s", r"1.206\text{M}\,\text{tokens/s}"),
+        (6e15, "parameters", r"6 \times 10^{15}\,\text{parameters}"),
         (math.nan, "bytes", r"\text{unknown}"),
         (math.inf, "count", r"\text{∞}"),
     ],
@@ -191,3 +224,28 @@ def test_things_that_come_one_by_one() -> None:
     assert parse_quantity("8", "count", low=1, whole=True) == 8
     with pytest.raises(QuantityError, match=r"not a whole number. For example: 1024"):
         parse_quantity("0.5", "count", low=1, whole=True, example="1024")
+
+
+@given(
+    st.floats(min_value=1, max_value=9.9e22),
+    st.sampled_from(["parameters", "accelerators", "tokens", "days", "tokens_per_s"]),
+)
+def test_counts_with_their_unit_survive_showing_and_typing_again(value: float, kind: Kind) -> None:
+    assert parse_quantity(format_quantity(value, kind), kind) == pytest.approx(value, rel=5.1e-4)
+
+
+@pytest.mark.parametrize(
+    ("high", "shown"), [(10**16, "from 1 to 10¹⁶"), (10**7, "from 1 to 10⁷"), (16_384, "from 1 to 16,384")]
+)
+def test_the_ends_of_a_range_are_written_in_one_style(high: int, shown: str) -> None:
+    with pytest.raises(QuantityError, match=shown):
+        parse_quantity("1e300", "count", low=1, high=high)
+
+
+def test_a_message_names_its_field() -> None:
+    with pytest.raises(QuantityError) as refused:
+        parse_quantity("", "count", example="70B")
+    assert refused.value.about("Parameters") == "Parameters is empty. Type a count, for example 70B."
+    with pytest.raises(QuantityError) as refused:
+        parse_quantity("many", "count", example="70B")
+    assert refused.value.about("Parameters") == "Parameters: “many” is not a count. For example: 70B."

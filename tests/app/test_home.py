@@ -1,0 +1,60 @@
+"""Home: what its three sentences say about what was typed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from core.planning.runs import published_mfu
+
+APP = str(Path(__file__).parents[2] / "app.py")
+
+
+def home(**typed: str) -> AppTest:
+    app = AppTest.from_file(APP, default_timeout=60).run()
+    for key, text in typed.items():
+        app.text_input(key=key).set_value(text).run()
+    assert not app.exception
+    return app
+
+
+def words(app: AppTest) -> str:
+    """Everything said in HTML, without the stylesheet and with ordinary spaces."""
+    bodies = [element.proto.body for element in app.get("html")]
+    return "\n".join(body for body in bodies if not body.startswith("<style>")).replace("\u00a0", " ")
+
+
+@pytest.mark.parametrize(
+    ("typed", "sentence", "link"),
+    [
+        ("1e-8", "1e-8 becomes <b>0</b> in fp16", "f_x=1e-8&amp;f_fmt=fp16"),
+        (
+            "0x10",
+            "0x10 as a code of fp32, 2.24 × 10<sup>−44</sup>, becomes <b>0</b> in fp16",
+            "f_x=2%5E-145&amp;f_fmt=fp16",
+        ),
+        ("0x3f800000", "0x3f800000 as a code of fp32, 1, becomes <b>1</b> in fp16", "f_x=1&amp;f_fmt=fp16"),
+        ("0xff800000", "0xff800000 as a code of fp32, −infinity, becomes", "f_x=-inf&amp;f_fmt=fp16"),
+        ("0x7fc00000", "0x7fc00000 as a code of fp32, NaN, becomes", "f_x=nan&amp;f_fmt=fp16"),
+    ],
+)
+def test_a_code_is_said_to_be_one(typed: str, sentence: str, link: str) -> None:
+    said = words(home(h_x=typed))
+    assert sentence in said
+    assert link in said
+
+
+def test_the_example_of_a_code_is_one_of_the_format_that_codes_are_read_in() -> None:
+    said = words(home(h_x="a few"))
+    assert "a code of fp32 such as 0x3f800000" in said
+    assert "0x3c00" not in said
+
+
+def test_an_empty_box_is_named() -> None:
+    assert "Parameters is empty. Type a count, for example 70B. Still using 70B." in words(home(h_n=""))
+
+
+def test_what_a_good_mfu_is_comes_from_the_published_runs() -> None:
+    assert published_mfu().text in (home().text_input(key="h_mfu").help or "")
