@@ -88,6 +88,30 @@ def test_every_value_beside_a_power_or_a_minus(name: str, way: str) -> None:
     check(f, {symbol: WAYS[way](2 + i % 7) for i, symbol in enumerate(f.symbols)})
 
 
+@pytest.mark.parametrize("name", FORMULAS)
+def test_an_equals_sign_stands_only_between_equals(name: str) -> None:
+    f = FORMULAS[name]
+    exact = 0
+    for values in (
+        [3, 4, 5, 6, 7, 8, 9],
+        [70e9, 15e12, 1024, 9.894e14, 0.5, 3, 7],
+        [1 / 3, 1e9 / 7, 2, 11 / 13, 5, 1, 9],
+    ):
+        try:
+            line = f.explain(**{symbol: values[i % 7] for i, symbol in enumerate(f.symbols)}).substituted
+        except (ArithmeticError, ValueError, TypeError):
+            continue
+        left, sign, right = re.split(r" (=|\\approx) (?!.*\\frac)", line.split(" = ", 1)[1], maxsplit=1)
+        if not math.isfinite(found := float(parse_latex(sums(left), backend="lark").evalf())):
+            continue
+        assert said(right.split(" = ")[0].split(r" \approx ")[0]) == pytest.approx(
+            found, rel=1e-12 if sign == "=" else 1e-2, abs=1e-300
+        ), line
+        exact += sign == "="
+    if name == "core.floats.laws.normal_value":
+        assert exact
+
+
 def test_parentheses_stand_where_they_are_needed_and_nowhere_else() -> None:
     def difference(a: float, b: float) -> float:
         """A square less something."""
