@@ -250,6 +250,15 @@ def fold(label: str, *, key: str, icon: str | None = None) -> Any:
     return st.expander(label, key=key, icon=icon, on_change="rerun")
 
 
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What `how_each` says about one thing: heading, a note on the method (may be empty), formulas (likewise)."""
+
+    heading: str
+    note: str
+    explanations: Sequence[Explanation]
+
+
 def how(
     explanations: Callable[[], Sequence[Explanation]] | Sequence[Explanation],
     *,
@@ -267,6 +276,18 @@ def how(
                 note(text)
             for item in explanations() if callable(explanations) else explanations:
                 _explain(item)
+
+
+def how_each(parts: Callable[[], Sequence[Part]], *, key: str, label: str = "How is this computed") -> None:
+    """Like `how`, for several things at once: each part under its own heading."""
+    with fold(label, key=key, icon=":material/function:") as panel:
+        if panel.open:
+            for part in parts():
+                st.html(f'<h2 class="np-part">{rich(part.heading)}</h2>')
+                if part.note:
+                    note(part.note)
+                for item in part.explanations:
+                    _explain(item)
 
 
 def _explain(item: Explanation) -> None:
