@@ -21,6 +21,7 @@ the function; it renders either with symbols or with the substituted values, so 
 from __future__ import annotations
 
 import inspect
+import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -29,13 +30,19 @@ from typing import Any, Generic, ParamSpec
 import numpy as np
 import numpy.typing as npt
 
-from core.units import Kind, format_quantity, latex_quantity
+from core.units import Kind, QuantityError, format_quantity, latex_exact, latex_quantity, parse_quantity
 
 P = ParamSpec("P")
 
 _PLACEHOLDER = re.compile(r"\\v\{(\w+)\}")
 _PLAIN = re.compile(r"[\d.]+(\{,\}\d+)*")
 """A number that can be raised to a power as it stands: digits, without sign, power of ten or unit."""
+
+
+_PUT, _FOUND = 6, 10
+"""A value of up to so many significant digits is written in full, put into a formula or found by it."""
+
+_ABOUT = r"\approx"
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,13 +158,15 @@ class Formula(Generic[P]):
         """
         function: Callable[..., float] = self.function
         value = float(function(**values))
-        body = self.fill(**{name: latex_quantity(values[name], symbol.kind) for name, symbol in self.symbols.items()})
+        put = {name: latex_exact(values[name], symbol.kind, most=_PUT) for name, symbol in self.symbols.items()}
+        body = self.fill(**{name: text for name, (text, _) in put.items()})
+        given = all(exact for _, exact in put.values())
         return Explanation(
             name=self.name,
             title=self.title,
             detail=self.detail,
             symbolic=self.symbolic(),
-            substituted=f"{self.result.latex} = {body} = {_result(value, self.result.kind)}",
+            substituted=f"{self.result.latex} = {body} {_result(value, self.result.kind, given)}",
             value=value,
             text=format_quantity(value, self.result.kind),
             kind=self.result.kind,
@@ -186,13 +195,28 @@ def _substituted(latex: str, texts: Mapping[str, str]) -> str:
     return _PLACEHOLDER.sub(put, latex)
 
 
-def _result(value: float, kind: Kind) -> str:
-    """The result in its base unit, and for long durations once more in the unit people use."""
-    latex = latex_quantity(value, kind)
+def _result(value: float, kind: Kind, given: bool) -> str:
+    """The result in its base unit, and for long durations once more in the unit people use.
+
+    In full where it is short and ``given``, all that it was calculated from, stands there in full. What is not all
+    of a number follows “≈”.
+    """
+    latex, exact = latex_exact(value, kind, most=_FOUND) if given else (latex_quantity(value, kind), False)
+    known = math.isfinite(value)
+    latex = f"{'=' if exact or not known else _ABOUT} {latex}"
     number, _, unit = format_quantity(value, kind).partition(" ")
-    if kind == "seconds" and value >= 60 and unit:
-        latex += rf" = {number.replace(',', '{,}')}\,\text{{{unit}}}"
+    if kind == "seconds" and value >= 60 and unit and known:
+        sign = "=" if _says(f"{number} {unit}", kind, value) else _ABOUT
+        latex += rf" {sign} {number.replace(',', '{,}')}\,\text{{{unit}}}"
     return latex
+
+
+def _says(text: str, kind: Kind, value: float) -> bool:
+    """Whether ``text`` is the whole of ``value``; texts beyond every useful range are not."""
+    try:
+        return math.isclose(parse_quantity(text, kind), value, rel_tol=1e-14)
+    except QuantityError:
+        return False
 
 
 _REGISTRY: dict[str, Formula[...]] = {}

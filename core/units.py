@@ -10,6 +10,7 @@ import math
 import re
 import unicodedata
 from dataclasses import dataclass, replace
+from decimal import ROUND_HALF_UP, Context, Decimal
 from fractions import Fraction
 from typing import Literal, TypeAlias
 
@@ -106,19 +107,32 @@ class NothingTypedError(QuantityError):
 # ---------------------------------------------------------------------------------------------- showing
 
 
+_HALF_UP = Context(prec=400, rounding=ROUND_HALF_UP)
+"""Rounds as people do, ties away from zero; precise enough for every float."""
+
+
+def _rounded(value: float, decimals: int) -> Decimal:
+    """``value``, as its shortest decimals say it, to so many decimals: 365.25 to one is 365.3."""
+    return Decimal(repr(float(value))).quantize(Decimal(1).scaleb(-decimals), context=_HALF_UP)
+
+
 def significant(value: float, digits: int = 4) -> str:
-    """``value`` in plain notation with up to ``digits`` significant digits and thousands separators."""
+    """``value`` in plain notation with up to ``digits`` significant digits and thousands separators.
+
+    Ties go away from zero: 0.15625 in four digits is 0.1563. Digits before the point are never rounded away.
+    """
     if value == 0:
         return "0"
-    decimals = max(0, digits - 1 - math.floor(math.log10(abs(value))))
-    text = f"{value:,.{decimals}f}"
+    text = f"{_rounded(value, max(0, digits - 1 - math.floor(math.log10(abs(value))))):,f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 def scientific(value: float, digits: int = 3) -> str:
-    """``value`` as ``3.8 × 10²⁵`` with up to ``digits`` significant digits."""
-    mantissa, _, exponent = f"{value:.{digits - 1}e}".partition("e")
-    return f"{float(mantissa):g} × 10{str(int(exponent)).translate(_SUPERSCRIPT)}"
+    """``value`` as ``3.8 × 10²⁵`` with up to ``digits`` significant digits, ties away from zero."""
+    exact = Decimal(repr(float(value)))
+    mantissa, _, exponent = f"{_rounded(value, digits - 1 - exact.adjusted()):.{digits - 1}e}".partition("e")
+    mantissa = mantissa.rstrip("0").rstrip(".") if "." in mantissa else mantissa
+    return f"{mantissa} × 10{str(int(exponent)).translate(_SUPERSCRIPT)}"
 
 
 def _scaled(value: float, table: dict[str, int], base: int, digits: int) -> tuple[str, str]:
@@ -174,9 +188,9 @@ def format_money(value: float, digits: int = 3) -> str:
     if not math.isfinite(value):
         return "unknown"
     if abs(value) < 100:
-        return f"${value:,.2f}"
+        return f"${_rounded(value, 2):,f}"
     if abs(value) < 1e6:
-        return f"${value:,.0f}"
+        return f"${_rounded(value, 0):,f}"
     if abs(value) >= 1e18:
         return f"${scientific(value, digits)}"
     number, prefix = _scaled(value, _SHORT_SCALE, 10, digits)
@@ -216,17 +230,20 @@ def format_quantity(value: float, kind: Kind, digits: int = 4) -> str:
         return f"{significant(100 * value, max(digits - 1, 1))} %"
     if kind == "flop":
         return f"{scientific(value, digits)} FLOP" if abs(value) >= 1e6 else f"{significant(value, digits)} FLOP"
-    if kind in ("flop_per_s", "bytes_per_s", "watts", "watt_hours"):
+    if kind in _PREFIXED:
         return _format_si(value, UNIT[kind], digits)
     if kind == "kg_co2" and abs(value) >= 1000:
         return f"{format_count(value / 1000, digits)} t"
     if kind == "accelerator_hours":
         return f"{format_count(value, digits)} h" if abs(value) >= 1 else f"{significant(value, digits)} h"
     if kind == "usd_per_hour":
-        return f"${value:,.2f}/h"
+        return f"${_rounded(value, 2):,f}/h"
     text = scientific(value, digits) if value and not 1e-4 <= abs(value) < 1e9 else significant(value, digits)
     return f"{text} {UNIT[kind]}".rstrip()
 
+
+_PREFIXED: tuple[Kind, ...] = ("flop_per_s", "bytes_per_s", "watts", "watt_hours")
+"""Kinds shown with a decimal prefix before their unit."""
 
 _PLAINLY: dict[Kind, str] = {
     "count": "",
@@ -239,6 +256,20 @@ _PLAINLY: dict[Kind, str] = {
 """Kinds whose text for reading changes the unit or drops digits, with the unit they are calculated in."""
 
 
+def latex_exact(value: float, kind: Kind, digits: int = 4, *, most: int) -> tuple[str, bool]:
+    """``value`` as `latex_quantity` writes it, and whether that is all of it.
+
+    All its digits where ``most`` of them are enough, or where it is a whole number below 10⁹, else only ``digits``;
+    what a float's own rounding adds past the 14th digit does not count.
+    """
+    for tried in (digits, most):
+        if math.isclose(_read(_plain(value, kind, tried), kind), value, rel_tol=1e-14):
+            return latex_quantity(value, kind, tried), True
+        if kind in ("count", "number", "flop") and abs(value) < 1e9 and float(value).is_integer():
+            return _latex(f"{value:,.0f} {UNIT[kind]}"), True
+    return latex_quantity(value, kind, digits), not math.isfinite(value)
+
+
 def latex_quantity(value: float, kind: Kind, digits: int = 4) -> str:
     """``value`` as LaTeX for substitution into a formula.
 
@@ -247,8 +278,11 @@ def latex_quantity(value: float, kind: Kind, digits: int = 4) -> str:
     """
     if math.isnan(value):
         return r"\text{unknown}"
-    text = _plain(value, kind, digits)
-    match = re.fullmatch(r"(-?\$?[\d.,]+)(?: × 10([⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+))?([KMBT](?= ))?(.*)", text)
+    return _latex(_plain(value, kind, digits))
+
+
+def _latex(text: str) -> str:
+    match = _SHOWN.fullmatch(text)
     if match is None:
         return rf"\text{{{text}}}"
     number, power, letter, unit = match.groups()
@@ -259,6 +293,22 @@ def latex_quantity(value: float, kind: Kind, digits: int = 4) -> str:
         latex += rf"\text{{{letter}}}"
     unit = unit.strip().replace("%", r"\%")
     return rf"{latex}\,\text{{{unit}}}" if unit else latex
+
+
+_SHOWN = re.compile(r"(-?\$?[\d.,]+)(?: × 10([⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+))?([KMBT](?= ))?(.*)")
+"""A quantity as `_plain` writes it: number, power of ten or letter, unit."""
+
+
+def _read(text: str, kind: Kind) -> float:
+    """The number that a text of `_plain` says, in base units; NaN where it says none."""
+    match = _SHOWN.fullmatch(text)
+    if match is None:
+        return math.nan
+    number, power, unit = match[1].replace("$", "").replace(",", ""), match[2] or "⁰", match[4].strip()
+    prefix = unit.removesuffix(UNIT[kind]) if kind in ("bytes", "bytes_binary") or kind in _PREFIXED else ""
+    scale = 2 ** _BINARY[prefix] if kind == "bytes_binary" else 10 ** _SI[prefix]
+    shift = int(power.translate(_FROM_SUPERSCRIPT)) - (2 if unit == "%" else 0) + _SHORT_SCALE[match[3] or ""]
+    return float(Decimal(number).scaleb(shift) * scale)
 
 
 def _plain(value: float, kind: Kind, digits: int) -> str:

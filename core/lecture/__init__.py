@@ -7,7 +7,7 @@
 
 from functools import lru_cache
 
-from core.lecture.claims import GROUPS, VERDICTS, Claim, Finding, Link, Verdict
+from core.lecture.claims import GROUPS, VERDICTS, Claim, Finding, Link, Verdict, summary
 from core.lecture.compute import COMPUTE
 from core.lecture.memory import MEMORY
 from core.lecture.numbers import NUMBERS
@@ -23,4 +23,4 @@ def findings() -> dict[str, Finding]:
     return {claim.id: claim.check() for claim in CLAIMS.values()}
 
 
-__all__ = ["CLAIMS", "GROUPS", "VERDICTS", "Claim", "Finding", "Link", "Verdict", "findings"]
+__all__ = ["CLAIMS", "GROUPS", "VERDICTS", "Claim", "Finding", "Link", "Verdict", "findings", "summary"]

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
+from core.formula import Explanation
 from core.hardware.accelerators import find
 from core.hardware.operations import elementwise, intensity, product
 from core.hardware.roofline import explain_device, peak_from_clock, ridge_point
-from core.lecture.claims import Claim, Finding, Link
+from core.lecture.claims import Claim, Finding, Link, titled
 from core.models.catalog import model_named
-from core.models.flops import flops_per_token, rule_gap, train_flop_6nd
+from core.models.flops import flops_per_token, train_flop_6nd, train_flop_by_layer
+from core.models.linear import literal_operations
 from core.planning.budget import training_seconds
+from core.planning.growth import attention_over_rest
 from core.planning.layer import layer_roofline, matmul_share
-from core.planning.runs import published_runs
+from core.planning.runs import printed_mfu, published_runs
+from core.planning.words import signed
 from core.products import matmul_flop
 from core.units import format_quantity
 
@@ -26,22 +28,33 @@ def _matmul() -> Finding:
     additions = 1024 * 64 * 255
     multiplications = 1024 * 64 * 256
     shown = (
-        f"2 × 1024 × 256 × 64 = {flop.value:,.0f} FLOP; literally {multiplications:,} products and {additions:,} sums"
+        f"2 × 1,024 × 256 × 64 = {flop.value:,.0f} FLOP; literally {multiplications:,} products and {additions:,} sums"
     )
-    return Finding(shown, flop.value == 33_554_432, (flop,))
+    literal = literal_operations.explain(rows=1024, width=256, outputs=64)
+    return Finding(shown, flop.value == 33_554_432 and literal.value == additions + multiplications, (flop, literal))
 
 
 def _six_nd_error() -> Finding:
     names = ("GPT-2 124M", "Llama 3.1 8B", "Llama 3.1 405B")
     gaps: list[float] = []
+    steps: list[Explanation] = []
     for name in names:
         model = model_named(name)
         length = min(model.max_seq, 8192)
-        gaps.append(3 * flops_per_token(model.spec, length, "causal").forward / (6 * model.active) - 1)
-    shown = ", ".join(f"{name} {gap:+.1%}" for name, gap in zip(names, gaps, strict=True))
+        forward = flops_per_token(model.spec, length, "causal").forward
+        counted = train_flop_by_layer.explain(forward=forward, tokens=1)
+        rule = train_flop_6nd.explain(params=model.active, tokens=1)
+        gaps.append(counted.value / rule.value - 1)
+        steps += [
+            titled(f"{name}, one token counted by layer", counted),
+            titled(f"{name}, one token by the rule", rule),
+        ]
+    shown = ", ".join(f"{name} {signed(gap)}" for name, gap in zip(names, gaps, strict=True))
     return Finding(
         f"counted by layer (causal, 8,192 tokens; GPT-2 1,024) against 6N: {shown}",
         max(abs(g) for g in gaps) < 0.25 and abs(gaps[-1]) < 0.05,
+        tuple(steps),
+        "The forward pass is counted matrix by matrix; Compute budget takes it apart under “Where do the FLOPs go”.",
     )
 
 
@@ -55,56 +68,88 @@ def _gpt3() -> Finding:
     flop = train_flop_6nd.explain(params=175e9, tokens=300e9)
     published = next(run.flop for run in published_runs() if run.catalog == "GPT-3 175B" and not math.isnan(run.flop))
     gap = flop.value / published - 1
-    shown = f"6ND gives {flop.text}; the paper prints {format_quantity(published, 'flop')} ({gap:+.1%})"
+    shown = f"6ND gives {flop.text}; the paper prints {format_quantity(published, 'flop')} ({signed(gap)})"
     return Finding(shown, abs(gap) < 0.01, (flop,))
 
 
 def _attention_share() -> Finding:
     spec = model_named("GPT-3 175B").spec
-    gap = rule_gap(spec, 2048, "full")
     crossing = 6 * spec.hidden
-    shares = [
-        flops_per_token(spec, s, "full").squares / flops_per_token(spec, s, "full").weights for s in (2048, crossing)
-    ]
+    counts = [flops_per_token(spec, s, "full") for s in (2048, crossing)]
+    shares = [count.squares / count.weights for count in counts]
     shown = (
-        f"GPT-3: attention is {shares[0]:.1%} of the other FLOPs at 2,048 tokens and equals them near 6H = {crossing:,}"
+        f"GPT-3: attention is {format_quantity(shares[0], 'ratio')} of the other FLOPs at 2,048 tokens and equals them "
+        f"near 6H = {crossing:,}"
     )
-    return Finding(shown, gap.square > 0 and shares[0] < 0.05 and 0.9 < shares[1] < 1.1)
+    steps = (
+        *(part.explain() for part in counts[0].parts if part.square),
+        *(attention_over_rest.explain(seq_len=s, hidden=spec.hidden) for s in (2048, crossing)),
+    )
+    how = (
+        f"Counted by layer, full square: per token forward {format_quantity(counts[0].squares, 'flop')} in attention’s "
+        f"two products and {format_quantity(counts[0].weights, 'flop')} in all products with weights, at 2,048 tokens."
+    )
+    return Finding(shown, shares[0] < 0.05 and 0.9 < shares[1] < 1.1, steps, how)
+
+
+def _clocks(*names: str) -> tuple[Explanation, ...]:
+    """The dense bf16 peaks of these accelerators from their clocks, where those are known."""
+    return tuple(
+        titled(f"{name}: {step.title[0].lower()}{step.title[1:]}", step)
+        for name in names
+        for step in explain_device(find(name), "bf16")
+        if step.name == peak_from_clock.name
+    )
 
 
 def _peaks() -> Finding:
     device = find(H100)
-    explained = [step for step in explain_device(device, "bf16") if step.name == peak_from_clock.name]
+    explained = _clocks(H100, A100)
     shown = (
         f"dense bf16: H100 {format_quantity(device.peak('bf16'), 'flop_per_s')}, "
         f"A100 {format_quantity(find(A100).peak('bf16'), 'flop_per_s')}; from the clock {explained[0].text}"
     )
-    return Finding(shown, abs(explained[0].value / device.peak("bf16") - 1) < 1e-3, tuple(explained))
+    return Finding(shown, abs(explained[0].value / device.peak("bf16") - 1) < 1e-3, explained)
 
 
 def _tensor_core() -> Finding:
     clock = find(H100).clock
     per_clock = clock.fma_per_clock if clock else 0
-    return Finding(f"{per_clock} multiply-adds per clock and tensor core; a 4 × 4 × 4 product is 64", per_clock == 512)
+    return Finding(
+        f"{per_clock} multiply-adds per clock and tensor core; a 4 × 4 × 4 product is 64",
+        per_clock == 512,
+        _clocks(H100),
+        "A 4 × 4 × 4 product is 4 · 4 · 4 = 64 multiply-adds. With so many per clock and unit (w below) the peak would "
+        "be an eighth of the datasheet’s.",
+    )
 
 
 def _good_mfu() -> Finding:
-    values = np.array([run.mfu for run in published_runs() if run.mfu > 0])
-    p10, median, p90 = np.quantile(values, [0.1, 0.5, 0.9])
-    shown = (
-        f"{len(values)} published MFUs: median {median:.0%}, P10 {p10:.0%}, P90 {p90:.0%}, highest {values.max():.0%}"
+    spread = printed_mfu()
+    how = (
+        "No formula but a survey: all rows of the table of published runs and benchmarks whose source prints an MFU, "
+        "each as printed, and the quantiles of these figures. Benchmarks of one source are many rows, so this is no "
+        "fair sample of training runs."
     )
-    return Finding(shown, 0.3 < median < 0.55 and float(values.max()) < 0.9)
+    return Finding(spread.text, 0.3 < spread.median < 0.55 and spread.highest < 0.9, how=how)
 
 
 def _faster() -> Finding:
     h100, a100 = find(H100), find(A100)
-    newer, lower = h100.peak("bf16") / a100.peak("bf16"), h100.peak("bf16") / h100.peak("fp32")
-    return Finding(f"H100 is {newer:.1f} × A100 in bf16; its bf16 is {lower:.1f} × its fp32", newer > 3 and lower > 14)
+    fast, slow, wide = h100.peak("bf16"), a100.peak("bf16"), h100.peak("fp32")
+    newer, older, single = (format_quantity(peak, "flop_per_s") for peak in (fast, slow, wide))
+    how = f"Dense peaks of the datasheets: {newer} over {older}, and over {single} in fp32 without the matrix units."
+    return Finding(
+        f"H100 is {fast / slow:.1f} × A100 in bf16; its bf16 is {fast / wide:.1f} × its fp32",
+        fast / slow > 3 and fast / wide > 14,
+        _clocks(H100, A100),
+        how,
+    )
 
 
 def _mostly_matmul() -> Finding:
     shares: list[str] = []
+    steps: list[Explanation] = []
     lowest = 1.0
     for name, length in (("GPT-3 175B", 2048), ("GPT-2 124M", 1024)):
         layer = layer_roofline(
@@ -112,9 +157,20 @@ def _mostly_matmul() -> Finding:
         )
         share = matmul_share(layer)
         lowest = min(lowest, share)
-        shares.append(f"{name} {share:.1%}")
+        shares.append(f"{name} {100 * share:.2f} %")
+        steps += [
+            titled(
+                f"{name}: {operation.name[0].lower()}{operation.name[1:]}, forward", operation.placed.explanations[0]
+            )
+            for operation in layer
+            if operation.phase == "forward" and operation.id in ("up", "softmax")
+        ]
     shown = f"matmul’s share of the FLOPs of one layer, forward, backward and update: {', '.join(shares)}"
-    return Finding(shown, lowest > 0.95)
+    how = (
+        "Every operation of a layer is counted for eight sequences: products by 2·M·N·K and twice that backward, all "
+        "else by so many operations per element. The share is the products’ part of the sum. One of each kind:"
+    )
+    return Finding(shown, lowest > 0.95, tuple(steps), how)
 
 
 def _memory_bound() -> Finding:
@@ -124,12 +180,21 @@ def _memory_bound() -> Finding:
     # bf16, every operand moved once. A norm: sum, square, sum, subtract, scale twice, shift: about 8 FLOPs for each
     # element read (2 B) and written (2 B).
     works = product(1, n, n, n, 2), product(1, 1, n, n, 2), elementwise(n * n, 8, 4)
-    matmul, small, norm = (intensity(float(work.flop), float(work.bytes)) for work in works)
+    names = "Matmul of 8,192 × 8,192 matrices", "The same with one row", "LayerNorm of 8,192 × 8,192 elements"
+    steps = tuple(
+        titled(name, intensity.explain(flop=float(work.flop), bytes=float(work.bytes)))
+        for name, work in zip(names, works, strict=True)
+    )
+    matmul, small, norm = (step.value for step in steps)
     shown = (
-        f"8192³ matmul {matmul:,.0f} FLOP/B, the same with one row {small:.1f}, LayerNorm about {norm:.0f}; "
+        f"8,192³ matmul {matmul:,.0f} FLOP/B, the same with one row {small:.1f}, LayerNorm about {norm:.0f}; "
         f"the ridge is {ridge.text}"
     )
-    return Finding(shown, max(norm, small) < ridge.value < matmul, (ridge,))
+    how = (
+        "bf16, every operand moved once. LayerNorm does about 8 FLOPs for each element, which is read and written. "
+        "Above the ridge compute is the limit, below it memory."
+    )
+    return Finding(shown, max(norm, small) < ridge.value < matmul, (*steps, ridge), how)
 
 
 def _one_two_six() -> Finding:
@@ -139,33 +204,43 @@ def _one_two_six() -> Finding:
     input_gradient = matmul_flop.explain(m=batch, n=wide, k=narrow, groups=1)
     backward = (weight_gradient.value + input_gradient.value) / forward.value
     each = (forward.value + weight_gradient.value + input_gradient.value) / (batch * wide * narrow)
-    shown = f"x(1024 × 256) @ w(256 × 64): forward 1, backward {backward:g}; together {each:g} FLOPs per weight and row"
-    return Finding(shown, (backward, each) == (2, 6), (forward, weight_gradient, input_gradient))
+    shown = (
+        f"x (1,024 × 256) @ w (256 × 64): forward 1, backward {backward:g}; together {each:g} FLOPs per weight and row"
+    )
+    steps = (
+        titled("Forward: x @ w", forward),
+        titled("Backward: the gradient of w", weight_gradient),
+        titled("Backward: the gradient of x", input_gradient),
+    )
+    return Finding(shown, (backward, each) == (2, 6), steps)
 
 
 COMPUTE: tuple[Claim, ...] = (
     Claim(
         "C1",
         "Compute",
+        "FLOPs of a matmul",
         "Multiplying a B × D by a D × K matrix costs 2·B·D·K FLOPs.",
         "convention",
         _matmul,
-        Link("device", {"n": "1024"}),
+        Link("compute", {"linear": "true", "lb": "1024", "ld": "256", "lk": "64"}),
         "A multiply-add counts as two. The first product of each sum needs no addition.",
     ),
     Claim(
         "C3",
         "Compute",
+        "2, 4 and 6 FLOPs",
         "Forward costs 2 FLOPs per token and parameter, backward 4, training 6.",
         "rule of thumb",
         _six_nd_error,
-        Link("compute", {"model": "GPT-2 124M", "seq": "1024"}),
+        Link("compute", {"model": "GPT-2 124M", "seq": "1024", "flops": "true"}),
         "The gap is attention’s products (more) and the embedding lookup (less).",
     ),
     Claim(
         "C7",
         "Compute",
-        "70 B parameters on 15 T tokens take 143.9 days on 1024 H100 at MFU 0.5.",
+        "70B on 15T tokens",
+        "70B parameters on 15T tokens take 143.9 days on 1,024 H100 at MFU 0.5.",
         "exact",
         _napkin_days,
         Link(
@@ -176,7 +251,8 @@ COMPUTE: tuple[Claim, ...] = (
     Claim(
         "C8",
         "Compute",
-        "GPT-3 took 3.14e23 FLOP.",
+        "FLOPs of GPT-3",
+        "GPT-3 took 3.14 × 10²³ FLOP.",
         "holds",
         _gpt3,
         Link(
@@ -191,78 +267,86 @@ COMPUTE: tuple[Claim, ...] = (
                 "dtype": "fp16",
             },
         ),
-        "Figures for GPT-4 (2e25 to 3e25) are speculation that nobody can check.",
+        "Figures for GPT-4 (2 × 10²⁵ to 3 × 10²⁵ FLOP) are speculation that nobody can check.",
     ),
     Claim(
         "C9",
         "Compute",
+        "attention’s N²",
         "Attention’s N² is negligible while the context is much shorter than the parameter count.",
         "needs care",
         _attention_share,
-        Link("compute", {"model": "GPT-3 175B", "attn": "full", "seq": "2048"}),
+        Link("compute", {"model": "GPT-3 175B", "attn": "full", "seq": "2048", "flops": "true"}),
         "Per token and layer it is 12·N·H against 72·H²: compare the context with 6H, not with the parameters.",
     ),
     Claim(
         "C11",
         "Compute",
-        "An H100 does 1979 TFLOP/s, half of it without 2:4 sparsity; an A100 312.",
-        "exact",
+        "peaks of H100 and A100",
+        "An H100 does 1,979 TFLOP/s, half of it without 2:4 sparsity; an A100 312.",
+        "holds",
         _peaks,
-        Link("compute", {"gpu": H100}),
-        "Half of 1978.9 is the dense peak. A sparse figure is never a peak of dense training.",
+        Link("compute", {"gpu": H100, "dtype": "bf16", "parts": "true"}),
+        "Half of 1,978.9 is the dense peak. A sparse figure is never a peak of dense training.",
     ),
     Claim(
         "C12",
         "Compute",
+        "a tensor core’s product",
         "The H100’s tensor core does a 4 × 4 product each clock.",
         "needs care",
         _tensor_core,
-        Link("compute", {"gpu": H100}),
+        Link("compute", {"gpu": H100, "dtype": "bf16", "parts": "true"}),
         "That was Volta. The H100’s peak needs eight times as much.",
     ),
     Claim(
         "C13",
         "Compute",
+        "a good MFU",
         "MFU is the share of the promised FLOP/s; 0.5 is good and 0.9 is out of reach.",
         "holds",
         _good_mfu,
-        Link("compute", {"model": "Llama 3.1 405B", "mfu": "41%"}),
+        Link("compute", {"model": "Llama 3.1 405B", "mfu": "41%", "runs": "true"}),
         "Published figures mix attention conventions; a few per cent of difference mean nothing.",
     ),
     Claim(
         "C14",
         "Compute",
+        "H100 against A100, bf16 against fp32",
         "An H100 is much faster than an A100, and bf16 than fp32.",
-        "exact",
+        "holds",
         _faster,
-        Link("device", {}),
-        "Dense datasheet peaks; Measure shows what arrives.",
+        Link("compute", {"gpu": H100, "dtype": "bf16", "parts": "true"}),
+        "Dense datasheet peaks; the page Measure shows what arrives.",
     ),
     Claim(
         "C15",
         "Compute",
+        "the share of matmul",
         "Over 95 % of the compute is matmul, forward and backward.",
         "rule of thumb",
         _mostly_matmul,
-        Link("compute", {"model": "GPT-3 175B"}),
+        Link("compute", {"model": "GPT-3 175B", "gpu": H100, "seq": "2048", "roof": "true", "mb": "14"}),
         "Of the FLOPs. Of the time less, because everything else waits for memory.",
     ),
     Claim(
         "C16",
         "Compute",
+        "compute-bound and memory-bound",
         "Matmul is compute-bound; LayerNorm, softmax and cross-entropy are memory-bound.",
         "rule of thumb",
         _memory_bound,
-        Link("device", {"n": "512"}),
+        Link("compute", {"model": "GPT-3 175B", "gpu": H100, "seq": "2048", "roof": "true"}),
         "A matmul with few rows, as in decoding, is memory-bound too.",
     ),
     Claim(
         "C17",
         "Compute",
-        "Training costs 1 : 2 : 6.",
+        "1 : 2 : 6",
+        "Forward, backward and all of training cost 1 : 2 : 6.",
         "needs care",
         _one_two_six,
-        Link("compute", {"model": "Llama 3.1 8B"}),
-        "Forward and backward are 1 : 2. The 6 is another quantity: 2 + 4 FLOPs per parameter and token.",
+        Link("compute", {"linear": "true", "xgrad": "true", "lb": "1024", "ld": "256", "lk": "64"}),
+        "Forward, backward and both are 1 : 2 : 3. The 6 is another quantity: 2 + 4 FLOPs per parameter and token.",
     ),
 )

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from core.hardware.accelerators import find
-from core.lecture.claims import Claim, Finding, Link
+from core.lecture.claims import Claim, Finding, Link, titled
 from core.tensors.cost import tensor_bytes
 from core.training import TrainingMemory, account, find_optimizer, find_policy
+from core.training.memory import optimizer_bytes
 from core.units import format_bytes, format_count, format_quantity
 
 H100 = "H100 SXM"
@@ -34,7 +35,15 @@ def _states() -> Finding:
     names = ("SGD momentum", "Adagrad", "RMSProp", "Adam")
     counts = [len(find_optimizer(name).states) for name in names]
     shown = ", ".join(f"{name} {count}" for name, count in zip(names, counts, strict=True))
-    return Finding(f"state tensors per parameter: {shown}", counts == [1, 1, 1, 2])
+    return Finding(
+        f"state tensors per parameter: {shown}",
+        counts == [1, 1, 1, 2],
+        tuple(
+            titled(f"{name}, its state in fp32", optimizer_bytes.explain(tensors=count, each=4))
+            for name, count in zip(names, counts, strict=True)
+        ),
+        "The number of states is read from the table of optimizers that Training memory computes with.",
+    )
 
 
 def _checkpoint() -> Finding:
@@ -46,7 +55,7 @@ def _checkpoint() -> Finding:
 def _dataset() -> Finding:
     size = tensor_bytes.explain(elements=1.4e12, element_bytes=2)
     return Finding(
-        f"1.4 T tokens × 2 B (uint16) = {format_quantity(size.value, 'bytes')}", size.value == 2.8e12, (size,)
+        f"1.4T tokens × 2 B (uint16) = {format_quantity(size.value, 'bytes')}", size.value == 2.8e12, (size,)
     )
 
 
@@ -54,7 +63,8 @@ MEMORY: tuple[Claim, ...] = (
     Claim(
         "M1",
         "Training memory",
-        "Eight H100 hold 40 B parameters under naive fp32 AdamW.",
+        "40B on eight H100",
+        "Eight H100 hold 40B parameters under naive fp32 AdamW.",
         "exact",
         _largest,
         Link("memory", {"n": "40B", "opt": "AdamW", "prec": "fp32", "gpu": H100, "count": "8"}),
@@ -63,8 +73,9 @@ MEMORY: tuple[Claim, ...] = (
     Claim(
         "M2",
         "Training memory",
+        "bf16 with an fp32 master",
         "bf16 parameters and gradients with an fp32 master copy do not save memory.",
-        "exact",
+        "holds",
         _no_saving,
         Link("memory", {"n": "40B", "prec": "mixed bf16, fp32 master"}),
         "With gradients accumulated in fp32 it even costs 2 B more.",
@@ -72,6 +83,7 @@ MEMORY: tuple[Claim, ...] = (
     Claim(
         "M5",
         "Training memory",
+        "states of the optimizers",
         "Momentum, AdaGrad and RMSProp keep one state per parameter, Adam keeps two.",
         "exact",
         _states,
@@ -80,7 +92,8 @@ MEMORY: tuple[Claim, ...] = (
     Claim(
         "M8",
         "Training memory",
-        "A checkpoint holds the model and the optimizer: 70 B under fp32 AdamW is 840 GB.",
+        "a checkpoint of 70B",
+        "A checkpoint holds the model and the optimizer: 70B under fp32 AdamW is 840 GB.",
         "exact",
         _checkpoint,
         Link("memory", {"n": "70B", "opt": "AdamW", "prec": "fp32"}),
@@ -89,9 +102,11 @@ MEMORY: tuple[Claim, ...] = (
     Claim(
         "M9",
         "Training memory",
+        "2.8 TB of tokens",
         "LLaMA’s data is 2.8 TB: load it with memmap.",
-        "exact",
+        "holds",
         _dataset,
-        Link("memory", {"n": "65B"}),
+        None,
+        "More than the memory of most machines; memmap reads the part that is asked for.",
     ),
 )

@@ -118,7 +118,7 @@ def published_runs() -> tuple[PublishedRun, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class PublishedMfu:
+class PrintedMfu:
     """How the MFUs of the table are spread, as their sources print them: quantiles, the highest, and how many."""
 
     count: int
@@ -140,11 +140,11 @@ class PublishedMfu:
 
 
 @lru_cache(maxsize=1)
-def published_mfu() -> PublishedMfu:
+def printed_mfu() -> PrintedMfu:
     """The spread of all MFUs that the published rows print."""
     values = np.array([run.mfu for run in published_runs() if run.mfu > 0])
     p10, median, p90 = np.quantile(values, [0.1, 0.5, 0.9])
-    return PublishedMfu(len(values), float(p10), float(median), float(p90), float(values.max()))
+    return PrintedMfu(len(values), float(p10), float(median), float(p90), float(values.max()))
 
 
 AS_PUBLISHED = "as published"

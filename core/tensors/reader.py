@@ -17,7 +17,7 @@ from core.tensors.expressions import ExpressionReader
 from core.tensors.operations import OPERATIONS, REFUSED
 from core.tensors.plan import Plan, PlanStep
 from core.tensors.table import NAMING, PIECE, UPDATING, WRITING
-from core.tensors.text import EXAMPLE, blanked, check_lines, tidy
+from core.tensors.text import EXAMPLE, check_lines, code_of, tidy
 from core.tensors.values import MODULES, Asked, ExpressionError, Index, Slot
 
 
@@ -26,11 +26,12 @@ def read_expression(text: str) -> Plan:
 
     Understands chains of operations on ``x``, operators, functions of torch and einops, names that a line assigns
     (``y = x.t()``, ``q, k, v = x.chunk(3)``), writes (``x[0] = 1``, ``y += 1``), numbers (``n = x.size(0)``,
-    ``b, n, d = x.shape``), comments, and imports of what is there anyway. Raises `ExpressionError`, and nothing else,
+    ``b, n, d = x.shape``), comments, and imports of what is there anyway; lines that only print or assert are
+    skipped, unread. Raises `ExpressionError`, and nothing else,
     for anything it does not understand.
     """
     tidied = tidy(text)
-    plan = _Reader(blanked(tidied)).read()
+    plan = _Reader(code_of(tidied)).read()
     return replace(plan, text=tidied)
 
 

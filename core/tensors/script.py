@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from core.tensors.counts import CountKind, kind_of
 from core.tensors.layout import Layout
 from core.tensors.reader import read_expression
-from core.tensors.text import blanked
+from core.tensors.text import code_of
 from core.tensors.trace import start_layout
 
 _EINOPS = ("rearrange", "reduce", "repeat", "einsum")
@@ -45,7 +45,7 @@ def script(source: str, shape: Sequence[int], dtype: str = "int64", stride: Sequ
     """
     plan = read_expression(source)
     layout = start_layout(shape, stride)
-    body = _Unrolled(blanked(plan.text))
+    body = _Unrolled(code_of(plan.text))
     imports = ["import torch"]
     if "F" in body.taken:
         imports.append("import torch.nn.functional as F")

@@ -8,6 +8,7 @@ from core.formula import Explanation
 from core.tensors.cost import matrix_cell, merging_stride, tensor_bytes
 from core.tensors.layout import Layout
 from core.tensors.table import SHORT_CASTS
+from core.tensors.text import skipped
 from core.tensors.trace import Kind, Step, Trace
 
 KIND_WORDS: dict[Kind, str] = {
@@ -68,6 +69,12 @@ def letter(storage: int) -> str:
 def bytes_text(count: int) -> str:
     """Bytes of storage, exact."""
     return f"{count:,} B"
+
+
+def passed_over(trace: Trace) -> str:
+    """What kinds of lines were not run, in one sentence; empty where all were."""
+    kinds = " and ".join(f"`{kind}`" for kind in skipped(trace.text))
+    return f"Skipped, not run: lines with {kinds}. Every step shows its shape and strides anyway." if kinds else ""
 
 
 def headline(trace: Trace) -> tuple[str, str]:

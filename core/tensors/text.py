@@ -28,15 +28,81 @@ def blanked(text: str) -> str:
     return _QUOTED.sub(lambda found: " " * len(found[0]) if found[0][0] == "#" else found[0], text)
 
 
+_SKIPPED = re.compile(r" *(?:(print)(?= *\()|(assert)\b)")
+_BRACKET = {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}
+
+
+def code_of(text: str) -> str:
+    """``text`` with spaces in place of comments and of whole statements that only print or assert.
+
+    Such a statement stays where another follows it on its line, and where nothing else would be left.
+    """
+    return _skimmed(text)[0]
+
+
+def skipped(text: str) -> tuple[str, ...]:
+    """What kinds of statements `code_of` leaves out: ``print``, ``assert``, in the order in which they come first."""
+    return _skimmed(text)[1]
+
+
+def _skimmed(text: str) -> tuple[str, tuple[str, ...]]:
+    """The code that is left, and what kinds of statements are not in it.
+
+    Strings are masked first: brackets, semicolons and line breaks mean nothing in them. One that is not closed becomes
+    backslashes, which no statement that is skipped may hold.
+    """
+    code = blanked(text)
+    mask = _QUOTED.sub(lambda found: ("s" if _closed(found[0]) else "\\") * len(found[0]), code)
+    kept: list[str] = []
+    kinds: list[str] = []
+    for start, end in _statements(mask):
+        found = _SKIPPED.match(statement := mask[start:end])
+        if found and _whole(statement, found[1] is not None):
+            kinds.append(found[1] or found[2])
+            kept.append(re.sub(r"[^\n]", " ", code[start:end]))
+        else:
+            kept.append(code[start:end])
+    left = "".join(kept)
+    return (left, tuple(dict.fromkeys(kinds))) if left.strip() else (code, ())
+
+
+def _closed(quoted: str) -> bool:
+    mark = quoted[:3] if quoted[:3] in ("'''", '"""') else quoted[:1]
+    return len(quoted) >= 2 * len(mark) and quoted.endswith(mark)
+
+
+def _statements(mask: str) -> list[tuple[int, int]]:
+    """Where each run of lines that brackets hold together starts and ends."""
+    spans: list[tuple[int, int]] = []
+    start = depth = 0
+    for at, character in enumerate(mask):
+        depth += _BRACKET.get(character, 0)
+        if character == "\n" and depth <= 0:
+            spans.append((start, at + 1))
+            start, depth = at + 1, 0
+    return [*spans, (start, len(mask))]
+
+
+def _whole(statement: str, call: bool) -> bool:
+    """Whether the lines hold this one statement and nothing beside it: of a call, nothing after its bracket."""
+    depth, closed = 0, False
+    for character in statement.rstrip():
+        if character in ";\\" or (call and closed):
+            return False
+        depth += _BRACKET.get(character, 0)
+        closed = closed or (depth == 0 and character == ")")
+    return depth == 0
+
+
 def tidy(text: str) -> str:
     """``text`` with the white space around its lines removed; comments stay, and may hold any printable character.
 
-    Raises `ExpressionError` beyond the caps. Lines that only import or comment are not counted.
+    Raises `ExpressionError` beyond the caps. Lines that only import, comment, print or assert are not counted.
     """
     if len(text) > 2 * limit("expression_chars"):
         raise ExpressionError(_too_long(len(text)))
     tidied = "\n".join(line.strip() for line in text.replace("\t", " ").strip().splitlines())
-    code = blanked(tidied)
+    code = code_of(tidied)
     if not code.strip():
         raise ExpressionError(f"Empty. Type an expression on x, for example {EXAMPLE}.")
     if len(tidied) > limit("expression_chars"):

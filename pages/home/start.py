@@ -10,7 +10,7 @@ from core.floats.view import explain_value
 from core.hardware.accelerators import accelerators, find
 from core.limits import limit
 from core.planning.budget import Plan, budget, explain_days
-from core.planning.runs import published_mfu
+from core.planning.runs import printed_mfu
 from core.training import TrainingMemory, account, find_optimizer, find_policy, words
 from core.units import format_count, format_quantity
 from pages.parts import show
@@ -53,7 +53,7 @@ def how_long(inputs: Inputs) -> Plan:
                 low=0.001,
                 high=1.0,
                 help="Model FLOPs utilisation: the share of the accelerators’ peak that goes into the model’s own "
-                f"arithmetic. {published_mfu().text}",
+                f"arithmetic. {printed_mfu().text}",
             )
         show.input_errors(inputs)
         plan = Plan(params, tokens, count, device.peak("bf16"), mfu)

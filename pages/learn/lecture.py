@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from core.lecture import CLAIMS, GROUPS, VERDICTS, findings
+from core.lecture import CLAIMS, GROUPS, VERDICTS, Claim, findings, summary
 from core.sources import CS336
 from pages.parts import show
 from pages.parts.inputs import Inputs
@@ -22,13 +22,13 @@ PAGE = {page.id: page for page in PAGES}
 def page() -> None:
     """Filters, the verdicts in one sentence, and the table of claims."""
     inputs = Inputs(LECTURE)
-    cells = st.columns([3.4, 1.1, 0.9])
+    group = inputs.choice("topic", "Topic", [ALL, *GROUPS], ALL, segmented=True)
+    cells = st.columns([1, 1, 2])
     with cells[0]:
-        group = inputs.choice("topic", "Topic", [ALL, *GROUPS], ALL, segmented=True)
-    with cells[1]:
         verdict = inputs.choice("verdict", "Verdict", [ALL, *VERDICTS], ALL)
-    with cells[2]:
+    with cells[1]:
         wanted = inputs.choice("claim", "Claim", [ALL, *CLAIMS], ALL)
+    show.input_errors(inputs)
 
     found = findings()
     shown = [
@@ -36,12 +36,10 @@ def page() -> None:
         for claim in CLAIMS.values()
         if group in (ALL, claim.group) and verdict in (ALL, claim.verdict) and wanted in (ALL, claim.id)
     ]
-    careful = sum(claim.verdict == "needs care" for claim in shown)
     contradicted = [claim.id for claim in shown if not found[claim.id].confirms]
     if shown:
         show.answer(
-            f"Of **{len(shown)}** claims **{len(shown) - careful}** stand and **{careful}** need care."
-            + (f" The computation contradicts **{', '.join(contradicted)}**." if contradicted else ""),
+            summary(shown) + (f" The computation contradicts **{', '.join(contradicted)}**." if contradicted else ""),
             "Every verdict is checked by computing it: "
             + "; ".join(f"**{word}**, {meaning}" for word, meaning in VERDICTS.items())
             + ".",
@@ -54,17 +52,31 @@ def page() -> None:
                     claim.text,
                     show.remarked(found[claim.id].value, claim.remark),
                     show.badge(claim.verdict, ROLE[claim.verdict]),
-                    show.link(PAGE[claim.link.page].title, PAGE[claim.link.page], claim.link.fields),
+                    _opens(claim),
                 )
                 for claim in shown
             ],
         )
+        show.how_each(
+            lambda: [
+                show.Part(f"{claim.id} · {claim.name}", found[claim.id].how, found[claim.id].explanations)
+                for claim in shown
+            ],
+            key="lecture:how",
+        )
     else:
         show.answer("No claim matches these three filters.", "Set one of them back to “All”.")
-    show.how(lambda: [step for claim in shown for step in found[claim.id].explanations], key="lecture:how")
-    show.note("The claims are put in our words, after the lecture and four sets of students’ notes on it.")
+    show.note(
+        "The claims are put in our words, after the lecture and four sets of students’ notes on it. They are numbered "
+        "as in a longer list, of which these have been checked so far."
+    )
     show.source(f"{CS336}; {CS336.url.removeprefix('https://')}")
     show.footer(inputs)
+
+
+def _opens(claim: Claim) -> str:
+    """The link to the page that shows the claim, or a dash where none does."""
+    return show.link(PAGE[claim.link.page].title, PAGE[claim.link.page], claim.link.fields) if claim.link else "–"
 
 
 show.body(page)

@@ -3,7 +3,7 @@
 import streamlit as st
 
 from core.tensors.figures import storage_picture
-from core.tensors.story import TABLE_HEADINGS, explanations, headline, table
+from core.tensors.story import TABLE_HEADINGS, explanations, headline, passed_over, table
 from pages.parts import show
 from pages.parts.components import component
 from pages.parts.heavy import torch_ready
@@ -28,6 +28,8 @@ def page() -> None:
         show.input_errors(inputs)
 
     show.answer(*headline(run))
+    if passed := passed_over(run):
+        show.note(passed)
     component("storage")(data=storage_picture(run), key=PICTURE, on_fix_change=inputs.take_fix)
 
     PANELS = {

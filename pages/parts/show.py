@@ -251,6 +251,15 @@ def fold(label: str, *, key: str, icon: str | None = None) -> Any:
     return st.expander(label, key=key, icon=icon, on_change="rerun")
 
 
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What `how_each` says about one thing: heading, a note on the method (may be empty), formulas (likewise)."""
+
+    heading: str
+    note: str
+    explanations: Sequence[Explanation]
+
+
 def how(
     explanations: Callable[[], Sequence[Explanation | str]] | Sequence[Explanation | str],
     *,
@@ -271,6 +280,18 @@ def how(
                 if isinstance(item, str):
                     st.html(f'<h3 class="np-question">{rich(item)}</h3>')
                 else:
+                    _explain(item)
+
+
+def how_each(parts: Callable[[], Sequence[Part]], *, key: str, label: str = "How is this computed") -> None:
+    """Like `how`, for several things at once: each part under its own heading."""
+    with fold(label, key=key, icon=":material/function:") as panel:
+        if panel.open:
+            for part in parts():
+                st.html(f'<h2 class="np-part">{rich(part.heading)}</h2>')
+                if part.note:
+                    note(part.note)
+                for item in part.explanations:
                     _explain(item)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from core.planning.runs import published_mfu
+from core.planning.runs import printed_mfu
 
 APP = str(Path(__file__).parents[2] / "app.py")
 
@@ -57,4 +57,4 @@ def test_an_empty_box_is_named() -> None:
 
 
 def test_what_a_good_mfu_is_comes_from_the_published_runs() -> None:
-    assert published_mfu().text in (home().text_input(key="h_mfu").help or "")
+    assert printed_mfu().text in (home().text_input(key="h_mfu").help or "")

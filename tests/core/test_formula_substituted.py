@@ -25,6 +25,8 @@ PREFIXES |= {f"{prefix}i": 1024.0**power for power, prefix in enumerate("KMGTPE"
 FACTORS = {f"{prefix}{unit}": factor for unit in {*UNIT.values(), "/h"} for prefix, factor in PREFIXES.items()}
 FACTORS |= {"kg": 1.0, "kg/kWh": 1.0, r"\%": 0.01}
 
+LETTERS = {"K": "1e3", "M": "1e6", "B": "1e9", "T": "1e12"}
+
 WAYS = {
     "large": lambda k: k * 1e11,
     "small": lambda k: k * 1e-9,
@@ -40,6 +42,7 @@ def sums(latex: str) -> str:
     would be worked out to the last digit)."""
     text = latex.replace("{,}", "").replace(r"\$", "").replace(r"\text{unknown}", "x")
     text = re.sub(r"\\,\\text\{(.*?)\}", lambda m: rf" \times {FACTORS[m[1]]!r}".replace("e+", "e"), text)
+    text = re.sub(r"\\text\{([KMBT])\}", lambda m: rf" \times {LETTERS[m[1]]}", text)
     text = re.sub(r"([\d.]+)e(-?\d+)", r"\1 \\times 10^{\2}", text)
     return re.sub(r"(?<![\d._])(\d+)(?![\d.])", r"\1.0", text)
 
@@ -86,6 +89,30 @@ def test_large_small_and_negative_values_in_turns(name: str) -> None:
 def test_every_value_beside_a_power_or_a_minus(name: str, way: str) -> None:
     f = FORMULAS[name]
     check(f, {symbol: WAYS[way](2 + i % 7) for i, symbol in enumerate(f.symbols)})
+
+
+@pytest.mark.parametrize("name", FORMULAS)
+def test_an_equals_sign_stands_only_between_equals(name: str) -> None:
+    f = FORMULAS[name]
+    exact = 0
+    for values in (
+        [3, 4, 5, 6, 7, 8, 9],
+        [70e9, 15e12, 1024, 9.894e14, 0.5, 3, 7],
+        [1 / 3, 1e9 / 7, 2, 11 / 13, 5, 1, 9],
+    ):
+        try:
+            line = f.explain(**{symbol: values[i % 7] for i, symbol in enumerate(f.symbols)}).substituted
+        except (ArithmeticError, ValueError, TypeError):
+            continue
+        left, sign, right = re.split(r" (=|\\approx) (?!.*\\frac)", line.split(" = ", 1)[1], maxsplit=1)
+        if not math.isfinite(found := float(parse_latex(sums(left), backend="lark").evalf())):
+            continue
+        assert said(right.split(" = ")[0].split(r" \approx ")[0]) == pytest.approx(
+            found, rel=1e-12 if sign == "=" else 1e-2, abs=1e-300
+        ), line
+        exact += sign == "="
+    if name == "core.floats.laws.normal_value":
+        assert exact
 
 
 def test_parentheses_stand_where_they_are_needed_and_nowhere_else() -> None:

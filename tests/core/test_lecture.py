@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 import torch
 from einops import rearrange
 
-from core.lecture import CLAIMS, GROUPS, VERDICTS, findings
+from core.lecture import CLAIMS, GROUPS, VERDICTS, Finding, findings, summary
 from core.lecture.memory import _account
 from core.lecture.numbers import _summed, _trained
 
@@ -21,9 +23,56 @@ def test_the_computation_confirms_the_row(claim_id: str) -> None:
     assert claim.remark or claim.verdict in {"exact", "holds"}, "a verdict with a catch must name it"
 
 
-def test_there_are_enough_and_every_page_is_linked() -> None:
+@pytest.mark.parametrize("claim_id", CLAIMS)
+def test_every_claim_says_how_it_was_found(claim_id: str) -> None:
+    finding = findings()[claim_id]
+    assert finding.explanations or len(finding.how) > 40
+    assert CLAIMS[claim_id].name
+
+
+def test_a_finding_without_formula_or_words_cannot_be_made() -> None:
+    with pytest.raises(ValueError, match="how it was found"):
+        Finding("42", True)
+
+
+def test_only_claims_with_numbers_are_exact() -> None:
+    exact = {claim.id for claim in CLAIMS.values() if claim.verdict == "exact"}
+    assert exact == {"F2", "F3", "F7", "F11", "T1", "C7", "M1", "M5", "M8"}
+    assert "digit" in VERDICTS["exact"]
+    assert "digit" not in VERDICTS["holds"]
+
+
+def test_no_exact_result_is_cut() -> None:
+    (value, ulp) = findings()["F3"].explanations
+    assert value.substituted.endswith("= 0.15625")
+    assert r" \approx " in ulp.substituted
+
+
+@pytest.mark.parametrize(
+    ("ids", "sentence"),
+    [
+        (["F3"], "This claim **stands**."),
+        (["F9"], "This claim **needs care**."),
+        (["F3", "F4"], "Both claims **stand**."),
+        (["F9", "F10", "T2"], "All **3** claims **need care**."),
+        (["F3", "F9"], "Of **2** claims **1** stands and **1** needs care."),
+        (["F3", "F4", "F9", "T2"], "Of **4** claims **2** stand and **2** need care."),
+    ],
+)
+def test_the_sentence_counts_in_english(ids: list[str], sentence: str) -> None:
+    assert summary([CLAIMS[i] for i in ids]) == sentence
+
+
+def test_numbers_are_written_one_way() -> None:
+    for claim in CLAIMS.values():
+        words = f"{claim.text} {claim.remark} {findings()[claim.id].value}"
+        assert not re.search(r"\d%|\d [KMT]\b|(?<![\w.,])\d{5,}(?![\w.])|\de\d\d\b", words), claim.id
+        assert "False" not in words
+
+
+def test_there_are_enough_and_every_accounting_page_is_linked() -> None:
     assert len(CLAIMS) >= 20
-    assert {claim.link.page for claim in CLAIMS.values()} == {"floats", "tensors", "compute", "memory", "device"}
+    assert {claim.link.page for claim in CLAIMS.values() if claim.link} == {"floats", "tensors", "compute", "memory"}
     assert {claim.group for claim in CLAIMS.values()} == set(GROUPS)
 
 

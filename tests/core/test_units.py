@@ -17,6 +17,7 @@ from core.units import (
     format_duration,
     format_money,
     format_quantity,
+    latex_exact,
     latex_quantity,
     parse_quantity,
     scientific,
@@ -188,6 +189,18 @@ def test_bytes_survive_showing_and_typing_again(value: float) -> None:
         (scientific(-2.5e-7), "-2.5 × 10⁻⁷"),
         (significant(0), "0"),
         (significant(1234567.0), "1,234,567"),
+        (significant(0.15625), "0.1563"),
+        (significant(-365.25), "-365.3"),
+        (significant(2.675, 3), "2.68"),
+        (significant(2.5, 1), "3"),
+        (significant(1e300)[:9], "1,000,000"),
+        (significant(5e-324, 1)[-2:], "05"),
+        (scientific(1.2345e25, 4), "1.235 × 10²⁵"),
+        (scientific(9.9995e9, 4), "1 × 10¹⁰"),
+        (scientific(math.ulp(0.0), 4), "5 × 10⁻³²⁴"),
+        (format_duration(365.25 * 86400), "365.3 days"),
+        (format_money(0.125), "$0.13"),
+        (format_money(2.5e5 + 0.5), "$250,001"),
     ],
 )
 def test_shown(shown: str, expected: str) -> None:
@@ -218,6 +231,33 @@ def test_shown(shown: str, expected: str) -> None:
 )
 def test_latex(value: float, kind: Kind, latex: str) -> None:
     assert latex_quantity(value, kind) == latex
+
+
+@pytest.mark.parametrize(
+    ("value", "kind", "latex", "exact"),
+    [
+        (0.15625, "number", "0.15625", True),
+        (1 / 3, "number", "0.3333", False),
+        (0.1 + 0.2, "number", "0.3", True),
+        (2.0**-26, "number", r"1.49 \times 10^{-8}", False),
+        (33_554_432, "flop", r"33{,}554{,}432\,\text{FLOP}", True),
+        (124_439_808, "count", "124{,}439{,}808", True),
+        (7e6, "count", r"7 \times 10^{6}", True),
+        (405_853_388_800, "count", r"4.058533888 \times 10^{11}", True),
+        (2_415_919_104, "bytes", r"2.415919104\,\text{GB}", True),
+        (2_415_919_104, "bytes_binary", r"2.25\,\text{GiB}", True),
+        (2_415_919_105, "bytes_binary", r"2.25\,\text{GiB}", False),
+        (989.42976e12, "flop_per_s", r"989.42976\,\text{TFLOP/s}", True),
+        (0.4125, "ratio", r"41.25\,\text{\%}", True),
+        (2 / 3, "ratio", r"66.7\,\text{\%}", False),
+        (5_715_360, "seconds", r"5.71536 \times 10^{6}\,\text{s}", True),
+        (2.345, "usd_per_hour", r"\$2.345\,\text{/h}", True),
+        (0, "bytes", r"0\,\text{B}", True),
+        (math.nan, "bytes", r"\text{unknown}", True),
+    ],
+)
+def test_latex_says_whether_it_is_the_whole_number(value: float, kind: Kind, latex: str, exact: bool) -> None:
+    assert latex_exact(value, kind, most=10) == (latex, exact)
 
 
 def test_things_that_come_one_by_one() -> None:

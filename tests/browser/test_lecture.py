@@ -1,0 +1,71 @@
+"""The lecture page in a real browser: its panel, bad links, filters; and the formulas of every page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from core.lecture import CLAIMS
+from pages.parts.registry import LECTURE, PAGES, PageSpec
+from tests.browser.conftest import settle
+
+pytestmark = pytest.mark.browser
+
+CUT = """() => [...document.querySelectorAll('.katex-display')]
+  .filter(e => e.scrollHeight > e.clientHeight || e.scrollWidth > e.clientWidth).map(e => e.innerText)"""
+"""Formulas that do not fit their boxes, which clip."""
+
+
+@pytest.mark.parametrize("spec", PAGES, ids=[page.id for page in PAGES])
+def test_no_formula_is_cut(open_page: Callable[..., Page], spec: PageSpec) -> None:
+    page = open_page(spec.url_path)
+    link = page.locator("button[data-link]").get_attribute("data-link") or ""
+    page = open_page(link.split("/", 3)[3].replace("=false", "=true"))
+    closed = page.locator("details:not([open]) > summary").filter(has_text="computed")
+    while closed.count():
+        closed.first.click()
+        settle(page)
+    page.wait_for_timeout(600)  # KaTeX's fonts
+    assert page.evaluate(CUT) == []
+
+
+def test_every_claim_has_its_part_of_the_panel(open_page: Callable[..., Page]) -> None:
+    page = open_page(LECTURE.url_path)
+    page.get_by_text("How is this computed").click()
+    settle(page)
+    headings = page.locator('[data-testid="stExpander"] h2')
+    expect(headings).to_have_count(len(CLAIMS))
+    expect(headings.nth(1)).to_have_text("F3 · 0.15625 in fp32")
+    named = page.locator(".np-kicker").first
+    assert named.evaluate("e => getComputedStyle(e).textTransform") == "none"
+
+
+def test_a_bad_link_says_what_is_wrong(open_page: Callable[..., Page]) -> None:
+    page = open_page(f"{LECTURE.url_path}?l_topic=Foo&l_verdict=bar&l_claim=Z9")
+    for text in ("Topic: the link says “Foo”", "Verdict: the link says “bar”", "Claim: the link says “Z9”"):
+        expect(page.get_by_role("alert").filter(has_text=text)).to_be_visible()
+
+
+def test_one_claim_is_a_sentence_of_its_own(open_page: Callable[..., Page]) -> None:
+    page = open_page(f"{LECTURE.url_path}?l_claim=F9")
+    expect(page.locator(".np-answer")).to_contain_text("This claim needs care.")
+
+
+def test_the_topics_fit_their_row(open_page: Callable[..., Page]) -> None:
+    page = open_page(LECTURE.url_path)
+    group = page.get_by_role("radiogroup", name="Topic")
+    assert group.evaluate("e => e.scrollWidth - e.clientWidth") <= 0
+    last = group.get_by_role("radio").last
+    assert last.evaluate(
+        "e => e.getBoundingClientRect().right <= e.closest('[data-testid=stMainBlockContainer]')"
+        ".getBoundingClientRect().right"
+    )
+
+
+def test_segments_are_as_high_as_the_fields_beside_them(open_page: Callable[..., Page]) -> None:
+    page = open_page("training-memory")
+    segment = page.get_by_role("radiogroup", name="Model states across accelerators").get_by_role("radio").first
+    field = page.get_by_test_id("stNumberInputContainer").or_(page.get_by_test_id("stTextInputRootElement")).first
+    assert segment.bounding_box()["height"] == field.bounding_box()["height"]  # type: ignore[index]
