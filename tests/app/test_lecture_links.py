@@ -38,7 +38,6 @@ SHOWN = {
     "C9": "73,728",
     "C11": "989.4",
     "C12": "512 multiply-adds",
-    "C14": "66.9",
     "C15": "matrix products are <b>99.9",
     "C16": "memory",
     "C17": "6",
