@@ -30,7 +30,8 @@ from typing import Any, Generic, ParamSpec
 import numpy as np
 import numpy.typing as npt
 
-from core.units import Kind, QuantityError, format_quantity, latex_exact, latex_quantity, parse_quantity
+from core.units import Kind, QuantityError, format_quantity, parse_quantity
+from core.units_latex import latex_exact, latex_quantity
 
 P = ParamSpec("P")
 

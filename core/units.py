@@ -71,9 +71,9 @@ UNIT: dict[Kind, str] = {
 }
 """Base unit of each kind. Counts, plain numbers and ratios have none."""
 
-_SI = {"": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18, "Z": 21, "Y": 24}
-_SHORT_SCALE = {"": 0, "K": 3, "M": 6, "B": 9, "T": 12}
-_BINARY = {"": 0, "Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
+SI_POWERS = {"": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18, "Z": 21, "Y": 24}
+LETTER_POWERS = {"": 0, "K": 3, "M": 6, "B": 9, "T": 12}
+BINARY_POWERS = {"": 0, "Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
 _DURATIONS: tuple[tuple[str, float], ...] = (
     ("years", 365.25 * 86400),
     ("days", 86400.0),
@@ -85,7 +85,7 @@ _DURATIONS: tuple[tuple[str, float], ...] = (
     ("ns", 1e-9),
 )
 _SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
-_FROM_SUPERSCRIPT = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
+FROM_SUPERSCRIPT = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
 
 
 class QuantityError(ValueError):
@@ -154,7 +154,7 @@ def format_count(value: float, digits: int = 4) -> str:
         return "unknown" if math.isnan(value) else ("∞" if value > 0 else "−∞")
     if abs(value) < 1e6:
         return f"{value:,.0f}" if float(value).is_integer() else significant(value, digits)
-    number, prefix = _scaled(value, _SHORT_SCALE, 10, digits)
+    number, prefix = _scaled(value, LETTER_POWERS, 10, digits)
     return f"{number}{prefix}" if abs(value) < 0.99995e15 else scientific(value, digits)
 
 
@@ -163,9 +163,9 @@ def format_bytes(value: float, *, system: Literal["decimal", "binary"], digits: 
     if not math.isfinite(value):
         return "unknown"
     if system == "decimal":
-        number, prefix = _scaled(value, _SI, 10, digits)
+        number, prefix = _scaled(value, SI_POWERS, 10, digits)
     else:
-        number, prefix = _scaled(value, _BINARY, 2, digits)
+        number, prefix = _scaled(value, BINARY_POWERS, 2, digits)
     return f"{number} {prefix}B"
 
 
@@ -193,14 +193,14 @@ def format_money(value: float, digits: int = 3) -> str:
         return f"${_rounded(value, 0):,f}"
     if abs(value) >= 1e18:
         return f"${scientific(value, digits)}"
-    number, prefix = _scaled(value, _SHORT_SCALE, 10, digits)
+    number, prefix = _scaled(value, LETTER_POWERS, 10, digits)
     return f"${number} {prefix}"
 
 
 def _format_si(value: float, unit: str, digits: int = 4) -> str:
     if not math.isfinite(value):
         return "unknown"
-    number, prefix = _scaled(value, _SI, 10, digits)
+    number, prefix = _scaled(value, SI_POWERS, 10, digits)
     return f"{number} {prefix}{unit}"
 
 
@@ -230,7 +230,7 @@ def format_quantity(value: float, kind: Kind, digits: int = 4) -> str:
         return f"{significant(100 * value, max(digits - 1, 1))} %"
     if kind == "flop":
         return f"{scientific(value, digits)} FLOP" if abs(value) >= 1e6 else f"{significant(value, digits)} FLOP"
-    if kind in _PREFIXED:
+    if kind in PREFIXED:
         return _format_si(value, UNIT[kind], digits)
     if kind == "kg_co2" and abs(value) >= 1000:
         return f"{format_count(value / 1000, digits)} t"
@@ -242,84 +242,8 @@ def format_quantity(value: float, kind: Kind, digits: int = 4) -> str:
     return f"{text} {UNIT[kind]}".rstrip()
 
 
-_PREFIXED: tuple[Kind, ...] = ("flop_per_s", "bytes_per_s", "watts", "watt_hours")
+PREFIXED: tuple[Kind, ...] = ("flop_per_s", "bytes_per_s", "watts", "watt_hours")
 """Kinds shown with a decimal prefix before their unit."""
-
-_PLAINLY: dict[Kind, str] = {
-    "count": "",
-    "seconds": " s",
-    "accelerator_hours": " h",
-    "usd": "",
-    "usd_per_hour": " /h",
-    "kg_co2": " kg",
-}
-"""Kinds whose text for reading changes the unit or drops digits, with the unit they are calculated in."""
-
-
-def latex_exact(value: float, kind: Kind, digits: int = 4, *, most: int) -> tuple[str, bool]:
-    """``value`` as `latex_quantity` writes it, and whether that is all of it.
-
-    All its digits where ``most`` of them are enough, or where it is a whole number below 10⁹, else only ``digits``;
-    what a float's own rounding adds past the 14th digit does not count.
-    """
-    for tried in (digits, most):
-        if math.isclose(_read(_plain(value, kind, tried), kind), value, rel_tol=1e-14):
-            return latex_quantity(value, kind, tried), True
-        if kind in ("count", "number", "flop") and abs(value) < 1e9 and float(value).is_integer():
-            return _latex(f"{value:,.0f} {UNIT[kind]}"), True
-    return latex_quantity(value, kind, digits), not math.isfinite(value)
-
-
-def latex_quantity(value: float, kind: Kind, digits: int = 4) -> str:
-    """``value`` as LaTeX for substitution into a formula.
-
-    Always in the kind's base unit or with a decimal prefix, so that the written arithmetic is right as it stands:
-    durations in seconds, counts as powers of ten.
-    """
-    if math.isnan(value):
-        return r"\text{unknown}"
-    return _latex(_plain(value, kind, digits))
-
-
-def _latex(text: str) -> str:
-    match = _SHOWN.fullmatch(text)
-    if match is None:
-        return rf"\text{{{text}}}"
-    number, power, letter, unit = match.groups()
-    latex = number.replace("$", r"\$").replace(",", "{,}")
-    if power:
-        latex += rf" \times 10^{{{power.translate(_FROM_SUPERSCRIPT)}}}"
-    if letter:
-        latex += rf"\text{{{letter}}}"
-    unit = unit.strip().replace("%", r"\%")
-    return rf"{latex}\,\text{{{unit}}}" if unit else latex
-
-
-_SHOWN = re.compile(r"(-?\$?[\d.,]+)(?: × 10([⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+))?([KMBT](?= ))?(.*)")
-"""A quantity as `_plain` writes it: number, power of ten or letter, unit."""
-
-
-def _read(text: str, kind: Kind) -> float:
-    """The number that a text of `_plain` says, in base units; NaN where it says none."""
-    match = _SHOWN.fullmatch(text)
-    if match is None:
-        return math.nan
-    number, power, unit = match[1].replace("$", "").replace(",", ""), match[2] or "⁰", match[4].strip()
-    prefix = unit.removesuffix(UNIT[kind]) if kind in ("bytes", "bytes_binary") or kind in _PREFIXED else ""
-    scale = 2 ** _BINARY[prefix] if kind == "bytes_binary" else 10 ** _SI[prefix]
-    shift = int(power.translate(_FROM_SUPERSCRIPT)) - (2 if unit == "%" else 0) + _SHORT_SCALE[match[3] or ""]
-    return float(Decimal(number).scaleb(shift) * scale)
-
-
-def _plain(value: float, kind: Kind, digits: int) -> str:
-    """``value`` as text whose number and unit can be calculated with."""
-    cents = kind == "usd_per_hour" and 0 <= value == round(value, 2)
-    if cents or kind not in _PLAINLY or not math.isfinite(value):
-        return format_quantity(value, kind, digits)
-    money = "$" if kind in ("usd", "usd_per_hour") else ""
-    small = value == 0 or 1e-3 <= abs(value) < 1e6
-    number = significant(abs(value), max(digits, 6)) if small else scientific(abs(value), digits)
-    return f"{'-' if value < 0 else ''}{money}{number}{_PLAINLY[kind]}"
 
 
 # ---------------------------------------------------------------------------------------------- parsing
@@ -336,7 +260,12 @@ def _powers(table: dict[str, int], base: int, unit: str = "") -> dict[str, Fract
     return {f"{prefix}{unit}".lower(): Fraction(base) ** power for prefix, power in table.items()}
 
 
-_COUNT_SUFFIXES = _powers(_SHORT_SCALE, 10) | {
+def _si(*units: str) -> dict[str, Fraction]:
+    """Every decimal prefix before each of ``units``."""
+    return {suffix: factor for unit in units for suffix, factor in _powers(SI_POWERS, 10, unit).items()}
+
+
+_COUNT_SUFFIXES = _powers(LETTER_POWERS, 10) | {
     "g": Fraction(10**9),
     "p": Fraction(10**15),
     "thousand": Fraction(10**3),
@@ -355,9 +284,9 @@ def _counted(unit: str) -> dict[str, Fraction]:
     return _COUNT_SUFFIXES | {letter + name: size for letter, size in _COUNT_SUFFIXES.items() for name in names}
 
 
-_FLOP_SUFFIXES = _powers(_SI, 10, "FLOP") | _powers(_SI, 10, "FLOPs") | _powers(_SI, 10)
-_RATE_SUFFIXES = _powers(_SI, 10, "FLOP/s") | _powers(_SI, 10, "FLOPs/s") | _powers(_SI, 10, "FLOPS") | _powers(_SI, 10)
-_BYTE_SUFFIXES = _powers(_SI, 10, "B") | _powers(_BINARY, 2, "B") | _powers(_SI, 10)
+_FLOP_SUFFIXES = _si("FLOP", "FLOPs", "")
+_RATE_SUFFIXES = _si("FLOP/s", "FLOPs/s", "FLOPS", "")
+_BYTE_SUFFIXES = _si("B", "") | _powers(BINARY_POWERS, 2, "B")
 _DURATION_SUFFIXES = {
     "": Fraction(1),
     "s": Fraction(1),
@@ -385,12 +314,12 @@ _GRAMMARS: dict[Kind, _Grammar] = {
     "flop_per_s": _Grammar("a FLOP rate", "989.4 TFLOP/s or 1.2e15", _RATE_SUFFIXES),
     "bytes": _Grammar("a size in bytes", "80 GB, 80 GiB or 8e10", _BYTE_SUFFIXES),
     "bytes_binary": _Grammar("a size in bytes", "80 GiB, 80 GB or 8e10", _BYTE_SUFFIXES),
-    "bytes_per_s": _Grammar("a bandwidth", "3.35 TB/s or 3.35e12", _powers(_SI, 10, "B/s") | _powers(_SI, 10)),
+    "bytes_per_s": _Grammar("a bandwidth", "3.35 TB/s or 3.35e12", _si("B/s", "")),
     "seconds": _Grammar("a duration", "30 days, 12 h or 90 s", _DURATION_SUFFIXES),
     "usd": _Grammar("an amount of dollars", "2.50 or $5M", _COUNT_SUFFIXES),
     "usd_per_hour": _Grammar("a price per hour", "2.50", {"": Fraction(1), "/h": Fraction(1)}),
-    "watts": _Grammar("a power", "700 W or 1.2 kW", _powers(_SI, 10, "W") | {"": Fraction(1)}),
-    "watt_hours": _Grammar("an energy", "36 MWh or 1.5 GWh", _powers(_SI, 10, "Wh")),
+    "watts": _Grammar("a power", "700 W or 1.2 kW", _si("W") | {"": Fraction(1)}),
+    "watt_hours": _Grammar("an energy", "36 MWh or 1.5 GWh", _si("Wh")),
     "kg_per_kwh": _Grammar("a carbon intensity in kg per kWh", "0.385", {"": Fraction(1), "kg/kwh": Fraction(1)}),
 }
 
@@ -413,7 +342,7 @@ def _keyed(text: str) -> str:
 
     Subscripts stay as they are, and are refused: 10₂ is not 102.
     """
-    powers = _SUPERSCRIPT_RUN.sub(lambda m: "^" + m.group().translate(_FROM_SUPERSCRIPT), text)
+    powers = _SUPERSCRIPT_RUN.sub(lambda m: "^" + m.group().translate(FROM_SUPERSCRIPT), text)
     return "".join(c if "₀" <= c <= "₉" else unicodedata.normalize("NFKC", c) for c in powers)
 
 

@@ -14,13 +14,25 @@ import core
 
 ROOT = Path(__file__).parents[2]
 
-FOUNDATION = {"units", "limits", "formula", "sources", "palette", "figure", "rows", "suggest", "products"}
+FOUNDATION = {
+    "units",
+    "units_latex",
+    "limits",
+    "formula",
+    "sources",
+    "palette",
+    "figure",
+    "rows",
+    "suggest",
+    "products",
+}
 MAY_IMPORT: dict[str, set[str]] = {
     "units": {"limits"},
     "limits": set(),
     "rows": set(),
     "suggest": set(),
-    "formula": {"units"},
+    "units_latex": {"units"},
+    "formula": {"units", "units_latex"},
     "sources": {"formula"},
     "products": {"formula", "sources"},
     "palette": set(),

@@ -12,7 +12,8 @@ from sympy.parsing.latex import parse_latex
 
 import core
 from core.formula import Formula, Source, Symbol, all_formulas
-from core.units import UNIT, latex_quantity
+from core.units import UNIT
+from core.units_latex import latex_quantity
 
 for _module in pkgutil.walk_packages(core.__path__, "core."):
     if not _module.name.endswith("worker"):

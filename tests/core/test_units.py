@@ -17,12 +17,11 @@ from core.units import (
     format_duration,
     format_money,
     format_quantity,
-    latex_exact,
-    latex_quantity,
     parse_quantity,
     scientific,
     significant,
 )
+from core.units_latex import latex_exact, latex_quantity
 
 PARSED: list[tuple[str, Kind, float]] = [
     ("70B", "count", 70e9),
