@@ -285,7 +285,10 @@ def progress_line(snapshot: Snapshot) -> str:
     left = f"about {max(math.ceil(snapshot.left_s), 1)} s left"
     here = snapshot.progress
     if here is None:
-        doing = "starting the measuring process" if not snapshot.method else "preparing the next dtype"
+        over = len(snapshot.outcomes) == len(snapshot.spec.dtypes)
+        doing = (
+            "finishing" if over else "preparing the next dtype" if snapshot.method else "starting the measuring process"
+        )
         return f"{doing}, {left}"
     place = snapshot.spec.dtypes.index(here.dtype) + 1
     return f"{here.dtype} ({place} of {len(snapshot.spec.dtypes)}): {here.phase}, {left}"

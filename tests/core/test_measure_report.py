@@ -218,6 +218,8 @@ def test_what_a_running_job_does() -> None:
     at = Progress("fp16", "timing", 0.5)
     assert report.progress_line(running(progress=at)) == "fp16 (2 of 3): timing, about 5 s left"
     assert report.progress_line(running()).startswith("preparing the next dtype, about")
+    everything = job("cpu", *(result(dtype, 2e11) for dtype in ("fp32", "fp16", "bf16")), state="running")
+    assert report.progress_line(everything) == "finishing, about 1 s left"
     notes = [bar.note for bar in report.bars(running(progress=at))]
     assert notes == ["", "timing …", "waiting"]
     assert [bar.note for bar in report.bars(CANCELLED)] == ["", "not measured", "not measured"]
