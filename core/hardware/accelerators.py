@@ -37,7 +37,8 @@ class Accelerator:
 
     ``name`` is unique and never changes meaning (links carry it); ``id`` is the same in lower case with hyphens.
     Prices are US dollars per accelerator and hour; ``price_low`` equals ``price_high`` where one price is known.
-    ``family`` joins accelerators on which the same software reaches about the same share of peak.
+    ``family`` joins accelerators on which the same software reaches about the same share of peak; ``missing`` are the
+    dtypes that its architecture has no matrix units for, as far as the catalogue says.
     """
 
     id: str
@@ -65,6 +66,7 @@ class Accelerator:
     source: str
     confidence: str
     traps: str
+    missing: tuple[str, ...]
     clock: Clock | None
 
     def peak(self, dtype: str) -> float:
@@ -74,9 +76,8 @@ class Accelerator:
         return dict(self.peaks).get(dtype, math.nan)
 
     def lacks(self, dtype: str) -> bool:
-        """Whether the catalogue says that there is no hardware for ``dtype``; False where it does not say."""
-        named = re.findall(r"\bno ([A-Za-z0-9/]+)", self.traps)
-        return math.isnan(self.peak(dtype)) and dtype in {name for group in named for name in group.lower().split("/")}
+        """Whether the catalogue says that no matrix unit takes ``dtype``; False where it does not say."""
+        return dtype in self.missing
 
     def usable(self, dtype: str) -> str:
         """``dtype`` where its peak is known, else the first dtype of `DTYPES` whose peak is."""
@@ -151,6 +152,7 @@ def _accelerator(row: Mapping[str, str], clock: Clock | None) -> Accelerator:
         source=row["source"],
         confidence=row["confidence"],
         traps=row["traps"],
+        missing=tuple(row["lacks"].split()),
         clock=clock,
     )
 
