@@ -37,8 +37,9 @@ def roof(inputs: Inputs, asked: Asked) -> None:
     head = show.slot()
     with st.container(horizontal=True, vertical_alignment="bottom"):
         power = inputs.slider("mb", "Tokens at once: 2ᵏ, k", 0, 17, 13, help="Tokens of one micro-batch.")
-        kind = _kind(inputs, spec, asked.seq_len)
         fused = inputs.toggle("flash", "Fused attention", True, help=_FUSED)
+        # Last: a field that moves when another one comes or goes is made anew, and may lose its hold on the address.
+        kind = _kind(inputs, spec, asked.seq_len)
     tokens = 2**power
     if dtype not in ELEMENT_BYTES or not device.bandwidth > 0:
         show.note(f"No roofline: the {dtype} peak or the bandwidth of {device.name} is not known.")

@@ -204,6 +204,7 @@ def test_a_kind_of_layer_is_kept_from_model_to_model(open_page: OpenPage) -> Non
         expect(page.locator(".np-error")).to_have_count(0)
     press(page, "window")
     expect(drawn).to_contain_text("(window of 4,096, 24 of 32 layers)")
+    settle(page)  # a change made while the answer to the last one still comes in can miss the address
     page.get_by_role("switch", name="Fused attention").or_(
         page.get_by_role("checkbox", name="Fused attention")
     ).first.uncheck(force=True)
