@@ -210,7 +210,7 @@ def test_a_kind_of_layer_is_kept_from_model_to_model(open_page: OpenPage) -> Non
     ).first.uncheck(force=True)
     settle(page)
     assert "memory" in table_row(page, "Attention scores")
-    page.wait_for_function("location.search.includes('c_flash=false')")
+    expect(page.locator('button[data-link*="c_flash=false"]')).to_have_count(1)
     assert page.problems == []  # type: ignore[attr-defined]
 
 
