@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from core.formula import Explanation, Formula, Source, Symbol, formula
 from core.products import FLOP, PRODUCT, elementwise_flop, matmul_flop
-from core.sources import CS336, DEEPSEEK_V3
+from core.sources import CS336
 
 Value: TypeAlias = "float | npt.NDArray[np.float64]"
 Bound: TypeAlias = Literal["compute", "memory"]
@@ -31,25 +31,14 @@ _RESULT = Symbol("r", "bytes per element of the result", "number")
 
 
 @formula(
-    r"\v{element} \cdot \v{groups} \cdot (\v{m} \cdot \v{k} + \v{k} \cdot \v{n} + \v{m} \cdot \v{n})",
-    result=_BYTES,
-    symbols={**PRODUCT, "element": _ELEMENT},
-    sources=(CS336,),
-)
-def product_bytes(m: float, n: float, k: float, groups: float, element: float) -> float:
-    """Bytes of matrix products: both factors read, the product written."""
-    return element * groups * (m * k + k * n + m * n)
-
-
-@formula(
     r"\v{groups} \cdot (\v{element} \cdot (\v{m} \cdot \v{k} + \v{k} \cdot \v{n})"
     r" + \v{result} \cdot \v{m} \cdot \v{n})",
     result=_BYTES,
     symbols={**PRODUCT, "element": Symbol("e", "bytes per element of the factors", "number"), "result": _RESULT},
-    sources=(CS336, DEEPSEEK_V3.at("section 3.3.1")),
+    sources=(CS336,),
 )
-def mixed_product_bytes(m: float, n: float, k: float, groups: float, element: float, result: float) -> float:
-    """Bytes of matrix products that write a wider dtype than they read, such as fp8 factors and a bf16 product."""
+def product_bytes(m: float, n: float, k: float, groups: float, element: float, result: float) -> float:
+    """Bytes of matrix products: both factors read, the product written, which may be of a wider dtype than they."""
     return groups * (element * (m * k + k * n) + result * m * n)
 
 
@@ -147,9 +136,8 @@ def product(
     result: bytes per entry of the product where they differ from those of the factors.
     """
     size = {"m": rows, "n": columns, "k": inner, "groups": groups}
-    if result is None or result == element:
-        return _work((matmul_flop, size), (product_bytes, {**size, "element": element}))
-    return _work((matmul_flop, size), (mixed_product_bytes, {**size, "element": element, "result": result}))
+    written = element if result is None else result
+    return _work((matmul_flop, size), (product_bytes, {**size, "element": element, "result": written}))
 
 
 def band(groups: Value, rows: Value, inner: Value, span: Value, element: float) -> Work:

@@ -13,6 +13,7 @@ from core.planning.outlook import Outlook
 from core.planning.scaling import LAWS, Split, overtraining
 from core.planning.scored import Scored
 from core.planning.words import amount, percent, share_of, signed
+from core.sources import DEEPSEEK_V3
 from core.units import format_count, format_duration, format_quantity, significant
 
 OPERATIONS = ("operation", "FLOP", "share of FLOPs", "FLOP/B forward", "limit", "time at best", "share of time")
@@ -174,7 +175,7 @@ def narrow(dtype: str, wide: str, *, mixture: bool) -> str:
     )
 
 
-NARROW_SOURCE = "DeepSeek-V3, section 3.3.1, arXiv:2412.19437"
+NARROW_SOURCE = DEEPSEEK_V3.at("section 3.3.1")
 """Where the division of `narrow` is from."""
 
 SCORES = ("the same run, counted as", "FLOPs per token", "utilisation", "relative to 6ND")

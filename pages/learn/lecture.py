@@ -70,7 +70,7 @@ def page() -> None:
         "The claims are put in our words, after the lecture and four sets of students’ notes on it. They are numbered "
         "as in a longer list, of which these have been checked so far."
     )
-    show.source(f"{CS336}; {CS336.url.removeprefix('https://')}")
+    show.source(CS336)
     show.footer(inputs)
 
 

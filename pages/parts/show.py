@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 
 import streamlit as st
 
-from core.formula import Explanation
+from core.formula import Explanation, Source
 from core.palette import ROLES
 from pages.parts.charts import ready
 from pages.parts.components import copy_link
@@ -131,8 +131,9 @@ def says(text: str) -> None:
     st.html(f'<p class="np-takeaway">{rich(text)}</p>')
 
 
-def source(text: str) -> None:
+def source(of: str | Source) -> None:
     """Where something comes from, with its arXiv numbers, web addresses and GitHub repositories as links."""
+    text = of if isinstance(of, str) else f"{of}; {of.url.removeprefix('https://')}"
     safe = _ARXIV.sub(r'<a href="https://arxiv.org/abs/\1">arXiv:\1</a>', rich(text))
     safe = _SITE.sub(r'<a href="https://\1">\1</a>', safe)
     safe = _REPOSITORY.sub(r'<a href="https://github.com/\1">\1</a>', safe)
