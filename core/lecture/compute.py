@@ -12,11 +12,11 @@ from core.lecture.claims import Claim, Finding, Link, titled
 from core.models.catalog import model_named
 from core.models.flops import flops_per_token, train_flop_6nd, train_flop_by_layer
 from core.models.linear import literal_operations
-from core.planning.budget import training_seconds
-from core.planning.growth import attention_over_rest
-from core.planning.layer import layer_roofline, matmul_share
-from core.planning.runs import printed_mfu, published_runs
-from core.planning.words import signed
+from core.planning.answer.words import signed
+from core.planning.budget.rule import training_seconds
+from core.planning.counting.growth import attention_over_rest
+from core.planning.evidence.runs import printed_mfu, published_runs
+from core.planning.layer.operations import layer_roofline, matmul_share
 from core.products import matmul_flop
 from core.units import format_quantity
 

@@ -3,7 +3,11 @@
 The functions ``comparable`` and ``sensitivity`` are in the modules of the same names.
 """
 
-from core.planning.comparable import (
+from core.planning.budget.deadline import Fleet, fewest_accelerators
+from core.planning.budget.interval import Interval
+from core.planning.budget.solver import BudgetError, SolvedBudget, solve_budget
+from core.planning.counting.scored import Scored, which_mfu
+from core.planning.evidence.comparable import (
     Comparables,
     Expected,
     Profile,
@@ -12,15 +16,11 @@ from core.planning.comparable import (
     predictions,
     score,
 )
-from core.planning.deadline import Fleet, fewest_accelerators
-from core.planning.energy import Footprint, footprint
-from core.planning.goodput import Reliability, WholeRun, whole_run
-from core.planning.interval import Interval
-from core.planning.layer import LayerOperation, layer_roofline, matmul_share
-from core.planning.scaling import LAWS, Split, compute_optimal, overtraining
-from core.planning.scored import Scored, which_mfu
-from core.planning.sensitivity import Assumptions, IsoDays, Swing, iso_days
-from core.planning.solver import BudgetError, SolvedBudget, solve_budget
+from core.planning.layer.operations import LayerOperation, layer_roofline, matmul_share
+from core.planning.moves.sensitivity import Assumptions, IsoDays, Swing, iso_days
+from core.planning.split.scaling import LAWS, Split, compute_optimal, overtraining
+from core.planning.whole.energy import Footprint, footprint
+from core.planning.whole.goodput import Reliability, WholeRun, whole_run
 
 __all__ = [
     "LAWS",

@@ -27,7 +27,7 @@ class PageSpec:
 
 HOME = PageSpec(
     id="home",
-    path="pages/home/start.py",
+    path="pages/home/page.py",
     title="Home",
     icon=":material/edit_note:",
     url_path="",
@@ -39,7 +39,7 @@ HOME = PageSpec(
 )
 FLOATS = PageSpec(
     id="floats",
-    path="pages/learn/floats.py",
+    path="pages/floats/page.py",
     title="Float formats",
     icon=":material/memory:",
     url_path="float-formats",
@@ -49,7 +49,7 @@ FLOATS = PageSpec(
 )
 TENSORS = PageSpec(
     id="tensors",
-    path="pages/learn/tensors.py",
+    path="pages/tensors/page.py",
     title="Tensor views",
     icon=":material/grid_on:",
     url_path="tensor-views",
@@ -58,7 +58,7 @@ TENSORS = PageSpec(
 )
 LECTURE = PageSpec(
     id="lecture",
-    path="pages/learn/lecture.py",
+    path="pages/lecture/page.py",
     title="The lecture, checked",
     icon=":material/fact_check:",
     url_path="lecture",
@@ -68,7 +68,7 @@ LECTURE = PageSpec(
 )
 COMPUTE = PageSpec(
     id="compute",
-    path="pages/plan/compute.py",
+    path="pages/compute/page.py",
     title="Compute budget",
     icon=":material/schedule:",
     url_path="compute-budget",
@@ -77,7 +77,7 @@ COMPUTE = PageSpec(
 )
 MEMORY = PageSpec(
     id="memory",
-    path="pages/plan/memory.py",
+    path="pages/memory/page.py",
     title="Training memory",
     icon=":material/stacked_bar_chart:",
     url_path="training-memory",
@@ -87,7 +87,7 @@ MEMORY = PageSpec(
 )
 DEVICE = PageSpec(
     id="device",
-    path="pages/measure/device.py",
+    path="pages/measure/page.py",
     title="Measure",
     icon=":material/speed:",
     url_path="measure",

@@ -11,7 +11,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from core.models.spec_text import EXAMPLE
-from pages.parts import compute_shape
+from pages.compute import shape as compute_shape
 from pages.parts.inputs import Inputs
 from pages.parts.registry import COMPUTE
 from tests.app.test_pages import APP

@@ -8,8 +8,8 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from core.floats import FORMATS, parse_custom
+from pages.floats.inputs import policies
 from pages.parts.bits import _layout, _limits
-from pages.parts.floats_inputs import policies
 
 ROOT = Path(__file__).parents[2]
 
@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[2]
 def page(**fields: str) -> AppTest:
     """The page opened by a link with these fields."""
     app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60).run()
-    app.switch_page("pages/learn/floats.py")
+    app.switch_page("pages/floats/page.py")
     app.query_params.update({f"f_{name}": text for name, text in fields.items()})
     return app.run()
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from core.planning.runs import printed_mfu
+from core.planning.evidence.runs import printed_mfu
 
 APP = str(Path(__file__).parents[2] / "app.py")
 

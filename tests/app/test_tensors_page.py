@@ -8,8 +8,8 @@ from streamlit.testing.v1 import AppTest
 from core.tensors.presets import LECTURE
 from core.tensors.quiz import question
 from pages.parts.registry import TENSORS
-from pages.parts.tensors_inputs import GROUPS, MORE
-from pages.parts.tensors_named import CHECKS
+from pages.tensors.inputs import GROUPS, MORE
+from pages.tensors.named import CHECKS
 from tests.app.test_pages import APP
 
 

@@ -10,7 +10,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from core.tensors.presets import LECTURE
 from pages.parts.registry import TENSORS
-from pages.parts.tensors_inputs import MORE
+from pages.tensors.inputs import MORE
 from tests.browser.conftest import settle
 from tests.browser.test_house import serious
 

@@ -10,7 +10,7 @@ import pytest
 
 from core.models import Experts, TransformerSpec, flops_per_token, model_named, parameters
 from core.models.flops import Attention, conventions
-from core.planning.scored import utilisation_of_rate
+from core.planning.counting.scored import utilisation_of_rate
 from core.rows import read_rows
 from tests.core.palm import PALM
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from core.hardware.accelerators import find
 from core.models import model_named
 from core.models.catalog import nearest_dense
-from core.planning.budget import (
+from core.planning.budget.rule import (
     Plan,
     accelerator_hours,
     budget,

@@ -10,7 +10,9 @@ import pytest
 
 from core.hardware.accelerators import find
 from core.models import model_named
-from core.planning.comparable import (
+from core.planning.budget.interval import Interval
+from core.planning.budget.solver import BudgetError
+from core.planning.evidence.comparable import (
     FEWEST,
     Profile,
     comparable,
@@ -21,7 +23,7 @@ from core.planning.comparable import (
     same_model,
     score,
 )
-from core.planning.evidence import (
+from core.planning.evidence.rows import (
     Evidence,
     base_peak,
     evidence,
@@ -29,9 +31,7 @@ from core.planning.evidence import (
     left_out,
     width_of,
 )
-from core.planning.interval import Interval
-from core.planning.runs import published_runs, run_hours
-from core.planning.solver import BudgetError
+from core.planning.evidence.runs import published_runs, run_hours
 
 RUNS = published_runs()
 

@@ -12,20 +12,13 @@ from core.hardware.accelerators import find
 from core.hardware.roofline import ridge_point
 from core.models import TransformerSpec, catalog, flops_per_token, model_named, parameters
 from core.models.spec import Experts, SlidingWindow
-from core.planning import (
-    Assumptions,
-    BudgetError,
-    iso_days,
-    layer_roofline,
-    matmul_share,
-    which_mfu,
-    words_layer,
-)
-from core.planning.kinds import kinds_of
-from core.planning.layer import LayerOperation, wide_dtype
-from core.planning.scored import recomputed_share
-from core.planning.sensitivity import sensitivity
-from core.planning.words_layer import kind_name, mixtures, windows
+from core.planning import Assumptions, BudgetError, iso_days, layer_roofline, matmul_share, which_mfu
+from core.planning.counting.scored import recomputed_share
+from core.planning.layer import words as words_layer
+from core.planning.layer.kinds import kinds_of
+from core.planning.layer.operations import LayerOperation, wide_dtype
+from core.planning.layer.words import kind_name, mixtures, windows
+from core.planning.moves.sensitivity import sensitivity
 from tests.core.palm import PALM
 
 H100 = find("H100 SXM")

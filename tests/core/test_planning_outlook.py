@@ -7,10 +7,7 @@ import math
 import pytest
 
 from core.hardware.accelerators import accelerators, find
-from core.planning.budget import Plan, budget
-from core.planning.evidence import base_peak
-from core.planning.interval import Interval
-from core.planning.outlook import (
+from core.planning.answer.outlook import (
     FINDS,
     Find,
     Limits,
@@ -24,7 +21,10 @@ from core.planning.outlook import (
     peers_of,
     published_mfu,
 )
-from core.planning.solver import BudgetError
+from core.planning.budget.interval import Interval
+from core.planning.budget.rule import Plan, budget
+from core.planning.budget.solver import BudgetError
+from core.planning.evidence.rows import base_peak
 from core.units import QuantityError
 
 H100 = find("H100 SXM")

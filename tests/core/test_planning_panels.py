@@ -15,18 +15,21 @@ from core.models.flops import flops_per_token
 from core.models.linear import TwoLayers, count_with_torch
 from core.models.spec import SlidingWindow
 from core.palette import LIGHT
-from core.planning import words_layer, words_moves, words_panels, words_runs
-from core.planning.comparable import predictions, score
-from core.planning.evidence import evidence
-from core.planning.figures import flops_treemap, sequence_sweep
-from core.planning.figures_layer import loss_curves
-from core.planning.figures_moves import days_around, iso_days_figure, tornado
-from core.planning.figures_plan import Point, answer_strip, evidence_scatter
-from core.planning.growth import attention_over_rest, growth
-from core.planning.layer import layer_roofline
-from core.planning.outlook import FINDS, Find, Outlook, Published, ask_outlook, parse_within, peers_of
-from core.planning.scaling import compute_optimal
-from core.planning.sensitivity import iso_days
+from core.planning.answer.figures import Point, answer_strip, evidence_scatter
+from core.planning.answer.outlook import FINDS, Find, Outlook, Published, ask_outlook, parse_within, peers_of
+from core.planning.counting import words as words_panels
+from core.planning.counting.figures import flops_treemap, sequence_sweep
+from core.planning.counting.growth import attention_over_rest, growth
+from core.planning.evidence import words as words_runs
+from core.planning.evidence.comparable import predictions, score
+from core.planning.evidence.rows import evidence
+from core.planning.layer import words as words_layer
+from core.planning.layer.figures import loss_curves
+from core.planning.layer.operations import layer_roofline
+from core.planning.moves import words as words_moves
+from core.planning.moves.figures import days_around, iso_days_figure, tornado
+from core.planning.moves.sensitivity import iso_days
+from core.planning.split.scaling import compute_optimal
 
 H100 = find("H100 SXM")
 GPT3 = model_named("GPT-3 175B")

@@ -12,8 +12,8 @@ from core.hardware.accelerators import find
 from core.lecture import CLAIMS
 from core.models import catalog, model_named
 from core.models.flops import square_flop_causal, square_flop_full
-from core.planning.budget import rent
-from core.planning.runs import (
+from core.planning.budget.rule import rent
+from core.planning.evidence.runs import (
     AS_PUBLISHED,
     PublishedRun,
     compare,

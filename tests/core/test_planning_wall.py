@@ -14,13 +14,14 @@ import pytest
 from core.hardware.accelerators import find
 from core.models.catalog import model_named
 from core.palette import LIGHT
-from core.planning import words, words_whole
-from core.planning.energy import footprint
-from core.planning.export import HEADINGS, Context, as_csv, as_markdown, plan_lines
-from core.planning.figures_whole import hours_of_the_run
-from core.planning.goodput import Reliability
-from core.planning.outlook import Find, Outlook, Published, ask_outlook, parse_mfu, parse_within
-from core.planning.wall import Circumstances, Wall, wall_of
+from core.planning.answer import words
+from core.planning.answer.export import HEADINGS, Context, as_csv, as_markdown, plan_lines
+from core.planning.answer.outlook import Find, Outlook, Published, ask_outlook, parse_mfu, parse_within
+from core.planning.whole import words as words_whole
+from core.planning.whole.energy import footprint
+from core.planning.whole.figures import hours_of_the_run
+from core.planning.whole.goodput import Reliability
+from core.planning.whole.wall import Circumstances, Wall, wall_of
 
 H100, H800 = find("H100 SXM"), find("H800 SXM")
 PLANS: dict[str, dict[str, object]] = {

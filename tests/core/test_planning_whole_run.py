@@ -11,7 +11,9 @@ import numpy as np
 import pytest
 
 from core.planning import LAWS, BudgetError, Interval, Reliability, compute_optimal, footprint, overtraining, whole_run
-from core.planning.goodput import (
+from core.planning.budget.interval import product, spread
+from core.planning.split.scaling import LossLaw, loss_along_budget
+from core.planning.whole.goodput import (
     WRITE_EACH,
     checkpoint_bytes,
     daly_interval,
@@ -20,8 +22,6 @@ from core.planning.goodput import (
     time_between_failures,
     young_interval,
 )
-from core.planning.interval import product, spread
-from core.planning.scaling import LossLaw, loss_along_budget
 from core.units import format_quantity, parse_quantity
 
 CHINCHILLA_FLOP = 5.76e23

@@ -7,15 +7,15 @@ import pytest
 from core.hardware.accelerators import find
 from core.models.catalog import model_named, nearest_dense
 from core.models.flops import flops_per_token
-from core.planning import words_panels
-from core.planning.budget import Plan, budget, count_every_way, explain_way, scale_of
-from core.planning.interval import Interval
-from core.planning.layer import layer_roofline
-from core.planning.outlook import outlook
-from core.planning.scaling import LAWS, compute_optimal
-from core.planning.scored import which_mfu
-from core.planning.words import percent
-from core.planning.words_layer import SPLITS, explain_losses, layered, operations, scores, splits
+from core.planning.answer.outlook import outlook
+from core.planning.answer.words import percent
+from core.planning.budget.interval import Interval
+from core.planning.budget.rule import Plan, budget, count_every_way, explain_way, scale_of
+from core.planning.counting import words as words_panels
+from core.planning.counting.scored import which_mfu
+from core.planning.layer.operations import layer_roofline
+from core.planning.layer.words import SPLITS, explain_losses, layered, operations, scores, splits
+from core.planning.split.scaling import LAWS, compute_optimal
 from core.units import format_quantity, significant
 
 H100 = find("H100 SXM")

@@ -1,0 +1,1 @@
+"""The plan as a person asks for it, and its answer."""

@@ -1,0 +1,68 @@
+"""The sentences about an accelerator: its peaks and where they come from, its datasheet, and a practical ceiling."""
+
+from __future__ import annotations
+
+import math
+
+from core.hardware.accelerators import Accelerator
+from core.hardware.roofline import peak_from_clock, ridge_point
+from core.planning.answer.words import signed
+from core.planning.budget.rule import Plan, format_price
+from core.units import format_quantity
+
+
+def ceiling(plan: Plan, device: Accelerator, dtype: str) -> str:
+    """A caution when the MFU is beyond the best bare matmul anyone measured on the device; else empty."""
+    best = device.best_measured(dtype)
+    if not plan.mfu > best / plan.peak:
+        return ""
+    return (
+        f"MFU {format_quantity(plan.mfu, 'ratio')} is beyond what anyone measured: the best bare "
+        f"matmul on {device.name} in {dtype} ran at {format_quantity(best, 'flop_per_s')}, "
+        f"{format_quantity(best / plan.peak, 'ratio')} of peak."
+    )
+
+
+def peaks(device: Accelerator) -> list[tuple[str, str, str]]:
+    """Rows of the table of peaks: dtype, dense rate, ridge point."""
+    return [
+        (
+            dtype.replace("_", " "),
+            format_quantity(rate, "flop_per_s"),
+            format_quantity(ridge_point(rate, device.bandwidth), "flop_per_byte"),
+        )
+        for dtype, rate in device.peaks
+    ]
+
+
+def datasheet(device: Accelerator) -> str:
+    """Memory, bandwidth, power and price of the device in one sentence."""
+    price = format_price(device.price_low, device.price_high)
+    origin = f" ({device.price_source})" if device.price_source else ""
+    return (
+        f"{device.vendor} {device.form_factor}, {device.year}: {format_quantity(device.memory_bytes, 'bytes')} "
+        f"{device.memory_type} at {format_quantity(device.bandwidth, 'bytes_per_s')}; power "
+        f"{f'{device.tdp_note} W' if device.tdp_note else 'unknown'}; price {price}{origin}."
+    )
+
+
+def peak_origin(device: Accelerator, dtype: str) -> list[str]:
+    """Where the peak comes from and what to beware of."""
+    lines: list[str] = []
+    if (clock := device.clock) and clock.dtype == dtype:
+        derived = peak_from_clock(clock.hertz, clock.fma_per_clock, clock.units)
+        off = derived / device.peak(dtype) - 1
+        lines.append(
+            f"**Cross-check from the clock:** 2 × {clock.hertz / 1e6:,.0f} MHz × {clock.fma_per_clock:,} multiply-adds "
+            f"× {clock.units:,} {clock.unit} = {format_quantity(derived, 'flop_per_s')}, "
+            f"{'the figure used' if abs(off) < 5e-4 else f'{signed(off)} from the figure used'}."
+        )
+    best = device.best_measured(dtype)
+    if not math.isnan(best):
+        lines.append(
+            f"**Best matmul measured by others:** {format_quantity(best, 'flop_per_s')}, "
+            f"{format_quantity(best / device.peak(dtype), 'ratio')} of the peak: a practical ceiling for MFU."
+        )
+    if device.traps:
+        lines.append(f"**Beware:** {device.traps.removeprefix('TRAP: ')}.")
+    return lines

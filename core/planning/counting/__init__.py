@@ -1,0 +1,1 @@
+"""One run counted under every convention, and what the sequence length does to it."""

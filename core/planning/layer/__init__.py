@@ -1,0 +1,1 @@
+"""The roofline of one layer on an accelerator."""

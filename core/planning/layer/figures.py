@@ -1,0 +1,256 @@
+"""Pictures of a layer on the roofline, and of the loss that one budget can reach."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from core.figure import SANS, Figure, axis, label, layout
+from core.palette import Palette
+from core.planning.layer.operations import LayerOperation
+from core.planning.split.scaling import LAWS, LossLaw, Split, loss_along_budget
+from core.units import format_count, format_quantity
+
+_RANGE = (0.1, 1e5)
+
+
+def roofline(
+    operations: Sequence[LayerOperation],
+    trail: LayerOperation,
+    tokens: npt.NDArray[np.float64],
+    matrix: Mapping[str, float],
+    vector: float,
+    bandwidth: float,
+    palette: Palette,
+) -> Figure:
+    """Each operation at its intensity and the rate it can reach: blue where compute is the limit, red where memory is.
+
+    trail: one matrix product over micro-batches of ``tokens``, drawn as the way it climbs. matrix: dtype → peak of
+    the matrix units in FLOP/s, that of the products with weights first and, where others stay wider, theirs after it.
+    vector: peak of the vector units; bandwidth in bytes per second.
+    """
+    x = np.geomspace(*_RANGE, 161)
+    first, *rest = matrix.values()
+    ridge = first / bandwidth
+
+    def roof(peak: float, dash: str) -> Figure:
+        return {
+            "type": "scatter",
+            "mode": "lines",
+            "x": x,
+            "y": np.minimum(peak, x * bandwidth) / 1e12,
+            "line": {"color": palette.muted, "width": 2, "dash": dash},
+            "hoverinfo": "skip",
+        }
+
+    climbing = np.asarray(trail.placed.intensity, dtype=np.float64)
+    path: Figure = {
+        "type": "scatter",
+        "mode": "lines+markers",
+        "x": climbing,
+        "y": np.asarray(trail.placed.attainable, dtype=np.float64) / 1e12,
+        "line": {"color": palette.accent, "width": 1.5, "dash": "dot"},
+        "marker": {"size": 6, "color": palette.accent},
+        "text": [f"{trail.name}, {format_count(float(t))} tokens" for t in tokens],
+        "hovertemplate": "%{text}: %{x:.3~r} FLOP/B, %{y:.4~r} TFLOP/s<extra></extra>",
+    }
+    dots = [
+        {
+            "type": "scatter",
+            "mode": "markers",
+            "x": np.array([float(o.placed.intensity) for o in chosen]),
+            "y": np.array([float(o.placed.attainable) / 1e12 for o in chosen]),
+            "text": [o.name for o in chosen],
+            "marker": {
+                "size": 12,
+                "symbol": symbol,
+                "color": colour,
+                "line": {"color": palette.background, "width": 1},
+            },
+            "hovertemplate": "%{text}: %{x:.3~r} FLOP/B, at most %{y:.4~r} TFLOP/s<extra></extra>",
+        }
+        for chosen, symbol, colour in (
+            ([o for o in operations if o.placed.bound == "compute"], "circle", palette.compute_bound),
+            ([o for o in operations if o.placed.bound == "memory"], "diamond", palette.memory_bound),
+        )
+        if chosen
+    ]
+    top = math.log10(max(matrix.values()) / 1e12)
+    low = min(float(o.placed.attainable) for o in operations) / 1e12
+    low = min(low, float(np.min(np.asarray(trail.placed.attainable))) / 1e12)
+    return {
+        "data": [
+            roof(first, "solid"),
+            *(roof(peak, "solid") for peak in rest),
+            *([roof(vector, "dash")] if vector < first else []),
+            path,
+            *dots,
+        ],
+        "layout": layout(
+            palette,
+            height=430,
+            hovermode="closest",
+            xaxis=axis(
+                palette,
+                "FLOPs per byte of memory traffic",
+                type="log",
+                range=[math.log10(_RANGE[0]), math.log10(_RANGE[1])],
+                tickvals=[10.0**k for k in range(-1, 6)],
+                ticktext=["0.1", "1", "10", "100", "1,000", "10,000", "100,000"],
+            ),
+            yaxis=axis(palette, "TFLOP/s it can reach", type="log", range=[math.log10(low) - 0.3, top + 0.25], dtick=1),
+            annotations=[
+                *(
+                    label(
+                        palette,
+                        f"{format_quantity(peak, 'flop_per_s')} {dtype if rest else 'matrix'} peak",
+                        x=5,
+                        y=math.log10(peak / 1e12),
+                        xanchor="right",
+                        yanchor="bottom",
+                    )
+                    for dtype, peak in matrix.items()
+                ),
+                label(
+                    palette,
+                    f"ridge, {ridge:.0f} FLOP/B",
+                    x=math.log10(ridge),
+                    y=math.log10(first / 1e12),
+                    xanchor="right",
+                    yanchor="bottom",
+                    font={"family": SANS, "size": 12, "color": palette.muted},
+                ),
+                *(_ends(trail, climbing, tokens, palette)),
+                *(_names(operations, palette)),
+            ],
+        ),
+    }
+
+
+def _ends(
+    trail: LayerOperation, at: npt.NDArray[np.float64], tokens: npt.NDArray[np.float64], palette: Palette
+) -> list[Figure]:
+    """Names the trail where it is alone, between the operations that move bytes and the ridge."""
+    rates = np.asarray(trail.placed.attainable, dtype=np.float64) / 1e12
+    ridge = trail.placed.peak / trail.placed.bandwidth
+    alone = [(i, int(t)) for i, t in enumerate(tokens.tolist()) if 6 < at[i] < 0.6 * ridge]
+    marked = alone[::3]
+    return [
+        label(
+            palette,
+            f"{trail.name}, {count:,} tokens" if not place else f"{count:,} tokens",
+            x=math.log10(float(at[i])),
+            y=math.log10(float(rates[i])),
+            xanchor="left",
+            xshift=9,
+            yshift=-9,
+            font={"family": SANS, "size": 12, "color": palette.accent},
+        )
+        for place, (i, count) in enumerate(marked)
+    ]
+
+
+def _names(operations: Sequence[LayerOperation], palette: Palette) -> list[Figure]:
+    """Names beside all but the matrix products, which crowd under the roof and are read by hovering.
+
+    They take turns right and left of the roof, because several share nearly one place.
+    """
+    others = sorted((o for o in operations if o.kind != "matmul"), key=lambda o: float(o.placed.intensity))
+    return [
+        label(
+            palette,
+            o.name,
+            x=math.log10(float(o.placed.intensity)),
+            y=math.log10(float(o.placed.attainable) / 1e12),
+            xanchor="left" if i % 2 == 0 else "right",
+            xshift=11 if i % 2 == 0 else -11,
+            yshift=-4 if i % 2 == 0 else 6,
+        )
+        for i, o in enumerate(others)
+    ]
+
+
+def loss_curves(flop: float, params: float, splits: Sequence[Split], palette: Palette) -> Figure:
+    """Loss by each law for every size that spends the same FLOPs: the bottom is the best split, a ring marks yours."""
+    sizes = np.geomspace(min(params, *(s.params for s in splits)) / 8, max(params, *(s.params for s in splits)) * 8, 81)
+    data: list[Figure] = []
+    notes: list[Figure] = []
+    for law, colour, dash in zip(LAWS, (palette.parameters, palette.optimizer), ("solid", "dash"), strict=True):
+        curve = loss_along_budget(law, flop, sizes)
+        best = next(s for s in splits if s.id == law.id)
+        data += _curve(law, curve, sizes, best, flop, params, colour, dash, palette)
+        notes.append(
+            label(
+                palette,
+                f"{law.name}<br>best: {format_count(best.params, 3)}",
+                x=math.log10(best.params),
+                y=best.loss,
+                yanchor="top",
+                yshift=-8,
+                font={"family": SANS, "size": 12, "color": colour},
+            )
+        )
+    return {
+        "data": data,
+        "layout": layout(
+            palette,
+            height=380,
+            xaxis=axis(
+                palette,
+                "parameters, tokens following from the budget",
+                type="log",
+                tickvals=[10.0**k * m for k in range(6, 17) for m in (1, 3)],
+                ticktext=[format_count(10.0**k * m, 2) for k in range(6, 17) for m in (1, 3)],
+                range=[math.log10(float(sizes[0])), math.log10(float(sizes[-1]))],
+            ),
+            yaxis=axis(palette, "loss, nats per token of Chinchilla’s text", range=_around(data)),
+            annotations=notes,
+        ),
+    }
+
+
+def _curve(
+    law: LossLaw,
+    curve: npt.NDArray[np.float64],
+    sizes: npt.NDArray[np.float64],
+    best: Split,
+    flop: float,
+    params: float,
+    colour: str,
+    dash: str,
+    palette: Palette,
+) -> list[Figure]:
+    here = float(loss_along_budget(law, flop, np.array([params]))[0])
+    return [
+        {
+            "type": "scatter",
+            "mode": "lines",
+            "x": sizes,
+            "y": curve,
+            "line": {"color": colour, "width": 2.5, "dash": dash},
+            "hovertemplate": f"{law.name}: %{{x:.3s}} parameters, loss %{{y:.4f}}<extra></extra>",
+        },
+        {
+            "type": "scatter",
+            "mode": "markers",
+            "x": np.array([best.params, params]),
+            "y": np.array([best.loss, here]),
+            "text": ["best", "yours"],
+            "marker": {
+                "size": [9, 14],
+                "symbol": ["circle", "cross"],
+                "color": [colour, palette.accent],
+            },
+            "hovertemplate": "%{text}: %{x:.3s} parameters, loss %{y:.4f}<extra></extra>",
+        },
+    ]
+
+
+def _around(data: Sequence[Figure]) -> list[float]:
+    low = min(float(np.min(trace["y"])) for trace in data)
+    high = max(float(np.max(trace["y"])) for trace in data if trace["mode"] == "markers")
+    high = max(high, low + 0.15)
+    return [low - 0.35 * (high - low), high + 0.25 * (high - low)]

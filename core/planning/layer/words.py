@@ -1,0 +1,252 @@
+"""The roofline of a layer, the conventions of MFU and the best split, in words and table cells."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from core.formula import Explanation
+from core.planning.answer.outlook import Outlook
+from core.planning.answer.words import amount, percent, share_of, signed
+from core.planning.counting.scored import Scored
+from core.planning.layer.kinds import LayerKind
+from core.planning.layer.operations import LayerOperation, matmul_share
+from core.planning.split.scaling import LAWS, Split, overtraining
+from core.sources import DEEPSEEK_V3
+from core.units import format_count, format_duration, format_quantity, significant
+
+OPERATIONS = ("operation", "FLOP", "share of FLOPs", "FLOP/B forward", "limit", "time at best", "share of time")
+"""Headings of the table of `operations`."""
+
+_ATTENTION = ("attention", "scores", "softmax", "values")
+_ONCE = {"step": "per step", "model": "per model"}
+"""What stands in place of a share for what is done beside the layer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One operation, its phases together; per: the layer, or what it stands beside the layer for."""
+
+    name: str
+    matmul: bool
+    flop: float
+    seconds: float
+    intensity: float
+    bound: str
+    per: Literal["layer", "step", "model"]
+
+
+def rows_of(found: Sequence[LayerOperation]) -> list[Row]:
+    """Operations with forward and backward together; the intensity and the limit are those of the first phase."""
+    merged: dict[str, Row] = {}
+    for o in found:
+        before = merged.get(o.id)
+        merged[o.id] = Row(
+            o.name,
+            o.kind == "matmul",
+            float(o.flop) + (before.flop if before else 0.0),
+            float(o.placed.seconds) + (before.seconds if before else 0.0),
+            before.intensity if before else float(o.placed.intensity),
+            before.bound if before else o.placed.bound,
+            "model" if not o.in_layer else "step" if o.phase == "update" else "layer",
+        )
+    return list(merged.values())
+
+
+def operations(found: Sequence[LayerOperation]) -> list[tuple[str, ...]]:
+    """Rows of the table of operations. Shares are of the layer's two passes; what is beside them says how often."""
+    rows = rows_of(found)
+    flop, seconds = (sum(getattr(r, what) for r in rows if r.per == "layer") for what in ("flop", "seconds"))
+    return [
+        (
+            r.name,
+            format_quantity(r.flop, "flop"),
+            _ONCE.get(r.per) or share_of(r.flop / flop),
+            significant(r.intensity, 3),
+            "compute" if r.bound == "compute" else "**memory**",
+            format_duration(r.seconds, 3),
+            _ONCE.get(r.per) or share_of(r.seconds / seconds),
+        )
+        for r in rows
+    ]
+
+
+def layered(found: Sequence[LayerOperation], device: str, tokens: int) -> str:
+    """Takeaway of the roofline: what matrix products are of the layer's FLOPs and of its time; and what is beside."""
+    rows = rows_of(found)
+    layer = sum(r.seconds for r in rows if r.per == "layer")
+    matmul = sum(r.seconds for r in rows if r.per == "layer" and r.matmul) / layer
+    flop = matmul_share([o for o in found if o.in_layer and o.phase != "update"])
+    starved = [r.name for r in rows if r.matmul and r.bound == "memory"]
+    said = (
+        f"**Matrix products wait for memory here:** {', '.join(name.replace(',', '') for name in starved).lower()}."
+        if starved
+        else "Every matrix product is limited by compute."
+    )
+    update = sum(r.seconds for r in rows if r.per == "step") / layer
+    head = sum(r.seconds for r in rows if r.per == "model") / layer
+    beside = f"AdamW on its parameters adds **{percent(update)}** to that time once per step"
+    if head:
+        beside += (
+            f"; the output head, its loss and its update take as long as **{significant(head, 3)}** such layers, "
+            "once in the model"
+        )
+    return (
+        f"With **{tokens:,}** tokens at once, matrix products are **{_nearly(flop)}** of a layer’s FLOPs, forward and "
+        f"backward, and at best **{percent(matmul)}** of its time on {device}: the rest moves bytes. {said} {beside}."
+    )
+
+
+def _nearly(share: float) -> str:
+    """A share close to one, which three digits would round to all of it."""
+    return f"{100 * share:.2f} %" if share > 0.99 else percent(share)
+
+
+LAYER_NOTES = (
+    "**Bytes:** each operation reads its operands once, writes its result once and keeps nothing for the next one; a "
+    "cast to another dtype is part of the operation before it. Fused kernels move less: the switch above fuses "
+    "attention, whose softmax is then not counted.",
+    "**Time at best:** the longer of arithmetic at peak and traffic at full bandwidth. No kernel that runs one "
+    "operation alone, from memory and as it is counted here, is faster, and most are slower; a kernel that fuses "
+    "neighbours saves the traffic between them. The update stands once per step, so more micro-batches per step make "
+    "it less of the time.",
+)
+"""What the roofline holds and leaves out."""
+
+
+def windows(kinds: Sequence[LayerKind]) -> str:
+    """How many layers have a window, where some have and some do not; else empty."""
+    having = sum(kind.layers for kind in kinds if kind.window)
+    size = max(kind.window for kind in kinds)
+    return _some(having, kinds, f"see a window of {size:,}")
+
+
+def mixtures(kinds: Sequence[LayerKind]) -> str:
+    """How many layers have experts, where some have and some do not; else empty."""
+    return _some(sum(kind.layers for kind in kinds if kind.mixture), kinds, "have experts")
+
+
+def _some(having: int, kinds: Sequence[LayerKind], what: str) -> str:
+    layers = sum(kind.layers for kind in kinds)
+    return f"{having} of {layers} layers {what}" if 0 < having < layers else ""
+
+
+def kind_name(kind: LayerKind, kinds: Sequence[LayerKind]) -> str:
+    """A window and what sets a kind of layer apart, and how many layers of the model have it; empty for neither."""
+    said: list[str] = []
+    if kind.window or windows(kinds):
+        name = f"window of {kind.window:,}" if kind.window else "full attention"
+        said.append(f"{name}, {_among(kinds, lambda k: k.window == kind.window)}")
+    if mixtures(kinds):
+        name = "experts" if kind.mixture else "dense"
+        said.append(f"{name}, {_among(kinds, lambda k: k.mixture == kind.mixture)}")
+    return "; ".join(said) + " layers" if said else ""
+
+
+def _among(kinds: Sequence[LayerKind], like: Callable[[LayerKind], bool]) -> str:
+    having, layers = sum(kind.layers for kind in kinds if like(kind)), sum(kind.layers for kind in kinds)
+    return f"{having} of {layers}" if having < layers else f"all {layers}"
+
+
+def attention_seconds(found: Sequence[LayerOperation]) -> float:
+    """Time at best of attention's products of activations and the softmax between them, forward and backward."""
+    return sum(float(o.placed.seconds) for o in found if o.id in _ATTENTION)
+
+
+def fused(with_fusion: Sequence[LayerOperation], without: Sequence[LayerOperation]) -> str:
+    """What fusing attention saves."""
+    fast, slow = (format_duration(attention_seconds(found), 3) for found in (with_fusion, without))
+    return (
+        f"Scores, softmax and values of this layer, forward and backward, take at best **{fast}** fused and **{slow}** "
+        "unfused: then the scores go to memory and back, and those that the mask hides are computed too."
+    )
+
+
+def narrow(dtype: str, wide: str, *, mixture: bool) -> str:
+    """What runs in a dtype below 16 bits and what does not; empty where there is no such division."""
+    if dtype == wide:
+        return ""
+    recipe = "as in" if dtype == "fp8" else "as with fp8 in"
+    return (
+        f"**Only the products with a layer’s weights run in {dtype}**, and they write {wide}; scores, softmax and "
+        f"values, norms{', the router' if mixture else ''} and the output head stay in {wide} or wider, {recipe} "
+        "DeepSeek-V3."
+    )
+
+
+NARROW_SOURCE = DEEPSEEK_V3.at("section 3.3.1")
+"""Where the division of `narrow` is from."""
+
+SCORES = ("the same run, counted as", "FLOPs per token", "utilisation", "relative to 6ND")
+"""Headings of the table of `scores`."""
+
+
+def scores(found: Sequence[Scored]) -> list[tuple[str, ...]]:
+    """Rows of the table of conventions."""
+    return [
+        (
+            f"{s.name} ({s.kind})",
+            format_quantity(s.per_token, "flop"),
+            percent(s.utilisation) if s.possible else f"**{percent(s.utilisation)}**, impossible",
+            signed(s.per_rule - 1) if s.per_rule != 1 else "",
+        )
+        for s in found
+    ]
+
+
+def scored_run(found: Sequence[Scored], rate: float) -> str:
+    """Takeaway: one speed, many MFUs."""
+    mfu = sorted(s.utilisation for s in found if s.kind == "MFU")
+    hfu = max(s.utilisation for s in found if s.kind == "HFU")
+    return (
+        f"**{amount(rate)}** tokens per second are an MFU of **{percent(mfu[0])}** to **{percent(mfu[-1])}**, by how "
+        f"work is counted; with every layer recomputed the same speed is an HFU of **{percent(hfu)}**. Compare "
+        "published figures only under one convention."
+    )
+
+
+SPLITS = (
+    "best split of this compute by",
+    "parameters",
+    "tokens",
+    "tokens per parameter",
+    "loss by Chinchilla",
+    "loss by its refit",
+)
+"""Headings of the table of `splits`: the losses are those of `LAWS`, in their order."""
+
+
+def splits(found: Sequence[Split], o: Outlook) -> list[tuple[str, ...]]:
+    """Rows of the table of splits, the plan's own last; every row has its loss by either law."""
+    plan = o.plan
+    chosen = [(s.name, s.params, s.tokens) for s in found]
+    return [
+        (
+            name,
+            format_count(params, 3),
+            format_count(tokens, 3),
+            significant(tokens / params, 3),
+            *(f"{law.loss(params, tokens):.4f}" for law in LAWS),
+        )
+        for name, params, tokens in (*chosen, ("**your plan**", plan.params, plan.tokens))
+    ]
+
+
+def explain_losses(o: Outlook) -> list[Explanation]:
+    """The losses of the plan by either law."""
+    return [law.explain_loss(o.plan.params, o.plan.tokens) for law in LAWS]
+
+
+def trained(o: Outlook) -> str:
+    """How far the plan is from 20 tokens per parameter."""
+    plan = o.plan
+    factor = overtraining(plan.tokens, plan.params)
+    ratio = significant(plan.tokens / plan.params, 3)
+    said = (
+        f"**{significant(factor, 3)} times** as many as Chinchilla’s 20: a smaller model than the compute would allow, "
+        "which costs some training loss and makes every token served cheaper."
+        if factor >= 1
+        else f"**{significant(factor, 3)} times** Chinchilla’s 20: a larger model than the compute trains well."
+    )
+    return f"**{ratio}** tokens per parameter, {said}"

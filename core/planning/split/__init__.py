@@ -1,0 +1,1 @@
+"""Parameters or tokens: the compute-optimal split."""

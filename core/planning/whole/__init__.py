@@ -1,0 +1,1 @@
+"""The whole run: failures, checkpoints, goodput, energy."""

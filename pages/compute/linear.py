@@ -1,0 +1,102 @@
+"""Compute budget, from one matmul to 6ND: every product of a two-layer model drawn, counted, and counted by torch."""
+
+from __future__ import annotations
+
+import html
+import math
+
+import streamlit as st
+
+from core.limits import limit
+from core.models.linear import Matrix, Product, TwoLayers, count_with_torch
+from core.planning.counting import words
+from pages.parts import show
+from pages.parts.heavy import torch_ready
+from pages.parts.inputs import Inputs
+
+SIZES = {
+    "The lecture’s": {"lb": "1024", "ld": "256", "lk": "64"},
+    "A feed-forward layer of 8B": {"lb": "8192", "ld": "4096", "lk": "14336"},
+    "One example": {"lb": "1", "ld": "4", "lk": "3"},
+}
+_SMALLEST, _LARGEST = 16, 62
+"""Sides of a drawn matrix in pixels; between them the logarithm of its size decides."""
+
+
+def linear(inputs: Inputs) -> None:
+    """The panel's content."""
+    head = show.slot()
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        sizes = [
+            int(
+                inputs.quantity(
+                    name, label, default, "count", low=1, high=limit("model_dimension"), whole=True, help=help_
+                )
+            )
+            for name, label, default, help_ in (
+                ("lb", "B, rows of x", "1024", "Examples, or tokens: one row of x each."),
+                ("ld", "D, width", "256", "Columns of x, and width of the hidden layer."),
+                ("lk", "K, outputs", "64", "Width of the output."),
+            )
+        ]
+        x_gradient = inputs.toggle(
+            "xgrad",
+            "x asks for its gradient",
+            False,
+            help="The gradient of the data. Training never needs it, so torch leaves that product out; every layer "
+            "but the first does need the gradient of its input.",
+        )
+    show.input_errors(inputs)
+    model = TwoLayers(*sizes, x_gradient=x_gradient)
+    with head:
+        show.says(words.two_layers(model))
+    inputs.presets("Sizes", SIZES, into=head, key="sizes")
+    st.html(_drawn(model))
+    show.small_table(
+        [show.Column(heading, numeric=i > 0) for i, heading in enumerate(words.PER_WEIGHT)], words.per_weight(model)
+    )
+    torch_ready()
+    seen = count_with_torch(model)
+    say = show.good if (seen.forward, seen.backward) == (model.flop("forward"), model.flop("backward")) else show.error
+    say(words.torch_says(model, seen))
+    show.how(model.explain, key="compute:linear:how", notes=words.LINEAR_NOTES)
+
+
+def _drawn(model: TwoLayers) -> str:
+    rows = "".join(_row(model, p) for p in model.products)
+    caption = "Each product of one training step, with its shapes and FLOPs. Sides are drawn on a logarithmic scale."
+    return (
+        '<div class="np-scroll" role="region" tabindex="0" aria-label="Matrix products of one training step">'
+        f'<table class="np-table np-products"><caption>{caption}</caption><thead><tr><th scope="col">pass</th>'
+        '<th scope="col">product</th><th scope="col">shapes</th><th scope="col" class="num">FLOP</th>'
+        f'<th scope="col">what for</th></tr></thead><tbody>{rows}</tbody></table></div>'
+    )
+
+
+def _row(model: TwoLayers, product: Product) -> str:
+    run = model.run(product)
+    pictures = f"{_box(product.left, model)}<i>@</i>{_box(product.right, model)}<i>=</i>{_box(product.out, model)}"
+    flop = f"{product.flop:,}" if run else f"<s>{product.flop:,}</s>"
+    why = product.purpose if run else f"{product.purpose}: skipped"
+    return (
+        f'<tr class="{"" if run else "skipped"}"><td>{product.phase}</td>'
+        f'<td class="np-mono">{product.out.name} =<br>{product.left.name} @ {product.right.name}</td>'
+        f'<td><div class="mats">{pictures}</div></td>'
+        f'<td class="num">{flop}<small>{product.arithmetic}</small></td>'
+        f"<td>{html.escape(why)}<small>{html.escape(product.sums)}</small></td></tr>"
+    )
+
+
+def _box(matrix: Matrix, model: TwoLayers) -> str:
+    high, wide = (_side(size, model) for size in (matrix.rows, matrix.columns))
+    return (
+        f'<span class="mat"><b style="height:{high}px;width:{wide}px;--hue:var(--np-{matrix.kind})"></b>'
+        f"<small>{matrix.rows:,} × {matrix.columns:,}</small></span>"
+    )
+
+
+def _side(size: int, model: TwoLayers) -> int:
+    sides = (model.rows, model.width, model.outputs)
+    low, high = (math.log(end) for end in (min(sides), max(sides)))
+    share = (math.log(size) - low) / (high - low) if high > low else 0.5
+    return round(_SMALLEST + share * (_LARGEST - _SMALLEST))

@@ -1,0 +1,95 @@
+"""Float formats, the landscape: how far all formats reach, how finely they divide, every code of the small ones."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import streamlit as st
+
+from core.floats import FORMATS, FloatFormat
+from core.floats.figures import dynamic_range, spacing
+from core.floats.landscape import GRID_BITS, explain, grid, reach, steepness, takeaway
+from core.floats.text import code_text
+from pages.floats.inputs import COMMON, Asked, FloatInputs
+from pages.floats.rounding import section
+from pages.parts import show
+from pages.parts.charts import wire
+from pages.parts.components import component
+from pages.parts.theme import TOKENS
+
+_GRID = "floats:codes"
+_STAIRS = ("fp32", "tf32", "fp16", "bf16", "fp8_e4m3fn", "fp8_e5m2", "fp4_e2m1fn")
+
+
+def landscape(inputs: FloatInputs, asked: Asked) -> None:
+    """Range and precision of every format, and the grid of a small format's codes."""
+    fmt = asked.fmt
+    here = reach(fmt)
+    section("The landscape", takeaway(fmt))
+    left, right = st.columns([1.12, 1])
+    with left:
+        show.chart(
+            _range(fmt),
+            alt=f"Dynamic range of every format on one logarithmic axis. {fmt.title} reaches from "
+            f"2^{here.smallest:.0f} to 2^{here.largest:.1f}; fp64 reaches furthest, fp4 least of the formats listed.",
+            key="floats:range",
+        )
+    with right:
+        show.chart(
+            _spacing(fmt),
+            alt=f"Relative distance between neighbours against magnitude. {steepness(fmt)}",
+            key="floats:spacing",
+        )
+    codes(inputs, asked)
+    show.how(lambda: explain(fmt), key="floats:reach", label="How range and spacing are computed")
+
+
+@lru_cache(maxsize=64)
+def _range(fmt: FloatFormat) -> dict[str, Any]:
+    formats = tuple(FORMATS.values())
+    return wire(dynamic_range(formats if fmt in formats else (*formats, fmt), fmt, TOKENS))
+
+
+@lru_cache(maxsize=64)
+def _spacing(fmt: FloatFormat) -> dict[str, Any]:
+    shown = [FORMATS[name] for name in _STAIRS]
+    return wire(spacing(shown if fmt in shown else [*shown, fmt], fmt, TOKENS))
+
+
+def codes(inputs: FloatInputs, asked: Asked) -> None:
+    """All codes of a format of up to 8 bits, each a button that loads it into the strip."""
+    fmt = asked.fmt
+    if fmt.bits > GRID_BITS:
+        show.note(
+            f"A format of up to {GRID_BITS} bits, such as {FORMATS[COMMON[5]].title}, also shows all its codes here."
+        )
+        return
+    colour = inputs.choice("paint", "All codes, coloured by", ["class", "value"], "class", segmented=True)
+
+    def pick() -> None:
+        sent: Any = getattr(st.session_state.get(_GRID), "pick", None)
+        if not isinstance(sent, dict) or sent.get("format") != inputs.chosen().name:
+            return
+        text = sent.get("code")
+        if isinstance(text, str) and len(text) <= 2 and text.strip("0123456789abcdef") == "" and text:
+            code = int(text, 16)
+            if code >> fmt.bits == 0:
+                inputs.put(code_text(code, fmt, asked.overflow))
+
+    component("codes")(data={**_cells(fmt), "colour": colour, "code": asked.code}, key=_GRID, on_pick_change=pick)
+
+
+@lru_cache(maxsize=32)
+def _cells(fmt: FloatFormat) -> dict[str, object]:
+    words = {"inf": "infinity", "nan": "not a number"}
+    return {
+        "format": fmt.name,
+        "bits": fmt.bits,
+        "label": f"All {1 << fmt.bits} codes of {fmt.title}, by their bits",
+        "hint": "Point at a code to read it; click it to load it into the strip above.",
+        "cells": [
+            {"kind": words.get(c.kind, c.kind), "text": c.short, "heat": round(c.heat, 3), "full": c.text}
+            for c in grid(fmt)
+        ],
+    }

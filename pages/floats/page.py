@@ -1,0 +1,75 @@
+"""Float formats: what a number becomes in each format, bit by bit, and what that does to training."""
+
+import streamlit as st
+
+from core.floats.compare import explain_error, store
+from core.floats.story import tell
+from core.floats.text import code_text
+from core.floats.view import explain, explainable, value_latex
+from pages.floats.inputs import FloatInputs, ask, choice_of, policies
+from pages.floats.landscape import landscape
+from pages.floats.rounding import agree, everywhere, microscope
+from pages.floats.training import training
+from pages.parts import bits, show
+from pages.parts.registry import FLOATS
+from pages.parts.theme import TOKENS
+
+STORIES = {
+    chip: {"x": number, "over": "format", **choice_of(format_name)}
+    for chip, number, format_name in (
+        ("1e-8 vanishes in fp16", "1e-8", "fp16"),
+        ("0.1 is never exact", "0.1", "bf16"),
+        ("The lecture’s 0.15625", "0.15625", "fp32"),
+        ("65504 fits fp16", "65504", "fp16"),
+        ("65520 does not", "65520", "fp16"),
+        ("448 fits E4M3", "448", "fp8_e4m3fn"),
+        ("464 is a tie", "464", "fp8_e4m3fn"),
+        ("465 is NaN", "465", "fp8_e4m3fn"),
+        ("3.0e38 fits bf16", "3.0e38", "bf16"),
+        ("2⁻¹³³, bf16’s smallest", "2^-133", "bf16"),
+        ("NaN", "nan", "fp16"),
+        ("The double-rounding trap", "1 + 2^-8 + 2^-40", "bf16"),
+        ("3 in E8M0", "3", "e8m0fnu"),
+    )
+}
+
+
+def page() -> None:
+    """Inputs, what the number becomes bit by bit, and the panels behind it."""
+    inputs = FloatInputs(FLOATS)
+
+    def take_flip() -> None:
+        """A flipped bit rewrites the typed text, which alone says what number the page is about."""
+        fmt = inputs.chosen()
+        code = bits.flipped(fmt)
+        if code is not None:
+            inputs.put(code_text(code, fmt, st.session_state.get(inputs.key("over"), "format")))
+
+    chips = show.slot()
+    asked = ask(inputs)
+    errors = show.slot()
+    inputs.presets("Stories", STORIES, into=chips)
+
+    typed, fmt, overflow = asked.typed, asked.fmt, asked.overflow
+    stored = store(typed, fmt, overflow)
+    story = tell(stored)
+    show.answer(story.answer, story.detail)
+    bits.bit_strip(stored.view, take_flip)
+    with st.container(key="floats_formula"):
+        st.latex(value_latex(stored.view, TOKENS))
+    bits.facts(stored, policies(fmt))
+    if explainable(stored.view):
+        show.how(lambda: [*explain(stored.view), *explain_error(stored)], key="floats:how")
+
+    microscope(asked)
+    everywhere(inputs, asked)
+    agree(asked)
+    landscape(inputs, asked)
+    bits.format_table()
+    training(inputs)
+    with errors:
+        show.input_errors(inputs)
+    show.footer(inputs)
+
+
+show.body(page)

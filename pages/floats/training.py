@@ -1,0 +1,268 @@
+"""Float formats, panels about training: sums that stall, blocks under one scale, loss scaling."""
+
+from __future__ import annotations
+
+import html
+from functools import lru_cache
+from typing import Any
+
+import streamlit as st
+
+from core.floats import (
+    BLOCK_FORMATS,
+    FORMATS,
+    SCALE_RULES,
+    BlockFormat,
+    FloatFormat,
+    FormatError,
+    accumulation,
+    lossscale,
+    workbench,
+)
+from core.floats.figures import accumulation as accumulation_figure
+from core.floats.figures import gradients as gradients_figure
+from core.limits import limit
+from core.units import significant
+from pages.floats.inputs import FloatInputs
+from pages.floats.rounding import says
+from pages.parts import show
+from pages.parts.charts import wire
+from pages.parts.components import component
+from pages.parts.theme import TOKENS
+
+_BLOCK = "floats:block"
+_SEEN, _ANSWERED = "floats:block:seen", "floats:block:seq"
+_VALUE_FIELDS = ("vals", "out", "own")
+_RULE_HEADINGS = tuple(rule.short for rule in SCALE_RULES.values())
+_RULE_TITLES = {name: rule.title for name, rule in SCALE_RULES.items()}
+_MOST = 1e30
+_MOST_POWER = 40
+_SUMS = ("fp32", "tf32", "fp16", "bf16", "fp8_e4m3fn", "fp8_e5m2")
+_TARGETS = ("fp16", "bf16", "fp8_e5m2", "fp8_e4m3fn")
+ADDING = {
+    "0.01 a thousand times": {"start": "0", "add": "0.01", "times": "1000", "sum": "bf16"},
+    "A bf16 weight that never moves": {"start": "1", "add": "0.001", "times": "1000", "sum": "bf16"},
+    "fp16 counts to 2048": {"start": "0", "add": "1", "times": "4000", "sum": "fp16"},
+    "fp8 sums": {"start": "0", "add": "0.1", "times": "200", "sum": "fp8_e4m3fn"},
+}
+SCALING = {
+    "No scaling": {"med": -24, "sd": 4, "k": 0, "to": "fp16"},
+    "× 1024": {"med": -24, "sd": 4, "k": 10, "to": "fp16"},
+    "Too much": {"med": -24, "sd": 4, "k": 32, "to": "fp16"},
+    "bf16 needs none": {"med": -24, "sd": 4, "k": 0, "to": "bf16"},
+    "E5M2 gradients": {"med": -24, "sd": 4, "k": 14, "to": "fp8_e5m2"},
+}
+
+
+def training(inputs: FloatInputs) -> None:
+    """The three panels, each running only while it is open."""
+    for name, title, panel in (
+        ("sums", "Accumulation: add a small number many times, and see where the sum stalls", adding),
+        ("block", "Block formats: many values under one scale, and what an outlier does to them", blocks),
+        ("loss", "Loss scaling: which gradients fp16 loses, and the factor that saves them", scaling),
+    ):
+        with inputs.panel(name, title) as opened:
+            if opened.open:
+                panel(inputs)
+
+
+def adding(inputs: FloatInputs) -> None:
+    """Add a small number many times."""
+    head = show.slot()
+    with st.container(horizontal=True):
+        start = inputs.quantity("start", "Start", "1", "number", low=0.0, high=1e6)
+        addend = inputs.quantity("add", "Add", "0.001", "number", low=1e-9, high=1e6)
+        times = int(inputs.quantity("times", "Times", "1000", "count", low=1, high=limit("additions"), whole=True))
+        fmt = FORMATS[inputs.choice("sum", "Sum kept in", list(_SUMS), "bf16", segmented=True)]
+    with head:
+        says(accumulation.takeaway(start, addend, times, fmt))
+    inputs.presets("Sums", ADDING, into=head, key="adding")
+    show.chart(
+        _sums(start, addend, times, fmt),
+        alt=f"Sum against additions in {fmt.title}: "
+        f"{accumulation.takeaway(start, addend, times, fmt).replace('**', '')}",
+        key="floats:adding",
+    )
+    show.small_table(
+        (
+            show.Column("Sum kept in"),
+            *(show.Column(name, numeric=True) for name in ("ties to even", "ties away", "to zero", "up", "down")),
+            show.Column("stochastic", numeric=True),
+        ),
+        [[_two_lines(*cell) for cell in row] for row in accumulation.table(start, addend, times)],
+        caption=f"After {times:,} additions of {addend:g} to {start:g}, under each rounding; exact: "
+        f"{start + times * addend:g}. Stochastic: mean and deviation of {accumulation.REPLICAS} sums, which walk "
+        "through a table of all values; fp32 has too many for one.",
+        here=_SUMS.index(fmt.name),
+    )
+    show.how(lambda: accumulation.explain(start, addend, times, fmt), key="floats:adding:how")
+
+
+@lru_cache(maxsize=64)
+def _sums(start: float, addend: float, times: int, fmt: FloatFormat) -> dict[str, Any]:
+    runs, spread = accumulation.drawn(start, addend, times, fmt)
+    return wire(accumulation_figure(runs, spread, exact=(start, addend), palette=TOKENS))
+
+
+@lru_cache(maxsize=64)
+def _histogram(median: int, spread: int, power: int, fmt: FloatFormat) -> dict[str, Any]:
+    return wire(gradients_figure(lossscale.scale_loss(median, spread, power, fmt), TOKENS))
+
+
+def blocks(inputs: FloatInputs) -> None:
+    """A block of values under one shared scale."""
+    head = show.slot()
+    name = inputs.choice("blk", "Block format", list(BLOCK_FORMATS), "mxfp4_e2m1", segmented=True)
+    fmt = BLOCK_FORMATS[name]
+    _open_rule(inputs, fmt)
+    _new_values(inputs)
+    with st.container(horizontal=True):
+        rule: Any = inputs.choice(
+            "rule", "Scale rule", list(fmt.scale_rules), fmt.scale_rules[0], segmented=True, labels=_RULE_TITLES
+        )
+        source: Any = inputs.choice("vals", "Values", list(workbench.DISTRIBUTIONS), "one outlier", segmented=True)
+        outlier = inputs.quantity("out", "Outlier", "24", "number", low=0.0, high=1e6)
+    own_row = st.container(horizontal=True, vertical_alignment="bottom")
+    with own_row:
+        text = inputs.text(
+            "own",
+            "Your own values instead (up to 32), or drag a bar",
+            "",
+            max_chars=limit("block_chars"),
+            placeholder="0.5, -1.25, 30, …",
+        )
+    values = workbench.example(source, outlier)
+    if text.strip():
+        own_row.button(f"Back to {source}", key="floats:block:back", on_click=_forget_own, args=(inputs,))
+        try:
+            values = workbench.read_block(text)
+            inputs.keep("own", text)
+        except FormatError as problem:
+            good = inputs.last_good("own", "")
+            values = workbench.read_block(good) if good else values
+            show.error(f"Values: {problem} Still using {'the last good ones' if good else source}.")
+    st.session_state[_SEEN] = {field: st.session_state[inputs.key(field)] for field in _VALUE_FIELDS}
+    done = workbench.quantize(values, name, rule)
+    with head:
+        says(workbench.takeaway(values, done))
+
+    def change() -> None:
+        sent: Any = getattr(st.session_state.get(_BLOCK), "change", None)
+        changes, seq = (sent.get("values"), sent.get("seq")) if isinstance(sent, dict) else (None, None)
+        if not isinstance(changes, list) or len(changes) > len(values) or not isinstance(seq, int):
+            return
+        st.session_state[_ANSWERED] = seq
+        changed = list(values)
+        for item in changes:
+            place, value = item if isinstance(item, list) and len(item) == 2 else (None, None)
+            if isinstance(place, int) and 0 <= place < len(values) and isinstance(value, int | float):
+                changed[place] = float(value) if abs(value) <= _MOST else changed[place]
+        st.session_state[inputs.key("own")] = workbench.write_block(tuple(changed))
+
+    top = max(map(abs, values)) or 1.0
+    component("block")(
+        data={
+            "label": f"{len(values)} values in {fmt.title}: outline what was asked, filled what comes back",
+            "values": values,
+            "back": done.values.tolist(),
+            "codes": [f"0x{code:0{fmt.element.hex_digits}x}" for code in done.codes.tolist()],
+            "clipped": done.clipped.tolist(),
+            "top": top,
+            "seq": st.session_state.get(_ANSWERED, 0),
+        },
+        key=_BLOCK,
+        on_change_change=change,
+    )
+    show.note(workbench.scale_line(done))
+    show.small_table(
+        (
+            show.Column("Block format"),
+            show.Column("Bits each", numeric=True),
+            *(show.Column(title, numeric=True) for title in _RULE_HEADINGS),
+        ),
+        [[_two_lines(*cell) for cell in row] for row in workbench.table(values)],
+        caption="The same values in every block format under every scale rule: SQNR (6 dB are one bit), mean squared "
+        "error, clipped elements.",
+        here=list(BLOCK_FORMATS).index(name),
+    )
+    show.how(
+        lambda: workbench.explain(values, done),
+        key="floats:block:how",
+        label="How is this computed, and who uses which scale rule",
+        notes=workbench.rule_notes(),
+    )
+
+
+def _open_rule(inputs: FloatInputs, fmt: BlockFormat) -> None:
+    """A link may name a scale rule by its id as well as by its title; a rule of another format gives way."""
+    key = inputs.key("rule")
+    named = st.query_params.get(key, "")
+    if key not in st.session_state and named in fmt.scale_rules:
+        st.session_state[key] = named
+    if st.session_state.get(key, fmt.scale_rules[0]) not in fmt.scale_rules:
+        st.session_state[key] = fmt.scale_rules[0]
+
+
+def _new_values(inputs: FloatInputs) -> None:
+    """Whoever chooses other values, or another outlier, wants to see them: one's own values make way."""
+    before = st.session_state.get(_SEEN)
+    if before is None:
+        return
+    changed = {f for f in _VALUE_FIELDS if st.session_state.get(inputs.key(f), before[f]) != before[f]}
+    if changed == {"out"}:
+        st.session_state[inputs.key("vals")] = "one outlier"
+    if changed and "own" not in changed:
+        _forget_own(inputs)
+
+
+def _forget_own(inputs: FloatInputs) -> None:
+    st.session_state[inputs.key("own")] = ""
+
+
+def scaling(inputs: FloatInputs) -> None:
+    """Gradients under a loss scale."""
+    head = show.slot()
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        power = inputs.slider("k", "Loss scale 2ᵏ: k", 0, _MOST_POWER, 0)
+        _typed_power(inputs, power)
+        median = inputs.slider("med", "Median 2ᵐ: m", -48, 0, -24)
+        spread = inputs.slider("sd", "Spread σ, binades", 1, 10, 4)
+        fmt: FloatFormat = FORMATS[inputs.choice("to", "Gradients kept in", list(_TARGETS), "fp16", segmented=True)]
+    scaled = lossscale.scale_loss(median, spread, power, fmt)
+    with head:
+        says(lossscale.takeaway(scaled))
+    inputs.presets("Scales", SCALING, into=head, key="scaling")
+    show.chart(
+        _histogram(median, spread, power, fmt),
+        alt=f"Histogram of gradient magnitudes after scaling against the range of {fmt.title}. "
+        f"{lossscale.takeaway(scaled).replace('**', '')}",
+        key="floats:gradients",
+    )
+    best = lossscale.best_power(median, spread, fmt)
+    show.note(
+        f"The smallest scale that loses least here, to zero and to overflow together, is **{_raised(best)}**, or "
+        f"{significant(2.0**best)} (to one gradient in a billion). The magnitudes are a log-normal model. Scaling the "
+        "loss moves every gradient by the same factor, which is divided out in fp32 before the update."
+    )
+    show.how(lambda: lossscale.explain(scaled), key="floats:scaling:how")
+
+
+def _typed_power(inputs: FloatInputs, power: int) -> None:
+    """The slider's number to type: it writes the slider's field, which alone the link carries."""
+    key = "floats:k:typed"
+
+    def take() -> None:
+        st.session_state[inputs.key("k")] = st.session_state[key]
+
+    st.session_state[key] = power
+    st.number_input("or type k", 0, _MOST_POWER, key=key, on_change=take, width=110)
+
+
+def _raised(power: int) -> str:
+    return f"2{str(power).translate(str.maketrans('-0123456789', '⁻⁰¹²³⁴⁵⁶⁷⁸⁹'))}"
+
+
+def _two_lines(text: str, small: str) -> show.Html:
+    """A cell with a quieter second line."""
+    note = "".join(f"<small>{html.escape(line)}</small>" for line in small.split(", ")) if small else ""
+    return show.Html(html.escape(text).replace(" ", "\u00a0") + note)

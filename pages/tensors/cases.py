@@ -1,0 +1,79 @@
+"""Tensor views, the panel of surprises: results that look wrong but are not, and steps torch does not take."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import streamlit as st
+
+from core.tensors.cases import CASES, NEGATIVE, NegativePreset, NegativeStep, negative_step
+from core.tensors.figures import negative_picture
+from core.tensors.story import bytes_text, shape_text, word
+from pages.parts import show
+from pages.parts.components import component
+from pages.parts.inputs import Inputs
+from pages.tensors.inputs import TensorInputs, story
+
+_TABLE = "t:cases"
+
+
+def surprises(inputs: TensorInputs) -> None:
+    """The table of cases; a click on one runs it above."""
+    fields = [story(case.source, ", ".join(map(str, case.shape)), case.dtype) for case in CASES]
+    now: dict[str, object] = {name: st.session_state.get(inputs.key(name)) for name in fields[0]}
+
+    def pick() -> None:
+        sent: Any = getattr(st.session_state.get(_TABLE), "pick", None)
+        if isinstance(sent, int) and 0 <= sent < len(fields):
+            for name, value in fields[sent].items():
+                st.session_state[inputs.key(name)] = value
+
+    component("cases")(
+        data={
+            "headings": ("Case: click to see it above", "One would say", "torch gives", "Why that is right"),
+            "rows": _rows(),
+            "here": fields.index(now) if now in fields else -1,
+        },
+        key=_TABLE,
+        on_pick_change=pick,
+    )
+
+
+@lru_cache(maxsize=1)
+def _rows() -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = []
+    for case in CASES:
+        last = case.run().last
+        rows.append(
+            {
+                "title": case.title,
+                "code": case.source,
+                "shape": f"x of shape {shape_text(case.shape)}",
+                "looks": case.looks,
+                "gives": (
+                    f"{shape_text(last.layout.shape)}, strides {shape_text(last.layout.stride)}",
+                    f"{'' if last.is_contiguous else 'not '}contiguous",
+                    f"{word(last)}, {bytes_text(last.bytes_allocated)}",
+                ),
+                "why": case.why,
+            }
+        )
+    return rows
+
+
+def negative_steps(inputs: Inputs) -> None:
+    """numpy's view with a negative stride, beside torch's refusal and the copy it offers instead."""
+    labels = [preset.label for preset in NEGATIVE]
+    chosen = inputs.choice("neg", "An index with a negative step", labels, labels[0], segmented=True)
+    step = _negative(NEGATIVE[labels.index(chosen)])
+    said, detail = step.headline
+    st.html(f'<p class="np-takeaway">{show.rich(f"{said} {detail}")}</p>')
+    component("storage")(data=negative_picture(step), key="t:negative")
+    if step.handed_over[0]:
+        show.note(f"`torch.from_numpy` refuses numpy’s view as well: {step.handed_over[0]}: {step.handed_over[1]}")
+
+
+@lru_cache(maxsize=16)
+def _negative(preset: NegativePreset) -> NegativeStep:
+    return negative_step(preset.index, preset.shape, preset.instead)

@@ -1,0 +1,71 @@
+"""Tensor views: run an expression on x and see, step by step, what it does to the storage."""
+
+import streamlit as st
+
+from core.tensors.figures import storage_picture
+from core.tensors.story import TABLE_HEADINGS, explanations, headline, passed_over, table
+from pages.parts import show
+from pages.parts.components import component
+from pages.parts.heavy import torch_ready
+from pages.parts.registry import TENSORS
+from pages.tensors.cases import negative_steps, surprises
+from pages.tensors.inputs import PICTURE, TensorInputs, as_script, ask, lecture_chips, operations, traced
+from pages.tensors.memory import memory_walk, onto_device, overlap
+from pages.tensors.named import checked_names, named_axes
+from pages.tensors.quiz import quiz
+
+
+def page() -> None:
+    """Inputs, what the code does to the storage, and the panels behind it."""
+    inputs = TensorInputs(TENSORS)
+
+    chips = show.slot()
+    typed = ask(inputs)
+    errors = show.slot()
+    torch_ready()
+    run = traced(inputs, typed)
+    with errors:
+        show.input_errors(inputs)
+
+    show.answer(*headline(run))
+    if passed := passed_over(run):
+        show.note(passed)
+    component("storage")(data=storage_picture(run), key=PICTURE, on_fix_change=inputs.take_fix)
+
+    PANELS = {
+        "named": ("Named axes: what einops and einsum do to memory", lambda: named_axes(inputs, run)),
+        "lines": ("Memory walk: cache lines of rows and of columns", lambda: memory_walk(inputs, run)),
+        "shared": ("Overlap: elements that share memory, and writing in place", lambda: overlap(inputs, run)),
+        "odd": ("Looks wrong but isn’t: results that surprise, each with its reason", lambda: surprises(inputs)),
+        "back": ("Negative steps: numpy’s view beside torch’s refusal", lambda: negative_steps(inputs)),
+        "typed": ("Names that are checked: shapes against jaxtyping’s annotations", lambda: checked_names(inputs)),
+        "moved": ("Onto a device: which bytes cross the bus", lambda: onto_device(inputs)),
+        "quiz": ("Quiz: predict shape, strides, view or copy", lambda: quiz(inputs)),
+    }
+    with st.container(gap=None, key="t_panels"):
+        for name, (title, draw) in PANELS.items():
+            with inputs.panel(name, title) as panel:
+                if panel.open:
+                    draw()
+        with show.fold("The steps as a table", key="t:table", icon=":material/table:") as panel:
+            if panel.open:
+                show.small_table([show.Column(heading) for heading in TABLE_HEADINGS], table(run))
+        with show.fold("As a Python script, to copy and run", key="t:script", icon=":material/code:") as panel:
+            if panel.open:
+                st.code(as_script(inputs), language="python")
+        show.how(
+            lambda: explanations(run),
+            key="t:how",
+            notes=(
+                f"Every step ran on torch {run.torch_version}, on x = torch.arange of the start shape; shapes, strides "
+                "and errors are torch’s own. View or copy is decided by asking whose storage a result uses.",
+            ),
+        )
+        with show.fold("What can be typed", key="t:operations", icon=":material/keyboard:") as panel:
+            if panel.open:
+                operations()
+    lecture_chips(inputs, chips)
+    show.footer(inputs)
+
+
+show.body(page)
