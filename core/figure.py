@@ -5,6 +5,7 @@ Figures are plain dicts in plotly's schema (no plotly import), made from a `Pale
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 from core.palette import Palette
@@ -56,3 +57,17 @@ def label(palette: Palette, text: str, **options: Any) -> dict[str, Any]:
         "font": {"family": SANS, "size": 12, "color": palette.text},
         **options,
     }
+
+
+NAMED_ROW = 42
+"""Height of one bar's row in pixels: two lines of text beside it."""
+
+
+def named_axis(palette: Palette, names: Sequence[str], texts: Sequence[str]) -> Figure:
+    """The axis of the bars: each name with its figure on a second line."""
+    ticks = [
+        f"{name}<br><span style='font-family:{MONO};font-size:12px'>{text}</span>"
+        for name, text in zip(names, texts, strict=True)
+    ]
+    font = {"size": 13, "color": palette.text}
+    return axis(palette, "", tickvals=list(names), ticktext=ticks, tickfont=font, showgrid=False, ticksuffix="  ")

@@ -12,13 +12,14 @@ from core.lecture.claims import Claim, Finding, Link, titled
 from core.models.catalog import model_named
 from core.models.flops import flops_per_token, train_flop_6nd, train_flop_by_layer
 from core.models.linear import literal_operations
-from core.planning.answer.words import signed
+from core.planning.answer.stories import LECTURE, STORIES
 from core.planning.budget.rule import training_seconds
 from core.planning.counting.growth import attention_over_rest
 from core.planning.evidence.runs import printed_mfu, published_runs
 from core.planning.layer.operations import layer_roofline, matmul_share
 from core.products import matmul_flop
 from core.units import format_quantity
+from core.wording import signed
 
 H100, A100 = "H100 SXM", "A100 SXM 80 GB"
 
@@ -223,7 +224,7 @@ COMPUTE: tuple[Claim, ...] = (
         "Multiplying a B × D by a D × K matrix costs 2·B·D·K FLOPs.",
         "convention",
         _matmul,
-        Link("compute", {"linear": "true", "lb": "1024", "ld": "256", "lk": "64"}),
+        Link("lecture", {"linear": "true", "lb": "1024", "ld": "256", "lk": "64"}),
         "A multiply-add counts as two. The first product of each sum needs no addition.",
     ),
     Claim(
@@ -245,7 +246,7 @@ COMPUTE: tuple[Claim, ...] = (
         _napkin_days,
         Link(
             "compute",
-            {"model": "Typed parameters", "n": "70B", "tokens": "15T", "gpu": H100, "count": "1024", "mfu": "0.5"},
+            dict(STORIES[LECTURE]),
         ),
     ),
     Claim(
@@ -346,7 +347,7 @@ COMPUTE: tuple[Claim, ...] = (
         "Forward, backward and all of training cost 1 : 2 : 6.",
         "needs care",
         _one_two_six,
-        Link("compute", {"linear": "true", "xgrad": "true", "lb": "1024", "ld": "256", "lk": "64"}),
+        Link("lecture", {"linear": "true", "xgrad": "true", "lb": "1024", "ld": "256", "lk": "64"}),
         "Forward, backward and both are 1 : 2 : 3. The 6 is another quantity: 2 + 4 FLOPs per parameter and token.",
     ),
 )

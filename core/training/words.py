@@ -13,6 +13,7 @@ from core.training.memory import StateBytes, TrainingMemory
 from core.training.optimizers import LEFT_OUT, WHY_LEFT_OUT, Optimizer, optimizers
 from core.training.precision import PrecisionPolicy
 from core.units import format_bytes, format_count, format_quantity, significant
+from core.wording import plural
 
 PARTS: tuple[tuple[str, str], ...] = (
     ("parameters", "parameters"),
@@ -34,11 +35,6 @@ _USABLE = re.compile(r"^(\d+)(?: GB)? usable")
 def article(count: str) -> str:
     """The article before a count that is read aloud: "A" 70B model, "An" 8B, 11B or 18B model."""
     return "An" if _LIKE_EIGHT.match(count) else "A"
-
-
-def plural(value: float, noun: str) -> str:
-    """``noun`` after a count of ``value``, with its s unless the count is one."""
-    return noun if format_count(value) == "1" else f"{noun}s"
 
 
 def part(states: StateBytes, field: str) -> float:

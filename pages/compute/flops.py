@@ -1,4 +1,4 @@
-"""Compute budget, where the FLOPs go: by component, by convention, and as the sequence grows."""
+"""Compute budget, where the FLOPs go: by component, as the sequence grows, and one run under every convention."""
 
 from __future__ import annotations
 
@@ -7,57 +7,61 @@ from typing import Any
 
 from core.models.flops import Attention, flops_per_token
 from core.models.spec import TransformerSpec
-from core.planning.answer import words
-from core.planning.budget.rule import count_every_way, explain_count, explain_way, scale_of
-from core.planning.counting import words as words_panels
-from core.planning.counting.figures import flops_by_component, flops_treemap, sequence_sweep
+from core.planning.answer.answer import Answer
+from core.planning.counting import words
+from core.planning.counting.figures import flops_by_component, flops_treemap, score_bars, sequence_sweep
 from core.planning.counting.growth import growth
-from pages.compute.inputs import Asked
+from core.planning.counting.layers import explain_count, scale_of
+from core.planning.counting.scored import which_mfu
+from core.wording import plain
+from pages.compute.form import PICTURE, RATE
 from pages.parts import show
 from pages.parts.charts import wire
 from pages.parts.inputs import Inputs
 from pages.parts.theme import TOKENS
 
 
-def where(inputs: Inputs, asked: Asked) -> None:
+def where(inputs: Inputs, a: Answer) -> None:
     """The panel's content."""
-    spec, seq_len, attention = asked.shape.spec, asked.seq_len, asked.attention
-    scale = scale_of(spec, asked.plan)
+    spec, seq_len, attention, scale = a.shape.spec, a.plan.seq_len, a.plan.attention, scale_of(a)
     counted = flops_per_token(spec, seq_len, attention)
-    if asked.model is None:
-        show.note(words.stand_in(asked.shape, asked.plan.params))
-    show.says(words_panels.where(counted, scale))
-    picture = inputs.choice("pic", "Picture", ["bars", "areas"], "bars", segmented=True)
+    if a.model is None:
+        show.note(words.stand_in(a.shape, a.middle.parameters))
+    show.says(words.where(counted, scale))
+    inputs.draw(PICTURE)
+    picture = inputs.reading.values[PICTURE.id]
     show.chart(
         _bars(spec, seq_len, attention, scale) if picture == "bars" else _areas(spec, seq_len, attention, scale),
-        alt=f"FLOPs per token of training of {asked.shape.name} by component; {words.largest(counted)}.",
+        alt=f"FLOPs per token of training of {a.shape.name} by component; {words.largest(counted)}.",
         key=f"compute:{picture}",
     )
     grown = growth(spec, seq_len, attention)
-    show.says(words_panels.growing(grown))
+    show.says(words.growing(grown))
     show.chart(
         _sweep(spec, seq_len, attention, scale),
         alt="FLOPs per token against sequence length. Products with weights stay level, attention’s products rise. "
-        + words_panels.growing(grown).replace("**", ""),
+        + plain(words.growing(grown)),
         key="compute:sweep",
     )
-    typed = not asked.published and asked.outlook.find != "MFU"
-    plan = asked.plan if typed else asked.outlook.by_rule
-    counts = count_every_way(spec, seq_len, plan)
-    here = [way.id for way in counts].index(attention)
-    show.small_table(
-        [show.Column(heading, numeric=i > 0) for i, heading in enumerate(words_panels.ways_headings(typed=typed))],
-        words_panels.ways(counts, typed=typed),
-        here=here,
-    )
-    for line in (words.gap(asked.shape, seq_len, attention), *words.cautions(asked.shape, seq_len)):
+    for line in (words.gap(a.shape, seq_len, attention), *words.cautions(a.shape, seq_len)):
         show.note(line)
+    inputs.draw(RATE, placeholder=f"the plan’s: {a.middle.tokens_per_second:,.0f}")
+    show.problems(inputs, RATE.id)
+    rate = inputs.reading.values[RATE.id] or a.middle.tokens_per_second
+    cluster = {"accelerators": a.middle.accelerators, "peak": a.peak}
+    found = which_mfu(spec, seq_len, tokens_per_second=rate, scale=scale, **cluster)
+    said = words.scored_run(found, rate)
+    show.says(said)
+    show.chart(
+        score_bars(found, TOKENS),
+        alt=f"Utilisation of one run under {len(found)} conventions. {plain(said)}",
+        key="compute:scores",
+    )
+    show.small_table(
+        [show.Column(heading, numeric=i > 0) for i, heading in enumerate(words.SCORES)], words.scores(found)
+    )
     show.how(
-        lambda: [
-            *explain_count(spec, seq_len, attention, asked.plan),
-            explain_way(counts[here], plan, typed=typed),
-            *grown.explain(),
-        ],
+        lambda: [*(s.explanation for s in found), *explain_count(a), *grown.explain()],
         key="compute:flops:how",
         notes=[words.SCOPE],
     )

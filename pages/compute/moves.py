@@ -4,49 +4,48 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
 import streamlit as st
 
+from core.planning.answer.answer import Answer
+from core.planning.answer.form import PRICE
 from core.planning.moves.figures import days_around, iso_days_figure, tornado
-from core.planning.moves.sensitivity import iso_days
-from core.planning.moves.words import assumed, moving, ordered, swings
-from pages.compute.inputs import Asked
+from core.planning.moves.sensitivity import as_found, iso_days, swings
+from core.planning.moves.words import moved, named
+from core.wording import plain
+from pages.compute.form import MOVED, SWAY
 from pages.parts import show
 from pages.parts.inputs import Inputs
 from pages.parts.theme import TOKENS
 
 
-def moves(inputs: Inputs, asked: Asked) -> None:
+def moves(inputs: Inputs, a: Answer) -> None:
     """The panel's content."""
     head = show.slot()
     with st.container(horizontal=True):
-        measure = inputs.choice("moved", "Answer", ["days", "dollars"], "days", segmented=True)
-        share = inputs.slider("sway", "Tokens, parameters, accelerators: ± %", 5, 50, 20) / 100
-    plan = asked.plan
-    dollars = measure == "dollars"
-    if dollars and math.isnan(plan.price_low):
-        show.note(f"The price of {asked.device.name} is unknown: type one under More. These are days.")
+        inputs.draw(MOVED)
+        inputs.draw(SWAY)
+    dollars = inputs.reading.values[MOVED.id] == "dollars"
+    if dollars and math.isnan(a.middle.dollars):
+        show.note(f"The price of {a.device.name} is unknown: type one as “{PRICE.label}”. These are days.")
         dollars = False
-    typed = not asked.published and asked.outlook.find != "MFU"
-    everything = swings(asked.outlook, asked.seen, asked.shape.spec, asked.seq_len, share, typed=typed)
-    named = ordered(everything, dollars=dollars)
+    plan = as_found(a)
+    found = named(swings(plan, inputs.reading.values[SWAY.id] / 100), dollars=dollars)
+    said = moved(found, dollars=dollars)
     with head:
-        show.says(moving(everything, dollars=dollars))
-    middle = assumed(asked.outlook)
-    made = middle.solve()
-    show.chart(
-        tornado(named, float(made.dollars if dollars else made.days), dollars, TOKENS),
-        alt=f"Tornado of {measure}. {moving(everything, dollars=dollars).replace('**', '')}",
-        key="compute:tornado",
-    )
-    curves = iso_days(middle, days_around(float(made.days)), np.geomspace(plan.tokens / 30, plan.tokens * 30, 25))
+        show.says(said)
+    if found:
+        show.chart(
+            tornado(found, a.middle.dollars if dollars else a.middle.days, dollars, TOKENS),
+            alt=f"Tornado of {'dollars' if dollars else 'days'}. {plain(said)}",
+            key="compute:tornado",
+        )
     show.says(
-        "**Equal days:** twice the tokens take twice the accelerators for the same time, if the MFU holds as they grow "
-        "in number. Published runs lose some of it beyond a few thousand."
+        "**Equal days:** more tokens in the same time take more accelerators; a little more than in proportion where "
+        "large clusters reach less of their peak."
     )
+    curves = iso_days(plan, days_around(a.middle.days))
     show.chart(
-        iso_days_figure(curves, plan.tokens, plan.accelerators, TOKENS),
-        alt="Accelerators against tokens, one straight line for each number of days, the plan among them.",
+        iso_days_figure(curves, a.middle.tokens, a.middle.accelerators, TOKENS),
+        alt="Accelerators against tokens, one line for each of five durations, and the plan among them.",
         key="compute:iso",
     )
-    show.how(lambda: made.explanations, key="compute:moves:how")

@@ -6,40 +6,46 @@ from collections.abc import Mapping, Sequence
 
 import streamlit as st
 
-from core.planning.answer import words
-from core.planning.answer.figures import Point, evidence_scatter
-from core.planning.answer.outlook import explain_row
-from core.planning.counting.figures import hours_of_a_run
-from core.planning.evidence import words as words_runs
-from core.planning.evidence.comparable import predictions, score
+from core.formula import Explanation
+from core.planning.answer.answer import Answer
+from core.planning.answer.peers import peers_of
+from core.planning.answer.plan import OWN
+from core.planning.evidence import words
+from core.planning.evidence.figures import Point, evidence_scatter, hours_of_a_run
+from core.planning.evidence.judged import predictions, score
 from core.planning.evidence.rows import Basis, Evidence, base_peak, evidence, left_out
-from core.planning.evidence.runs import Comparison, compare_all
-from pages.compute.inputs import Asked
+from core.planning.evidence.runs import Comparison, compare_all, explain_comparison
+from core.wording import known, percent
+from pages.compute.form import BASIS, FAMILY, MEASURE
 from pages.parts import show
 from pages.parts.inputs import Inputs
 from pages.parts.theme import TOKENS
 
 
-def comparisons(asked: Asked) -> list[Comparison]:
-    """The published runs of the very model, held against 6ND at the plan's MFU."""
-    if asked.model is None or asked.own:
+def _runs(a: Answer) -> list[Comparison]:
+    """The published runs of the very model, held against 6ND at the plan's MFU of the dense 16-bit peak."""
+    if a.model is None or a.plan.model == OWN:
         return []
-    # Published runs are held against the dense 16-bit peak, so the plan's MFU has to be as well.
-    mfu = asked.plan.mfu * asked.plan.peak / base_peak(asked.device.name)
-    return compare_all(asked.model, mfu, asked.seq_len, asked.device.name)
+    mfu = a.middle.mfu * a.peak / base_peak(a.device.name)
+    return compare_all(a.model, mfu, a.plan.seq_len, a.device.name)
 
 
-def beside(asked: Asked) -> None:
+def comparisons(a: Answer) -> list[Explanation]:
+    """The utilisation of the published run of the very model, if there is one."""
+    return [explain_comparison(run) for run in _runs(a)[:1]]
+
+
+def beside(a: Answer) -> None:
     """The published run of the same model beside the plan, and folded, why they differ."""
-    runs = comparisons(asked)
-    if asked.model and not asked.own and not runs:
-        show.note(words_runs.no_run(asked.model))
+    runs = _runs(a)
+    if a.model and a.plan.model != OWN and not runs:
+        show.note(words.no_run(a.model))
     for published in runs[:1]:
-        headings = words_runs.beside_headings(published, asked.plan.mfu, asked.dtype)
+        headings = words.beside_headings(published, a.middle.mfu, a.dtype)
         show.small_table(
             [show.Column(heading, numeric=i > 0) for i, heading in enumerate(headings)],
-            words_runs.beside(published, asked.plan.accelerators),
-            caption=words_runs.about_run(published),
+            words.beside(published, a.middle.accelerators),
+            caption=words.about_run(published),
         )
         with show.fold("Why the published hours and 6ND differ", key="compute:why") as panel:
             if panel.open:
@@ -50,60 +56,60 @@ def beside(asked: Asked) -> None:
                         "published ones.",
                         key="compute:hours",
                     )
-                for line in (*words_runs.reasons(published), *words_runs.other_runs(runs[1:])):
+                for line in (*words.reasons(published), *words.other_runs(runs[1:])):
                     show.note(line)
-                show.source(f"{published.run.source} ({words.known(published.run.confidence)})")
+                show.source(f"{published.run.source} ({known(published.run.confidence)})")
 
 
-def evidence_panel(inputs: Inputs, asked: Asked) -> None:
-    """Every published run, yours among them; and each of them predicted from the others."""
-    show.says(words_runs.scored(score(), score("lab")))
-    if widened := words_runs.given_up(asked.seen):
-        show.note(widened)
+def evidence_panel(inputs: Inputs, a: Answer) -> None:
+    """Every published run, yours among them; the nearest with what sets them apart; each predicted from the others."""
+    show.says(words.scored(score(), score("lab")))
     with st.container(horizontal=True):
-        measure = inputs.choice("meas", "Against size", ["MFU", "hours"], "MFU", segmented=True)
-        basis = inputs.choice("basis", "Runs", ["whole", "steady"], "whole", segmented=True, help=BASIS_HELP)
-        families = sorted({row.family for row in evidence("whole") + evidence("steady")})
-        family = inputs.choice("fam", "Accelerators", ["all", *families], "all")
-    rows = [row for row in evidence(_BASES[basis]) if family in ("all", row.family)]
+        for field in (MEASURE, BASIS, FAMILY):
+            inputs.draw(field)
+    values = inputs.reading.values
+    measure, basis, family = values[MEASURE.id], _BASES[values[BASIS.id]], values[FAMILY.id]
+    rows = [row for row in evidence(basis) if family in ("all", row.family)]
+    peers = peers_of(a)
+    near = {peer.near.row for peer in peers}
     show.chart(
-        evidence_scatter(_points(rows, asked, measure), "MFU" if measure == "MFU" else "hours", TOKENS),
+        evidence_scatter(_points(rows, a, measure, near), measure, TOKENS),
         alt=f"{len(rows)} published runs, {measure} against active parameters, and the plan among them at "
-        f"{words.percent(asked.plan.mfu)} MFU. Comparable ones are filled.",
+        f"{percent(a.middle.mfu)} MFU. The nearest are filled.",
         key="compute:scatter",
     )
-    show.note("Filled: comparable with your plan. Hover for the figures and their source.")
+    show.note("Filled: nearest to your plan. Hover for the figures and their source.")
+    with show.fold("The nearest runs, and how they differ from your plan", key="compute:near") as panel:
+        if panel.open:
+            show.small_table(
+                [show.Column(heading, numeric=i in (2, 4)) for i, heading in enumerate(words.NEAREST)],
+                words.near_rows(peers),
+            )
     with show.fold(f"Predicted against published, all {len(predictions())} whole runs", key="compute:pred") as panel:
         if panel.open:
             show.small_table(
-                [show.Column(heading, numeric=i > 1) for i, heading in enumerate(words_runs.PREDICTED)],
-                words_runs.predicted(predictions()),
+                [show.Column(heading, numeric=i > 1) for i, heading in enumerate(words.PREDICTED)],
+                words.predicted(predictions()),
                 caption="Accelerator-hours. Each run is predicted from those of all other models.",
             )
-    gone = left_out(_BASES[basis])
+    gone = left_out(basis)
     with show.fold(f"{len(gone)} published rows left out, and why", key="compute:left") as panel:
         if panel.open:
             show.small_table(
                 [show.Column("row"), show.Column("why it is left out")],
                 [(row.run.model, f"{row.reason}.") for row in gone],
             )
-    show.how(lambda: [explain_row(asked.seen.middle)], key="compute:runs:how")
 
 
-BASIS_HELP = "Whole runs: all hours that were billed. Steady: steps alone, from benchmarks and single stages."
 _BASES: Mapping[str, Basis] = {"whole": "whole", "steady": "steady"}
 
 
-def _points(rows: Sequence[Evidence], asked: Asked, measure: str) -> list[Point]:
-    alike = set(asked.seen.peers.rows)
-    plan = asked.plan
+def _points(rows: Sequence[Evidence], a: Answer, measure: str, near: set[Evidence]) -> list[Point]:
     found: list[Point] = []
     for row in rows:
-        hours = words_runs.hours_per_billion(row)
+        hours = words.hours_per_billion(row)
         value = row.utilisation if measure == "MFU" else hours
-        shown = words.percent(value) if measure == "MFU" else f"{words.amount(hours)} h per billion tokens"
-        found.append(Point(row.run.model, row.run.params, value, words_runs.pointed(row, shown), row in alike))
-    yours = plan.mfu / asked.seen.scale
-    if measure != "MFU":
-        yours = words_runs.hours_per_billion_tokens(plan.params, plan.peak, asked.outlook.by_rule.mfu)
-    return [*found, Point("yours", plan.params, yours, "Your plan", here=True)]
+        found.append(Point(row.run.model, row.run.params, value, words.pointed(row, measure), row in near))
+    m = a.middle
+    yours = m.mfu / a.scale * 6 / m.per_parameter if measure == "MFU" else m.hours / m.tokens * 1e9
+    return [*found, Point("yours", m.parameters, yours, "Your plan", here=True)]

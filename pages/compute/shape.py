@@ -7,14 +7,13 @@ from dataclasses import replace
 import streamlit as st
 
 from core.limits import limit
-from core.models.catalog import CatalogModel
-from core.models.own import MIXTURE, PASTE, SIZES, ConfigSaid, about, edited, own_model, read_config, size_of
+from core.models.own import MIXTURE, PASTE, SIZES, ConfigSaid, about, edited, read_config, size_of
 from core.models.spec import SpecError, TransformerSpec
-from core.models.spec_text import EXAMPLE, SpecTextError, read_spec, write_spec
+from core.models.spec_text import read_spec, write_spec
+from core.planning.answer.form import SHAPE
 from pages.parts import show
 from pages.parts.inputs import Inputs
 
-OWN = "Own (config.json)"
 _TROUBLE = "compute:shape:trouble"
 _SAID = "compute:config"
 _SWITCHES = {"glu": "Gated FFN", "tied_head": "Tied head", "mtp_modules": "MTP"}
@@ -24,46 +23,16 @@ _SWITCH_HELP = {
 }
 
 
-def remember(inputs: Inputs, name: str, default: str) -> None:
-    """The field is not drawn now: keep its text for the link, and for when it comes back.
-
-    Streamlit forgets a widget that is not drawn, and writes into the address only what was in its state before. So
-    the text goes into its state at once, where the field finds it again. A long text at its default, which is a whole
-    shape that nobody asked about, stays out of the link.
-    """
-    key = inputs.key(name)
-    kept = str(st.session_state.get(f"{key}:good") or st.query_params.get(key) or default)
-    text = kept if len(kept) <= limit("spec_chars") else default
-    if text != default or len(default) <= limit("number_chars"):
-        inputs.fields[key] = text
-    st.session_state.setdefault(key, text)
-
-
-def own_shape(inputs: Inputs) -> CatalogModel:
-    """Draw the shape's fields and give the model they describe; the line of text, which is in the link, decides."""
+def own_shape(inputs: Inputs) -> None:
+    """Draw the shape's fields; the line of text, which is in the link, decides."""
     with st.container(key="compute_shape"):
-        place = show.slot()
-        text = inputs.text(
-            "shape",
-            "The whole shape as text",
-            EXAMPLE,
-            max_chars=limit("spec_chars"),
-            help="Every field of the shape that is not at its default. It stands in the link. Parts are written "
-            "experts.count=8 experts.per_token=2 experts.width=14336, latent.kv_rank=512, window.size=4096.",
-        )
-        try:
-            spec = read_spec(text)
-            inputs.keep("shape", text)
-        except SpecTextError as problem:
-            spec = read_spec(inputs.last_good("shape", EXAMPLE))
-            inputs.fail(f"Shape: {problem}", "Still using the last good one.")
-        with place:
-            _numbers(inputs, spec)
+        spec = read_spec(inputs.reading.values[SHAPE.id])
+        _numbers(inputs, spec)
+        inputs.draw(SHAPE)
         _config(inputs)
         if trouble := st.session_state.pop(_TROUBLE, ""):
             inputs.fail(trouble, "The shape stays as it was.")
         show.note(about(spec))
-    return own_model(spec)
 
 
 def _numbers(inputs: Inputs, spec: TransformerSpec) -> None:

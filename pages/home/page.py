@@ -1,138 +1,133 @@
 """Home: the lecture's three napkin questions as live sentences, each a link into its page with the same inputs."""
 
+from dataclasses import replace
+
 import streamlit as st
 
+from core.fields import Field, quantity
 from core.floats import FORMATS
 from core.floats.compare import Stored, store_everywhere
 from core.floats.story import as_read
 from core.floats.text import FloatTextError, number_text, parse
 from core.floats.view import explain_value
-from core.hardware.accelerators import accelerators, find
 from core.limits import limit
-from core.planning.budget.rule import Plan, budget, explain_days
-from core.planning.evidence.runs import printed_mfu
-from core.training import TrainingMemory, account, find_optimizer, find_policy, words
-from core.units import format_count, format_quantity
+from core.planning import BudgetError, Plan
+from core.planning.answer import words as words_plan
+from core.planning.answer.answer import Answer, answer, memory_of
+from core.planning.answer.figures import answer_strip
+from core.planning.answer.form import ACCELERATOR, COUNT, MFU, PARAMETERS, TRAINED, carried, plan_form, plan_of
+from core.planning.answer.peers import peers_of
+from core.planning.answer.stories import LECTURE, REMARKS, STORIES
+from core.training import TrainingMemory, words
+from core.training.figures import state_bars
+from core.units import QuantityError
+from core.wording import plain
 from pages.parts import show
+from pages.parts.bits import bit_rows
 from pages.parts.inputs import Inputs
 from pages.parts.registry import COMPUTE, FLOATS, HOME, MEMORY
+from pages.parts.theme import TOKENS
 
 HOW_LONG, HOW_LARGE = "How long does it take?", "How large a model fits?"
 HOW_EXACT = "What does a small number become?"
-TINY = "1e-8"
 SHOWN = ("fp16", "bf16", "fp32")
-DEVICES = [a.name for a in accelerators() if a.peak("bf16") > 0 and a.memory_bytes > 0]
 
 
-def typed(inputs: Inputs, name: str) -> str:
-    """The text in force of a field, to hand it on in a link."""
-    return inputs.fields[inputs.key(name)]
+def _number(text: str) -> str:
+    """A number's text, checked."""
+    try:
+        parse(text, FORMATS["fp32"])
+    except FloatTextError as problem:
+        raise QuantityError(str(problem)) from None
+    return text
 
 
-def how_long(inputs: Inputs) -> Plan:
-    """Days of a training run."""
+HELD = quantity("k", "How many accelerators", "8", "count", low=1, high=limit("accelerators"), whole=True)
+HOLDER = Field("mem", "Accelerator, memory of each", "H100 SXM", ACCELERATOR.read, "choice", ACCELERATOR.options)
+NUMBER = Field("x", "A number", "1e-8", _number, max_chars=limit("float_chars"))
+FORM = plan_form("h", HELD, HOLDER, NUMBER)
+_ASKED = (PARAMETERS, TRAINED, COUNT, ACCELERATOR, MFU)
+_LECTURES = "The lecture’s"
+CHIPS = {
+    "As published runs did": {one.id: one.default for one in _ASKED},
+    _LECTURES: {one.id: STORIES[LECTURE][one.id] for one in _ASKED},
+}
+
+
+def how_long(inputs: Inputs, plan: Plan) -> Answer:
+    """Days of a training run, as on Compute budget."""
     with show.question(HOW_LONG):
-        place = show.slot()
+        chips, place, picture = show.slot(), show.slot(), show.slot()
         cells = st.columns([1, 1, 1, 1.2, 0.8])
-        with cells[0]:
-            params = inputs.quantity("n", "Parameters", "70B", "count", low=1, high=limit("parameters"), whole=True)
-        with cells[1]:
-            tokens = inputs.quantity("tokens", "Tokens", "15T", "count", low=1, high=limit("tokens"), whole=True)
-        with cells[2]:
-            count = inputs.quantity(
-                "count", "Accelerators", "1024", "count", low=1, high=limit("accelerators"), whole=True
-            )
-        with cells[3]:
-            device = find(inputs.choice("gpu", "Accelerator", DEVICES, "H100 SXM"))
-        with cells[4]:
-            mfu = inputs.quantity(
-                "mfu",
-                "MFU",
-                "0.5",
-                "ratio",
-                low=0.001,
-                high=1.0,
-                help="Model FLOPs utilisation: the share of the accelerators’ peak that goes into the model’s own "
-                f"arithmetic. {printed_mfu().text}",
-            )
+        for cell, field in zip(cells, _ASKED, strict=True):
+            with cell:
+                inputs.draw(field)
+        try:
+            a = answer(plan)
+        except BudgetError as problem:
+            a = answer(Plan())
+            inputs.fail(str(problem), words_plan.FIRST)
         show.input_errors(inputs)
-        plan = Plan(params, tokens, count, device.peak("bf16"), mfu)
-        made = budget(plan)
+        lit = inputs.stories("Assumptions", CHIPS, into=chips)
         with place:
-            show.answer(
-                f"Training {format_count(params)} parameters on {format_count(tokens)} tokens takes "
-                f"**{format_quantity(made.seconds, 'seconds')}** on {format_count(count)}\u00a0×\u00a0{device.name}.",
-                f"{format_quantity(made.flop, 'flop')} (6 FLOPs per parameter and token), at "
-                f"{format_quantity(mfu, 'ratio')} of the dense bf16 peak, "
-                f"{format_quantity(plan.peak, 'flop_per_s')} each.",
-            )
+            show.answer(words_plan.sentence(a), words_plan.assumptions(a))
+            if lit == _LECTURES:
+                show.note(REMARKS[LECTURE])
+            for wrong in filter(None, (words_plan.impossible(a), words_plan.memory(a))):
+                show.error(wrong)
+        with picture:
+            show.chart(answer_strip(a, peers_of(a, 6), TOKENS), alt=plain(words_plan.sentence(a)), key="home:answer")
         show.onwards(
-            "Where the FLOPs go, what it costs, what published runs took",
-            COMPUTE,
-            {
-                "model": "Typed parameters",
-                **{key: typed(inputs, key) for key in ("n", "tokens", "count", "gpu", "mfu")},
-            },
+            "Where the FLOPs go, what it costs, what published runs took", COMPUTE, carried(inputs.reading.texts)
         )
-        return plan
+        return a
 
 
-def how_large(inputs: Inputs, params: float) -> TrainingMemory:
+def how_large(inputs: Inputs, plan: Plan) -> TrainingMemory:
     """The largest model whose states fit."""
+    values = inputs.reading.values
+    held, holder = values[HELD.id], values[HOLDER.id]
+    memory = memory_of(replace(plan, accelerator=holder, accelerators=held))
     with show.question(HOW_LARGE):
-        place = show.slot()
+        place, picture = show.slot(), show.slot()
         cells = st.columns([1, 1.4, 2.6])
-        with cells[0]:
-            held = inputs.quantity(
-                "k", "How many accelerators", "8", "count", low=1, high=limit("accelerators"), whole=True
-            )
-        with cells[1]:
-            holder = find(inputs.choice("mem", "Accelerator, memory of each", DEVICES, "H100 SXM"))
+        for cell, field in zip(cells, (HELD, HOLDER), strict=False):
+            with cell:
+                inputs.draw(field)
         show.input_errors(inputs)
-        memory = account(
-            params, find_optimizer("AdamW"), find_policy("fp32"), accelerators=int(held), memory=holder.memory_bytes
-        )
         with place:
-            show.answer(
-                words.holding(memory, words.device_name(holder.name, holder.memory_bytes)),
-                words.what_is_counted(memory),
+            show.answer(words.holding(memory, words.device_name(holder, memory.memory)), words.what_is_counted(memory))
+        with picture:
+            show.chart(
+                state_bars([memory], TOKENS, chosen=memory.optimizer.name, device=holder),
+                alt=f"Stacked bar of {words.spelled(memory)} bytes per parameter, and in total against the memory.",
+                key="home:memory",
             )
+        there = {"n": words.largest_typed(memory), "count": inputs.reading.texts[HELD.id], "gpu": holder}
         show.onwards(
-            "Other optimizers and precisions, byte by byte",
-            MEMORY,
-            {
-                "n": words.largest_typed(memory),
-                "opt": "AdamW",
-                "prec": "fp32",
-                "shard": "sharded",
-                "count": typed(inputs, "k"),
-                "gpu": typed(inputs, "mem"),
-            },
+            "Other optimizers and precisions, byte by byte", MEMORY, {**carried(inputs.reading.texts), **there}
         )
         return memory
 
 
 def how_exact(inputs: Inputs) -> list[Stored]:
     """What a small number becomes in three formats."""
+    text = inputs.reading.values[NUMBER.id]
+    number = parse(text, FORMATS["fp32"])
+    kept = store_everywhere(number, [FORMATS[name] for name in SHOWN])
     with show.question(HOW_EXACT):
-        place = show.slot()
+        place, picture = show.slot(), show.slot()
         cells = st.columns([1, 4])
         with cells[0]:
-            text = inputs.text("x", "A number", TINY, max_chars=limit("float_chars"))
-        try:
-            number = parse(text, FORMATS["fp32"])
-            inputs.keep("x", text)
-        except FloatTextError as problem:
-            text = inputs.last_good("x", TINY)
-            number = parse(text, FORMATS["fp32"])
-            inputs.fail(f"A number: {problem}", f"Still using {text}.")
+            inputs.draw(NUMBER)
         show.input_errors(inputs)
-        kept = store_everywhere(number, [FORMATS[name] for name in SHOWN])
         with place:
             show.answer(
                 f"{as_read(number)} becomes " + ", ".join(f"**{one.text}** in {one.fmt.title}" for one in kept) + ".",
                 "fp16 spends its bits on precision, bf16 on range; fp32 has both and takes twice the memory.",
             )
+        with picture:
+            bit_rows(kept)
         show.onwards(
             "Flip its bits, and see it in every format",
             FLOATS,
@@ -143,14 +138,15 @@ def how_exact(inputs: Inputs) -> list[Stored]:
 
 def page() -> None:
     """The three questions, and how their answers are computed."""
-    inputs = Inputs(HOME)
-    plan = how_long(inputs)
-    memory = how_large(inputs, plan.params)
+    inputs = Inputs(HOME, FORM)
+    plan = plan_of(inputs.reading)
+    long = how_long(inputs, plan)
+    memory = how_large(inputs, plan)
     kept = how_exact(inputs)
     show.how(
         lambda: [
             HOW_LONG,
-            *explain_days(plan),
+            *long.explain(),
             HOW_LARGE,
             *memory.explain_largest(),
             HOW_EXACT,

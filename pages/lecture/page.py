@@ -4,6 +4,7 @@ import streamlit as st
 
 from core.lecture import CLAIMS, GROUPS, VERDICTS, Claim, findings, summary
 from core.sources import CS336
+from pages.lecture.matmul import linear
 from pages.parts import show
 from pages.parts.inputs import Inputs
 from pages.parts.registry import LECTURE, PAGES
@@ -66,6 +67,9 @@ def page() -> None:
         )
     else:
         show.answer("No claim matches these three filters.", "Set one of them back to “All”.")
+    with inputs.panel("linear", "From one matmul to 6ND") as opened:
+        if opened.open:
+            linear(inputs)
     show.note(
         "The claims are put in our words, after the lecture and four sets of students’ notes on it. They are numbered "
         "as in a longer list, of which these have been checked so far."

@@ -1,51 +1,44 @@
 """Training memory: what each parameter costs in bytes, and the largest model whose states n accelerators hold."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pandas as pd
 import streamlit as st
 
-from core.hardware.accelerators import accelerators
-from core.hardware.accelerators import find as find_accelerator
-from core.limits import limit
+from core.planning.answer.answer import memory_of
+from core.planning.answer.form import (
+    ACCELERATOR,
+    COUNT,
+    MODEL_NAME,
+    OPTIMIZER,
+    PARAMETERS,
+    POLICY,
+    SHARDING,
+    carried,
+    plan_form,
+    plan_of,
+)
+from core.planning.answer.stories import MEMORY_STORIES as STORIES
 from core.training import (
     HEADLINE,
     POLICIES,
-    SHARDINGS,
+    Optimizer,
+    PrecisionPolicy,
     TrainingMemory,
-    account,
     find_optimizer,
-    find_policy,
-    find_sharding,
     optimizers,
-    why_not,
     words,
 )
 from core.training.figures import state_bars
 from core.units import format_count, significant
 from pages.parts import show
 from pages.parts.inputs import Inputs
-from pages.parts.registry import MEMORY
+from pages.parts.registry import COMPUTE, MEMORY
 from pages.parts.theme import TOKENS
 
-MIXED, MEGATRON = "mixed bf16, fp32 master", "mixed bf16, fp32 master, fp32 gradients"
-EIGHT_H100 = {"gpu": "H100 SXM", "count": "8", "shard": "sharded"}
-STORIES: dict[str, dict[str, object]] = {
-    "Lecture: 8 × H100, fp32 AdamW": {"n": "40B", "opt": "AdamW", "prec": "fp32", **EIGHT_H100},
-    "Does mixed precision save?": {"n": "40B", "opt": "AdamW", "prec": MIXED, **EIGHT_H100},
-    "70B checkpoint": {"n": "70B", "opt": "AdamW", "prec": "fp32", **EIGHT_H100},
-    "Without sharding": {"n": "7B", "opt": "AdamW", "prec": "fp32", **EIGHT_H100, "shard": "replicated"},
-    "7B on one 24 GB card": {"n": "7B", "opt": "AdamW", "prec": MIXED, **EIGHT_H100, "gpu": "RTX 4090", "count": "1"},
-    "Llama 3.1 405B states": {"n": "405.85B", "opt": "AdamW", "prec": MEGATRON, **EIGHT_H100, "count": "96"},
-}
-
-HELP = {
-    "n": "All of them: of a mixture of experts every expert is stored, active or not.",
-    "opt": "What it keeps for each parameter between steps: Adam and AdamW two numbers, momentum one, plain SGD none.",
-    "prec": "The number format in which parameters, gradients, master weights and optimizer state are kept between "
-    "steps. An fp32 master copy keeps the updates that bf16 would round away.",
-    "gpu": "Its memory is the datasheet’s, in GB of 10⁹ bytes.",
-}
+FORM = plan_form("m", n="32B", count="8")
+"""A plan that begins smaller than that of Compute budget."""
 
 
 def in_numbers(plans: Sequence[TrainingMemory], unit: words.ByteUnit, chosen: int) -> None:
@@ -80,7 +73,7 @@ def in_numbers(plans: Sequence[TrainingMemory], unit: words.ByteUnit, chosen: in
     )
 
 
-def mixed_precision(plan: TrainingMemory, policies: Sequence[TrainingMemory]) -> None:
+def mixed_precision(memory: TrainingMemory, policies: Sequence[TrainingMemory]) -> None:
     """What each precision costs under the chosen optimizer, and why mixing alone saves nothing."""
     st.subheader("Does mixed precision save state memory?", anchor=False)
     show.note(
@@ -92,7 +85,7 @@ def mixed_precision(plan: TrainingMemory, policies: Sequence[TrainingMemory]) ->
     )
     show.small_table(
         [
-            show.Column(f"Precision, under {plan.optimizer.name}"),
+            show.Column(f"Precision, under {memory.optimizer.name}"),
             show.Column("params + grads + master + state", numeric=True),
             show.Column("B/parameter", numeric=True),
             show.Column("Largest model", numeric=True),
@@ -108,60 +101,46 @@ def mixed_precision(plan: TrainingMemory, policies: Sequence[TrainingMemory]) ->
             )
             for p in policies
         ],
-        here=list(POLICIES).index(plan.policy.id),
+        here=list(POLICIES).index(memory.policy.id),
     )
 
 
 def page() -> None:
     """Inputs, the answer, the bars and what mixed precision saves."""
-    inputs = Inputs(MEMORY)
+    inputs = Inputs(MEMORY, FORM)
     chips = show.slot()
-    cells = [*st.columns([1, 1, 1.7]), *st.columns([1, 1, 1.7])]
-    with cells[0]:
-        parameters = inputs.quantity(
-            "n", "Model parameters", "32B", "count", low=1, high=limit("parameters"), whole=True, help=HELP["n"]
-        )
-    with cells[1]:
-        optimizer = find_optimizer(
-            inputs.choice("opt", "Optimizer", list(optimizers()), "AdamW", help=HELP["opt"], why_not=why_not)
-        )
-    with cells[2]:
-        policy = find_policy(
-            inputs.choice("prec", "Precision of the model states", list(POLICIES), "fp32", help=HELP["prec"])
-        )
-    with cells[3]:
-        count = int(
-            inputs.quantity("count", "Accelerators", "8", "count", low=1, high=limit("accelerators"), whole=True)
-        )
-    with cells[4]:
-        device = find_accelerator(
-            inputs.choice("gpu", "Accelerator", [a.name for a in accelerators()], "H100 SXM", help=HELP["gpu"])
-        )
-    with cells[5]:
-        meanings = "\n\n".join(f"**{s.id}**: {s.meaning}" for s in SHARDINGS.values())
-        sharding = find_sharding(
-            inputs.choice(
-                "shard", "Model states across accelerators", list(SHARDINGS), "sharded", segmented=True, help=meanings
-            )
-        )
+    plan = plan_of(inputs.reading)
+    cells = [*st.columns([1.7, 1, 1, 1.4]), *st.columns([1.2, 1.7, 2])]
+    drawn = (MODEL_NAME, PARAMETERS, COUNT, ACCELERATOR, OPTIMIZER, POLICY, SHARDING)
+    for cell, field in zip(cells, drawn, strict=True):
+        with cell:
+            if field == PARAMETERS and plan.known:
+                total = f"{format_count(plan.known.parameters)} in all"
+                st.text_input(field.label, total, disabled=True, key=inputs.key(f"fixed_{plan.known.parameters}"))
+            else:
+                inputs.draw(field)
     show.input_errors(inputs)
-    inputs.presets("Stories", STORIES, into=chips)
+    inputs.stories("Stories", STORIES, into=chips)
 
-    where = {"accelerators": count, "memory": device.memory_bytes, "sharding": sharding}
-    plan = account(parameters, optimizer, policy, **where)
+    memory, device = memory_of(plan), plan.device
+
+    def under(optimizer: Optimizer, policy: PrecisionPolicy) -> TrainingMemory:
+        return replace(memory, optimizer=optimizer, policy=policy)
+
+    optimizer, policy = memory.optimizer, memory.policy
     shown = [*([] if optimizer.name in HEADLINE else [optimizer.name]), *HEADLINE]
-    plans = [account(parameters, find_optimizer(name), policy, **where) for name in shown]
+    plans = [under(find_optimizer(name), policy) for name in shown]
     unit = words.unit_of(plans)
     named = words.device_name(device.name, device.memory_bytes)
 
-    show.answer(f"{words.holding(plan, named)} {words.verdict(plan, unit)}", words.what_is_counted(plan))
+    show.answer(f"{words.holding(memory, named)} {words.verdict(memory, unit)}", words.what_is_counted(memory))
     if lacking := words.matrix_units(policy, device):
         show.note(lacking)
-    show.note(words.checkpoint(plan, unit))
+    show.note(words.checkpoint(memory, unit))
     show.chart(
         state_bars(plans, TOKENS, chosen=optimizer.name, device=device.name),
-        alt=f"Stacked bars of {words.spelled(plan)} bytes per parameter for {optimizer.name}, and of "
-        f"{len(plans) - 1} other optimizers; below, the same in total against the memory of the accelerators.",
+        alt=f"Stacked bars of {words.spelled(memory)} bytes per parameter for {optimizer.name}, and of "
+        f"{len(plans) - 1} other optimizers; under them the same in total against the memory of the accelerators.",
         key="memory:bars",
     )
     with st.container(key="memory_numbers"):
@@ -170,14 +149,15 @@ def page() -> None:
     show.note(words.memory_read_as(device.memory_bytes, device.memory_note))
 
     with st.container(key="memory_precisions"):
-        mixed_precision(plan, [account(parameters, optimizer, p, **where) for p in POLICIES.values()])
-    show.source(words.cited(plan))
+        mixed_precision(memory, [under(optimizer, p) for p in POLICIES.values()])
+    show.source(words.cited(memory))
     with show.fold("Each optimizer under each precision", key="memory:grid", icon=":material/table:") as panel:
         if panel.open:
-            grid = [account(parameters, o, p, **where) for o in optimizers().values() for p in POLICIES.values()]
+            grid = [under(o, p) for o in optimizers().values() for p in POLICIES.values()]
             table = pd.DataFrame([words.as_row(p) for p in grid])
             st.dataframe(table, hide_index=True, alt="Each optimizer under each precision")
-    show.how(plan.explain(), key="memory:how")
+    show.how(memory.explain, key="memory:how")
+    show.onwards("How long it trains, and what that costs", COMPUTE, carried(inputs.reading.texts))
     show.footer(inputs)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -62,6 +62,21 @@ def bit_strip(view: CodeView, on_flip: Callable[[], None]) -> None:
         },
         key=_KEY,
         on_flip_change=on_flip,
+    )
+
+
+def bit_rows(kept: Sequence[Stored]) -> None:
+    """The bits of one number in several formats, one row each, in the colours of sign, exponent and mantissa."""
+    rows = "".join(
+        f'<tr><th scope="row">{html.escape(one.fmt.title)}</th><td>'
+        + "".join(f'<b style="color:var(--np-{bit.field})">{bit.value}</b>' for bit in bits(one.view.code, one.fmt))
+        + "</td></tr>"
+        for one in kept
+    )
+    st.html(
+        '<table class="np-bitrows"><caption>Its bits: <b style="color:var(--np-sign)">sign</b>, '
+        '<b style="color:var(--np-exponent)">exponent</b>, <b style="color:var(--np-mantissa)">mantissa</b></caption>'
+        f"<tbody>{rows}</tbody></table>"
     )
 
 

@@ -2,44 +2,150 @@
 
 Streamlit leaves a field that equals its default out of the URL; the permalink spells all of them out, with a
 version, so that a link opens to the same picture after a default has changed.
+
+A page with a form reads all of its fields before it draws any: what stands in a closed panel counts like the rest.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from typing import Any
 from urllib.parse import urlencode
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 from streamlit.elements.lib.mutable_expander_container import ExpanderContainer
 
+from core.fields import LINK_VERSION, VERSION, Field, Form, Reading, clipped, quoted, read_version
 from core.limits import limit
 from core.suggest import suggestions
 from core.units import Kind, QuantityError, format_quantity, parse_quantity
 from pages.parts.registry import PageSpec
 
-LINK_VERSION = 1
-"""Version of the permalink's meaning; raise it when a field changes meaning, and translate the older one."""
 
-VERSION_PARAMETER = "v"
-
-_LISTED = 8
-"""A message lists up to this many of a field's options."""
-
-
-@dataclass
 class Inputs:
-    """The inputs of one page in one run. Collects every field so that the permalink can name them all."""
+    """The inputs of one page in one run. Collects every field so that the permalink can name them all.
 
-    page: PageSpec
-    fields: dict[str, str] = field(default_factory=dict[str, str])
-    errors: list[str] = field(default_factory=list[str])
+    form: what the page asks, read at once; pages without one read each field where they draw it.
+    """
+
+    def __init__(self, page: PageSpec, form: Form | None = None) -> None:
+        self.page = page
+        self.form = form or Form(page.prefix, ())
+        self.fields: dict[str, str] = {}
+        self.errors: list[str] = []
+        self.drawn: set[str] = set()
+        self._said: set[str] = set()
+        self.reading = self._read()
+        self.fields.update({self.key(name): text for name, text in self.reading.texts.items()})
 
     def key(self, name: str) -> str:
         """The query parameter and widget key of the field ``name``."""
         return f"{self.page.prefix}_{name}"
+
+    # ------------------------------------------------------------------------------ a form
+
+    def _read(self) -> Reading:
+        """The form's texts from its widgets, or from the link that opened the page, or as they were left."""
+        state, left = st.session_state, f"{self.page.prefix}:left"
+        kept: dict[str, str] = state.setdefault(left, {})
+        opened: dict[str, str] = {}
+        if f"{self.page.prefix}:opened" not in state:
+            state[f"{self.page.prefix}:opened"] = True
+            address = {name: st.query_params.get_all(name) for name in st.query_params}
+            opened, said = self.form.given(address)
+            self.errors.extend(said)
+            if 0 < read_version(address) < LINK_VERSION:  # the widgets would read the old texts by themselves
+                for name, text in opened.items():
+                    self.put(name, text)
+        texts: dict[str, str] = {}
+        for one in self.form.fields:
+            key = self.key(one.id)
+            if key in state:
+                texts[one.id] = _text(state[key], one)
+            elif one.id in opened or key in st.query_params:
+                texts[one.id] = opened.get(one.id, st.query_params.get(key, one.default))
+            elif one.id in kept:
+                texts[one.id] = kept[one.id]
+                self.put(one.id, kept[one.id])
+        good: dict[str, str] = state.setdefault(f"{self.page.prefix}:good", {})
+        reading = self.form.read(texts, good)
+        state[f"{self.page.prefix}:good"] = dict(reading.texts)
+        state[left] = {one.id: texts.get(one.id, one.default)[: limit("spec_chars")] for one in self.form.fields}
+        return reading
+
+    def put(self, name: str, text: str) -> None:
+        """Give the form's field ``name`` a text, as a click on a chip does. Before its widget is drawn."""
+        one = self.form[name]
+        held = text == "true" if one.kind == "switch" else text
+        if one.kind == "slider":
+            held = one.read(text)
+        st.session_state[self.key(name)] = held
+
+    def draw(self, one: Field, *, label: str = "", placeholder: str = "") -> None:
+        """The widget of a field of the form. Label and placeholder are the field's unless others are given."""
+        key, named = self.key(one.id), label or one.label
+        one = self.form[one.id]
+        self.drawn.add(one.id)
+        same: dict[str, Any] = {"key": key, "help": one.help or None, "bind": "query-params"}
+        if one.kind == "choice":
+            st.selectbox(named, one.options, index=one.options.index(one.default), **same)
+        elif one.kind == "segments":
+            st.segmented_control(named, one.options, default=one.default, required=True, **same)
+        elif one.kind == "switch":
+            st.toggle(named, value=one.default == "true", **same)
+        elif one.kind == "slider":
+            st.slider(named, one.low, one.high, int(one.default), **same)
+        else:
+            st.text_input(
+                named,
+                value=one.default,
+                max_chars=one.max_chars,
+                placeholder=placeholder or one.placeholder or None,
+                **same,
+            )
+
+    def unsaid(self) -> list[str]:
+        """Messages about fields whose messages have not been said yet, such as those folded away."""
+        return self.problems(*(problem.field for problem in self.reading.problems))
+
+    def problems(self, *names: str) -> list[str]:
+        """Messages about these fields of the form that have not been said yet."""
+        wanted = set(names)
+        new = [p for p in self.reading.problems if p.field in wanted - self._said]
+        self._said |= wanted
+        return [problem.message for problem in new]
+
+    def found(self, one: Field, label: str, text: str) -> None:
+        """The answer in the place of the field that it answers."""
+        key = self.key(f"{one.id}_found")
+        st.session_state[key] = text
+        st.text_input(label, key=key, disabled=True)
+
+    def stories(self, label: str, stories: Mapping[str, Mapping[str, str]], *, into: DeltaGenerator) -> str | None:
+        """One-click chips; each sets fields of the form. The chip whose fields match the present ones is lit."""
+        widget = f"{self.page.prefix}:story"
+
+        def apply() -> None:
+            for name, text in stories.get(st.session_state.get(widget, ""), {}).items():
+                self.put(name, text)
+
+        texts = self.reading.texts
+        lit = next((story for story, set_ in stories.items() if set_.items() <= texts.items()), None)
+        st.session_state[widget] = lit
+        into.pills(label, list(stories), key=widget, on_change=apply, label_visibility="collapsed")
+        return lit
+
+    def leave(self) -> None:
+        """Hold on to the fields that were not drawn: Streamlit forgets what a widget that is gone was set to."""
+        for one in self.form.fields:
+            if one.id not in self.drawn and self.key(one.id) not in st.session_state:
+                self.put(one.id, self.reading.texts[one.id])
+            elif one.id not in self.drawn:
+                st.session_state[self.key(one.id)] = st.session_state[self.key(one.id)]
+
+    # ------------------------------------------------------------------------------ fields one by one
 
     def quantity(
         self,
@@ -100,9 +206,9 @@ class Inputs:
             meant = why_not(asked) if why_not else ""
             if close and not meant:
                 meant = f"Did you mean {' or '.join(close)}?"
-            some = f"one of its {len(names)} choices" if meant else f"one of {_listed(names)}"
+            some = f"one of its {len(names)} choices" if meant else f"one of {quoted(names)}"
             self.fail(
-                f"{label}: the link says “{_clipped(linked)}”, which is not {some}. {meant}".rstrip(),
+                f"{label}: the link says “{clipped(linked)}”, which is not {some}. {meant}".rstrip(),
                 f"Using {shown[default]}.",
             )
         if segmented:
@@ -137,7 +243,7 @@ class Inputs:
         whole = linked is not None and re.fullmatch(r"-?\d{1,9}", linked, re.ASCII)
         if linked is not None and not (whole and low <= int(linked) <= high):
             self.fail(
-                f"{label}: the link says “{_clipped(linked)}”, which is not a whole number from {low} to {high}.",
+                f"{label}: the link says “{clipped(linked)}”, which is not a whole number from {low} to {high}.",
                 f"Using {default}.",
             )
         value = int(st.slider(label, low, high, default, key=key, help=help, bind="query-params"))
@@ -204,6 +310,7 @@ class Inputs:
         Use as ``with inputs.panel(...) as panel: if panel.open: ...``.
         """
         key = self.key(name)
+        self.drawn.add(name)
         made = st.expander(title, key=key, on_change="rerun", bind="query-params")
         self.fields[key] = "true" if made.open else "false"
         return made
@@ -253,27 +360,11 @@ class Inputs:
 
     def query(self) -> str:
         """The query string that spells out every field and the version."""
-        return urlencode({VERSION_PARAMETER: str(LINK_VERSION), **self.fields})
+        return urlencode({VERSION: str(LINK_VERSION), **self.fields})
 
 
-def _listed(names: Sequence[str]) -> str:
-    """“a”, “b” and 3 more: in quotation marks because a name may have commas of its own."""
-    shown = [f"“{name}”" for name in names[: _LISTED if len(names) > _LISTED + 1 else len(names)]]
-    rest = len(names) - len(shown)
-    last = f"{rest} more" if rest else shown.pop()
-    return f"{', '.join(shown)} and {last}" if shown else last
-
-
-def _clipped(text: str) -> str:
-    return text if len(text) <= 40 else f"{text[:30]}… ({len(text)} characters)"
-
-
-def newer_link() -> str | None:
-    """A sentence when the opened link was made by a later version than this one understands."""
-    text = st.query_params.get(VERSION_PARAMETER, "")
-    if text.isascii() and text.isdigit() and len(text) < 6 and int(text) > LINK_VERSION:
-        return (
-            f"This link was made by a newer Napkin (link version {int(text)}; this one reads up to {LINK_VERSION}). "
-            "Fields it does not know keep their defaults."
-        )
-    return None
+def _text(value: object, one: Field) -> str:
+    """What a widget holds, as the text of its field."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return one.default if value is None else str(value)

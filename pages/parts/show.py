@@ -12,11 +12,12 @@ from urllib.parse import urlencode
 
 import streamlit as st
 
+from core.fields import LINK_VERSION, VERSION
 from core.formula import Explanation, Source
 from core.palette import ROLES
 from pages.parts.charts import ready
 from pages.parts.components import copy_link
-from pages.parts.inputs import LINK_VERSION, VERSION_PARAMETER, Inputs, newer_link
+from pages.parts.inputs import Inputs
 from pages.parts.registry import PageSpec
 
 _BOLD = re.compile(r"\*\*(.+?)\*\*")
@@ -93,9 +94,6 @@ def header(page: PageSpec) -> None:
     """Title and the sentence that says what one learns here."""
     st.title(page.h1, anchor=False)
     st.html(f'<p class="np-lead">{rich(page.lead)}</p>')
-    warning = newer_link()
-    if warning:
-        error(warning)
 
 
 def body(draw: Callable[[], None]) -> None:
@@ -151,9 +149,16 @@ def _alert(safe: str) -> None:
 
 def input_errors(inputs: Inputs) -> None:
     """The messages about bad inputs since the last call; call it next to the inputs that they are about."""
+    problems(inputs, *(field.id for field in inputs.form.fields if field.id in inputs.drawn))
     for message in inputs.errors:
         _alert(literal(message))
     inputs.errors.clear()
+
+
+def problems(inputs: Inputs, *fields: str) -> None:
+    """The messages about these fields of the page's form, beside them; each is said once."""
+    for message in inputs.problems(*fields):
+        _alert(literal(message))
 
 
 def good(text: str) -> None:
@@ -192,7 +197,7 @@ def badge(word: str, role: str) -> Html:
 def address(page: PageSpec, fields: Mapping[str, str]) -> str:
     """The relative address of ``page`` with these fields (names without prefix) set."""
     named = {f"{page.prefix}_{name}": text for name, text in fields.items()}
-    return f"{page.url_path}?{urlencode({VERSION_PARAMETER: str(LINK_VERSION), **named})}"
+    return f"{page.url_path}?{urlencode({VERSION: str(LINK_VERSION), **named})}"
 
 
 def link(label: str, page: PageSpec, fields: Mapping[str, str]) -> Html:
@@ -313,4 +318,7 @@ def _dollar_safe(text: str) -> str:
 
 def footer(inputs: Inputs) -> None:
     """The permalink button: copies a link that spells out every field and a version."""
+    for message in inputs.unsaid():  # about fields that are folded away
+        _alert(literal(message))
     copy_link(inputs.query(), key=f"{inputs.page.id}:link")
+    inputs.leave()

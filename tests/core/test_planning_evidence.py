@@ -11,7 +11,7 @@ import pytest
 from core.hardware.accelerators import find
 from core.models import model_named
 from core.planning.budget.interval import Interval
-from core.planning.budget.solver import BudgetError
+from core.planning.budget.errors import BudgetError
 from core.planning.evidence.comparable import (
     FEWEST,
     Profile,

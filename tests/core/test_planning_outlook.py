@@ -23,7 +23,7 @@ from core.planning.answer.outlook import (
 )
 from core.planning.budget.interval import Interval
 from core.planning.budget.rule import Plan, budget
-from core.planning.budget.solver import BudgetError
+from core.planning.budget.errors import BudgetError
 from core.planning.evidence.rows import base_peak
 from core.units import QuantityError
 

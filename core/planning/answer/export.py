@@ -8,14 +8,10 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from core.hardware.accelerators import Accelerator
-from core.models.catalog import CatalogModel
-from core.models.flops import Attention, conventions, train_flop_6nd
-from core.planning.answer.outlook import Outlook
-from core.planning.budget.deadline import fewest_accelerators, node_size
-from core.planning.budget.solver import SolvedBudget
+from core.models.flops import conventions, train_flop_6nd
+from core.planning.answer.answer import Answer, Column
 from core.planning.split.scaling import overtraining
-from core.planning.whole.wall import Wall
+from core.planning.whole.words import failures
 from core.units import UNIT, Kind, format_duration, format_money, format_quantity
 
 HEADINGS = ("quantity", "pessimistic", "median", "optimistic", "unit", "note")
@@ -54,125 +50,77 @@ class Line:
         return shown(self.worst, digits), shown(self.value, digits), shown(self.best, digits)
 
 
-@dataclass(frozen=True, slots=True)
-class Context:
-    """What the plan is about beside its numbers. origin: where the MFU comes from, in words."""
+def plan_lines(a: Answer) -> tuple[Line, ...]:
+    """Every quantity of the plan."""
+    plan, model, device = a.plan, a.model, a.device
+    columns = (a.low, a.middle, a.high)
 
-    model: CatalogModel | None
-    shape: CatalogModel
-    device: Accelerator
-    dtype: str
-    seq_len: int
-    attention: Attention
-    origin: str
-
-
-def plan_lines(o: Outlook, context: Context, wall: Wall | None) -> tuple[Line, ...]:
-    """Every quantity of the plan. wall: its hours taken apart, None where failures leave no progress."""
-    plan, model, device = o.plan, context.model, context.device
-    columns = (o.at_low, o.middle, o.at_high)
-
-    def line(name: str, of: Callable[[SolvedBudget], float], kind: Kind = "number", note: str = "") -> Line:
+    def line(name: str, of: Callable[[Column], float], kind: Kind = "number", note: str = "") -> Line:
         worst, middle, best = (float(of(column)) for column in columns)
         return Line(name, middle, kind, worst, best, note)
 
-    def rule(made: SolvedBudget) -> float:
-        return train_flop_6nd(float(made.parameters), float(made.tokens))
+    def rule(made: Column) -> float:
+        return train_flop_6nd(made.parameters, made.tokens)
 
-    counted = {way.id: way for way in conventions(context.shape.spec, context.seq_len)}
-    by_layer = counted[context.attention].per_token / counted["rule"].per_token
-    layers = f"layers of {context.shape.name}"
-    limits = o.limits
-    within = limits and (format_money(limits.dollars) if limits.in_money else format_duration(86400 * limits.days))
+    counted = {way.id: way for way in conventions(a.shape.spec, plan.seq_len)}
+    by_layer = counted[plan.attention].per_token / counted["rule"].per_token
+    layers = f"layers of {a.shape.name}"
+    within = format_money(plan.limits.dollars) if plan.limits.in_money else format_duration(86400 * plan.limits.days)
+    origin = "published runs" if a.published else "found" if a.find == "MFU" else "typed"
     return (
-        Line("asked for", o.find),
-        *((Line("within", within),) if within else ()),
+        Line("asked for", a.find),
+        *((Line("within", within),) if a.find != "time" else ()),
         Line("model", model.name if model else "typed parameters"),
-        line("parameters that work on each token", lambda made: float(made.parameters), "count"),
+        line("parameters that work on each token", lambda made: made.parameters, "count"),
         *((Line("parameters in all", float(model.parameters), "count"),) if model else ()),
-        line("training tokens", lambda made: float(made.tokens), "count"),
-        line("tokens per parameter", lambda made: float(made.tokens) / float(made.parameters)),
-        line(
-            "times Chinchilla’s 20 tokens per parameter",
-            lambda made: overtraining(float(made.tokens), float(made.parameters)),
-        ),
-        Line("sequence length", f"{context.seq_len:,}"),
+        line("training tokens", lambda made: made.tokens, "count"),
+        line("tokens per parameter", lambda made: made.tokens / made.parameters),
+        line("times Chinchilla’s 20 tokens per parameter", lambda made: overtraining(made.tokens, made.parameters)),
+        Line("sequence length", f"{plan.seq_len:,}"),
         Line("accelerator", device.name, note=device.source),
-        line("accelerators", lambda made: math.ceil(float(made.accelerators) - 1e-9), "count"),
-        *_nodes(o, device, columns),
-        Line("dense peak of one", plan.peak, "flop_per_s", note=context.dtype),
-        line("MFU", lambda made: float(made.mfu), "ratio", context.origin),
+        line("accelerators", lambda made: math.ceil(made.accelerators - 1e-9), "count"),
+        *_nodes(a, columns),
+        Line("dense peak of one", a.peak, "flop_per_s", note=a.dtype),
+        line("MFU over all hours", lambda made: made.mfu, "ratio", origin),
+        line("MFU of the steps", lambda made: made.steps, "ratio", "impossible" if a.impossible else ""),
+        line("goodput", lambda made: made.goodput, "ratio", "share left by checkpoints, failures and restarts"),
         line("training compute, 6ND", rule, "flop"),
-        *(
-            (line("training compute, long sequences counted", lambda made: float(made.flop), "flop", layers),)
-            if o.work
-            else ()
-        ),
+        *((line("training compute, long sequences counted", lambda made: made.flop, "flop"),) if a.work.long else ()),
         line(
-            f"training compute by layer, {context.attention} attention",
+            f"training compute by layer, {plan.attention} attention",
             lambda made: rule(made) * by_layer,
             "flop",
-            f"{layers} at {context.seq_len:,} tokens",
+            f"{layers} at {plan.seq_len:,} tokens",
         ),
-        line("time", lambda made: 86400 * float(made.days), "seconds"),
-        line("accelerator-hours", lambda made: float(made.hours), "accelerator_hours"),
-        line("tokens per second, whole cluster", lambda made: float(made.tokens_per_second)),
+        line("time", lambda made: 86400 * made.days, "seconds"),
+        line("accelerator-hours", lambda made: made.hours, "accelerator_hours"),
+        line("tokens per second, whole cluster", lambda made: made.tokens_per_second),
         Line(
             "price per accelerator-hour",
-            (plan.price_low + plan.price_high) / 2,
+            a.middle.price,
             "usd_per_hour",
-            plan.price_high,
-            plan.price_low,
-            device.price_source,
+            plan.price_range[1],
+            plan.price_range[0],
+            "typed" if plan.prices else device.price_source,
         ),
-        _rent(o),
-        *(_whole(o, wall, columns) if wall else ()),
+        Line("rent", a.dollars.mid, "usd", a.dollars.high, a.dollars.low, "over the range of hours and prices"),
+        Line("failures expected", failures(a), "number"),
+        Line("checkpoint", float(a.stops.checkpoint), "bytes"),
+        Line("checkpoint every", float(a.stops.interval), "seconds"),
+        Line("model states", a.memory.total, "bytes", note=f"{plan.optimizer} {a.memory.policy.phrase}"),
+        Line("memory of all accelerators", a.memory.capacity, "bytes"),
+        Line("energy", a.energy.mid, "watt_hours", a.energy.high, a.energy.low),
+        Line("carbon, CO₂ equivalent", a.carbon.mid, "kg_co2", a.carbon.high, a.carbon.low),
     )
 
 
-def _rent(o: Outlook) -> Line:
-    if o.limits and o.limits.in_money:
-        return Line("rent", o.limits.dollars, "usd")
-    worst, best = (
-        float(made.hours) * price for made, price in ((o.at_low, o.plan.price_high), (o.at_high, o.plan.price_low))
-    )
-    return Line("rent", o.usd.mid, "usd", worst, best)
-
-
-def _nodes(o: Outlook, device: Accelerator, columns: Sequence[SolvedBudget]) -> tuple[Line, ...]:
+def _nodes(a: Answer, columns: Sequence[Column]) -> tuple[Line, ...]:
     """The accelerators that were found, rounded up to whole nodes; none where they come singly."""
-    size = node_size(device)
-    if o.find != "accelerators" or size == 1:
+    size = a.device.node_size
+    if a.find != "accelerators" or size == 1:
         return ()
-    worst, middle, best = (
-        float(
-            fewest_accelerators(
-                flop=float(made.flop), peak=o.plan.peak, mfu=float(made.mfu), days=float(made.days), per_node=size
-            ).accelerators
-        )
-        for made in columns
-    )
+    worst, middle, best = (float(size * math.ceil((made.accelerators - 1e-9) / size)) for made in columns)
     return (Line(f"accelerators, in whole nodes of {size}", middle, "count", worst, best),)
-
-
-def _whole(o: Outlook, wall: Wall, columns: Sequence[SolvedBudget]) -> tuple[Line, ...]:
-    """Checkpoints, failures, energy and carbon of the hours above; the first ones at the median."""
-    run, hours = wall.run, float(o.middle.hours)
-    energy, carbon = (
-        tuple(of_all * float(made.hours) / hours for made in columns) for of_all in (wall.energy.mid, wall.carbon.mid)
-    )
-    steady = "if the typed MFU is of steady steps" if wall.typed else ""
-    return (
-        Line("goodput", run.goodput, "ratio", note="share left by checkpoints, failures and restarts"),
-        Line("MFU of the steps", wall.pace, "ratio"),
-        *((Line("time not explained", wall.unexplained, "ratio"),) if wall.unexplained else ()),
-        *((Line("time with stops", run.wall, "seconds", note=steady),) if wall.typed else ()),
-        Line("failures expected", run.failures, "number"),
-        Line("checkpoint", run.checkpoint, "bytes"),
-        Line("checkpoint every", run.interval, "seconds"),
-        Line("energy", energy[1], "watt_hours", energy[0], energy[2]),
-        Line("carbon, CO₂ equivalent", carbon[1], "kg_co2", carbon[0], carbon[2]),
-    )
 
 
 def as_csv(lines: Sequence[Line]) -> str:

@@ -1,64 +1,25 @@
-"""The sentences of a budget: answers and reasons with their numbers filled in, in the page's small markup."""
+"""The sentences of an answer: what a plan comes to, on what it rests, and what is wrong with it."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
-from core.hardware.accelerators import Accelerator
+from core.hardware.matmul import best_matmul
 from core.models.catalog import CatalogModel
-from core.models.flops import Attention, FlopCount, rule_gap
-from core.models.parameters import parameters
-from core.planning.answer.outlook import UNKNOWN, Find, Outlook
-from core.planning.budget.deadline import fewest_accelerators, node_size
-from core.planning.budget.rule import format_cost, format_price
-from core.training.words import plural
-from core.units import format_count, format_duration, format_quantity, scientific, significant
+from core.planning.answer.answer import Answer, answer
+from core.planning.answer.plan import Find
+from core.planning.budget.errors import BudgetError
+from core.planning.evidence.expectation import beyond
+from core.training import words as states
+from core.units import format_count, format_duration, format_quantity, significant
+from core.wording import amount, dollars, interval, percent, plural, price, span
 
-SCOPE = (
-    "Counted are matrix products, a multiply-add as two FLOPs. Norms, softmax, activation functions and the optimizer "
-    "step are left out, as in published counts of model FLOPs. Recomputing activations is work of the hardware (HFU), "
-    "not of the model (MFU), and is not counted either."
-)
-"""What every count on the page holds and leaves out."""
+FIRST = "This is not your plan but the first example, 70B parameters on 15T tokens."
+"""What is said where a question cannot be answered and nothing was answered before it."""
 
-
-FIRST = "Below is not your plan but this page’s first example, 70B parameters on 15T tokens."
-"""What stands below a question that cannot be answered, when nothing was answered before it."""
-
-
-def signed(share: float) -> str:
-    """A difference as a signed percentage: ``+18.5 %``, ``−0.02 %``."""
-    digits = 1 if abs(share) >= 0.0995 else 2 if abs(share) >= 0.000995 else 3
-    return f"{share:+,.{digits}%}".replace("-", "−").replace("%", " %")
-
-
-def interval(values: tuple[float, ...]) -> str:
-    """``38–43 %`` of a sorted tuple of shares; a single one as it is."""
-    if len(values) == 1:
-        return format_quantity(values[0], "ratio")
-    return f"{100 * values[0]:.3g}–{format_quantity(values[-1], 'ratio')}"
-
-
-def known(confidence: str) -> str:
-    """How a row of the catalogues is known, in words."""
-    return {"verified": "read in the source", "recalled": "recalled from the named source"}[confidence]
-
-
-def amount(value: float, digits: int = 4) -> str:
-    """A count of hours or of tokens per second, which may also be tiny: ``3.537M``, ``0.25``, ``3.37 × 10⁻¹⁸``."""
-    return scientific(value) if 0 < value < 1e-3 else format_count(value, digits)
-
-
-def digits(o: Outlook) -> int:
-    """Significant digits of what was found: four of a plain product, three where it is the middle of a range."""
-    found = o.over(UNKNOWN[o.find])
-    return 3 if found.low < found.high else 4
-
-
-def found_count(o: Outlook) -> str:
-    """The tokens or parameters that were found."""
-    return format_count(float(getattr(o.middle, UNKNOWN[o.find])), digits(o))
+P10_P90 = "P10–P90"
 
 
 def size(params: float, model: CatalogModel | None) -> str:
@@ -70,37 +31,29 @@ def size(params: float, model: CatalogModel | None) -> str:
     return f"**{model.name}** ({format_count(params)} parameters)"
 
 
-def answer(o: Outlook, model: CatalogModel | None, device: Accelerator, spread: str = "") -> str:
-    """The answer as a sentence, with its range; ``spread`` says what the range is, as ``P10–P90``."""
-    if o.find == "parameters":
-        trained = f"**{found_count(o)}** parameters{_range(o, 'parameters', _three, spread)}"
-    else:
-        trained = size(o.plan.params, model)
-    tokens = found_count(o) if o.find == "tokens" else format_count(o.plan.tokens)
-    text = f"**{tokens}** {plural(o.plan.tokens, 'token')}"
-    count = f"**{format_count(whole_accelerators(o))}** {device.name}"
-    cost = _cost(o)
+def sentence(a: Answer) -> str:
+    """The answer as a sentence, with its range."""
+    m = a.middle
+    found = f"**{format_count(m.parameters, 3)}** parameters{_range(a, 'parameters', _three)}"
+    trained = found if a.find == "parameters" else size(m.parameters, a.model)
+    found = f"**{format_count(m.tokens, 3)}** tokens{_range(a, 'tokens', _three)}"
+    text = found if a.find == "tokens" else f"**{format_count(m.tokens)}** {plural(m.tokens, 'token')}"
+    count = f"**{format_count(whole_accelerators(a))}** {a.device.name}"
+    cost = _cost(a)
     money = f", for {cost}" if cost else ""
-    days = f"**{format_duration(86400 * o.over('days').mid, digits(o))}**"
-    if o.find == "time":
-        took = _range(o, "days", _days, spread)
-        return f"Training {trained} on {text} takes {days}{took} on {count}{money}."
-    if o.find == "cost":
-        hours = f"**{amount(float(o.middle.hours), digits(o))}** accelerator-hours{_range(o, 'hours', _three, spread)}"
-        said = f"costs {cost}" if cost else "has no known price"
-        return f"Training {trained} on {text} {said}: {hours} of {device.name}."
-    limit = _limit(o)
-    if o.find == "tokens":
-        return f"{count} train {trained} on {text}{_range(o, 'tokens', _three, spread)} {limit}{money}."
-    if o.find == "parameters":
+    if a.find == "time":
+        days = f"**{format_duration(86400 * m.days, 3)}**{_range(a, 'days', _days)}"
+        return f"Training {trained} on {text} takes {days} on {count}{money}."
+    limit = f"{'in' if a.plan.limits.in_money else 'within'} {format_duration(86400 * m.days, 3)}"
+    if a.find in ("tokens", "parameters"):
         return f"{count} train {trained} on {text} {limit}{money}."
-    if o.find == "accelerators":
-        near = _range(o, "accelerators", lambda n: format_count(math.ceil(n - 1e-9)), spread)
+    if a.find == "accelerators":
+        near = _range(a, "accelerators", lambda n: format_count(math.ceil(n - 1e-9)))
         return f"Training {trained} on {text} {limit} takes {count}{near}{money}."
-    return f"Training {trained} on {text} {limit} takes an MFU of **{percent(o.plan.mfu)}** on {count}{money}."
+    return f"Training {trained} on {text} {limit} takes an MFU of **{percent(m.mfu)}** on {count}{money}."
 
 
-_FIELDS: Mapping[Find, str] = {
+_LABELS: Mapping[Find, str] = {
     "tokens": "Tokens, found",
     "parameters": "Parameters, found",
     "accelerators": "How many, found",
@@ -108,28 +61,21 @@ _FIELDS: Mapping[Find, str] = {
 }
 
 
-def in_its_field(wanted: Find, o: Outlook) -> tuple[str, str]:
-    """Label and text of the field that shows what was found; none where ``o`` is the answer to another question."""
-    plan = o.plan
-    if o.find != wanted:
-        return _FIELDS[wanted], "none"
+def in_its_field(wanted: Find, a: Answer) -> tuple[str, str]:
+    """Label and text of the field that shows what was found; none where ``a`` is the answer to another question."""
+    m = a.middle
     text = {
-        "tokens": found_count(o),
-        "parameters": found_count(o),
-        "accelerators": format_count(whole_accelerators(o)),
-        "MFU": percent(plan.mfu),
+        "tokens": format_count(m.tokens, 3),
+        "parameters": format_count(m.parameters, 3),
+        "accelerators": format_count(whole_accelerators(a)),
+        "MFU": percent(m.mfu),
     }[wanted]
-    return _FIELDS[wanted], text
+    return _LABELS[wanted], text if a.find == wanted else "none"
 
 
-def whole_accelerators(o: Outlook) -> float:
+def whole_accelerators(a: Answer) -> float:
     """Accelerators of the answer: they come whole, so the fewest that do."""
-    return math.ceil(o.plan.accelerators - 1e-9)
-
-
-def percent(share: float) -> str:
-    """A share to three digits: ``38.4 %``."""
-    return format_quantity(share, "ratio")
+    return math.ceil(a.middle.accelerators - 1e-9)
 
 
 def _three(value: float) -> str:
@@ -140,195 +86,126 @@ def _days(value: float) -> str:
     return format_duration(value * 86400, 3)
 
 
-def _range(o: Outlook, name: str, shown: Callable[[float], str], spread: str) -> str:
-    found = o.over(name)
+def _range(a: Answer, name: str, shown: Callable[[float], str]) -> str:
+    found = a.over(name)
     if found.low == found.high:
         return ""
-    named = f"{spread}: " if spread and o.mfu.low < o.mfu.high else ""
+    named = f"{P10_P90}: " if a.published else ""
     return f" ({named}{span(shown(found.low), shown(found.high))})"
 
 
-def span(low: str, high: str) -> str:
-    """Two quantities as a range, a unit that both have only once: ``193–512 days``, ``$14.2–44 M``."""
-    number, _, unit = low.rpartition(" ")
-    if number and high.endswith(f" {unit}"):
-        low, high = number, high.removeprefix("$")
-    return f"{low}–{high}"
-
-
-def _cost(o: Outlook) -> str:
+def _cost(a: Answer) -> str:
     """Dollars in the middle with their range: ``about **$11.5 M** ($10.6–12.4 M)``; empty without a price."""
-    if math.isnan(o.usd.mid):
+    usd = a.dollars
+    if math.isnan(usd.mid):
         return ""
-    if o.usd.low == o.usd.high:
-        return f"**{format_cost(o.usd.mid, o.usd.mid)}**"
-    rounded = (float(f"{value:.3g}") for value in (o.usd.low, o.usd.mid, o.usd.high))
-    low, middle, high = (format_cost(value, value) for value in rounded)
-    if low == high:
-        return f"**{middle}**"
-    return f"about **{middle}** ({span(low, high)})"
+    low, middle, high = (dollars(float(f"{value:.3g}")) for value in (usd.low, usd.mid, usd.high))
+    return f"**{middle}**" if low == high else f"about **{middle}** ({span(low, high)})"
 
 
-def _limit(o: Outlook) -> str:
-    within = "in" if o.limits is None or o.limits.in_money else "within"
-    return f"{within} {format_duration(86400 * o.over('days').mid)}"
-
-
-def assumptions(o: Outlook, device: Accelerator, dtype: str, origin: str = "") -> str:
-    """The quieter line: compute, accelerator-hours, dollars, token rate, and what they rest on."""
-    plan, made = o.plan, o.middle
-    long = f" × **{significant(o.work.factor, 3)}** for long sequences" if o.work else ""
-    nodes = f"{said} · " if (said := whole_nodes(o, device)) else ""
-    price = (
-        f"**price of {device.name} unknown**, type one under More"
-        if math.isnan(o.usd.mid)
-        else f"rented at {format_price(plan.price_low, plan.price_high)}"
-    )
-    used = (
-        percent(plan.mfu) if o.mfu.low == o.mfu.high else f"{percent(plan.mfu)} ({interval((o.mfu.low, o.mfu.high))})"
-    )
+def assumptions(a: Answer) -> str:
+    """The quieter line: compute, accelerator-hours, price, token rate, and what they rest on."""
+    m = a.middle
+    long = f" × **{significant(m.per_parameter / 6, 3)}** for long sequences" if a.work.long else ""
+    nodes = f"{said} · " if (said := whole_nodes(a)) else ""
     return (
-        f"{nodes}**{format_quantity(float(made.flop), 'flop')}** by 6ND{long} · "
-        f"**{amount(float(made.hours), digits(o))}** accelerator-hours, "
-        f"{price} · **{amount(float(made.tokens_per_second), digits(o))}** tokens/s · MFU\u00a0**{used}**{origin} of "
-        f"{format_quantity(plan.peak, 'flop_per_s')} dense {dtype}"
+        f"{nodes}**{format_quantity(m.flop, 'flop', 3)}** by 6ND{long} · **{amount(m.hours, 3)}** accelerator-hours, "
+        f"{_rented(a)} · **{amount(m.tokens_per_second, 3)}** tokens/s · {_mfu(a)} of "
+        f"{format_quantity(a.peak, 'flop_per_s')} dense {a.dtype}"
     )
 
 
-def whole_nodes(o: Outlook, device: Accelerator) -> str:
-    """The accelerators that were found as whole nodes of ``device``; empty where they come singly."""
-    size = node_size(device)
-    if o.find != "accelerators" or size == 1:
+def _rented(a: Answer) -> str:
+    """The price, and over what the dollars range."""
+    low, high = a.plan.price_range
+    if math.isnan(low):
+        return f"**price of {a.device.name} unknown**"
+    if high == 0:
+        return "owned, so without rent"
+    over = ["hours"] if a.over("hours").low < a.over("hours").high else []
+    over += ["prices"] if low < high else []
+    ranged = f" (dollars over the range of {' and '.join(over)})" if over else ""
+    return f"rented at {price(low, high)}{ranged}"
+
+
+def _mfu(a: Answer) -> str:
+    """The MFU, what it is of, and where it is from."""
+    m = a.middle
+    used, steps = a.over("mfu"), a.over("steps")
+    if a.typed and a.plan.pace == "steady steps":
+        ends = (steps.low, steps.high) if steps.low < steps.high else (steps.mid,)
+        return f"MFU\u00a0**{interval(ends)}** of steady steps, typed, {percent(m.mfu)} over all hours,"
+    shown = f"**{percent(m.mfu)}**" + (f" ({interval((used.low, used.high))})" if used.low < used.high else "")
+    origin = "as published runs lead one to expect" if a.published else "found" if a.find == "MFU" else "typed"
+    return f"MFU\u00a0{shown} over all hours, {origin},"
+
+
+def whole_nodes(a: Answer) -> str:
+    """The accelerators that were found as whole nodes, and how long those take; empty where they come singly."""
+    per_node = a.device.node_size
+    if a.find != "accelerators" or per_node == 1:
         return ""
-    fleet = fewest_accelerators(
-        flop=float(o.middle.flop), peak=o.plan.peak, mfu=o.plan.mfu, days=o.over("days").mid, per_node=size
-    )
-    return (
-        f"**{fleet.nodes:,}** whole {plural(fleet.nodes, 'node')} of {size} ({fleet.accelerators:,}) take "
-        f"{format_duration(fleet.seconds, 3)}"
-    )
-
-
-def price_kept(low: float, high: float) -> str:
-    """Which price stays in force after a bad one."""
-    return "It stays unknown." if math.isnan(low) else f"Still using {format_price(low, high)}."
-
-
-def stand_in(model: CatalogModel, params: float) -> str:
-    """Whose layers are counted where only a number of parameters was typed, and how the counts are scaled."""
-    typed, ratio = format_count(params), params / model.active
-    rough = (
-        f" **The shares are only rough:** no dense model of the catalogue is within a factor of two of {typed}."
-        if not 0.5 <= ratio <= 2
-        else ""
-    )
-    return (
-        f"A number of parameters has no layers, so these are the layers of **{model.name}** "
-        f"({format_count(model.active)}), the nearest dense model of the catalogue, with every count scaled by "
-        f"{typed} / {format_count(model.active)}, so that the row 6ND is the answer above.{rough} Choose a model "
-        "above for its own layers, and for its published run where there is one."
-    )
-
-
-def fixed_parameters(model: CatalogModel) -> tuple[str, str]:
-    """Label and text of the field that shows a catalogue model's parameters; both counts of a mixture."""
-    if not model.mixture:
-        return "Parameters", format_count(model.parameters)
-    return "Active of all", f"{format_count(model.active)} of {format_count(model.parameters)}"
-
-
-def active_counts(model: CatalogModel) -> str:
-    """The exact count of a mixture's active parameters beside the published one; empty for a dense model."""
-    if not model.mixture:
+    nodes = math.ceil(whole_accelerators(a) / per_node)
+    try:
+        taken = answer(replace(a.plan, find="time", accelerators=float(nodes * per_node)))
+    except BudgetError:
         return ""
-    table = 0 if model.spec.tied_head else model.spec.vocab * model.spec.hidden
-    lookup = f", or {format_count(model.active - table)} without the input embedding, which is only looked up"
-    said = f"**Active parameters:** counted layer by layer {format_count(model.active)}{lookup if table else ''}."
-    if math.isnan(model.published_active):
-        return f"{said} Its authors print no active count."
-    off = model.active / model.published_active - 1
     return (
-        f"{said} Published: {format_count(model.published_active)} ({model.published_source}). 6ND is in proportion "
-        f"to N, so the 6ND here is {signed(off)} relative to one with the published count."
+        f"**{nodes:,}** whole {plural(nodes, 'node')} of {per_node} ({nodes * per_node:,}) take "
+        f"{format_duration(86400 * taken.middle.days, 3)}"
     )
 
 
-def largest(counted: FlopCount) -> str:
-    """The component with most FLOPs and its share."""
-    top = max(counted.parts, key=lambda part: part.flop)
-    return f"{top.name} {takes(top.name)} {format_quantity(top.flop / counted.forward, 'ratio')}"
-
-
-def takes(component: str) -> str:
-    """The verb after a component's name: queries, experts and ``Q, K, V`` are many."""
-    return "take" if component.endswith(("s", "V")) else "takes"
-
-
-def gap(model: CatalogModel, seq_len: int, attention: Attention) -> str:
-    """Why the count by layer differs from 6ND for this model, term by term."""
-    g = rule_gap(model.spec, seq_len, attention)
-    tables = "embedding and position tables" if model.spec.position_rows else "input embedding"
-    if model.spec.tied_head:
-        tables = "position table" if model.spec.position_rows else ""
-    charged = f"{signed(-g.lookup / g.rule)} for the {tables}, looked up and not multiplied; " if g.lookup else ""
-    again = (
-        f"{signed(g.again / g.rule)} for the output head, which multi-token prediction multiplies again; "
-        if g.again
-        else ""
-    )
-    shared = " The embedding is also the output head, so N holds it once and it is multiplied once."
-    return (
-        f"From 6ND to the count by layer, **{signed(g.counted / g.rule - 1)}** of 6ND: {charged}"
-        f"{signed(-g.vectors / g.rule)} for norms and biases, which no matrix product uses; {again}"
-        f"**{signed(g.square / g.rule)}** for attention’s products of activations at {seq_len:,} tokens ({attention}), "
-        f"which 6ND leaves out.{shared if model.spec.tied_head else ''}"
-    )
-
-
-def cautions(model: CatalogModel, seq_len: int) -> list[str]:
-    """What the count by layer does not know about this model."""
-    found: list[str] = []
-    if model.mixture:
-        found.append(
-            f"6ND takes the {format_count(model.active)} parameters each token runs through. With all "
-            f"{format_count(model.parameters)} it would be {model.parameters / model.active:.3g} times as high."
+def impossible(a: Answer) -> str:
+    """That the steps would have to be faster than the accelerator multiplies; else empty."""
+    if not a.impossible:
+        return ""
+    m = a.middle
+    best = best_matmul(a.device.name, a.dtype)
+    bare = f"what the best bare matmul in {a.dtype} reaches on {a.device.name if best.measured else best.of}"
+    because = ""
+    if not (a.typed and a.plan.pace == "steady steps"):
+        because = (
+            f" Over all hours it is {percent(m.mfu)}, but with a failure every "
+            f"{format_duration(float(a.stops.mtbf), 3)} only {percent(m.goodput)} of them would train."
+            if m.mfu <= a.ceiling
+            else f" Over all hours alone it is {percent(m.mfu)}."
         )
-    if window := model.spec.window:
-        found.append(
-            f"In {model.spec.windowed_layers} of {model.spec.layers} layers of {model.name} a token attends to a "
-            f"sliding window, the last {window.size:,} tokens; the count by layer knows it, 6ND does not."
-        )
-    if seq_len > model.max_seq:
-        found.append(f"{model.name} was built for at most {model.max_seq:,} tokens; you count {seq_len:,}.")
-    return found
+    return f"**Impossible:** the steps would have to run above {percent(a.ceiling)} of the peak, {bare}.{because}"
 
 
-def components(model: CatalogModel) -> tuple[list[str], list[list[str]]]:
-    """The table of parameters by component: headings and rows, the sum last; active ones only with experts."""
-    counted = parameters(model.spec)
-    rows = [
-        [part.name, f"{part.total:,}", share_of(part.total / counted.total), f"{part.active:,}"]
-        for part in counted.components
-    ]
-    rows.append(["**Sum**", f"**{counted.total:,}**", "", f"**{counted.active:,}**"])
-    headings = ["component", "parameters", "share", "each token runs through"]
-    shown = len(headings) if model.mixture else len(headings) - 1
-    return headings[:shown], [row[:shown] for row in rows]
-
-
-def share_of(share: float) -> str:
-    """A part of a whole in percent, to two decimals."""
-    return f"{100 * share:.2f} %" if share >= 5e-5 else "under 0.01 %"
-
-
-def model_origin(model: CatalogModel) -> str:
-    """How the count by component compares with the model as built and as published."""
-    built = f"The sum equals the {model.parameters:,} parameters of the model as frameworks build it."
-    if math.isnan(model.published_total):
-        return f"{built} Its authors print no total."
-    off = model.parameters / model.published_total - 1
-    against = "equals it" if off == 0 else f"is {signed(-off)} from it"
+def memory(a: Answer) -> str:
+    """That the model states do not fit the accelerators; else empty."""
+    if a.memory.fit != "over":
+        return ""
+    unit = states.unit_of([a.memory])
     return (
-        f"{built} The published total, {model.published_total:,.0f}, {against} "
-        f"({model.published_source}; {known(model.published_confidence)})."
+        f"**The model does not fit:** its states alone, under {a.memory.optimizer.name} {a.memory.policy.phrase}, take "
+        f"{unit.say(a.memory.total)}, and {format_count(a.memory.accelerators)} × {a.device.name} hold "
+        f"{unit.say(a.memory.capacity)}."
     )
+
+
+_MATTERS = 1.15
+"""Work beyond that of the usual length from which a sentence says so."""
+
+
+def long_sequences(a: Answer) -> str:
+    """How much longer sequences lengthen the answer, and whether the model was built for them; mostly empty."""
+    said: list[str] = []
+    factor, seq_len = a.middle.per_parameter / 6, a.plan.seq_len
+    if factor >= _MATTERS:
+        whose = "" if a.model else ", for a model of a usual shape"
+        said.append(
+            f"**At {seq_len:,} tokens a token is {significant(factor, 3)} times the work** of one at "
+            f"{a.work.usual_len:,}, the longest sequence of any published run here{whose}; the hours are scaled by "
+            "that, and the MFU is taken to hold, which no run has shown."
+        )
+    if a.model and seq_len > a.model.max_seq:
+        said.append(f"{a.model.name} was built for at most {a.model.max_seq:,} tokens; you count {seq_len:,}.")
+    return " ".join(said)
+
+
+def cautions(a: Answer) -> list[str]:
+    """What is to be said beside the answer: beyond what was ever published, longer than was ever trained."""
+    return [*(beyond(a.setting) if a.published else ()), *filter(None, (long_sequences(a),))]

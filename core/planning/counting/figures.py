@@ -8,15 +8,12 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from core.figure import MONO, SANS, Figure, axis, label, layout
+from core.figure import NAMED_ROW, SANS, Figure, axis, label, layout, named_axis
 from core.models.flops import FlopCount
 from core.palette import Palette
 from core.planning.counting.growth import Growth
-from core.planning.evidence.runs import Comparison
+from core.planning.counting.scored import Scored
 from core.units import format_quantity, significant
-
-_ROW = 42
-"""Height of one bar's row in pixels: two lines of text beside it."""
 
 _CHARACTER = 0.018
 """Width of one character of a bar's text, as a share of the narrowest plot it is drawn in (about 400 pixels)."""
@@ -79,12 +76,12 @@ def flops_by_component(count: FlopCount, palette: Palette, scale: float = 1.0) -
         "data": [bars("forward", forward, np.zeros_like(forward), 1.0), behind],
         "layout": layout(
             palette,
-            height=_ROW * len(parts) + 64,
+            height=NAMED_ROW * len(parts) + 64,
             bargap=0.45,
             barmode="overlay",
             annotations=inside,
             xaxis=axis(palette, f"{unit} per token of training", range=[0, 1.02 * reach / size]),
-            yaxis=_names(palette, names, texts),
+            yaxis=named_axis(palette, names, texts),
         ),
     }
 
@@ -222,52 +219,31 @@ def _line(x: npt.NDArray[np.float64], y: npt.NDArray[np.float64], colour: str, h
     }
 
 
-def hours_of_a_run(comparison: Comparison, palette: Palette) -> Figure:
-    """A staircase from the hours of 6ND at the assumed MFU to the published ones, each step labelled in one unit."""
-    c = comparison
-    steps = (
-        (f"6ND at {format_quantity(c.mfu, 'ratio')} MFU", 0.0, c.rule_hours, palette.parameters),
-        ("attention’s products", c.rule_hours, c.square_hours, palette.activations),
-        ("everything else", c.rule_hours + c.square_hours, c.other_hours, palette.buffers),
-        ("published", 0.0, c.hours.value, palette.text),
-    )[::-1]
-    names = [name for name, *_ in steps]
-    bases = np.array([base for _, base, _, _ in steps])
-    lengths = np.array([length for _, _, length, _ in steps])
-    reach = float(np.max(np.maximum(bases, bases + lengths)))
-    letter, unit, size = ("M", "million ", 1e6) if reach >= 1e6 else ("", "", 1.0)
-    texts = [
-        f"{'+' if base and length > 0 else '−' if length < 0 else ''}{significant(abs(length) / size)}{letter} h"
-        for _, base, length, _ in steps
-    ]
+def score_bars(found: Sequence[Scored], palette: Palette) -> Figure:
+    """Utilisation of one run under each convention: MFU in one colour, HFU in another, the peak at 100 %."""
+    rows = list(found)[::-1]
+    values = np.array([100 * s.utilisation for s in rows])
+    names = [s.name for s in rows]
     return {
         "data": [
             {
                 "type": "bar",
                 "orientation": "h",
                 "y": names,
-                "x": lengths / size,
-                "base": bases / size,
-                "marker": {"color": [colour for *_, colour in steps]},
-                "customdata": texts,
-                "hovertemplate": "%{y}: %{customdata}<extra></extra>",
+                "x": values,
+                "marker": {"color": [palette.parameters if s.kind == "MFU" else palette.activations for s in rows]},
+                "text": [f"{s.kind} {format_quantity(s.utilisation, 'ratio')}" for s in rows],
+                "textposition": "outside",
+                "textfont": {"size": 12, "color": palette.text},
+                "cliponaxis": False,
+                "hovertemplate": "%{y}: %{text}<extra></extra>",
             }
         ],
         "layout": layout(
             palette,
-            height=_ROW * len(steps) + 64,
-            bargap=0.45,
-            xaxis=axis(palette, f"{unit}accelerator-hours", range=[0, reach / size * 1.04], tickformat=","),
-            yaxis=_names(palette, names, texts),
+            height=34 * len(rows) + 64,
+            bargap=0.4,
+            xaxis=axis(palette, "% of the dense peak", range=[0, max(float(values.max()) * 1.45, 10.0)]),
+            yaxis=axis(palette, "", tickfont={"size": 12, "color": palette.text}, showgrid=False, ticksuffix="  "),
         ),
     }
-
-
-def _names(palette: Palette, names: Sequence[str], texts: Sequence[str]) -> Figure:
-    """The axis of the bars: each name with its figure on a second line."""
-    ticks = [
-        f"{name}<br><span style='font-family:{MONO};font-size:12px'>{text}</span>"
-        for name, text in zip(names, texts, strict=True)
-    ]
-    font = {"size": 13, "color": palette.text}
-    return axis(palette, "", tickvals=list(names), ticktext=ticks, tickfont=font, showgrid=False, ticksuffix="  ")

@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias
 from core.formula import Explanation, Symbol, formula
 from core.models.flops import conventions, flops_per_token
 from core.models.spec import TransformerSpec
-from core.planning.budget.solver import BudgetError
+from core.planning.budget.errors import BudgetError
 from core.sources import PALM
 from core.units import format_quantity
 

@@ -5,67 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from core.models.flops import FlopCount
-from core.models.linear import TorchCount, TwoLayers
-from core.planning.answer.words import percent, signed, takes
-from core.planning.budget.rule import Counted
+from core.models.catalog import CatalogModel
+from core.models.flops import Attention, FlopCount, rule_gap
+from core.models.parameters import parameters
 from core.planning.counting.growth import Growth
-from core.units import format_duration, format_quantity, scientific
-
-PER_WEIGHT = ("FLOPs per weight and row of x", "forward", "gradient of the weight", "gradient of its input", "sum")
-"""Headings of the table of `per_weight`."""
-
-LINEAR_NOTES = (
-    "**2 forward:** each weight multiplies one number of each row, and the product is added to a sum.",
-    "**2 for the weight’s own gradient** and **2 for the gradient of its input**, which the layer below needs: the "
-    "same two operations again, each time.",
-    "**Of the six, the first layer can save two:** below it there is only the data. In a model of many layers that is "
-    "one part in many, and 6ND stays a good rule.",
-    "One formula to read with care: h1.grad[i, j] sums w2[j, k] · h2.grad[i, k] over k. Lecture notes circulate with "
-    "w2[i, j] there, whose indices do not fit.",
-)
-"""Why each weight costs six."""
-
-
-def _exact(flop: float) -> str:
-    return f"{flop:,.0f} FLOP" if flop < 1e12 else format_quantity(flop, "flop")
-
-
-def two_layers(model: TwoLayers) -> str:
-    """Takeaway of the two-layer model: both passes, and how far 6ND is from them."""
-    forward, backward = model.flop("forward"), model.flop("backward")
-    rest = (
-        "exactly **6 FLOPs per weight and row**, the 6 of 6ND"
-        if model.x_gradient
-        else f"**{model.flop() / model.rule:.1%}** of 6ND, because nobody asks for the gradient of the data".replace(
-            "%", " %"
-        )
-    )
-    return (
-        f"Forward takes **{_exact(forward)}**, backward **{_exact(backward)}**, {backward / forward:.3g} times as "
-        f"much; together {rest}."
-    )
-
-
-def per_weight(model: TwoLayers) -> list[tuple[str, str, str, str, str]]:
-    """Rows of the table of FLOPs per weight: one layer each."""
-    data = "2" if model.x_gradient else "skipped"
-    return [
-        (f"w1, {model.width:,} × {model.width:,}", "2", "2", data, f"{model.per_weight('w1'):g}"),
-        (f"w2, {model.width:,} × {model.outputs:,}", "2", "2", "2", f"{model.per_weight('w2'):g}"),
-    ]
-
-
-def torch_says(model: TwoLayers, seen: TorchCount) -> str:
-    """torch's counts beside ours."""
-    counts = f"{_whole(seen.forward)} forward, {_whole(seen.backward)} backward"
-    if (seen.forward, seen.backward) == (model.flop("forward"), model.flop("backward")):
-        return f"**torch {seen.version} counts the same:** FlopCounterMode saw {counts}."
-    return f"**torch {seen.version} counts differently:** FlopCounterMode saw {counts}."
-
-
-def _whole(flop: int) -> str:
-    return f"{flop:,}" if flop < 10**15 else scientific(flop, 4)
+from core.planning.counting.scored import Scored
+from core.units import format_count, format_quantity
+from core.wording import amount, known, percent, share_of, signed
 
 
 def where(counted: FlopCount, scale: float = 1.0) -> str:
@@ -93,25 +39,152 @@ def growing(g: Growth) -> str:
     )
 
 
-def ways_headings(*, typed: bool) -> tuple[str, ...]:
-    """Headings of the table of `ways`.
-
-    A published MFU is one by 6ND: counting otherwise changes the MFU and not the time. A typed one may be meant
-    either way, and then the time depends on it.
-    """
-    last = "time, if your MFU is counted so" if typed else "MFU of the same run"
-    return ("6ND beside the count by layer", "per token of training", "whole run", "relative to 6ND", last)
+SCOPE = (
+    "Counted are matrix products, a multiply-add as two FLOPs. Norms, softmax, activation functions and the optimizer "
+    "step are left out, as in published counts of model FLOPs. Recomputing activations is work of the hardware (HFU), "
+    "not of the model (MFU), and is not counted either."
+)
+"""What every count holds and leaves out."""
 
 
-def ways(counts: Sequence[Counted], *, typed: bool) -> list[tuple[str, ...]]:
-    """Rows of the table of counting conventions; ``typed`` as for `ways_headings`."""
+SCORES = ("the same run, counted as", "FLOPs per token", "utilisation", "relative to 6ND")
+"""Headings of the table of `scores`."""
+
+
+def scores(found: Sequence[Scored]) -> list[tuple[str, ...]]:
+    """Rows of the table of conventions."""
     return [
         (
-            way.name,
-            format_quantity(way.per_token, "flop"),
-            format_quantity(way.flop, "flop"),
-            signed(way.against_rule) if way.against_rule else "",
-            format_duration(way.seconds) if typed else percent(way.mfu),
+            f"{s.name} ({s.kind})",
+            format_quantity(s.per_token, "flop"),
+            percent(s.utilisation) if s.possible else f"**{percent(s.utilisation)}**, impossible",
+            signed(s.per_rule - 1) if s.per_rule != 1 else "",
         )
-        for way in counts
+        for s in found
     ]
+
+
+def scored_run(found: Sequence[Scored], rate: float) -> str:
+    """Takeaway: one speed, many MFUs."""
+    mfu = sorted(s.utilisation for s in found if s.kind == "MFU")
+    hfu = max(s.utilisation for s in found if s.kind == "HFU")
+    return (
+        f"**{amount(rate)}** tokens per second are an MFU of **{percent(mfu[0])}** to **{percent(mfu[-1])}**, by how "
+        f"work is counted; with every layer recomputed the same speed is an HFU of **{percent(hfu)}**. Compare "
+        "published figures only under one convention."
+    )
+
+
+def stand_in(model: CatalogModel, params: float) -> str:
+    """Whose layers are counted where only a number of parameters was typed, and how the counts are scaled."""
+    typed, ratio = format_count(params), params / model.active
+    rough = (
+        f" **The shares are only rough:** no dense model of the catalogue is within a factor of two of {typed}."
+        if not 0.5 <= ratio <= 2
+        else ""
+    )
+    return (
+        f"A number of parameters has no layers, so these are the layers of **{model.name}** "
+        f"({format_count(model.active)}), the nearest dense model of the catalogue, with every count scaled by "
+        f"{typed} / {format_count(model.active)}, so that the row 6ND is the answer’s.{rough} Choose a model "
+        "for its own layers, and for its published run where there is one."
+    )
+
+
+def fixed_parameters(model: CatalogModel) -> tuple[str, str]:
+    """Label and text of the field that shows a catalogue model's parameters; both counts of a mixture."""
+    if not model.mixture:
+        return "Parameters", format_count(model.parameters)
+    return "Active of all", f"{format_count(model.active)} of {format_count(model.parameters)}"
+
+
+def active_counts(model: CatalogModel) -> str:
+    """The exact count of a mixture's active parameters beside the published one; empty for a dense model."""
+    if not model.mixture:
+        return ""
+    table = 0 if model.spec.tied_head else model.spec.vocab * model.spec.hidden
+    lookup = f", or {format_count(model.active - table)} without the input embedding, which is only looked up"
+    said = f"**Active parameters:** counted layer by layer {format_count(model.active)}{lookup if table else ''}."
+    if math.isnan(model.published_active):
+        return f"{said} Its authors print no active count."
+    off = model.active / model.published_active - 1
+    return (
+        f"{said} Published: {format_count(model.published_active)} ({model.published_source}). 6ND is in proportion "
+        f"to N, so the 6ND here is {signed(off)} relative to one with the published count."
+    )
+
+
+def largest(counted: FlopCount) -> str:
+    """The component with most FLOPs and its share."""
+    top = max(counted.parts, key=lambda part: part.flop)
+    return f"{top.name} {takes(top.name)} {format_quantity(top.flop / counted.forward, 'ratio')}"
+
+
+def takes(component: str) -> str:
+    """The verb after a component's name: queries, experts and ``Q, K, V`` are many."""
+    return "take" if component.endswith(("s", "V")) else "takes"
+
+
+def gap(model: CatalogModel, seq_len: int, attention: Attention) -> str:
+    """Why the count by layer differs from 6ND for this model, term by term."""
+    g = rule_gap(model.spec, seq_len, attention)
+    tables = "embedding and position tables" if model.spec.position_rows else "input embedding"
+    if model.spec.tied_head:
+        tables = "position table" if model.spec.position_rows else ""
+    charged = f"{signed(-g.lookup / g.rule)} for the {tables}, looked up and not multiplied; " if g.lookup else ""
+    again = (
+        f"{signed(g.again / g.rule)} for the output head, which multi-token prediction multiplies again; "
+        if g.again
+        else ""
+    )
+    shared = " The embedding is also the output head, so N holds it once and it is multiplied once."
+    return (
+        f"From 6ND to the count by layer, **{signed(g.counted / g.rule - 1)}** of 6ND: {charged}"
+        f"{signed(-g.vectors / g.rule)} for norms and biases, which no matrix product uses; {again}"
+        f"**{signed(g.square / g.rule)}** for attention’s products of activations at {seq_len:,} tokens ({attention}), "
+        f"which 6ND leaves out.{shared if model.spec.tied_head else ''}"
+    )
+
+
+def cautions(model: CatalogModel, seq_len: int) -> list[str]:
+    """What the count by layer does not know about this model."""
+    found: list[str] = []
+    if model.mixture:
+        found.append(
+            f"6ND takes the {format_count(model.active)} parameters each token runs through. With all "
+            f"{format_count(model.parameters)} it would be {model.parameters / model.active:.3g} times as high."
+        )
+    if window := model.spec.window:
+        found.append(
+            f"In {model.spec.windowed_layers} of {model.spec.layers} layers of {model.name} a token attends to a "
+            f"sliding window, the last {window.size:,} tokens; the count by layer knows it, 6ND does not."
+        )
+    if seq_len > model.max_seq:
+        found.append(f"{model.name} was built for at most {model.max_seq:,} tokens; you count {seq_len:,}.")
+    return found
+
+
+def components(model: CatalogModel) -> tuple[list[str], list[list[str]]]:
+    """The table of parameters by component: headings and rows, the sum last; active ones only with experts."""
+    counted = parameters(model.spec)
+    rows = [
+        [part.name, f"{part.total:,}", share_of(part.total / counted.total), f"{part.active:,}"]
+        for part in counted.components
+    ]
+    rows.append(["**Sum**", f"**{counted.total:,}**", "", f"**{counted.active:,}**"])
+    headings = ["component", "parameters", "share", "each token runs through"]
+    shown = len(headings) if model.mixture else len(headings) - 1
+    return headings[:shown], [row[:shown] for row in rows]
+
+
+def model_origin(model: CatalogModel) -> str:
+    """How the count by component compares with the model as built and as published."""
+    built = f"The sum equals the {model.parameters:,} parameters of the model as frameworks build it."
+    if math.isnan(model.published_total):
+        return f"{built} Its authors print no total."
+    off = model.parameters / model.published_total - 1
+    against = "equals it" if off == 0 else f"is {signed(-off)} from it"
+    return (
+        f"{built} The published total, {model.published_total:,.0f}, {against} "
+        f"({model.published_source}; {known(model.published_confidence)})."
+    )

@@ -5,23 +5,19 @@ from __future__ import annotations
 import html
 import math
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from core.hardware.accelerators import find
 from core.models.catalog import CatalogModel
 from core.models.flops import train_flop_6nd
-from core.planning.answer.outlook import Outlook, Published
-from core.planning.answer.words import amount, interval, percent, signed
+from core.planning.answer.answer import Answer
+from core.planning.answer.peers import Peer
 from core.planning.budget.rule import accelerator_hours, training_seconds
-from core.planning.evidence.comparable import FEWEST, Prediction, Score, Trait
+from core.planning.evidence.judged import Prediction, Score
 from core.planning.evidence.rows import Evidence, base_peak
 from core.planning.evidence.runs import AS_PUBLISHED, Comparison, models_with_runs
-from core.units import Kind, format_count, format_duration, format_quantity
-
-
-def runs_to_compare() -> str:
-    """Which models have a published whole run, for the help of the choice."""
-    return f"With a published full run to compare with: {', '.join(models_with_runs())}."
+from core.units import Kind, format_count, format_duration, format_quantity, significant
+from core.wording import amount, interval, percent, signed
 
 
 def no_run(model: CatalogModel) -> str:
@@ -126,7 +122,7 @@ def _precision(c: Comparison) -> str:
 
 
 def _attention(c: Comparison) -> str:
-    where = "" if c.run.seq_len else ", the length set above, its own not being at hand"
+    where = "" if c.run.seq_len else ", the plan’s length, its own not being at hand"
     return (
         f"**6ND leaves attention’s products out.** At {c.seq_len:,} tokens{where}, causal, they add "
         f"{format_quantity(c.square_hours / c.rule_hours, 'ratio')} of 6ND, {_hours(c.square_hours)}; they belong "
@@ -179,66 +175,48 @@ def other_runs(others: Sequence[Comparison]) -> list[str]:
     return [f"Also published: {'; '.join(named)}."] if named else []
 
 
-def comparables(o: Outlook, seen: Published, *, published: bool) -> str:
-    """What the picture of the answer shows, and which runs count as comparable."""
-    peers = seen.peers
-    shared = _listed([_SHARED[trait] for trait in peers.kept])
-    alike = f"with {shared}" if shared else "of any kind"
-    said = f"**Your run at the pace of {len(peers.rows)} published ones** {alike}."
-    if published:
-        return said  # the line above it has their MFU
-    span = interval((seen.mfu.low, seen.mfu.high))
-    return f"{said} Their hours come to {span} of the peak (P10–P90), median {percent(seen.mfu.mid)}.{_yours(o)}"
-
-
-def _yours(o: Outlook) -> str:
-    """The plan's own MFU where it is not that of published runs: found, or typed, and then a range maybe."""
-    if o.find == "MFU":
-        return f" Yours is found: {percent(o.plan.mfu)}."
-    ends = (o.mfu.low, o.mfu.high) if o.mfu.low < o.mfu.high else (o.plan.mfu,)
-    return f" Yours is typed: {interval(ends)}."
-
-
-def given_up(seen: Published) -> str:
-    """Which traits the comparable runs do not share with the plan, for want of runs; empty where they share all."""
-    dropped = seen.peers.dropped
-    if not dropped:
-        return ""
+def pace(a: Answer, peers: Sequence[Peer]) -> str:
+    """What the picture of the answer shows: the plan at the pace of the nearest runs, and what the model says."""
+    nearest = peers[0].near
+    said = (
+        f"**Your run at the pace of the {len(peers)} published ones nearest to it**, the nearest first among them "
+        f"{nearest.row.run.model} ({nearest.parts})."
+    )
+    if a.published:
+        return said
+    seen = a.expected
+    yours = f" Yours is found: {percent(a.middle.mfu)}." if a.find == "MFU" else f" Yours comes to {_yours(a)}."
     return (
-        f"**Comparable runs:** only {seen.peers.found} published runs share every trait with the plan, and "
-        f"{FEWEST} are wanted at least, so {_listed([_TRAITS[trait] for trait in dropped[::-1]])} may differ."
+        f"{said} Published runs lead one to expect {interval((seen.low, seen.high))} over all hours (P10–P90), median "
+        f"{percent(seen.mid)}.{yours}"
     )
 
 
-_TRAITS: Mapping[Trait, str] = {
-    "tokens per parameter": "tokens per parameter",
-    "family": "accelerator",
-    "experts": "kind (dense or mixture)",
-    "size": "size",
-    "precision": "precision",
-}
-_SHARED: Mapping[Trait, str] = {
-    "tokens per parameter": "like tokens per parameter",
-    "family": "the same accelerator family",
-    "experts": "the same kind of model (dense or mixture)",
-    "size": "a like size",
-    "precision": "the same precision",
-}
+def _yours(a: Answer) -> str:
+    used = a.over("mfu")
+    return interval((used.low, used.high) if used.low < used.high else (used.mid,))
 
 
-def _listed(words: Sequence[str]) -> str:
-    return " and ".join(filter(None, (", ".join(words[:-1]), words[-1] if words else "")))
-
-
-def scored(s: Score, lab: Score) -> str:
-    """How well the method predicts the published runs. lab: its score with everything of a run's lab left out."""
+def scored(one: Score, lab: Score) -> str:
+    """How well the model predicts the published runs. lab: its score with everything of a run's lab left out."""
     return (
-        f"**How far to trust it:** predicted from all other models, the median of the comparable runs was off by "
-        f"**{percent(s.error)}** (median of {s.runs} runs), and **{percent(s.inside)}** of them took between P10 and "
-        f"P90. With everything of the same lab left out, as for a lab that has published nothing, it is "
-        f"{percent(lab.error)}, and {percent(lab.inside)} inside. Tokens per parameter as the first trait was chosen "
-        "knowing these runs, so both figures flatter the method somewhat."
+        f"**How far to trust it:** predicted from all other models, it was off by **{percent(one.error)}** "
+        f"(median of {one.runs} runs), and **{percent(one.inside)}** of them took between P10 and P90, which are "
+        f"{significant(one.ratio, 2)} apart. With everything of the same lab left out, as for a lab that has published "
+        f"nothing, it is {percent(lab.error)}, and {percent(lab.inside)} inside."
     )
+
+
+NEAREST = ("published run", "accelerator", "weight", "how it differs from your plan", "hours per peak")
+"""Headings of the table of `near_rows`."""
+
+
+def near_rows(a: Answer, peers: Sequence[Peer]) -> list[tuple[str, ...]]:
+    """The nearest runs with their weight in the expectation, what sets them apart, and their utilisation."""
+    return [
+        (p.run.model, p.run.accelerator, percent(p.near.share), p.near.parts, percent(p.near.row.utilisation))
+        for p in peers
+    ]
 
 
 PREDICTED = ("run", "accelerator", "published", "predicted P50", "P10–P90", "error", "inside")
@@ -261,9 +239,10 @@ def predicted(rows: Sequence[Prediction]) -> list[tuple[str, ...]]:
     ]
 
 
-def pointed(row: Evidence, value: str) -> str:
-    """What hovering over a run says: its size, its value, how that is known, and the source."""
+def pointed(row: Evidence, measure: str) -> str:
+    """What hovering over a run says: its size, its MFU or its hours, how that is known, and the source."""
     run = row.run
+    value = percent(row.utilisation) if measure == "MFU" else f"{amount(hours_per_billion(row))} h per billion tokens"
     stands = f", median of {row.rows} rows" if row.rows > 1 else ""
     return (
         f"<b>{run.model}</b>, {run.accelerator}<br>{format_count(run.params)} active parameters<br>{value}, from "
@@ -276,10 +255,6 @@ def _wrapped(text: str, width: int = 70) -> str:
 
 
 def hours_per_billion(row: Evidence) -> float:
-    """Accelerator-hours per billion tokens at the row's utilisation."""
-    return hours_per_billion_tokens(row.run.params, base_peak(row.run.accelerator), row.utilisation)
-
-
-def hours_per_billion_tokens(params: float, peak: float, mfu: float) -> float:
-    """Accelerator-hours of a billion tokens by 6ND."""
-    return accelerator_hours(1, training_seconds(train_flop_6nd(params, 1e9), 1, peak, mfu))
+    """Accelerator-hours per billion tokens at the row's utilisation, by 6ND."""
+    flop = train_flop_6nd(row.run.params, 1e9)
+    return accelerator_hours(1, training_seconds(flop, 1, base_peak(row.run.accelerator), row.utilisation))

@@ -22,7 +22,7 @@ from core.hardware.accelerators import Accelerator
 from core.hardware.operations import Placed, Value, Work, band, elementwise, place, product
 from core.models.parameters import parameters
 from core.models.spec import Experts, TransformerSpec
-from core.planning.budget.solver import BudgetError
+from core.planning.budget.errors import BudgetError
 from core.planning.layer.kinds import LayerKind, kinds_of
 
 Phase: TypeAlias = Literal["forward", "backward", "update"]

@@ -1,4 +1,4 @@
-"""The roofline of a layer, the conventions of MFU and the best split, in words and table cells."""
+"""The roofline of a layer in words and table cells."""
 
 from __future__ import annotations
 
@@ -6,15 +6,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from core.formula import Explanation
-from core.planning.answer.outlook import Outlook
-from core.planning.answer.words import amount, percent, share_of, signed
-from core.planning.counting.scored import Scored
 from core.planning.layer.kinds import LayerKind
 from core.planning.layer.operations import LayerOperation, matmul_share
-from core.planning.split.scaling import LAWS, Split, overtraining
 from core.sources import DEEPSEEK_V3
-from core.units import format_count, format_duration, format_quantity, significant
+from core.units import format_duration, format_quantity, significant
+from core.wording import percent, share_of
 
 OPERATIONS = ("operation", "FLOP", "share of FLOPs", "FLOP/B forward", "limit", "time at best", "share of time")
 """Headings of the table of `operations`."""
@@ -105,8 +101,8 @@ def _nearly(share: float) -> str:
 
 LAYER_NOTES = (
     "**Bytes:** each operation reads its operands once, writes its result once and keeps nothing for the next one; a "
-    "cast to another dtype is part of the operation before it. Fused kernels move less: the switch above fuses "
-    "attention, whose softmax is then not counted.",
+    "cast to another dtype is part of the operation before it. Fused kernels move less: with fused "
+    "attention the softmax is not counted.",
     "**Time at best:** the longer of arithmetic at peak and traffic at full bandwidth. No kernel that runs one "
     "operation alone, from memory and as it is counted here, is faster, and most are slower; a kernel that fuses "
     "neighbours saves the traffic between them. The update stands once per step, so more micro-batches per step make "
@@ -177,76 +173,3 @@ def narrow(dtype: str, wide: str, *, mixture: bool) -> str:
 
 NARROW_SOURCE = DEEPSEEK_V3.at("section 3.3.1")
 """Where the division of `narrow` is from."""
-
-SCORES = ("the same run, counted as", "FLOPs per token", "utilisation", "relative to 6ND")
-"""Headings of the table of `scores`."""
-
-
-def scores(found: Sequence[Scored]) -> list[tuple[str, ...]]:
-    """Rows of the table of conventions."""
-    return [
-        (
-            f"{s.name} ({s.kind})",
-            format_quantity(s.per_token, "flop"),
-            percent(s.utilisation) if s.possible else f"**{percent(s.utilisation)}**, impossible",
-            signed(s.per_rule - 1) if s.per_rule != 1 else "",
-        )
-        for s in found
-    ]
-
-
-def scored_run(found: Sequence[Scored], rate: float) -> str:
-    """Takeaway: one speed, many MFUs."""
-    mfu = sorted(s.utilisation for s in found if s.kind == "MFU")
-    hfu = max(s.utilisation for s in found if s.kind == "HFU")
-    return (
-        f"**{amount(rate)}** tokens per second are an MFU of **{percent(mfu[0])}** to **{percent(mfu[-1])}**, by how "
-        f"work is counted; with every layer recomputed the same speed is an HFU of **{percent(hfu)}**. Compare "
-        "published figures only under one convention."
-    )
-
-
-SPLITS = (
-    "best split of this compute by",
-    "parameters",
-    "tokens",
-    "tokens per parameter",
-    "loss by Chinchilla",
-    "loss by its refit",
-)
-"""Headings of the table of `splits`: the losses are those of `LAWS`, in their order."""
-
-
-def splits(found: Sequence[Split], o: Outlook) -> list[tuple[str, ...]]:
-    """Rows of the table of splits, the plan's own last; every row has its loss by either law."""
-    plan = o.plan
-    chosen = [(s.name, s.params, s.tokens) for s in found]
-    return [
-        (
-            name,
-            format_count(params, 3),
-            format_count(tokens, 3),
-            significant(tokens / params, 3),
-            *(f"{law.loss(params, tokens):.4f}" for law in LAWS),
-        )
-        for name, params, tokens in (*chosen, ("**your plan**", plan.params, plan.tokens))
-    ]
-
-
-def explain_losses(o: Outlook) -> list[Explanation]:
-    """The losses of the plan by either law."""
-    return [law.explain_loss(o.plan.params, o.plan.tokens) for law in LAWS]
-
-
-def trained(o: Outlook) -> str:
-    """How far the plan is from 20 tokens per parameter."""
-    plan = o.plan
-    factor = overtraining(plan.tokens, plan.params)
-    ratio = significant(plan.tokens / plan.params, 3)
-    said = (
-        f"**{significant(factor, 3)} times** as many as Chinchilla’s 20: a smaller model than the compute would allow, "
-        "which costs some training loss and makes every token served cheaper."
-        if factor >= 1
-        else f"**{significant(factor, 3)} times** Chinchilla’s 20: a larger model than the compute trains well."
-    )
-    return f"**{ratio}** tokens per parameter, {said}"

@@ -1,51 +1,29 @@
-"""What moves the answer: days and dollars as each input runs over its range, and the curves of equal days."""
+"""What moves the answer: the same plan asked again with one input at each end of its range, and curves of equal days.
+
+Every end is an answer of its own, so that what stands here is what one gets by typing it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeAlias, cast
+from functools import lru_cache
+from typing import Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from core.planning.budget.solver import BudgetError, SolvedBudget, solve_budget
+from core.planning.answer.answer import Answer, answer
+from core.planning.answer.plan import TYPED, Limits, Plan
+from core.planning.budget.errors import BudgetError
+from core.planning.budget.interval import Interval
 
-Input: TypeAlias = Literal[
-    "tokens", "parameters", "accelerators", "mfu", "goodput", "price", "peak", "flop_per_parameter"
-]
-
-
-@dataclass(frozen=True, slots=True)
-class Assumptions:
-    """What days and dollars follow from. price: dollars per accelerator-hour, NaN when unknown."""
-
-    tokens: float
-    parameters: float
-    accelerators: float
-    peak: float
-    mfu: float
-    goodput: float = 1.0
-    price: float = float("nan")
-    flop_per_parameter: float = 6.0
-
-    def solve(self) -> SolvedBudget:
-        """Days and dollars. Raises `BudgetError` like `solve_budget`."""
-        return solve_budget(
-            tokens=self.tokens,
-            parameters=self.parameters,
-            accelerators=self.accelerators,
-            mfu=self.mfu,
-            peak=self.peak,
-            goodput=self.goodput,
-            price=None if self.price != self.price else self.price,
-            flop_per_parameter=self.flop_per_parameter,
-        )
+Input: TypeAlias = Literal["tokens", "parameters", "accelerators", "MFU", "price"]
 
 
 @dataclass(frozen=True, slots=True)
 class Swing:
-    """One input at its two ends with everything else as assumed. days, dollars: at ``low`` and at ``high``."""
+    """One input at its two ends with everything else as planned. days, dollars: at ``low`` and at ``high``."""
 
     input: Input
     low: float
@@ -53,54 +31,78 @@ class Swing:
     days: tuple[float, float]
     dollars: tuple[float, float]
 
-    @property
-    def days_moved(self) -> float:
-        """How far the days move, without sign."""
-        return abs(self.days[1] - self.days[0])
-
-    @property
-    def dollars_moved(self) -> float:
-        """How far the dollars move, without sign."""
-        return abs(self.dollars[1] - self.dollars[0])
+    def moved(self, *, dollars: bool) -> float:
+        """How far days, or dollars, move, without sign."""
+        low, high = self.dollars if dollars else self.days
+        return abs(high - low)
 
 
-def sensitivity(plan: Assumptions, ranges: Mapping[Input, tuple[float, float]]) -> tuple[Swing, ...]:
-    """Days and dollars at both ends of each range, one input at a time; what moves the days most comes first.
+def as_found(a: Answer) -> Plan:
+    """The plan with what was found in its place, so that its time can be asked for."""
+    m = a.middle
+    filled = replace(a.plan, find="time", tokens=m.tokens, accelerators=m.accelerators)
+    if a.find == "parameters":
+        filled = replace(filled, model=TYPED, parameters=m.parameters)
+    return replace(filled, mfu=Interval.point(m.mfu), pace="all hours") if a.find == "MFU" else filled
 
-    Inputs that move no days (the price) follow, by dollars. Raises `BudgetError` for a range that runs backwards or
-    holds values that cannot be, naming the input.
+
+@lru_cache(maxsize=256)
+def swings(plan: Plan, share: float) -> tuple[Swing, ...]:
+    """Days and dollars of a plan whose time is asked for, as each input runs over its range: the MFU over that of its
+    answer and of published runs, the price over its own, the rest by ``share`` down and up.
+
+    Another size of a dense model is one of unknown layers; a mixture has none. An end without an answer is left out.
     """
+    here = answer(plan)
+    ends: dict[Input, tuple[tuple[float, Plan], tuple[float, Plan]]] = {}
+
+    def pair(low: float, high: float, at: Mapping[float, Plan]) -> tuple[tuple[float, Plan], tuple[float, Plan]]:
+        return (low, at[low]), (high, at[high])
+
+    for name, value in (("tokens", plan.tokens), ("accelerators", plan.accelerators)):
+        low, high = max(1.0, value * (1 - share)), value * (1 + share)
+        ends[name] = pair(low, high, {end: replace(plan, **{name: end}) for end in (low, high)})  # type: ignore[index]
+    if not (here.model and here.model.mixture):
+        size = here.middle.parameters
+        low, high = max(1.0, size * (1 - share)), size * (1 + share)
+        ends["parameters"] = pair(low, high, {end: replace(plan, model=TYPED, parameters=end) for end in (low, high)})
+    used, seen = here.over("mfu"), here.expected
+    low, high = min(used.low, seen.low), max(used.high, seen.high)
+    all_hours = {end: replace(plan, mfu=Interval.point(end), pace="all hours") for end in (low, high)}
+    ends["MFU"] = pair(low, high, all_hours)  # type: ignore[arg-type]
+    low, high = plan.price_range
+    if low < high:
+        ends["price"] = pair(low, high, {end: replace(plan, prices=(end, end)) for end in (low, high)})
     found: list[Swing] = []
-    for name, (low, high) in ranges.items():
-        if not low <= high:
-            raise BudgetError(
-                name, f"The range of {name} runs from {low:g} down to {high:g}: give the lower end first."
-            )
-        ends = [replace(plan, **cast("dict[str, Any]", {name: value})).solve() for value in (low, high)]
-        days = (float(ends[0].days), float(ends[1].days))
-        dollars = (float(ends[0].dollars), float(ends[1].dollars))
-        found.append(Swing(name, low, high, days, dollars))
-    return tuple(sorted(found, key=lambda swing: (-swing.days_moved, -np.nan_to_num(swing.dollars_moved))))
+    for name, (first, last) in ends.items():
+        try:
+            made = [answer(end) for _, end in (first, last)]
+        except BudgetError:
+            continue
+        days = (made[0].middle.days, made[1].middle.days)
+        found.append(Swing(name, first[0], last[0], days, (made[0].middle.dollars, made[1].middle.dollars)))
+    return tuple(sorted(found, key=lambda swing: -swing.moved(dollars=False)))
 
 
 @dataclass(frozen=True, slots=True)
 class IsoDays:
-    """Curves of equal days. accelerators[i, j]: needed to train tokens[j] in days[i]."""
+    """Curves of equal days. accelerators[i, j]: needed to train tokens[j] in days[i]; NaN where none can."""
 
     days: tuple[float, ...]
     tokens: npt.NDArray[np.float64]
     accelerators: npt.NDArray[np.float64]
 
 
-def iso_days(plan: Assumptions, days: Sequence[float], tokens: npt.NDArray[np.float64]) -> IsoDays:
-    """For each number of days the accelerators that train each number of tokens, the rest as in ``plan``."""
-    made = solve_budget(
-        tokens=tokens[np.newaxis, :],
-        days=np.array(days, dtype=np.float64)[:, np.newaxis],
-        parameters=plan.parameters,
-        mfu=plan.mfu,
-        peak=plan.peak,
-        goodput=plan.goodput,
-        flop_per_parameter=plan.flop_per_parameter,
-    )
-    return IsoDays(tuple(days), tokens, np.asarray(made.accelerators))
+@lru_cache(maxsize=64)
+def iso_days(plan: Plan, days: Sequence[float], most: int = 9) -> IsoDays:
+    """For each number of days the accelerators that train from a thirtieth to thirty times the plan's tokens."""
+    tokens = np.geomspace(plan.tokens / 30, plan.tokens * 30, most)
+
+    def needed(within: float, count: float) -> float:
+        asked = replace(plan, find="accelerators", limits=Limits(within), tokens=float(max(1.0, count)))
+        try:
+            return answer(asked).middle.accelerators
+        except BudgetError:
+            return np.nan
+
+    return IsoDays(tuple(days), tokens, np.array([[needed(within, count) for count in tokens] for within in days]))

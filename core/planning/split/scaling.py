@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from core.formula import Explanation, Formula, Source, Symbol, formula
-from core.planning.budget.solver import BudgetError
+from core.planning.budget.errors import BudgetError
 
 _HOFFMANN = Source(
     "Hoffmann et al. 2022, Chinchilla", "section 3.3 and appendix D.3", "https://arxiv.org/abs/2203.15556"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from core.formula import Explanation, Source, Symbol, formula
-from core.planning.budget.solver import BudgetError
+from core.planning.budget.errors import BudgetError
 
 _LLAMA1 = Source("Touvron et al. 2023, LLaMA", "section 6, table 15", "https://arxiv.org/abs/2302.13971")
 _WU = Source("Wu et al. 2021, Sustainable AI", "section II", "https://arxiv.org/abs/2111.00364")

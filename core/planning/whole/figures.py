@@ -8,7 +8,7 @@ import numpy as np
 
 from core.figure import MONO, Figure, axis, layout
 from core.palette import Palette
-from core.planning.answer.words import share_of
+from core.wording import share_of
 
 _ROW = 38
 

@@ -7,17 +7,18 @@ loses everything since the last checkpoint and costs one restart, and both may b
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from core.formula import Explanation, Source, Symbol, formula
-from core.planning.budget.equations import wall_seconds
-from core.planning.budget.rule import training_seconds
-from core.planning.budget.solver import BudgetError
+from core.planning.budget.errors import BudgetError
 from core.rows import number, read_rows
-from core.units import format_duration
+from core.units import format_duration, parse_quantity
 
 _YOUNG = Source(
     "Young 1974, A first order approximation to the optimum checkpoint interval",
@@ -36,11 +37,6 @@ _STORAGE = Source(
     "Grattafiori et al. 2024, The Llama 3 Herd of Models",
     "section 3.3.1, 2 TB/s of storage sustained",
     "https://arxiv.org/abs/2407.21783",
-)
-_BLOOM = Source(
-    "BigScience 2022, BLOOM 176B training notes",
-    "checkpoint of 2.3 TB with optimizer states",
-    "https://bigscience.notion.site/BigScience-176B-Model-ad073ca07cdf479398d5f95d88e218c4",
 )
 
 _COUNT = Symbol("n", "accelerators", "count")
@@ -79,24 +75,6 @@ def time_between_failures(rate: float, accelerators: float) -> float:
     Every accelerator is one more thing that can fail, with its share of host and network.
     """
     return 1000 * 86400 / (rate * accelerators)
-
-
-@formula(
-    r"\v{params} \cdot \v{bytes_per_parameter}",
-    result=_BYTES,
-    symbols={
-        "params": Symbol("N", "parameters, all experts included", "count"),
-        "bytes_per_parameter": Symbol("b", "bytes saved per parameter", "bytes_per_parameter"),
-    },
-    sources=(_BLOOM,),
-)
-def checkpoint_bytes(params: float, bytes_per_parameter: float) -> float:
-    """Size of a checkpoint.
-
-    With Adam in mixed precision up to 14 bytes per parameter: 2 for the bf16 weight, 4 for its fp32 master and 4 for
-    each of the two moments. BLOOM's 2.3 TB are 13.
-    """
-    return params * bytes_per_parameter
 
 
 WRITE_EACH = 120e6
@@ -225,17 +203,44 @@ def failure_records() -> tuple[FailureRecord, ...]:
 
 
 @dataclass(frozen=True, slots=True)
+class Failures:
+    """How often the run fails: per 1,000 accelerator-days, or at times of the whole cluster; the other one is NaN.
+
+    per_1000_days: 0 for never. between: mean seconds between failures of the cluster, whatever its size.
+    """
+
+    per_1000_days: float = 0.474
+    between: float = math.nan
+
+
+_PER_DAY = re.compile(r"\s*(.+?)\s*(?:/\s*|per\s+|a\s+)days?\s*", re.IGNORECASE)
+
+
+def parse_failures(text: str) -> Failures:
+    """A typed rate: ``0.474`` per 1,000 accelerator-days, ``8 per day`` or an MTBF of ``3 h``, both of the cluster.
+
+    Raises `QuantityError` with the rule and an example otherwise.
+    """
+    example = "0.474 per 1,000 accelerator-days, 8 per day, or an MTBF such as 3 h"
+    if found := _PER_DAY.fullmatch(text):
+        a_day = parse_quantity(found[1], "number", low=0.0, high=1e5, example=example)
+        return Failures(math.nan, 86400 / a_day) if a_day else Failures(0.0)
+    mtbf = re.sub(r"(?i)^\s*mtbf\s*(?:of|=|:)?\s*", "", text)
+    if re.search(r"[a-z]", mtbf, re.IGNORECASE) and not re.fullmatch(r"\s*[\d.]+e[-+]?\d+\s*", mtbf, re.IGNORECASE):
+        return Failures(math.nan, parse_quantity(mtbf, "seconds", low=1.0, high=1e10, example=example))
+    return Failures(parse_quantity(mtbf, "number", low=0.0, high=1e4, example=example))
+
+
+@dataclass(frozen=True, slots=True)
 class Reliability:
     """What the whole run depends on beyond the steady step.
 
-    rate: failures per 1,000 accelerator-days, 0 for none. write_each: bytes per second of writing for each accelerator.
-    blocking: share of the writing during which training waits. restart: seconds from a failure to training again.
-    interval: seconds of training between checkpoints; NaN takes Daly's. elsewhere: share of the wall time that goes to
-    anything else (evaluation, planned stops, idle tails), on top.
+    write_each: bytes per second of writing for each accelerator. blocking: share of the writing during which training
+    waits. restart: seconds from a failure to training again. interval: seconds of training between checkpoints; NaN
+    takes Daly's. elsewhere: share of the wall time that goes to anything else (evaluation, planned stops, idle tails).
     """
 
-    rate: float = 0.474
-    bytes_per_parameter: float = 14.0
+    failures: Failures = field(default_factory=Failures)
     write_each: float = WRITE_EACH
     blocking: float = 1.0
     restart: float = 600.0
@@ -243,110 +248,98 @@ class Reliability:
     elsewhere: float = 0.0
 
 
+Array: TypeAlias = npt.NDArray[np.float64]
+
+
 @dataclass(frozen=True, slots=True)
-class WholeRun:
-    """A run with its failures: shares of the wall time sum to 1.
+class Stops:
+    """What stops a cluster, as shares of its time on the wall that sum to 1; arrays of one shape.
 
-    steady: seconds of steps alone. wall: seconds on the wall. goodput: steady over wall. training, writing, lost,
-    restarting, elsewhere: shares of the wall time. failures: expected number. young, daly: seconds; interval: the one
-    in force. mtbf: seconds, infinite without failures.
+    goodput: share that trains. mtbf, write, young, daly, interval: seconds, infinite where nothing fails (then
+    nothing is saved either, unless an interval is given). checkpoint: bytes.
     """
 
-    steady: float
-    wall: float
-    goodput: float
-    training: float
-    writing: float
-    lost: float
-    restarting: float
+    goodput: Array
+    writing: Array
+    lost: Array
+    restarting: Array
     elsewhere: float
-    failures: float
-    mtbf: float
-    checkpoint: float
-    write: float
-    young: float
-    daly: float
-    interval: float
-    explanations: tuple[Explanation, ...]
+    mtbf: Array
+    checkpoint: Array
+    write: Array
+    young: Array
+    daly: Array
+    interval: Array
+    reliability: Reliability
+    accelerators: Array
 
-
-def _check(reliability: Reliability) -> None:
-    r, inf = reliability, math.inf
-    for field, value, low, high, example in (
-        ("rate", r.rate, 0.0, 1e6, "0.5"),
-        ("bytes_per_parameter", r.bytes_per_parameter, 0.0, 1e3, "14"),
-        ("write_each", r.write_each, 1.0, inf, "120 MB/s"),
-        ("blocking", r.blocking, 0.0, 1.0, "1"),
-        ("restart", r.restart, 0.0, inf, "10 min"),
-        ("elsewhere", r.elsewhere, 0.0, 0.99, "5%"),
-    ):
-        if not low <= value <= high or math.isinf(value):
-            raise BudgetError(field, f"{field} is {value:g}, outside {low:g} to {high:g}. For example: {example}.")
-    if r.interval <= 0:
-        raise BudgetError("interval", f"The checkpoint interval is {r.interval:g} s. For example: 1 h.")
-
-
-def whole_run(
-    *, flop: float, accelerators: float, peak: float, mfu: float, params_total: float, reliability: Reliability
-) -> WholeRun:
-    """The run's time on the wall with checkpoints, failures and restarts.
-
-    params_total: all parameters, experts included, which is what a checkpoint holds.
-    Raises `BudgetError` for impossible input, and where the cluster fails faster than it can make progress.
-    """
-    _check(reliability)
-    r = reliability
-    steady = training_seconds.explain(flop=flop, accelerators=accelerators, peak=peak, mfu=mfu)
-    size = checkpoint_bytes.explain(params=params_total, bytes_per_parameter=r.bytes_per_parameter)
-    band = write_bandwidth.explain(accelerators=accelerators, each=r.write_each)
-    write = checkpoint_seconds.explain(size=size.value, bandwidth=band.value, blocking=r.blocking)
-    steps: list[Explanation] = [steady, size, band, write]
-    if r.rate == 0:
-        mtbf, young, daly = math.inf, math.inf, math.inf
-        interval = steady.value if math.isnan(r.interval) else r.interval
-        running = interval / (interval + (write.value if not math.isnan(r.interval) else 0.0))
-        restarting = 0.0
-    else:
-        between = time_between_failures.explain(rate=r.rate, accelerators=accelerators)
-        mtbf = between.value
-        first = young_interval.explain(write=write.value, mtbf=mtbf)
-        third = daly_interval.explain(write=write.value, mtbf=mtbf)
-        young = first.value
-        # Daly: beyond that the expansion fails, and one checkpoint per failure is best.
-        daly = third.value if write.value < 2 * mtbf else mtbf
-        # What is written in the background has to be done before the next checkpoint.
-        behind = size.value / band.value * (1 - r.blocking)
-        interval = r.interval if not math.isnan(r.interval) else max(daly, behind, 1.0)
-        share = goodput_with_failures.explain(interval=interval, write=write.value, restart=r.restart, mtbf=mtbf)
-        running = share.value
-        restarting = r.restart / mtbf
-        steps += [between, first, third, share]
-        if not running > 1e-3:
-            raise BudgetError(
-                "rate",
-                f"No progress: a failure every {format_duration(mtbf, 3)}, while a checkpoint takes "
-                f"{format_duration(write.value, 3)} and a restart {format_duration(r.restart, 3)}. Take fewer "
-                "accelerators, faster storage or a lower failure rate.",
+    def explain(self) -> list[Explanation]:
+        """The steps to the goodput, of scalars."""
+        r, count = self.reliability, float(self.accelerators)
+        band = write_bandwidth.explain(accelerators=count, each=r.write_each)
+        write = checkpoint_seconds.explain(size=float(self.checkpoint), bandwidth=band.value, blocking=r.blocking)
+        steps = [band, write]
+        mtbf = float(self.mtbf)
+        if math.isfinite(mtbf):
+            if not math.isnan(r.failures.per_1000_days):
+                steps.append(time_between_failures.explain(rate=r.failures.per_1000_days, accelerators=count))
+            if math.isnan(r.interval):
+                steps.append(daly_interval.explain(write=write.value, mtbf=mtbf))
+            steps.append(
+                goodput_with_failures.explain(
+                    interval=float(self.interval), write=write.value, restart=r.restart, mtbf=mtbf
+                )
             )
-    training = running * (1 - r.elsewhere)
-    wall = wall_seconds.explain(seconds=steady.value, goodput=training)
-    writing = training * write.value / interval if math.isfinite(mtbf) or not math.isnan(r.interval) else 0.0
-    restarting = min(restarting * (1 - r.elsewhere), max(0.0, 1 - r.elsewhere - training - writing))
-    return WholeRun(
-        steady=steady.value,
-        wall=wall.value,
-        goodput=training,
-        training=training,
-        writing=writing,
-        lost=max(0.0, 1 - r.elsewhere - training - writing - restarting),
-        restarting=restarting,
-        elsewhere=r.elsewhere,
-        failures=wall.value * (1 - r.elsewhere) / mtbf,
-        mtbf=mtbf,
-        checkpoint=size.value,
-        write=write.value,
-        young=young,
-        daly=daly,
-        interval=interval,
-        explanations=(*steps, wall),
+        return steps
+
+
+def stops(accelerators: float | Array, checkpoint: float | Array, r: Reliability) -> Stops:
+    """What checkpoints of ``checkpoint`` bytes, failures and restarts leave of the time. Arrays broadcast."""
+    count, size = np.broadcast_arrays(np.asarray(accelerators, float), np.asarray(checkpoint, float))
+    written = size / (count * r.write_each)
+    write = written * r.blocking
+    never = r.failures.per_1000_days == 0
+    if never:
+        mtbf = np.full(count.shape, math.inf)
+    elif math.isnan(r.failures.per_1000_days):
+        mtbf = np.full(count.shape, r.failures.between)
+    else:
+        mtbf = np.asarray(time_between_failures.over(rate=r.failures.per_1000_days, accelerators=count))
+    with np.errstate(invalid="ignore", over="ignore", under="ignore"):
+        young = np.sqrt(2 * write * mtbf)
+        # Beyond 2 M the expansion fails. Daly then takes M; what it comes to at 2 M is as good, and does not jump.
+        daly = daly_interval.over(write=np.minimum(write, 2 * mtbf), mtbf=mtbf)
+        if not math.isnan(r.interval):
+            interval = np.full(count.shape, r.interval)
+        elif never:
+            interval = np.full(count.shape, math.inf)
+        else:
+            # What is written in the background has to be done before the next checkpoint.
+            interval = np.maximum(np.maximum(daly, written * (1 - r.blocking)), 1.0)
+        if never:
+            running = np.where(np.isinf(interval), 1.0, interval / (interval + write))
+            restarting = np.zeros(count.shape)
+        else:
+            running = goodput_with_failures.over(interval=interval, write=write, restart=r.restart, mtbf=mtbf)
+            restarting = r.restart / mtbf
+        goodput = running * (1 - r.elsewhere)
+        writing = np.where(np.isinf(interval), 0.0, goodput * write / interval)
+        rest = np.maximum(0.0, 1 - r.elsewhere - goodput - writing)
+        restarting = np.minimum(restarting * (1 - r.elsewhere), rest)
+    return Stops(
+        goodput, writing, rest - restarting, restarting, r.elsewhere, mtbf, size, write, young, daly, interval, r, count
+    )
+
+
+LEAST_GOODPUT = 1e-3
+"""Below this the cluster fails faster than it can make progress."""
+
+
+def no_progress(found: Stops) -> BudgetError:
+    """That failures leave no progress, and what would help."""
+    return BudgetError(
+        "rate1k",
+        f"No progress: a failure every {format_duration(float(found.mtbf), 3)}, while a checkpoint takes "
+        f"{format_duration(float(found.write), 3)} and a restart {format_duration(found.reliability.restart, 3)}. Take "
+        "fewer accelerators, faster storage or a lower failure rate.",
     )

@@ -1,4 +1,4 @@
-"""The sentences about an accelerator: its peaks and where they come from, its datasheet, and a practical ceiling."""
+"""The sentences about an accelerator: its peaks and where they come from, its datasheet."""
 
 from __future__ import annotations
 
@@ -6,21 +6,8 @@ import math
 
 from core.hardware.accelerators import Accelerator
 from core.hardware.roofline import peak_from_clock, ridge_point
-from core.planning.answer.words import signed
-from core.planning.budget.rule import Plan, format_price
 from core.units import format_quantity
-
-
-def ceiling(plan: Plan, device: Accelerator, dtype: str) -> str:
-    """A caution when the MFU is beyond the best bare matmul anyone measured on the device; else empty."""
-    best = device.best_measured(dtype)
-    if not plan.mfu > best / plan.peak:
-        return ""
-    return (
-        f"MFU {format_quantity(plan.mfu, 'ratio')} is beyond what anyone measured: the best bare "
-        f"matmul on {device.name} in {dtype} ran at {format_quantity(best, 'flop_per_s')}, "
-        f"{format_quantity(best / plan.peak, 'ratio')} of peak."
-    )
+from core.wording import price, signed
 
 
 def peaks(device: Accelerator) -> list[tuple[str, str, str]]:
@@ -37,12 +24,12 @@ def peaks(device: Accelerator) -> list[tuple[str, str, str]]:
 
 def datasheet(device: Accelerator) -> str:
     """Memory, bandwidth, power and price of the device in one sentence."""
-    price = format_price(device.price_low, device.price_high)
+    cost = price(device.price_low, device.price_high)
     origin = f" ({device.price_source})" if device.price_source else ""
     return (
         f"{device.vendor} {device.form_factor}, {device.year}: {format_quantity(device.memory_bytes, 'bytes')} "
         f"{device.memory_type} at {format_quantity(device.bandwidth, 'bytes_per_s')}; power "
-        f"{f'{device.tdp_note} W' if device.tdp_note else 'unknown'}; price {price}{origin}."
+        f"{f'{device.tdp_note} W' if device.tdp_note else 'unknown'}; price {cost}{origin}."
     )
 
 

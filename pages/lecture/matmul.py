@@ -1,4 +1,4 @@
-"""Compute budget, from one matmul to 6ND: every product of a two-layer model drawn, counted, and counted by torch."""
+"""The lecture, from one matmul to 6ND: every product of a two-layer model drawn, counted, and counted by torch."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import math
 
 import streamlit as st
 
+from core.lecture import words
 from core.limits import limit
 from core.models.linear import Matrix, Product, TwoLayers, count_with_torch
-from core.planning.counting import words
 from pages.parts import show
 from pages.parts.heavy import torch_ready
 from pages.parts.inputs import Inputs
@@ -59,7 +59,7 @@ def linear(inputs: Inputs) -> None:
     seen = count_with_torch(model)
     say = show.good if (seen.forward, seen.backward) == (model.flop("forward"), model.flop("backward")) else show.error
     say(words.torch_says(model, seen))
-    show.how(model.explain, key="compute:linear:how", notes=words.LINEAR_NOTES)
+    show.how(model.explain, key="lecture:linear:how", notes=words.LINEAR_NOTES)
 
 
 def _drawn(model: TwoLayers) -> str:

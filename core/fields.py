@@ -1,0 +1,282 @@
+"""What can be asked, as data: a field with its bounds, and a form that reads and writes texts without any page.
+
+A form reads a mapping of texts (an address, a saved row, a dictionary in a notebook) into values and problems, writes
+values back, and translates what an older version of it wrote. A field that cannot be read keeps its last good text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, TypeAlias
+
+from core.limits import limit
+from core.suggest import suggestions
+from core.units import Kind, QuantityError, format_quantity, parse_quantity
+
+FieldKind: TypeAlias = Literal["text", "lines", "choice", "segments", "switch", "slider"]
+"""How a field is filled in: typed, typed over several lines, one of many, one of a few, on or off, a whole number."""
+
+VERSION = "v"
+"""The name under which texts carry the version of their form."""
+
+LINK_VERSION = 2
+"""Of what the fields of every page mean; raised when one changes its meaning, and the older texts are translated.
+
+In version 1 cost was a question of its own, and an MFU typed on Home or Compute budget was always of all hours."""
+
+_LISTED = 8
+"""A message lists up to this many of a field's options."""
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One thing that can be asked.
+
+    id: short and stable, unique in its form; links and rows carry it. default: a text that ``read`` takes. read: text →
+    value, raising `QuantityError` with rule and example. shown: how the value in force is named after a refusal.
+    part: the part of a form that it belongs to, such as a panel. low, high: of a slider.
+    """
+
+    id: str
+    label: str
+    default: str
+    read: Callable[[str], Any]
+    kind: FieldKind = "text"
+    options: tuple[str, ...] = ()
+    low: int = 0
+    high: int = 0
+    part: str = ""
+    help: str = ""
+    placeholder: str = ""
+    max_chars: int = 64
+
+    def with_default(self, default: str) -> Field:
+        """The same field beginning with another text."""
+        return replace(self, default=default)
+
+
+def quantity(
+    id: str,
+    label: str,
+    default: str,
+    kind: Kind,
+    *,
+    low: float = 0.0,
+    high: float = float("inf"),
+    whole: bool = False,
+    part: str = "",
+    help: str = "",
+) -> Field:
+    """A typed quantity (70B, 1.5T, 40%); whole: of things that come one by one."""
+
+    def read(text: str) -> float:
+        return parse_quantity(text, kind, low=low, high=high, whole=whole, example=default)
+
+    return Field(id, label, default, read, part=part, help=help, max_chars=limit("number_chars"))
+
+
+def optional(
+    id: str,
+    label: str,
+    read: Callable[[str], Any],
+    *,
+    nothing: Any,
+    placeholder: str = "",
+    part: str = "",
+    help: str = "",
+) -> Field:
+    """A field that may stay empty, and then means ``nothing``."""
+
+    def take(text: str) -> Any:
+        return read(text) if text.strip() else nothing
+
+    chars = limit("number_chars")
+    return Field(id, label, "", take, part=part, help=help, placeholder=placeholder, max_chars=chars)
+
+
+def choice(
+    id: str,
+    label: str,
+    options: Sequence[str],
+    default: str,
+    *,
+    few: bool = False,
+    why_not: Callable[[str], str] | None = None,
+    part: str = "",
+    help: str = "",
+) -> Field:
+    """One of ``options``, which are their own labels; few: shown side by side. why_not: what there is to say about a
+    name that is none of them; empty where nothing is."""
+    names = tuple(options)
+
+    def read(text: str) -> str:
+        if text in names:
+            return text
+        asked = text[: limit("number_chars")]
+        meant = why_not(asked) if why_not else ""
+        close = suggestions(asked, names)
+        if close and not meant:
+            meant = f"Did you mean {' or '.join(close)}?"
+        some = f"one of its {len(names)} choices" if meant else f"one of {quoted(names)}"
+        raise QuantityError(f"“{clipped(text)}” is not {some}. {meant}".rstrip())
+
+    return Field(id, label, default, read, "segments" if few else "choice", names, part=part, help=help)
+
+
+def switch(id: str, label: str, default: bool, *, part: str = "", help: str = "") -> Field:
+    """On or off."""
+
+    def read(text: str) -> bool:
+        if text not in ("true", "false"):
+            raise QuantityError(f"“{clipped(text)}” is neither true nor false.")
+        return text == "true"
+
+    return Field(id, label, "true" if default else "false", read, "switch", part=part, help=help)
+
+
+def slider(id: str, label: str, low: int, high: int, default: int, *, part: str = "", help: str = "") -> Field:
+    """A whole number from ``low`` to ``high``."""
+
+    def read(text: str) -> int:
+        digits = text.removeprefix("-")
+        if not (digits.isascii() and digits.isdigit() and len(digits) < 10 and low <= int(text) <= high):
+            raise QuantityError(f"“{clipped(text)}” is not a whole number from {low} to {high}.")
+        return int(text)
+
+    return Field(id, label, str(default), read, "slider", (), low, high, part, help)
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A text that could not be read: the field's id, what is wrong, and the text in force instead."""
+
+    field: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What texts came to: a value and a text in force for every field, and what was wrong with the texts given."""
+
+    values: Mapping[str, Any]
+    texts: Mapping[str, str]
+    problems: tuple[Problem, ...]
+
+    def about(self, ids: Iterable[str]) -> tuple[str, ...]:
+        """The messages about these fields."""
+        wanted = set(ids)
+        return tuple(problem.message for problem in self.problems if problem.field in wanted)
+
+
+@dataclass(frozen=True)
+class Form:
+    """Fields with a version. prefix: of their names in an address, short and never reused.
+
+    older: version → how the texts that it wrote (by id) read in the next one.
+    """
+
+    prefix: str
+    fields: tuple[Field, ...]
+    version: int = LINK_VERSION
+    older: Mapping[int, Callable[[dict[str, str]], dict[str, str]]] = field(default_factory=dict)  # pyright: ignore[reportUnknownVariableType]
+
+    def __post_init__(self) -> None:
+        if len({one.id for one in self.fields}) < len(self.fields):
+            raise ValueError(f"two fields of form {self.prefix} have one id")
+
+    def __getitem__(self, id: str) -> Field:
+        found = next((one for one in self.fields if one.id == id), None)
+        if found is None:
+            raise KeyError(id)
+        return found
+
+    def key(self, id: str) -> str:
+        """The name of a field in an address."""
+        return f"{self.prefix}_{id}"
+
+    def part(self, name: str) -> tuple[Field, ...]:
+        """The fields of one part."""
+        return tuple(one for one in self.fields if one.part == name)
+
+    def read(self, texts: Mapping[str, str], good: Mapping[str, str] | None = None) -> Reading:
+        """``texts`` by id → values. A field without a text has its default; one with a bad text what was ``good``
+        last, or its default."""
+        values: dict[str, Any] = {}
+        kept: dict[str, str] = {}
+        problems: list[Problem] = []
+        for one in self.fields:
+            text = texts.get(one.id, one.default)
+            try:
+                values[one.id] = one.read(text)
+            except QuantityError as wrong:
+                text = (good or {}).get(one.id, one.default)
+                values[one.id] = one.read(text)
+                used = f"Still using {text}." if text else "It stays empty."
+                problems.append(Problem(one.id, f"{wrong.about(one.label)} {used}"))
+            kept[one.id] = text
+        return Reading(values, kept, tuple(problems))
+
+    def write(self, texts: Mapping[str, str]) -> dict[str, str]:
+        """Every field with its text and the version, under the names of an address."""
+        named = {self.key(one.id): texts.get(one.id, one.default) for one in self.fields}
+        return {VERSION: str(self.version), **named}
+
+    def given(self, address: Mapping[str, Sequence[str]]) -> tuple[dict[str, str], tuple[str, ...]]:
+        """What an address says of this form's fields, by id, and what is to be said about the address itself.
+
+        address: every name with all its texts. Fields of other forms are not looked at; one that is here twice counts
+        the last time, as browsers have it; unknown ones are named; an older version is translated.
+        """
+        said: list[str] = []
+        texts: dict[str, str] = {}
+        for name, values in address.items():
+            prefix, _, field_id = name.partition("_")
+            if prefix == self.prefix and values:
+                texts[field_id] = values[-1]
+                if len(values) > 1:
+                    said.append(f"The link gives “{clipped(name)}” {len(values)} times; the last one counts.")
+        version = read_version(address)
+        if version > self.version:
+            said.append(newer(version))
+        for step in range(version, self.version) if version else ():
+            if step in self.older:
+                texts = self.older[step](texts)
+        mine = {one.id for one in self.fields}
+        unknown = sorted(set(texts) - mine)
+        if unknown and self.fields and version <= self.version:
+            names = ", ".join(f"“{clipped(self.key(name))}”" for name in unknown[:_LISTED])
+            said.append(f"The link has fields that are not known here and were left aside: {names}.")
+        return {name: text for name, text in texts.items() if name in mine}, tuple(said)
+
+
+def newer(version: int) -> str:
+    """That a link is of a version to come."""
+    return (
+        f"This link was made by a newer Napkin (link version {version}; this one reads up to {LINK_VERSION}). "
+        "Fields it does not know keep their defaults."
+    )
+
+
+def read_version(address: Mapping[str, Sequence[str]]) -> int:
+    """The version that an address names; 0 where it names none, as a typed one does not."""
+    text = (address.get(VERSION) or ("",))[-1]
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 6 else 0
+
+
+def shown(value: float, kind: Kind) -> str:
+    """A value as it would be typed: without the spaces of a printed one."""
+    return format_quantity(value, kind).replace(" ", "")
+
+
+def quoted(names: Sequence[str]) -> str:
+    """Names, “a”, “b” and 3 more: in quotation marks because a name may have commas of its own."""
+    some = [f"“{name}”" for name in names[: _LISTED if len(names) > _LISTED + 1 else len(names)]]
+    rest = len(names) - len(some)
+    last = f"{rest} more" if rest else some.pop()
+    return f"{', '.join(some)} and {last}" if some else last
+
+
+def clipped(text: str) -> str:
+    """``text``, or its beginning and how long it is."""
+    return text if len(text) <= 40 else f"{text[:30]}… ({len(text)} characters)"

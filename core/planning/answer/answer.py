@@ -1,0 +1,295 @@
+"""One plan, one answer: everything that any page, report or notebook says about a plan, worked out once."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, fields
+from functools import lru_cache
+
+import numpy as np
+
+from core.formula import Explanation, Symbol, formula
+from core.hardware.accelerators import Accelerator
+from core.hardware.matmul import best_matmul
+from core.hardware.roofline import explain_device
+from core.models.catalog import CatalogModel, nearest_dense
+from core.planning.answer.plan import Find, Plan
+from core.planning.answer.solving import Solved, Terms, solve
+from core.planning.budget.equations import (
+    accelerators_needed,
+    flop_of_a_run,
+    flop_of_a_token,
+    hours_affordable,
+    mfu_needed,
+    parameters_trainable,
+    tokens_trainable,
+)
+from core.planning.budget.interval import Interval
+from core.planning.budget.rule import accelerator_hours, rent, tokens_per_second, training_seconds
+from core.planning.counting.lengths import Work
+from core.planning.evidence import expectation
+from core.planning.whole.energy import footprint
+from core.planning.whole.goodput import Stops
+from core.sources import OWN, PALM
+from core.training import TrainingMemory, account, find_optimizer, find_policy, find_sharding
+
+_SHARE = Symbol("g", "goodput, the share of the time on the wall that trains", "ratio")
+_ALL = Symbol("u", "MFU over all hours", "ratio")
+_STEPS = Symbol("u_s", "MFU of the steps themselves", "ratio")
+_DEFINED = (OWN.at("from MFU as PaLM defines it"), PALM.at("section 4.1"))
+
+
+@formula(
+    r"\v{steps} \cdot \v{goodput}",
+    result=_ALL,
+    symbols={"steps": _STEPS, "goodput": _SHARE},
+    sources=_DEFINED,
+)
+def mfu_of_all_hours(steps: float, goodput: float) -> float:
+    """MFU over all hours, from that of the steps."""
+    return steps * goodput
+
+
+@formula(
+    r"\frac{\v{mfu}}{\v{goodput}}",
+    result=_STEPS,
+    symbols={"mfu": _ALL, "goodput": _SHARE},
+    sources=_DEFINED,
+)
+def mfu_of_steps(mfu: float, goodput: float) -> float:
+    """MFU of the steps themselves.
+
+    All the work falls into the part of the time that trains, so the steps are faster than all hours together.
+    """
+    return mfu / goodput
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """The budget at one end of its range, or in its middle.
+
+    mfu: over all hours; steps: of the steps alone. hours: accelerator-hours. price: dollars per accelerator-hour, and
+    dollars: NaN where unknown. tokens_per_second: of the whole cluster, over all hours. days: on the wall.
+    """
+
+    parameters: float
+    tokens: float
+    accelerators: float
+    days: float
+    mfu: float
+    price: float
+    hours: float
+    flop: float
+    per_parameter: float
+    goodput: float
+    steps: float
+    dollars: float
+    tokens_per_second: float
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Answer:
+    """What a plan comes to.
+
+    low, middle, high: at the low end, the middle and the high end of the MFU. model: whose layers are known; None where
+    only a number of parameters is. shape: that model, or the one whose layers stand in for it. expected: the MFU over
+    all hours that published runs lead one to expect of this plan, of its own peak. stops: of the middle.
+    """
+
+    plan: Plan
+    model: CatalogModel | None
+    shape: CatalogModel
+    device: Accelerator
+    dtype: str
+    peak: float
+    scale: float
+    low: Column
+    middle: Column
+    high: Column
+    expected: Interval
+    setting: expectation.Setting
+    work: Work
+    stops: Stops
+    memory: TrainingMemory
+    energy: Interval
+    carbon: Interval
+    dollars: Interval
+
+    @property
+    def find(self) -> Find:
+        """What was asked for."""
+        return self.plan.find
+
+    @property
+    def published(self) -> bool:
+        """Whether the MFU is that of published runs."""
+        return self.plan.mfu is None and self.plan.find != "MFU"
+
+    @property
+    def typed(self) -> bool:
+        """Whether the MFU was typed."""
+        return self.plan.mfu is not None and self.plan.find != "MFU"
+
+    def over(self, name: str) -> Interval:
+        """The range of the column's quantity ``name``."""
+        ends = sorted(float(getattr(end, name)) for end in (self.low, self.middle, self.high))
+        return Interval(*ends)
+
+    @property
+    def found(self) -> Interval:
+        """What was asked for, with its range: days, tokens, parameters, accelerators or MFU."""
+        return self.over(COLUMN[self.find])
+
+    @property
+    def ceiling(self) -> float:
+        """The best bare matmul of the accelerator, as a share of the peak: measured, or as its relatives do."""
+        share = best_matmul(self.device.name, self.dtype).share
+        return 1.0 if math.isnan(share) else min(share, 1.0)
+
+    @property
+    def impossible(self) -> bool:
+        """Whether the steps would have to be faster than the accelerator's best matmul."""
+        return self.middle.steps > self.ceiling * (1 + 1e-9)
+
+    def explain(self) -> list[Explanation]:
+        """Every number of the middle, from the answer down to what was given."""
+        m = self.middle
+        seconds = 86400 * m.days
+        cluster = {"accelerators": m.accelerators, "peak": self.peak}
+        money = [] if math.isnan(m.dollars) else [rent.explain(hours=m.hours, price=m.price)]
+        count = accelerator_hours.explain(accelerators=m.accelerators, seconds=seconds)
+        per_token = m.per_parameter * m.parameters
+        work = [
+            flop_of_a_run.explain(per_token=per_token, tokens=m.tokens),
+            flop_of_a_token.explain(per_parameter=m.per_parameter, parameters=m.parameters),
+            *self.work.explain(m.parameters),
+        ]
+        match self.find:
+            case "time":
+                first = [training_seconds.explain(flop=m.flop, mfu=m.mfu, **cluster)]
+            case "tokens":
+                first = [tokens_trainable.explain(mfu=m.mfu, seconds=seconds, per_token=per_token, **cluster)]
+                work = work[1:]
+            case "parameters":
+                given = {"per_parameter": m.per_parameter, "tokens": m.tokens}
+                first = [parameters_trainable.explain(mfu=m.mfu, seconds=seconds, **given, **cluster)]
+                work = work[2:]
+            case "accelerators":
+                first = [accelerators_needed.explain(flop=m.flop, peak=self.peak, mfu=m.mfu, seconds=seconds)]
+            case "MFU":
+                first = [mfu_needed.explain(flop=m.flop, seconds=seconds, **cluster)]
+        if self.find != "time" and self.plan.limits.in_money:
+            first.append(hours_affordable.explain(dollars=self.plan.limits.dollars, price=m.price))
+        rate = tokens_per_second.explain(tokens=m.tokens, seconds=seconds)
+        return [*first, count, *money, rate, *work, *self.explain_mfu(), *explain_device(self.device, self.dtype)]
+
+    def explain_mfu(self) -> list[Explanation]:
+        """Where the MFU comes from: published runs, or goodput and the steps; and what stops the run."""
+        m = self.middle
+        steps = [] if self.published is False else expectation.explain(self.setting)
+        if self.typed and self.plan.pace == "steady steps":
+            return [mfu_of_all_hours.explain(steps=m.steps, goodput=m.goodput), *self.stops.explain()]
+        return [*steps, mfu_of_steps.explain(mfu=m.mfu, goodput=m.goodput), *self.stops.explain()]
+
+
+COLUMN: dict[Find, str] = {
+    "time": "days",
+    "tokens": "tokens",
+    "parameters": "parameters",
+    "accelerators": "accelerators",
+    "MFU": "mfu",
+}
+"""What is asked for → the quantity of `Column` that answers it."""
+
+
+@lru_cache(maxsize=1024)
+def answer(plan: Plan) -> Answer:
+    """Everything that follows from ``plan``.
+
+    Raises `BudgetError`, whose field names what is at fault, where there is no answer: money without a price, a limit
+    that no cluster can keep, failures that leave no progress, numbers that overflow.
+    """
+    terms = Terms(plan, plan.known)
+    solved = solve(terms)
+    low, middle, high = _columns(terms, solved)
+    setting = terms.setting(middle.parameters, middle.tokens, middle.accelerators)
+    used = expectation.expected_utilisation(setting)
+    expected = Interval(*(float(terms.scale * end) for end in (used.low, used.mid, used.high)))
+    device, power = plan.device, plan.power
+    watts = {"share": power.draw, "pue": power.pue, "intensity": power.grid}
+    feet = [footprint(h, device.tdp_watts, **watts) for h in sorted((low.hours, middle.hours, high.hours))]
+    return Answer(
+        plan=plan,
+        model=terms.model,
+        shape=terms.model or nearest_dense(middle.parameters, plan.seq_len),
+        device=device,
+        dtype=plan.peak_dtype,
+        peak=terms.peak,
+        scale=terms.scale,
+        low=low,
+        middle=middle,
+        high=high,
+        expected=expected,
+        setting=setting,
+        work=terms.work,
+        stops=terms.stops(middle.parameters, middle.accelerators),
+        memory=memory_of(plan, float(terms.total(middle.parameters)), middle.accelerators),
+        energy=Interval(*(foot.energy for foot in feet)),
+        carbon=Interval(*(foot.carbon for foot in feet)),
+        dollars=_dollars(plan, low, middle, high),
+    )
+
+
+def memory_of(plan: Plan, parameters: float | None = None, accelerators: float | None = None) -> TrainingMemory:
+    """The model states of a plan: of the parameters and accelerators it names, or of those found for it.
+
+    parameters: all that are stored, every expert included.
+    """
+    if parameters is None:
+        parameters = float(plan.known.parameters) if plan.known else plan.parameters
+    return account(
+        max(1.0, parameters),
+        find_optimizer(plan.optimizer),
+        find_policy(plan.policy),
+        accelerators=math.ceil((plan.accelerators if accelerators is None else accelerators) - 1e-9),
+        memory=plan.device.memory_bytes,
+        sharding=find_sharding(plan.sharding),
+    )
+
+
+def _columns(terms: Terms, s: Solved) -> list[Column]:
+    plan = terms.plan
+    goodput = terms.stops(s.parameters, s.accelerators).goodput
+    per_parameter = np.broadcast_to(terms.work.per_parameter(s.parameters), 3)
+    flop = per_parameter * s.parameters * s.tokens
+    hours = 24 * s.days * s.accelerators
+    # What failures leave no progress has no steps that are fast enough.
+    steps = np.divide(s.mfu, goodput, out=np.full(3, math.inf), where=goodput > 0)
+    if terms.steady and plan.mfu:
+        steps = np.array([plan.mfu.low, plan.mfu.mid, plan.mfu.high])
+    rate = s.tokens / (86400 * s.days)
+    named = {
+        "parameters": s.parameters,
+        "tokens": s.tokens,
+        "accelerators": s.accelerators,
+        "days": s.days,
+        "mfu": s.mfu,
+        "price": s.price,
+        "hours": hours,
+        "flop": flop,
+        "per_parameter": per_parameter,
+        "goodput": goodput,
+        "steps": steps,
+        "dollars": hours * s.price,
+        "tokens_per_second": rate,
+    }
+    return [Column(**{one.name: float(named[one.name][i]) for one in fields(Column)}) for i in range(3)]
+
+
+def _dollars(plan: Plan, low: Column, middle: Column, high: Column) -> Interval:
+    """Dollars over the range of the hours and that of the price."""
+    if plan.limits.in_money and plan.find != "time":
+        return Interval.point(plan.limits.dollars)
+    least, most = plan.price_range
+    hours = sorted((low.hours, high.hours))
+    return Interval(hours[0] * least, middle.dollars, hours[1] * most)

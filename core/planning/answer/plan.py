@@ -1,0 +1,166 @@
+"""The plan as data: what a person asks of a training run, frozen, and the texts it may be typed in."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Literal, TypeAlias
+
+from core.hardware.accelerators import Accelerator
+from core.hardware.accelerators import find as find_accelerator
+from core.limits import limit
+from core.models.catalog import CatalogModel, model_named
+from core.models.flops import Attention
+from core.models.own import own_model
+from core.models.spec_text import EXAMPLE, read_spec
+from core.planning.budget.interval import Interval
+from core.planning.whole.energy import US_GRID, USUAL_PUE
+from core.planning.whole.goodput import Reliability
+from core.units import QuantityError, parse_quantity
+
+Find: TypeAlias = Literal["time", "tokens", "parameters", "accelerators", "MFU"]
+"""What can be asked for; money is part of every answer."""
+
+FINDS: tuple[Find, ...] = ("time", "tokens", "parameters", "accelerators", "MFU")
+
+Pace: TypeAlias = Literal["all hours", "steady steps"]
+"""What a typed MFU is of: everything billed from start to end, or the steps alone."""
+
+PACES: tuple[Pace, ...] = ("all hours", "steady steps")
+
+TYPED = "Typed parameters"
+"""The model of which only a number of parameters is known."""
+
+OWN = "Own (config.json)"
+"""The model whose shape is typed, or read from a config.json."""
+
+PUBLISHED = "published"
+"""Typed for the MFU: take what published runs lead one to expect."""
+
+_LONGEST_DAYS = 365_250.0
+_SPAN = re.compile(r"(?<=[\d%])\s*(?:-|–|to)\s*(?=[\d.])")
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a run must keep to: days on the wall, or dollars; the other one is NaN."""
+
+    days: float
+    dollars: float = math.nan
+
+    @property
+    def in_money(self) -> bool:
+        return math.isnan(self.days)
+
+
+def parse_mfu(text: str) -> Interval | None:
+    """A typed MFU, ``0.4``, ``40%`` or a range ``35-45%``; None for ``published`` and for nothing.
+
+    Raises `QuantityError` with the rule and an example otherwise.
+    """
+    if text.strip().lower() in ("", PUBLISHED):
+        return None
+    ends = _SPAN.split(text.strip())
+    example = f"0.4, 40%, 35-45%, or {PUBLISHED}"
+    if len(ends) > 2:
+        raise QuantityError(f"“{text.strip()}” is neither a share nor a range of shares. For example: {example}.")
+    if len(ends) == 2 and ends[1].endswith("%") and not ends[0].endswith("%"):
+        ends[0] += "%"
+    found = sorted(parse_quantity(end, "ratio", low=0.001, high=1.0, example=example) for end in ends)
+    return Interval(found[0], (found[0] + found[-1]) / 2, found[-1])
+
+
+def parse_within(text: str) -> Limits:
+    """A typed limit: a duration such as ``90 days``, or money such as ``$5M``.
+
+    Raises `QuantityError` with the rule and an example otherwise.
+    """
+    example = "90 days, 6 weeks, 3 months or $5M"
+    if "$" in text:
+        return Limits(math.nan, parse_quantity(text, "usd", low=1.0, high=1e15, example=example))
+    if re.fullmatch(r"\s*[\d.,]+\s*", text):
+        raise QuantityError(f"“{text.strip()}” has no unit. Did you mean {text.strip()} days? For example: {example}.")
+    seconds = parse_quantity(text, "seconds", low=60.0, high=_LONGEST_DAYS * 86400, example=example)
+    return Limits(seconds / 86400)
+
+
+def parse_price(text: str) -> tuple[float, float]:
+    """A price per accelerator-hour as typed: ``2.50``, a range ``2.5-3.5``, or 0 for what is owned.
+
+    Raises `QuantityError` with an example otherwise.
+    """
+    ends = text.replace("–", "-").strip().split("-")
+    if len(ends) > 2 or (len(ends) == 2 and not all(end.strip() for end in ends)):
+        rule = "neither a price nor a range of prices, and a price is not negative"
+        raise QuantityError(f"“{text.strip()}” is {rule}. For example: 2.50, or 2.50-3.50 for a range.")
+    prices = sorted(parse_quantity(end, "usd_per_hour", low=0.0, high=limit("price_per_hour")) for end in ends)
+    return prices[0], prices[-1]
+
+
+@lru_cache(maxsize=256)
+def _own(shape: str) -> CatalogModel:
+    return own_model(read_spec(shape))
+
+
+@dataclass(frozen=True, slots=True)
+class Power:
+    """What energy and carbon depend on. draw: share of the power limit. grid: kg of CO₂ per kWh."""
+
+    draw: float = 1.0
+    pue: float = USUAL_PUE
+    grid: float = US_GRID
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Everything that is asked of a run; the field that ``find`` names is not looked at.
+
+    model: a name of the catalogue, `TYPED` or `OWN`. shape: the text of an own shape. parameters: those typed.
+    mfu: None takes what published runs lead one to expect. pace: what a typed MFU is of. prices: dollars per
+    accelerator-hour, low and high; None takes the catalogue's. attention: how the count by layer takes it.
+    optimizer, policy, sharding: of the model states, by name, as `core.training` has them.
+    """
+
+    find: Find = "time"
+    limits: Limits = Limits(90.0)
+    model: str = TYPED
+    shape: str = EXAMPLE
+    parameters: float = 70e9
+    tokens: float = 15e12
+    accelerator: str = "H100 SXM"
+    accelerators: float = 1024.0
+    dtype: str = "bf16"
+    seq_len: int = 8192
+    mfu: Interval | None = None
+    pace: Pace = "all hours"
+    attention: Attention = "causal"
+    prices: tuple[float, float] | None = None
+    optimizer: str = "AdamW"
+    policy: str = "mixed bf16, fp32 master"
+    sharding: str = "sharded"
+    reliability: Reliability = field(default_factory=Reliability)
+    power: Power = field(default_factory=Power)
+
+    @property
+    def device(self) -> Accelerator:
+        """The accelerator."""
+        return find_accelerator(self.accelerator)
+
+    @property
+    def known(self) -> CatalogModel | None:
+        """The model whose layers are known; None where only a number of parameters is, or is asked for."""
+        if self.find == "parameters" or self.model == TYPED:
+            return None
+        return _own(self.shape) if self.model == OWN else model_named(self.model)
+
+    @property
+    def peak_dtype(self) -> str:
+        """The dtype whose dense peak counts: the one asked for where the accelerator has it."""
+        return self.device.usable(self.dtype)
+
+    @property
+    def price_range(self) -> tuple[float, float]:
+        """Dollars per accelerator-hour, NaN where unknown."""
+        return self.prices or (self.device.price_low, self.device.price_high)

@@ -1,0 +1,76 @@
+"""How numbers stand in sentences, wherever a sentence stands: shares, ranges, differences, plurals, lists."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from core.units import format_count, format_money, format_quantity, scientific
+
+
+def signed(share: float) -> str:
+    """A difference as a signed percentage: ``+18.5 %``, ``−0.02 %``."""
+    digits = 1 if abs(share) >= 0.0995 else 2 if abs(share) >= 0.000995 else 3
+    return f"{share:+,.{digits}%}".replace("-", "−").replace("%", " %")
+
+
+def percent(share: float) -> str:
+    """A share to three digits: ``38.4 %``."""
+    return format_quantity(share, "ratio")
+
+
+def interval(values: Sequence[float]) -> str:
+    """``38–43 %`` of a sorted tuple of shares; a single one as it is."""
+    if len(values) == 1:
+        return percent(values[0])
+    return f"{100 * values[0]:.3g}–{percent(values[-1])}"
+
+
+def share_of(share: float) -> str:
+    """A part of a whole in percent, to two decimals."""
+    return f"{100 * share:.2f} %" if share >= 5e-5 else "under 0.01 %"
+
+
+def span(low: str, high: str) -> str:
+    """Two quantities as a range, a unit that both have only once: ``193–512 days``, ``$14.2–44 M``."""
+    number, _, unit = low.rpartition(" ")
+    if number and high.endswith(f" {unit}"):
+        low, high = number, high.removeprefix("$")
+    return f"{low}–{high}"
+
+
+def amount(value: float, digits: int = 4) -> str:
+    """A count of hours or of tokens per second, which may also be tiny: ``3.537M``, ``0.25``, ``3.37 × 10⁻¹⁸``."""
+    return scientific(value) if 0 < value < 1e-3 else format_count(value, digits)
+
+
+def plural(value: float, noun: str) -> str:
+    """``noun`` after a count of ``value``, with its s unless the count is one."""
+    return noun if format_count(value) == "1" else f"{noun}s"
+
+
+def listed(words: Sequence[str], last: str = "and") -> str:
+    """``a, b and c``."""
+    return f" {last} ".join(filter(None, (", ".join(words[:-1]), words[-1] if words else "")))
+
+
+def known(confidence: str) -> str:
+    """How a row of the catalogues is known, in words."""
+    return {"verified": "read in the source", "recalled": "recalled from the named source"}[confidence]
+
+
+def price(low: float, high: float) -> str:
+    """``$2.50/h``, ``$2.50–3.50/h`` or ``unknown``."""
+    if low == high or math.isnan(low):
+        return format_quantity(low, "usd_per_hour")
+    return f"${low:,.2f}–{format_quantity(high, 'usd_per_hour').removeprefix('$')}"
+
+
+def dollars(value: float) -> str:
+    """``$5.6 M``, ``under $0.01`` or ``unknown``."""
+    return "under $0.01" if 0 < value < 0.005 else format_money(value)
+
+
+def plain(text: str) -> str:
+    """A sentence without its marks of emphasis, as a screen reader says it."""
+    return text.replace("**", "")

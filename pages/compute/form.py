@@ -1,0 +1,77 @@
+"""What Compute budget asks: the fields of a plan, and those of its own pictures and panels."""
+
+from __future__ import annotations
+
+from core.fields import choice, optional, slider, switch
+from core.hardware.accelerators import accelerators
+from core.planning.answer.form import plan_form
+from core.units import parse_quantity
+
+_SHOWN = "shown"
+
+PANELS = {
+    name: switch(name, title, False, part="panels")
+    for name, title in {
+        "whole": "The whole run: failures, checkpoints, energy, CO₂",
+        "moves": "What moves the answer",
+        "runs": "Evidence: the published runs, and how well they predict",
+        "flops": "Where the FLOPs go, and which MFU that is",
+        "roof": "Roofline of a layer",
+        "split": "Parameters or tokens? The compute-optimal split",
+        "parts": "The model’s parameters, and the peak",
+        "table": "The plan as a table, to take away",
+    }.items()
+}
+"""Titles of the panels in the order in which they are asked for."""
+
+PICTURE = choice("pic", "Picture", ("bars", "areas"), "bars", few=True, part=_SHOWN)
+RATE = optional(
+    "rate",
+    "Tokens per second of the whole cluster, if you measured them",
+    lambda text: parse_quantity(text, "count", low=1e-9, high=1e15, example="2.7M"),
+    nothing=None,
+    part=_SHOWN,
+)
+MEASURE = choice("meas", "Against size", ("MFU", "hours"), "MFU", few=True, part=_SHOWN)
+BASIS = choice(
+    "basis",
+    "Runs",
+    ("whole", "steady"),
+    "whole",
+    few=True,
+    part=_SHOWN,
+    help="Whole runs: all hours that were billed. Steady: steps alone, from benchmarks and single stages.",
+)
+FAMILY = choice("fam", "Accelerators", ["all", *sorted({a.family for a in accelerators()})], "all", part=_SHOWN)
+MOVED = choice("moved", "Answer", ("days", "dollars"), "days", few=True, part=_SHOWN)
+SWAY = slider("sway", "Tokens, parameters, accelerators: ± %", 5, 50, 20, part=_SHOWN)
+MICRO_BATCH = slider("mb", "Tokens at once: 2ᵏ, k", 0, 17, 13, part=_SHOWN, help="Tokens of one micro-batch.")
+FUSED = switch(
+    "flash",
+    "Fused attention",
+    True,
+    part=_SHOWN,
+    help="On: scores, softmax and values are one operation on the scores that the mask leaves, and these never leave "
+    "the chip, as in FlashAttention. Off: three operations on all scores, which write them to memory and read them "
+    "back.",
+)
+WINDOWED = choice(
+    "win", "Window", ("most frequent", "window", "full attention"), "most frequent", few=True, part=_SHOWN
+)
+FFN = choice("ffn", "Feed-forward", ("most frequent", "experts", "dense"), "most frequent", few=True, part=_SHOWN)
+
+FORM = plan_form(
+    "c",
+    PICTURE,
+    RATE,
+    MEASURE,
+    BASIS,
+    FAMILY,
+    MOVED,
+    SWAY,
+    MICRO_BATCH,
+    FUSED,
+    WINDOWED,
+    FFN,
+    *PANELS.values(),
+)
