@@ -189,9 +189,9 @@ class Hazard:
     """An in-place operation on a tensor whose elements may share memory, replayed and run.
 
     source: what was run. before: the storage of x when the view was made. counts: writes per cell. writes: every
-    element in order, each reading what the one before left. sequential: the storage after that; once: what it would be had every cell been
-    updated once. torch: the storage after torch ran it, empty when it refused. copied: bytes of the ``clone()`` that
-    torch's message advises.
+    element in order, each reading what the one before left. sequential: the storage after that; once: what it would
+    be had every cell been updated once. torch: the storage after torch ran it, empty when it refused. copied: bytes of
+    the ``clone()`` that torch's message advises.
     """
 
     source: str

@@ -29,8 +29,8 @@ def typed(inputs: Inputs, name: str) -> str:
     return inputs.fields[inputs.key(name)]
 
 
-def how_long(inputs: Inputs) -> Plan:
-    """Days of a training run."""
+def how_long(inputs: Inputs) -> Plan | None:
+    """Days of a training run; nothing where that failed."""
     with show.question(HOW_LONG):
         place = show.slot()
         cells = st.columns([1, 1, 1, 1.2, 0.8])
@@ -75,10 +75,11 @@ def how_long(inputs: Inputs) -> Plan:
             },
         )
         return plan
+    return None
 
 
-def how_large(inputs: Inputs, params: float) -> TrainingMemory:
-    """The largest model whose states fit."""
+def how_large(inputs: Inputs) -> TrainingMemory | None:
+    """The largest model whose states fit; nothing where that failed."""
     with show.question(HOW_LARGE):
         place = show.slot()
         cells = st.columns([1, 1.4, 2.6])
@@ -89,8 +90,9 @@ def how_large(inputs: Inputs, params: float) -> TrainingMemory:
         with cells[1]:
             holder = find(inputs.choice("mem", "Accelerator, memory of each", DEVICES, "H100 SXM"))
         show.input_errors(inputs)
+        # Of whatever size: asked is only the largest.
         memory = account(
-            params, find_optimizer("AdamW"), find_policy("fp32"), accelerators=int(held), memory=holder.memory_bytes
+            1, find_optimizer("AdamW"), find_policy("fp32"), accelerators=int(held), memory=holder.memory_bytes
         )
         with place:
             show.answer(
@@ -110,10 +112,11 @@ def how_large(inputs: Inputs, params: float) -> TrainingMemory:
             },
         )
         return memory
+    return None
 
 
-def how_exact(inputs: Inputs) -> list[Stored]:
-    """What a small number becomes in three formats."""
+def how_exact(inputs: Inputs) -> list[Stored] | None:
+    """What a small number becomes in three formats; nothing where that failed."""
     with show.question(HOW_EXACT):
         place = show.slot()
         cells = st.columns([1, 4])
@@ -139,22 +142,18 @@ def how_exact(inputs: Inputs) -> list[Stored]:
             {"x": number_text(text, FORMATS["fp32"]), "fmt": "fp16"},
         )
         return kept
+    return None
 
 
 def page() -> None:
     """The three questions, and how their answers are computed."""
     inputs = Inputs(HOME)
-    plan = how_long(inputs)
-    memory = how_large(inputs, plan.params)
-    kept = how_exact(inputs)
+    plan, memory, kept = how_long(inputs), how_large(inputs), how_exact(inputs)
     show.how(
         lambda: [
-            HOW_LONG,
-            *explain_days(plan),
-            HOW_LARGE,
-            *memory.explain_largest(),
-            HOW_EXACT,
-            *(step for one in kept for step in explain_value(one.view)),
+            *([HOW_LONG, *explain_days(plan)] if plan else ()),
+            *([HOW_LARGE, *memory.explain_largest()] if memory else ()),
+            *([HOW_EXACT, *(step for one in kept for step in explain_value(one.view))] if kept else ()),
         ],
         key="home:how",
     )

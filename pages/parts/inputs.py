@@ -7,7 +7,8 @@ version, so that a link opens to the same picture after a default has changed.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from urllib.parse import urlencode
 
@@ -18,6 +19,7 @@ from streamlit.elements.lib.mutable_expander_container import ExpanderContainer
 from core.limits import limit
 from core.suggest import suggestions
 from core.units import Kind, QuantityError, format_quantity, parse_quantity
+from pages.parts.guard import guarded
 from pages.parts.registry import PageSpec
 
 LINK_VERSION = 1
@@ -198,15 +200,17 @@ class Inputs:
         self.fields[key] = text[: max_chars + 1]
         return text
 
-    def panel(self, name: str, title: str) -> ExpanderContainer:
+    @contextmanager
+    def panel(self, name: str, title: str) -> Iterator[ExpanderContainer]:
         """A titled part of the page that runs only while open; whether it is, is part of the address.
 
-        Use as ``with inputs.panel(...) as panel: if panel.open: ...``.
+        Use as ``with inputs.panel(...) as panel: if panel.open: ...``. What raises in it takes only the panel.
         """
         key = self.key(name)
         made = st.expander(title, key=key, on_change="rerun", bind="query-params")
         self.fields[key] = "true" if made.open else "false"
-        return made
+        with made, guarded(title):
+            yield made
 
     def keep(self, name: str, text: str) -> None:
         """Remember ``text`` as the field's last good value."""
@@ -253,7 +257,12 @@ class Inputs:
 
     def query(self) -> str:
         """The query string that spells out every field and the version."""
-        return urlencode({VERSION_PARAMETER: str(LINK_VERSION), **self.fields})
+        return query_of(self.fields)
+
+
+def query_of(fields: Mapping[str, str]) -> str:
+    """The query string of these fields and the version."""
+    return urlencode({VERSION_PARAMETER: str(LINK_VERSION), **fields})
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -56,23 +56,26 @@ def page() -> None:
     inputs.presets("Stories", STORIES, into=chips)
 
     plan, model, device = asked.plan, asked.model, asked.device
-    show.answer(
-        words.answer(asked.outlook, model, device, "P10–P90" if asked.published else ""),
-        words.assumptions(asked.outlook, device, asked.dtype),
-    )
-    if longer := long_sequences(asked.outlook, model, asked.seq_len):
-        show.note(longer)
-    if caution := words_device.ceiling(plan, device, asked.dtype):
-        show.error(caution)
+    with show.guarded("The answer"):
+        show.answer(
+            words.answer(asked.outlook, model, device, "P10–P90" if asked.published else ""),
+            words.assumptions(asked.outlook, device, asked.dtype),
+        )
+        if longer := long_sequences(asked.outlook, model, asked.seq_len):
+            show.note(longer)
+        if caution := words_device.ceiling(plan, device, asked.dtype):
+            show.error(caution)
 
-    peers = peers_of(asked.outlook, asked.seen)
-    show.says(words_runs.comparables(asked.outlook, asked.seen, published=asked.published))
-    show.chart(
-        answer_strip(asked.outlook, peers, asked.seen.mfu, TOKENS),
-        alt=words_runs.comparables(asked.outlook, asked.seen, published=asked.published).replace("**", ""),
-        key="compute:answer",
-    )
-    beside(asked)
+    with show.guarded("The range of published runs"):
+        peers = peers_of(asked.outlook, asked.seen)
+        show.says(words_runs.comparables(asked.outlook, asked.seen, published=asked.published))
+        show.chart(
+            answer_strip(asked.outlook, peers, asked.seen.mfu, TOKENS),
+            alt=words_runs.comparables(asked.outlook, asked.seen, published=asked.published).replace("**", ""),
+            key="compute:answer",
+        )
+    with show.guarded("The published run of this model"):
+        beside(asked)
 
     for name, title, panel in (
         ("flops", "Where do the FLOPs go", lambda: where(inputs, asked)),
@@ -91,11 +94,12 @@ def page() -> None:
                 panel()
 
     work = asked.outlook.work.explanations if asked.outlook.work else ()
-    show.how(
-        lambda: [*work, *explain(asked, comparisons(asked))],
-        key="compute:how",
-        notes=[note for note in (words.SCOPE, words_runs.given_up(asked.seen)) if note],
-    )
+    with show.guarded("How this is computed"):
+        show.how(
+            lambda: [*work, *explain(asked, comparisons(asked))],
+            key="compute:how",
+            notes=[note for note in (words.SCOPE, words_runs.given_up(asked.seen)) if note],
+        )
     show.footer(inputs)
 
 
