@@ -31,6 +31,7 @@ LIMITS: Mapping[str, Limit] = {
     "expression_nodes": Limit(700, "syntax nodes", "bounds the work of walking an expression"),
     "expression_levels": Limit(120, "nested syntax nodes", "the reader recurses; Python's own stack holds 1,000 calls"),
     "expression_steps": Limit(40, "operations", "a page shows each one"),
+    "expression_work": Limit(1 << 21, "elements", "made or written by all steps: 32 of the largest tensors, 0.1 s"),
     "expression_depth": Limit(16, "open brackets", "checked before parsing: the parser recurses"),
     "expression_integer": Limit(10**9, "largest integer", "keeps products of a few sizes and strides inside 64 bits"),
     "expression_name": Limit(16, "characters", "a name that a line assigns; it labels a tensor in the picture"),

@@ -32,7 +32,7 @@ class ConfigError(ValueError):
         self.field = field
         self.value = value
         self.rule = rule
-        what = f"{field} is {shown(value)}; {rule}" if field else rule
+        what = f"{sendable(field)} is {shown(value)}; {rule}" if field else rule
         super().__init__(f"{what} For example: {example or EXAMPLE}")
 
 
@@ -42,11 +42,16 @@ def shown(value: object) -> str:
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
 
 
+def sendable(text: str) -> str:
+    """``text`` with halves of surrogate pairs, which JSON can spell and UTF-8 cannot, written as escapes."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
 def read_object(text: str) -> dict[str, Any]:
     """The JSON object in ``text``.
 
-    Raises `ConfigError` for text that is too long, too deep or no JSON object, for duplicate keys, and for numbers
-    that are not finite or too long to be a size.
+    Raises `ConfigError` for text that is too long, too deep or no JSON object, for duplicate keys, for characters that
+    are none, and for numbers that are not finite or too long to be a size.
     """
     most = limit("config_chars")
     if len(text) > most:
@@ -66,6 +71,11 @@ def read_object(text: str) -> dict[str, Any]:
         raise ConfigError("", text, rule) from None
     if not isinstance(found, dict):
         raise ConfigError("", text, f"A config.json is an object in braces; this is {shown(found)}.")
+    made = json.dumps(found, ensure_ascii=False)
+    if (whole := sendable(made)) != made:
+        at = next(place for place, letter in enumerate(made) if "\ud800" <= letter <= "\udfff")
+        half = whole[at : at + 6]
+        raise ConfigError("", text, f"{half} is half of a pair of code units, and no character; leave it out.")
     return cast("dict[str, Any]", found)
 
 

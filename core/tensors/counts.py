@@ -224,7 +224,8 @@ def bounded(value: Any, text: str) -> Count:
 
 
 def _number(value: Any) -> int | float:
-    if isinstance(value, complex) or not math.isfinite(value) or abs(value) > limit("expression_integer"):
+    # The size first: an integer of 309 digits has no float that could be finite or not.
+    if isinstance(value, complex) or abs(value) > limit("expression_integer") or not math.isfinite(value):
         raise ExpressionError(_TOO_LARGE)
     return value
 

@@ -56,6 +56,15 @@ def check_work(points: int, what: str) -> None:
         )
 
 
+def check_total(elements: int, last: str) -> None:
+    """Refuse a program whose steps up to ``last`` have handled more elements together than one click may take."""
+    if elements > limit("expression_work"):
+        raise ExpressionError(
+            f"Up to `{last[:60]}` the lines make or write {elements:,} elements, each step counted; at most "
+            f"{limit('expression_work'):,} are handled here. A smaller x shows the same."
+        )
+
+
 def broadcast(shapes: Sequence[Shape]) -> Shape:
     """The sizes broadcasting could reach at most; for shapes that do not broadcast, torch refuses by itself."""
     columns = zip_longest(*(reversed(shape) for shape in shapes), fillvalue=1)
@@ -189,7 +198,7 @@ def counted(shapes: Sequence[Shape], args: Arguments, keywords: Keywords) -> Non
     ends = [value for value in (*given.values(), keywords.get("start"), keywords.get("end")) if _is_number(value)]
     length = max((0, *ends)) - min((0, *ends))
     if _is_number(step) and step:
-        check_elements(math.ceil(length / abs(step)), "The result")
+        check_elements(math.ceil(min(length / abs(step), 1e300)), "The result")
 
 
 def _is_number(value: Value) -> TypeGuard[int | float]:

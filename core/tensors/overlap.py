@@ -18,6 +18,7 @@ from core.limits import limit
 from core.tensors.cost import tensor_bytes
 from core.tensors.layout import Layout
 from core.tensors.steps import Scalar
+from core.tensors.text import code_of
 from core.tensors.trace import trace
 from core.tensors.values import ExpressionError
 
@@ -157,10 +158,15 @@ def _index(number: int, shape: Sequence[int]) -> tuple[int, ...]:
 # ------------------------------------------------------------------------------------------------ the hazard
 
 
+def _kept(value: Scalar) -> Scalar:
+    """What 64 bits keep of a whole number, as torch keeps it."""
+    return (value + 2**63) % 2**64 - 2**63 if isinstance(value, int) else value
+
+
 _UPDATES: dict[str, Callable[[Scalar, int], Scalar]] = {
-    "add_": lambda old, value: old + value,
-    "sub_": lambda old, value: old - value,
-    "mul_": lambda old, value: old * value,
+    "add_": lambda old, value: _kept(old + value),
+    "sub_": lambda old, value: _kept(old - value),
+    "mul_": lambda old, value: _kept(old * value),
     "fill_": lambda old, value: value,
 }
 
@@ -182,10 +188,10 @@ class Write:
 class Hazard:
     """An in-place operation on a tensor whose elements may share memory, replayed and run.
 
-    source: what was run. before: the storage of x. counts: writes per cell. writes: every element in order, each
-    reading what the one before left. sequential: the storage after that; once: what it would be had every cell been
-    updated once. torch: the storage after torch ran it, empty when it refused. copied: bytes of the ``clone()`` that
-    torch's message advises.
+    source: what was run. before: the storage of x when the view was made. counts: writes per cell. writes: every
+    element in order, each reading what the one before left. sequential: the storage after that; once: what it would
+    be had every cell been updated once. torch: the storage after torch ran it, empty when it refused. copied: bytes of
+    the ``clone()`` that torch's message advises.
     """
 
     source: str
@@ -228,23 +234,30 @@ class Hazard:
         )
 
 
-def replay(view: str, shape: Sequence[int], method: str = "add_", value: int = 1, dtype: str = "int64") -> Hazard:
+def replay(view: str, shape: Sequence[int], method: str = "add_", value: int = 1) -> Hazard:
     """Run ``view`` on x, update the result in place with ``method(value)``, and replay the same element by element.
 
     Raises `ExpressionError` when the view cannot be run, is no view of x, or has more elements than are drawn.
     """
     if method not in METHODS:
         raise ExpressionError(f"`{method[:40]}` cannot be replayed; these can: {', '.join(METHODS)}.")
-    seen = trace(view, shape, dtype=dtype)
+    seen = trace(view, shape)
     last = seen.last
+    no_view = f"`{view[:60]}` is no view of x, so nothing is shared. For example: {HAZARDS[0].view}."
     if last.kind not in ("start", "same", "view") or last.storage != 0:
-        raise ExpressionError(f"`{view[:60]}` is no view of x, so nothing is shared. For example: {HAZARDS[0].view}.")
+        raise ExpressionError(no_view)
+    if last.dtype != seen[0].dtype:
+        raise ExpressionError(
+            f"`{view[:60]}` reads the bytes of x as {last.dtype}; whole elements are replayed, of {seen[0].dtype}."
+        )
     if max(last.layout.numel, last.storage_elements) > limit("storage_cells_drawn"):
         raise ExpressionError(f"At most {limit('storage_cells_drawn'):,} elements are replayed.")
-    source = f"{view}.{method}({value})"
-    ran = trace(source, shape, dtype=dtype).last
+    source = f"{code_of(seen.text).rstrip(' ;')}.{method}({value})"
+    ran = trace(source, shape).last
+    if ran.operation != method:
+        raise ExpressionError(no_view)
     update, layout = _UPDATES[method], last.layout
-    memory = list(seen[0].storage_values)
+    memory = list(last.storage_values)
     once = list(memory)
     writes: list[Write] = []
     cells: list[int] = layout.cells().tolist()
@@ -259,7 +272,7 @@ def replay(view: str, shape: Sequence[int], method: str = "add_", value: int = 1
     return Hazard(
         source=source,
         overlap=overlap_of(layout, last.element_size),
-        before=seen[0].storage_values,
+        before=last.storage_values,
         counts=tuple(counts[cell] for cell in range(len(memory))),
         writes=tuple(writes),
         sequential=tuple(memory),

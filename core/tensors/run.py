@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from core.limits import limit
 from core.tensors import guards
@@ -33,6 +35,8 @@ class Run:
         """One per step: a tensor, or the tuple of all that a split made while none is picked."""
         self.storages: list[int] = []
         self.steps: list[Step] = []
+        self.worked = 0
+        """Elements handled so far; see `guards.check_total`."""
         self.planned: list[PlanStep] = []
         """The operations as they ran, with their numbers worked out."""
         self.counts = Counts(plan.asked, self.tensors)
@@ -86,6 +90,7 @@ class Run:
         }
         if step.form == "write" or operation.writes:
             self._record_write(inputs[0], result, basis)
+            self._work(inputs[0].numel() * (1 + len(self.steps[-1].changed)), step)
             return True
         for tensor in (result, *pieces):
             self._check(tensor, step)
@@ -102,7 +107,13 @@ class Run:
         )
         if pieces and step.pick is None:
             self.tensors[-1] = pieces
+        self._work(sum(piece.numel() for piece in pieces or (() if kind in ("view", "same") else (result,))), step)
         return True
+
+    def _work(self, elements: int, step: PlanStep) -> None:
+        """Count what a step handled: what it made, a single view aside; of a write also every tensor that sees it."""
+        self.worked += elements
+        guards.check_total(self.worked, step.source)
 
     def _inputs(self, step: PlanStep) -> list[Step]:
         return [self.steps[number] for number in step.inputs]
@@ -204,8 +215,11 @@ class Run:
             return [inputs[item.number] for item in value if isinstance(item, Slot)]
         return value
 
-    def _index(self, index: Index, inputs: Sequence[Any]) -> tuple[Any, ...]:
-        """The items as torch takes them. A mask of bytes is deprecated and warns; the same mask of bools does not."""
+    def _index(self, index: Index, inputs: Sequence[Any]) -> Any:
+        """The items as torch takes them, one alone without a tuple, which it words its errors by.
+
+        A mask of bytes is deprecated and warns; the same mask of bools does not. Neither does a tuple of a nested list.
+        """
         items: list[Any] = []
         for item in index:
             if isinstance(item, Slot):
@@ -213,9 +227,9 @@ class Run:
                 items.append(tensor.bool() if tensor.dtype == self.torch.uint8 else tensor)
             else:
                 items.append(_lists(item) if isinstance(item, tuple) else item)
-        return tuple(items)
+        return items[0] if len(items) == 1 and not isinstance(items[0], list) else tuple(items)
 
-    def _write(self, step: PlanStep, inputs: Sequence[Any], value: Any) -> Sequence[int] | None:
+    def _write(self, step: PlanStep, inputs: Sequence[Any], value: Any) -> npt.NDArray[np.int64] | None:
         """Write through a name or square brackets; gives the cells written, ``None`` for all of the tensor."""
         update = None if step.symbol == "=" else _operator(step.symbol)
         if step.index is None:
@@ -224,11 +238,13 @@ class Run:
             return None
         index = self._index(step.index, inputs)
         layout = _layout(inputs[0])
-        cells = self.torch.from_numpy(layout.cells()).view(layout.shape)[index]
+        cells = None
+        with suppress(Exception):  # what is wrong with the index torch says below, of the write itself
+            cells = self.torch.from_numpy(layout.cells()).view(layout.shape)[index].flatten().numpy()
         if update is not None:
             value = update(inputs[0][index], value)  # what Python does: read, update in place, write back
         inputs[0][index] = value
-        return cells.flatten().tolist()
+        return cells
 
     def _pick(self, step: PlanStep, made: Any) -> tuple[Any, tuple[Any, ...]]:
         """The tensor to go on with, and all pieces when there are several."""
@@ -295,14 +311,15 @@ class Run:
     def _record_write(self, tensor: Any, cells: Any, basis: Mapping[str, Any]) -> None:
         """A write: the cells it touched and every tensor that sees them."""
         size: int = tensor.element_size()
-        mark = np.zeros(tensor.untyped_storage().nbytes() // size, dtype=bool)
-        everything = cells is None or cells is tensor
-        touches = np.bincount(_layout(tensor).cells() if everything else np.array(cells, dtype=np.int64))
+        mark = np.zeros(tensor.untyped_storage().nbytes() // size, dtype=np.bool_)
+        touches = np.bincount(_layout(tensor).cells() if cells is None or cells is tensor else cells)
         mark[: len(touches)] = touches > 0
         storage = self.storages.index(_storage_identity(tensor))
         # Tensors of other element sizes may lie in the same storage, so cells are compared byte by byte.
         touched = np.zeros(tensor.untyped_storage().nbytes(), dtype=bool)
         touched[: mark.size * size] = mark.repeat(size)
+        cells_of: dict[int, Any] = {}
+        """Element size → which cells of that size were touched."""
         changed: list[int] = []
         for step, seen in zip(self.steps, self.tensors, strict=True):
             if step.storage != storage or step.kind == "write":
@@ -310,17 +327,26 @@ class Run:
             if any(seen is self.tensors[number] for number in changed):
                 continue
             width = step.element_size
-            lines = touched[: touched.size // width * width].reshape(-1, width)
+            if width not in cells_of:
+                lines = touched[: touched.size // width * width].reshape(-1, width)
+                cells_of[width] = lines.any(axis=1)
             layouts = [step.layout] if step.picked is not None else [p.layout for p in step.pieces] or [step.layout]
-            if any(lines[layout.cells()].any() for layout in layouts):
+            if any(_any(cells_of[width], layout) for layout in layouts):
                 changed.append(step.number)
+        shown: dict[tuple[Layout, Any], tuple[Scalar, ...]] = {}
+        """What tensors alike see; a long chain has many that are."""
+        for first in (_first(self.tensors[number]) for number in changed):
+            if (_layout(first), first.dtype) not in shown:
+                shown[_layout(first), first.dtype] = _values(first)
         self._record(
             tensor,
             "write",
             **basis,
             written=tuple(np.flatnonzero(mark).tolist()),
             changed=tuple(changed),
-            after=tuple(_values(_first(self.tensors[number])) for number in changed),
+            after=tuple(
+                shown[_layout(first), first.dtype] for first in (_first(self.tensors[number]) for number in changed)
+            ),
             updates=int(touches.sum()),
             fullest=(int(touches.argmax()), int(touches.max())) if len(touches) else (0, 0),
             reason=WRITING.why,
@@ -398,6 +424,13 @@ def _layout(tensor: Any) -> Layout:
 
 def _values(tensor: Any) -> tuple[Scalar, ...]:
     return tuple(tensor.flatten()[: limit("storage_cells_drawn")].tolist())
+
+
+def _any(cells: npt.NDArray[np.bool_], layout: Layout) -> bool:
+    """Whether any element of ``layout`` lies in a cell that is True."""
+    if not layout.numel:
+        return False
+    return bool(np.ndarray(layout.shape, bool, cells, layout.offset, layout.stride).any())
 
 
 def _first(made: Any) -> Any:

@@ -51,9 +51,11 @@ def script(source: str, shape: Sequence[int], dtype: str = "int64", stride: Sequ
         imports.append("import torch.nn.functional as F")
     if body.einops:
         imports.append(f"from einops import {', '.join(sorted(body.einops))}")
+    head = "\n".join(imports) + _SHOW + _start(layout, dtype) + '_show("x", x)\n'
+    if not body.lines:  # nothing but imports
+        return head
     lines = "\n".join(f"    {line}" for line in body.lines)
-    caught = "\nexcept Exception as error:\n    print(f'{type(error).__name__}: {error}')\n"
-    return "\n".join(imports) + _SHOW + _start(layout, dtype) + '_show("x", x)\n\ntry:\n' + lines + caught
+    return f"{head}\ntry:\n{lines}\nexcept Exception as error:\n    print(f'{{type(error).__name__}}: {{error}}')\n"
 
 
 def _start(layout: Layout, dtype: str) -> str:
@@ -89,41 +91,36 @@ class _Unrolled:
             case ast.Assign(targets=[target], value=value) if self._kind(value) and not isinstance(
                 target, ast.Subscript
             ):
-                self._write(f"{ast.unparse(target)} = {self._text(self._number(value))}")
+                self._run(ast.Assign([target], self._number(value)))
                 self._name_counts(target, self._kind(value))
-            case ast.AugAssign(target=ast.Name(id=name), value=value) if name in self.kinds:
-                self._write(ast.unparse(ast.AugAssign(statement.target, statement.op, self._number(value))))
-            case ast.Assign(targets=[ast.Name(id=name)], value=value):
+            case ast.AugAssign(target=ast.Name(id=name) as target, op=symbol, value=value) if name in self.kinds:
+                self._run(ast.AugAssign(target, symbol, self._number(value)))
+            case ast.Assign(targets=[ast.Name(id=name) as target], value=value):
                 self.kinds.pop(name, None)
-                self._write(f"{name} = {self._text(self._simple(value))}")
+                self._run(ast.Assign([target], self._simple(value)))
                 self._show(shown, name)
-            case ast.Assign(targets=[ast.Tuple(elts=names)], value=value):
-                self._write(f"{', '.join(ast.unparse(name) for name in names)} = {self._text(self._simple(value))}")
+            case ast.Assign(targets=[ast.Tuple(elts=names) | ast.List(elts=names) as target], value=value):
+                self._run(ast.Assign([target], self._simple(value)))
                 for name in map(ast.unparse, names):
                     self.kinds.pop(name, None)
                     self._show(name, name)
             case ast.Assign(targets=[ast.Subscript() as target], value=value):
-                owner = self._tensor(target.value)
-                self._write(
-                    f"{owner}[{self._text(self._arguments(target.slice))}] = {self._text(self._arguments(value))}"
-                )
-                self._show(shown, owner)
-            case ast.AugAssign(target=ast.Subscript() as target):
-                owner = self._tensor(target.value)
-                index, value = self._arguments(target.slice), self._arguments(statement.value)
-                symbol = ast.unparse(statement).removeprefix(ast.unparse(target)).split()[0]
-                self._write(f"{owner}[{self._text(index)}] {symbol} {self._text(value)}")
-                self._show(shown, owner)
-            case ast.AugAssign(target=ast.Name(id=name)):
-                symbol = shown.removeprefix(name).split()[0]
-                self._write(f"{name} {symbol} {self._text(self._arguments(statement.value))}")
+                part = self._part(target)
+                self._run(ast.Assign([part], self._arguments(value)))
+                self._show(shown, ast.unparse(part.value))
+            case ast.AugAssign(target=ast.Subscript() as target, op=symbol, value=value):
+                part = self._part(target)
+                self._run(ast.AugAssign(part, symbol, self._arguments(value)))
+                self._show(shown, ast.unparse(part.value))
+            case ast.AugAssign(target=ast.Name(id=name) as target, op=symbol, value=value):
+                self._run(ast.AugAssign(target, symbol, self._arguments(value)))
                 self._show(shown, name)
             case ast.Expr(value=ast.Name(id=name)):
                 self._show(name, name)
             case ast.Expr(value=value):
                 self._tensor(value)
             case _:
-                self._write(shown)
+                self.lines.append(shown)
 
     def _kind(self, node: ast.expr) -> CountKind | None:
         return kind_of(node, self.kinds)
@@ -156,23 +153,28 @@ class _Unrolled:
             case _:
                 return node
 
-    def _write(self, line: str) -> None:
-        self.lines.append(line)
+    def _part(self, target: ast.Subscript) -> ast.Subscript:
+        """What a write writes to, its tensor as a variable."""
+        return ast.Subscript(ast.Name(self._tensor(target.value)), self._index(target.slice))
+
+    def _run(self, statement: ast.stmt) -> None:
+        """Write a statement. Whole, because ``ast.unparse`` puts an index that stands alone into round brackets."""
+        self.lines.append(ast.unparse(ast.fix_missing_locations(statement)))
 
     def _show(self, name: str, variable: str) -> None:
-        self._write(f"_show({name!r}, {variable})")
+        self.lines.append(f"_show({name!r}, {variable})")
 
     def _tensor(self, node: ast.expr) -> str:
         """The variable that holds the tensor ``node``; its operations are written before."""
         if isinstance(node, ast.Name):
             return node.id
         shown = ast.unparse(node)
-        text = self._text(self._simple(node))
+        made = self._simple(node)
         self.count += 1
         while f"s{self.count}" in self.taken:
             self.count += 1
         name = f"s{self.count}"
-        self._write(f"{name} = {text}")
+        self._run(ast.Assign([ast.Name(name)], made))
         self._show(shown, name)
         return name
 
@@ -193,7 +195,7 @@ class _Unrolled:
             case ast.Subscript(value=ast.Call() as several, slice=index) if _splits(several):
                 return ast.Subscript(self._simple(several), self._number(index))
             case ast.Subscript(value=owner, slice=index):
-                return ast.Subscript(ast.Name(self._tensor(owner)), self._arguments(index))
+                return ast.Subscript(ast.Name(self._tensor(owner)), self._index(index))
             case ast.Attribute(value=owner, attr=name) if not _is_module(owner):
                 return ast.Attribute(ast.Name(self._tensor(owner)), name)
             case ast.BinOp(left=left, op=symbol, right=right):
@@ -204,6 +206,12 @@ class _Unrolled:
                 return ast.UnaryOp(symbol, self._arguments(operand))
             case _:
                 return node
+
+    def _index(self, node: ast.expr) -> ast.expr:
+        """What stands in square brackets; a nested list as one item, which torch would else take for a tuple."""
+        made = self._arguments(node)
+        nested = isinstance(made, ast.List) and any(isinstance(item, ast.List) for item in made.elts)
+        return ast.Tuple([made], ast.Load()) if nested else made
 
     def _arguments(self, node: ast.expr) -> ast.expr:
         """An argument: a tensor becomes its variable, a literal stays, numbers, lists and tuples are opened."""
@@ -221,9 +229,6 @@ class _Unrolled:
 
     def _keywords(self, keywords: Sequence[ast.keyword]) -> list[ast.keyword]:
         return [ast.keyword(keyword.arg, self._arguments(keyword.value)) for keyword in keywords]
-
-    def _text(self, node: ast.expr) -> str:
-        return ast.unparse(node)
 
 
 _SPLITS = ("split", "chunk", "unbind", "tensor_split", "hsplit", "vsplit", "dsplit")

@@ -48,22 +48,24 @@ def page() -> None:
     story = inputs.stories("Stories", STORIES, into=chips)
     a = now.answer
 
-    show.answer(words.sentence(a), words.assumptions(a))
-    if story and story in REMARKS:
-        show.note(REMARKS[story])
-    if wrong := words.impossible(a):
-        show.error(wrong)
-    if wrong := words.memory(a):
-        show.error(wrong)
-        show.onwards("What fits, and on how many", MEMORY, carried(inputs.reading.texts, a))
-    for line in words.cautions(a):
-        show.note(line)
-
-    peers = peers_of(a)
-    said = words_runs.pace(a, peers)
-    show.says(said)
-    show.chart(answer_strip(a, peers, TOKENS), alt=plain(said), key="compute:answer")
-    beside(a)
+    with show.guarded("The answer"):
+        show.answer(words.sentence(a), words.assumptions(a))
+        if story and story in REMARKS:
+            show.note(REMARKS[story])
+        if wrong := words.impossible(a):
+            show.error(wrong)
+        if wrong := words.memory(a):
+            show.error(wrong)
+            show.onwards("What fits, and on how many", MEMORY, carried(inputs.reading.texts, a))
+        for line in words.cautions(a):
+            show.note(line)
+    with show.guarded("The picture of published runs"):
+        peers = peers_of(a)
+        said = words_runs.pace(a, peers)
+        show.says(said)
+        show.chart(answer_strip(a, peers, TOKENS), alt=plain(said), key="compute:answer")
+    with show.guarded("The published run of this model"):
+        beside(a)
 
     for name, panel in _PANELS.items():
         with inputs.panel(name, PANELS[name].label) as opened:

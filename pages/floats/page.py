@@ -52,21 +52,26 @@ def page() -> None:
 
     typed, fmt, overflow = asked.typed, asked.fmt, asked.overflow
     stored = store(typed, fmt, overflow)
-    story = tell(stored)
-    show.answer(story.answer, story.detail)
+    with show.guarded("The answer in words"):
+        story = tell(stored)
+        show.answer(story.answer, story.detail)
     bits.bit_strip(stored.view, take_flip)
-    with st.container(key="floats_formula"):
+    with st.container(key="floats_formula"), show.guarded("The formula of the value"):
         st.latex(value_latex(stored.view, TOKENS))
     bits.facts(stored, policies(fmt))
     if explainable(stored.view):
         show.how(lambda: [*explain(stored.view), *explain_error(stored)], key="floats:how")
 
-    microscope(asked)
-    everywhere(inputs, asked)
-    agree(asked)
-    landscape(inputs, asked)
-    bits.format_table()
-    training(inputs)
+    for title, draw in (
+        ("The number among its neighbours", lambda: microscope(asked)),
+        ("In every format", lambda: everywhere(inputs, asked)),
+        ("What other libraries say", lambda: agree(asked)),
+        ("The landscape of formats", lambda: landscape(inputs, asked)),
+        ("What each format can hold", bits.format_table),
+        ("What rounding does to training", lambda: training(inputs)),
+    ):
+        with show.guarded(title):
+            draw()
     with errors:
         show.input_errors(inputs)
     show.footer(inputs)

@@ -54,8 +54,8 @@ CHIPS = {
 }
 
 
-def how_long(inputs: Inputs, plan: Plan) -> Answer:
-    """Days of a training run, as on Compute budget."""
+def how_long(inputs: Inputs, plan: Plan) -> Answer | None:
+    """Days of a training run, as on Compute budget; nothing where that failed."""
     with show.question(HOW_LONG):
         chips, place, picture = show.slot(), show.slot(), show.slot()
         cells = st.columns([1, 1, 1, 1.2, 0.8])
@@ -81,10 +81,11 @@ def how_long(inputs: Inputs, plan: Plan) -> Answer:
             "Where the FLOPs go, what it costs, what published runs took", COMPUTE, carried(inputs.reading.texts)
         )
         return a
+    return None
 
 
-def how_large(inputs: Inputs, plan: Plan) -> TrainingMemory:
-    """The largest model whose states fit."""
+def how_large(inputs: Inputs, plan: Plan) -> TrainingMemory | None:
+    """The largest model whose states fit; nothing where that failed."""
     values = inputs.reading.values
     held, holder = values[HELD.id], values[HOLDER.id]
     memory = memory_of(replace(plan, accelerator=holder, accelerators=held))
@@ -108,10 +109,11 @@ def how_large(inputs: Inputs, plan: Plan) -> TrainingMemory:
             "Other optimizers and precisions, byte by byte", MEMORY, {**carried(inputs.reading.texts), **there}
         )
         return memory
+    return None
 
 
-def how_exact(inputs: Inputs) -> list[Stored]:
-    """What a small number becomes in three formats."""
+def how_exact(inputs: Inputs) -> list[Stored] | None:
+    """What a small number becomes in three formats; nothing where that failed."""
     text = inputs.reading.values[NUMBER.id]
     number = parse(text, FORMATS["fp32"])
     kept = store_everywhere(number, [FORMATS[name] for name in SHOWN])
@@ -134,6 +136,7 @@ def how_exact(inputs: Inputs) -> list[Stored]:
             {"x": number_text(text, FORMATS["fp32"]), "fmt": "fp16"},
         )
         return kept
+    return None
 
 
 def page() -> None:
@@ -145,12 +148,9 @@ def page() -> None:
     kept = how_exact(inputs)
     show.how(
         lambda: [
-            HOW_LONG,
-            *long.explain(),
-            HOW_LARGE,
-            *memory.explain_largest(),
-            HOW_EXACT,
-            *(step for one in kept for step in explain_value(one.view)),
+            *([HOW_LONG, *long.explain()] if long else ()),
+            *([HOW_LARGE, *memory.explain_largest()] if memory else ()),
+            *([HOW_EXACT, *(step for one in kept for step in explain_value(one.view))] if kept else ()),
         ],
         key="home:how",
     )

@@ -82,7 +82,8 @@ def page() -> None:
         bar, stop = st.columns([5, 1], vertical_alignment="center")
         bar.progress(job.fraction, text=report.progress_line(job))
         stop.button("Cancel", key="d:cancel", on_click=runner.cancel, args=(job_id,))
-        findings(job, key="device:live")
+        with show.guarded("The rates so far"):
+            findings(job, key="device:live")
 
     if latest is not None and latest.running:
         if st.session_state.get("d:mine") != latest.id:
@@ -98,7 +99,8 @@ def page() -> None:
         else:
             if other := report.earlier(shown, spec):
                 show.note(other)
-            findings(shown, key="device:rates")
+            with show.guarded("The rates"):
+                findings(shown, key="device:rates")
     show.how(
         report.explanations(shown) if shown else report.preview(spec),
         notes=report.method(here.kind),

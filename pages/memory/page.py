@@ -133,22 +133,24 @@ def page() -> None:
     unit = words.unit_of(plans)
     named = words.device_name(device.name, device.memory_bytes)
 
-    show.answer(f"{words.holding(memory, named)} {words.verdict(memory, unit)}", words.what_is_counted(memory))
-    if lacking := words.matrix_units(policy, device):
-        show.note(lacking)
-    show.note(words.checkpoint(memory, unit))
-    show.chart(
-        state_bars(plans, TOKENS, chosen=optimizer.name, device=device.name),
-        alt=f"Stacked bars of {words.spelled(memory)} bytes per parameter for {optimizer.name}, and of "
-        f"{len(plans) - 1} other optimizers; under them the same in total against the memory of the accelerators.",
-        key="memory:bars",
-    )
-    with st.container(key="memory_numbers"):
+    with show.guarded("The answer"):
+        show.answer(f"{words.holding(memory, named)} {words.verdict(memory, unit)}", words.what_is_counted(memory))
+        if lacking := words.matrix_units(policy, device):
+            show.note(lacking)
+        show.note(words.checkpoint(memory, unit))
+    with show.guarded("The picture"):
+        show.chart(
+            state_bars(plans, TOKENS, chosen=optimizer.name, device=device.name),
+            alt=f"Stacked bars of {words.spelled(memory)} bytes per parameter for {optimizer.name}, and of "
+            f"{len(plans) - 1} other optimizers; under them the same in total against the memory of the accelerators.",
+            key="memory:bars",
+        )
+    with st.container(key="memory_numbers"), show.guarded("The picture in numbers"):
         in_numbers(plans, unit, shown.index(optimizer.name))
     show.note(words.left_out())
     show.note(words.memory_read_as(device.memory_bytes, device.memory_note))
 
-    with st.container(key="memory_precisions"):
+    with st.container(key="memory_precisions"), show.guarded("Does mixed precision save state memory?"):
         mixed_precision(memory, [under(optimizer, p) for p in POLICIES.values()])
     show.source(words.cited(memory))
     with show.fold("Each optimizer under each precision", key="memory:grid", icon=":material/table:") as panel:

@@ -9,7 +9,8 @@ A page with a form reads all of its fields before it draws any: what stands in a
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 from urllib.parse import urlencode
 
@@ -21,6 +22,7 @@ from core.fields import LINK_VERSION, VERSION, Field, Form, Reading, clipped, qu
 from core.limits import limit
 from core.suggest import suggestions
 from core.units import Kind, QuantityError, format_quantity, parse_quantity
+from pages.parts.guard import guarded
 from pages.parts.registry import PageSpec
 
 
@@ -304,16 +306,18 @@ class Inputs:
         self.fields[key] = text[: max_chars + 1]
         return text
 
-    def panel(self, name: str, title: str) -> ExpanderContainer:
+    @contextmanager
+    def panel(self, name: str, title: str) -> Iterator[ExpanderContainer]:
         """A titled part of the page that runs only while open; whether it is, is part of the address.
 
-        Use as ``with inputs.panel(...) as panel: if panel.open: ...``.
+        Use as ``with inputs.panel(...) as panel: if panel.open: ...``. What raises in it takes only the panel.
         """
         key = self.key(name)
         self.drawn.add(name)
         made = st.expander(title, key=key, on_change="rerun", bind="query-params")
         self.fields[key] = "true" if made.open else "false"
-        return made
+        with made, guarded(title):
+            yield made
 
     def keep(self, name: str, text: str) -> None:
         """Remember ``text`` as the field's last good value."""
@@ -360,7 +364,12 @@ class Inputs:
 
     def query(self) -> str:
         """The query string that spells out every field and the version."""
-        return urlencode({VERSION: str(LINK_VERSION), **self.fields})
+        return query_of(self.fields)
+
+
+def query_of(fields: Mapping[str, str]) -> str:
+    """The query string of these fields and the version."""
+    return urlencode({VERSION: str(LINK_VERSION), **fields})
 
 
 def _text(value: object, one: Field) -> str:

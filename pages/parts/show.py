@@ -7,17 +7,20 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import wraps
 from typing import Any
 from urllib.parse import urlencode
 
 import streamlit as st
+from streamlit.elements.lib.mutable_expander_container import ExpanderContainer
 
 from core.fields import LINK_VERSION, VERSION
 from core.formula import Explanation, Source
 from core.palette import ROLES
 from pages.parts.charts import ready
 from pages.parts.components import copy_link
-from pages.parts.inputs import Inputs
+from pages.parts.guard import guarded, guarded_page
+from pages.parts.inputs import Inputs, query_of
 from pages.parts.registry import PageSpec
 
 _BOLD = re.compile(r"\*\*(.+?)\*\*")
@@ -81,7 +84,9 @@ def _pieces(text: str) -> list[str]:
 
 
 def _safe(text: str) -> str:
-    safe = _UNIT_GAP.sub("\u00a0", html.escape(text, quote=False))
+    # Half of a surrogate pair, which JSON can spell, cannot be sent.
+    sent = text.encode("utf-8", "replace").decode("utf-8")
+    safe = _UNIT_GAP.sub("\u00a0", html.escape(sent, quote=False))
     return _SUPERSCRIPTS.sub(lambda m: f"<sup>{m.group().translate(_PLAIN)}</sup>", safe)
 
 
@@ -99,17 +104,25 @@ def header(page: PageSpec) -> None:
 def body(draw: Callable[[], None]) -> None:
     """Draw a page under its header, as one fragment: a changed input redraws the page, and not the frame around it.
 
-    Menu, logo and stylesheet are a third of what a rerun costs the server, and a crowd feels it.
+    Menu, logo and stylesheet are a third of what a rerun costs the server, and a crowd feels it. What raises outside
+    the page's parts leaves title, menu and a link.
     """
-    st.fragment(draw)()
+
+    @wraps(draw)
+    def page() -> None:
+        with guarded_page(query_of(st.query_params.to_dict())):
+            draw()
+
+    st.fragment(page)()
 
 
 @contextmanager
 def question(title: str) -> Iterator[None]:
-    """A section under a thin rule, headed by the question that it answers."""
+    """A section under a thin rule, headed by the question that it answers. What raises in it takes only the section."""
     with st.container():
         st.html(f'<h2 class="np-question">{rich(title)}</h2>')
-        yield
+        with guarded(title):
+            yield
 
 
 def answer(sentence: str, detail: str = "") -> None:
@@ -252,9 +265,15 @@ def small_table(
     )
 
 
-def fold(label: str, *, key: str, icon: str | None = None) -> Any:
-    """An expander that runs its content only when open: ``with fold(...) as f: if f.open: ...``."""
-    return st.expander(label, key=key, icon=icon, on_change="rerun")
+@contextmanager
+def fold(label: str, *, key: str, icon: str | None = None) -> Iterator[ExpanderContainer]:
+    """An expander that runs its content only when open: ``with fold(...) as f: if f.open: ...``.
+
+    What raises in it takes only the expander.
+    """
+    made = st.expander(label, key=key, icon=icon, on_change="rerun")
+    with made, guarded(label):
+        yield made
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,10 +27,12 @@ def page() -> None:
     with errors:
         show.input_errors(inputs)
 
-    show.answer(*headline(run))
-    if passed := passed_over(run):
-        show.note(passed)
-    component("storage")(data=storage_picture(run), key=PICTURE, on_fix_change=inputs.take_fix)
+    with show.guarded("The answer"):
+        show.answer(*headline(run))
+        if passed := passed_over(run):
+            show.note(passed)
+    with show.guarded("The picture of the storage"):
+        component("storage")(data=storage_picture(run), key=PICTURE, on_fix_change=inputs.take_fix)
 
     PANELS = {
         "named": ("Named axes: what einops and einsum do to memory", lambda: named_axes(inputs, run)),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
@@ -33,7 +33,7 @@ def serious(page: Page) -> list[str]:
 def clean(page: Page, spec: PageSpec, theme: str) -> None:
     """Nothing in sight is broken, unreadable or wider than the page."""
     expect(page.locator("h1")).to_have_text(spec.h1)
-    expect(page.locator('[data-testid="stException"]')).to_have_count(0)
+    expect(page.locator('[data-testid="stException"], .np-failed')).to_have_count(0)
     page.wait_for_timeout(600)  # charts and fonts arrive after the script has ended
     background = page.evaluate("getComputedStyle(document.querySelector('.stApp')).backgroundColor")
     assert background == {"light": "rgb(251, 247, 238)", "dark": "rgb(23, 34, 44)"}[theme]
@@ -79,7 +79,7 @@ def test_every_field_survives_hostile_values(open_page: Callable[..., Page], ser
         page.goto(f"{server}/{spec.url_path}?{hostile}")
         settle(page)
         expect(page.locator("h1")).to_have_text(spec.h1)
-        expect(page.locator('[data-testid="stException"]')).to_have_count(0)
+        expect(page.locator('[data-testid="stException"], .np-failed')).to_have_count(0)
         expect(page.locator("button[data-link]")).to_have_count(1)
         assert page.problems == []  # type: ignore[attr-defined]
 
@@ -93,7 +93,7 @@ def test_deep_link_on_a_fresh_server(
         expect(page.locator("h1")).to_have_text(spec.h1)
         # Only app.py puts the navigation there: a page run without it would have none.
         expect(page.locator('[data-testid="stSidebar"] [data-testid="stPageLink"] a')).to_have_count(len(PAGES))
-        expect(page.locator('[data-testid="stException"]')).to_have_count(0)
+        expect(page.locator('[data-testid="stException"], .np-failed')).to_have_count(0)
         expect(page.get_by_role("dialog")).to_have_count(0)  # "Page not found" would be one
         assert page.problems == []  # type: ignore[attr-defined]
 
@@ -212,3 +212,57 @@ def test_a_theme_switched_while_the_page_loads_reaches_the_logo(open_page: Calla
     page.wait_for_selector(".np-answer")
     page.emulate_media(color_scheme="dark")
     expect(page.locator(LOGO).first).to_have_attribute("src", dark, timeout=10_000)
+
+
+ECHOED = {
+    "": {
+        "h_n": "W" * 64,
+        "h_tokens": "9" * 64,
+        "h_mfu": "W" * 64,
+        "h_gpu": "W" * 64,
+        "h_k": "W" * 64,
+        "h_x": "W" * 400,
+    },
+    "compute-budget": {
+        **{f"c_{name}": "W" * 64 for name in ("n", "tokens", "count", "gpu", "mfu", "seq", "price", "find")},
+        "c_model": "Typed parameters",
+    },
+    "compute-budget?own": {"c_model": "Own (config.json)", "c_shape": "layers=" + "W" * 300},
+    "float-formats": {"f_x": "W" * 400, "f_sums": "true", "f_start": "W" * 64, "f_block": "true", "f_vals": "W" * 300},
+    "tensor-views": {"t_x": "x." + "W" * 300, "t_shape": "W" * 64, "t_stride": "W" * 64, "t_dtype": "W" * 64},
+    "tensor-views?ran": {"t_x": f"x.reshape({'1,' * 200}2, 3)" + " + 1" * 20},
+    "tensor-views?named": {
+        **{f"t_{name}": "true" for name in ("named", "shared", "typed", "moved", "quiz", "lines")},
+        "t_call": "rearrange(" + "W" * 300,
+        "t_sizes": "W" * 300,
+        "t_view": "x." + "W" * 300,
+        "t_vshape": "W" * 64,
+        "t_names": "W" * 300,
+        "t_dshape": "W" * 64,
+        "t_q": "W" * 64,
+        "t_many": "W" * 64,
+    },
+    "tensor-views?axes": {
+        "t_named": "true",
+        "t_call": f"rearrange(x, '{'w' * 200} b -> b {'w' * 200}')",
+        "t_sizes": "2, 3",
+        "t_typed": "true",
+        "t_names": f"x: {'w' * 200} = 2",
+        "t_shape": "W" * 64,
+    },
+    "training-memory": {"m_n": "W" * 64, "m_count": "9" * 64, "m_gpu": "W" * 64},
+    "measure": {"d_n": "W" * 64, "d_s": "W" * 64},
+}
+"""Page → text without a blank in whatever it might quote."""
+
+
+@pytest.mark.parametrize("width", [1280, 640])
+def test_no_text_of_a_visitors_scrolls_the_page_sideways(open_page: Callable[..., Page], width: int) -> None:
+    for path, typed in ECHOED.items():
+        page = open_page(f"{path.partition('?')[0]}?{urlencode(typed)}", width=width)
+        page.wait_for_selector(".np-error" if "ran" not in path else ".np-answer")
+        wide = page.evaluate(
+            "() => [document.documentElement, ...document.querySelectorAll('[data-testid=stMain], [data-testid=stApp]')]"
+            ".map(box => box.scrollWidth - box.clientWidth)"
+        )
+        assert max(wide) <= 0, (path, wide)

@@ -8,6 +8,7 @@ import time
 from typing import Any
 
 import pytest
+from core.planning.own import read_config
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -23,6 +24,7 @@ from core.models import (
 )
 from core.models.config_families import FAMILIES
 from core.models.config_fields import Fields
+from core.models.config_json import EXAMPLE
 from core.models.config_keys import ALIASES, GENERIC
 
 LLAMA = {
@@ -270,3 +272,30 @@ def test_no_config_gets_past_the_errors(family: str, changes: dict[str, Any]) ->
     with contextlib.suppress(ConfigError):
         counted = parameters(from_hf_config({**LLAMA, **changes, "model_type": family}))
         assert counted.total >= counted.active > 0
+
+
+HALF = "\\ud800"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f'{{"{HALF}": 1, "model_type": "llama"}}',
+        f'{{"{HALF}": 1, "{HALF}": 2}}',
+        f'{{"model_type": "{HALF}"}}',
+        f'{{"model_type": "llama", "hidden_act": ["{HALF}"]}}',
+        f'{{"architectures": {{"a": [{{"b{HALF}": null}}]}}}}',
+        f'"{HALF}"',
+        '{"\udc80": 1}',
+        "{\udc80: 1}",
+    ],
+)
+def test_half_a_character_is_refused_in_words_that_can_be_sent(text: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        read_hf_config(text)
+    str(caught.value).encode("utf-8")
+    read_config(text).text.encode("utf-8")
+
+
+def test_a_whole_pair_is_a_character_like_any_other() -> None:
+    from_hf_config(f'{{"_name_or_path": "\\ud83d\\ude00", {EXAMPLE[1:]}')

@@ -7,11 +7,6 @@ from collections import Counter
 
 import numpy as np
 import pytest
-
-from core.hardware.accelerators import find
-from core.models import model_named
-from core.planning.budget.interval import Interval
-from core.planning.budget.errors import BudgetError
 from core.planning.evidence.comparable import (
     FEWEST,
     Profile,
@@ -23,6 +18,11 @@ from core.planning.evidence.comparable import (
     same_model,
     score,
 )
+
+from core.hardware.accelerators import find
+from core.models import model_named
+from core.planning.budget.errors import BudgetError
+from core.planning.budget.interval import Interval
 from core.planning.evidence.rows import (
     Evidence,
     base_peak,

@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 
 import pytest
-
-from core.hardware.accelerators import accelerators, find
 from core.planning.answer.outlook import (
     FINDS,
     Find,
@@ -21,9 +19,11 @@ from core.planning.answer.outlook import (
     peers_of,
     published_mfu,
 )
+
+from core.hardware.accelerators import accelerators, find
+from core.planning.budget.errors import BudgetError
 from core.planning.budget.interval import Interval
 from core.planning.budget.rule import Plan, budget
-from core.planning.budget.errors import BudgetError
 from core.planning.evidence.rows import base_peak
 from core.units import QuantityError
 

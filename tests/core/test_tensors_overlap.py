@@ -116,3 +116,28 @@ def test_strides_that_never_meet_are_harmless() -> None:
     assert "no two elements share a cell" in made.headline[0]
     assert replay("x[0]", (3,)).counts == (1, 0, 0)
     assert replay("x[:0]", (3,)).torch == (0, 1, 2)
+
+
+@pytest.mark.parametrize("dtype", ["int32", "float64", "uint8", "bool", "complex64"])
+def test_bytes_read_as_another_type_are_not_replayed(dtype: str) -> None:
+    with pytest.raises(ExpressionError, match="int64"):
+        replay(f"x.view(torch.{dtype})", (4,))
+
+
+@pytest.mark.parametrize("view", ["x", "x # all of it", "x[0] = 7; x.t();", "y = x[1:]", "x.add_(1)\nx.view(-1)"])
+def test_one_write_per_cell_is_what_torch_does_whatever_stands_around_the_view(view: str) -> None:
+    made = replay(view, (3, 2), "mul_", 3)
+    assert made.torch == made.once == made.sequential
+    assert made.torch != made.before
+
+
+@pytest.mark.parametrize("view", ["n = 3", "x.t()\nn = x.size(0)", "x[0] = 7"])
+def test_what_ends_in_no_tensor_to_write_to_is_refused(view: str) -> None:
+    with pytest.raises(ExpressionError):
+        replay(view, (3, 2))
+
+
+def test_a_replay_keeps_64_bits_as_torch_does() -> None:
+    made = replay("x.as_strided((8, 8), (1, 1))", (15,), "mul_", 1000)
+    assert made.torch == made.sequential
+    assert made.sequential[7] == (7 * 1000**8 + 2**63) % 2**64 - 2**63

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import io
+import random
 import re
 import subprocess
 import sys
@@ -12,9 +14,12 @@ from pathlib import Path
 import pytest
 
 from core.tensors import ExpressionError, trace
+from core.tensors.cases import CASES
+from core.tensors.overlap import HAZARDS
 from core.tensors.presets import LECTURE
 from core.tensors.quiz import items
 from core.tensors.script import script
+from tests.core.tensors_random import DTYPES, SHAPES, outcome, random_program
 
 PROGRAMS: list[tuple[str, tuple[int, ...]]] = [
     ("x", (2, 3)),
@@ -36,6 +41,12 @@ PROGRAMS: list[tuple[str, tuple[int, ...]]] = [
     ("torch.einsum('ij,kj->ik', x, x + 1)", (2, 3)),
     ("x.to(memory_format=torch.channels_last)", (2, 3, 4, 4)),
     ("torch.zeros(2, 3, dtype=torch.complex64).real", (2, 3)),
+    ("x[:, 1] += 1", (2, 3)),
+    ("x[..., ::2] -= x[:, :1]\nx[0, :2] = 5", (2, 4)),
+    ("[a, b] = x.split(1)\nb[..., None] *= 3", (2, 3)),
+    ("x[[[0], [1]]]\nx[x] = x", (2, 2, 2)),
+    ("import torch\nimport torch.nn.functional as F", (2, 3)),
+    ("from einops import rearrange; import einops", (2, 3)),
 ]
 
 _BLOCK = re.compile(
@@ -94,6 +105,34 @@ def test_scripts_of_the_presets_and_of_the_quiz() -> None:
             check(preset.source, preset.shape, preset.dtype)
     for item in items():
         check(item.source, item.shape, item.dtype)
+
+
+def test_scripts_of_other_examples() -> None:
+    for case in CASES:
+        check(case.source, case.shape, case.dtype)
+    for hazard in HAZARDS:
+        check(f"{hazard.view}.{hazard.method}({hazard.value})", hazard.shape, "int64")
+
+
+def test_scripts_of_random_programs() -> None:
+    """Whatever is read becomes Python; what runs to its end here prints the same there."""
+    rng = random.Random(7)
+    parsed = ran = 0
+    while parsed < 1_000:
+        text, shape, dtype = random_program(rng), rng.choice(SHAPES), rng.choice(DTYPES)
+        try:
+            made = script(text, shape, dtype)
+        except ExpressionError:
+            continue
+        ast.parse(made)
+        parsed += 1
+        known = outcome(text, shape, dtype)
+        again = re.search(r"\b(\w+), (?:\w+, )?\1\b", text)  # one name unpacked twice shows the later tensor twice
+        if parsed % 2 or isinstance(known, str) or known.refusal or again or "uint8" in dtype:
+            continue
+        check(text, shape, dtype)
+        ran += 1
+    assert ran > 60, ran
 
 
 def test_a_start_with_strides() -> None:

@@ -245,3 +245,23 @@ def test_importing_and_reading_do_not_load_torch() -> None:
         "assert not {'torch', 'einops', 'streamlit', 'pandas', 'plotly'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", script], check=True, timeout=60)
+
+
+def test_all_steps_together_handle_at_most_so_many_elements() -> None:
+    """A tensor that a write changes counts again for everyone who sees it; a view costs nothing."""
+    with pytest.raises(ExpressionError, match=f"{limit('expression_work'):,}"):
+        trace("y = x" + ".t()" * 20 + ".fill_(1)" * 20, (256, 256))
+    assert len(trace("y = x" + ".t()" * 39, (256, 256))) == 40
+    assert len(trace("y = x" + ".t()" * 19 + ".fill_(1)" * 20, (32, 32))) == 40
+    most = limit("expression_work") // limit("tensor_elements")
+    assert len(trace("x" + " + 1" * most, (256, 256))) == most + 1
+    with pytest.raises(ExpressionError):
+        trace("x" + " + 1" * (most + 1), (256, 256))
+
+
+@pytest.mark.parametrize(
+    "text", ["torch.arange(0, 1, 1e-320)", "torch.arange(0, 1, step=-1e-320)", "x*" + "9" * 309, f"x * -{'7' * 900}"]
+)
+def test_numbers_at_the_ends_of_floats_are_refused_in_words(text: str) -> None:
+    with pytest.raises(ExpressionError):
+        trace(text, (2, 3))

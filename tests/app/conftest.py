@@ -1,0 +1,39 @@
+"""A part of a page that fails says so and leaves the rest alone, so a test must ask: here every test does."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+
+import pytest
+
+from pages.parts import guard
+from pages.parts.log import OncePer
+
+
+class _Kept(logging.Handler):
+    def __init__(self) -> None:
+        super().__init__()
+        self.records: list[logging.LogRecord] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.records.append(record)
+
+
+@pytest.fixture
+def failures() -> Iterator[list[logging.LogRecord]]:
+    """What the log got about parts of pages that failed; a test that asks for it expects some."""
+    kept = _Kept()
+    once = next(found for found in guard.LOG.filters if isinstance(found, OncePer))
+    once._seen.clear()  # what another test made fail
+    guard.LOG.addHandler(kept)
+    yield kept.records
+    guard.LOG.removeHandler(kept)
+
+
+@pytest.fixture(autouse=True)
+def nothing_fails(failures: list[logging.LogRecord], request: pytest.FixtureRequest) -> Iterator[None]:
+    """No part of any page fails in a test that does not plant it."""
+    yield
+    planted = "failures" in request.node.function.__code__.co_varnames
+    assert planted or not failures, [record.exc_info for record in failures]
