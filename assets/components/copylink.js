@@ -3,38 +3,50 @@
 
 // Streamlit pushes a history entry for every single field that changes, so that Back would undo a preset field by
 // field. Pushes that stay on the page replace its entry instead: Back then leaves the page, and finds the inputs of
-// the page before as they were. On leaving, Streamlit first drops a page's fields from its address; they are put back.
+// the page before as they were. On leaving, Streamlit first drops a page's fields from its address, and goes on once
+// the server has answered, however long that takes; the fields are then put back.
 function oneEntryAPage() {
   if (history.napkin) return
   history.napkin = true
   const push = history.pushState.bind(history)
+  const replace = history.replaceState.bind(history)
   let path = location.pathname
-  let dropped = null
+  let left = null
+  let leaving = false
+  addEventListener("click", (event) => {
+    left = event.target.closest?.("a[href]") ? { state: history.state, href: location.href } : null
+  }, true)
+  history.replaceState = (...change) => leaving || replace(...change)
   history.pushState = (state, unused, url) => {
     const target = new URL(url ?? location.href, location.href)
     if (target.pathname === location.pathname) {
       const fewer = target.searchParams.size < new URLSearchParams(location.search).size
-      dropped = fewer ? { state: history.state, href: location.href, at: performance.now() } : null
+      if (left && !fewer) left = { state, href: target.href }
       history.replaceState(state, unused, url)
     } else {
-      if (dropped && performance.now() - dropped.at < 3000) history.replaceState(dropped.state, "", dropped.href)
-      dropped = null
+      if (left) history.replaceState(left.state, "", left.href)
+      left = null
       push(state, unused, url)
     }
     path = location.pathname
   }
-  // A link that spells out defaults loads as two entries, as written and shortened; Back passes over the first.
-  // Streamlit answers the same event and may rewrite the address meanwhile, which stops the step back: then once more.
-  let again = 0
-  addEventListener("pagehide", () => clearTimeout(again))
+  // A link that spells out defaults loads as several entries, one for each field that Streamlit takes out of the
+  // address before this script is there. Back passes over them all, in one step that is counted from here: asking
+  // twice would go too far on a slow server. Streamlit answers the same event, and were it to rewrite the address
+  // meanwhile, the step would be stopped.
   addEventListener("popstate", () => {
-    clearTimeout(again)
-    if (location.pathname === path) {
-      history.back()
-      again = setTimeout(() => history.back(), 800)
-    }
+    leaving = location.pathname === path
+    if (leaving) history.go(-entriesOfThisPage())
     path = location.pathname
   })
+  for (const event of ["pointerdown", "keydown"]) addEventListener(event, () => (leaving = false), true)
+}
+
+function entriesOfThisPage() {
+  if (!window.navigation) return 1
+  const here = navigation.currentEntry.index
+  const other = (entry, i) => i < here && new URL(entry.url).pathname !== location.pathname
+  return here - navigation.entries().findLastIndex(other)
 }
 
 export default function ({ data, parentElement, setTriggerValue }) {

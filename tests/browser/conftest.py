@@ -22,13 +22,6 @@ ROOT = Path(__file__).parents[2]
 expect.set_options(timeout=20_000)  # two workers, two browsers and two servers share two cores
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A browser test that fails is tried once more: on a loaded machine a click can come before its handler."""
-    for item in items:
-        if "browser" in item.path.parts:
-            item.add_marker(pytest.mark.flaky(reruns=1))
-
-
 FLAGS = [
     "--no-sandbox",
     "--disable-gpu",
@@ -109,20 +102,34 @@ class Traffic:
         """Everything sent has been answered, and the answer is complete as far as one can tell."""
         return self.heard >= self.sent and time.monotonic() - self.heard > 0.1
 
+    def __str__(self) -> str:
+        now = time.monotonic()
+        return f"last sent {now - self.sent:.1f} s ago, last heard {now - self.heard:.1f} s ago"
+
+
+SETTLED_S = 60
+"""A page that has not come to rest after this long on a machine under load never will."""
+
+HANDLED = "() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done))))"
+"""The page has handled the events before, and has drawn what it made of them."""
+
 
 def settle(page: Page) -> None:
     """Wait until the script run that the last action caused has ended and its elements are drawn.
 
     An action that comes before the server has heard of the one before it would be told to forget that one.
     """
+    page.evaluate(HANDLED)
     page.wait_for_timeout(60)  # the rerun request leaves the browser within a few ticks
     traffic: Traffic | None = getattr(page, "traffic", None)
-    deadline = time.monotonic() + 20
-    while traffic and not traffic.quiet() and time.monotonic() < deadline:
+    deadline = time.monotonic() + SETTLED_S
+    while traffic and not traffic.quiet():
+        assert time.monotonic() < deadline, f"after {SETTLED_S} s the server has not answered: {traffic}"
         page.wait_for_timeout(20)
-    page.wait_for_selector('[data-testid="stApp"][data-test-script-state="notRunning"]', timeout=60_000)
-    page.wait_for_selector("h1", timeout=60_000)
-    page.wait_for_function("!document.querySelector('[data-stale=\"true\"]')", timeout=60_000)
+    page.wait_for_selector('[data-testid="stApp"][data-test-script-state="notRunning"]', timeout=SETTLED_S * 1000)
+    page.wait_for_selector("h1", timeout=SETTLED_S * 1000)
+    page.wait_for_function("!document.querySelector('[data-stale=\"true\"]')", timeout=SETTLED_S * 1000)
+    page.wait_for_selector("button[data-link]", timeout=SETTLED_S * 1000)  # the last thing on a page, and a script
 
 
 def watch(page: Page, problems: list[str]) -> None:

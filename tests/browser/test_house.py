@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable
 from urllib.parse import parse_qs, urlencode, urlsplit
 
@@ -162,7 +163,8 @@ def test_back_leaves_the_page_and_finds_the_inputs_again(open_page: Callable[...
     expect(page.locator(".np-answer").first).to_have_text(home, use_inner_text=True)
 
 
-def test_a_link_carries_its_inputs_past_what_was_typed_there(open_page: Callable[..., Page]) -> None:
+def test_a_link_carries_its_inputs_past_what_was_typed_there(open_page: Callable[..., Page], server: str) -> None:
+    home = f"{server}/"
     page = open_page(COMPUTE.url_path)
     box = page.get_by_label("Tokens", exact=True)
     box.fill("3T")
@@ -176,8 +178,13 @@ def test_a_link_carries_its_inputs_past_what_was_typed_there(open_page: Callable
     expect(page.locator("h1")).to_have_text(COMPUTE.h1)
     settle(page)
     expect(page.locator(".np-answer").first).to_contain_text("143.9")
+    # However long Home takes to come, Back goes there and not past it, to where the text was typed.
+    page.route(home, lambda route: (time.sleep(1.2), route.continue_()))
     page.go_back()
     expect(page.locator("h1")).to_have_text(HOME.h1)
+    settle(page)
+    assert page.url == home
+    page.unroute(home)
 
 
 def test_switching_the_theme_redraws_charts_and_logo(open_page: Callable[..., Page]) -> None:

@@ -45,7 +45,7 @@ def open_idle(open_page: Open) -> Open:
 
 def test_measuring_to_the_end(open_idle: Open, open_page: Open) -> None:
     page = open_idle(256, 0.5)
-    expect(page.locator(".np-note").first).to_contain_text(machine().name)
+    expect(page.locator(".np-note").filter(has_text=machine().name)).to_have_count(1)
     run_button(page).click()
     expect(page.get_by_role("progressbar")).to_be_visible()
     expect(run_button(page)).to_be_disabled()

@@ -8,13 +8,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from core.floats import BLOCK_FORMATS, FORMATS, SCALE_RULES, BlockFormat, FormatError, decode, quantize_block, workbench
 from core.limits import limit
 
-FIXED = settings(deadline=None, derandomize=True)
 DATA = Path(__file__).parents[1] / "data"
 
 
@@ -173,7 +172,6 @@ def test_every_rule_says_who_uses_it() -> None:
 
 
 @pytest.mark.parametrize(("name", "rule"), EVERY_RULE)
-@FIXED
 @given(data=st.data())
 def test_blocks_are_what_they_say(name: str, rule: str, data: st.DataObject) -> None:
     fmt = BLOCK_FORMATS[name]

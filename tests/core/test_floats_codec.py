@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from core.floats import (
@@ -28,7 +28,6 @@ from core.floats import (
 )
 from tests.core.floats_oracle import SMALL, all_codes, custom_formats, line, value_of
 
-FIXED = settings(deadline=None, derandomize=True)
 DATA = Path(__file__).parents[1] / "data"
 ALL_FORMATS = pytest.mark.parametrize("fmt", FORMATS.values(), ids=FORMATS)
 SMALL_FORMATS = pytest.mark.parametrize("fmt", SMALL.values(), ids=SMALL)
@@ -122,7 +121,6 @@ def test_decode_then_encode_is_identity(fmt: FloatFormat) -> None:
     check_round_trip(fmt, all_codes(fmt))
 
 
-@FIXED
 @given(fmt=custom_formats(16))
 def test_decode_then_encode_is_identity_in_custom_formats(fmt: FloatFormat) -> None:
     check_round_trip(fmt, all_codes(fmt))
@@ -134,7 +132,6 @@ def test_the_unused_code_of_mxint8_is_clamped() -> None:
     assert encode(-2.0, fmt) == encode_exact(Fraction(-2), fmt) == 0x81
 
 
-@FIXED
 @given(fmt=st.sampled_from(list(SMALL.values())) | custom_formats())
 def test_decode_follows_the_definition(fmt: FloatFormat) -> None:
     codes = all_codes(fmt)[:: max(1, (1 << fmt.bits) >> 10)]
@@ -156,7 +153,6 @@ def test_values_grow_with_their_codes(fmt: FloatFormat) -> None:
     assert positive[-1] == float(fmt.max_finite)
 
 
-@FIXED
 @given(fmt=st.sampled_from(list(SMALL.values())) | custom_formats(8))
 def test_walking_up_visits_every_value_once(fmt: FloatFormat) -> None:
     if fmt.bits > 8:
@@ -180,7 +176,6 @@ def test_walking_up_visits_every_value_once(fmt: FloatFormat) -> None:
 
 
 @ALL_FORMATS
-@FIXED
 @given(code=st.integers(0, (1 << 64) - 1))
 def test_codes_of_every_width_survive_the_round_trip(fmt: FloatFormat, code: int) -> None:
     code >>= 64 - fmt.bits

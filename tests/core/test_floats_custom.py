@@ -7,13 +7,11 @@ from dataclasses import replace
 from fractions import Fraction
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from core.floats import FORMATS, FormatError, classify, custom_format, decode_exact, encode, parse_custom
 from tests.core.floats_oracle import custom_formats, line
-
-FIXED = settings(deadline=None, derandomize=True)
 
 STANDARD = {
     "fp64": "e11m52",
@@ -44,14 +42,12 @@ def test_a_custom_format_can_be_any_standard_one(name: str, text: str) -> None:
     assert fmt.name == text
 
 
-@FIXED
 @given(custom_formats(20))
 def test_names_are_read_back(fmt: object) -> None:
     assert parse_custom(fmt.name) == fmt  # type: ignore[attr-defined]
     assert parse_custom(f" {fmt.name.upper()} ") == fmt  # type: ignore[attr-defined]
 
 
-@FIXED
 @given(custom_formats(10))
 def test_derived_properties_equal_a_count(fmt: object) -> None:
     from core.floats import FloatFormat
@@ -140,7 +136,6 @@ def test_without_subnormals_there_is_a_gap_around_zero() -> None:
     assert encode([half], fmt, rounding="nearest_away") == 1
 
 
-@FIXED
 @given(st.integers(1, 11), st.integers(0, 52))
 def test_default_bias(exponent_bits: int, fraction_bits: int) -> None:
     try:

@@ -16,7 +16,7 @@ NARROW = [f for f in FORMATS.values() if f.bits <= 16]
 
 
 @pytest.mark.parametrize("fmt", NARROW, ids=lambda f: f.name)
-@settings(deadline=None, derandomize=True, max_examples=60)
+@settings(max_examples=60)
 @given(share=st.fractions(-1, 1))
 def test_neighbours_bracket_and_the_bits_say_which_half(fmt: FloatFormat, share: Fraction) -> None:
     asked = share * fmt.max_finite

@@ -6,14 +6,13 @@ import time
 from fractions import Fraction
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from core.floats import FORMATS, OVERFLOWS, FloatFormat, Overflow, classify, decode_exact
 from core.floats.text import FloatTextError, code_text, misread, number_text, parse, typed_code
 from core.limits import limit
 
-FIXED = settings(deadline=None, derandomize=True)
 FP16 = FORMATS["fp16"]
 ALL_FORMATS = pytest.mark.parametrize("fmt", FORMATS.values(), ids=FORMATS)
 
@@ -172,7 +171,6 @@ def test_decimals_of_zeros_and_ones_stay_decimals_and_say_so() -> None:
     assert misread(parse("0b10000000", e4m3), e4m3) == misread(parse("20000000", e4m3), e4m3) == ""
 
 
-@FIXED
 @given(st.lists(st.floats(2.0**-900, 2.0**900) | st.integers(1, 10**6), min_size=2, max_size=6))
 def test_sums_are_exact(parts: list[float]) -> None:
     typed = parse(" - ".join(map(repr, parts)), FORMATS["fp64"])
@@ -217,7 +215,6 @@ def test_the_smallest_tie_of_fp64_can_be_typed() -> None:
     assert typed_code(parse(f"0.{digits}1", fp64), fp64) == 1
 
 
-@FIXED
 @given(text=st.text(max_size=60) | st.text("0123456789.eExXpPbB+-^*/ _,naif|", max_size=40))
 def test_any_text_is_read_or_refused(text: str) -> None:
     for fmt in FORMATS.values():
@@ -228,7 +225,6 @@ def test_any_text_is_read_or_refused(text: str) -> None:
         assert 0 <= typed_code(typed, fmt) < 1 << fmt.bits
 
 
-@FIXED
 @given(value=st.floats(allow_nan=False, allow_infinity=False))
 def test_pythons_own_spelling_is_read_exactly(value: float) -> None:
     for text in (repr(value), value.hex()):
@@ -240,7 +236,6 @@ def test_pythons_own_spelling_is_read_exactly(value: float) -> None:
 
 @pytest.mark.parametrize("overflow", OVERFLOWS)
 @ALL_FORMATS
-@FIXED
 @given(code=st.integers(0, (1 << 64) - 1))
 def test_a_codes_text_gives_the_code(fmt: FloatFormat, overflow: Overflow, code: int) -> None:
     code >>= 64 - fmt.bits

@@ -32,7 +32,6 @@ from core.floats.view import bits, describe, explain, value_latex
 from core.palette import LIGHT
 from tests.core.floats_oracle import custom_formats
 
-FIXED = settings(deadline=None, derandomize=True)
 ALL_FORMATS = pytest.mark.parametrize("fmt", FORMATS.values(), ids=FORMATS)
 any_code = st.sampled_from(list(FORMATS.values())).flatmap(
     lambda fmt: st.tuples(st.just(fmt), st.integers(0, (1 << fmt.bits) - 1))
@@ -46,7 +45,6 @@ def stored(text: str, name: str, overflow: str = "format") -> Stored:
 # ------------------------------------------------------------------------------------------ digits
 
 
-@FIXED
 @given(value=st.floats(allow_nan=False, allow_infinity=False))
 def test_exact_decimals_have_every_digit(value: float) -> None:
     text = exact_decimal(Fraction(value))
@@ -67,7 +65,6 @@ def test_exact_decimals_read_well() -> None:
         exact_decimal(Fraction(1, 3))
 
 
-@FIXED
 @given(value=st.floats(allow_nan=False, allow_infinity=False))
 def test_hexfloats_are_pythons(value: float) -> None:
     assert float.fromhex(hexfloat(Fraction(value))) == value
@@ -76,14 +73,12 @@ def test_hexfloats_are_pythons(value: float) -> None:
         assert ours == re.sub(r"\.?0*p", "p", theirs)
 
 
-@FIXED
 @given(value=st.floats(allow_nan=False, allow_infinity=False))
 def test_power_forms_are_exact(value: float) -> None:
     typed = parse(power_form(Fraction(value)), FORMATS["fp64"]) if len(power_form(Fraction(value))) < 1200 else None
     assert typed is None or typed.value == Fraction(value)
 
 
-@FIXED
 @given(value=st.floats(allow_nan=False, allow_infinity=False))
 def test_shortest_decimals_are_as_short_as_pythons(value: float) -> None:
     code = int(np.float64(value).view(np.uint64))
@@ -92,7 +87,6 @@ def test_shortest_decimals_are_as_short_as_pythons(value: float) -> None:
     assert digits(ours) == digits(repr(value))
 
 
-@FIXED
 @given(value=st.floats(width=32, allow_nan=False, allow_infinity=False))
 def test_shortest_decimals_are_as_short_as_numpys(value: float) -> None:
     single = np.float32(value)
@@ -146,7 +140,6 @@ def test_one_is_one(fmt: FloatFormat) -> None:
     assert int(view.hex_code, 16) == view.code
 
 
-@FIXED
 @given(any_code)
 def test_neighbours_leave_no_gap(drawn: tuple[FloatFormat, int]) -> None:
     fmt, code = drawn
@@ -172,7 +165,6 @@ def test_neighbours_leave_no_gap(drawn: tuple[FloatFormat, int]) -> None:
         assert float(decode(returned, fmt)) == here
 
 
-@FIXED
 @given(any_code)
 def test_ulp_is_the_step_outwards(drawn: tuple[FloatFormat, int]) -> None:
     fmt, code = drawn
@@ -187,7 +179,6 @@ def test_ulp_is_the_step_outwards(drawn: tuple[FloatFormat, int]) -> None:
         assert float(view.ulp) == math.ulp(float(view.value))
 
 
-@FIXED
 @given(any_code)
 def test_every_bit_is_described(drawn: tuple[FloatFormat, int]) -> None:
     fmt, code = drawn
@@ -219,7 +210,7 @@ def test_every_bit_is_described(drawn: tuple[FloatFormat, int]) -> None:
 # ------------------------------------------------------------------------------------------ the formula
 
 
-@settings(FIXED, max_examples=40)  # sympy's parser takes its time
+@settings(max_examples=40)  # sympy's parser takes its time
 @given(any_code)
 def test_the_filled_in_formula_is_true(drawn: tuple[FloatFormat, int]) -> None:
     fmt, code = drawn
@@ -269,7 +260,6 @@ def test_explanations_of_scales_and_integers() -> None:
     assert [e.value for e in explain(describe(0xC1, FORMATS["mxint8"]))] == [-63 / 64]
 
 
-@FIXED
 @given(custom_formats(10).flatmap(lambda fmt: st.tuples(st.just(fmt), st.integers(0, (1 << fmt.bits) - 1))))
 def test_custom_codes_are_described(drawn: tuple[FloatFormat, int]) -> None:
     fmt, code = drawn
@@ -354,7 +344,6 @@ def test_exactness() -> None:
     assert stored("0", "fp16").relative is None
 
 
-@FIXED
 @given(any_code)
 def test_stored_text_is_exact_or_says_about(drawn: tuple[FloatFormat, int]) -> None:
     fmt, code = drawn
@@ -426,7 +415,6 @@ def test_the_sentence_under_saturation() -> None:
     assert "clipped" in tell(stored("-inf", "fp16", "saturate")).answer
 
 
-@FIXED
 @given(any_code)
 def test_every_code_has_a_sentence(drawn: tuple[FloatFormat, int]) -> None:
     fmt, code = drawn
@@ -440,7 +428,6 @@ def test_every_code_has_a_sentence(drawn: tuple[FloatFormat, int]) -> None:
             assert story.answer.count("**") % 2 == 0
 
 
-@FIXED
 @given(st.fractions(-(10**40), 10**40))
 def test_every_number_has_a_sentence(value: Fraction) -> None:
     text = f"{value.numerator}/{value.denominator}"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import time
 from typing import Any
 
 import pytest
@@ -151,12 +150,10 @@ TOO_LONG = "x" * 100_001
     ids=lambda text: text[:20],
 )
 def test_texts_that_are_refused(text: str, said: str) -> None:
-    start = time.perf_counter()
     with pytest.raises(ConfigError, match=said) as refused:
         from_hf_config(text)
     assert "For example: " in str(refused.value)
     assert len(str(refused.value)) < 700
-    assert time.perf_counter() - start < 2
 
 
 @pytest.mark.parametrize(
@@ -258,7 +255,7 @@ _VALUES = st.one_of(
 )
 
 
-@settings(max_examples=300, derandomize=True, deadline=None)
+@settings(max_examples=300)
 @given(
     family=st.sampled_from(sorted(FAMILIES)),
     changes=st.dictionaries(

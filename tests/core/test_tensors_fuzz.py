@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import random
 
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from core.limits import limit
@@ -45,7 +45,7 @@ FRAGMENTS = [
 
 
 SOME_SHAPE = st.sampled_from(SHAPES)
-FUZZ = settings(max_examples=150, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+FUZZ = settings(max_examples=150)
 
 
 @FUZZ

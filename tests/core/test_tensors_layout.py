@@ -116,7 +116,7 @@ def test_wrong_shapes_say_why(numel: int, shape: tuple[int, ...], words: str) ->
     assert (verdict.works, verdict.boundary, verdict.copied_bytes(8)) == (False, None, None)
 
 
-@settings(max_examples=150, deadline=None, derandomize=True)
+@settings(max_examples=150)
 @given(
     st.lists(st.tuples(st.integers(0, 4), st.integers(0, 30)), max_size=5),
     st.integers(0, 9),

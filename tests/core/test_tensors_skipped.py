@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import pytest
@@ -46,9 +45,7 @@ def test_lines_that_only_print_or_assert_are_skipped() -> None:
     ],
 )
 def test_nothing_in_a_skipped_line_is_evaluated(text: str) -> None:
-    start = time.perf_counter()
     run = trace(f"y = x.t()\n{text}\ny.view(6)", (2, 3))
-    assert time.perf_counter() - start < 1
     assert not Path("napkin-was-here").exists()
     assert len(run.steps) == 3
     assert [step.kind for step in run.steps] == ["start", "view", "refused"]
