@@ -56,11 +56,27 @@ def carbon(energy: float, intensity: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Footprint:
-    """Energy in Wh and carbon in kg of a run; NaN where the accelerator's power is unknown."""
+    """Energy in Wh and carbon in kg of a run; NaN where the accelerator's power is unknown. The rest as in `energy`."""
 
-    energy: float
-    carbon: float
-    explanations: tuple[Explanation, ...]
+    hours: float
+    watts: float
+    share: float
+    pue: float
+    intensity: float
+
+    @property
+    def energy(self) -> float:
+        return float(energy(hours=self.hours, watts=self.watts, share=self.share, pue=self.pue))
+
+    @property
+    def carbon(self) -> float:
+        return float(carbon(energy=self.energy, intensity=self.intensity))
+
+    @property
+    def explanations(self) -> tuple[Explanation, ...]:
+        """Both, worked out only where they are read: writing formulas takes far longer than the numbers."""
+        used = energy.explain(hours=self.hours, watts=self.watts, share=self.share, pue=self.pue)
+        return used, carbon.explain(energy=used.value, intensity=self.intensity)
 
 
 def footprint(
@@ -79,6 +95,4 @@ def footprint(
     ):
         if value < low or value > high:
             raise BudgetError(field, f"{field} is {value:g}; it lies between {low:g} and {high:g}.")
-    used = energy.explain(hours=hours, watts=watts, share=share, pue=pue)
-    emitted = carbon.explain(energy=used.value, intensity=intensity)
-    return Footprint(used.value, emitted.value, (used, emitted))
+    return Footprint(hours, watts, share, pue, intensity)
