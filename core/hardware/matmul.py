@@ -36,7 +36,8 @@ def _measured(dtype: str, like: Callable[[Accelerator], bool]) -> Sequence[float
 
 @lru_cache(maxsize=256)
 def best_matmul(name: str, dtype: str) -> BestMatmul:
-    """The best measured matmul of accelerator ``name`` in ``dtype``; NaN where it has no such peak.
+    """The best measured matmul of accelerator ``name`` in ``dtype``; NaN where it has no such peak, or nobody measured
+    any accelerator in it.
 
     Where nobody measured it, its peak times the median share measured of its family, else of its vendor, else of all:
     how much of a datasheet's peak a matmul reaches hangs on clocks under load and on the vendor's library, both of
@@ -52,6 +53,6 @@ def best_matmul(name: str, dtype: str) -> BestMatmul:
         (device.vendor, _measured(base, lambda other: other.vendor == device.vendor)),
         ("all accelerators", _measured(base, lambda _: True)),
     )
-    of, shares = next((of, shares) for of, shares in pools if shares)
+    of, shares = next(((of, shares) for of, shares in pools if shares), ("", (math.nan,)))
     share = statistics.median(shares)
     return BestMatmul(share, share * peak, measured=False, of=of)

@@ -13,7 +13,7 @@ from core.hardware.accelerators import Accelerator
 from core.hardware.matmul import best_matmul
 from core.hardware.roofline import explain_device
 from core.models.catalog import CatalogModel, nearest_dense
-from core.planning.answer.plan import Find, Plan
+from core.planning.answer.plan import Find, Plan, whole_accelerators
 from core.planning.answer.solving import Solved, Terms, solve
 from core.planning.budget.equations import (
     accelerators_needed,
@@ -251,7 +251,7 @@ def memory_of(plan: Plan, parameters: float | None = None, accelerators: float |
         max(1.0, parameters),
         find_optimizer(plan.optimizer),
         find_policy(plan.policy),
-        accelerators=math.ceil((plan.accelerators if accelerators is None else accelerators) - 1e-9),
+        accelerators=whole_accelerators(plan.accelerators if accelerators is None else accelerators),
         memory=plan.device.memory_bytes,
         sharding=find_sharding(plan.sharding),
     )
@@ -291,5 +291,5 @@ def _dollars(plan: Plan, low: Column, middle: Column, high: Column) -> Interval:
     if plan.limits.in_money and plan.find != "time":
         return Interval.point(plan.limits.dollars)
     least, most = plan.price_range
-    hours = sorted((low.hours, high.hours))
-    return Interval(hours[0] * least, middle.dollars, hours[1] * most)
+    hours = sorted((low.hours, middle.hours, high.hours))
+    return Interval(hours[0] * least, middle.dollars, hours[2] * most)

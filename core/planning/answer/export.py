@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from core.models.flops import conventions, train_flop_6nd
 from core.planning.answer.answer import Answer, Column
+from core.planning.answer.plan import whole_accelerators
 from core.planning.split.scaling import overtraining
 from core.planning.whole.words import failures
 from core.units import UNIT, Kind, format_duration, format_money, format_quantity
@@ -34,9 +35,9 @@ class Line:
         return (self.name, *self._three(lambda value, digits: format_quantity(value, self.kind, digits)), self.note)
 
     def raw(self) -> tuple[str, ...]:
-        """The line for a program: every number in full, in the unit named."""
+        """The line for a program: every number in full, in the unit named; what is unknown or never happens is empty."""
         unit = "" if isinstance(self.value, str) else UNIT[self.kind].replace("%", "share")
-        return (self.name, *self._three(lambda value, _: "" if math.isnan(value) else repr(value)), unit, self.note)
+        return (self.name, *self._three(lambda value, _: repr(value) if math.isfinite(value) else ""), unit, self.note)
 
     def _three(self, shown: Callable[[float, int], str]) -> tuple[str, str, str]:
         if isinstance(self.value, str):
@@ -78,7 +79,7 @@ def plan_lines(a: Answer) -> tuple[Line, ...]:
         line("times Chinchilla’s 20 tokens per parameter", lambda made: overtraining(made.tokens, made.parameters)),
         Line("sequence length", f"{plan.seq_len:,}"),
         Line("accelerator", device.name, note=device.source),
-        line("accelerators", lambda made: math.ceil(made.accelerators - 1e-9), "count"),
+        line("accelerators", lambda made: whole_accelerators(made.accelerators), "count"),
         *_nodes(a, columns),
         Line("dense peak of one", a.peak, "flop_per_s", note=a.dtype),
         line("MFU over all hours", lambda made: made.mfu, "ratio", origin),
@@ -119,7 +120,7 @@ def _nodes(a: Answer, columns: Sequence[Column]) -> tuple[Line, ...]:
     size = a.device.node_size
     if a.find != "accelerators" or size == 1:
         return ()
-    worst, middle, best = (float(size * math.ceil((made.accelerators - 1e-9) / size)) for made in columns)
+    worst, middle, best = (float(size * math.ceil(whole_accelerators(made.accelerators) / size)) for made in columns)
     return (Line(f"accelerators, in whole nodes of {size}", middle, "count", worst, best),)
 
 

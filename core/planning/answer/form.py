@@ -23,6 +23,7 @@ from core.planning.answer.plan import (
     parse_mfu,
     parse_price,
     parse_within,
+    whole_accelerators,
 )
 from core.planning.evidence.runs import models_with_runs
 from core.planning.whole.energy import US_GRID, USUAL_PUE
@@ -381,7 +382,7 @@ def carried(texts: Mapping[str, str], a: Answer | None = None) -> dict[str, str]
     """
     found = {one.id: texts[one.id] for one in PLAN_FIELDS if one.id in texts}
     if a and a.find == "accelerators":
-        found[COUNT.id] = f"{math.ceil(a.middle.accelerators - 1e-9)}"
+        found[COUNT.id] = f"{whole_accelerators(a.middle.accelerators)}"
     if a and a.find == "parameters":
         found[PARAMETERS.id] = f"{a.middle.parameters:.0f}"
     return found

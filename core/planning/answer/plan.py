@@ -99,6 +99,11 @@ def parse_price(text: str) -> tuple[float, float]:
     return prices[0], prices[-1]
 
 
+def whole_accelerators(count: float) -> int:
+    """Accelerators come whole: the fewest that are no fewer than ``count``, and one at least."""
+    return max(1, math.ceil(count - 1e-9))
+
+
 @lru_cache(maxsize=256)
 def _own(shape: str) -> CatalogModel:
     return own_model(read_spec(shape))

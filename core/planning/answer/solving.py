@@ -169,14 +169,20 @@ def _hours(plan: Plan, given: Solved) -> Array:
 
 
 def _finished(terms: Terms, found: Solved) -> Solved:
-    """Days and MFU of parameters, tokens and accelerators; days of a limit where the MFU is asked for."""
+    """Days and MFU of parameters, tokens and accelerators. Days are those of the limit to the last digit where there
+    is one, so that rounding makes no range of them."""
+    asked_for_time = terms.plan.find == "time"
+    run = (found.parameters, found.tokens, found.accelerators)
+    hours = terms.hours(*run) if asked_for_time else _hours(terms.plan, found)
     if terms.plan.find == "MFU":
-        hours = _hours(terms.plan, found)
         flop = terms.work.per_parameter(found.parameters) * found.parameters * found.tokens
-        return replace(found, days=hours / 24 / found.accelerators, mfu=flop / (3600 * terms.peak * hours))
-    mfu = terms.mfu(found.parameters, found.tokens, found.accelerators)
-    flop = terms.work.per_parameter(found.parameters) * found.parameters * found.tokens
-    return replace(found, days=flop / (3600 * terms.peak * mfu) / 24 / found.accelerators, mfu=mfu)
+        mfu = flop / (3600 * terms.peak * hours)
+    else:
+        mfu = terms.mfu(*run)
+    in_days = not (asked_for_time or terms.plan.limits.in_money)
+    return replace(
+        found, days=np.full(3, terms.plan.limits.days) if in_days else hours / 24 / found.accelerators, mfu=mfu
+    )
 
 
 def _root(hours: Callable[[Array], Array], available: Array) -> Array:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from core.hardware.matmul import best_matmul
 from core.models.catalog import CatalogModel
 from core.planning.answer.answer import Answer, answer
-from core.planning.answer.plan import Find
+from core.planning.answer.plan import Find, whole_accelerators
 from core.planning.budget.errors import BudgetError
 from core.planning.evidence.expectation import beyond
 from core.training import words as states
@@ -38,7 +38,7 @@ def sentence(a: Answer) -> str:
     trained = found if a.find == "parameters" else size(m.parameters, a.model)
     found = f"**{format_count(m.tokens, 3)}** tokens{_range(a, 'tokens', _three)}"
     text = found if a.find == "tokens" else f"**{format_count(m.tokens)}** {plural(m.tokens, 'token')}"
-    count = f"**{format_count(whole_accelerators(a))}** {a.device.name}"
+    count = f"**{format_count(whole_accelerators(a.middle.accelerators))}** {a.device.name}"
     cost = _cost(a)
     money = f", for {cost}" if cost else ""
     if a.find == "time":
@@ -48,7 +48,7 @@ def sentence(a: Answer) -> str:
     if a.find in ("tokens", "parameters"):
         return f"{count} train {trained} on {text} {limit}{money}."
     if a.find == "accelerators":
-        near = _range(a, "accelerators", lambda n: format_count(math.ceil(n - 1e-9)))
+        near = _range(a, "accelerators", lambda n: format_count(whole_accelerators(n)))
         return f"Training {trained} on {text} {limit} takes {count}{near}{money}."
     return f"Training {trained} on {text} {limit} takes an MFU of **{percent(m.mfu)}** on {count}{money}."
 
@@ -67,15 +67,10 @@ def in_its_field(wanted: Find, a: Answer) -> tuple[str, str]:
     text = {
         "tokens": format_count(m.tokens, 3),
         "parameters": format_count(m.parameters, 3),
-        "accelerators": format_count(whole_accelerators(a)),
+        "accelerators": format_count(whole_accelerators(m.accelerators)),
         "MFU": percent(m.mfu),
     }[wanted]
     return _LABELS[wanted], text if a.find == wanted else "none"
-
-
-def whole_accelerators(a: Answer) -> float:
-    """Accelerators of the answer: they come whole, so the fewest that do."""
-    return math.ceil(a.middle.accelerators - 1e-9)
 
 
 def _three(value: float) -> str:
@@ -145,7 +140,7 @@ def whole_nodes(a: Answer) -> str:
     per_node = a.device.node_size
     if a.find != "accelerators" or per_node == 1:
         return ""
-    nodes = math.ceil(whole_accelerators(a) / per_node)
+    nodes = math.ceil(whole_accelerators(a.middle.accelerators) / per_node)
     try:
         taken = answer(replace(a.plan, find="time", accelerators=float(nodes * per_node)))
     except BudgetError:
@@ -163,6 +158,8 @@ def impossible(a: Answer) -> str:
     m = a.middle
     best = best_matmul(a.device.name, a.dtype)
     bare = f"what the best bare matmul in {a.dtype} reaches on {a.device.name if best.measured else best.of}"
+    if math.isnan(best.share):
+        bare = "the whole of it"
     because = ""
     if not (a.typed and a.plan.pace == "steady steps"):
         because = (

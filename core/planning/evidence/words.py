@@ -211,7 +211,7 @@ NEAREST = ("published run", "accelerator", "weight", "how it differs from your p
 """Headings of the table of `near_rows`."""
 
 
-def near_rows(a: Answer, peers: Sequence[Peer]) -> list[tuple[str, ...]]:
+def near_rows(peers: Sequence[Peer]) -> list[tuple[str, ...]]:
     """The nearest runs with their weight in the expectation, what sets them apart, and their utilisation."""
     return [
         (p.run.model, p.run.accelerator, percent(p.near.share), p.near.parts, percent(p.near.row.utilisation))

@@ -121,8 +121,8 @@ def iso_days_figure(curves: IsoDays, tokens: float, accelerators: float, palette
         "marker": {"size": 15, "symbol": "cross", "color": palette.accent},
         "hovertemplate": "your plan<extra></extra>",
     }
-    low, high = float(curves.accelerators.min()), float(curves.accelerators.max())
-    low, high = max(low, accelerators / 300), min(high, accelerators * 300)
+    seen = np.append(curves.accelerators[np.isfinite(curves.accelerators)], accelerators)
+    low, high = max(float(seen.min()), accelerators / 300), min(float(seen.max()), accelerators * 300)
     return {
         "data": [*lines, plan],
         "layout": layout(
@@ -135,7 +135,7 @@ def iso_days_figure(curves: IsoDays, tokens: float, accelerators: float, palette
                 *(
                     label(palette, format_duration(86400 * days, 3), **_end(x, row, high, low))
                     for days, row in zip(curves.days, curves.accelerators, strict=True)
-                    if row[0] < high and row[-1] > low
+                    if np.any((row > low) & (row <= high))
                 ),
                 label(
                     palette,

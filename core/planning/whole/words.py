@@ -83,8 +83,8 @@ def failure_rows(records: Sequence[FailureRecord]) -> list[tuple[str, ...]]:
 def used(a: Answer) -> str:
     """Energy and carbon of the answer's hours in a sentence, with their range."""
     if not a.energy.known:
-        power = a.device.tdp_note or "none"
-        return f"**Energy: unknown**, because no single power is published for this accelerator ({power})."
+        power = f" ({a.device.tdp_note})" if a.device.tdp_note else ""
+        return f"**Energy: unknown**, because no single power is published for this accelerator{power}."
     return (
         f"The answer’s {amount(a.middle.hours, 3)} accelerator-hours take {_ranged(a.energy, 'watt_hours')}, and the "
         f"grid emits {_ranged(a.carbon, 'kg_co2')} of CO₂ equivalent for them."
