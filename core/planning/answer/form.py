@@ -371,7 +371,11 @@ def plan_from(texts: Mapping[str, str]) -> Plan:
     """The plan of ``texts`` by id, such as a story's; raises `QuantityError` for the first that cannot be read."""
     reading = PLAN_FORM.read(texts)
     for problem in reading.problems:
-        raise QuantityError(problem.message)
+        one = PLAN_FORM[problem.field]
+        try:
+            one.read(texts[one.id])
+        except QuantityError as wrong:
+            raise QuantityError(wrong.about(one.label)) from None
     return plan_of(reading)
 
 

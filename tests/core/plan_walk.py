@@ -1,0 +1,347 @@
+"""Every chip, question and accelerator through the functions that the pages call, panel by panel, without any page."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from itertools import product
+from typing import Any
+
+import numpy as np
+import plotly.graph_objects as go
+
+from core.formula import Explanation
+from core.hardware import words as words_device
+from core.hardware.accelerators import accelerators
+from core.models.flops import FlopCount, flops_per_token, train_flop_6nd
+from core.palette import LIGHT
+from core.planning import Answer, BudgetError, Plan, answer, plan_from
+from core.planning.answer import words
+from core.planning.answer.answer import memory_of
+from core.planning.answer.export import as_csv, as_markdown, plan_lines
+from core.planning.answer.figures import answer_strip
+from core.planning.answer.peers import peers_of
+from core.planning.answer.plan import FINDS, OWN
+from core.planning.answer.stories import MEMORY_STORIES, STORIES
+from core.planning.counting import figures as figures_count
+from core.planning.counting import words as words_count
+from core.planning.counting.growth import growth
+from core.planning.counting.layers import explain_count, scale_of
+from core.planning.counting.scored import which_mfu
+from core.planning.evidence import words as words_runs
+from core.planning.evidence.figures import Point, evidence_scatter, hours_of_a_run
+from core.planning.evidence.judged import predictions, score
+from core.planning.evidence.rows import base_peak, evidence
+from core.planning.evidence.runs import compare_all, explain_comparison
+from core.planning.layer import words as words_layer
+from core.planning.layer.figures import roofline
+from core.planning.layer.kinds import kinds_of
+from core.planning.layer.operations import ELEMENT_BYTES, layer_roofline, wide_dtype
+from core.planning.moves import words as words_moves
+from core.planning.moves.figures import days_around, iso_days_figure, tornado
+from core.planning.moves.sensitivity import as_found, iso_days, swings
+from core.planning.split import words as words_split
+from core.planning.split.figures import loss_curves
+from core.planning.split.scaling import compute_optimal, overtraining
+from core.planning.whole import words as words_whole
+from core.planning.whole.energy import footprint
+from core.planning.whole.figures import hours_of_the_run
+from core.training import HEADLINE, POLICIES, find_optimizer
+from core.training import words as words_memory
+from core.training.figures import state_bars
+
+STORIES_OF_BOTH = {**STORIES, **MEMORY_STORIES}
+NO_NUMBER = re.compile(r"(?<![A-Za-z])((?i:nan|inf)|None)(?![A-Za-z])")
+Shown = str | Explanation | Mapping[str, Any]
+"""What a panel shows: text, a formula with its numbers, or a figure."""
+
+
+# ------------------------------------------------------------------------------------------ panels: quick parts
+
+
+def _head(a: Answer) -> Iterator[Shown]:
+    yield from (words.sentence(a), words.assumptions(a), words.impossible(a), words.memory(a), *words.cautions(a))
+    if a.find != "time":
+        label, text = words.in_its_field(a.find, a)
+        assert text != "none"
+        yield label + text
+    peers = peers_of(a)
+    yield words_runs.pace(a, peers)
+    yield from _cells(words_runs.near_rows(peers))
+
+
+def _whole(a: Answer) -> Iterator[Shown]:
+    yield from (words_whole.whole(a), words_whole.failing(a), words_whole.used(a))
+    yield from _cells(words_whole.whole_rows(a))
+    shares = words_whole.shares(a)
+    assert math.isclose(sum(share for _, share, _ in shares), 1, rel_tol=1e-9), shares
+    yield from (name for name, _, _ in shares)
+
+
+def _table(a: Answer) -> Iterator[Shown]:
+    lines = plan_lines(a)
+    yield from (as_csv(lines), words_split.trained(a), *(cell for line in lines for cell in line.cells()))
+
+
+def _counted(a: Answer) -> Iterator[Shown]:
+    counted, scale = _count(a), scale_of(a)
+    yield from (words_count.where(counted, scale), words_count.gap(a.shape, a.plan.seq_len, a.plan.attention))
+    yield from words_count.cautions(a.shape, a.plan.seq_len)
+    if a.model is None:
+        yield words_count.stand_in(a.shape, a.middle.parameters)
+
+
+def _memory(plan: Plan) -> Iterator[Shown]:
+    """What Training memory says of a plan."""
+    memory, device = memory_of(plan), plan.device
+    unit = words_memory.unit_of([memory])
+    yield words_memory.holding(memory, words_memory.device_name(device.name, device.memory_bytes))
+    yield from (words_memory.verdict(memory, unit), words_memory.checkpoint(memory, unit))
+    yield from (words_memory.what_is_counted(memory), words_memory.matrix_units(memory.policy, device))
+    yield from (words_memory.memory_read_as(device.memory_bytes, device.memory_note), words_memory.cited(memory))
+    yield words_memory.spelled(memory)
+
+
+QUICK: tuple[Callable[[Answer], Iterator[Shown]], ...] = (_head, _whole, _table, _counted)
+
+
+# ------------------------------------------------------------------------------------------ panels: the rest
+
+
+def _count(a: Answer) -> FlopCount:
+    return flops_per_token(a.shape.spec, a.plan.seq_len, a.plan.attention)
+
+
+def _pictures(a: Answer) -> Iterator[Shown]:
+    yield from a.explain()
+    yield answer_strip(a, peers_of(a), LIGHT)
+    yield hours_of_the_run(words_whole.shares(a), LIGHT)
+    power = a.plan.power
+    yield from footprint(
+        a.middle.hours, a.device.tdp_watts, share=power.draw, pue=power.pue, intensity=power.grid
+    ).explanations
+
+
+def _moves(a: Answer) -> Iterator[Shown]:
+    plan = as_found(a)
+    found = swings(plan, 0.2)
+    for dollars in (False, True):
+        if dollars and math.isnan(a.middle.dollars):
+            continue
+        named = words_moves.named(found, dollars=dollars)
+        yield from (words_moves.moved(named, dollars=dollars), *(one.name + one.span for one in named))
+        if named:
+            yield tornado(named, a.middle.dollars if dollars else a.middle.days, dollars, LIGHT)
+    curves = iso_days(plan, days_around(a.middle.days))
+    yield iso_days_figure(curves, a.middle.tokens, a.middle.accelerators, LIGHT)
+
+
+def _runs(a: Answer) -> Iterator[Shown]:
+    peers = peers_of(a)
+    near = {peer.near.row for peer in peers}
+    m = a.middle
+    rows = evidence("whole")
+    for measure, yours in (("MFU", m.mfu / a.scale * 6 / m.per_parameter), ("hours", m.hours / m.tokens * 1e9)):
+        points = [
+            Point(row.run.model, row.run.params, row.utilisation, words_runs.pointed(row, measure), row in near)
+            for row in rows
+        ]
+        yield evidence_scatter([*points, Point("yours", m.parameters, yours, "", here=True)], measure, LIGHT)  # type: ignore[arg-type]
+    yield words_runs.scored(score(), score("lab"))
+    yield from _cells(words_runs.predicted(predictions()))
+    if a.model is None or a.plan.model == OWN:
+        return
+    runs = compare_all(a.model, m.mfu * a.peak / base_peak(a.device.name), a.plan.seq_len, a.device.name)
+    if not runs:
+        yield words_runs.no_run(a.model)
+    for run in runs[:1]:
+        yield from words_runs.beside_headings(run, m.mfu, a.dtype)
+        yield from _cells(words_runs.beside(run, m.accelerators))
+        yield from (words_runs.about_run(run), *words_runs.reasons(run), *words_runs.other_runs(runs[1:]))
+        yield explain_comparison(run)
+        if run.evidence:
+            yield hours_of_a_run(run, LIGHT)
+
+
+def _flops(a: Answer) -> Iterator[Shown]:
+    counted, scale = _count(a), scale_of(a)
+    yield figures_count.flops_by_component(counted, LIGHT, scale)
+    yield figures_count.flops_treemap(counted, LIGHT, scale)
+    grown = growth(a.shape.spec, a.plan.seq_len, a.plan.attention)
+    yield words_count.growing(grown)
+    yield figures_count.sequence_sweep(grown, LIGHT, scale)
+    rate = a.middle.tokens_per_second
+    found = which_mfu(
+        a.shape.spec,
+        a.plan.seq_len,
+        accelerators=a.middle.accelerators,
+        peak=a.peak,
+        tokens_per_second=rate,
+        scale=scale,
+    )
+    yield words_count.scored_run(found, rate)
+    yield figures_count.score_bars(found, LIGHT)
+    yield from _cells(words_count.scores(found))
+    yield from (*(one.explanation for one in found), *explain_count(a), *grown.explain())
+
+
+def _roof(a: Answer) -> Iterator[Shown]:
+    if a.dtype not in ELEMENT_BYTES or not a.device.bandwidth > 0:
+        return
+    spec, seq_len, trail = a.shape.spec, a.plan.seq_len, 2.0 ** np.arange(16)
+    for kind in kinds_of(spec, seq_len):
+        found = layer_roofline(spec, a.device, dtype=a.dtype, seq_len=seq_len, tokens=8192.0, kind=kind)
+        along = layer_roofline(spec, a.device, dtype=a.dtype, seq_len=seq_len, tokens=trail, kind=kind)
+        up = next(one for one in along if one.id in ("up", "shared_up") and one.phase == "forward")
+        wide = wide_dtype(a.device, a.dtype)
+        peaks = {name: a.device.peak(name) for name in (a.dtype, wide)}
+        vector = a.device.peak("fp32") if a.device.peak("fp32") > 0 else peaks[wide]
+        shown = [one for one in found if one.phase != "backward" and one.id != "head_update"]
+        yield roofline(shown, up, trail, peaks, vector, a.device.bandwidth, LIGHT)
+        yield words_layer.layered(found, a.device.name, 8192)
+        yield from _cells(words_layer.operations(found))
+        yield from (step for one in found if one.id in ("up", "norms") for step in one.placed.explanations)
+
+
+def _split(a: Answer) -> Iterator[Shown]:
+    m = a.middle
+    flop = train_flop_6nd(m.parameters, m.tokens)
+    try:
+        found = compute_optimal(flop)
+    except BudgetError as refused:
+        yield str(refused)
+        return
+    yield loss_curves(flop, m.parameters, found, LIGHT)
+    yield from _cells(words_split.splits(found, a))
+    yield overtraining.explain(tokens=m.tokens, params=m.parameters)
+    yield from (*words_split.explain_losses(a), *(step for one in found for step in one.explanations))
+
+
+def _parts(a: Answer) -> Iterator[Shown]:
+    yield from (words_count.active_counts(a.shape), words_count.model_origin(a.shape))
+    headings, rows = words_count.components(a.shape)
+    assert all(len(row) == len(headings) for row in rows)
+    yield from _cells(rows)
+    yield from _cells(words_device.peaks(a.device))
+    yield from (*words_device.peak_origin(a.device, a.dtype), words_device.datasheet(a.device))
+
+
+def _take_away(a: Answer) -> Iterator[Shown]:
+    yield as_markdown(plan_lines(a), words.sentence(a), "http://localhost/compute-budget?v=2")
+
+
+def _states(a: Answer) -> Iterator[Shown]:
+    memory = a.memory
+    plans = [replace(memory, optimizer=find_optimizer(name)) for name in HEADLINE]
+    yield state_bars(plans, LIGHT, chosen=HEADLINE[0], device=a.device.name)
+    for one in (*plans, *(replace(memory, policy=policy) for policy in POLICIES.values())):
+        yield words_memory.summed(one.per_parameter)
+        yield from (str(cell) for cell in words_memory.as_row(one).values())
+    yield from (*memory.explain(), *memory.explain_largest())
+
+
+COSTLY: tuple[Callable[[Answer], Iterator[Shown]], ...] = (
+    _pictures,
+    _moves,
+    _runs,
+    _flops,
+    _roof,
+    _split,
+    _parts,
+    _take_away,
+    _states,
+)
+
+
+def _cells(rows: Any) -> Iterator[str]:
+    return (str(cell) for row in rows for cell in row)
+
+
+# ------------------------------------------------------------------------------------------ what may not be shown
+
+
+@lru_cache(maxsize=50_000)
+def _says_no_number(text: str) -> bool:
+    return bool(NO_NUMBER.search(text))
+
+
+def wrong(shown: Shown) -> str:
+    """What is wrong with something shown; empty where nothing is."""
+    if isinstance(shown, str):
+        return f"“{shown[:200]}”" if _says_no_number(shown) else ""
+    if isinstance(shown, Explanation):
+        return f"{shown.name}: {shown.substituted}" if _says_no_number(shown.substituted + shown.text) else ""
+    if not _finite(shown["layout"]):
+        return f"a layout with a number that is none: {shown['layout']}"
+    go.Figure(shown)
+    return ""
+
+
+def _finite(value: Any) -> bool:
+    """Whether no number in it is NaN or infinite, at any depth."""
+    if isinstance(value, Mapping):
+        return all(_finite(one) for one in value.values())
+    if isinstance(value, list | tuple):
+        return all(_finite(one) for one in value)
+    if isinstance(value, np.ndarray):
+        return value.dtype.kind not in "fc" or bool(np.all(np.isfinite(value)))
+    if isinstance(value, str):
+        return not _says_no_number(value)
+    return not isinstance(value, float) or math.isfinite(value)
+
+
+@dataclass
+class Walked:
+    """How many plans were answered and refused, and what was wrong."""
+
+    plans: int = 0
+    refused: int = 0
+    costly: int = 0
+    faults: list[str] = field(default_factory=list[str])
+
+    def look(self, where: str, panel: Callable[[Any], Iterator[Shown]], at: Any) -> None:
+        try:
+            self.faults += [f"{where}, {panel.__name__}: {said}" for said in map(wrong, panel(at)) if said]
+        except Exception as fault:
+            self.faults.append(f"{where}, {panel.__name__}: {type(fault).__name__}: {fault}")
+
+    def step(self, where: str, plan: Plan, *, costly: tuple[Callable[[Answer], Iterator[Shown]], ...] = ()) -> None:
+        """One plan through the quick parts of every panel, and through the costly ones that are named."""
+        try:
+            a = answer(plan)
+        except BudgetError as refused:
+            self.refused += 1
+            if not str(refused) or wrong(str(refused)):
+                self.faults.append(f"{where}: refused with “{refused}”")
+            return
+        except Exception as fault:
+            self.faults.append(f"{where}: {type(fault).__name__}: {fault}")
+            return
+        self.plans += 1
+        for panel in QUICK:
+            self.look(where, panel, a)
+        for panel in costly:
+            self.costly += 1
+            self.look(where, panel, a)
+
+
+def walk_all(costly_every: int, stop_after: int = 10**9) -> Walked:
+    """Every chip × question × accelerator. The costly parts by turns, one at each ``costly_every``-th plan; at 1 all
+    of them at every plan."""
+    walked = Walked()
+    plans = {name: plan_from({"within": "90 days", **story}) for name, story in STORIES_OF_BOTH.items()}
+    grid = product(plans.items(), FINDS, accelerators())
+    for number, ((name, plan), find, device) in enumerate(grid):
+        if number >= stop_after:
+            break
+        where = f"{name}, {find}, {device.name}"
+        plan = replace(plan, find=find, accelerator=device.name)
+        turn, rest = divmod(number, costly_every)
+        one = (COSTLY[turn % len(COSTLY)],) if rest == 0 else ()
+        walked.step(where, plan, costly=COSTLY if costly_every == 1 else one)
+        if name in MEMORY_STORIES and find == "time":
+            walked.look(where, _memory, plan)
+    return walked

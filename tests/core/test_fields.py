@@ -1,0 +1,152 @@
+"""Questions as data: what a form writes it reads again, older texts are translated, and a bad text changes nothing."""
+
+from __future__ import annotations
+
+from urllib.parse import parse_qs, urlencode
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.fields import LINK_VERSION, VERSION, Field, Form, choice, optional, quantity, slider, switch
+from core.limits import limit
+from core.planning import PLAN_FIELDS, PLAN_FORM, BudgetError, answer, plan_from, plan_of
+from core.planning.answer.form import plan_form
+from core.planning.answer.stories import MEMORY_STORIES, STORIES
+from core.units import QuantityError, parse_quantity
+from pages.compute.form import FORM as COMPUTE_FORM
+from pages.home.page import FORM as HOME_FORM
+from pages.memory.page import FORM as MEMORY_FORM
+
+SIZE = quantity("n", "Size", "70B", "count", low=1, high=1e13, whole=True)
+PRICE = optional("price", "Price", lambda text: parse_quantity(text, "number", low=0), nothing=None)
+KIND = choice("kind", "Kind", ("one", "two"), "one")
+OPEN, STEP = switch("open", "Open", False), slider("step", "Step", 5, 50, 20)
+TINY = Form("t", (SIZE, PRICE, KIND, OPEN, STEP), older={1: lambda texts: {**texts, "kind": "two"}})
+FORMS = {"compute": COMPUTE_FORM, "memory": MEMORY_FORM, "home": HOME_FORM}
+
+
+def opened(form: Form, query: str) -> tuple[dict[str, str], tuple[str, ...]]:
+    return form.given(parse_qs(query, keep_blank_values=True))
+
+
+@given(
+    n=st.integers(1, 10**13),
+    price=st.none() | st.floats(0, 1e3),
+    kind=st.sampled_from(KIND.options),
+    is_open=st.booleans(),
+    step=st.integers(5, 50),
+)
+def test_what_is_written_is_read_again(n: int, price: float | None, kind: str, is_open: bool, step: int) -> None:
+    typed = "" if price is None else repr(price)
+    texts = {"n": str(n), "price": typed, "kind": kind, "open": str(is_open).lower(), "step": str(step)}
+    again, said = opened(TINY, urlencode(TINY.write(texts)))
+    reading = TINY.read(again)
+    assert (again, said, reading.problems) == (texts, (), ())
+    assert reading.values == {"n": n, "price": price, "kind": kind, "open": is_open, "step": step}
+    assert reading.texts == texts
+
+
+@pytest.mark.parametrize("name", [*STORIES, *MEMORY_STORIES])
+def test_every_story_comes_back_from_its_link(name: str) -> None:
+    story = {**STORIES, **MEMORY_STORIES}[name]
+    for form in FORMS.values():
+        texts, said = opened(form, urlencode(form.write(story)))
+        assert said == ()
+        assert plan_of(form.read(texts)) == plan_of(form.read(story))
+        assert set(texts) == {field.id for field in form.fields}
+    assert plan_from(story) == plan_of(PLAN_FORM.read(story))
+
+
+@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
+def test_pages_ask_for_one_plan(form: Form) -> None:
+    """Every field of a plan is on every form, and differs at most in where it begins; defaults can be read."""
+    for field in PLAN_FIELDS:
+        mine = form[field.id]
+        assert mine.with_default(field.default) == field
+        mine.read(mine.default)
+    assert not form.read({}).problems
+    with pytest.raises(KeyError):
+        form["nothing of that name"]
+
+
+def test_texts_of_an_older_version_are_translated() -> None:
+    old = urlencode({VERSION: "1", "c_find": "cost", "c_which": "true", "c_cost": "12", "c_n": "8B"})
+    texts, said = opened(COMPUTE_FORM, old)
+    assert said == ()
+    assert texts == {"find": "time", "flops": "true", "n": "8B"}
+    assert opened(TINY, "v=1&t_n=7")[0] == {"n": "7", "kind": "two"}
+    assert opened(TINY, "v=2&t_n=7")[0] == opened(TINY, "t_n=7")[0] == {"n": "7"}
+
+
+@pytest.mark.parametrize("version", [LINK_VERSION + 1, 99_999])
+def test_a_newer_version_is_named_and_its_unknown_fields_are_not(version: int) -> None:
+    texts, said = opened(TINY, f"v={version}&t_n=7&t_later=1")
+    assert texts == {"n": "7"}
+    assert len(said) == 1
+    assert f"version {version}" in said[0]
+
+
+@pytest.mark.parametrize("version", ["", "two", "-1", "1e9", "٣", "1000000000000"])
+def test_a_version_that_is_none_translates_nothing(version: str) -> None:
+    assert opened(TINY, urlencode({VERSION: version, "t_n": "7"})) == ({"n": "7"}, ())
+
+
+def test_unknown_and_doubled_fields_are_said_and_other_pages_are_not_looked_at() -> None:
+    texts, said = opened(TINY, f"t_n=7&t_n=8&t_nonsense=1&{'t_' + 'x' * 99}=1&f_x=1&f_x=2&utm=3")
+    assert texts == {"n": "8"}
+    twice, unknown = said
+    assert "“t_n” 2 times" in twice
+    assert "“t_nonsense”" in unknown
+    assert "(101 characters)" in unknown
+    assert "f_x" not in twice + unknown
+
+
+@pytest.mark.parametrize(
+    ("bad", "rule"),
+    [
+        ({"n": "1.5"}, "Size"),
+        ({"n": "1e999"}, "Size"),
+        ({"n": ""}, "Size"),
+        ({"price": "cheap"}, "Price"),
+        ({"kind": "three"}, "“one” and “two”"),
+        ({"open": "yes"}, "neither true nor false"),
+        ({"step": "4"}, "from 5 to 50"),
+        ({"step": "²"}, "from 5 to 50"),
+        ({"step": "7.5"}, "from 5 to 50"),
+    ],
+)
+def test_a_bad_text_keeps_the_last_good_one(bad: dict[str, str], rule: str) -> None:
+    good = {"n": "8", "price": "2", "kind": "two", "open": "true", "step": "30"}
+    for last, expected in ((good, TINY.read(good)), (None, TINY.read({}))):
+        reading = TINY.read({**(last or {}), **bad}, last)
+        assert reading.values == expected.values
+        assert reading.texts == expected.texts
+        (problem,) = reading.problems
+        assert {problem.field} == set(bad)
+        assert rule in problem.message
+        assert reading.about(bad) == (problem.message,)
+        assert reading.about(()) == ()
+
+
+@pytest.mark.parametrize("text", ["\0", "⁇", "\ud800", "9" * 400, "-", "nan", "inf", "<b>", "1" + "e" * 70, " "])
+def test_no_text_breaks_any_field(text: str) -> None:
+    for form in FORMS.values():
+        reading = form.read({field.id: text for field in form.fields})
+        assert reading.values.keys() == {field.id for field in form.fields}
+        try:
+            answer(plan_of(reading))
+        except BudgetError as refused:
+            assert str(refused)
+
+
+def test_a_plan_of_bad_texts_is_refused_with_the_reason() -> None:
+    with pytest.raises(QuantityError, match="“many”.*70B") as refused:
+        plan_from({"n": "many"})
+    assert "Still" not in str(refused.value), "nothing is in force instead"
+
+
+def test_forms_do_not_take_two_fields_of_one_name() -> None:
+    with pytest.raises(ValueError, match="two fields"):
+        plan_form("z", Field("n", "Again", "1", str))
+    assert max(field.max_chars for field in PLAN_FIELDS) == limit("spec_chars")

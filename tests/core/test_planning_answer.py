@@ -1,0 +1,245 @@
+"""One coherent answer: more work never takes less time, every question is the inverse of every other, nothing jumps."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import fields, replace
+
+import numpy as np
+import pytest
+
+from core.hardware.accelerators import accelerators
+from core.planning import BudgetError, Column, Interval, Limits, Plan, answer, parse_mfu, plan_from
+from core.planning.answer.answer import mfu_of_all_hours, mfu_of_steps
+from core.planning.answer.export import plan_lines
+from core.planning.answer.peers import at_mfu, peers_of
+from core.planning.answer.plan import FINDS, OWN, TYPED
+from core.planning.answer.stories import LECTURE, STORIES
+from core.planning.whole import words as words_whole
+from core.planning.whole.energy import footprint
+from core.planning.whole.goodput import Failures, Reliability
+from tests.core.plan_cases import columns
+from tests.perf import plans
+
+PLANS = 2_000
+
+
+@pytest.mark.parametrize("law", plans.LAWS)
+def test_laws_hold_for_random_plans(law: str) -> None:
+    held = plans.over_random_plans(law, PLANS // len(plans.LAWS), seed=7)
+    assert held.broken == []
+    assert held.tried > 0.4 * held.drawn, "hardly any plan had an answer"
+
+
+@pytest.mark.parametrize("law", plans.LAWS)
+def test_every_law_can_fail(law: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An answer that leaps upwards with every call breaks each of them."""
+    calls = iter(range(1, 10**6))
+
+    def leaping(plan: Plan) -> object:
+        found, by = answer(plan), 1.3 ** (next(calls) % 7)
+        ends = [
+            replace(one, **{f.name: getattr(one, f.name) * by for f in fields(Column)})
+            for one in (found.high, found.middle, found.low)
+        ]
+        return replace(found, low=ends[0], middle=ends[1], high=ends[2])
+
+    monkeypatch.setattr(plans, "answer", leaping)
+    assert plans.over_random_plans(law, 30, seed=7).broken
+
+
+# ------------------------------------------------------------------------------------------ the answer by hand
+
+TYPED_40 = plan_from({"mfu": "40%"})
+
+
+def test_the_lecture_takes_143_9_days() -> None:
+    a = answer(plan_from(STORIES[LECTURE]))
+    m = a.middle
+    assert m.days == pytest.approx(143.9, abs=0.05)
+    assert m.flop == 6.3e24
+    assert m.hours == pytest.approx(m.days * 24 * 1024)
+    assert m.tokens_per_second * m.days * 86400 == pytest.approx(15e12)
+    assert a.over("days") == Interval.point(m.days)
+    assert not a.impossible
+
+
+def test_deepseek_v3s_dollars_are_its_hours() -> None:
+    """arXiv:2412.19437 table 1: 2,664K H800-hours at two dollars are $5.328 M."""
+    a = answer(replace(plan_from(STORIES["DeepSeek-V3"]), find="MFU", limits=Limits(math.nan, 5.328e6), prices=(2, 2)))
+    assert a.middle.hours == pytest.approx(2.664e6)
+    assert a.middle.mfu == pytest.approx(6 * 37_552_282_624 * 14.8e12 / (2.664e6 * 3600 * a.peak))
+    assert a.dollars == Interval.point(5.328e6)
+
+
+@pytest.mark.parametrize("find", FINDS)
+def test_the_derivation_leads_to_the_answer(find: str) -> None:
+    for within in ("90 days", "$9M") if find in ("tokens", "parameters", "MFU") else ("90 days",):
+        a = answer(plan_from({"find": find, "mfu": "40%", "within": within, "n": "8B", "tokens": "1T"}))
+        values = [step.value for step in a.explain()]
+        first = a.found.mid * (86400 if find == "time" else 1)
+        assert values[0] == pytest.approx(first, rel=1e-9)
+        for number in (a.middle.hours, a.middle.dollars, a.middle.tokens_per_second):
+            assert any(value == pytest.approx(number, rel=1e-9) for value in values)
+        assert all(step.sources for step in a.explain())
+        names = [(step.name, tuple(term.value for term in step.terms)) for step in a.explain()]
+        assert len(set(names)) == len(names), "a formula with the same values stands twice"
+
+
+def test_columns_are_scenarios_that_hold_together() -> None:
+    """In each column MFU, hours, days, dollars belong together: 6ND over peak, MFU and accelerators."""
+    a = answer(plan_from({"mfu": "35-45%", "rate1k": "5", "pace": "steady steps", "price": "2-3"}))
+    for column, share, price in zip(columns(a), (0.35, 0.4, 0.45), (3.0, 2.5, 2.0), strict=True):
+        assert column.steps == pytest.approx(share)
+        assert column.mfu == pytest.approx(mfu_of_all_hours(share, column.goodput))
+        assert column.days * 86400 == pytest.approx(6.3e24 / (1024 * a.peak * column.mfu))
+        assert column.dollars == pytest.approx(column.hours * price)
+    assert (a.dollars.low, a.dollars.high) == pytest.approx((a.high.hours * 2, a.low.hours * 3))
+    for energy, end in ((a.energy.low, a.high), (a.energy.mid, a.middle), (a.energy.high, a.low)):
+        assert energy == pytest.approx(end.hours * 700 * 1.1)
+    assert a.carbon.mid == pytest.approx(footprint(a.middle.hours, 700).carbon)
+
+
+def test_what_a_typed_mfu_is_of_decides_who_pays_for_failures() -> None:
+    """At 400 failures per 1,000 accelerator-days steady steps take far longer, and all hours ask for faster steps."""
+    calm, rough = (replace(TYPED_40, reliability=Reliability(failures=Failures(rate))) for rate in (0.0, 20.0))
+    whole = [answer(plan) for plan in (calm, rough)]
+    steady = [answer(replace(plan, pace="steady steps")) for plan in (calm, rough)]
+    assert whole[0].middle.days == whole[1].middle.days == pytest.approx(steady[0].middle.days)
+    goodput = steady[1].middle.goodput
+    assert goodput < 0.85
+    assert steady[1].middle.days == pytest.approx(steady[0].middle.days / goodput)
+    assert steady[1].middle.dollars == pytest.approx(steady[0].middle.dollars / goodput)
+    assert steady[1].energy.mid == pytest.approx(steady[0].energy.mid / goodput)
+    assert whole[1].middle.steps == pytest.approx(mfu_of_steps(0.4, goodput))
+    shares = [share for _, share, _ in words_whole.shares(steady[1])]
+    assert sum(shares) == pytest.approx(1)
+    assert words_whole.failures(steady[1]) == pytest.approx(steady[1].middle.days * 1024 / 1000 * 20, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        {"mfu": "85%"},
+        {"mfu": "40%", "rate1k": "400"},
+        {"mfu": "85%", "pace": "steady steps"},
+        {"find": "MFU", "within": "85 days"},
+        {"model": "DeepSeek-V3", "gpu": "H100 SXM", "count": "1,000,000", "rate1k": "5"},
+    ],
+)
+def test_steps_faster_than_any_matmul_are_impossible(texts: dict[str, str]) -> None:
+    a = answer(plan_from(texts))
+    assert a.impossible
+    assert a.middle.steps > a.ceiling
+    assert not answer(plan_from({"mfu": "40%"})).impossible
+    assert {line.note for line in plan_lines(a) if line.name == "MFU of the steps"} == {"impossible"}
+
+
+def test_failures_that_leave_no_progress_are_refused() -> None:
+    with pytest.raises(BudgetError, match="No progress") as refused:
+        answer(plan_from({"mfu": "40%", "pace": "steady steps", "rate1k": "9000", "count": "100000"}))
+    assert refused.value.field == "rate1k"
+
+
+@pytest.mark.parametrize(
+    ("texts", "field", "says"),
+    [
+        ({"find": "accelerators", "within": "$5M"}, "within", "money alone"),
+        ({"find": "tokens", "within": "$5M", "gpu": "TPU v4"}, "price", "without a price"),
+        ({"find": "tokens", "within": "$5M", "price": "0"}, "price", "any number of hours"),
+        ({"find": "MFU", "within": "5 days"}, "within", "1,439"),
+        ({"find": "accelerators", "within": "1 min", "tokens": "1e18", "n": "1e16"}, "within", "Cannot be met"),
+        (
+            {"find": "accelerators", "within": "1 h", "mfu": "40%", "pace": "steady steps", "rate1k": "100"},
+            "within",
+            "Failures grow",
+        ),
+        (
+            {"find": "parameters", "within": "1 min", "tokens": "1e18", "count": "1", "gpu": "T4"},
+            "within",
+            "less than one",
+        ),
+    ],
+)
+def test_what_cannot_be_answered_names_the_field_and_the_reason(texts: dict[str, str], field: str, says: str) -> None:
+    with pytest.raises(BudgetError, match=says) as refused:
+        answer(plan_from(texts))
+    assert refused.value.field == field
+
+
+@pytest.mark.parametrize("find", ["tokens", "parameters"])
+def test_money_buys_what_it_costs(find: str) -> None:
+    a = answer(plan_from({"find": find, "mfu": "40%", "within": "$5M", "price": "2-3"}))
+    for column, price in zip(columns(a), (3.0, 2.5, 2.0), strict=True):
+        assert column.hours * price == pytest.approx(5e6)
+    back = {"tokens": a.middle.tokens, "parameters": a.middle.parameters}
+    again = answer(replace(a.plan, find="time", **{find: back[find]}, prices=(2.5, 2.5)))
+    assert again.middle.dollars == pytest.approx(5e6)
+
+
+@pytest.mark.parametrize("device", accelerators(), ids=lambda d: d.name)
+def test_an_owned_or_unpriced_accelerator_has_an_answer(device: object) -> None:
+    name = device.name  # type: ignore[attr-defined]
+    free, known, empty = (answer(plan_from({"gpu": name, "price": price})) for price in ("0", "2", ""))
+    assert free.dollars == Interval.point(0.0)
+    assert known.dollars.mid == pytest.approx(2 * known.middle.hours)
+    assert math.isnan(empty.middle.dollars) == math.isnan(device.price_low)  # type: ignore[attr-defined]
+    assert free.found == known.found == empty.found
+
+
+@pytest.mark.parametrize("find", FINDS)
+def test_the_plan_at_its_own_mfu_is_the_answer(find: str) -> None:
+    a = answer(plan_from({"find": find, "within": "300 days"}))
+    assert at_mfu(a, a.middle.mfu) == pytest.approx(a.found.mid)
+    peers = peers_of(a)
+    assert 0 < len(peers) <= 12
+    for peer in peers:
+        assert peer.value == pytest.approx(at_mfu(a, peer.mfu))
+        assert peer.run is peer.near.row.run
+        if find == "time":
+            assert peer.value * peer.mfu == pytest.approx(a.middle.days * a.middle.mfu)
+
+
+def test_published_ranges_are_of_the_peak_that_was_asked_for() -> None:
+    """A narrow format's peak is higher, so the same speed is a smaller share of it; the days stay near."""
+    wide, narrow = (answer(plan_from({"dtype": dtype})) for dtype in ("bf16", "fp8"))
+    assert wide.scale == 1
+    assert narrow.scale == pytest.approx(wide.peak / narrow.peak)
+    for a in (wide, narrow):
+        assert (a.over("mfu").low, a.over("mfu").high) == pytest.approx((a.expected.low, a.expected.high))
+
+
+def test_an_own_shape_counts_like_the_model_it_describes() -> None:
+    shape = "layers=32 hidden=4096 heads=32 kv_heads=8 head_dim=128 ffn=14336 vocab=128256 glu=yes tied_head=no"
+    own, listed = (answer(plan_from({"model": model, "shape": shape})) for model in (OWN, "Llama 3 8B"))
+    assert own.middle == listed.middle
+    typed = answer(plan_from({"model": TYPED, "n": f"{listed.middle.parameters:.0f}"}))
+    assert typed.middle.days == pytest.approx(listed.middle.days)
+
+
+def test_long_sequences_lengthen_the_answer_and_ordinary_ones_do_not() -> None:
+    """Llama 3.1 8B at 1M tokens: attention's causal half over the rest, against 8,192, counted here by hand."""
+    given = {"model": "Llama 3.1 8B", "mfu": "40%", "tokens": "1T"}
+    short, usual, million = (answer(plan_from({**given, "seq": seq})) for seq in ("1024", "8192", "1048576"))
+    assert short.over("days") == usual.over("days")
+    spec = usual.shape.spec
+    weights = usual.shape.active - spec.vocab * spec.hidden - spec.hidden * (2 * spec.layers + 1)
+    work = [6 * weights + 6 * spec.layers * spec.heads * spec.head_dim * seq for seq in (8192, 1_048_576)]
+    assert million.middle.days / usual.middle.days == pytest.approx(work[1] / work[0], rel=1e-9)
+    assert million.middle.per_parameter > 15 * 6
+
+
+def test_memory_is_that_of_the_accelerators_which_were_found() -> None:
+    a = answer(plan_from({"find": "accelerators", "mfu": "40%", "within": "90 days"}))
+    assert a.memory.accelerators == math.ceil(a.middle.accelerators)
+    assert a.memory.total == pytest.approx(16 * 70e9)
+    small = answer(plan_from({"model": "DeepSeek-V3", "gpu": "T4", "count": "8"}))
+    assert small.memory.fit == "over"
+    assert small.stops.checkpoint == pytest.approx(small.memory.checkpoint(), rel=1e-9)
+    assert small.memory.parameters == small.shape.parameters
+
+
+def test_an_mfu_may_be_found_again_at_every_price() -> None:
+    prices = np.array([1.0, 2.0, 4.0])
+    found = [answer(plan_from({"find": "MFU", "within": "$30M", "price": str(p)})).middle.mfu for p in prices]
+    assert found == pytest.approx(found[0] * prices)

@@ -1,0 +1,87 @@
+"""The net: no chip, question or accelerator makes any panel raise, or say a number that is none."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from core.fields import Form
+from core.planning import PLAN_FORM, plan_from
+from core.planning.answer.stories import STORIES
+from tests.core import plan_walk
+from tests.core.plan_walk import COSTLY, QUICK, Walked, walk_all
+
+CORNERS: dict[str, dict[str, str]] = {
+    "one of everything": {"n": "1", "tokens": "1", "count": "1", "gpu": "T4", "mfu": "1"},
+    "the largest": {"n": "1e16", "tokens": "1e18", "count": "10,000,000", "gpu": "GB300", "dtype": "fp4", "seq": "1"},
+    "nothing fails": {"rate1k": "0", "find": "accelerators"},
+    "nothing fails, saved all the same": {"rate1k": "0", "every": "30 min"},
+    "fails every second": {"rate1k": "MTBF 1 s"},
+    "fails every minute": {"rate1k": "MTBF 1 min", "mfu": "40%", "back": "0 s"},
+    "one day of many": {"rate1k": "8 per day", "pace": "steady steps", "mfu": "30-45%", "find": "tokens"},
+    "no price, for money": {"find": "parameters", "within": "$2M", "gpu": "TPU v4"},
+    "for money": {"find": "MFU", "within": "$2M", "n": "8B"},
+    "owned": {"price": "0", "find": "time", "gpu": "TPU v4"},
+    "owned, for money": {"price": "0", "find": "tokens", "within": "$2M"},
+    "windows far out": {"model": "Gemma 3 1B", "seq": "1000000", "attn": "full"},
+    "a thousand years": {"find": "tokens", "within": "1000 years", "count": "10,000,000"},
+    "a minute": {"find": "accelerators", "within": "1 min", "n": "1M", "tokens": "1M"},
+    "twenty minutes": {"find": "accelerators", "within": "20 min"},
+    "no power known": {"gpu": "TPU v4", "draw": "1%"},
+    "replicated momentum": {"opt": "SGD", "prec": "bf16 throughout", "shard": "replicated", "model": "DeepSeek-V3"},
+    "stands still": {"other": "90%", "waits": "0%", "mfu": "40%"},
+}
+
+
+def test_every_chip_question_and_accelerator_on_every_panel() -> None:
+    walked = walk_all(costly_every=23)
+    assert walked.faults == []
+    assert walked.plans > 2_500
+    assert walked.costly >= 10 * len(COSTLY)
+
+
+@pytest.mark.parametrize("name", CORNERS)
+def test_the_corners_on_every_panel(name: str) -> None:
+    walked = Walked()
+    walked.step(name, plan_from(CORNERS[name]), costly=COSTLY)
+    assert walked.faults == []
+
+
+@pytest.mark.parametrize("name", STORIES)
+def test_every_chip_on_every_panel(name: str) -> None:
+    walked = Walked()
+    walked.step(name, plan_from(STORIES[name]), costly=COSTLY)
+    assert walked.faults == []
+    assert walked.plans == 1
+
+
+@pytest.mark.parametrize("planted", ["It takes nan days.", "−inf", {"data": [], "layout": {"height": float("nan")}}])
+def test_the_net_catches(planted: plan_walk.Shown, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert plan_walk.wrong(planted)
+    assert not plan_walk.wrong("Information on finances, 1 nanosecond.")
+
+    def fails(_: object) -> object:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(plan_walk, "QUICK", (*QUICK, fails))
+    walked = walk_all(costly_every=1_000, stop_after=2)
+    assert [re.search("ZeroDivisionError", fault) is not None for fault in walked.faults] == [True, True]
+
+
+def test_every_field_of_a_plan_can_be_swayed_without_harm() -> None:
+    """Each field at the ends of what it takes, beside the usual rest."""
+    walked = Walked()
+    for id, texts in _ends(PLAN_FORM).items():
+        for text in texts:
+            walked.step(f"{id}={text}", plan_from({"mfu": "40%", "pace": "steady steps", id: text}))
+    assert walked.faults == []
+    assert walked.plans > 100
+
+
+def _ends(form: Form) -> dict[str, tuple[str, ...]]:
+    typed = ("1", "0", "2", "0.01", "1 s", "100%", "1e4", "1e16", "1e12 B/s", "1000 years", "$1", "3 per day")
+    return {
+        field.id: field.options or tuple(text for text in typed if not form.read({field.id: text}).problems)
+        for field in form.fields
+    }

@@ -1,0 +1,202 @@
+"""Laws of an answer over random plans, and every chip, question, accelerator and panel: 100,000 plans, or as many as
+are named. Prints what was tried, what broke, and how long an answer takes."""
+
+from __future__ import annotations
+
+import random
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+
+from core.planning import BudgetError, Interval, Plan, answer
+from core.planning.answer.plan import TYPED
+from core.planning.whole.goodput import Failures
+from tests.core import plan_walk
+from tests.core.plan_cases import INVERSES, asked, columns, random_plan
+
+PLANS = 100_000
+CLOSE = 1e-9
+_NUDGE, _JUMP = 1e-6, 1e-4
+
+
+def more_work_takes_longer(plan: Plan, draw: random.Random) -> Iterator[str]:
+    """More parameters or tokens never take less time, at either end or in the middle."""
+    by = 1 + 10 ** draw.uniform(-6, 0.5)
+    grown = [replace(plan, tokens=plan.tokens * by)]
+    if plan.model == TYPED:
+        grown.append(replace(plan, parameters=plan.parameters * by))
+    for one in grown:
+        for before, after in zip(columns(answer(plan)), columns(answer(one)), strict=True):
+            if after.days < before.days * (1 - 1e-12):
+                yield f"{before.days} days become {after.days} at {by} times the work"
+
+
+def more_accelerators_are_no_slower(plan: Plan, draw: random.Random) -> Iterator[str]:
+    """More accelerators never take more days, unless failures eat what they add, nor fewer accelerator-hours."""
+    by = 1 + 10 ** draw.uniform(-6, 0.5)
+    steady = plan.mfu is not None and plan.pace == "steady steps"
+    more = replace(plan, accelerators=plan.accelerators * by)
+    for before, after in zip(columns(answer(plan)), columns(answer(more)), strict=True):
+        if after.days > before.days * (1 + 1e-12) and not steady:
+            yield f"{before.days} days become {after.days} on {by} times the accelerators"
+        if after.hours < before.hours * (1 - CLOSE):
+            yield f"{before.hours} hours become {after.hours} on {by} times the accelerators"
+
+
+def every_question_undoes_the_others(plan: Plan, draw: random.Random) -> Iterator[str]:
+    """What is found within the days that a plan takes is the plan again, in each column; and what is found within any
+    other days takes these days."""
+    at = draw.randrange(3)
+    made = columns(answer(plan))[at]
+    other = made.days * 10 ** draw.uniform(-0.5, 0.5)
+    steady = plan.mfu is not None and plan.pace == "steady steps"
+    for find, name in INVERSES.items():
+        if find == "parameters" and plan.model != TYPED:
+            continue  # its layers are not those of another size
+        for days in (made.days, other):
+            try:
+                there = columns(answer(asked(plan, find, days)))[at]
+            except BudgetError:  # beyond the caps at another end of the range, or at other days
+                continue
+            found = getattr(there, name)
+            again = columns(answer(replace(plan, **{name: found})))[at]
+            if abs(again.days / days - 1) > CLOSE:
+                yield f"{find} within {days} days takes {again.days}"
+            off = found / getattr(plan, name) - 1
+            # Where failures eat what more accelerators add, a smaller cluster may be as fast, and is what is found.
+            wrong = off > CLOSE if steady and find == "accelerators" else abs(off) > CLOSE
+            if days == made.days and wrong:
+                yield f"{find}: {found} for {getattr(plan, name)}"
+    needed = answer(asked(plan, "MFU", made.days)).middle.mfu
+    if abs(needed / made.mfu - 1) > CLOSE:
+        yield f"MFU: {needed} for {made.mfu}"
+
+
+def nothing_jumps(plan: Plan, draw: random.Random) -> Iterator[str]:
+    """A millionth more of any number moves the days by less than a ten-thousandth."""
+    by, r = 1 + _NUDGE, plan.reliability
+    moved = {
+        "tokens": replace(plan, tokens=plan.tokens * by),
+        "accelerators": replace(plan, accelerators=plan.accelerators * by),
+        "parameters": replace(plan, parameters=plan.parameters * by),
+        "failures": replace(plan, reliability=replace(r, failures=Failures(r.failures.per_1000_days * by))),
+        "restart": replace(plan, reliability=replace(r, restart=r.restart * by)),
+        "writing": replace(plan, reliability=replace(r, write_each=r.write_each * by)),
+    }
+    if plan.mfu:
+        moved["mfu"] = replace(plan, mfu=Interval(*(end * by for end in (plan.mfu.low, plan.mfu.mid, plan.mfu.high))))
+    before = columns(answer(plan))
+    for name in draw.sample(sorted(moved), 3):
+        for one, other in zip(before, columns(answer(moved[name])), strict=True):
+            if not abs(other.days / one.days - 1) < _JUMP:
+                yield f"{one.days} days become {other.days} as {name} moves by a millionth"
+
+
+def failures_cost_time(plan: Plan, draw: random.Random) -> Iterator[str]:
+    """More failures never take fewer days where the MFU is of steady steps, and change no days where it is of all."""
+    rate = plan.reliability.failures.per_1000_days or 0.01
+    worse = replace(plan.reliability, failures=Failures(rate * (1 + 10 ** draw.uniform(-3, 0.5))))
+    rough = replace(plan, reliability=worse)
+    steady = plan.mfu is not None and plan.pace == "steady steps"
+    for before, after in zip(columns(answer(plan)), columns(answer(rough)), strict=True):
+        if steady and after.days < before.days * (1 - 1e-12):
+            yield f"{before.days} days become {after.days} with more failures"
+        if not steady and after.days != before.days:
+            yield f"{before.days} days become {after.days} though the MFU is of all hours"
+
+
+def ends_are_in_order(plan: Plan, draw: random.Random) -> Iterator[str]:
+    """The low end of the MFU takes longest, costs most and trains least."""
+    days = answer(plan).middle.days
+    made = [answer(plan)]
+    for find in ("tokens", "accelerators"):
+        try:
+            made.append(answer(asked(plan, find, days)))
+        except BudgetError:
+            continue
+    for a in made:
+        low, middle, high = columns(a)
+        if not low.mfu <= middle.mfu <= high.mfu <= 1 + CLOSE:
+            yield f"MFU of {low.mfu}, {middle.mfu}, {high.mfu}"
+        ranks = {"time": "days", "accelerators": "accelerators", "tokens": "tokens"}
+        ends = [getattr(one, ranks[a.find]) for one in (low, middle, high)]
+        if ends != sorted(ends, reverse=a.find != "tokens"):
+            yield f"{a.find}: {ends}"
+        if not a.dollars.low <= a.dollars.mid * (1 + CLOSE) <= a.dollars.high * (1 + CLOSE) ** 2:
+            yield f"dollars: {a.dollars}"
+        if any(not (0 < one.goodput <= 1 and one.steps >= one.mfu * (1 - CLOSE)) for one in (low, middle, high)):
+            yield f"goodput: {[one.goodput for one in (low, middle, high)]}"
+
+
+Law = Callable[[Plan, random.Random], Iterator[str]]
+LAWS: dict[str, Law] = {
+    law.__name__: law
+    for law in (
+        more_work_takes_longer,
+        more_accelerators_are_no_slower,
+        every_question_undoes_the_others,
+        nothing_jumps,
+        failures_cost_time,
+        ends_are_in_order,
+    )
+}
+
+
+@dataclass
+class Held:
+    """A law over random plans: how many were drawn, how many of them have an answer, and where it broke."""
+
+    drawn: int = 0
+    tried: int = 0
+    broken: list[str] = field(default_factory=list[str])
+
+
+def over_random_plans(law: str, count: int, seed: int) -> Held:
+    """Try ``law`` on ``count`` plans; a plan without an answer, which failures can bring, is drawn in vain."""
+    draw, held = random.Random(seed), Held(count)
+    for _ in range(count):
+        plan = random_plan(draw)
+        try:
+            held.broken += [f"{plan}: {said}" for said in LAWS[law](plan, draw)]
+            held.tried += 1
+        except BudgetError:
+            continue
+    return held
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Measure and print; ``argv``: how many plans."""
+    count = int((argv or [str(PLANS)])[0])
+    broken = 0
+    for law in LAWS:
+        start = time.perf_counter()
+        held = over_random_plans(law, count // len(LAWS), seed=1)
+        broken += len(held.broken)
+        took = time.perf_counter() - start
+        print(f"{law:<36}{held.tried:>8,} plans, {len(held.broken)} broken, {took:.0f} s", flush=True)
+        for said in held.broken[:3]:
+            print(f"  {said}")
+    start = time.perf_counter()
+    walked = plan_walk.walk_all(costly_every=1, stop_after=count // 20)
+    took = time.perf_counter() - start
+    print(
+        f"chips × questions × accelerators × panels: {walked.plans:,} plans, {walked.refused:,} refused, {took:.0f} s"
+    )
+    for said in walked.faults[:10]:
+        print(f"  {said}")
+    draw = random.Random(2)
+    drawn = [random_plan(draw) for _ in range(500)]
+    start = time.perf_counter()
+    for plan in drawn:
+        try:
+            answer.__wrapped__(plan)
+        except BudgetError:
+            continue
+    print(f"one answer: {(time.perf_counter() - start) / len(drawn) * 1e3:.2f} ms")
+    if broken or walked.faults:
+        raise SystemExit(1)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
