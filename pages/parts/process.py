@@ -13,6 +13,8 @@ from collections.abc import AsyncIterator
 
 from streamlit.runtime.pages_manager import PagesManager
 
+from pages.parts.room import raise_limit
+
 HEAVY = ("pandas", "plotly.graph_objects", "numpy")
 
 WARM_UP_AFTER_S = 1.0
@@ -43,7 +45,8 @@ def prepare_process() -> None:
 
 @contextlib.asynccontextmanager
 async def lifespan(_app: object) -> AsyncIterator[None]:
-    """Around the server's life: settle how pages are found, and warm up once it is up."""
+    """Around the server's life: make room, settle how pages are found, and warm up once it is up."""
+    raise_limit()
     # A folder called pages makes Streamlit look for pages in it until some script has called st.navigation, and
     # greet the first deep link of a fresh process with "Page not found".
     PagesManager.uses_pages_directory = False

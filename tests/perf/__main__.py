@@ -47,7 +47,7 @@ THROUGHPUT = {"codec": floats.main, "traces": tensors.main, "models": models.mai
 async def cold_start(folder: Path) -> tuple[float, float]:
     """Seconds from starting the server to the first element and to the end of the first script run."""
     start = time.perf_counter()
-    with spawned(folder) as port:
+    with spawned(folder) as (port, _):
         await until_up(port)
         async with Session(port) as session:
             up = time.perf_counter() - start
@@ -134,16 +134,16 @@ def measure_pages(wanted: set[str]) -> None:
             bare, ours = (statistics.median(pair[who][index] for pair in pairs) for who in (0, 1))
             print(f"cold start to {label:<16} empty {bare:.2f} s, Napkin {ours:.2f} s, ratio {ours / bare:.2f}")
         print(f"\nrerun, ms         {'1 session p50':>14}{'20 p95':>14}{'100 p95':>14}{'× empty':>13}")
-        with spawned(empty) as port:
+        with spawned(empty) as (port, _):
             asyncio.run(until_up(port))
             base = asyncio.run(measure(port, "", None))
         print(line("(empty page)", base, base), flush=True)
         # The same empty page under Napkin's settings separates what the settings save from what the pages cost.
         shutil.copytree(ROOT / ".streamlit", empty / ".streamlit")
-        with spawned(empty) as port:
+        with spawned(empty) as (port, _):
             asyncio.run(until_up(port))
             print(line("(same, tuned)", asyncio.run(measure(port, "", None)), base), flush=True)
-        with spawned(ROOT) as port:
+        with spawned(ROOT) as (port, _):
             asyncio.run(until_up(port))
             for spec in PAGES:
                 if not wanted or spec.id in wanted:

@@ -18,19 +18,29 @@ from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
 
 @contextmanager
-def spawned(folder: Path) -> Iterator[int]:
-    """Start ``streamlit run app.py`` in ``folder`` and give its port at once, before the server is up."""
+def spawned(folder: Path, *, descriptors: tuple[int, int] | None = None) -> Iterator[tuple[int, int]]:
+    """Start ``streamlit run app.py`` in ``folder`` and give its port and process id at once, before it is up.
+
+    descriptors: soft and hard limit of open files that the server starts under.
+    """
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = int(probe.getsockname()[1])
     command = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.port", str(port)]
     command += ["--server.address", "127.0.0.1", "--server.headless", "true", "--browser.gatherUsageStats", "false"]
+    if descriptors:
+        limits = 'ulimit -Sn "$1" && ulimit -Hn "$2" && shift 2 && exec "$@"'
+        command = ["sh", "-c", limits, "sh", *map(str, descriptors), *command]
     process = subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
-        yield port
+        yield port, process.pid
     finally:
         process.terminate()
-        process.wait(timeout=20)
+        try:
+            process.wait(timeout=20)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            raise
 
 
 async def until_up(port: int) -> None:
