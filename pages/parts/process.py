@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import importlib
+import logging
 import os
 import socket
 import stat
@@ -13,6 +14,7 @@ from collections.abc import AsyncIterator
 
 from streamlit.runtime.pages_manager import PagesManager
 
+from pages.parts.log import OncePer
 from pages.parts.room import raise_limit
 
 HEAVY = ("pandas", "plotly.graph_objects", "numpy")
@@ -47,6 +49,7 @@ def prepare_process() -> None:
 async def lifespan(_app: object) -> AsyncIterator[None]:
     """Around the server's life: make room, settle how pages are found, and warm up once it is up."""
     raise_limit()
+    spare_the_log()
     # A folder called pages makes Streamlit look for pages in it until some script has called st.navigation, and
     # greet the first deep link of a fresh process with "Page not found".
     PagesManager.uses_pages_directory = False
@@ -55,6 +58,26 @@ async def lifespan(_app: object) -> AsyncIterator[None]:
     warm_up.start()
     yield
     warm_up.cancel()
+
+
+class SparingLogger(logging.Logger):
+    """A logger that says the same thing at most once a minute."""
+
+    def __init__(self, name: str, level: int = logging.NOTSET) -> None:
+        super().__init__(name, level)
+        self.addFilter(OncePer())
+
+
+def spare_the_log() -> None:
+    """Keep every logger, those there are and those to come, from saying the same thing more than once a minute.
+
+    Streamlit gives each of its loggers a handler of its own, so no one place sees all records. asyncio alone, with no
+    descriptor left to accept connections, has filled 64 MB with saying so.
+    """
+    logging.setLoggerClass(SparingLogger)
+    for logger in (logging.root, *logging.root.manager.loggerDict.values()):
+        if isinstance(logger, logging.Logger) and not any(isinstance(f, OncePer) for f in logger.filters):
+            logger.addFilter(OncePer())
 
 
 def send_at_once() -> int:
