@@ -108,7 +108,7 @@ def test_a_full_server_fails_its_health_check_and_recovers() -> None:
         except urllib.error.HTTPError as refused:
             return refused.code
 
-    with spawned(ROOT, descriptors=(100, 140)) as (port, _):
+    with spawned(ROOT, limits=("-Sn 100", "-Hn 140")) as (port, _):
         asyncio.run(until_up(port))
         assert health(port) == 200
         with ExitStack() as crowd:
