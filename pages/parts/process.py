@@ -16,6 +16,7 @@ from streamlit.runtime.pages_manager import PagesManager
 
 from pages.parts.log import OncePer
 from pages.parts.room import raise_limit
+from pages.parts.thrift import spare_reruns
 
 HEAVY = ("pandas", "plotly.graph_objects", "numpy")
 
@@ -50,6 +51,7 @@ async def lifespan(_app: object) -> AsyncIterator[None]:
     """Around the server's life: make room, settle how pages are found, and warm up once it is up."""
     raise_limit()
     spare_the_log()
+    spare_reruns()
     # A folder called pages makes Streamlit look for pages in it until some script has called st.navigation, and
     # greet the first deep link of a fresh process with "Page not found".
     PagesManager.uses_pages_directory = False
