@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 from urllib.parse import urlencode
 
@@ -43,6 +44,7 @@ _CHART_CONFIG: dict[str, Any] = {
 }
 
 
+@lru_cache(maxsize=4096)
 def rich(text: str) -> str:
     """Our small markup as safe HTML: ``**bold**``, `` `code` ``, powers such as ``2^k``, and Unicode superscripts.
 

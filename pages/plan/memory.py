@@ -177,7 +177,7 @@ def page() -> None:
             grid = [account(parameters, o, p, **where) for o in optimizers().values() for p in POLICIES.values()]
             table = pd.DataFrame([words.as_row(p) for p in grid])
             st.dataframe(table, hide_index=True, alt="Each optimizer under each precision")
-    show.how(plan.explain(), key="memory:how")
+    show.how(plan.explain, key="memory:how")
     show.footer(inputs)
 
 
