@@ -9,6 +9,7 @@ import logging
 import os
 import socket
 import stat
+import sys
 import threading
 from collections.abc import AsyncIterator
 
@@ -17,6 +18,7 @@ from streamlit.runtime.pages_manager import PagesManager
 from pages.parts.log import OncePer
 from pages.parts.room import raise_limit
 from pages.parts.thrift import spare_reruns
+from pages.parts.turns import SWITCH_S
 
 HEAVY = ("pandas", "plotly.graph_objects", "numpy")
 
@@ -52,6 +54,7 @@ async def lifespan(_app: object) -> AsyncIterator[None]:
     raise_limit()
     spare_the_log()
     spare_reruns()
+    sys.setswitchinterval(SWITCH_S)
     # A folder called pages makes Streamlit look for pages in it until some script has called st.navigation, and
     # greet the first deep link of a fresh process with "Page not found".
     PagesManager.uses_pages_directory = False

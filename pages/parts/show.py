@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, wraps
 from typing import Any
 from urllib.parse import urlencode
 
@@ -19,6 +19,7 @@ from pages.parts.charts import ready
 from pages.parts.components import copy_link
 from pages.parts.inputs import LINK_VERSION, VERSION_PARAMETER, Inputs, newer_link
 from pages.parts.registry import PageSpec
+from pages.parts.turns import turn
 
 _BOLD = re.compile(r"\*\*(.+?)\*\*")
 _KEPT = "\0"
@@ -105,7 +106,12 @@ def body(draw: Callable[[], None]) -> None:
 
     Menu, logo and stylesheet are a third of what a rerun costs the server, and a crowd feels it.
     """
-    st.fragment(draw)()
+
+    def drawn() -> None:
+        with turn():
+            draw()
+
+    st.fragment(wraps(draw)(drawn))()
 
 
 @contextmanager
