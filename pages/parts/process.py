@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import gc
 import importlib
@@ -16,7 +17,7 @@ from collections.abc import AsyncIterator
 from streamlit.runtime.pages_manager import PagesManager
 
 from pages.parts.log import OncePer
-from pages.parts.room import raise_limit
+from pages.parts.room import keep_house, raise_limit
 from pages.parts.thrift import spare_reruns
 from pages.parts.turns import SWITCH_S
 
@@ -61,7 +62,9 @@ async def lifespan(_app: object) -> AsyncIterator[None]:
     warm_up = threading.Timer(WARM_UP_AFTER_S, prepare_process)
     warm_up.daemon = True
     warm_up.start()
+    house = asyncio.create_task(keep_house())
     yield
+    house.cancel()
     warm_up.cancel()
 
 

@@ -1,17 +1,21 @@
 """Room for another visitor: file descriptors, which run out before memory or cores do.
 
-A visitor's session holds four descriptors, three of them for two minutes after it left, and a browser opens up to six
-connections beside its websocket. A server without any left cannot even accept the connection that asks for its
-health; so it says that it is full, and turns visitors away, while it still has some.
+A visitor's session holds four descriptors, and a browser opens up to six connections beside its websocket. Three stay
+for the two minutes in which a visitor whose connection broke may come back. A server without any left cannot even
+accept the connection that asks for its health; so it says that it is full, and turns visitors away, while it still
+has some.
 """
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import gc
 import os
 
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
+from streamlit import runtime
 
 try:
     import resource
@@ -23,6 +27,8 @@ HEALTH = "/_stcore/health"
 SPARE = 64
 """Descriptors that must be free for a visitor to be let in: ten for the visitor, the rest for what arrives at once
 (asyncio accepts all that wait before it serves the first), for a job of Measure, and for asking after health."""
+
+LET_GO_EVERY_S = 20.0
 
 
 def raise_limit() -> int | None:
@@ -48,6 +54,28 @@ def room(descriptors: int = SPARE) -> bool:
         for descriptor in taken:
             os.close(descriptor)
     return True
+
+
+async def keep_house() -> None:
+    """Let go of what the gone have left, again and again."""
+    while True:
+        await asyncio.sleep(LET_GO_EVERY_S)
+        let_go()
+
+
+def let_go() -> int:
+    """Close the sessions whose visitors did not come back in time, and give their number.
+
+    Streamlit 1.67 notices that a session's time is over when the next one leaves, which may be never, and leaves its
+    descriptors to the garbage collector, which without a collection after every rerun may take its time.
+    """
+    left = runtime.get_instance()._session_mgr._session_storage._cache  # type: ignore[attr-defined]
+    gone = left.expire()
+    for _, info in gone:
+        info.session.shutdown()
+    if gone or len(left) >= left.maxsize:  # a full store has dropped the oldest to make room
+        gc.collect()
+    return len(gone)
 
 
 class Doorkeeper:

@@ -100,6 +100,34 @@ def test_a_refusal_closes_the_connection() -> None:
         assert (b"connection", b"close") in start["headers"]
 
 
+LEFT = """
+import os, sys, time
+from types import SimpleNamespace
+import streamlit as st
+from pages.parts.room import let_go
+
+app = st.App(os.path.abspath("app.py"))
+storage = app._create_runtime()._session_mgr._session_storage
+now = time.monotonic()
+storage._cache._timer, storage._cache._ttl = lambda: now, 180
+closed = []
+for name in "abc":
+    session = SimpleNamespace(id=name, shutdown=lambda name=name: closed.append(name))
+    storage.save(SimpleNamespace(session=session))
+    now += 50
+assert let_go() == 0 and not closed and len(storage.list()) == 3, closed  # the first left 150 s ago with 180 allowed
+now += 50
+assert let_go() == 1 and closed == ["a"], closed
+now += 500
+assert let_go() == 2 and closed == ["a", "b", "c"] and not storage.list(), closed
+"""
+
+
+def test_who_does_not_come_back_is_let_go() -> None:
+    done = subprocess.run([sys.executable, "-c", LEFT], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
 def test_a_full_server_fails_its_health_check_and_recovers() -> None:
     def health(port: int) -> int:
         try:
