@@ -37,8 +37,7 @@ from pages.parts.inputs import Inputs
 from pages.parts.registry import COMPUTE, MEMORY
 from pages.parts.theme import TOKENS
 
-FORM = plan_form("m", n="32B", count="8")
-"""A plan that begins smaller than that of Compute budget."""
+FORM = plan_form("m", n="32B", count="8")  # begins smaller than Compute budget
 
 
 def in_numbers(plans: Sequence[TrainingMemory], unit: words.ByteUnit, chosen: int) -> None:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import wraps
+from functools import lru_cache, wraps
 from typing import Any
 from urllib.parse import urlencode
 
@@ -22,6 +22,7 @@ from pages.parts.components import copy_link
 from pages.parts.guard import guarded, guarded_page
 from pages.parts.inputs import Inputs, query_of
 from pages.parts.registry import PageSpec
+from pages.parts.turns import turn
 
 _BOLD = re.compile(r"\*\*(.+?)\*\*")
 _KEPT = "\0"
@@ -47,6 +48,7 @@ _CHART_CONFIG: dict[str, Any] = {
 }
 
 
+@lru_cache(maxsize=4096)
 def rich(text: str) -> str:
     """Our small markup as safe HTML: ``**bold**``, `` `code` ``, powers such as ``2^k``, and Unicode superscripts.
 
@@ -110,7 +112,7 @@ def body(draw: Callable[[], None]) -> None:
 
     @wraps(draw)
     def page() -> None:
-        with guarded_page(query_of(st.query_params.to_dict())):
+        with turn(), guarded_page(query_of(st.query_params.to_dict())):
             draw()
 
     st.fragment(page)()

@@ -269,7 +269,8 @@ def test_no_text_of_a_visitors_scrolls_the_page_sideways(open_page: Callable[...
         page = open_page(f"{path.partition('?')[0]}?{urlencode(typed)}", width=width)
         page.wait_for_selector(".np-error" if "ran" not in path else ".np-answer")
         wide = page.evaluate(
-            "() => [document.documentElement, ...document.querySelectorAll('[data-testid=stMain], [data-testid=stApp]')]"
+            "() => [document.documentElement,"
+            " ...document.querySelectorAll('[data-testid=stMain], [data-testid=stApp]')]"
             ".map(box => box.scrollWidth - box.clientWidth)"
         )
         assert max(wide) <= 0, (path, wide)

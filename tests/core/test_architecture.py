@@ -27,6 +27,8 @@ FOUNDATION = {
     "rows",
     "suggest",
     "products",
+    "fields",
+    "wording",
 }
 MAY_IMPORT: dict[str, set[str]] = {
     "units": {"limits"},
@@ -39,6 +41,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "products": {"formula", "sources"},
     "palette": set(),
     "figure": {"palette"},
+    "fields": {"limits", "suggest", "units"},
+    "wording": {"units"},
     "floats": FOUNDATION,
     "tensors": FOUNDATION,
     "models": FOUNDATION,
@@ -291,7 +295,7 @@ def test_no_page_lies_directly_in_pages() -> None:
     assert not list((ROOT / "pages").glob("*.py")), "Streamlit would run it without app.py"
 
 
-@pytest.mark.parametrize("path", [path for path in files("pages") if path.parent.name != "parts"], ids=lambda p: p.stem)
+@pytest.mark.parametrize("path", sorted((ROOT / "pages").glob("*/page.py")), ids=lambda p: p.parent.name)
 def test_a_page_is_one_fragment(path: Path) -> None:
     """What a script does beside defining things is to draw its page in a way that spares the frame at a rerun."""
     *defined, last = ast.parse(text(path)).body
