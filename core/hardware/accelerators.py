@@ -39,6 +39,10 @@ class Accelerator:
     Prices are US dollars per accelerator and hour; ``price_low`` equals ``price_high`` where one price is known.
     ``family`` joins accelerators on which the same software reaches about the same share of peak; ``missing`` are the
     dtypes that its architecture has no matrix units for, as far as the catalogue says.
+    ``generation`` counts contemporaries across vendors: 0 with V100 and TPU v3, 1 with A100, TPU v4 and MI250X, 2 with
+    H100, TPU v5 and v6, MI300X, Gaudi 2 and 3, 3 with B200, TPU7x and MI355X. ``node_size`` is how many come as one
+    unit, joined by the fastest links they have: a server (8 cards or modules as a rule), the rack of an NVL72, the host
+    of TPUs, which are cut to slices of any number of hosts.
     """
 
     id: str
@@ -67,6 +71,8 @@ class Accelerator:
     confidence: str
     traps: str
     missing: tuple[str, ...]
+    generation: int
+    node_size: int
     clock: Clock | None
 
     def peak(self, dtype: str) -> float:
@@ -153,6 +159,8 @@ def _accelerator(row: Mapping[str, str], clock: Clock | None) -> Accelerator:
         confidence=row["confidence"],
         traps=row["traps"],
         missing=tuple(row["lacks"].split()),
+        generation=int(row["generation"]),
+        node_size=int(row["node_size"]),
         clock=clock,
     )
 

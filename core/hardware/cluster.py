@@ -16,11 +16,7 @@ from core.sources import ML_ENGINEERING
 
 _NETWORK = ML_ENGINEERING.at("network")
 _RATE = re.compile(r"(\d+)\s*Gb/s")
-_DOMAIN = re.compile(r"(?:.*?(?<!\d)(\d+) OAM|(\d+)(?:$| \(| chips))")
 _NCCL = Source("NCCL tests", "doc/PERFORMANCE.md", "https://github.com/NVIDIA/nccl-tests")
-
-USUAL_NODE = 8
-"""Accelerators of a node where the catalogue does not say, or names a pod or a bridge between two cards."""
 
 
 @formula(
@@ -120,13 +116,6 @@ def network_bandwidth(accelerator: Accelerator) -> float:
     return int(match[1]) / 8 * 1e9 if match else math.nan
 
 
-def usual_node(accelerator: Accelerator) -> int:
-    """Accelerators of a node: those that the catalogue's fast links join, or `USUAL_NODE`."""
-    match = _DOMAIN.match(accelerator.scaleup_domain)
-    joined = int(match[1] or match[2]) if match else USUAL_NODE
-    return joined if joined >= 4 else USUAL_NODE
-
-
 def cluster(accelerator: Accelerator, count: int, per_node: int | None = None) -> Cluster:
     """``count`` of ``accelerator`` in its usual nodes, or in nodes of ``per_node``."""
-    return Cluster(accelerator, count, usual_node(accelerator) if per_node is None else per_node)
+    return Cluster(accelerator, count, accelerator.node_size if per_node is None else per_node)

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import math
-import re
 from dataclasses import dataclass
 
 from core.formula import Explanation
-from core.hardware.accelerators import Accelerator
 from core.limits import limit
 from core.planning.budget import training_seconds
 from core.planning.equations import accelerators_needed, productive_seconds, wall_seconds
@@ -29,13 +27,6 @@ class Fleet:
     per_node: int
     seconds: float
     explanations: tuple[Explanation, ...]
-
-
-def node_size(device: Accelerator) -> int:
-    """Accelerators that come together, in a server or a rack; 1 where they come singly or in a pod cut to any size."""
-    found = re.match(r"(\d+)(?!-chip)\b", device.scaleup_domain)
-    size = int(found[1]) if found else 1
-    return size if size >= 8 else 1
 
 
 def fewest_accelerators(

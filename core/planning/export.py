@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from core.hardware.accelerators import Accelerator
 from core.models.catalog import CatalogModel
 from core.models.flops import Attention, conventions, train_flop_6nd
-from core.planning.deadline import fewest_accelerators, node_size
+from core.planning.deadline import fewest_accelerators
 from core.planning.outlook import Outlook
 from core.planning.scaling import overtraining
 from core.planning.solver import SolvedBudget
@@ -141,7 +141,7 @@ def _rent(o: Outlook) -> Line:
 
 def _nodes(o: Outlook, device: Accelerator, columns: Sequence[SolvedBudget]) -> tuple[Line, ...]:
     """The accelerators that were found, rounded up to whole nodes; none where they come singly."""
-    size = node_size(device)
+    size = device.node_size
     if o.find != "accelerators" or size == 1:
         return ()
     worst, middle, best = (

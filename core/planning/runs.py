@@ -38,6 +38,7 @@ class PublishedRun:
     kind: ``full_run``, ``full_run_stage``, ``benchmark``, ``estimate`` and a few more.
     params: parameters that work on each token (the active ones of a mixture of experts).
     hours_basis: how ``gpu_hours``, or ``days`` times ``accelerators``, are known. lab: who trained it, of whole runs.
+    year: when it was published, by the arXiv number, release or card of the source; 0 where that bears no date.
     """
 
     model: str
@@ -72,6 +73,7 @@ class PublishedRun:
     notes: str
     hours_basis: HoursBasis
     lab: str
+    year: int
 
 
 def _run(row: Mapping[str, str]) -> PublishedRun:
@@ -108,6 +110,7 @@ def _run(row: Mapping[str, str]) -> PublishedRun:
         notes=row["notes"],
         hours_basis=cast("HoursBasis", row["hours_basis"] or "published"),
         lab=row["lab"],
+        year=whole(row["year"]),
     )
 
 

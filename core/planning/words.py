@@ -10,7 +10,7 @@ from core.models.catalog import CatalogModel
 from core.models.flops import Attention, FlopCount, rule_gap
 from core.models.parameters import parameters
 from core.planning.budget import format_cost, format_price
-from core.planning.deadline import fewest_accelerators, node_size
+from core.planning.deadline import fewest_accelerators
 from core.planning.outlook import UNKNOWN, Find, Outlook
 from core.training.words import plural
 from core.units import format_count, format_duration, format_quantity, scientific, significant
@@ -197,7 +197,7 @@ def assumptions(o: Outlook, device: Accelerator, dtype: str, origin: str = "") -
 
 def whole_nodes(o: Outlook, device: Accelerator) -> str:
     """The accelerators that were found as whole nodes of ``device``; empty where they come singly."""
-    size = node_size(device)
+    size = device.node_size
     if o.find != "accelerators" or size == 1:
         return ""
     fleet = fewest_accelerators(

@@ -191,9 +191,10 @@ def test_claims_c15_and_c16_in_words() -> None:
 
 
 def test_score_and_predictions_in_words() -> None:
-    said = words_runs.scored(score(), score("lab"))
-    for part in ("**19.6 %**", "**88.6 %**", "26.5 %", "68.6 %", "chosen knowing these runs"):
-        assert part in said
+    by_model, by_lab = score(), score("lab")
+    said = words_runs.scored(by_model, by_lab)
+    for share in (by_model.error, by_model.inside, by_lab.error, by_lab.inside):
+        assert f"{share * 100:.1f} %" in said
     rows = words_runs.predicted(predictions())
     assert len(rows) == score().runs
     assert all(len(row) == len(words_runs.PREDICTED) for row in rows)

@@ -1,0 +1,57 @@
+"""The best matmul rate of an accelerator: measured, or as a share of peak that its relatives were measured at."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from core.hardware.accelerators import Accelerator, accelerators, find
+
+
+@dataclass(frozen=True, slots=True)
+class BestMatmul:
+    """The fastest matmul that is known, or to be expected, of an accelerator in one dtype.
+
+    share: of the dense peak of that dtype. rate: FLOP/s. measured: whether somebody measured this very accelerator.
+    of: whose measurements it follows from.
+    """
+
+    share: float
+    rate: float
+    measured: bool
+    of: str
+
+
+def _share(device: Accelerator, dtype: str) -> float:
+    return device.best_measured(dtype) / device.peak(dtype)
+
+
+def _measured(dtype: str, like: Callable[[Accelerator], bool]) -> Sequence[float]:
+    shares = (_share(device, dtype) for device in accelerators() if like(device))
+    return [share for share in shares if not math.isnan(share)]
+
+
+@lru_cache(maxsize=256)
+def best_matmul(name: str, dtype: str) -> BestMatmul:
+    """The best measured matmul of accelerator ``name`` in ``dtype``; NaN where it has no such peak.
+
+    Where nobody measured it, its peak times the median share measured of its family, else of its vendor, else of all:
+    how much of a datasheet's peak a matmul reaches hangs on clocks under load and on the vendor's library, both of
+    which a vendor's accelerators share. The median, so that one outlier does not speak for all. fp16 follows bf16.
+    """
+    device = find(name)
+    peak, base = device.peak(dtype), "bf16" if dtype == "fp16" else dtype
+    own = _share(device, base)
+    if not math.isnan(own):
+        return BestMatmul(own, own * peak, measured=True, of=device.name)
+    pools = (
+        (device.family, _measured(base, lambda other: other.family == device.family)),
+        (device.vendor, _measured(base, lambda other: other.vendor == device.vendor)),
+        ("all accelerators", _measured(base, lambda _: True)),
+    )
+    of, shares = next((of, shares) for of, shares in pools if shares)
+    share = statistics.median(shares)
+    return BestMatmul(share, share * peak, measured=False, of=of)
