@@ -109,7 +109,7 @@ def page() -> None:
     inputs = Inputs(MEMORY, FORM)
     chips = show.slot()
     plan = plan_of(inputs.reading)
-    cells = [*st.columns([1.7, 1, 1, 1.4]), *st.columns([1.2, 1.7, 2])]
+    cells = [*st.columns([1.7, 1, 1, 1.4]), *st.columns([1.1, 1.6, 2.3])]
     drawn = (MODEL_NAME, PARAMETERS, COUNT, ACCELERATOR, OPTIMIZER, POLICY, SHARDING)
     for cell, field in zip(cells, drawn, strict=True):
         with cell:
