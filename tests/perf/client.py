@@ -78,7 +78,9 @@ class Session:
 
     async def __aenter__(self) -> Session:
         url = f"ws://127.0.0.1:{self.port}/_stcore/stream"
-        self.socket = await websockets.connect(url, subprotocols=["streamlit"], max_size=None, ping_interval=None)  # type: ignore[list-item]
+        self.socket = await websockets.connect(
+            url, subprotocols=["streamlit"], max_size=None, ping_interval=None, open_timeout=60
+        )  # type: ignore[list-item]
         return self
 
     async def __aexit__(self, *_: object) -> None:
