@@ -52,7 +52,7 @@ TENTHS = (0.1, 0.9)
 _CHUNK = 4096
 """Plans worked out at once: their distances to all rows take a few megabytes."""
 
-_BOEHM = Source("Lehmann and Casella 1998, Theory of Point Estimation", "section 1.7")
+_LEHMANN = Source("Lehmann and Casella 1998, Theory of Point Estimation", "section 1.7")
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,8 +105,8 @@ _UTILISATION = Symbol("u", "utilisation over all billed hours", "ratio")
 
 
 @formula(
-    r"\v{matmul} \cdot \v{gain} \cdot \exp(\v{level}) \cdot (\frac{\v{ratio}}"
-    rf"{{{USUAL_RATIO:g}}})^{{-{RATIO_POWER}}}",
+    r"\v{matmul} \cdot \v{gain} \cdot (\frac{\v{ratio}}"
+    rf"{{{USUAL_RATIO:g}}})^{{-{RATIO_POWER}}} \cdot \exp(\v{{level}})",
     result=_UTILISATION,
     symbols={
         "matmul": Symbol("s", "best 16-bit matmul over the dense 16-bit peak", "ratio"),
@@ -122,7 +122,7 @@ def utilisation_at(matmul: float, gain: float, level: float, ratio: float) -> fl
     The level is the Huber location of the published runs' own levels, by their weights: it is pulled by each in
     proportion to the distance, but no harder than from a quarter away.
     """
-    return matmul * gain * np.exp(level) * (ratio / USUAL_RATIO) ** -RATIO_POWER
+    return matmul * gain * (ratio / USUAL_RATIO) ** -RATIO_POWER * np.exp(level)
 
 
 @formula(
@@ -132,7 +132,7 @@ def utilisation_at(matmul: float, gain: float, level: float, ratio: float) -> fl
         "quantile": Symbol("q", "a tenth of the published residuals lie beyond it", "number"),
         "near": Symbol("n", "published runs near on the same family of chip, 1 for one at no distance", "number"),
     },
-    sources=(_BOEHM, OWN),
+    sources=(_LEHMANN, OWN),
 )
 def widened(quantile: float, near: float) -> float:
     """Half the range, wider where few published runs on the same chips are near.
@@ -216,8 +216,8 @@ def expected_utilisation(setting: Setting, fit: Fit | None = None) -> Expectatio
     """P10, P50 and P90 of the utilisation of a whole run, numbers or arrays as in ``setting``.
 
     fit: the published runs to go by, all of them by default. Raises `BudgetError` for less than one parameter, token or
-    accelerator. The number of accelerators does not change it: among published runs, once size and chip are known,
-    clusters of thousands are not used worse than clusters of eight, though every paper says that they are harder.
+    accelerator. The number of accelerators does not change it: half of the published runs do not name theirs, and among
+    the others whether large clusters do worse or better than predicted hangs on one author's runs on eight.
     """
     _checked(setting)
     fit = fit or published_fit()

@@ -66,7 +66,7 @@ RECENT, AGEING = 2022, 0.5
 
 
 @formula(
-    r"\exp(-\frac{\v{distance}^{2}}{2}) + " + f"{FLOOR}",
+    f"{FLOOR}" + r" + \exp(-\frac{\v{distance}^{2}}{2})",
     result=Symbol("w", "weight of a published run", "number"),
     symbols={"distance": Symbol("d", "distance of the run from the plan, in steps", "number")},
     sources=(WATSON,),
@@ -78,7 +78,7 @@ def closeness(distance: float) -> float:
     chip generation (0.7 of one), family of chip, mixture or dense, and width. A lab's runs share the root of their sum,
     and each year before 2022 halves the weight.
     """
-    return np.exp(-(distance**2) / 2) + FLOOR
+    return FLOOR + np.exp(-(distance**2) / 2)
 
 
 def soft_clamp(values: Array, low: float, high: float) -> Array:
