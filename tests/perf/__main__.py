@@ -1,8 +1,9 @@
 """``make perf``: cold start and rerun latency, printed beside an empty Streamlit page measured in the same run.
 
 After that the throughput of the float codec, of tensor traces with their full-size checks, and of counting a million
-models, and measured matmul rates beside other ways of timing them. Page ids as arguments limit the pages; ``codec``,
-``traces``, ``models`` and ``matmul`` are those alone.
+models, measured matmul rates beside other ways of timing them, how fast a pointer lights what shares memory, and a long
+random walk over all pages. Page ids as arguments limit the pages; ``codec``, ``traces``, ``models``, ``matmul`` and
+``hover`` are those alone, as is ``walk``, which takes options of its own (``walk --help``).
 
 Nothing here gates on a time: machines differ. What is printed is the figure and its ratio to the empty page.
 """
@@ -22,7 +23,7 @@ import time
 from pathlib import Path
 
 from pages.parts.registry import PAGES
-from tests.perf import floats, matmul, models, tensors
+from tests.perf import floats, hover, matmul, models, tensors, walk
 from tests.perf.client import Session, spawned, until_up
 
 ROOT = Path(__file__).parents[2]
@@ -40,7 +41,13 @@ EDITS: dict[str, tuple[str, tuple[str, str]]] = {
 }
 """Page id → the text box that a visitor keeps editing, and between what. The lecture page has none."""
 
-THROUGHPUT = {"codec": floats.main, "traces": tensors.main, "models": models.main, "matmul": matmul.main}
+THROUGHPUT = {
+    "codec": floats.main,
+    "traces": tensors.main,
+    "models": models.main,
+    "matmul": matmul.main,
+    "hover": hover.main,
+}
 """What is measured beside the pages, each on its own under its name."""
 
 
@@ -114,6 +121,9 @@ def line(name: str, values: list[float], base: list[float]) -> str:
 
 def main() -> None:
     """Measure and print."""
+    if sys.argv[1:2] == ["walk"]:
+        walk.main(sys.argv[2:])
+        return
     wanted = set(sys.argv[1:])
     if not wanted or wanted - set(THROUGHPUT):
         measure_pages(wanted - set(THROUGHPUT))
@@ -121,6 +131,9 @@ def main() -> None:
         if not wanted or name in wanted:
             print()
             suite()
+    if not wanted:
+        print()
+        walk.main([])
 
 
 def measure_pages(wanted: set[str]) -> None:
