@@ -9,7 +9,7 @@ import argparse
 from collections.abc import Callable
 
 from pages.parts.registry import PAGES
-from tests.perf import crowd, floats, matmul, models, pages, soak, tensors
+from tests.perf import crowd, floats, hover, matmul, models, pages, soak, tensors, walk
 
 SUITES: dict[str, Callable[[], None]] = {
     "pages": pages.main,
@@ -17,6 +17,8 @@ SUITES: dict[str, Callable[[], None]] = {
     "traces": tensors.main,
     "models": models.main,
     "matmul": matmul.main,
+    "hover": hover.main,
+    "walk": lambda: walk.main([]),
     "crowd": crowd.main,
     "soak": soak.main,
 }
