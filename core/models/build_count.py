@@ -45,11 +45,12 @@ class _Seen:
         """A mode under which every torch function notes the parameters it is given.
 
         Values decide branches in a few places, and a tensor on the meta device has none. What is asked there is
-        whether all tokens are real and in one sequence, and they are: ``all`` is true, any other comparison false.
+        whether all tokens are real and in one sequence, and they are: ``all`` is true, any other question false.
         """
         torch, touched = self.torch, self.touched
         parameter, tensor = torch.nn.Parameter, torch.Tensor
         every, some = {torch.all, tensor.all}, {torch.any, tensor.any}
+        no = {tensor.__bool__, tensor.__contains__}
 
         def walk(value: Any) -> None:
             if isinstance(value, parameter):
@@ -68,7 +69,7 @@ class _Seen:
                         return torch.tensor(True, device="cpu")
                     if func in some and len(args) == 1 and not given:
                         return torch.tensor(False, device="cpu")
-                    if func is tensor.__bool__:
+                    if func in no:
                         return False
                 return func(*args, **given)
 
@@ -86,10 +87,18 @@ class _Seen:
         return forward
 
 
+def field_of(config: Any, name: str) -> Any:
+    """A setting, None where the configuration has none or one for each layer."""
+    try:
+        return getattr(config, name, None)
+    except Exception:  # transformers' own error for a setting that differs from layer to layer
+        return None
+
+
 def _setting(config: Any, names: tuple[str, ...]) -> int:
     """The first of these settings that is a whole number, 0 where none is."""
     for name in names:
-        value: object = getattr(config, name, None)
+        value = field_of(config, name)
         if isinstance(value, int) and not isinstance(value, bool):
             return value
     return 0

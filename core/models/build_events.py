@@ -20,7 +20,8 @@ MOST_KEYS = 40
 """Most keys that are named as not read."""
 
 _MOST = limit("parameters")
-_MOST_FLOP = _MOST * limit("model_dimension") * 4
+MOST_FLOP = _MOST * limit("model_dimension") * 4
+"""Most FLOPs of one sequence that an answer may tell of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +134,7 @@ def decode(line: bytes) -> Built | Refused | None:
         if "refused" in said:
             return Refused(_text(said["refused"]))
         made = said["built"]
-        flop = {int(_text(n, 12)): _count(value, _MOST_FLOP) for n, value in made["flop"].items()}
+        flop = {int(_text(n, 12)): _count(value, MOST_FLOP) for n, value in made["flop"].items()}
         if not isinstance(made["known"], bool) or len(flop) > 3:
             return None
         return Built(

@@ -73,7 +73,8 @@ class BuildRunner:
         key = build_key(config, seq_len)
         with self._lock:
             if key in self._jobs:
-                self._jobs.move_to_end(key)
+                if self._jobs[key].state == "done":  # what waits keeps its turn
+                    self._jobs.move_to_end(key)
                 return self._shown(key)
             if sum(job.state == "waiting" for job in self._jobs.values()) >= limit("build_queue"):
                 return Build(key, "full", 0.0, None)

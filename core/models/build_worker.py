@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from core.limits import limit
-from core.models.build_count import count, first_line
+from core.models.build_count import count, field_of, first_line
 from core.models.build_events import MOST_KEYS, TEXT_CHARS
 from core.models.config_keys import inert
 
@@ -146,7 +146,7 @@ def _unread(values: Mapping[str, Any], config: Any, where: str = "") -> Iterator
     known = {*getattr(config, "__dataclass_fields__", ()), *getattr(config, "attribute_map", ())}
     code = _code_of(config)
     for key, value in values.items():
-        inner: Any = getattr(config, key, None)
+        inner = field_of(config, key)
         if isinstance(value, dict) and hasattr(inner, "sub_configs"):
             yield from _unread(cast("dict[str, Any]", value), inner, f"{where}{key}.")
         elif (

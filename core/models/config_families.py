@@ -156,6 +156,10 @@ FAMILIES: Mapping[str, Family] = {
         {**MOSAIC, **keys("ffn_times=expansion_ratio")},
         {**sizes(24, 2048, 16, None, 50368, 2048, tied=True), "ffn_times": 4},
         {"glu": False, "norm": "layernorm", "positions": "alibi"},
+        inert=(
+            *(f"attn_config.{key}" for key in ("alibi", "alibi_bias_max", "attn_impl", "attn_type", "softmax_scale")),
+            *("embedding_fraction", "learned_pos_emb", "norm_type"),
+        ),
     ),
     "llama": Family(
         "LLaMA",
@@ -276,6 +280,7 @@ FAMILIES: Mapping[str, Family] = {
         {**_LLAMA, "norms_per_layer": 4, "qk_norm": "head"},
         windowed=_but_every_nth,
         only={"use_bidirectional_attention": False},
+        inert=("_sliding_window_pattern",),
     ),
     "phi3": Family(
         "Phi-3",
@@ -301,6 +306,7 @@ FAMILIES: Mapping[str, Family] = {
         },
         _LLAMA,
         only={"mlp_bias": False, "moe_layer_freq": 1},
+        inert=("head_dim", "qk_head_dim"),
     ),
     "deepseek_v3": Family(
         "DeepSeek-V3",
@@ -322,6 +328,7 @@ FAMILIES: Mapping[str, Family] = {
         },
         _LLAMA,
         only={"moe_layer_freq": 1},
+        inert=("head_dim", "qk_head_dim"),
     ),
     "olmo": Family(
         "OLMo",
@@ -382,6 +389,10 @@ FAMILIES: Mapping[str, Family] = {
             "per_token": 1,
         },
         {**_LLAMA, "norm": "layernorm"},
+        inert=(
+            *(f"ffn_config.{key}" for key in ("ffn_act_fn", "hidden_size", "moe_loss_weight")),
+            *("ffn_config.moe_normalize_expert_weights", "num_key_value_heads"),
+        ),
     ),
     "gpt_oss": Family(
         "gpt-oss",

@@ -169,6 +169,7 @@ MORE: Mapping[str, Family] = {
         _GATED,
         note="Attention in chunks is counted as attention to everything: beyond the length of a chunk "
         "(attention_chunk_size) that is more than the model computes.",
+        inert=("attention_chunk_size", "layer_types", "no_rope_layer_interval", "no_rope_layers", "use_qk_norm"),
     ),
 }
 """These families, by their ``model_type``."""

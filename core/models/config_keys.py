@@ -24,6 +24,7 @@ class Family:
     the family decides. derived: those that depend on the config's fields. windowed: whether layer i of the config
     has the sliding window, where no ``layer_types`` says so; None for families without windows. only: keys whose
     other values would build a model that is not counted here. note: what a reader should know of every such model.
+    inert: keys that the family has and that change no count of it.
     """
 
     name: str
@@ -34,6 +35,7 @@ class Family:
     windowed: Callable[[Fields, int], bool] | None = None
     only: Mapping[str, Any] = field(default_factory=dict[str, Any])
     note: str = ""
+    inert: tuple[str, ...] = ()
 
 
 def keys(text: str) -> dict[str, tuple[str, ...]]:
@@ -133,7 +135,7 @@ _INERT = re.compile(
     r"|rope_.*|rotary_.*|partial_rotary_factor|.*initializer.*|output_.*|summary_.*|id2label|label2id|num_labels"
     r"|transformers_version|architectures|model_type|_name_or_path|name_or_path|auto_map|dtype|torch_dtype"
     r"|quantization_config|use_cache|cache_implementation|return_dict|problem_type|task_specific_params"
-    r"|hidden_act|hidden_activation|activation_function|is_decoder|is_encoder_decoder|pretraining_tp|tp_degree"
+    r"|hidden_act|hidden_activation|activation_function|activation|is_decoder|is_encoder_decoder|pretraining_tp|tp_degree"
     r"|slow_but_exact|masked_softmax_fusion|skip_bias_add.*|apply_residual_connection_post_layernorm"
     r"|scale_attn.*|reorder_and_upcast_attn|attn_logit.*|final_logit.*|query_pre_attn_scalar|attn_temperature_tuning"
     r"|floor_scale|attn_scale|router_jitter_noise|norm_topk_prob|n_group|topk_group|topk_method|scoring_func|seq_aux"
@@ -141,7 +143,7 @@ _INERT = re.compile(
     r"|_?attn_implementation|_?experts_implementation|gradient_checkpointing|use_flash_attn|logits_to_keep|mup_.*"
     r"|num_logits_to_keep|pad_vocab_.*|begin_suppress_tokens|suppress_tokens|do_sample|max_length|tokenizer_class"
     r"|temperature|top_p|repetition_penalty|sep_token_id|prefix|bos_token|eos_token|init_device|verbose|logit_scale"
-    r"|no_bias|resid_pdrop|emb_pdrop|embd_pdrop|use_bfloat16|torchscript|attn_pdrop|expansion_ratio_note"
+    r"|no_bias|use_bfloat16|torchscript"
 )
 """Keys that configs have and that change neither a parameter nor a product of matrices."""
 
