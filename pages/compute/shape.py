@@ -81,16 +81,8 @@ def _config(inputs: Inputs) -> None:
     with st.expander("Read a Hugging Face config.json"):
         left, right = st.columns([2, 1])
         with left:
-            # One character more than is read, so that the reader can say what is too long.
-            most = limit("config_chars") + 1
-            st.text_area(
-                "Paste it here",
-                key=inputs.key("config"),
-                max_chars=most,
-                height=120,
-                on_change=pasted,
-                placeholder=PASTE,
-            )
+            # Any length is taken, since a box with a most empties itself: the reader says what is too long.
+            st.text_area("Paste it here", key=inputs.key("config"), height=120, on_change=pasted, placeholder=PASTE)
         with right:
             st.file_uploader(
                 "or choose the file", type="json", max_upload_size=1, key=inputs.key("upload"), on_change=uploaded
