@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
+import logging
 import os
 
 from starlette.responses import PlainTextResponse
@@ -21,6 +22,8 @@ try:
     import resource
 except ModuleNotFoundError:  # Windows, which has no such limit
     resource = None
+
+LOG = logging.getLogger(__name__)
 
 HEALTH = "/_stcore/health"
 
@@ -60,7 +63,10 @@ async def keep_house() -> None:
     """Let go of what the gone have left, again and again."""
     while True:
         await asyncio.sleep(LET_GO_EVERY_S)
-        let_go()
+        try:
+            let_go()
+        except Exception:  # of a Streamlit that keeps its sessions elsewhere: then they go when it lets them
+            LOG.exception("Sessions whose visitors left could not be closed")
 
 
 def let_go() -> int:

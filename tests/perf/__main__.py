@@ -30,8 +30,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.perf", description=__doc__)
     parser.add_argument("what", nargs="*", help=f"suites ({', '.join(SUITES)}) or ids of pages; all if none is named")
     parser.add_argument("--minutes", type=float, default=60.0, help="how long the soak lasts")
+    parser.add_argument("--steps", type=int, default=20_000, help="how far the random walk goes")
     asked = parser.parse_args()
-    suites = SUITES | {"soak": lambda: soak.main(asked.minutes)}
+    steps = ["--steps", str(asked.steps)]
+    suites = SUITES | {"soak": lambda: soak.main(asked.minutes), "walk": lambda: walk.main(steps)}
     named = frozenset(asked.what)
     if unknown := named - ids - set(SUITES):
         parser.error(f"neither a suite nor a page: {', '.join(sorted(unknown))}")
