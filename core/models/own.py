@@ -7,10 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from core.limits import limit
-from core.models.catalog import CatalogModel
+from core.models.catalog import CatalogModel, nearest_dense
 from core.models.config import ConfigError, NoClosedFormError, UnknownFamilyError, read_hf_config
+from core.models.counted import CountedModel, read_counted
 from core.models.parameters import parameters
 from core.models.spec import Experts, TransformerSpec
+from core.models.spec_text import read_spec
 from core.units import format_count
 
 NAME = "Your model"
@@ -55,6 +57,29 @@ def own_model(spec: TransformerSpec) -> CatalogModel:
         notes="",
         breakdown=True,
     )
+
+
+def counted_model(counted: CountedModel) -> CatalogModel:
+    """A model known by its counts alone. Its layers are those of a dense model as large, for want of its own."""
+    stand_in = nearest_dense(counted.active)
+    return replace(
+        own_model(stand_in.spec),
+        name=f"Your {counted.made}",
+        parameters=counted.total,
+        active=counted.active,
+        breakdown=False,
+        counted=counted,
+    )
+
+
+def read_model(text: str) -> CatalogModel:
+    """The model that a line of text describes, by its shape or by its counts.
+
+    Raises `SpecTextError` or `CountedTextError`.
+    """
+    if text.lstrip().startswith("made="):
+        return counted_model(read_counted(text))
+    return own_model(read_spec(text))
 
 
 def size_of(spec: TransformerSpec, field: str) -> int:
@@ -116,6 +141,16 @@ def read_config(text: str) -> ConfigSaid:
     if read.unread:
         said.append(f"Not read, though they may change the count: {', '.join(read.unread)}.")
     return ConfigSaid(read.spec, not read.unread, " ".join([*said, *read.notes]), read.part or bool(read.unread))
+
+
+def about_counted(counted: CountedModel) -> str:
+    """A model known by its counts in one line."""
+    active = f", {format_count(counted.active)} active" if counted.active != counted.total else ""
+    by = counted.by.replace("_", " ")
+    return (
+        f"**{counted.total:,}** parameters{active}, counted by building {counted.made} with {by}. Its layers are not "
+        "known by formula, so where layers are drawn, those of a dense model as large stand in."
+    )
 
 
 def about(spec: TransformerSpec) -> str:

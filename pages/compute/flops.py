@@ -25,7 +25,7 @@ def where(inputs: Inputs, a: Answer) -> None:
     """The panel's content."""
     spec, seq_len, attention, scale = a.shape.spec, a.plan.seq_len, a.plan.attention, scale_of(a)
     counted = flops_per_token(spec, seq_len, attention)
-    if a.model is None:
+    if a.stands_in:
         show.note(words.stand_in(a.shape, a.middle.parameters))
     show.says(words.where(counted, scale))
     inputs.draw(PICTURE)
