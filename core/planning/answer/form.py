@@ -163,11 +163,11 @@ ATTENTION = choice(
 )
 PRICE = optional(
     "price",
-    "Your price per accelerator-hour",
+    "Your price, $/h",
     parse_price,
     nothing=None,
     part=MORE,
-    help="Dollars per accelerator and hour, such as 2.50 or 2-3.50; 0 for accelerators you own. Empty: the "
+    help="Dollars for an accelerator and hour, such as 2.50 or 2-3.50; 0 for accelerators you own. Empty: the "
     "catalogue’s price, if it has one.",
 )
 OPTIMIZER = choice(

@@ -56,7 +56,7 @@ def sentence(a: Answer) -> str:
 _LABELS: Mapping[Find, str] = {
     "tokens": "Tokens, found",
     "parameters": "Parameters, found",
-    "accelerators": "How many, found",
+    "accelerators": "Found",
     "MFU": "MFU, found",
 }
 

@@ -179,8 +179,8 @@ def pace(a: Answer, peers: Sequence[Peer]) -> str:
     """What the picture of the answer shows: the plan at the pace of the nearest runs, and what the model says."""
     nearest = peers[0].near
     said = (
-        f"**Your run at the pace of the {len(peers)} published ones nearest to it**, the nearest first among them "
-        f"{nearest.row.run.model} ({nearest.text})."
+        f"**Your run at the pace of the {len(peers)} published ones nearest to it**; the nearest is "
+        f"{nearest.row.run.model}: {nearest.text}."
     )
     if a.published:
         return said
