@@ -7,12 +7,12 @@ from collections.abc import Iterator
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from tests.perf.walk import Walk, short_measurements
+from tests.perf.walk import Walk, observed
 
 
 @pytest.fixture(autouse=True)
 def quick() -> Iterator[None]:
-    with short_measurements():
+    with observed():
         yield
 
 

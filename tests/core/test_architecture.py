@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import core
+from pages.parts.registry import PAGES
 
 ROOT = Path(__file__).parents[2]
 
@@ -295,7 +296,7 @@ def test_no_page_lies_directly_in_pages() -> None:
     assert not list((ROOT / "pages").glob("*.py")), "Streamlit would run it without app.py"
 
 
-@pytest.mark.parametrize("path", sorted((ROOT / "pages").glob("*/page.py")), ids=lambda p: p.parent.name)
+@pytest.mark.parametrize("path", [ROOT / spec.path for spec in PAGES], ids=named)
 def test_a_page_is_one_fragment(path: Path) -> None:
     """What a script does beside defining things is to draw its page in a way that spares the frame at a rerun."""
     *defined, last = ast.parse(text(path)).body

@@ -400,9 +400,9 @@ def test_broken_lines_are_shown_as_one() -> None:
 @pytest.mark.parametrize(
     ("text", "answer"),
     [
-        *((f"x.{name}", "are shown below") for name in ("shape", "stride()", "size()", "numel()", "dim()", "ndim")),
-        *((f"x.{name}", "are shown below") for name in ("is_contiguous()", "storage_offset()", "dtype", "stride")),
-        *((text, "are drawn below") for text in ("print(x)", "x.tolist()", "x[0, 0].item()")),
+        *((f"x.{name}", "are shown") for name in ("shape", "stride()", "size()", "numel()", "dim()", "ndim")),
+        *((f"x.{name}", "are shown") for name in ("is_contiguous()", "storage_offset()", "dtype", "stride")),
+        *((text, "are drawn") for text in ("print(x)", "x.tolist()", "x[0, 0].item()")),
         *((text, "letter of their storage") for text in ("x.data_ptr()", "id(x)", "x._base")),
         *((text, "memory of the CPU") for text in ("x.cuda()", "x.cpu()", "x.device")),
         *((text, "torch.arange") for text in ("torch.randn(2, 3)", "y = torch.rand(2)")),

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import streamlit as st
+from streamlit import config
 from streamlit.proto.Block_pb2 import Block as BlockProto
 from streamlit.proto.WidgetStates_pb2 import WidgetState
 from streamlit.testing.v1 import AppTest
@@ -55,8 +56,8 @@ TEXTS = (
 
 
 @contextmanager
-def short_measurements() -> Iterator[None]:
-    """Measuring replays a recorded job, or hangs until cancelled where the size is odd: a walk is no benchmark."""
+def observed() -> Iterator[None]:
+    """What fails says why; measuring replays a recorded job, or hangs until cancelled where the size is odd."""
     recorded = (ROOT / "tests" / "data" / "measured_h200.jsonl").read_text(encoding="utf-8")
     first = "\n".join(recorded.splitlines()[:3])
 
@@ -64,12 +65,14 @@ def short_measurements() -> Iterator[None]:
         code = f"import sys; print({first!r}, flush=True); sys.stdin.read()" if spec.n % 2 else f"print({recorded!r})"
         return [sys.executable, "-S", "-c", code]
 
-    real, runner = jobs.Runner, jobs.Runner(command)
+    real, runner, details = jobs.Runner, jobs.Runner(command), config.get_option("client.showErrorDetails")
+    config.set_option("client.showErrorDetails", "full")
     st.cache_resource.clear()
     jobs.Runner = lambda: runner  # type: ignore[assignment, misc]
     try:
         yield
     finally:
+        config.set_option("client.showErrorDetails", details)
         jobs.Runner = real  # type: ignore[misc]
         st.cache_resource.clear()
         if (latest := runner.latest()) and latest.running:
@@ -251,7 +254,7 @@ def main(argv: Sequence[str]) -> None:
     options = parser.parse_args(argv)
     kinds: Counter[str] = Counter()
     start, taken, failed, seed = time.perf_counter(), 0, 0, options.seed
-    with short_measurements(), warnings.catch_warnings(action="error"):
+    with observed(), warnings.catch_warnings(action="error"):
         while taken < options.steps:
             steps = min(ROUND, options.steps - taken)
             try:
