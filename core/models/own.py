@@ -101,7 +101,7 @@ def read_config(text: str) -> ConfigSaid:
     except UnknownFamilyError as problem:
         if problem.draft is None:
             return ConfigSaid(None, False, f"{problem}. The shape stays as it was.")
-        return ConfigSaid(problem.draft, False, f"{problem}. It is above as a generic shape to edit.")
+        return ConfigSaid(problem.draft, False, f"{problem}. It was taken as a generic shape to edit.")
     except ConfigError as problem:
         return ConfigSaid(None, False, f"{problem}. The shape stays as it was.")
     left = f" Not in the file, so at the family’s defaults: {', '.join(read.omitted)}." if read.omitted else ""

@@ -60,7 +60,7 @@ def test_headlines(expression: str, shape: tuple[int, ...], sentence: str) -> No
             "y = x.as_strided((4, 3), (1, 1))\ny.add_(1)\nx",
             (6,),
             "`y` and `x` are one storage, read through different shapes and strides. **12 updates fall on 6 cells**: "
-            "cell 2 is written 3 times, from 2 to 5. The panel on overlap replays such writes.",
+            "cell 2 is written 3 times, from 2 to 5.",
         ),
     ],
 )
