@@ -7,13 +7,6 @@ import re
 
 import numpy as np
 import pytest
-
-from core.hardware.accelerators import accelerators, find
-from core.models import catalog, flops_per_token, model_named
-from core.models.catalog import CatalogModel, nearest_dense
-from core.palette import LIGHT
-from core.planning import words, words_device, words_panels, words_runs
-from core.planning.budget import Plan, count_every_way
 from core.planning.deadline import node_size
 from core.planning.figures import flops_by_component, flops_treemap, hours_of_a_run
 from core.planning.interval import Interval
@@ -21,6 +14,13 @@ from core.planning.lengths import work_of
 from core.planning.outlook import Find, Outlook, ask_outlook, outlook, parse_within, published_mfu
 from core.planning.runs import Comparison, compare, compare_all, full_runs
 from core.planning.words_long import long_sequences
+
+from core.hardware.accelerators import accelerators, find
+from core.models import catalog, flops_per_token, model_named
+from core.models.catalog import CatalogModel, nearest_dense
+from core.palette import LIGHT
+from core.planning import words, words_device, words_panels, words_runs
+from core.planning.budget import Plan, count_every_way
 from tests.core.said import says
 
 H100 = find("H100 SXM")

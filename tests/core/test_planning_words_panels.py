@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from core.planning.answer.outlook import outlook
 
 from core.hardware.accelerators import find
 from core.models.catalog import model_named, nearest_dense
 from core.models.flops import flops_per_token
-from core.planning.answer.outlook import outlook
 from core.planning.answer.words import percent
 from core.planning.budget.interval import Interval
 from core.planning.budget.rule import Plan, budget, count_every_way, explain_way, scale_of

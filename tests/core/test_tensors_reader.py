@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import textwrap
@@ -330,8 +331,16 @@ def test_a_misspelt_operation_suggests_the_nearest(text: str) -> None:
     }
     wanted = next(name for wrong, name in right.items() if wrong in text)
     assert f"Did you mean `{wanted}`?" in str(problem.value)
-    assert "“What can be typed”" in str(problem.value)
     assert len(str(problem.value)) < 160
+
+
+def test_an_operation_like_no_other_is_answered_by_examples_that_run() -> None:
+    with pytest.raises(ExpressionError) as problem:
+        read_expression("x.qqq()")
+    examples = re.findall(r"`([^`]+)`", str(problem.value))[1:]
+    assert len(examples) == len(catalogue())
+    for example in examples:
+        assert trace(example, (2, 3)).last.kind != "refused"
 
 
 @pytest.mark.parametrize(

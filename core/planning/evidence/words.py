@@ -1,4 +1,4 @@
-"""The sentences about a published run beside 6ND, in the page's small markup."""
+"""The sentences about a published run beside 6ND, in small markup (``**bold**``)."""
 
 from __future__ import annotations
 
