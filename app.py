@@ -5,10 +5,12 @@ visitor's session then runs it as a script. Everything a page shows lives in ``p
 """
 
 import streamlit as st
+from starlette.middleware import Middleware
 
 from pages.parts import show
 from pages.parts.process import lifespan, prepare_process
 from pages.parts.registry import GROUPS, PAGES
+from pages.parts.room import Doorkeeper
 from pages.parts.theme import install_theme
 
 
@@ -52,4 +54,4 @@ def run() -> None:
 if __name__ == "__main__":
     run()
 else:
-    app = st.App(__file__, lifespan=lifespan)
+    app = st.App(__file__, lifespan=lifespan, middleware=[Middleware(Doorkeeper)])

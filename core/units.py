@@ -288,17 +288,18 @@ _FLOP_SUFFIXES = _si("FLOP", "FLOPs", "")
 _RATE_SUFFIXES = _si("FLOP/s", "FLOPs/s", "FLOPS", "")
 _BYTE_SUFFIXES = _si("B", "") | _powers(BINARY_POWERS, 2, "B")
 _DURATION_SUFFIXES = {
-    "": Fraction(1),
-    "s": Fraction(1),
-    "ms": Fraction(1, 1000),
-    "min": Fraction(60),
-    "h": Fraction(3600),
-    "hours": Fraction(3600),
-    "d": Fraction(86400),
-    "day": Fraction(86400),
-    "days": Fraction(86400),
-    "weeks": Fraction(7 * 86400),
-    "years": Fraction(31557600),
+    suffix: Fraction(size)
+    for names, size in (
+        ("ms", Fraction(1, 1000)),
+        (" s second seconds", 1),
+        ("min minute minutes", 60),
+        ("h hour hours", 3600),
+        ("d day days", 86400),
+        ("week weeks", 7 * 86400),
+        ("month months", Fraction(31557600, 12)),
+        ("year years", 31557600),
+    )
+    for suffix in names.split(" ")
 }
 
 _GRAMMARS: dict[Kind, _Grammar] = {

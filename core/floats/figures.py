@@ -1,4 +1,4 @@
-"""The page's charts: how far formats reach, how finely they divide, sums that stall, gradients under a loss scale."""
+"""Charts: how far formats reach, how finely they divide, sums that stall, gradients under a loss scale."""
 
 from __future__ import annotations
 

@@ -39,9 +39,10 @@ def best_matmul(name: str, dtype: str) -> BestMatmul:
     """The best measured matmul of accelerator ``name`` in ``dtype``; NaN where it has no such peak, or nobody measured
     any accelerator in it.
 
-    Where nobody measured it, its peak times the median share measured of its family, else of its vendor, else of all:
-    how much of a datasheet's peak a matmul reaches hangs on clocks under load and on the vendor's library, both of
-    which a vendor's accelerators share. The median, so that one outlier does not speak for all. fp16 follows bf16.
+    Where nobody measured it, its peak times the median share measured of its family, else of its vendor, else its own
+    share in bf16, or for bf16 that of all: how much of a datasheet's peak a matmul reaches hangs on clocks under load
+    and on the vendor's library, both of which a vendor's accelerators share. The median, so that one outlier does not
+    speak for all. fp16 follows bf16.
     """
     device = find(name)
     peak, base = device.peak(dtype), "bf16" if dtype == "fp16" else dtype
@@ -51,8 +52,12 @@ def best_matmul(name: str, dtype: str) -> BestMatmul:
     pools = (
         (device.family, _measured(base, lambda other: other.family == device.family)),
         (device.vendor, _measured(base, lambda other: other.vendor == device.vendor)),
-        ("all accelerators", _measured(base, lambda _: True)),
+        ("all accelerators", _measured(base, lambda _: True)) if base == "bf16" else _own_bf16(device),
     )
     of, shares = next(((of, shares) for of, shares in pools if shares), ("", (math.nan,)))
     share = statistics.median(shares)
     return BestMatmul(share, share * peak, measured=False, of=of)
+
+
+def _own_bf16(device: Accelerator) -> tuple[str, Sequence[float]]:
+    return f"{device.name} in 16 bits", [best_matmul(device.name, device.usable("bf16")).share]

@@ -318,7 +318,7 @@ COMPUTE: tuple[Claim, ...] = (
         "holds",
         _faster,
         Link("device", {}),
-        "Dense datasheet peaks; the page Measure times bf16 against fp32 on the machine at hand.",
+        "Dense datasheet peaks; Measure times bf16 against fp32 on the machine at hand.",
     ),
     Claim(
         "C15",

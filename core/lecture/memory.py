@@ -42,7 +42,7 @@ def _states() -> Finding:
             titled(f"{name}, its state in fp32", optimizer_bytes.explain(tensors=count, each=4))
             for name, count in zip(names, counts, strict=True)
         ),
-        "The number of states is read from the table of optimizers that Training memory computes with.",
+        "The number of states is read from the table of optimizers that memory is computed with.",
     )
 
 

@@ -28,7 +28,7 @@ def _widths() -> Finding:
         shown,
         [s[1:] for s in shapes] == [(1, 8, 23), (1, 5, 10), (1, 8, 7)],
         how="Nothing to compute: the widths define the formats (fp32 and fp16 in IEEE 754; bf16 is fp32 without its "
-        "last 16 bits). They are read from the table of formats that all pages compute with.",
+        "last 16 bits). They are read from the table of formats that everything here computes with.",
     )
 
 

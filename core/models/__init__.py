@@ -1,7 +1,7 @@
 """Transformer models: what they are made of, how many parameters that is, and how many FLOPs a token costs."""
 
 from core.models.catalog import CATALOG, CatalogModel, catalog, model_named
-from core.models.config import ReadConfig, UnknownFamilyError, from_hf_config, read_hf_config
+from core.models.config import NoClosedFormError, ReadConfig, UnknownFamilyError, from_hf_config, read_hf_config
 from core.models.config_json import ConfigError
 from core.models.flops import FlopCount, flops_per_token, train_flop_6nd
 from core.models.parameters import ParameterCount, parameters
@@ -14,6 +14,7 @@ __all__ = [
     "Experts",
     "FlopCount",
     "LatentAttention",
+    "NoClosedFormError",
     "ParameterCount",
     "ReadConfig",
     "SlidingWindow",

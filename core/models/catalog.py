@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from core.models.counted import CountedModel
 from core.models.parameters import parameters
 from core.models.spec import Experts, LatentAttention, SlidingWindow, TransformerSpec
 from core.rows import number, read_rows, whole
@@ -26,6 +27,7 @@ class CatalogModel:
     published_total, published_active: what the authors print, NaN when they print none.
     breakdown: whether the spec's count by component reproduces ``parameters`` and ``active`` exactly. Where it does
     not, only the catalogue's totals may be shown.
+    counted: of a model known by its counts alone, whose ``spec`` is only that of a dense model as large.
     """
 
     name: str
@@ -43,6 +45,7 @@ class CatalogModel:
     confidence: str
     notes: str
     breakdown: bool
+    counted: CountedModel | None = None
 
     @property
     def windowed(self) -> bool:
@@ -52,7 +55,7 @@ class CatalogModel:
     @property
     def mixture(self) -> bool:
         """Whether this is a mixture of experts."""
-        return self.spec.experts is not None
+        return self.active != self.parameters if self.counted else self.spec.experts is not None
 
 
 _FULL_BIAS = {"attention_bias": True, "output_bias": True, "ffn_bias": True, "norm_vectors": 2}

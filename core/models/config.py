@@ -9,35 +9,42 @@ from typing import TYPE_CHECKING, Any, cast
 
 from core.models.config_families import FAMILIES
 from core.models.config_json import ConfigError, read_object, shown
-from core.models.config_keys import ALIASES, GENERIC, TEXT_PARTS, Family
+from core.models.config_keys import ALIASES, COMPOSITES, GENERIC, TEXT_PARTS, Family, inert
 from core.models.spec import Experts, LatentAttention, SlidingWindow, SpecError, TransformerSpec
 
 if TYPE_CHECKING:
     from core.models.config_fields import Fields
 
 
-class UnknownFamilyError(ConfigError):
+class NoClosedFormError(ConfigError):
+    """A config that may well be a model's, of a kind that no formula here counts: it can only be built.
+
+    model_type: as the config names it, empty where it names none.
+    """
+
+    def __init__(self, model_type: str, field: str, value: object, rule: str, example: str = "") -> None:
+        self.model_type = model_type
+        super().__init__(field, value, rule, example)
+
+
+class UnknownFamilyError(NoClosedFormError):
     """A ``model_type`` that is none of the families known.
 
-    model_type: as the config names it, empty where it names none. missing: keys a shape needs that the config lacks
-    under every name tried. draft: the shape its other fields describe, to be checked and edited; None where they
-    describe none, and ``problem`` says why.
+    missing: keys a shape needs that the config lacks under every name tried. draft: the shape its other fields
+    describe, to be checked and edited, never a count of the model; None where they describe none.
     """
 
     def __init__(
         self, model_type: str, missing: tuple[str, ...], draft: TransformerSpec | None, problem: str = ""
     ) -> None:
-        self.model_type = model_type
         self.missing = missing
         self.draft = draft
-        rule = f"known are {', '.join(FAMILIES)}."
+        rule = f"counted by formula are {', '.join(FAMILIES)}."
         if missing:
             rule += f" For a generic model it lacks {', '.join(missing)}."
         elif problem:
-            rule += f" Its other fields describe no generic model either: {problem}"
-        else:
-            rule += " Its other fields describe a generic model with a gated feed-forward network; check every one."
-        super().__init__("model_type", model_type or None, rule)
+            rule += f" Its other fields describe no generic model{problem}"
+        super().__init__(model_type, "model_type", model_type or None, rule)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,13 +63,16 @@ class ReadConfig:
     omitted: tuple[str, ...]
     mtp_modules: int
     notes: tuple[str, ...]
+    unread: tuple[str, ...]
+    part: bool
 
 
 def from_hf_config(config: str | Mapping[str, Any], *, mtp: bool = False) -> TransformerSpec:
     """The shape that a config.json describes.
 
     mtp: whether multi-token prediction modules belong to it, as in training; published totals leave them out.
-    Raises `ConfigError` for what is no config of a transformer, `UnknownFamilyError` for a family not known.
+    Raises `ConfigError` for what is no config of a transformer, `NoClosedFormError` for a model that is counted by
+    no formula here, `UnknownFamilyError` for a family not known.
     """
     return read_hf_config(config, mtp=mtp).spec
 
@@ -71,6 +81,7 @@ def read_hf_config(config: str | Mapping[str, Any], *, mtp: bool = False) -> Rea
     """The shape that a config.json describes and what else it says; see `from_hf_config`."""
     whole = read_object(config if isinstance(config, str) else _as_text(config))
     text, model_type, notes = _text_part(whole)
+    part = bool(notes)
     if whole.get("is_encoder_decoder") is True:
         raise ConfigError("is_encoder_decoder", True, "only decoders are counted.", '"is_encoder_decoder": false')
     family = FAMILIES.get(ALIASES.get(model_type, model_type))
@@ -80,7 +91,12 @@ def read_hf_config(config: str | Mapping[str, Any], *, mtp: bool = False) -> Rea
     for key, allowed in family.only.items():
         if text.get(key) not in (None, allowed):
             example = f"{shown(key)}: {shown(allowed)}"
-            raise ConfigError(key, text[key], f"{family.name} is counted with {shown(allowed)} alone.", example)
+            rule = f"{family.name} is counted with {shown(allowed)} alone."
+            raise NoClosedFormError(model_type, key, text[key], rule, example)
+    for key in _ACTIVATIONS:
+        if text.get(key) == "xielu" and "activation" not in family.keys:
+            rule = f"it has learned numbers, and {family.name} is counted without any."
+            raise NoClosedFormError(model_type, key, "xielu", rule, f'"{key}": "silu"')
     if fields.mtp and not mtp:
         notes.append(
             "Multi-token prediction is trained beside the main model, and counted only where it is switched on."
@@ -91,7 +107,38 @@ def read_hf_config(config: str | Mapping[str, Any], *, mtp: bool = False) -> Rea
         field = _KEYED.get(problem.field, problem.field)
         key = keys.get(field, field)
         raise ConfigError(key, problem.value, problem.rule, _example(key, field, None, problem.example)) from None
-    return ReadConfig(spec, family.name, model_type, fields.max_seq or 0, omitted, fields.mtp or 0, tuple(notes))
+    named = text.get("architectures") or whole.get("architectures")
+    if isinstance(named, list) and named and not str(cast("list[object]", named)[0]).endswith(_HEADED):
+        notes.append(
+            f"The file names {shown(cast('list[object]', named)[0])}; counted is a language model, head included."
+        )
+    notes += [family.note] if family.note else []
+    unread = _unread(family, text)
+    return ReadConfig(
+        spec, family.name, model_type, fields.max_seq or 0, omitted, fields.mtp or 0, tuple(notes), unread, part
+    )
+
+
+_ACTIVATIONS = ("hidden_act", "hidden_activation", "activation_function")
+_HEADED = ("ForCausalLM", "LMHeadModel", "ForConditionalGeneration")
+
+
+def _unread(family: Family, text: Mapping[str, Any]) -> tuple[str, ...]:
+    """Keys with a value that were not read, except those that change no count."""
+    read = {name for names in family.keys.values() for name in names} | {*family.only, *family.inert, *TEXT_PARTS}
+    outer = {name.partition(".")[0] for name in read}
+
+    def left(part: Mapping[str, Any], where: str) -> list[str]:
+        found: list[str] = []
+        for key, value in part.items():
+            name = f"{where}{key}"
+            if isinstance(value, dict) and name in outer and not where:
+                found += left(cast("dict[str, Any]", value), f"{name}.")
+            elif name not in read and value not in (None, False, [], {}) and not inert(key):
+                found.append(name)
+        return found
+
+    return tuple(left(text, ""))
 
 
 def _as_text(config: Mapping[str, Any]) -> str:
@@ -112,9 +159,11 @@ def _text_part(whole: dict[str, Any]) -> tuple[dict[str, Any], str, list[str]]:
             if inner.get("tie_word_embeddings") is True:
                 outer = {}  # older files say it inside, where the outer default is no
             model_type = _type(inner) or _type(whole)
-            note = "Only the text model of this composite is counted, not what reads images or sound."
-            return {**inner, **outer}, model_type, [note]
-    return whole, _type(whole), []
+            return {**inner, **outer}, model_type, [_PART_NOTE]
+    return whole, _type(whole), [_PART_NOTE] if _type(whole) in COMPOSITES else []
+
+
+_PART_NOTE = "Only the text model of this composite is counted, not what reads images or sound."
 
 
 def _type(part: Mapping[str, Any]) -> str:
@@ -160,7 +209,7 @@ def _fields(family: Family, part: Mapping[str, Any]) -> tuple[Fields, dict[str, 
 
 _NULLABLE = {
     *("kv_heads", "head_dim", "ffn", "embedding_width", "norms_in_parallel", "window", "layer_types", "rotary_layers"),
-    *("dense_listed", "query_rank", "experts", "shared", "mtp"),
+    *("dense_listed", "moe_listed", "query_rank", "experts", "shared", "mtp"),
 }
 """Fields that a config may set to null: it then has none of it, or as much as follows from the others."""
 
@@ -237,7 +286,6 @@ def _spec(family: Family, f: Fields, keys: Mapping[str, str], mtp_modules: int) 
         "hidden": f.hidden,
         "heads": f.heads,
         "kv_heads": f.heads if latent else f.kv_heads or f.heads,
-        "head_dim": latent.nope_dim + latent.rope_dim if latent else f.head_dim or _head_dim(f, keys),
         "ffn": ffn if dense else 0,
         "vocab": f.vocab,
         "tied_head": f.tied,
@@ -251,7 +299,10 @@ def _spec(family: Family, f: Fields, keys: Mapping[str, str], mtp_modules: int) 
         "window": _window(family, f, keys),
         "mtp_modules": mtp_modules,
     }
-    return TransformerSpec(**{**values, **family.fixed, **family.derived(f)})
+    derived = family.derived(f)
+    if "head_dim" not in derived:
+        values["head_dim"] = latent.nope_dim + latent.rope_dim if latent else f.head_dim or _head_dim(f, keys)
+    return TransformerSpec(**{**values, **family.fixed, **derived})
 
 
 def _head_dim(f: Fields, keys: Mapping[str, str]) -> int:
@@ -269,7 +320,11 @@ def _experts(f: Fields, keys: Mapping[str, str]) -> Experts | None:
         raise ConfigError(key, None, "a mixture needs to say how many experts a token runs.", f'"{key}": 2')
     listed = set(f.dense_listed or ())
     first, every = f.dense_first or 0, f.moe_every or 1
-    dense = sum(i < first or i in listed or (i + 1) % every != 0 for i in range(f.layers))
+    if f.moe_listed is not None:
+        mixed = set(f.moe_listed)
+        dense = sum(i not in mixed for i in range(f.layers))
+    else:
+        dense = sum(i < first or i in listed or (i + 1) % every != 0 for i in range(f.layers))
     shared = f.shared or 0
     width = f.expert_width or f.ffn or 0
     return Experts(
@@ -329,8 +384,14 @@ def _unknown(model_type: str, part: Mapping[str, Any]) -> UnknownFamilyError:
         missing = ()
     if missing:
         return UnknownFamilyError(model_type, missing, None)
-    generic = Family("generic", GENERIC, {}, {"glu": True})
+    generic = Family("generic", GENERIC, {}, {"glu": _gated(part)})
     try:
         return UnknownFamilyError(model_type, (), _spec(generic, _checked(values, names), names, 0))
     except (ConfigError, SpecError) as problem:
-        return UnknownFamilyError(model_type, (), None, f"{problem}".partition(" For example")[0])
+        return UnknownFamilyError(model_type, (), None, f": {problem}".partition(" For example")[0])
+
+
+def _gated(part: Mapping[str, Any]) -> bool:
+    """Whether the keys speak of a gated feed-forward network: names and activations of plain ones say it is none."""
+    acts = {str(part.get(key)) for key in (*_ACTIVATIONS, "mlp_hidden_act")}
+    return not (acts & {"relu", "relu2", "gelu_new", "gelu_fast"} or {"n_inner", "ffn_dim", "fc_dim"} & set(part))

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from core.models.config_families_more import MORE
 from core.models.config_keys import (
     BIASED,
     DEEPSEEK,
@@ -24,7 +25,9 @@ from core.models.config_keys import (
     USUAL,
     WINDOW,
     Family,
+    every,
     keys,
+    sizes,
 )
 
 if TYPE_CHECKING:
@@ -34,18 +37,6 @@ _LAYERNORM = {"norm": "layernorm", "norm_vectors": 2}
 _ALL_BIASES = {"attention_bias": True, "output_bias": True, "ffn_bias": True}
 _PLAIN = {**_LAYERNORM, "glu": False}
 _LLAMA = {"glu": True}
-
-
-def _sizes(
-    layers: int, hidden: int, heads: int, ffn: int | None, vocab: int, max_seq: int, *, tied: bool = False
-) -> dict[str, Any]:
-    """The defaults that every family has."""
-    found = {"layers": layers, "hidden": hidden, "heads": heads, "vocab": vocab, "max_seq": max_seq, "tied": tied}
-    return found if ffn is None else {**found, "ffn": ffn}
-
-
-def _every(_: Fields, layer: int) -> bool:
-    return layer >= 0
 
 
 def _alternate(_: Fields, layer: int) -> bool:
@@ -101,7 +92,7 @@ FAMILIES: Mapping[str, Family] = {
     "gpt2": Family(
         "GPT-2",
         {**SHORT, **keys("hidden=n_embd|hidden_size max_seq=n_positions|max_position_embeddings ffn=n_inner")},
-        {**_sizes(12, 768, 12, None, 50257, 1024, tied=True), "ffn_times": 4},
+        {**sizes(12, 768, 12, None, 50257, 1024, tied=True), "ffn_times": 4},
         {**_PLAIN, **_ALL_BIASES},
         _gpt2,
         only={"add_cross_attention": False},
@@ -113,7 +104,7 @@ FAMILIES: Mapping[str, Family] = {
             **keys("attention_bias=attention_bias output_bias=attention_bias parallel=use_parallel_residual"),
         },
         {
-            **_sizes(44, 6144, 64, 24576, 50432, 2048),
+            **sizes(44, 6144, 64, 24576, 50432, 2048),
             "attention_bias": True,
             "output_bias": True,
             "parallel": True,
@@ -130,14 +121,14 @@ FAMILIES: Mapping[str, Family] = {
                 "norm_learned=layer_norm_elementwise_affine"
             ),
         },
-        {**_sizes(12, 768, 12, 3072, 50272, 2048, tied=True), **_ALL_BIASES, "norm_removed": False},
+        {**sizes(12, 768, 12, 3072, 50272, 2048, tied=True), **_ALL_BIASES, "norm_removed": False},
         _PLAIN,
         _opt,
     ),
     "bloom": Family(
         "BLOOM",
         {**SHORT, **keys("hidden=n_embed|hidden_size max_seq=seq_length")},
-        {**_sizes(2, 64, 8, None, 250880, 2048, tied=True), "ffn_times": 4},
+        {**sizes(2, 64, 8, None, 250880, 2048, tied=True), "ffn_times": 4},
         {**_PLAIN, **_ALL_BIASES, "norms_outside": 2, "positions": "alibi"},
     ),
     "falcon": Family(
@@ -152,7 +143,7 @@ FAMILIES: Mapping[str, Family] = {
             ),
         },
         {
-            **_sizes(32, 4544, 71, None, 65024, 2048, tied=True),
+            **sizes(32, 4544, 71, None, 65024, 2048, tied=True),
             "ffn_times": 4,
             "multi_query": True,
             "parallel": True,
@@ -163,34 +154,38 @@ FAMILIES: Mapping[str, Family] = {
     "mpt": Family(
         "MPT",
         {**MOSAIC, **keys("ffn_times=expansion_ratio")},
-        {**_sizes(24, 2048, 16, None, 50368, 2048, tied=True), "ffn_times": 4},
+        {**sizes(24, 2048, 16, None, 50368, 2048, tied=True), "ffn_times": 4},
         {"glu": False, "norm": "layernorm", "positions": "alibi"},
+        inert=(
+            *(f"attn_config.{key}" for key in ("alibi", "alibi_bias_max", "attn_impl", "attn_type", "softmax_scale")),
+            *("embedding_fraction", "learned_pos_emb", "norm_type"),
+        ),
     ),
     "llama": Family(
         "LLaMA",
         {**BIASED, **HEADED, **keys("ffn_bias=mlp_bias")},
-        _sizes(32, 4096, 32, 11008, 32000, 2048),
+        sizes(32, 4096, 32, 11008, 32000, 2048),
         _LLAMA,
     ),
     "mistral": Family(
         "Mistral",
         {**GROUPED, **HEADED, **WINDOW},
-        {**_sizes(32, 4096, 32, 14336, 32000, 131072), "kv_heads": 8, "window": 4096},
+        {**sizes(32, 4096, 32, 14336, 32000, 131072), "kv_heads": 8, "window": 4096},
         _LLAMA,
-        windowed=_every,
+        windowed=every,
     ),
     "mixtral": Family(
         "Mixtral",
         {**GROUPED, **HEADED, **WINDOW, **EXPERTS, **keys("experts=num_local_experts|num_experts")},
-        {**_sizes(32, 4096, 32, 14336, 32000, 131072), "kv_heads": 8, "experts": 8, "per_token": 2},
+        {**sizes(32, 4096, 32, 14336, 32000, 131072), "kv_heads": 8, "experts": 8, "per_token": 2},
         _LLAMA,
-        windowed=_every,
+        windowed=every,
     ),
     "qwen2": Family(
         "Qwen2",
         {**GROUPED, **SWITCHED},
         {
-            **_sizes(32, 4096, 32, 22016, 151936, 32768),
+            **sizes(32, 4096, 32, 22016, 151936, 32768),
             "kv_heads": 32,
             "window": 4096,
             "window_on": False,
@@ -208,7 +203,7 @@ FAMILIES: Mapping[str, Family] = {
             **keys("attention_bias=qkv_bias shared_width=shared_expert_intermediate_size"),
         },
         {
-            **_sizes(24, 2048, 16, 5632, 151936, 32768),
+            **sizes(24, 2048, 16, 5632, 151936, 32768),
             "kv_heads": 16,
             "window": 4096,
             "window_on": False,
@@ -228,7 +223,7 @@ FAMILIES: Mapping[str, Family] = {
         "Qwen3",
         {**BIASED, **HEADED, **SWITCHED},
         {
-            **_sizes(32, 4096, 32, 22016, 151936, 32768),
+            **sizes(32, 4096, 32, 22016, 151936, 32768),
             "kv_heads": 32,
             "head_dim": 128,
             "window": 4096,
@@ -242,7 +237,7 @@ FAMILIES: Mapping[str, Family] = {
         "Qwen3 MoE",
         {**BIASED, **HEADED, **WINDOW, **keys("window_on=use_sliding_window"), **QWEN_EXPERTS},
         {
-            **_sizes(24, 2048, 32, 6144, 151936, 32768),
+            **sizes(24, 2048, 32, 6144, 151936, 32768),
             "kv_heads": 4,
             "window": 4096,
             "window_on": False,
@@ -252,19 +247,19 @@ FAMILIES: Mapping[str, Family] = {
             "moe_every": 1,
         },
         {**_LLAMA, "qk_norm": "head"},
-        windowed=_every,
+        windowed=every,
     ),
     "gemma": Family(
         "Gemma",
         {**BIASED, **HEADED},
-        {**_sizes(28, 3072, 16, 24576, 256000, 8192, tied=True), "kv_heads": 16, "head_dim": 256},
+        {**sizes(28, 3072, 16, 24576, 256000, 8192, tied=True), "kv_heads": 16, "head_dim": 256},
         _LLAMA,
     ),
     "gemma2": Family(
         "Gemma 2",
         {**BIASED, **HEADED, **TYPED},
         {
-            **_sizes(26, 2304, 8, 9216, 256000, 8192, tied=True),
+            **sizes(26, 2304, 8, 9216, 256000, 8192, tied=True),
             "kv_heads": 4,
             "head_dim": 256,
             "window": 4096,
@@ -276,7 +271,7 @@ FAMILIES: Mapping[str, Family] = {
         "Gemma 3",
         {**BIASED, **HEADED, **TYPED, **keys("window_every=sliding_window_pattern")},
         {
-            **_sizes(26, 2304, 8, 9216, 262208, 131072, tied=True),
+            **sizes(26, 2304, 8, 9216, 262208, 131072, tied=True),
             "kv_heads": 4,
             "head_dim": 256,
             "window": 4096,
@@ -285,19 +280,20 @@ FAMILIES: Mapping[str, Family] = {
         {**_LLAMA, "norms_per_layer": 4, "qk_norm": "head"},
         windowed=_but_every_nth,
         only={"use_bidirectional_attention": False},
+        inert=("_sliding_window_pattern",),
     ),
     "phi3": Family(
         "Phi-3",
         {**GROUPED, **HEADED, **WINDOW},
-        _sizes(32, 3072, 32, 8192, 32064, 4096),
+        sizes(32, 3072, 32, 8192, 32064, 4096),
         _LLAMA,
-        windowed=_every,
+        windowed=every,
     ),
     "deepseek_v2": Family(
         "DeepSeek-V2",
         DEEPSEEK,
         {
-            **_sizes(32, 4096, 32, 11008, 102400, 2048),
+            **sizes(32, 4096, 32, 11008, 102400, 2048),
             "experts": 64,
             "expert_width": 1407,
             "shared": 2,
@@ -310,12 +306,13 @@ FAMILIES: Mapping[str, Family] = {
         },
         _LLAMA,
         only={"mlp_bias": False, "moe_layer_freq": 1},
+        inert=("head_dim", "qk_head_dim"),
     ),
     "deepseek_v3": Family(
         "DeepSeek-V3",
         DEEPSEEK,
         {
-            **_sizes(61, 7168, 128, 18432, 129280, 4096),
+            **sizes(61, 7168, 128, 18432, 129280, 4096),
             "kv_heads": 128,
             "experts": 256,
             "per_token": 8,
@@ -331,30 +328,31 @@ FAMILIES: Mapping[str, Family] = {
         },
         _LLAMA,
         only={"moe_layer_freq": 1},
+        inert=("head_dim", "qk_head_dim"),
     ),
     "olmo": Family(
         "OLMo",
         BIASED,
-        _sizes(32, 4096, 32, 11008, 50304, 2048),
+        sizes(32, 4096, 32, 11008, 50304, 2048),
         {**_LLAMA, "norm": "layernorm", "norm_vectors": 0},
     ),
     "olmo2": Family(
         "OLMo 2",
         {**BIASED, **HEADED},
-        _sizes(32, 4096, 32, 11008, 50304, 2048),
+        sizes(32, 4096, 32, 11008, 50304, 2048),
         {**_LLAMA, "qk_norm": "full"},
     ),
     "olmo3": Family(
         "OLMo 3",
         {**BIASED, **HEADED, **TYPED},
-        {**_sizes(32, 4096, 32, 11008, 50304, 2048), "window": 4096},
+        {**sizes(32, 4096, 32, 11008, 50304, 2048), "window": 4096},
         {**_LLAMA, "qk_norm": "full"},
         windowed=_three_of_four,
     ),
     "olmoe": Family(
         "OLMoE",
         {**BIASED, **HEADED, **EXPERTS, **keys("experts=num_experts|num_local_experts")},
-        {**_sizes(16, 2048, 16, 2048, 50304, 4096), "experts": 64, "per_token": 8},
+        {**sizes(16, 2048, 16, 2048, 50304, 4096), "experts": 64, "per_token": 8},
         {**_LLAMA, "qk_norm": "full"},
     ),
     "smollm3": Family(
@@ -366,7 +364,7 @@ FAMILIES: Mapping[str, Family] = {
             **keys("ffn_bias=mlp_bias rotary_layers=no_rope_layers rotary_every=no_rope_layer_interval"),
         },
         {
-            **_sizes(36, 2048, 16, 11008, 128256, 32768, tied=True),
+            **sizes(36, 2048, 16, 11008, 128256, 32768, tied=True),
             "kv_heads": 4,
             "window_on": False,
             "rotary_every": 4,
@@ -384,19 +382,23 @@ FAMILIES: Mapping[str, Family] = {
             ),
         },
         {
-            **_sizes(24, 2048, 16, None, 32000, 2048),
+            **sizes(24, 2048, 16, None, 32000, 2048),
             "kv_heads": 1,
             "expert_width": 3584,
             "experts": 4,
             "per_token": 1,
         },
         {**_LLAMA, "norm": "layernorm"},
+        inert=(
+            *(f"ffn_config.{key}" for key in ("ffn_act_fn", "hidden_size", "moe_loss_weight")),
+            *("ffn_config.moe_normalize_expert_weights", "num_key_value_heads"),
+        ),
     ),
     "gpt_oss": Family(
         "gpt-oss",
         {**BIASED, **HEADED, **TYPED, **EXPERTS, **keys("experts=num_local_experts|num_experts")},
         {
-            **_sizes(36, 2880, 64, 2880, 201088, 131072),
+            **sizes(36, 2880, 64, 2880, 201088, 131072),
             "kv_heads": 8,
             "head_dim": 64,
             "attention_bias": True,
@@ -409,5 +411,6 @@ FAMILIES: Mapping[str, Family] = {
         {**_LLAMA, "ffn_bias": True, "attention_sinks": True},
         windowed=_alternate,
     ),
+    **MORE,
 }
 """Every family read, by its ``model_type``."""

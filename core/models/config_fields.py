@@ -36,6 +36,8 @@ class Fields(BaseModel):
     output_bias: bool = False
     ffn_bias: bool = False
     parallel: bool = False
+    qk_normed: bool = False
+    activation: str = ""
     alibi: bool = False
     multi_query: bool = False
     grouped: bool = False
@@ -58,6 +60,7 @@ class Fields(BaseModel):
     shared_width: Maybe | None = None
     dense_first: Maybe | None = None
     dense_listed: list[int] | None = None
+    moe_listed: list[int] | None = None
     moe_every: Size | None = None
     query_rank: Maybe | None = None
     kv_rank: Size | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -22,7 +23,8 @@ class Family:
     defaults: fields that a config may omit, with the value they then have. fixed: fields of `TransformerSpec` that
     the family decides. derived: those that depend on the config's fields. windowed: whether layer i of the config
     has the sliding window, where no ``layer_types`` says so; None for families without windows. only: keys whose
-    other values would build a model that is not counted here.
+    other values would build a model that is not counted here. note: what a reader should know of every such model.
+    inert: keys that the family has and that change no count of it.
     """
 
     name: str
@@ -32,11 +34,26 @@ class Family:
     derived: Callable[[Fields], Mapping[str, Any]] = _nothing
     windowed: Callable[[Fields, int], bool] | None = None
     only: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    note: str = ""
+    inert: tuple[str, ...] = ()
 
 
 def keys(text: str) -> dict[str, tuple[str, ...]]:
     """``field=key|other_key …`` as a mapping."""
     return {name: tuple(names.split("|")) for name, _, names in (item.partition("=") for item in text.split())}
+
+
+def sizes(
+    layers: int, hidden: int, heads: int, ffn: int | None, vocab: int, max_seq: int, *, tied: bool = False
+) -> dict[str, Any]:
+    """The defaults that every family has."""
+    found = {"layers": layers, "hidden": hidden, "heads": heads, "vocab": vocab, "max_seq": max_seq, "tied": tied}
+    return found if ffn is None else {**found, "ffn": ffn}
+
+
+def every(_: Fields, layer: int) -> bool:
+    """A window in every layer."""
+    return layer >= 0
 
 
 USUAL = keys(
@@ -45,6 +62,7 @@ USUAL = keys(
 )
 GROUPED = {**USUAL, **keys("kv_heads=num_key_value_heads")}
 BIASED = {**GROUPED, **keys("attention_bias=attention_bias output_bias=attention_bias")}
+QKV_BIASED = {**GROUPED, **keys("attention_bias=attention_bias")}
 HEADED = keys("head_dim=head_dim")
 WINDOW = keys("window=sliding_window")
 TYPED = {**WINDOW, **keys("layer_types=layer_types")}
@@ -79,6 +97,7 @@ ALIASES: Mapping[str, str] = {
     "RefinedWeb": "falcon",
     "RefinedWebModel": "falcon",
     "gemma3": "gemma3_text",
+    "llama4": "llama4_text",
     "kimi_k2": "deepseek_v3",
     "llava": "llama",
     "mistral3": "mistral",
@@ -89,19 +108,46 @@ ALIASES: Mapping[str, str] = {
 }
 """Other names of a family: older ones, and those of composites whose text part belongs to it."""
 
+COMPOSITES = ("gemma3", "llama4", "llava", "mistral3", "qwen2_vl", "qwen2_5_vl")
+"""Other names that stand for a text model together with what reads images."""
+
 TEXT_PARTS = ("text_config", "llm_config", "language_config")
 """Keys under which composites of text and images keep the text model."""
 
-GENERIC = {
-    **keys(
-        "layers=num_hidden_layers|n_layer|n_layers|num_layers|depth hidden=hidden_size|n_embd|n_embed|d_model|dim "
-        "heads=num_attention_heads|n_head|n_heads|num_heads vocab=vocab_size|n_vocab|padded_vocab_size "
-        "kv_heads=num_key_value_heads|num_kv_heads|n_kv_heads|n_head_kv|multi_query_group_num "
-        "head_dim=head_dim|kv_channels ffn=intermediate_size|ffn_dim|ffn_hidden_size|n_inner|d_ff|hidden_dim "
-        "tied=tie_word_embeddings attention_bias=attention_bias|qkv_bias|add_qkv_bias|use_qkv_bias "
-        "ffn_bias=mlp_bias experts=num_experts|num_local_experts|n_routed_experts|moe_num_experts "
-        "per_token=num_experts_per_tok|moe_top_k|top_k expert_width=moe_intermediate_size "
-        "shared=n_shared_experts|num_shared_experts dense_first=first_k_dense_replace|first_dense_layers"
-    )
-}
+GENERIC = keys(
+    "layers=num_hidden_layers|n_layer|n_layers|num_layers|depth hidden=hidden_size|n_embd|n_embed|d_model|dim "
+    "heads=num_attention_heads|n_head|n_heads|num_heads vocab=vocab_size|n_vocab|padded_vocab_size "
+    "kv_heads=num_key_value_heads|num_kv_heads|n_kv_heads|n_head_kv|multi_query_group_num "
+    "head_dim=head_dim|kv_channels ffn=intermediate_size|ffn_dim|ffn_hidden_size|n_inner|d_ff|hidden_dim "
+    "tied=tie_word_embeddings "
+    "attention_bias=attention_bias|qkv_bias|add_qkv_bias|use_qkv_bias|use_bias|enable_bias "
+    "output_bias=attention_bias|use_bias|enable_bias ffn_bias=mlp_bias|use_bias|enable_bias "
+    "experts=num_experts|num_local_experts|n_routed_experts|moe_num_experts "
+    "per_token=num_experts_per_tok|moe_top_k|top_k expert_width=moe_intermediate_size "
+    "shared=n_shared_experts|num_shared_experts dense_first=first_k_dense_replace|first_dense_layers"
+)
 """Names under which configs of other families keep the same fields, for a first draft of a spec."""
+
+
+_INERT = re.compile(
+    r"(.*_)?(dropout|dropout_p|pdrop|dropout_rate|prob|eps|epsilon|token_id|token_ids|token_index|coef|loss|alpha"
+    r"|multiplier|scale|scaling|scaling_factor|softcapping|softcap|checkpointing|range|std|theta)"
+    r"|rope_.*|rotary_.*|partial_rotary_factor|.*initializer.*|output_.*|summary_.*|id2label|label2id|num_labels"
+    r"|transformers_version|architectures|model_type|_name_or_path|name_or_path|auto_map|dtype|torch_dtype"
+    r"|quantization_config|use_cache|cache_implementation|return_dict|problem_type|task_specific_params"
+    r"|hidden_act|hidden_activation|activation_function|activation|is_decoder|is_encoder_decoder|pretraining_tp|tp_degree"
+    r"|slow_but_exact|masked_softmax_fusion|skip_bias_add.*|apply_residual_connection_post_layernorm"
+    r"|scale_attn.*|reorder_and_upcast_attn|attn_logit.*|final_logit.*|query_pre_attn_scalar|attn_temperature_tuning"
+    r"|floor_scale|attn_scale|router_jitter_noise|norm_topk_prob|n_group|topk_group|topk_method|scoring_func|seq_aux"
+    r"|ep_size|clip_qkv|swiglu_limit|chunk_size_feed_forward|original_max_position_embeddings|max_position_embeddings"
+    r"|_?attn_implementation|_?experts_implementation|gradient_checkpointing|use_flash_attn|logits_to_keep|mup_.*"
+    r"|num_logits_to_keep|pad_vocab_.*|begin_suppress_tokens|suppress_tokens|do_sample|max_length|tokenizer_class"
+    r"|temperature|top_p|repetition_penalty|sep_token_id|prefix|bos_token|eos_token|init_device|verbose|logit_scale"
+    r"|no_bias|use_bfloat16|torchscript"
+)
+"""Keys that configs have and that change neither a parameter nor a product of matrices."""
+
+
+def inert(key: str) -> bool:
+    """Whether a key, wherever it stands, changes no count: rates, seeds, token numbers, scales, what is printed."""
+    return _INERT.fullmatch(key) is not None

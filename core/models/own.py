@@ -7,10 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from core.limits import limit
-from core.models.catalog import CatalogModel
-from core.models.config import ConfigError, UnknownFamilyError, read_hf_config
+from core.models.catalog import CatalogModel, nearest_dense
+from core.models.config import ConfigError, NoClosedFormError, UnknownFamilyError, read_hf_config
+from core.models.counted import CountedModel, read_counted
 from core.models.parameters import parameters
 from core.models.spec import Experts, TransformerSpec
+from core.models.spec_text import read_spec
 from core.units import format_count
 
 NAME = "Your model"
@@ -57,6 +59,29 @@ def own_model(spec: TransformerSpec) -> CatalogModel:
     )
 
 
+def counted_model(counted: CountedModel) -> CatalogModel:
+    """A model known by its counts alone. Its layers are those of a dense model as large, for want of its own."""
+    stand_in = nearest_dense(counted.active)
+    return replace(
+        own_model(stand_in.spec),
+        name=f"Your {counted.made}",
+        parameters=counted.total,
+        active=counted.active,
+        breakdown=False,
+        counted=counted,
+    )
+
+
+def read_model(text: str) -> CatalogModel:
+    """The model that a line of text describes, by its shape or by its counts.
+
+    Raises `SpecTextError` or `CountedTextError`.
+    """
+    if text.lstrip().startswith("made="):
+        return counted_model(read_counted(text))
+    return own_model(read_spec(text))
+
+
 def size_of(spec: TransformerSpec, field: str) -> int:
     """The number of ``field`` (of `SIZES` or `MIXTURE`)."""
     return getattr(spec, field) if field in SIZES else getattr(spec.experts, field) if spec.experts else 0
@@ -87,26 +112,44 @@ PASTE = '{"model_type": "llama", "num_hidden_layers": 32, …}'
 
 @dataclass(frozen=True, slots=True)
 class ConfigSaid:
-    """What became of a config.json: its shape, or None; whether all is well with it; and what to tell."""
+    """What became of a config.json: its shape, or None; whether all is well with it; and what to tell.
+
+    buildable: whether building the model (`core.models.build_jobs`) can say more: it is of a kind that no formula
+    counts, more than its text model, or has keys that were not read. draft: a shape like that of a family not known,
+    to be checked and edited where building refuses too; never a count of the model.
+    """
 
     spec: TransformerSpec | None
     clean: bool
     text: str
+    buildable: bool = False
+    draft: TransformerSpec | None = None
 
 
 def read_config(text: str) -> ConfigSaid:
-    """Read a config.json. A family not known becomes a generic shape where its fields suffice; nothing raises."""
+    """Read a config.json by formula; nothing raises."""
     try:
         read = read_hf_config(text)
-    except UnknownFamilyError as problem:
-        if problem.draft is None:
-            return ConfigSaid(None, False, f"{problem}. The shape stays as it was.")
-        return ConfigSaid(problem.draft, False, f"{problem}. It is above as a generic shape to edit.")
+    except NoClosedFormError as problem:
+        draft = problem.draft if isinstance(problem, UnknownFamilyError) else None
+        return ConfigSaid(None, False, f"{problem} The shape stays as it was.", True, draft)
     except ConfigError as problem:
-        return ConfigSaid(None, False, f"{problem}. The shape stays as it was.")
-    left = f" Not in the file, so at the family’s defaults: {', '.join(read.omitted)}." if read.omitted else ""
-    return ConfigSaid(
-        read.spec, True, f"**Read as {read.family}:** {about(read.spec)}{left} {' '.join(read.notes)}".strip()
+        return ConfigSaid(None, False, f"{problem} The shape stays as it was.")
+    said = [f"**Read as {read.family}:** {about(read.spec)}"]
+    if read.omitted:
+        said.append(f"Not in the file, so at the family’s defaults: {', '.join(read.omitted)}.")
+    if read.unread:
+        said.append(f"Not read, though they may change the count: {', '.join(read.unread)}.")
+    return ConfigSaid(read.spec, not read.unread, " ".join([*said, *read.notes]), read.part or bool(read.unread))
+
+
+def about_counted(counted: CountedModel) -> str:
+    """A model known by its counts in one line."""
+    active = f", {format_count(counted.active)} active" if counted.active != counted.total else ""
+    by = counted.by.replace("_", " ")
+    return (
+        f"**{counted.total:,}** parameters{active}, counted by building {counted.made} with {by}. Its layers are not "
+        "known by formula, so where layers are drawn, those of a dense model as large stand in."
     )
 
 

@@ -23,6 +23,10 @@ _GLU = Source("Shazeer 2020, GLU Variants Improve Transformer", "section 2", "ht
 _DEEPSEEK_V2 = DEEPSEEK_V2.at("sections 2.1 and 3.1.2")
 _QK_NORM = Source("Dehghani et al. 2023, ViT-22B", "section 2", "https://arxiv.org/abs/2302.05442")
 _OPT = Source("Zhang et al. 2022, OPT", "metaseq, 350M configuration", "https://github.com/facebookresearch/metaseq")
+_XIELU = Source("Huang and Schlag 2024, Deriving Activation Functions", "xIELU", "https://arxiv.org/abs/2411.13010")
+_GPTJ = Source(
+    "Wang and Komatsuzaki 2021, GPT-J", "CausalTransformerShard", "https://github.com/kingoflolz/mesh-transformer-jax"
+)
 _GPT_OSS = Source("OpenAI 2025, gpt-oss", "model card, section 2", "https://arxiv.org/abs/2508.10925")
 
 
@@ -232,6 +236,28 @@ def sink_parameters(layers: float, heads: float) -> float:
 
 
 @formula(
+    r"\v{each} \cdot \v{layers}",
+    result=_RESULT,
+    symbols={"each": count("n", "learned numbers per activation function"), "layers": LAYERS},
+    sources=(_XIELU,),
+)
+def activation_parameters(each: float, layers: float) -> float:
+    """Learned numbers of the activation function, in each layer that has one; xIELU has two."""
+    return each * layers
+
+
+@formula(
+    r"\v{bias} \cdot \v{vocab}",
+    result=_RESULT,
+    symbols={"bias": _BIAS, "vocab": VOCAB},
+    sources=(_GPTJ,),
+)
+def head_bias_parameters(bias: float, vocab: float) -> float:
+    """Bias of the output head: one number per token of the vocabulary."""
+    return bias * vocab
+
+
+@formula(
     r"\v{joints} \cdot \v{width} \cdot \v{hidden}",
     result=_RESULT,
     symbols={
@@ -319,6 +345,14 @@ TERMS: tuple[Term, ...] = (
         width="ffn",
         bias="ffn_bias",
     ),
+    term(
+        "activation",
+        "Activation function",
+        "feed-forward",
+        activation_parameters,
+        layers="dense_layers",
+        each="activation_scalars",
+    ),
     term("router", "Router", "experts", router_parameters, layers="moe_layers", bias="router_bias"),
     term(
         "experts",
@@ -370,6 +404,7 @@ TERMS: tuple[Term, ...] = (
         vectors="norm_vectors",
     ),
     term("head", "Output head", "head", embedding_parameters, vocab="head_rows", hidden="table_width"),
+    term("head_bias", "Bias of the head", "head", head_bias_parameters, bias="head_bias"),
 )
 """Every component of a model, in the order a token meets them."""
 

@@ -138,7 +138,8 @@ class TransformerSpec:
     rows, rotary where there are none.
     attention_bias, output_bias, ffn_bias: biases of the Q, K and V projections (with latent attention: of the
     projections down to the ranks), of the output projection, and of the feed-forward matrices (of the experts, where
-    there are experts).
+    there are experts). head_bias: one of the output head, per token of the vocabulary.
+    activation_scalars: learned numbers of the activation function in each dense feed-forward network (xIELU: 2).
     attention_sinks: one learned logit per query head and layer.
     window: layers that attend to a sliding window; None where every layer sees the whole sequence.
     parallel_blocks: attention and feed-forward network read the same input and are added together.
@@ -175,10 +176,13 @@ class TransformerSpec:
     parallel_blocks: bool = False
     embedding_width: int = 0
     mtp_modules: int = 0
+    head_bias: bool = False
+    activation_scalars: int = 0
 
     def __post_init__(self) -> None:
         _whole(self, 1, "layers", "hidden", "heads", "kv_heads", "head_dim", "vocab")
         _whole(self, 0, "ffn", "norms_per_layer", "norms_outside", "position_rows", "embedding_width", "mtp_modules")
+        _whole(self, 0, "activation_scalars")
         if self.layers > limit("model_layers"):
             raise SpecError("layers", self.layers, f"more than {limit('model_layers'):,} is no model’s depth.")
         if self.norm_vectors not in (0, 1, 2):

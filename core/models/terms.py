@@ -67,6 +67,7 @@ OPTIONAL: Mapping[str, int] = {
     "norms_per_layer": 2,
     "norms_outside": 1,
     **dict.fromkeys(("attention_sinks", "qk_head", "qk_full", "embedding_width", "mtp_modules"), 0),
+    **dict.fromkeys(("head_bias", "activation_scalars"), 0),
     **dict.fromkeys(("experts", "per_token", "expert_width", "shared", "dense_among", "router_bias"), 0),
     **dict.fromkeys(("shared_width", "shared_gate", "latent", "query_rank", "kv_rank"), 0),
     **dict.fromkeys(("nope_dim", "rope_dim", "latent_value", "window", "windowed_layers"), 0),

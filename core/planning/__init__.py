@@ -5,6 +5,7 @@ from core.planning.answer.form import PLAN_FIELDS, PLAN_FORM, plan_from, plan_of
 from core.planning.answer.plan import Limits, Plan, parse_mfu, parse_price, parse_within
 from core.planning.budget.errors import BudgetError
 from core.planning.budget.interval import Interval
+from core.planning.evidence.expectation import ExpectedRun, expected_run
 
 __all__ = [
     "PLAN_FIELDS",
@@ -12,10 +13,12 @@ __all__ = [
     "Answer",
     "BudgetError",
     "Column",
+    "ExpectedRun",
     "Interval",
     "Limits",
     "Plan",
     "answer",
+    "expected_run",
     "parse_mfu",
     "parse_price",
     "parse_within",

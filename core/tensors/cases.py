@@ -222,7 +222,7 @@ class NegativeStep:
 
     @property
     def headline(self) -> tuple[str, str]:
-        """The answer as one sentence and a quieter line of detail, in the page's markup."""
+        """The answer as one sentence and a quieter line of detail, in small markup."""
         copied = 0 if self.instead is None else self.instead.bytes_copied
         flip = "" if self.instead is None else f" `{self.instead.text}` copies {copied:,} B to get the same values."
         return (

@@ -67,7 +67,7 @@ class EinsumPlan:
 
     @property
     def headline(self) -> tuple[str, str]:
-        """The answer as one sentence and a quieter line of detail, in the page's markup."""
+        """The answer as one sentence and a quieter line of detail, in small markup."""
         shape = f"result {self.shape}"
         over = f"sums over **{_said(self.summed)}**" if self.summed else "sums over nothing"
         pair = self.pairs[0] if self.pairs else None

@@ -87,7 +87,7 @@ class ExpressionReader(CountReader):
 
     def add(self, step: PlanStep) -> int:
         if len(self.steps) >= limit("expression_steps"):
-            raise ExpressionError(f"More than {limit('expression_steps')} operations; a page shows each one.")
+            raise ExpressionError(f"More than {limit('expression_steps')} operations; each one is shown.")
         self.steps.append(step)
         return len(self.steps)
 

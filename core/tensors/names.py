@@ -66,7 +66,7 @@ class NameCheck:
 
     @property
     def headline(self) -> tuple[str, str]:
-        """The answer as one sentence and a quieter line of detail, in the page's markup."""
+        """The answer as one sentence and a quieter line of detail, in small markup."""
         known = ", ".join(f"{name} = {_sizes(found)}" for name, (found, _) in self.sizes.items())
         if self.refused is None:
             return "The shapes **fit** their names.", f"{known}." if known else "No names to compare."
@@ -193,7 +193,7 @@ class Placements:
 
     @property
     def headline(self) -> tuple[str, str]:
-        """The answer as one sentence and a quieter line of detail, in the page's markup."""
+        """The answer as one sentence and a quieter line of detail, in small markup."""
         size = " × ".join(map(str, self.shape)) or "a single element in"
         what = f"1 tensor of {size} {self.dtype} takes" if self.tensors == 1 else ""
         what = what or f"{self.tensors:,} tensors of {size} {self.dtype} take"

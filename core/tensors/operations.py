@@ -1,4 +1,4 @@
-"""Looking operations up: by the way they are written, as a catalogue for the page, and what is left out and why."""
+"""Looking operations up: by the way they are written, as a catalogue of examples, and what is left out and why."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ REFUSED: Mapping[str, str] = {
     "__setitem__": "an assignment hidden in an expression; write it as a line of its own, x[0, 0] = 100",
     "resize_": "it grows a storage by memory that was never written, which may hold other visitors’ data",
     "set_": "it points a tensor at another storage behind torch’s back, past the checks of bounds",
-    "numpy": "it hands the memory to numpy, where this page can no longer follow who shares it",
-    "from_numpy": "it takes memory that numpy owns, where this page can no longer follow who shares it",
+    "numpy": "it hands the memory to numpy, and who shares it can no longer be followed",
+    "from_numpy": "it takes memory that numpy owns, and who shares it can no longer be followed",
     "untyped_storage": "it gives the raw bytes of a tensor, which can be resized and written past every check",
 }
 """Operations that are left out by design, and why."""
 
 
-_SHOWN = "shape, strides, offset and contiguity of every tensor are shown below, so leave it away"
-_VALUES = "the values of every tensor are drawn below; leave it away and write the tensor alone"
-_CPU = "every tensor here lies in the memory of the CPU; what moving one costs is shown under “Onto a device”"
+_SHOWN = "shape, strides, offset and contiguity of every tensor are shown anyway, so leave it away"
+_VALUES = "the values of every tensor are drawn anyway; leave it away and write the tensor alone"
+_CPU = "every tensor here lies in the memory of the CPU; moving one would copy its bytes over a bus"
 _RANDOM = "x counts 0, 1, 2, … so that every element can be told apart; give x its shape, or use torch.arange"
 
 ANSWERS: Mapping[str, str] = {
@@ -41,7 +41,7 @@ ANSWERS: Mapping[str, str] = {
     **dict.fromkeys(("cuda", "cpu", "device", "is_cuda", "pin_memory"), _CPU),
     **dict.fromkeys(("randn", "rand", "randint", "randperm", "normal", "rand_like", "randn_like"), _RANDOM),
 }
-"""What people ask a tensor for, and where this page answers it."""
+"""What people ask a tensor for, and what answers it instead."""
 
 
 def catalogue() -> dict[Group, tuple[str, ...]]:
@@ -65,8 +65,9 @@ def find(form: Written, name: str) -> Operation:
             raise ExpressionError(f"`{shown}` is not written that way here. Try {OPERATIONS[other, name].example}.")
     names = sorted({row.name for row in ROWS}, key=str.lower)
     near = difflib.get_close_matches(name[:40], names, n=1, cutoff=0.7)
-    guess = f" Did you mean `{near[0]}`?" if near else ""
-    raise ExpressionError(f"`{shown}` is not an operation here.{guess} All are listed under “What can be typed”.")
+    some = ", ".join(f"`{examples[0]}`" for examples in catalogue().values())
+    guess = f"Did you mean `{near[0]}`?" if near else f"For example {some}."
+    raise ExpressionError(f"`{shown}` is not an operation here. {guess}")
 
 
 _PREFIX: Mapping[Written, str] = {"method": ".", "property": ".", "torch": "torch.", "bare": "", "F": "F."}

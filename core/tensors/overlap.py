@@ -87,7 +87,7 @@ class Overlap:
 
     @property
     def headline(self) -> tuple[str, str]:
-        """The answer as one sentence and a quieter line of detail, in the page's markup."""
+        """The answer as one sentence and a quieter line of detail, in small markup."""
         gaps = f" {self.skipped:,} cells between them belong to no element." if self.skipped else ""
         if not self.overlaps:
             return (
@@ -212,7 +212,7 @@ class Hazard:
 
     @property
     def headline(self) -> tuple[str, str]:
-        """What happened as one sentence and a quieter line of detail, in the page's markup."""
+        """What happened as one sentence and a quieter line of detail, in small markup."""
         if self.refused:
             return (
                 f"torch **refuses** `{self.source}`: {self.overlap.elements} elements lie in {self.overlap.cells} "

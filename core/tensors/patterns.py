@@ -124,7 +124,7 @@ class PatternPlan:
 
     @property
     def headline(self) -> tuple[str, str]:
-        """The answer as one sentence and a quieter line of detail, in the page's markup."""
+        """The answer as one sentence and a quieter line of detail, in small markup."""
         done = self.stages[1:]
         if not done:
             return f"`{self.pattern}` changes nothing: the result is **x itself**.", "No operation runs, 0 bytes."

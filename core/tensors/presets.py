@@ -10,7 +10,7 @@ Room: TypeAlias = Literal["expression", "names", "devices"]
 
 @dataclass(frozen=True, slots=True)
 class LecturePreset:
-    """A chip of the page: a claim of the lecture, and what to run to see it.
+    """An example: a claim of the lecture, and what to run to see it.
 
     claim: its id. room: ``expression`` (run on x), ``names`` (shapes against names) or ``devices`` (bytes moved).
     shape, dtype, source: the start tensor and the program; for ``names`` the source is one tensor per line.

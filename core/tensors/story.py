@@ -19,7 +19,7 @@ KIND_WORDS: dict[Kind, str] = {
     "write": "written in place",
     "refused": "refused",
 }
-"""What a kind of step is called on the page."""
+"""What a kind of step is called on screen."""
 
 
 COPYING = frozenset(
@@ -78,7 +78,7 @@ def passed_over(trace: Trace) -> str:
 
 
 def headline(trace: Trace) -> tuple[str, str]:
-    """The answer as one sentence and a quieter line of detail, in the page's markup (``**bold**``, `` `code` ``)."""
+    """The answer as one sentence and a quieter line of detail, in small markup (``**bold**``, `` `code` ``)."""
     last = trace.last
     if last.kind == "refused":
         return _refused(trace, last)
@@ -186,7 +186,7 @@ def _repeated(trace: Trace, step: Step) -> str:
     if earlier and cell < min(len(earlier[-1].storage_values), len(step.storage_values)):
         values = f", from {earlier[-1].storage_values[cell]} to {step.storage_values[cell]}"
     fall = f"**{step.updates:,} updates fall on {len(step.written):,} cells**"
-    return f" {fall}: cell {cell} is written {times} times{values}. The panel on overlap replays such writes."
+    return f" {fall}: cell {cell} is written {times} times{values}."
 
 
 def _listed(labels: Sequence[str], most: int = 4) -> str:
@@ -322,7 +322,7 @@ def table(trace: Trace) -> list[tuple[str, ...]]:
 
 
 def explanations(trace: Trace) -> tuple[Explanation, ...]:
-    """The formulas of this page with the numbers of ``trace``: a cell, a merge, the bytes of the result."""
+    """The formulas of Tensor views with the numbers of ``trace``: a cell, a merge, the bytes of the result."""
     last = trace.last
     made: list[Explanation] = []
     matrix = next((s for s in reversed(trace.steps) if s.layout.rank == 2 and s.layout.numel), None)

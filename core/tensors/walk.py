@@ -215,7 +215,7 @@ def _fetches(cells: Integers, lines: Integers, cache_lines: int, element_size: i
 
 
 def headline(row: Walk, column: Walk) -> tuple[str, str]:
-    """The answer as one sentence and a quieter line of detail, in the page's markup."""
+    """The answer as one sentence and a quieter line of detail, in small markup."""
     if not row.accesses:
         return "There are no elements to walk.", ""
     a, b = row.one, column.one
@@ -294,7 +294,7 @@ class WalkTiming:
 
     @property
     def headline(self) -> tuple[str, str]:
-        """The answer as one sentence and a quieter line of detail, in the page's markup."""
+        """The answer as one sentence and a quieter line of detail, in small markup."""
         return (
             f"Here, column by column takes **{self.ratio:.1f} times** as long: "
             f"{self.column_seconds * 1e3:.0f} ms against {self.row_seconds * 1e3:.1f} ms.",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal, TypeAlias
 
 from core.formula import Explanation, Source, Symbol, formula
@@ -203,11 +204,12 @@ def _state_tensors(optimizer: Optimizer, policy: PrecisionPolicy) -> tuple[int, 
     return len(sizes), sum(sizes) / len(sizes) if sizes else policy.states.bytes
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class TrainingMemory:
     """The model states of one model on one set of accelerators. Make it with `account`.
 
     parameters: of the model, a count.  memory: bytes of one accelerator; NaN if unknown.
+    Without slots, so that what the other figures build on is worked out once.
     """
 
     parameters: float
@@ -217,12 +219,12 @@ class TrainingMemory:
     memory: float
     sharding: Sharding
 
-    @property
+    @cached_property
     def per_parameter(self) -> StateBytes:
         """Bytes per parameter of one copy."""
         return states_per_parameter(self.optimizer, self.policy)
 
-    @property
+    @cached_property
     def stored_per_parameter(self) -> float:
         """Bytes per parameter over all accelerators, copies counted."""
         return stored_per_parameter(**self._stored())

@@ -23,9 +23,10 @@ from pages.parts.theme import TOKENS
 
 def where(inputs: Inputs, a: Answer) -> None:
     """The panel's content."""
-    spec, seq_len, attention, scale = a.shape.spec, a.plan.seq_len, a.plan.attention, scale_of(a)
+    spec, seq_len, attention, m = a.shape.spec, a.plan.seq_len, a.plan.attention, a.middle
+    scale = scale_of(spec, m.parameters)
     counted = flops_per_token(spec, seq_len, attention)
-    if a.model is None:
+    if a.stands_in:
         show.note(words.stand_in(a.shape, a.middle.parameters))
     show.says(words.where(counted, scale))
     inputs.draw(PICTURE)
@@ -61,7 +62,11 @@ def where(inputs: Inputs, a: Answer) -> None:
         [show.Column(heading, numeric=i > 0) for i, heading in enumerate(words.SCORES)], words.scores(found)
     )
     show.how(
-        lambda: [*(s.explanation for s in found), *explain_count(a), *grown.explain()],
+        lambda: [
+            *(s.explanation for s in found),
+            *explain_count(spec, seq_len, attention, params=m.parameters, tokens=m.tokens),
+            *grown.explain(),
+        ],
         key="compute:flops:how",
         notes=[words.SCOPE],
     )

@@ -39,10 +39,7 @@ def moves(inputs: Inputs, a: Answer) -> None:
             alt=f"Tornado of {'dollars' if dollars else 'days'}. {plain(said)}",
             key="compute:tornado",
         )
-    show.says(
-        "**Equal days:** more tokens in the same time take more accelerators; a little more than in proportion where "
-        "large clusters reach less of their peak."
-    )
+    show.says("**Equal days:** twice the tokens take about twice the accelerators for the same time.")
     curves = iso_days(plan, days_around(a.middle.days))
     show.chart(
         iso_days_figure(curves, a.middle.tokens, a.middle.accelerators, TOKENS),

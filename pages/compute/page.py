@@ -20,6 +20,7 @@ from pages.compute.layer import roof
 from pages.compute.moves import moves
 from pages.compute.parts import parts
 from pages.compute.runs import beside, comparisons, evidence_panel
+from pages.compute.shape import adopt_built
 from pages.compute.table import table
 from pages.compute.whole import split, whole
 from pages.parts import show
@@ -41,6 +42,7 @@ _PANELS: dict[str, Callable[[Inputs, Answer], None]] = {
 
 def page() -> None:
     """Inputs, the answer beside what published runs took, and the panels behind it."""
+    adopt_built()
     inputs = Inputs(COMPUTE, FORM)
     chips = show.slot()
     now = asked(inputs)

@@ -14,7 +14,7 @@ from pages.parts.inputs import Inputs
 def parts(inputs: Inputs, a: Answer) -> None:
     """The panel's content."""
     model, device = a.shape, a.device
-    if a.model is None:
+    if a.stands_in:
         show.note(words.stand_in(model, a.middle.parameters))
     if counted := words.active_counts(model):
         show.note(counted)
@@ -24,7 +24,7 @@ def parts(inputs: Inputs, a: Answer) -> None:
         rows,
         caption=f"Parameters of {model.name} by component",
     )
-    if a.model is None or a.plan.model != OWN:
+    if a.stands_in or a.plan.model != OWN:
         show.note(words.model_origin(model))
         show.source(f"{model.source} ({known(model.confidence)})")
     show.small_table(

@@ -7,15 +7,31 @@ from dataclasses import replace
 import streamlit as st
 
 from core.limits import limit
-from core.models.own import MIXTURE, PASTE, SIZES, ConfigSaid, about, edited, read_config, size_of
+from core.models.build_events import Built, Refused
+from core.models.build_jobs import BuildRunner
+from core.models.counted import counted, write_counted
+from core.models.own import (
+    MIXTURE,
+    PASTE,
+    SIZES,
+    ConfigSaid,
+    about,
+    about_counted,
+    edited,
+    read_config,
+    read_model,
+    size_of,
+)
 from core.models.spec import SpecError, TransformerSpec
-from core.models.spec_text import read_spec, write_spec
-from core.planning.answer.form import SHAPE
+from core.models.spec_text import write_spec
+from core.planning.answer.form import SEQ_LEN, SHAPE
 from pages.parts import show
 from pages.parts.inputs import Inputs
+from pages.parts.registry import COMPUTE
 
 _TROUBLE = "compute:shape:trouble"
 _SAID = "compute:config"
+_BUILDING, _BUILT, _TAKEN = "compute:building", "compute:built", "compute:taken"
 _SWITCHES = {"glu": "Gated FFN", "tied_head": "Tied head", "mtp_modules": "MTP"}
 _SWITCH_HELP = {
     "mtp_modules": "Multi-token prediction: a module beside the main model, as DeepSeek-V3 trains one, that predicts "
@@ -23,16 +39,23 @@ _SWITCH_HELP = {
 }
 
 
+def adopt_built() -> None:
+    """Take over a model that was built since the last run; call it before the page's fields are read."""
+    if text := st.session_state.pop(_BUILT, ""):
+        st.session_state[f"{COMPUTE.prefix}_{SHAPE.id}"] = text
+
+
 def own_shape(inputs: Inputs) -> None:
     """Draw the shape's fields; the line of text, which is in the link, decides."""
     with st.container(key="compute_shape"):
-        spec = read_spec(inputs.reading.values[SHAPE.id])
-        _numbers(inputs, spec)
+        model = read_model(inputs.reading.values[SHAPE.id])
+        if not model.counted:
+            _numbers(inputs, model.spec)
         inputs.draw(SHAPE)
         _config(inputs)
         if trouble := st.session_state.pop(_TROUBLE, ""):
             inputs.fail(trouble, "The shape stays as it was.")
-        show.note(about(spec))
+        show.note(about_counted(model.counted) if model.counted else about(model.spec))
 
 
 def _numbers(inputs: Inputs, spec: TransformerSpec) -> None:
@@ -63,13 +86,16 @@ def _numbers(inputs: Inputs, spec: TransformerSpec) -> None:
 
 
 def _config(inputs: Inputs) -> None:
-    """A config.json, pasted or uploaded, becomes the shape; what is too long for a link stays out of it."""
+    """A config.json, pasted or uploaded, becomes the shape; what no formula counts is built and counted."""
 
     def take(text: str) -> None:
         said = read_config(text) if text.strip() else None
         st.session_state[_SAID] = said
+        st.session_state.pop(_BUILDING, None)
         if said and said.spec:
-            st.session_state[inputs.key("shape")] = write_spec(said.spec)
+            st.session_state[inputs.key(SHAPE.id)] = write_spec(said.spec)
+        if said and said.buildable:
+            st.session_state[_BUILDING] = builder().submit(text, int(inputs.reading.values[SEQ_LEN.id])).key
 
     def pasted() -> None:
         take(st.session_state.get(inputs.key("config")) or "")
@@ -81,16 +107,8 @@ def _config(inputs: Inputs) -> None:
     with st.expander("Read a Hugging Face config.json"):
         left, right = st.columns([2, 1])
         with left:
-            # One character more than is read, so that the reader can say what is too long.
-            most = limit("config_chars") + 1
-            st.text_area(
-                "Paste it here",
-                key=inputs.key("config"),
-                max_chars=most,
-                height=120,
-                on_change=pasted,
-                placeholder=PASTE,
-            )
+            # Any length is taken, since a box with a most empties itself: the reader says what is too long.
+            st.text_area("Paste it here", key=inputs.key("config"), height=120, on_change=pasted, placeholder=PASTE)
         with right:
             st.file_uploader(
                 "or choose the file", type="json", max_upload_size=1, key=inputs.key("upload"), on_change=uploaded
@@ -98,3 +116,36 @@ def _config(inputs: Inputs) -> None:
         said: ConfigSaid | None = st.session_state.get(_SAID)
         if said:
             (show.good if said.clean else show.error)(said.text)
+        if _BUILDING in st.session_state:
+            job = builder().poll(st.session_state[_BUILDING])
+            st.fragment(_watch, run_every=1.0 if job and job.under_way else None)(inputs.key(SHAPE.id), said)
+
+
+@st.cache_resource
+def builder() -> BuildRunner:
+    """The one builder of models of this server."""
+    return BuildRunner()
+
+
+def _watch(shape: str, said: ConfigSaid | None) -> None:
+    """How the build goes; its model once it is done, or why there is none."""
+    job = builder().poll(st.session_state.get(_BUILDING, ""))
+    if job is None or job.state == "full":
+        show.error("Too many models wait to be built. Paste the config again in a minute.")
+    elif job.under_way:
+        show.note(f"**Building it without weights, to count it:** {job.state}, {job.seconds:.0f} s.")
+    elif isinstance(job.answer, Built) and (found := counted(job.answer)):
+        if st.session_state.get(_TAKEN) != job.key:
+            st.session_state[_TAKEN] = job.key
+            st.session_state[_BUILT] = write_counted(found)
+            st.rerun(scope="app")
+        show.good(f"**Built and counted.** {about_counted(found)}")
+    else:
+        reason = job.answer.reason if isinstance(job.answer, Refused) else "its FLOPs could not be counted."
+        show.error(f"**It cannot be built either:** {reason} The shape stays as it was.")
+        if said and (draft := said.draft):
+
+            def use() -> None:
+                st.session_state[shape] = write_spec(draft)
+
+            st.button("Begin with a generic shape like it, to check and edit", on_click=use)

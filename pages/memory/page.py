@@ -37,8 +37,7 @@ from pages.parts.inputs import Inputs
 from pages.parts.registry import COMPUTE, MEMORY
 from pages.parts.theme import TOKENS
 
-FORM = plan_form("m", n="32B", count="8")
-"""A plan that begins smaller than that of Compute budget."""
+FORM = plan_form("m", n="32B", count="8")  # begins smaller than Compute budget
 
 
 def in_numbers(plans: Sequence[TrainingMemory], unit: words.ByteUnit, chosen: int) -> None:
@@ -110,7 +109,7 @@ def page() -> None:
     inputs = Inputs(MEMORY, FORM)
     chips = show.slot()
     plan = plan_of(inputs.reading)
-    cells = [*st.columns([1.7, 1, 1, 1.4]), *st.columns([1.2, 1.7, 2])]
+    cells = [*st.columns([1.7, 1, 1, 1.4]), *st.columns([1.1, 1.6, 2.3])]
     drawn = (MODEL_NAME, PARAMETERS, COUNT, ACCELERATOR, OPTIMIZER, POLICY, SHARDING)
     for cell, field in zip(cells, drawn, strict=True):
         with cell:

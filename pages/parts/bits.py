@@ -75,7 +75,7 @@ def bit_rows(kept: Sequence[Stored]) -> None:
     )
     st.html(
         '<table class="np-bitrows"><caption>Its bits: <b style="color:var(--np-sign)">sign</b>, '
-        '<b style="color:var(--np-exponent)">exponent</b>, <b style="color:var(--np-mantissa)">mantissa</b></caption>'
+        '<b style="color:var(--np-exponent)">exponent</b>, <b style="color:var(--np-fraction)">fraction</b></caption>'
         f"<tbody>{rows}</tbody></table>"
     )
 

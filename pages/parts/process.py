@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import gc
 import importlib
+import logging
 import os
 import socket
 import stat
+import sys
 import threading
 from collections.abc import AsyncIterator
 
 from streamlit.runtime.pages_manager import PagesManager
+
+from pages.parts.log import OncePer
+from pages.parts.room import keep_house, raise_limit
+from pages.parts.thrift import spare_reruns
+from pages.parts.turns import SWITCH_S
 
 HEAVY = ("pandas", "plotly.graph_objects", "numpy")
 
@@ -43,15 +51,41 @@ def prepare_process() -> None:
 
 @contextlib.asynccontextmanager
 async def lifespan(_app: object) -> AsyncIterator[None]:
-    """Around the server's life: settle how pages are found, and warm up once it is up."""
+    """Around the server's life: make room, settle how pages are found, and warm up once it is up."""
+    raise_limit()
+    spare_the_log()
+    spare_reruns()
+    sys.setswitchinterval(SWITCH_S)
     # A folder called pages makes Streamlit look for pages in it until some script has called st.navigation, and
     # greet the first deep link of a fresh process with "Page not found".
     PagesManager.uses_pages_directory = False
     warm_up = threading.Timer(WARM_UP_AFTER_S, prepare_process)
     warm_up.daemon = True
     warm_up.start()
+    house = asyncio.create_task(keep_house())
     yield
+    house.cancel()
     warm_up.cancel()
+
+
+class SparingLogger(logging.Logger):
+    """A logger that says the same thing at most once a minute."""
+
+    def __init__(self, name: str, level: int = logging.NOTSET) -> None:
+        super().__init__(name, level)
+        self.addFilter(OncePer())
+
+
+def spare_the_log() -> None:
+    """Keep every logger, those there are and those to come, from saying the same thing more than once a minute.
+
+    Streamlit gives each of its loggers a handler of its own, so no one place sees all records. asyncio alone, with no
+    descriptor left to accept connections, has filled 64 MB with saying so.
+    """
+    logging.setLoggerClass(SparingLogger)
+    for logger in (logging.root, *logging.root.manager.loggerDict.values()):
+        if isinstance(logger, logging.Logger) and not any(isinstance(f, OncePer) for f in logger.filters):
+            logger.addFilter(OncePer())
 
 
 def send_at_once() -> int:

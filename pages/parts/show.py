@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import wraps
+from functools import lru_cache, wraps
 from typing import Any
 from urllib.parse import urlencode
 
@@ -22,6 +22,7 @@ from pages.parts.components import copy_link
 from pages.parts.guard import guarded, guarded_page
 from pages.parts.inputs import Inputs, query_of
 from pages.parts.registry import PageSpec
+from pages.parts.turns import turn
 
 _BOLD = re.compile(r"\*\*(.+?)\*\*")
 _KEPT = "\0"
@@ -35,7 +36,7 @@ _ARXIV = re.compile(r"arXiv:(\d{4}\.\d{4,5})")
 _SITE = re.compile(r"(?:(?<=^)|(?<=; ))((?:[\w-]+\.)+(?:com|org|io|dev)/[^\s;,]*)")
 _REPOSITORY = re.compile(r"(?:(?<=^)|(?<=; ))([A-Za-z\d-]+/[A-Za-z][\w.-]*[\w])(?=[\s@;,]|$)")
 _UNIT_GAP = re.compile(r"(?<=\d) (?=%|[kMGTPEZ]?(?:FLOP|B/s|B\b|h\b|W\b)|[KMBTQ]\b)")  # kept from breaking lines
-_RANGE = re.compile(r"[\d.,]+–[\d.,]*\d(?:\u00a0\w+)?")  # a browser would break it after the dash
+_RANGE = re.compile(r"P10–P90:?|[\d.,]+–[\d.,]*\d(?:\u00a0\w+)?")  # a browser would break it after the dash
 _PLAIN = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "−0123456789")
 
 _CHART_CONFIG: dict[str, Any] = {
@@ -47,6 +48,7 @@ _CHART_CONFIG: dict[str, Any] = {
 }
 
 
+@lru_cache(maxsize=4096)
 def rich(text: str) -> str:
     """Our small markup as safe HTML: ``**bold**``, `` `code` ``, powers such as ``2^k``, and Unicode superscripts.
 
@@ -110,7 +112,7 @@ def body(draw: Callable[[], None]) -> None:
 
     @wraps(draw)
     def page() -> None:
-        with guarded_page(query_of(st.query_params.to_dict())):
+        with turn(), guarded_page(query_of(st.query_params.to_dict())):
             draw()
 
     st.fragment(page)()

@@ -2,9 +2,55 @@
 
 from __future__ import annotations
 
+import asyncio
+import errno
+import logging
 import socket
+import uuid
+from collections.abc import Iterator
 
-from pages.parts.process import send_at_once
+import pytest
+
+from pages.parts.log import OncePer
+from pages.parts.process import send_at_once, spare_the_log
+
+
+@pytest.fixture
+def spared() -> Iterator[None]:
+    """The log as a server has it, for one test."""
+    before, loggers = logging.getLoggerClass(), [logging.root, *logging.root.manager.loggerDict.values()]
+    kept = [(logger, logger.filters[:]) for logger in loggers if isinstance(logger, logging.Logger)]
+    spare_the_log()
+    yield
+    logging.setLoggerClass(before)
+    for logger in [logging.root, *logging.root.manager.loggerDict.values()]:
+        if isinstance(logger, logging.Logger):
+            logger.filters[:] = [f for f in logger.filters if not isinstance(f, OncePer)]
+    for logger, filters in kept:
+        logger.filters[:] = filters
+
+
+def test_a_server_out_of_descriptors_says_so_once(spared: None, caplog: pytest.LogCaptureFixture) -> None:
+    async def refuse() -> None:
+        # What asyncio does when accept() fails for want of descriptors.
+        loop = asyncio.get_running_loop()
+        for _ in range(50):
+            problem = OSError(errno.EMFILE, "Too many open files")
+            loop.call_exception_handler({"message": "socket.accept() out of system resource", "exception": problem})
+
+    asyncio.run(refuse())
+    assert sum("out of system resource" in record.getMessage() for record in caplog.records) == 1
+
+
+def test_loggers_there_are_and_loggers_to_come_are_spared(spared: None, caplog: pytest.LogCaptureFixture) -> None:
+    spare_the_log()  # a second time changes nothing
+    later = logging.getLogger(f"{__name__}.{uuid.uuid4()}")
+    for logger in (logging.root, logging.getLogger("asyncio"), later):
+        caplog.clear()
+        for _ in range(5):
+            logger.error("the same again")
+        logger.error("another thing")
+        assert [record.getMessage() for record in caplog.records] == ["the same again", "another thing"]
 
 
 def test_listening_and_accepted_sockets_send_at_once() -> None:

@@ -19,7 +19,10 @@ from tests.browser.chromium import ensure
 
 ROOT = Path(__file__).parents[2]
 
-expect.set_options(timeout=20_000)  # two workers, two browsers and two servers share two cores
+PATIENCE_S = 60
+"""A page that has not come so far after this long, on a machine however loaded, never will."""
+
+expect.set_options(timeout=PATIENCE_S * 1000)
 
 
 FLAGS = [
@@ -48,11 +51,11 @@ def running_server(log: Path) -> Iterator[str]:
             yield f"http://127.0.0.1:{port}"
         finally:
             process.terminate()
-            process.wait(timeout=20)
+            process.wait(timeout=PATIENCE_S)
 
 
 def _wait_until_healthy(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + PATIENCE_S
     while time.monotonic() < deadline:
         if process.poll() is not None:
             raise RuntimeError(f"the server ended with {process.returncode}:\n{log.read_text()}")
@@ -62,7 +65,7 @@ def _wait_until_healthy(process: subprocess.Popen[bytes], port: int, log: Path) 
                     return
         except OSError:
             time.sleep(0.1)
-    raise RuntimeError(f"the server was not healthy after 60 s:\n{log.read_text()}")
+    raise RuntimeError(f"the server was not healthy after {PATIENCE_S} s:\n{log.read_text()}")
 
 
 @pytest.fixture(scope="session")
@@ -107,9 +110,6 @@ class Traffic:
         return f"last sent {now - self.sent:.1f} s ago, last heard {now - self.heard:.1f} s ago"
 
 
-SETTLED_S = 60
-"""A page that has not come to rest after this long on a machine under load never will."""
-
 HANDLED = "() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done))))"
 """The page has handled the events before, and has drawn what it made of them."""
 
@@ -122,14 +122,14 @@ def settle(page: Page) -> None:
     page.evaluate(HANDLED)
     page.wait_for_timeout(60)  # the rerun request leaves the browser within a few ticks
     traffic: Traffic | None = getattr(page, "traffic", None)
-    deadline = time.monotonic() + SETTLED_S
+    deadline = time.monotonic() + PATIENCE_S
     while traffic and not traffic.quiet():
-        assert time.monotonic() < deadline, f"after {SETTLED_S} s the server has not answered: {traffic}"
+        assert time.monotonic() < deadline, f"after {PATIENCE_S} s the server has not answered: {traffic}"
         page.wait_for_timeout(20)
-    page.wait_for_selector('[data-testid="stApp"][data-test-script-state="notRunning"]', timeout=SETTLED_S * 1000)
-    page.wait_for_selector("h1", timeout=SETTLED_S * 1000)
-    page.wait_for_function("!document.querySelector('[data-stale=\"true\"]')", timeout=SETTLED_S * 1000)
-    page.wait_for_selector("button[data-link]", timeout=SETTLED_S * 1000)  # the last thing on a page, and a script
+    page.wait_for_selector('[data-testid="stApp"][data-test-script-state="notRunning"]')
+    page.wait_for_selector("h1")
+    page.wait_for_function("!document.querySelector('[data-stale=\"true\"]')")
+    page.wait_for_selector("button[data-link]")  # the last thing on a page, and a script
 
 
 def watch(page: Page, problems: list[str]) -> None:
@@ -176,7 +176,7 @@ class Tabs:
             color_scheme="dark" if theme == "dark" else "light", permissions=["clipboard-read", "clipboard-write"]
         )
         page = context.new_page()
-        page.set_default_timeout(20_000)
+        page.set_default_timeout(PATIENCE_S * 1000)
         page.problems = []  # type: ignore[attr-defined]
         watch(page, page.problems)  # type: ignore[attr-defined]
         page.traffic = Traffic(page)  # type: ignore[attr-defined]

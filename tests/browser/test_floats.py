@@ -359,7 +359,7 @@ def test_loss_scaling_moves_the_gradients(open_page: OpenPage) -> None:
 def test_libraries_are_asked_only_when_opened(open_page: OpenPage) -> None:
     page = open_page("float-formats?f_x=0x1.0100000001p%2B0&f_fmt=bf16")
     page.get_by_text("Who agrees?").click()
-    expect(page.get_by_text("2 of 3 libraries with bf16 give something else")).to_be_visible(timeout=60_000)
+    expect(page.get_by_text("2 of 3 libraries with bf16 give something else")).to_be_visible()
     expect(page.get_by_text("Double rounding: torch goes through float32")).to_be_visible()
     assert page.problems == []  # type: ignore[attr-defined]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Callable
 from urllib.parse import parse_qs, urlencode, urlsplit
 
@@ -163,8 +162,7 @@ def test_back_leaves_the_page_and_finds_the_inputs_again(open_page: Callable[...
     expect(page.locator(".np-answer").first).to_have_text(home, use_inner_text=True)
 
 
-def test_a_link_carries_its_inputs_past_what_was_typed_there(open_page: Callable[..., Page], server: str) -> None:
-    home = f"{server}/"
+def test_a_link_carries_its_inputs_past_what_was_typed_there(open_page: Callable[..., Page]) -> None:
     page = open_page(COMPUTE.url_path)
     box = page.get_by_label("Tokens", exact=True)
     box.fill("3T")
@@ -178,13 +176,8 @@ def test_a_link_carries_its_inputs_past_what_was_typed_there(open_page: Callable
     expect(page.locator("h1")).to_have_text(COMPUTE.h1)
     settle(page)
     expect(page.locator(".np-answer").first).to_contain_text("143.9")
-    # However long Home takes to come, Back goes there and not past it, to where the text was typed.
-    page.route(home, lambda route: (time.sleep(1.2), route.continue_()))
     page.go_back()
     expect(page.locator("h1")).to_have_text(HOME.h1)
-    settle(page)
-    assert page.url == home
-    page.unroute(home)
 
 
 def test_switching_the_theme_redraws_charts_and_logo(open_page: Callable[..., Page]) -> None:
@@ -196,18 +189,14 @@ def test_switching_the_theme_redraws_charts_and_logo(open_page: Callable[..., Pa
     drawn_light = logo.get_attribute("src") or ""
     page.get_by_test_id("stMainMenu").click()
     page.get_by_role("menuitemradio", name="Dark").click()
-    expect(page.locator(".js-plotly-plot .main-svg").first).to_have_attribute(
-        "style", re.compile("23, 34, 44"), timeout=10_000
-    )
+    expect(page.locator(".js-plotly-plot .main-svg").first).to_have_attribute("style", re.compile("23, 34, 44"))
     expect(logo).not_to_have_attribute("src", drawn_light)
     page.keyboard.press("Escape")
     page.wait_for_timeout(300)
     if not page.get_by_role("menuitemradio", name="Light").is_visible():
         page.get_by_test_id("stMainMenu").click()
     page.get_by_role("menuitemradio", name="Light").click()
-    expect(page.locator(".js-plotly-plot .main-svg").first).to_have_attribute(
-        "style", re.compile("251, 247, 238"), timeout=10_000
-    )
+    expect(page.locator(".js-plotly-plot .main-svg").first).to_have_attribute("style", re.compile("251, 247, 238"))
     expect(logo).to_have_attribute("src", drawn_light)
 
 
@@ -218,58 +207,54 @@ def test_a_theme_switched_while_the_page_loads_reaches_the_logo(open_page: Calla
     page.goto(f"{page.url.rstrip('/')}/compute-budget", wait_until="commit")
     page.wait_for_selector(".np-answer")
     page.emulate_media(color_scheme="dark")
-    expect(page.locator(LOGO).first).to_have_attribute("src", dark, timeout=10_000)
+    expect(page.locator(LOGO).first).to_have_attribute("src", dark)
 
 
-ECHOED = {
-    "": {
-        "h_n": "W" * 64,
-        "h_tokens": "9" * 64,
-        "h_mfu": "W" * 64,
-        "h_gpu": "W" * 64,
-        "h_k": "W" * 64,
-        "h_x": "W" * 400,
-    },
-    "compute-budget": {
-        **{f"c_{name}": "W" * 64 for name in ("n", "tokens", "count", "gpu", "mfu", "seq", "price", "find")},
-        "c_model": "Typed parameters",
-    },
-    "compute-budget?own": {"c_model": "Own (config.json)", "c_shape": "layers=" + "W" * 300},
-    "float-formats": {"f_x": "W" * 400, "f_sums": "true", "f_start": "W" * 64, "f_block": "true", "f_vals": "W" * 300},
-    "tensor-views": {"t_x": "x." + "W" * 300, "t_shape": "W" * 64, "t_stride": "W" * 64, "t_dtype": "W" * 64},
-    "tensor-views?ran": {"t_x": f"x.reshape({'1,' * 200}2, 3)" + " + 1" * 20},
-    "tensor-views?named": {
-        **{f"t_{name}": "true" for name in ("named", "shared", "typed", "moved", "quiz", "lines")},
-        "t_call": "rearrange(" + "W" * 300,
-        "t_sizes": "W" * 300,
-        "t_view": "x." + "W" * 300,
-        "t_vshape": "W" * 64,
-        "t_names": "W" * 300,
-        "t_dshape": "W" * 64,
-        "t_q": "W" * 64,
-        "t_many": "W" * 64,
-    },
-    "tensor-views?axes": {
-        "t_named": "true",
-        "t_call": f"rearrange(x, '{'w' * 200} b -> b {'w' * 200}')",
-        "t_sizes": "2, 3",
-        "t_typed": "true",
-        "t_names": f"x: {'w' * 200} = 2",
-        "t_shape": "W" * 64,
-    },
-    "training-memory": {"m_n": "W" * 64, "m_count": "9" * 64, "m_gpu": "W" * 64},
-    "measure": {"d_n": "W" * 64, "d_s": "W" * 64},
+NUMBER, LONG = "W" * 64, "W" * 300
+ECHOED: dict[str, list[dict[str, str]]] = {
+    "": [{**dict.fromkeys(("h_n", "h_mfu", "h_gpu", "h_k"), NUMBER), "h_tokens": "9" * 64, "h_x": LONG}],
+    "compute-budget": [
+        {
+            **dict.fromkeys(("c_n", "c_tokens", "c_count", "c_gpu", "c_mfu", "c_seq", "c_price", "c_find"), NUMBER),
+            "c_model": "Typed parameters",
+        },
+        {"c_model": "Own (config.json)", "c_shape": f"layers={LONG}"},
+    ],
+    "float-formats": [{"f_x": LONG, "f_sums": "true", "f_start": NUMBER, "f_block": "true", "f_vals": LONG}],
+    "tensor-views": [
+        {"t_x": f"x.{LONG}", **dict.fromkeys(("t_shape", "t_stride", "t_dtype"), NUMBER)},
+        {"t_x": f"x.reshape({'1,' * 200}2, 3)"},
+        {
+            **dict.fromkeys(("t_named", "t_shared", "t_typed", "t_moved", "t_quiz"), "true"),
+            **dict.fromkeys(("t_vshape", "t_dshape", "t_q", "t_many"), NUMBER),
+            **dict.fromkeys(("t_call", "t_sizes", "t_view", "t_names"), LONG),
+        },
+        {
+            **dict.fromkeys(("t_named", "t_typed"), "true"),
+            "t_shape": NUMBER,
+            "t_call": f"rearrange(x, '{LONG} b -> b {LONG}')",
+            "t_sizes": "2, 3",
+            "t_names": f"x: {LONG} = 2",
+        },
+    ],
+    "training-memory": [{"m_n": NUMBER, "m_count": "9" * 64, "m_gpu": NUMBER}],
+    "measure": [{"d_n": NUMBER, "d_s": NUMBER}],
 }
-"""Page → text without a blank in whatever it might quote."""
+"""Page → text without a blank in whatever quotes it."""
 
 
-@pytest.mark.parametrize("width", [1280, 640])
-def test_no_text_of_a_visitors_scrolls_the_page_sideways(open_page: Callable[..., Page], width: int) -> None:
-    for path, typed in ECHOED.items():
-        page = open_page(f"{path.partition('?')[0]}?{urlencode(typed)}", width=width)
-        page.wait_for_selector(".np-error" if "ran" not in path else ".np-answer")
-        wide = page.evaluate(
-            "() => [document.documentElement, ...document.querySelectorAll('[data-testid=stMain], [data-testid=stApp]')]"
-            ".map(box => box.scrollWidth - box.clientWidth)"
-        )
-        assert max(wide) <= 0, (path, wide)
+def test_no_text_of_a_visitors_scrolls_the_page_sideways(open_page: Callable[..., Page], server: str) -> None:
+    page = open_page("")
+    for path, texts in ECHOED.items():
+        for typed in texts:
+            page.goto(f"{server}/{path}?{urlencode(typed)}")
+            settle(page)
+            expect(page.locator(".np-error").first).to_be_visible()
+            for width in (1280, 640):
+                page.set_viewport_size({"width": width, "height": 900})
+                page.wait_for_timeout(100)  # the page lays itself out for the new width
+                wide = page.evaluate(
+                    "() => [document.documentElement, document.querySelector('[data-testid=stMain]')]"
+                    ".map(box => box.scrollWidth - box.clientWidth)"
+                )
+                assert max(wide) <= 0, (path, typed, width, wide)

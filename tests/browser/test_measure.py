@@ -37,7 +37,7 @@ def open_idle(open_page: Open) -> Open:
         cancel = page.get_by_role("button", name="Cancel", exact=True)
         if cancel.count():
             cancel.click()
-        expect(run_button(page)).to_be_enabled(timeout=15_000)
+        expect(run_button(page)).to_be_enabled()
         return page
 
     return open_
@@ -49,7 +49,7 @@ def test_measuring_to_the_end(open_idle: Open, open_page: Open) -> None:
     run_button(page).click()
     expect(page.get_by_role("progressbar")).to_be_visible()
     expect(run_button(page)).to_be_disabled()
-    expect(run_button(page)).to_be_enabled(timeout=60_000)
+    expect(run_button(page)).to_be_enabled()
     settle(page)
 
     expect(page.get_by_role("progressbar")).to_have_count(0)
@@ -78,7 +78,7 @@ def test_cancelling_midway_keeps_what_was_measured(open_idle: Open) -> None:
     run_button(page).click()
     expect(page.get_by_role("progressbar")).to_be_visible()
     settle(page)  # until then results of an earlier run may still stand in the table
-    expect(row(page, "fp32")).to_be_visible(timeout=40_000)
+    expect(row(page, "fp32")).to_be_visible()
     page.get_by_role("button", name="Cancel", exact=True).click()
     note = page.locator(".np-note").filter(has_text="Cancelled")
     expect(note).to_contain_text("Kept: fp32. Not measured:")
@@ -102,10 +102,10 @@ def test_a_second_browser_watches_and_may_cancel(open_idle: Open, open_page: Ope
     bar = second.get_by_role("progressbar")
     expect(bar).to_be_visible()
     before = bar.get_attribute("aria-valuenow")
-    expect(bar).not_to_have_attribute("aria-valuenow", before or "", timeout=15_000)
+    expect(bar).not_to_have_attribute("aria-valuenow", before or "")
     second.get_by_role("button", name="Cancel", exact=True).click()
     expect(run_button(second)).to_be_enabled()
     # The first browser learns of it by itself.
-    expect(run_button(first)).to_be_enabled(timeout=10_000)
+    expect(run_button(first)).to_be_enabled()
     expect(first.locator(".np-note").filter(has_text="Cancelled")).to_be_visible()
     assert first.problems == second.problems == []  # type: ignore[attr-defined]

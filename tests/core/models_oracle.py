@@ -35,6 +35,7 @@ _LATENT = {
     "v_head_dim": 7,
 }
 _EXPERTS = {"num_experts_per_tok": 2}
+_LLAMA4 = {"num_local_experts": 5, "num_experts_per_tok": 2, "intermediate_size_mlp": 40, "head_dim": 16}
 
 DENSE: Mapping[str, Mapping[str, Any]] = {
     "gpt2": {"n_layer": 3, "n_embd": 32, "n_head": 4, "vocab_size": 61, "n_positions": 64},
@@ -63,6 +64,28 @@ DENSE: Mapping[str, Mapping[str, Any]] = {
     "olmo2": _SMALL,
     "olmo3": {**_SMALL, "sliding_window": 8},
     "smollm3": {**_SMALL, "use_sliding_window": True, "sliding_window": 8},
+    "phi": {**_SMALL, "head_dim": 12},
+    "gptj": {"n_layer": 3, "n_embd": 32, "n_head": 4, "vocab_size": 61, "n_positions": 64, "rotary_dim": 4},
+    "gptj, n_inner": {"n_layer": 2, "n_embd": 32, "n_head": 4, "vocab_size": 61, "n_inner": 40, "rotary_dim": 4},
+    "stablelm": {**_SMALL, "partial_rotary_factor": 0.5},
+    "stablelm, parallel": {
+        **_SMALL,
+        "use_qkv_bias": True,
+        "qk_layernorm": True,
+        "use_parallel_residual": True,
+        "partial_rotary_factor": 0.5,
+    },
+    "starcoder2": {**_SMALL, "sliding_window": 8},
+    "starcoder2, no biases": {**_SMALL, "use_bias": False, "tie_word_embeddings": False, "head_dim": 10},
+    "cohere": _SMALL,
+    "cohere, norms": {**_SMALL, "use_qk_norm": True, "attention_bias": True, "head_dim": 10},
+    "granite": {**_SMALL, "attention_bias": True, "mlp_bias": True, "head_dim": 10},
+    "nemotron": {**_SMALL, "partial_rotary_factor": 0.5},
+    "nemotron, biases": {**_SMALL, "attention_bias": True, "mlp_bias": True, "head_dim": 10},
+    "apertus": _SMALL,
+    "apertus, plain": {**_SMALL, "hidden_act": "silu", "attention_bias": True, "head_dim": 10},
+    "glm": {**_SMALL, "head_dim": 16},
+    "glm4": {**_SMALL, "head_dim": 16, "attention_bias": False},
 }
 """Small configs of the dense families, some of them twice; what stands before a comma is the ``model_type``."""
 
@@ -97,6 +120,18 @@ MIXTURES: Mapping[str, Mapping[str, Any]] = {
         "ffn_config": {"ffn_hidden_size": 24, "moe_num_experts": 5, "moe_top_k": 2},
     },
     "gpt_oss": {**_SMALL, **_EXPERTS, "head_dim": 16, "sliding_window": 8, "num_local_experts": 5},
+    "glm4_moe": {
+        **_SMALL,
+        **_EXPERTS,
+        "head_dim": 16,
+        "n_routed_experts": 6,
+        "moe_intermediate_size": 24,
+        "n_shared_experts": 2,
+        "use_qk_norm": True,
+        "attention_bias": True,
+    },
+    "llama4_text": {**_SMALL, **_LLAMA4, "interleave_moe_layer_step": 2},
+    "llama4_text, listed": {**_SMALL, **_LLAMA4, "moe_layers": [0, 1, 3], "attention_bias": True},
 }
 """Small configs of the mixtures of experts."""
 

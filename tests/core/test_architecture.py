@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import core
+from pages.parts.registry import PAGES
 
 ROOT = Path(__file__).parents[2]
 
@@ -27,6 +28,8 @@ FOUNDATION = {
     "rows",
     "suggest",
     "products",
+    "fields",
+    "wording",
 }
 MAY_IMPORT: dict[str, set[str]] = {
     "units": {"limits"},
@@ -39,6 +42,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "products": {"formula", "sources"},
     "palette": set(),
     "figure": {"palette"},
+    "fields": {"limits", "suggest", "units"},
+    "wording": {"units"},
     "floats": FOUNDATION,
     "tensors": FOUNDATION,
     "models": FOUNDATION,
@@ -50,6 +55,17 @@ MAY_IMPORT: dict[str, set[str]] = {
 }
 """Topic of core → the other topics it may import."""
 
+ROOM_MAY_IMPORT: dict[str, set[str]] = {
+    "budget": set(),
+    "evidence": {"budget"},
+    "counting": {"budget", "evidence"},
+    "layer": {"budget"},
+    "whole": {"budget"},
+    "split": {"budget"},
+    "answer": {"budget", "evidence", "counting", "whole"},
+    "moves": {"budget", "answer"},
+}
+"""Room of core/planning → the rooms whose rules its own may import. Its figures and words may look into every room."""
 
 FIGURES = re.compile(r"figures(_\w+)?")
 WORDS = re.compile(r"words(_\w+)?")
@@ -57,7 +73,8 @@ REPORT = re.compile(r"(report|export)(_\w+)?")
 """What a module is called that holds pictures, sentences, or puts both into a file; or the folder it lies in."""
 
 PAGE = re.compile(
-    r"\bunder More\b|\b(?:on |of )?this page\b|\bBelow is\b|\bis above as\b|\b(?:model|models) above\b"
+    r"\bunder More\b|\b(?:this|of the|on the|for the) page\b|\bthe page[’']s\b|\bpanel (?:on|about)\b"
+    r"|\bBelow is\b|\bis above as\b|\b(?:model|models) above\b"
     r"|\b(?:drawn|shown|stands?|listed|set|answer|switch|line|picture|table|chart|panel) (?:above|below)\b"
 )
 """Words that only somebody who looks at a page understands."""
@@ -88,6 +105,21 @@ def holds(parts: Iterable[str], kind: re.Pattern[str]) -> bool:
     return any(kind.fullmatch(part) for part in parts)
 
 
+def room_faults(path: str, here: list[str], there: list[str]) -> list[str]:
+    """What is wrong with importing ``there`` in ``here``, both modules of core/planning, as to their rooms."""
+    room, other = here[1], there[1] if len(there) > 1 else ""
+    if room == "__init__" or not other:
+        return []
+    if room not in ROOM_MAY_IMPORT:
+        return [f"{path}: lies in no room of core/planning"]
+    if other not in ROOM_MAY_IMPORT:
+        return [f"{path}: rooms import from rooms, not core.planning.{other}"]
+    shows = any(holds(here, kind) for kind in (FIGURES, WORDS, REPORT))
+    if other == room or shows or other in ROOM_MAY_IMPORT[room]:
+        return []
+    return [f"{path}: the rules of {room} must not import {other}"]
+
+
 def core_faults(path: str, source: str) -> list[str]:
     """What the module at ``path`` (from the root) of core imports against the rules."""
     here = path.removesuffix(".py").split("/")[1:]
@@ -102,6 +134,8 @@ def core_faults(path: str, source: str) -> list[str]:
             faults.append(f"{path}: core itself imports nothing of its own")
         elif there[0] != here[0] and there[0] not in MAY_IMPORT[here[0]]:
             faults.append(f"{path}: {here[0]} must not import {there[0]}")
+        elif there[0] == here[0] == "planning":
+            faults += room_faults(path, here, there)
         if holds(there, FIGURES) and not (holds(here, FIGURES) or holds(here, REPORT)):
             faults.append(f"{path}: figures are for pages and reports, not {name}")
         shows = holds(here, WORDS) or holds(here, FIGURES) or holds(here, REPORT) or here[0] == "lecture"
@@ -160,18 +194,20 @@ def test_core_imports_follow_the_arrows(path: Path) -> None:
 @pytest.mark.parametrize(
     ("path", "source"),
     [
-        ("core/planning/budget.py", "from core.planning import figures_plan"),
-        ("core/planning/budget.py", "from core.planning.figures_plan import scale_for"),
-        ("core/planning/budget.py", "import core.planning.figures"),
-        ("core/planning/moves/moves.py", "from core.planning.moves.figures import picture"),
-        ("core/planning/moves/moves.py", "from core.planning.moves import words"),
-        ("core/planning/__init__.py", "from core.planning.words_runs import said"),
-        ("core/planning/step/step.py", "def f():\n    from core.planning.whole.words import share_of"),
-        ("core/planning/step/step.py", "from importlib import import_module\nimport_module('core.planning.words')"),
+        ("core/planning/moves/sensitivity.py", "from core.planning.moves.figures import picture"),
+        ("core/planning/moves/sensitivity.py", "from core.planning.moves import words"),
+        ("core/planning/moves/sensitivity.py", "import core.planning.answer.figures"),
+        ("core/planning/moves/sensitivity.py", "from core.planning.answer import figures_plan"),
+        ("core/planning/__init__.py", "from core.planning.evidence.words_runs import said"),
+        ("core/planning/answer/peers.py", "def f():\n    from core.planning.whole.words import share_of"),
+        (
+            "core/planning/answer/peers.py",
+            "from importlib import import_module\nimport_module('core.planning.whole.words')",
+        ),
         ("core/planning/moves/words.py", "from core.planning.moves.figures import picture"),
-        ("core/lecture/compute.py", "from core.planning.figures_plan import scale_for"),
+        ("core/lecture/compute.py", "from core.planning.answer.figures import scale_for"),
         ("core/hardware/roofline.py", "from core.models import flops"),
-        ("core/planning/budget.py", "import streamlit as st"),
+        ("core/planning/budget/rule.py", "import streamlit as st"),
         ("core/floats/figures.py", "import plotly.graph_objects as go"),
         ("core/training/memory.py", "from pages.parts import show"),
         ("core/__init__.py", "from core.units import Kind"),
@@ -184,42 +220,54 @@ def test_a_planted_import_in_core_is_found(path: str, source: str) -> None:
 @pytest.mark.parametrize(
     ("path", "source"),
     [
-        ("core/planning/moves/figures.py", "from core.planning.moves.words import interval"),
-        ("core/planning/words_whole.py", "from core.training.words import plural"),
-        ("core/planning/export.py", "from core.planning.words import amount"),
+        ("core/planning/moves/figures.py", "from core.planning.answer.figures import scale_for"),
+        ("core/planning/whole/words.py", "from core.training.words import plural"),
+        ("core/planning/answer/export.py", "from core.planning.whole.words import failures"),
+        ("core/planning/budget/words.py", "from core.planning.answer.answer import Answer"),
         ("core/measure/report.py", "from core.measure.figures import rates"),
         ("core/lecture/compute.py", "from core.planning.layer.words import signed"),
-        ("core/planning/budget.py", "from core import figure"),
+        ("core/planning/budget/rule.py", "from core import figure"),
     ],
 )
 def test_pictures_sentences_and_reports_may_be_put_together(path: str, source: str) -> None:
-    assert core_faults(path, source) == [] or path == "core/planning/budget.py"
-    assert not any("are for pages" in fault for fault in core_faults(path, source))
+    assert core_faults(path, source) == []
 
 
-KNOWN = {
-    "…. It is above as a generic shape to ",
-    "Below is not your plan but t",
-    "s not your plan but this page’s first example, 70",
-    "What stands below a question that can",
-    " the row 6ND is the answer above.… Choose a model ab",
-    "er above.… Choose a model above for its own layers,",
-    "unknown**, type one under More",
-    "nels move less: the switch above fuses attention, wh",
-    ", the length set above, its own not being ",
-    "of every tensor are shown below, so leave it away",
-    "of every tensor are drawn below; leave it away and ",
-    "nsor for, and where this page answers it.",
-    "ory to numpy, where this page can no longer follo",
-    "t numpy owns, where this page can no longer follo",
-    "The formulas of this page with the numbers of",
-}
-"""What core still says of a page. Nothing is to be added here."""
+@pytest.mark.parametrize(
+    ("path", "source"),
+    [
+        ("core/planning/budget/rule.py", "from core.planning.evidence.rows import evidence"),
+        ("core/planning/evidence/rows.py", "from core.planning.counting.lengths import work_of"),
+        ("core/planning/evidence/rows.py", "import core.planning.answer.answer"),
+        ("core/planning/counting/layers.py", "from core.planning.answer.answer import Answer"),
+        ("core/planning/counting/layers.py", "def f():\n    from core.planning import answer"),
+        ("core/planning/whole/goodput.py", "from core.planning.answer.plan import Plan"),
+        ("core/planning/split/scaling.py", "from core.planning.moves.sensitivity import swings"),
+        ("core/planning/layer/kinds.py", "from core.planning.counting.growth import growth"),
+        ("core/planning/answer/solving.py", "from core.planning.moves.sensitivity import swings"),
+        ("core/planning/answer/solving.py", "from core.planning import Interval"),
+        ("core/planning/moves/words.py", "from core.planning import Answer"),
+        ("core/planning/solver.py", "from core.planning.budget.rule import rent"),
+    ],
+)
+def test_a_planted_import_across_rooms_is_found(path: str, source: str) -> None:
+    faults = core_faults(path, source)
+    assert faults
+    assert all("room" in fault or "the rules of" in fault for fault in faults)
+
+
+def test_the_lecture_may_call_every_topic() -> None:
+    assert MAY_IMPORT["lecture"] == set(MAY_IMPORT) - {"lecture"}
+
+
+def test_every_room_is_in_the_table() -> None:
+    rooms = {folder.name for folder in (ROOT / "core" / "planning").iterdir() if (folder / "__init__.py").is_file()}
+    assert rooms == set(ROOM_MAY_IMPORT)
 
 
 @pytest.mark.parametrize("path", files("core"), ids=named)
 def test_core_knows_no_page(path: Path) -> None:
-    assert [said for said in mentions_of_a_page(text(path)) if said not in KNOWN] == []
+    assert mentions_of_a_page(text(path)) == []
 
 
 @pytest.mark.parametrize(
@@ -231,6 +279,9 @@ def test_core_knows_no_page(path: Path) -> None:
         "def f():\n    return 'where this page answers it'",
         "'''What stands below a question.'''",
         "'Choose a model\\n above'",
+        "'The panel on overlap replays such writes.'",
+        "'A chip of the page.'",
+        "'in the page’s markup'",
     ],
 )
 def test_a_planted_mention_of_a_page_is_found(source: str) -> None:
@@ -242,17 +293,30 @@ def test_above_and_below_are_words_of_numbers_too() -> None:
         assert mentions_of_a_page(repr(said)) == []
 
 
-def test_the_arrows_have_no_cycle() -> None:
-    seen: dict[str, int] = {}
+def cycle(arrows: dict[str, set[str]]) -> list[str]:
+    """Names that lead back to the first of them along ``arrows``; none where there is no way round."""
+    ends: set[str] = set()
 
-    def depth(name: str, above: tuple[str, ...] = ()) -> int:
-        assert name not in above, f"cycle: {' → '.join((*above, name))}"
-        if name not in seen:
-            seen[name] = 1 + max((depth(n, (*above, name)) for n in MAY_IMPORT[name]), default=0)
-        return seen[name]
+    def walk(path: list[str]) -> list[str]:
+        for name in sorted(arrows.get(path[-1], set()) - ends):
+            found = [*path[path.index(name) :], name] if name in path else walk([*path, name])
+            if found:
+                return found
+        ends.add(path[-1])
+        return []
 
-    for name in MAY_IMPORT:
-        depth(name)
+    return next(filter(None, (walk([name]) for name in arrows)), [])
+
+
+@pytest.mark.parametrize("arrows", [MAY_IMPORT, ROOM_MAY_IMPORT], ids=["topics", "rooms"])
+def test_the_arrows_have_no_cycle(arrows: dict[str, set[str]]) -> None:
+    assert cycle(arrows) == []
+
+
+def test_a_planted_cycle_is_found() -> None:
+    assert cycle({**MAY_IMPORT, "models": FOUNDATION | {"lecture"}}) == ["models", "lecture", "models"]
+    assert cycle({**ROOM_MAY_IMPORT, "evidence": {"answer"}}) == ["evidence", "answer", "counting", "evidence"]
+    assert cycle({"alone": {"alone"}}) == ["alone", "alone"]
 
 
 @pytest.mark.parametrize("path", files("pages"), ids=named)
@@ -291,7 +355,7 @@ def test_no_page_lies_directly_in_pages() -> None:
     assert not list((ROOT / "pages").glob("*.py")), "Streamlit would run it without app.py"
 
 
-@pytest.mark.parametrize("path", [path for path in files("pages") if path.parent.name != "parts"], ids=lambda p: p.stem)
+@pytest.mark.parametrize("path", [ROOT / spec.path for spec in PAGES], ids=named)
 def test_a_page_is_one_fragment(path: Path) -> None:
     """What a script does beside defining things is to draw its page in a way that spares the frame at a rerun."""
     *defined, last = ast.parse(text(path)).body

@@ -7,6 +7,7 @@ import math
 import pytest
 
 from core.hardware.accelerators import DTYPES, Accelerator, accelerators, find, slug
+from core.hardware.matmul import best_matmul
 from core.hardware.roofline import explain_device, peak_from_clock, ridge_point
 
 EACH = pytest.mark.parametrize("device", accelerators(), ids=lambda d: d.name)
@@ -112,3 +113,45 @@ def test_explanations() -> None:
     assert [e.kind for e in h100] == ["flop_per_s", "flop_per_byte"]
     assert len(explain_device(find("H100 SXM"), "fp8")) == 1
     assert explain_device(find("V100 SXM 32 GB"), "bf16") == []
+
+
+def test_generations_hold_contemporaries_of_all_vendors() -> None:
+    """Every generation spans few years, a vendor's later one is never older, and each vendor's flagship is in it."""
+    rows = accelerators()
+    assert {a.generation for a in rows} == {0, 1, 2, 3}
+    for flagships in (
+        ("V100 SXM 32 GB", "TPU v3"),
+        ("A100 SXM 80 GB", "TPU v4", "MI250X"),
+        ("H100 SXM", "TPU v5p", "MI300X", "Gaudi 3"),
+        ("B200", "GB200", "TPU7x", "MI355X"),
+    ):
+        assert len({find(name).generation for name in flagships}) == 1
+    for generation in range(4):
+        years = [a.year for a in rows if a.generation == generation]
+        assert max(years) - min(years) <= 3
+    assert all(
+        len({a.generation for a in rows if a.family == f}) == 1 for f in {a.family for a in rows} - {"TPU", "Trainium"}
+    )
+
+
+@EACH
+def test_the_best_matmul_is_measured_or_follows_from_relatives(device: Accelerator) -> None:
+    for dtype in ("bf16", "fp16", "fp8"):
+        best = best_matmul(device.name, dtype)
+        if math.isnan(device.peak(dtype)):
+            assert math.isnan(best.rate)
+            continue
+        assert 0.3 < best.share < 1
+        assert best.rate == pytest.approx(best.share * device.peak(dtype))
+        if not math.isnan(device.best_measured(dtype)):
+            assert best.measured
+            assert best.rate == device.best_measured(dtype)
+
+
+def test_relatives_speak_for_an_unmeasured_accelerator() -> None:
+    hopper = best_matmul("H800 SXM", "bf16")
+    assert (hopper.measured, hopper.of) == (False, "Hopper")
+    assert hopper.share == pytest.approx(794.5 / 989.4)
+    assert best_matmul("MI250X", "bf16").of == "AMD"
+    assert best_matmul("MI250X", "bf16").share < 0.65 < best_matmul("TPU v4", "bf16").share
+    assert best_matmul("TPU v4", "bf16").of == "all accelerators"

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from core.hardware.accelerators import accelerators, find
-from core.hardware.cluster import cluster, network_bandwidth, usual_node
+from core.hardware.cluster import cluster, network_bandwidth
 from core.hardware.operations import elementwise, place, product
 
 H100 = find("H100 SXM")
@@ -42,10 +42,10 @@ def test_an_all_reduce_takes_the_slowest_link() -> None:
 
 @pytest.mark.parametrize(
     ("name", "size"),
-    [("H100 SXM", 8), ("A100 SXM 80 GB", 8), ("GB200", 72), ("MI250X", 4), ("TPU v4", 8), ("H100 NVL", 8)],
+    [("H100 SXM", 8), ("L4", 8), ("GB200", 72), ("MI250X", 4), ("TPU v4", 4), ("Trainium2", 16), ("GH200 96 GB", 1)],
 )
-def test_usual_nodes(name: str, size: int) -> None:
-    assert usual_node(find(name)) == size
+def test_clusters_come_in_the_catalogues_nodes(name: str, size: int) -> None:
+    assert cluster(find(name), 144).per_node == find(name).node_size == size
 
 
 def test_partly_filled_nodes_and_impossible_ones() -> None:
@@ -63,7 +63,7 @@ def test_every_accelerator_has_a_family_and_a_node() -> None:
     assert {families[n] for n in ("H100 SXM", "H800 SXM", "H200 SXM", "GH200 96 GB", "H20")} == {"Hopper"}
     assert {families[n] for n in ("A100 SXM 40 GB", "A100 PCIe 80 GB")} == {"A100"}
     assert families["RTX 3090"] != "A100"
-    assert all(4 <= usual_node(a) <= 72 for a in accelerators())
+    assert all(1 <= a.node_size <= 144 for a in accelerators())
 
 
 def test_a_product_turns_compute_bound_where_its_intensity_passes_the_ridge() -> None:

@@ -116,9 +116,9 @@ def test_ones_own_model_counts_like_a_catalogues() -> None:
         (
             '{"model_type": "nobody", "num_hidden_layers": 2, "hidden_size": 64, "num_attention_heads": 4, '
             '"intermediate_size": 128, "vocab_size": 100}',
-            True,
             False,
-            "generic shape to edit",
+            False,
+            "counted by formula are",
         ),
         (
             '{"model_type": "llama", "num_hidden_layers": 2, "hidden_size": 64, "num_attention_heads": 4, '

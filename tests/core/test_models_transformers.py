@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +15,16 @@ from torch.utils.checkpoint import set_checkpoint_early_stop
 from transformers import AutoModelForCausalLM, AutoModelForImageTextToText
 from transformers.utils import logging
 
-from core.models import CatalogModel, catalog, flops_per_token, from_hf_config, parameters, read_hf_config
+from core.models import (
+    CatalogModel,
+    ConfigError,
+    NoClosedFormError,
+    catalog,
+    flops_per_token,
+    from_hf_config,
+    parameters,
+    read_hf_config,
+)
 from core.models.config_families import FAMILIES
 from tests.core.models_oracle import (
     DENSE,
@@ -26,6 +38,8 @@ from tests.core.models_oracle import (
 
 SMALL = {**DENSE, **MIXTURES}
 SEQ = 24
+RUNS_EVERY_EXPERT = {"llama4_text"}
+"""Families whose implementation multiplies every expert and weighs those not chosen by zero."""
 
 
 @pytest.fixture(autouse=True)
@@ -65,6 +79,9 @@ def test_small_models_of_every_family(name: str) -> None:
     model = built(config)
     spec = from_hf_config(config.to_json_string())
     assert parameters(spec).total == sum(parameter.numel() for parameter in model.parameters())
+    if name.partition(",")[0] in RUNS_EVERY_EXPERT:
+        assert spec.experts
+        spec = replace(spec, experts=replace(spec.experts, per_token=spec.experts.count))
     ours = flops_per_token(spec, SEQ, "eager")
     assert counted(model, SEQ) == (ours.forward * SEQ, ours.backward * SEQ)
 
@@ -75,8 +92,9 @@ def test_family_defaults(name: str) -> None:
     needed: Mapping[str, Mapping[str, Any]] = {
         "deepseek_v2": {"num_experts_per_tok": 6},
         "dbrx": {"attn_config": {"rope_theta": 1e4}},
+        "nemotron": {"num_key_value_heads": 8},
     }
-    layers = {"gpt2": "n_layer", "bloom": "n_layer", "mpt": "n_layers", "dbrx": "n_layers"}
+    layers = {"gpt2": "n_layer", "bloom": "n_layer", "mpt": "n_layers", "dbrx": "n_layers", "gptj": "n_layer"}
     few = {layers.get(name, "num_hidden_layers"): 2, **needed.get(name, {})}
     spec = from_hf_config({"model_type": name, **few})
     assert parameters(spec).total == parameter_count(config_of(name, few))
@@ -145,3 +163,51 @@ def test_composites_are_read_for_their_text_model(name: str) -> None:
     read = read_hf_config(config.to_json_string())
     assert parameters(read.spec).total == sum(text)
     assert any("text model" in note for note in read.notes)
+
+
+def _defaults() -> list[dict[str, str]]:
+    with (Path(__file__).parents[1] / "data" / "family_parameters.csv").open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.mark.parametrize("row", _defaults(), ids=lambda row: row["model_type"])
+def test_the_default_of_every_family_is_exact_or_refused(row: dict[str, str]) -> None:
+    """What transformers builds from each default config, kept by ``tests.perf.families --write``, or no number."""
+    try:
+        read = read_hf_config({"model_type": row["model_type"]})
+    except NoClosedFormError:
+        assert row["model_type"] not in FAMILIES
+        return
+    except ConfigError:
+        assert row["model_type"] in ("deepseek_v2", "emu3")
+        return
+    if read.part:
+        assert any("text model" in note for note in read.notes)
+    elif row["parameters"]:
+        assert parameters(read.spec).total == int(row["parameters"])
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_keys_that_are_not_read_change_nothing(name: str) -> None:
+    """Each number and switch of a config that is neither read nor named: changed, it builds as many parameters."""
+    config = config_of(name, SMALL[name])
+    values = json.loads(config.to_json_string())
+    read = read_hf_config(values)
+    assert set(read.unread) <= set(SMALL[name]) & set(DENSE["llama"]), "keys of our own that the family lacks"
+    family = FAMILIES[name.partition(",")[0]]
+    known = {key for keys in family.keys.values() for key in keys} | set(family.only)
+    before = parameter_count(config)
+    for key, value in values.items():
+        if key in known or not isinstance(value, int | float) or key in ("num_labels", "model_type"):
+            continue
+        other = not value if isinstance(value, bool) else value + 1 if isinstance(value, int) else value * 0.5
+        try:
+            after = parameter_count(config_of(name, {**SMALL[name], key: other}))
+        except Exception:  # noqa: S112 - a value that transformers refuses builds nothing else
+            continue
+        assert after == before, f"{key} = {other} builds {after:,} parameters instead of {before:,}"
+
+
+def test_a_key_that_was_not_read_is_named() -> None:
+    read = read_hf_config({"model_type": "llama", "num_experts": 8, "rope_theta": 1e6, "zork": [1], "unused": None})
+    assert read.unread == ("num_experts", "zork")

@@ -8,6 +8,8 @@ from dataclasses import replace
 import numpy as np
 import plotly.graph_objects as go
 import pytest
+from core.planning.answer.outlook import FINDS, Find, Outlook, Published, ask_outlook, parse_within, peers_of
+from core.planning.evidence.comparable import predictions, score
 
 from core.hardware.accelerators import find
 from core.models.catalog import model_named
@@ -16,12 +18,10 @@ from core.models.linear import TwoLayers, count_with_torch
 from core.models.spec import SlidingWindow
 from core.palette import LIGHT
 from core.planning.answer.figures import Point, answer_strip, evidence_scatter
-from core.planning.answer.outlook import FINDS, Find, Outlook, Published, ask_outlook, parse_within, peers_of
 from core.planning.counting import words as words_panels
 from core.planning.counting.figures import flops_treemap, sequence_sweep
 from core.planning.counting.growth import attention_over_rest, growth
 from core.planning.evidence import words as words_runs
-from core.planning.evidence.comparable import predictions, score
 from core.planning.evidence.rows import evidence
 from core.planning.layer import words as words_layer
 from core.planning.layer.figures import loss_curves
@@ -194,9 +194,10 @@ def test_claims_c15_and_c16_in_words() -> None:
 
 
 def test_score_and_predictions_in_words() -> None:
-    said = words_runs.scored(score(), score("lab"))
-    for part in ("**19.6 %**", "**88.6 %**", "26.5 %", "68.6 %", "chosen knowing these runs"):
-        assert part in said
+    by_model, by_lab = score(), score("lab")
+    said = words_runs.scored(by_model, by_lab)
+    for share in (by_model.error, by_model.inside, by_lab.error, by_lab.inside):
+        assert f"{share * 100:.1f} %" in said
     rows = words_runs.predicted(predictions())
     assert len(rows) == score().runs
     assert all(len(row) == len(words_runs.PREDICTED) for row in rows)

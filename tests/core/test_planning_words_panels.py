@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from core.planning.answer.outlook import outlook
 
 from core.hardware.accelerators import find
 from core.models.catalog import model_named, nearest_dense
 from core.models.flops import flops_per_token
-from core.planning.answer.outlook import outlook
 from core.planning.answer.words import percent
 from core.planning.budget.interval import Interval
 from core.planning.budget.rule import Plan, budget, count_every_way, explain_way, scale_of
@@ -17,6 +17,7 @@ from core.planning.layer.operations import layer_roofline
 from core.planning.layer.words import SPLITS, explain_losses, layered, operations, scores, splits
 from core.planning.split.scaling import LAWS, compute_optimal
 from core.units import format_quantity, significant
+from tests.core.said import says
 
 H100 = find("H100 SXM")
 PLAN = Plan(70e9, 15e12, 1024, H100.peak("bf16"), 0.26)
@@ -25,7 +26,7 @@ LLAMA = model_named("Llama 3 70B").spec
 
 def test_a_convention_changes_a_published_mfu_and_not_the_time() -> None:
     counts = count_every_way(LLAMA, 8192, PLAN)
-    assert words_panels.ways_headings(typed=False)[-1] == "MFU of the same run"
+    says(words_panels.ways_headings(typed=False)[-1], "MFU")
     shown = [row[-1] for row in words_panels.ways(counts, typed=False)]
     assert shown[0] == "26 %"
     assert all(text.endswith(" %") for text in shown)
@@ -37,7 +38,7 @@ def test_a_convention_changes_a_published_mfu_and_not_the_time() -> None:
 
 def test_a_typed_mfu_gives_a_time_under_every_convention() -> None:
     counts = count_every_way(LLAMA, 8192, PLAN)
-    assert words_panels.ways_headings(typed=True)[-1] == "time, if your MFU is counted so"
+    says(words_panels.ways_headings(typed=True)[-1], "time")
     for way, row in zip(counts, words_panels.ways(counts, typed=True), strict=True):
         assert row[-1] == format_quantity(way.seconds, "seconds")
         assert explain_way(way, PLAN, typed=True).value == way.seconds
@@ -69,9 +70,9 @@ def test_the_layers_shares_hold_neither_head_nor_update(name: str, seq_len: int)
     update = sum(float(o.placed.seconds) for o in found if o.in_layer and o.phase == "update") / seconds
     head = sum(float(o.placed.seconds) for o in found if not o.in_layer) / seconds
     said = layered(found, H100.name, 8192)
-    assert f"at best **{percent(matmul)}** of its time" in said
-    assert f"adds **{percent(update)}** to that time once per step" in said
-    assert f"take as long as **{significant(head, 3)}** such layers, once in the model" in said
+    says(said, percent(matmul))
+    says(said, percent(update), "once per step")
+    says(said, f"{significant(head, 3)} such layers", "once in the model")
     bare = layer_roofline(model_named(name).spec, H100, seq_len=seq_len, tokens=8192.0, head=False)
     assert said.startswith(layered(bare, H100.name, 8192).rstrip("."))
     rows = operations(found)

@@ -7,7 +7,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,19 +18,28 @@ from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
 
 @contextmanager
-def spawned(folder: Path) -> Iterator[int]:
-    """Start ``streamlit run app.py`` in ``folder`` and give its port at once, before the server is up."""
+def spawned(folder: Path, *, limits: Sequence[str] = ()) -> Iterator[tuple[int, int]]:
+    """Start ``streamlit run app.py`` in ``folder`` and give its port and process id at once, before it is up.
+
+    limits: those of the shell's ulimit, such as "-Sn 1024", that the server starts under.
+    """
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = int(probe.getsockname()[1])
     command = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.port", str(port)]
     command += ["--server.address", "127.0.0.1", "--server.headless", "true", "--browser.gatherUsageStats", "false"]
+    if limits:
+        command = ["sh", "-c", "".join(f"ulimit {one} && " for one in limits) + 'exec "$@"', "sh", *command]
     process = subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
-        yield port
+        yield port, process.pid
     finally:
         process.terminate()
-        process.wait(timeout=20)
+        try:
+            process.wait(timeout=20)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            raise
 
 
 async def until_up(port: int) -> None:
@@ -48,16 +57,18 @@ async def until_up(port: int) -> None:
 
 @dataclass
 class Run:
-    """One script run as the client saw it: seconds to the first element and to the end, and the wire bytes."""
+    """One script run as the client saw it: seconds to first element and to the end, wire bytes, elements, errors."""
 
     first_element_s: float = 0.0
     finished_s: float = 0.0
     wire_bytes: int = 0
+    elements: int = 0
+    errors: list[str] = field(default_factory=list[str])
 
 
 @dataclass
 class Session:
-    """One visitor: a websocket, the page it looks at, and its text boxes (user key → widget id and fragment)."""
+    """One visitor: a websocket, the page it looks at, and its boxes of text or choice (key → widget id, fragment)."""
 
     port: int
     page_hash: str = ""
@@ -67,14 +78,16 @@ class Session:
 
     async def __aenter__(self) -> Session:
         url = f"ws://127.0.0.1:{self.port}/_stcore/stream"
-        self.socket = await websockets.connect(url, subprotocols=["streamlit"], max_size=None, ping_interval=None)  # type: ignore[list-item]
+        self.socket = await websockets.connect(
+            url, subprotocols=["streamlit"], max_size=None, ping_interval=None, open_timeout=60
+        )  # type: ignore[list-item]
         return self
 
     async def __aexit__(self, *_: object) -> None:
         await self.socket.close()
 
     async def rerun(self, texts: dict[str, str] | None = None) -> Run:
-        """Ask for a rerun with these text boxes changed, of their fragment as a browser would, and read to its end."""
+        """Ask for a rerun with these boxes changed, of their fragment as a browser would, and read to its end."""
         request = BackMsg()
         request.rerun_script.page_script_hash = self.page_hash
         for key, text in (texts or {}).items():
@@ -95,15 +108,20 @@ class Session:
                 self.pages.update({p.url_pathname: p.page_script_hash for p in message.navigation.app_pages})
             elif kind == "delta":
                 seen.first_element_s = seen.first_element_s or time.perf_counter() - start
+                seen.elements += 1
                 self._note_box(message)
+                if message.delta.new_element.HasField("exception"):
+                    seen.errors.append(message.delta.new_element.exception.type)
             elif kind == "script_finished":
                 seen.finished_s = time.perf_counter() - start
+                if message.script_finished == ForwardMsg.FINISHED_WITH_COMPILE_ERROR:
+                    seen.errors.append("does not compile")
                 return seen
 
     def _note_box(self, message: ForwardMsg) -> None:
         element = message.delta.new_element
         kind = element.WhichOneof("type")
-        if kind in ("text_input", "text_area"):
+        if kind in ("text_input", "text_area", "selectbox"):
             widget = getattr(element, kind).id
             key = widget.rsplit("-", 1)[-1]
             self.boxes[key], self.fragments[key] = widget, message.delta.fragment_id

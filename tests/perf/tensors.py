@@ -11,10 +11,11 @@ import statistics
 import time
 from collections.abc import Callable
 
-from core.tensors import trace
+from core.tensors import ExpressionError, trace
 from core.tensors.figures import storage_picture
 from core.tensors.story import headline
 from tests.core.tensors_random import DTYPES, SHAPES, compare_views, random_program, survives
+from tests.core.test_tensors_reader import HOSTILE, UNREADABLE
 
 LAYOUTS = 200_000
 PROGRAM_SECONDS = 60
@@ -37,6 +38,9 @@ CHAINS: dict[str, tuple[str, tuple[int, ...]]] = {
 }
 """Ten steps each, after the start."""
 
+WRITES = "y = x.t()\nx += 1\ny.mul_(2)\nz = y.contiguous()\nz += 1\nz.add_(x.t())\nx"
+"""Every step but one writes every element."""
+
 
 def median_ms(call: Callable[[], object]) -> float:
     """Median milliseconds of a call, after a few to warm up."""
@@ -47,6 +51,15 @@ def median_ms(call: Callable[[], object]) -> float:
         if turn >= 5:
             taken.append(time.perf_counter() - start)
     return 1000 * statistics.median(taken)
+
+
+def refuse(text: str) -> None:
+    """Read a text that is refused."""
+    try:
+        trace(text, (2, 3))
+    except ExpressionError:
+        return
+    raise SystemExit(f"not refused: {text[:60]!r}")
 
 
 def peak_mb() -> float:
@@ -69,6 +82,19 @@ def main() -> None:
 
         alone = median_ms(lambda text=text, shape=shape: trace(text, shape))
         print(f"{name:<36}{alone:>8.2f}{median_ms(shown):>22.2f}", flush=True)
+    small, large = (trace(WRITES, shape) for shape in ((16, 16), (256, 256)))
+    few, many = median_ms(lambda: storage_picture(small)), median_ms(lambda: storage_picture(large))
+    print(
+        f"picture of writes to 256 elements {few:.2f} ms, to 65,536 {many:.2f} ms, ratio {many / few:.1f}", flush=True
+    )
+    usual = median_ms(lambda: trace("x.t()", (2, 3)))
+    refused = {text: median_ms(lambda text=text: refuse(text)) for text in (*HOSTILE, *UNREADABLE)}
+    worst = max(refused, key=lambda text: refused[text])
+    print(
+        f"refusing {len(refused)} hostile texts: the slowest, {worst[:40]!r}, {refused[worst]:.2f} ms, "
+        f"ratio to x.t() {refused[worst] / usual:.1f}",
+        flush=True,
+    )
     start = time.perf_counter()
     worked = compare_views(LAYOUTS, seed=1)
     taken = time.perf_counter() - start

@@ -121,6 +121,11 @@ class Answer:
         return self.plan.find
 
     @property
+    def stands_in(self) -> bool:
+        """Whether the layers of ``shape`` only stand in for those of the model."""
+        return self.model is None or self.model.counted is not None
+
+    @property
     def published(self) -> bool:
         """Whether the MFU is that of published runs."""
         return self.plan.mfu is None and self.plan.find != "MFU"
@@ -221,7 +226,9 @@ def answer(plan: Plan) -> Answer:
     return Answer(
         plan=plan,
         model=terms.model,
-        shape=terms.model or nearest_dense(middle.parameters, plan.seq_len),
+        shape=terms.model
+        if terms.model and not terms.model.counted
+        else nearest_dense(middle.parameters, plan.seq_len),
         device=device,
         dtype=plan.peak_dtype,
         peak=terms.peak,

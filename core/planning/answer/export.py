@@ -42,7 +42,7 @@ class Line:
     def _three(self, shown: Callable[[float, int], str]) -> tuple[str, str, str]:
         if isinstance(self.value, str):
             return "", self.value, ""
-        ranged = not math.isnan(self.worst) and self.worst != self.best
+        ranged = not math.isnan(self.worst) and not math.isclose(self.worst, self.best, rel_tol=1e-9)
         if not ranged:
             return "", shown(self.value, 4), ""
         # Things that come whole are counted whole; a share has one digit fewer than asked for.

@@ -10,7 +10,9 @@ from core.fields import Field, Form, Reading, choice, optional, quantity
 from core.hardware.accelerators import DTYPES, accelerators
 from core.limits import limit
 from core.models.catalog import catalog
-from core.models.spec_text import EXAMPLE, SpecTextError, read_spec
+from core.models.counted import CountedTextError
+from core.models.own import read_model
+from core.models.spec_text import EXAMPLE, SpecTextError
 from core.planning.answer.answer import Answer
 from core.planning.answer.plan import (
     FINDS,
@@ -39,8 +41,8 @@ states, and the whole run."""
 def _shape(text: str) -> str:
     """A shape's text, checked."""
     try:
-        read_spec(text)
-    except SpecTextError as problem:
+        read_model(text)
+    except (SpecTextError, CountedTextError) as problem:
         raise QuantityError(str(problem)) from None
     return text
 
@@ -74,7 +76,8 @@ SHAPE = Field(
     part=MODEL,
     max_chars=limit("spec_chars"),
     help="Every field of the shape that is not at its default. It stands in the link. Parts are written "
-    "experts.count=8 experts.per_token=2 experts.width=14336, latent.kv_rank=512, window.size=4096.",
+    "experts.count=8 experts.per_token=2 experts.width=14336, latent.kv_rank=512, "
+    "window.size=4096. A model counted by building it stands here by its counts.",
 )
 PARAMETERS = quantity(
     "n",
@@ -161,11 +164,11 @@ ATTENTION = choice(
 )
 PRICE = optional(
     "price",
-    "Your price per accelerator-hour",
+    "Your price, $/h",
     parse_price,
     nothing=None,
     part=MORE,
-    help="Dollars per accelerator and hour, such as 2.50 or 2-3.50; 0 for accelerators you own. Empty: the "
+    help="Dollars for an accelerator and hour, such as 2.50 or 2-3.50; 0 for accelerators you own. Empty: the "
     "catalogue’s price, if it has one.",
 )
 OPTIMIZER = choice(

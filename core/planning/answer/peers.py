@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from core.planning.answer.answer import Answer
-from core.planning.evidence.expectation import Near, nearest
+from core.planning.evidence.reach import Near, nearest
 from core.planning.evidence.runs import PublishedRun
 
 

@@ -13,8 +13,8 @@ from core.hardware.accelerators import find as find_accelerator
 from core.limits import limit
 from core.models.catalog import CatalogModel, model_named
 from core.models.flops import Attention
-from core.models.own import own_model
-from core.models.spec_text import EXAMPLE, read_spec
+from core.models.own import read_model
+from core.models.spec_text import EXAMPLE
 from core.planning.budget.interval import Interval
 from core.planning.whole.energy import US_GRID, USUAL_PUE
 from core.planning.whole.goodput import Reliability
@@ -106,7 +106,7 @@ def whole_accelerators(count: float) -> int:
 
 @lru_cache(maxsize=256)
 def _own(shape: str) -> CatalogModel:
-    return own_model(read_spec(shape))
+    return read_model(shape)
 
 
 @dataclass(frozen=True, slots=True)

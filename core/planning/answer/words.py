@@ -11,7 +11,7 @@ from core.models.catalog import CatalogModel
 from core.planning.answer.answer import Answer, answer
 from core.planning.answer.plan import Find, whole_accelerators
 from core.planning.budget.errors import BudgetError
-from core.planning.evidence.expectation import beyond
+from core.planning.evidence.reach import beyond
 from core.training import words as states
 from core.units import format_count, format_duration, format_quantity, significant
 from core.wording import amount, dollars, interval, percent, plural, price, span
@@ -56,7 +56,7 @@ def sentence(a: Answer) -> str:
 _LABELS: Mapping[Find, str] = {
     "tokens": "Tokens, found",
     "parameters": "Parameters, found",
-    "accelerators": "How many, found",
+    "accelerators": "Found",
     "MFU": "MFU, found",
 }
 

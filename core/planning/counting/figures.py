@@ -26,7 +26,7 @@ _SCALES = (("TFLOP", 1e12), ("GFLOP", 1e9), ("MFLOP", 1e6), ("kFLOP", 1e3), ("FL
 def flops_by_component(count: FlopCount, palette: Palette, scale: float = 1.0) -> Figure:
     """FLOPs per token of training, one bar per component in the order a token meets them: forward, then backward.
 
-    Figures stand under the components' names, where no width of the page can cut them off. Products with weights wear
+    Figures stand under the components' names, where no narrow screen can cut them off. Products with weights wear
     the parameters' colour, attention's products of activations that of activations; backward is the paler part.
     scale: factor on every count, for a plan of other parameters than the model whose layers were counted.
     """

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from core.formula import Explanation, Symbol, formula
-from core.models.flops import flops_per_token, train_flop_by_layer
+from core.models.flops import Attention, flops_per_token, train_flop_by_layer
 from core.models.parameters import parameters
-from core.planning.answer.answer import Answer
+from core.models.spec import TransformerSpec
 from core.sources import OWN
 
 
@@ -28,15 +28,17 @@ def scaled_flop(flop: float, params: float, counted: float) -> float:
     return flop * params / counted
 
 
-def scale_of(a: Answer) -> float:
-    """The plan's parameters over the active ones of the model whose layers are counted; 1 where it is its own."""
-    return a.middle.parameters / parameters(a.shape.spec).active
+def scale_of(spec: TransformerSpec, params: float) -> float:
+    """A plan's parameters over the active ones of the model whose layers are counted; 1 where it is its own."""
+    return params / parameters(spec).active
 
 
-def explain_count(a: Answer) -> list[Explanation]:
+def explain_count(
+    spec: TransformerSpec, seq_len: int, attention: Attention, *, params: float, tokens: float
+) -> list[Explanation]:
     """Every component of the count by layer with its formula, their sum, and its scaling to the plan's parameters."""
-    spec, m = a.shape.spec, a.middle
-    counted = flops_per_token(spec, a.plan.seq_len, a.plan.attention)
-    whole = train_flop_by_layer.explain(forward=counted.forward, tokens=m.tokens)
-    scaled = scaled_flop.explain(flop=whole.value, params=m.parameters, counted=parameters(spec).active)
-    return [*([scaled] if scale_of(a) != 1 else []), whole, *(part.explain() for part in counted.parts)]
+    counted = flops_per_token(spec, seq_len, attention)
+    whole = train_flop_by_layer.explain(forward=counted.forward, tokens=tokens)
+    scaled = scaled_flop.explain(flop=whole.value, params=params, counted=parameters(spec).active)
+    own = scale_of(spec, params) == 1
+    return [*([] if own else [scaled]), whole, *(part.explain() for part in counted.parts)]

@@ -84,7 +84,7 @@ def stand_in(model: CatalogModel, params: float) -> str:
         else ""
     )
     return (
-        f"A number of parameters has no layers, so these are the layers of **{model.name}** "
+        f"Its own layers are not known, so these are the layers of **{model.name}** "
         f"({format_count(model.active)}), the nearest dense model of the catalogue, with every count scaled by "
         f"{typed} / {format_count(model.active)}, so that the row 6ND is the answer’s.{rough} Choose a model "
         "for its own layers, and for its published run where there is one."

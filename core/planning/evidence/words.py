@@ -1,4 +1,4 @@
-"""The sentences about a published run beside 6ND, in the page's small markup."""
+"""The sentences about a published run beside 6ND, in small markup (``**bold**``)."""
 
 from __future__ import annotations
 
@@ -179,8 +179,8 @@ def pace(a: Answer, peers: Sequence[Peer]) -> str:
     """What the picture of the answer shows: the plan at the pace of the nearest runs, and what the model says."""
     nearest = peers[0].near
     said = (
-        f"**Your run at the pace of the {len(peers)} published ones nearest to it**, the nearest first among them "
-        f"{nearest.row.run.model} ({nearest.parts})."
+        f"**Your run at the pace of the {len(peers)} published ones nearest to it**; the nearest is "
+        f"{nearest.row.run.model}: {nearest.text}."
     )
     if a.published:
         return said
@@ -201,9 +201,9 @@ def scored(one: Score, lab: Score) -> str:
     """How well the model predicts the published runs. lab: its score with everything of a run's lab left out."""
     return (
         f"**How far to trust it:** predicted from all other models, it was off by **{percent(one.error)}** "
-        f"(median of {one.runs} runs), and **{percent(one.inside)}** of them took between P10 and P90, which are "
-        f"{significant(one.ratio, 2)} apart. With everything of the same lab left out, as for a lab that has published "
-        f"nothing, it is {percent(lab.error)}, and {percent(lab.inside)} inside."
+        f"(median of {one.runs} runs), and **{percent(one.inside)}** of them took between P10 and P90, whose "
+        f"ratio is {significant(one.ratio, 2)}. With everything of the same lab left out, as for a lab that has "
+        f"published nothing, it is {percent(lab.error)}, and {percent(lab.inside)} inside."
     )
 
 
@@ -214,7 +214,7 @@ NEAREST = ("published run", "accelerator", "weight", "how it differs from your p
 def near_rows(peers: Sequence[Peer]) -> list[tuple[str, ...]]:
     """The nearest runs with their weight in the expectation, what sets them apart, and their utilisation."""
     return [
-        (p.run.model, p.run.accelerator, percent(p.near.share), p.near.parts, percent(p.near.row.utilisation))
+        (p.run.model, p.run.accelerator, percent(p.near.share), p.near.text, percent(p.near.row.utilisation))
         for p in peers
     ]
 

@@ -1,0 +1,88 @@
+"""A model known by its counts alone: built elsewhere, with no shape to edit, and short enough to stand in a link."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from core.limits import limit
+from core.models.build_events import MOST_FLOP, Built, on_parabola
+
+EXAMPLE = (
+    "made=JambaForCausalLM by=transformers_5.23.0 total=51570323328 active=12110311296 "
+    "flop.1024=24318915641344 flop.2048=48775264731136 flop.4096=98100279771136"
+)
+"""A counted model as text, as every message shows it."""
+
+_ITEM = re.compile(r"(made|by)=([A-Za-z0-9_.-]{1,80})|(total|active|flop\.[1-9]\d{0,7})=(\d{1,40})")
+
+
+class CountedTextError(ValueError):
+    """A text that is no counted model; the message says why and shows one that is."""
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(f"{problem} For example: {EXAMPLE}.")
+
+
+@dataclass(frozen=True, slots=True)
+class CountedModel:
+    """made, by: the class, and what built it. total, active: parameters, and those that a token of text runs through.
+
+    flop: forward FLOPs of one sequence by its length, one to three lengths, the whole attention square counted.
+    """
+
+    made: str
+    by: str
+    total: int
+    active: int
+    flop: Mapping[int, int]
+
+    def forward(self, seq_len: int) -> float:
+        """Forward FLOPs per token in a sequence of ``seq_len`` tokens, under the ``eager`` convention.
+
+        Exact at the lengths that were counted, on the parabola through them elsewhere; see `Built.flop_at`.
+        """
+        return float(on_parabola(self.flop, seq_len) / seq_len)
+
+
+def counted(built: Built) -> CountedModel | None:
+    """What was built as a counted model; None where its FLOPs are not known."""
+    if not built.known or not built.flop:
+        return None
+    return CountedModel(built.made, built.by.replace(" ", "_"), built.total, built.active, built.flop)
+
+
+def write_counted(model: CountedModel) -> str:
+    """``model`` as text that `read_counted` reads back to the same."""
+    flop = [f"flop.{length}={value}" for length, value in sorted(model.flop.items())]
+    return " ".join([f"made={model.made}", f"by={model.by}", f"total={model.total}", f"active={model.active}", *flop])
+
+
+def read_counted(text: str) -> CountedModel:
+    """The counted model that ``text`` describes; raises `CountedTextError`."""
+    if len(text) > limit("spec_chars"):
+        raise CountedTextError(f"That is {len(text):,} characters long; it has at most {limit('spec_chars'):,}.")
+    words: dict[str, str] = {}
+    numbers: dict[str, int] = {}
+    for item in text.split():
+        match = _ITEM.fullmatch(item)
+        if match is None:
+            raise CountedTextError(f"“{item:.40}” is no part of a counted model.")
+        word, said, name, number = match.groups()
+        if (word or name) in words or name in numbers:
+            raise CountedTextError(f"“{word or name}” stands there twice.")
+        if word:
+            words[word] = said
+        else:
+            numbers[name] = int(number)
+    flop = {int(name.partition(".")[2]): value for name, value in numbers.items() if name.startswith("flop.")}
+    missing = [name for name in ("made", "by", "total", "active") if name not in words and name not in numbers]
+    if missing or not 1 <= len(flop) <= 3:
+        raise CountedTextError(f"It needs {', '.join([*missing, 'one to three lengths with their FLOPs'])}.")
+    total, active = numbers["total"], numbers["active"]
+    if not 0 < active <= total <= limit("parameters"):
+        raise CountedTextError(f"{active:,} of {total:,} parameters cannot run.")
+    if any(not 0 < value <= MOST_FLOP for value in flop.values()) or max(flop) > limit("model_dimension"):
+        raise CountedTextError("No model needs so many FLOPs, or none at all.")
+    return CountedModel(words["made"], words["by"], total, active, flop)

@@ -1,0 +1,296 @@
+"""Models built without weights: against closed forms, against strangers' configs, and one at a time."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+import transformers
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from transformers import AutoConfig, AutoModelForCausalLM
+from transformers.utils import logging
+
+from core.limits import limit
+from core.models import flops_per_token, from_hf_config, parameters
+from core.models.build import build_model
+from core.models.build_count import count
+from core.models.build_events import Built, BuiltPart, Refused, decode, on_parabola
+from core.models.build_jobs import BuildRunner
+from core.models.build_worker import _made
+from core.models.counted import CountedModel, CountedTextError, counted, read_counted, write_counted
+from tests.core.models_oracle import DENSE, MIXTURES, config_of
+
+SMALL = {**DENSE, **MIXTURES}
+LOOPS = {"dbrx"}
+"""Mixtures that look which experts have tokens before they multiply, which nothing without values can."""
+
+
+@pytest.fixture(autouse=True)
+def quiet() -> Iterator[None]:
+    """transformers remarks on the special tokens of a vocabulary of 61."""
+    before = logging.get_verbosity()
+    logging.set_verbosity_error()
+    yield
+    logging.set_verbosity(before)
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_what_is_counted_without_values_is_what_the_formulas_say(name: str) -> None:
+    """Parameters, active ones and every FLOP, of every family, without a single value in a tensor."""
+    text = config_of(name, SMALL[name]).to_json_string()
+    moe = importlib.import_module("transformers.integrations.moe")
+    model, config, _ = _made({"config": json.loads(text)}, transformers)
+    said = count(torch, moe, model.eval(), config, 24)
+    spec = from_hf_config(text)
+    ours = parameters(spec)
+    assert sum(part["total"] for part in said["parts"]) == ours.total
+    if name in LOOPS:
+        assert (said["known"], said["flop"]) == (False, {})
+        assert "cannot run it without weights" in said["flop_refused"]
+        return
+    assert said["known"], said["flop_refused"]
+    assert sum(part["active"] for part in said["parts"]) == ours.active
+    eager = {str(n): flops_per_token(spec, n, "eager").forward * n for n in (6, 12, 24)}
+    assert said["flop"] == eager
+
+
+LITTLE = {
+    "model_type": "jamba",
+    "num_hidden_layers": 4,
+    "hidden_size": 32,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "intermediate_size": 48,
+    "vocab_size": 61,
+    "attn_layer_period": 2,
+    "attn_layer_offset": 1,
+    "num_experts": 5,
+    "num_experts_per_tok": 2,
+    "mamba_dt_rank": 4,
+}
+
+
+def test_a_family_without_a_formula_through_the_process() -> None:
+    """Everything at once: built in a process of its own, its own code ignored, an invented key named."""
+    config = {**LITTLE, "auto_map": {"AutoModelForCausalLM": "stranger/thing--code.Model"}, "zork": 3}
+    built = build_model(json.dumps(config), 32)
+    assert isinstance(built, Built), built
+    with torch.device("meta"):
+        model = AutoModelForCausalLM.from_config(AutoConfig.for_model(**LITTLE))
+    assert built.made == "JambaForCausalLM"
+    assert built.total == sum(parameter.numel() for parameter in model.parameters())
+    experts = sum(p.numel() for n, p in model.named_parameters() if ".experts." in n)
+    assert built.active == built.total - experts * 3 // 5
+    assert built.unread == ("zork",)
+    assert any("auto_map" in note for note in built.notes)
+    assert set(built.flop) == {8, 16, 32}
+    found = counted(built)
+    assert found is not None
+    assert read_counted(write_counted(found)) == found
+
+
+@pytest.mark.parametrize(
+    ("config", "said"),
+    [
+        ({"model_type": "brand_new"}, "knows no model_type 'brand_new'"),
+        ({"model_type": "t5"}, "no causal language model"),
+        ({"model_type": "bart", "architectures": ["BartForConditionalGeneration"]}, "an encoder and a decoder"),
+        ({**LITTLE, "hidden_size": "32"}, "refuses the config.*hidden_size"),
+        ({**LITTLE, "num_attention_heads": 0}, "transformers"),
+    ],
+)
+def test_what_is_refused_has_a_reason(config: dict[str, Any], said: str) -> None:
+    """In this process, to spare five starts of another."""
+    worker = importlib.import_module("core.models.build_worker")
+    with pytest.raises(worker.NotBuiltError, match=said):
+        _made({"config": config}, transformers)
+
+
+@pytest.mark.parametrize(
+    ("text", "seq_len", "said"),
+    [
+        ("x" * (limit("config_chars") + 1), 8, "100,001 characters"),
+        ("nope", 8, "no JSON"),
+        ('{"model_type": "llama", "num_hidden_layers": 10001}', 8, "no model has more than 10,000"),
+        ('{"model_type": "llama", "text_config": {"hidden_size": 100000000}}', 8, "no model has more than 10,000,000"),
+        ('{"model_type": "llama"}', 0, "A sequence has 1 to"),
+    ],
+)
+def test_what_is_refused_before_anything_starts(text: str, seq_len: int, said: str) -> None:
+    refused = build_model(text, seq_len, command=["/nowhere/at/all"])
+    assert isinstance(refused, Refused)
+    assert said in refused.reason
+
+
+def script(code: str) -> list[str]:
+    return [sys.executable, "-c", code]
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        ("print('hello')", "without an answer (exit code 0)"),
+        ("import sys; print('no such thing', file=sys.stderr); sys.exit(7)", "exit code 7). Its last words: no such"),
+        ("import time; time.sleep(60)", "stopped after 2 s"),
+        ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", "or for the memory it took"),
+        ('print(\'{"refused": "because"}\')', "because"),
+        ("print('x' * 5_000_000)", "without an answer"),
+    ],
+)
+def test_whatever_the_process_does_there_is_an_answer(code: str, said: str) -> None:
+    refused = build_model('{"model_type": "llama"}', 8, command=script(code), seconds=2)
+    assert isinstance(refused, Refused)
+    assert said in refused.reason
+
+
+@pytest.mark.parametrize(
+    "deed",
+    [
+        "import socket; socket.create_connection(('127.0.0.1', 9))",
+        "import socket; socket.getaddrinfo('example.org', 80)",
+        "import subprocess; subprocess.run(['true'])",
+        "import os; os.system('true')",
+        "open('/tmp/napkin-build-guard', 'w')",
+    ],
+)
+def test_the_process_can_do_nothing_but_count(deed: str) -> None:
+    code = f"import sys; from core.models.build_worker import _guard; sys.addaudithook(_guard)\n{deed}"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert "PermissionError" in done.stderr
+    assert "not allowed while a model is built" in done.stderr
+
+
+GOOD = {
+    "made": "X",
+    "by": "transformers 1",
+    "parts": [{"module": "m", "total": 5, "active": 3}],
+    "known": True,
+    "flop": {"8": 80},
+    "flop_refused": "",
+    "notes": [],
+    "unread": [],
+}
+
+
+def test_a_good_answer_is_read() -> None:
+    built = decode(json.dumps({"built": GOOD}).encode())
+    assert built == Built("X", "transformers 1", (BuiltPart("m", 5, 3),), True, {8: 80}, "", (), ())
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"parts": [{"module": "m", "total": 5, "active": 6}]},
+        {"parts": [{"module": "m", "total": -5, "active": 0}]},
+        {"parts": [{"module": "m", "total": 5.0, "active": 5}]},
+        {"parts": [{"module": "m", "total": 10**17, "active": 5}]},
+        {"parts": [{"module": "m" * 1000, "total": 5, "active": 5}]},
+        {"parts": [{"module": "m", "total": 1, "active": 1}] * 100},
+        {"flop": {"8": -1}},
+        {"flop": {"x": 1}},
+        {"flop": {str(n): 1 for n in range(9)}},
+        {"known": 1},
+        {"notes": "no"},
+        {"made": None},
+        {"unread": [3]},
+    ],
+    ids=str,
+)
+def test_a_bad_answer_is_none(change: dict[str, Any]) -> None:
+    assert decode(json.dumps({"built": {**GOOD, **change}}).encode()) is None
+
+
+@settings(max_examples=200, derandomize=True)
+@given(
+    st.tuples(st.integers(0, 10**9), st.integers(0, 10**13), st.integers(0, 10**9)),
+    st.lists(st.integers(1, 10**6), min_size=4, max_size=4, unique=True),
+)
+def test_a_parabola_is_found_again(coefficients: tuple[int, int, int], lengths: list[int]) -> None:
+    def at(n: int) -> int:
+        constant, straight, square = coefficients
+        return constant + straight * n + square * n * n
+
+    *known, new = lengths
+    assert on_parabola({n: at(n) for n in known}, new) == at(new)
+
+
+def test_a_counted_model_in_text() -> None:
+    model = CountedModel("X", "transformers_1", 9, 5, {8: 80, 16: 200})
+    assert read_counted(write_counted(model)) == model
+    assert model.forward(8) == 10
+    for wrong, said in (
+        ("made=X", "It needs"),
+        ("made=X made=Y", "twice"),
+        (write_counted(replace(model, active=10)), "cannot run"),
+        (write_counted(replace(model, flop={})), "one to three lengths"),
+        (write_counted(model) + " flop.4=0", "none at all"),
+        ("hello there", "no part of"),
+        ("x" * 5000, "5,000 characters"),
+    ):
+        with pytest.raises(CountedTextError, match=said):
+            read_counted(wrong)
+
+
+def test_one_build_at_a_time_and_no_more_than_may_wait() -> None:
+    go, now, most, seen = threading.Event(), [0], [0], list[str]()
+
+    def slow(config: str, seq_len: int) -> Refused:
+        now[0] += 1
+        most[0] = max(most[0], now[0])
+        seen.append(config)
+        go.wait(30)
+        now[0] -= 1
+        if config == "bad":
+            raise RuntimeError
+        return Refused(f"{config} {seq_len}")
+
+    runner = BuildRunner(slow)
+    names = ["bad", *(f"c{i}" for i in range(limit("build_queue")))]
+    first = runner.submit(names[0], 8)
+    while (running := runner.poll(first.key)) is None or running.state != "building":
+        pass
+    jobs = [first, *(runner.submit(name, 8) for name in names[1:])]
+    assert all(job.under_way for job in jobs)
+    full = runner.submit("one more", 8)
+    assert (full.state, runner.poll(full.key)) == ("full", None)
+    assert runner.submit(names[1], 8).key == jobs[1].key
+    go.set()
+    done = [wait(runner, job.key) for job in jobs]
+    assert most == [1]
+    assert seen == names
+    assert done[0] == Refused("The build failed: RuntimeError.")
+    assert done[1:] == [Refused(f"{name} 8") for name in names[1:]]
+    assert runner.submit(names[1], 8).answer == Refused(f"{names[1]} 8")
+    assert seen == names, "what was built is remembered"
+
+
+def wait(runner: BuildRunner, key: str) -> Built | Refused:
+    ended = threading.Event()
+    for _ in range(1000):
+        build = runner.poll(key)
+        assert build is not None
+        if build.answer is not None:
+            return build.answer
+        ended.wait(0.01)
+    raise AssertionError(build)
+
+
+def test_a_runner_forgets_what_was_built_long_ago() -> None:
+    runner = BuildRunner(lambda config, _: Refused(config))
+    keys: list[str] = []
+    for index in range(limit("build_answers") + 10):
+        keys.append(runner.submit(str(index), 8).key)
+        wait(runner, keys[-1])
+    kept = [key for key in keys if runner.poll(key)]
+    assert limit("build_answers") - 1 <= len(kept) <= limit("build_answers") + 1
+    assert keys[-1] in kept
+    assert keys[0] not in kept

@@ -1,0 +1,343 @@
+"""The expectation of whole runs: smooth and monotonic over the whole domain, capped, and judged on runs left out."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import replace
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from core.hardware.accelerators import accelerators, find
+from core.hardware.matmul import best_matmul
+from core.planning.budget.errors import BudgetError
+from core.planning.evidence.expectation import (
+    Expectation,
+    Setting,
+    cap_of,
+    end_of_range,
+    expected_run,
+    expected_utilisation,
+    explain,
+    hours_at,
+)
+from core.planning.evidence.judged import predictions, same_lab, same_model, score
+from core.planning.evidence.neighbours import (
+    DELTA,
+    RECENT,
+    SLACK,
+    Balance,
+    closeness,
+    fit_of,
+    narrow_gain,
+    published_fit,
+    shared_by_lab,
+)
+from core.planning.evidence.reach import beyond, nearest
+from core.planning.evidence.rows import base_peak, evidence
+
+Array = npt.NDArray[np.float64]
+MOST_PARAMS, MOST_TOKENS = 1e16, 1e18
+NAMES = [a.name for a in accelerators()]
+WIDTHS = ("16-bit", "8-bit", "4-bit")
+BATCHES, SIZE = 25, 4000
+
+
+def plans(seed: int) -> tuple[Setting, np.random.Generator]:
+    """4,000 random plans of one kind, half over the whole domain in the logarithm, half where runs were published."""
+    rng = np.random.default_rng(seed)
+    wide = np.exp(rng.uniform(0, 1, (2, SIZE // 2)) * np.log([[MOST_PARAMS], [MOST_TOKENS]]))
+    usual = np.exp(rng.uniform(np.log([[5e7], [5e9]]), np.log([[1e12], [1e14]]), (2, SIZE // 2)))
+    params, tokens = np.concatenate([wide, usual], axis=1)
+    name = NAMES[int(rng.integers(len(NAMES)))]
+    count = np.exp(rng.uniform(0, np.log(1e7), SIZE))
+    return Setting(params, tokens, name, count, bool(rng.integers(2)), WIDTHS[int(rng.integers(3))]), rng  # type: ignore[arg-type]
+
+
+def ends(found: Expectation) -> tuple[Array, Array, Array]:
+    return np.asarray(found.low), np.asarray(found.mid), np.asarray(found.high)
+
+
+@lru_cache(maxsize=BATCHES)
+def batch(seed: int) -> tuple[Setting, Expectation, np.random.Generator]:
+    setting, rng = plans(seed)
+    return setting, expected_utilisation(setting), rng
+
+
+EACH = pytest.mark.parametrize("seed", range(BATCHES))
+
+
+@EACH
+def test_ranges_are_ordered_and_never_pass_the_best_matmul(seed: int) -> None:
+    setting, found, _ = batch(seed)
+    low, mid, high = ends(found)
+    assert np.all((low > 0) & (low <= mid) & (mid <= high) & (high <= found.cap))
+    rates = [best_matmul(setting.accelerator, d).rate for d in ("bf16", "fp16", "fp8")]
+    assert found.cap <= np.nanmax(rates) / base_peak(setting.accelerator) * (1 + 1e-12)
+    if setting.width == "16-bit":
+        assert found.cap < 1
+    np.testing.assert_array_equal(found.capped, high >= found.cap)
+
+
+@EACH
+def test_more_work_takes_more_and_slopes_stay_near_one(seed: int) -> None:
+    """d ln days over d ln N and d ln D are between 0.5 and 1.5 at P10, P50 and P90, so hours rise throughout."""
+    setting, _, rng = batch(seed)
+    for name, most in (("params", MOST_PARAMS), ("tokens", MOST_TOKENS)):
+        step = np.exp(rng.uniform(1e-3, 0.2, SIZE))
+        value = np.minimum(getattr(setting, name), most / 1.3)
+        base = replace(setting, **{name: value})
+        before = expected_utilisation(base)
+        more = replace(base, **{name: value * step})
+        for here, there in zip(ends(before), ends(expected_utilisation(more)), strict=True):
+            slope = np.log(hours_at(more, there) / hours_at(base, here)) / np.log(step)
+            assert slope.min() > 0.5
+            assert slope.max() < 1.5
+
+
+@EACH
+def test_the_answer_is_continuous(seed: int) -> None:
+    setting, found, _ = batch(seed)
+    for name in ("params", "tokens"):
+        for sign in (-1, 1):
+            moved = replace(setting, **{name: np.maximum(getattr(setting, name) * (1 + sign * 1e-6), 1.0)})
+            for here, there in zip(ends(found), ends(expected_utilisation(moved)), strict=True):
+                assert np.abs(np.log(there / here)).max() < 1e-4
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    params=st.floats(1, MOST_PARAMS),
+    tokens=st.floats(1, MOST_TOKENS),
+    name=st.sampled_from(NAMES),
+    counts=st.tuples(st.floats(1, 1e7), st.floats(1, 1e7)),
+    mixture=st.booleans(),
+)
+def test_more_accelerators_take_no_more_days_and_no_fewer_hours(
+    params: float, tokens: float, name: str, counts: tuple[float, float], mixture: bool
+) -> None:
+    few, many = (
+        expected_run(params=params, tokens=tokens, accelerator=name, accelerators=n, mixture=mixture)
+        for n in sorted(counts)
+    )
+    for end in ("low", "mid", "high"):
+        assert getattr(many.days, end) <= getattr(few.days, end)
+        assert getattr(many.hours, end) >= getattr(few.hours, end) * (1 - 1e-12)
+    assert few.days.mid * 24 * min(counts) == pytest.approx(few.hours.mid)
+    assert few.hours.low == pytest.approx(
+        6 * params * tokens / few.utilisation.high / base_peak(name) / 3600, rel=1e-12
+    )
+
+
+def test_arrays_and_numbers_agree() -> None:
+    setting, found, _ = batch(0)
+    for i in (0, 1, SIZE // 2, SIZE - 1):
+        one = expected_utilisation(
+            replace(setting, params=float(setting.params[i]), tokens=float(setting.tokens[i]), accelerators=8.0)  # type: ignore[index]
+        )
+        assert isinstance(one.mid, float)
+        for whole, single in zip(ends(found), ends(one), strict=True):
+            assert whole[i] == pytest.approx(float(single), rel=1e-12)
+    grid = expected_utilisation(Setting(np.ones((2, 1)) * 1e9, np.geomspace(1e9, 1e12, 3), "H100 SXM", 8))
+    assert np.shape(grid.mid) == (2, 3)
+
+
+@given(
+    st.lists(st.tuples(st.floats(-3, 0), st.floats(0.01, 1)), min_size=2, max_size=40),
+    st.sampled_from([0.1, 0.5, 0.9]),
+)
+def test_pulls_balance_to_the_last_digit(rows: list[tuple[float, float]], share: float) -> None:
+    values, weights = (np.array(column) for column in zip(*rows, strict=True))
+    (found,) = Balance.of(values).at(weights[None, :], share)
+    gap = (found[0] - values) / DELTA
+    pull = float(weights @ (np.clip(gap, -1, 1) + SLACK * gap) / weights.sum())
+    assert pull == pytest.approx(2 * share - 1, abs=1e-11)
+    assert values.min() - DELTA <= found[0] <= values.max() + DELTA
+
+
+def test_a_mistaken_row_moves_the_level_little() -> None:
+    values = np.array([-1.0, -1.1, -0.9, -1.05, -0.95])
+    weights = np.ones((1, 6))
+    found = [float(Balance.of(np.append(values, wrong)).at(weights, 0.5)[0][0]) for wrong in (-2.0, -10.0)]
+    assert abs(found[0] - found[1]) < 0.2
+    assert all(abs(level + 1.0) < 0.3 for level in found)
+
+
+def test_a_labs_weights_share_their_root() -> None:
+    labs = np.array([[1.0, 0.0]] * 4 + [[0.0, 1.0]])
+    shared = shared_by_lab(np.ones((1, 5)), labs)
+    assert shared[0, :4].sum() == pytest.approx(2.0)
+    assert shared[0, 4] == pytest.approx(1.0)
+
+
+def test_old_runs_count_less() -> None:
+    fit = published_fit()
+    years = np.array([row.run.year for row in fit.rows])
+    assert set(fit.age[years >= RECENT]) == {1.0}
+    assert (years < RECENT).any()
+    assert fit.age[years < RECENT].max() <= 0.5
+
+
+def test_a_chip_without_runs_is_expected_like_its_generation_and_less_surely() -> None:
+    """Its level is that of its generation, as a share of its own best matmul, and its range is wider."""
+    usual = Setting(8e9, 2e12, "H100 SXM", 512)
+    hopper = expected_utilisation(usual)
+    stranger = expected_utilisation(replace(usual, accelerator="MI300X"))
+    assert float(stranger.mid / stranger.cap) == pytest.approx(float(hopper.mid / hopper.cap), rel=0.05)
+    assert stranger.mid < 0.75 * hopper.mid
+    newer = expected_utilisation(replace(usual, accelerator="GB200"))
+    width = [float(found.high / found.low) for found in (hopper, stranger, newer)]
+    assert min(width[1:]) > 1.2 * width[0]
+    far = expected_utilisation(replace(usual, params=MOST_PARAMS, tokens=1e15))
+    assert far.high / far.low > width[0]
+
+
+def test_chips_compare_by_what_they_are() -> None:
+    hours = {n: expected_run(params=8e9, tokens=15e12, accelerator=n, accelerators=512).hours.mid for n in NAMES}
+    assert hours["H100 SXM"] < hours["MI300X"]
+    assert hours["A100 SXM 80 GB"] < hours["L40S"] < hours["RTX 4090"]
+    assert hours["B200"] < hours["H100 SXM"] < hours["A100 SXM 80 GB"] < hours["V100 SXM 32 GB"]
+
+
+def test_narrow_products_gain_what_was_measured() -> None:
+    """8 bits gain, by less than twice; where the chip has no such rate nothing changes; 4 bits count as 8."""
+    assert 1.05 < narrow_gain() < 2
+    usual = Setting(37e9, 14.8e12, "H100 SXM", 2048, mixture=True)
+    hours = [float(expected_utilisation(replace(usual, width=w)).mid) for w in WIDTHS]  # type: ignore[arg-type]
+    assert hours[0] < hours[1] == hours[2] < 2 * hours[0]
+    old = replace(usual, accelerator="A100 SXM 80 GB")
+    assert expected_utilisation(old) == expected_utilisation(replace(old, width="8-bit"))
+    assert cap_of("H100 SXM", narrow=True) == pytest.approx(1402.6 / 989.4)
+
+
+def test_a_range_at_the_cap_says_so() -> None:
+    """Were all runs as good as the best matmul, P90 would be that matmul and nothing above it."""
+    perfect = fit_of(
+        [replace(row, utilisation=0.99 * cap_of(row.run.accelerator, narrow=False)) for row in evidence("whole")]
+    )
+    found = expected_utilisation(Setting(8e9, 2e12, "H100 SXM", 512), perfect)
+    assert found.capped
+    assert found.high == found.cap == pytest.approx(794.5 / 989.4)
+    assert not expected_utilisation(Setting(8e9, 2e12, "H100 SXM", 512)).capped
+
+
+@pytest.mark.parametrize(("by", "error", "inside", "ratio"), [("model", 0.18, 0.83, 2.4), ("lab", 0.22, 0.77, 2.4)])
+def test_whole_runs_are_predicted_from_the_others(by: str, error: float, inside: float, ratio: float) -> None:
+    made = score(by)  # type: ignore[arg-type]
+    assert made.runs == len(evidence("whole"))
+    assert made.error <= error
+    assert made.inside >= inside
+    assert made.ratio <= ratio
+    errors = [one.hours.mid / one.published - 1 for one in predictions(by)]  # type: ignore[arg-type]
+    assert made.error == pytest.approx(float(np.median(np.abs(errors))))
+
+
+def test_a_prediction_never_saw_what_it_predicts() -> None:
+    """However long a run is said to have taken, what is predicted of it stays the same."""
+    rows = evidence("whole")
+    made = {one.run.model: one for one in predictions("lab")}
+    for row in rows[::7]:
+        others = [r for r in rows if not same_lab(r.run, row.run) and not same_model(r.run, row.run)]
+        setting = Setting(row.run.params, row.run.tokens, row.run.accelerator, 1, row.experts, row.width)
+        assert expected_utilisation(setting, fit_of(others)).mid == pytest.approx(made[row.run.model].utilisation.mid)
+        assert made[row.run.model].published == pytest.approx(
+            6 * row.run.params * row.run.tokens / row.utilisation / base_peak(row.run.accelerator) / 3600
+        )
+
+
+def test_most_runs_of_a_family_of_chips_left_out_lie_inside() -> None:
+    """What a chip nobody trained on would have been promised: two thirds of each family, four fifths of both."""
+    rows = evidence("whole")
+    inside: dict[str, list[bool]] = {}
+    for family in ("A100", "Hopper"):
+        fit = fit_of([row for row in rows if row.family != family])
+        for row in rows:
+            if row.family == family:
+                run = row.run
+                found = expected_utilisation(
+                    Setting(run.params, run.tokens, run.accelerator, 1, row.experts, row.width), fit
+                )
+                inside.setdefault(family, []).append(bool(found.low <= row.utilisation <= found.high))
+    assert all(np.mean(each) > 2 / 3 for each in inside.values())
+    assert np.mean([one for each in inside.values() for one in each]) >= 0.8
+
+
+def test_nearest_runs() -> None:
+    rows = nearest(Setting(70e9, 15e12, "H100 SXM", 1024))
+    assert len(rows) == 9
+    assert [n.share for n in rows] == sorted((n.share for n in rows), reverse=True)
+    assert "Llama-3 70B" in {n.row.run.model for n in rows}
+    whole = nearest(Setting(70e9, 15e12, "H100 SXM", 1024), most=1000)
+    assert len(whole) == len(evidence("whole"))
+    assert sum(n.share for n in whole) == pytest.approx(1)
+    same = min(whole, key=lambda n: n.distance)
+    assert same.row.run.model.startswith("Llama-3")
+    assert "same kind" in same.text
+    old = next(n for n in whole if n.row.run.accelerator == "TPU v3")
+    assert "two chip generations older" in old.text
+    assert "4 × the parameters" in old.text
+    mixed = next(n for n in whole if n.row.run.model == "DeepSeek-V3")
+    assert mixed.parts[-2:] == ("a mixture of experts", "8-bit products")
+
+
+def test_plans_beyond_all_published_runs_are_said_to_be() -> None:
+    usual = Setting(70e9, 15e12, "H100 SXM", 1024)
+    assert beyond(usual) == ()
+    for changed, numbers in (
+        ({"accelerators": 1e6}, ("1M", "16,384", "Llama-3.1 405B")),
+        ({"tokens": 1e14}, ("100T", "40T", "Llama-4 Scout")),
+        ({"params": 1e13}, ("10T", "405.9B", "Llama-3.1 405B")),
+        ({"accelerator": "MI300X"}, ("No published run used MI300X", "H100 SXM")),
+        ({"accelerator": "H200 SXM"}, ("No published run used H200 SXM", "H100 SXM")),
+        ({"accelerator": "GB200"}, ("GB200", "generation")),
+        ({"width": "4-bit"}, ("4-bit",)),
+    ):
+        (said,) = beyond(replace(usual, **changed))  # type: ignore[arg-type]
+        assert all(number in said for number in numbers), said
+    assert len(beyond(replace(usual, accelerator="RTX 4090"))) == 2
+    assert len(beyond(Setting(1e13, 1e15, "MI300X", 1e6, mixture=True, width="4-bit"))) == 5
+
+
+def test_the_derivation_ends_at_the_answer() -> None:
+    setting = Setting(70e9, 15e12, "MI300X", 1024)
+    found = expected_utilisation(setting)
+    shown = explain(setting)
+    assert 4 <= len(shown) <= 6
+    values = [one.value for one in shown]
+    for end in (found.low, found.mid, found.high):
+        assert any(value == pytest.approx(float(end), rel=1e-9) for value in values)
+    assert closeness(0.0) > closeness(1.0) > closeness(9.0) > 0.01
+    assert end_of_range(0.3, 0.0) == pytest.approx(0.3)
+
+
+@pytest.mark.parametrize("bad", [0.0, -1.0, math.nan, math.inf])
+@pytest.mark.parametrize("name", ["params", "tokens", "accelerators"])
+def test_impossible_runs_are_refused(name: str, bad: float) -> None:
+    numbers = {"params": 8e9, "tokens": 1e12, "accelerators": 8.0, name: bad}
+    with pytest.raises(BudgetError, match="For example"):
+        expected_run(accelerator="H100 SXM", **numbers)
+    with pytest.raises(KeyError):
+        expected_run(params=8e9, tokens=1e12, accelerators=8, accelerator="Z9000")
+
+
+def test_it_is_fast() -> None:
+    """A number in well under a millisecond, and both scores in a second, by the time of the processor."""
+    expected_run(params=8e9, tokens=1e12, accelerator="H100 SXM", accelerators=8)
+    start = time.process_time()
+    for i in range(100):
+        expected_run(params=8e9 + i, tokens=1e12, accelerator="H100 SXM", accelerators=8)
+    assert (time.process_time() - start) / 100 < 2e-3
+    for cached in (predictions, score):
+        cached.cache_clear()
+    start = time.process_time()
+    score("model"), score("lab")
+    assert time.process_time() - start < 2
+
+
+def test_every_row_knows_its_chip() -> None:
+    assert all(find(row.run.accelerator).family == row.family for row in published_fit().rows)

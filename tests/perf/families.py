@@ -1,0 +1,117 @@
+"""Every causal language model of transformers from its default config: what it has, and what Napkin reads.
+
+``python -m tests.perf families`` builds each one both ways, in the reading process and by plain transformers, and
+prints where they differ. ``--write`` keeps plain transformers' totals in tests/data/family_parameters.csv, which the
+tests hold the closed forms to. Names of families as arguments limit either.
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
+
+TABLE = Path(__file__).parents[1] / "data" / "family_parameters.csv"
+COLUMNS = ("model_type", "class", "parameters", "refused", "transformers")
+SEQ = 512
+
+
+def families() -> list[str]:
+    """Every ``model_type`` that transformers has a causal language model for."""
+    from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
+
+    return sorted(MODEL_FOR_CAUSAL_LM_MAPPING_NAMES)
+
+
+def plain(model_type: str) -> dict[str, str]:
+    """What transformers alone builds from the default config: a row of the table."""
+    import torch
+    import transformers
+    from transformers import AutoModelForCausalLM
+    from transformers.models.auto.configuration_auto import CONFIG_MAPPING
+
+    row = {"model_type": model_type, "class": "", "parameters": "", "refused": ""}
+    row["transformers"] = transformers.__version__
+    try:
+        config = CONFIG_MAPPING[model_type]()
+        with torch.device("meta"):
+            model = AutoModelForCausalLM.from_config(config)
+    except Exception as problem:
+        return {**row, "refused": f"{type(problem).__name__}: {' '.join(str(problem).split())}"[:160]}
+    total = sum(parameter.numel() for parameter in model.parameters())
+    return {**row, "class": type(model).__name__, "parameters": str(total)}
+
+
+def table() -> list[dict[str, str]]:
+    """The stored rows."""
+    with TABLE.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def write(names: Sequence[str]) -> None:
+    """Build every family plainly and keep the totals."""
+    rows: list[dict[str, str]] = []
+    for name in names:
+        rows.append(plain(name))
+        print(rows[-1], flush=True)
+    with TABLE.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def sweep(names: Sequence[str]) -> None:
+    """Read every family's default config by formula and by building, and print what disagrees with the table."""
+    from core.models import ConfigError, parameters, read_hf_config
+    from core.models.build import build_model
+    from core.models.build_events import Refused
+
+    known = {row["model_type"]: row for row in table()}
+    tally = dict.fromkeys(("by formula", "by building", "FLOPs counted", "refused", "transformers cannot", "wrong"), 0)
+    slowest = (0.0, "")
+    for name in names:
+        row = known[name]
+        text = f'{{"model_type": "{name}"}}'
+        start = time.perf_counter()
+        built = build_model(text, SEQ)
+        slowest = max(slowest, (time.perf_counter() - start, name))
+        try:
+            read = read_hf_config(text)
+            formula = None if read.part else parameters(read.spec).total
+        except ConfigError:
+            formula = None
+        said = "" if isinstance(built, Refused) else str(built.total)
+        tally["by formula"] += formula is not None and str(formula) == row["parameters"]
+        tally["by building"] += bool(said) and said == row["parameters"]
+        tally["FLOPs counted"] += not isinstance(built, Refused) and bool(built.flop)
+        if not row["parameters"]:
+            tally["transformers cannot"] += 1
+            print(f"{name:<28} transformers cannot: {row['refused'][:90]}", flush=True)
+        elif isinstance(built, Refused):
+            tally["refused"] += 1
+            print(f"{name:<28} refused: {built.reason[:90]}", flush=True)
+        elif not built.flop:
+            print(f"{name:<28} FLOPs: {built.flop_refused[:90]}", flush=True)
+        if any(
+            row["parameters"] and found not in (None, "", row["parameters"])
+            for found in (formula and str(formula), said)
+        ):
+            tally["wrong"] += 1
+            print(f"{name:<28} WRONG: formula {formula}, built {said}, transformers {row['parameters']}", flush=True)
+    print(f"{len(names)} families at {SEQ} tokens: " + ", ".join(f"{key} {value}" for key, value in tally.items()))
+    print(f"slowest: {slowest[1]}, {slowest[0]:.1f} s")
+
+
+def main(argv: Sequence[str] = ()) -> None:
+    """Sweep, or with ``--write`` keep the table."""
+    names = [name for name in argv if not name.startswith("--")] or families()
+    (write if "--write" in argv else sweep)(names)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
