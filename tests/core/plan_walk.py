@@ -87,10 +87,10 @@ def _table(a: Answer) -> Iterator[Shown]:
 
 
 def _counted(a: Answer) -> Iterator[Shown]:
-    counted, scale = _count(a), scale_of(a)
+    counted, scale = _count(a), scale_of(a.shape.spec, a.middle.parameters)
     yield from (words_count.where(counted, scale), words_count.gap(a.shape, a.plan.seq_len, a.plan.attention))
     yield from words_count.cautions(a.shape, a.plan.seq_len)
-    if a.model is None:
+    if a.stands_in:
         yield words_count.stand_in(a.shape, a.middle.parameters)
 
 
@@ -167,7 +167,7 @@ def _runs(a: Answer) -> Iterator[Shown]:
 
 
 def _flops(a: Answer) -> Iterator[Shown]:
-    counted, scale = _count(a), scale_of(a)
+    counted, scale = _count(a), scale_of(a.shape.spec, a.middle.parameters)
     yield figures_count.flops_by_component(counted, LIGHT, scale)
     yield figures_count.flops_treemap(counted, LIGHT, scale)
     grown = growth(a.shape.spec, a.plan.seq_len, a.plan.attention)
@@ -185,7 +185,10 @@ def _flops(a: Answer) -> Iterator[Shown]:
     yield words_count.scored_run(found, rate)
     yield figures_count.score_bars(found, LIGHT)
     yield from _cells(words_count.scores(found))
-    yield from (*(one.explanation for one in found), *explain_count(a), *grown.explain())
+    yield from (*(one.explanation for one in found), *grown.explain())
+    yield from explain_count(
+        a.shape.spec, a.plan.seq_len, a.plan.attention, params=a.middle.parameters, tokens=a.middle.tokens
+    )
 
 
 def _roof(a: Answer) -> Iterator[Shown]:

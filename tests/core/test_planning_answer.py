@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from core.hardware.accelerators import accelerators
-from core.planning import BudgetError, Column, Interval, Limits, Plan, answer, parse_mfu, plan_from
+from core.planning import BudgetError, Column, Interval, Limits, Plan, answer, plan_from
 from core.planning.answer.answer import mfu_of_all_hours, mfu_of_steps
 from core.planning.answer.export import plan_lines
 from core.planning.answer.peers import at_mfu, peers_of

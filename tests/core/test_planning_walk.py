@@ -72,9 +72,9 @@ def test_the_net_catches(planted: plan_walk.Shown, monkeypatch: pytest.MonkeyPat
 def test_every_field_of_a_plan_can_be_swayed_without_harm() -> None:
     """Each field at the ends of what it takes, beside the usual rest."""
     walked = Walked()
-    for id, texts in _ends(PLAN_FORM).items():
+    for name, texts in _ends(PLAN_FORM).items():
         for text in texts:
-            walked.step(f"{id}={text}", plan_from({"mfu": "40%", "pace": "steady steps", id: text}))
+            walked.step(f"{name}={text}", plan_from({"mfu": "40%", "pace": "steady steps", name: text}))
     assert walked.faults == []
     assert walked.plans > 100
 

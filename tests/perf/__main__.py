@@ -9,7 +9,7 @@ import argparse
 from collections.abc import Callable
 
 from pages.parts.registry import PAGES
-from tests.perf import crowd, floats, hover, matmul, models, pages, soak, tensors, walk
+from tests.perf import crowd, floats, hover, matmul, models, pages, plans, soak, tensors, walk
 
 SUITES: dict[str, Callable[[], None]] = {
     "pages": pages.main,
@@ -17,6 +17,7 @@ SUITES: dict[str, Callable[[], None]] = {
     "traces": tensors.main,
     "models": models.main,
     "matmul": matmul.main,
+    "plans": lambda: plans.main([]),
     "hover": hover.main,
     "walk": lambda: walk.main([]),
     "crowd": crowd.main,

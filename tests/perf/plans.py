@@ -1,12 +1,15 @@
-"""Laws of an answer over random plans, and every chip, question, accelerator and panel: 100,000 plans, or as many as
-are named. Prints what was tried, what broke, and how long an answer takes."""
+"""Laws of an answer over 100,000 random plans, and every chip, question, accelerator and panel.
+
+Prints what was tried, what broke, and how long an answer takes.
+"""
 
 from __future__ import annotations
 
+import argparse
 import random
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from core.planning import BudgetError, Interval, Plan, answer
@@ -15,7 +18,6 @@ from core.planning.whole.goodput import Failures
 from tests.core import plan_walk
 from tests.core.plan_cases import INVERSES, asked, columns, random_plan
 
-PLANS = 100_000
 CLOSE = 1e-9
 _NUDGE, _JUMP = 1e-6, 1e-4
 
@@ -165,9 +167,11 @@ def over_random_plans(law: str, count: int, seed: int) -> Held:
     return held
 
 
-def main(argv: list[str] | None = None) -> None:
-    """Measure and print; ``argv``: how many plans."""
-    count = int((argv or [str(PLANS)])[0])
+def main(argv: Sequence[str]) -> None:
+    """Measure and print; fails where a law is broken or a panel is at fault."""
+    parser = argparse.ArgumentParser(prog="python -m tests.perf plans", description=__doc__)
+    parser.add_argument("--plans", type=int, default=100_000)
+    count = parser.parse_args(argv).plans
     broken = 0
     for law in LAWS:
         start = time.perf_counter()

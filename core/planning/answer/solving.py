@@ -80,10 +80,10 @@ class Terms:
         return stops(accelerators, np.asarray(self.total(params)) * self.saved, self.plan.reliability)
 
     def setting(self, params: Array | float, tokens: Array | float, accelerators: Array | float) -> Setting:
-        """What published runs are compared by."""
+        """What published runs are compared by; less than one of anything, which a search may pass, is taken as one."""
         return Setting(
-            params=params,
-            tokens=tokens,
+            params=np.maximum(params, 1.0),
+            tokens=np.maximum(tokens, 1.0),
             accelerator=self.plan.accelerator,
             accelerators=np.maximum(accelerators, 1.0),
             mixture=bool(self.model and self.model.mixture),
