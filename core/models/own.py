@@ -132,9 +132,9 @@ def read_config(text: str) -> ConfigSaid:
         read = read_hf_config(text)
     except NoClosedFormError as problem:
         draft = problem.draft if isinstance(problem, UnknownFamilyError) else None
-        return ConfigSaid(None, False, f"{problem} The shape stays as it was.", True, draft)
+        return ConfigSaid(None, False, f"{problem}. The shape stays as it was.", True, draft)
     except ConfigError as problem:
-        return ConfigSaid(None, False, f"{problem} The shape stays as it was.")
+        return ConfigSaid(None, False, f"{problem}. The shape stays as it was.")
     said = [f"**Read as {read.family}:** {about(read.spec)}"]
     if read.omitted:
         said.append(f"Not in the file, so at the family’s defaults: {', '.join(read.omitted)}.")

@@ -108,6 +108,8 @@ def test_a_config_becomes_the_shape_and_a_bad_one_does_not() -> None:
     app.text_area(key="c_config").set_value(config).run()
     assert "layers=2 hidden=64" in app.text_input(key="c_shape").value
     assert "Read as LLaMA" in html(app, "np-good")[0]
+    app.text_area(key="c_config").set_value("x" * 100_001).run()
+    assert any("100,001 characters" in message for message in html(app, "np-error"))
     app.text_area(key="c_config").set_value("[" * 10_000 + "]" * 10_000).run()
     assert "layers=2 hidden=64" in app.text_input(key="c_shape").value
     assert any("nested 10,000 deep" in message for message in html(app, "np-error"))

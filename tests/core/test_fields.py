@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from urllib.parse import parse_qs, urlencode
 
 import pytest
@@ -134,14 +135,12 @@ def test_no_text_breaks_any_field(text: str) -> None:
     for form in FORMS.values():
         reading = form.read({field.id: text for field in form.fields})
         assert reading.values.keys() == {field.id for field in form.fields}
-        try:
+        with contextlib.suppress(BudgetError):
             answer(plan_of(reading))
-        except BudgetError as refused:
-            assert str(refused)
 
 
 def test_a_plan_of_bad_texts_is_refused_with_the_reason() -> None:
-    with pytest.raises(QuantityError, match="“many”.*70B") as refused:
+    with pytest.raises(QuantityError, match=r"“many”.*70B") as refused:
         plan_from({"n": "many"})
     assert "Still" not in str(refused.value), "nothing is in force instead"
 

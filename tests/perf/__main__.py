@@ -1,6 +1,7 @@
 """``make perf``: what pages, crowds and computations cost. Nothing here gates on a time, because machines differ.
 
-Names of suites, or of pages, as arguments limit it to those; ``--minutes`` is how long ``soak`` lasts.
+Names of suites, or of pages, as arguments limit it to those; ``families`` builds every family of models that
+transformers knows, which takes half an hour, and runs only when it is named. ``--minutes`` is how long ``soak`` lasts.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ import argparse
 from collections.abc import Callable
 
 from pages.parts.registry import PAGES
-from tests.perf import crowd, floats, hover, matmul, models, pages, plans, soak, tensors, walk
+from tests.perf import crowd, families, floats, hover, matmul, models, pages, plans, soak, tensors, walk
 
 SUITES: dict[str, Callable[[], None]] = {
     "pages": pages.main,
@@ -34,9 +35,10 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=20_000, help="how far the random walk goes")
     asked = parser.parse_args()
     steps = ["--steps", str(asked.steps)]
-    suites = SUITES | {"soak": lambda: soak.main(asked.minutes), "walk": lambda: walk.main(steps)}
+    suites = SUITES | {"families": lambda: families.main([])} if "families" in asked.what else SUITES
+    suites = suites | {"soak": lambda: soak.main(asked.minutes), "walk": lambda: walk.main(steps)}
     named = frozenset(asked.what)
-    if unknown := named - ids - set(SUITES):
+    if unknown := named - ids - set(SUITES) - {"families"}:
         parser.error(f"neither a suite nor a page: {', '.join(sorted(unknown))}")
     if named & ids:
         pages.main(named & ids)

@@ -1,8 +1,8 @@
 """Every causal language model of transformers from its default config: what it has, and what Napkin reads.
 
-``python -m tests.perf families`` builds each one both ways, in the reading process and by plain transformers, and
-prints where they differ. ``--write`` keeps plain transformers' totals in tests/data/family_parameters.csv, which the
-tests hold the closed forms to. Names of families as arguments limit either.
+``python -m tests.perf families`` reads each one by formula and by the building process, and prints where they differ
+from what plain transformers builds. ``python -m tests.perf.families --write`` keeps plain transformers' totals in
+tests/data/family_parameters.csv, which the tests hold the formulas to. Names of families limit either.
 """
 
 from __future__ import annotations
