@@ -6,8 +6,9 @@ import html
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache, wraps
+from itertools import groupby
 from typing import Any
 from urllib.parse import urlencode
 
@@ -15,10 +16,11 @@ import streamlit as st
 from streamlit.elements.lib.mutable_expander_container import ExpanderContainer
 
 from core.fields import LINK_VERSION, VERSION
-from core.formula import Explanation, Source
+from core.formula import Explanation, Source, derivation
 from core.palette import ROLES
 from pages.parts.charts import ready
 from pages.parts.components import copy_link
+from pages.parts.derivation import step_markdown
 from pages.parts.guard import guarded, guarded_page
 from pages.parts.inputs import Inputs, query_of
 from pages.parts.registry import PageSpec
@@ -29,7 +31,6 @@ _KEPT = "\0"
 """Stands for a piece of code while the text around it is marked up."""
 
 _CARET = re.compile(r"(?<=[\w)])\^(\([^()]*\)|⌊[^⌋]*⌋|[−-]?\w+)")
-_POWER = re.compile(rf"(\(−?\w+\)|\w+){_CARET.pattern}")
 _CODE = re.compile(r"`([^`]+)`")
 _SUPERSCRIPTS = re.compile(r"[⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+")
 _ARXIV = re.compile(r"arXiv:(\d{4}\.\d{4,5})")
@@ -280,11 +281,18 @@ def fold(label: str, *, key: str, icon: str | None = None) -> Iterator[ExpanderC
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What `how_each` says about one thing: heading, a note on the method (may be empty), formulas (likewise)."""
+    """What `how_each` says about one thing: number, name, a note on the method (may be empty), formulas (likewise)."""
 
-    heading: str
+    number: str
+    name: str
     note: str
     explanations: Sequence[Explanation]
+
+    @property
+    def numbered(self) -> Iterator[Explanation]:
+        """The explanations under titles that say of which part they are, and what in it they are about."""
+        for one in self.explanations:
+            yield replace(one, title=f"{self.number} · {one.title if one.named else self.name}")
 
 
 def how(
@@ -303,38 +311,30 @@ def how(
         if panel.open:
             for text in notes:
                 note(text)
-            for item in explanations() if callable(explanations) else explanations:
-                if isinstance(item, str):
-                    st.html(f'<h3 class="np-question">{rich(item)}</h3>')
-                else:
-                    _explain(item)
+            items = explanations() if callable(explanations) else explanations
+            with st.container(key=f"how-{key}", gap=None):
+                for headed, under in groupby(items, key=lambda item: isinstance(item, str)):
+                    if headed:
+                        for heading in under:
+                            st.html(f'<h3 class="np-question">{rich(str(heading))}</h3>')
+                    else:
+                        _derive(item for item in under if not isinstance(item, str))
 
 
 def how_each(parts: Callable[[], Sequence[Part]], *, key: str, label: str = "How is this computed") -> None:
-    """Like `how`, for several things at once: each part under its own heading."""
+    """Like `how`, for several things at once: what is to say about each, then each formula with all that it is for."""
     with fold(label, key=key, icon=":material/function:") as panel:
         if panel.open:
-            for part in parts():
-                st.html(f'<h2 class="np-part">{rich(part.heading)}</h2>')
-                if part.note:
-                    note(part.note)
-                for item in part.explanations:
-                    _explain(item)
+            found = parts()
+            notes = (f"<p><b>{html.escape(p.number)}</b> {rich(p.note)}</p>" for p in found if p.note)
+            with st.container(key=f"how-{key}", gap=None):
+                st.html(f'<div class="np-note">{"".join(notes)}</div>')
+                _derive(one for part in found for one in part.numbered)
 
 
-def _explain(item: Explanation) -> None:
-    st.html(f'<p class="np-kicker">{html.escape(item.title)}</p>')
-    st.latex(item.symbolic)
-    st.latex(item.substituted)
-    where = ", ".join(f"${t.latex}$ = {t.meaning} ({_dollar_safe(t.text)})" for t in item.terms)
-    sources = "; ".join(f"[{s}]({s.url})" if s.url else str(s) for s in item.sources)
-    powers = _POWER.sub(lambda m: rf"${m[1]}^{{\text{{{m[2].strip('()')}}}}}$", item.detail)
-    detail = f"\n\n{powers}" if item.detail else ""
-    st.markdown(f"where {where}.{detail}\n\nSource: {sources}")
-
-
-def _dollar_safe(text: str) -> str:
-    return text.replace("$", r"\$")
+def _derive(explanations: Iterable[Explanation]) -> None:
+    for step in derivation(explanations):
+        st.markdown(step_markdown(step))
 
 
 def footer(inputs: Inputs) -> None:
