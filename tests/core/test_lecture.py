@@ -8,9 +8,10 @@ import pytest
 import torch
 from einops import rearrange
 
-from core.lecture import CLAIMS, GROUPS, VERDICTS, Finding, findings, summary
+from core.lecture import CLAIMS, GROUPS, VERDICTS, Finding, findings, summary, words
 from core.lecture.memory import _account
 from core.lecture.numbers import _summed, _trained
+from core.models.linear import TwoLayers, count_with_torch
 
 
 @pytest.mark.parametrize("claim_id", CLAIMS)
@@ -73,7 +74,7 @@ def test_numbers_are_written_one_way() -> None:
 def test_there_are_enough_and_every_page_is_linked() -> None:
     assert len(CLAIMS) >= 20
     pages = {claim.link.page for claim in CLAIMS.values() if claim.link}
-    assert pages == {"floats", "tensors", "compute", "memory", "device"}
+    assert pages == {"floats", "tensors", "compute", "memory", "device", "lecture"}
     assert {claim.group for claim in CLAIMS.values()} == set(GROUPS)
 
 
@@ -121,3 +122,12 @@ def test_a_check_can_fail() -> None:
     assert _account(40e9, "bf16 throughout").largest != 40e9
     assert _account(69e9).checkpoint() != 840e9
     assert _summed("bf16", 0.01, 100) != _summed("bf16", 0.01, 1000)
+
+
+def test_two_layers_in_words() -> None:
+    plain, with_x = TwoLayers(1024, 256, 64), TwoLayers(1024, 256, 64, x_gradient=True)
+    assert "**73.3 %** of 6ND" in words.two_layers(plain)
+    assert "exactly **6 FLOPs per weight and row**" in words.two_layers(with_x)
+    assert words.per_weight(plain)[0][-1] == "4"
+    assert "counts the same" in words.torch_says(plain, count_with_torch(plain))
+    assert "counts differently" in words.torch_says(with_x, count_with_torch(plain))

@@ -1,4 +1,4 @@
-"""The budget: the lecture's 143.9 days, published costs, and prices as typed."""
+"""The budget's formulas against published examples, each undoing the others, and the texts a plan is typed in."""
 
 from __future__ import annotations
 
@@ -10,35 +10,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.hardware.accelerators import find
-from core.models import model_named
-from core.models.catalog import nearest_dense
+from core.planning import Limits, parse_mfu, parse_price, parse_within
+from core.planning.answer.plan import whole_accelerators
+from core.planning.budget import equations
 from core.planning.budget.rule import (
-    Plan,
     accelerator_hours,
-    budget,
-    count_every_way,
     effective_utilisation,
-    explain_budget,
-    explain_count,
-    format_cost,
-    format_price,
-    parse_price,
     rent,
-    scale_of,
     tokens_per_second,
     training_seconds,
 )
 from core.units import QuantityError
+from core.wording import dollars, price
 
-LECTURE = Plan(params=70e9, tokens=15e12, accelerators=1024, peak=find("H100 SXM").peak("bf16"), mfu=0.5)
-
-
-def test_the_lecture_takes_143_9_days() -> None:
-    made = budget(LECTURE)
-    assert made.flop == 6.3e24
-    assert made.seconds / 86400 == pytest.approx(143.9, abs=0.05)
-    assert made.hours == pytest.approx(made.seconds / 3600 * 1024)
-    assert math.isnan(made.usd_low)
+H100 = find("H100 SXM").peak("bf16")
 
 
 def test_megatrons_worked_examples() -> None:
@@ -66,98 +51,124 @@ def test_palms_mfu() -> None:
 @given(
     params=st.floats(1e6, 1e13),
     tokens=st.floats(1e6, 1e15),
-    count=st.integers(1, 10**6),
+    count=st.floats(1, 1e6),
     mfu=st.floats(0.01, 1.0),
+    factor=st.floats(6, 60),
 )
-def test_utilisation_undoes_the_plan(params: float, tokens: float, count: int, mfu: float) -> None:
-    """The whole-run utilisation of exactly the planned hours is the MFU the plan assumed."""
-    plan = Plan(params, tokens, count, 989.4e12, mfu, 2.0, 3.0)
-    made = budget(plan)
-    assert effective_utilisation(made.flop, made.hours, plan.peak) == pytest.approx(mfu, rel=1e-12)
-    assert made.tokens_per_s * made.seconds == pytest.approx(tokens, rel=1e-12)
-    assert made.usd_high / made.usd_low == pytest.approx(1.5)
-
-
-def test_twice_the_accelerators_take_half_the_time_at_the_same_price() -> None:
-    seconds = training_seconds.over(flop=6.3e24, accelerators=np.array([512.0, 1024.0]), peak=989.4e12, mfu=0.5)
-    assert seconds[0] == pytest.approx(2 * seconds[1])
-    assert tokens_per_second(15e12, float(seconds[1])) == pytest.approx(budget(LECTURE).tokens_per_s)
-
-
-def test_every_number_of_the_budget_is_explained() -> None:
-    made = budget(LECTURE)
-    values = {e.name.rpartition(".")[2]: e.value for e in explain_budget(LECTURE)}
-    assert values == {
-        "train_flop_6nd": made.flop,
-        "training_seconds": made.seconds,
-        "accelerator_hours": made.hours,
-        "tokens_per_second": made.tokens_per_s,
+def test_every_formula_undoes_the_others(params: float, tokens: float, count: float, mfu: float, factor: float) -> None:
+    per_token = equations.flop_of_a_token(factor, params)
+    flop = equations.flop_of_a_run(per_token, tokens)
+    seconds = training_seconds(flop, count, H100, mfu)
+    hours = accelerator_hours(count, seconds)
+    back = {
+        tokens: equations.tokens_trainable(count, H100, mfu, seconds, per_token),
+        params: equations.parameters_trainable(count, H100, mfu, seconds, factor, tokens),
+        count: equations.accelerators_needed(flop, H100, mfu, seconds),
+        mfu: equations.mfu_needed(flop, count, H100, seconds),
+        hours: equations.hours_affordable(rent(hours, 2.5), 2.5),
+        seconds: tokens / tokens_per_second(tokens, seconds),
     }
-    priced = Plan(70e9, 15e12, 1024, 989.4e12, 0.5, 3.0, 3.5)
-    assert [e.value for e in explain_budget(priced)][-2:] == [budget(priced).usd_low, budget(priced).usd_high]
+    for given_value, again in back.items():
+        assert again == pytest.approx(given_value, rel=1e-12)
+    assert effective_utilisation(flop, hours, H100) == pytest.approx(mfu, rel=1e-12)
 
 
-def test_counting_conventions_of_a_plan() -> None:
-    model = model_named("Llama 3.1 405B")
-    plan = Plan(model.active, 15.6e12, 16_384, 989.4e12, 0.41)
-    ways = count_every_way(model.spec, 8192, plan)
-    assert ways[0].flop == budget(plan).flop
-    assert ways[0].seconds == budget(plan).seconds
-    assert [way.id for way in ways] == ["rule", "kaplan", "causal", "full", "palm"]
-    assert ways[2].against_rule == pytest.approx(0.0365, abs=1e-4)
-    explained = explain_count(model.spec, 8192, "causal", plan)
-    assert explained[-1].value == pytest.approx(ways[2].flop, rel=1e-14)
-    assert sum(e.value for e in explained[:-1]) * 3 == pytest.approx(ways[2].per_token, rel=1e-14)
+def test_twice_the_accelerators_take_half_the_time() -> None:
+    seconds = training_seconds.over(flop=6.3e24, accelerators=np.array([512.0, 1024.0]), peak=H100, mfu=0.5)
+    assert seconds[0] == pytest.approx(2 * seconds[1])
 
 
-@pytest.mark.parametrize("typed", [70e9, 1.5e12, 1.0, 7e9])
-def test_a_stand_ins_counts_are_scaled_to_the_typed_parameters(typed: float) -> None:
-    stand_in = nearest_dense(typed)
-    plan = Plan(typed, 15e12, 1024, 989.4e12, 0.5)
-    ways = count_every_way(stand_in.spec, 8192, plan)
-    assert (ways[0].flop, ways[0].seconds) == (budget(plan).flop, budget(plan).seconds)
-    own = count_every_way(stand_in.spec, 8192, Plan(stand_in.active, 15e12, 1024, 989.4e12, 0.5))
-    for scaled, counted in zip(ways, own, strict=True):
-        assert scaled.against_rule == counted.against_rule
-        assert scaled.flop / counted.flop == pytest.approx(typed / stand_in.active, rel=1e-12)
-        assert scaled.per_token == pytest.approx(scaled.flop / plan.tokens, rel=1e-12)
-    assert scale_of(stand_in.spec, plan) == typed / stand_in.active
-    explained = explain_count(stand_in.spec, 8192, "causal", plan)
-    assert explained[-1].name.endswith("scaled_flop")
-    assert explained[-1].value == pytest.approx(ways[2].flop, rel=1e-12)
+def test_accelerators_come_whole() -> None:
+    assert [whole_accelerators(n) for n in (1e-18, 0.5, 1.0, 1 + 1e-12, 1.1, 1023.9, 1024.0)] == [
+        1,
+        1,
+        1,
+        1,
+        2,
+        1024,
+        1024,
+    ]
+
+
+# ------------------------------------------------------------------------------------------ texts
+
+PRICES = {
+    "2.50": (2.5, 2.5),
+    "2-3.5": (2.0, 3.5),
+    "3.5 – 2": (2.0, 3.5),
+    "$2.50/h": (2.5, 2.5),
+    "$3-4": (3, 4),
+    "0": (0, 0),
+}
+MFUS = {
+    "0.4": (0.4, 0.4),
+    "40%": (0.4, 0.4),
+    "35-45%": (0.35, 0.45),
+    "35% to 45%": (0.35, 0.45),
+    "0.45–0.35": (0.35, 0.45),
+}
+
+
+@pytest.mark.parametrize("text", PRICES)
+def test_prices_as_typed(text: str) -> None:
+    assert parse_price(text) == PRICES[text]
+
+
+@pytest.mark.parametrize("text", MFUS)
+def test_mfu_as_typed(text: str) -> None:
+    found = parse_mfu(text)
+    assert found
+    assert (found.low, found.high) == pytest.approx(MFUS[text])
+    assert found.mid == pytest.approx(sum(MFUS[text]) / 2)
+
+
+def test_mfu_from_published_runs() -> None:
+    assert parse_mfu("published") is parse_mfu(" Published ") is parse_mfu("") is None
 
 
 @pytest.mark.parametrize(
-    ("text", "prices"),
-    [
-        ("2.50", (2.5, 2.5)),
-        ("2-3.5", (2.0, 3.5)),
-        ("3.5 – 2", (2.0, 3.5)),
-        ("$2.50/h", (2.5, 2.5)),
-        ("$3-4", (3, 4)),
-        ("0", (0, 0)),
-    ],
+    ("text", "days"),
+    [("90 days", 90), ("12 weeks", 84), ("3 months", 91.3125), ("2 years", 730.5), ("36 h", 1.5), ("20 min", 1 / 72)],
 )
-def test_prices_as_typed(text: str, prices: tuple[float, float]) -> None:
-    assert parse_price(text) == prices
+def test_limits_of_time_as_typed(text: str, days: float) -> None:
+    found = parse_within(text)
+    assert found.days == pytest.approx(days)
+    assert not found.in_money
+
+
+def test_limits_of_money_as_typed() -> None:
+    assert parse_within("$5M").dollars == 5e6
+    assert parse_within("$5M").in_money
+    assert not Limits(90.0).in_money
 
 
 @pytest.mark.parametrize("text", ["", "cheap", "1-2-3", "-", "2-", "-2", "–2", "1e9", "nan"])
 def test_bad_prices_are_refused_with_an_example(text: str) -> None:
-    with pytest.raises(QuantityError) as refused:
+    with pytest.raises(QuantityError, match=r"example|Empty|empty|out of range") as refused:
         parse_price(text)
     assert text in str(refused.value)
-    assert ("Empty" in str(refused.value)) == (text == "")
+
+
+@pytest.mark.parametrize("text", ["1.5", "0", "-0.3", "lots", "1-2-3", "nan", "1e999", "%"])
+def test_bad_mfu_is_refused_with_an_example(text: str) -> None:
+    with pytest.raises(QuantityError, match=r"40%|from 0.1 % to 100 %"):
+        parse_mfu(text)
+
+
+@pytest.mark.parametrize("text", ["90", "", "soon", "$", "-3 days", "1e999 days", "0 s", "$1e999", "5M"])
+def test_bad_limits_are_refused(text: str) -> None:
+    with pytest.raises(QuantityError, match=r"example|[Ee]mpty|out of range"):
+        parse_within(text)
 
 
 def test_prices_as_shown() -> None:
-    assert format_price(3.0, 3.5) == "$3.00–3.50/h"
-    assert format_price(2.0, 2.0) == "$2.00/h"
-    assert format_price(math.nan, math.nan) == "unknown"
-    assert format_cost(5.576e6, 5.576e6) == "$5.58 M"
-    assert format_cost(10.6e6, 12.4e6) == "$10.6 M to $12.4 M"
-    assert format_cost(1.68e25, 1.68e25) == "$1.68 × 10²⁵"
-    assert format_cost(math.nan, math.nan) == "unknown"
-    assert format_cost(1e-18, 2e-18) == "under $0.01"
-    assert format_cost(0.001, 0.02) == "under $0.01 to $0.02"
-    assert format_cost(0.0, 0.0) == "$0.00"
+    assert price(3.0, 3.5) == "$3.00–3.50/h"
+    assert price(2.0, 2.0) == "$2.00/h"
+    assert price(math.nan, math.nan) == "unknown"
+    assert [dollars(value) for value in (5.576e6, 1.68e25, 1e-18, 0.0, math.nan)] == [
+        "$5.58 M",
+        "$1.68 × 10²⁵",
+        "under $0.01",
+        "$0.00",
+        "unknown",
+    ]

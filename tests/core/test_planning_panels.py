@@ -1,52 +1,47 @@
-"""Behind the panels: where attention overtakes, what moves the answer, the roofline's words, the table to take away."""
+"""Behind the panels: where attention overtakes, what moves the answer, counts, the split and the roofline in words."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import plotly.graph_objects as go
 import pytest
-from core.planning.answer.outlook import FINDS, Find, Outlook, Published, ask_outlook, parse_within, peers_of
-from core.planning.evidence.comparable import predictions, score
 
 from core.hardware.accelerators import find
-from core.models.catalog import model_named
-from core.models.flops import flops_per_token
-from core.models.linear import TwoLayers, count_with_torch
+from core.models.catalog import model_named, nearest_dense
+from core.models.flops import conventions, flops_per_token
+from core.models.parameters import parameters
 from core.models.spec import SlidingWindow
 from core.palette import LIGHT
-from core.planning.answer.figures import Point, answer_strip, evidence_scatter
-from core.planning.counting import words as words_panels
+from core.planning import answer, plan_from
+from core.planning.answer.figures import answer_strip
+from core.planning.answer.peers import peers_of
+from core.planning.answer.plan import FINDS, TYPED
+from core.planning.counting import words as words_count
 from core.planning.counting.figures import flops_treemap, sequence_sweep
 from core.planning.counting.growth import attention_over_rest, growth
+from core.planning.counting.layers import explain_count, scale_of
+from core.planning.counting.scored import which_mfu
 from core.planning.evidence import words as words_runs
+from core.planning.evidence.figures import Point, evidence_scatter
 from core.planning.evidence.rows import evidence
 from core.planning.layer import words as words_layer
-from core.planning.layer.figures import loss_curves
 from core.planning.layer.operations import layer_roofline
 from core.planning.moves import words as words_moves
 from core.planning.moves.figures import days_around, iso_days_figure, tornado
-from core.planning.moves.sensitivity import iso_days
-from core.planning.split.scaling import compute_optimal
+from core.planning.moves.sensitivity import as_found, iso_days, swings
+from core.planning.split import words as words_split
+from core.planning.split.figures import loss_curves
+from core.planning.split.scaling import LAWS, compute_optimal
+from core.units import format_quantity, significant
+from core.wording import percent
+from tests.core.said import says
 
 H100 = find("H100 SXM")
 GPT3 = model_named("GPT-3 175B")
-
-
-def asked(find_: Find = "time", **changes: object) -> tuple[Outlook, Published]:
-    given: dict[str, object] = {"parameters": 70e9, "tokens": 15e12, "accelerators": 1024.0}
-    return ask_outlook(
-        find_,
-        **{**given, **changes},  # type: ignore[arg-type]
-        device=H100,
-        dtype="bf16",
-        experts=False,
-        mfu=None,
-        prices=(3.0, 3.5),
-        limits=parse_within("90 days"),
-    )
 
 
 # ------------------------------------------------------------------------------------------ where attention overtakes
@@ -66,42 +61,37 @@ def test_growth_is_level_in_weights_and_linear_in_attention() -> None:
     assert np.ptp(g.weights) == 0
     np.testing.assert_allclose(g.squares / g.lengths, g.squares[0] / g.lengths[0])
     assert g.share == pytest.approx(0.027, abs=0.002)
-    assert "6H = 73,728" in words_panels.growing(g)
+    assert "6H = 73,728" in words_count.growing(g)
 
 
 def test_windows_everywhere_never_let_attention_overtake() -> None:
     narrow = replace(GPT3.spec, window=SlidingWindow(1024))
     assert math.isinf(growth(narrow, 2048, "full").crossing)
-    assert "never overtake" in words_panels.growing(growth(narrow, 2048, "full"))
+    assert "never overtake" in words_count.growing(growth(narrow, 2048, "full"))
 
 
 # ------------------------------------------------------------------------------------------ pictures
 
 
+@pytest.mark.parametrize("most", [1, 12, 30])
 @pytest.mark.parametrize("find_", FINDS)
-def test_strip_puts_every_run_and_the_plan_in_their_places(find_: Find) -> None:
-    o, seen = asked(find_)
-    figure = answer_strip(o, peers_of(o, seen), seen.mfu, LIGHT)
+def test_strip_puts_every_run_and_the_plan_in_their_places(find_: str, most: int) -> None:
+    a = answer(plan_from({"find": find_, "within": "300 days"}))
+    peers = peers_of(a, most)
+    figure = answer_strip(a, peers, LIGHT)
     (dots,) = figure["data"]
-    assert len(dots["x"]) == len(seen.peers.rows)
+    assert len(dots["x"]) == len(peers) == most
+    assert bool(len(figure["layout"]["yaxis"]["ticktext"])) == (most <= 18), "many share one strip"
     reach = figure["layout"]["xaxis"]["range"][1]
     assert 0 < float(np.max(dots["x"])) <= reach
     go.Figure(figure)
-    said = words_runs.comparables(o, seen, published=True)
-    assert f"{len(dots['x'])} published ones" in said
-
-
-def test_many_runs_share_one_strip() -> None:
-    o, seen = asked(parameters=405e9)
-    assert len(seen.peers.rows) > 18
-    figure = answer_strip(o, peers_of(o, seen), seen.mfu, LIGHT)
-    assert not figure["layout"]["yaxis"]["ticktext"]
-    assert figure["layout"]["height"] < 400
 
 
 @pytest.mark.parametrize("measure", ["MFU", "hours"])
 def test_evidence_scatter_shows_all_and_yours(measure: str) -> None:
-    points = [Point(r.run.model, r.run.params, r.utilisation, words_runs.pointed(r, "")) for r in evidence("whole")]
+    points = [
+        Point(r.run.model, r.run.params, r.utilisation, words_runs.pointed(r, measure)) for r in evidence("whole")
+    ]
     figure = evidence_scatter([*points, Point("yours", 7e10, 0.4, "", here=True)], measure, LIGHT)  # type: ignore[arg-type]
     assert sum(len(trace["x"]) for trace in figure["data"]) == len(points) + 1
     assert all("<br>" in text for text in figure["data"][0]["text"])
@@ -118,38 +108,60 @@ def test_pictures_of_counts_are_plotly_figures(name: str, attention: str) -> Non
     go.Figure(figure)
 
 
+TYPED_PLAN = plan_from({"mfu": "35-45%", "price": "2-3"})
+
+
+def test_every_end_of_the_tornado_is_what_one_gets_by_typing_it() -> None:
+    plan = replace(TYPED_PLAN, pace="steady steps")
+    found = {one.input: one for one in swings(plan, 0.2)}
+    assert set(found) == {"tokens", "parameters", "accelerators", "MFU", "price"}
+    for name in ("tokens", "parameters", "accelerators"):
+        for end, days, dollars in zip((0.8, 1.2), found[name].days, found[name].dollars, strict=True):
+            typed = answer(replace(plan, **{name: getattr(plan, name) * end})).middle
+            assert (typed.days, typed.dollars) == pytest.approx((days, dollars))
+    assert found["price"].days[0] == found["price"].days[1]
+    assert found["price"].dollars[1] == pytest.approx(1.5 * found["price"].dollars[0])
+    mfu, seen = found["MFU"], answer(plan)
+    assert mfu.low <= min(seen.over("mfu").low, seen.expected.low)
+    assert mfu.days[0] / mfu.days[1] == pytest.approx(mfu.high / mfu.low)
+    moved = [one.moved(dollars=False) for one in swings(plan, 0.2)]
+    assert moved == sorted(moved, reverse=True)
+
+
+@pytest.mark.parametrize("find_", FINDS)
+def test_what_was_found_moves_like_what_was_typed(find_: str) -> None:
+    a = answer(plan_from({"find": find_, "within": "300 days", "n": "8B", "tokens": "3T"}))
+    again = answer(as_found(a)).middle
+    assert (again.days, again.accelerators, again.tokens) == pytest.approx(
+        (a.middle.days, a.middle.accelerators, a.middle.tokens)
+    )
+
+
 def test_tornado_has_the_widest_on_top_and_the_plan_inside() -> None:
-    o, seen = asked()
-    named = words_moves.swings(o, seen, model_named("Llama 3 70B").spec, 8192, 0.2, typed=False)
+    a = answer(TYPED_PLAN)
     for dollars in (False, True):
-        rows = words_moves.ordered(named, dollars=dollars)
-        here = o.usd.mid if dollars else o.over("days").mid
+        rows = words_moves.named(swings(TYPED_PLAN, 0.2), dollars=dollars)
+        here = a.middle.dollars if dollars else a.middle.days
         figure = tornado(rows, here, dollars, LIGHT)
         (bars,) = figure["data"]
         widths = np.asarray(bars["x"])
         assert np.all(np.diff(widths) >= -1e-12)  # plotly draws the last one on top
-        assert bars["y"][-1] == "MFU"
-        go.Figure(figure)
-        assert "**MFU** moves the answer most" in words_moves.moving(named, dollars=dollars)
-    assert {n.name for n in named} >= {"MFU", "tokens", "parameters", "accelerators at work", "price per hour"}
+        assert bars["y"][-1] == rows[0].name
+        for one in rows:
+            low, high = sorted(one.swing.dollars if dollars else one.swing.days)
+            assert low <= here * (1 + 1e-9)
+            assert high >= here * (1 - 1e-9)
+        says(words_moves.moved(rows, dollars=dollars).lower(), rows[0].name.lower(), rows[0].span)
+    assert words_moves.moved((), dollars=False)
 
 
-def test_only_a_typed_mfu_depends_on_what_counts_as_work() -> None:
-    o, seen = asked()
-    spec = model_named("Llama 3 70B").spec
-    names = [{one.name for one in words_moves.swings(o, seen, spec, 8192, 0.2, typed=typed)} for typed in (False, True)]
-    assert names[1] - names[0] == {"what counts as work"}
-
-
-def test_more_accelerators_move_no_dollars() -> None:
-    """Twice the accelerators for half the time cost the same, but for rounding of the last digits."""
-    o, seen = asked()
-    named = words_moves.swings(o, seen, model_named("Llama 3 70B").spec, 8192, 0.2, typed=False)
-    (count,) = (one for one in named if one.name == "accelerators at work")
-    noisy = replace(count, swing=replace(count.swing, dollars=(21.7e6, 21.7e6 * (1 + 1e-12))))
-    assert words_moves.ordered((noisy,), dollars=True) == ()
-    assert noisy in words_moves.ordered((noisy,), dollars=False)
-    assert "accelerators at work" not in {one.name for one in words_moves.ordered(named, dollars=True)}
+def test_more_accelerators_move_no_dollars_and_a_mixture_has_one_size() -> None:
+    """Twice the accelerators for half the time cost the same at one MFU, but for rounding of the last digits."""
+    by_dollars = words_moves.named(swings(TYPED_PLAN, 0.2), dollars=True)
+    assert "accelerators" not in {one.swing.input for one in by_dollars}
+    mixture = swings(replace(TYPED_PLAN, model="Mixtral 8x7B"), 0.2)
+    assert "parameters" not in {one.input for one in mixture}
+    assert "price" not in {one.input for one in swings(replace(TYPED_PLAN, prices=(2.0, 2.0)), 0.2)}
 
 
 @pytest.mark.parametrize("days", [1e-9, 0.5, 30, 280, 1e9])
@@ -160,13 +172,23 @@ def test_round_durations_around_the_plan(days: float) -> None:
 
 
 def test_equal_days_pass_through_the_plan() -> None:
-    o, _ = asked()
-    plan = words_moves.assumed(o)
-    days = o.over("days").mid
-    curves = iso_days(plan, (days,), np.array([plan.tokens]))
-    assert curves.accelerators[0, 0] == pytest.approx(plan.accelerators)
-    wide = iso_days(plan, days_around(days), np.geomspace(plan.tokens / 30, plan.tokens * 30, 25))
-    go.Figure(iso_days_figure(wide, plan.tokens, plan.accelerators, LIGHT))
+    days = answer(TYPED_PLAN).middle.days
+    curves = iso_days(TYPED_PLAN, days_around(days))
+    assert curves.accelerators.shape == (5, len(curves.tokens))
+    assert all(np.all(np.diff(row) > 0) for row in curves.accelerators), "more tokens take more accelerators"
+    assert all(np.all(fast > slow) for fast, slow in pairwise(curves.accelerators))
+    through = iso_days(TYPED_PLAN, (days,), 3)
+    assert through.accelerators[0, 1] == pytest.approx(TYPED_PLAN.accelerators)
+    go.Figure(iso_days_figure(curves, TYPED_PLAN.tokens, TYPED_PLAN.accelerators, LIGHT))
+
+
+def test_equal_days_that_none_can_keep_leave_a_gap() -> None:
+    plan = replace(TYPED_PLAN, tokens=1e16, accelerators=1e6, pace="steady steps")
+    curves = iso_days(plan, days_around(answer(plan).middle.days))
+    assert 0 < np.isnan(curves.accelerators).sum() < curves.accelerators.size
+    figure = iso_days_figure(curves, plan.tokens, plan.accelerators, LIGHT)
+    assert np.all(np.isfinite(figure["layout"]["yaxis"]["range"]))
+    go.Figure(figure)
 
 
 def test_loss_curves_have_their_bottom_at_the_best_split() -> None:
@@ -193,20 +215,51 @@ def test_claims_c15_and_c16_in_words() -> None:
     assert "wait for memory here:** q k v" in alone
 
 
-def test_score_and_predictions_in_words() -> None:
-    by_model, by_lab = score(), score("lab")
-    said = words_runs.scored(by_model, by_lab)
-    for share in (by_model.error, by_model.inside, by_lab.error, by_lab.inside):
-        assert f"{share * 100:.1f} %" in said
-    rows = words_runs.predicted(predictions())
-    assert len(rows) == score().runs
-    assert all(len(row) == len(words_runs.PREDICTED) for row in rows)
+@pytest.mark.parametrize(("name", "seq_len"), [("Llama 3 70B", 8192), ("DeepSeek-V3", 4096), ("GPT-3 175B", 2048)])
+def test_the_layers_shares_hold_neither_head_nor_update(name: str, seq_len: int) -> None:
+    found = layer_roofline(model_named(name).spec, H100, seq_len=seq_len, tokens=8192.0)
+    inside = [o for o in found if o.in_layer and o.phase != "update"]
+    seconds = sum(float(o.placed.seconds) for o in inside)
+    matmul = sum(float(o.placed.seconds) for o in inside if o.kind == "matmul") / seconds
+    update = sum(float(o.placed.seconds) for o in found if o.in_layer and o.phase == "update") / seconds
+    head = sum(float(o.placed.seconds) for o in found if not o.in_layer) / seconds
+    said = words_layer.layered(found, H100.name, 8192)
+    says(said, percent(matmul))
+    says(said, percent(update), "once per step")
+    says(said, f"{significant(head, 3)} such layers", "once in the model")
+    rows = words_layer.operations(found)
+    assert sum(float(row[6].split()[0]) for row in rows if row[6].endswith("%") and "under" not in row[6]) < 100.1
 
 
-def test_two_layers_in_words() -> None:
-    plain, with_x = TwoLayers(1024, 256, 64), TwoLayers(1024, 256, 64, x_gradient=True)
-    assert "**73.3 %** of 6ND" in words_panels.two_layers(plain)
-    assert "exactly **6 FLOPs per weight and row**" in words_panels.two_layers(with_x)
-    assert words_panels.per_weight(plain)[0][-1] == "4"
-    assert "counts the same" in words_panels.torch_says(plain, count_with_torch(plain))
-    assert "counts differently" in words_panels.torch_says(with_x, count_with_torch(plain))
+def test_a_stand_ins_counts_are_scaled_to_the_typed_parameters() -> None:
+    """70B typed stands on the layers of another model: every figure per token is scaled to 70B."""
+    a = answer(plan_from({"model": TYPED, "n": "70B"}))
+    spec, m = nearest_dense(70e9).spec, a.middle
+    assert a.shape.spec == spec
+    scale = scale_of(spec, m.parameters)
+    assert scale == m.parameters / parameters(spec).active != 1
+    causal = next(way for way in conventions(spec, 8192) if way.id == "causal")
+    shown = format_quantity(scale * causal.per_token, "flop")
+    says(words_count.where(flops_per_token(spec, 8192, "causal"), scale), shown)
+    cluster = {"accelerators": 1024, "peak": a.peak, "tokens_per_second": 6e5}
+    scored, unscaled = (which_mfu(spec, 8192, scale=by, **cluster) for by in (scale, 1.0))
+    assert {row[1] for row in words_count.scores(scored)} >= {shown, format_quantity(6 * 70e9, "flop")}
+    for one, other in zip(scored, unscaled, strict=True):
+        assert one.utilisation == pytest.approx(scale * other.utilisation)
+        assert one.per_rule == other.per_rule
+    steps = explain_count(spec, 8192, "causal", params=m.parameters, tokens=m.tokens)
+    assert steps[0].value == pytest.approx(scale * causal.per_token * m.tokens, rel=1e-12)
+    assert sum(step.value for step in steps[2:]) * 3 == pytest.approx(causal.per_token, rel=1e-14)
+
+
+def test_every_split_and_the_plan_have_their_loss_by_either_law() -> None:
+    a = answer(TYPED_PLAN)
+    found = compute_optimal(6 * 70e9 * 15e12)
+    rows = words_split.splits(found, a)
+    assert {len(row) for row in rows} == {len(words_split.SPLITS)}
+    for column, law in enumerate(LAWS, start=4):
+        assert rows[-1][column] == f"{law.loss(70e9, 15e12):.4f}"
+        own = next(row for row, split in zip(rows, found, strict=False) if split.id == law.id)
+        assert float(own[column]) == min(float(row[column]) for row in rows)
+    assert [e.value for e in words_split.explain_losses(a)] == [law.loss(70e9, 15e12) for law in LAWS]
+    says(words_split.trained(a), "214", "10.7 times")

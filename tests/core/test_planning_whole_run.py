@@ -5,24 +5,34 @@ from __future__ import annotations
 import csv
 import math
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
-from core.planning import LAWS, BudgetError, Interval, Reliability, compute_optimal, footprint, overtraining, whole_run
+from core.palette import LIGHT
+from core.planning import BudgetError, Interval, answer, plan_from
 from core.planning.budget.interval import product, spread
-from core.planning.split.scaling import LossLaw, loss_along_budget
+from core.planning.split.scaling import LAWS, LossLaw, compute_optimal, loss_along_budget, overtraining
+from core.planning.whole import words as words_whole
+from core.planning.whole.energy import footprint
+from core.planning.whole.figures import hours_of_the_run
 from core.planning.whole.goodput import (
     WRITE_EACH,
-    checkpoint_bytes,
+    Failures,
+    Reliability,
+    Stops,
     daly_interval,
     failure_records,
     goodput_with_failures,
+    no_progress,
+    parse_failures,
+    stops,
     time_between_failures,
     young_interval,
 )
-from core.units import format_quantity, parse_quantity
+from core.units import QuantityError, format_duration, format_quantity, parse_quantity
+from core.wording import amount
+from tests.core.said import says
 
 CHINCHILLA_FLOP = 5.76e23
 
@@ -101,80 +111,119 @@ def test_goodput_is_what_a_simulation_finds(interval: float, write: float, resta
     assert goodput_with_failures(interval, write, restart, mtbf) == pytest.approx(simulated, rel=0.01)
 
 
-LLAMA: dict[str, Any] = {"flop": 3.8e25, "accelerators": 16_384, "peak": 989.4e12, "mfu": 0.41, "params_total": 405e9}
+LLAMA, CHECKPOINT = 16_384.0, 14 * 405e9
+
+
+def whole_run(accelerators: float = LLAMA, rate: float = 0.474, **others: float) -> Stops:
+    return stops(accelerators, CHECKPOINT, Reliability(failures=Failures(rate), **others))  # type: ignore[arg-type]
 
 
 def test_llama_3s_failures() -> None:
     """arXiv:2407.21783: 419 in 54 days on 16,384, one every three hours; over 90 % effective, 2 TB/s of storage."""
     record = failure_records()[0]
     assert record.rate == pytest.approx(0.4736, abs=1e-4)
-    assert time_between_failures(record.rate, 16_384) / 3600 == pytest.approx(54 * 24 / 419)
-    run = whole_run(**LLAMA, reliability=Reliability(rate=record.rate))
-    assert 0.90 < run.goodput < 0.95
-    assert pytest.approx(2e12, rel=0.02) == 16_384 * WRITE_EACH
-    assert run.failures == pytest.approx(run.wall / run.mtbf)
+    assert time_between_failures(record.rate, LLAMA) / 3600 == pytest.approx(54 * 24 / 419)
+    assert 0.90 < whole_run(rate=record.rate).goodput < 0.95
+    assert pytest.approx(2e12, rel=0.02) == LLAMA * WRITE_EACH
     assert {r.known for r in failure_records()} == {"verified", "recalled"}
     assert all(0.2 < r.rate < 1 and r.source and r.counted for r in failure_records())
 
 
 def test_storage_grows_with_the_cluster_and_writing_behind_saves_time() -> None:
-    few, many = (whole_run(**{**LLAMA, "accelerators": n}, reliability=Reliability()) for n in (8, 16_384))
+    few, many = whole_run(8.0), whole_run()
     assert few.write == pytest.approx(many.write * 2048)
-    behind = whole_run(**LLAMA, reliability=Reliability(blocking=0.0))
+    behind = whole_run(blocking=0.0)
     assert behind.goodput > many.goodput
     assert behind.interval >= many.write  # one is written before the next begins
 
 
 def test_no_progress_is_told_in_hours_and_days() -> None:
-    with pytest.raises(BudgetError, match=r"a failure every [\d.]+ (h|days), while a checkpoint takes [\d.]+ days"):
-        whole_run(**{**LLAMA, "accelerators": 8}, reliability=Reliability(rate=1000.0, write_each=1e6))
+    refused = str(no_progress(whole_run(8.0, 1000.0, write_each=1e6)))
+    says(refused, "failure every 3 h", "checkpoint", "8.2 days", "restart 10 min")
 
 
 def test_blooms_checkpoint() -> None:
     """The training notes print 329 GB of bf16 weights and 2.3 TB with the optimizer, which are binary."""
-    params = 176.247e9
-    assert checkpoint_bytes(params, 2) / 2**30 == pytest.approx(329, rel=0.005)
-    assert checkpoint_bytes(params, 14) / 2**40 == pytest.approx(2.3, rel=0.03)
+    a = answer(plan_from({"n": "176.247B", "prec": "mixed bf16, fp32 master", "mfu": "40%"}))
+    copied = 2 * 176.247e9  # the bf16 weights, which BLOOM saved beside the fp32 ones that they follow from
+    assert copied / 2**30 == pytest.approx(329, rel=0.005)
+    assert (a.memory.checkpoint() + copied) / 2**40 == pytest.approx(2.3, rel=0.03)
+    assert float(a.stops.checkpoint) == a.memory.checkpoint()
+
+
+SHAPES: list[dict[str, float]] = [
+    {},
+    {"rate": 0.0},
+    {"rate": 0.0, "interval": 3600.0},
+    {"elsewhere": 0.1},
+    {"rate": 2.0, "restart": 3600.0},
+    {"rate": 50.0, "restart": 0.0},
+    {"interval": 600.0, "blocking": 0.1},
+    {"write_each": 1e3},
+    {"rate": 1e4, "interval": 1.0},
+]
+
+
+@pytest.mark.parametrize("given", SHAPES, ids=str)
+def test_shares_of_the_wall_time_sum_to_one(given: dict[str, float]) -> None:
+    counts = np.array([1.0, 8.0, 1024.0, LLAMA, 1e6])
+    run = whole_run(counts, **given)  # type: ignore[arg-type]
+    shares = np.array([run.goodput, run.writing, run.lost, run.restarting, np.full(5, run.elsewhere)])
+    np.testing.assert_allclose(shares.sum(axis=0), 1, atol=1e-12)
+    assert shares.min() >= 0
+    if given == {"rate": 0.0}:
+        assert np.all(run.goodput == 1)
+    for i, count in enumerate(counts.tolist()):
+        one = whole_run(count, **given)
+        assert float(one.goodput) == run.goodput[i]
+        steps = {step.name.rpartition(".")[2]: step.value for step in one.explain()}
+        assert steps.get("goodput_with_failures", 1.0) * (1 - one.elsewhere) == pytest.approx(
+            float(one.goodput), rel=1e-9
+        ) or not given.get("rate", 1.0)
 
 
 @pytest.mark.parametrize(
-    "reliability",
+    ("text", "between"),
     [
-        Reliability(),
-        Reliability(rate=0.0),
-        Reliability(rate=0.0, interval=3600.0),
-        Reliability(elsewhere=0.1),
-        Reliability(rate=2.0, restart=3600.0),
-        Reliability(interval=600.0, blocking=0.1),
+        ("0.474", 86400e3 / 0.474 / LLAMA),
+        ("8 per day", 10_800),
+        ("8/day", 10_800),
+        ("3 h", 10_800),
+        ("MTBF 3 h", 10_800),
+        ("mtbf = 180 min", 10_800),
+        ("1e-2", 86400e3 / 0.01 / LLAMA),
+        ("0", math.inf),
+        ("0 per day", math.inf),
     ],
 )
-def test_shares_of_the_wall_time_sum_to_one(reliability: Reliability) -> None:
-    run = whole_run(**LLAMA, reliability=reliability)
-    shares = (run.training, run.writing, run.lost, run.restarting, run.elsewhere)
-    assert sum(shares) == pytest.approx(1)
-    assert min(shares) >= 0
-    assert run.wall * run.goodput == pytest.approx(run.steady)
-    assert run.explanations[-1].value == run.wall
-    if reliability.rate == 0 and math.isnan(reliability.interval):
-        assert run.goodput == 1
+def test_failures_as_typed(text: str, between: float) -> None:
+    found = stops(LLAMA, CHECKPOINT, Reliability(failures=parse_failures(text)))
+    assert float(found.mtbf) == pytest.approx(between)
 
 
-@pytest.mark.parametrize(
-    ("change", "field"),
-    [
-        ({"rate": -1.0}, "rate"),
-        ({"rate": math.nan}, "rate"),
-        ({"write_each": 0.0}, "write_each"),
-        ({"blocking": 2.0}, "blocking"),
-        ({"restart": math.inf}, "restart"),
-        ({"interval": 0.0}, "interval"),
-        ({"rate": 1e5}, "rate"),
-    ],
-)
-def test_impossible_reliability_is_refused(change: dict[str, float], field: str) -> None:
-    with pytest.raises(BudgetError) as refused:
-        whole_run(**LLAMA, reliability=Reliability(**change))
-    assert refused.value.field == field
+@pytest.mark.parametrize("text", ["", "often", "-1", "1e5", "nan", "8 per", "per day", "MTBF", "0 h", "1e99 h"])
+def test_bad_failures_are_refused(text: str) -> None:
+    with pytest.raises(QuantityError, match=r"example|empty|Empty|out of range"):
+        parse_failures(text)
+
+
+@pytest.mark.parametrize("pace", ["all hours", "steady steps"])
+@pytest.mark.parametrize("mfu", ["40%", "published"])
+def test_the_whole_run_has_the_hours_of_the_answer(mfu: str, pace: str) -> None:
+    a = answer(plan_from({"mfu": mfu, "pace": pace, "rate1k": "2", "other": "5%"}))
+    parts = [share for _, share, _ in words_whole.shares(a)]
+    assert sum(parts) == pytest.approx(1)
+    assert min(parts) > 0
+    assert a.middle.steps * a.middle.goodput == pytest.approx(a.middle.mfu)
+    says(words_whole.whole(a), format_duration(86400 * a.middle.days, 3))
+    says(words_whole.used(a), amount(a.middle.hours, 3))
+    assert 100 in hours_of_the_run(words_whole.shares(a), LIGHT)["layout"]["xaxis"]["tickvals"]
+
+
+def test_what_is_unknown_or_never_happens_is_said() -> None:
+    says(words_whole.failing(answer(plan_from({"rate1k": "0"}))), "Without failures", "100 %")
+    says(words_whole.used(answer(plan_from({"gpu": "TPU v6e"}))), "unknown")
+    assert math.isnan(answer(plan_from({"gpu": "TPU v6e"})).energy.mid)
 
 
 TABLE = (Path(__file__).parents[1] / "data" / "energy_llama.csv").read_text(encoding="utf-8")

@@ -1,0 +1,92 @@
+"""A page of the plan as a visitor with a link sees it: what it says, what it offers for download, and its own link."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from unittest.mock import patch
+from urllib.parse import parse_qsl
+
+import streamlit as st
+from streamlit.proto.WidgetStates_pb2 import WidgetState
+from streamlit.testing.v1 import AppTest
+
+from core.fields import LINK_VERSION, VERSION
+from pages.compute.form import PANELS
+from pages.parts import show
+from pages.parts.registry import PageSpec
+from tests.app.test_pages import APP
+
+OPEN, CLOSED = dict.fromkeys(PANELS, "true"), dict.fromkeys(PANELS, "false")
+
+
+def opened(page: PageSpec, texts: Mapping[str, str], *, version: int = LINK_VERSION) -> AppTest:
+    """``page`` by a link with these fields."""
+    app = AppTest.from_file(APP, default_timeout=60)
+    if not page.default:
+        app.run().switch_page(page.path)
+    app.query_params[VERSION] = str(version)
+    for name, text in texts.items():
+        app.query_params[f"{page.prefix}_{name}"] = text
+    app.run()
+    assert not app.exception
+    return app
+
+
+def bodies(app: AppTest, kind: str) -> list[str]:
+    """The HTML of every block of the class ``kind``."""
+    return [block.proto.body for block in app.get("html") if f'class="{kind}"' in block.proto.body]
+
+
+def words(app: AppTest) -> str:
+    """Everything said in HTML, without the stylesheet and with ordinary spaces."""
+    found = [block.proto.body for block in app.get("html")]
+    return html.unescape("\n".join(body for body in found if not body.startswith("<style>")).replace("\u00a0", " "))
+
+
+def stripped(text: str) -> str:
+    """Text without tags, as `shown` has it."""
+    return html.unescape(re.sub(r"<[^>]+>", "", text)).replace("\u00a0", " ")
+
+
+def shown(text: str) -> str:
+    """What the page makes of a sentence in core's markup."""
+    return stripped(show.rich(text))
+
+
+def linked(app: AppTest) -> dict[str, str]:
+    """The fields of the page's own link."""
+    (query,) = {
+        found for block in app.get("bidi_component") for found in re.findall(r"\bv=\d+&[^\"\\]+", str(block.proto))
+    }
+    return dict(parse_qsl(query, keep_blank_values=True))
+
+
+def onwards(app: AppTest, page: PageSpec) -> list[dict[str, str]]:
+    """The fields, without prefix, of every link to ``page`` in the text."""
+    links = re.findall(rf'href="{page.url_path}\?([^"]+)"', "\n".join(bodies(app, "np-onwards")))
+    found = [dict(parse_qsl(html.unescape(link), keep_blank_values=True)) for link in links]
+    return [{n.removeprefix(f"{page.prefix}_"): t for n, t in one.items() if n != VERSION} for one in found]
+
+
+def fold(app: AppTest, key: str, *, open: bool) -> None:
+    """Open or close a panel, as a click does."""
+    (panel,) = (one for one in app.expander if one.proto.id.endswith(f"-{key}"))
+    states = app._tree.get_widget_states()
+    states.widgets.append(WidgetState(id=panel.proto.id, bool_value=open))
+    app._run(states)
+    assert not app.exception
+
+
+@contextmanager
+def downloads() -> Iterator[dict[str, str]]:
+    """What the pages run inside offer for download, by file name."""
+    made: dict[str, str] = {}
+
+    def keep(_: str, data: str, name: str, *__: object, **___: object) -> None:
+        made[name] = data
+
+    with patch.object(st, "download_button", keep):
+        yield made

@@ -1,0 +1,260 @@
+"""One plan gives one number on every page, from the form alone as on the page, whatever is open or folded."""
+
+from __future__ import annotations
+
+import math
+import re
+
+import pytest
+
+from core.hardware.accelerators import accelerators
+from core.lecture import CLAIMS
+from core.planning import PLAN_FIELDS, BudgetError, Plan, answer, plan_from, plan_of
+from core.planning.answer import words
+from core.planning.answer.answer import memory_of
+from core.planning.answer.export import as_csv, as_markdown, plan_lines
+from core.planning.answer.plan import FINDS
+from core.planning.answer.stories import MEMORY_STORIES, STORIES
+from core.training import words as words_memory
+from pages.compute.form import FORM as COMPUTE_FORM
+from pages.compute.form import PANELS
+from pages.memory.page import FORM as MEMORY_FORM
+from pages.parts.registry import COMPUTE, HOME, MEMORY
+from tests.app.plan_pages import CLOSED, OPEN, bodies, downloads, fold, linked, onwards, opened, shown, stripped
+from tests.app.plan_pages import words as said_on
+from tests.core.plan_walk import NO_NUMBER
+
+PLAN_IDS = {field.id for field in PLAN_FIELDS}
+LECTURE = {
+    f"{claim.id} to {claim.link.page}": claim.link
+    for claim in CLAIMS.values()
+    if claim.link and claim.link.page in ("compute", "memory")
+}
+
+# ------------------------------------------------------------------------------------------ from the form alone
+
+
+def told(plan: Plan) -> tuple[str, str]:
+    """Sentence and CSV of a plan, without any page."""
+    a = answer(plan)
+    return words.sentence(a), as_csv(plan_lines(a))
+
+
+def told_by_compute(texts: dict[str, str]) -> tuple[str, str]:
+    """The same as the page has them."""
+    with downloads() as made:
+        app = opened(COMPUTE, {**texts, "table": "true"})
+    (said,) = bodies(app, "np-answer")
+    return stripped(said.partition("<small>")[0]), made["compute-budget.csv"]
+
+
+@pytest.mark.parametrize("name", STORIES)
+def test_a_chip_of_compute_is_told_by_the_form_alone(name: str) -> None:
+    sentence, table = told(plan_from(STORIES[name]))
+    assert told_by_compute(dict(STORIES[name])) == (shown(sentence), table)
+
+
+@pytest.mark.parametrize("name", MEMORY_STORIES)
+def test_a_chip_of_training_memory_is_told_by_the_form_alone(name: str) -> None:
+    story = MEMORY_STORIES[name]
+    assert held_by_memory(dict(story)) == held(plan_of(MEMORY_FORM.read(story)))
+
+
+def held(plan: Plan) -> str:
+    memory = memory_of(plan)
+    return shown(words_memory.holding(memory, words_memory.device_name(plan.accelerator, memory.memory)))
+
+
+def held_by_memory(texts: dict[str, str]) -> str:
+    (said,) = bodies(opened(MEMORY, texts), "np-answer")
+    return re.split(r"(?<=\.) (?=[A-Z])", stripped(said.partition("<small>")[0]))[0]
+
+
+@pytest.mark.parametrize("name", LECTURE)
+def test_a_link_of_the_lecture_is_told_by_the_form_alone(name: str) -> None:
+    link = LECTURE[name]
+    if link.page == "memory":
+        assert held_by_memory(dict(link.fields)) == held(plan_of(MEMORY_FORM.read(link.fields)))
+    else:
+        sentence, table = told(plan_of(COMPUTE_FORM.read(link.fields)))
+        assert told_by_compute(dict(link.fields)) == (shown(sentence), table)
+
+
+# ------------------------------------------------------------------------------------------ open or folded
+
+FOLDED = {"rate1k": "5", "each": "60 MB/s", "back": "20 min", "every": "1 h", "waits": "50%", "other": "3%"}
+FOLDED |= {"draw": "80%", "pue": "1.2", "grid": "0.1", "moved": "dollars", "sway": "30", "mb": "10", "rate": "2M"}
+PACED = {"mfu": "38-42%", "pace": "steady steps"}
+
+
+def exported(texts: dict[str, str]) -> tuple[dict[str, str], dict[str, str], list[str]]:
+    """Files, link and answer; of the link all but what is open."""
+    with downloads() as made:
+        app = opened(COMPUTE, texts)
+    link = {name: text for name, text in linked(app).items() if name.removeprefix("c_") not in PANELS}
+    files = {name: text.partition("To open it again")[0] for name, text in made.items()}
+    return files, link, bodies(app, "np-answer")
+
+
+@pytest.mark.parametrize("panel", PANELS)
+def test_opening_or_folding_a_panel_changes_no_exported_number(panel: str) -> None:
+    """Each panel alone beside the table, against all of them closed; with fields of closed panels set by the link."""
+    texts = {**CLOSED, "table": "true", **FOLDED, **PACED}
+    plain, alone = exported(texts), exported({**texts, panel: "true"})
+    assert alone == plain
+    files, link, _ = plain
+    assert files["compute-budget.csv"] == told(plan_from({**FOLDED_OF_PLAN, **PACED}))[1]
+    assert {name: link[f"c_{name}"] for name in FOLDED} == FOLDED
+
+
+FOLDED_OF_PLAN = {name: text for name, text in FOLDED.items() if name in PLAN_IDS}
+
+
+def test_all_panels_open_or_closed_export_the_same() -> None:
+    both = [exported({**panels, "table": "true", **FOLDED, **PACED}) for panels in (OPEN, CLOSED)]
+    assert both[0] == both[1]
+    assert exported({**CLOSED, **FOLDED, **PACED})[1:] == both[0][1:]
+
+
+def test_folding_a_panel_by_hand_keeps_its_fields() -> None:
+    """What was typed in a panel counts on after it was closed, and stands there when it opens again."""
+    app = opened(COMPUTE, {**CLOSED, "whole": "true", **PACED})
+    before = bodies(app, "np-answer")
+    app.text_input(key="c_rate1k").set_value("5").run()
+    typed = bodies(app, "np-answer")
+    assert typed != before
+    fold(app, "c_whole", open=False)
+    assert "c_rate1k" not in {box.key for box in app.text_input}
+    assert (bodies(app, "np-answer"), linked(app)["c_rate1k"]) == (typed, "5")
+    fold(app, "c_whole", open=True)
+    assert app.text_input(key="c_rate1k").value == "5"
+
+
+def test_a_link_names_every_field_and_opens_to_the_same_page() -> None:
+    texts = {**OPEN, **FOLDED, **PACED}
+    app = opened(COMPUTE, texts)
+    link = linked(app)
+    assert set(link) == {"v", *(f"c_{field.id}" for field in COMPUTE_FORM.fields)}
+    again = opened(COMPUTE, {name.removeprefix("c_"): text for name, text in link.items() if name != "v"})
+    assert linked(again) == link
+    assert bodies(again, "np-answer") == bodies(app, "np-answer")
+
+
+def test_a_link_of_version_1_is_translated() -> None:
+    app = opened(COMPUTE, {"find": "cost", "which": "true", "cost": "12", "n": "8B", "mfu": "40%"}, version=1)
+    assert not bodies(app, "np-error")
+    link = linked(app)
+    assert (link["v"], link["c_find"], link["c_flops"], link["c_pace"], link["c_n"]) == (
+        "2",
+        "time",
+        "true",
+        "all hours",
+        "8B",
+    )
+
+
+def test_a_link_of_a_version_to_come_says_so() -> None:
+    app = opened(COMPUTE, {"n": "8B", "later": "1"}, version=7)
+    (message,) = bodies(app, "np-error")
+    assert "version 7" in message
+    assert "8B" in said_on(app)
+
+
+# ------------------------------------------------------------------------------------------ one plan on every page
+
+PLANS: dict[str, dict[str, str]] = {
+    "as it opens": {},
+    "typed": {"mfu": "50%", "n": "405B", "tokens": "15.6T", "count": "16384", "gpu": "H100 SXM"},
+    "a mixture": {"model": "DeepSeek-V3", "tokens": "14.8T", "count": "2048", "gpu": "H800 SXM", "dtype": "fp8"},
+    "momentum, replicated": {"opt": "SGD", "prec": "bf16 throughout", "shard": "replicated", "n": "1B", "rate1k": "9"},
+    "does not fit": {"model": "DeepSeek-V3", "gpu": "T4", "count": "8", "mfu": "30%", "pace": "steady steps"},
+}
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_home_answers_as_compute_does(name: str) -> None:
+    texts = PLANS[name]
+    (first, *_), (compute,) = (bodies(opened(page, texts), "np-answer") for page in (HOME, COMPUTE))
+    assert first == compute
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_training_memory_has_the_bytes_of_compute(name: str) -> None:
+    texts = {"n": "70B", "count": "1024", **PLANS[name]}
+    a = answer(plan_from(texts))
+    lines = {line.name: line.value for line in plan_lines(a)}
+    memory = memory_of(plan_of(MEMORY_FORM.read(texts)))
+    assert lines["checkpoint"] == memory.checkpoint()
+    assert lines["model states"] == memory.total
+    assert lines["memory of all accelerators"] == memory.capacity
+    said = said_on(opened(MEMORY, texts))
+    unit = words_memory.unit_of([memory])
+    assert unit.say(memory.checkpoint()) in stripped(said)
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_a_plan_survives_the_way_to_training_memory_and_back(name: str) -> None:
+    texts = {**FOLDED_OF_PLAN, **PLANS[name]}
+    there = onwards(opened(COMPUTE, texts), MEMORY)[-1]
+    (back,) = onwards(opened(MEMORY, there), COMPUTE)
+    assert set(there) == set(back) == PLAN_IDS
+    assert plan_from(back) == plan_from(there) == plan_from(texts)
+    (home,) = onwards(opened(HOME, texts), COMPUTE)
+    assert plan_from(home) == plan_from(texts)
+
+
+@pytest.mark.parametrize("find", ["accelerators", "parameters"])
+def test_what_was_found_is_what_has_to_be_held(find: str) -> None:
+    texts = {"find": find, "within": "60 days", "n": "8B", "tokens": "15T", "mfu": "40%"}
+    a = answer(plan_from(texts))
+    there = onwards(opened(COMPUTE, texts), MEMORY)[-1]
+    memory = memory_of(plan_of(MEMORY_FORM.read(there)))
+    assert memory.accelerators == a.memory.accelerators
+    assert memory.parameters == pytest.approx(a.memory.parameters, rel=1e-9)
+
+
+# ------------------------------------------------------------------------------------------ the net, through the page
+
+UNPRICED = [device.name for device in accelerators() if math.isnan(device.price_low)]
+NET: list[dict[str, str]] = [
+    # What once ended in a red box: no price, an answer above the limit, a cluster too small for its curve.
+    *({"gpu": name, "moved": "dollars"} for name in UNPRICED[::10]),
+    {"find": "cost", "gpu": "T4"},
+    {**STORIES["GPT-3 175B"], "find": "tokens", "within": "$5M"},
+    {"find": "accelerators", "within": "20 min"},
+    {**STORIES["GPT-2 124M on one node"], "find": "accelerators"},
+    # And a sample of all there is.
+    *(
+        {**story, "find": FINDS[i % len(FINDS)], "gpu": accelerators()[(7 * i) % len(accelerators())].name}
+        for i, story in enumerate((*STORIES.values(), *list(MEMORY_STORIES.values())[::3]))
+    ),
+]
+
+
+def refused(plan: Plan) -> str:
+    """Why a plan has no answer; empty where it has one."""
+    try:
+        answer(plan)
+    except BudgetError as problem:
+        return shown(str(problem))
+    return ""
+
+
+@pytest.mark.parametrize("texts", NET, ids=lambda texts: f"{texts.get('find', 'time')} {texts.get('gpu', '')}")
+def test_every_panel_stands(texts: dict[str, str]) -> None:
+    app = opened(COMPUTE, {**OPEN, **texts})
+    assert len(bodies(app, "np-answer")) == 1
+    assert len(app.get("plotly_chart")) >= 6
+    text = stripped(said_on(app))
+    assert not NO_NUMBER.search(text), text[max(0, NO_NUMBER.search(text).start() - 80) :][:160]  # type: ignore[union-attr]
+    assert refused(plan_of(COMPUTE_FORM.read(texts))) in text
+
+
+def test_downloads_open_to_the_page_that_made_them() -> None:
+    with downloads() as made:
+        app = opened(COMPUTE, {"table": "true", **PACED})
+    text = made["compute-budget.md"]
+    a = answer(plan_from(PACED))
+    whole = as_markdown(plan_lines(a), words.sentence(a), "")
+    assert text.partition("To open")[0] == whole.partition("To open")[0]
+    assert all(name in text for name in linked(app))
