@@ -150,8 +150,9 @@ def test_every_panel_speaks(open_page: OpenPage) -> None:
     assert any(row.startswith("training compute, 6ND") or "6ND" in row for row in rows)
     page.locator("summary", has_text="How is this computed").last.click()
     settle(page)
-    expect(page.locator(".np-kicker").last).to_contain_text("Ridge point")
-    titles = " ".join(page.locator(".np-kicker").all_inner_texts()).lower()
+    steps = page.locator(".st-key-how-compute-how strong")
+    expect(steps.last).to_contain_text("Ridge point")
+    titles = " ".join(steps.all_inner_texts()).lower()
     for title in ("steady mfu", "accelerator-hours", "effective utilisation", "tokens per second"):
         assert title in titles
     assert page.locator(".katex-error").count() == 0

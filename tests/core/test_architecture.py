@@ -17,6 +17,7 @@ ROOT = Path(__file__).parents[2]
 FOUNDATION = {
     "units",
     "units_latex",
+    "units_shown",
     "limits",
     "formula",
     "sources",
@@ -32,6 +33,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "rows": set(),
     "suggest": set(),
     "units_latex": {"units"},
+    "units_shown": {"units"},
     "formula": {"units", "units_latex"},
     "sources": {"formula"},
     "products": {"formula", "sources"},
