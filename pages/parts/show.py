@@ -18,6 +18,7 @@ from streamlit.elements.lib.mutable_expander_container import ExpanderContainer
 from core.fields import LINK_VERSION, VERSION
 from core.formula import Explanation, Source, derivation
 from core.palette import ROLES
+from core.units_shown import Shown, read_shown
 from pages.parts.charts import ready
 from pages.parts.components import copy_link
 from pages.parts.derivation import step_markdown
@@ -38,6 +39,8 @@ _SITE = re.compile(r"(?:(?<=^)|(?<=; ))((?:[\w-]+\.)+(?:com|org|io|dev)/[^\s;,]*
 _REPOSITORY = re.compile(r"(?:(?<=^)|(?<=; ))([A-Za-z\d-]+/[A-Za-z][\w.-]*[\w])(?=[\s@;,]|$)")
 _UNIT_GAP = re.compile(r"(?<=\d) (?=%|[kMGTPEZ]?(?:FLOP|B/s|B\b|h\b|W\b)|[KMBTQ]\b)")  # kept from breaking lines
 _RANGE = re.compile(r"P10–P90:?|[\d.,]+–[\d.,]*\d(?:\u00a0\w+)?")  # a browser would break it after the dash
+_TAG = re.compile(r"<[^>]*>")
+_RAISED = re.compile(r"<sup>(.*?)</sup>")
 _PLAIN = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "−0123456789")
 
 _CHART_CONFIG: dict[str, Any] = {
@@ -250,21 +253,55 @@ def small_table(
 
     here: index of a row to light.
     """
-    cls = [' class="num"' if c.numeric else ' class="whole"' if c.whole else "" for c in columns]
-    head = "".join(f'<th scope="col"{k}>{rich(c.heading)}</th>' for c, k in zip(columns, cls, strict=True))
+    shown = [[cell if isinstance(cell, Html) else Html(rich(cell)) for cell in row] for row in rows]
+    cells = [column_cells(column, [row[i] for row in shown]) for i, column in enumerate(columns)]
     body = "".join(
-        f"<tr{' class=np-here' if i == here else ''}>"
-        + "".join(
-            f"<td{k}>{cell if isinstance(cell, Html) else rich(cell)}</td>" for cell, k in zip(row, cls, strict=True)
-        )
-        + "</tr>"
-        for i, row in enumerate(rows)
+        f"<tr{' class=np-here' if i == here else ''}>{''.join(row)}</tr>"
+        for i, row in enumerate(zip(*cells, strict=True))
+    )
+    table_html(columns, body, caption=caption)
+
+
+def column_cells(column: Column, cells: Sequence[Html]) -> list[str]:
+    """The cells of one column; those that show a quantity also carry it as a plain number (`core.units_shown`)."""
+    plain = read_shown([_words_of(cell) for cell in cells]) if column.numeric else [None] * len(cells)
+    return [f"<td{_kind(column)}{_data(number)}>{cell}</td>" for cell, number in zip(cells, plain, strict=True)]
+
+
+def _kind(column: Column) -> str:
+    return ' class="num"' if column.numeric else ' class="whole"' if column.whole else ""
+
+
+def _data(number: Shown | None) -> str:
+    if number is None:
+        return ""
+    unit = f' data-unit="{html.escape(number.unit, quote=True)}"' if number.unit else ""
+    return f' data-value="{number}"{unit}{" data-bound" if number.bound else ""}'
+
+
+def _words_of(cell: Html) -> str:
+    """What a cell says, without the remark under it."""
+    said = _TAG.sub("", _RAISED.sub(r"^\1", cell.partition("<small")[0]))
+    return html.unescape(said)
+
+
+def table_html(columns: Sequence[Column], body: str, *, caption: str = "", kind: str = "") -> None:
+    """Rows of safe HTML as a table that can be sorted by a heading and downloaded.
+
+    Both are the work of ``assets/components/copylink.tables.js``, which listens on every page.
+    """
+    head = "".join(
+        f'<th scope="col"{_kind(c)}>'
+        + (f'<button type="button">{rich(c.heading)}</button>' if c.heading else "")
+        + "</th>"
+        for c in columns
     )
     title = f"<caption>{rich(caption)}</caption>" if caption else ""
     name = html.escape(caption or ", ".join(c.heading for c in columns), quote=True)
     st.html(  # focusable, because a narrow window makes it scroll sideways
-        f'<div class="np-scroll" role="region" aria-label="{name}" tabindex="0"><table class="np-table">{title}'
-        f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
+        f'<div class="np-tabled"><div class="np-scroll" role="region" aria-label="{name}" tabindex="0">'
+        f'<table class="np-table {kind}">{title}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+        '<button type="button" class="np-csv" title="Download this table, with plain numbers">CSV</button></div>'
     )
 
 
