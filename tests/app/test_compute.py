@@ -12,11 +12,11 @@ from streamlit.testing.v1 import AppTest
 
 from core.models.spec_text import EXAMPLE
 from pages.compute import shape as compute_shape
+from pages.compute.form import PANELS
 from pages.parts.inputs import Inputs
 from pages.parts.registry import COMPUTE
 from tests.app.test_pages import APP
 
-PANELS = ("flops", "which", "runs", "moves", "roof", "whole", "split", "parts", "table")
 MIXTURE = f"{EXAMPLE} experts.count=64 experts.per_token=6 experts.width=1408 latent.query_rank=0 latent.kv_rank=512 "
 MIXTURE += "latent.nope_dim=128 latent.rope_dim=64 latent.value_dim=128"
 OWN = "Own (config.json)"

@@ -9,13 +9,13 @@ import pytest
 from core.hardware.accelerators import DTYPES, Accelerator, accelerators, find, slug
 from core.hardware.matmul import best_matmul
 from core.hardware.roofline import explain_device, peak_from_clock, ridge_point
+from core.rows import read_rows
 
 EACH = pytest.mark.parametrize("device", accelerators(), ids=lambda d: d.name)
 
 
 def test_names_are_unique_and_links_can_carry_them() -> None:
-    assert len(accelerators()) == 53
-    assert len({a.id for a in accelerators()}) == len({a.name for a in accelerators()}) == 53
+    assert len({a.id for a in accelerators()}) == len({a.name for a in accelerators()}) == len(accelerators())
 
 
 @EACH
@@ -24,14 +24,14 @@ def test_row_is_plausible(device: Accelerator) -> None:
     assert device.source
     assert device.confidence in {"verified", "recalled"}
     assert 2016 < device.year < 2030
-    assert 16e9 <= device.memory_bytes <= 320e9
-    assert 300e9 <= device.bandwidth <= 9e12
-    assert math.isnan(device.tdp_watts) or 60 <= device.tdp_watts <= 1500
-    assert math.isnan(device.price_low) or 0.1 <= device.price_low <= device.price_high <= 15
+    assert 16e9 <= device.memory_bytes <= 2e12
+    assert 300e9 <= device.bandwidth <= 50e12
+    assert math.isnan(device.tdp_watts) or 60 <= device.tdp_watts <= 5000
+    assert math.isnan(device.price_low) or 0.1 <= device.price_low <= device.price_high <= 50
     assert math.isnan(device.price_low) or device.price_source
     half = device.peak(device.usable("bf16"))
-    assert 40e12 <= half <= 3e15
-    assert 30 <= ridge_point(half, device.bandwidth) <= 600
+    assert 40e12 <= half <= 20e15
+    assert 30 <= ridge_point(half, device.bandwidth) <= 1000
 
 
 @EACH
@@ -60,8 +60,7 @@ def test_peak_follows_from_the_clock(device: Accelerator) -> None:
 
 
 def test_the_clock_table_names_accelerators_that_exist() -> None:
-    assert {a.name for a in CLOCKED} >= {"H100 SXM", "A100 SXM 80 GB", "MI300X", "MI355X", "Gaudi 3"}
-    assert len(CLOCKED) == 9
+    assert {a.name for a in CLOCKED} == {row["label"] for row in read_rows("accelerator_clocks")}
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import statistics
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -69,10 +70,10 @@ def test_llm_foundry(row: Row) -> None:
 
 def test_llm_foundry_within_five_hundredths_of_a_percent() -> None:
     off = [abs(foundry_mfu(r, float(r["tokens_per_s_per_gpu"])) - float(r["mfu_reported"])) for r in FOUNDRY]
-    assert len(off) == 139
-    # The one beyond is a 70B at 373 tokens per second, where the cut-off digit alone is 0.13 percentage points.
-    assert sum(value > 5e-4 for value in off) == 1
-    assert sorted(off)[69] < 5e-5
+    assert len(off) > 130
+    # One beyond is a 70B at 373 tokens per second, where the cut-off digit alone is 0.13 percentage points.
+    assert sum(value > 5e-4 for value in off) <= len(off) / 100
+    assert statistics.median(off) < 5e-5
 
 
 _LLAMA = {"LLAMA3_8B": "Llama 3 8B", "LLAMA3_70B": "Llama 3 70B", "LLAMA3.1_405B": "Llama 3.1 405B"}
@@ -118,9 +119,9 @@ def test_megatron_bridge_counts_causal(row: Row, spec: TransformerSpec) -> None:
 
 def test_megatron_bridge_on_the_whole() -> None:
     off = sorted(abs(bridge_error(row, spec, "causal")) for row, spec in COMPARED)
-    assert len(off) == 136
+    assert len(off) > 130
     assert off[len(off) // 2] < 0.003
-    assert sum(value > 0.01 for value in off) <= 4
+    assert sum(value > 0.01 for value in off) <= len(off) / 30
 
 
 @pytest.mark.parametrize("name", ["GPT OSS", "(w/o MTP)"])
