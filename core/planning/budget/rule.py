@@ -25,9 +25,9 @@ _TOKENS = Symbol("D", "training tokens", "count")
     sources=(_PALM, _NARAYANAN),
 )
 def training_seconds(flop: float, accelerators: float, peak: float, mfu: float) -> float:
-    """Training time at a steady MFU.
+    """Training time at an MFU.
 
-    Restarts, evaluation and waiting are not in it: published runs take longer than their steady MFU says.
+    With the MFU over all hours it is the time on the wall; with that of the steps alone, the time of the steps.
     """
     return flop / (accelerators * peak * mfu)
 

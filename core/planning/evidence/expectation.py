@@ -8,7 +8,7 @@ parameters or tokens never take fewer hours, and nothing jumps.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TypeAlias
 
@@ -288,6 +288,10 @@ def explain(setting: Setting) -> list[Explanation]:
         closeness.explain(distance=math.sqrt(float(read.squared.min()))),
         shown,
         high,
-        end_of_range.explain(middle=shown.value, offset=high.value),
-        end_of_range.explain(middle=shown.value, offset=-low.value),
+        _named(end_of_range.explain(middle=shown.value, offset=high.value), "P90"),
+        _named(end_of_range.explain(middle=shown.value, offset=-low.value), "P10"),
     ]
+
+
+def _named(step: Explanation, what: str) -> Explanation:
+    return replace(step, title=f"{step.title}: {what}")

@@ -180,7 +180,7 @@ def other_runs(others: Sequence[Comparison]) -> list[str]:
 
 def pace(a: Answer, peers: Sequence[Peer]) -> str:
     """What the picture of the answer shows: the plan at the pace of the nearest runs, and what the model says."""
-    nearest = peers[0].near
+    nearest = min((peer.near for peer in peers), key=lambda near: near.distance)
     said = (
         f"**Your run at the pace of the {len(peers)} published ones nearest to it**; the nearest is "
         f"{nearest.row.run.model}: {nearest.text}."
