@@ -23,7 +23,7 @@ from __future__ import annotations
 import inspect
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Generic, ParamSpec
 
@@ -83,18 +83,74 @@ class Term:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """A formula together with one set of values: all that a "How is this computed" panel shows."""
+    """A formula together with one set of values: all that a "How is this computed" panel shows.
+
+    symbol: LaTeX of what is computed. found: LaTeX of its value, behind its “=” or “≈”.
+    """
 
     name: str
     title: str
     detail: str
+    symbol: str
     symbolic: str
     substituted: str
+    found: str
     value: float
     text: str
     kind: Kind
     terms: tuple[Term, ...]
     sources: tuple[Source, ...]
+
+    @property
+    def named(self) -> bool:
+        """Whether the title is not the formula's own, but says what this use of it is about."""
+        return self.name in _REGISTRY and self.title != _REGISTRY[self.name].title
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One formula of a derivation, with every set of values that it is used with.
+
+    title, detail: the formula's own. remarks: what the detail of each use adds to that.
+    """
+
+    title: str
+    detail: str
+    uses: tuple[Explanation, ...]
+    remarks: tuple[str, ...]
+    sources: tuple[Source, ...]
+
+    @property
+    def symbolic(self) -> str:
+        return self.uses[0].symbolic
+
+    @property
+    def differing(self) -> tuple[int, ...]:
+        """Places of the terms whose values the uses do not share."""
+        places = range(len(self.uses[0].terms))
+        return tuple(i for i in places if len({use.terms[i].text for use in self.uses}) > 1)
+
+
+def derivation(explanations: Iterable[Explanation]) -> tuple[Step, ...]:
+    """Each formula once, in the order in which they first come, with all that it is used for.
+
+    The same values under the same title count once.
+    """
+    found: dict[str, dict[tuple[str, tuple[str, ...], str], Explanation]] = {}
+    for one in explanations:
+        found.setdefault(one.name, {}).setdefault((one.title, tuple(t.text for t in one.terms), one.found), one)
+    return tuple(_step(tuple(uses.values())) for uses in found.values())
+
+
+def _step(uses: tuple[Explanation, ...]) -> Step:
+    own = _REGISTRY.get(uses[0].name, uses[0])
+    return Step(
+        title=own.title,
+        detail=own.detail,
+        uses=uses,
+        remarks=tuple(use.detail.removeprefix(own.detail).strip() for use in uses),
+        sources=tuple(dict.fromkeys(source for use in uses for source in use.sources)),
+    )
 
 
 class Formula(Generic[P]):
@@ -113,6 +169,7 @@ class Formula(Generic[P]):
         self.result = result
         self.symbols = dict(symbols)
         self.sources = sources
+        self._signature: Any = inspect.signature(function)
         self.name = f"{function.__module__}.{function.__name__}"
         lines = (inspect.getdoc(function) or "").partition("\n")
         self.title = lines[0].rstrip(".")
@@ -123,7 +180,7 @@ class Formula(Generic[P]):
         self._check()
 
     def _check(self) -> None:
-        parameters = set(inspect.signature(self.function).parameters)
+        parameters = set(self._signature.parameters)
         shown = set(_PLACEHOLDER.findall(self.latex))
         if not self.title:
             raise ValueError(f"formula {self.name} has no docstring")
@@ -155,19 +212,25 @@ class Formula(Generic[P]):
     def explain(self, **values: float) -> Explanation:
         """Evaluate at scalar ``values`` (by parameter name) and say how.
 
-        Raises ``TypeError`` when a parameter is missing or unknown.
+        What is left out takes the function's default. Raises ``TypeError`` when a parameter is missing or unknown.
         """
         function: Callable[..., float] = self.function
+        bound = self._signature.bind(**values)
+        bound.apply_defaults()
+        values = bound.arguments
         value = float(function(**values))
         put = {name: latex_exact(values[name], symbol.kind, most=_PUT) for name, symbol in self.symbols.items()}
         body = self.fill(**{name: text for name, (text, _) in put.items()})
         given = all(exact for _, exact in put.values())
+        found = _result(value, self.result.kind, given)
         return Explanation(
             name=self.name,
             title=self.title,
             detail=self.detail,
+            symbol=self.result.latex,
             symbolic=self.symbolic(),
-            substituted=f"{self.result.latex} = {body} {_result(value, self.result.kind, given)}",
+            substituted=f"{self.result.latex} = {body} {found}",
+            found=found,
             value=value,
             text=format_quantity(value, self.result.kind),
             kind=self.result.kind,

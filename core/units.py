@@ -74,7 +74,7 @@ UNIT: dict[Kind, str] = {
 SI_POWERS = {"": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18, "Z": 21, "Y": 24}
 LETTER_POWERS = {"": 0, "K": 3, "M": 6, "B": 9, "T": 12}
 BINARY_POWERS = {"": 0, "Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
-_DURATIONS: tuple[tuple[str, float], ...] = (
+DURATIONS: tuple[tuple[str, float], ...] = (
     ("years", 365.25 * 86400),
     ("days", 86400.0),
     ("h", 3600.0),
@@ -175,7 +175,7 @@ def format_duration(seconds: float, digits: int = 4) -> str:
         return "unknown" if math.isnan(seconds) else "∞"
     if seconds == 0:
         return "0 s"
-    for unit, size in _DURATIONS:
+    for unit, size in DURATIONS:
         threshold = 1000 * 86400.0 if unit == "years" else size
         if abs(seconds) >= threshold:
             number = seconds / size
@@ -204,7 +204,7 @@ def _format_si(value: float, unit: str, digits: int = 4) -> str:
     return f"{number} {prefix}{unit}"
 
 
-def _singular(unit: str) -> str:
+def singular(unit: str) -> str:
     """The ``unit`` of one: a parameter, a token/s."""
     return re.sub(r"s(?=/|$)", "", unit, count=1)
 
@@ -225,7 +225,7 @@ def format_quantity(value: float, kind: Kind, digits: int = 4) -> str:
         return "∞" if value > 0 else "−∞"
     if kind in ("parameters", "accelerators", "tokens", "days", "tokens_per_s"):
         text = scientific(value) if 0 < abs(value) < 1e-4 else format_count(value, digits)
-        return f"{text} {_singular(UNIT[kind]) if text == '1' else UNIT[kind]}"
+        return f"{text} {singular(UNIT[kind]) if text == '1' else UNIT[kind]}"
     if kind == "ratio":
         return f"{significant(100 * value, max(digits - 1, 1))} %"
     if kind == "flop":
@@ -280,7 +280,7 @@ _COUNT_SUFFIXES = _powers(LETTER_POWERS, 10) | {
 
 def _counted(unit: str) -> dict[str, Fraction]:
     """What may follow a count of ``unit``: a letter, the unit, or both; the singular of a plural too."""
-    names = (unit, _singular(unit))
+    names = (unit, singular(unit))
     return _COUNT_SUFFIXES | {letter + name: size for letter, size in _COUNT_SUFFIXES.items() for name in names}
 
 

@@ -1,5 +1,5 @@
 // "Copy link": puts the page's address with every field spelled out on the clipboard. Standing on every page, it also
-// keeps the browser's history to one entry a page and redraws the page when the theme is switched.
+// keeps the browser's history to one entry a page, redraws the page when the theme is switched, and serves the tables.
 
 // Streamlit pushes a history entry for every single field that changes, so that Back would undo a preset field by
 // field. Pushes that stay on the page replace its entry instead: Back then leaves the page, and finds the inputs of
@@ -52,6 +52,7 @@ function entriesOfThisPage() {
 export default function ({ data, parentElement, setTriggerValue }) {
   const root = parentElement.querySelector(".root")
   oneEntryAPage()
+  sortAndDownloadTables()
   // The app's own style follows a moment after this call. Asking once per theme is enough, and cannot go in circles.
   setTimeout(() => {
     const theme = getComputedStyle(root).colorScheme

@@ -44,7 +44,7 @@ def beside(a: Answer) -> None:
         headings = words.beside_headings(published, a.middle.mfu, a.dtype)
         show.small_table(
             [show.Column(heading, numeric=i > 0) for i, heading in enumerate(headings)],
-            words.beside(published, a.middle.accelerators),
+            words.beside(published, a.middle.accelerators, a.middle.steps * a.peak / base_peak(a.device.name)),
             caption=words.about_run(published),
         )
         with show.fold("Why the published hours and 6ND differ", key="compute:why") as panel:

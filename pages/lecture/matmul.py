@@ -51,7 +51,7 @@ def linear(inputs: Inputs) -> None:
     with head:
         show.says(words.two_layers(model))
     inputs.presets("Sizes", SIZES, into=head, key="sizes")
-    st.html(_drawn(model))
+    _draw(model)
     show.small_table(
         [show.Column(heading, numeric=i > 0) for i, heading in enumerate(words.PER_WEIGHT)], words.per_weight(model)
     )
@@ -62,14 +62,12 @@ def linear(inputs: Inputs) -> None:
     show.how(model.explain, key="lecture:linear:how", notes=words.LINEAR_NOTES)
 
 
-def _drawn(model: TwoLayers) -> str:
-    rows = "".join(_row(model, p) for p in model.products)
-    caption = "Each product of one training step, with its shapes and FLOPs. Sides are drawn on a logarithmic scale."
-    return (
-        '<div class="np-scroll" role="region" tabindex="0" aria-label="Matrix products of one training step">'
-        f'<table class="np-table np-products"><caption>{caption}</caption><thead><tr><th scope="col">pass</th>'
-        '<th scope="col">product</th><th scope="col">shapes</th><th scope="col" class="num">FLOP</th>'
-        f'<th scope="col">what for</th></tr></thead><tbody>{rows}</tbody></table></div>'
+def _draw(model: TwoLayers) -> None:
+    show.table_html(
+        [show.Column(name, numeric=name == "FLOP") for name in ("pass", "product", "shapes", "FLOP", "what for")],
+        "".join(_row(model, p) for p in model.products),
+        caption="Each product of one training step, with its shapes and FLOPs. Sides are drawn on a logarithmic scale.",
+        kind="np-products",
     )
 
 
@@ -82,7 +80,7 @@ def _row(model: TwoLayers, product: Product) -> str:
         f'<tr class="{"" if run else "skipped"}"><td>{product.phase}</td>'
         f'<td class="np-mono">{product.out.name} =<br>{product.left.name} @ {product.right.name}</td>'
         f'<td><div class="mats">{pictures}</div></td>'
-        f'<td class="num">{flop}<small>{product.arithmetic}</small></td>'
+        f'<td class="num" data-value="{product.flop if run else 0}">{flop}<small>{product.arithmetic}</small></td>'
         f"<td>{html.escape(why)}<small>{html.escape(product.sums)}</small></td></tr>"
     )
 

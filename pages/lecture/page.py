@@ -60,8 +60,7 @@ def page() -> None:
         )
         show.how_each(
             lambda: [
-                show.Part(f"{claim.id} · {claim.name}", found[claim.id].how, found[claim.id].explanations)
-                for claim in shown
+                show.Part(claim.id, claim.name, found[claim.id].how, found[claim.id].explanations) for claim in shown
             ],
             key="lecture:how",
         )

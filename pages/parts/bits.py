@@ -113,7 +113,7 @@ def format_table() -> None:
     with show.fold("What each format can hold", key="floats:formats", icon=":material/table:") as panel:
         if not panel.open:
             return
-        columns = (
+        headings = (
             "Largest",
             "Smallest normal",
             "Smallest subnormal",
@@ -122,19 +122,21 @@ def format_table() -> None:
             "∞",
             "NaN codes",
         )
-        head = "".join(f'<th scope="col" class="num">{name}</th>' for name in columns)
+        columns = [show.Column("Format"), *(show.Column(name, numeric=True) for name in headings)]
+        cells = [
+            show.column_cells(column, [show.Html(rich(text) + _small(remark)) for text, remark in limits])
+            for column, limits in zip(columns[1:], zip(*map(_limits, FORMATS.values()), strict=True), strict=True)
+        ]
         rows = "".join(
             f"<tr><th scope=row>{fmt.title}<small class=np-mono>{_layout(fmt)}</small>"
-            f"<small>{html.escape(fmt.used)}</small></th>"
-            + "".join(f"<td class=num>{rich(text)}{_small(remark)}</td>" for text, remark in _limits(fmt))
-            + "</tr>"
-            for fmt in FORMATS.values()
+            f"<small>{html.escape(fmt.used)}</small></th>{''.join(row)}</tr>"
+            for fmt, row in zip(FORMATS.values(), zip(*cells, strict=True), strict=True)
         )
         caption = (
             "Under each name the bits of sign, exponent, fraction; under each extreme its code; eps: distance from 1 "
             "to the next value, and under it how many significant decimal digits survive a round trip"
         )
-        _table("np-formats np-limits", caption, f'<th scope="col">Format</th>{head}', rows)
+        show.table_html(columns, rows, caption=caption, kind="np-formats np-limits")
 
 
 def _limits(fmt: FloatFormat) -> tuple[tuple[str, str], ...]:
@@ -171,14 +173,6 @@ def _hex(code: int, fmt: FloatFormat) -> str:
 
 def _count(number: int) -> str:
     return f"{number:,}" if number < 10**6 else scientific(number)
-
-
-def _table(kind: str, caption: str, head: str, rows: str) -> None:
-    # On a narrow screen the table scrolls sideways in its box, which the keyboard must be able to reach.
-    st.html(
-        f'<div class="np-scroll" role="region" aria-label="{caption}" tabindex="0"><table class="np-table {kind}">'
-        f"<caption>{caption}</caption><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>"
-    )
 
 
 def _long(text: str) -> str:

@@ -6,8 +6,9 @@ import html
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache, wraps
+from itertools import groupby
 from typing import Any
 from urllib.parse import urlencode
 
@@ -15,10 +16,12 @@ import streamlit as st
 from streamlit.elements.lib.mutable_expander_container import ExpanderContainer
 
 from core.fields import LINK_VERSION, VERSION
-from core.formula import Explanation, Source
+from core.formula import Explanation, Source, derivation
 from core.palette import ROLES
+from core.units_shown import Shown, read_shown
 from pages.parts.charts import ready
 from pages.parts.components import copy_link
+from pages.parts.derivation import step_markdown
 from pages.parts.guard import guarded, guarded_page
 from pages.parts.inputs import Inputs, query_of
 from pages.parts.registry import PageSpec
@@ -29,7 +32,6 @@ _KEPT = "\0"
 """Stands for a piece of code while the text around it is marked up."""
 
 _CARET = re.compile(r"(?<=[\w)])\^(\([^()]*\)|⌊[^⌋]*⌋|[−-]?\w+)")
-_POWER = re.compile(rf"(\(−?\w+\)|\w+){_CARET.pattern}")
 _CODE = re.compile(r"`([^`]+)`")
 _SUPERSCRIPTS = re.compile(r"[⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+")
 _ARXIV = re.compile(r"arXiv:(\d{4}\.\d{4,5})")
@@ -37,6 +39,8 @@ _SITE = re.compile(r"(?:(?<=^)|(?<=; ))((?:[\w-]+\.)+(?:com|org|io|dev)/[^\s;,]*
 _REPOSITORY = re.compile(r"(?:(?<=^)|(?<=; ))([A-Za-z\d-]+/[A-Za-z][\w.-]*[\w])(?=[\s@;,]|$)")
 _UNIT_GAP = re.compile(r"(?<=\d) (?=%|[kMGTPEZ]?(?:FLOP|B/s|B\b|h\b|W\b)|[KMBTQ]\b)")  # kept from breaking lines
 _RANGE = re.compile(r"P10–P90:?|[\d.,]+–[\d.,]*\d(?:\u00a0\w+)?")  # a browser would break it after the dash
+_TAG = re.compile(r"<[^>]*>")
+_RAISED = re.compile(r"<sup>(.*?)</sup>")
 _PLAIN = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "−0123456789")
 
 _CHART_CONFIG: dict[str, Any] = {
@@ -249,21 +253,55 @@ def small_table(
 
     here: index of a row to light.
     """
-    cls = [' class="num"' if c.numeric else ' class="whole"' if c.whole else "" for c in columns]
-    head = "".join(f'<th scope="col"{k}>{rich(c.heading)}</th>' for c, k in zip(columns, cls, strict=True))
+    shown = [[cell if isinstance(cell, Html) else Html(rich(cell)) for cell in row] for row in rows]
+    cells = [column_cells(column, [row[i] for row in shown]) for i, column in enumerate(columns)]
     body = "".join(
-        f"<tr{' class=np-here' if i == here else ''}>"
-        + "".join(
-            f"<td{k}>{cell if isinstance(cell, Html) else rich(cell)}</td>" for cell, k in zip(row, cls, strict=True)
-        )
-        + "</tr>"
-        for i, row in enumerate(rows)
+        f"<tr{' class=np-here' if i == here else ''}>{''.join(row)}</tr>"
+        for i, row in enumerate(zip(*cells, strict=True))
+    )
+    table_html(columns, body, caption=caption)
+
+
+def column_cells(column: Column, cells: Sequence[Html]) -> list[str]:
+    """The cells of one column; those that show a quantity also carry it as a plain number (`core.units_shown`)."""
+    plain = read_shown([_words_of(cell) for cell in cells]) if column.numeric else [None] * len(cells)
+    return [f"<td{_kind(column)}{_data(number)}>{cell}</td>" for cell, number in zip(cells, plain, strict=True)]
+
+
+def _kind(column: Column) -> str:
+    return ' class="num"' if column.numeric else ' class="whole"' if column.whole else ""
+
+
+def _data(number: Shown | None) -> str:
+    if number is None:
+        return ""
+    unit = f' data-unit="{html.escape(number.unit, quote=True)}"' if number.unit else ""
+    return f' data-value="{number}"{unit}{" data-bound" if number.bound else ""}'
+
+
+def _words_of(cell: Html) -> str:
+    """What a cell says, without the remark under it."""
+    said = _TAG.sub("", _RAISED.sub(r"^\1", cell.partition("<small")[0]))
+    return html.unescape(said)
+
+
+def table_html(columns: Sequence[Column], body: str, *, caption: str = "", kind: str = "") -> None:
+    """Rows of safe HTML as a table that can be sorted by a heading and downloaded.
+
+    Both are the work of ``assets/components/copylink.tables.js``, which listens on every page.
+    """
+    head = "".join(
+        f'<th scope="col"{_kind(c)}>'
+        + (f'<button type="button">{rich(c.heading)}</button>' if c.heading else "")
+        + "</th>"
+        for c in columns
     )
     title = f"<caption>{rich(caption)}</caption>" if caption else ""
     name = html.escape(caption or ", ".join(c.heading for c in columns), quote=True)
     st.html(  # focusable, because a narrow window makes it scroll sideways
-        f'<div class="np-scroll" role="region" aria-label="{name}" tabindex="0"><table class="np-table">{title}'
-        f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
+        f'<div class="np-tabled"><div class="np-scroll" role="region" aria-label="{name}" tabindex="0">'
+        f'<table class="np-table {kind}">{title}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+        '<button type="button" class="np-csv" title="Download this table, with plain numbers">CSV</button></div>'
     )
 
 
@@ -280,11 +318,18 @@ def fold(label: str, *, key: str, icon: str | None = None) -> Iterator[ExpanderC
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What `how_each` says about one thing: heading, a note on the method (may be empty), formulas (likewise)."""
+    """What `how_each` says about one thing: number, name, a note on the method (may be empty), formulas (likewise)."""
 
-    heading: str
+    number: str
+    name: str
     note: str
     explanations: Sequence[Explanation]
+
+    @property
+    def numbered(self) -> Iterator[Explanation]:
+        """The explanations under titles that say of which part they are, and what in it they are about."""
+        for one in self.explanations:
+            yield replace(one, title=f"{self.number} · {one.title if one.named else self.name}")
 
 
 def how(
@@ -303,38 +348,30 @@ def how(
         if panel.open:
             for text in notes:
                 note(text)
-            for item in explanations() if callable(explanations) else explanations:
-                if isinstance(item, str):
-                    st.html(f'<h3 class="np-question">{rich(item)}</h3>')
-                else:
-                    _explain(item)
+            items = explanations() if callable(explanations) else explanations
+            with st.container(key=f"how-{key}", gap=None):
+                for headed, under in groupby(items, key=lambda item: isinstance(item, str)):
+                    if headed:
+                        for heading in under:
+                            st.html(f'<h3 class="np-question">{rich(str(heading))}</h3>')
+                    else:
+                        _derive(item for item in under if not isinstance(item, str))
 
 
 def how_each(parts: Callable[[], Sequence[Part]], *, key: str, label: str = "How is this computed") -> None:
-    """Like `how`, for several things at once: each part under its own heading."""
+    """Like `how`, for several things at once: what is to say about each, then each formula with all that it is for."""
     with fold(label, key=key, icon=":material/function:") as panel:
         if panel.open:
-            for part in parts():
-                st.html(f'<h2 class="np-part">{rich(part.heading)}</h2>')
-                if part.note:
-                    note(part.note)
-                for item in part.explanations:
-                    _explain(item)
+            found = parts()
+            notes = (f"<p><b>{html.escape(p.number)}</b> {rich(p.note)}</p>" for p in found if p.note)
+            with st.container(key=f"how-{key}", gap=None):
+                st.html(f'<div class="np-note">{"".join(notes)}</div>')
+                _derive(one for part in found for one in part.numbered)
 
 
-def _explain(item: Explanation) -> None:
-    st.html(f'<p class="np-kicker">{html.escape(item.title)}</p>')
-    st.latex(item.symbolic)
-    st.latex(item.substituted)
-    where = ", ".join(f"${t.latex}$ = {t.meaning} ({_dollar_safe(t.text)})" for t in item.terms)
-    sources = "; ".join(f"[{s}]({s.url})" if s.url else str(s) for s in item.sources)
-    powers = _POWER.sub(lambda m: rf"${m[1]}^{{\text{{{m[2].strip('()')}}}}}$", item.detail)
-    detail = f"\n\n{powers}" if item.detail else ""
-    st.markdown(f"where {where}.{detail}\n\nSource: {sources}")
-
-
-def _dollar_safe(text: str) -> str:
-    return text.replace("$", r"\$")
+def _derive(explanations: Iterable[Explanation]) -> None:
+    for step in derivation(explanations):
+        st.markdown(step_markdown(step))
 
 
 def footer(inputs: Inputs) -> None:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from core.floats import FORMATS, FormatError, parse_custom
 from core.floats.text import FloatTextError, parse
+from core.formula import derivation
+from core.planning.budget.rule import accelerator_hours
 from core.units import QuantityError, parse_quantity
-from pages.parts.show import literal, rich
+from pages.parts.derivation import step_markdown
+from pages.parts.show import Column, Html, column_cells, literal, rich
 
 TYPED = ["**0.1**", "`0.1`", "<b>1</b>", "“**1**”", "a” `b` “c", "2^k **2** `3`"]
 
@@ -41,3 +46,37 @@ def test_markup() -> None:
         "10<sup>−8</sup> &amp; 2<sup>k</sup>, 2<sup>⌊log₂ amax⌋</sup> and 2<sup>E − bias</sup>"
     )
     assert literal("no `.view` here, “`x`”") == 'no <code class="np-mono">.view</code> here, “`x`”'
+
+
+def test_a_figure_carries_its_plain_number() -> None:
+    shown = [Html(rich(text)) for text in ("1,024", "1.979 PFLOP/s", "4.2 × 10¹¹ FLOP", "under 0.01 %", "—")]
+    cells = column_cells(Column("x", numeric=True), [*shown, Html("8<small>9 of them</small>")])
+    assert [re.findall(r'data-value="([^"]*)"', cell) for cell in cells] == [
+        ["1024"],
+        ["1.979e+15"],
+        ["420000000000"],
+        ["0.0001"],
+        [],
+        ["8"],
+    ]
+    assert ["data-bound" in cell for cell in cells] == [False, False, False, True, False, False]
+    assert 'data-unit="FLOP/s"' in cells[1]
+    assert column_cells(Column("x"), [Html("1,024")]) == ["<td>1,024</td>"]
+
+
+def test_one_use_is_filled_in_and_several_are_a_table() -> None:
+    uses = [accelerator_hours.explain(accelerators=n, seconds=3600.0) for n in (8, 16, 24)]
+    (once,), (table,) = derivation(uses[:1]), derivation(uses)
+    assert uses[0].substituted in step_markdown(once)
+    assert "|" not in step_markdown(once)
+    said = step_markdown(table)
+    assert said.count(uses[0].symbolic) == 1
+    assert uses[0].substituted not in said
+    rows = [line.strip("| ").split(" | ") for line in said.splitlines() if line.startswith("|")]
+    assert [row[1:] for row in rows[2:]] == [
+        ["8", "$8\\,\\text{h}$"],
+        ["16", "$16\\,\\text{h}$"],
+        ["24", "$24\\,\\text{h}$"],
+    ]
+    assert said.count("1 h") == 1  # the seconds that all share stand with their meaning
+    assert all(said.count(str(source)) == 1 for source in table.sources)

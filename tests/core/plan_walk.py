@@ -159,7 +159,7 @@ def _runs(a: Answer) -> Iterator[Shown]:
         yield words_runs.no_run(a.model)
     for run in runs[:1]:
         yield from words_runs.beside_headings(run, m.mfu, a.dtype)
-        yield from _cells(words_runs.beside(run, m.accelerators))
+        yield from _cells(words_runs.beside(run, m.accelerators, m.steps))
         yield from (words_runs.about_run(run), *words_runs.reasons(run), *words_runs.other_runs(runs[1:]))
         yield explain_comparison(run)
         if run.evidence:

@@ -20,6 +20,7 @@ ROOT = Path(__file__).parents[2]
 FOUNDATION = {
     "units",
     "units_latex",
+    "units_shown",
     "limits",
     "formula",
     "sources",
@@ -37,6 +38,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "rows": set(),
     "suggest": set(),
     "units_latex": {"units"},
+    "units_shown": {"units"},
     "formula": {"units", "units_latex"},
     "sources": {"formula"},
     "products": {"formula", "sources"},

@@ -44,10 +44,11 @@ def agrees(row: dict[str, str], kernel: str) -> bool:
 
 
 def test_every_reference_block() -> None:
-    assert len(ENCODE) == 378
+    asked = {(row["block_format"], row["scale_mode"]) for row in ENCODE}
+    assert asked >= {pair for pair in EVERY_RULE if pair[0] != "mxint8"}  # torchao has no MXINT8
     for row in ENCODE:
         if not row["scale_hex"]:
-            assert row["note"] == "ValueError: amax=0"  # torchao refuses; see below for what we do
+            assert not floats(row["input_f32_hex"]).any()  # torchao refuses; see below for what we do
             continue
         assert agrees(row, "torchao"), row
 
@@ -56,7 +57,6 @@ def test_defect_torchao_divides_by_the_wrong_smallest_scale() -> None:
     """The rows marked as differing from an exact computation are those with scale code 0, and only those."""
     marked = [row for row in ENCODE if row["scale_hex"] and row["agree_exact_ref"] == "0"]
     exact = [row for row in ENCODE if row["scale_hex"] and row["agree_exact_ref"] != "0" and not without_inverse(row)]
-    assert len(marked) == 22
     assert {row["scale_hex"] for row in marked} == {"00"}
     assert sum(agrees(row, "exact") for row in marked) == 0
     assert all(agrees(row, "exact") for row in exact)

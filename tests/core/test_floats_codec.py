@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import math
+from collections import Counter
 from fractions import Fraction
 from pathlib import Path
 
@@ -45,10 +46,9 @@ DECODE = rows("float_decode.csv")
 
 
 def test_the_reference_covers_every_format() -> None:
-    assert len(ENCODE) == 3264
     assert {row["format"] for row in ENCODE} == set(FORMATS)
-    assert len(DECODE) == 2976
-    assert {row["format"] for row in DECODE} == {name for name, fmt in FORMATS.items() if fmt.bits <= 8}
+    codes = Counter(row["format"] for row in DECODE)
+    assert codes == {name: 1 << fmt.bits for name, fmt in FORMATS.items() if fmt.bits <= 8}
 
 
 @pytest.mark.parametrize("long", [False, True], ids=["directly", "by table"])

@@ -182,7 +182,7 @@ def test_score_and_predictions_in_words() -> None:
 
 
 def test_the_405b_beside_its_published_figures() -> None:
-    rows = {row[0]: row[1:] for row in words_runs.beside(comparison("Llama 3.1 405B"), 16_384)}
+    rows = {row[0]: row[1:] for row in words_runs.beside(comparison("Llama 3.1 405B"), 16_384, 0.41)}
     assert rows["Training compute"] == ("3.799 × 10²⁵ FLOP", "3.8 × 10²⁵ FLOP", "−0.032 %")
     assert rows["Accelerator-hours"] == ("26.01M h", "30.84M h", "−15.7 %")
     assert rows["Time on 16,384 at once"] == ("66.15 days", "78.43 days", "")
@@ -239,7 +239,7 @@ def test_gpt_3s_assumed_count_is_no_evidence() -> None:
     says(text, "Not evidence", "assumed count")
     assert "circular" in text
     assert "Restarts" not in text
-    rows = {row[0]: row[1:] for row in words_runs.beside(c, 10_000)}
+    rows = {row[0]: row[1:] for row in words_runs.beside(c, 10_000, 0.2)}
     assert rows["Accelerator-hours, derived from an assumed count"][2] == "not evidence"
     assert rows["Utilisation over all these hours"][2] == "not evidence"
 
@@ -286,7 +286,7 @@ def test_impossible_published_hours_are_called_impossible() -> None:
 
 def test_runs_without_steady_mfu_say_so() -> None:
     assert "no MFU of its steady steps is published" in words_runs.reasons(comparison("Llama 2 70B"))[0]
-    rows = {row[0]: row[1:] for row in words_runs.beside(comparison("Llama 2 70B"), 2048)}
+    rows = {row[0]: row[1:] for row in words_runs.beside(comparison("Llama 2 70B"), 2048, 0.4)}
     assert rows["MFU of steady steps"][1] == "unknown"
     assert rows["Training compute"][1] == "unknown"
 

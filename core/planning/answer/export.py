@@ -35,7 +35,7 @@ class Line:
         return (self.name, *self._three(lambda value, digits: format_quantity(value, self.kind, digits)), self.note)
 
     def raw(self) -> tuple[str, ...]:
-        """The line for a program: every number in full, in the unit named; what is unknown or never happens is empty."""
+        """The line for a program: every number in full, in the unit named; empty where unknown or never."""
         unit = "" if isinstance(self.value, str) else UNIT[self.kind].replace("%", "share")
         return (self.name, *self._three(lambda value, _: repr(value) if math.isfinite(value) else ""), unit, self.note)
 

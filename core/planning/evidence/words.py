@@ -36,8 +36,11 @@ def beside_headings(c: Comparison, mfu: float, dtype: str) -> tuple[str, str, st
     return "quantity", f"this run by 6ND at {said}", "as published", "difference"
 
 
-def beside(c: Comparison, accelerators: float) -> list[tuple[str, str, str, str]]:
-    """Rows of a published run beside 6ND for the same model, tokens and accelerator; differences from the published."""
+def beside(c: Comparison, accelerators: float, steps: float) -> list[tuple[str, str, str, str]]:
+    """Rows of a published run beside 6ND for the same model, tokens and accelerator; differences from the published.
+
+    steps: the plan's MFU of steady steps, of the peak that the run is held against.
+    """
     flop, flop_off = ("unknown", "") if math.isnan(c.run.flop) else _against(c.rule_flop, c.run.flop, "flop")
     hours, hours_off = _against(c.rule_hours, c.hours.value, "accelerator_hours")
     share, share_off = _against(c.mfu, c.utilisation, "ratio")
@@ -50,7 +53,7 @@ def beside(c: Comparison, accelerators: float) -> list[tuple[str, str, str, str]
         ("Training compute", format_quantity(c.rule_flop, "flop"), flop, flop_off),
         (f"Accelerator-hours{how}", format_quantity(c.rule_hours, "accelerator_hours"), hours, hours_off),
         (f"Time on {format_count(accelerators)} at once", format_duration(rule_time), format_duration(time), ""),
-        ("MFU of steady steps", mfu, interval(c.steady) if c.steady else "unknown", ""),
+        ("MFU of steady steps", percent(steps), interval(c.steady) if c.steady else "unknown", ""),
         ("Utilisation over all these hours", mfu, share, share_off),
     ]
 

@@ -1,0 +1,82 @@
+"""A step of a derivation as Markdown: the formula once, then its only values filled in, or a table of them."""
+
+from __future__ import annotations
+
+import re
+
+from core.formula import Explanation, Step
+
+_POWER = re.compile(r"(\(−?\w+\)|\w+)\^(\([^()]*\)|⌊[^⌋]*⌋|[−-]?\w+)")
+
+
+def step_markdown(step: Step) -> str:
+    """Title and method, formula, values, then what each symbol means and the sources."""
+    several = len(step.uses) > 1
+    values = _table(step) if several else _display(step.uses[0].substituted)
+    detail = f" {_words(step.detail)}" if step.detail else ""
+    about = f" ({_plain(_what(step.uses[0], step))})" if not several and step.uses[0].named else ""
+    return "\n\n".join(
+        [
+            f"**{_plain(step.title)}**{about}.{detail}",
+            _display(step.symbolic),
+            values,
+            f"{_where(step)} {_sources(step)}",
+        ]
+    )
+
+
+def _display(latex: str) -> str:
+    return f"$$\n{latex}\n$$"
+
+
+def _table(step: Step) -> str:
+    """One row a use: what it is for, the values that differ, the result."""
+    first, differing = step.uses[0], step.differing
+    heads = ["used for", *(f"${first.terms[i].latex}$" for i in differing), f"${first.symbol}$"]
+    rows = [
+        [_row_name(use, remark, step), *(_plain(use.terms[i].text) for i in differing), f"${_value(use)}$"]
+        for use, remark in zip(step.uses, step.remarks, strict=True)
+    ]
+    lines = [heads, [":--", *("--:" for _ in heads[1:])], *rows]
+    return "\n".join("| " + " | ".join(cell.replace("|", r"\|") for cell in line) + " |" for line in lines)
+
+
+def _row_name(use: Explanation, remark: str, step: Step) -> str:
+    name = _plain(_what(use, step))
+    return f"{name}. {_words(remark)}" if remark else name
+
+
+def _what(use: Explanation, step: Step) -> str:
+    """What a use is for: its title without what the formula's own title says already."""
+    said = step.title[:1].lower() + step.title[1:]
+    return use.title.removeprefix(f"{step.title}: ").removesuffix(f": {said}")
+
+
+def _value(use: Explanation) -> str:
+    """The result; only what is rounded says so."""
+    return use.found.removeprefix("= ")
+
+
+def _where(step: Step) -> str:
+    """What each symbol means, with its value where all uses share it."""
+    differing = step.differing
+    texts = [
+        f"${term.latex}$ = {_plain(term.meaning)}" + ("" if i in differing else f" ({_plain(term.text)})")
+        for i, term in enumerate(step.uses[0].terms)
+    ]
+    return f"Where {', '.join(texts)}."
+
+
+def _sources(step: Step) -> str:
+    links = (f"[{_plain(str(s))}]({s.url})" if s.url else _plain(str(s)) for s in step.sources)
+    return f"Source: {'; '.join(links)}"
+
+
+def _words(text: str) -> str:
+    """A docstring's words in one line, its powers as superscripts."""
+    flat = _plain(" ".join(text.split()))
+    return _POWER.sub(lambda m: rf"${m[1]}^{{\text{{{m[2].strip('()')}}}}}$", flat)
+
+
+def _plain(text: str) -> str:
+    return text.replace("$", r"\$")
