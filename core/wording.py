@@ -15,8 +15,8 @@ def signed(share: float) -> str:
 
 
 def percent(share: float) -> str:
-    """A share to three digits: ``38.4 %``."""
-    return format_quantity(share, "ratio")
+    """A share to three digits: ``38.4 %``; one that is next to nothing without its zeros."""
+    return "under 0.0001 %" if 0 < share < 1e-6 else format_quantity(share, "ratio")
 
 
 def interval(values: Sequence[float]) -> str:

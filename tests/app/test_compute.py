@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from types import SimpleNamespace
 
 import plotly.graph_objects as go
 import pytest
-from streamlit.testing.v1 import AppTest
 
 from core.models.spec_text import EXAMPLE
-from pages.compute import shape as compute_shape
-from pages.compute.form import PANELS
-from pages.parts.inputs import Inputs
 from pages.parts.registry import COMPUTE
-from tests.app.test_pages import APP
+from tests.app.plan_pages import CLOSED, OPEN, bodies, opened
 
 MIXTURE = f"{EXAMPLE} experts.count=64 experts.per_token=6 experts.width=1408 latent.query_rank=0 latent.kv_rank=512 "
 MIXTURE += "latent.nope_dim=128 latent.rope_dim=64 latent.value_dim=128"
@@ -23,7 +18,7 @@ OWN = "Own (config.json)"
 
 CASES: dict[str, dict[str, str]] = {
     "first sight": {},
-    "cost of a mixture": {"find": "cost", "model": "DeepSeek-V3", "gpu": "H800 SXM", "dtype": "fp8", "attn": "full"},
+    "a mixture": {"model": "DeepSeek-V3", "gpu": "H800 SXM", "dtype": "fp8", "attn": "full"},
     "tokens for money": {"find": "tokens", "within": "$2M", "n": "8B", "count": "256"},
     "parameters in a month": {"find": "parameters", "within": "30 days", "model": "Mixtral 8x7B"},
     "fewest accelerators": {"find": "accelerators", "within": "8 weeks", "mfu": "35-45%", "gpu": "B200"},
@@ -44,31 +39,19 @@ CASES: dict[str, dict[str, str]] = {
 
 SAID = {
     "no price, fp16": ("Using its fp16 peak",),
-    "one token": ("Using its fp16 peak", "6\u00a0FLOP"),
-    "the largest": ("No progress",),
+    "one token": ("Using its fp16 peak", "Impossible", "6\u00a0FLOP"),
+    "the largest": ("Impossible",),
 }
 """What is wrong with a case; nothing is with the others."""
 
 
-def opened(fields: dict[str, str]) -> AppTest:
-    app = AppTest.from_file(APP, default_timeout=60).run()
-    app.switch_page(COMPUTE.path)
-    for name, text in {**dict.fromkeys(PANELS, "true"), **fields}.items():
-        app.query_params[f"c_{name}"] = text
-    return app.run()
-
-
-def html(app: AppTest, kind: str) -> list[str]:
-    return [block.proto.body for block in app.get("html") if f'class="{kind}"' in block.proto.body]
-
-
 @pytest.mark.parametrize("name", CASES)
 def test_every_panel_answers(name: str) -> None:
-    app = opened(CASES[name])
+    app = opened(COMPUTE, {**OPEN, **CASES[name]})
     assert not app.exception
-    assert len(html(app, "np-answer")) == 1
-    assert "nan" not in html(app, "np-answer")[0]
-    errors = html(app, "np-error")
+    assert len(bodies(app, "np-answer")) == 1
+    assert "nan" not in bodies(app, "np-answer")[0]
+    errors = bodies(app, "np-error")
     assert len(errors) == len(SAID.get(name, ()))
     assert all(said in error for said, error in zip(SAID.get(name, ()), errors, strict=True))
     charts = app.get("plotly_chart")
@@ -90,33 +73,33 @@ def test_every_panel_answers(name: str) -> None:
         ({"model": OWN, "shape": "layers=0"}, "Missing: hidden, heads"),
         ({"count": "0"}, "“0” is out of range"),
         ({"n": "1e999"}, "is outside every useful range"),
-        ({"gpu": "B200 SXM"}, "Did you mean B200? Using H100 SXM."),
+        ({"gpu": "B200 SXM"}, "Did you mean B200? Still using H100 SXM."),
         ({"find": "tokens", "within": "90"}, "Did you mean 90 days?"),
     ],
 )
 def test_bad_input_is_said_and_an_answer_stays(fields: dict[str, str], said: str) -> None:
-    app = opened(fields)
+    app = opened(COMPUTE, {**OPEN, **fields})
     assert not app.exception
-    assert any(said in message for message in html(app, "np-error"))
-    assert len(html(app, "np-answer")) == 1
+    assert any(said in message for message in bodies(app, "np-error"))
+    assert len(bodies(app, "np-answer")) == 1
 
 
 def test_a_config_becomes_the_shape_and_a_bad_one_does_not() -> None:
-    app = opened({"model": OWN})
+    app = opened(COMPUTE, {"model": OWN})
     config = '{"model_type": "llama", "num_hidden_layers": 2, "hidden_size": 64, "num_attention_heads": 4, '
     config += '"intermediate_size": 128, "vocab_size": 100}'
     app.text_area(key="c_config").set_value(config).run()
     assert "layers=2 hidden=64" in app.text_input(key="c_shape").value
-    assert "Read as LLaMA" in html(app, "np-good")[0]
+    assert "Read as LLaMA" in bodies(app, "np-good")[0]
     app.text_area(key="c_config").set_value("x" * 100_001).run()
-    assert any("100,001 characters" in message for message in html(app, "np-error"))
+    assert any("100,001 characters" in message for message in bodies(app, "np-error"))
     app.text_area(key="c_config").set_value("[" * 10_000 + "]" * 10_000).run()
     assert "layers=2 hidden=64" in app.text_input(key="c_shape").value
-    assert any("nested 10,000 deep" in message for message in html(app, "np-error"))
+    assert any("nested 10,000 deep" in message for message in bodies(app, "np-error"))
     app.number_input(key="c_e_heads").set_value(8).run()
     assert "heads=8" in app.text_input(key="c_shape").value
     app.number_input(key="c_e_kv_heads").set_value(3).run()
-    assert any("8 query heads cannot share 3" in message for message in html(app, "np-error"))
+    assert any("8 query heads cannot share 3" in message for message in bodies(app, "np-error"))
     assert app.number_input(key="c_e_kv_heads").value == 4
     app.toggle(key="c_e_glu").set_value(False).run()
     assert "glu=no" in app.text_input(key="c_shape").value
@@ -127,28 +110,16 @@ def test_a_config_becomes_the_shape_and_a_bad_one_does_not() -> None:
 
 
 def test_fields_that_were_hidden_come_back_with_their_text() -> None:
-    app = opened({"tokens": "3T"})
+    app = opened(COMPUTE, {"tokens": "3T"})
     for wanted in ("tokens", "accelerators", "time"):
         app.button_group(key="c_find").set_value(wanted).run()
         assert not app.exception
     assert app.text_input(key="c_tokens").value == "3T"
 
 
-def test_a_link_spells_out_a_shape_only_where_one_was_given(monkeypatch: pytest.MonkeyPatch) -> None:
-    other = EXAMPLE.replace("layers=32", "layers=31")
-    for given, linked in ((EXAMPLE, {"c_n": "70B"}), (other, {"c_n": "70B", "c_shape": other})):
-        state = SimpleNamespace(session_state={}, query_params={"c_shape": given})
-        monkeypatch.setattr(compute_shape, "st", state)
-        inputs = Inputs(COMPUTE)
-        compute_shape.remember(inputs, "n", "70B")
-        compute_shape.remember(inputs, "shape", EXAMPLE)
-        assert inputs.fields == linked
-        assert state.session_state["c_shape"] == given
-
-
 def test_a_link_that_cannot_be_answered_says_whose_answer_it_shows() -> None:
-    app = opened({"find": "MFU", "n": "30B", "tokens": "6T", "count": "64", "within": "60 days"})
-    (message,) = (text for text in html(app, "np-error") if "Cannot be met" in text)
+    app = opened(COMPUTE, {"find": "MFU", "n": "30B", "tokens": "6T", "count": "64", "within": "60 days"})
+    (message,) = (text for text in bodies(app, "np-error") if "Cannot be met" in text)
     assert "not your plan" in message
     assert "last answer" not in message
 
@@ -172,11 +143,11 @@ def test_a_link_that_cannot_be_answered_says_whose_answer_it_shows() -> None:
 def test_a_model_with_several_kinds_of_layers_asks_which(
     fields: dict[str, str], drawn: str, fields_drawn: set[str]
 ) -> None:
-    app = opened(dict.fromkeys(PANELS, "false") | {"roof": "true"} | fields)
+    app = opened(COMPUTE, {**CLOSED, "roof": "true", **fields})
     assert not app.exception
     captions = (re.findall("<caption>(.+?)</caption>", block.proto.body) for block in app.get("html"))
     assert any(drawn in caption for found in captions for caption in found)
     assert {group.key for group in app.button_group} & {"c_win", "c_ffn"} == fields_drawn
     assert app.toggle(key="c_flash").value
-    divided = [text for text in html(app, "np-note") if "run in fp8" in text]
+    divided = [text for text in bodies(app, "np-note") if "run in fp8" in text]
     assert len(divided) == (fields.get("dtype") == "fp8")

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from pages.parts import guard, tensors_memory
+from pages.parts import guard
 from pages.parts.registry import COMPUTE, FLOATS, HOME, MEMORY, TENSORS, PageSpec
+from pages.tensors import memory as tensors_memory
 
 APP = str(Path(__file__).parents[2] / "app.py")
 

@@ -7,8 +7,6 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from core.planning.evidence.runs import printed_mfu
-
 APP = str(Path(__file__).parents[2] / "app.py")
 
 
@@ -56,5 +54,11 @@ def test_an_empty_box_is_named() -> None:
     assert "Parameters is empty. Type a count, for example 70B. Still using 70B." in words(home(h_n=""))
 
 
-def test_what_a_good_mfu_is_comes_from_the_published_runs() -> None:
-    assert printed_mfu().text in (home().text_input(key="h_mfu").help or "")
+def test_the_lectures_chip_says_whose_assumption_it_is() -> None:
+    app = home()
+    assert "lecture’s assumption" not in words(app)
+    app.button_group(key="h:story").set_value("The lecture’s").run()
+    said = words(app)
+    assert "50 % is the lecture’s assumption" in said.replace("<b>", "").replace("</b>", "")
+    assert "144 days" in said.replace("<b>", "").replace("</b>", "")
+    assert app.text_input(key="h_mfu").value == "0.5"

@@ -28,8 +28,8 @@ def opened(**linked: str) -> AppTest:
     ("field", "linked", "said"),
     [
         ("prec", "xx", "not one of “fp32”, “fp32, bf16 autocast”, “mixed bf16, fp32 master”, “mixed bf16,"),
-        ("prec", "xx", "bf16 states” and “bf16 throughout”. Using fp32."),
-        ("opt", "xx", "“SGD”, “SGD Nesterov”, “RMSProp centered” and 15 more. Using AdamW."),
+        ("prec", "xx", "bf16 states” and “bf16 throughout”. Still using mixed bf16, fp32 master."),
+        ("opt", "xx", "“SGD”, “SGD Nesterov”, “RMSProp centered” and 15 more. Still using AdamW."),
         ("opt", "Muon", "not one of its 23 choices. Muon is left out, because its state depends on"),
         ("opt", "8-bit AdamW", "not one of its 23 choices. 8-bit Adam is left out, because its state depends on"),
         ("opt", "AdamX", "not one of its 23 choices. Did you mean Adam"),
