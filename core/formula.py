@@ -106,6 +106,10 @@ class Explanation:
         """Whether the title is not the formula's own, but says what this use of it is about."""
         return self.name in _REGISTRY and self.title != _REGISTRY[self.name].title
 
+    def about(self, what: str) -> Explanation:
+        """The same, with a title that says what this use of the formula is about."""
+        return replace(self, title=f"{self.title}: {what}")
+
 
 @dataclass(frozen=True, slots=True)
 class Step:

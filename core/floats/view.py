@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from typing import Literal, TypeAlias
@@ -262,7 +262,7 @@ def explain(view: CodeView) -> tuple[Explanation, ...]:
 
 def explain_value(view: CodeView) -> tuple[Explanation, ...]:
     """The value alone, named after its format; nothing for codes that mean themselves."""
-    return tuple(replace(step, title=f"{step.title}: {view.fmt.title}") for step in explain(view)[:1])
+    return tuple(step.about(view.fmt.title) for step in explain(view)[:1])
 
 
 def _law(view: CodeView) -> tuple[Formula[...] | None, dict[str, float]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 from core.formula import Explanation
@@ -412,21 +412,17 @@ def explanations(snapshot: Snapshot) -> tuple[Explanation, ...]:
     sheet = datasheet_of(snapshot)
     results: Sequence[Result] = snapshot.results
     sizes = dict.fromkeys(r.n for r in results)
-    made = [_titled(matmul_flop.explain(m=n, n=n, k=n, groups=1), f"n = {n:,}") for n in sizes]
+    made = [matmul_flop.explain(m=n, n=n, k=n, groups=1).about(f"n = {n:,}") for n in sizes]
     for r in results:
-        made.append(_titled(achieved_rate.explain(flop=r.flop, seconds=r.median_s), f"{r.dtype}, median"))
+        made.append(achieved_rate.explain(flop=r.flop, seconds=r.median_s).about(f"{r.dtype}, median"))
         peak = sheet.peak(r.dtype)
         if not math.isnan(peak):
-            made.append(_titled(share_of_peak.explain(rate=r.rate, peak=peak), f"{r.dtype}, {sheet.name}"))
+            made.append(share_of_peak.explain(rate=r.rate, peak=peak).about(f"{r.dtype}, {sheet.name}"))
     if len(results) > 1:
         fast, slow = max(results, key=lambda r: r.rate), min(results, key=lambda r: r.rate)
         ratio = speed_ratio.explain(fast=fast.rate, slow=slow.rate)
-        made.append(_titled(ratio, f"{fast.dtype} and {slow.dtype}"))
+        made.append(ratio.about(f"{fast.dtype} and {slow.dtype}"))
     return tuple(made)
-
-
-def _titled(explanation: Explanation, of: str) -> Explanation:
-    return replace(explanation, title=f"{explanation.title}: {of}")
 
 
 def _listed(items: Sequence[str]) -> str:
@@ -436,4 +432,4 @@ def _listed(items: Sequence[str]) -> str:
 
 def preview(spec: Spec) -> tuple[Explanation, ...]:
     """What can be explained before a run: the work of one matmul."""
-    return (_titled(matmul_flop.explain(m=spec.n, n=spec.n, k=spec.n, groups=1), f"n = {spec.n:,}"),)
+    return (matmul_flop.explain(m=spec.n, n=spec.n, k=spec.n, groups=1).about(f"n = {spec.n:,}"),)

@@ -66,7 +66,7 @@ def roof(inputs: Inputs, a: Answer) -> None:
     )
     show.note(words.fused(either[True], either[False]))
     show.how(
-        lambda: [step for o in found if o.id in (*_TRAILED, "norms") for step in o.placed.explanations],
+        lambda: [step for o in found if o.id in (*_TRAILED, "norms") for step in o.explanations],
         key="compute:roof:how",
         notes=words.LAYER_NOTES,
     )

@@ -86,7 +86,7 @@ def split(inputs: Inputs, a: Answer) -> None:
     )
     show.how(
         lambda: [
-            overtraining.explain(tokens=m.tokens, params=m.parameters),
+            overtraining.explain(tokens=m.tokens, params=m.parameters).about("your plan"),
             *words_split.explain_losses(a),
             *(step for s in found for step in s.explanations),
         ],

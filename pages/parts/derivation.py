@@ -32,18 +32,16 @@ def _display(latex: str) -> str:
 def _table(step: Step) -> str:
     """One row a use: what it is for, the values that differ, the result."""
     first, differing = step.uses[0], step.differing
-    heads = ["used for", *(f"${first.terms[i].latex}$" for i in differing), f"${first.symbol}$"]
-    rows = [
-        [_row_name(use, remark, step), *(_plain(use.terms[i].text) for i in differing), f"${_value(use)}$"]
-        for use, remark in zip(step.uses, step.remarks, strict=True)
-    ]
-    lines = [heads, [":--", *("--:" for _ in heads[1:])], *rows]
-    return "\n".join("| " + " | ".join(cell.replace("|", r"\|") for cell in line) + " |" for line in lines)
-
-
-def _row_name(use: Explanation, remark: str, step: Step) -> str:
-    name = _plain(_what(use, step))
-    return f"{name}. {_words(remark)}" if remark else name
+    named = any(use.named for use in step.uses)
+    heads = [f"${first.terms[i].latex}$" for i in differing] + [f"${first.symbol}$"]
+    rows = [[*(_plain(use.terms[i].text) for i in differing), f"${_value(use)}$"] for use in step.uses]
+    sides = ["--:"] * len(heads)
+    if named:
+        rows = [[_plain(_what(use, step)), *row] for use, row in zip(step.uses, rows, strict=True)]
+        heads, sides = ["used for", *heads], [":--", *sides]
+    return "\n".join(
+        "| " + " | ".join(cell.replace("|", r"\|") for cell in line) + " |" for line in (heads, sides, *rows)
+    )
 
 
 def _what(use: Explanation, step: Step) -> str:
@@ -58,13 +56,15 @@ def _value(use: Explanation) -> str:
 
 
 def _where(step: Step) -> str:
-    """What each symbol means, with its value where all uses share it."""
+    """What each symbol means, with its value where all uses share it, and what is to be said of a use."""
     differing = step.differing
     texts = [
         f"${term.latex}$ = {_plain(term.meaning)}" + ("" if i in differing else f" ({_plain(term.text)})")
         for i, term in enumerate(step.uses[0].terms)
     ]
-    return f"Where {', '.join(texts)}."
+    remarks = {remark: use for use, remark in reversed(list(zip(step.uses, step.remarks, strict=True))) if remark}
+    noted = (f" {_plain(_what(use, step))}: {_words(remark)}" for remark, use in reversed(remarks.items()))
+    return f"Where {', '.join(texts)}.{''.join(noted)}"
 
 
 def _sources(step: Step) -> str:

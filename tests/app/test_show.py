@@ -67,16 +67,19 @@ def test_a_figure_carries_its_plain_number() -> None:
 def test_one_use_is_filled_in_and_several_are_a_table() -> None:
     uses = [accelerator_hours.explain(accelerators=n, seconds=3600.0) for n in (8, 16, 24)]
     (once,), (table,) = derivation(uses[:1]), derivation(uses)
+    (named,) = derivation([uses[0].about("a node"), uses[1].about("two nodes")])
     assert uses[0].substituted in step_markdown(once)
     assert "|" not in step_markdown(once)
     said = step_markdown(table)
     assert said.count(uses[0].symbolic) == 1
     assert uses[0].substituted not in said
     rows = [line.strip("| ").split(" | ") for line in said.splitlines() if line.startswith("|")]
-    assert [row[1:] for row in rows[2:]] == [
+    assert rows[2:] == [
         ["8", "$8\\,\\text{h}$"],
         ["16", "$16\\,\\text{h}$"],
         ["24", "$24\\,\\text{h}$"],
     ]
     assert said.count("1 h") == 1  # the seconds that all share stand with their meaning
     assert all(said.count(str(source)) == 1 for source in table.sources)
+    assert "| a node | 8 |" in step_markdown(named)
+    assert "| two nodes | 16 |" in step_markdown(named)

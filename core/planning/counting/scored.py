@@ -127,7 +127,8 @@ def which_mfu(
     for way, name, kind, counted_flop in ways:
         per_token = scale * counted_flop
         how = utilisation_of_rate.explain(rate=rate, per_token=per_token, accelerators=accelerators, peak=peak)
-        found.append(Scored(way, name, kind, per_token, how.value, counted_flop / counted[0].per_token, how))
+        relative = counted_flop / counted[0].per_token
+        found.append(Scored(way, name, kind, per_token, how.value, relative, how.about(name)))
     return tuple(found)
 
 

@@ -18,6 +18,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from core.formula import Explanation
 from core.hardware.accelerators import Accelerator
 from core.hardware.operations import Placed, Value, Work, band, elementwise, place, product
 from core.models.parameters import parameters
@@ -72,6 +73,11 @@ class LayerOperation:
     def flop(self) -> Value:
         """FLOPs of one micro-batch."""
         return self.placed.work.flop
+
+    @property
+    def explanations(self) -> tuple[Explanation, ...]:
+        """Its FLOPs, bytes and times, under titles that name the operation."""
+        return tuple(step.about(f"{self.name}, {self.phase}") for step in self.placed.explanations)
 
 
 def wide_dtype(device: Accelerator, dtype: str) -> str:

@@ -133,7 +133,7 @@ class LossLaw:
     def explain_loss(self, params: float, tokens: float) -> Explanation:
         """`loss` with the constants filled in."""
         made = loss.explain(params=params, tokens=tokens, floor=self.floor, **self._constants)
-        return replace(made, detail=f"{made.detail} {self.known}".strip())
+        return replace(made.about(self.name), detail=f"{made.detail} {self.known}".strip())
 
     def parameters(self, flop: float, per_parameter: float = 6.0) -> float:
         """Parameters of the lowest loss at ``flop``."""
@@ -199,7 +199,7 @@ def _split(id: str, name: str, source: Source, flop: float, k: float, first: Exp
         loss=reached.value if reached else math.nan,
         overtraining=over.value,
         source=source,
-        explanations=(first, tokens, over, *((reached,) if reached else ())),
+        explanations=(first.about(name), tokens.about(name), over.about(name), *((reached,) if reached else ())),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from core.formula import Explanation
 from core.planning.answer.answer import Answer
@@ -38,7 +39,10 @@ def splits(found: Sequence[Split], a: Answer) -> list[tuple[str, ...]]:
 
 def explain_losses(a: Answer) -> list[Explanation]:
     """The losses of the plan by either law."""
-    return [law.explain_loss(a.middle.parameters, a.middle.tokens) for law in LAWS]
+    return [
+        replace(one, title=f"{one.title}, your plan")
+        for one in (law.explain_loss(a.middle.parameters, a.middle.tokens) for law in LAWS)
+    ]
 
 
 def trained(a: Answer) -> str:
