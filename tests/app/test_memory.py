@@ -7,6 +7,7 @@ import html
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from core.training import POLICIES, optimizers
 from pages.parts.registry import MEMORY
 from tests.app.test_home import words
 from tests.app.test_pages import APP
@@ -28,11 +29,19 @@ def opened(**linked: str) -> AppTest:
     ("field", "linked", "said"),
     [
         ("prec", "xx", "not one of “fp32”, “fp32, bf16 autocast”, “mixed bf16, fp32 master”, “mixed bf16,"),
-        ("prec", "xx", "bf16 states” and “bf16 throughout”. Using fp32."),
-        ("opt", "xx", "“SGD”, “SGD Nesterov”, “RMSProp centered” and 15 more. Using AdamW."),
-        ("opt", "Muon", "not one of its 23 choices. Muon is left out, because its state depends on"),
-        ("opt", "8-bit AdamW", "not one of its 23 choices. 8-bit Adam is left out, because its state depends on"),
-        ("opt", "AdamX", "not one of its 23 choices. Did you mean Adam"),
+        ("prec", "xx", f"and “{list(POLICIES)[-1]}”. Still using {BF16}."),
+        (
+            "opt",
+            "xx",
+            f"“SGD”, “SGD Nesterov”, “RMSProp centered” and {len(optimizers()) - 8} more. Still using AdamW.",
+        ),
+        ("opt", "Muon", f"not one of its {len(optimizers())} choices. Muon is left out, because its state depends on"),
+        (
+            "opt",
+            "8-bit AdamW",
+            f"not one of its {len(optimizers())} choices. 8-bit Adam is left out, because its state depends on",
+        ),
+        ("opt", "AdamX", f"not one of its {len(optimizers())} choices. Did you mean Adam"),
     ],
 )
 def test_a_link_to_no_choice_is_told_the_choices(field: str, linked: str, said: str) -> None:
