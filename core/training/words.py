@@ -93,10 +93,10 @@ class ByteUnit:
     name: str
 
     def say(self, value: float) -> str:
-        """``value`` bytes in this unit; what would be under a hundredth of it, in a unit of its own."""
+        """``value`` bytes in this unit; what is less than one of it, in a unit of its own."""
         if math.isnan(value):
             return "unknown"
-        return f"{significant(value / self.size)} {self.name}" if value >= 0.01 * self.size else _size(value)
+        return f"{significant(value / self.size)} {self.name}" if value >= self.size else _size(value)
 
 
 def unit_of(plans: Sequence[TrainingMemory]) -> ByteUnit:

@@ -247,6 +247,15 @@ def answer(plan: Plan) -> Answer:
     )
 
 
+def dollars_over(a: Answer) -> str:
+    """Of what the dollars are a range: of hours, of prices, or both; empty where they are one amount."""
+    if not a.dollars.low < a.dollars.high:
+        return ""
+    over = ["hours"] if a.over("hours").low < a.over("hours").high else []
+    over += ["prices"] if a.plan.price_range[0] < a.plan.price_range[1] else []
+    return f"over the range of {' and '.join(over)}"
+
+
 def memory_of(plan: Plan, parameters: float | None = None, accelerators: float | None = None) -> TrainingMemory:
     """The model states of a plan: of the parameters and accelerators it names, or of those found for it.
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from core.models.flops import conventions, train_flop_6nd
-from core.planning.answer.answer import Answer, Column
+from core.planning.answer.answer import Answer, Column, dollars_over
 from core.planning.answer.plan import whole_accelerators
 from core.planning.split.scaling import overtraining
 from core.planning.whole.words import failures
@@ -104,8 +104,8 @@ def plan_lines(a: Answer) -> tuple[Line, ...]:
             plan.price_range[0],
             "typed" if plan.prices else device.price_source,
         ),
-        Line("rent", a.dollars.mid, "usd", a.dollars.high, a.dollars.low, "over the range of hours and prices"),
-        Line("failures expected", failures(a), "number"),
+        Line("rent", a.dollars.mid, "usd", a.dollars.high, a.dollars.low, dollars_over(a)),
+        Line("failures expected", failures(a), "number", note="at the median"),
         Line("checkpoint", float(a.stops.checkpoint), "bytes"),
         Line("checkpoint every", float(a.stops.interval), "seconds"),
         Line("model states", a.memory.total, "bytes", note=f"{plan.optimizer} {a.memory.policy.phrase}"),

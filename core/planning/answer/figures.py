@@ -40,7 +40,7 @@ class Scale:
                 return format_count(value, 3)
 
 
-_TIMES = (("years", 365.25, 1000.0), ("days", 1.0, 2.0), ("hours", 1 / 24, 2 / 24), ("minutes", 1 / 1440, 0.0))
+_TIMES = (("years", 365.25, 1000.0), ("days", 1.0, 2.0), ("hours", 1 / 24, 1 / 24), ("minutes", 1 / 1440, 0.0))
 _COUNTS = (("trillion ", 1e12), ("billion ", 1e9), ("million ", 1e6), ("", 1.0))
 
 

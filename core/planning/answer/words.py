@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from core.hardware.matmul import best_matmul
 from core.models.catalog import CatalogModel
-from core.planning.answer.answer import Answer, answer
+from core.planning.answer.answer import Answer, answer, dollars_over
 from core.planning.answer.plan import Find, whole_accelerators
 from core.planning.budget.errors import BudgetError
 from core.planning.evidence.reach import beyond
@@ -32,7 +32,12 @@ def size(params: float, model: CatalogModel | None) -> str:
 
 
 def sentence(a: Answer) -> str:
-    """The answer as a sentence, with its range."""
+    """The answer as a sentence, with its range, and whether it is impossible."""
+    said = _sentence(a)
+    return f"{said.removesuffix('.')}, **which is impossible**." if a.impossible else said
+
+
+def _sentence(a: Answer) -> str:
     m = a.middle
     found = f"**{format_count(m.parameters, 3)}** parameters{_range(a, 'parameters', _three)}"
     trained = found if a.find == "parameters" else size(m.parameters, a.model)
@@ -117,9 +122,8 @@ def _rented(a: Answer) -> str:
         return f"**price of {a.device.name} unknown**"
     if high == 0:
         return "owned, so without rent"
-    over = ["hours"] if a.over("hours").low < a.over("hours").high else []
-    over += ["prices"] if low < high else []
-    ranged = f" (dollars over the range of {' and '.join(over)})" if over else ""
+    over = dollars_over(a)
+    ranged = f" (dollars {over})" if over else ""
     return f"rented at {price(low, high)}{ranged}"
 
 

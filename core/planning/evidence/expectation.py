@@ -153,7 +153,8 @@ def widened(quantile: float, near: float) -> float:
 )
 def end_of_range(middle: float, offset: float) -> float:
     """An end of the range of utilisation, at most the accelerator’s best matmul."""
-    return middle * np.exp(offset)
+    with np.errstate(over="ignore"):
+        return middle * np.exp(offset)
 
 
 @dataclass(frozen=True, slots=True)

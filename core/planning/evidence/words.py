@@ -66,7 +66,7 @@ def about_run(c: Comparison) -> str:
     """What the published run was and what the table's differences mean, for its caption."""
     return (
         f"{c.run.model}: {format_count(c.run.tokens)} tokens on {c.run.accelerator}. Model, tokens and accelerator are "
-        "the published run’s, the MFU is yours. Differences: 6ND relative to the published figure."
+        "the published run’s, the MFU is the plan’s. Differences: 6ND relative to the published figure."
     )
 
 
@@ -204,9 +204,9 @@ def scored(one: Score, lab: Score) -> str:
     """How well the model predicts the published runs. lab: its score with everything of a run's lab left out."""
     return (
         f"**How far to trust it:** predicted from all other models, it was off by **{percent(one.error)}** "
-        f"(median of {one.runs} runs), and **{percent(one.inside)}** of them took between P10 and P90, whose "
-        f"ratio is {significant(one.ratio, 2)}. With everything of the same lab left out, as for a lab that has "
-        f"published nothing, it is {percent(lab.error)}, and {percent(lab.inside)} inside."
+        f"(median of {one.runs} runs), and **{percent(one.inside)}** of them took between P10 and P90, the "
+        f"one {significant(one.ratio, 2)} times the other. With everything of the same lab left out, as for a lab "
+        f"that has published nothing, it is {percent(lab.error)}, and {percent(lab.inside)} inside."
     )
 
 

@@ -15,8 +15,10 @@ from core.wording import amount, percent, plural, span
 def whole(a: Answer) -> str:
     """Takeaway of the whole run: what the answer's hours hold."""
     m = a.middle
-    stopped = f"checkpoints, failures and restarts **{percent(1 - m.goodput)}**"
-    head = f"The answer’s **{format_duration(86400 * m.days, 3)}** on the wall hold {stopped}"
+    head = (
+        f"Checkpoints, failures and restarts take **{percent(1 - m.goodput)}** of the answer’s "
+        f"**{format_duration(86400 * m.days, 3)}** on the wall"
+    )
     if a.impossible:
         return f"{head}, which leaves too little time for the work: no steps are that fast."
     if a.typed and a.plan.pace == "steady steps":
