@@ -96,6 +96,10 @@ def exported(texts: dict[str, str]) -> tuple[dict[str, str], dict[str, str], lis
     return files, link, bodies(app, "np-answer")
 
 
+def test_every_panel_that_is_asked_for_is_drawn() -> None:
+    assert {panel.label for panel in PANELS.values()} <= {drawn.label for drawn in opened(COMPUTE, {}).expander}
+
+
 @pytest.mark.parametrize("panel", PANELS)
 def test_opening_or_folding_a_panel_changes_no_exported_number(panel: str) -> None:
     """Each panel alone beside the table, against all of them closed; with fields of closed panels set by the link."""

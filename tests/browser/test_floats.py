@@ -9,6 +9,8 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
+from core.floats import FORMATS
+
 pytestmark = pytest.mark.browser
 
 OpenPage = Callable[..., Page]
@@ -225,7 +227,7 @@ def test_the_table_sorts_and_chooses(open_page: OpenPage) -> None:
     page = open_page("float-formats?f_x=0.1&f_fmt=bf16")
     table = page.get_by_role("table", name="Each rounded once")
     rows = table.locator("tbody tr")
-    expect(rows).to_have_count(20)
+    expect(rows).to_have_count(len(FORMATS))
     table.get_by_role("button", name="Error in ULP").click()
     expect(table.get_by_role("columnheader", name="Error in ULP")).to_have_attribute("aria-sort", "ascending")
     page.wait_for_function("location.search.includes('f_sort')")

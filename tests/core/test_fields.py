@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from core.fields import LINK_VERSION, VERSION, Field, Form, choice, optional, quantity, slider, switch
 from core.limits import limit
+from core.models.spec_text import EXAMPLE
 from core.planning import PLAN_FIELDS, PLAN_FORM, BudgetError, answer, plan_from, plan_of
 from core.planning.answer.form import plan_form
 from core.planning.answer.stories import MEMORY_STORIES, STORIES
@@ -69,6 +70,26 @@ def test_pages_ask_for_one_plan(form: Form) -> None:
     assert not form.read({}).problems
     with pytest.raises(KeyError):
         form["nothing of that name"]
+
+
+TYPED = ("123", "1.3", "7 days", "12%", "2 h", "9 per day", EXAMPLE.replace("layers=32", "layers=16"))
+"""Texts of which every typed field of a plan takes one that is not its default."""
+
+
+def another(field: Field) -> str:
+    """A text that ``field`` reads to another value than its default; raises ``StopIteration`` where there is none."""
+
+    def differs(text: str) -> bool:
+        with contextlib.suppress(QuantityError):
+            return field.read(text) != field.read(field.default)
+        return False
+
+    return next(text for text in (*field.options, "true", "false", *TYPED) if differs(text))
+
+
+@pytest.mark.parametrize("field", PLAN_FIELDS, ids=lambda field: field.id)
+def test_every_field_of_a_plan_shapes_the_plan(field: Field) -> None:
+    assert plan_of(PLAN_FORM.read({field.id: another(field)})) != plan_of(PLAN_FORM.read({}))
 
 
 def test_texts_of_an_older_version_are_translated() -> None:
