@@ -10,6 +10,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
+from core.fields import LINK_VERSION
 from pages.parts.registry import COMPUTE, HOME, PAGES, PageSpec
 from tests.browser.conftest import settle
 
@@ -48,7 +49,7 @@ def clean(page: Page, spec: PageSpec, theme: str) -> None:
 def fields(link: str) -> list[str]:
     """The names of the inputs that a permalink spells out."""
     query = parse_qs(urlsplit(link).query, keep_blank_values=True)
-    assert query.pop("v") == ["1"]
+    assert query.pop("v") == [str(LINK_VERSION)]
     return list(query)
 
 
@@ -175,7 +176,7 @@ def test_a_link_carries_its_inputs_past_what_was_typed_there(open_page: Callable
     page.get_by_role("link", name="Where the FLOPs go").click()
     expect(page.locator("h1")).to_have_text(COMPUTE.h1)
     settle(page)
-    expect(page.locator(".np-answer").first).to_contain_text("143.9")
+    expect(page.locator(".np-answer").first).to_contain_text("15T")
     page.go_back()
     expect(page.locator("h1")).to_have_text(HOME.h1)
 

@@ -63,7 +63,7 @@ def test_measuring_to_the_end(open_idle: Open, open_page: Open) -> None:
 
     page.get_by_text("How is this computed").click()
     settle(page)
-    expect(page.get_by_text("Achieved rate of a timed matmul: fp32, median")).to_be_visible()
+    expect(page.get_by_text("Achieved rate of a timed matmul").first).to_be_visible()
     expect(page.get_by_text("random normal numbers")).to_be_visible()
 
     again = open_page(DEVICE.url_path, theme="dark")

@@ -30,9 +30,9 @@ def fill(page: Page, label: str, text: str) -> None:
 def test_first_sight_answers_the_lectures_question(open_page: OpenPage) -> None:
     page = open_page(MEMORY.url_path)
     text = answer(page)
-    assert "8 × H100 SXM 80 GB hold 40B parameters under AdamW in fp32." in text
+    assert "8 × H100 SXM 80 GB hold 40B parameters under AdamW in bf16 with fp32 master weights." in text
     assert "A 32B model takes 512 GB and leaves 128 GB, 16 GB on each." in text
-    assert "16 bytes each: 4 parameters + 4 gradients + 8 optimizer state" in text
+    assert "16 bytes each: 2 parameters + 2 gradients + 4 master weights + 8 optimizer state" in text
     expect(page.get_by_role("figure")).to_have_count(1)
     assert page.problems == []  # type: ignore[attr-defined]
 
@@ -98,11 +98,11 @@ def test_a_link_opens_to_the_same_answer(open_page: OpenPage) -> None:
 
 
 MISTAKES = [
-    ("Model parameters", "seventy", "is not a count"),
-    ("Model parameters", "1e40", "out of range"),
-    ("Model parameters", "0", "out of range"),
-    ("Accelerators", "8.5", "is not a whole number"),
-    ("Accelerators", "-2", "out of range"),
+    ("Parameters", "seventy", "is not a count"),
+    ("Parameters", "1e40", "out of range"),
+    ("Parameters", "0", "out of range"),
+    ("How many", "8.5", "is not a whole number"),
+    ("How many", "-2", "out of range"),
 ]
 
 

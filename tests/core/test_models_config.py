@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 import pytest
-from core.planning.own import read_config
+from core.models.own import read_config
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

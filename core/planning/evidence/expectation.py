@@ -122,7 +122,8 @@ def utilisation_at(matmul: float, gain: float, level: float, ratio: float) -> fl
     The level is the Huber location of the published runs' own levels, by their weights: it is pulled by each in
     proportion to the distance, but no harder than from a quarter away.
     """
-    return matmul * gain * (ratio / USUAL_RATIO) ** -RATIO_POWER * np.exp(level)
+    with np.errstate(over="ignore"):
+        return matmul * gain * (ratio / USUAL_RATIO) ** -RATIO_POWER * np.exp(level)
 
 
 @formula(
