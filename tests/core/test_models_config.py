@@ -7,7 +7,6 @@ import json
 from typing import Any
 
 import pytest
-from core.models.own import read_config
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -25,6 +24,7 @@ from core.models.config_families import FAMILIES
 from core.models.config_fields import Fields
 from core.models.config_json import EXAMPLE
 from core.models.config_keys import ALIASES, GENERIC
+from core.models.own import read_config
 
 LLAMA = {
     "model_type": "llama",
