@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeAlias
 
 from core.limits import limit
 from core.suggest import suggestions
-from core.units import Kind, QuantityError, format_quantity, parse_quantity
+from core.units import Kind, QuantityError, parse_quantity
 
 FieldKind: TypeAlias = Literal["text", "lines", "choice", "segments", "switch", "slider"]
 """How a field is filled in: typed, typed over several lines, one of many, one of a few, on or off, a whole number."""
@@ -262,11 +262,6 @@ def read_version(address: Mapping[str, Sequence[str]]) -> int:
     """The version that an address names; 0 where it names none, as a typed one does not."""
     text = (address.get(VERSION) or ("",))[-1]
     return int(text) if text.isascii() and text.isdigit() and len(text) < 6 else 0
-
-
-def shown(value: float, kind: Kind) -> str:
-    """A value as it would be typed: without the spaces of a printed one."""
-    return format_quantity(value, kind).replace(" ", "")
 
 
 def quoted(names: Sequence[str]) -> str:

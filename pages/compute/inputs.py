@@ -29,7 +29,7 @@ from core.planning.answer.form import (
     WITHIN,
     plan_of,
 )
-from core.planning.answer.plan import OWN, TYPED, Find
+from core.planning.answer.plan import OWN, Find
 from core.planning.counting.words import fixed_parameters
 from core.wording import price
 from pages.compute.shape import own_shape
@@ -108,6 +108,3 @@ def draw(inputs: Inputs, asked: Asked) -> None:
         for cell, field in zip(cells, (OPTIMIZER, POLICY, SHARDING), strict=True):
             with cell:
                 inputs.draw(field)
-
-
-__all__ = ["TYPED", "Asked", "asked", "draw"]

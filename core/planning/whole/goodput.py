@@ -306,7 +306,7 @@ def stops(accelerators: float | Array, checkpoint: float | Array, r: Reliability
     else:
         mtbf = np.asarray(time_between_failures.over(rate=r.failures.per_1000_days, accelerators=count))
     with np.errstate(invalid="ignore", over="ignore", under="ignore"):
-        young = np.sqrt(2 * write * mtbf)
+        young = young_interval.over(write=write, mtbf=mtbf)
         # Beyond 2 M the expansion fails. Daly then takes M; what it comes to at 2 M is as good, and does not jump.
         daly = daly_interval.over(write=np.minimum(write, 2 * mtbf), mtbf=mtbf)
         if not math.isnan(r.interval):
