@@ -10,9 +10,6 @@ from core.sources import DEEPSEEK_V3, PALM
 
 _PALM = PALM.at("section 4.1 and appendix B")
 _NARAYANAN = Source("Narayanan et al. 2021, Megatron-LM", "section 5.1, eq. 4", "https://arxiv.org/abs/2104.04473")
-_LLAMA3 = Source(
-    "Grattafiori et al. 2024, The Llama 3 Herd of Models", "section 3.3.4", "https://arxiv.org/abs/2407.21783"
-)
 
 _COMPUTE = Symbol("C", "training compute", "flop")
 _PER_TOKEN = Symbol("F", "training FLOPs per token, forward and backward", "flop")
@@ -23,9 +20,7 @@ _COUNT = Symbol("n", "accelerators", "count")
 _PEAK = Symbol("P", "dense peak of one accelerator", "flop_per_s")
 _MFU = Symbol("u", "MFU, the share of the peak that model FLOPs use", "ratio")
 _SECONDS = Symbol("t", "time spent training", "seconds")
-_WALL = Symbol("T", "time on the wall", "seconds")
 _DAYS = Symbol("d", "days on the wall", "number")
-_GOODPUT = Symbol("g", "goodput, the share of the time on the wall that trains", "ratio")
 _HOURS = Symbol("H", "accelerator-hours", "accelerator_hours")
 
 
@@ -53,31 +48,6 @@ def flop_of_a_token(per_parameter: float, parameters: float) -> float:
 def flop_of_a_run(per_token: float, tokens: float) -> float:
     """Training compute of all tokens."""
     return per_token * tokens
-
-
-@formula(
-    r"86400 \cdot \v{days} \cdot \v{goodput}",
-    result=_SECONDS,
-    symbols={"days": _DAYS, "goodput": _GOODPUT},
-    sources=(_LLAMA3,),
-)
-def productive_seconds(days: float, goodput: float) -> float:
-    """Seconds of training in so many days.
-
-    The rest goes to writing checkpoints, to work lost at failures, to restarts, and to whatever else stops the steps.
-    """
-    return 86400 * days * goodput
-
-
-@formula(
-    r"\frac{\v{seconds}}{\v{goodput}}",
-    result=_WALL,
-    symbols={"seconds": _SECONDS, "goodput": _GOODPUT},
-    sources=(_LLAMA3,),
-)
-def wall_seconds(seconds: float, goodput: float) -> float:
-    """Time on the wall for so much time of training."""
-    return seconds / goodput
 
 
 @formula(
@@ -156,14 +126,3 @@ def hours_affordable(dollars: float, price: float) -> float:
 def days_of(hours: float, accelerators: float) -> float:
     """Days in which the accelerators use up their hours."""
     return hours / (24 * accelerators)
-
-
-@formula(
-    r"\frac{\v{hours}}{24 \cdot \v{days}}",
-    result=replace(_COUNT, kind="accelerators"),
-    symbols={"hours": _HOURS, "days": _DAYS},
-    sources=(DEEPSEEK_V3.at("table 1"),),
-)
-def accelerators_of(hours: float, days: float) -> float:
-    """Accelerators that use up the hours in the days."""
-    return hours / (24 * days)
