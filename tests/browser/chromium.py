@@ -12,7 +12,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-NAMES = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome", "chrome")
+NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome-stable", "google-chrome", "chrome")
 
 
 class NoBrowserError(RuntimeError):
@@ -55,7 +55,8 @@ def ensure() -> str:
             return found
         tried.append(f"{' '.join(command)}: exit {done.returncode}, {done.stderr.strip()[-200:]}")
     raise NoBrowserError(
-        "The browser tests need Chromium or Chrome. Install one (Debian: apt install chromium) or set $CHROMIUM.\n"
+        "The browser tests need Chromium or Chrome. Install one (Debian: apt install chromium-headless-shell)\n"
+        "or set $CHROMIUM.\n"
         "Tried:\n  " + "\n  ".join(tried)
     )
 
@@ -63,7 +64,7 @@ def ensure() -> str:
 def _ways() -> list[list[str]]:
     ways = [[sys.executable, "-m", "playwright", "install", "chromium"]]
     if os.geteuid() == 0 and shutil.which("apt-get"):
-        script = "apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium"
+        script = "apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium-headless-shell"
         ways.append(["sh", "-c", script])
     return ways
 

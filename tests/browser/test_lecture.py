@@ -1,4 +1,4 @@
-"""The lecture page in a real browser: its panel, bad links, filters; and the formulas of every page."""
+"""The lecture page in a real browser: its panel, bad links, filters."""
 
 from __future__ import annotations
 
@@ -9,27 +9,10 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from core.lecture import CLAIMS
-from pages.parts.registry import LECTURE, PAGES, PageSpec
+from pages.parts.registry import LECTURE
 from tests.browser.conftest import settle
 
 pytestmark = pytest.mark.browser
-
-CUT = """() => [...document.querySelectorAll('.katex-display')]
-  .filter(e => e.scrollHeight > e.clientHeight || e.scrollWidth > e.clientWidth).map(e => e.innerText)"""
-"""Formulas that do not fit their boxes, which clip."""
-
-
-@pytest.mark.parametrize("spec", PAGES, ids=[page.id for page in PAGES])
-def test_no_formula_is_cut(open_page: Callable[..., Page], spec: PageSpec) -> None:
-    page = open_page(spec.url_path)
-    link = page.locator("button[data-link]").get_attribute("data-link") or ""
-    page = open_page(link.split("/", 3)[3].replace("=false", "=true"))
-    closed = page.locator("details:not([open]) > summary").filter(has_text="computed")
-    while closed.count():
-        closed.first.click()
-        settle(page)
-    page.wait_for_timeout(600)  # KaTeX's fonts
-    assert page.evaluate(CUT) == []
 
 
 def test_every_claim_has_its_part_of_the_panel(open_page: Callable[..., Page]) -> None:

@@ -24,7 +24,7 @@ FORMULAS = {name: f for name, f in sorted(all_formulas().items()) if name.starts
 
 def evaluate(latex: str) -> float:
     """The value of an arithmetic LaTeX expression, by sympy's parser."""
-    return float(parse_latex(latex, backend="lark").evalf(30))
+    return float(parse_latex(latex).evalf(30))
 
 
 @pytest.mark.parametrize("name", FORMULAS)

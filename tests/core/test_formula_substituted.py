@@ -57,7 +57,7 @@ def said(latex: str) -> float:
 def check(f: Formula[...], values: dict[str, float]) -> None:
     texts = {name: latex_quantity(value, f.symbols[name].kind) for name, value in values.items()}
     body = f.fill(**texts)
-    read = parse_latex(sums(body), backend="lark").evalf()
+    read = parse_latex(sums(body)).evalf()
     if any(math.isnan(value) for value in values.values()):
         assert {str(symbol) for symbol in read.free_symbols} <= {"x"}
         return
@@ -106,7 +106,7 @@ def test_an_equals_sign_stands_only_between_equals(name: str) -> None:
         except (ArithmeticError, ValueError, TypeError):
             continue
         left, sign, right = re.split(r" (=|\\approx) (?!.*\\frac)", line.split(" = ", 1)[1], maxsplit=1)
-        if not math.isfinite(found := float(parse_latex(sums(left), backend="lark").evalf())):
+        if not math.isfinite(found := float(parse_latex(sums(left)).evalf())):
             continue
         assert said(right.split(" = ")[0].split(r" \approx ")[0]) == pytest.approx(
             found, rel=1e-12 if sign == "=" else 1e-2, abs=1e-300
