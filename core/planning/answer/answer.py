@@ -93,7 +93,8 @@ class Answer:
 
     low, middle, high: at the low end, the middle and the high end of the MFU. model: whose layers are known; None where
     only a number of parameters is. shape: that model, or the one whose layers stand in for it. expected: the MFU over
-    all hours that published runs lead one to expect of this plan, of its own peak. stops: of the middle.
+    all hours that published runs lead one to expect of this plan, of its own peak. stops: of the middle; all_stops: of
+    the low end, the middle and the high end, in a row.
     """
 
     plan: Plan
@@ -110,6 +111,7 @@ class Answer:
     setting: expectation.Setting
     work: Work
     stops: Stops
+    all_stops: Stops
     memory: TrainingMemory
     energy: Interval
     carbon: Interval
@@ -240,6 +242,7 @@ def answer(plan: Plan) -> Answer:
         setting=setting,
         work=terms.work,
         stops=stops.at(1),
+        all_stops=stops,
         memory=memory_of(plan, float(terms.total(middle.parameters)), middle.accelerators),
         energy=Interval(*(foot.energy for foot in feet)),
         carbon=Interval(*(foot.carbon for foot in feet)),

@@ -244,7 +244,7 @@ def _checked(setting: Setting) -> None:
     for name, value, example in (
         ("parameters", setting.params, "8e9"),
         ("tokens", setting.tokens, "15e12"),
-        ("accelerators", setting.accelerators, "1024"),
+        ("accelerators", setting.accelerators, "1,024"),
     ):
         if not np.all((np.asarray(value) >= 1) & np.isfinite(value)):
             raise BudgetError(name, f"A run has at least 1 of its {name}, and finitely many. For example: {example}.")
