@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from core.hardware import words as words_device
-from core.hardware.accelerators import accelerators, find
+from core.hardware.accelerators import Accelerator, accelerators, find
 from core.models import catalog, flops_per_token, model_named
 from core.palette import LIGHT
 from core.planning import Answer, answer, plan_from
@@ -372,12 +372,23 @@ def test_every_device_has_a_datasheet_line(device: object) -> None:
     assert len(words_device.peaks(device)) == len(device.peaks)  # type: ignore[attr-defined,arg-type]
     said = words_device.datasheet(device) + "".join(words_device.peak_origin(device, dtype))  # type: ignore[arg-type]
     assert not re.search(r"\bnan\b", said)
+    assert " W;" in said or "W (" in said or "power unknown" in said
+
+
+@pytest.mark.parametrize("device", accelerators(), ids=lambda d: d.name)
+def test_remarks_on_a_device_are_sentences(device: Accelerator) -> None:
+    """No note to oneself: whole sentences, no arrows, no shorthand, numbers as they are written everywhere."""
+    for text in filter(None, (device.traps, device.price_source, device.tdp_note)):
+        assert not re.search(r"TRAP|->|!=|~|\bBW\b|\bTDP\b| vs |\bincl\b|\bPF\b|\d-GPU|/ml-eng", text), text
+    if device.traps:
+        assert device.traps.endswith(".")
+        assert not re.search(r"(?<![-\d:v.])\d{5,}", device.traps), device.traps
 
 
 def test_clock_and_traps_of_the_h100() -> None:
     text = " ".join(words_device.peak_origin(H100, "bf16"))
     assert "1,830 MHz × 512 multiply-adds × 528 tensor cores = 989.4 TFLOP/s" in text
-    assert "WITH SPARSITY" in text
+    says(text, "1,979", "3,958", "with sparsity", "989.4")
     assert "794.5 TFLOP/s" in text
 
 

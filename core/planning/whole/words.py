@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
+from core.hardware.words import power
 from core.planning.answer.answer import Answer
 from core.planning.budget.interval import Interval
 from core.planning.whole.goodput import FailureRecord
@@ -95,8 +96,8 @@ def failure_rows(records: Sequence[FailureRecord]) -> list[tuple[str, ...]]:
 def used(a: Answer) -> str:
     """Energy and carbon of the answer's hours in a sentence, with their range."""
     if not a.energy.known:
-        power = f" ({a.device.tdp_note})" if a.device.tdp_note else ""
-        return f"**Energy: unknown**, because no single power is published for this accelerator{power}."
+        given = f": {power(a.device)}" if a.device.tdp_note else ""
+        return f"**Energy: unknown**, because no single power is published for this accelerator{given}."
     return (
         f"The answer’s {amount(a.middle.hours, 3)} accelerator-hours take {_ranged(a.energy, 'watt_hours')}, and the "
         f"grid emits {_ranged(a.carbon, 'kg_co2')} of CO₂ equivalent for them."
