@@ -16,7 +16,7 @@ from core.planning import PLAN_FIELDS, PLAN_FORM, BudgetError, answer, plan_from
 from core.planning.answer.form import WHOLE, carried, plan_form
 from core.planning.answer.plan import OWN, TYPED
 from core.planning.answer.stories import MEMORY_STORIES, STORIES
-from core.units import QuantityError, parse_quantity
+from core.units import QuantityError, format_count, parse_quantity
 from pages.compute.form import FORM as COMPUTE_FORM
 from pages.home.page import FORM as HOME_FORM
 from pages.memory.page import FORM as MEMORY_FORM
@@ -107,6 +107,16 @@ def test_links_to_other_pages_carry_the_plan_without_what_says_nothing(name: str
             assert ("shape" in sent) == (model == OWN)
             assert {one.id for one in PLAN_FIELDS if one.part == WHOLE} & sent.keys() <= {changed.id}
             assert changed.id in sent or changed.id == "shape"
+
+
+def test_whole_counts_begin_as_they_are_shown() -> None:
+    """A field that begins at ten thousand, or is set so by a chip, is written as sentences write it."""
+    texts = {(one.id, one.default) for one in PLAN_FIELDS}
+    texts |= {pair for story in (*STORIES.values(), *MEMORY_STORIES.values()) for pair in story.items()}
+    counts = [(name, text) for name, text in texts if name in ("count", "seq") and text]
+    assert len(counts) > 8
+    for name, text in counts:
+        assert text == format_count(PLAN_FORM[name].read(text))
 
 
 def test_texts_of_an_older_version_are_translated() -> None:

@@ -109,7 +109,7 @@ ACCELERATOR = choice(
     part=CLUSTER,
     help="Its memory is the datasheet’s, in GB of 10⁹ bytes.",
 )
-COUNT = quantity("count", "How many", "1024", "count", low=1, high=limit("accelerators"), whole=True, part=CLUSTER)
+COUNT = quantity("count", "How many", "1,024", "count", low=1, high=limit("accelerators"), whole=True, part=CLUSTER)
 MFU = Field(
     "mfu",
     "MFU",
@@ -142,7 +142,7 @@ DTYPE = choice(
 SEQ_LEN = quantity(
     "seq",
     "Sequence length",
-    "8192",
+    "8,192",
     "count",
     low=1,
     high=limit("model_dimension"),
@@ -395,7 +395,7 @@ def carried(texts: Mapping[str, str], a: Answer | None = None) -> dict[str, str]
         if one.id in texts and (own or one != SHAPE) and not (one.part == WHOLE and texts[one.id] == one.default)
     }
     if a and a.find == "accelerators":
-        found[COUNT.id] = f"{whole_accelerators(a.middle.accelerators)}"
+        found[COUNT.id] = f"{whole_accelerators(a.middle.accelerators):,}"
     if a and a.find == "parameters":
         found[PARAMETERS.id] = f"{a.middle.parameters:.0f}"
     return found
