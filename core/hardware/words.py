@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 
 from core.hardware.accelerators import Accelerator
 from core.hardware.roofline import peak_from_clock, ridge_point
@@ -28,9 +29,17 @@ def datasheet(device: Accelerator) -> str:
     origin = f" ({device.price_source})" if device.price_source else ""
     return (
         f"{device.vendor} {device.form_factor}, {device.year}: {format_quantity(device.memory_bytes, 'bytes')} "
-        f"{device.memory_type} at {format_quantity(device.bandwidth, 'bytes_per_s')}; power "
-        f"{f'{device.tdp_note} W' if device.tdp_note else 'unknown'}; price {cost}{origin}."
+        f"{device.memory_type} at {format_quantity(device.bandwidth, 'bytes_per_s')}; power {power(device)}; "
+        f"price {cost}{origin}."
     )
+
+
+def power(device: Accelerator) -> str:
+    """``700 W``; a range or a remark on it as the catalogue has it, ``450–1,000 W (of the module with its CPU)``."""
+    watts, _, remark = device.tdp_note.partition(" ")
+    shown = "–".join(f"{float(end):,.0f}" for end in watts.split("-") if end)
+    grouped = re.sub(r"\d{4,}(?= with)", lambda number: f"{int(number[0]):,}", remark)
+    return f"{shown} W {grouped}".rstrip() if shown else "unknown"
 
 
 def peak_origin(device: Accelerator, dtype: str) -> list[str]:
@@ -51,5 +60,5 @@ def peak_origin(device: Accelerator, dtype: str) -> list[str]:
             f"{format_quantity(best / device.peak(dtype), 'ratio')} of the peak: a practical ceiling for MFU."
         )
     if device.traps:
-        lines.append(f"**Beware:** {device.traps.removeprefix('TRAP: ')}.")
+        lines.append(f"**Beware:** {device.traps}")
     return lines

@@ -80,7 +80,7 @@ def _attention_share() -> Finding:
     shares = [count.squares / count.weights for count in counts]
     shown = (
         f"GPT-3: attention is {format_quantity(shares[0], 'ratio')} of the other FLOPs at 2,048 tokens and equals them "
-        f"near 6H = {crossing:,}"
+        f"near 6H = {crossing:,}, by the full square"
     )
     steps = (
         *(part.explain() for part in counts[0].parts if part.square),
@@ -278,7 +278,8 @@ COMPUTE: tuple[Claim, ...] = (
         "needs care",
         _attention_share,
         Link("compute", {"model": "GPT-3 175B", "attn": "full", "seq": "2048", "flops": "true"}),
-        "Per token and layer it is 12·N·H against 72·H²: compare the context with 6H, not with the parameters.",
+        "Per token and layer of training the full square is 12·N·H against 72·H²: compare the context with 6H, not "
+        "with the parameters. Counted causally, half the square, it is 6·N·H, and what to compare with is 12H.",
     ),
     Claim(
         "C11",

@@ -59,10 +59,9 @@ def asked(inputs: Inputs) -> Asked:
         last: Plan | None = st.session_state.get(_GOOD)
         found = answer(last or Plan())
         inputs.fail(str(problem), "Still showing the last answer." if last else words.FIRST)
-    if found.dtype != found.plan.dtype:
-        inputs.fail(
-            f"No dense {found.plan.dtype} peak of {found.device.name} is known.", f"Using its {found.dtype} peak."
-        )
+    why, instead = words.other_peak(found)
+    if why:
+        inputs.fail(why, instead)
     return Asked(plan.find, found)
 
 

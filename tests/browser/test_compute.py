@@ -236,7 +236,7 @@ def test_bad_input_is_explained_and_the_last_good_value_stays(open_page: OpenPag
 
 def test_a_config_becomes_a_shape_that_a_link_carries(open_page: OpenPage) -> None:
     page = open_page(f"{COMPUTE.url_path}?v=1&c_model=Own+(config.json)&c_gpu=V100+SXM+32+GB&c_mfu=0.25")
-    refuses(page, "No dense bf16 peak of V100 SXM 32 GB is known. Using its fp16 peak.")
+    refuses(page, "V100 SXM 32 GB has no bf16 matrix units. Using its fp16 peak, 125 TFLOP/s")
     answers(page, "Your model (8.03B parameters)", "price of V100 SXM 32 GB unknown")
     unfold(page, "Read a Hugging Face config.json")
     paste = page.get_by_label("Paste it here")

@@ -13,9 +13,10 @@ from core.fields import LINK_VERSION, VERSION, Field, Form, choice, optional, qu
 from core.limits import limit
 from core.models.spec_text import EXAMPLE
 from core.planning import PLAN_FIELDS, PLAN_FORM, BudgetError, answer, plan_from, plan_of
-from core.planning.answer.form import plan_form
+from core.planning.answer.form import WHOLE, carried, plan_form
+from core.planning.answer.plan import OWN, TYPED
 from core.planning.answer.stories import MEMORY_STORIES, STORIES
-from core.units import QuantityError, parse_quantity
+from core.units import QuantityError, format_count, parse_quantity
 from pages.compute.form import FORM as COMPUTE_FORM
 from pages.home.page import FORM as HOME_FORM
 from pages.memory.page import FORM as MEMORY_FORM
@@ -72,7 +73,7 @@ def test_pages_ask_for_one_plan(form: Form) -> None:
         form["nothing of that name"]
 
 
-TYPED = ("123", "1.3", "7 days", "12%", "2 h", "9 per day", EXAMPLE.replace("layers=32", "layers=16"))
+TEXTS = ("123", "1.3", "7 days", "12%", "2 h", "9 per day", EXAMPLE.replace("layers=32", "layers=16"))
 """Texts of which every typed field of a plan takes one that is not its default."""
 
 
@@ -84,12 +85,38 @@ def another(field: Field) -> str:
             return field.read(text) != field.read(field.default)
         return False
 
-    return next(text for text in (*field.options, "true", "false", *TYPED) if differs(text))
+    return next(text for text in (*field.options, "true", "false", *TEXTS) if differs(text))
 
 
 @pytest.mark.parametrize("field", PLAN_FIELDS, ids=lambda field: field.id)
 def test_every_field_of_a_plan_shapes_the_plan(field: Field) -> None:
-    assert plan_of(PLAN_FORM.read({field.id: another(field)})) != plan_of(PLAN_FORM.read({}))
+    """A shape does where it is the model's."""
+    given = {"model": OWN} if field.id == "shape" else {}
+    assert plan_of(PLAN_FORM.read({**given, field.id: another(field)})) != plan_of(PLAN_FORM.read(given))
+
+
+@pytest.mark.parametrize("model", [OWN, "Llama 3 8B", TYPED])
+@pytest.mark.parametrize("name", FORMS)
+def test_links_to_other_pages_carry_the_plan_without_what_says_nothing(name: str, model: str) -> None:
+    """The whole plan arrives on every page, with each field at its default and at another text."""
+    for form in FORMS.values():
+        for changed in PLAN_FIELDS:
+            texts = FORMS[name].read({changed.id: another(changed), "model": model}).texts
+            sent = carried(texts)
+            assert plan_of(form.read(sent)) == plan_of(form.read(texts))
+            assert ("shape" in sent) == (model == OWN)
+            assert {one.id for one in PLAN_FIELDS if one.part == WHOLE} & sent.keys() <= {changed.id}
+            assert changed.id in sent or changed.id == "shape"
+
+
+def test_whole_counts_begin_as_they_are_shown() -> None:
+    """A field that begins at ten thousand, or is set so by a chip, is written as sentences write it."""
+    texts = {(one.id, one.default) for one in PLAN_FIELDS}
+    texts |= {pair for story in (*STORIES.values(), *MEMORY_STORIES.values()) for pair in story.items()}
+    counts = [(name, text) for name, text in texts if name in ("count", "seq") and text]
+    assert len(counts) > 8
+    for name, text in counts:
+        assert text == format_count(PLAN_FORM[name].read(text))
 
 
 def test_texts_of_an_older_version_are_translated() -> None:

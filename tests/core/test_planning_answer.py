@@ -114,7 +114,7 @@ def test_what_a_typed_mfu_is_of_decides_who_pays_for_failures() -> None:
     assert whole[1].middle.steps == pytest.approx(mfu_of_steps(0.4, goodput))
     shares = [share for _, share, _ in words_whole.shares(steady[1])]
     assert sum(shares) == pytest.approx(1)
-    assert words_whole.failures(steady[1]) == pytest.approx(steady[1].middle.days * 1024 / 1000 * 20, rel=1e-6)
+    assert words_whole.failures(steady[1])[1] == pytest.approx(steady[1].middle.days * 1024 / 1000 * 20, rel=1e-6)
 
 
 @pytest.mark.parametrize(

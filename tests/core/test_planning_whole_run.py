@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import math
+import re
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,8 @@ import pytest
 
 from core.palette import LIGHT
 from core.planning import BudgetError, Interval, answer, plan_from
+from core.planning.answer.export import plan_lines
+from core.planning.answer.form import FAILURES
 from core.planning.budget.interval import product, spread
 from core.planning.split.scaling import LAWS, LossLaw, compute_optimal, loss_along_budget, overtraining
 from core.planning.whole import words as words_whole
@@ -218,6 +221,30 @@ def test_the_whole_run_has_the_hours_of_the_answer(mfu: str, pace: str) -> None:
     says(words_whole.whole(a), format_duration(86400 * a.middle.days, 3))
     says(words_whole.used(a), amount(a.middle.hours, 3))
     assert 100 in hours_of_the_run(words_whole.shares(a), LIGHT)["layout"]["xaxis"]["tickvals"]
+
+
+def test_failures_and_checkpoints_have_the_range_of_the_answer() -> None:
+    """Where days or accelerators are a range, so are the failures in them and the pace of checkpoints."""
+    for find in ("time", "accelerators"):
+        a = answer(plan_from({"find": find, "within": "180 days", "mfu": "30-50%"}))
+        low, middle, high = words_whole.failures(a)
+        for found, column in zip((low, middle, high), (a.low, a.middle, a.high), strict=True):
+            assert found == pytest.approx(column.days * column.accelerators * 0.474 / 1000)
+        says(words_whole.failing(a), f"{round(middle)} failures", f"{round(high)}–{round(low)}")
+        lines = {line.name: line for line in plan_lines(a)}
+        assert (lines["failures expected"].worst, lines["failures expected"].best) == (low, high)
+        every = lines["checkpoint every"]
+        assert (every.worst < every.best) == (find == "accelerators")
+        assert ("(" in dict(words_whole.whole_rows(a))["best interval by Daly"]) == (find == "accelerators")
+    exact = answer(plan_from({"mfu": "40%"}))
+    assert "–" not in words_whole.failing(exact) + "".join(text for _, text in words_whole.whole_rows(exact))
+
+
+def test_the_help_of_failures_shows_all_that_can_be_typed() -> None:
+    for text in ("0.474", "8 per day", "MTBF 3 h"):
+        assert text in FAILURES.help
+        FAILURES.read(text)
+    assert {"Failures", "MTBF"} <= set(re.findall(r"\w+", FAILURES.label))
 
 
 def test_what_is_unknown_or_never_happens_is_said() -> None:

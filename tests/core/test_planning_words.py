@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from core.hardware import words as words_device
-from core.hardware.accelerators import accelerators, find
+from core.hardware.accelerators import Accelerator, accelerators, find
 from core.models import catalog, flops_per_token, model_named
 from core.palette import LIGHT
 from core.planning import Answer, answer, plan_from
@@ -315,10 +315,48 @@ def test_gap_of_a_tied_model_charges_no_embedding() -> None:
 
 
 def test_components_that_are_many_take_and_one_takes() -> None:
-    for name, verb in (("DeepSeek-V3", "Routed experts take "), ("GPT-2 124M", "takes ")):
+    for name, verb in (("DeepSeek-V3", "Routed experts take "), ("Pythia 70M", "Output head takes ")):
         counted = flops_per_token(model_named(name).spec, 1024)
         assert verb in words_count.largest(counted)
         assert verb in words_count.where(counted).replace("**", "")
+
+
+@pytest.mark.parametrize(("name", "many", "equal"), [("Llama 3.1 405B", "three", 3), ("GPT-3 175B", "two", 2)])
+def test_equal_matrices_are_named_together(name: str, many: str, equal: int) -> None:
+    """None of gate, up and down is singled out: their share is that of all."""
+    counted = flops_per_token(model_named(name).spec, 2048)
+    network = [part.flop for part in counted.parts if part.group == "feed-forward"]
+    assert network == [network[0]] * equal
+    says(words_count.where(counted), f"the {many} equal feed-forward", percent(sum(network) / counted.forward))
+
+
+@pytest.mark.parametrize("text", ["3 months", "6 weeks", "2,160 h", "1.5 years"])
+def test_a_limit_is_shown_as_it_was_typed(text: str) -> None:
+    a = planned(find="tokens", within=text, mfu="40%")
+    says(words.sentence(a), f"within {text} ({format_duration(86400 * a.middle.days, 3)})")
+    assert text in as_csv(plan_lines(a)).replace('"', "")
+    plain = planned(find="tokens", within=f"{a.middle.days!r} days", mfu="40%")
+    assert plain.middle == a.middle, "only the words differ"
+    says(words.sentence(planned(find="tokens", within="90 days", mfu="40%")), "within 90 days,")
+
+
+@pytest.mark.parametrize("find_", ["tokens", "parameters", "MFU"])
+def test_money_names_the_price_at_which_it_is_spent(find_: str) -> None:
+    a = planned(find=find_, within="$30M", price="3-3.50", mfu="30%")
+    says(words.sentence(a), "$30 M", "$3.25/h")
+    assert a.middle.hours * 3.25 == pytest.approx(30e6)
+    says(words.assumptions(a), "$3.00–3.50/h", "prices")
+    says(words.sentence(planned(find=find_, within="$30M", price="3", mfu="30%")), "$30 M", "$3.00/h")
+
+
+def test_another_peak_and_the_states_are_one_sentence() -> None:
+    """A T4 multiplies no bf16: its fp16 peak counts, and states in bf16 are only kept there."""
+    for policy, kept in (("mixed bf16, fp32 master", True), ("fp32", False)):
+        said = " ".join(words.other_peak(planned(gpu="T4", prec=policy)))
+        says(said, "T4 has no bf16 matrix units", "fp16 peak", "65 TFLOP/s")
+        assert ("in bf16 with fp32 master weights" in said) == kept
+    says(" ".join(words.other_peak(planned(gpu="H100 SXM", dtype="fp4"))), "fp4", "H100 SXM")
+    assert words.other_peak(planned()) == ("", "")
 
 
 def test_cautions() -> None:
@@ -334,12 +372,23 @@ def test_every_device_has_a_datasheet_line(device: object) -> None:
     assert len(words_device.peaks(device)) == len(device.peaks)  # type: ignore[attr-defined,arg-type]
     said = words_device.datasheet(device) + "".join(words_device.peak_origin(device, dtype))  # type: ignore[arg-type]
     assert not re.search(r"\bnan\b", said)
+    assert " W;" in said or "W (" in said or "power unknown" in said
+
+
+@pytest.mark.parametrize("device", accelerators(), ids=lambda d: d.name)
+def test_remarks_on_a_device_are_sentences(device: Accelerator) -> None:
+    """No note to oneself: whole sentences, no arrows, no shorthand, numbers as they are written everywhere."""
+    for text in filter(None, (device.traps, device.price_source, device.tdp_note)):
+        assert not re.search(r"TRAP|->|!=|~|\bBW\b|\bTDP\b| vs |\bincl\b|\bPF\b|\d-GPU|/ml-eng", text), text
+    if device.traps:
+        assert device.traps.endswith(".")
+        assert not re.search(r"(?<![-\d:v.])\d{5,}", device.traps), device.traps
 
 
 def test_clock_and_traps_of_the_h100() -> None:
     text = " ".join(words_device.peak_origin(H100, "bf16"))
     assert "1,830 MHz × 512 multiply-adds × 528 tensor cores = 989.4 TFLOP/s" in text
-    assert "WITH SPARSITY" in text
+    says(text, "1,979", "3,958", "with sparsity", "989.4")
     assert "794.5 TFLOP/s" in text
 
 

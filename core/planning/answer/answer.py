@@ -14,7 +14,7 @@ from core.hardware.matmul import best_matmul
 from core.hardware.roofline import explain_device
 from core.models.catalog import CatalogModel, nearest_dense
 from core.planning.answer.plan import Find, Plan, whole_accelerators
-from core.planning.answer.solving import Solved, Terms, solve
+from core.planning.answer.solving import Array, Solved, Terms, solve
 from core.planning.budget.equations import (
     accelerators_needed,
     flop_of_a_run,
@@ -93,7 +93,8 @@ class Answer:
 
     low, middle, high: at the low end, the middle and the high end of the MFU. model: whose layers are known; None where
     only a number of parameters is. shape: that model, or the one whose layers stand in for it. expected: the MFU over
-    all hours that published runs lead one to expect of this plan, of its own peak. stops: of the middle.
+    all hours that published runs lead one to expect of this plan, of its own peak. stops: of the middle; all_stops: of
+    the low end, the middle and the high end, in a row.
     """
 
     plan: Plan
@@ -110,6 +111,7 @@ class Answer:
     setting: expectation.Setting
     work: Work
     stops: Stops
+    all_stops: Stops
     memory: TrainingMemory
     energy: Interval
     carbon: Interval
@@ -216,10 +218,10 @@ def answer(plan: Plan) -> Answer:
     """
     terms = Terms(plan, plan.known)
     solved = solve(terms)
-    low, middle, high = _columns(terms, solved)
+    stops = terms.stops(solved.parameters, solved.accelerators)
+    low, middle, high = _columns(terms, solved, stops.goodput)
     setting = terms.setting(middle.parameters, middle.tokens, middle.accelerators)
-    used = expectation.expected_utilisation(setting)
-    expected = Interval(*(float(terms.scale * end) for end in (used.low, used.mid, used.high)))
+    expected = Interval(*(float(end[1]) for end in terms.expected(solved.parameters, solved.tokens)))
     device, power = plan.device, plan.power
     watts = {"share": power.draw, "pue": power.pue, "intensity": power.grid}
     feet = [footprint(h, device.tdp_watts, **watts) for h in sorted((low.hours, middle.hours, high.hours))]
@@ -230,7 +232,7 @@ def answer(plan: Plan) -> Answer:
         if terms.model and not terms.model.counted
         else nearest_dense(middle.parameters, plan.seq_len),
         device=device,
-        dtype=plan.peak_dtype,
+        dtype=terms.dtype,
         peak=terms.peak,
         scale=terms.scale,
         low=low,
@@ -239,7 +241,8 @@ def answer(plan: Plan) -> Answer:
         expected=expected,
         setting=setting,
         work=terms.work,
-        stops=terms.stops(middle.parameters, middle.accelerators),
+        stops=stops.at(1),
+        all_stops=stops,
         memory=memory_of(plan, float(terms.total(middle.parameters)), middle.accelerators),
         energy=Interval(*(foot.energy for foot in feet)),
         carbon=Interval(*(foot.carbon for foot in feet)),
@@ -273,9 +276,8 @@ def memory_of(plan: Plan, parameters: float | None = None, accelerators: float |
     )
 
 
-def _columns(terms: Terms, s: Solved) -> list[Column]:
+def _columns(terms: Terms, s: Solved, goodput: Array) -> list[Column]:
     plan = terms.plan
-    goodput = terms.stops(s.parameters, s.accelerators).goodput
     per_parameter = np.broadcast_to(terms.work.per_parameter(s.parameters), 3)
     flop = per_parameter * s.parameters * s.tokens
     hours = 24 * s.days * s.accelerators

@@ -5,15 +5,16 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from core.models.flops import conventions, train_flop_6nd
 from core.planning.answer.answer import Answer, Column, dollars_over
 from core.planning.answer.plan import whole_accelerators
+from core.planning.answer.words import limited
 from core.planning.split.scaling import overtraining
 from core.planning.whole.words import failures
-from core.units import UNIT, Kind, format_duration, format_money, format_quantity
+from core.units import UNIT, Kind, format_quantity
 
 HEADINGS = ("quantity", "pessimistic", "median", "optimistic", "unit", "note")
 """Columns are scenarios: in each of them MFU, price and all that follows belong together."""
@@ -57,7 +58,10 @@ def plan_lines(a: Answer) -> tuple[Line, ...]:
     columns = (a.low, a.middle, a.high)
 
     def line(name: str, of: Callable[[Column], float], kind: Kind = "number", note: str = "") -> Line:
-        worst, middle, best = (float(of(column)) for column in columns)
+        return scenarios(name, [of(column) for column in columns], kind, note)
+
+    def scenarios(name: str, values: Iterable[float], kind: Kind, note: str = "") -> Line:
+        worst, middle, best = (float(value) for value in values)
         return Line(name, middle, kind, worst, best, note)
 
     def rule(made: Column) -> float:
@@ -66,11 +70,10 @@ def plan_lines(a: Answer) -> tuple[Line, ...]:
     counted = {way.id: way for way in conventions(a.shape.spec, plan.seq_len)}
     by_layer = counted[plan.attention].per_token / counted["rule"].per_token
     layers = f"layers of {a.shape.name}"
-    within = format_money(plan.limits.dollars) if plan.limits.in_money else format_duration(86400 * plan.limits.days)
     origin = "published runs" if a.published else "found" if a.find == "MFU" else "typed"
     return (
         Line("asked for", a.find),
-        *((Line("within", within),) if a.find != "time" else ()),
+        *((Line("within", limited(plan.limits)),) if a.find != "time" else ()),
         Line("model", model.name if model else "typed parameters"),
         line("parameters that work on each token", lambda made: made.parameters, "count"),
         *((Line("parameters in all", float(model.parameters), "count"),) if model else ()),
@@ -105,9 +108,9 @@ def plan_lines(a: Answer) -> tuple[Line, ...]:
             "typed" if plan.prices else device.price_source,
         ),
         Line("rent", a.dollars.mid, "usd", a.dollars.high, a.dollars.low, dollars_over(a)),
-        Line("failures expected", failures(a), "number", note="at the median"),
-        Line("checkpoint", float(a.stops.checkpoint), "bytes"),
-        Line("checkpoint every", float(a.stops.interval), "seconds"),
+        scenarios("failures expected", failures(a), "number"),
+        scenarios("checkpoint", a.all_stops.checkpoint, "bytes"),
+        scenarios("checkpoint every", a.all_stops.interval, "seconds"),
         Line("model states", a.memory.total, "bytes", note=f"{plan.optimizer} {a.memory.policy.phrase}"),
         Line("memory of all accelerators", a.memory.capacity, "bytes"),
         Line("energy", a.energy.mid, "watt_hours", a.energy.high, a.energy.low),

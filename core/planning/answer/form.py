@@ -109,7 +109,7 @@ ACCELERATOR = choice(
     part=CLUSTER,
     help="Its memory is the datasheet’s, in GB of 10⁹ bytes.",
 )
-COUNT = quantity("count", "How many", "1024", "count", low=1, high=limit("accelerators"), whole=True, part=CLUSTER)
+COUNT = quantity("count", "How many", "1,024", "count", low=1, high=limit("accelerators"), whole=True, part=CLUSTER)
 MFU = Field(
     "mfu",
     "MFU",
@@ -142,7 +142,7 @@ DTYPE = choice(
 SEQ_LEN = quantity(
     "seq",
     "Sequence length",
-    "8192",
+    "8,192",
     "count",
     low=1,
     high=limit("model_dimension"),
@@ -200,12 +200,12 @@ SHARDING = choice(
 )
 FAILURES = Field(
     "rate1k",
-    "Failures per 1,000 acc.-days",
+    "Failures/1,000 acc.-days, or MTBF",
     "0.474",
     parse_failures,
     part=WHOLE,
-    help="Failures that stop the run. Llama 3 405B had 0.474 per 1,000 accelerator-days. Or of the whole cluster: "
-    "8 per day, or the mean time between them, MTBF 3 h.",
+    help="Failures that stop the run. A bare number is per 1,000 accelerator-days; Llama 3 405B had 0.474. Or type "
+    "those of the whole cluster: 8 per day, or the mean time between them, MTBF 3 h.",
 )
 WRITES = quantity(
     "each",
@@ -344,7 +344,7 @@ def plan_of(reading: Reading) -> Plan:
         find=v["find"],
         limits=v["within"],
         model=v["model"],
-        shape=v["shape"],
+        shape=v["shape"] if v["model"] == OWN else EXAMPLE,
         parameters=v["n"],
         tokens=v["tokens"],
         accelerator=v["gpu"],
@@ -385,11 +385,17 @@ def plan_from(texts: Mapping[str, str]) -> Plan:
 def carried(texts: Mapping[str, str], a: Answer | None = None) -> dict[str, str]:
     """Of the texts of one page's form those that are the plan's, for a link to another page.
 
-    a: their answer, whose accelerators or parameters stand where they were asked for.
+    Left out is what says nothing: an own shape beside another model, and fields of the whole run where every page
+    begins with the same. a: their answer, whose accelerators or parameters stand where they were asked for.
     """
-    found = {one.id: texts[one.id] for one in PLAN_FIELDS if one.id in texts}
+    own = texts.get(MODEL_NAME.id) == OWN
+    found = {
+        one.id: texts[one.id]
+        for one in PLAN_FIELDS
+        if one.id in texts and (own or one != SHAPE) and not (one.part == WHOLE and texts[one.id] == one.default)
+    }
     if a and a.find == "accelerators":
-        found[COUNT.id] = f"{whole_accelerators(a.middle.accelerators)}"
+        found[COUNT.id] = f"{whole_accelerators(a.middle.accelerators):,}"
     if a and a.find == "parameters":
         found[PARAMETERS.id] = f"{a.middle.parameters:.0f}"
     return found

@@ -45,10 +45,11 @@ _SPAN = re.compile(r"(?<=[\d%])\s*(?:-|–|to)\s*(?=[\d.])")
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a run must keep to: days on the wall, or dollars; the other one is NaN."""
+    """What a run must keep to: days on the wall, or dollars; the other one is NaN. typed: the duration's text."""
 
     days: float
     dollars: float = math.nan
+    typed: str = ""
 
     @property
     def in_money(self) -> bool:
@@ -83,7 +84,7 @@ def parse_within(text: str) -> Limits:
     if re.fullmatch(r"\s*[\d.,]+\s*", text):
         raise QuantityError(f"“{text.strip()}” has no unit. Did you mean {text.strip()} days? For example: {example}.")
     seconds = parse_quantity(text, "seconds", low=60.0, high=_LONGEST_DAYS * 86400, example=example)
-    return Limits(seconds / 86400)
+    return Limits(seconds / 86400, typed=" ".join(text.split()))
 
 
 def parse_price(text: str) -> tuple[float, float]:

@@ -13,6 +13,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +23,7 @@ from core.models.catalog import CatalogModel
 from core.planning.answer.plan import Plan
 from core.planning.budget.errors import BudgetError
 from core.planning.counting.lengths import Work, work_of
-from core.planning.evidence.expectation import Expectation, Setting, Width, expected_utilisation
+from core.planning.evidence.expectation import Gauge, Setting, Width, published_gauge
 from core.planning.evidence.rows import base_peak
 from core.planning.whole.goodput import LEAST_GOODPUT, Stops, no_progress, stops
 from core.training import account, find_optimizer, find_policy
@@ -31,8 +32,11 @@ from core.units import format_quantity
 Array = npt.NDArray[np.float64]
 
 WIDTHS: dict[str, Width] = {"fp8": "8-bit", "int8": "8-bit", "fp6": "8-bit", "fp4": "4-bit"}
-_CLOSE = 1e-13
+_CLOSE = 1e-12
 _ROUNDS = 80
+_LEAST_SHARE, _TRIALS = math.exp(-3), 32
+"""Published runs' MFU is hardly ever less than this share of the best matmul: a search begins with so many trials,
+which take hardly longer at once than three do."""
 
 
 @dataclass(frozen=True)
@@ -44,15 +48,20 @@ class Terms:
     model: CatalogModel | None
 
     @cached_property
+    def dtype(self) -> str:
+        """The dtype whose dense peak counts."""
+        return self.plan.peak_dtype
+
+    @cached_property
     def peak(self) -> float:
         """Dense FLOP/s of one accelerator in the plan's dtype."""
-        return self.plan.device.peak(self.plan.peak_dtype)
+        return self.plan.device.peak(self.dtype)
 
     @cached_property
     def scale(self) -> float:
         """An MFU of this peak over the same of the dense 16-bit one. Narrow formats are held against their own, higher
         peak; wide ones are taken to reach the same share of their lower one."""
-        narrow = self.plan.peak_dtype in WIDTHS
+        narrow = self.dtype in WIDTHS
         return min(1.0, base_peak(self.plan.accelerator) / self.peak) if narrow else 1.0
 
     @cached_property
@@ -79,28 +88,46 @@ class Terms:
         """What checkpoints, failures and restarts leave of the time."""
         return stops(accelerators, np.asarray(self.total(params)) * self.saved, self.plan.reliability)
 
-    def setting(self, params: Array | float, tokens: Array | float, accelerators: Array | float) -> Setting:
-        """What published runs are compared by; less than one of anything, which a search may pass, is taken as one."""
+    def setting(self, params: float, tokens: float, accelerators: float) -> Setting:
+        """What published runs are compared by; less than one of anything is taken as one."""
         return Setting(
-            params=np.maximum(params, 1.0),
-            tokens=np.maximum(tokens, 1.0),
+            params=max(params, 1.0),
+            tokens=max(tokens, 1.0),
             accelerator=self.plan.accelerator,
-            accelerators=np.maximum(accelerators, 1.0),
+            accelerators=max(accelerators, 1.0),
             mixture=bool(self.model and self.model.mixture),
-            width=WIDTHS.get(self.plan.peak_dtype, "16-bit"),
+            width=WIDTHS.get(self.dtype, "16-bit"),
         )
 
-    def expected(self, params: Array | float, tokens: Array | float, accelerators: Array | float) -> Expectation:
-        """Whole-run utilisation of the dense 16-bit peak that published runs lead one to expect."""
-        return expected_utilisation(self.setting(params, tokens, accelerators))
+    @cached_property
+    def gauge(self) -> Gauge:
+        """What published runs say to plans of this kind."""
+        one = self.setting(1.0, 1.0, 1.0)
+        return published_gauge(one.accelerator, mixture=one.mixture, width=one.width)
+
+    @cached_property
+    def _expected(self) -> dict[bytes, Array]:
+        return {}
+
+    def expected(self, params: Array, tokens: Array) -> Array:
+        """P10, P50 and P90 (first axis) of the MFU over all hours that published runs lead one to expect, of the plan's
+        peak; less than one parameter or token, which a search may pass, is taken as one.
+
+        What was found is kept: a root ends where its equation was last worked out.
+        """
+        params, tokens = params + 0 * tokens, tokens + 0 * params
+        key = params.tobytes() + tokens.tobytes()
+        if key not in self._expected:
+            ends = self.gauge.ends(np.log(np.maximum(params, 1.0)).ravel(), np.log(np.maximum(tokens, 1.0)).ravel())
+            self._expected[key] = self.scale * ends.reshape(3, *params.shape)
+        return self._expected[key]
 
     def mfu(self, params: Array, tokens: Array, accelerators: Array) -> Array:
-        """MFU over all hours in each column; the arguments have a value for each, or rows of them."""
+        """MFU over all hours in each column (last axis); the arguments have a value for each, or one for all."""
         typed = self.plan.mfu
         if typed is None:
-            found = self.expected(params, tokens, accelerators)
-            ends = (found.low, found.mid, found.high)
-            return self.scale * np.stack([np.asarray(end)[..., i] for i, end in enumerate(ends)], axis=-1)
+            ends = self.expected(params, tokens)
+            return np.stack([end[..., i if ends.shape[-1] == 3 else 0] for i, end in enumerate(ends)], axis=-1)
         share = np.array([typed.low, typed.mid, typed.high])
         return share * self.stops(params, accelerators).goodput if self.steady else share + 0 * params
 
@@ -145,15 +172,9 @@ def solve(terms: Terms) -> Solved:
         elif plan.find == "MFU":
             found = given
         elif plan.find == "tokens":
-            found = replace(
-                given,
-                tokens=_root(lambda x: terms.hours(given.parameters, x, given.accelerators), _hours(plan, given)),
-            )
+            found = replace(given, tokens=_root(terms, given, "tokens"))
         else:
-            found = replace(
-                given,
-                parameters=_root(lambda x: terms.hours(x, given.tokens, given.accelerators), _hours(plan, given)),
-            )
+            found = replace(given, parameters=_root(terms, given, "parameters"))
         return _checked(terms, _finished(terms, found))
 
 
@@ -185,13 +206,30 @@ def _finished(terms: Terms, found: Solved) -> Solved:
     )
 
 
-def _root(hours: Callable[[Array], Array], available: Array) -> Array:
-    """Where ``hours``, which rise with their argument, are those ``available``, in each column."""
+def _root(terms: Terms, given: Solved, name: Literal["parameters", "tokens"]) -> Array:
+    """The parameters or tokens at which the hours, which rise with them, are those there are, in each column."""
+    available, other = _hours(terms.plan, given), given.tokens if name == "parameters" else given.parameters
 
     def gap(at: Array) -> Array:
-        return np.log(hours(np.exp(at))) - np.log(available)
+        x = np.exp(at)
+        params, tokens = (x, other[:1]) if name == "parameters" else (other[:1], x)
+        return np.log(terms.hours(params, tokens, given.accelerators[:1])) - np.log(available)
 
-    return np.exp(_zero(gap, np.zeros(3), rising=True))
+    if terms.plan.mfu is not None:
+        return np.exp(_zero(gap, np.zeros(3), np.ones(3)))
+    most = np.log(3600 * available * terms.peak * terms.scale * terms.gauge.cap / (6 * other))
+    return np.exp(_zero(gap, *_near(gap, float(most.min()) + math.log(_LEAST_SHARE), float(most.max()))))
+
+
+def _near(gap: Callable[[Array], Array], least: float, most: float) -> tuple[Array, Array]:
+    """About where ``gap`` is zero, and its slope there, from trials between ``least`` and ``most``."""
+    trials = np.linspace(least, most, _TRIALS)
+    values = gap(trials[:, None])
+    after = np.minimum(np.maximum((values < 0).sum(axis=0), 1), _TRIALS - 1)
+    each = np.arange(3)
+    before, behind = values[after - 1, each], values[after, each]
+    slope = (behind - before) / (trials[1] - trials[0])
+    return trials[after] - behind / slope, slope
 
 
 def _accelerators(terms: Terms, given: Solved) -> Array:
@@ -213,7 +251,7 @@ def _accelerators(terms: Terms, given: Solved) -> Array:
         share = np.array([plan.mfu.low, plan.mfu.mid, plan.mfu.high]) if plan.mfu else np.ones(3)
         flop = terms.work.per_parameter(given.parameters) * given.parameters * given.tokens
         start = np.log(flop / (3600 * terms.peak * share) / (24 * plan.limits.days))
-    count = np.exp(_zero(gap, start, rising=False, steep=0.02 if terms.steady else 0.3))
+    count = np.exp(_zero(gap, start, -np.ones(3), steep=0.02 if terms.steady else 0.3))
     if not np.all(count <= limit("accelerators")):
         most = format_quantity(limit("accelerators"), "count")
         few = f"{format_quantity(float(count[1]), 'count')} accelerators" if math.isfinite(count[1]) else "more"
@@ -224,12 +262,11 @@ def _accelerators(terms: Terms, given: Solved) -> Array:
     return count
 
 
-def _zero(gap: Callable[[Array], Array], start: Array, *, rising: bool, steep: float = 0.3) -> Array:
-    """Where ``gap`` of a logarithm is zero: secants, whose slope is kept between ``steep`` and 3; infinite where there
-    is none."""
-    sign = 1.0 if rising else -1.0
+def _zero(gap: Callable[[Array], Array], start: Array, slope: Array, *, steep: float = 0.3) -> Array:
+    """Where ``gap`` of a logarithm is zero: secants, whose slope keeps its sign and is kept between ``steep`` and 3;
+    infinite where there is none."""
+    sign = np.sign(slope)
     at, value = start, gap(start)
-    slope = np.full(3, sign)
     for _ in range(_ROUNDS):
         if np.all(np.abs(value) < _CLOSE) or not np.all(np.isfinite(value)):
             break
@@ -247,8 +284,7 @@ _LABELS = {"parameters": ("n", "parameters"), "tokens": ("tokens", "tokens")}
 
 def _checked(terms: Terms, found: Solved) -> Solved:
     plan = terms.plan
-    slowest = terms.stops(found.parameters, found.accelerators)
-    if terms.steady and not np.all(slowest.goodput > LEAST_GOODPUT):
+    if terms.steady and not np.all(terms.stops(found.parameters, found.accelerators).goodput > LEAST_GOODPUT):
         raise no_progress(terms.stops(float(found.parameters[0]), float(found.accelerators[0])))
     for name, (field, cap) in _LABELS.items():
         value = getattr(found, name)

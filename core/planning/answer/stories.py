@@ -21,15 +21,15 @@ def _story(model: str, tokens: str, gpu: str, count: str, mfu: str, seq: str, **
 LECTURE = "Lecture: 70B on 1,024 H100"
 STORIES: Mapping[str, Mapping[str, str]] = {
     "Llama 3.1 405B as trained": _story(
-        "Llama 3.1 405B", "15.6T", "H100 SXM", "16,384", "41%", "8192", pace="steady steps"
+        "Llama 3.1 405B", "15.6T", "H100 SXM", "16,384", "41%", "8,192", pace="steady steps"
     ),
-    LECTURE: _story(TYPED, "15T", "H100 SXM", "1024", "0.5", "8192", n="70B"),
-    "GPT-3 175B": _story("GPT-3 175B", "300B", "V100 SXM 32 GB", "10,000", "21.3%", "2048", dtype="fp16"),
-    "Llama 2 70B": _story("Llama 2 70B", "2T", "A100 SXM 80 GB", "2048", "40%", "4096"),
-    "DeepSeek-V3": _story("DeepSeek-V3", "14.8T", "H800 SXM", "2048", "published", "4096", dtype="fp8"),
-    "GPT-2 124M on one node": _story("GPT-2 124M", "10B", "A100 SXM 80 GB", "8", "0.5", "1024"),
+    LECTURE: _story(TYPED, "15T", "H100 SXM", "1,024", "0.5", "8,192", n="70B"),
+    "GPT-3 175B": _story("GPT-3 175B", "300B", "V100 SXM 32 GB", "10,000", "21.3%", "2,048", dtype="fp16"),
+    "Llama 2 70B": _story("Llama 2 70B", "2T", "A100 SXM 80 GB", "2,048", "40%", "4,096"),
+    "DeepSeek-V3": _story("DeepSeek-V3", "14.8T", "H800 SXM", "2,048", "published", "4,096", dtype="fp8"),
+    "GPT-2 124M on one node": _story("GPT-2 124M", "10B", "A100 SXM 80 GB", "8", "0.5", "1,024"),
     "Our next model": _story(
-        OWN, "15T", "H100 SXM", "512", "published", "8192", find="tokens", within="60 days", shape=_NEXT
+        OWN, "15T", "H100 SXM", "512", "published", "8,192", find="tokens", within="60 days", shape=_NEXT
     ),
 }
 """The chips of Compute budget."""

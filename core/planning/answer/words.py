@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from core.hardware.matmul import best_matmul
 from core.models.catalog import CatalogModel
 from core.planning.answer.answer import Answer, answer, dollars_over
-from core.planning.answer.plan import Find, whole_accelerators
+from core.planning.answer.plan import Find, Limits, whole_accelerators
 from core.planning.budget.errors import BudgetError
 from core.planning.evidence.reach import beyond
 from core.training import words as states
-from core.units import format_count, format_duration, format_quantity, significant
+from core.units import format_count, format_duration, format_money, format_quantity, significant
 from core.wording import amount, dollars, interval, percent, plural, price, span
 
 FIRST = "This is not your plan but the first example, 70B parameters on 15T tokens."
@@ -37,6 +38,17 @@ def sentence(a: Answer) -> str:
     return f"{said.removesuffix('.')}, **which is impossible**." if a.impossible else said
 
 
+_NUMBER = re.compile(r"[\d.,]+")
+
+
+def limited(limits: Limits) -> str:
+    """A limit as it was typed, ``3 months (91.3 days)``, or as amounts are shown where that says the same."""
+    if limits.in_money:
+        return format_money(limits.dollars)
+    shown = format_duration(86400 * limits.days, 3)
+    return shown if _NUMBER.findall(limits.typed) in ([], _NUMBER.findall(shown)) else f"{limits.typed} ({shown})"
+
+
 def _sentence(a: Answer) -> str:
     m = a.middle
     found = f"**{format_count(m.parameters, 3)}** parameters{_range(a, 'parameters', _three)}"
@@ -49,7 +61,7 @@ def _sentence(a: Answer) -> str:
     if a.find == "time":
         days = f"**{format_duration(86400 * m.days, 3)}**{_range(a, 'days', _days)}"
         return f"Training {trained} on {text} takes {days} on {count}{money}."
-    limit = f"{'in' if a.plan.limits.in_money else 'within'} {format_duration(86400 * m.days, 3)}"
+    limit = f"in {format_duration(86400 * m.days, 3)}" if a.plan.limits.in_money else f"within {limited(a.plan.limits)}"
     if a.find in ("tokens", "parameters"):
         return f"{count} train {trained} on {text} {limit}{money}."
     if a.find == "accelerators":
@@ -100,6 +112,8 @@ def _cost(a: Answer) -> str:
     if math.isnan(usd.mid):
         return ""
     low, middle, high = (dollars(float(f"{value:.3g}")) for value in (usd.low, usd.mid, usd.high))
+    if a.find != "time" and a.plan.limits.in_money:
+        return f"**{middle}** at {price(a.middle.price, a.middle.price)}"
     return f"**{middle}**" if low == high else f"about **{middle}** ({span(low, high)})"
 
 
@@ -124,6 +138,8 @@ def _rented(a: Answer) -> str:
         return "owned, so without rent"
     over = dollars_over(a)
     ranged = f" (dollars {over})" if over else ""
+    if a.find != "time" and a.plan.limits.in_money and low < high:
+        ranged = " (the answer’s range holds these prices)"
     return f"rented at {price(low, high)}{ranged}"
 
 
@@ -173,6 +189,19 @@ def impossible(a: Answer) -> str:
             else f" Over all hours alone it is {percent(m.mfu)}."
         )
     return f"**Impossible:** the steps would have to run above {percent(a.ceiling)} of the peak, {bare}.{because}"
+
+
+def other_peak(a: Answer) -> tuple[str, str]:
+    """That the peak asked for is none of this accelerator's, and which one counts instead; else empty.
+
+    Where model states are kept in the format that it does not multiply, also what becomes of them.
+    """
+    if a.dtype == a.plan.dtype:
+        return "", ""
+    name, wanted = a.device.name, a.plan.dtype
+    why = f"{name} has no {wanted} matrix units." if a.device.lacks(wanted) else f"No {wanted} peak of {name} is known."
+    kept = f"; model states {a.memory.policy.phrase} keep their bytes" if wanted in a.memory.policy.phrase else ""
+    return why, f"Using its {a.dtype} peak, {format_quantity(a.peak, 'flop_per_s')}{kept}."
 
 
 def memory(a: Answer) -> str:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from core.models.catalog import CatalogModel
-from core.models.flops import Attention, FlopCount, rule_gap
+from core.models.flops import Attention, FlopCount, FlopPart, rule_gap
 from core.models.parameters import parameters
 from core.planning.counting.growth import Growth
 from core.planning.counting.scored import Scored
@@ -16,11 +16,10 @@ from core.wording import amount, known, percent, share_of, signed
 
 def where(counted: FlopCount, scale: float = 1.0) -> str:
     """Takeaway of the count by component; ``scale`` as in the pictures: the plan's parameters over the counted ones."""
-    top = max(counted.parts, key=lambda part: part.flop)
+    name, share = _largest(counted)
     return (
-        f"Of **{format_quantity(scale * counted.training, 'flop')}** per token of training, **{top.name}** "
-        f"{takes(top.name)} **{percent(top.flop / counted.forward)}**; products with weights are "
-        f"**{percent(counted.weights / counted.forward)}** of all."
+        f"Of **{format_quantity(scale * counted.training, 'flop')}** per token of training, **{name}** {takes(name)} "
+        f"**{percent(share)}**; products with weights are **{percent(counted.weights / counted.forward)}** of all."
     )
 
 
@@ -116,8 +115,23 @@ def active_counts(model: CatalogModel) -> str:
 
 def largest(counted: FlopCount) -> str:
     """The component with most FLOPs and its share."""
-    top = max(counted.parts, key=lambda part: part.flop)
-    return f"{top.name} {takes(top.name)} {format_quantity(top.flop / counted.forward, 'ratio')}"
+    name, share = _largest(counted)
+    return f"{name} {takes(name)} {percent(share)}"
+
+
+_NUMERALS = {2: "two", 3: "three"}
+
+
+def _largest(counted: FlopCount) -> tuple[str, float]:
+    """What takes most FLOPs, and its share: a component, or together those of its group that take exactly as many."""
+    alike: dict[tuple[str, float], list[FlopPart]] = {}
+    for part in counted.parts:
+        alike.setdefault((part.group, part.flop), []).append(part)
+    (group, _), top = max(alike.items(), key=lambda same: sum(part.flop for part in same[1]))
+    share = sum(part.flop for part in top) / counted.forward
+    if len(top) == 1:
+        return top[0].name, share
+    return f"the {_NUMERALS.get(len(top), len(top))} equal {group} products", share
 
 
 def takes(component: str) -> str:

@@ -35,6 +35,7 @@ from core.planning.evidence.neighbours import (
     gain_of,
     kind_of,
     published_fit,
+    squared_distances,
 )
 from core.planning.evidence.rows import Width, base_peak
 from core.sources import OWN
@@ -160,30 +161,58 @@ def end_of_range(middle: float, offset: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """What a fit says of plans: their level, quantiles of the residuals (low ≤ 0 ≤ high), how many rows are near, and
-    tokens per parameter, level outside the published range; and squared distances to the rows."""
+    """What a fit says of plans: their level, quantiles of the residuals (low ≤ 0 ≤ high, in two rows), how many rows
+    are near, and tokens per parameter, level outside the published range; and squared distances to the rows."""
 
     level: Array
-    low: Array
-    high: Array
+    quantiles: Array
     near: Array
     ratio: Array
     squared: Array
 
 
-def _read(fit: Fit, params: Array, ratio: Array, kind: Kind) -> _Read:
-    apart, softened = fit.apart(kind), fit.softened(params, ratio)
-    squared = fit.squared(*softened, apart, fit.soft)
-    (level,) = fit.level.at(fit.weights(squared), 0.5)
-    low, high = fit.residual.at(fit.weights(squared, STRETCH), *TENTHS)
-    return _Read(
-        level=level,
-        low=np.minimum(low, 0.0),
-        high=np.maximum(high, 0.0),
-        near=fit.near(params, ratio, kind, apart),
-        ratio=np.exp(softened[1]),
-        squared=squared,
-    )
+_CIRCLES = np.array([1.0, STRETCH])[:, None, None]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Gauge:
+    """A fit as one kind of plan sees it: all of an expectation that does not depend on size, worked out once.
+
+    matmul, gain, cap: see `utilisation_at` and `Expectation`. apart, relatives: of each row, see `Fit`.
+    """
+
+    fit: Fit
+    matmul: float
+    gain: float
+    cap: float
+    apart: Array
+    relatives: Array
+
+    def read(self, ln_params: Array, ln_tokens: Array) -> _Read:
+        """What the fit says of plans of these sizes, one-dimensional."""
+        fit = self.fit
+        sizes = np.stack([ln_params, ln_tokens - ln_params])
+        soft = fit.softened(sizes)
+        # How near rows are is taken from sizes as they are: of what lies far outside the published range little is
+        # known. What they say there is what they say at its end.
+        squared, plainly = squared_distances(np.stack([soft, sizes]), np.stack([fit.soft, fit.sizes]), self.apart)
+        at, around = fit.weights(squared, _CIRCLES)
+        low, high = fit.residual.at(around, *TENTHS)
+        return _Read(
+            level=fit.level.at(at, 0.5)[0],
+            quantiles=np.stack([np.minimum(low, 0.0), np.maximum(high, 0.0)]),
+            near=np.exp(-plainly / 2) @ self.relatives,
+            ratio=np.exp(soft[1]),
+            squared=squared,
+        )
+
+    def ends(self, ln_params: Array, ln_tokens: Array) -> Array:
+        """P10, P50 and P90 of utilisation in three rows, for plans of these sizes, one-dimensional."""
+        read = self.read(ln_params, ln_tokens)
+        middle = utilisation_at.over(matmul=self.matmul, gain=self.gain, level=read.level, ratio=read.ratio)
+        below, above = widened.over(quantile=read.quantiles, near=read.near)
+        offsets = np.stack([-below, np.zeros_like(below), above])
+        return np.minimum(end_of_range.over(middle=middle, offset=offsets), self.cap)
 
 
 @lru_cache(maxsize=512)
@@ -193,22 +222,29 @@ def cap_of(accelerator: str, *, narrow: bool) -> float:
     return max(matmul, best_8bit(accelerator)) if narrow else matmul
 
 
-def _ends(fit: Fit, setting: Setting, params: Array, ratio: Array) -> tuple[Array, Array, Array]:
-    kind, name = setting.kind, setting.accelerator
-    read = _read(fit, params, ratio, kind)
-    cap = cap_of(name, narrow=kind.narrow)
-    gain = gain_of(name, narrow=kind.narrow)
-    middle = utilisation_at.over(matmul=best_16bit(name), gain=gain, level=read.level, ratio=read.ratio)
-    low = end_of_range.over(middle=middle, offset=-widened.over(quantile=read.low, near=read.near))
-    high = end_of_range.over(middle=middle, offset=widened.over(quantile=read.high, near=read.near))
-    return np.minimum(low, cap), np.minimum(middle, cap), np.minimum(high, cap)
+def _gauge(fit: Fit, accelerator: str, mixture: bool, width: Width) -> Gauge:
+    kind = kind_of(accelerator, mixture=mixture, width=width)
+    return Gauge(
+        fit=fit,
+        matmul=best_16bit(accelerator),
+        gain=gain_of(accelerator, narrow=kind.narrow),
+        cap=cap_of(accelerator, narrow=kind.narrow),
+        apart=fit.apart(kind),
+        relatives=fit.relatives(kind),
+    )
+
+
+@lru_cache(maxsize=512)
+def published_gauge(accelerator: str, *, mixture: bool, width: Width) -> Gauge:
+    """What all published runs say to plans of one kind."""
+    return _gauge(published_fit(), accelerator, mixture, width)
 
 
 def _checked(setting: Setting) -> None:
     for name, value, example in (
         ("parameters", setting.params, "8e9"),
         ("tokens", setting.tokens, "15e12"),
-        ("accelerators", setting.accelerators, "1024"),
+        ("accelerators", setting.accelerators, "1,024"),
     ):
         if not np.all((np.asarray(value) >= 1) & np.isfinite(value)):
             raise BudgetError(name, f"A run has at least 1 of its {name}, and finitely many. For example: {example}.")
@@ -222,18 +258,15 @@ def expected_utilisation(setting: Setting, fit: Fit | None = None) -> Expectatio
     the others whether large clusters do worse or better than predicted hangs on one author's runs on eight.
     """
     _checked(setting)
-    fit = fit or published_fit()
+    name, mixture, width = setting.accelerator, setting.mixture, setting.width
+    gauge = _gauge(fit, name, mixture, width) if fit else published_gauge(name, mixture=mixture, width=width)
     params, tokens = np.broadcast_arrays(
         np.asarray(setting.params, dtype=float), np.asarray(setting.tokens, dtype=float)
     )
-    ln_params = np.log(params.ravel())
-    ln_ratio = np.log(tokens.ravel()) - ln_params
-    parts = [
-        _ends(fit, setting, ln_params[i : i + _CHUNK], ln_ratio[i : i + _CHUNK])
-        for i in range(0, len(ln_params), _CHUNK)
-    ]
-    low, mid, high = (np.concatenate(part).reshape(params.shape) for part in zip(*parts, strict=True))
-    cap = cap_of(setting.accelerator, narrow=setting.kind.narrow)
+    ln_params, ln_tokens = np.log(params.ravel()), np.log(tokens.ravel())
+    parts = [gauge.ends(ln_params[i : i + _CHUNK], ln_tokens[i : i + _CHUNK]) for i in range(0, len(ln_params), _CHUNK)]
+    low, mid, high = np.concatenate(parts, axis=1).reshape(3, *params.shape)
+    cap = gauge.cap
     if params.ndim == 0:
         return Expectation(float(low), float(mid), float(high), cap, bool(high >= cap))
     return Expectation(low, mid, high, cap, high >= cap)
@@ -275,17 +308,12 @@ def expected_run(
 
 def explain(setting: Setting) -> list[Explanation]:
     """The expectation of one plan with its formulas: the nearest run's weight, the middle, the spread and both ends."""
-    fit, kind, name = published_fit(), setting.kind, setting.accelerator
-    params = np.array([math.log(float(setting.params))])
-    ratio = np.array([math.log(float(setting.tokens))]) - params
-    read = _read(fit, params, ratio, kind)
+    gauge = published_gauge(setting.accelerator, mixture=setting.mixture, width=setting.width)
+    read = gauge.read(np.log([float(setting.params)]), np.log([float(setting.tokens)]))
     shown = utilisation_at.explain(
-        matmul=best_16bit(name),
-        gain=gain_of(name, narrow=kind.narrow),
-        level=float(read.level[0]),
-        ratio=float(read.ratio[0]),
+        matmul=gauge.matmul, gain=gauge.gain, level=float(read.level[0]), ratio=float(read.ratio[0])
     )
-    low, high = (widened.explain(quantile=float(end[0]), near=float(read.near[0])) for end in (read.low, read.high))
+    low, high = (widened.explain(quantile=float(end[0]), near=float(read.near[0])) for end in read.quantiles)
     return [
         closeness.explain(distance=math.sqrt(float(read.squared.min()))),
         shown,

@@ -33,6 +33,7 @@ LENGTH_PARAMS = 4.0
 LENGTH_RATIO = 1.5
 LENGTH_GENERATION = 0.7
 LENGTH_KIND = 1.0
+_LENGTHS = np.array([LENGTH_PARAMS, LENGTH_RATIO])[:, None, None]
 """How far apart two runs are one step: e⁴ in parameters, e^1.5 in tokens per parameter, 0.7 of a chip generation, and
 another family of chip, another width of products, or a mixture beside a dense model. Size matters least: on one chip
 the same team's runs of 7 and 70 billion parameters differ less than two teams' runs of one size."""
@@ -81,8 +82,8 @@ def closeness(distance: float) -> float:
     return FLOOR + np.exp(-(distance**2) / 2)
 
 
-def soft_clamp(values: Array, low: float, high: float) -> Array:
-    """``values`` within ``low`` and ``high``, level beyond them, without a corner."""
+def soft_clamp(values: Array, low: Array, high: Array) -> Array:
+    """``values`` within ``low`` and ``high``, level beyond them, without a corner. All broadcast."""
     above = np.logaddexp(0.0, (values - low) / SOFT)
     return low + SOFT * (above - np.logaddexp(0.0, (values - high) / SOFT))
 
@@ -104,17 +105,16 @@ class Balance:
         gap = (knots[:, None] - values[None, :]) / DELTA
         return Balance(knots, np.clip(gap, -1.0, 1.0) + SLACK * gap)
 
-    def at(self, weights: Array, *shares: float) -> tuple[Array, ...]:
-        """The points that these ``shares`` of the weight lie below, for each row of ``weights``.
+    def at(self, weights: Array, *shares: float) -> Array:
+        """The points that these ``shares`` (rows) of the weight lie below, for each row of ``weights`` (columns).
 
         The sum of pulls rises through every knot and is linear between two, so this is exact.
         """
         sums = weights @ self.pulls.T
-        total, each = weights.sum(axis=1), np.arange(len(weights))
-        return tuple(self._where(sums, (2 * share - 1) * total, each) for share in shares)
-
-    def _where(self, sums: Array, goal: Array, each: npt.NDArray[np.int64]) -> Array:
-        above = (sums < goal[:, None]).sum(axis=1).clip(1, len(self.knots) - 1)
+        goal = (2 * np.array(shares)[:, None] - 1) * weights.sum(axis=1)
+        above = (sums < goal[..., None]).sum(axis=-1)
+        above = np.minimum(np.maximum(above, 1), len(self.knots) - 1)
+        each = np.arange(len(weights))
         left, right = sums[each, above - 1], sums[each, above]
         start, end = self.knots[above - 1], self.knots[above]
         return start + (end - start) * (goal - left) / (right - left)
@@ -186,16 +186,15 @@ def ratio_factor(ln_ratio: Array) -> Array:
 class Fit:
     """Published rows, ready to be asked. Arrays have one entry a row; ``labs`` one column a lab.
 
-    params, ratio: logarithms of active parameters, and of tokens per parameter; ``soft`` both softly clamped to
-    their ``spans``. level: of
-    each row. residual: by how much it lies above the level that the other labs' rows put it at.
+    sizes: logarithms of active parameters (first row) and of tokens per parameter; ``soft`` the same softly clamped to
+    ``spans``, their least and their most. level: of each row. residual: by how much it lies above the level that the
+    other labs' rows put it at.
     """
 
     rows: tuple[Evidence, ...]
-    params: Array
-    ratio: Array
-    spans: tuple[tuple[float, float], tuple[float, float]]
-    soft: tuple[Array, Array]
+    sizes: Array
+    spans: tuple[Array, Array]
+    soft: Array
     families: npt.NDArray[np.str_]
     generation: Array
     mixture: npt.NDArray[np.bool_]
@@ -213,44 +212,39 @@ class Fit:
         )
         return steps**2 + others / LENGTH_KIND**2
 
-    def softened(self, params: Array, ratio: Array) -> tuple[Array, Array]:
+    def relatives(self, kind: Kind) -> Array:
+        """Weight of each row among those on the same family of chip: by age, 0 for other families."""
+        return self.age * (self.families == kind.family)
+
+    def softened(self, sizes: Array) -> Array:
         """Logarithms of parameters and of tokens per parameter, level outside the rows' range."""
-        (fewest, most), (least, highest) = self.spans
-        return soft_clamp(params, fewest, most), soft_clamp(ratio, least, highest)
+        return soft_clamp(sizes, *self.spans)
 
-    def squared(self, params: Array, ratio: Array, apart: Array, rows: tuple[Array, Array]) -> Array:
-        """Squared distances from plans (first axis) to rows, whose parameters and ratios are ``rows``.
-
-        Between `softened` sizes and `soft` ones the distance stops growing outside the published range.
-        """
-        by_params = (params[:, None] - rows[0]) / LENGTH_PARAMS
-        by_ratio = (ratio[:, None] - rows[1]) / LENGTH_RATIO
-        return by_params * by_params + by_ratio * by_ratio + apart
-
-    def near(self, params: Array, ratio: Array, kind: Kind, apart: Array) -> Array:
-        """How many rows on the same family of chip are near each plan, a row at no distance being one.
-
-        Sizes as they are, however far: of what lies far outside the published range little is known.
-        """
-        squared = self.squared(params, ratio, apart, (self.params, self.ratio))
-        return np.exp(-squared / 2) @ (self.age * (self.families == kind.family))
-
-    def weights(self, squared: Array, stretch: float = 1.0) -> Array:
+    def weights(self, squared: Array, stretch: float | Array = 1.0) -> Array:
         """Weights of the rows at these squared distances, each lab's divided by the root of their sum."""
         return shared_by_lab(closeness.over(distance=np.sqrt(squared) / stretch) * self.age, self.labs)
+
+
+def squared_distances(sizes: Array, rows: Array, apart: Array) -> Array:
+    """Squared distances from plans of these ``sizes`` to rows of those, ``apart`` by what is not size.
+
+    Sizes have parameters in the first row of the last two axes and tokens per parameter in the second; what comes back
+    has plans in the last axis but one, and rows in the last.
+    """
+    steps = (sizes[..., None] - rows[..., None, :]) / _LENGTHS
+    return (steps * steps).sum(axis=-3) + apart
 
 
 def shared_by_lab(weights: Array, labs: Array) -> Array:
     """``weights`` divided, lab by lab, by the root of the lab's sum: a lab of many runs speaks louder than one of few,
     but not in proportion."""
     sums = weights @ labs
-    return weights * (np.where(sums > 0, sums, 1.0) ** -0.5 @ labs.T)
+    return weights * ((1.0 / np.sqrt(np.where(sums > 0, sums, 1.0))) @ labs.T)
 
 
 def fit_of(rows: Sequence[Evidence]) -> Fit:
     """The fit of ``rows``, at least two labs' of them."""
-    params = np.log([row.run.params for row in rows])
-    ratio = np.log([row.ratio for row in rows])
+    sizes = np.log([[row.run.params for row in rows], [row.ratio for row in rows]])
     kinds = [kind_of(row.run.accelerator, mixture=row.experts, width=row.width) for row in rows]
     names = [row.run.lab or row.run.model for row in rows]
     labs = np.array([[name == lab for lab in sorted(set(names))] for name in names], dtype=float)
@@ -258,14 +252,13 @@ def fit_of(rows: Sequence[Evidence]) -> Fit:
         best_16bit(row.run.accelerator) * gain_of(row.run.accelerator, narrow=kind.narrow)
         for row, kind in zip(rows, kinds, strict=True)
     ]
-    spans = ((float(params.min()), float(params.max())), (float(ratio.min()), float(ratio.max())))
-    soft = (soft_clamp(params, *spans[0]), soft_clamp(ratio, *spans[1]))
+    spans = (sizes.min(axis=1, keepdims=True), sizes.max(axis=1, keepdims=True))
+    soft = soft_clamp(sizes, *spans)
     level = np.log([row.utilisation for row in rows]) - np.log(reach) - ratio_factor(soft[1])
     levels = Balance.of(level)
     fit = Fit(
         rows=tuple(rows),
-        params=params,
-        ratio=ratio,
+        sizes=sizes,
         spans=spans,
         soft=soft,
         families=np.array([kind.family for kind in kinds]),
@@ -277,9 +270,9 @@ def fit_of(rows: Sequence[Evidence]) -> Fit:
         level=levels,
         residual=levels,
     )
-    apart = fit.squared(*soft, np.stack([fit.apart(kind) for kind in kinds]), soft)
+    apart = squared_distances(soft, soft, np.stack([fit.apart(kind) for kind in kinds]))
     others = closeness.over(distance=np.sqrt(apart)) * fit.age * (1.0 - labs @ labs.T)
-    (elsewhere,) = levels.at(shared_by_lab(others, labs), 0.5)
+    elsewhere = levels.at(shared_by_lab(others, labs), 0.5)[0]
     return replace(fit, residual=Balance.of(level - elsewhere))
 
 

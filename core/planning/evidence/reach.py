@@ -10,7 +10,7 @@ import numpy as np
 
 from core.hardware.accelerators import find
 from core.planning.evidence.expectation import Setting
-from core.planning.evidence.neighbours import kind_of, published_fit
+from core.planning.evidence.neighbours import kind_of, published_fit, squared_distances
 from core.planning.evidence.rows import Evidence, evidence
 from core.planning.evidence.runs import PublishedRun, published_runs
 from core.units import Kind, format_quantity
@@ -72,9 +72,9 @@ def _parts(row: Evidence, setting: Setting) -> tuple[str, ...]:
 def nearest(setting: Setting, most: int = 9) -> tuple[Near, ...]:
     """The published runs that weigh most in what ``setting`` (of numbers) is expected at, heaviest first."""
     fit, kind = published_fit(), setting.kind
-    params = np.array([math.log(float(setting.params))])
-    ratio = np.array([math.log(float(setting.tokens))]) - params
-    squared = fit.squared(*fit.softened(params, ratio), fit.apart(kind), fit.soft)
+    params = math.log(float(setting.params))
+    sizes = np.array([[params], [math.log(float(setting.tokens)) - params]])
+    squared = squared_distances(fit.softened(sizes), fit.soft, fit.apart(kind))
     weights = fit.weights(squared)[0]
     order = [int(i) for i in np.argsort(-weights, kind="stable")[:most]]
     total = float(weights.sum())

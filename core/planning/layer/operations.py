@@ -156,7 +156,7 @@ def layer_roofline(
     if dtype not in ELEMENT_BYTES or device.peak(dtype) != device.peak(dtype):
         raise BudgetError("dtype", f"No dense {dtype} peak of {device.name} is known. For example: bf16.")
     if not (np.all(np.isfinite(tokens)) and np.all(np.asarray(tokens) >= 1) and seq_len >= 1):
-        raise BudgetError("tokens", "A micro-batch has at least one token. For example: 8192.")
+        raise BudgetError("tokens", "A micro-batch has at least one token. For example: 8,192.")
     t: Value = np.asarray(tokens, dtype=np.float64) if isinstance(tokens, np.ndarray) else float(tokens)
     length: Value = np.minimum(t, seq_len) if isinstance(t, np.ndarray) else min(t, float(seq_len))
     kind = kind or kinds_of(spec, seq_len)[0]

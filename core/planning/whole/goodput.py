@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
 from typing import TypeAlias
 
@@ -273,6 +273,10 @@ class Stops:
     reliability: Reliability
     accelerators: Array
 
+    def at(self, i: int) -> Stops:
+        """One of a row of them."""
+        return replace(self, **{name: getattr(self, name)[i] for name in _EACH})
+
     def explain(self) -> list[Explanation]:
         """The steps to the goodput, of scalars."""
         r, count = self.reliability, float(self.accelerators)
@@ -291,6 +295,9 @@ class Stops:
                 )
             )
         return steps
+
+
+_EACH = tuple(one.name for one in fields(Stops) if one.name not in ("elsewhere", "reliability"))
 
 
 def stops(accelerators: float | Array, checkpoint: float | Array, r: Reliability) -> Stops:

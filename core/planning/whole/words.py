@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
+from core.hardware.words import power
 from core.planning.answer.answer import Answer
 from core.planning.budget.interval import Interval
 from core.planning.whole.goodput import FailureRecord
@@ -33,31 +34,41 @@ def failing(a: Answer) -> str:
     every = f"a checkpoint every **{format_duration(saved, 3)}**; " if math.isfinite(saved) else ""
     if math.isinf(mtbf):
         return f"Without failures; {every}goodput **{percent(a.middle.goodput)}**."
-    count = round(failures(a))
+    low, count, high = sorted(round(found) for found in failures(a))
+    over = f" ({span(format_count(low), format_count(high))})" if low < high else ""
     return (
-        f"**{format_count(count)}** {plural(count, 'failure')} expected, one every {format_duration(mtbf, 3)}; {every}"
-        f"goodput **{percent(a.middle.goodput)}**."
+        f"**{format_count(count)}** {plural(count, 'failure')}{over} expected, one every {format_duration(mtbf, 3)}; "
+        f"{every}goodput **{percent(a.middle.goodput)}**."
     )
 
 
-def failures(a: Answer) -> float:
-    """Failures expected: over all the time that anything of the run is at work."""
-    return 86400 * a.middle.days * (1 - a.stops.elsewhere) / float(a.stops.mtbf)
+def failures(a: Answer) -> tuple[float, ...]:
+    """Failures expected at the low end of the MFU, in the middle and at the high end: over all the time that anything
+    of the run is at work."""
+    ends = zip((a.low, a.middle, a.high), a.all_stops.mtbf, strict=True)
+    return tuple(86400 * column.days * (1 - a.stops.elsewhere) / float(mtbf) for column, mtbf in ends)
 
 
 def whole_rows(a: Answer) -> list[tuple[str, str]]:
-    """Rows of the table of the whole run."""
-    s, per = a.stops, a.memory.checkpoint() / a.memory.parameters
+    """Rows of the table of the whole run, each with its range where what was found has one."""
+    s, per = a.all_stops, a.memory.checkpoint() / a.memory.parameters
     rows = [
-        (f"checkpoint, {significant(per)} bytes per parameter", format_quantity(float(s.checkpoint), "bytes")),
-        ("training stands still for one", format_duration(float(s.write), 3)),
+        (f"checkpoint, {significant(per)} bytes per parameter", _scenarios(s.checkpoint, "bytes", 4)),
+        ("training stands still for one", _scenarios(s.write, "seconds")),
     ]
-    if math.isfinite(float(s.mtbf)):
+    if math.isfinite(float(a.stops.mtbf)):
         rows += [
-            ("best interval by Young", format_duration(float(s.young), 3)),
-            ("best interval by Daly", format_duration(float(s.daly), 3)),
+            ("best interval by Young", _scenarios(s.young, "seconds")),
+            ("best interval by Daly", _scenarios(s.daly, "seconds")),
         ]
     return rows
+
+
+def _scenarios(values: Iterable[float], kind: Kind, digits: int = 3) -> str:
+    """The middle of three values, and behind it their range where there is one."""
+    low, middle, high = sorted(float(value) for value in values)
+    said = format_quantity(middle, kind, digits)
+    return said if low == high else f"{said} ({span(format_quantity(low, kind, 3), format_quantity(high, kind, 3))})"
 
 
 def shares(a: Answer) -> list[tuple[str, float, str]]:
@@ -85,8 +96,8 @@ def failure_rows(records: Sequence[FailureRecord]) -> list[tuple[str, ...]]:
 def used(a: Answer) -> str:
     """Energy and carbon of the answer's hours in a sentence, with their range."""
     if not a.energy.known:
-        power = f" ({a.device.tdp_note})" if a.device.tdp_note else ""
-        return f"**Energy: unknown**, because no single power is published for this accelerator{power}."
+        given = f": {power(a.device)}" if a.device.tdp_note else ""
+        return f"**Energy: unknown**, because no single power is published for this accelerator{given}."
     return (
         f"The answer’s {amount(a.middle.hours, 3)} accelerator-hours take {_ranged(a.energy, 'watt_hours')}, and the "
         f"grid emits {_ranged(a.carbon, 'kg_co2')} of CO₂ equivalent for them."
