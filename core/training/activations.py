@@ -190,7 +190,6 @@ def stage_activation_bytes(
     and in how many pieces.  width, imbalance, capacity: as in `layer_activation_bytes`.
     """
     load = routed_load(layout, imbalance, capacity)
-    bare = replace(layout, recompute=int(Recompute.NONE))
     full = np.asarray(layout.recompute) == Recompute.FULL
     given = _layer_input(spec, layout, seq_len, width)
     mean, largest, topmost = np.float64(0), np.float64(0), np.float64(0)
@@ -201,8 +200,7 @@ def stage_activation_bytes(
         saved = _saved(spec, implementation, layout, seq_len, kind, width, load)
         topmost = np.where(full, given, saved)
         mean = mean + layers / spec.layers * topmost
-        if np.any(full):
-            largest = np.maximum(largest, _saved(spec, implementation, bare, seq_len, kind, width, load))
+        largest = np.maximum(largest, saved)
     first, last = np.asarray(stage) == 0, np.asarray(stage) == np.asarray(layout.pipeline) - 1
     flying, tokens = in_flight(layout, stage), rank_tokens_of(layout, seq_len)
     held = stage_bytes.over(layers=stage_layers(spec, layout), in_flight=flying, layer=mean)
