@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -65,6 +65,15 @@ LAYERS: Mapping[str, tuple[str, Mapping[str, Any], LayerKind]] = {
 
 BATCHES = ((2, 48), (2, 80), (3, 136))
 """Sequences and their length. With a single sequence some copies are views, which spares what others pay."""
+
+
+@pytest.fixture(autouse=True)
+def single_thread() -> Iterator[None]:
+    """Small products lose more to waiting for threads than they win."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
 
 
 class Kept:
