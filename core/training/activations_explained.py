@@ -92,12 +92,13 @@ def explain_stage(
         one = saved_bytes.explain(tokens=tokens.value, elements=elements, each=tensor.each, spread=spread)
         found.append(one.about(tensor.name))
     flying = float(in_flight(layout, stage))
-    if int(layout.interleave) > 1:
-        found.append(
-            in_flight_interleaved.explain(pipeline=int(layout.pipeline), interleave=int(layout.interleave), stage=stage)
-        )
+    pipeline, interleave = int(layout.pipeline), int(layout.interleave)
+    if interleave > 1:
+        scheduled = in_flight_interleaved.explain(pipeline=pipeline, interleave=interleave, stage=stage)
     else:
-        found.append(in_flight_plain.explain(pipeline=int(layout.pipeline), stage=stage))
+        scheduled = in_flight_plain.explain(pipeline=pipeline, stage=stage)
+    if scheduled.value == flying:  # a step may have fewer
+        found.append(scheduled)
     held = stage_activation_bytes(
         spec,
         implementation,

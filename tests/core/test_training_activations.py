@@ -20,7 +20,7 @@ from core.training.activations import (
     stage_activation_bytes,
 )
 from core.training.activations_explained import explain_stage, tensor_bytes
-from core.training.activations_formulas import stage_bytes
+from core.training.activations_formulas import in_flight_plain, stage_bytes
 from core.training.activations_tensors import (
     FUSED,
     HF_EAGER,
@@ -298,3 +298,11 @@ def test_the_derivation_leads_to_the_numbers(name: str, how: Implementation, rec
     layer = layer_activation_bytes(SPECS[name], how, layout, 2048, kind=kind, imbalance=1.4)
     tensors = [step for step in steps if step.named]
     assert sum(step.value for step in tensors) == pytest.approx(float(layer))
+
+
+def test_a_step_of_few_micro_batches_is_not_told_of_the_schedule() -> None:
+    few, many = (
+        {step.name for step in explain_stage(SPECS["dense"], FUSED, Layout(pipeline=4, micro_batches=m), 2048)}
+        for m in (3, 4)
+    )
+    assert many - few == {in_flight_plain.name}
