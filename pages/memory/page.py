@@ -32,13 +32,13 @@ from core.training import (
 )
 from core.training.figures import state_bars
 from core.units import format_count, significant
-from pages.memory import motion
+from pages.memory import motion, witness
 from pages.parts import show
 from pages.parts.inputs import Inputs
 from pages.parts.registry import COMPUTE, MEMORY
 from pages.parts.theme import TOKENS
 
-FORM = plan_form("m", *motion.FIELDS, n="32B", count="8")  # begins smaller than Compute budget
+FORM = plan_form("m", *motion.FIELDS, witness.PANEL, n="32B", count="8")  # begins smaller than Compute budget
 
 
 def in_numbers(plans: Sequence[TrainingMemory], unit: words.ByteUnit, chosen: int) -> None:
@@ -158,9 +158,12 @@ def page() -> None:
             grid = [under(o, p) for o in optimizers().values() for p in POLICIES.values()]
             table = pd.DataFrame([words.as_row(p) for p in grid])
             st.dataframe(table, hide_index=True, alt="Each optimizer under each precision")
-    with inputs.panel("motion", "Optimizers in motion: what the state buys") as opened:
+    with inputs.panel(motion.PANEL.id, motion.PANEL.label) as opened:
         if opened.open:
             motion.motion(inputs)
+    with inputs.panel(witness.PANEL.id, witness.PANEL.label) as opened:
+        if opened.open:
+            witness.witness(plan.known.spec if plan.known else None, optimizer, policy)
     show.how(memory.explain, key="memory:how")
     show.onwards("How long it trains, and what that costs", COMPUTE, carried(inputs.reading.texts))
     show.footer(inputs)
