@@ -137,7 +137,7 @@ class Trial:
 
     @cached_property
     def predicted(self) -> Mapping[str, float]:
-        """Bytes of each part, as they are counted for any model."""
+        """Bytes of each part, as they are counted for any model; the peak as all of them at once, and the logits."""
         policy = find_policy(self.policy)
         each = states_per_parameter(find_optimizer(self.optimizer), policy)
         states = {
@@ -150,7 +150,10 @@ class Trial:
             self.shape, HF_SDPA, Layout(micro_batch=BATCH), self.length, width=int(policy.weights.bytes)
         )
         found = {part: state_bytes(self.parameters, stored) for part, stored in states.items() if stored}
-        return {**found, "activations": float(kept.layers + kept.head + kept.embedding)}
+        found["activations"] = float(kept.layers + kept.head + kept.embedding)
+        if self.device == "cuda":
+            found["peak"] = sum(found.values()) + float(kept.logits)
+        return found
 
 
 def trial_of(spec: TransformerSpec | None, optimizer: str, policy: str, device: DeviceKind) -> Trial:

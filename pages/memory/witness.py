@@ -8,7 +8,7 @@ from core.fields import switch
 from core.measure.device import machine
 from core.models import TransformerSpec
 from core.training import Optimizer, PrecisionPolicy
-from core.training import witness_words as words
+from core.training import words_witness as words
 from core.training.witness import Trial, Witness, WitnessRunner, trial_of
 from pages.parts import show
 
@@ -82,5 +82,7 @@ def witness(spec: TransformerSpec | None, optimizer: Optimizer, policy: Precisio
     if shown is not None:
         if shown.spec != trial:
             show.note(words.other(shown))
+        elif latest is not None and shown.id != latest.id:
+            show.note(words.before(shown))
         findings(shown)
         show.note(words.measured_with(shown))

@@ -69,13 +69,14 @@ class StillRunner:
 
     def __init__(self, latest: Witness | None) -> None:
         self.job = latest
+        self.best = latest if latest and latest.measured else None
         self.asked: list[object] = []
 
     def latest(self) -> Witness | None:
         return self.job
 
     def latest_with_results(self) -> Witness | None:
-        return self.job if self.job and self.job.measured else None
+        return self.best
 
     def poll(self, job_id: str) -> Witness | None:
         return self.job
@@ -147,6 +148,13 @@ def test_what_was_measured_stands_beside_what_is_counted(open_with: Open) -> Non
     assert said.count("1.00000") == len(TRIAL.predicted)
     assert "torch 2.13.0" in said
     assert "other inputs" not in said
+
+
+def test_what_was_measured_before_a_cancelled_step_stays_and_says_so(open_with: Open) -> None:
+    runner = StillRunner(replace(step(state="cancelled", message="The step was cancelled."), id="2"))
+    runner.best = step(measured=dict(TRIAL.predicted))
+    said = words(open_with(runner))
+    assert said.index("The step was cancelled.") < said.index("Measured before that") < said.index("torch agrees")
 
 
 def test_other_inputs_are_said_to_be_others(open_with: Open) -> None:

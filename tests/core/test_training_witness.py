@@ -13,7 +13,7 @@ import pytest
 from core.limits import limit
 from core.models import CATALOG, TransformerSpec
 from core.training import POLICIES, find_optimizer, optimizers
-from core.training import witness_words as words
+from core.training import words_witness as words
 from core.training.torch_optimizers import IN_TORCH
 from core.training.witness import Trial, Witness, WitnessRunner, policy_run, small_config, trial_of
 from core.training.witness_events import MEASURED, Advance, Began, Done, Event, Measured, decode, encode
@@ -188,6 +188,14 @@ def test_events_survive_the_pipe_and_nothing_else_does(event: Event) -> None:
         assert decode(bad) is None
     assert decode(b'{"event": "measured", "part": "souls", "size": 1}') is None
     assert decode(b'{"event": "advance", "phase": "thinking"}') is None
+
+
+def test_a_gpus_peak_is_counted_as_all_at_once_and_judges_no_part() -> None:
+    on_gpu = replace(TRIAL, device="cuda")
+    assert on_gpu.predicted["peak"] > sum(TRIAL.predicted.values())
+    done = Witness("1", on_gpu, "finished", 1.0, None, None, {**on_gpu.predicted, "peak": 1.0}, "")
+    assert "last byte" in words.answer(done)
+    assert [row[0] for row in words.rows(done)][-1].startswith("Peak")
 
 
 def test_progress_goes_forward() -> None:

@@ -16,7 +16,7 @@ _TITLES = {
     "master": "Master weights",
     "optimizer": "Optimizer state",
     "activations": "Activations, saved for backward",
-    "peak": "Peak of a second step",
+    "peak": "Peak of a second step; counted: all at once, with logits",
 }
 _FAMILIES = {"gpt2": "GPT-2", "llama": "Llama", "mixtral": "Mixtral"}
 _CLOSE = 0.01
@@ -56,9 +56,8 @@ def progress(now: Witness) -> str:
 
 def answer(done: Witness) -> str:
     """How well the counted bytes are borne out; empty while nothing is measured."""
-    pairs = {
-        part: (size, done.spec.predicted[part]) for part, size in done.measured.items() if part in done.spec.predicted
-    }
+    counted = {part: size for part, size in done.spec.predicted.items() if part != "peak"}
+    pairs = {part: (size, counted[part]) for part, size in done.measured.items() if part in counted}
     if not pairs:
         return ""
     shares = {part: abs(size / said - 1) for part, (size, said) in pairs.items()}
@@ -94,6 +93,11 @@ def measured_with(done: Witness) -> str:
         f"{on}Sums of storages, each once; the optimizer’s from optimizer.state with its step counters, activations "
         "from torch.autograd.graph.saved_tensors_hooks up to the logits, without weights."
     )
+
+
+def before(done: Witness) -> str:
+    """That what is shown is not of the step that ended last."""
+    return f"Measured before that, in {done.seconds:.0f} s:"
 
 
 def other(done: Witness) -> str:

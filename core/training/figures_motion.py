@@ -13,7 +13,7 @@ from core.palette import Palette
 from core.training.figures import apart
 from core.training.motion import Walk
 from core.training.motion_surfaces import SURFACES, Surface
-from core.training.motion_words import height_left, number, standing
+from core.training.words_motion import height_left, number, standing
 
 _GRID = 61
 _LEVELS = 14
