@@ -16,7 +16,7 @@ from core.training.memory import (
 )
 from core.training.optimizers import HEADLINE, Optimizer, find_optimizer, optimizers, why_not
 from core.training.precision import POLICIES, PrecisionPolicy, StorageType, find_policy
-from core.training.sharding import REPLICATED, SHARDED, SHARDINGS, ZERO_1, ZERO_2, Sharding, find_sharding
+from core.training.sharding import REPLICATED, SHARDED, SHARDINGS, ZERO_1, ZERO_2, Sharding, stage_sharding
 
 __all__ = [
     "HEADLINE",
@@ -38,11 +38,11 @@ __all__ = [
     "checkpoint_bytes",
     "find_optimizer",
     "find_policy",
-    "find_sharding",
     "largest_model",
     "optimizer_bytes",
     "optimizers",
     "spare_bytes",
+    "stage_sharding",
     "state_bytes",
     "states_per_parameter",
     "stored_per_parameter",

@@ -6,19 +6,10 @@ from dataclasses import replace
 import pandas as pd
 import streamlit as st
 
-from core.planning.answer.answer import memory_of
-from core.planning.answer.form import (
-    ACCELERATOR,
-    COUNT,
-    MODEL_NAME,
-    OPTIMIZER,
-    PARAMETERS,
-    POLICY,
-    SHARDING,
-    carried,
-    plan_form,
-    plan_of,
-)
+from core.planning.answer.answer import layout_of, memory_of
+from core.planning.answer.form import carried, plan_of
+from core.planning.answer.laying import LayoutError
+from core.planning.answer.plan import Plan
 from core.planning.answer.stories import MEMORY_STORIES as STORIES
 from core.training import (
     HEADLINE,
@@ -31,13 +22,30 @@ from core.training import (
     words,
 )
 from core.training.figures import state_bars
+from core.training.layout import Layout
 from core.units import format_count, significant
+from pages.memory.form import FORM
+from pages.memory.inputs import draw
 from pages.parts import show
 from pages.parts.inputs import Inputs
 from pages.parts.registry import COMPUTE, MEMORY
+from pages.parts.shape import adopt_built
 from pages.parts.theme import TOKENS
 
-FORM = plan_form("m", n="32B", count="8")  # begins smaller than Compute budget
+_GOOD = "memory:good"
+
+
+def asked(inputs: Inputs) -> tuple[Plan, Layout]:
+    """The plan of the form and its layout; where it cannot be laid out, the last that could be stays."""
+    plan = plan_of(inputs.reading)
+    try:
+        found = plan, layout_of(plan)
+    except LayoutError as problem:
+        last: Plan = st.session_state.get(_GOOD, plan_of(FORM.read({})))
+        inputs.fail(f"{FORM[problem.field].label}: {problem}", "Still showing the last answer.")
+        return last, layout_of(last)
+    st.session_state[_GOOD] = plan
+    return found
 
 
 def in_numbers(plans: Sequence[TrainingMemory], unit: words.ByteUnit, chosen: int) -> None:
@@ -106,19 +114,11 @@ def mixed_precision(memory: TrainingMemory, policies: Sequence[TrainingMemory]) 
 
 def page() -> None:
     """Inputs, the answer, the bars and what mixed precision saves."""
+    adopt_built(MEMORY)
     inputs = Inputs(MEMORY, FORM)
     chips = show.slot()
-    plan = plan_of(inputs.reading)
-    cells = [*st.columns([1.7, 1, 1, 1.4]), *st.columns([1.1, 1.6, 2.3])]
-    drawn = (MODEL_NAME, PARAMETERS, COUNT, ACCELERATOR, OPTIMIZER, POLICY, SHARDING)
-    for cell, field in zip(cells, drawn, strict=True):
-        with cell:
-            if field == PARAMETERS and plan.known:
-                total = f"{format_count(plan.known.parameters)} in all"
-                st.text_input(field.label, total, disabled=True, key=inputs.key(f"fixed_{plan.known.parameters}"))
-            else:
-                inputs.draw(field)
-    show.input_errors(inputs)
+    plan, layout = asked(inputs)
+    draw(inputs, plan, f"{layout.data:,}")
     inputs.stories("Stories", STORIES, into=chips)
 
     memory, device = memory_of(plan), plan.device

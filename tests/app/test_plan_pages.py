@@ -7,6 +7,7 @@ import re
 
 import pytest
 
+from core.fields import LINK_VERSION
 from core.hardware.accelerators import accelerators
 from core.lecture import CLAIMS
 from core.planning import PLAN_FIELDS, BudgetError, Plan, answer, plan_from, plan_of
@@ -18,7 +19,7 @@ from core.planning.answer.stories import MEMORY_STORIES, STORIES
 from core.training import words as words_memory
 from pages.compute.form import FORM as COMPUTE_FORM
 from pages.compute.form import PANELS
-from pages.memory.page import FORM as MEMORY_FORM
+from pages.memory.form import FORM as MEMORY_FORM
 from pages.parts.registry import COMPUTE, HOME, MEMORY
 from tests.app.plan_pages import CLOSED, OPEN, bodies, downloads, fold, linked, onwards, opened, shown, stripped
 from tests.app.plan_pages import words as said_on
@@ -149,7 +150,7 @@ def test_a_link_of_version_1_is_translated() -> None:
     assert not bodies(app, "np-error")
     link = linked(app)
     assert (link["v"], link["c_find"], link["c_flops"], link["c_pace"], link["c_n"]) == (
-        "2",
+        str(LINK_VERSION),
         "time",
         "true",
         "all hours",
@@ -170,7 +171,7 @@ PLANS: dict[str, dict[str, str]] = {
     "as it opens": {},
     "typed": {"mfu": "50%", "n": "405B", "tokens": "15.6T", "count": "16384", "gpu": "H100 SXM"},
     "a mixture": {"model": "DeepSeek-V3", "tokens": "14.8T", "count": "2048", "gpu": "H800 SXM", "dtype": "fp8"},
-    "momentum, replicated": {"opt": "SGD", "prec": "bf16 throughout", "shard": "replicated", "n": "1B", "rate1k": "9"},
+    "momentum, replicated": {"opt": "SGD", "prec": "bf16 throughout", "zero": "0", "n": "1B", "rate1k": "9"},
     "does not fit": {"model": "DeepSeek-V3", "gpu": "T4", "count": "8", "mfu": "30%", "pace": "steady steps"},
 }
 

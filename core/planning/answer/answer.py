@@ -13,6 +13,7 @@ from core.hardware.accelerators import Accelerator
 from core.hardware.matmul import best_matmul
 from core.hardware.roofline import explain_device
 from core.models.catalog import CatalogModel, nearest_dense
+from core.planning.answer.laying import laid
 from core.planning.answer.plan import Find, Plan, whole_accelerators
 from core.planning.answer.solving import Solved, Terms, solve
 from core.planning.budget.equations import (
@@ -31,7 +32,8 @@ from core.planning.evidence import expectation
 from core.planning.whole.energy import footprint
 from core.planning.whole.goodput import Stops
 from core.sources import OWN, PALM
-from core.training import TrainingMemory, account, find_optimizer, find_policy, find_sharding
+from core.training import TrainingMemory, account, find_optimizer, find_policy, stage_sharding
+from core.training.layout import Layout
 
 _SHARE = Symbol("g", "goodput, the share of the time on the wall that trains", "ratio")
 _ALL = Symbol("u", "MFU over all hours", "ratio")
@@ -256,6 +258,12 @@ def dollars_over(a: Answer) -> str:
     return f"over the range of {' and '.join(over)}"
 
 
+def layout_of(plan: Plan) -> Layout:
+    """How the plan's step lies over the accelerators that it names. Raises `LayoutError` where it cannot."""
+    spec = plan.known.spec if plan.known and not plan.known.counted else None
+    return laid(plan.layout, whole_accelerators(plan.accelerators), spec, plan.seq_len)
+
+
 def memory_of(plan: Plan, parameters: float | None = None, accelerators: float | None = None) -> TrainingMemory:
     """The model states of a plan: of the parameters and accelerators it names, or of those found for it.
 
@@ -269,7 +277,7 @@ def memory_of(plan: Plan, parameters: float | None = None, accelerators: float |
         find_policy(plan.policy),
         accelerators=whole_accelerators(plan.accelerators if accelerators is None else accelerators),
         memory=plan.device.memory_bytes,
-        sharding=find_sharding(plan.sharding),
+        sharding=stage_sharding(int(plan.layout.zero)),
     )
 
 

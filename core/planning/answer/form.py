@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from core.fields import Field, Form, Reading, choice, optional, quantity
+from core.fields import Field, Form, Reading, choice, optional, quantity, switch
 from core.hardware.accelerators import DTYPES, accelerators
 from core.limits import limit
 from core.models.catalog import catalog
@@ -30,12 +30,14 @@ from core.planning.answer.plan import (
 from core.planning.evidence.runs import models_with_runs
 from core.planning.whole.energy import US_GRID, USUAL_PUE
 from core.planning.whole.goodput import Reliability, parse_failures
-from core.training import POLICIES, SHARDINGS, optimizers, why_not
+from core.training import POLICIES, optimizers, why_not
+from core.training.layout import Layout, Recompute
 from core.units import QuantityError, parse_quantity
 
 QUESTION, MODEL, CLUSTER, MORE, STATES, WHOLE = "question", "model", "cluster", "more", "states", "whole"
+LAYOUT = "layout"
 """Parts of the form: what is asked for, the model and its tokens, the accelerators, what is asked less often, the model
-states, and the whole run."""
+states, the whole run, and how a step is laid out over the accelerators."""
 
 
 def _shape(text: str) -> str:
@@ -189,14 +191,84 @@ POLICY = choice(
     help="The number format in which parameters, gradients, master weights and optimizer state are kept between steps. "
     "An fp32 master copy keeps the updates that bf16 would round away.",
 )
-SHARDING = choice(
-    "shard",
-    "Model states across accelerators",
-    list(SHARDINGS),
-    "sharded",
+
+
+def _degree(id: str, label: str, help: str) -> Field:
+    return quantity(id, label, "1", "count", low=1, high=limit("accelerators"), whole=True, part=LAYOUT, help=help)
+
+
+def _whole(text: str) -> float:
+    return parse_quantity(text, "count", low=1, high=limit("accelerators"), whole=True, example="8")
+
+
+ZERO = choice(
+    "zero",
+    "ZeRO stage",
+    ("0", "1", "2", "3"),
+    "3",
     few=True,
-    part=STATES,
-    help="\n\n".join(f"**{s.id}**: {s.meaning}" for s in SHARDINGS.values()),
+    part=LAYOUT,
+    help="What data-parallel accelerators share instead of each keeping its own. **0**: nothing, a full copy on each. "
+    "**1**: optimizer state and master weights. **2**: gradients as well. **3**: parameters as well, as FSDP does.",
+)
+MICRO_BATCH = _degree(
+    "mbs",
+    "Micro-batch",
+    "Sequences that one data-parallel rank takes through forward and backward at a time. Activations grow with it.",
+)
+TENSOR = _degree("tp", "Tensor", "Accelerators over which every matrix is split. Usually no more than a node has.")
+PIPELINE = _degree("pp", "Pipeline", "Stages of layers, one after the other. The first keeps most activations.")
+CONTEXT = _degree("cp", "Context", "Accelerators over which the tokens of a sequence are split.")
+EXPERT = _degree(
+    "ep",
+    "Expert",
+    "Accelerators over which routed experts are spread; they are taken from those of the other degrees but pipeline.",
+)
+RECOMPUTE = choice(
+    "rc",
+    "Recompute",
+    tuple(one.name.lower() for one in Recompute),
+    "none",
+    few=True,
+    part=LAYOUT,
+    help="What backward computes again instead of keeping it. **selective**: the core of attention. **full**: all but "
+    "the input of each layer, for about a third more computing.",
+)
+MICRO_BATCHES = optional(
+    "acc",
+    "Micro-batches a step",
+    _whole,
+    nothing=0.0,
+    placeholder="as many as stages",
+    part=LAYOUT,
+    help="Of one step on one data-parallel rank. Empty: as many as the pipeline has stages.",
+)
+INTERLEAVE = _degree(
+    "vpp", "Chunks of a stage", "Model chunks that each pipeline stage has; 1 is the plain schedule, 1F1B."
+)
+SEQUENCE_PARALLEL = switch(
+    "sp",
+    "Sequence parallel",
+    True,
+    part=LAYOUT,
+    help="Norms and residuals are split along the sequence over the tensor-parallel accelerators, too.",
+)
+SHARD_GROUP = optional(
+    "hsdp",
+    "Shard over",
+    _whole,
+    nothing=0.0,
+    placeholder="all",
+    part=LAYOUT,
+    help="Accelerators over which ZeRO shards; copies of these groups are then kept alike, as HSDP does. Empty: all "
+    "that work on different data.",
+)
+OFFLOAD = switch(
+    "off",
+    "Offload optimizer",
+    False,
+    part=LAYOUT,
+    help="Optimizer state and master weights live in the host’s memory.",
 )
 FAILURES = Field(
     "rate1k",
@@ -302,7 +374,18 @@ PLAN_FIELDS: tuple[Field, ...] = (
     PRICE,
     OPTIMIZER,
     POLICY,
-    SHARDING,
+    ZERO,
+    MICRO_BATCH,
+    TENSOR,
+    PIPELINE,
+    CONTEXT,
+    EXPERT,
+    RECOMPUTE,
+    MICRO_BATCHES,
+    INTERLEAVE,
+    SEQUENCE_PARALLEL,
+    SHARD_GROUP,
+    OFFLOAD,
     FAILURES,
     WRITES,
     RESTART,
@@ -327,10 +410,21 @@ def _from_1(texts: dict[str, str]) -> dict[str, str]:
     return found
 
 
+_STAGES = {"sharded": "3", "ZeRO-2": "2", "ZeRO-1": "1", "replicated": "0"}
+
+
+def _from_2(texts: dict[str, str]) -> dict[str, str]:
+    """Texts of version 2: how model states are spread was asked by four names, which are stages of ZeRO."""
+    found = dict(texts)
+    if found.get("shard") in _STAGES:
+        found["zero"] = _STAGES[found.pop("shard")]
+    return found
+
+
 def plan_form(prefix: str, *others: Field, **defaults: str) -> Form:
     """A form over the fields of a plan, and ``others`` of its own; ``defaults`` by id where it begins elsewhere."""
     changed = tuple(one.with_default(defaults[one.id]) if one.id in defaults else one for one in PLAN_FIELDS)
-    return Form(prefix, (*changed, *others), older={1: _from_1})
+    return Form(prefix, (*changed, *others), older={0: _from_2, 1: _from_1, 2: _from_2})
 
 
 PLAN_FORM = plan_form("c")
@@ -357,7 +451,20 @@ def plan_of(reading: Reading) -> Plan:
         prices=v["price"],
         optimizer=v["opt"],
         policy=v["prec"],
-        sharding=v["shard"],
+        layout=Layout(
+            tensor=int(v["tp"]),
+            pipeline=int(v["pp"]),
+            interleave=int(v["vpp"]),
+            context=int(v["cp"]),
+            expert=int(v["ep"]),
+            micro_batch=int(v["mbs"]),
+            micro_batches=int(v["acc"] or v["pp"]),
+            zero=int(v["zero"]),
+            shard_group=int(v["hsdp"]),
+            sequence_parallel=int(v["sp"]),
+            recompute=Recompute[v["rc"].upper()],
+            offload=int(v["off"]),
+        ),
         reliability=Reliability(
             failures=v["rate1k"],
             write_each=v["each"],

@@ -18,6 +18,7 @@ from core.models.spec_text import EXAMPLE
 from core.planning.budget.interval import Interval
 from core.planning.whole.energy import US_GRID, USUAL_PUE
 from core.planning.whole.goodput import Reliability
+from core.training.layout import Layout
 from core.units import QuantityError, parse_quantity
 
 Find: TypeAlias = Literal["time", "tokens", "parameters", "accelerators", "MFU"]
@@ -125,7 +126,8 @@ class Plan:
     model: a name of the catalogue, `TYPED` or `OWN`. shape: the text of an own shape. parameters: those typed.
     mfu: None takes what published runs lead one to expect. pace: what a typed MFU is of. prices: dollars per
     accelerator-hour, low and high; None takes the catalogue's. attention: how the count by layer takes it.
-    optimizer, policy, sharding: of the model states, by name, as `core.training` has them.
+    optimizer, policy: of the model states, by name, as `core.training` has them.
+    layout: of one step, all but its data-parallel degree, which is what the accelerators leave.
     """
 
     find: Find = "time"
@@ -144,7 +146,7 @@ class Plan:
     prices: tuple[float, float] | None = None
     optimizer: str = "AdamW"
     policy: str = "mixed bf16, fp32 master"
-    sharding: str = "sharded"
+    layout: Layout = field(default_factory=lambda: Layout(zero=3, sequence_parallel=1))
     reliability: Reliability = field(default_factory=Reliability)
     power: Power = field(default_factory=Power)
 

@@ -46,7 +46,7 @@ _MIXED, _MEGATRON = "mixed bf16, fp32 master", "mixed bf16, fp32 master, fp32 gr
 
 def _states(n: str, policy: str, **more: str) -> Mapping[str, str]:
     """Every field shown of the model states of typed parameters on eight H100s, unless others are named."""
-    usual = {"model": TYPED, "opt": "AdamW", "gpu": "H100 SXM", "count": "8", "shard": "sharded"}
+    usual = {"model": TYPED, "opt": "AdamW", "gpu": "H100 SXM", "count": "8", "zero": "3"}
     return {**usual, "n": n, "prec": policy, **more}
 
 
@@ -54,7 +54,7 @@ MEMORY_STORIES: Mapping[str, Mapping[str, str]] = {
     "Lecture: 8 × H100, fp32 AdamW": _states("40B", "fp32"),
     "Does mixed precision save?": _states("40B", _MIXED),
     "70B checkpoint": _states("70B", "fp32"),
-    "Without sharding": _states("7B", "fp32", shard="replicated"),
+    "Without sharding": _states("7B", "fp32", zero="0"),
     "7B on one 24 GB card": _states("7B", _MIXED, gpu="RTX 4090", count="1"),
     "Llama 3.1 405B states": _states("405.85B", _MEGATRON, count="96"),
 }
