@@ -2,6 +2,20 @@
 
 from __future__ import annotations
 
+from core.fields import choice, switch
 from core.planning.answer.form import plan_form
 
-FORM = plan_form("m", n="32B", count="8")
+PANELS = {
+    name: switch(name, title, False, part="panels")
+    for name, title in {
+        "optims": "Optimizers side by side",
+        "zeros": "ZeRO and parallelism: what each degree saves",
+        "acts": "Activations: what forward keeps for backward",
+    }.items()
+}
+"""Titles of the panels in the order in which they are asked for."""
+
+GROWN = choice("grow", "Growing", ("data", "tensor", "pipeline", "context"), "data", few=True, part="shown")
+LAYER = choice("layer", "Layer", ("with experts", "dense"), "with experts", few=True, part="shown")
+
+FORM = plan_form("m", GROWN, LAYER, *PANELS.values(), n="8B", count="8")  # begins smaller than Compute budget

@@ -13,7 +13,7 @@ from core.hardware.accelerators import Accelerator
 from core.hardware.matmul import best_matmul
 from core.hardware.roofline import explain_device
 from core.models.catalog import CatalogModel, nearest_dense
-from core.planning.answer.laying import laid
+from core.planning.answer.holding import Held, held
 from core.planning.answer.plan import Find, Plan, whole_accelerators
 from core.planning.answer.solving import Solved, Terms, solve
 from core.planning.budget.equations import (
@@ -33,7 +33,6 @@ from core.planning.whole.energy import footprint
 from core.planning.whole.goodput import Stops
 from core.sources import OWN, PALM
 from core.training import TrainingMemory, account, find_optimizer, find_policy, stage_sharding
-from core.training.layout import Layout
 
 _SHARE = Symbol("g", "goodput, the share of the time on the wall that trains", "ratio")
 _ALL = Symbol("u", "MFU over all hours", "ratio")
@@ -112,7 +111,7 @@ class Answer:
     setting: expectation.Setting
     work: Work
     stops: Stops
-    memory: TrainingMemory
+    states: TrainingMemory
     energy: Interval
     carbon: Interval
     dollars: Interval
@@ -126,6 +125,11 @@ class Answer:
     def stands_in(self) -> bool:
         """Whether the layers of ``shape`` only stand in for those of the model."""
         return self.model is None or self.model.counted is not None
+
+    @property
+    def memory(self) -> Held:
+        """What the fullest accelerator holds. Raises `LayoutError` where the plan cannot be laid out."""
+        return held(self.plan, self.states.parameters, self.middle.accelerators)
 
     @property
     def published(self) -> bool:
@@ -242,7 +246,7 @@ def answer(plan: Plan) -> Answer:
         setting=setting,
         work=terms.work,
         stops=terms.stops(middle.parameters, middle.accelerators),
-        memory=memory_of(plan, float(terms.total(middle.parameters)), middle.accelerators),
+        states=states_of(plan, float(terms.total(middle.parameters)), middle.accelerators),
         energy=Interval(*(foot.energy for foot in feet)),
         carbon=Interval(*(foot.carbon for foot in feet)),
         dollars=_dollars(plan, low, middle, high),
@@ -258,14 +262,8 @@ def dollars_over(a: Answer) -> str:
     return f"over the range of {' and '.join(over)}"
 
 
-def layout_of(plan: Plan) -> Layout:
-    """How the plan's step lies over the accelerators that it names. Raises `LayoutError` where it cannot."""
-    spec = plan.known.spec if plan.known and not plan.known.counted else None
-    return laid(plan.layout, whole_accelerators(plan.accelerators), spec, plan.seq_len)
-
-
-def memory_of(plan: Plan, parameters: float | None = None, accelerators: float | None = None) -> TrainingMemory:
-    """The model states of a plan: of the parameters and accelerators it names, or of those found for it.
+def states_of(plan: Plan, parameters: float | None = None, accelerators: float | None = None) -> TrainingMemory:
+    """The model states of a plan in total: of the parameters and accelerators it names, or of those found for it.
 
     parameters: all that are stored, every expert included.
     """

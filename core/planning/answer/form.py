@@ -14,6 +14,7 @@ from core.models.counted import CountedTextError
 from core.models.own import read_model
 from core.models.spec_text import EXAMPLE, SpecTextError
 from core.planning.answer.answer import Answer
+from core.planning.answer.holding import model_copies
 from core.planning.answer.plan import (
     FINDS,
     OWN,
@@ -25,7 +26,6 @@ from core.planning.answer.plan import (
     parse_mfu,
     parse_price,
     parse_within,
-    whole_accelerators,
 )
 from core.planning.evidence.runs import models_with_runs
 from core.planning.whole.energy import US_GRID, USUAL_PUE
@@ -496,7 +496,7 @@ def carried(texts: Mapping[str, str], a: Answer | None = None) -> dict[str, str]
     """
     found = {one.id: texts[one.id] for one in PLAN_FIELDS if one.id in texts}
     if a and a.find == "accelerators":
-        found[COUNT.id] = f"{whole_accelerators(a.middle.accelerators)}"
+        found[COUNT.id] = f"{model_copies(a.plan, a.middle.accelerators)}"
     if a and a.find == "parameters":
         found[PARAMETERS.id] = f"{a.middle.parameters:.0f}"
     return found

@@ -1,0 +1,185 @@
+"""What one accelerator has to hold under a plan, and what it can: the same account for every page."""
+
+from __future__ import annotations
+
+import math
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from core.models.spec import TransformerSpec
+from core.models.stand_in import stand_in
+from core.models.terms import shape_of
+from core.planning.answer.laying import laid
+from core.planning.answer.plan import Plan, whole_accelerators
+from core.training import (
+    DeviceMemory,
+    Layout,
+    LayoutError,
+    Optimizer,
+    PrecisionPolicy,
+    find_optimizer,
+    find_policy,
+    memory_over,
+    memory_per_device,
+    optimizers,
+    states_of,
+)
+from core.training.activations_explained import tensor_bytes
+from core.training.activations_tensors import IMPLEMENTATIONS, LayerKind, SavedTensor
+
+Fits: TypeAlias = Literal["fits", "over", "unknown"]
+"""Whether an accelerator holds what it has to; unknown where its memory is."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Held:
+    """What the fullest accelerator of a plan holds.
+
+    spec: the model's own layers, or those that stand in for them. one: bytes on that accelerator by class. usable:
+    bytes that it has; NaN where unknown.
+    """
+
+    plan: Plan
+    parameters: float
+    spec: TransformerSpec
+    stands_in: bool
+    layout: Layout
+    optimizer: Optimizer
+    policy: PrecisionPolicy
+    one: DeviceMemory
+    usable: float
+
+    @property
+    def total(self) -> float:
+        """Bytes that it has to hold."""
+        return float(self.one.total)
+
+    @property
+    def spare(self) -> float:
+        """Bytes left; negative where they are missing."""
+        return self.usable - self.total
+
+    @property
+    def fits(self) -> Fits:
+        """Whether it is enough."""
+        if math.isnan(self.usable):
+            return "unknown"
+        return "fits" if self.spare >= 0 else "over"
+
+    def tensors(self, kind: LayerKind) -> tuple[tuple[SavedTensor, float], ...]:
+        """What forward keeps of one layer and micro-batch on one accelerator, tensor by tensor, in bytes."""
+        found = tensor_bytes(self.spec, IMPLEMENTATIONS["fused kernels"], self.layout, self.plan.seq_len, kind=kind)
+        return tuple((tensor, float(size)) for tensor, size in found)
+
+    @property
+    def states_fit(self) -> Fits:
+        """Whether the model states alone fit."""
+        if math.isnan(self.usable):
+            return "unknown"
+        return "fits" if float(self.one.states) <= self.usable else "over"
+
+
+def model_copies(plan: Plan, accelerators: float) -> int:
+    """``accelerators`` that were found, rounded up to whole copies of the model as the plan's layout splits it."""
+    each = int(plan.layout.tensor * plan.layout.pipeline * plan.layout.context)
+    return -(-whole_accelerators(accelerators) // each) * each
+
+
+@lru_cache(maxsize=256)
+def held(plan: Plan, parameters: float | None = None, accelerators: float | None = None) -> Held:
+    """What the fullest accelerator holds, of the parameters and accelerators that a plan names, or those found for it.
+
+    parameters: all that are stored, every expert included.  Accelerators that were found are rounded up to a whole
+    number of model copies.  Raises `LayoutError` for a layout that cannot be.
+    """
+    model = plan.known
+    if parameters is None:
+        parameters = float(model.parameters) if model else plan.parameters
+    own = model is not None and model.counted is None and plan.find != "parameters"
+    spec = model.spec if model and own else stand_in(max(1.0, parameters), plan.seq_len)
+    count = whole_accelerators(plan.accelerators if accelerators is None else accelerators)
+    if accelerators is not None and plan.find == "accelerators":
+        count = model_copies(plan, count)
+    layout = laid(plan.layout, count)
+    optimizer, policy = find_optimizer(plan.optimizer), find_policy(plan.policy)
+    return Held(
+        plan=plan,
+        parameters=parameters,
+        spec=spec,
+        stands_in=not own,
+        layout=layout,
+        optimizer=optimizer,
+        policy=policy,
+        one=_account(plan, spec, layout, policy, optimizer),
+        usable=plan.device.memory_bytes,
+    )
+
+
+def _account(
+    plan: Plan, spec: TransformerSpec, layout: Layout, policy: PrecisionPolicy, optimizer: Optimizer
+) -> DeviceMemory:
+    return memory_per_device(spec, layout, policy=policy, optimizer=optimizer, seq_len=plan.seq_len)
+
+
+def changed(h: Held, **layout: int) -> DeviceMemory:
+    """The account under another layout, given by its fields. Raises `LayoutError` for one that cannot be."""
+    made = replace(h.layout, **layout)
+    return _account(h.plan, h.spec, made, h.policy, h.optimizer)
+
+
+def stages(h: Held) -> list[tuple[int, DeviceMemory]]:
+    """The account under each stage of ZeRO."""
+    return [(stage, changed(h, zero=stage)) for stage in range(4)]
+
+
+Degree: TypeAlias = Literal["data", "tensor", "pipeline", "context"]
+"""What can grow while everything else stays."""
+
+_MOST = {"data": 1024, "tensor": 64, "pipeline": 64, "context": 64}
+
+
+def grown(h: Held, degree: Degree) -> list[tuple[int, DeviceMemory]]:
+    """The account as one degree grows by doubling, the others as they are; the accelerators grow with it.
+
+    Degrees that cannot be are left out.
+    """
+    found: list[tuple[int, DeviceMemory]] = []
+    own = int(getattr(h.layout, degree))
+    for size in sorted({*(2**k for k in range(11) if 2**k <= _MOST[degree]), own}):
+        with suppress(LayoutError):
+            more = {"micro_batches": max(size, int(h.layout.micro_batches))} if degree == "pipeline" else {}
+            found.append((size, changed(h, **{degree: size}, **more)))
+    return found
+
+
+def under_each_optimizer(h: Held) -> list[Held]:
+    """The same plan under every optimizer, from the most states to the least."""
+    made = [
+        replace(h, optimizer=one, one=_account(h.plan, h.spec, h.layout, h.policy, one))
+        for one in optimizers().values()
+    ]
+    return sorted(made, key=lambda one: -float(one.one.total))
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Grid:
+    """All that one accelerator holds over micro-batches (rows) and sequence lengths (columns), in bytes."""
+
+    batches: tuple[int, ...]
+    lengths: tuple[int, ...]
+    totals: npt.NDArray[np.float64]
+
+
+def over_batch_and_length(h: Held) -> Grid:
+    """The account over doublings of micro-batch and sequence length around the plan's own."""
+    start = max(512, 2 ** (round(math.log2(max(1, h.plan.seq_len))) - 4))
+    lengths = tuple(start * 2**k for k in range(9))
+    batches = tuple(2**k for k in range(7))
+    layout = replace(h.layout, micro_batch=np.array(batches)[:, None])
+    found = memory_over(shape_of(h.spec), layout, states_of(h.optimizer, h.policy), seq_len=np.array(lengths)[None, :])
+    return Grid(batches, lengths, np.asarray(found.total))

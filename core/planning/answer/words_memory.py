@@ -1,0 +1,223 @@
+"""What one accelerator holds, as sentences: whether it fits, what is counted, and how the step is laid out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from core.planning.answer.holding import Grid, Held
+from core.planning.answer.plan import OWN
+from core.training import DeviceMemory, LayoutError, Recompute, states_per_parameter
+from core.training import words as states_words
+from core.training.activations_tensors import SavedTensor
+from core.units import format_bytes, format_count, significant
+from core.wording import percent, plural
+
+
+def gib(value: float) -> str:
+    """Bytes in GiB, MiB or whatever binary unit they come to, to three digits."""
+    return format_bytes(value, system="binary", digits=3)
+
+
+def model_of(h: Held) -> str:
+    """What is trained: the model's name, or a model of so many parameters."""
+    known = h.plan.known
+    if known and h.plan.model != OWN:
+        return f"**{known.name}**"
+    count = format_count(h.parameters)
+    return f"A model of **{count}** {plural(h.parameters, 'parameter')}"
+
+
+def where(h: Held) -> str:
+    """The accelerators: ``8 × H100 SXM``."""
+    count = int(h.layout.accelerators)
+    return f"**{count:,} × {h.plan.device.name}**" if count > 1 else f"one **{h.plan.device.name}**"
+
+
+def sentence(h: Held) -> str:
+    """Whether it fits, by how much, and what the fullest accelerator holds."""
+    each = "the fullest accelerator holds" if h.layout.pipeline > 1 else "each holds"
+    each = each if h.layout.accelerators > 1 else "it holds"
+    if h.fits == "unknown":
+        return f"{model_of(h)} on {where(h)}: {each} **{gib(h.total)}**; how much memory there is, is unknown."
+    if h.fits == "fits":
+        return (
+            f"{model_of(h)} **fits** on {where(h)}: {each} {gib(h.total)} of {gib(h.usable)}, "
+            f"with **{gib(h.spare)}** to spare."
+        )
+    return (
+        f"{model_of(h)} does **not fit** on {where(h)}: {each} {gib(h.total)}, **{gib(-h.spare)} over** its "
+        f"{gib(h.usable)}."
+    )
+
+
+def counted(h: Held) -> str:
+    """The quieter line: under what all of it is counted."""
+    one = h.layout
+    sequences = f"{one.micro_batch:,} {plural(int(one.micro_batch), 'sequence')} of {h.plan.seq_len:,} tokens at a time"
+    again = {
+        Recompute.NONE: "nothing recomputed",
+        Recompute.SELECTIVE: "attention recomputed",
+        Recompute.FULL: "layers recomputed",
+    }[Recompute(int(one.recompute))]
+    return f"{h.optimizer.name} {h.policy.phrase} · {laid_out(h)} · {sequences} · {again}"
+
+
+def laid_out(h: Held) -> str:
+    """The degrees that are more than one: ``tensor 8 · pipeline 16 · data 128 under ZeRO-1``."""
+    one = h.layout
+    degrees = (
+        ("tensor", one.tensor),
+        ("pipeline", one.pipeline),
+        ("context", one.context),
+        ("expert", one.expert),
+        ("data", one.data),
+    )
+    named = [f"{name} {int(degree):,}" for name, degree in degrees if degree > 1]
+    if not named:
+        return "one accelerator"
+    stage = f" under ZeRO-{one.zero}" if one.zero and one.data * one.context > 1 else ""
+    return " · ".join(named) + stage
+
+
+def stood_in(h: Held) -> str:
+    """Whose layers are counted where only a number of parameters is known; else empty."""
+    if not h.stands_in:
+        return ""
+    s = h.spec
+    return (
+        f"**Only a number of parameters is known**, so the layers are those of a usual dense model as large: "
+        f"{s.layers:,} of width {s.hidden:,}, feed-forward {s.ffn:,}. Choose a model for its own."
+    )
+
+
+_NAMED = {
+    "tensor": "tp",
+    "pipeline": "pp",
+    "interleave": "vpp",
+    "context": "cp",
+    "expert": "ep",
+    "micro_batch": "mbs",
+    "micro_batches": "acc",
+    "zero": "zero",
+    "shard_group": "hsdp",
+    "sequence_parallel": "sp",
+    "recompute": "rc",
+    "offload": "off",
+}
+
+
+def field_of(problem: LayoutError) -> str:
+    """The id of the plan's field that a layout's rule is about; a data-parallel degree is asked as accelerators."""
+    return _NAMED.get(problem.field, "count")
+
+
+def refused(problem: LayoutError) -> str:
+    """Why a layout cannot be, and what would do."""
+    example = f" For example: {problem.example:,}." if problem.example is not None else ""
+    return f"with {problem.value:,}, {problem.rule}{example}"
+
+
+def remarks(h: Held) -> list[str]:
+    """What is to be said beside the answer."""
+    zero_with_pipeline = (
+        "**ZeRO-3 with a pipeline** is allowed and seldom used: every micro-batch needs the weights of the stage again, "
+        "so they stay gathered, or are gathered anew each time."
+        if h.layout.zero == 3 and h.layout.pipeline > 1
+        else ""
+    )
+    return [line for line in (zero_with_pipeline, stood_in(h)) if line]
+
+
+def left(h: Held) -> str:
+    """What is left, or how much is missing: ``6.2 GiB``, ``−8.6 GiB``; unknown where the memory is."""
+    if h.fits == "unknown":
+        return "unknown"
+    return f"{'−' if h.spare < 0 else ''}{gib(abs(h.spare))}"
+
+
+def optimizer_row(h: Held, *, measured: bool) -> tuple[str, ...]:
+    """The row of a plan's optimizer: states, bytes per parameter, what it leaves."""
+    one = h.optimizer
+    return (
+        one.name,
+        f"{one.state_tensors:,}",
+        ", ".join(f"`{state}`" for state in one.states) or "none",
+        significant(states_per_parameter(one, h.policy).total),
+        gib(float(h.one.states)),
+        gib(h.total),
+        left(h),
+        *((states_words.measured_state(one),) if measured else ()),
+    )
+
+
+def optimizers(h: Held, rows: Sequence[Held]) -> str:
+    """How far the choice of an optimizer goes."""
+    most, least = rows[0], rows[-1]
+    fitting = [one.optimizer.name for one in rows if one.fits == "fits"]
+    verdict = {0: "none of them fits.", len(rows): "all of them fit."}.get(
+        len(fitting), f"{len(fitting)} of them fit, {fitting[0] if fitting else ''} with the most state."
+    )
+    return (
+        f"From **{gib(most.total)}** under {most.optimizer.name} to **{gib(least.total)}** under {least.optimizer.name} "
+        f"on each accelerator, everything else as it is; {verdict}"
+    )
+
+
+def zero_stages(h: Held, rows: Sequence[tuple[int, DeviceMemory]]) -> str:
+    """What ZeRO's stages save."""
+    shares = int(h.layout.data * h.layout.context)
+    if shares == 1:
+        return "**ZeRO has nothing to share:** one accelerator works on each part of the model."
+    fitting = next((stage for stage, one in rows if float(one.total) <= h.usable), None)
+    first = f"ZeRO-{fitting} is the first stage that fits" if fitting is not None else "no stage fits"
+    return (
+        f"**Over {shares:,} accelerators** ZeRO takes each from {gib(float(rows[0][1].total))} to "
+        f"{gib(min(float(one.total) for _, one in rows))}; {first}."
+    )
+
+
+def growing(h: Held, degree: str, rows: Sequence[tuple[int, DeviceMemory]]) -> str:
+    """What a growing degree saves."""
+    if len(rows) < 2:
+        return f"**No other {degree}-parallel degree** divides this model."
+    (small, first), (large, last) = rows[0], rows[-1]
+    fitting = next((size for size, one in rows if float(one.total) <= h.usable), None)
+    verdict = f"it fits from {fitting:,} on" if fitting is not None else "it fits nowhere"
+    return (
+        f"**{degree.capitalize()} parallel {small:,} to {large:,}**, with all else as it is: from "
+        f"{gib(float(first.total))} to {gib(float(last.total))} on each; {verdict}."
+    )
+
+
+def frontier(h: Held, grid: Grid) -> str:
+    """The longest sequence at a micro-batch of one, and the largest micro-batch at the plan's length."""
+    if h.fits == "unknown":
+        return "How much memory there is, is unknown, so there is no frontier."
+    one = [length for length, total in zip(grid.lengths, grid.totals[0], strict=True) if total <= h.usable]
+    if not one:
+        return f"**Not even {grid.lengths[0]:,} tokens fit**, one sequence at a time: activations are not what is too much."
+    return f"**At one sequence at a time up to {one[-1]:,} tokens fit**, of the lengths drawn."
+
+
+def kept(h: Held, tensors: Sequence[tuple[SavedTensor, float]]) -> str:
+    """What one layer keeps, and how often it is held."""
+    whole = sum(size for _, size in tensors)
+    name, most = max(((tensor.name, size) for tensor, size in tensors), key=lambda pair: pair[1])
+    return f"**One layer keeps {gib(whole)}** of each micro-batch on each accelerator; the most is {name}, {gib(most)}."
+
+
+def tensor_rows(h: Held, tensors: Sequence[tuple[SavedTensor, float]]) -> list[tuple[str, ...]]:
+    """Rows of the tensors that one layer keeps: name, part, bytes per token before splitting, bytes, share, split."""
+    whole = sum(size for _, size in tensors)
+    tokens = int(h.layout.micro_batch) * h.plan.seq_len / int(h.layout.context)
+    return [
+        (
+            tensor.name,
+            tensor.part,
+            f"{format_count(size / tokens)} B",
+            gib(size),
+            percent(size / whole),
+            {"sequence": "tensor, under sequence parallelism"}.get(tensor.split, tensor.split),
+        )
+        for tensor, size in tensors
+    ]
