@@ -54,6 +54,7 @@ LIMITS: Mapping[str, Limit] = {
     ),
     "config_depth": Limit(16, "open brackets", "checked before parsing; honest configs are at most 6 deep"),
     "model_layers": Limit(10_000, "layers", "a hundred times the deepest model; a pattern of windows is walked"),
+    "motion_steps": Limit(200, "steps", "of each optimizer that is walked, 0.1 ms each; a picture shows them all"),
     "build_seconds": Limit(60, "seconds", "processor time of one model built without weights; most take 3 to 25"),
     "build_wait": Limit(180, "seconds", "the same by the clock: on a machine that is busy with others"),
     "build_memory": Limit(3_000_000_000, "bytes", "a building process beyond its libraries; honest models take 0.3 GB"),

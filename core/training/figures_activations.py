@@ -24,9 +24,9 @@ def fit_map(
     here: tuple[float, float],
     palette: Palette,
 ) -> Figure:
-    """All that one accelerator holds in GiB, over micro-batch (rows) and sequence length (columns), and where it is full.
+    """GiB on one accelerator over micro-batch (rows) and sequence length (columns), and where it is full.
 
-    totals: bytes, a row for each micro-batch. usable: bytes, NaN where unknown. here: the plan's own length and batch.
+    totals: bytes, a row for each micro-batch.  usable: bytes, NaN where unknown.  here: the plan's length and batch.
     """
     known = usable if not math.isnan(usable) else float(totals.max())
     columns, rows = len(lengths), len(batches)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from core.fields import choice, switch
 from core.planning.answer.form import plan_form
+from pages.memory import motion
 
 PANELS = {
     name: switch(name, title, False, part="panels")
@@ -11,6 +12,7 @@ PANELS = {
         "optims": "Optimizers side by side",
         "zeros": "ZeRO and parallelism: what each degree saves",
         "acts": "Activations: what forward keeps for backward",
+        "motion": "Optimizers in motion: what the state buys",
     }.items()
 }
 """Titles of the panels in the order in which they are asked for."""
@@ -18,4 +20,6 @@ PANELS = {
 GROWN = choice("grow", "Growing", ("data", "tensor", "pipeline", "context"), "data", few=True, part="shown")
 LAYER = choice("layer", "Layer", ("with experts", "dense"), "with experts", few=True, part="shown")
 
-FORM = plan_form("m", GROWN, LAYER, *PANELS.values(), n="8B", count="8")  # begins smaller than Compute budget
+FORM = plan_form(
+    "m", GROWN, LAYER, *motion.FIELDS, *PANELS.values(), n="8B", count="8"
+)  # begins smaller than Compute budget

@@ -18,6 +18,7 @@ from core.wording import plain
 from pages.memory.activations import activations
 from pages.memory.form import FORM, PANELS
 from pages.memory.inputs import draw
+from pages.memory.motion import motion
 from pages.memory.optimizers import side_by_side
 from pages.memory.parallel import parallel
 from pages.parts import show
@@ -32,6 +33,7 @@ _PANELS: dict[str, Callable[[Inputs, Held], None]] = {
     "optims": side_by_side,
     "zeros": parallel,
     "acts": activations,
+    "motion": lambda inputs, _: motion(inputs),
 }
 
 

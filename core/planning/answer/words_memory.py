@@ -120,8 +120,8 @@ def refused(problem: LayoutError) -> str:
 def remarks(h: Held) -> list[str]:
     """What is to be said beside the answer."""
     zero_with_pipeline = (
-        "**ZeRO-3 with a pipeline** is allowed and seldom used: every micro-batch needs the weights of the stage again, "
-        "so they stay gathered, or are gathered anew each time."
+        "**ZeRO-3 with a pipeline** is allowed and seldom used: every micro-batch needs the weights of its stage "
+        "again, so they are counted as gathered throughout the step."
         if h.layout.zero == 3 and h.layout.pipeline > 1
         else ""
     )
@@ -158,8 +158,8 @@ def optimizers(h: Held, rows: Sequence[Held]) -> str:
         len(fitting), f"{len(fitting)} of them fit, {fitting[0] if fitting else ''} with the most state."
     )
     return (
-        f"From **{gib(most.total)}** under {most.optimizer.name} to **{gib(least.total)}** under {least.optimizer.name} "
-        f"on each accelerator, everything else as it is; {verdict}"
+        f"From **{gib(most.total)}** under {most.optimizer.name} to **{gib(least.total)}** under "
+        f"{least.optimizer.name} on each accelerator, everything else as it is; {verdict}"
     )
 
 
@@ -195,7 +195,7 @@ def frontier(h: Held, grid: Grid) -> str:
         return "How much memory there is, is unknown, so there is no frontier."
     one = [length for length, total in zip(grid.lengths, grid.totals[0], strict=True) if total <= h.usable]
     if not one:
-        return f"**Not even {grid.lengths[0]:,} tokens fit**, one sequence at a time: activations are not what is too much."
+        return f"**Not even {grid.lengths[0]:,} tokens fit**, one sequence at a time: it is not activations alone."
     return f"**At one sequence at a time up to {one[-1]:,} tokens fit**, of the lengths drawn."
 
 
