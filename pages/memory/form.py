@@ -20,6 +20,4 @@ PANELS = {
 GROWN = choice("grow", "Growing", ("data", "tensor", "pipeline", "context"), "data", few=True, part="shown")
 LAYER = choice("layer", "Layer", ("with experts", "dense"), "with experts", few=True, part="shown")
 
-FORM = plan_form(
-    "m", GROWN, LAYER, *motion.FIELDS, *PANELS.values(), n="8B", count="8"
-)  # begins smaller than Compute budget
+FORM = plan_form("m", GROWN, LAYER, *motion.FIELDS, *PANELS.values(), n="8B", count="8")

@@ -42,7 +42,7 @@ _MORE = (MICRO_BATCHES, INTERLEAVE, SHARD_GROUP, SEQUENCE_PARALLEL, OFFLOAD)
 
 def draw(inputs: Inputs, plan: Plan, data: str) -> None:
     """Every field of the question. data: the data-parallel degree that is left, in words."""
-    _row(inputs, [1.7, 1.1, 1.5, 0.9, 1.1, 0.9], _FIRST, plan)
+    _row(inputs, [1.6, 1.0, 1.4, 0.9, 1.3, 1.05], _FIRST, plan)
     if plan.model == OWN:
         own_shape(inputs)
     _row(inputs, [1.1, 2.0, 1.35, 1.75], _STATES, plan)

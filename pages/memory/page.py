@@ -71,6 +71,8 @@ def page() -> None:
             show.note(line)
         if lacking := words.matrix_units(h.policy, h.plan.device):
             show.note(lacking)
+        if alone := words_memory.states_alone(h, states):
+            show.note(alone)
         show.note(words.checkpoint(states))
         show.note(words.memory_read_as(h.usable, h.plan.device.memory_note))
 

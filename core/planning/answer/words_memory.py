@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from core.planning.answer.holding import Grid, Held
 from core.planning.answer.plan import OWN
-from core.training import DeviceMemory, LayoutError, Recompute, states_per_parameter
+from core.training import DeviceMemory, LayoutError, Recompute, TrainingMemory, states_per_parameter
 from core.training import words as states_words
 from core.training.activations_tensors import SavedTensor
 from core.units import format_bytes, format_count, significant
@@ -126,6 +126,14 @@ def remarks(h: Held) -> list[str]:
         else ""
     )
     return [line for line in (zero_with_pipeline, stood_in(h)) if line]
+
+
+def states_alone(h: Held, states: TrainingMemory) -> str:
+    """How large a model could be if model states were all; empty where they are split by more than ZeRO."""
+    if h.layout.tensor * h.layout.pipeline > 1:
+        return ""
+    named = states_words.device_name(h.plan.device.name, h.usable)
+    return f"**If model states were all:** {states_words.holding(states, named)} {states_words.per_each(states)}"
 
 
 def left(h: Held) -> str:
