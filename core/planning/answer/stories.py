@@ -54,7 +54,7 @@ def _held(policy: str, seq: str, **more: str) -> Mapping[str, str]:
 MEMORY_STORIES: Mapping[str, Mapping[str, str]] = {
     "Lecture: 40B, fp32 AdamW": _held("fp32", "4096", n="40B"),
     "8B on one node": _held(_MIXED, "8192", model="Llama 3.1 8B"),
-    "70B on one node": _held(_MIXED, "4096", model="Llama 3.1 70B"),
+    "70B on one node": _held(_MIXED, "4096", model="Llama 3.3 70B"),
     "7B on one 24 GB card": _held(_MIXED, "2048", n="7B", gpu="RTX 4090", count="1"),
     "Without sharding": _held("fp32", "4096", n="7B", zero="0"),
     "Llama 3.1 405B as trained": _held(
