@@ -1,0 +1,238 @@
+"""Activation memory of one accelerator: what forward saves for backward, of a layer and of a pipeline stage.
+
+Everything takes numbers or integer arrays that broadcast, and gives float64 arrays of bytes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from core.models.spec import TransformerSpec
+from core.training.activations_formulas import (
+    in_flight_interleaved,
+    in_flight_plain,
+    logits_bytes,
+    rank_tokens,
+    saved_bytes,
+    stage_bytes,
+)
+from core.training.activations_tensors import (
+    FP32,
+    Implementation,
+    LayerKind,
+    Split,
+    final_tensors,
+    saved_tensors,
+    ways,
+)
+from core.training.layout import Counts, Layout, Recompute
+
+Amounts: TypeAlias = "float | npt.NDArray[Any]"
+"""Numbers, whole or not, or arrays of them that broadcast."""
+
+Bytes: TypeAlias = npt.NDArray[np.float64]
+
+Loss: TypeAlias = Literal["separate", "fused"]
+"""Cross-entropy over logits of the computed format: "separate" adds a copy and a gradient in fp32, "fused" overwrites
+the logits' copy by their gradient, both in the computed format."""
+
+
+def in_flight(layout: Layout, stage: Counts = 0) -> Bytes:
+    """Micro-batches whose activations stage ``stage`` holds at most: never more than a step has."""
+    plain = in_flight_plain.over(pipeline=layout.pipeline, stage=stage)
+    chunked = in_flight_interleaved.over(pipeline=layout.pipeline, interleave=layout.interleave, stage=stage)
+    return np.minimum(layout.micro_batches, np.where(np.asarray(layout.interleave) > 1, chunked, plain))
+
+
+def stage_layers(spec: TransformerSpec, layout: Layout) -> Counts:
+    """Layers of the fullest stages: those that do not divide evenly are rounded up in each chunk."""
+    return -(-spec.layers // (layout.pipeline * layout.interleave)) * layout.interleave
+
+
+def routed_load(layout: Layout, imbalance: Amounts = 1.0, capacity: Amounts = 0.0) -> Bytes:
+    """Tokens that the busiest rank's experts work on, over their even share.
+
+    imbalance: of the busiest rank, 1 being balanced; one rank with all experts has its even share whatever happens,
+    and one of e ranks at most e times its share.  capacity: places of a rank's experts over the even share, beyond
+    which tokens are dropped; 0 where none is.
+    """
+    load = np.minimum(np.maximum(imbalance, 1.0), layout.expert)
+    return np.asarray(np.where(np.asarray(capacity) > 0, np.minimum(load, capacity), load), dtype=np.float64)
+
+
+@dataclass(frozen=True, slots=True)
+class _Sums:
+    """Bytes per token of all tensors that are split alike: always kept, and dropped by selective recomputation."""
+
+    split: Split
+    plain: tuple[float, float]
+    per_key: tuple[float, float]
+    routed: tuple[float, float]
+
+
+@lru_cache(maxsize=512)
+def _sums(spec: TransformerSpec, implementation: Implementation, kind: LayerKind, width: int) -> tuple[_Sums, ...]:
+    found: dict[Split, dict[str, list[float]]] = {}
+    for tensor in saved_tensors(spec, implementation, kind, width=width):
+        sums = found.setdefault(tensor.split, {name: [0.0, 0.0] for name in ("plain", "per_key", "routed")})
+        here = sums["per_key" if tensor.per_key else "routed" if tensor.routed else "plain"]
+        size = float(tensor.elements * tensor.each)
+        here[0] += size * tensor.kept
+        here[1] += size * (1 - tensor.kept)
+    return tuple(
+        _Sums(split, *((sums[name][0], sums[name][1]) for name in ("plain", "per_key", "routed")))
+        for split, sums in found.items()
+    )
+
+
+def layer_activation_bytes(
+    spec: TransformerSpec,
+    implementation: Implementation,
+    layout: Layout,
+    seq_len: Counts,
+    *,
+    kind: LayerKind = "dense",
+    width: int = 2,
+    imbalance: Amounts = 1.0,
+    capacity: Amounts = 0.0,
+) -> Bytes:
+    """Bytes that one layer saves of one micro-batch on one rank, as ``layout`` splits and recomputes it.
+
+    kind: "experts" for a layer with a mixture of experts.  width: bytes of an element of the format computed in.
+    imbalance, capacity: see `routed_load`.  Full recomputation keeps the layer's input only.
+    """
+    recompute = np.asarray(layout.recompute)
+    saved = _saved(spec, implementation, layout, seq_len, kind, width, routed_load(layout, imbalance, capacity))
+    if not np.any(recompute == Recompute.FULL):
+        return saved
+    return np.where(recompute == Recompute.FULL, _layer_input(spec, layout, seq_len, width), saved)
+
+
+def _saved(
+    spec: TransformerSpec,
+    implementation: Implementation,
+    layout: Layout,
+    seq_len: Counts,
+    kind: LayerKind,
+    width: int,
+    load: Bytes,
+) -> Bytes:
+    """Bytes that one layer saves under selective recomputation where the layout asks for it, else without any."""
+    keeps = (np.asarray(layout.recompute) != Recompute.SELECTIVE) * 1.0
+
+    def worth(pair: tuple[float, float]) -> Any:
+        return pair[0] + pair[1] * keeps if pair[1] else pair[0]
+
+    total: Any = 0.0
+    for sums in _sums(spec, implementation, kind, width):
+        here = worth(sums.plain)
+        if any(sums.per_key):
+            here = here + worth(sums.per_key) * seq_len
+        if any(sums.routed):
+            here = here + worth(sums.routed) * load
+        total = total + here / ways(sums.split, layout.tensor, layout.sequence_parallel, spec.kv_heads)
+    return saved_bytes.over(tokens=rank_tokens_of(layout, seq_len), elements=total, each=1, spread=1)
+
+
+def rank_tokens_of(layout: Layout, seq_len: Counts) -> Bytes:
+    """Tokens of one micro-batch on one rank."""
+    return rank_tokens.over(micro_batch=layout.micro_batch, seq_len=seq_len, context=layout.context)
+
+
+def _layer_input(spec: TransformerSpec, layout: Layout, seq_len: Counts, width: float) -> Bytes:
+    """One vector of the hidden width per token, split where sequence parallelism splits it."""
+    spread = ways("sequence", layout.tensor, layout.sequence_parallel, spec.kv_heads)
+    return saved_bytes.over(tokens=rank_tokens_of(layout, seq_len), elements=spec.hidden, each=width, spread=spread)
+
+
+@dataclass(frozen=True, slots=True)
+class StageActivations:
+    """Activations that one rank of a pipeline stage holds at its fullest, in bytes.
+
+    layers: of all micro-batches in flight.  working: what full recomputation makes anew, one layer at a time.
+    embedding: dropout masks of the first stage.  head: final norm and the head's input, on the last stage.  logits: on
+    the last stage, with what the loss makes of them.
+    """
+
+    layers: Bytes
+    working: Bytes
+    embedding: Bytes
+    head: Bytes
+    logits: Bytes
+
+    @property
+    def total(self) -> Bytes:
+        return self.layers + self.working + self.embedding + self.head + self.logits
+
+
+def stage_activation_bytes(
+    spec: TransformerSpec,
+    implementation: Implementation,
+    layout: Layout,
+    seq_len: Counts,
+    *,
+    stage: Counts = 0,
+    width: int = 2,
+    loss: Loss = "separate",
+    chunks: Counts = 1,
+    imbalance: Amounts = 1.0,
+    capacity: Amounts = 0.0,
+) -> StageActivations:
+    """Activations of pipeline stage ``stage`` (0 the first, ``layout.pipeline - 1`` the last) on its busiest rank.
+
+    Dense layers and layers with experts are mixed on a stage as they are in the model. Multi-token prediction modules
+    are further layers of the last stage, each with logits of its own.  loss, chunks: how cross-entropy is worked out,
+    and in how many pieces.  width, imbalance, capacity: as in `layer_activation_bytes`.
+    """
+    load = routed_load(layout, imbalance, capacity)
+    bare = replace(layout, recompute=int(Recompute.NONE))
+    full = np.asarray(layout.recompute) == Recompute.FULL
+    given = _layer_input(spec, layout, seq_len, width)
+    mean, largest, topmost = np.float64(0), np.float64(0), np.float64(0)
+    kinds: tuple[tuple[LayerKind, int], ...] = (("dense", spec.dense_layers), ("experts", spec.moe_layers))
+    for kind, layers in kinds:
+        if not layers:
+            continue
+        saved = _saved(spec, implementation, layout, seq_len, kind, width, load)
+        topmost = np.where(full, given, saved)
+        mean = mean + layers / spec.layers * topmost
+        if np.any(full):
+            largest = np.maximum(largest, _saved(spec, implementation, bare, seq_len, kind, width, load))
+    first, last = np.asarray(stage) == 0, np.asarray(stage) == np.asarray(layout.pipeline) - 1
+    flying, tokens = in_flight(layout, stage), rank_tokens_of(layout, seq_len)
+    held = stage_bytes.over(layers=stage_layers(spec, layout), in_flight=flying, layer=mean)
+    if spec.mtp_modules:
+        held = held + last * stage_bytes.over(layers=spec.mtp_modules, in_flight=flying, layer=topmost)
+    again = given if _starts_from_input(spec, implementation) else 0
+    masks = _layer_input(spec, layout, seq_len, 1.0) * flying if implementation.dropout else 0.0
+    final = sum(tensor.elements * tensor.each for tensor in final_tensors(spec, implementation, width=width))
+    logits = logits_bytes.over(
+        tokens=tokens,
+        vocab=spec.vocab * (1 + spec.mtp_modules),
+        each=logit_width(loss, width),
+        tensor=layout.tensor,
+        chunks=chunks,
+    )
+    return StageActivations(
+        layers=held,
+        working=np.asarray(np.where(full, largest - again, 0.0), dtype=np.float64),
+        embedding=np.asarray(first * masks, dtype=np.float64),
+        head=np.asarray(last * given * (final / (spec.hidden * width)), dtype=np.float64),
+        logits=last * logits,
+    )
+
+
+def _starts_from_input(spec: TransformerSpec, implementation: Implementation) -> bool:
+    """Whether a layer keeps its input as it is, so that one done again needs no second copy of what was stored."""
+    first = saved_tensors(spec, implementation)[0]
+    return first.name != "norm 1 input in fp32"
+
+
+def logit_width(loss: Loss, width: int) -> float:
+    """Bytes per logit, with what the loss makes of it."""
+    return width + 2 * FP32 if loss == "separate" else 2 * width

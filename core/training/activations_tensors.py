@@ -1,0 +1,276 @@
+"""Which tensors the forward pass of one layer keeps for the backward pass, by name, for named implementations.
+
+Counted are tensors that grow with the number of tokens: unique storages, without weights and without what all layers
+share (rotary tables). The mean and variance that a norm keeps, a few bytes per token, are left out, as everywhere. A
+sliding window changes nothing: flash kernels keep no scores at all, and materialised ones the whole square.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+from core.formula import Source
+from core.models.spec import Experts, LatentAttention, TransformerSpec
+from core.training.activations_formulas import MEGATRON_MEMORY
+
+LayerKind: TypeAlias = Literal["dense", "experts"]
+"""A layer's feed-forward part: one network, or a mixture of experts."""
+
+Part: TypeAlias = Literal["norms", "attention", "router", "feed-forward"]
+
+Split: TypeAlias = Literal["tensor", "key/value heads", "sequence"]
+"""What divides a tensor over the tensor-parallel ranks: their number; their number, but one head stays whole; their
+number only under sequence parallelism. Context parallelism divides every tensor, by its tokens."""
+
+FP32 = 4
+_INDEX = 8
+_MASK = 1
+
+_TRANSFORMERS = Source(
+    "Hugging Face transformers 5.23, measured with torch.autograd.graph.saved_tensors_hooks",
+    "modeling_llama.py, modeling_gpt2.py, modeling_mixtral.py",
+    "https://github.com/huggingface/transformers",
+)
+_FLASH = Source("Dao 2023, FlashAttention-2", "section 3.1", "https://arxiv.org/abs/2307.08691")
+_LIGER = Source("Hsu et al. 2024, Liger Kernel", url="https://arxiv.org/abs/2410.10989")
+
+
+@dataclass(frozen=True, slots=True)
+class Implementation:
+    """How a layer is written, as far as it decides what is kept.
+
+    flash: attention without its square of scores.  written_out: norms, gates and softmax as single operations of a
+    framework, each of which keeps what it needs, norms and softmax in fp32.  dropout: on attention weights and on what
+    each block adds to the residual stream.
+    """
+
+    id: str
+    flash: bool
+    written_out: bool
+    dropout: bool
+    meaning: str
+    sources: tuple[Source, ...]
+
+
+MEGATRON_GPT = Implementation(
+    id="Megatron GPT",
+    flash=False,
+    written_out=False,
+    dropout=True,
+    meaning="The GPT layer of 2022: scores materialised, dropout, 34 + 5as/h bytes per token and width.",
+    sources=(MEGATRON_MEMORY.at("section 4"),),
+)
+HF_EAGER = Implementation(
+    id="Hugging Face eager",
+    flash=False,
+    written_out=True,
+    dropout=False,
+    meaning="transformers’ own modules, attention materialised, softmax in fp32.",
+    sources=(_TRANSFORMERS,),
+)
+HF_SDPA = Implementation(
+    id="Hugging Face SDPA",
+    flash=True,
+    written_out=True,
+    dropout=False,
+    meaning="transformers’ own modules, attention by PyTorch’s flash kernel.",
+    sources=(_TRANSFORMERS, _FLASH),
+)
+FUSED = Implementation(
+    id="fused kernels",
+    flash=True,
+    written_out=False,
+    dropout=False,
+    meaning="Flash attention, and one kernel each for a norm and for the gate: they keep their inputs only.",
+    sources=(_FLASH, _LIGER),
+)
+
+IMPLEMENTATIONS: Mapping[str, Implementation] = MappingProxyType(
+    {how.id: how for how in (FUSED, HF_SDPA, HF_EAGER, MEGATRON_GPT)}
+)
+"""The implementations that can be named, from those of today to those of 2022."""
+
+
+@dataclass(frozen=True, slots=True)
+class SavedTensor:
+    """One tensor that forward keeps for backward.
+
+    elements: per token; where ``per_key``, per token and position it attends to; where ``routed``, per token on a rank
+    whose experts get their even share.  each: bytes of one element.  kept: the share of its bytes that stays under
+    selective recomputation.
+    """
+
+    name: str
+    part: Part
+    elements: Any
+    each: float
+    split: Split = "tensor"
+    kept: float = 1.0
+    per_key: bool = False
+    routed: bool = False
+
+
+def ways(split: Split, tensor: Any, sequence_parallel: Any, kv_heads: Any) -> Any:
+    """Over how many ranks a tensor is spread, of ``tensor`` of them."""
+    if split == "tensor":
+        return tensor
+    return 1 + sequence_parallel * (tensor - 1) if split == "sequence" else np.minimum(tensor, kv_heads)
+
+
+def saved_tensors(
+    spec: TransformerSpec, implementation: Implementation, kind: LayerKind = "dense", *, width: int = 2
+) -> tuple[SavedTensor, ...]:
+    """The tensors that one layer of ``spec`` keeps, in the order in which they are made.
+
+    kind: "experts" for a layer with a mixture of experts.  width: bytes of an element of the format computed in.
+    """
+    return tuple(_Layer(spec, implementation, width).tensors(kind))
+
+
+def final_tensors(spec: TransformerSpec, implementation: Implementation, *, width: int = 2) -> tuple[SavedTensor, ...]:
+    """What stands between the last layer and the logits: the final norm, whose output is the head's input."""
+    return tuple(_Layer(spec, implementation, width).norm("final norm", spec.hidden, "norms", "sequence"))
+
+
+@dataclass(frozen=True, slots=True)
+class _Layer:
+    spec: TransformerSpec
+    how: Implementation
+    width: int
+
+    @property
+    def _light(self) -> float:
+        """What selective recomputation leaves of norms' and activations' outputs: with flash it does these again,
+        with materialised scores only the attention core."""
+        return 0.0 if self.how.flash else 1.0
+
+    @property
+    def _gpt2(self) -> bool:
+        """Whether transformers writes the layer as GPT-2's: softmax in the compute format, GELU in single steps."""
+        return self.how.written_out and self.spec.position_kind == "learned"
+
+    def _upcasts(self) -> bool:
+        """Whether norms are RMSNorms in Python: a copy in fp32, and the normed value before the gain."""
+        return self.how.written_out and self.spec.norm == "rmsnorm"
+
+    def tensors(self, kind: LayerKind) -> Iterator[SavedTensor]:
+        s = self.spec
+        if s.norms_per_layer:
+            yield from self.norm("norm 1", s.hidden, "norms", "sequence")
+        else:
+            yield self._plain("attention input", "attention", s.hidden, "sequence")
+        yield from self._latent_attention(s.latent) if s.latent else self._attention()
+        yield from self._core()
+        if s.norms_per_layer > 1:
+            shared = s.parallel_blocks and not self._upcasts()
+            yield from self.norm("norm 2", s.hidden, "norms", "sequence", fed=not shared)
+        elif not s.parallel_blocks:
+            yield self._plain("feed-forward input", "feed-forward", s.hidden, "sequence")
+        for i in range(2, s.norms_per_layer):
+            yield from self.norm(f"norm {i + 1}", s.hidden, "norms", "sequence", read=False)
+        yield from self._experts(s.experts) if s.experts and kind == "experts" else self._network("", s.ffn)
+        if self.how.dropout:
+            yield SavedTensor("feed-forward dropout mask", "feed-forward", s.hidden, _MASK, "sequence")
+
+    def _plain(self, name: str, part: Part, elements: Any, split: Split = "tensor") -> SavedTensor:
+        return SavedTensor(name, part, elements, self.width, split)
+
+    def norm(
+        self, name: str, elements: Any, part: Part, split: Split, *, fed: bool = True, read: bool = True
+    ) -> Iterator[SavedTensor]:
+        """A norm: its input, and its output where a matrix reads it.
+
+        fed: its input is not kept already.  read: a matrix reads the output; the residual stream keeps nothing.
+        """
+        light = self._light
+        if self._upcasts():
+            # A norm that is done again starts from its input in the compute format.
+            again = 1.0 if light else self.width / FP32
+            yield SavedTensor(f"{name} input in fp32", part, elements, FP32, split, again)
+            if self.spec.norm_vectors:
+                yield SavedTensor(f"{name} before the gain", part, elements, self.width, split, light)
+        elif fed:
+            yield self._plain(f"{name} input", part, elements, split)
+        if read:
+            yield SavedTensor(f"{name} output", part, elements, self.width, split, light)
+
+    def _attention(self) -> Iterator[SavedTensor]:
+        s = self.spec
+        queries, keys = s.heads * s.head_dim, s.kv_heads * s.head_dim
+        split: Split = "tensor" if s.kv_heads == s.heads else "key/value heads"
+        if s.qk_norm != "none":
+            yield from self.norm("query norm", queries, "attention", "tensor", read=False)
+            yield from self.norm("key norm", keys, "attention", split, read=False)
+        yield self._plain("queries", "attention", queries)
+        yield self._plain("keys", "attention", keys, split)
+        yield self._plain("values", "attention", keys, split)
+        if not self.how.flash and s.kv_heads != s.heads:
+            repeated = 2 * (s.heads - s.kv_heads) * s.head_dim
+            yield SavedTensor("keys and values, repeated", "attention", repeated, self.width, kept=0.0)
+
+    def _latent_attention(self, low: LatentAttention) -> Iterator[SavedTensor]:
+        s = self.spec
+        if low.query_rank:
+            yield from self.norm("query latent norm", low.query_rank, "attention", "sequence")
+        yield from self.norm("key/value latent norm", low.kv_rank, "attention", "sequence")
+        yield self._plain("queries", "attention", s.heads * s.score_dim)
+        yield self._plain("keys", "attention", s.heads * s.score_dim)
+        # Written out, values are a view of a product that also holds the keys' unrotated part, and keep it alive.
+        beside = low.nope_dim if self.how.written_out and self.how.flash else 0
+        yield self._plain("values", "attention", s.heads * (s.value_dim + beside))
+
+    def _core(self) -> Iterator[SavedTensor]:
+        s, width = self.spec, self.width
+        if self.how.flash:
+            yield SavedTensor("log-sum-exp", "attention", s.heads, FP32)
+        else:
+            exact = self.how.written_out and not self._gpt2 and width < FP32
+            if exact:
+                yield SavedTensor("softmax in fp32", "attention", s.heads, FP32, kept=0.0, per_key=True)
+            yield SavedTensor("softmax", "attention", s.heads, width, kept=0.0, per_key=True)
+            if self.how.dropout:
+                yield SavedTensor("weights’ dropout mask", "attention", s.heads, _MASK, kept=0.0, per_key=True)
+                yield SavedTensor("weights after dropout", "attention", s.heads, width, kept=0.0, per_key=True)
+        yield self._plain("attention output", "attention", s.heads * s.value_dim)
+        if self.how.dropout:
+            yield SavedTensor("attention dropout mask", "attention", s.hidden, _MASK, "sequence")
+
+    def _network(self, owner: str, ffn: Any, *, routed: bool = False) -> Iterator[SavedTensor]:
+        """The hidden part of a feed-forward network, ``ffn`` wide."""
+
+        def made(name: str, elements: Any, kept: float = 1.0) -> SavedTensor:
+            return SavedTensor(f"{owner}{name}", "feed-forward", elements, self.width, "tensor", kept, routed=routed)
+
+        if self.spec.glu:
+            yield made("gate", ffn)
+            yield made("up", ffn)
+            if self.how.written_out:
+                yield made("silu(gate)", ffn, self._light)
+            yield made("product", ffn, self._light)
+        else:
+            yield made("activation input", ffn)
+            if self._gpt2:
+                yield made("steps of GELU", 3 * ffn, self._light)
+            yield made("activation output", ffn, self._light)
+
+    def _experts(self, experts: Experts) -> Iterator[SavedTensor]:
+        hidden, width, chosen = self.spec.hidden, self.width, experts.per_token
+        yield SavedTensor("router probabilities", "router", experts.count, FP32, "sequence")
+        yield SavedTensor("weights of the chosen experts", "router", chosen, FP32, "sequence")
+        yield SavedTensor("chosen experts", "router", chosen, _INDEX, "sequence")
+        yield SavedTensor("token order", "router", chosen, _INDEX, "sequence", routed=True)
+        yield SavedTensor("expert inputs", "feed-forward", chosen * hidden, width, "sequence", routed=True)
+        yield from self._network("experts’ ", chosen * experts.width, routed=True)
+        yield SavedTensor("expert outputs", "feed-forward", chosen * hidden, width, "sequence", routed=True)
+        if self.how.written_out and not self.how.flash:
+            yield SavedTensor("weighted outputs", "feed-forward", chosen * hidden, width, "sequence", routed=True)
+        if experts.shared:
+            each = experts.shared_width or experts.width
+            yield from self._network("shared experts’ ", experts.shared * each)
+        if experts.shared_gate:
+            yield self._plain("shared experts’ output", "feed-forward", hidden, "sequence")
