@@ -7,15 +7,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
-from typing import Any, cast
+from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import numpy as np
 
-from core.models.batch import SpecBatch
 from core.models.spec import TransformerSpec
-from core.models.terms import Numbers, shape_of
-from core.training.buffers import Runtime, bucket_bytes, gathered_bytes, process_groups, runtime_bytes, sharded_bytes
+from core.models.terms import shape_of
+from core.training.activations import Amounts, Loss, StageActivations, stage_activation_bytes
+from core.training.activations_tensors import FUSED, Implementation
+from core.training.buffers import (
+    MEASURED,
+    Runtime,
+    bucket_bytes,
+    gathered_bytes,
+    process_groups,
+    runtime_bytes,
+    sharded_bytes,
+)
 from core.training.layout import Counts, Degrees, Layout, check, degrees_of, pick
 from core.training.memory import StateBytes, states_per_parameter
 from core.training.optimizers import Optimizer
@@ -28,7 +37,7 @@ from core.training.ranks import (
     narrowed,
     pieces_of,
     rank_parameters,
-    stage_of,
+    stages_of,
 )
 
 _PIECE = 8_192
@@ -63,6 +72,22 @@ def states_of(optimizer: Optimizer, policy: PrecisionPolicy) -> States:
 
 
 @dataclass(frozen=True, slots=True)
+class Step:
+    """How one step is computed, as far as its activations depend on it.
+
+    width: bytes of an element of the format computed in.  The others are those of `stage_activation_bytes`.
+    """
+
+    seq_len: Counts
+    implementation: Implementation = FUSED
+    width: int = 2
+    loss: Loss = "separate"
+    chunks: Counts = 1
+    imbalance: Amounts = 1.0
+    capacity: Amounts = 0.0
+
+
+@dataclass(frozen=True, slots=True)
 class DeviceMemory:
     """Bytes on one accelerator by class; numbers, or arrays of one shape.
 
@@ -90,9 +115,14 @@ class DeviceMemory:
         return self.gathered + self.buckets
 
     @property
+    def tensors(self) -> Any:
+        """All that is a tensor of the step."""
+        return self.states + self.activations + self.buffers
+
+    @property
     def total(self) -> Any:
         """All of it."""
-        return self.states + self.activations + self.buffers + self.runtime
+        return self.tensors + self.runtime
 
 
 def memory_per_device(
@@ -102,109 +132,126 @@ def memory_per_device(
     policy: PrecisionPolicy,
     optimizer: Optimizer,
     seq_len: Counts,
-    implementation: str = "fused",
-    runtime: Runtime | None = None,
-    stage: StageName | None = None,
+    implementation: Implementation = FUSED,
+    loss: Loss = "separate",
+    chunks: Counts = 1,
+    imbalance: Amounts = 1.0,
+    capacity: Amounts = 0.0,
+    runtime: Runtime = MEASURED,
+    stage: StageName | int | None = None,
 ) -> DeviceMemory:
     """Memory of one accelerator of ``stage``, or of the fullest one.
 
-    Raises `LayoutError` for a layout that cannot be. A million layouts that are known to be sound are quicker with
-    `memory_over`.
+    Raises `LayoutError` for a layout that cannot be. Layouts that are known to be sound go to `memory_over`.
     """
     check(spec, layout, seq_len)
-    states = states_of(optimizer, policy)
-    shape = shape_of(spec)
-    return memory_over(
-        shape, layout, states, seq_len=seq_len, implementation=implementation, runtime=runtime, stage=stage
-    )
+    step = Step(seq_len, implementation, width_of(policy), loss, chunks, imbalance, capacity)
+    return memory_over(spec, layout, states_of(optimizer, policy), step, runtime=runtime, stage=stage)
+
+
+def width_of(policy: PrecisionPolicy) -> int:
+    """Bytes of an activation: those of the type that matmuls multiply in."""
+    return int(policy.multiplies.bytes)
 
 
 def memory_over(
-    shapes: SpecBatch | Numbers,
+    spec: TransformerSpec,
     layout: Layout,
     states: States,
+    step: Step,
     *,
-    seq_len: Counts,
-    implementation: str = "fused",
-    runtime: Runtime | None = None,
-    stage: StageName | None = None,
+    runtime: Runtime = MEASURED,
+    stage: StageName | int | None = None,
 ) -> DeviceMemory:
-    """The same for many shapes, layouts and bytes per parameter at once, none of which is checked."""
-    shape = shapes.shape if isinstance(shapes, SpecBatch) else shapes
-    degrees = degrees_of(layout)
-    given: dict[tuple[str, str], Any] = {("", "seq_len"): seq_len, ("", "gathered"): states.gathered}
-    given |= {("shape", name): value for name, value in shape.items()}
-    given |= {("degrees", one.name): getattr(degrees, one.name) for one in fields(degrees)}
-    for name, one in states.of.items():
+    """The same for many layouts, sequence lengths and bytes per parameter at once, none of which is checked."""
+    given: dict[tuple[str, str], Any] = {("states", "gathered"): states.gathered}
+    given |= {("layout", one.name): getattr(degrees_of(layout), one.name) for one in fields(Degrees)}
+    given |= {("step", name): getattr(step, name) for name in ("seq_len", "chunks", "imbalance", "capacity")}
+    apart: Mapping[TensorClass, StateBytes] = {"layers": states.same} if states.same else states.of
+    for name, one in apart.items():
         given |= {(name, part.name): getattr(one, part.name) for part in fields(one)}
     size = np.broadcast_shapes(*(np.shape(value) for value in given.values()))
-    chosen = Runtime() if runtime is None else runtime
+    count = math.prod(size)
+    flat = {key: np.broadcast_to(v, size).reshape(-1) if np.ndim(v) else v for key, v in given.items()}
 
-    def worked(part: Mapping[tuple[str, str], Any]) -> dict[str, Any]:
+    def worked(part: Mapping[tuple[str, str], Any]) -> DeviceMemory:
         def named(group: str) -> dict[str, Any]:
             return {name: value for (kind, name), value in part.items() if kind == group}
 
-        by_class: dict[TensorClass, StateBytes] = {name: StateBytes(**named(name)) for name in states.of}
-        if states.same is not None:
-            by_class = dict.fromkeys(by_class, by_class["layers"])
-        made = States(by_class, part["", "gathered"])
-        ready = Degrees(**named("degrees"))
-        found = _memory(named("shape"), ready, made, part["", "seq_len"], implementation, chosen, stage)
-        return {one.name: getattr(found, one.name) for one in fields(found)}
+        kinds: dict[TensorClass, StateBytes] = {name: StateBytes(**named(name)) for name in apart}
+        classes = dict.fromkeys(states.of, kinds["layers"]) if states.same else kinds
+        made = States(classes, part["states", "gathered"])
+        return _fullest(spec, Degrees(**named("layout")), made, replace(step, **named("step")), runtime, stage)
 
-    if size == ():
-        return DeviceMemory(**{name: float(value) for name, value in worked(given).items()})
-    count = math.prod(size)
-    if count <= _PIECE:
-        return DeviceMemory(**{name: np.broadcast_to(value, size) for name, value in worked(given).items()})
-    flat = {key: np.broadcast_to(v, size).reshape(-1) if np.ndim(v) else v for key, v in given.items()}
     out = {one.name: np.empty(count) for one in fields(DeviceMemory)}
     for start in range(0, count, _PIECE):
         piece = slice(start, start + _PIECE)
-        for name, value in worked({k: v[piece] if np.ndim(v) else v for k, v in flat.items()}).items():
-            out[name][piece] = value
-    return DeviceMemory(**{name: value.reshape(size) for name, value in out.items()})
+        found = worked({key: v[piece] if np.ndim(v) else v for key, v in flat.items()})
+        for name, values in out.items():
+            values[piece] = getattr(found, name)
+    if size == ():
+        return DeviceMemory(**{name: float(values[0]) for name, values in out.items()})
+    return DeviceMemory(**{name: values.reshape(size) for name, values in out.items()})
 
 
-def _memory(
-    shape: Numbers,
+def _fullest(
+    spec: TransformerSpec, degrees: Degrees, states: States, step: Step, runtime: Runtime, stage: StageName | int | None
+) -> DeviceMemory:
+    """Of one stage, or at every point of the one with the largest total, the first among equals."""
+    names = (stage,) if stage is not None else _STAGES if np.any(degrees.pipeline > 1) else _STAGES[:1]
+    held = _by_stage(spec, degrees, states, step, runtime, names)
+    rows = {one.name: np.atleast_2d(getattr(held, one.name)) for one in fields(held)}
+    if len(names) == 1:
+        return DeviceMemory(**{name: row[0] for name, row in rows.items()})
+    total = np.atleast_2d(held.total)
+    second = total[1] > total[0]
+    third = total[2] > np.maximum(total[0], total[1])
+
+    def chosen(row: Any) -> Any:
+        if len(row) == 1:
+            return row[0]
+        return pick(third, row[2], pick(second, row[1], row[0]))
+
+    return DeviceMemory(**{name: chosen(row) for name, row in rows.items()})
+
+
+def activations_of(spec: TransformerSpec, degrees: Degrees, step: Step, stage: Stage) -> StageActivations:
+    """Activations of stages, by what they are for."""
+    return stage_activation_bytes(
+        spec,
+        step.implementation,
+        degrees,
+        step.seq_len,
+        stage=stage.index,
+        layers=(stage.layers - stage.moe_layers, stage.moe_layers),
+        width=step.width,
+        loss=step.loss,
+        chunks=step.chunks,
+        imbalance=step.imbalance,
+        capacity=step.capacity,
+    )
+
+
+def rank_of(
+    spec: TransformerSpec, degrees: Degrees, which: tuple[StageName | int, ...]
+) -> tuple[Stage, RankParameters]:
+    """Stages by name or place, and the parameters of one rank of each."""
+    numbers = narrowed(shape_of(spec), degrees.tensor)
+    stages = stages_of(numbers, degrees, which)
+    return stages, rank_parameters(pieces_of(numbers, degrees), stages)
+
+
+def _by_stage(
+    spec: TransformerSpec,
     degrees: Degrees,
     states: States,
-    seq_len: Any,
-    implementation: str,
+    step: Step,
     runtime: Runtime,
-    stage: StageName | None,
+    which: tuple[StageName | int, ...],
 ) -> DeviceMemory:
-    """Of one stage, or at every point of the one with the largest total."""
-    numbers = narrowed(shape, degrees.tensor)
-    pieces = pieces_of(numbers, degrees)
-    names = (stage,) if stage else _STAGES if np.any(degrees.pipeline > 1) else _STAGES[:1]
-    found: DeviceMemory | None = None
-    for name in names:
-        at = stage_of(numbers, degrees, name)
-        rank = rank_parameters(pieces, at)
-        one = _of_stage(numbers, degrees, states, seq_len, implementation, runtime, at, rank)
-        found = one if found is None else _fuller(found, one)
-    return cast("DeviceMemory", found)
-
-
-def _fuller(first: DeviceMemory, second: DeviceMemory) -> DeviceMemory:
-    """At every point the one with the larger total, the first where they are equal."""
-    more = second.total > first.total
-    return DeviceMemory(**{f.name: pick(more, getattr(second, f.name), getattr(first, f.name)) for f in fields(first)})
-
-
-def _of_stage(
-    numbers: Numbers,
-    degrees: Degrees,
-    states: States,
-    seq_len: Any,
-    implementation: str,
-    runtime: Runtime,
-    stage: Stage,
-    rank: RankParameters,
-) -> DeviceMemory:
-    shards, expert_shards = degrees.shards, degrees.expert_shards
+    """Of several stages, along a first axis."""
+    stages, rank = rank_of(spec, degrees, which)
+    dense, shards, expert_shards = rank.dense, degrees.shards, degrees.expert_shards
     device = 1.0 - degrees.offload
 
     def part(field: str, from_stage: int) -> Any:
@@ -212,44 +259,24 @@ def _of_stage(
         over, experts_over = pick(sharded, shards, 1.0), pick(sharded, expert_shards, 1.0)
         if states.same is not None:
             each = getattr(states.same, field)
-            return sharded_bytes(rank.dense, over, rank.experts, experts_over, each)
-        dense = sum(getattr(rank, name) * getattr(states.of[name], field) for name in _DENSE)
-        return dense / over + rank.experts * getattr(states.of["experts"], field) / experts_over
+            return sharded_bytes(dense, over, rank.experts, experts_over, each)
+        weighed = sum(getattr(rank, name) * getattr(states.of[name], field) for name in _DENSE)
+        return sharded_bytes(weighed, over, rank.experts * getattr(states.of["experts"], field), experts_over, 1)
 
     gradient = states.of["layers"].gradients
-    parameters, gradients = part("parameters", 3), part("gradients", 2)
     # ZeRO-Offload moves gradients to the host as soon as they are reduced; without sharding they stay.
-    gradients = gradients * pick(degrees.zero >= 2, device, 1.0)
-    master, optimizer = part("master", 1) * device, part("optimizer", 1) * device
-    gathered = gathered_bytes(rank, degrees, states.gathered, gradient, runtime)
-    buckets = bucket_bytes(rank, degrees, gradient, runtime)
-    activations = _activations(numbers, degrees, seq_len, implementation, stage)
-    tensors = parameters + gradients + master + optimizer + gathered + buckets + activations
-    return DeviceMemory(
-        parameters=parameters,
+    gradients = part("gradients", 2) * pick(degrees.zero >= 2, device, 1.0)
+    held = DeviceMemory(
+        parameters=part("parameters", 3),
         gradients=gradients,
-        master_weights=master,
-        optimizer_state=optimizer,
-        activations=activations,
-        gathered=gathered,
-        buckets=buckets,
-        runtime=runtime_bytes(tensors, runtime.slack, runtime.context, process_groups(degrees), runtime.communicator),
-        stage=stage.index,
+        master_weights=part("master", 1) * device,
+        optimizer_state=part("optimizer", 1) * device,
+        activations=activations_of(spec, degrees, step, stages).total,
+        gathered=gathered_bytes(rank, degrees, states.gathered, gradient, runtime),
+        buckets=bucket_bytes(rank, degrees, gradient, runtime),
+        runtime=0.0,
+        stage=stages.index,
     )
-
-
-def _activations(numbers: Numbers, degrees: Degrees, seq_len: Any, implementation: str, stage: Stage) -> Any:
-    t, h = degrees.tensor, numbers["hidden"]
-    along = pick(degrees.sequence_parallel > 0, t, 1.0)
-    tokens = degrees.micro_batch * seq_len / degrees.context
-    heads, kv, f = numbers["heads"] * numbers["score_dim"], numbers["kv_heads"] * numbers["score_dim"], numbers["ffn"]
-    if implementation == "eager":
-        scores = 5 * numbers["heads"] * seq_len * (degrees.recompute < 1)
-        layer = 10 * h / along + 8 * h / t + 4 * f + scores
-    else:
-        lean = (degrees.recompute < 1) * 1.0
-        layer = (8 + 4 * lean) * h / along + 2 * h / t + 4 * heads + 4 * kv + (4 + 2 * lean) * f
-    stored = pick(degrees.recompute == 2, 2 * h / along, layer)
-    working = pick(degrees.recompute == 2, layer, 0.0)
-    ends = stage.first * 1.0 * h / along * stage.in_flight + stage.last * (4 * h / along + 4 * numbers["vocab"])
-    return tokens * (stage.in_flight * stage.layers * stored + working + ends)
+    groups = process_groups(degrees)
+    slack = runtime_bytes(held.tensors, runtime.slack, runtime.context, groups, runtime.communicator)
+    return replace(held, runtime=slack)

@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from enum import IntEnum
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -79,26 +79,28 @@ class LayoutError(ValueError):
 
 def pick(where: Any, yes: Any, no: Any) -> Any:
     """``yes`` where the condition holds, else ``no``: of a plain condition one of them as it is, else an array."""
-    return np.where(where, yes, no) if np.ndim(where) else (yes if where else no)
+    if np.ndim(where):
+        return cast("Any", np.where(where, yes, no))
+    return yes if where else no
 
 
 @dataclass(frozen=True, slots=True)
-class Degrees:
-    """The fields of a `Layout` as floats or arrays of them, which numpy multiplies and divides fastest."""
+class Degrees(Layout):
+    """A layout whose fields are floats or arrays of them, which numpy multiplies and divides fastest."""
 
-    tensor: Any
-    pipeline: Any
-    interleave: Any
-    context: Any
-    expert: Any
-    data: Any
-    micro_batch: Any
-    micro_batches: Any
-    zero: Any
-    shard_group: Any
-    sequence_parallel: Any
-    recompute: Any
-    offload: Any
+    tensor: Any = 1.0
+    pipeline: Any = 1.0
+    interleave: Any = 1.0
+    context: Any = 1.0
+    expert: Any = 1.0
+    data: Any = 1.0
+    micro_batch: Any = 1.0
+    micro_batches: Any = 1.0
+    zero: Any = 0.0
+    shard_group: Any = 0.0
+    sequence_parallel: Any = 0.0
+    recompute: Any = 0.0
+    offload: Any = 0.0
 
     @property
     def replicas(self) -> Any:

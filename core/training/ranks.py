@@ -7,7 +7,7 @@ norms, the router, the position table and the biases of row-parallel products ar
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
@@ -69,16 +69,14 @@ class RankParameters:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """One pipeline stage, numbers or arrays: its place from 0, its layers, those with experts, and what lies at it.
+    """Pipeline stages, arrays: place from 0, layers, those of them with experts, and whether it is an end.
 
-    in_flight: micro-batches whose activations it holds at once; a fraction where stages interleave.
     first, last: 1 where the embedding, where the head lies on it.
     """
 
     index: Any
     layers: Any
     moe_layers: Any
-    in_flight: Any
     first: Any
     last: Any
 
@@ -124,29 +122,22 @@ def _moe_before(numbers: Numbers, layers: Any) -> Any:
     return pick(4 * dense < numbers["layers"], leading, np.floor(layers * moe / numbers["layers"]))
 
 
-def stage_of(numbers: Numbers, degrees: Degrees, name: StageName) -> Stage:
-    """The stage called ``name``; with one or two stages the middle one is the last.
+def stages_of(numbers: Numbers, degrees: Degrees, which: Sequence[StageName | int]) -> Stage:
+    """The stages called or numbered so, one after the other along a first axis of their own.
 
-    Micro-batches in flight are those of 1F1B, interleaved or not [Narayanan et al. 2021, section 2.2].
+    With one or two stages the middle one is the last.
     """
-    p, v = degrees.pipeline, degrees.interleave
-    layers = numbers["layers"]
-    index = 0.0 * p
-    if name == "last":
-        index = p - 1
-    elif name == "middle":
-        # The first one without leading dense layers: experts weigh more, and earlier stages hold more in flight.
-        leading = both((4 * numbers["dense_layers"] < layers) * 1.0, numbers["dense_layers"])
-        past = np.maximum(1.0, np.ceil((leading + 1) / np.ceil(layers / p)) - 1)
-        index = np.minimum(past, np.maximum(p - 2, np.minimum(1.0, p - 1)))
+    p, layers = degrees.pipeline, numbers["layers"]
+    # The first one without leading dense layers: experts weigh more, and earlier stages hold more micro-batches.
+    leading = both((4 * numbers["dense_layers"] < layers) * 1.0, numbers["dense_layers"])
+    past = np.maximum(1.0, np.ceil((leading + 1) / np.ceil(layers / p)) - 1)
+    places = {"first": 0.0 * p, "middle": np.minimum(past, np.maximum(p - 2, np.minimum(1.0, p - 1))), "last": p - 1}
+    index = np.stack([np.atleast_1d(places[one] if isinstance(one, str) else one + 0.0 * p) for one in which])
     start, end = _before(layers, p, index), _before(layers, p, index + 1)
-    plain = p - index
-    interleaved = (2 * (plain - 1) + (v - 1) * p + 1) / v
     return Stage(
         index=index,
         layers=end - start,
         moe_layers=_moe_before(numbers, end) - _moe_before(numbers, start),
-        in_flight=np.minimum(degrees.micro_batches, pick(v > 1, interleaved, plain)),
         first=(index == 0) * 1.0,
         last=(index == p - 1) * 1.0,
     )
