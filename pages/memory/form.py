@@ -9,6 +9,7 @@ from pages.memory import motion
 PANELS = {
     name: switch(name, title, False, part="panels")
     for name, title in {
+        "why": "Why not? What fills it, and what would make it fit",
         "optims": "Optimizers side by side",
         "zeros": "ZeRO and parallelism: what each degree saves",
         "acts": "Activations: what forward keeps for backward",

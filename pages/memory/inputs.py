@@ -9,15 +9,19 @@ import streamlit as st
 from core.fields import Field
 from core.planning.answer.form import (
     ACCELERATOR,
+    CHUNKS,
     CONTEXT,
     COUNT,
     EXPERT,
+    IMPLEMENTATION,
     INTERLEAVE,
+    LOSS,
     MICRO_BATCH,
     MICRO_BATCHES,
     MODEL_NAME,
     OFFLOAD,
     OPTIMIZER,
+    OVERHEAD,
     PARAMETERS,
     PIPELINE,
     POLICY,
@@ -25,6 +29,7 @@ from core.planning.answer.form import (
     SEQ_LEN,
     SEQUENCE_PARALLEL,
     SHARD_GROUP,
+    SLACK,
     TENSOR,
     ZERO,
 )
@@ -38,6 +43,7 @@ _FIRST = (MODEL_NAME, PARAMETERS, ACCELERATOR, COUNT, SEQ_LEN, MICRO_BATCH)
 _STATES = (OPTIMIZER, POLICY, ZERO, RECOMPUTE)
 _DEGREES = (TENSOR, PIPELINE, CONTEXT, EXPERT)
 _MORE = (MICRO_BATCHES, INTERLEAVE, SHARD_GROUP, SEQUENCE_PARALLEL, OFFLOAD)
+_COMPUTED = (IMPLEMENTATION, LOSS, CHUNKS, OVERHEAD, SLACK)
 
 
 def draw(inputs: Inputs, plan: Plan, data: str) -> None:
@@ -52,8 +58,9 @@ def draw(inputs: Inputs, plan: Plan, data: str) -> None:
             inputs.draw(field, label=f"{field.label} parallel")
     with cells[-1]:
         inputs.found(ZERO, "Data parallel, what is left", data)
-    with st.expander("More: micro-batches a step, chunks of a stage, sharding group, sequence parallel, offload"):
+    with st.expander("More: micro-batches a step, interleaving, sharding group, offload, kernels, loss, runtime"):
         _row(inputs, [1.2, 1, 1, 1.1, 1.1], _MORE, plan)
+        _row(inputs, [1.6, 1.3, 1, 1, 1], _COMPUTED, plan)
     show.input_errors(inputs)
 
 

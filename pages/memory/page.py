@@ -8,6 +8,7 @@ import streamlit as st
 
 from core.planning.answer import words_memory
 from core.planning.answer.answer import states_of
+from core.planning.answer.fixing import fewest, fixes
 from core.planning.answer.form import carried, plan_of
 from core.planning.answer.holding import Held, held
 from core.planning.answer.plan import Plan
@@ -21,6 +22,7 @@ from pages.memory.inputs import draw
 from pages.memory.motion import motion
 from pages.memory.optimizers import side_by_side
 from pages.memory.parallel import parallel
+from pages.memory.why import why
 from pages.parts import show
 from pages.parts.inputs import Inputs
 from pages.parts.registry import COMPUTE, MEMORY
@@ -30,6 +32,7 @@ from pages.parts.theme import TOKENS
 _GOOD = "memory:good"
 
 _PANELS: dict[str, Callable[[Inputs, Held], None]] = {
+    "why": why,
     "optims": side_by_side,
     "zeros": parallel,
     "acts": activations,
@@ -62,7 +65,8 @@ def page() -> None:
 
     with show.guarded("The answer"):
         said = words_memory.sentence(h)
-        show.answer(said, words_memory.counted(h))
+        rescue = words_memory.rescue(h, fixes(h), fewest(h) if h.fits == "over" else None)
+        show.answer(f"{said} {rescue}", words_memory.counted(h))
     with show.guarded("The picture"):
         show.chart(device_bars([("", h.one)], h.usable, TOKENS), alt=plain(said), key="memory:bars")
     with show.guarded("Remarks"):

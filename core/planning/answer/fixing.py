@@ -1,23 +1,27 @@
 """What would make a plan fit that does not: every small change of its layout tried at once, the cheapest first.
 
-Prices are rough and only rank: the share by which a step takes longer. Full recomputation does a forward pass again,
-a third more; selective only the core of attention; ZeRO-3 gathers weights again, half as much communication more;
-each doubling of a degree adds communication that is rarely all hidden; offloading waits for the host's link.
+Prices only rank; see `PRICES`.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 
 import numpy as np
 
-from core.models.terms import shape_of
 from core.planning.answer.holding import Held, held
 from core.planning.answer.plan import Plan
-from core.training import Layout, Recompute, allowed, memory_over, states_of
+from core.training import DeviceMemory, Layout, Recompute, allowed
+
+PRICES = (
+    "**Prices are rough and only rank.** Full recomputation does a forward pass again, a third of a step; selective "
+    "only the core of attention. ZeRO-3 gathers weights that the other stages keep, half as much communication more. "
+    "Every doubling of a degree adds communication, and an offloaded optimizer waits for the host’s link."
+)
+"""On what the order of the fixes rests."""
 
 _DOUBLINGS = 4
 _LISTED = 6
@@ -25,11 +29,14 @@ _LISTED = 6
 
 @dataclass(frozen=True, slots=True)
 class Fix:
-    """One change that fits. texts: the plan's fields by id, as typed. price: rough share by which a step is longer."""
+    """One change that fits.
+
+    texts: the plan's fields by id, as typed. price: rough share by which a step is longer. one: what it leaves.
+    """
 
     texts: Mapping[str, str]
     price: float
-    total: float
+    one: DeviceMemory
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +84,8 @@ def _fixes(plan: Plan) -> tuple[Fix, ...]:
     choices = _choices(h)
     grids = np.meshgrid(*(np.arange(len(one.values)) for one in choices), indexing="ij")
     index = [grid.reshape(-1) for grid in grids]
-    price = sum(np.asarray(one.prices)[i] for one, i in zip(choices, index, strict=True))
+    # Of two that cost the same, the one that changes less.
+    price = sum(np.asarray(one.prices)[i] + 0.01 * (i > 0) for one, i in zip(choices, index, strict=True))
     taken = {one.field: np.asarray(one.values)[i] for one, i in zip(choices, index, strict=True)}
     count = int(h.layout.accelerators)
     model = taken["tensor"] * taken["pipeline"] * taken["context"]
@@ -85,19 +93,18 @@ def _fixes(plan: Plan) -> tuple[Fix, ...]:
     flowing = taken["pipeline"] if h.layout.micro_batches == h.layout.pipeline else h.layout.micro_batches
     layout = replace(h.layout, **taken, data=np.maximum(1, count // model), micro_batches=flowing)
     sound = whole & allowed(h.spec, layout, plan.seq_len, count)
-    found = memory_over(shape_of(h.spec), layout, states_of(h.optimizer, h.policy), seq_len=plan.seq_len)
+    found = h.over(layout)
     total = np.asarray(found.total)
     fits = np.flatnonzero(sound & (total <= h.usable))
     order = fits[np.argsort(np.asarray(price)[fits], kind="stable")]
     kept: list[tuple[frozenset[str], Fix]] = []
     for at in order:
-        texts = {
-            one.id: _typed(one.id, one.values[int(i[at])]) for one, i in zip(choices, index, strict=True) if i[at]
-        }
+        texts = {one.id: _typed(one.id, one.values[int(i[at])]) for one, i in zip(choices, index, strict=True) if i[at]}
         changed = frozenset(texts)
         if any(other <= changed for other, _ in kept):
             continue
-        kept.append((changed, Fix(texts, float(np.asarray(price)[at]), float(total[at]))))
+        one = DeviceMemory(**{part.name: float(getattr(found, part.name)[at]) for part in fields(found)})
+        kept.append((changed, Fix(texts, float(np.asarray(price)[at]), one)))
         if len(kept) == _LISTED:
             break
     return tuple(fix for _, fix in kept)
@@ -121,7 +128,7 @@ def fewest(h: Held) -> int | None:
     """Fewest accelerators, by doubling what there is, on which the plan fits as it is; None where none do."""
     for k in range(1, 11):
         more: Layout = replace(h.layout, data=int(h.layout.data) * 2**k)
-        found = memory_over(shape_of(h.spec), more, states_of(h.optimizer, h.policy), seq_len=h.plan.seq_len)
+        found = h.over(more)
         if float(found.total) <= h.usable:
             return math.prod((int(more.data), int(more.tensor), int(more.pipeline), int(more.context)))
     return None

@@ -21,6 +21,7 @@ from core.planning.answer.plan import (
     PACES,
     PUBLISHED,
     TYPED,
+    Computed,
     Plan,
     Power,
     parse_mfu,
@@ -31,6 +32,7 @@ from core.planning.evidence.runs import models_with_runs
 from core.planning.whole.energy import US_GRID, USUAL_PUE
 from core.planning.whole.goodput import Reliability, parse_failures
 from core.training import POLICIES, optimizers, why_not
+from core.training.activations_tensors import FUSED, IMPLEMENTATIONS
 from core.training.layout import Layout, Recompute
 from core.units import QuantityError, parse_quantity
 
@@ -270,6 +272,44 @@ OFFLOAD = switch(
     part=LAYOUT,
     help="Optimizer state and master weights live in the host’s memory.",
 )
+IMPLEMENTATION = choice(
+    "impl",
+    "Layers written as",
+    tuple(IMPLEMENTATIONS),
+    FUSED.id,
+    part=LAYOUT,
+    help="\n\n".join(f"**{how.id}**: {how.meaning}" for how in IMPLEMENTATIONS.values()),
+)
+LOSS = choice(
+    "loss",
+    "Loss",
+    ("separate", "fused"),
+    "separate",
+    few=True,
+    part=LAYOUT,
+    help="**separate**: cross-entropy keeps logits, a copy of them and their gradient in fp32. **fused**: the gradient "
+    "takes the place of the logits.",
+)
+CHUNKS = _degree("chunks", "Loss in pieces", "Pieces in which logits and loss are worked out, one at a time.")
+OVERHEAD = quantity(
+    "ctx",
+    "Runtime",
+    "2 GB",
+    "bytes",
+    high=1e12,
+    part=LAYOUT,
+    help="What the driver, its kernels and the workspaces of libraries take on each accelerator. As much again is "
+    "counted for the buffers of each group of accelerators that exchange data.",
+)
+SLACK = quantity(
+    "frag",
+    "Fragmentation",
+    "3%",
+    "ratio",
+    high=1.0,
+    part=LAYOUT,
+    help="What the allocator holds beyond the tensors. The default is the median of published readings.",
+)
 FAILURES = Field(
     "rate1k",
     "Failures per 1,000 acc.-days",
@@ -386,6 +426,11 @@ PLAN_FIELDS: tuple[Field, ...] = (
     SEQUENCE_PARALLEL,
     SHARD_GROUP,
     OFFLOAD,
+    IMPLEMENTATION,
+    LOSS,
+    CHUNKS,
+    OVERHEAD,
+    SLACK,
     FAILURES,
     WRITES,
     RESTART,
@@ -465,6 +510,7 @@ def plan_of(reading: Reading) -> Plan:
             recompute=Recompute[v["rc"].upper()],
             offload=int(v["off"]),
         ),
+        computed=Computed(v["impl"], v["loss"], int(v["chunks"]), v["ctx"], v["frag"]),
         reliability=Reliability(
             failures=v["rate1k"],
             write_each=v["each"],

@@ -13,7 +13,6 @@ import numpy.typing as npt
 
 from core.models.spec import TransformerSpec
 from core.models.stand_in import stand_in
-from core.models.terms import shape_of
 from core.planning.answer.laying import laid
 from core.planning.answer.plan import Plan, whole_accelerators
 from core.training import (
@@ -22,15 +21,18 @@ from core.training import (
     LayoutError,
     Optimizer,
     PrecisionPolicy,
+    check,
     find_optimizer,
     find_policy,
     memory_over,
-    memory_per_device,
     optimizers,
     states_of,
 )
 from core.training.activations_explained import tensor_bytes
 from core.training.activations_tensors import IMPLEMENTATIONS, LayerKind, SavedTensor
+from core.training.buffers import MEASURED, Runtime
+from core.training.device import Step, width_of
+from core.training.layout import Counts
 
 Fits: TypeAlias = Literal["fits", "over", "unknown"]
 """Whether an accelerator holds what it has to; unknown where its memory is."""
@@ -53,6 +55,8 @@ class Held:
     policy: PrecisionPolicy
     one: DeviceMemory
     usable: float
+    step: Step
+    runtime: Runtime
 
     @property
     def total(self) -> float:
@@ -73,8 +77,18 @@ class Held:
 
     def tensors(self, kind: LayerKind) -> tuple[tuple[SavedTensor, float], ...]:
         """What forward keeps of one layer and micro-batch on one accelerator, tensor by tensor, in bytes."""
-        found = tensor_bytes(self.spec, IMPLEMENTATIONS["fused kernels"], self.layout, self.plan.seq_len, kind=kind)
+        found = tensor_bytes(
+            self.spec, self.step.implementation, self.layout, self.plan.seq_len, kind=kind, width=self.step.width
+        )
         return tuple((tensor, float(size)) for tensor, size in found)
+
+    def over(
+        self, layout: Layout, *, seq_len: Counts | None = None, optimizer: Optimizer | None = None
+    ) -> DeviceMemory:
+        """The same plan under other layouts, lengths or another optimizer, arrays of them too; none is checked."""
+        step = self.step if seq_len is None else replace(self.step, seq_len=seq_len)
+        states = states_of(optimizer or self.optimizer, self.policy)
+        return memory_over(self.spec, layout, states, step, runtime=self.runtime)
 
     @property
     def states_fit(self) -> Fits:
@@ -106,7 +120,11 @@ def held(plan: Plan, parameters: float | None = None, accelerators: float | None
     if accelerators is not None and plan.find == "accelerators":
         count = model_copies(plan, count)
     layout = laid(plan.layout, count)
-    optimizer, policy = find_optimizer(plan.optimizer), find_policy(plan.policy)
+    check(spec, layout, plan.seq_len)
+    optimizer, policy, how = find_optimizer(plan.optimizer), find_policy(plan.policy), plan.computed
+    implementation = IMPLEMENTATIONS[how.implementation]
+    step = Step(plan.seq_len, implementation, width_of(policy), how.loss, how.chunks)
+    runtime = replace(MEASURED, context=how.context, communicator=how.context, slack=how.slack)
     return Held(
         plan=plan,
         parameters=parameters,
@@ -115,21 +133,18 @@ def held(plan: Plan, parameters: float | None = None, accelerators: float | None
         layout=layout,
         optimizer=optimizer,
         policy=policy,
-        one=_account(plan, spec, layout, policy, optimizer),
+        one=memory_over(spec, layout, states_of(optimizer, policy), step, runtime=runtime),
         usable=plan.device.memory_bytes,
+        step=step,
+        runtime=runtime,
     )
-
-
-def _account(
-    plan: Plan, spec: TransformerSpec, layout: Layout, policy: PrecisionPolicy, optimizer: Optimizer
-) -> DeviceMemory:
-    return memory_per_device(spec, layout, policy=policy, optimizer=optimizer, seq_len=plan.seq_len)
 
 
 def changed(h: Held, **layout: int) -> DeviceMemory:
     """The account under another layout, given by its fields. Raises `LayoutError` for one that cannot be."""
     made = replace(h.layout, **layout)
-    return _account(h.plan, h.spec, made, h.policy, h.optimizer)
+    check(h.spec, made, h.plan.seq_len)
+    return h.over(made)
 
 
 def stages(h: Held) -> list[tuple[int, DeviceMemory]]:
@@ -159,10 +174,7 @@ def grown(h: Held, degree: Degree) -> list[tuple[int, DeviceMemory]]:
 
 def under_each_optimizer(h: Held) -> list[Held]:
     """The same plan under every optimizer, from the most states to the least."""
-    made = [
-        replace(h, optimizer=one, one=_account(h.plan, h.spec, h.layout, h.policy, one))
-        for one in optimizers().values()
-    ]
+    made = [replace(h, optimizer=one, one=h.over(h.layout, optimizer=one)) for one in optimizers().values()]
     return sorted(made, key=lambda one: -float(one.one.total))
 
 
@@ -180,6 +192,5 @@ def over_batch_and_length(h: Held) -> Grid:
     start = max(512, 2 ** (round(math.log2(max(1, h.plan.seq_len))) - 4))
     lengths = tuple(start * 2**k for k in range(9))
     batches = tuple(2**k for k in range(7))
-    layout = replace(h.layout, micro_batch=np.array(batches)[:, None])
-    found = memory_over(shape_of(h.spec), layout, states_of(h.optimizer, h.policy), seq_len=np.array(lengths)[None, :])
+    found = h.over(replace(h.layout, micro_batch=np.array(batches)[:, None]), seq_len=np.array(lengths)[None, :])
     return Grid(batches, lengths, np.asarray(found.total))

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from core.planning.answer.fixing import Fix
 from core.planning.answer.holding import Grid, Held
 from core.planning.answer.plan import OWN
 from core.training import DeviceMemory, LayoutError, Recompute, TrainingMemory, states_per_parameter
 from core.training import words as states_words
 from core.training.activations_tensors import SavedTensor
 from core.units import format_bytes, format_count, significant
-from core.wording import percent, plural
+from core.wording import listed, percent, plural
 
 
 def gib(value: float) -> str:
@@ -229,3 +230,61 @@ def tensor_rows(h: Held, tensors: Sequence[tuple[SavedTensor, float]]) -> list[t
         )
         for tensor, size in tensors
     ]
+
+
+_CHANGES = {
+    "rc": "recompute {}",
+    "mbs": "micro-batch {}",
+    "zero": "ZeRO-{}",
+    "cp": "context parallel {}",
+    "tp": "tensor parallel {}",
+    "pp": "pipeline of {} stages",
+    "off": "optimizer offloaded",
+}
+
+
+def change(fix: Fix) -> str:
+    """What a fix changes: ``recompute full and context parallel 4``."""
+    return listed([_CHANGES[name].format(text) for name, text in fix.texts.items()])
+
+
+def rescue(h: Held, found: Sequence[Fix], more: int | None) -> str:
+    """The cheapest change that would make it fit; empty where it fits."""
+    if h.fits != "over":
+        return ""
+    if found:
+        spare = h.usable - float(found[0].one.total)
+        return f"It would with **{change(found[0])}**, {gib(spare)} to spare."
+    if more:
+        return f"It would on **{more:,}** of them."
+    return "No small change of its layout makes it fit."
+
+
+def why(h: Held, found: Sequence[Fix], more: int | None) -> str:
+    """What fills the accelerator most, and how many changes would do."""
+    classes = {
+        "model states": float(h.one.states),
+        "activations": float(h.one.activations),
+        "buffers and runtime": float(h.one.buffers + h.one.runtime),
+    }
+    name, most = max(classes.items(), key=lambda item: item[1])
+    share = f"**{name.capitalize()} are the most of it**, {gib(most)} of {gib(h.total)}."
+    if h.fits == "unknown":
+        return share
+    if h.fits == "fits":
+        return f"{share} It fits, so nothing has to change."
+    onto = f" As it is, it fits on {more:,} accelerators." if more else ""
+    if not found:
+        return f"{share} No change of its layout on these accelerators is enough.{onto}"
+    return f"{share} {len(found)} {plural(len(found), 'way')} to make it fit on the same accelerators:{onto}"
+
+
+def fix_rows(h: Held, found: Sequence[Fix]) -> list[tuple[str, DeviceMemory]]:
+    """The plan as it is and under each fix, by name."""
+    return [("as it is", h.one), *((change(fix), fix.one) for fix in found)]
+
+
+def priced(h: Held, fix: Fix) -> str:
+    """A fix with what it leaves, and roughly what it costs."""
+    spare = gib(h.usable - float(fix.one.total))
+    return f"**{change(fix).capitalize()}**: {spare} to spare, a step about {max(1, round(100 * fix.price))} % longer"
