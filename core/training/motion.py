@@ -30,6 +30,7 @@ from core.training.motion_rules import (
 )
 from core.training.motion_surfaces import SURFACES
 from core.training.optimizers import HEADLINE
+from core.training.torch_optimizers import MOMENTUM, torch_optimizer
 from core.units import QuantityError, parse_quantity
 
 Numbers: TypeAlias = npt.NDArray[np.float64]
@@ -37,21 +38,21 @@ Numbers: TypeAlias = npt.NDArray[np.float64]
 MOVING: tuple[str, ...] = HEADLINE
 """The optimizers that are walked, by the names of `core.training.optimizers`."""
 
-MOMENTUM, ALPHA, BETA_1, BETA_2, DECAY = 0.9, 0.99, 0.9, 0.999, 0.1
-"""torch's defaults, but for momentum, which has none, and AdamW's decay: 0.1, as language models are trained."""
+ALPHA, BETA_1, BETA_2, DECAY = 0.99, 0.9, 0.999, 0.1
+"""torch's defaults, but for AdamW's decay: 0.1, as language models are trained."""
 
 _EPSILON = {"AdaGrad": 1e-10}
 _USUAL_EPSILON = 1e-8
 
-_MAKERS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
-    "SGD": ("SGD", {}),
-    "SGD momentum": ("SGD", {"momentum": MOMENTUM}),
-    "AdaGrad": ("Adagrad", {"eps": _EPSILON["AdaGrad"]}),
-    "RMSProp": ("RMSprop", {"alpha": ALPHA, "eps": _USUAL_EPSILON}),
-    "Adam": ("Adam", {"betas": (BETA_1, BETA_2), "eps": _USUAL_EPSILON}),
-    "AdamW": ("AdamW", {"betas": (BETA_1, BETA_2), "eps": _USUAL_EPSILON, "weight_decay": DECAY}),
+_OPTIONS: Mapping[str, Mapping[str, Any]] = {
+    "SGD": {},
+    "SGD momentum": {"momentum": MOMENTUM},
+    "AdaGrad": {"eps": _EPSILON["AdaGrad"]},
+    "RMSProp": {"alpha": ALPHA, "eps": _USUAL_EPSILON},
+    "Adam": {"betas": (BETA_1, BETA_2), "eps": _USUAL_EPSILON},
+    "AdamW": {"betas": (BETA_1, BETA_2), "eps": _USUAL_EPSILON, "weight_decay": DECAY},
 }
-"""Optimizer → its class in torch.optim and what it is given beside the learning rate."""
+"""Optimizer → what torch is given beside the learning rate."""
 
 _AWAY = 1e12
 """A weight beyond this has diverged: another step or two and it is no number any more."""
@@ -118,9 +119,8 @@ def walk(optimizer: str, surface: str, start: tuple[float, float], rate: float) 
     """``optimizer`` of torch.optim from ``start``, as many steps as `core.limits` allows. About 10 ms."""
     torch: Any = importlib.import_module("torch")
     ground = SURFACES[surface]
-    class_name, options = _MAKERS[optimizer]
     weights = torch.nn.Parameter(torch.tensor(start, dtype=torch.float64))
-    taken = getattr(torch.optim, class_name)([weights], lr=rate, foreach=False, **options)
+    taken = torch_optimizer(optimizer, [weights], lr=rate, foreach=False, **_OPTIONS[optimizer])
     points, slopes = [start], [ground.slope(*start)]
     kept: dict[str, list[list[float]]] = {}
     diverged = 0

@@ -23,6 +23,7 @@ from pages.memory.motion import motion
 from pages.memory.optimizers import side_by_side
 from pages.memory.parallel import parallel
 from pages.memory.why import why
+from pages.memory.witness import witness
 from pages.parts import show
 from pages.parts.inputs import Inputs
 from pages.parts.registry import COMPUTE, MEMORY
@@ -36,6 +37,7 @@ _PANELS: dict[str, Callable[[Inputs, Held], None]] = {
     "optims": side_by_side,
     "zeros": parallel,
     "acts": activations,
+    "torch": lambda _, h: witness(None if h.stands_in else h.spec, h.optimizer, h.policy),
     "motion": lambda inputs, _: motion(inputs),
 }
 
