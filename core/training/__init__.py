@@ -11,15 +11,17 @@ from core.training.memory import (
     bytes_per_parameter,
     checkpoint_bytes,
     largest_model,
-    optimizer_bytes,
     spare_bytes,
     state_bytes,
     states_per_parameter,
     stored_per_parameter,
 )
-from core.training.optimizers import HEADLINE, Optimizer, find_optimizer, optimizers, why_not
-from core.training.precision import POLICIES, PrecisionPolicy, StorageType, find_policy
+from core.training.optimizer_state import ModelState, optimizer_bytes, optimizer_state_bytes
+from core.training.optimizers import HEADLINE, Optimizer, find_optimizer, headline, optimizers, row_names, why_not
+from core.training.policy_own import PolicyRow, own_policy, policy_rows
+from core.training.precision import POLICIES, STORAGE_TYPES, PrecisionPolicy, StorageType, find_policy
 from core.training.sharding import REPLICATED, SHARDED, SHARDINGS, ZERO_1, ZERO_2, Sharding, stage_sharding
+from core.training.tensors import ParameterTensor, tensors_of
 
 __all__ = [
     "HEADLINE",
@@ -27,13 +29,17 @@ __all__ = [
     "REPLICATED",
     "SHARDED",
     "SHARDINGS",
+    "STORAGE_TYPES",
     "TENSORS_ONLY",
     "ZERO_1",
     "ZERO_2",
     "DeviceMemory",
     "Layout",
     "LayoutError",
+    "ModelState",
     "Optimizer",
+    "ParameterTensor",
+    "PolicyRow",
     "PrecisionPolicy",
     "Recompute",
     "Runtime",
@@ -50,16 +56,22 @@ __all__ = [
     "checkpoint_bytes",
     "find_optimizer",
     "find_policy",
+    "headline",
     "largest_model",
     "memory_over",
     "memory_per_device",
     "optimizer_bytes",
+    "optimizer_state_bytes",
     "optimizers",
+    "own_policy",
+    "policy_rows",
+    "row_names",
     "spare_bytes",
     "stage_sharding",
     "state_bytes",
     "states_of",
     "states_per_parameter",
     "stored_per_parameter",
+    "tensors_of",
     "why_not",
 ]

@@ -27,6 +27,7 @@ from core.training.buffers import (
 )
 from core.training.layout import Counts, Degrees, Layout, check, degrees_of, pick
 from core.training.memory import StateBytes, states_per_parameter
+from core.training.optimizer_state import optimizer_state_bytes
 from core.training.optimizers import Optimizer
 from core.training.precision import PrecisionPolicy
 from core.training.ranks import (
@@ -39,6 +40,7 @@ from core.training.ranks import (
     rank_parameters,
     stages_of,
 )
+from core.training.tensors import TensorKind, tensors_of
 
 _PIECE = 8_192
 """Layouts per piece: an array of theirs takes 64 KiB, so that a dozen of them stay in the second-level cache."""
@@ -65,10 +67,31 @@ class States:
         return first if all(other is first for other in self.of.values()) else None
 
 
-def states_of(optimizer: Optimizer, policy: PrecisionPolicy) -> States:
-    """Bytes per parameter under ``optimizer`` and ``policy``, for every class of tensors."""
-    one = states_per_parameter(optimizer, policy)
-    return States(dict.fromkeys((*_DENSE, "experts"), one), policy.multiplies.bytes)
+_KINDS: Mapping[TensorClass, TensorKind] = {
+    "layers": "matrix",
+    "norms": "vector",
+    "experts": "expert matrix",
+    "embedding": "embedding",
+    "head": "head",
+}
+"""Class of a rank's tensors → what an optimizer takes them for."""
+
+
+def states_of(optimizer: Optimizer, policy: PrecisionPolicy, spec: TransformerSpec) -> States:
+    """Bytes per parameter under ``optimizer`` and ``policy``, for every class of tensors of ``spec``."""
+    one = states_per_parameter(optimizer, policy, spec)
+    if optimizer.uniform:
+        return States(dict.fromkeys(_KINDS, one), policy.multiplies.bytes)
+    kept = optimizer_state_bytes(spec, optimizer, policy).by_kind
+    elements: dict[TensorKind, int] = {}
+    for tensor in tensors_of(spec):
+        elements[tensor.kind] = elements.get(tensor.kind, 0) + tensor.elements
+
+    def each(kind: TensorKind) -> StateBytes:
+        kind = "embedding" if kind == "head" and kind not in elements else kind  # a tied head is a copy of it
+        return replace(one, optimizer=kept.get(kind, 0.0) / elements.get(kind, 1))
+
+    return States({name: each(kind) for name, kind in _KINDS.items()}, policy.multiplies.bytes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +169,7 @@ def memory_per_device(
     """
     check(spec, layout, seq_len)
     step = Step(seq_len, implementation, width_of(policy), loss, chunks, imbalance, capacity)
-    return memory_over(spec, layout, states_of(optimizer, policy), step, runtime=runtime, stage=stage)
+    return memory_over(spec, layout, states_of(optimizer, policy, spec), step, runtime=runtime, stage=stage)
 
 
 def width_of(policy: PrecisionPolicy) -> int:

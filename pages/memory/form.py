@@ -11,6 +11,7 @@ PANELS = {
     for name, title in {
         "why": "Why not? What fills it, and what would make it fit",
         "optims": "Optimizers side by side",
+        "policy": "Precision, tensor by tensor",
         "zeros": "ZeRO and parallelism: what each degree saves",
         "acts": "Activations: what forward keeps for backward",
         "torch": "See it on torch: one real step on this machine",

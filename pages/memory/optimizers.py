@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from core.planning.answer import words_memory
 from core.planning.answer.holding import Held, under_each_optimizer
-from core.training import HEADLINE, words
+from core.training import headline, row_names, words
 from core.training.figures_device import device_bars
 from core.wording import plain
 from pages.parts import show
@@ -15,12 +15,14 @@ from pages.parts.theme import TOKENS
 def side_by_side(inputs: Inputs, h: Held) -> None:
     """The panel's content."""
     rows = under_each_optimizer(h)
-    named = [h.optimizer.name, *(name for name in HEADLINE if name != h.optimizer.name)]
+    named = headline(h.optimizer.name)
     said = words_memory.optimizers(h, rows)
     show.says(said)
     by_name = {one.optimizer.name: one for one in rows}
     show.chart(
-        device_bars([(name, by_name[name].one) for name in named], h.usable, TOKENS),
+        device_bars(
+            [(row, by_name[name].one) for row, name in zip(row_names(named), named, strict=True)], h.usable, TOKENS
+        ),
         alt=f"One accelerator under each of {len(named)} optimizers. {plain(said)}",
         key="memory:optimizers",
     )
@@ -30,6 +32,7 @@ def side_by_side(inputs: Inputs, h: Held) -> None:
             show.Column("Optimizer", whole=True),
             show.Column("States per parameter", numeric=True),
             show.Column("State it keeps"),
+            show.Column("Bytes for an m × n matrix"),
             show.Column("B/parameter", numeric=True),
             show.Column("On each, states", numeric=True),
             show.Column("On each, all", numeric=True),

@@ -22,6 +22,7 @@ from pages.memory.inputs import draw
 from pages.memory.motion import motion
 from pages.memory.optimizers import side_by_side
 from pages.memory.parallel import parallel
+from pages.memory.policy import policy
 from pages.memory.why import why
 from pages.memory.witness import witness
 from pages.parts import show
@@ -35,6 +36,7 @@ _GOOD = "memory:good"
 _PANELS: dict[str, Callable[[Inputs, Held], None]] = {
     "why": why,
     "optims": side_by_side,
+    "policy": policy,
     "zeros": parallel,
     "acts": activations,
     "torch": lambda _, h: witness(None if h.stands_in else h.spec, h.optimizer, h.policy),

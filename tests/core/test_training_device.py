@@ -249,7 +249,7 @@ def test_arrays_are_scalars_side_by_side(name: str) -> None:
 def test_more_points_than_a_piece_keep_their_shape_and_values() -> None:
     zero, lengths = np.arange(4)[:, None], 1024 * np.arange(1, 5001)[None, :]
     step = Step(lengths)
-    found = memory_over(LLAMA, Layout(data=8, zero=zero), states_of(ADAM, MEGATRON), step)
+    found = memory_over(LLAMA, Layout(data=8, zero=zero), states_of(ADAM, MEGATRON, LLAMA), step)
     assert found.total.shape == (4, 5000)
     for z, i in ((0, 0), (3, 4999), (2, 1234)):
         alone = account(LLAMA, Layout(data=8, zero=z), seq_len=int(lengths[0, i]))

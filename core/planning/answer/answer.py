@@ -13,7 +13,7 @@ from core.hardware.accelerators import Accelerator
 from core.hardware.matmul import best_matmul
 from core.hardware.roofline import explain_device
 from core.models.catalog import CatalogModel, nearest_dense
-from core.planning.answer.holding import Held, held
+from core.planning.answer.holding import Held, held, spec_of
 from core.planning.answer.plan import Find, Plan, whole_accelerators
 from core.planning.answer.solving import Solved, Terms, solve
 from core.planning.budget.equations import (
@@ -269,13 +269,15 @@ def states_of(plan: Plan, parameters: float | None = None, accelerators: float |
     """
     if parameters is None:
         parameters = float(plan.known.parameters) if plan.known else plan.parameters
+    parameters = max(1.0, parameters)
     return account(
-        max(1.0, parameters),
+        parameters,
         find_optimizer(plan.optimizer),
         find_policy(plan.policy),
         accelerators=whole_accelerators(plan.accelerators if accelerators is None else accelerators),
         memory=plan.device.memory_bytes,
         sharding=stage_sharding(int(plan.layout.zero)),
+        spec=spec_of(plan, parameters)[0],
     )
 
 

@@ -16,6 +16,7 @@ from core.models.stand_in import stand_in
 from core.planning.answer.laying import laid
 from core.planning.answer.plan import Plan, whole_accelerators
 from core.training import (
+    POLICIES,
     DeviceMemory,
     Layout,
     LayoutError,
@@ -87,7 +88,7 @@ class Held:
     ) -> DeviceMemory:
         """The same plan under other layouts, lengths or another optimizer, arrays of them too; none is checked."""
         step = self.step if seq_len is None else replace(self.step, seq_len=seq_len)
-        states = states_of(optimizer or self.optimizer, self.policy)
+        states = states_of(optimizer or self.optimizer, self.policy, self.spec)
         return memory_over(self.spec, layout, states, step, runtime=self.runtime)
 
     @property
@@ -104,6 +105,14 @@ def model_copies(plan: Plan, accelerators: float) -> int:
     return -(-whole_accelerators(accelerators) // each) * each
 
 
+def spec_of(plan: Plan, parameters: float) -> tuple[TransformerSpec, bool]:
+    """The model's layers and True; where only a number of parameters is known, a shape as large, and False."""
+    model = plan.known
+    if model and not model.counted:
+        return model.spec, True
+    return stand_in(max(1.0, parameters), plan.seq_len), False
+
+
 @lru_cache(maxsize=256)
 def held(plan: Plan, parameters: float | None = None, accelerators: float | None = None) -> Held:
     """What the fullest accelerator holds, of the parameters and accelerators that a plan names, or those found for it.
@@ -111,11 +120,9 @@ def held(plan: Plan, parameters: float | None = None, accelerators: float | None
     parameters: all that are stored, every expert included.  Accelerators that were found are rounded up to a whole
     number of model copies.  Raises `LayoutError` for a layout that cannot be.
     """
-    model = plan.known
     if parameters is None:
-        parameters = float(model.parameters) if model else plan.parameters
-    own = model is not None and model.counted is None and plan.find != "parameters"
-    spec = model.spec if model and own else stand_in(max(1.0, parameters), plan.seq_len)
+        parameters = float(plan.known.parameters) if plan.known else plan.parameters
+    spec, own = spec_of(plan, parameters)
     count = whole_accelerators(plan.accelerators if accelerators is None else accelerators)
     if accelerators is not None and plan.find == "accelerators":
         count = model_copies(plan, count)
@@ -133,7 +140,7 @@ def held(plan: Plan, parameters: float | None = None, accelerators: float | None
         layout=layout,
         optimizer=optimizer,
         policy=policy,
-        one=memory_over(spec, layout, states_of(optimizer, policy), step, runtime=runtime),
+        one=memory_over(spec, layout, states_of(optimizer, policy, spec), step, runtime=runtime),
         usable=plan.device.memory_bytes,
         step=step,
         runtime=runtime,
@@ -194,3 +201,8 @@ def over_batch_and_length(h: Held) -> Grid:
     batches = tuple(2**k for k in range(7))
     found = h.over(replace(h.layout, micro_batch=np.array(batches)[:, None]), seq_len=np.array(lengths)[None, :])
     return Grid(batches, lengths, np.asarray(found.total))
+
+
+def under_each_policy(h: Held) -> list[Held]:
+    """The same plan under every precision."""
+    return [held(replace(h.plan, policy=name)) for name in POLICIES]

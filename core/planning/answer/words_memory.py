@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from core.planning.answer.fixing import Fix
 from core.planning.answer.holding import Grid, Held
 from core.planning.answer.plan import OWN
 from core.training import DeviceMemory, LayoutError, Recompute, TrainingMemory, states_per_parameter
+from core.training import policy_rows as rows_of
 from core.training import words as states_words
 from core.training.activations_tensors import SavedTensor
 from core.units import format_bytes, format_count, significant
@@ -151,7 +153,8 @@ def optimizer_row(h: Held, *, measured: bool) -> tuple[str, ...]:
         one.name,
         f"{one.state_tensors:,}",
         ", ".join(f"`{state}`" for state in one.states) or "none",
-        significant(states_per_parameter(one, h.policy).total),
+        one.formula(h.policy) or "0",
+        significant(states_per_parameter(one, h.policy, h.spec).total),
         gib(float(h.one.states)),
         gib(h.total),
         left(h),
@@ -288,3 +291,47 @@ def priced(h: Held, fix: Fix) -> str:
     """A fix with what it leaves, and roughly what it costs."""
     spare = gib(h.usable - float(fix.one.total))
     return f"**{change(fix).capitalize()}**: {spare} to spare, a step about {max(1, round(100 * fix.price))} % longer"
+
+
+WHY_SO_MANY = (
+    "**8, 12, 16, 18 and 20 bytes** are the same sum with other terms. Adam keeps two numbers of 4 bytes for each "
+    "parameter: **8**. With the fp32 master copy that mixed precision needs they are **12**, the part that ZeRO-1 "
+    "shards. Parameters and gradients of 2 bytes make **16**; so do fp32 parameters and gradients without a master "
+    "copy, 4 + 4 + 8. Gradients accumulated in fp32, as Megatron does, make it **18**; fp16 gradients beside an fp32 "
+    "copy of them, **20**. So a 16-bit copy beside a master copy saves no state memory by itself: it buys faster "
+    "matrix products and smaller activations."
+)
+
+
+def adds_up(h: Held) -> str:
+    """The sum of the bytes of one parameter: "2 parameters + 2 gradients + ... = 16 bytes"."""
+    states = states_per_parameter(h.optimizer, h.policy, h.spec)
+    parts = (
+        (states.parameters, "parameters"),
+        (states.gradients, "gradients"),
+        (states.master, "master weights"),
+        (states.optimizer, "optimizer state"),
+    )
+    named = " + ".join(f"{significant(size)} {name}" for size, name in parts if size)
+    return f"**{significant(states.total)} bytes for each parameter**: {named}, before anything is shared."
+
+
+def policy_rows(h: Held) -> list[tuple[str, ...]]:
+    """Rows of the chosen precision: tensors, type, bytes per parameter (empty where there are none), and why."""
+    return [
+        (row.tensors, row.type, "" if math.isnan(row.bytes) else significant(row.bytes), row.why)
+        for row in rows_of(h.policy, h.optimizer)
+    ]
+
+
+def policy_row(h: Held) -> tuple[str, ...]:
+    """The row of a plan's precision: its sum, what one accelerator holds, what is left, and what it is."""
+    states = states_per_parameter(h.optimizer, h.policy, h.spec)
+    return (
+        h.policy.id,
+        states_words.summed(states),
+        significant(states.total),
+        gib(h.total),
+        left(h),
+        h.policy.note,
+    )
