@@ -89,7 +89,10 @@ def page() -> None:
             if opened.open:
                 panel(inputs, h)
 
-    show.how(lambda: states.explain(), key="memory:how")
+    show.how(
+        lambda: ["On one accelerator", *h.explain(), "Model states in all", *states_of(h.plan).explain()],
+        key="memory:how",
+    )
     show.onwards("How long it trains, and what that costs", COMPUTE, carried(inputs.reading.texts))
     show.footer(inputs)
 
