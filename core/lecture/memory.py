@@ -6,7 +6,7 @@ from core.hardware.accelerators import find
 from core.lecture.claims import Claim, Finding, Link, titled
 from core.tensors.cost import tensor_bytes
 from core.training import TrainingMemory, account, find_optimizer, find_policy
-from core.training.memory import optimizer_bytes
+from core.training.optimizer_state import optimizer_bytes
 from core.units import format_bytes, format_count, format_quantity
 
 H100 = "H100 SXM"

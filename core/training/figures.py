@@ -11,6 +11,7 @@ from typing import Any
 from core.figure import MONO, SANS, Figure, axis, label, layout
 from core.palette import Palette
 from core.training.memory import StateBytes, TrainingMemory
+from core.training.optimizers import row_names
 from core.training.words import PARTS, ByteUnit, part, part_names, shared_among, unit_of
 from core.units import significant
 
@@ -30,7 +31,8 @@ def state_bars(rows: Sequence[TrainingMemory], palette: Palette, *, chosen: str,
     Below, a dashed line marks the memory: that of all accelerators where they share one copy of everything, else that
     of one accelerator, beside what it keeps.
     """
-    names = [row.optimizer.name for row in rows]
+    names = row_names([row.optimizer.name for row in rows])
+    chosen = next((name for name, row in zip(names, rows, strict=True) if row.optimizer.name == chosen), chosen)
     widths = [0.86 if name == chosen else 0.5 for name in names]
     per_parameter = [row.per_parameter for row in rows]
     widest = max(states.total for states in per_parameter)
@@ -45,7 +47,7 @@ def state_bars(rows: Sequence[TrainingMemory], palette: Palette, *, chosen: str,
     scale = size * share
     ticks = [_bold(name, name == chosen) for name in names]
     totals = [_named_total(row, tick, said) for row, tick in zip(rows, ticks, strict=True)]
-    down = {"autorange": "reversed", "tickvals": names, "showgrid": False, "ticklen": 0, "fixedrange": True}
+    down = {"autorange": "reversed", "tickvals": list(names), "showgrid": False, "ticklen": 0, "fixedrange": True}
     down |= {"tickfont": {"family": SANS, "size": 13, "color": palette.text}, "type": "category"}
     down |= {"ticksuffix": "  "}
     return {

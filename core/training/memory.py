@@ -12,7 +12,10 @@ from functools import cached_property
 from typing import Literal, TypeAlias
 
 from core.formula import Explanation, Source, Symbol, formula
+from core.models.catalog import nearest_dense
+from core.models.spec import TransformerSpec
 from core.sources import CS336, MEGATRON_OPTIMIZER, ZERO
+from core.training.optimizer_state import explain_mean_state, mean_state
 from core.training.optimizers import Optimizer
 from core.training.precision import PrecisionPolicy
 from core.training.sharding import SHARDED, Sharding
@@ -35,29 +38,6 @@ _WEIGHTS = Symbol("p", "parameters that forward and backward read", "bytes_per_p
 _GRADIENTS = Symbol("g", "gradients", "bytes_per_parameter")
 _MASTER = Symbol("w", "master weights (0 without a precise copy)", "bytes_per_parameter")
 _STATE = Symbol("o", "optimizer state", "bytes_per_parameter")
-
-
-@formula(
-    r"\v{tensors} \cdot \v{each}",
-    result=_STATE,
-    symbols={
-        "tensors": Symbol("k", "state tensors of the parameter’s own size", "number"),
-        "each": Symbol("s", "bytes per element of a state (the mean where they differ)", "bytes_per_parameter"),
-    },
-    sources=(
-        Source(
-            "PyTorch, torch.optim",
-            "state of each optimizer after one step, measured on torch 2.13",
-            "https://docs.pytorch.org/docs/stable/optim.html",
-        ),
-    ),
-)
-def optimizer_bytes(tensors: float, each: float) -> float:
-    """Optimizer state per parameter.
-
-    A step counter of 4 bytes per tensor is left out.
-    """
-    return tensors * each
 
 
 @formula(
@@ -187,21 +167,19 @@ class StateBytes:
         return bytes_per_parameter(self.parameters, self.gradients, self.master, self.optimizer)
 
 
-def states_per_parameter(optimizer: Optimizer, policy: PrecisionPolicy) -> StateBytes:
-    """Bytes per parameter of one copy of the model states under ``optimizer`` and ``policy``."""
-    tensors, each = _state_tensors(optimizer, policy)
+def states_per_parameter(
+    optimizer: Optimizer, policy: PrecisionPolicy, spec: TransformerSpec | None = None
+) -> StateBytes:
+    """Bytes per parameter of one copy of the model states under ``optimizer`` and ``policy``.
+
+    Raises ``ValueError`` without a ``spec`` where the optimizer's state depends on the shapes of its tensors.
+    """
     return StateBytes(
         parameters=policy.weights.bytes,
-        gradients=policy.gradients.bytes,
+        gradients=policy.gradient_bytes,
         master=policy.master_bytes,
-        optimizer=optimizer_bytes(tensors, each),
+        optimizer=mean_state(optimizer, policy, spec),
     )
-
-
-def _state_tensors(optimizer: Optimizer, policy: PrecisionPolicy) -> tuple[int, float]:
-    """Number of state tensors, and their mean bytes per element."""
-    sizes = [policy.state(name).bytes for name in optimizer.states]
-    return len(sizes), sum(sizes) / len(sizes) if sizes else policy.states.bytes
 
 
 @dataclass(frozen=True)
@@ -209,6 +187,7 @@ class TrainingMemory:
     """The model states of one model on one set of accelerators. Make it with `account`.
 
     parameters: of the model, a count.  memory: bytes of one accelerator; NaN if unknown.
+    spec: the model's shape; None where only its parameters are known.
     Without slots, so that what the other figures build on is worked out once.
     """
 
@@ -218,11 +197,25 @@ class TrainingMemory:
     accelerators: int
     memory: float
     sharding: Sharding
+    spec: TransformerSpec | None = None
+
+    @cached_property
+    def shape(self) -> TransformerSpec:
+        """The shape that the optimizer's state is worked out on: the model's own, else that of the nearest dense one.
+
+        Larger and smaller models of these states are taken to be shaped like it.
+        """
+        return self.spec or nearest_dense(self.parameters).spec
+
+    @property
+    def stand_in(self) -> str:
+        """The model whose shape stands in for that of this one; empty where none has to."""
+        return "" if self.spec or self.optimizer.uniform else nearest_dense(self.parameters).name
 
     @cached_property
     def per_parameter(self) -> StateBytes:
         """Bytes per parameter of one copy."""
-        return states_per_parameter(self.optimizer, self.policy)
+        return states_per_parameter(self.optimizer, self.policy, None if self.optimizer.uniform else self.shape)
 
     @cached_property
     def stored_per_parameter(self) -> float:
@@ -291,10 +284,9 @@ class TrainingMemory:
 
     def explain(self) -> tuple[Explanation, ...]:
         """Every number above with its formula, values and sources, in the order in which they build on each other."""
-        tensors, each = _state_tensors(self.optimizer, self.policy)
         one, stored = self.per_parameter, self.stored_per_parameter
         found = [
-            optimizer_bytes.explain(tensors=tensors, each=each),
+            *explain_mean_state(self.optimizer, self.policy, self.shape),
             bytes_per_parameter.explain(**_parts(one)),
             stored_per_parameter.explain(**self._stored()),
             largest_model.explain(accelerators=self.accelerators, memory=self.memory, stored=stored),
@@ -319,8 +311,8 @@ class TrainingMemory:
 
     def explain_largest(self) -> tuple[Explanation, ...]:
         """The steps to the largest model alone."""
-        steps = (optimizer_bytes, stored_per_parameter, largest_model)
-        return tuple(step for step in self.explain() if step.name in {needed.name for needed in steps})
+        other = (bytes_per_parameter, state_bytes, spare_bytes, accelerators_filled, checkpoint_bytes)
+        return tuple(step for step in self.explain() if step.name not in {rule.name for rule in other})
 
     def _stored(self) -> dict[str, float]:
         names = ("copies_parameters", "copies_gradients", "copies_optimizer")
@@ -361,9 +353,11 @@ def account(
     accelerators: int = 1,
     memory: float,
     sharding: Sharding = SHARDED,
+    spec: TransformerSpec | None = None,
 ) -> TrainingMemory:
     """Account for the model states of a model of ``parameters`` on ``accelerators`` of ``memory`` bytes each.
 
+    spec: the model's shape, for optimizers whose state depends on it; without one, the nearest dense model stands in.
     Raises ``ValueError`` for less than one parameter or accelerator, or memory that is not positive (NaN: unknown).
     """
     if not parameters >= 1:
@@ -372,4 +366,4 @@ def account(
         raise ValueError(f"there must be at least one accelerator, not {accelerators!r}")
     if memory <= 0:
         raise ValueError(f"an accelerator's memory is positive, not {memory!r} bytes")
-    return TrainingMemory(parameters, optimizer, policy, accelerators, memory, sharding)
+    return TrainingMemory(parameters, optimizer, policy, accelerators, memory, sharding, spec)

@@ -29,13 +29,12 @@ from core.training.motion_rules import (
     unbiased_square,
 )
 from core.training.motion_surfaces import SURFACES
-from core.training.optimizers import HEADLINE
 from core.training.torch_optimizers import MOMENTUM, torch_optimizer
 from core.units import QuantityError, parse_quantity
 
 Numbers: TypeAlias = npt.NDArray[np.float64]
 
-MOVING: tuple[str, ...] = HEADLINE
+MOVING: tuple[str, ...] = ("AdamW", "Adam", "RMSProp", "AdaGrad", "SGD momentum", "SGD")
 """The optimizers that are walked, by the names of `core.training.optimizers`."""
 
 ALPHA, BETA_1, BETA_2, DECAY = 0.99, 0.9, 0.999, 0.1

@@ -1,58 +1,89 @@
-"""Optimizers as data: which tensors each keeps per parameter, from ``assets/data/optimizers.csv``.
+"""Optimizers as data: which state tensors each keeps for a parameter tensor, from ``assets/data/optimizers.csv``.
 
-Here are the optimizers whose state is a whole number of tensors of the parameter's own size, for matrices and
-vectors alike. Factored, quantised, low-rank and offloaded ones need the shape of each matrix and are left out.
+Most keep a few tensors of the parameter's own size, whatever its shape. Factored, quantised, low-rank and
+preconditioned ones, and those that treat matrices, vectors, tables and the output head apart, need the shape.
 """
 
 from __future__ import annotations
 
-import math
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from types import MappingProxyType
 
-from core.formula import Source
-from core.rows import read_rows
+import numpy as np
+import numpy.typing as npt
 
-_FP32_BYTES = 4
+from core.formula import Source
+from core.rows import number, read_rows, whole
+from core.training.precision import PrecisionPolicy
+from core.training.states import Sizes, StateTensor, as_formula, parse_states
+from core.training.tensors import TensorKind
+
 _ARXIV = re.compile(r"arXiv:(\d{4}\.\d{4,5})")
 
-HEADLINE: tuple[str, ...] = ("AdamW", "Adam", "RMSProp", "AdaGrad", "SGD momentum", "SGD")
-"""The six optimizers that every figure shows, from the most state to the least."""
+HEADLINE: tuple[str, ...] = ("AdamW", "Muon", "Lion", "AdaGrad", "SGD momentum", "8-bit Adam", "Adafactor", "SGD")
+"""The optimizers that every figure shows, from the most state to the least."""
 
-LEFT_OUT: tuple[str, ...] = ("8-bit Adam", "Adafactor", "CAME", "Muon", "Shampoo", "SOAP", "GaLore")
-"""Well-known optimizers that are in the file and not in the list."""
+ALIKE: tuple[tuple[str, ...], ...] = (("Adam", "AdamW"), ("AdaGrad", "RMSProp"))
+"""Optimizers that keep as much as each other and share one row of a figure."""
 
-WHY_LEFT_OUT = "depends on the shape of each matrix, on a rank or on blocks"
+LEFT_OUT: Mapping[str, str] = MappingProxyType(
+    {
+        "Scalable Shampoo": "it cuts matrices into blocks and skips some, and no run of it was measured",
+        "K-FAC": "its state has the shapes of what layers read and write, not of their weights",
+        "PSGD": "its preconditioners have many forms, and none was measured",
+        "LOMO": "it has no state: it saves gradients, which are updated with as they are made",
+    }
+)
+"""Optimizers that are known and not in the list, each with the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Optimizer:
-    """One optimizer: the state tensors that it keeps per parameter tensor, and what was measured.
+    """One optimizer: the state tensors that it keeps for each class of parameter tensors, and what was measured.
 
-    states: names of the full-size state tensors, as the measured implementation calls them.
+    matrix, vector, embedding, head: state tensors by class; those of experts are matrices.
+    small: what it keeps instead for a tensor of fewer than ``small_below`` elements, or of a number of elements that
+        is no multiple of ``multiple_of``.
+    per_tensor: counters of a few bytes for each tensor, which bytes per parameter leave out.
     measured: bytes of state per parameter measured on one 512 × 256 fp32 matrix; NaN where nobody measured.
     measured_with: the library and version of that measurement.
-    extra_per_tensor: what comes once per tensor on top (a step counter), too small to count; empty for none.
     confidence: "verified" or "recalled".
     """
 
     name: str
-    states: tuple[str, ...]
+    matrix: tuple[StateTensor, ...]
+    vector: tuple[StateTensor, ...]
+    embedding: tuple[StateTensor, ...]
+    head: tuple[StateTensor, ...]
+    small: tuple[StateTensor, ...]
+    small_below: int
+    multiple_of: int
+    per_tensor: tuple[StateTensor, ...]
     measured: float
     measured_with: str
-    extra_per_tensor: str
     paper: str
     source: str
     confidence: str
     notes: str
 
     @property
+    def states(self) -> tuple[str, ...]:
+        """Names of the state tensors of a matrix."""
+        return tuple(state.name for state in self.matrix)
+
+    @property
     def state_tensors(self) -> int:
-        """Full-size state tensors per parameter tensor."""
-        return len(self.states)
+        """State tensors of a matrix."""
+        return len(self.matrix)
+
+    @property
+    def uniform(self) -> bool:
+        """Whether every tensor has the same states, all of its own size: then no shape is needed."""
+        kinds = (self.matrix, self.vector, self.embedding, self.head)
+        return not self.small_below and all(k == self.matrix for k in kinds) and all(s.full for s in self.matrix)
 
     @property
     def sources(self) -> tuple[Source, ...]:
@@ -63,39 +94,58 @@ class Optimizer:
             found.append(Source(self.paper, url=f"https://arxiv.org/abs/{arxiv[1]}" if arxiv else ""))
         return tuple(found)
 
+    def of_kind(self, kind: TensorKind) -> tuple[StateTensor, ...]:
+        """State tensors of a parameter tensor of this class, large enough for them."""
+        return {"vector": self.vector, "embedding": self.embedding, "head": self.head}.get(kind, self.matrix)
 
-def _full_size_tensors(formula: str, size: str) -> int | None:
-    """How many full-size fp32 tensors ``formula`` stands for ("8mn" with size "mn" is 2); None if it is no such."""
-    if formula == "0":
-        return 0
-    match = re.fullmatch(rf"(\d+){size}", formula)
-    if match is None or int(match[1]) % _FP32_BYTES:
-        return None
-    return int(match[1]) // _FP32_BYTES
+    def elements(
+        self, kind: TensorKind, rows: Sizes, columns: Sizes
+    ) -> tuple[tuple[StateTensor, npt.NDArray[np.int64]], ...]:
+        """Each state tensor with its elements, for parameter tensors of one class; rows and columns may be arrays."""
+        size = np.asarray(rows, dtype=np.int64) * np.asarray(columns, dtype=np.int64)
+        little = (size < self.small_below) | (size % max(1, self.multiple_of) != 0)
+        return (
+            *((state, np.where(little, 0, state.elements(rows, columns))) for state in self.of_kind(kind)),
+            *((state, np.where(little, state.elements(rows, columns), 0)) for state in self.small),
+        )
+
+    def tensor_bytes(
+        self, policy: PrecisionPolicy, kind: TensorKind, rows: Sizes, columns: Sizes
+    ) -> npt.NDArray[np.float64]:
+        """Bytes of state for one parameter tensor of each shape, counters left out."""
+        total = np.zeros(np.broadcast_shapes(np.shape(rows), np.shape(columns)))
+        for state, elements in self.elements(kind, rows, columns):
+            total = total + elements * state.each(policy).bytes
+        return total
+
+    def formula(self, policy: PrecisionPolicy, kind: TensorKind = "matrix") -> str:
+        """Bytes of state for one m × n tensor of this class, as text: "4mn + 4m + 4n"."""
+        return as_formula(self.of_kind(kind), policy)
+
+    def ranked(self, rank: int) -> Optimizer:
+        """The same with another rank; an optimizer without one stays as it is."""
+
+        def low(states: tuple[StateTensor, ...]) -> tuple[StateTensor, ...]:
+            return tuple(replace(state, times=rank) if state.ranked else state for state in states)
+
+        name = re.sub(r"rank \d+", f"rank {rank}", self.name)
+        return replace(self, name=name, matrix=low(self.matrix), embedding=low(self.embedding), head=low(self.head))
 
 
-def _leading_number(text: str) -> float:
-    match = re.match(r"\d+(?:\.\d+)?", text)
-    return float(match[0]) if match else math.nan
-
-
-def _read(row: Mapping[str, str]) -> Optimizer | None:
-    """The row as an `Optimizer`, or None when its state is not a whole number of full-size tensors."""
-    names = row["state_tensors"].strip()
-    states = () if names == "none" else tuple(name.strip() for name in names.split(","))
-    matrix = _full_size_tensors(row["formula_bytes_for_m_x_n_matrix"], "mn")
-    vector = _full_size_tensors(row["formula_1d_params"], "n")
-    measured = _leading_number(row["measured_bytes_per_param_512x256"])
-    # A measurement that disagrees means that the implementation keeps more than the names say.
-    agrees = math.isnan(measured) or abs(measured - _FP32_BYTES * len(states)) < 0.001
-    if matrix != len(states) or vector != len(states) or not agrees:
-        return None
+def _read(row: Mapping[str, str]) -> Optimizer:
+    matrix = row["matrix"]
     return Optimizer(
         name=row["optimizer"],
-        states=states,
-        measured=measured,
+        matrix=parse_states(matrix),
+        vector=parse_states(row["vector"] or matrix),
+        embedding=parse_states(row["embedding"] or matrix),
+        head=parse_states(row["head"] or matrix),
+        small=parse_states(row["small"] or "none"),
+        small_below=whole(row["small_below"]),
+        multiple_of=whole(row["multiple_of"]),
+        per_tensor=parse_states(row["per_tensor"] or "none"),
+        measured=number(row["measured_bytes_per_param_512x256"]),
         measured_with=row["measured_with"],
-        extra_per_tensor=row["extra_per_tensor"],
         paper=row["paper"],
         source=row["source"],
         confidence=row["confidence"],
@@ -105,18 +155,35 @@ def _read(row: Mapping[str, str]) -> Optimizer | None:
 
 @lru_cache(maxsize=1)
 def optimizers() -> Mapping[str, Optimizer]:
-    """Every optimizer by name: the six of `HEADLINE` first, then the file's order."""
-    found = {made.name: made for row in read_rows("optimizers") if (made := _read(row)) is not None}
+    """Every optimizer by name: those of `HEADLINE` first, then the file's order."""
+    found = {made.name: made for made in map(_read, read_rows("optimizers"))}
     order = [*HEADLINE, *(name for name in found if name not in HEADLINE)]
     return MappingProxyType({name: found[name] for name in order})
 
 
+def headline(chosen: str) -> tuple[str, ...]:
+    """The optimizers of a figure in which ``chosen`` stands: in place of the one of `ALIKE` with it, else first."""
+    for group in ALIKE:
+        if chosen in group:
+            return tuple(chosen if name in group else name for name in HEADLINE)
+    return HEADLINE if chosen in HEADLINE else (chosen, *HEADLINE)
+
+
+def row_names(names: Sequence[str]) -> tuple[str, ...]:
+    """What the rows of a figure are called: "Adam, AdamW" where one stands for both."""
+    found: list[str] = []
+    for name in names:
+        group = next((group for group in ALIKE if name in group), (name,))
+        found.append(", ".join(group) if sum(other in group for other in names) == 1 else name)
+    return tuple(found)
+
+
 def why_not(name: str) -> str:
     """Why there is no optimizer ``name``, in a sentence, where it is a variant of one in `LEFT_OUT`; else empty."""
-    found = next((known for known in LEFT_OUT if re.search(rf"\b{known}\b", name, re.IGNORECASE)), "")
-    if re.search(r"[48][-_ ]?bit", name, re.IGNORECASE):
-        found = LEFT_OUT[0]
-    return f"{found} is left out, because its state {WHY_LEFT_OUT}." if found else ""
+    for known, reason in LEFT_OUT.items():
+        if re.search(rf"\b{re.escape(known)}\b", name, re.IGNORECASE):
+            return f"{known} is left out, because {reason}."
+    return ""
 
 
 def find_optimizer(name: str) -> Optimizer:

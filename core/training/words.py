@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from core.hardware.accelerators import Accelerator
 from core.limits import limit
 from core.training.memory import StateBytes, TrainingMemory
-from core.training.optimizers import LEFT_OUT, WHY_LEFT_OUT, Optimizer, optimizers
+from core.training.optimizers import LEFT_OUT, Optimizer, optimizers
 from core.training.precision import PrecisionPolicy
 from core.units import format_bytes, format_count, format_quantity, significant
 from core.wording import plural
@@ -141,9 +141,9 @@ def _model(parameters: float) -> str:
 
 
 def matrix_units(policy: PrecisionPolicy, device: Accelerator) -> str:
-    """That ``device`` does not multiply in the 16-bit format of ``policy``, or that nobody says; else empty."""
+    """That ``device`` does not multiply in the 8- or 16-bit format of ``policy``, or that nobody says; else empty."""
     dtype = policy.multiplies.name
-    if dtype not in ("bf16", "fp16") or not math.isnan(device.peak(dtype)):
+    if dtype not in ("bf16", "fp16", "fp8") or not math.isnan(device.peak(dtype)):
         return ""
     if not device.lacks(dtype):
         return f"**Whether {device.name} multiplies {dtype} is unknown:** its source gives no {dtype} rate."
@@ -162,12 +162,28 @@ def measured_state(optimizer: Optimizer) -> str:
 
 
 def left_out() -> str:
-    """Which optimizers the list has, and which it leaves out."""
+    """How many optimizers there are, whose state depends on shapes, and which are left out."""
+    shaped = sum(not optimizer.uniform for optimizer in optimizers().values())
     return (
-        f"**The {len(optimizers())} optimizers** here keep a whole number of tensors of the parameter’s own size; most "
-        f"of torch.optim is among them. Left out are those whose state {WHY_LEFT_OUT}: {', '.join(LEFT_OUT)} and "
-        "others."
+        f"**The {len(optimizers())} optimizers** are all of torch.optim and the usual ones beyond it; the state of "
+        f"{shaped} of them depends on the shapes of the tensors. Left out: {', '.join(LEFT_OUT)}."
     )
+
+
+def stood_in(plan: TrainingMemory) -> str:
+    """Which model's shape the optimizer's state is worked out on where the model's own is unknown; else empty."""
+    if not plan.stand_in:
+        return ""
+    each = plan.optimizer.formula(plan.policy)
+    return (
+        f"**{plan.optimizer.name}’s state** depends on the shapes of the tensors: {each} bytes for an m × n matrix. "
+        f"Only the number of parameters is known here, so the tensors of **{plan.stand_in}** stand in."
+    )
+
+
+def per_each(plan: TrainingMemory) -> str:
+    """ "That is 16 bytes each: 4 parameters + 4 gradients + 8 optimizer state." """
+    return f"That is {significant(plan.per_parameter.total)} bytes each: {spelled(plan)}."
 
 
 def what_is_counted(plan: TrainingMemory) -> str:
@@ -187,7 +203,7 @@ def checkpoint(plan: TrainingMemory, unit: ByteUnit | None = None) -> str:
     saved = (plan.policy.master or plan.policy.weights).bytes
     state = plan.per_parameter.optimizer
     more = plan.checkpoint(with_compute_copy=True) - plan.checkpoint()
-    kind = "fp32 master weights" if plan.policy.master else f"{plan.policy.weights.name} weights"
+    kind = f"{plan.policy.master.name} master weights" if plan.policy.master else f"{plan.policy.weights.name} weights"
     copy = f" Saving the {plan.policy.weights.name} weights as well adds {say(more)}." if more else ""
     return (
         f"**A checkpoint** to resume from takes **{say(plan.checkpoint())}** = {format_count(plan.parameters)} × "

@@ -7,7 +7,7 @@ from typing import Any
 
 import streamlit as st
 
-from core.fields import choice, optional, slider, switch
+from core.fields import choice, optional, slider
 from core.limits import limit
 from core.training import words_motion as words
 from core.training.figures_motion import descent, step_lengths
@@ -23,7 +23,6 @@ from pages.parts.theme import TOKENS
 
 _SHOWN = "shown"
 
-PANEL = switch("motion", "Optimizers in motion: what the state buys", False, part="panels")
 SURFACE = choice("land", "Surface", tuple(SURFACES), "valley", few=True, part=_SHOWN)
 START = optional("from", "Start, as x, y", read_start, nothing=None, placeholder="the surface’s own", part=_SHOWN)
 RATE = optional(
@@ -37,7 +36,7 @@ RATE = optional(
 CHOSEN = choice("who", "Explain", MOVING, "Adam", few=True, part=_SHOWN)
 STEP = slider("at", "Step", 1, limit("motion_steps"), 30, part=_SHOWN)
 
-FIELDS = (PANEL, SURFACE, START, RATE, CHOSEN, STEP)
+FIELDS = (SURFACE, START, RATE, CHOSEN, STEP)
 """The panel's switch and fields, for the page's form."""
 
 _COLUMNS = (

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import streamlit as st
 
-from core.fields import switch
 from core.measure.device import machine
 from core.models import TransformerSpec
 from core.training import Optimizer, PrecisionPolicy
 from core.training import words_witness as words
 from core.training.witness import Trial, Witness, WitnessRunner, trial_of
 from pages.parts import show
-
-PANEL = switch("torch", "See it on torch: one real step on this machine", False, part="panels")
-"""The panel's switch, for the page's form."""
 
 _COLUMNS = (
     show.Column("Part", whole=True),

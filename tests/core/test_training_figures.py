@@ -8,7 +8,17 @@ from itertools import pairwise
 import pytest
 
 from core.palette import LIGHT
-from core.training import HEADLINE, POLICIES, REPLICATED, SHARDED, Sharding, account, find_optimizer, find_policy
+from core.training import (
+    HEADLINE,
+    POLICIES,
+    REPLICATED,
+    SHARDED,
+    Sharding,
+    account,
+    find_optimizer,
+    find_policy,
+    headline,
+)
 from core.training.figures import state_bars
 from core.training.words import PARTS
 
@@ -85,7 +95,7 @@ def test_every_part_is_named_once_above_its_own_segment(precision: str) -> None:
 def test_names_of_parts_do_not_meet_on_any_page(precision: str, optimizer: str, width: int) -> None:
     rows = [
         account(1e9, find_optimizer(name), find_policy(precision), accelerators=8, memory=80e9)
-        for name in (optimizer, *HEADLINE)
+        for name in headline(optimizer)
     ]
     figure = state_bars(rows, LIGHT, chosen=optimizer, device="Chip")
     end = figure["layout"]["xaxis"]["range"][1]
@@ -116,10 +126,10 @@ def test_names_of_parts_stand_on_one_line_over_their_own_segments(precision: str
 def test_the_chosen_row_is_thick_and_bold() -> None:
     rows = [
         account(1e9, find_optimizer(name), find_policy("fp32"), accelerators=8, memory=80e9)
-        for name in ("Lion", *HEADLINE)
+        for name in headline("Prodigy")
     ]
-    figure = state_bars(rows, LIGHT, chosen="Lion", device="Chip")
+    figure = state_bars(rows, LIGHT, chosen="Prodigy", device="Chip")
     widths = figure["data"][0]["width"]
     assert widths[0] > max(widths[1:])
-    assert figure["layout"]["yaxis"]["ticktext"][0] == "<b>Lion</b>"
+    assert figure["layout"]["yaxis"]["ticktext"][0] == "<b>Prodigy</b>"
     assert sum("<b>" in text for text in figure["layout"]["yaxis"]["ticktext"]) == 1

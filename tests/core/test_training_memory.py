@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from core.hardware.accelerators import accelerators
 from core.hardware.accelerators import find as find_accelerator
 from core.limits import limit
+from core.models.catalog import model_named
 from core.palette import LIGHT
-from core.rows import read_rows
 from core.training import (
     POLICIES,
     REPLICATED,
@@ -41,6 +41,7 @@ from tests.core.said import says
 H100 = 80e9
 MIXED = "mixed bf16, fp32 master"
 MEGATRON = "mixed bf16, fp32 master, fp32 gradients"
+SHAPE = model_named("Llama 3 8B").spec
 
 
 def plan(
@@ -77,7 +78,7 @@ def test_m2_a_master_copy_costs_what_bf16_saves() -> None:
     assert states_per_parameter(adamw, find_policy("fp32")).total == 16
     assert states_per_parameter(adamw, find_policy(MEGATRON)).total == 18
     for optimizer in optimizers().values():  # the saving is always spent, whatever the optimizer keeps
-        mixed, full = (states_per_parameter(optimizer, find_policy(p)).total for p in (MIXED, "fp32"))
+        mixed, full = (states_per_parameter(optimizer, find_policy(p), SHAPE).total for p in (MIXED, "fp32"))
         assert mixed == full
 
 
@@ -291,6 +292,7 @@ def test_the_largest_model_as_typed_fits(made: TrainingMemory) -> None:
         accelerators=made.accelerators,
         memory=made.memory,
         sharding=made.sharding,
+        spec=made.shape,
     ).fit in ("room", "full")
     assert typed >= min(made.largest, limit("parameters")) * (1 - 1.001e-3)
 
@@ -383,29 +385,25 @@ def test_no_accelerator_lacks_what_it_has_a_peak_for() -> None:
 
 
 def test_what_the_list_of_optimizers_leaves_out_is_said() -> None:
-    rows = [row["optimizer"].lower() for row in read_rows("optimizers")]
     for name in LEFT_OUT:
-        assert any(name.lower() in row for row in rows)
-        assert not any(name.lower() in listed.lower() for listed in optimizers())
+        assert not any(name.lower() == listed.lower() for listed in optimizers())
         assert name in words.left_out()
-    assert f"The {len(optimizers())} optimizers" in words.left_out()
+        assert why_not(f"distributed {name.lower()}").startswith(f"{name} is left out, because")
+        with pytest.raises(KeyError, match="is left out"):
+            find_optimizer(name)
+    shaped = sum(not o.uniform for o in optimizers().values())
+    says(words.left_out(), f"The {len(optimizers())} optimizers", f"{shaped} of them")
 
 
-@pytest.mark.parametrize(
-    ("name", "known"),
-    [
-        *((name, name) for name in LEFT_OUT),
-        ("muon", "Muon"),
-        ("8-bit AdamW", "8-bit Adam"),
-        ("AdamW8bit", "8-bit Adam"),
-        ("distributed Shampoo", "Shampoo"),
-        ("Adafactor (no momentum)", "Adafactor"),
-    ],
-)
-def test_an_optimizer_that_is_left_out_is_known(name: str, known: str) -> None:
-    assert why_not(name).startswith(f"{known} is left out, because its state depends on")
-    with pytest.raises(KeyError, match="is left out"):
-        find_optimizer(name)
+def test_a_shape_that_stands_in_is_named() -> None:
+    made = plan(8e9, optimizer="Muon")
+    says(words.stood_in(made), "Muon", "4mn bytes", "Llama 3 8B")
+    assert words.stood_in(plan(8e9)) == ""
+    known = account(8e9, find_optimizer("Muon"), find_policy("fp32"), memory=H100, spec=SHAPE)
+    assert known.stand_in == words.stood_in(known) == ""
+    assert known.per_parameter == made.per_parameter
+    with pytest.raises(ValueError, match="depends on the shapes"):
+        states_per_parameter(find_optimizer("Muon"), find_policy("fp32"))
 
 
 @pytest.mark.parametrize("name", ["", "Adamm", "xx", "Adam", "camel", "so"])
@@ -419,4 +417,9 @@ def test_measured_states() -> None:
     assert [p.id for p in POLICIES.values() if not p.fp32_states] == [
         "mixed bf16, fp32 master, bf16 states",
         "bf16 throughout",
+        "bf16, stochastic rounding",
+        "fp8 matmuls, fp32 master, bf16 states",
+        "fp8 weights and gradients, fp16 master",
+        "mixed bf16, fp32 master, 8-bit states",
+        "mixed bf16, fp32 master, 4-bit states",
     ]

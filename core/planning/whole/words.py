@@ -47,7 +47,7 @@ def failures(a: Answer) -> float:
 
 def whole_rows(a: Answer) -> list[tuple[str, str]]:
     """Rows of the table of the whole run."""
-    s, per = a.stops, a.memory.checkpoint() / a.memory.parameters
+    s, per = a.stops, a.states.checkpoint() / a.states.parameters
     rows = [
         (f"checkpoint, {significant(per)} bytes per parameter", format_quantity(float(s.checkpoint), "bytes")),
         ("training stands still for one", format_duration(float(s.write), 3)),
