@@ -37,7 +37,7 @@ CHOSEN = choice("who", "Explain", MOVING, "Adam", few=True, part=_SHOWN)
 STEP = slider("at", "Step", 1, limit("motion_steps"), 30, part=_SHOWN)
 
 FIELDS = (SURFACE, START, RATE, CHOSEN, STEP)
-"""The panel's switch and fields, for the page's form."""
+"""The panel’s fields, for the page’s form."""
 
 _COLUMNS = (
     show.Column("Optimizer", whole=True),

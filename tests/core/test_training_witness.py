@@ -145,7 +145,7 @@ def test_every_model_of_the_catalogue_has_a_small_one_with_its_ratios(name: str)
 def test_every_policy_has_one_that_plain_torch_can_run(policy: str) -> None:
     run_as = policy_run(POLICIES[policy])
     assert policy_run(run_as) == run_as
-    assert run_as.weights.bytes == POLICIES[policy].weights.bytes
+    assert run_as.weights.bytes == max(POLICIES[policy].weights.bytes, 2)  # fp8 is run in bf16
     assert bool(words.instead(POLICIES[policy])) == (run_as.id != policy)
 
 
