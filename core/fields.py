@@ -20,10 +20,11 @@ FieldKind: TypeAlias = Literal["text", "lines", "choice", "segments", "switch", 
 VERSION = "v"
 """The name under which texts carry the version of their form."""
 
-LINK_VERSION = 2
+LINK_VERSION = 3
 """Of what the fields of every page mean; raised when one changes its meaning, and the older texts are translated.
 
-In version 1 cost was a question of its own, and an MFU typed on Home or Compute budget was always of all hours."""
+In version 1 cost was a question of its own, and an MFU typed on Home or Compute budget was always of all hours. In
+version 2 model states were spread in one of four ways, and a layout of the step was not asked for."""
 
 _LISTED = 8
 """A message lists up to this many of a field's options."""
@@ -173,7 +174,8 @@ class Reading:
 class Form:
     """Fields with a version. prefix: of their names in an address, short and never reused.
 
-    older: version → how the texts that it wrote (by id) read in the next one.
+    older: version → how the texts that it wrote (by id) read in the next one; 0: how those of an address without a
+    version do, which may have names that nobody writes any more.
     """
 
     prefix: str
@@ -239,7 +241,7 @@ class Form:
         version = read_version(address)
         if version > self.version:
             said.append(newer(version))
-        for step in range(version, self.version) if version else ():
+        for step in range(version, self.version) if version else (0,):
             if step in self.older:
                 texts = self.older[step](texts)
         mine = {one.id for one in self.fields}

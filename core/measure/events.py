@@ -141,7 +141,6 @@ _NAMES: Mapping[str, type[Event]] = {
     "refusal": Refusal,
     "done": Done,
 }
-_NAME_OF = {made: name for name, made in _NAMES.items()}
 
 
 def _is_text(value: object) -> bool:
@@ -166,7 +165,13 @@ _CHECKS: Mapping[str, Callable[[object], bool]] = {
 
 def encode(event: Event) -> str:
     """``event`` as one line of JSON, without the line end."""
-    return json.dumps({"event": _NAME_OF[type(event)], **asdict(event)}, allow_nan=False)
+    return written(event, _NAMES)
+
+
+def written(event: Any, kinds: Mapping[str, type[Any]]) -> str:
+    """One of ``kinds`` of events, by name, as one line of JSON; raises ``StopIteration`` for another."""
+    name = next(name for name, kind in kinds.items() if kind is type(event))
+    return json.dumps({"event": name, **asdict(event)}, allow_nan=False)
 
 
 def _no_constant(name: str) -> NoReturn:
@@ -174,7 +179,12 @@ def _no_constant(name: str) -> NoReturn:
 
 
 def decode(line: bytes) -> Event | None:
-    """The event on one line of a worker's output, or None when the line is anything else.
+    """The event on one line of a worker's output, or None when the line is anything else."""
+    return read(line, _NAMES)
+
+
+def read(line: bytes, kinds: Mapping[str, type[Any]]) -> Any:
+    """The event of one of ``kinds``, by name, on one line of a process's output; None when the line is anything else.
 
     Every field is checked for type and range, because whatever a library prints lands on the same output.
     """
@@ -183,7 +193,7 @@ def decode(line: bytes) -> Event | None:
         if not isinstance(values, dict):
             return None
         values = cast(dict[str, Any], values)
-        made = _NAMES[values.pop("event")]
+        made = kinds[values.pop("event")]
         checks = {field.name: _CHECKS[str(field.type)] for field in fields(made)}
         if values.keys() != checks.keys() or not all(check(values[name]) for name, check in checks.items()):
             return None

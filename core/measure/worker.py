@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import importlib
-import os
 import sys
 import threading
 import time
@@ -18,6 +17,7 @@ from typing import Any, TextIO
 from core.measure import device
 from core.measure.events import DeviceFacts, Done, Event, Outcome, Progress, Refusal, Started, clip, encode
 from core.measure.methods import Bench, CudaTimer, cpu_timer, gpu_room
+from core.measure.process import end_with_parent
 from core.measure.spec import METHOD, Spec
 
 _PROGRESS_EVERY_S = 0.25
@@ -98,14 +98,6 @@ def run(spec: Spec, reporter: Reporter) -> None:
     reporter.say(Done(time.monotonic() - start))
 
 
-def _end_with_parent() -> None:
-    # Straight from the descriptor: a thread inside sys.stdin would hold its lock and abort a normal exit.
-    while os.read(0, 4096):
-        pass
-    # The parent's end of the pipe is closed, so nobody reads the results: stop in the middle of whatever runs.
-    os._exit(3)
-
-
 def main(arguments: Sequence[str] | None = None) -> None:
     """Read the command line and measure."""
     parser = argparse.ArgumentParser(description="Time square matmuls; one JSON event per line.")
@@ -115,7 +107,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--end-with-parent", action="store_true", help="end when standard input closes")
     options = parser.parse_args(arguments)
     if options.end_with_parent:
-        threading.Thread(target=_end_with_parent, daemon=True).start()
+        threading.Thread(target=end_with_parent, daemon=True).start()
     run(Spec(options.device, options.n, options.seconds), Reporter(sys.stdout))
 
 

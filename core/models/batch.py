@@ -92,7 +92,7 @@ class FlopArrays:
         return train_flop_by_layer.over(forward=self.forward(attention), tokens=1)
 
 
-def _sum(terms: Iterable[Term], numbers: Numbers, values: Callable[[Term, Numbers], Mapping[str, Any]]) -> Any:
+def sum_of(terms: Iterable[Term], numbers: Numbers, values: Callable[[Term, Numbers], Mapping[str, Any]]) -> Any:
     """The sum of the terms. The first parameter of each formula is a factor of all of it: where it is a plain zero,
     no shape of the batch has the component.
     """
@@ -111,8 +111,8 @@ def parameters_over(shapes: SpecBatch) -> ParameterArrays:
     differ = [term for term in PARAMETER_TERMS if term.run]
     for part, plain in shapes.pieces():
         numbers = with_extra_layer(plain) if np.any(plain["mtp_modules"]) else {**plain, **_NO_LAYER}
-        total[part] = _sum(PARAMETER_TERMS, numbers, Term.values)
-        idle = _sum(differ, numbers, Term.values) - _sum(differ, numbers, Term.run_values)
+        total[part] = sum_of(PARAMETER_TERMS, numbers, Term.values)
+        idle = sum_of(differ, numbers, Term.values) - sum_of(differ, numbers, Term.run_values)
         active[part] = total[part] - idle
     return ParameterArrays(total, active)
 
@@ -139,8 +139,8 @@ def flops_over(
             length = lengths[part] if same is None else same
             ready = flop_numbers(numbers, length, attention, head=head, embedding=embedding)
             if not index:
-                weights[part] = _sum(FLOP_TERMS, ready, Term.values)
-            squares[attention][part] = _sum(SQUARES[attention], ready, Term.values)
+                weights[part] = sum_of(FLOP_TERMS, ready, Term.values)
+            squares[attention][part] = sum_of(SQUARES[attention], ready, Term.values)
     return FlopArrays(weights, squares)
 
 

@@ -1,5 +1,8 @@
 """Training memory: precision policies, optimizers, sharding, and the bytes of the model states."""
 
+from core.training.buffers import TENSORS_ONLY, Runtime
+from core.training.device import DeviceMemory, States, memory_over, memory_per_device, states_of
+from core.training.layout import Layout, LayoutError, Recompute, allowed, check
 from core.training.memory import (
     StateBytes,
     TrainingMemory,
@@ -17,7 +20,7 @@ from core.training.optimizer_state import ModelState, optimizer_bytes, optimizer
 from core.training.optimizers import HEADLINE, Optimizer, find_optimizer, headline, optimizers, row_names, why_not
 from core.training.policy_own import PolicyRow, own_policy, policy_rows
 from core.training.precision import POLICIES, STORAGE_TYPES, PrecisionPolicy, StorageType, find_policy
-from core.training.sharding import REPLICATED, SHARDED, SHARDINGS, ZERO_1, ZERO_2, Sharding, find_sharding
+from core.training.sharding import REPLICATED, SHARDED, SHARDINGS, ZERO_1, ZERO_2, Sharding, stage_sharding
 from core.training.tensors import ParameterTensor, tensors_of
 
 __all__ = [
@@ -27,26 +30,36 @@ __all__ = [
     "SHARDED",
     "SHARDINGS",
     "STORAGE_TYPES",
+    "TENSORS_ONLY",
     "ZERO_1",
     "ZERO_2",
+    "DeviceMemory",
+    "Layout",
+    "LayoutError",
     "ModelState",
     "Optimizer",
     "ParameterTensor",
     "PolicyRow",
     "PrecisionPolicy",
+    "Recompute",
+    "Runtime",
     "Sharding",
     "StateBytes",
+    "States",
     "StorageType",
     "TrainingMemory",
     "accelerators_filled",
     "account",
+    "allowed",
     "bytes_per_parameter",
+    "check",
     "checkpoint_bytes",
     "find_optimizer",
     "find_policy",
-    "find_sharding",
     "headline",
     "largest_model",
+    "memory_over",
+    "memory_per_device",
     "optimizer_bytes",
     "optimizer_state_bytes",
     "optimizers",
@@ -54,7 +67,9 @@ __all__ = [
     "policy_rows",
     "row_names",
     "spare_bytes",
+    "stage_sharding",
     "state_bytes",
+    "states_of",
     "states_per_parameter",
     "stored_per_parameter",
     "tensors_of",

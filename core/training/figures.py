@@ -161,7 +161,7 @@ def _names(row: TrainingMemory, widest: float) -> list[_Name]:
             segments.append((start / widest * _NARROWEST, (start + value) / widest * _NARROWEST))
         start += value
     wanted = [name.at / widest * _NARROWEST for name in found]
-    placed = _apart(wanted, [len(name.title) * _LETTER for name in found])
+    placed = apart(wanted, [len(name.title) * _LETTER for name in found])
     if all(left <= middle <= right for middle, (left, right) in zip(placed, segments, strict=True)):
         return [replace(n, shift=round(p - w)) for n, p, w in zip(found, placed, wanted, strict=True)]
     ends: list[float] = []
@@ -173,7 +173,7 @@ def _names(row: TrainingMemory, widest: float) -> list[_Name]:
     return found
 
 
-def _apart(wanted: Sequence[float], widths: Sequence[float]) -> list[float]:
+def apart(wanted: Sequence[float], widths: Sequence[float]) -> list[float]:
     """Middles nearest to ``wanted`` (least squares) at which labels of these ``widths`` stand side by side."""
     offsets = [0.0]
     for left, right in pairwise(widths):

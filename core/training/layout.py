@@ -6,12 +6,17 @@ a million.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
 from enum import IntEnum
-from typing import TypeAlias
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
+
+from core.limits import limit
+from core.models.spec import TransformerSpec
 
 Counts: TypeAlias = "int | npt.NDArray[np.int64]"
 """Whole numbers, or arrays of them that broadcast."""
@@ -55,3 +60,150 @@ class Layout:
     def accelerators(self) -> Counts:
         """Accelerators that the layout takes."""
         return self.tensor * self.pipeline * self.context * self.data
+
+
+class LayoutError(ValueError):
+    """A layout that cannot be.
+
+    field, value, rule: what is wrong, what it was, and what it must be. The message names all three.
+    example: a value that would do beside the others, None where no single one suggests itself.
+    """
+
+    def __init__(self, field: str, value: int, rule: str, example: int | None = None) -> None:
+        self.field = field
+        self.value = value
+        self.rule = rule
+        self.example = example
+        super().__init__(f"{field} is {value}; {rule}" + (f" For example: {example}." if example is not None else ""))
+
+
+def pick(where: Any, yes: Any, no: Any) -> Any:
+    """``yes`` where the condition holds, else ``no``: of a plain condition one of them as it is, else an array."""
+    if np.ndim(where):
+        return cast("Any", np.where(where, yes, no))
+    return yes if where else no
+
+
+@dataclass(frozen=True, slots=True)
+class Degrees(Layout):
+    """A layout whose fields are floats or arrays of them, which numpy multiplies and divides fastest."""
+
+    tensor: Any = 1.0
+    pipeline: Any = 1.0
+    interleave: Any = 1.0
+    context: Any = 1.0
+    expert: Any = 1.0
+    data: Any = 1.0
+    micro_batch: Any = 1.0
+    micro_batches: Any = 1.0
+    zero: Any = 0.0
+    shard_group: Any = 0.0
+    sequence_parallel: Any = 0.0
+    recompute: Any = 0.0
+    offload: Any = 0.0
+
+    @property
+    def replicas(self) -> Any:
+        """Ranks that hold the same weights: the data-parallel group, context-parallel ranks among them."""
+        return self.data * self.context
+
+    @property
+    def shards(self) -> Any:
+        """Ranks over which ZeRO shards what is no routed expert."""
+        return pick(self.shard_group > 0, self.shard_group, self.replicas)
+
+    @property
+    def expert_shards(self) -> Any:
+        """Ranks over which ZeRO shards routed experts: ``expert`` ranks of data · context · tensor hold one copy."""
+        return pick(self.expert > 1, np.maximum(1.0, self.shards * self.tensor / self.expert), self.shards)
+
+
+def degrees_of(layout: Layout) -> Degrees:
+    """The layout's numbers as floats."""
+    return Degrees(*(_floats(getattr(layout, field.name)) for field in fields(layout)))
+
+
+def _floats(value: Counts) -> Any:
+    return value.astype(np.float64) if isinstance(value, np.ndarray) else float(value)
+
+
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    """One rule of a layout: ``broken`` where it does not hold; sought: the number the field must divide or not pass."""
+
+    field: str
+    broken: Any
+    says: str
+    of: Any = None
+    most: Any = None
+
+
+def _rules(spec: TransformerSpec, layout: Layout, seq_len: Counts, accelerators: Counts | None) -> Iterator[_Rule]:
+    """Every rule, the ranges of single fields first: later ones divide by what these have seen to."""
+    one = layout
+    for name in ("tensor", "pipeline", "interleave", "context", "expert", "data", "micro_batch", "micro_batches"):
+        yield _Rule(name, np.less(getattr(one, name), 1), "there is at least one.", most=1)
+    for name, most in (("zero", 3), ("recompute", 2), ("sequence_parallel", 1), ("offload", 1)):
+        value = getattr(one, name)
+        yield _Rule(name, np.less(value, 0) | np.greater(value, most), f"it is from 0 to {most}.", most=most)
+    yield _Rule("shard_group", np.less(one.shard_group, 0), "it is 0 for all ranks, or a number of them.", most=0)
+    t, p, e, ranks = one.tensor, one.pipeline, one.expert, one.data * one.context
+    says = f"it must divide the {spec.heads} query heads."
+    yield _Rule("tensor", np.not_equal(spec.heads % t, 0), says, of=spec.heads)
+    kv = spec.kv_heads
+    says = f"it must divide the {kv} key/value heads, or be a multiple of them."
+    yield _Rule("tensor", np.not_equal(kv % t, 0) & np.not_equal(t % kv, 0), says, of=kv)
+    if spec.dense_layers:
+        says = f"it must divide the feed-forward width {spec.ffn}."
+        yield _Rule("tensor", np.not_equal(spec.ffn % t, 0), says, of=math.gcd(spec.ffn, spec.heads))
+    yield _Rule("pipeline", np.greater(p, spec.layers), f"there are only {spec.layers} layers.", most=spec.layers)
+    says = "with one pipeline stage there is nothing to interleave."
+    yield _Rule("interleave", np.greater(one.interleave, 1) & np.equal(p, 1), says, most=1)
+    # One chunk may hold the embedding alone and one the head alone, as in Llama 3's 128 chunks for 126 layers.
+    most = np.maximum(1, (spec.layers + 2) // p)
+    says = f"pipeline · interleave chunks are more than the {spec.layers} layers, embedding and head."
+    yield _Rule("interleave", np.greater(one.interleave, most), says, most=most)
+    experts = spec.experts.count if spec.experts else 1
+    says = f"it must divide the {experts} experts." if spec.experts else "there are no experts to spread."
+    yield _Rule("expert", np.not_equal(experts % e, 0), says, of=experts)
+    says = "it must divide tensor · context · data ranks."
+    yield _Rule("expert", np.not_equal(t * ranks % e, 0), says, of=t * ranks)
+    group = np.maximum(1, one.shard_group)
+    yield _Rule("shard_group", np.not_equal(ranks % group, 0), "it must divide data · context ranks.", of=ranks)
+    says = "it must divide the sequence into whole tokens."
+    yield _Rule("context", np.not_equal(seq_len % one.context, 0), says, of=seq_len)
+    room = limit("accelerators") if accelerators is None else accelerators
+    most = np.maximum(1, room // (t * p * one.context))
+    says = "tensor · pipeline · context · data are more than the accelerators."
+    yield _Rule("data", np.greater(one.accelerators, room), says, most=most)
+
+
+def allowed(
+    spec: TransformerSpec, layout: Layout, seq_len: Counts, accelerators: Counts | None = None
+) -> npt.NDArray[np.bool_]:
+    """Where a layout, or each of many, keeps every rule: degrees that divide, and no more ranks than accelerators."""
+    with np.errstate(divide="ignore"):
+        broken = [rule.broken for rule in _rules(spec, layout, seq_len, accelerators)]
+    return ~np.logical_or.reduce(np.broadcast_arrays(*broken))
+
+
+def check(spec: TransformerSpec, layout: Layout, seq_len: Counts, accelerators: Counts | None = None) -> None:
+    """Raise `LayoutError` for the first rule that a layout, or the first of many, breaks."""
+    for rule in _rules(spec, layout, seq_len, accelerators):
+        if not np.any(rule.broken):
+            continue
+        at = int(np.argmax(np.ravel(rule.broken)))
+        value = _taken(getattr(layout, rule.field), rule.broken, at)
+        if rule.most is not None:
+            raise LayoutError(rule.field, value, rule.says, _taken(rule.most, rule.broken, at))
+        raise LayoutError(rule.field, value, rule.says, _divisor(_taken(rule.of, rule.broken, at), value))
+
+
+def _taken(value: Any, like: Any, at: int) -> int:
+    """The entry ``at`` of a value that broadcasts with ``like``."""
+    return int(np.ravel(np.broadcast_arrays(value, like)[0])[at])
+
+
+def _divisor(of: int, near: int) -> int:
+    """The largest divisor of ``of`` up to ``near``."""
+    return max(d for d in range(1, max(1, min(near, of)) + 1) if of % d == 0)

@@ -85,8 +85,6 @@ SHARDINGS: Mapping[str, Sharding] = MappingProxyType({s.id: s for s in (SHARDED,
 """The named strategies, from the least memory to the most."""
 
 
-def find_sharding(name: str) -> Sharding:
-    """The strategy with the id ``name``. Raises ``KeyError`` that lists the ids when there is none."""
-    if name not in SHARDINGS:
-        raise KeyError(f"no sharding {name!r}; there are {', '.join(SHARDINGS)}")
-    return SHARDINGS[name]
+def stage_sharding(stage: int) -> Sharding:
+    """The strategy of a ZeRO stage, 0 to 3. Raises ``KeyError`` for any other."""
+    return dict(enumerate(reversed([*SHARDINGS.values()])))[stage]

@@ -181,6 +181,11 @@ def stood_in(plan: TrainingMemory) -> str:
     )
 
 
+def per_each(plan: TrainingMemory) -> str:
+    """ "That is 16 bytes each: 4 parameters + 4 gradients + 8 optimizer state." """
+    return f"That is {significant(plan.per_parameter.total)} bytes each: {spelled(plan)}."
+
+
 def what_is_counted(plan: TrainingMemory) -> str:
     """ "16 bytes each: 4 parameters + 4 gradients + 8 optimizer state; ... come on top." """
     states = plan.per_parameter

@@ -24,17 +24,17 @@ from core.planning.answer.form import (
     POLICY,
     PRICE,
     SEQ_LEN,
-    SHARDING,
     TRAINED,
     WITHIN,
+    ZERO,
     plan_of,
 )
 from core.planning.answer.plan import OWN, Find
 from core.planning.counting.words import fixed_parameters
 from core.wording import price
-from pages.compute.shape import own_shape
 from pages.parts import show
 from pages.parts.inputs import Inputs
+from pages.parts.shape import own_shape
 
 _GOOD = "compute:good"
 _SOLVED = {"tokens": TRAINED, "parameters": PARAMETERS, "accelerators": COUNT, "MFU": MFU}
@@ -104,6 +104,6 @@ def draw(inputs: Inputs, asked: Asked) -> None:
                 elif not unpriced:
                     inputs.draw(field, placeholder=price(*plan.price_range))
         cells = st.columns([1, 1.7, 2])
-        for cell, field in zip(cells, (OPTIMIZER, POLICY, SHARDING), strict=True):
+        for cell, field in zip(cells, (OPTIMIZER, POLICY, ZERO), strict=True):
             with cell:
                 inputs.draw(field)

@@ -20,12 +20,12 @@ from pages.compute.layer import roof
 from pages.compute.moves import moves
 from pages.compute.parts import parts
 from pages.compute.runs import beside, comparisons, evidence_panel
-from pages.compute.shape import adopt_built
 from pages.compute.table import table
 from pages.compute.whole import split, whole
 from pages.parts import show
 from pages.parts.inputs import Inputs
 from pages.parts.registry import COMPUTE, MEMORY
+from pages.parts.shape import adopt_built
 from pages.parts.theme import TOKENS
 
 _PANELS: dict[str, Callable[[Inputs, Answer], None]] = {
@@ -42,7 +42,7 @@ _PANELS: dict[str, Callable[[Inputs, Answer], None]] = {
 
 def page() -> None:
     """Inputs, the answer beside what published runs took, and the panels behind it."""
-    adopt_built()
+    adopt_built(COMPUTE)
     inputs = Inputs(COMPUTE, FORM)
     chips = show.slot()
     now = asked(inputs)

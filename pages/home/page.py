@@ -13,7 +13,7 @@ from core.floats.view import explain_value
 from core.limits import limit
 from core.planning import BudgetError, Plan
 from core.planning.answer import words as words_plan
-from core.planning.answer.answer import Answer, answer, memory_of
+from core.planning.answer.answer import Answer, answer, states_of
 from core.planning.answer.figures import answer_strip
 from core.planning.answer.form import ACCELERATOR, COUNT, MFU, PARAMETERS, TRAINED, carried, plan_form, plan_of
 from core.planning.answer.peers import peers_of
@@ -88,7 +88,7 @@ def how_large(inputs: Inputs, plan: Plan) -> TrainingMemory | None:
     """The largest model whose states fit; nothing where that failed."""
     values = inputs.reading.values
     held, holder = values[HELD.id], values[HOLDER.id]
-    memory = memory_of(replace(plan, accelerator=holder, accelerators=held))
+    memory = states_of(replace(plan, accelerator=holder, accelerators=held))
     with show.question(HOW_LARGE):
         place, picture = show.slot(), show.slot()
         cells = st.columns([1, 1.4, 2.6])

@@ -1,163 +1,98 @@
-"""Training memory: what each parameter costs in bytes, and the largest model whose states n accelerators hold."""
+"""Training memory: whether a plan fits its accelerators, what fills them, and the cheapest change if it does not."""
 
-from collections.abc import Sequence
-from dataclasses import replace
+from __future__ import annotations
 
-import pandas as pd
+from collections.abc import Callable
+
 import streamlit as st
 
-from core.planning.answer.answer import memory_of
-from core.planning.answer.form import (
-    ACCELERATOR,
-    COUNT,
-    MODEL_NAME,
-    OPTIMIZER,
-    PARAMETERS,
-    POLICY,
-    SHARDING,
-    carried,
-    plan_form,
-    plan_of,
-)
+from core.planning.answer import words_memory
+from core.planning.answer.answer import states_of
+from core.planning.answer.fixing import fewest, fixes
+from core.planning.answer.form import carried, plan_of
+from core.planning.answer.holding import Held, held
+from core.planning.answer.plan import Plan
 from core.planning.answer.stories import MEMORY_STORIES as STORIES
-from core.training import (
-    HEADLINE,
-    POLICIES,
-    Optimizer,
-    PrecisionPolicy,
-    TrainingMemory,
-    find_optimizer,
-    optimizers,
-    words,
-)
-from core.training.figures import state_bars
-from core.units import format_count, significant
+from core.training import LayoutError, words
+from core.training.figures_device import device_bars
+from core.wording import plain
+from pages.memory.activations import activations
+from pages.memory.form import FORM, PANELS
+from pages.memory.inputs import draw
+from pages.memory.motion import motion
+from pages.memory.optimizers import side_by_side
+from pages.memory.parallel import parallel
+from pages.memory.policy import policy
+from pages.memory.why import why
+from pages.memory.witness import witness
 from pages.parts import show
 from pages.parts.inputs import Inputs
 from pages.parts.registry import COMPUTE, MEMORY
+from pages.parts.shape import adopt_built
 from pages.parts.theme import TOKENS
 
-FORM = plan_form("m", n="32B", count="8")  # begins smaller than Compute budget
+_GOOD = "memory:good"
+
+_PANELS: dict[str, Callable[[Inputs, Held], None]] = {
+    "why": why,
+    "optims": side_by_side,
+    "policy": policy,
+    "zeros": parallel,
+    "acts": activations,
+    "torch": lambda _, h: witness(None if h.stands_in else h.spec, h.optimizer, h.policy),
+    "motion": lambda inputs, _: motion(inputs),
+}
 
 
-def in_numbers(plans: Sequence[TrainingMemory], unit: words.ByteUnit, chosen: int) -> None:
-    """The picture as a table, in its unit; ``chosen`` is the row to light."""
-    share = words.shared_among(plans[0])
-    measured = plans[0].policy.fp32_states  # the measurements are in fp32, and beside another format only confuse
-    show.small_table(
-        [
-            show.Column("Optimizer", whole=True),
-            show.Column("State it keeps", whole=True),
-            show.Column("params + grads + master + state", numeric=True),
-            show.Column("B/parameter", numeric=True),
-            show.Column("Total" if share == 1 else "On each", numeric=True),
-            show.Column("Largest model", numeric=True),
-            *([show.Column("Measured, in fp32", numeric=True)] if measured else []),
-        ],
-        [
-            (
-                p.optimizer.name,
-                ", ".join(f"`{state}`" for state in p.optimizer.states) or "none",
-                words.summed(p.per_parameter),
-                significant(p.per_parameter.total),
-                unit.say(p.total / share),
-                format_count(p.largest),
-                *([words.measured_state(p.optimizer)] if measured else []),
-            )
-            for p in plans
-        ],
-        caption="The picture in numbers."
-        + " Measured: the optimizer’s state after one step on a 512 × 256 matrix, per parameter." * measured,
-        here=chosen,
-    )
-
-
-def mixed_precision(memory: TrainingMemory, policies: Sequence[TrainingMemory]) -> None:
-    """What each precision costs under the chosen optimizer, and why mixing alone saves nothing."""
-    st.subheader("Does mixed precision save state memory?", anchor=False)
-    show.note(
-        "Not with a master copy. The two bytes saved on each parameter and the two on each gradient pay for an fp32 "
-        "copy of four: under AdamW 2 + 2 + 4 + 8 = 16, as in fp32 4 + 4 + 8. With gradients accumulated in fp32, as "
-        "Megatron does, it is 18. What mixed precision buys is faster matmuls and smaller activations. States shrink "
-        "only when the precise copy goes, or when the optimizer keeps its own state in fewer bits; and under ZeRO-1 "
-        "and ZeRO-2, which shard the master copy but leave the halved parameters on each accelerator."
-    )
-    show.small_table(
-        [
-            show.Column(f"Precision, under {memory.optimizer.name}"),
-            show.Column("params + grads + master + state", numeric=True),
-            show.Column("B/parameter", numeric=True),
-            show.Column("Largest model", numeric=True),
-            show.Column("What it is"),
-        ],
-        [
-            (
-                p.policy.id,
-                words.summed(p.per_parameter),
-                significant(p.per_parameter.total),
-                format_count(p.largest),
-                p.policy.note,
-            )
-            for p in policies
-        ],
-        here=list(POLICIES).index(memory.policy.id),
-    )
+def asked(inputs: Inputs) -> Held:
+    """What the plan of the form holds; where it cannot be laid out, the last that could be stays."""
+    plan = plan_of(inputs.reading)
+    try:
+        found = held(plan)
+        st.session_state[_GOOD] = plan
+    except LayoutError as problem:
+        last: Plan | None = st.session_state.get(_GOOD)
+        found = held(last or plan_of(FORM.read({})))
+        label = FORM[words_memory.field_of(problem)].label
+        inputs.fail(f"{label}: {words_memory.refused(problem)}", "Still showing the last layout that can be.")
+    return found
 
 
 def page() -> None:
-    """Inputs, the answer, the bars and what mixed precision saves."""
+    """Inputs, the answer, the bar, and the panels behind it."""
+    adopt_built(MEMORY)
     inputs = Inputs(MEMORY, FORM)
     chips = show.slot()
-    plan = plan_of(inputs.reading)
-    cells = [*st.columns([1.7, 1, 1, 1.4]), *st.columns([1.1, 1.6, 2.3])]
-    drawn = (MODEL_NAME, PARAMETERS, COUNT, ACCELERATOR, OPTIMIZER, POLICY, SHARDING)
-    for cell, field in zip(cells, drawn, strict=True):
-        with cell:
-            if field == PARAMETERS and plan.known:
-                total = f"{format_count(plan.known.parameters)} in all"
-                st.text_input(field.label, total, disabled=True, key=inputs.key(f"fixed_{plan.known.parameters}"))
-            else:
-                inputs.draw(field)
-    show.input_errors(inputs)
+    h = asked(inputs)
+    draw(inputs, plan_of(inputs.reading), f"{int(h.layout.data):,}")
     inputs.stories("Stories", STORIES, into=chips)
 
-    memory, device = memory_of(plan), plan.device
-
-    def under(optimizer: Optimizer, policy: PrecisionPolicy) -> TrainingMemory:
-        return replace(memory, optimizer=optimizer, policy=policy)
-
-    optimizer, policy = memory.optimizer, memory.policy
-    shown = [*([] if optimizer.name in HEADLINE else [optimizer.name]), *HEADLINE]
-    plans = [under(find_optimizer(name), policy) for name in shown]
-    unit = words.unit_of(plans)
-    named = words.device_name(device.name, device.memory_bytes)
-
     with show.guarded("The answer"):
-        show.answer(f"{words.holding(memory, named)} {words.verdict(memory, unit)}", words.what_is_counted(memory))
-        if lacking := words.matrix_units(policy, device):
-            show.note(lacking)
-        show.note(words.checkpoint(memory, unit))
+        said = words_memory.sentence(h)
+        rescue = words_memory.rescue(h, fixes(h), fewest(h) if h.fits == "over" else None)
+        show.answer(f"{said} {rescue}", words_memory.counted(h))
     with show.guarded("The picture"):
-        show.chart(
-            state_bars(plans, TOKENS, chosen=optimizer.name, device=device.name),
-            alt=f"Stacked bars of {words.spelled(memory)} bytes per parameter for {optimizer.name}, and of "
-            f"{len(plans) - 1} other optimizers; under them the same in total against the memory of the accelerators.",
-            key="memory:bars",
-        )
-    with st.container(key="memory_numbers"), show.guarded("The picture in numbers"):
-        in_numbers(plans, unit, shown.index(optimizer.name))
-    show.note(words.left_out())
-    show.note(words.memory_read_as(device.memory_bytes, device.memory_note))
+        show.chart(device_bars([("", h.one)], h.usable, TOKENS), alt=plain(said), key="memory:bars")
+    with show.guarded("Remarks"):
+        states = states_of(h.plan)
+        for line in words_memory.remarks(h):
+            show.note(line)
+        if lacking := words.matrix_units(h.policy, h.plan.device):
+            show.note(lacking)
+        if alone := words_memory.states_alone(h, states):
+            show.note(alone)
+        show.note(words.checkpoint(states))
+        show.note(words.memory_read_as(h.usable, h.plan.device.memory_note))
 
-    with st.container(key="memory_precisions"), show.guarded("Does mixed precision save state memory?"):
-        mixed_precision(memory, [under(optimizer, p) for p in POLICIES.values()])
-    show.source(words.cited(memory))
-    with show.fold("Each optimizer under each precision", key="memory:grid", icon=":material/table:") as panel:
-        if panel.open:
-            grid = [under(o, p) for o in optimizers().values() for p in POLICIES.values()]
-            table = pd.DataFrame([words.as_row(p) for p in grid])
-            st.dataframe(table, hide_index=True, alt="Each optimizer under each precision")
-    show.how(memory.explain, key="memory:how")
+    for name, panel in _PANELS.items():
+        with inputs.panel(name, PANELS[name].label) as opened:
+            if opened.open:
+                panel(inputs, h)
+
+    show.how(
+        lambda: ["On one accelerator", *h.explain(), "Model states in all", *states_of(h.plan).explain()],
+        key="memory:how",
+    )
     show.onwards("How long it trains, and what that costs", COMPUTE, carried(inputs.reading.texts))
     show.footer(inputs)
 

@@ -58,9 +58,10 @@ class Inputs:
             address = {name: st.query_params.get_all(name) for name in st.query_params}
             opened, said = self.form.given(address)
             self.errors.extend(said)
-            if 0 < read_version(address) < LINK_VERSION:  # the widgets would read the old texts by themselves
+            if read_version(address) < LINK_VERSION:  # the widgets would read the old texts by themselves
                 for name, text in opened.items():
-                    self.put(name, text)
+                    if text != st.query_params.get(self.key(name)):
+                        self.put(name, text)
         texts: dict[str, str] = {}
         for one in self.form.fields:
             key = self.key(one.id)

@@ -82,8 +82,7 @@ MEMORY = PageSpec(
     icon=":material/stacked_bar_chart:",
     url_path="training-memory",
     prefix="m",
-    lead="What each parameter costs in bytes under the usual optimizers and precisions, and the largest model that "
-    "fits.",
+    lead="Will it fit? What fills each accelerator, byte by byte, and the cheapest change if it does not.",
 )
 DEVICE = PageSpec(
     id="device",

@@ -355,7 +355,7 @@ def how(
                         for heading in under:
                             st.html(f'<h3 class="np-question">{rich(str(heading))}</h3>')
                     else:
-                        _derive(item for item in under if not isinstance(item, str))
+                        derive(item for item in under if not isinstance(item, str))
 
 
 def how_each(parts: Callable[[], Sequence[Part]], *, key: str, label: str = "How is this computed") -> None:
@@ -366,10 +366,11 @@ def how_each(parts: Callable[[], Sequence[Part]], *, key: str, label: str = "How
             notes = (f"<p><b>{html.escape(p.number)}</b> {rich(p.note)}</p>" for p in found if p.note)
             with st.container(key=f"how-{key}", gap=None):
                 st.html(f'<div class="np-note">{"".join(notes)}</div>')
-                _derive(one for part in found for one in part.numbered)
+                derive(one for part in found for one in part.numbered)
 
 
-def _derive(explanations: Iterable[Explanation]) -> None:
+def derive(explanations: Iterable[Explanation]) -> None:
+    """Each formula once, with all values that it is used with."""
     for step in derivation(explanations):
         st.markdown(step_markdown(step))
 

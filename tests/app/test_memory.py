@@ -40,9 +40,9 @@ def test_a_link_to_no_choice_is_told_the_choices(field: str, linked: str, said: 
 
 
 def test_missing_matrix_units_and_measurements_in_another_format() -> None:
-    plain = words(opened())
+    plain = words(opened(prec="fp32", optims="true"))
     assert "Measured, in fp32" in plain
     assert "no bf16 matrix units" not in plain
     assert "Left out are those whose state" in plain
     assert "V100 SXM 32 GB has no bf16 matrix units" in words(opened(gpu="V100 SXM 32 GB", prec=BF16))
-    assert "Measured" not in words(opened(opt="Prodigy", prec="bf16 throughout"))
+    assert "Measured" not in words(opened(opt="Prodigy", prec="bf16 throughout", optims="true"))

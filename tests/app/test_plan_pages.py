@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import math
-import re
 
 import pytest
 
+from core.fields import LINK_VERSION
 from core.hardware.accelerators import accelerators
 from core.lecture import CLAIMS
 from core.planning import PLAN_FIELDS, BudgetError, Plan, answer, plan_from, plan_of
-from core.planning.answer import words
-from core.planning.answer.answer import memory_of
+from core.planning.answer import words, words_memory
+from core.planning.answer.answer import states_of
 from core.planning.answer.export import as_csv, as_markdown, plan_lines
+from core.planning.answer.holding import held
 from core.planning.answer.plan import FINDS, OWN
 from core.planning.answer.stories import MEMORY_STORIES, STORIES
-from core.training import words as words_memory
+from core.training import words as states_words
 from pages.compute.form import FORM as COMPUTE_FORM
 from pages.compute.form import PANELS
-from pages.memory.page import FORM as MEMORY_FORM
+from pages.memory.form import FORM as MEMORY_FORM
 from pages.parts.registry import COMPUTE, HOME, MEMORY
 from tests.app.plan_pages import CLOSED, OPEN, bodies, downloads, fold, linked, onwards, opened, shown, stripped
 from tests.app.plan_pages import words as said_on
@@ -57,24 +58,23 @@ def test_a_chip_of_compute_is_told_by_the_form_alone(name: str) -> None:
 @pytest.mark.parametrize("name", MEMORY_STORIES)
 def test_a_chip_of_training_memory_is_told_by_the_form_alone(name: str) -> None:
     story = MEMORY_STORIES[name]
-    assert held_by_memory(dict(story)) == held(plan_of(MEMORY_FORM.read(story)))
+    assert told_by_memory(dict(story)) == told_of_memory(plan_of(MEMORY_FORM.read(story)))
 
 
-def held(plan: Plan) -> str:
-    memory = memory_of(plan)
-    return shown(words_memory.holding(memory, words_memory.device_name(plan.accelerator, memory.memory)))
+def told_of_memory(plan: Plan) -> str:
+    return shown(words_memory.sentence(held(plan)))
 
 
-def held_by_memory(texts: dict[str, str]) -> str:
+def told_by_memory(texts: dict[str, str]) -> str:
     (said,) = bodies(opened(MEMORY, texts), "np-answer")
-    return re.split(r"(?<=\.) (?=[A-Z])", stripped(said.partition("<small>")[0]))[0]
+    return stripped(said.partition("<small>")[0])
 
 
 @pytest.mark.parametrize("name", LECTURE)
 def test_a_link_of_the_lecture_is_told_by_the_form_alone(name: str) -> None:
     link = LECTURE[name]
     if link.page == "memory":
-        assert held_by_memory(dict(link.fields)) == held(plan_of(MEMORY_FORM.read(link.fields)))
+        assert told_by_memory(dict(link.fields)) == told_of_memory(plan_of(MEMORY_FORM.read(link.fields)))
     else:
         sentence, table = told(plan_of(COMPUTE_FORM.read(link.fields)))
         assert told_by_compute(dict(link.fields)) == (shown(sentence), table)
@@ -149,7 +149,7 @@ def test_a_link_of_version_1_is_translated() -> None:
     assert not bodies(app, "np-error")
     link = linked(app)
     assert (link["v"], link["c_find"], link["c_flops"], link["c_pace"], link["c_n"]) == (
-        "2",
+        str(LINK_VERSION),
         "time",
         "true",
         "all hours",
@@ -170,7 +170,8 @@ PLANS: dict[str, dict[str, str]] = {
     "as it opens": {},
     "typed": {"mfu": "50%", "n": "405B", "tokens": "15.6T", "count": "16384", "gpu": "H100 SXM"},
     "a mixture": {"model": "DeepSeek-V3", "tokens": "14.8T", "count": "2048", "gpu": "H800 SXM", "dtype": "fp8"},
-    "momentum, replicated": {"opt": "SGD", "prec": "bf16 throughout", "shard": "replicated", "n": "1B", "rate1k": "9"},
+    "momentum, replicated": {"opt": "SGD", "prec": "bf16 throughout", "zero": "0", "n": "1B", "rate1k": "9"},
+    "laid out": {"model": "Llama 3.1 405B", "count": "16384", "tp": "8", "pp": "16", "zero": "1", "rc": "full"},
     "does not fit": {"model": "DeepSeek-V3", "gpu": "T4", "count": "8", "mfu": "30%", "pace": "steady steps"},
 }
 
@@ -187,13 +188,17 @@ def test_training_memory_has_the_bytes_of_compute(name: str) -> None:
     texts = {"n": "70B", "count": "1024", **PLANS[name]}
     a = answer(plan_from(texts))
     lines = {line.name: line.value for line in plan_lines(a)}
-    memory = memory_of(plan_of(MEMORY_FORM.read(texts)))
-    assert lines["checkpoint"] == memory.checkpoint()
-    assert lines["model states"] == memory.total
-    assert lines["memory of all accelerators"] == memory.capacity
-    said = said_on(opened(MEMORY, texts))
-    unit = words_memory.unit_of([memory])
-    assert unit.say(memory.checkpoint()) in stripped(said)
+    plan = plan_of(MEMORY_FORM.read(texts))
+    here, states = held(plan), states_of(plan)
+    assert lines["checkpoint"] == pytest.approx(states.checkpoint(), rel=1e-12)
+    assert lines["model states on one accelerator"] == pytest.approx(float(here.one.states), rel=1e-12)
+    assert lines["all that one accelerator holds"] == pytest.approx(here.total, rel=1e-12)
+    assert lines["memory of one accelerator"] == here.usable
+    said = stripped(said_on(opened(MEMORY, texts)))
+    assert states_words.unit_of([states]).say(states.checkpoint()) in said
+    assert words_memory.gib(here.total) in said
+    too_much = words_memory.gib(float(here.one.states)) in stripped(said_on(opened(COMPUTE, texts)))
+    assert too_much == (here.states_fit == "over")
 
 
 @pytest.mark.parametrize("name", PLANS)
@@ -209,12 +214,12 @@ def test_a_plan_survives_the_way_to_training_memory_and_back(name: str) -> None:
 
 @pytest.mark.parametrize("find", ["accelerators", "parameters"])
 def test_what_was_found_is_what_has_to_be_held(find: str) -> None:
-    texts = {"find": find, "within": "60 days", "n": "8B", "tokens": "15T", "mfu": "40%"}
+    texts = {"find": find, "tp": "8", "within": "60 days", "n": "8B", "tokens": "15T", "mfu": "40%"}
     a = answer(plan_from(texts))
     there = onwards(opened(COMPUTE, texts), MEMORY)[-1]
-    memory = memory_of(plan_of(MEMORY_FORM.read(there)))
-    assert memory.accelerators == a.memory.accelerators
-    assert memory.parameters == pytest.approx(a.memory.parameters, rel=1e-9)
+    here = held(plan_of(MEMORY_FORM.read(there)))
+    assert here.layout == a.memory.layout
+    assert here.total == pytest.approx(a.memory.total, rel=1e-6)
 
 
 # ------------------------------------------------------------------------------------------ the net, through the page

@@ -19,10 +19,11 @@ from core.hardware.accelerators import accelerators
 from core.models.flops import FlopCount, flops_per_token, train_flop_6nd
 from core.palette import LIGHT
 from core.planning import Answer, BudgetError, Plan, answer, plan_from
-from core.planning.answer import words
-from core.planning.answer.answer import memory_of
+from core.planning.answer import words, words_memory
+from core.planning.answer.answer import states_of
 from core.planning.answer.export import as_csv, as_markdown, plan_lines
 from core.planning.answer.figures import answer_strip
+from core.planning.answer.holding import held, under_each_optimizer
 from core.planning.answer.peers import peers_of
 from core.planning.answer.plan import FINDS, OWN
 from core.planning.answer.stories import MEMORY_STORIES, STORIES
@@ -50,8 +51,9 @@ from core.planning.whole import words as words_whole
 from core.planning.whole.energy import footprint
 from core.planning.whole.figures import hours_of_the_run
 from core.training import HEADLINE, POLICIES, find_optimizer
-from core.training import words as words_memory
+from core.training import words as states_words
 from core.training.figures import state_bars
+from core.training.figures_device import device_bars
 
 STORIES_OF_BOTH = {**STORIES, **MEMORY_STORIES}
 NO_NUMBER = re.compile(r"(?<![A-Za-z])((?i:nan|inf)|None)(?![A-Za-z])")
@@ -96,13 +98,12 @@ def _counted(a: Answer) -> Iterator[Shown]:
 
 def _memory(plan: Plan) -> Iterator[Shown]:
     """What Training memory says of a plan."""
-    memory, device = memory_of(plan), plan.device
-    unit = words_memory.unit_of([memory])
-    yield words_memory.holding(memory, words_memory.device_name(device.name, device.memory_bytes))
-    yield from (words_memory.verdict(memory, unit), words_memory.checkpoint(memory, unit))
-    yield from (words_memory.what_is_counted(memory), words_memory.matrix_units(memory.policy, device))
-    yield from (words_memory.memory_read_as(device.memory_bytes, device.memory_note), words_memory.cited(memory))
-    yield words_memory.spelled(memory)
+    h, states, device = held(plan), states_of(plan), plan.device
+    yield from (words_memory.sentence(h), words_memory.counted(h), *words_memory.remarks(h))
+    yield from (words_memory.states_alone(h, states), states_words.checkpoint(states))
+    yield from (states_words.what_is_counted(states), states_words.matrix_units(states.policy, device))
+    yield from (states_words.memory_read_as(device.memory_bytes, device.memory_note), states_words.cited(states))
+    yield device_bars([("", h.one)], h.usable, LIGHT)
 
 
 QUICK: tuple[Callable[[Answer], Iterator[Shown]], ...] = (_head, _whole, _table, _counted)
@@ -237,12 +238,14 @@ def _take_away(a: Answer) -> Iterator[Shown]:
 
 
 def _states(a: Answer) -> Iterator[Shown]:
-    memory = a.memory
+    memory = a.states
     plans = [replace(memory, optimizer=find_optimizer(name)) for name in HEADLINE]
     yield state_bars(plans, LIGHT, chosen=HEADLINE[0], device=a.device.name)
     for one in (*plans, *(replace(memory, policy=policy) for policy in POLICIES.values())):
-        yield words_memory.summed(one.per_parameter)
-        yield from (str(cell) for cell in words_memory.as_row(one).values())
+        yield states_words.summed(one.per_parameter)
+        yield from (str(cell) for cell in states_words.as_row(one).values())
+    for other in under_each_optimizer(a.memory):
+        yield from words_memory.optimizer_row(other, measured=True)
     yield from (*memory.explain(), *memory.explain_largest())
 
 

@@ -50,7 +50,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "tensors": FOUNDATION,
     "models": FOUNDATION,
     "hardware": FOUNDATION,
-    "training": FOUNDATION | {"models", "hardware"},
+    "training": FOUNDATION | {"models", "hardware", "measure"},
     "measure": FOUNDATION | {"hardware"},
     "planning": FOUNDATION | {"models", "hardware", "training"},
     "lecture": FOUNDATION | {"floats", "tensors", "models", "hardware", "training", "measure", "planning"},

@@ -19,7 +19,7 @@ from core.planning.answer.stories import MEMORY_STORIES, STORIES
 from core.units import QuantityError, format_count, parse_quantity
 from pages.compute.form import FORM as COMPUTE_FORM
 from pages.home.page import FORM as HOME_FORM
-from pages.memory.page import FORM as MEMORY_FORM
+from pages.memory.form import FORM as MEMORY_FORM
 
 SIZE = quantity("n", "Size", "70B", "count", low=1, high=1e13, whole=True)
 PRICE = optional("price", "Price", lambda text: parse_quantity(text, "number", low=0), nothing=None)

@@ -16,8 +16,9 @@ import pytest
 from core.limits import limit
 from core.measure import report
 from core.measure.events import DeviceFacts, Done, Progress, Refusal, Result, Started, encode
-from core.measure.jobs import KEPT_JOBS, Runner, Snapshot, worker_command
+from core.measure.jobs import Runner, Snapshot, worker_command
 from core.measure.lines import LineReader, Tail
+from core.measure.process import KEPT_JOBS
 from core.measure.spec import METHOD, Spec
 
 ROOT = Path(__file__).parents[2]

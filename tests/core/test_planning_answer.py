@@ -231,12 +231,15 @@ def test_long_sequences_lengthen_the_answer_and_ordinary_ones_do_not() -> None:
 
 def test_memory_is_that_of_the_accelerators_which_were_found() -> None:
     a = answer(plan_from({"find": "accelerators", "mfu": "40%", "within": "90 days"}))
-    assert a.memory.accelerators == math.ceil(a.middle.accelerators)
-    assert a.memory.total == pytest.approx(16 * 70e9)
+    count = int(a.memory.layout.accelerators)
+    assert count == a.states.accelerators == math.ceil(a.middle.accelerators)
+    assert count * float(a.memory.one.states) == pytest.approx(a.states.total, rel=1e-6) == pytest.approx(16 * 70e9)
     small = answer(plan_from({"model": "DeepSeek-V3", "gpu": "T4", "count": "8"}))
-    assert small.memory.fit == "over"
-    assert small.stops.checkpoint == pytest.approx(small.memory.checkpoint(), rel=1e-9)
-    assert small.memory.parameters == small.shape.parameters
+    assert small.memory.states_fit == small.memory.fits == "over"
+    assert small.stops.checkpoint == pytest.approx(small.states.checkpoint(), rel=1e-9)
+    assert small.states.parameters == small.shape.parameters
+    split = answer(plan_from({"find": "accelerators", "mfu": "40%", "within": "90 days", "tp": "8", "pp": "5"}))
+    assert int(split.memory.layout.accelerators) == 40 * math.ceil(split.middle.accelerators / 40)
 
 
 def test_an_mfu_may_be_found_again_at_every_price() -> None:

@@ -29,7 +29,7 @@ CORNERS: dict[str, dict[str, str]] = {
     "a minute": {"find": "accelerators", "within": "1 min", "n": "1M", "tokens": "1M"},
     "twenty minutes": {"find": "accelerators", "within": "20 min"},
     "no power known": {"gpu": "TPU v4", "draw": "1%"},
-    "replicated momentum": {"opt": "SGD", "prec": "bf16 throughout", "shard": "replicated", "model": "DeepSeek-V3"},
+    "replicated momentum": {"opt": "SGD", "prec": "bf16 throughout", "zero": "0", "model": "DeepSeek-V3"},
     "stands still": {"other": "90%", "waits": "0%", "mfu": "40%"},
 }
 

@@ -119,7 +119,7 @@ def test_what_is_impossible_says_why(texts: dict[str, str], parts: tuple[str, ..
 
 
 def test_states_that_do_not_fit_are_said_beside_the_answer() -> None:
-    says(words.memory(planned(model="DeepSeek-V3", gpu="T4", count="8")), "does not fit", "10.7", "8 × T4", "128")
+    says(words.memory(planned(model="DeepSeek-V3", gpu="T4", count="8")), "does not fit", "8 × T4", "GiB")
     assert words.memory(planned()) == ""
 
 

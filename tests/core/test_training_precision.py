@@ -20,11 +20,11 @@ from core.training import (
     account,
     find_optimizer,
     find_policy,
-    find_sharding,
     headline,
     optimizer_state_bytes,
     optimizers,
     row_names,
+    stage_sharding,
     states_per_parameter,
 )
 from core.training.optimizers import ALIKE
@@ -145,11 +145,12 @@ def test_names_are_found_in_any_case_and_unknown_ones_are_told() -> None:
         find_optimizer("AdaBelieve")
     with pytest.raises(KeyError, match="bf16 throughout"):
         find_policy("int3")
-    with pytest.raises(KeyError, match="ZeRO-1"):
-        find_sharding("ZeRO-9")
+    with pytest.raises(KeyError):
+        stage_sharding(4)
 
 
 def test_copies_of_each_sharding() -> None:
+    assert [stage_sharding(stage) for stage in range(4)] == [REPLICATED, ZERO_1, ZERO_2, SHARDED]
     assert SHARDED.copies(8) == (1, 1, 1)
     assert ZERO_2.copies(8) == (8, 1, 1)
     assert ZERO_1.copies(8) == (8, 8, 1)

@@ -13,6 +13,7 @@ from core.hardware.accelerators import Accelerator
 from core.hardware.matmul import best_matmul
 from core.hardware.roofline import explain_device
 from core.models.catalog import CatalogModel, nearest_dense
+from core.planning.answer.holding import Held, held, spec_of
 from core.planning.answer.plan import Find, Plan, whole_accelerators
 from core.planning.answer.solving import Array, Solved, Terms, solve
 from core.planning.budget.equations import (
@@ -31,7 +32,7 @@ from core.planning.evidence import expectation
 from core.planning.whole.energy import footprint
 from core.planning.whole.goodput import Stops
 from core.sources import OWN, PALM
-from core.training import TrainingMemory, account, find_optimizer, find_policy, find_sharding
+from core.training import TrainingMemory, account, find_optimizer, find_policy, stage_sharding
 
 _SHARE = Symbol("g", "goodput, the share of the time on the wall that trains", "ratio")
 _ALL = Symbol("u", "MFU over all hours", "ratio")
@@ -112,7 +113,7 @@ class Answer:
     work: Work
     stops: Stops
     all_stops: Stops
-    memory: TrainingMemory
+    states: TrainingMemory
     energy: Interval
     carbon: Interval
     dollars: Interval
@@ -126,6 +127,11 @@ class Answer:
     def stands_in(self) -> bool:
         """Whether the layers of ``shape`` only stand in for those of the model."""
         return self.model is None or self.model.counted is not None
+
+    @property
+    def memory(self) -> Held:
+        """What the fullest accelerator holds. Raises `LayoutError` where the plan cannot be laid out."""
+        return held(self.plan, self.states.parameters, self.middle.accelerators)
 
     @property
     def published(self) -> bool:
@@ -243,7 +249,7 @@ def answer(plan: Plan) -> Answer:
         work=terms.work,
         stops=stops.at(1),
         all_stops=stops,
-        memory=memory_of(plan, float(terms.total(middle.parameters)), middle.accelerators),
+        states=states_of(plan, float(terms.total(middle.parameters)), middle.accelerators),
         energy=Interval(*(foot.energy for foot in feet)),
         carbon=Interval(*(foot.carbon for foot in feet)),
         dollars=_dollars(plan, low, middle, high),
@@ -259,20 +265,22 @@ def dollars_over(a: Answer) -> str:
     return f"over the range of {' and '.join(over)}"
 
 
-def memory_of(plan: Plan, parameters: float | None = None, accelerators: float | None = None) -> TrainingMemory:
-    """The model states of a plan: of the parameters and accelerators it names, or of those found for it.
+def states_of(plan: Plan, parameters: float | None = None, accelerators: float | None = None) -> TrainingMemory:
+    """The model states of a plan in total: of the parameters and accelerators it names, or of those found for it.
 
     parameters: all that are stored, every expert included.
     """
     if parameters is None:
         parameters = float(plan.known.parameters) if plan.known else plan.parameters
+    parameters = max(1.0, parameters)
     return account(
-        max(1.0, parameters),
+        parameters,
         find_optimizer(plan.optimizer),
         find_policy(plan.policy),
         accelerators=whole_accelerators(plan.accelerators if accelerators is None else accelerators),
         memory=plan.device.memory_bytes,
-        sharding=find_sharding(plan.sharding),
+        sharding=stage_sharding(int(plan.layout.zero)),
+        spec=spec_of(plan, parameters)[0],
     )
 
 

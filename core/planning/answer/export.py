@@ -9,11 +9,13 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from core.models.flops import conventions, train_flop_6nd
+from core.planning.answer import words_memory
 from core.planning.answer.answer import Answer, Column, dollars_over
 from core.planning.answer.plan import whole_accelerators
 from core.planning.answer.words import limited
 from core.planning.split.scaling import overtraining
 from core.planning.whole.words import failures
+from core.training import LayoutError
 from core.units import UNIT, Kind, format_quantity
 
 HEADINGS = ("quantity", "pessimistic", "median", "optimistic", "unit", "note")
@@ -111,10 +113,27 @@ def plan_lines(a: Answer) -> tuple[Line, ...]:
         scenarios("failures expected", failures(a), "number"),
         scenarios("checkpoint", a.all_stops.checkpoint, "bytes"),
         scenarios("checkpoint every", a.all_stops.interval, "seconds"),
-        Line("model states", a.memory.total, "bytes", note=f"{plan.optimizer} {a.memory.policy.phrase}"),
-        Line("memory of all accelerators", a.memory.capacity, "bytes"),
+        *_held(a),
         Line("energy", a.energy.mid, "watt_hours", a.energy.high, a.energy.low),
         Line("carbon, CO₂ equivalent", a.carbon.mid, "kg_co2", a.carbon.high, a.carbon.low),
+    )
+
+
+def _held(a: Answer) -> tuple[Line, ...]:
+    """What the fullest accelerator holds and has; nothing where the plan cannot be laid out."""
+    try:
+        h = a.memory
+    except LayoutError:
+        return ()
+    return (
+        Line(
+            "model states on one accelerator",
+            float(h.one.states),
+            "bytes",
+            note=f"{h.optimizer.name} {h.policy.phrase}",
+        ),
+        Line("all that one accelerator holds", h.total, "bytes", note=words_memory.laid_out(h)),
+        Line("memory of one accelerator", h.usable, "bytes"),
     )
 
 

@@ -18,6 +18,10 @@ from core.models.spec_text import EXAMPLE
 from core.planning.budget.interval import Interval
 from core.planning.whole.energy import US_GRID, USUAL_PUE
 from core.planning.whole.goodput import Reliability
+from core.training.activations import Loss
+from core.training.activations_tensors import FUSED
+from core.training.buffers import MEASURED
+from core.training.layout import Layout
 from core.units import QuantityError, parse_quantity
 
 Find: TypeAlias = Literal["time", "tokens", "parameters", "accelerators", "MFU"]
@@ -120,13 +124,29 @@ class Power:
 
 
 @dataclass(frozen=True, slots=True)
+class Computed:
+    """What memory depends on beside a layout: how layers and loss are written, and what the runtime keeps.
+
+    implementation: by name, as `core.training` has them. chunks: pieces of the loss. context: bytes of the runtime.
+    slack: share that the allocator holds beyond the tensors.
+    """
+
+    implementation: str = FUSED.id
+    loss: Loss = "separate"
+    chunks: int = 1
+    context: float = MEASURED.context
+    slack: float = MEASURED.slack
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """Everything that is asked of a run; the field that ``find`` names is not looked at.
 
     model: a name of the catalogue, `TYPED` or `OWN`. shape: the text of an own shape. parameters: those typed.
     mfu: None takes what published runs lead one to expect. pace: what a typed MFU is of. prices: dollars per
     accelerator-hour, low and high; None takes the catalogue's. attention: how the count by layer takes it.
-    optimizer, policy, sharding: of the model states, by name, as `core.training` has them.
+    optimizer, policy: of the model states, by name, as `core.training` has them.
+    layout: of one step, all but its data-parallel degree, which is what the accelerators leave.
     """
 
     find: Find = "time"
@@ -145,7 +165,8 @@ class Plan:
     prices: tuple[float, float] | None = None
     optimizer: str = "AdamW"
     policy: str = "mixed bf16, fp32 master"
-    sharding: str = "sharded"
+    layout: Layout = field(default_factory=lambda: Layout(zero=3, sequence_parallel=1))
+    computed: Computed = field(default_factory=Computed)
     reliability: Reliability = field(default_factory=Reliability)
     power: Power = field(default_factory=Power)
 

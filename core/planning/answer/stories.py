@@ -44,18 +44,32 @@ REMARKS: Mapping[str, str] = {
 _MIXED, _MEGATRON = "mixed bf16, fp32 master", "mixed bf16, fp32 master, fp32 gradients"
 
 
-def _states(n: str, policy: str, **more: str) -> Mapping[str, str]:
-    """Every field shown of the model states of typed parameters on eight H100s, unless others are named."""
-    usual = {"model": TYPED, "opt": "AdamW", "gpu": "H100 SXM", "count": "8", "shard": "sharded"}
-    return {**usual, "n": n, "prec": policy, **more}
+def _held(policy: str, seq: str, **more: str) -> Mapping[str, str]:
+    """Every field shown of a step on eight H100s under ZeRO-3, one sequence at a time, unless others are named."""
+    degrees = dict.fromkeys(("mbs", "tp", "pp", "cp", "ep"), "1")
+    usual = {"model": TYPED, "opt": "AdamW", "gpu": "H100 SXM", "count": "8", "zero": "3", "rc": "none"}
+    return {**usual, **degrees, "prec": policy, "seq": seq, **more}
 
 
 MEMORY_STORIES: Mapping[str, Mapping[str, str]] = {
-    "Lecture: 8 × H100, fp32 AdamW": _states("40B", "fp32"),
-    "Does mixed precision save?": _states("40B", _MIXED),
-    "70B checkpoint": _states("70B", "fp32"),
-    "Without sharding": _states("7B", "fp32", shard="replicated"),
-    "7B on one 24 GB card": _states("7B", _MIXED, gpu="RTX 4090", count="1"),
-    "Llama 3.1 405B states": _states("405.85B", _MEGATRON, count="96"),
+    "Lecture: 40B, fp32 AdamW": _held("fp32", "4096", n="40B"),
+    "8B on one node": _held(_MIXED, "8192", model="Llama 3.1 8B"),
+    "70B on one node": _held(_MIXED, "4096", model="Llama 3.3 70B"),
+    "7B on one 24 GB card": _held(_MIXED, "2048", n="7B", gpu="RTX 4090", count="1"),
+    "Without sharding": _held("fp32", "4096", n="7B", zero="0"),
+    "Llama 3.1 405B as trained": _held(
+        _MEGATRON, "8192", model="Llama 3.1 405B", count="16,384", tp="8", pp="16", zero="1"
+    ),
+    "DeepSeek-V3 as trained": _held(
+        "mixed bf16, fp32 master, bf16 states",
+        "4096",
+        model="DeepSeek-V3",
+        gpu="H800 SXM",
+        count="2048",
+        pp="16",
+        ep="64",
+        zero="1",
+        rc="selective",
+    ),
 }
 """The chips of Training memory."""

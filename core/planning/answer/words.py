@@ -9,11 +9,12 @@ from dataclasses import replace
 
 from core.hardware.matmul import best_matmul
 from core.models.catalog import CatalogModel
+from core.planning.answer import words_memory
 from core.planning.answer.answer import Answer, answer, dollars_over
 from core.planning.answer.plan import Find, Limits, whole_accelerators
 from core.planning.budget.errors import BudgetError
 from core.planning.evidence.reach import beyond
-from core.training import words as states
+from core.training import LayoutError
 from core.units import format_count, format_duration, format_money, format_quantity, significant
 from core.wording import amount, dollars, interval, percent, plural, price, span
 
@@ -200,19 +201,22 @@ def other_peak(a: Answer) -> tuple[str, str]:
         return "", ""
     name, wanted = a.device.name, a.plan.dtype
     why = f"{name} has no {wanted} matrix units." if a.device.lacks(wanted) else f"No {wanted} peak of {name} is known."
-    kept = f"; model states {a.memory.policy.phrase} keep their bytes" if wanted in a.memory.policy.phrase else ""
+    kept = f"; model states {a.states.policy.phrase} keep their bytes" if wanted in a.states.policy.phrase else ""
     return why, f"Using its {a.dtype} peak, {format_quantity(a.peak, 'flop_per_s')}{kept}."
 
 
 def memory(a: Answer) -> str:
-    """That the model states do not fit the accelerators; else empty."""
-    if a.memory.fit != "over":
+    """That the model states do not fit the accelerators, or that these cannot be laid out so; else empty."""
+    try:
+        h = a.memory
+    except LayoutError as problem:
+        return f"**It cannot be laid out so:** {problem.field.replace('_', ' ')} {words_memory.refused(problem)}"
+    if h.states_fit != "over":
         return ""
-    unit = states.unit_of([a.memory])
     return (
-        f"**The model does not fit:** its states alone, under {a.memory.optimizer.name} {a.memory.policy.phrase}, take "
-        f"{unit.say(a.memory.total)}, and {format_count(a.memory.accelerators)} × {a.device.name} hold "
-        f"{unit.say(a.memory.capacity)}."
+        f"**The model does not fit:** its states alone, under {h.optimizer.name} {h.policy.phrase}, take "
+        f"{words_memory.gib(float(h.one.states))} on each of {format_count(float(h.layout.accelerators))} × "
+        f"{a.device.name}, which has {words_memory.gib(h.usable)}."
     )
 
 

@@ -1,4 +1,4 @@
-"""Compute budget, a shape of one's own: edited number by number, as one line of text, or read from a config.json."""
+"""A shape of one's own: edited number by number, as one line of text, or read from a config.json."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from core.models.spec_text import write_spec
 from core.planning.answer.form import SEQ_LEN, SHAPE
 from pages.parts import show
 from pages.parts.inputs import Inputs
-from pages.parts.registry import COMPUTE
+from pages.parts.registry import PageSpec
 
-_TROUBLE = "compute:shape:trouble"
-_SAID = "compute:config"
-_BUILDING, _BUILT, _TAKEN = "compute:building", "compute:built", "compute:taken"
+_TROUBLE = "shape:trouble"
+_SAID = "shape:config"
+_BUILDING, _BUILT, _TAKEN = "shape:building", "shape:built", "shape:taken"
 _SWITCHES = {"glu": "Gated FFN", "tied_head": "Tied head", "mtp_modules": "MTP"}
 _SWITCH_HELP = {
     "mtp_modules": "Multi-token prediction: a module beside the main model, as DeepSeek-V3 trains one, that predicts "
@@ -39,15 +39,15 @@ _SWITCH_HELP = {
 }
 
 
-def adopt_built() -> None:
+def adopt_built(page: PageSpec) -> None:
     """Take over a model that was built since the last run; call it before the page's fields are read."""
     if text := st.session_state.pop(_BUILT, ""):
-        st.session_state[f"{COMPUTE.prefix}_{SHAPE.id}"] = text
+        st.session_state[f"{page.prefix}_{SHAPE.id}"] = text
 
 
 def own_shape(inputs: Inputs) -> None:
     """Draw the shape's fields; the line of text, which is in the link, decides."""
-    with st.container(key="compute_shape"):
+    with st.container(key="own_shape"):
         model = read_model(inputs.reading.values[SHAPE.id])
         if not model.counted:
             _numbers(inputs, model.spec)

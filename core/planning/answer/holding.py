@@ -1,0 +1,258 @@
+"""What one accelerator has to hold under a plan, and what it can: the same account for every page."""
+
+from __future__ import annotations
+
+import math
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from core.formula import Explanation
+from core.models.spec import TransformerSpec
+from core.models.stand_in import stand_in
+from core.planning.answer.laying import laid
+from core.planning.answer.plan import Plan, whole_accelerators
+from core.training import (
+    POLICIES,
+    DeviceMemory,
+    Layout,
+    LayoutError,
+    Optimizer,
+    PrecisionPolicy,
+    check,
+    find_optimizer,
+    find_policy,
+    memory_over,
+    optimizers,
+    states_of,
+    states_per_parameter,
+)
+from core.training.activations_explained import explain_stage, tensor_bytes
+from core.training.activations_tensors import IMPLEMENTATIONS, LayerKind, SavedTensor
+from core.training.buffers import MEASURED, Runtime, process_groups, runtime_bytes, sharded_bytes
+from core.training.device import Step, rank_of, width_of
+from core.training.layout import Counts, degrees_of
+
+Fits: TypeAlias = Literal["fits", "over", "unknown"]
+"""Whether an accelerator holds what it has to; unknown where its memory is."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Held:
+    """What the fullest accelerator of a plan holds.
+
+    spec: the model's own layers, or those that stand in for them. one: bytes on that accelerator by class. usable:
+    bytes that it has; NaN where unknown.
+    """
+
+    plan: Plan
+    parameters: float
+    spec: TransformerSpec
+    stands_in: bool
+    layout: Layout
+    optimizer: Optimizer
+    policy: PrecisionPolicy
+    one: DeviceMemory
+    usable: float
+    step: Step
+    runtime: Runtime
+
+    @property
+    def total(self) -> float:
+        """Bytes that it has to hold."""
+        return float(self.one.total)
+
+    @property
+    def spare(self) -> float:
+        """Bytes left; negative where they are missing."""
+        return self.usable - self.total
+
+    @property
+    def fits(self) -> Fits:
+        """Whether it is enough."""
+        if math.isnan(self.usable):
+            return "unknown"
+        return "fits" if self.spare >= 0 else "over"
+
+    def tensors(self, kind: LayerKind) -> tuple[tuple[SavedTensor, float], ...]:
+        """What forward keeps of one layer and micro-batch on one accelerator, tensor by tensor, in bytes."""
+        found = tensor_bytes(
+            self.spec, self.step.implementation, self.layout, self.plan.seq_len, kind=kind, width=self.step.width
+        )
+        return tuple((tensor, float(size)) for tensor, size in found)
+
+    def over(
+        self, layout: Layout, *, seq_len: Counts | None = None, optimizer: Optimizer | None = None
+    ) -> DeviceMemory:
+        """The same plan under other layouts, lengths or another optimizer, arrays of them too; none is checked."""
+        step = self.step if seq_len is None else replace(self.step, seq_len=seq_len)
+        states = states_of(optimizer or self.optimizer, self.policy, self.spec)
+        return memory_over(self.spec, layout, states, step, runtime=self.runtime)
+
+    def explain(self) -> tuple[Explanation, ...]:
+        """How the bytes of one accelerator come about: states by part, activations, runtime."""
+        degrees = degrees_of(self.layout)
+        stage = int(self.one.stage)
+        _, rank = rank_of(self.spec, degrees, (stage,))
+        dense, experts = (float(np.ravel(size)[0]) for size in (rank.dense, rank.experts))
+        each = states_per_parameter(self.optimizer, self.policy, self.spec)
+        sizes = (
+            ("parameters", each.parameters, 3),
+            ("gradients", each.gradients, 2),
+            ("master weights", each.master, 1),
+            # The state of other optimizers differs from one class of tensors to the next.
+            ("optimizer state", each.optimizer if self.optimizer.uniform else 0.0, 1),
+        )
+        found = [
+            sharded_bytes.explain(
+                dense=dense,
+                shards=float(degrees.shards) if degrees.zero >= least else 1.0,
+                experts=experts,
+                expert_shards=float(degrees.expert_shards) if degrees.zero >= least else 1.0,
+                each=size,
+            ).about(name)
+            for name, size, least in sizes
+            if size
+        ]
+        step, runtime = self.step, self.runtime
+        width, loss, chunks = step.width, step.loss, int(self.plan.computed.chunks)
+        found += explain_stage(
+            self.spec,
+            step.implementation,
+            self.layout,
+            self.plan.seq_len,
+            stage=stage,
+            width=width,
+            loss=loss,
+            chunks=chunks,
+        )
+        found.append(
+            runtime_bytes.explain(
+                tensors=float(self.one.tensors),
+                slack=runtime.slack,
+                context=runtime.context,
+                groups=float(process_groups(degrees)),
+                communicator=runtime.communicator,
+            )
+        )
+        return tuple(found)
+
+    @property
+    def states_fit(self) -> Fits:
+        """Whether the model states alone fit."""
+        if math.isnan(self.usable):
+            return "unknown"
+        return "fits" if float(self.one.states) <= self.usable else "over"
+
+
+def model_copies(plan: Plan, accelerators: float) -> int:
+    """``accelerators`` that were found, rounded up to whole copies of the model as the plan's layout splits it."""
+    each = int(plan.layout.tensor * plan.layout.pipeline * plan.layout.context)
+    return -(-whole_accelerators(accelerators) // each) * each
+
+
+def spec_of(plan: Plan, parameters: float) -> tuple[TransformerSpec, bool]:
+    """The model's layers and True; where only a number of parameters is known, a shape as large, and False."""
+    model = plan.known
+    if model and not model.counted:
+        return model.spec, True
+    return stand_in(max(1.0, parameters), plan.seq_len), False
+
+
+@lru_cache(maxsize=256)
+def held(plan: Plan, parameters: float | None = None, accelerators: float | None = None) -> Held:
+    """What the fullest accelerator holds, of the parameters and accelerators that a plan names, or those found for it.
+
+    parameters: all that are stored, every expert included.  Accelerators that were found are rounded up to a whole
+    number of model copies.  Raises `LayoutError` for a layout that cannot be.
+    """
+    if parameters is None:
+        parameters = float(plan.known.parameters) if plan.known else plan.parameters
+    spec, own = spec_of(plan, parameters)
+    count = whole_accelerators(plan.accelerators if accelerators is None else accelerators)
+    if accelerators is not None and plan.find == "accelerators":
+        count = model_copies(plan, count)
+    layout = laid(plan.layout, count)
+    check(spec, layout, plan.seq_len)
+    optimizer, policy, how = find_optimizer(plan.optimizer), find_policy(plan.policy), plan.computed
+    implementation = IMPLEMENTATIONS[how.implementation]
+    step = Step(plan.seq_len, implementation, width_of(policy), how.loss, how.chunks)
+    runtime = replace(MEASURED, context=how.context, communicator=how.context, slack=how.slack)
+    return Held(
+        plan=plan,
+        parameters=parameters,
+        spec=spec,
+        stands_in=not own,
+        layout=layout,
+        optimizer=optimizer,
+        policy=policy,
+        one=memory_over(spec, layout, states_of(optimizer, policy, spec), step, runtime=runtime),
+        usable=plan.device.memory_bytes,
+        step=step,
+        runtime=runtime,
+    )
+
+
+def changed(h: Held, **layout: int) -> DeviceMemory:
+    """The account under another layout, given by its fields. Raises `LayoutError` for one that cannot be."""
+    made = replace(h.layout, **layout)
+    check(h.spec, made, h.plan.seq_len)
+    return h.over(made)
+
+
+def stages(h: Held) -> list[tuple[int, DeviceMemory]]:
+    """The account under each stage of ZeRO."""
+    return [(stage, changed(h, zero=stage)) for stage in range(4)]
+
+
+Degree: TypeAlias = Literal["data", "tensor", "pipeline", "context"]
+"""What can grow while everything else stays."""
+
+_MOST = {"data": 1024, "tensor": 64, "pipeline": 64, "context": 64}
+
+
+def grown(h: Held, degree: Degree) -> list[tuple[int, DeviceMemory]]:
+    """The account as one degree grows by doubling, the others as they are; the accelerators grow with it.
+
+    Degrees that cannot be are left out.
+    """
+    found: list[tuple[int, DeviceMemory]] = []
+    own = int(getattr(h.layout, degree))
+    for size in sorted({*(2**k for k in range(11) if 2**k <= _MOST[degree]), own}):
+        with suppress(LayoutError):
+            more = {"micro_batches": max(size, int(h.layout.micro_batches))} if degree == "pipeline" else {}
+            found.append((size, changed(h, **{degree: size}, **more)))
+    return found
+
+
+def under_each_optimizer(h: Held) -> list[Held]:
+    """The same plan under every optimizer, from the most states to the least."""
+    made = [replace(h, optimizer=one, one=h.over(h.layout, optimizer=one)) for one in optimizers().values()]
+    return sorted(made, key=lambda one: -float(one.one.total))
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Grid:
+    """All that one accelerator holds over micro-batches (rows) and sequence lengths (columns), in bytes."""
+
+    batches: tuple[int, ...]
+    lengths: tuple[int, ...]
+    totals: npt.NDArray[np.float64]
+
+
+def over_batch_and_length(h: Held) -> Grid:
+    """The account over doublings of micro-batch and sequence length around the plan's own."""
+    start = max(512, 2 ** (round(math.log2(max(1, h.plan.seq_len))) - 4))
+    lengths = tuple(start * 2**k for k in range(9))
+    batches = tuple(2**k for k in range(7))
+    found = h.over(replace(h.layout, micro_batch=np.array(batches)[:, None]), seq_len=np.array(lengths)[None, :])
+    return Grid(batches, lengths, np.asarray(found.total))
+
+
+def under_each_policy(h: Held) -> list[Held]:
+    """The same plan under every precision."""
+    return [held(replace(h.plan, policy=name)) for name in POLICIES]

@@ -1,0 +1,337 @@
+"""What one accelerator holds, as sentences: whether it fits, what is counted, and how the step is laid out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from core.planning.answer.fixing import Fix
+from core.planning.answer.holding import Grid, Held
+from core.planning.answer.plan import OWN
+from core.training import DeviceMemory, LayoutError, Recompute, TrainingMemory, states_per_parameter
+from core.training import policy_rows as rows_of
+from core.training import words as states_words
+from core.training.activations_tensors import SavedTensor
+from core.units import format_bytes, format_count, significant
+from core.wording import listed, percent, plural
+
+
+def gib(value: float) -> str:
+    """Bytes in GiB, MiB or whatever binary unit they come to, to three digits."""
+    return format_bytes(value, system="binary", digits=3)
+
+
+def model_of(h: Held) -> str:
+    """What is trained: the model's name, or a model of so many parameters."""
+    known = h.plan.known
+    if known and h.plan.model != OWN:
+        return f"**{known.name}**"
+    count = format_count(h.parameters)
+    return f"A model of **{count}** {plural(h.parameters, 'parameter')}"
+
+
+def where(h: Held) -> str:
+    """The accelerators: ``8 × H100 SXM``."""
+    count = int(h.layout.accelerators)
+    return f"**{count:,} × {h.plan.device.name}**" if count > 1 else f"one **{h.plan.device.name}**"
+
+
+def sentence(h: Held) -> str:
+    """Whether it fits, by how much, and what the fullest accelerator holds."""
+    each = "the fullest accelerator holds" if h.layout.pipeline > 1 else "each holds"
+    each = each if h.layout.accelerators > 1 else "it holds"
+    if h.fits == "unknown":
+        return f"{model_of(h)} on {where(h)}: {each} **{gib(h.total)}**; how much memory there is, is unknown."
+    if h.fits == "fits":
+        return (
+            f"{model_of(h)} **fits** on {where(h)}: {each} {gib(h.total)} of {gib(h.usable)}, "
+            f"with **{gib(h.spare)}** to spare."
+        )
+    return (
+        f"{model_of(h)} does **not fit** on {where(h)}: {each} {gib(h.total)}, **{gib(-h.spare)} over** its "
+        f"{gib(h.usable)}."
+    )
+
+
+def counted(h: Held) -> str:
+    """The quieter line: under what all of it is counted."""
+    one = h.layout
+    sequences = f"{one.micro_batch:,} {plural(int(one.micro_batch), 'sequence')} of {h.plan.seq_len:,} tokens at a time"
+    again = {
+        Recompute.NONE: "nothing recomputed",
+        Recompute.SELECTIVE: "attention recomputed",
+        Recompute.FULL: "layers recomputed",
+    }[Recompute(int(one.recompute))]
+    return f"{h.optimizer.name} {h.policy.phrase} · {laid_out(h)} · {sequences} · {again}"
+
+
+def laid_out(h: Held) -> str:
+    """The degrees that are more than one: ``tensor 8 · pipeline 16 · data 128 under ZeRO-1``."""
+    one = h.layout
+    degrees = (
+        ("tensor", one.tensor),
+        ("pipeline", one.pipeline),
+        ("context", one.context),
+        ("expert", one.expert),
+        ("data", one.data),
+    )
+    named = [f"{name} {int(degree):,}" for name, degree in degrees if degree > 1]
+    if not named:
+        return "one accelerator"
+    stage = f" under ZeRO-{one.zero}" if one.zero and one.data * one.context > 1 else ""
+    return " · ".join(named) + stage
+
+
+def stood_in(h: Held) -> str:
+    """Whose layers are counted where only a number of parameters is known; else empty."""
+    if not h.stands_in:
+        return ""
+    s = h.spec
+    return (
+        f"**Only a number of parameters is known**, so the layers are those of a usual dense model as large: "
+        f"{s.layers:,} of width {s.hidden:,}, feed-forward {s.ffn:,}. Choose a model for its own."
+    )
+
+
+_NAMED = {
+    "tensor": "tp",
+    "pipeline": "pp",
+    "interleave": "vpp",
+    "context": "cp",
+    "expert": "ep",
+    "micro_batch": "mbs",
+    "micro_batches": "acc",
+    "zero": "zero",
+    "shard_group": "hsdp",
+    "sequence_parallel": "sp",
+    "recompute": "rc",
+    "offload": "off",
+}
+
+
+def field_of(problem: LayoutError) -> str:
+    """The id of the plan's field that a layout's rule is about; a data-parallel degree is asked as accelerators."""
+    return _NAMED.get(problem.field, "count")
+
+
+def refused(problem: LayoutError) -> str:
+    """Why a layout cannot be, and what would do."""
+    example = f" For example: {problem.example:,}." if problem.example is not None else ""
+    return f"with {problem.value:,}, {problem.rule}{example}"
+
+
+def remarks(h: Held) -> list[str]:
+    """What is to be said beside the answer."""
+    zero_with_pipeline = (
+        "**ZeRO-3 with a pipeline** is allowed and seldom used: every micro-batch needs the weights of its stage "
+        "again, so they are counted as gathered throughout the step."
+        if h.layout.zero == 3 and h.layout.pipeline > 1
+        else ""
+    )
+    return [line for line in (zero_with_pipeline, stood_in(h)) if line]
+
+
+def states_alone(h: Held, states: TrainingMemory) -> str:
+    """How large a model could be if model states were all; empty where they are split by more than ZeRO."""
+    if h.layout.tensor * h.layout.pipeline > 1:
+        return ""
+    named = states_words.device_name(h.plan.device.name, h.usable)
+    return f"**If model states were all:** {states_words.holding(states, named)} {states_words.per_each(states)}"
+
+
+def left(h: Held) -> str:
+    """What is left, or how much is missing: ``6.2 GiB``, ``−8.6 GiB``; unknown where the memory is."""
+    if h.fits == "unknown":
+        return "unknown"
+    return f"{'−' if h.spare < 0 else ''}{gib(abs(h.spare))}"
+
+
+def optimizer_row(h: Held, *, measured: bool) -> tuple[str, ...]:
+    """The row of a plan's optimizer: states, bytes per parameter, what it leaves."""
+    one = h.optimizer
+    return (
+        one.name,
+        f"{one.state_tensors:,}",
+        ", ".join(f"`{state}`" for state in one.states) or "none",
+        one.formula(h.policy) or "0",
+        significant(states_per_parameter(one, h.policy, h.spec).total),
+        gib(float(h.one.states)),
+        gib(h.total),
+        left(h),
+        *((states_words.measured_state(one),) if measured else ()),
+    )
+
+
+def optimizers(h: Held, rows: Sequence[Held]) -> str:
+    """How far the choice of an optimizer goes."""
+    most, least = rows[0], rows[-1]
+    fitting = [one.optimizer.name for one in rows if one.fits == "fits"]
+    verdict = {0: "none of them fits.", len(rows): "all of them fit."}.get(
+        len(fitting), f"{len(fitting)} of them fit, {fitting[0] if fitting else ''} with the most state."
+    )
+    return (
+        f"From **{gib(most.total)}** under {most.optimizer.name} to **{gib(least.total)}** under "
+        f"{least.optimizer.name} on each accelerator, everything else as it is; {verdict}"
+    )
+
+
+def zero_stages(h: Held, rows: Sequence[tuple[int, DeviceMemory]]) -> str:
+    """What ZeRO's stages save."""
+    shares = int(h.layout.data * h.layout.context)
+    if shares == 1:
+        return "**ZeRO has nothing to share:** one accelerator works on each part of the model."
+    fitting = next((stage for stage, one in rows if float(one.total) <= h.usable), None)
+    first = f"ZeRO-{fitting} is the first stage that fits" if fitting is not None else "no stage fits"
+    return (
+        f"**Over {shares:,} accelerators** ZeRO takes each from {gib(float(rows[0][1].total))} to "
+        f"{gib(min(float(one.total) for _, one in rows))}; {first}."
+    )
+
+
+def growing(h: Held, degree: str, rows: Sequence[tuple[int, DeviceMemory]]) -> str:
+    """What a growing degree saves."""
+    if len(rows) < 2:
+        return f"**No other {degree}-parallel degree** divides this model."
+    (small, first), (large, last) = rows[0], rows[-1]
+    fitting = next((size for size, one in rows if float(one.total) <= h.usable), None)
+    verdict = f"it fits from {fitting:,} on" if fitting is not None else "it fits nowhere"
+    return (
+        f"**{degree.capitalize()} parallel {small:,} to {large:,}**, with all else as it is: from "
+        f"{gib(float(first.total))} to {gib(float(last.total))} on each; {verdict}."
+    )
+
+
+def frontier(h: Held, grid: Grid) -> str:
+    """The longest sequence at a micro-batch of one, and the largest micro-batch at the plan's length."""
+    if h.fits == "unknown":
+        return "How much memory there is, is unknown, so there is no frontier."
+    one = [length for length, total in zip(grid.lengths, grid.totals[0], strict=True) if total <= h.usable]
+    if not one:
+        return f"**Not even {grid.lengths[0]:,} tokens fit**, one sequence at a time: it is not activations alone."
+    return f"**At one sequence at a time up to {one[-1]:,} tokens fit**, of the lengths drawn."
+
+
+def kept(h: Held, tensors: Sequence[tuple[SavedTensor, float]]) -> str:
+    """What one layer keeps, and how often it is held."""
+    whole = sum(size for _, size in tensors)
+    name, most = max(((tensor.name, size) for tensor, size in tensors), key=lambda pair: pair[1])
+    return f"**One layer keeps {gib(whole)}** of each micro-batch on each accelerator; the most is {name}, {gib(most)}."
+
+
+def tensor_rows(h: Held, tensors: Sequence[tuple[SavedTensor, float]]) -> list[tuple[str, ...]]:
+    """Rows of the tensors that one layer keeps: name, part, bytes per token before splitting, bytes, share, split."""
+    whole = sum(size for _, size in tensors)
+    tokens = int(h.layout.micro_batch) * h.plan.seq_len / int(h.layout.context)
+    return [
+        (
+            tensor.name,
+            tensor.part,
+            f"{format_count(size / tokens)} B",
+            gib(size),
+            percent(size / whole),
+            {"sequence": "tensor, under sequence parallelism"}.get(tensor.split, tensor.split),
+        )
+        for tensor, size in tensors
+    ]
+
+
+_CHANGES = {
+    "rc": "recompute {}",
+    "mbs": "micro-batch {}",
+    "zero": "ZeRO-{}",
+    "cp": "context parallel {}",
+    "tp": "tensor parallel {}",
+    "pp": "pipeline of {} stages",
+    "off": "optimizer offloaded",
+}
+
+
+def change(fix: Fix) -> str:
+    """What a fix changes: ``recompute full and context parallel 4``."""
+    return listed([_CHANGES[name].format(text) for name, text in fix.texts.items()])
+
+
+def rescue(h: Held, found: Sequence[Fix], more: int | None) -> str:
+    """The cheapest change that would make it fit; empty where it fits."""
+    if h.fits != "over":
+        return ""
+    if found:
+        spare = h.usable - float(found[0].one.total)
+        return f"It would with **{change(found[0])}**, {gib(spare)} to spare."
+    if more:
+        return f"It would on **{more:,}** of them."
+    return "No small change of its layout makes it fit."
+
+
+def why(h: Held, found: Sequence[Fix], more: int | None) -> str:
+    """What fills the accelerator most, and how many changes would do."""
+    classes = {
+        "model states": float(h.one.states),
+        "activations": float(h.one.activations),
+        "buffers and runtime": float(h.one.buffers + h.one.runtime),
+    }
+    name, most = max(classes.items(), key=lambda item: item[1])
+    share = f"**{name.capitalize()} are the most of it**, {gib(most)} of {gib(h.total)}."
+    if h.fits == "unknown":
+        return share
+    if h.fits == "fits":
+        return f"{share} It fits, so nothing has to change."
+    onto = f" As it is, it fits on {more:,} accelerators." if more else ""
+    if not found:
+        return f"{share} No change of its layout on these accelerators is enough.{onto}"
+    return f"{share} {len(found)} {plural(len(found), 'way')} to make it fit on the same accelerators:{onto}"
+
+
+def fix_rows(h: Held, found: Sequence[Fix]) -> list[tuple[str, DeviceMemory]]:
+    """The plan as it is and under each fix, by name."""
+    return [("as it is", h.one), *((change(fix), fix.one) for fix in found)]
+
+
+def priced(h: Held, fix: Fix) -> str:
+    """A fix with what it leaves, and roughly what it costs."""
+    spare = gib(h.usable - float(fix.one.total))
+    return f"**{change(fix).capitalize()}**: {spare} to spare, a step about {max(1, round(100 * fix.price))} % longer"
+
+
+WHY_SO_MANY = (
+    "**8, 12, 16, 18 and 20 bytes** are the same sum with other terms. Adam keeps two numbers of 4 bytes for each "
+    "parameter: **8**. With the fp32 master copy that mixed precision needs they are **12**, the part that ZeRO-1 "
+    "shards. Parameters and gradients of 2 bytes make **16**; so do fp32 parameters and gradients without a master "
+    "copy, 4 + 4 + 8. Gradients accumulated in fp32, as Megatron does, make it **18**; fp16 gradients beside an fp32 "
+    "copy of them, **20**. So a 16-bit copy beside a master copy saves no state memory by itself: it buys faster "
+    "matrix products and smaller activations."
+)
+
+
+def adds_up(h: Held) -> str:
+    """The sum of the bytes of one parameter: "2 parameters + 2 gradients + ... = 16 bytes"."""
+    states = states_per_parameter(h.optimizer, h.policy, h.spec)
+    parts = (
+        (states.parameters, "parameters"),
+        (states.gradients, "gradients"),
+        (states.master, "master weights"),
+        (states.optimizer, "optimizer state"),
+    )
+    named = " + ".join(f"{significant(size)} {name}" for size, name in parts if size)
+    return f"**{significant(states.total)} bytes for each parameter**: {named}, before anything is shared."
+
+
+def policy_rows(h: Held) -> list[tuple[str, ...]]:
+    """Rows of the chosen precision: tensors, type, bytes per parameter (empty where there are none), and why."""
+    return [
+        (row.tensors, row.type, "" if math.isnan(row.bytes) else significant(row.bytes), row.why)
+        for row in rows_of(h.policy, h.optimizer)
+    ]
+
+
+def policy_row(h: Held) -> tuple[str, ...]:
+    """The row of a plan's precision: its sum, what one accelerator holds, what is left, and what it is."""
+    states = states_per_parameter(h.optimizer, h.policy, h.spec)
+    return (
+        h.policy.id,
+        states_words.summed(states),
+        significant(states.total),
+        gib(h.total),
+        left(h),
+        h.policy.note,
+    )

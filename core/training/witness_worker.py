@@ -1,0 +1,160 @@
+"""The process of a witnessed step: ``python -m core.training.witness_worker CONFIG OPTIMIZER POLICY DEVICE``.
+
+Builds the model, runs forward, backward and one optimizer step, and prints one JSON event per line. Bytes are those of
+storages, each counted once: what a view shares costs nothing.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from core.measure.process import end_with_parent
+from core.training.precision import find_policy
+from core.training.torch_optimizers import torch_optimizer
+from core.training.witness import BATCH, Trial
+from core.training.witness_events import Advance, Began, Done, Event, Measured, encode
+
+_RATE = 1e-3
+_STEPS_TO_PEAK = 2
+"""The optimizer's state is made by the first step, so memory is fullest in the second."""
+
+
+def _say(event: Event) -> None:
+    print(encode(event), file=sys.__stdout__, flush=True)
+
+
+def _bytes(tensors: Iterable[Any]) -> int:
+    """Bytes of the storages behind ``tensors``, each once."""
+    found = {one.untyped_storage().data_ptr(): one.untyped_storage().nbytes() for one in tensors if one is not None}
+    return sum(found.values())
+
+
+def _as_it_is(tensor: Any) -> Any:
+    return tensor
+
+
+class _Step:
+    """A model with its optimizer, and what each part of it takes."""
+
+    def __init__(self, torch: Any, trial: Trial) -> None:
+        self.torch, self.trial = torch, trial
+        self.policy = find_policy(trial.policy)
+        torch.manual_seed(0)
+        auto: Any = importlib.import_module("transformers")
+        fields = json.loads(trial.config)
+        config = auto.AutoConfig.for_model(fields.pop("model_type"), **fields)
+        narrow = self.policy.weights.bytes < 4
+        made = auto.AutoModelForCausalLM.from_config(
+            config, attn_implementation="sdpa", dtype=torch.bfloat16 if narrow else torch.float32
+        )
+        if trial.shape.experts:
+            made.set_experts_implementation("grouped_mm")
+        self.model = made.to(trial.device).train()
+        self.weights: list[Any] = list(self.model.parameters())
+        self.master: list[Any] = [w.detach().float() for w in self.weights] if self.policy.master else []
+        self.optimizer = torch_optimizer(trial.optimizer, self.master or self.weights, lr=_RATE)
+        self.gradients: list[Any] = []
+        shape = (BATCH, trial.length)
+        self.tokens = torch.randint(1, trial.shape.vocab, shape, device=trial.device)
+
+    def forward(self) -> tuple[Any, int]:
+        """The loss, and the bytes that forward kept for backward up to the logits, weights left out."""
+        known = {weight.untyped_storage().data_ptr() for weight in self.weights}
+        kept: list[Any] = []
+
+        def pack(tensor: Any) -> Any:
+            if tensor.untyped_storage().data_ptr() not in known:
+                kept.append(tensor)
+            return tensor
+
+        with self.torch.autograd.graph.saved_tensors_hooks(pack, _as_it_is):
+            logits = self.model(self.tokens, use_cache=False).logits
+        size = _bytes(kept)
+        loss = self.torch.nn.functional.cross_entropy(
+            logits[:, :-1].float().flatten(0, 1), self.tokens[:, 1:].flatten()
+        )
+        return loss, size
+
+    def backward(self, loss: Any) -> None:
+        """Gradients, in the format that the policy keeps them in."""
+        loss.backward()
+        self.gradients = [weight.grad for weight in self.weights]
+        if self.policy.gradients.bytes > self.policy.weights.bytes:
+            self.gradients = [gradient.float() for gradient in self.gradients]
+            for weight in self.weights:
+                weight.grad = None
+
+    def step(self) -> None:
+        """The optimizer's step, on the master weights where there are some."""
+        for copy, gradient in zip(self.master, self.gradients, strict=bool(self.master)):
+            copy.grad = gradient.float()
+        self.optimizer.step()
+        for weight, copy in zip(self.weights, self.master, strict=bool(self.master)):
+            weight.data.copy_(copy)
+            copy.grad = None
+
+    def forget(self) -> None:
+        """Let the gradients go, as the next step makes them anew."""
+        self.gradients = []
+        for weight in self.weights:
+            weight.grad = None
+
+    @property
+    def states(self) -> list[Any]:
+        """Every tensor that the optimizer keeps, step counters too."""
+        values = [value for state in self.optimizer.state.values() for value in state.values()]
+        return [value for value in values if self.torch.is_tensor(value)]
+
+
+def run(trial: Trial, say: Callable[[Event], None] = _say) -> None:
+    """Run the step, saying everything on the way."""
+    start = time.monotonic()
+    say(Advance("loading torch and transformers"))
+    torch: Any = importlib.import_module("torch")
+    transformers: Any = importlib.import_module("transformers")
+    transformers.utils.logging.set_verbosity_error()
+    cuda = trial.device == "cuda"
+    name = torch.cuda.get_device_name() if cuda else "CPU"
+    say(Began(str(torch.__version__), str(transformers.__version__), str(name)))
+    say(Advance("building the model"))
+    made = _Step(torch, trial)
+    say(Measured("parameters", _bytes(made.weights)))
+    say(Advance("forward"))
+    loss, kept = made.forward()
+    say(Measured("activations", kept))
+    say(Advance("backward"))
+    made.backward(loss)
+    del loss
+    say(Measured("gradients", _bytes(made.gradients)))
+    say(Advance("optimizer step"))
+    made.step()
+    if made.master:
+        say(Measured("master", _bytes(made.master)))
+    say(Measured("optimizer", _bytes(made.states)))
+    if cuda:
+        torch.cuda.reset_peak_memory_stats()
+        for _ in range(_STEPS_TO_PEAK - 1):
+            made.forget()
+            made.backward(made.forward()[0])
+            made.step()
+        say(Measured("peak", torch.cuda.max_memory_allocated()))
+    say(Done(time.monotonic() - start))
+
+
+def main() -> None:
+    """Read the command line and run."""
+    os.environ.update(dict.fromkeys(("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE"), "1"), USE_HUB_KERNELS="0")
+    threading.Thread(target=end_with_parent, daemon=True).start()
+    config, optimizer, policy, device = sys.argv[1:]
+    run(Trial(config, optimizer, policy, "cuda" if device == "cuda" else "cpu"))
+
+
+if __name__ == "__main__":
+    main()

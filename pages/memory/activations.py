@@ -1,0 +1,47 @@
+"""Training memory, activations: every tensor that forward keeps of one layer, and what fits over batch and length."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from core.planning.answer import words_memory
+from core.planning.answer.holding import Held, over_batch_and_length
+from core.training.figures_activations import fit_map
+from core.wording import plain
+from pages.memory.form import LAYER
+from pages.parts import show
+from pages.parts.inputs import Inputs
+from pages.parts.theme import TOKENS
+
+
+def activations(inputs: Inputs, h: Held) -> None:
+    """The panel's content."""
+    grid = over_batch_and_length(h)
+    said = words_memory.frontier(h, grid)
+    show.says(said)
+    show.chart(
+        fit_map(grid.totals, grid.batches, grid.lengths, h.usable, (h.plan.seq_len, int(h.layout.micro_batch)), TOKENS),
+        alt=f"What one accelerator holds in GiB over micro-batch and sequence length. {plain(said)}",
+        key="memory:map",
+    )
+    kind = "dense"
+    if h.spec.experts and h.spec.dense_layers:
+        inputs.draw(LAYER)
+        kind = "experts" if inputs.reading.values[LAYER.id] == "with experts" else "dense"
+    elif h.spec.experts:
+        kind = "experts"
+    tensors = h.tensors(kind)
+    show.says(words_memory.kept(h, tensors))
+    with st.container(key="memory_tensors"):
+        show.small_table(
+            [
+                show.Column("Tensor", whole=True),
+                show.Column("Part", whole=True),
+                show.Column("B/token", numeric=True),
+                show.Column("On each, one layer", numeric=True),
+                show.Column("Share", numeric=True),
+                show.Column("Split over"),
+            ],
+            words_memory.tensor_rows(h, tensors),
+            caption="What one layer keeps of one micro-batch, in the order in which forward makes it.",
+        )

@@ -1,0 +1,26 @@
+"""What Training memory asks: the fields of a plan, and those of its own panels."""
+
+from __future__ import annotations
+
+from core.fields import choice, switch
+from core.planning.answer.form import plan_form
+from pages.memory import motion
+
+PANELS = {
+    name: switch(name, title, False, part="panels")
+    for name, title in {
+        "why": "Why not? What fills it, and what would make it fit",
+        "optims": "Optimizers side by side",
+        "policy": "Precision, tensor by tensor",
+        "zeros": "ZeRO and parallelism: what each degree saves",
+        "acts": "Activations: what forward keeps for backward",
+        "torch": "See it on torch: one real step on this machine",
+        "motion": "Optimizers in motion: what the state buys",
+    }.items()
+}
+"""Titles of the panels in the order in which they are asked for."""
+
+GROWN = choice("grow", "Growing", ("data", "tensor", "pipeline", "context"), "data", few=True, part="shown")
+LAYER = choice("layer", "Layer", ("with experts", "dense"), "with experts", few=True, part="shown")
+
+FORM = plan_form("m", GROWN, LAYER, *motion.FIELDS, *PANELS.values(), n="8B", count="8")

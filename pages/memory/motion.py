@@ -1,0 +1,94 @@
+"""Training memory, optimizers in motion: what the state buys, on a surface of two weights, step by step."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import streamlit as st
+
+from core.fields import choice, optional, slider
+from core.limits import limit
+from core.training import words_motion as words
+from core.training.figures_motion import descent, step_lengths
+from core.training.motion import MOVING, Walk, disagreement, explained, rate_of, read_start, walk
+from core.training.motion_surfaces import SURFACES
+from core.units import parse_quantity
+from core.wording import plain
+from pages.parts import show
+from pages.parts.charts import wire
+from pages.parts.heavy import torch_ready
+from pages.parts.inputs import Inputs
+from pages.parts.theme import TOKENS
+
+_SHOWN = "shown"
+
+SURFACE = choice("land", "Surface", tuple(SURFACES), "valley", few=True, part=_SHOWN)
+START = optional("from", "Start, as x, y", read_start, nothing=None, placeholder="the surface’s own", part=_SHOWN)
+RATE = optional(
+    "lr",
+    "Learning rate of all",
+    lambda text: parse_quantity(text, "number", low=1e-6, high=10.0, example="0.05"),
+    nothing=None,
+    placeholder="each its own",
+    part=_SHOWN,
+)
+CHOSEN = choice("who", "Explain", MOVING, "Adam", few=True, part=_SHOWN)
+STEP = slider("at", "Step", 1, limit("motion_steps"), 30, part=_SHOWN)
+
+FIELDS = (SURFACE, START, RATE, CHOSEN, STEP)
+"""The panel’s fields, for the page’s form."""
+
+_COLUMNS = (
+    show.Column("Optimizer", whole=True),
+    *(show.Column(name, numeric=True) for name in ("Rate", "x, y", "Over the minimum", "Length of the step")),
+    show.Column("Steps to 1 % of the first height", numeric=True),
+)
+
+
+@lru_cache(maxsize=64)
+def _figures(
+    surface: str, start: tuple[float, float], typed: float | None, chosen: str, step: int
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    walks = _walks(surface, start, typed)
+    return wire(descent(walks, step, chosen, TOKENS)), wire(step_lengths(walks, step, chosen, TOKENS))
+
+
+def _walks(surface: str, start: tuple[float, float], typed: float | None) -> list[Walk]:
+    return [walk(name, surface, start, rate_of(name, surface, typed)) for name in MOVING]
+
+
+def motion(inputs: Inputs) -> None:
+    """The panel's content."""
+    head = show.slot()
+    with st.container(horizontal=True):
+        for field in (SURFACE, START, RATE):
+            inputs.draw(field)
+    inputs.draw(CHOSEN)
+    inputs.draw(STEP)
+    show.problems(inputs, *(field.id for field in FIELDS))
+    values = inputs.reading.values
+    surface, chosen, step = values[SURFACE.id], values[CHOSEN.id], values[STEP.id]
+    typed, start = values[RATE.id], values[START.id] or SURFACES[surface].start
+    torch_ready()
+    walks = _walks(surface, start, typed)
+    said = words.takeaway(walks, step)
+    with head:
+        show.says(said)
+    above, below = _figures(surface, start, typed, chosen, step)
+    show.chart(above, alt=f"{SURFACES[surface].title} from above. {plain(said)}", key="memory:descent")
+    show.chart(below, alt="Length of every step of each optimizer, on a log scale.", key="memory:steps")
+    show.small_table(
+        _COLUMNS, words.rows(walks, step), caption=f"After {words.counted(step)}.", here=MOVING.index(chosen)
+    )
+    show.note(words.rates(typed))
+    done = next(w for w in walks if w.optimizer == chosen)
+    if step <= done.steps:
+        with show.question(words.equations_title(chosen, step)):
+            with st.container(key="how-memory:motion", gap=None):
+                show.derive(explained(done, step))
+            show.good(words.agreement(disagreement(done), done.steps))
+    else:
+        show.error(words.no_numbers(done))
+    x, y = (float(side) for side in done.points[min(step, done.steps)])
+    show.how([SURFACES[surface].height.explain(x=x, y=y)], key="memory:motion:how", label="The surface’s formula")

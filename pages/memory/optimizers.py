@@ -1,0 +1,47 @@
+"""Training memory, optimizers side by side: what each keeps, for this model, precision and layout."""
+
+from __future__ import annotations
+
+from core.planning.answer import words_memory
+from core.planning.answer.holding import Held, under_each_optimizer
+from core.training import headline, row_names, words
+from core.training.figures_device import device_bars
+from core.wording import plain
+from pages.parts import show
+from pages.parts.inputs import Inputs
+from pages.parts.theme import TOKENS
+
+
+def side_by_side(inputs: Inputs, h: Held) -> None:
+    """The panel's content."""
+    rows = under_each_optimizer(h)
+    named = headline(h.optimizer.name)
+    said = words_memory.optimizers(h, rows)
+    show.says(said)
+    by_name = {one.optimizer.name: one for one in rows}
+    show.chart(
+        device_bars(
+            [(row, by_name[name].one) for row, name in zip(row_names(named), named, strict=True)], h.usable, TOKENS
+        ),
+        alt=f"One accelerator under each of {len(named)} optimizers. {plain(said)}",
+        key="memory:optimizers",
+    )
+    measured = h.policy.fp32_states  # the measurements are in fp32, and beside another format only confuse
+    show.small_table(
+        [
+            show.Column("Optimizer", whole=True),
+            show.Column("States per parameter", numeric=True),
+            show.Column("State it keeps"),
+            show.Column("Bytes for an m × n matrix"),
+            show.Column("B/parameter", numeric=True),
+            show.Column("On each, states", numeric=True),
+            show.Column("On each, all", numeric=True),
+            show.Column("Left", numeric=True),
+            *([show.Column("Measured, in fp32", numeric=True)] if measured else []),
+        ],
+        [words_memory.optimizer_row(one, measured=measured) for one in rows],
+        caption="From the most state to the least."
+        + " Measured: the optimizer’s state after one step on a 512 × 256 matrix, per parameter." * measured,
+        here=[one.optimizer.name for one in rows].index(h.optimizer.name),
+    )
+    show.note(words.left_out())

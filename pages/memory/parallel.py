@@ -1,0 +1,33 @@
+"""Training memory, ZeRO and parallelism: what each stage and each degree leaves on one accelerator."""
+
+from __future__ import annotations
+
+from core.planning.answer import words_memory
+from core.planning.answer.holding import Held, grown, stages
+from core.training.figures_device import device_bars
+from core.wording import plain
+from pages.memory.form import GROWN
+from pages.parts import show
+from pages.parts.inputs import Inputs
+from pages.parts.theme import TOKENS
+
+
+def parallel(inputs: Inputs, h: Held) -> None:
+    """The panel's content."""
+    said = words_memory.zero_stages(h, stages(h))
+    show.says(said)
+    show.chart(
+        device_bars([(f"ZeRO-{stage}", one) for stage, one in stages(h)], h.usable, TOKENS),
+        alt=f"One accelerator under each stage of ZeRO. {plain(said)}",
+        key="memory:zero",
+    )
+    inputs.draw(GROWN)
+    degree = inputs.reading.values[GROWN.id]
+    rows = grown(h, degree)
+    said = words_memory.growing(h, degree, rows)
+    show.says(said)
+    show.chart(
+        device_bars([(f"{degree} {size:,}", one) for size, one in rows], h.usable, TOKENS),
+        alt=f"One accelerator as the {degree}-parallel degree grows. {plain(said)}",
+        key="memory:grown",
+    )

@@ -1,0 +1,84 @@
+"""Training memory, see it on torch: one real step of a small model, what is counted beside what torch allocates."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from core.measure.device import machine
+from core.models import TransformerSpec
+from core.training import Optimizer, PrecisionPolicy
+from core.training import words_witness as words
+from core.training.witness import Trial, Witness, WitnessRunner, trial_of
+from pages.parts import show
+
+_COLUMNS = (
+    show.Column("Part", whole=True),
+    *(show.Column(name, numeric=True) for name in ("Counted", "Measured", "Measured / counted")),
+)
+_MINE = "memory:witness:mine"
+
+
+@st.cache_resource
+def shared_witness() -> WitnessRunner:
+    """The one runner of this process: every session sees the same step."""
+    return WitnessRunner()
+
+
+def start(runner: WitnessRunner, trial: Trial) -> None:
+    """Start a step, or join the one that somebody else has started meanwhile."""
+    job, mine = runner.start(trial)
+    if mine:
+        st.session_state[_MINE] = job.id
+
+
+def findings(done: Witness) -> None:
+    """What has been measured so far."""
+    if said := words.answer(done):
+        show.says(said)
+    show.small_table(_COLUMNS, words.rows(done), caption="Bytes of one step, counted and measured.")
+
+
+def witness(spec: TransformerSpec | None, optimizer: Optimizer, policy: PrecisionPolicy) -> None:
+    """The panel's content: the button, the running step or the latest one, and how it is measured.
+
+    spec: the plan's model, None where only its size is known.
+    """
+    if why := words.refused(optimizer):
+        show.error(why)
+        return
+    runner = shared_witness()
+    trial = trial_of(spec, optimizer.name, policy.id, machine().kind)
+    latest = runner.latest()
+    running = latest is not None and latest.running
+    show.note(words.what_is_run(trial))
+    if said := words.instead(policy):
+        show.note(said)
+    st.button("See it on torch", key="memory:witness:run", disabled=running, on_click=start, args=(runner, trial))
+
+    @st.fragment(run_every=1 if running else None)
+    def live(job_id: str) -> None:
+        """The running step, looked at once a second until it has ended."""
+        now = runner.poll(job_id)
+        if now is None or not now.running:
+            st.rerun()
+        bar, stop = st.columns([5, 1], vertical_alignment="center")
+        bar.progress(now.advance.fraction if now.advance else 0.0, text=words.progress(now))
+        stop.button("Cancel", key="memory:witness:cancel", on_click=runner.cancel, args=(job_id,))
+        with show.guarded("The bytes so far"):
+            findings(now)
+
+    if latest is not None and latest.running:
+        if st.session_state.get(_MINE) != latest.id:
+            show.note("Somebody else started this step; there is one at a time. You may cancel it.")
+        live(latest.id)
+        return
+    if latest is not None and latest.message:
+        (show.note if latest.state == "cancelled" else show.error)(latest.message)
+    shown = runner.latest_with_results()
+    if shown is not None:
+        if shown.spec != trial:
+            show.note(words.other(shown))
+        elif latest is not None and shown.id != latest.id:
+            show.note(words.before(shown))
+        findings(shown)
+        show.note(words.measured_with(shown))

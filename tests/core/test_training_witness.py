@@ -1,0 +1,204 @@
+"""A real step of a small model takes the bytes that are counted, and its process is watched, cancelled and checked."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from core.limits import limit
+from core.models import CATALOG, TransformerSpec
+from core.training import POLICIES, find_optimizer, optimizers
+from core.training import words_witness as words
+from core.training.torch_optimizers import IN_TORCH
+from core.training.witness import Trial, Witness, WitnessRunner, policy_run, small_config, trial_of
+from core.training.witness_events import MEASURED, Advance, Began, Done, Event, Measured, decode, encode
+from core.training.witness_worker import run
+
+GPT2, LLAMA, MIXTRAL = (CATALOG[name].spec for name in ("GPT-2 124M", "Llama 3 8B", "Mixtral 8x7B"))
+FP32, BF16 = "fp32", "bf16 throughout"
+MIXED, WIDE = "mixed bf16, fp32 master", "mixed bf16, fp32 master, fp32 gradients"
+
+STEPS = [
+    (GPT2, "AdamW", FP32),
+    (GPT2, "SGD momentum", BF16),
+    (LLAMA, "AdamW", MIXED),
+    (LLAMA, "SGD", FP32),
+    (LLAMA, "AMSGrad", WIDE),
+    (MIXTRAL, "AdamW", BF16),
+]
+
+
+def smaller(trial: Trial) -> Trial:
+    """The same with two layers, which a busy machine builds sooner."""
+    config = json.loads(trial.config)
+    name = "n_layer" if trial.family == "gpt2" else "num_hidden_layers"
+    return replace(trial, config=json.dumps({**config, name: 2}))
+
+
+def measured(trial: Trial) -> dict[str, float]:
+    said: list[Event] = []
+    run(trial, said.append)
+    assert isinstance(said[-1], Done)
+    return {event.part: event.size for event in said if isinstance(event, Measured)}
+
+
+@pytest.mark.parametrize(("spec", "optimizer", "policy"), STEPS)
+def test_torch_takes_what_is_counted(spec: TransformerSpec, optimizer: str, policy: str) -> None:
+    trial = smaller(trial_of(spec, optimizer, policy, "cpu"))
+    found, counted = measured(trial), trial.predicted
+    for part in ("parameters", "gradients", "master"):
+        assert found.get(part) == counted.get(part)
+    counters = found["optimizer"] - counted.get("optimizer", 0)
+    assert 0 <= counters < 12 * 200  # a step counter for each tensor, a few dozen of them
+    assert found["activations"] == pytest.approx(counted["activations"], rel=0.01)
+
+
+def wait(runner: WitnessRunner, id: str, until: Callable[[Witness], bool]) -> Witness:
+    deadline = time.monotonic() + 240
+    while time.monotonic() < deadline:
+        now = runner.poll(id)
+        assert now is not None
+        if until(now):
+            return now
+        time.sleep(0.05)
+    raise AssertionError(f"still {runner.poll(id)}")
+
+
+def test_the_process_measures_and_says_so() -> None:
+    runner = WitnessRunner()
+    trial = smaller(trial_of(None, "Adam", FP32, "cpu"))
+    job, mine = runner.start(trial)
+    assert mine
+    assert runner.start(trial) == (replace(runner.poll(job.id), seconds=pytest.approx(0, abs=60)), False)
+    done = wait(runner, job.id, lambda now: not now.running)
+    assert (done.state, done.message) == ("finished", "")
+    assert set(done.measured) == {"parameters", "gradients", "optimizer", "activations"}
+    assert done.began is not None
+    assert "agrees" in words.answer(done)
+    assert len(words.rows(done)) == 4
+    assert done.began.torch in words.measured_with(done)
+
+
+def scripted(*lines: str) -> WitnessRunner:
+    code = "import sys, time\n" + "\n".join(lines)
+    return WitnessRunner(lambda trial: [sys.executable, "-S", "-c", code])
+
+
+def says(event: Event) -> str:
+    return f"print({encode(event)!r}, flush=True)"
+
+
+TRIAL = trial_of(LLAMA, "AdamW", FP32, "cpu")
+
+
+def test_a_step_is_cancelled_and_keeps_what_it_has() -> None:
+    runner = scripted(says(Advance("forward")), says(Measured("parameters", 5.0)), "time.sleep(600)")
+    job, _ = runner.start(TRIAL)
+    now = wait(runner, job.id, lambda now: bool(now.measured))
+    assert now.running
+    assert now.advance == Advance("forward")
+    assert words.progress(now).startswith("Forward")
+    assert runner.cancel(job.id)
+    ended = wait(runner, job.id, lambda now: not now.running)
+    assert (ended.state, ended.measured, ended.advance) == ("cancelled", {"parameters": 5.0}, None)
+    assert runner.latest_with_results() == ended
+    assert not runner.cancel(job.id)
+
+
+def test_a_process_that_cannot_import_torch_says_so() -> None:
+    runner = scripted("raise ModuleNotFoundError(\"No module named 'torch'\")")
+    job, _ = runner.start(TRIAL)
+    ended = wait(runner, job.id, lambda now: not now.running)
+    assert ended.state == "failed"
+    assert "No module named 'torch'" in ended.message
+    assert words.answer(ended) == ""
+
+
+def test_a_step_that_takes_too_long_is_stopped() -> None:
+    runner = WitnessRunner(lambda trial: [sys.executable, "-S", "-c", "import time; time.sleep(600)"], timeout_s=0.2)
+    job, _ = runner.start(TRIAL)
+    assert "stopped after 0.2 s" in wait(runner, job.id, lambda now: not now.running).message
+
+
+@pytest.mark.parametrize("name", CATALOG)
+def test_every_model_of_the_catalogue_has_a_small_one_with_its_ratios(name: str) -> None:
+    spec = CATALOG[name].spec
+    trial = trial_of(spec, "AdamW", BF16, "cpu")
+    small = trial.shape
+    assert trial.parameters < 1.5e8
+    assert small.hidden % small.heads == 0
+    if trial.family != "gpt2" and spec.heads // spec.kv_heads <= 16:
+        assert small.heads // small.kv_heads == spec.heads // spec.kv_heads
+    if trial.family == "llama" and spec.glu:
+        assert small.ffn / small.hidden == pytest.approx(min(spec.ffn / spec.hidden, 8), rel=0.05)
+    assert bool(small.experts) == bool(spec.experts)
+    assert small.tied_head == spec.tied_head
+    assert trial.predicted["activations"] > 0
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_every_policy_has_one_that_plain_torch_can_run(policy: str) -> None:
+    run_as = policy_run(POLICIES[policy])
+    assert policy_run(run_as) == run_as
+    assert run_as.weights.bytes == max(POLICIES[policy].weights.bytes, 2)  # fp8 is run in bf16
+    assert bool(words.instead(POLICIES[policy])) == (run_as.id != policy)
+
+
+def test_optimizers_are_torchs_or_refused() -> None:
+    assert set(IN_TORCH) <= set(optimizers())
+    for name in optimizers():
+        assert (words.refused(find_optimizer(name)) == "") == (name in IN_TORCH)
+    with pytest.raises(ValueError, match="Lion"):
+        replace(TRIAL, optimizer="Lion")
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"config": json.dumps({**small_config(LLAMA), "hidden_size": 2 * limit("witness_width")})},
+        {"config": json.dumps({**small_config(LLAMA), "num_hidden_layers": limit("witness_layers") + 1})},
+        {"config": json.dumps({**small_config(LLAMA), "vocab_size": limit("witness_vocab") + 1})},
+        {"policy": "fp32, bf16 autocast"},
+        {"device": "tpu"},
+    ],
+)
+def test_what_is_beyond_the_caps_is_not_run(wrong: dict[str, str]) -> None:
+    with pytest.raises(ValueError, match=r"beyond|cannot run"):
+        replace(TRIAL, **wrong)  # type: ignore[arg-type]
+
+
+def test_a_difference_is_said_with_its_part() -> None:
+    done = Witness("1", TRIAL, "finished", 1.0, None, None, dict(TRIAL.predicted), "")
+    assert "last byte" in words.answer(done)
+    off = replace(done, measured={**TRIAL.predicted, "activations": 1.07 * TRIAL.predicted["activations"]})
+    assert "activations" in words.answer(off)
+    assert "+7.00 %" in words.answer(off)
+    assert words.rows(off)[-1][-1] == "1.07000"
+
+
+@pytest.mark.parametrize("event", [Began("2.13", "5.23", "CPU"), Advance("forward"), Measured("peak", 1e9), Done(2.0)])
+def test_events_survive_the_pipe_and_nothing_else_does(event: Event) -> None:
+    assert decode(encode(event).encode()) == event
+    for bad in (b"", b"noise", b'{"event": "measured", "part": "parameters", "size": -1}', b'{"event": "done"}'):
+        assert decode(bad) is None
+    assert decode(b'{"event": "measured", "part": "souls", "size": 1}') is None
+    assert decode(b'{"event": "advance", "phase": "thinking"}') is None
+
+
+def test_a_gpus_peak_is_counted_as_all_at_once_and_judges_no_part() -> None:
+    on_gpu = replace(TRIAL, device="cuda")
+    assert on_gpu.predicted["peak"] > sum(TRIAL.predicted.values())
+    done = Witness("1", on_gpu, "finished", 1.0, None, None, {**on_gpu.predicted, "peak": 1.0}, "")
+    assert "last byte" in words.answer(done)
+    assert [row[0] for row in words.rows(done)][-1].startswith("Peak")
+
+
+def test_progress_goes_forward() -> None:
+    shares = [Advance(phase).fraction for phase in ("loading torch and transformers", "forward", "optimizer step")]
+    assert 0 < shares[0] < shares[1] < shares[2] < 1
+    assert "activations" in MEASURED
