@@ -10,8 +10,8 @@ import streamlit as st
 from core.fields import choice, optional, slider
 from core.limits import limit
 from core.training import motion_words as words
+from core.training.figures_motion import descent, step_lengths
 from core.training.motion import MOVING, Walk, disagreement, explained, rate_of, read_start, walk
-from core.training.motion_figures import descent, step_lengths
 from core.training.motion_surfaces import SURFACES
 from core.units import parse_quantity
 from core.wording import plain

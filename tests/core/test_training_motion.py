@@ -14,8 +14,8 @@ from core.limits import limit
 from core.palette import LIGHT
 from core.training import find_optimizer
 from core.training import motion_words as words
+from core.training.figures_motion import descent, step_lengths
 from core.training.motion import MOVING, Walk, disagreement, explained, rate_of, read_start, updates, walk
-from core.training.motion_figures import descent, step_lengths
 from core.training.motion_surfaces import SURFACES
 from core.units import QuantityError
 from pages.parts.charts import wire
