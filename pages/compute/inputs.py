@@ -26,9 +26,9 @@ from core.planning.answer.form import (
     SEQ_LEN,
     TRAINED,
     WITHIN,
-    ZERO,
     plan_of,
 )
+from core.planning.answer.form_layout import ZERO
 from core.planning.answer.plan import OWN, Find
 from core.planning.counting.words import fixed_parameters
 from core.wording import price

@@ -7,26 +7,20 @@ from collections.abc import Sequence
 import streamlit as st
 
 from core.fields import Field
-from core.planning.answer.form import (
-    ACCELERATOR,
+from core.planning.answer.form import ACCELERATOR, COUNT, MODEL_NAME, OPTIMIZER, PARAMETERS, POLICY, SEQ_LEN
+from core.planning.answer.form_layout import (
     CHUNKS,
     CONTEXT,
-    COUNT,
     EXPERT,
     IMPLEMENTATION,
     INTERLEAVE,
     LOSS,
     MICRO_BATCH,
     MICRO_BATCHES,
-    MODEL_NAME,
     OFFLOAD,
-    OPTIMIZER,
     OVERHEAD,
-    PARAMETERS,
     PIPELINE,
-    POLICY,
     RECOMPUTE,
-    SEQ_LEN,
     SEQUENCE_PARALLEL,
     SHARD_GROUP,
     SLACK,

@@ -29,9 +29,9 @@ def why(inputs: Inputs, h: Held) -> None:
             inputs.put(name, text)
 
     for i, fix in enumerate(found):
-        button, said = st.columns([1, 8], vertical_alignment="center")
+        button, place = st.columns([1, 8], vertical_alignment="center")
         button.button("Apply", key=inputs.key(f"fix{i}"), on_click=apply, args=(fix.texts,))
-        with said:
+        with place:
             show.note(words_memory.priced(h, fix))
     show.chart(
         device_bars(words_memory.fix_rows(h, found), h.usable, TOKENS),

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from core.fields import Field, Form, Reading, choice, optional, quantity, switch
+from core.fields import Field, Form, Reading, choice, optional, quantity
 from core.hardware.accelerators import DTYPES, accelerators
 from core.limits import limit
 from core.models.catalog import catalog
@@ -14,6 +14,7 @@ from core.models.counted import CountedTextError
 from core.models.own import read_model
 from core.models.spec_text import EXAMPLE, SpecTextError
 from core.planning.answer.answer import Answer
+from core.planning.answer.form_layout import LAYOUT_FIELDS
 from core.planning.answer.holding import model_copies
 from core.planning.answer.plan import (
     FINDS,
@@ -32,14 +33,12 @@ from core.planning.evidence.runs import models_with_runs
 from core.planning.whole.energy import US_GRID, USUAL_PUE
 from core.planning.whole.goodput import Reliability, parse_failures
 from core.training import POLICIES, optimizers, why_not
-from core.training.activations_tensors import FUSED, IMPLEMENTATIONS
 from core.training.layout import Layout, Recompute
 from core.units import QuantityError, parse_quantity
 
 QUESTION, MODEL, CLUSTER, MORE, STATES, WHOLE = "question", "model", "cluster", "more", "states", "whole"
-LAYOUT = "layout"
 """Parts of the form: what is asked for, the model and its tokens, the accelerators, what is asked less often, the model
-states, the whole run, and how a step is laid out over the accelerators."""
+states, and the whole run."""
 
 
 def _shape(text: str) -> str:
@@ -195,121 +194,6 @@ POLICY = choice(
 )
 
 
-def _degree(id: str, label: str, help: str) -> Field:
-    return quantity(id, label, "1", "count", low=1, high=limit("accelerators"), whole=True, part=LAYOUT, help=help)
-
-
-def _whole(text: str) -> float:
-    return parse_quantity(text, "count", low=1, high=limit("accelerators"), whole=True, example="8")
-
-
-ZERO = choice(
-    "zero",
-    "ZeRO stage",
-    ("0", "1", "2", "3"),
-    "3",
-    few=True,
-    part=LAYOUT,
-    help="What data-parallel accelerators share instead of each keeping its own. **0**: nothing, a full copy on each. "
-    "**1**: optimizer state and master weights. **2**: gradients as well. **3**: parameters as well, as FSDP does.",
-)
-MICRO_BATCH = _degree(
-    "mbs",
-    "Micro-batch",
-    "Sequences that one data-parallel rank takes through forward and backward at a time. Activations grow with it.",
-)
-TENSOR = _degree("tp", "Tensor", "Accelerators over which every matrix is split. Usually no more than a node has.")
-PIPELINE = _degree("pp", "Pipeline", "Stages of layers, one after the other. The first keeps most activations.")
-CONTEXT = _degree("cp", "Context", "Accelerators over which the tokens of a sequence are split.")
-EXPERT = _degree(
-    "ep",
-    "Expert",
-    "Accelerators over which routed experts are spread; they are taken from those of the other degrees but pipeline.",
-)
-RECOMPUTE = choice(
-    "rc",
-    "Recompute",
-    tuple(one.name.lower() for one in Recompute),
-    "none",
-    few=True,
-    part=LAYOUT,
-    help="What backward computes again instead of keeping it. **selective**: the core of attention. **full**: all but "
-    "the input of each layer, for about a third more computing.",
-)
-MICRO_BATCHES = optional(
-    "acc",
-    "Micro-batches a step",
-    _whole,
-    nothing=0.0,
-    placeholder="as many as stages",
-    part=LAYOUT,
-    help="Of one step on one data-parallel rank. Empty: as many as the pipeline has stages.",
-)
-INTERLEAVE = _degree(
-    "vpp", "Chunks of a stage", "Model chunks that each pipeline stage has; 1 is the plain schedule, 1F1B."
-)
-SEQUENCE_PARALLEL = switch(
-    "sp",
-    "Sequence parallel",
-    True,
-    part=LAYOUT,
-    help="Norms and residuals are split along the sequence over the tensor-parallel accelerators, too.",
-)
-SHARD_GROUP = optional(
-    "hsdp",
-    "Shard over",
-    _whole,
-    nothing=0.0,
-    placeholder="all",
-    part=LAYOUT,
-    help="Accelerators over which ZeRO shards; copies of these groups are then kept alike, as HSDP does. Empty: all "
-    "that work on different data.",
-)
-OFFLOAD = switch(
-    "off",
-    "Offload optimizer",
-    False,
-    part=LAYOUT,
-    help="Optimizer state and master weights live in the host’s memory.",
-)
-IMPLEMENTATION = choice(
-    "impl",
-    "Layers written as",
-    tuple(IMPLEMENTATIONS),
-    FUSED.id,
-    part=LAYOUT,
-    help="\n\n".join(f"**{how.id}**: {how.meaning}" for how in IMPLEMENTATIONS.values()),
-)
-LOSS = choice(
-    "loss",
-    "Loss",
-    ("separate", "fused"),
-    "separate",
-    few=True,
-    part=LAYOUT,
-    help="**separate**: cross-entropy keeps logits, a copy of them and their gradient in fp32. **fused**: the gradient "
-    "takes the place of the logits.",
-)
-CHUNKS = _degree("chunks", "Loss in pieces", "Pieces in which logits and loss are worked out, one at a time.")
-OVERHEAD = quantity(
-    "ctx",
-    "Runtime",
-    "2 GB",
-    "bytes",
-    high=1e12,
-    part=LAYOUT,
-    help="What the driver, its kernels and the workspaces of libraries take on each accelerator. As much again is "
-    "counted for the buffers of each group of accelerators that exchange data.",
-)
-SLACK = quantity(
-    "frag",
-    "Fragmentation",
-    "3%",
-    "ratio",
-    high=1.0,
-    part=LAYOUT,
-    help="What the allocator holds beyond the tensors. The default is the median of published readings.",
-)
 FAILURES = Field(
     "rate1k",
     "Failures/1,000 acc.-days, or MTBF",
@@ -414,23 +298,7 @@ PLAN_FIELDS: tuple[Field, ...] = (
     PRICE,
     OPTIMIZER,
     POLICY,
-    ZERO,
-    MICRO_BATCH,
-    TENSOR,
-    PIPELINE,
-    CONTEXT,
-    EXPERT,
-    RECOMPUTE,
-    MICRO_BATCHES,
-    INTERLEAVE,
-    SEQUENCE_PARALLEL,
-    SHARD_GROUP,
-    OFFLOAD,
-    IMPLEMENTATION,
-    LOSS,
-    CHUNKS,
-    OVERHEAD,
-    SLACK,
+    *LAYOUT_FIELDS,
     FAILURES,
     WRITES,
     RESTART,

@@ -17,8 +17,7 @@ def laid(layout: Layout, accelerators: int) -> Layout:
     largest = max(degrees, key=degrees.__getitem__)
     product = " · ".join(f"{name} {degree:,}" for name, degree in degrees.items() if degree > 1)
     named = product if product.count("·") == 0 else f"{product} = {taken:,}"
-    room = accelerators * degrees[largest] // taken
-    fitting = max(
-        (d for d in range(1, min(room, 4096) + 1) if accelerators % (taken // degrees[largest] * d) == 0), default=None
-    )
+    others = taken // degrees[largest]
+    most = min(accelerators // others, degrees[largest], 4096)
+    fitting = max((d for d in range(1, most + 1) if accelerators % (others * d) == 0), default=None)
     raise LayoutError(largest, degrees[largest], f"{named} must divide the {accelerators:,} accelerators.", fitting)
