@@ -28,11 +28,11 @@ def opened(**linked: str) -> AppTest:
     ("field", "linked", "said"),
     [
         ("prec", "xx", "not one of “fp32”, “fp32, bf16 autocast”, “mixed bf16, fp32 master”, “mixed bf16,"),
-        ("prec", "xx", "bf16 states” and “bf16 throughout”. Still using mixed bf16, fp32 master."),
-        ("opt", "xx", "“SGD”, “SGD Nesterov”, “RMSProp centered” and 15 more. Still using AdamW."),
-        ("opt", "Muon", "not one of its 23 choices. Muon is left out, because its state depends on"),
-        ("opt", "8-bit AdamW", "not one of its 23 choices. 8-bit Adam is left out, because its state depends on"),
-        ("opt", "AdamX", "not one of its 23 choices. Did you mean Adam"),
+        ("prec", "xx", "more. Still using mixed bf16, fp32 master."),
+        ("opt", "xx", "“Adafactor”, “SGD” and"),
+        ("opt", "K-FAC", "K-FAC is left out, because its state"),
+        ("opt", "8-bit AdamW", "Did you mean 8-bit Adam"),
+        ("opt", "AdamX", "Did you mean Adam"),
     ],
 )
 def test_a_link_to_no_choice_is_told_the_choices(field: str, linked: str, said: str) -> None:
@@ -43,6 +43,6 @@ def test_missing_matrix_units_and_measurements_in_another_format() -> None:
     plain = words(opened())
     assert "Measured, in fp32" in plain
     assert "no bf16 matrix units" not in plain
-    assert "Left out are those whose state" in plain
+    assert "Left out: " in plain
     assert "V100 SXM 32 GB has no bf16 matrix units" in words(opened(gpu="V100 SXM 32 GB", prec=BF16))
     assert "Measured" not in words(opened(opt="Prodigy", prec="bf16 throughout"))
