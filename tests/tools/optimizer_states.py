@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import metadata
@@ -79,6 +80,8 @@ def _tensors(value: object) -> Iterator[Any]:
 def _parameter(lib: Any, kind: str, shape: tuple[int, ...]) -> Any:
     import torch
 
+    if hasattr(lib, "nn"):  # what bitsandbytes was told about one optimizer's parameters, the next would inherit
+        lib.optim.GlobalOptimManager.get_instance().initialize()
     if kind == "embedding" and hasattr(lib, "nn"):  # bitsandbytes' own table asks for 32-bit states
         return lib.nn.Embedding(*shape).weight
     return torch.nn.Parameter(torch.randn(shape, generator=torch.Generator().manual_seed(0)))
@@ -88,9 +91,7 @@ def answer(row: Mapping[str, str]) -> Row:
     """The bytes, and the library with its version."""
     from importlib import import_module
 
-    import torch
-
-    torch._dynamo.config.disable = True  # nothing is gained by compiling two steps
+    os.environ["TORCHDYNAMO_DISABLE"] = "1"  # nothing is gained by compiling two steps
     package, module, make = MAKERS[row["optimizer"]]
     lib = import_module(module)
     kind, rows, columns = row["kind"], int(row["rows"]), int(row["columns"])
@@ -105,10 +106,8 @@ def answer(row: Mapping[str, str]) -> Row:
             optimizer.step()
             optimizer.zero_grad()
     kept = [t for t in _tensors(dict(optimizer.state[parameter])) if t.data_ptr() != parameter.data_ptr()]
-    return {
-        "bytes": str(sum(t.numel() * t.element_size() for t in kept)),
-        "library": f"{package} {metadata.version(package)}",
-    }
+    size = sum(tensor.numel() * tensor.element_size() for tensor in kept)
+    return {"bytes": str(size), "library": f"{package} {metadata.version(package)}"}
 
 
 def _more(rows: Sequence[Mapping[str, str]]) -> list[Row]:

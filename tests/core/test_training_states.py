@@ -1,0 +1,259 @@
+"""State bytes of every optimizer against what libraries allocate, tensor by tensor; and the rules' own algebra."""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from transformers.optimization import Adafactor
+
+from core.models.catalog import catalog, model_named
+from core.training import (
+    POLICIES,
+    STORAGE_TYPES,
+    ParameterTensor,
+    find_optimizer,
+    find_policy,
+    optimizer_state_bytes,
+    optimizers,
+    own_policy,
+    policy_rows,
+    states_per_parameter,
+    tensors_of,
+)
+from core.training.policy_own import CHOICES, STATE_CHOICES
+from core.training.states import parse_states
+from tests.core.test_training_torch import MAKERS, nbytes
+
+FP32 = find_policy("fp32")
+KINDS = ("matrix", "vector", "embedding", "head", "expert matrix")
+MODULE = (
+    ParameterTensor("table", 50, 16, 1, "embedding"),
+    ParameterTensor("weight", 24, 16, 1, "matrix"),
+    ParameterTensor("bias", 24, 1, 1, "vector"),
+    ParameterTensor("gain", 16, 1, 1, "vector"),
+)
+Make = Callable[[list[torch.nn.Parameter]], torch.optim.Optimizer]
+TORCH: dict[str, Make] = {
+    **MAKERS,  # type: ignore[dict-item]
+    "Adafactor": torch.optim.Adafactor,
+    "Adafactor with momentum": lambda p: Adafactor(p, beta1=0.9),  # type: ignore[arg-type]
+}
+
+
+def parameter(tensor: ParameterTensor, dtype: torch.dtype) -> torch.nn.Parameter:
+    shape = (tensor.rows,) if tensor.kind == "vector" else (tensor.rows, tensor.columns)
+    return torch.nn.Parameter(torch.randn(shape, generator=torch.Generator().manual_seed(1)).to(dtype))
+
+
+def stepped(make: Make, weights: list[torch.nn.Parameter], steps: int = 1) -> torch.optim.Optimizer:
+    optimizer = make(weights)
+    for _ in range(steps):
+        optimizer.zero_grad()
+        sum((weight.float() ** 2).sum() for weight in weights).backward()  # type: ignore[union-attr]
+        optimizer.step()
+    return optimizer
+
+
+def kept(value: object) -> Iterator[torch.Tensor]:
+    """Every tensor in an optimizer's state."""
+    if isinstance(value, torch.Tensor):
+        yield value
+    elif isinstance(value, dict | list):
+        for part in value.values() if isinstance(value, dict) else value:
+            yield from kept(part)
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16 throughout"])
+@pytest.mark.parametrize("name", [name for name in TORCH if name != "Adafactor with momentum"])
+def test_torch_keeps_the_bytes_counted_with_its_counters(name: str, precision: str) -> None:
+    weights = [parameter(t, torch.float32 if precision == "fp32" else torch.bfloat16) for t in MODULE]
+    optimizer = stepped(TORCH[name], weights)
+    counted = optimizer_state_bytes(MODULE, find_optimizer(name), find_policy(precision))
+    assert nbytes(kept(dict(optimizer.state))) == counted.total + counted.counters
+
+
+def test_adafactor_of_transformers() -> None:
+    weights = [parameter(t, torch.float32) for t in MODULE]
+    optimizer = stepped(TORCH["Adafactor with momentum"], weights)
+    counted = optimizer_state_bytes(MODULE, find_optimizer("Adafactor with momentum"), FP32)
+    scalars = [t for t in kept(dict(optimizer.state)) if t.numel() == 1]  # root mean squares, of no lasting use
+    assert nbytes(kept(dict(optimizer.state))) - nbytes(scalars) == counted.total
+    assert len(scalars) <= len(MODULE)
+
+
+def test_muon_trains_matrices_and_adamw_the_rest() -> None:
+    weights = {tensor: parameter(tensor, torch.float32) for tensor in MODULE}
+    ones = stepped(torch.optim.Muon, [w for t, w in weights.items() if t.kind == "matrix"])
+    rest = stepped(torch.optim.AdamW, [w for t, w in weights.items() if t.kind != "matrix"])
+    found = [t for optimizer in (ones, rest) for t in kept(dict(optimizer.state)) if t.numel() > 1]
+    assert nbytes(found) == optimizer_state_bytes(MODULE, find_optimizer("Muon"), FP32).total
+
+
+def test_lbfgs_with_its_history_full() -> None:
+    (weight,) = [parameter(t, torch.float32) for t in MODULE if t.kind == "matrix"]
+    optimizer = torch.optim.LBFGS(
+        [weight], lr=0.01, history_size=100, max_iter=130, tolerance_grad=0, tolerance_change=0
+    )
+
+    def closure() -> torch.Tensor:
+        optimizer.zero_grad()
+        loss = (torch.arange(1, weight.numel() + 1).view_as(weight) * (weight - 1) ** 4).sum().sqrt()
+        loss.backward()
+        return loss
+
+    optimizer.step(closure)  # type: ignore[arg-type]
+    found = [t for t in kept(dict(optimizer.state)) if t.numel() > 1]
+    assert nbytes(found) == optimizer_state_bytes(MODULE[1:2], find_optimizer("LBFGS"), FP32).total
+
+
+def test_sparse_adam_keeps_dense_moments() -> None:
+    table = torch.nn.Embedding(50, 16, sparse=True)
+    optimizer = torch.optim.SparseAdam(table.parameters())
+    table(torch.tensor([1, 7])).sum().backward()
+    optimizer.step()
+    counted = optimizer_state_bytes(MODULE[:1], find_optimizer("SparseAdam"), FP32)
+    assert nbytes(kept(dict(optimizer.state))) == counted.total + counted.counters
+
+
+TABLE = Path(__file__).parents[1] / "data" / "optimizer_states.csv"
+MEASURED = list(csv.DictReader(TABLE.read_text(encoding="utf-8").splitlines()))
+
+
+@pytest.mark.parametrize("row", MEASURED, ids=lambda row: f"{row['optimizer']}, {row['kind']} {row['rows']}")
+def test_other_libraries_keep_the_bytes_counted(row: dict[str, str]) -> None:
+    tensor: Any = ParameterTensor("one", int(row["rows"]), int(row["columns"]), 1, row["kind"])  # type: ignore[arg-type]
+    counted = optimizer_state_bytes((tensor,), find_optimizer(row["optimizer"]), FP32)
+    assert counted.total + counted.counters == pytest.approx(float(row["bytes"]), rel=0.01, abs=8)
+
+
+def test_every_optimizer_has_a_witness() -> None:
+    seen = {*TORCH, *(row["optimizer"] for row in MEASURED), "Muon", "LBFGS", "SparseAdam"}
+    assert set(optimizers()) - seen == {"Sophia", "APOLLO, rank 128"}
+
+
+# ------------------------------------------------------------------------------------------- algebra
+
+SIZES = st.integers(1, 20_000)
+
+
+@given(st.sampled_from(list(optimizers())), st.sampled_from(KINDS), st.lists(st.tuples(SIZES, SIZES), min_size=1))
+def test_arrays_of_shapes_are_counted_as_one_by_one(name: str, kind: Any, shapes: list[tuple[int, int]]) -> None:
+    optimizer = find_optimizer(name)
+    rows, columns = np.array(shapes).T
+    singly = [optimizer.tensor_bytes(FP32, kind, m, n).item() for m, n in shapes]
+    np.testing.assert_array_equal(optimizer.tensor_bytes(FP32, kind, rows, columns), singly)
+    tensors = tuple(ParameterTensor(str(i), m, n, 1, kind) for i, (m, n) in enumerate(shapes))
+    assert optimizer_state_bytes(tensors, optimizer, FP32).total == pytest.approx(sum(singly), rel=1e-12)
+
+
+@pytest.mark.parametrize("model", ["GPT-2 (124M)", "Llama 3 8B", "DeepSeek-V3"])
+@pytest.mark.parametrize("name", optimizers())
+def test_bytes_of_a_model_are_a_sum_by_state_and_by_class(name: str, model: str) -> None:
+    spec = model_named(model).spec
+    for policy in POLICIES.values():
+        state = optimizer_state_bytes(spec, find_optimizer(name), policy)
+        assert sum(state.by_state.values()) == pytest.approx(state.total, rel=1e-12)
+        assert sum(state.by_kind.values()) == pytest.approx(state.total, rel=1e-12)
+        assert state.per_parameter * state.parameters == pytest.approx(state.total, rel=1e-12)
+        assert states_per_parameter(find_optimizer(name), policy, spec).optimizer == pytest.approx(state.per_parameter)
+
+
+def test_an_optimizer_of_full_size_states_keeps_the_same_for_every_model() -> None:
+    constant = [optimizer for optimizer in optimizers().values() if optimizer.uniform]
+    assert {"Adam", "AdamW", "SGD", "Lion", "Prodigy"} <= {optimizer.name for optimizer in constant}
+    for optimizer in constant:
+        for model in catalog()[::7]:
+            found = optimizer_state_bytes(model.spec, optimizer, FP32)
+            assert found.total == states_per_parameter(optimizer, FP32).optimizer * found.parameters
+
+
+def test_a_model_by_hand() -> None:
+    """Llama 3 8B: 2 · 128,256 · 4,096 in the tables, 65 vectors of 4,096, the rest matrices."""
+    spec = model_named("Llama 3 8B").spec
+    tables, vectors = 2 * 128_256 * 4096, 65 * 4096
+    total = sum(tensor.elements for tensor in tensors_of(spec))
+    muon = optimizer_state_bytes(spec, find_optimizer("Muon"), FP32)
+    assert muon.by_kind == {
+        "embedding": 8 * tables / 2,
+        "matrix": 4 * (total - tables - vectors),
+        "vector": 8 * vectors,
+        "head": 8 * tables / 2,
+    }
+    assert muon.by_state["momentum_buffer"] == muon.by_kind["matrix"]
+    galore = find_optimizer("GaLore, rank 128").ranked(1024)
+    assert galore.name == "GaLore, rank 1024"
+    assert galore.tensor_bytes(FP32, "matrix", 4096, 14_336).item() == 4 * 1024 * (4096 + 2 * 14_336)
+    soap = find_optimizer("SOAP")
+    assert soap.tensor_bytes(FP32, "matrix", 4096, 14_336).item() == 8 * 4096 * 14_336 + 8 * 4096**2
+
+
+@pytest.mark.parametrize(
+    ("name", "formula"),
+    [
+        ("SGD", "0"),
+        ("Adam", "8mn"),
+        ("Adafactor", "4m + 4n"),
+        ("CAME", "4mn + 8m + 8n"),
+        ("Shampoo", "4mn + 8m² + 8n²"),
+        ("GaLore, rank 128", "512min(m, n) + 1,024max(m, n)"),
+    ],
+)
+def test_formulas_as_text(name: str, formula: str) -> None:
+    assert find_optimizer(name).formula(FP32) == formula
+
+
+@pytest.mark.parametrize("text", ["", "exp_avg", "a = ", "a = mn as fp7", "a = mn;b = m", "a = m/x", "a = nm", "=mn"])
+def test_what_is_no_state_tensor_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="is no state tensor"):
+        parse_states(text)
+
+
+# ------------------------------------------------------------------------------------------- policies of one's own
+
+OWN = st.fixed_dictionaries(
+    {
+        "weights": st.sampled_from(CHOICES),
+        "master": st.sampled_from(("", *CHOICES)),
+        "gradients": st.sampled_from(CHOICES),
+        "accumulation": st.sampled_from(("", *CHOICES)),
+        "states": st.sampled_from(STATE_CHOICES),
+        "activations": st.sampled_from(("", *CHOICES)),
+    }
+)
+
+
+@given(OWN)
+def test_a_policy_of_ones_own_is_the_sum_of_its_rows(chosen: dict[str, str]) -> None:
+    policy = own_policy(**chosen)
+    adam = find_optimizer("Adam")
+    rows = policy_rows(policy, adam)
+    size = {"": 0.0} | {name: kept.bytes for name, kept in STORAGE_TYPES.items()}
+    parts = ("weights", "master", "gradients", "accumulation")
+    total = sum(size[chosen[part]] for part in parts) + 2 * size[chosen["states"]]
+    assert sum(row.bytes for row in rows if not math.isnan(row.bytes)) == total
+    assert states_per_parameter(adam, policy).total == total
+    assert rows[-1].type == policy.activations.name == (chosen["activations"] or chosen["weights"])
+
+
+@pytest.mark.parametrize("policy", POLICIES.values(), ids=lambda p: p.id)
+@pytest.mark.parametrize("name", ["AdamW", "Lion", "SGD"])
+def test_the_rows_of_every_policy_add_up(name: str, policy: Any) -> None:
+    rows = policy_rows(policy, find_optimizer(name))
+    whole = states_per_parameter(find_optimizer(name), policy).total
+    assert sum(row.bytes for row in rows if not math.isnan(row.bytes)) == whole
+    assert all(row.why for row in rows)
+
+
+def test_types_that_a_tensor_cannot_have_are_refused() -> None:
+    for wrong in ({"weights": "8-bit blocks"}, {"states": "int3"}, {"master": "uint8"}, {"activations": "x"}):
+        with pytest.raises(ValueError, match="cannot be kept in"):
+            own_policy(**wrong)
