@@ -17,6 +17,7 @@ from collections.abc import AsyncIterator
 from streamlit.runtime.pages_manager import PagesManager
 
 from pages.parts.log import OncePer
+from pages.parts.post import send_together
 from pages.parts.room import keep_house, raise_limit
 from pages.parts.thrift import spare_reruns
 from pages.parts.turns import SWITCH_S
@@ -55,6 +56,7 @@ async def lifespan(_app: object) -> AsyncIterator[None]:
     raise_limit()
     spare_the_log()
     spare_reruns()
+    send_together()
     sys.setswitchinterval(SWITCH_S)
     # A folder called pages makes Streamlit look for pages in it until some script has called st.navigation, and
     # greet the first deep link of a fresh process with "Page not found".
