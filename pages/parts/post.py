@@ -57,6 +57,7 @@ def _gather() -> None:
         if event is not ScriptRunnerEvent.ENQUEUE_FORWARD_MSG or drawn is None or sender is None:
             if sender is not None:
                 _drawn(sender).append(None)
+                vars(self).setdefault("_due", None)  # the event wakes the loop, which will look for what follows it
             told(self, sender, event, *args, **rest)
             return
         _drawn(sender).append(drawn)
@@ -70,6 +71,8 @@ def _gather() -> None:
             _take(self, sender)
             _drawn(sender).popleft()
         handled(self, sender, event, *args, **rest)
+        if vars(self).get("_due", self) is None:
+            _send_later(self)
 
     def enqueue(self: AppSession, message: ForwardMsg) -> None:
         """In the event loop: send it with what else there is, at once unless a script runs."""
@@ -124,10 +127,10 @@ def _send(session: AppSession) -> None:
             server._send_message(here, message)
         except SessionClientDisconnectedError:
             server.disconnect_session(session.id, client=here.client)
-    if len(messages) > PARCEL:
-        for message in messages[PARCEL:]:
-            session._browser_queue.enqueue(message)
-        _send_later(session)
+    for message in messages[PARCEL:]:
+        session._browser_queue.enqueue(message)
+    if messages and (len(messages) > PARCEL or session._state is AppSessionState.APP_IS_RUNNING):
+        _send_later(session)  # a script that draws is looked after, and need not wake the loop again
     session.on_flushed_messages_sent()
 
 
