@@ -20,12 +20,14 @@ from pages.parts.log import OncePer
 from pages.parts.post import send_together
 from pages.parts.room import keep_house, raise_limit
 from pages.parts.thrift import spare_reruns
-from pages.parts.turns import SWITCH_S
 
 HEAVY = ("pandas", "plotly.graph_objects", "numpy")
 
 WARM_UP_AFTER_S = 1.0
 """A visitor who is there at once gets the header first; otherwise the imports are done before anybody comes."""
+
+SWITCH_S = 0.001
+"""How long a thread may hold the interpreter while another waits for it; Python's own 5 ms is a third of a rerun."""
 
 _lock = threading.Lock()
 _prepared = threading.Event()

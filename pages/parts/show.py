@@ -23,7 +23,6 @@ from pages.parts.derivation import step_markdown
 from pages.parts.guard import guarded, guarded_page
 from pages.parts.inputs import Inputs, query_of
 from pages.parts.registry import PageSpec
-from pages.parts.turns import turn
 
 _BOLD = re.compile(r"\*\*(.+?)\*\*")
 _KEPT = "\0"
@@ -114,7 +113,7 @@ def body(draw: Callable[[], None]) -> None:
 
     @wraps(draw)
     def page() -> None:
-        with turn(), guarded_page(query_of(st.query_params.to_dict())):
+        with guarded_page(query_of(st.query_params.to_dict())):
             draw()
 
     st.fragment(page)()
