@@ -27,6 +27,7 @@ In version 1 cost was a question of its own, and an MFU typed on Home or Compute
 version 2 model states were spread in one of four ways, and a layout of the step was not asked for."""
 
 _LISTED = 8
+_UNREAD = object()
 """A message lists up to this many of a field's options."""
 
 
@@ -182,6 +183,7 @@ class Form:
     fields: tuple[Field, ...]
     version: int = LINK_VERSION
     older: Mapping[int, Callable[[dict[str, str]], dict[str, str]]] = field(default_factory=dict)  # pyright: ignore[reportUnknownVariableType]
+    _read: dict[tuple[str, str], Any] = field(default_factory=dict, init=False, compare=False, repr=False)  # pyright: ignore[reportUnknownVariableType]
 
     def __post_init__(self) -> None:
         if len({one.id for one in self.fields}) < len(self.fields):
@@ -210,14 +212,26 @@ class Form:
         for one in self.fields:
             text = texts.get(one.id, one.default)
             try:
-                values[one.id] = one.read(text)
+                values[one.id] = self._value(one, text)
             except QuantityError as wrong:
                 text = (good or {}).get(one.id, one.default)
-                values[one.id] = one.read(text)
+                values[one.id] = self._value(one, text)
                 used = f"Still using {text}." if text else "It stays empty."
                 problems.append(Problem(one.id, f"{wrong.about(one.label)} {used}"))
             kept[one.id] = text
         return Reading(values, kept, tuple(problems))
+
+    def _value(self, one: Field, text: str) -> Any:
+        """What ``text`` says: all of a form's texts but one are those of its last reading."""
+        said = (one.id, text)
+        value = self._read.get(said, _UNREAD)
+        if value is _UNREAD:
+            value = one.read(text)
+            if len(self._read) >= limit("readings_kept"):
+                self._read.clear()
+            if len(text) <= limit("spec_chars"):
+                self._read[said] = value
+        return value
 
     def write(self, texts: Mapping[str, str]) -> dict[str, str]:
         """Every field with its text and the version, under the names of an address."""

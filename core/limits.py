@@ -20,6 +20,7 @@ class Limit:
 
 LIMITS: Mapping[str, Limit] = {
     "number_chars": Limit(64, "characters", "a typed quantity; the longest honest one is about 30"),
+    "readings_kept": Limit(2_048, "texts", "what a form read last, to read only what changed; its visitors share it"),
     "float_chars": Limit(1_200, "characters", "a typed float; fp64's smallest tie, 2^-1075 written out, has 1,077"),
     "float_exponent": Limit(400, "decimal exponent", "beyond fp64's 1e-324 to 1e308; bounds big-integer work"),
     "float_terms": Limit(16, "terms", "a typed sum such as 1 + 2^-8 + 2^-40; each term is an exact fraction"),

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
 from typing import Any
 from urllib.parse import urlencode
 
@@ -24,6 +25,8 @@ from core.suggest import suggestions
 from core.units import Kind, QuantityError, format_quantity, parse_quantity
 from pages.parts.guard import guarded
 from pages.parts.registry import PageSpec
+
+_NOWHERE = object()
 
 
 class Inputs:
@@ -39,6 +42,7 @@ class Inputs:
         self.errors: list[str] = []
         self.drawn: set[str] = set()
         self._said: set[str] = set()
+        self._held: set[str] = set()
         self.reading = self._read()
         self.fields.update({self.key(name): text for name, text in self.reading.texts.items()})
 
@@ -65,12 +69,15 @@ class Inputs:
         texts: dict[str, str] = {}
         for one in self.form.fields:
             key = self.key(one.id)
-            if key in state:
-                texts[one.id] = _text(state[key], one)
+            held: object = state.get(key, _NOWHERE)
+            if held is not _NOWHERE:
+                self._held.add(one.id)
+                texts[one.id] = _text(held, one)
             elif one.id in opened or key in st.query_params:
                 texts[one.id] = opened.get(one.id, st.query_params.get(key, one.default))
             elif one.id in kept:
                 texts[one.id] = kept[one.id]
+                self._held.add(one.id)
                 self.put(one.id, kept[one.id])
         good: dict[str, str] = state.setdefault(f"{self.page.prefix}:good", {})
         reading = self.form.read(texts, good)
@@ -141,12 +148,21 @@ class Inputs:
         return lit
 
     def leave(self) -> None:
-        """Hold on to the fields that were not drawn: Streamlit forgets what a widget that is gone was set to."""
+        """Hold on to the fields that were not drawn: Streamlit forgets what a widget that is gone was set to.
+
+        It keeps what was never a widget's, and a rerun of a page with many folded fields is spared saying it again.
+        """
+        state, ever = st.session_state, f"{self.page.prefix}:ever"
+        widgets: frozenset[str] = state.get(ever, frozenset()) | self.drawn
+        state[ever] = widgets
         for one in self.form.fields:
-            if one.id not in self.drawn and self.key(one.id) not in st.session_state:
+            key = self.key(one.id)
+            if one.id in self.drawn or (one.id in self._held and one.id not in widgets):
+                continue
+            if one.id not in self._held and key not in state:
                 self.put(one.id, self.reading.texts[one.id])
-            elif one.id not in self.drawn:
-                st.session_state[self.key(one.id)] = st.session_state[self.key(one.id)]
+            else:
+                state[key] = state[key]
 
     # ------------------------------------------------------------------------------ fields one by one
 
@@ -370,7 +386,13 @@ class Inputs:
 
 def query_of(fields: Mapping[str, str]) -> str:
     """The query string of these fields and the version."""
-    return urlencode({VERSION: str(LINK_VERSION), **fields})
+    return "&".join(_pair(name, text) for name, text in {VERSION: str(LINK_VERSION), **fields}.items())
+
+
+@lru_cache(maxsize=2048)
+def _pair(name: str, text: str) -> str:
+    """One field of a query string. Links spell out fifty, of which a rerun changes one."""
+    return urlencode({name: text})
 
 
 def _text(value: object, one: Field) -> str:

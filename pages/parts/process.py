@@ -17,14 +17,17 @@ from collections.abc import AsyncIterator
 from streamlit.runtime.pages_manager import PagesManager
 
 from pages.parts.log import OncePer
+from pages.parts.post import send_together
 from pages.parts.room import keep_house, raise_limit
 from pages.parts.thrift import spare_reruns
-from pages.parts.turns import SWITCH_S
 
 HEAVY = ("pandas", "plotly.graph_objects", "numpy")
 
 WARM_UP_AFTER_S = 1.0
 """A visitor who is there at once gets the header first; otherwise the imports are done before anybody comes."""
+
+SWITCH_S = 0.001
+"""How long a thread may hold the interpreter while another waits for it; Python's own 5 ms is a third of a rerun."""
 
 _lock = threading.Lock()
 _prepared = threading.Event()
@@ -55,6 +58,7 @@ async def lifespan(_app: object) -> AsyncIterator[None]:
     raise_limit()
     spare_the_log()
     spare_reruns()
+    send_together()
     sys.setswitchinterval(SWITCH_S)
     # A folder called pages makes Streamlit look for pages in it until some script has called st.navigation, and
     # greet the first deep link of a fresh process with "Page not found".

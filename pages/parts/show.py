@@ -10,12 +10,10 @@ from dataclasses import dataclass, replace
 from functools import lru_cache, wraps
 from itertools import groupby
 from typing import Any
-from urllib.parse import urlencode
 
 import streamlit as st
 from streamlit.elements.lib.mutable_expander_container import ExpanderContainer
 
-from core.fields import LINK_VERSION, VERSION
 from core.formula import Explanation, Source, derivation
 from core.palette import ROLES
 from core.units_shown import Shown, read_shown
@@ -25,7 +23,6 @@ from pages.parts.derivation import step_markdown
 from pages.parts.guard import guarded, guarded_page
 from pages.parts.inputs import Inputs, query_of
 from pages.parts.registry import PageSpec
-from pages.parts.turns import turn
 
 _BOLD = re.compile(r"\*\*(.+?)\*\*")
 _KEPT = "\0"
@@ -116,7 +113,7 @@ def body(draw: Callable[[], None]) -> None:
 
     @wraps(draw)
     def page() -> None:
-        with turn(), guarded_page(query_of(st.query_params.to_dict())):
+        with guarded_page(query_of(st.query_params.to_dict())):
             draw()
 
     st.fragment(page)()
@@ -216,7 +213,7 @@ def badge(word: str, role: str) -> Html:
 def address(page: PageSpec, fields: Mapping[str, str]) -> str:
     """The relative address of ``page`` with these fields (names without prefix) set."""
     named = {f"{page.prefix}_{name}": text for name, text in fields.items()}
-    return f"{page.url_path}?{urlencode({VERSION: str(LINK_VERSION), **named})}"
+    return f"{page.url_path}?{query_of(named)}"
 
 
 def link(label: str, page: PageSpec, fields: Mapping[str, str]) -> Html:

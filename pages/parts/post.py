@@ -1,0 +1,168 @@
+"""What a rerun draws travels in few large parcels instead of one by one.
+
+Streamlit 1.67 wakes its event loop for every element, looks through all sessions for what there is to send, hands each
+message on in a turn of its own, and writes it to the socket alone: a third of what a rerun costs the server, most of
+it while the script waits for the interpreter. Here a script's messages gather until it ends, or for a moment that
+nobody notices, and leave together; what is sent, and in which order, stays as it is (`tests/app/test_post.py`). A
+Streamlit or uvicorn without one of the names is left as it is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from typing import Any
+
+from streamlit import runtime
+from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
+from streamlit.runtime.app_session import AppSession, AppSessionState
+from streamlit.runtime.runtime import Runtime
+from streamlit.runtime.scriptrunner import ScriptRunnerEvent
+from streamlit.runtime.session_manager import SessionClientDisconnectedError
+
+GATHER_S = 0.02
+"""How long what a running script draws may wait for company: less than an eye notices, as long as most reruns."""
+
+PARCEL = 200
+"""Messages sent in one turn; a connection may be given 500 before its sender has had one."""
+
+_NEEDED = {
+    AppSession: (
+        "_on_scriptrunner_event",
+        "_handle_scriptrunner_event_on_event_loop",
+        "_enqueue_forward_msg",
+        "_call_soon_on_event_loop",
+        "flush_browser_queue",
+        "on_flushed_messages_sent",
+    ),
+    Runtime: ("_send_message", "disconnect_session"),
+}
+
+
+def send_together() -> None:
+    """Put both ways in place, for sessions and connections to come; a second call changes nothing."""
+    if all(hasattr(owner, name) for owner, names in _NEEDED.items() for name in names):
+        _gather()
+    _write_once()
+
+
+def _gather() -> None:
+    told, handled = AppSession._on_scriptrunner_event, AppSession._handle_scriptrunner_event_on_event_loop
+    if hasattr(told, "gathers"):
+        return
+
+    def tell(self: AppSession, sender: Any, event: ScriptRunnerEvent, *args: Any, **rest: Any) -> None:
+        """In the script's thread: keep what it draws, and wake the event loop for the first of it."""
+        drawn = rest.get("forward_msg")
+        if event is not ScriptRunnerEvent.ENQUEUE_FORWARD_MSG or drawn is None or sender is None:
+            if sender is not None:
+                _drawn(sender).append(None)
+                vars(self).setdefault("_due", None)  # the event wakes the loop, which will look for what follows it
+            told(self, sender, event, *args, **rest)
+            return
+        _drawn(sender).append(drawn)
+        if not hasattr(self, "_due"):  # who sends takes it away, and then looks for what was drawn
+            self._due = None  # type: ignore[attr-defined]
+            self._call_soon_on_event_loop(lambda: _send_later(self))
+
+    def handle(self: AppSession, sender: Any, event: ScriptRunnerEvent, *args: Any, **rest: Any) -> None:
+        """In the event loop: what was drawn before a script's event goes before what the event says."""
+        if sender is not None:
+            _take(self, sender)
+            _drawn(sender).popleft()
+        handled(self, sender, event, *args, **rest)
+        if vars(self).get("_due", self) is None:
+            _send_later(self)
+
+    def enqueue(self: AppSession, message: ForwardMsg) -> None:
+        """In the event loop: send it with what else there is, at once unless a script runs."""
+        self._browser_queue.enqueue(message)
+        _send_later(self)
+
+    tell.gathers = True  # type: ignore[attr-defined]
+    AppSession._on_scriptrunner_event = tell  # type: ignore[method-assign, assignment]
+    AppSession._handle_scriptrunner_event_on_event_loop = handle  # type: ignore[method-assign, assignment]
+    AppSession._enqueue_forward_msg = enqueue  # type: ignore[method-assign]
+
+
+def _drawn(sender: Any) -> deque[ForwardMsg | None]:
+    """What a script has drawn and its session has not taken; ``None`` where an event of the script stands."""
+    return sender.__dict__.setdefault("_drawn", deque())
+
+
+def _take(session: AppSession, sender: Any) -> None:
+    """Move what ``sender`` drew before its next event into the session's queue; of one that was replaced, nowhere."""
+    waiting = _drawn(sender)
+    while waiting and waiting[0] is not None:
+        message = waiting.popleft()
+        if sender is session._scriptrunner:
+            session._browser_queue.enqueue(message)
+
+
+def _send_later(session: AppSession) -> None:
+    """See to it that the session's messages are sent: soon while its script runs, else in the loop's next turn."""
+    due: asyncio.Handle | None = getattr(session, "_due", None)
+    running = session._state is AppSessionState.APP_IS_RUNNING
+    if due is not None and (running or not isinstance(due, asyncio.TimerHandle)):
+        return
+    if due is not None:
+        due.cancel()
+    loop = session._event_loop
+    made = loop.call_later(GATHER_S, _send, session) if running else loop.call_soon(_send, session)
+    session._due = made  # type: ignore[attr-defined]
+
+
+def _send(session: AppSession) -> None:
+    """What the runtime's loop does for one session when it is woken, without a turn for each message."""
+    vars(session).pop("_due", None)
+    if session._scriptrunner is not None:
+        _take(session, session._scriptrunner)
+    server = runtime.get_instance()
+    here = server._session_mgr.get_active_session_info(session.id)
+    if here is None:
+        return  # gone; what there is waits for its return
+    messages = session.flush_browser_queue()
+    for message in messages[:PARCEL]:
+        try:
+            server._send_message(here, message)
+        except SessionClientDisconnectedError:
+            server.disconnect_session(session.id, client=here.client)
+    for message in messages[PARCEL:]:
+        session._browser_queue.enqueue(message)
+    if messages and (len(messages) > PARCEL or session._state is AppSessionState.APP_IS_RUNNING):
+        _send_later(session)  # a script that draws is looked after, and need not wake the loop again
+    session.on_flushed_messages_sent()
+
+
+def _write_once() -> None:
+    """Let a websocket's messages of one turn reach the socket in one write."""
+    try:
+        from uvicorn.protocols.utils import ClientDisconnected
+        from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol as Protocol
+        from websockets.exceptions import InvalidState
+    except ImportError:
+        return
+    own: Any = getattr(Protocol, "send", None)
+    if own is None or hasattr(own, "gathers"):
+        return
+
+    async def send(self: Any, message: Any) -> None:
+        """Frame it now, write it at the end of the turn; what is no plain message of bytes goes uvicorn's way."""
+        open_ = self.handshake_complete and not (self.close_sent or self.disconnected or self.initial_response)
+        if not (open_ and message["type"] == "websocket.send" and message.get("bytes") is not None):
+            await own(self, message)
+            return
+        await self.writable.wait()
+        try:
+            self.conn.send_binary(message["bytes"])
+        except InvalidState:
+            raise ClientDisconnected from None
+        if not hasattr(self, "_written"):
+            self._written = self.loop.call_soon(write, self)
+
+    def write(self: Any) -> None:
+        del self._written
+        self.transport.write(b"".join(self.conn.data_to_send()))
+
+    send.gathers = True  # type: ignore[attr-defined]
+    Protocol.send = send  # type: ignore[method-assign]

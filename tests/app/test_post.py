@@ -1,0 +1,189 @@
+"""What leaves together is what Streamlit would have sent one by one, in its order."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import time
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any
+
+import pytest
+import uvicorn
+import websockets
+from streamlit.proto.BackMsg_pb2 import BackMsg
+from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
+from streamlit.runtime import Runtime, RuntimeConfig
+from streamlit.runtime.app_session import AppSession
+from streamlit.runtime.memory_media_file_storage import MemoryMediaFileStorage
+from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileManager
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+
+from pages.parts import post
+from pages.parts.post import send_together
+
+SCRIPT = """
+import time, streamlit as st
+st.title("first")
+place = st.empty()
+place.write("overwritten")
+with st.container():
+    st.text_input("a", key="a")
+for i in range(450):
+    st.text(i)
+place.write("last")
+"""
+SLOW = "import time, streamlit as st\nst.title('now')\ntime.sleep(1.5)\nst.title('later')\n"
+
+
+@pytest.fixture
+def own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Streamlit's and uvicorn's own ways again after a test that replaces them."""
+    for name in post._NEEDED[AppSession]:
+        monkeypatch.setattr(AppSession, name, getattr(AppSession, name))
+    monkeypatch.setattr(WebSocketsSansIOProtocol, "send", WebSocketsSansIOProtocol.send)
+    monkeypatch.setattr(Runtime, "_instance", None)
+
+
+class Client:
+    """A visitor who notes what comes, and when."""
+
+    client_context = None
+
+    def __init__(self) -> None:
+        self.seen: list[tuple[float, ForwardMsg]] = []
+        self.ended = 0
+
+    def write_forward_msg(self, msg: ForwardMsg) -> None:
+        self.seen.append((time.monotonic(), msg))
+        self.ended += msg.WhichOneof("type") == "script_finished"
+
+
+def visited(tmp_path: Path, script: str, visit: Callable[[Runtime, str, Client], Coroutine[Any, Any, None]]) -> Client:
+    """What a visitor of a server of ``script`` gets."""
+    path = tmp_path / "script.py"
+    path.write_text(script)
+    client = Client()
+
+    async def serve() -> None:
+        Runtime._instance = None
+        server = Runtime(RuntimeConfig(str(path), MemoryMediaFileStorage("/media"), MemoryUploadedFileManager("/up")))
+        await server.start()
+        await visit(server, server.connect_session(client, {}), client)
+        server.stop()
+        await server.stopped
+
+    asyncio.run(serve())
+    return client
+
+
+async def rerun(server: Runtime, session: str, client: Client, *, blocked_s: float = 0.0) -> None:
+    """One rerun to its end, with the event loop kept from looking for a while."""
+    ask, ended = BackMsg(), client.ended
+    ask.rerun_script.query_string = ""
+    server.handle_backmsg(session, ask)
+    time.sleep(blocked_s)
+    async with asyncio.timeout(60):
+        while client.ended == ended or client.seen[-1][1].WhichOneof("type") != "session_status_changed":
+            await asyncio.sleep(0.01)
+
+
+def told(client: Client) -> list[bytes]:
+    """What came, without the names of session and run."""
+    shown: list[bytes] = []
+    for _, message in client.seen:
+        kept = ForwardMsg()
+        kept.CopyFrom(message)
+        kept.ClearField("hash")
+        kept.metadata.ClearField("run")
+        kept.new_session.initialize.ClearField("session_id") if message.HasField("new_session") else None
+        shown.append(kept.SerializeToString(deterministic=True))
+    return shown
+
+
+def final(client: Client) -> list[bytes]:
+    """The last that came for each place and each kind of message: what stands there, however often it was sent."""
+    return list(
+        {
+            (m.WhichOneof("type"), *m.metadata.delta_path): one
+            for (_, m), one in zip(client.seen, told(client), strict=True)
+        }.values()
+    )
+
+
+async def twice(server: Runtime, session: str, client: Client) -> None:
+    """Two reruns, the second while the event loop is busy, so that it hears of the start after the end."""
+    await rerun(server, session, client)
+    await rerun(server, session, client, blocked_s=0.5)
+
+
+def test_together_comes_what_came_one_by_one(own: None, tmp_path: Path) -> None:
+    theirs = visited(tmp_path, SCRIPT, twice)
+    send_together()
+    ours = visited(tmp_path, SCRIPT, twice)
+    assert len(final(theirs)) > 450
+    assert sorted(final(ours)) == sorted(final(theirs))
+    for client in (theirs, ours):
+        kinds = [message.WhichOneof("type") for _, message in client.seen]
+        assert kinds.count("new_session") == kinds.count("script_finished") == 2
+        assert kinds[0] == "new_session"
+        assert kinds[-2:] == ["script_finished", "session_status_changed"]
+        places = [tuple(m.metadata.delta_path) for _, m in client.seen if m.HasField("delta")]
+        assert places.index((0, 2)) < places.index((0, 2, 0)) < places.index((0, 3)) < places.index((0, 400))
+
+
+def test_a_slow_script_shows_what_it_has(own: None, tmp_path: Path) -> None:
+    send_together()
+    seen = visited(tmp_path, SLOW, rerun).seen
+    first, second = (when for when, message in seen if message.HasField("delta"))
+    assert second - first > 1.0
+
+
+def test_a_second_call_changes_nothing(own: None) -> None:
+    send_together()
+    before = [getattr(AppSession, name) for name in post._NEEDED[AppSession]], WebSocketsSansIOProtocol.send
+    send_together()
+    assert ([getattr(AppSession, name) for name in post._NEEDED[AppSession]], WebSocketsSansIOProtocol.send) == before
+
+
+def test_without_a_name_streamlits_own_way_stays(own: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(post._NEEDED, Runtime, ("_no_longer_there",))
+    before = AppSession._on_scriptrunner_event
+    send_together()
+    assert AppSession._on_scriptrunner_event is before
+
+
+def test_a_websocket_writes_a_turns_messages_at_once_and_in_order(own: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    send_together()
+    writes: list[int] = []
+    sent = [bytes([i]) * (1 + 700 * i) for i in range(100)]
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] == "lifespan":
+            return
+        await receive()
+        await send({"type": "websocket.accept"})
+        transport = send.__self__.transport
+        own_write = transport.write
+        monkeypatch.setattr(transport, "write", lambda data: (writes.append(len(data)), own_write(data)))
+        for one in sent:
+            await send({"type": "websocket.send", "bytes": one})
+        await send({"type": "websocket.send", "text": "and this"})
+        await send({"type": "websocket.close", "code": 1000})
+
+    async def visit() -> list[bytes | str]:
+        with socket.socket() as listener:
+            listener.bind(("127.0.0.1", 0))
+            server = uvicorn.Server(uvicorn.Config(app, ws="websockets-sansio", lifespan="off", log_level="critical"))
+            serving = asyncio.create_task(server.serve(sockets=[listener]))
+            while not server.started:
+                await asyncio.sleep(0.01)
+            async with websockets.connect(f"ws://127.0.0.1:{listener.getsockname()[1]}", max_size=None) as client:
+                got = [one async for one in client]
+            server.should_exit = True
+            await serving
+        return got
+
+    assert asyncio.run(visit()) == [*sent, "and this"]
+    assert len(writes) < 10
