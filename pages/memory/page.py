@@ -8,7 +8,6 @@ import streamlit as st
 
 from core.planning.answer import words_memory
 from core.planning.answer.answer import states_of
-from core.planning.answer.fixing import fewest, fixes
 from core.planning.answer.form import carried, plan_of
 from core.planning.answer.holding import Held, held
 from core.planning.answer.plan import Plan
@@ -69,8 +68,7 @@ def page() -> None:
 
     with show.guarded("The answer"):
         said = words_memory.sentence(h)
-        rescue = words_memory.rescue(h, fixes(h), fewest(h) if h.fits == "over" else None)
-        show.answer(f"{said} {rescue}", words_memory.counted(h))
+        show.answer(words_memory.verdict(h), words_memory.counted(h))
     with show.guarded("The picture"):
         show.chart(device_bars([("", h.one)], h.usable, TOKENS), alt=plain(said), key="memory:bars")
     with show.guarded("Remarks"):

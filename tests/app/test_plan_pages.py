@@ -62,7 +62,7 @@ def test_a_chip_of_training_memory_is_told_by_the_form_alone(name: str) -> None:
 
 
 def told_of_memory(plan: Plan) -> str:
-    return shown(words_memory.sentence(held(plan)))
+    return shown(words_memory.verdict(held(plan)))
 
 
 def told_by_memory(texts: dict[str, str]) -> str:

@@ -245,7 +245,8 @@ def _states(a: Answer) -> Iterator[Shown]:
         yield states_words.summed(one.per_parameter)
         yield from (str(cell) for cell in states_words.as_row(one).values())
     for other in under_each_optimizer(a.memory):
-        yield from words_memory.optimizer_row(other, measured=True)
+        name, count, _, *rest = words_memory.optimizer_row(other, measured=True)  # a state may be called exp_inf
+        yield from (name, count, *rest)
     yield from (*memory.explain(), *memory.explain_largest())
 
 

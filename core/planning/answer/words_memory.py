@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from core.planning.answer.fixing import Fix
+from core.planning.answer.fixing import Fix, fewest, fixes
 from core.planning.answer.holding import Grid, Held
 from core.planning.answer.plan import OWN
 from core.training import DeviceMemory, LayoutError, Recompute, TrainingMemory, states_per_parameter
@@ -261,6 +261,12 @@ def rescue(h: Held, found: Sequence[Fix], more: int | None) -> str:
     if more:
         return f"It would on **{more:,}** of them."
     return "No small change of its layout makes it fit."
+
+
+def verdict(h: Held) -> str:
+    """Whether it fits, and the cheapest change that would make it fit."""
+    more = fewest(h) if h.fits == "over" else None
+    return f"{sentence(h)} {rescue(h, fixes(h), more)}".strip()
 
 
 def why(h: Held, found: Sequence[Fix], more: int | None) -> str:
