@@ -1,7 +1,9 @@
 """Training memory: precision policies, optimizers, sharding, and the bytes of the model states."""
 
 from core.training.buffers import TENSORS_ONLY, Runtime
-from core.training.device import DeviceMemory, States, memory_over, memory_per_device, states_of
+from core.training.device import DeviceMemory, States, Step, memory_over, memory_per_device, states_of
+from core.training.fit import largest_micro_batch, largest_of_family, largest_seq_len, waterfall
+from core.training.fixes import Fix, fixes, way_to_fit
 from core.training.layout import Layout, LayoutError, Recompute, allowed, check
 from core.training.memory import (
     StateBytes,
@@ -16,10 +18,15 @@ from core.training.memory import (
     state_bytes,
     states_per_parameter,
     stored_per_parameter,
+    token_bytes,
+    token_width,
 )
 from core.training.optimizers import HEADLINE, Optimizer, find_optimizer, optimizers, why_not
+from core.training.peak import StepCurve, through_one_step
 from core.training.precision import POLICIES, PrecisionPolicy, StorageType, find_policy
+from core.training.setup import Setup
 from core.training.sharding import REPLICATED, SHARDED, SHARDINGS, ZERO_1, ZERO_2, Sharding, find_sharding
+from core.training.traffic import Traffic, traffic_per_step
 
 __all__ = [
     "HEADLINE",
@@ -31,16 +38,21 @@ __all__ = [
     "ZERO_1",
     "ZERO_2",
     "DeviceMemory",
+    "Fix",
     "Layout",
     "LayoutError",
     "Optimizer",
     "PrecisionPolicy",
     "Recompute",
     "Runtime",
+    "Setup",
     "Sharding",
     "StateBytes",
     "States",
+    "Step",
+    "StepCurve",
     "StorageType",
+    "Traffic",
     "TrainingMemory",
     "accelerators_filled",
     "account",
@@ -51,7 +63,11 @@ __all__ = [
     "find_optimizer",
     "find_policy",
     "find_sharding",
+    "fixes",
+    "largest_micro_batch",
     "largest_model",
+    "largest_of_family",
+    "largest_seq_len",
     "memory_over",
     "memory_per_device",
     "optimizer_bytes",
@@ -61,5 +77,11 @@ __all__ = [
     "states_of",
     "states_per_parameter",
     "stored_per_parameter",
+    "through_one_step",
+    "token_bytes",
+    "token_width",
+    "traffic_per_step",
+    "waterfall",
+    "way_to_fit",
     "why_not",
 ]
