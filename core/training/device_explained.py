@@ -27,8 +27,9 @@ def explain_device(setup: Setup) -> tuple[Explanation, ...]:
     """
     held, one = setup.held, setup.runtime
     degrees = degrees_of(setup.layout)
-    _, rank = rank_of(setup.spec, degrees, (int(held.stage),))
+    stages, rank = rank_of(setup.spec, degrees, (int(held.stage),))
     dense, experts = (float(np.ravel(value)[0]) for value in (rank.dense, rank.experts))
+    layers, experts_layers = (float(np.ravel(value)[0]) for value in (stages.layers, stages.moe_layers))
     each = states_of(setup.optimizer, setup.policy).of["layers"]
     on_host = ("master", "optimizer", "gradients") if degrees.zero >= 2 else ("master", "optimizer")
     found: list[Explanation] = []
@@ -48,6 +49,7 @@ def explain_device(setup: Setup) -> tuple[Explanation, ...]:
         setup.layout,
         setup.seq_len,
         stage=int(held.stage),
+        layers=(layers - experts_layers, experts_layers),
         width=setup.step.width,
         loss=setup.loss,
         chunks=setup.chunks,
