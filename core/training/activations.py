@@ -192,14 +192,14 @@ def stage_activation_bytes(
 
     layers: dense layers and layers with experts of the stage; without it those of a fullest one, mixed as in the model.
     Multi-token prediction modules are further layers of the last stage, each with logits of its own.
-    loss, chunks: how cross-entropy is worked out,
-    and in how many pieces.  width, imbalance, capacity: as in `layer_activation_bytes`.
+    loss, chunks: how cross-entropy is worked out, and in how many pieces.  width, imbalance, capacity: as in
+    `layer_activation_bytes`.
     """
     load, tokens = routed_load(layout, imbalance, capacity), rank_tokens_of(layout, seq_len)
     full = np.asarray(layout.recompute) == Recompute.FULL
     given = _input_per_token(spec, layout, width)
     once = largest = topmost = np.zeros(())
-    dense, mixed = _shared_out(spec, layout) if layers is None else layers
+    dense, mixed = shared_out(spec, layout) if layers is None else layers
     kinds: tuple[tuple[LayerKind, int, Amounts], ...] = (
         ("dense", spec.dense_layers, dense),
         ("experts", spec.moe_layers, mixed),
@@ -238,7 +238,7 @@ def stage_activation_bytes(
     )
 
 
-def _shared_out(spec: TransformerSpec, layout: Layout) -> tuple[Amounts, Amounts]:
+def shared_out(spec: TransformerSpec, layout: Layout) -> tuple[Amounts, Amounts]:
     """Dense layers and layers with experts of a fullest stage, mixed as they are in the model."""
     share = stage_layers(spec, layout) / spec.layers
     return share * spec.dense_layers, share * spec.moe_layers

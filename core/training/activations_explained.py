@@ -14,8 +14,8 @@ from core.training.activations import (
     logit_width,
     rank_tokens_of,
     routed_load,
+    shared_out,
     stage_activation_bytes,
-    stage_layers,
 )
 from core.training.activations_formulas import (
     in_flight_interleaved,
@@ -72,6 +72,7 @@ def explain_stage(
     seq_len: int,
     *,
     stage: int = 0,
+    layers: tuple[float, float] | None = None,
     width: int = 2,
     loss: Loss = "separate",
     chunks: int = 1,
@@ -80,7 +81,7 @@ def explain_stage(
 ) -> tuple[Explanation, ...]:
     """The steps to one plan's `stage_activation_bytes`: each tensor of a layer, micro-batches, stage and logits.
 
-    Where a model has dense layers and layers with experts, the tensors are those of the latter.
+    layers: as there. Where a model has dense layers and layers with experts, the tensors are those of the latter.
     """
     kind: LayerKind = "experts" if spec.moe_layers else "dense"
     tokens = rank_tokens.explain(micro_batch=int(layout.micro_batch), seq_len=seq_len, context=int(layout.context))
@@ -105,15 +106,16 @@ def explain_stage(
         layout,
         seq_len,
         stage=stage,
+        layers=layers,
         width=width,
         loss=loss,
         chunks=chunks,
         imbalance=imbalance,
         capacity=capacity,
     )
-    layers = int(stage_layers(spec, layout))
-    layer = float(held.layers) / (layers * flying)
-    found.append(stage_bytes.explain(layers=layers, in_flight=flying, layer=layer))
+    stacked = float(sum(shared_out(spec, layout) if layers is None else layers))
+    layer = float(held.layers) / (stacked * flying)
+    found.append(stage_bytes.explain(layers=stacked, in_flight=flying, layer=layer))
     if stage == layout.pipeline - 1:
         vocab = spec.vocab * (1 + spec.mtp_modules)
         each = logit_width(loss, width)
