@@ -1,7 +1,9 @@
 """Training memory: precision policies, optimizers, sharding, and the bytes of the model states."""
 
 from core.training.buffers import TENSORS_ONLY, Runtime
-from core.training.device import DeviceMemory, States, memory_over, memory_per_device, states_of
+from core.training.device import DeviceMemory, States, Step, memory_over, memory_per_device, states_of
+from core.training.fit import largest_micro_batch, largest_of_family, largest_seq_len, waterfall
+from core.training.fixes import Fix, fixes, way_to_fit
 from core.training.layout import Layout, LayoutError, Recompute, allowed, check
 from core.training.memory import (
     StateBytes,
@@ -15,13 +17,18 @@ from core.training.memory import (
     state_bytes,
     states_per_parameter,
     stored_per_parameter,
+    token_bytes,
+    token_width,
 )
 from core.training.optimizer_state import ModelState, optimizer_bytes, optimizer_state_bytes
 from core.training.optimizers import HEADLINE, Optimizer, find_optimizer, headline, optimizers, row_names, why_not
+from core.training.peak import StepCurve, through_one_step
 from core.training.policy_own import PolicyRow, own_policy, policy_rows
 from core.training.precision import POLICIES, STORAGE_TYPES, PrecisionPolicy, StorageType, find_policy
+from core.training.setup import Setup
 from core.training.sharding import REPLICATED, SHARDED, SHARDINGS, ZERO_1, ZERO_2, Sharding, stage_sharding
 from core.training.tensors import ParameterTensor, tensors_of
+from core.training.traffic import Traffic, traffic_per_step
 
 __all__ = [
     "HEADLINE",
@@ -34,6 +41,7 @@ __all__ = [
     "ZERO_1",
     "ZERO_2",
     "DeviceMemory",
+    "Fix",
     "Layout",
     "LayoutError",
     "ModelState",
@@ -43,10 +51,14 @@ __all__ = [
     "PrecisionPolicy",
     "Recompute",
     "Runtime",
+    "Setup",
     "Sharding",
     "StateBytes",
     "States",
+    "Step",
+    "StepCurve",
     "StorageType",
+    "Traffic",
     "TrainingMemory",
     "accelerators_filled",
     "account",
@@ -56,8 +68,12 @@ __all__ = [
     "checkpoint_bytes",
     "find_optimizer",
     "find_policy",
+    "fixes",
     "headline",
+    "largest_micro_batch",
     "largest_model",
+    "largest_of_family",
+    "largest_seq_len",
     "memory_over",
     "memory_per_device",
     "optimizer_bytes",
@@ -73,5 +89,11 @@ __all__ = [
     "states_per_parameter",
     "stored_per_parameter",
     "tensors_of",
+    "through_one_step",
+    "token_bytes",
+    "token_width",
+    "traffic_per_step",
+    "waterfall",
+    "way_to_fit",
     "why_not",
 ]

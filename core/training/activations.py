@@ -5,7 +5,7 @@ Everything takes numbers or integer arrays that broadcast, and gives float64 arr
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal, TypeAlias
 
@@ -107,14 +107,13 @@ def layer_activation_bytes(
     kind: "experts" for a layer with a mixture of experts.  width: bytes of an element of the format computed in.
     imbalance, capacity: see `routed_load`.  Full recomputation keeps the layer's input only.
     """
-    recompute = np.asarray(layout.recompute)
-    saved = _saved(spec, implementation, layout, seq_len, kind, width, routed_load(layout, imbalance, capacity))
-    if not np.any(recompute == Recompute.FULL):
-        return saved
-    return np.where(recompute == Recompute.FULL, _layer_input(spec, layout, seq_len, width), saved)
+    given, load = _input_per_token(spec, layout, width), routed_load(layout, imbalance, capacity)
+    saved = _saved_per_token(spec, implementation, layout, seq_len, kind, width, load)
+    per_token = _recomputed(layout, given, saved)
+    return saved_bytes.over(tokens=rank_tokens_of(layout, seq_len), elements=per_token, each=1, spread=1)
 
 
-def _saved(
+def _saved_per_token(
     spec: TransformerSpec,
     implementation: Implementation,
     layout: Layout,
@@ -122,8 +121,8 @@ def _saved(
     kind: LayerKind,
     width: int,
     load: Bytes,
-) -> Bytes:
-    """Bytes that one layer saves under selective recomputation where the layout asks for it, else without any."""
+) -> Any:
+    """Bytes per token that one layer saves under selective recomputation where the layout asks for it, else without."""
     keeps = (np.asarray(layout.recompute) != Recompute.SELECTIVE) * 1.0
 
     def worth(pair: tuple[float, float]) -> Any:
@@ -137,18 +136,22 @@ def _saved(
         if any(sums.routed):
             here = here + worth(sums.routed) * load
         total = total + here / ways(sums.split, layout.tensor, layout.sequence_parallel, spec.kv_heads)
-    return saved_bytes.over(tokens=rank_tokens_of(layout, seq_len), elements=total, each=1, spread=1)
+    return total
+
+
+def _recomputed(layout: Layout, given: Any, saved: Any) -> Bytes:
+    """What a layer was ``given`` where it is recomputed in full, else what it saved."""
+    return np.asarray(np.where(np.asarray(layout.recompute) == Recompute.FULL, given, saved), dtype=np.float64)
+
+
+def _input_per_token(spec: TransformerSpec, layout: Layout, width: float) -> Any:
+    """Bytes per token of one vector of the hidden width, split where sequence parallelism splits it."""
+    return spec.hidden * width / ways("sequence", layout.tensor, layout.sequence_parallel, spec.kv_heads)
 
 
 def rank_tokens_of(layout: Layout, seq_len: Counts) -> Bytes:
     """Tokens of one micro-batch on one rank."""
     return rank_tokens.over(micro_batch=layout.micro_batch, seq_len=seq_len, context=layout.context)
-
-
-def _layer_input(spec: TransformerSpec, layout: Layout, seq_len: Counts, width: float) -> Bytes:
-    """One vector of the hidden width per token, split where sequence parallelism splits it."""
-    spread = ways("sequence", layout.tensor, layout.sequence_parallel, spec.kv_heads)
-    return saved_bytes.over(tokens=rank_tokens_of(layout, seq_len), elements=spec.hidden, each=width, spread=spread)
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,34 +192,35 @@ def stage_activation_bytes(
 
     layers: dense layers and layers with experts of the stage; without it those of a fullest one, mixed as in the model.
     Multi-token prediction modules are further layers of the last stage, each with logits of its own.
-    loss, chunks: how cross-entropy is worked out,
-    and in how many pieces.  width, imbalance, capacity: as in `layer_activation_bytes`.
+    loss, chunks: how cross-entropy is worked out, and in how many pieces.  width, imbalance, capacity: as in
+    `layer_activation_bytes`.
     """
-    load = routed_load(layout, imbalance, capacity)
-    bare = replace(layout, recompute=int(Recompute.NONE))
+    load, tokens = routed_load(layout, imbalance, capacity), rank_tokens_of(layout, seq_len)
     full = np.asarray(layout.recompute) == Recompute.FULL
-    given = _layer_input(spec, layout, seq_len, width)
-    once, largest, topmost = np.float64(0), np.float64(0), np.float64(0)
-    dense, mixed = _shared_out(spec, layout) if layers is None else layers
+    given = _input_per_token(spec, layout, width)
+    once = largest = topmost = np.zeros(())
+    dense, mixed = shared_out(spec, layout) if layers is None else layers
     kinds: tuple[tuple[LayerKind, int, Amounts], ...] = (
         ("dense", spec.dense_layers, dense),
         ("experts", spec.moe_layers, mixed),
     )
     for kind, there, on_stage in kinds:
-        if not there:
-            continue
-        saved = _saved(spec, implementation, layout, seq_len, kind, width, load)
-        topmost = np.where(full, given, saved)
-        once = once + on_stage * topmost
-        if np.any(full):
-            largest = np.maximum(largest, _saved(spec, implementation, bare, seq_len, kind, width, load))
+        if there:
+            saved = _saved_per_token(spec, implementation, layout, seq_len, kind, width, load)
+            topmost = _recomputed(layout, given, saved)
+            once = once + on_stage * topmost
+            largest = np.maximum(largest, saved, dtype=np.float64)
     first, last = np.asarray(stage) == 0, np.asarray(stage) == np.asarray(layout.pipeline) - 1
-    flying, tokens = in_flight(layout, stage), rank_tokens_of(layout, seq_len)
-    held = stage_bytes.over(layers=1, in_flight=flying, layer=once)
+    flying = in_flight(layout, stage)
+
+    def held(layers: Counts, per_token: Any) -> Bytes:
+        one = saved_bytes.over(tokens=tokens, elements=per_token, each=1, spread=1)
+        return stage_bytes.over(layers=layers, in_flight=flying, layer=one)
+
+    stacked = held(1, once)
     if spec.mtp_modules:
-        held = held + last * stage_bytes.over(layers=spec.mtp_modules, in_flight=flying, layer=topmost)
-    again = given if _starts_from_input(spec, implementation) else 0
-    masks = _layer_input(spec, layout, seq_len, 1.0) * flying if implementation.dropout else 0.0
+        stacked = stacked + last * held(spec.mtp_modules, topmost)
+    again: Any = given if _starts_from_input(spec, implementation) else 0.0
     final = sum(tensor.elements * tensor.each for tensor in final_tensors(spec, implementation, width=width))
     logits = logits_bytes.over(
         tokens=tokens,
@@ -226,15 +230,15 @@ def stage_activation_bytes(
         chunks=chunks,
     )
     return StageActivations(
-        layers=held,
-        working=np.asarray(np.where(full, largest - again, 0.0), dtype=np.float64),
-        embedding=np.asarray(first * masks, dtype=np.float64),
-        head=np.asarray(last * given * (final / (spec.hidden * width)), dtype=np.float64),
-        logits=last * logits,
+        layers=stacked,
+        working=np.asarray(tokens * np.where(full, largest - again, 0.0)),
+        embedding=np.asarray(first * held(1, given / width) if implementation.dropout else 0.0),
+        head=np.asarray(last * tokens * given * (final / (spec.hidden * width))),
+        logits=np.asarray(last * logits),
     )
 
 
-def _shared_out(spec: TransformerSpec, layout: Layout) -> tuple[Amounts, Amounts]:
+def shared_out(spec: TransformerSpec, layout: Layout) -> tuple[Amounts, Amounts]:
     """Dense layers and layers with experts of a fullest stage, mixed as they are in the model."""
     share = stage_layers(spec, layout) / spec.layers
     return share * spec.dense_layers, share * spec.moe_layers

@@ -14,8 +14,8 @@ from core.training.activations import (
     logit_width,
     rank_tokens_of,
     routed_load,
+    shared_out,
     stage_activation_bytes,
-    stage_layers,
 )
 from core.training.activations_formulas import (
     in_flight_interleaved,
@@ -72,6 +72,7 @@ def explain_stage(
     seq_len: int,
     *,
     stage: int = 0,
+    layers: tuple[float, float] | None = None,
     width: int = 2,
     loss: Loss = "separate",
     chunks: int = 1,
@@ -80,7 +81,7 @@ def explain_stage(
 ) -> tuple[Explanation, ...]:
     """The steps to one plan's `stage_activation_bytes`: each tensor of a layer, micro-batches, stage and logits.
 
-    Where a model has dense layers and layers with experts, the tensors are those of the latter.
+    layers: as there. Where a model has dense layers and layers with experts, the tensors are those of the latter.
     """
     kind: LayerKind = "experts" if spec.moe_layers else "dense"
     tokens = rank_tokens.explain(micro_batch=int(layout.micro_batch), seq_len=seq_len, context=int(layout.context))
@@ -92,27 +93,29 @@ def explain_stage(
         one = saved_bytes.explain(tokens=tokens.value, elements=elements, each=tensor.each, spread=spread)
         found.append(one.about(tensor.name))
     flying = float(in_flight(layout, stage))
-    if int(layout.interleave) > 1:
-        found.append(
-            in_flight_interleaved.explain(pipeline=int(layout.pipeline), interleave=int(layout.interleave), stage=stage)
-        )
+    pipeline, interleave = int(layout.pipeline), int(layout.interleave)
+    if interleave > 1:
+        scheduled = in_flight_interleaved.explain(pipeline=pipeline, interleave=interleave, stage=stage)
     else:
-        found.append(in_flight_plain.explain(pipeline=int(layout.pipeline), stage=stage))
+        scheduled = in_flight_plain.explain(pipeline=pipeline, stage=stage)
+    if scheduled.value == flying:  # a step may have fewer
+        found.append(scheduled)
     held = stage_activation_bytes(
         spec,
         implementation,
         layout,
         seq_len,
         stage=stage,
+        layers=layers,
         width=width,
         loss=loss,
         chunks=chunks,
         imbalance=imbalance,
         capacity=capacity,
     )
-    layers = int(stage_layers(spec, layout))
-    layer = float(held.layers) / (layers * flying)
-    found.append(stage_bytes.explain(layers=layers, in_flight=flying, layer=layer))
+    stacked = float(sum(shared_out(spec, layout) if layers is None else layers))
+    layer = float(held.layers) / (stacked * flying)
+    found.append(stage_bytes.explain(layers=stacked, in_flight=flying, layer=layer))
     if stage == layout.pipeline - 1:
         vocab = spec.vocab * (1 + spec.mtp_modules)
         each = logit_width(loss, width)

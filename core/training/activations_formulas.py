@@ -85,7 +85,7 @@ def in_flight_interleaved(pipeline: float, interleave: float, stage: float) -> f
     symbols={
         "layers": count("l", "layers of the stage"),
         "in_flight": _IN_FLIGHT,
-        "layer": Symbol("A_1", "bytes that one layer saves of one micro-batch", "bytes"),
+        "layer": Symbol("A_1", "bytes that one layer saves of one micro-batch, on average", "bytes"),
     },
     sources=(MEGATRON_MEMORY.at("section 4.2.3"),),
 )

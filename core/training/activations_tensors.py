@@ -236,6 +236,10 @@ class _Layer:
             if self.how.dropout:
                 yield SavedTensor("weights’ dropout mask", "attention", s.heads, _MASK, kept=0.0, per_key=True)
                 yield SavedTensor("weights after dropout", "attention", s.heads, width, kept=0.0, per_key=True)
+        if self.how.flash and self.how.written_out and s.latent:
+            # Queries joined from two parts lie head by head, and so does the output, which is then copied token by
+            # token for the next product.
+            yield self._plain("attention output by head", "attention", s.heads * s.value_dim)
         yield self._plain("attention output", "attention", s.heads * s.value_dim)
         if self.how.dropout:
             yield SavedTensor("attention dropout mask", "attention", s.hidden, _MASK, "sequence")

@@ -89,6 +89,22 @@ def runtime_bytes(tensors: float, slack: float, context: float, groups: float, c
     return tensors * slack + context + groups * communicator
 
 
+@formula(
+    r"\v{states} + \v{activations} + \v{buffers} + \v{runtime}",
+    result=Symbol("M", "memory that one accelerator has to hold", "bytes"),
+    symbols={
+        "states": Symbol("S", "model states", "bytes"),
+        "activations": Symbol("A", "activations", "bytes"),
+        "buffers": Symbol("B", "gathered weights and gradient buckets", "bytes"),
+        "runtime": Symbol("R", "memory of the runtime", "bytes"),
+    },
+    sources=(ZERO.at("section 3"), _FITTED),
+)
+def device_bytes(states: float, activations: float, buffers: float, runtime: float) -> float:
+    """Memory of one accelerator."""
+    return states + activations + buffers + runtime
+
+
 def process_groups(degrees: Degrees) -> Any:
     """Process groups of more than one rank that an accelerator is in."""
     d = degrees
@@ -96,28 +112,31 @@ def process_groups(degrees: Degrees) -> Any:
     return sum(one * 1.0 for one in several)
 
 
-def gathered_bytes(rank: RankParameters, degrees: Degrees, each: Any, gradients: Any, runtime: Runtime) -> Any:
+def gathered_bytes(
+    rank: RankParameters, degrees: Degrees, elsewhere: Any, each: Any, gradients: Any, runtime: Runtime
+) -> Any:
     """Weights that ZeRO-3 holds unsharded.
 
-    each, gradients: bytes per parameter of a gathered weight and of its gradient. Without a pipeline a few layers and
-    the larger end at a time; with one, all weights and gradients of the stage, because every micro-batch needs them
-    again [torchtitan's FSDP with pipeline parallelism]. Never more than the weights that lie on other ranks.
+    elsewhere: parameters of the rank that lie on other ranks; never more are held.  each, gradients: bytes of a
+    gathered weight and of its gradient. Without a pipeline a few layers and the larger end at a time; with one, all
+    weights and gradients of the stage, because every micro-batch needs them again [torchtitan's FSDP with pipelines].
     """
-    shards, expert_shards = degrees.shards, degrees.expert_shards
-    elsewhere = rank.dense * (1 - 1 / shards) + rank.experts * (1 - 1 / expert_shards)
+    if not np.any(degrees.zero >= 3):
+        return 0.0
     units = runtime.units_gathered * (rank.unit + rank.unit_experts) + np.maximum(rank.embedding, rank.head)
-    kept = elsewhere * pick(degrees.pipeline > 1, each + gradients, 0.0)
-    flowing = np.minimum(elsewhere, units) * each
-    return pick(degrees.zero >= 3, pick(degrees.pipeline > 1, kept, flowing), 0.0)
+    piped = degrees.pipeline > 1
+    held = pick(piped, elsewhere, np.minimum(elsewhere, units))
+    return held * ((degrees.zero >= 3) * (each + piped * gradients))
 
 
-def bucket_bytes(rank: RankParameters, degrees: Degrees, gradients: Any, runtime: Runtime) -> Any:
+def bucket_bytes(rank: RankParameters, degrees: Degrees, elsewhere: Any, gradients: Any, runtime: Runtime) -> Any:
     """Gradients that are whole before they are reduced to shards: a bucket under ZeRO-2, one layer under ZeRO-3.
 
-    gradients: bytes per parameter. Never more than the gradients that lie on other ranks. With a pipeline, ZeRO-3 holds
-    all of them, which `gathered_bytes` counts.
+    elsewhere: as for `gathered_bytes`.  gradients: bytes of one. With a pipeline, ZeRO-3 holds all of them, which
+    `gathered_bytes` counts.
     """
-    elsewhere = rank.dense * (1 - 1 / degrees.shards) + rank.experts * (1 - 1 / degrees.expert_shards)
+    if not np.any(degrees.zero >= 2):
+        return 0.0
     layer = pick(degrees.pipeline > 1, 0.0, rank.unit + rank.unit_experts)
     whole = pick(degrees.zero >= 3, layer, runtime.bucket)
-    return pick(degrees.zero >= 2, np.minimum(elsewhere, whole) * gradients, 0.0)
+    return np.minimum(elsewhere, whole) * ((degrees.zero >= 2) * gradients)

@@ -188,7 +188,8 @@ def memory_over(
 ) -> DeviceMemory:
     """The same for many layouts, sequence lengths and bytes per parameter at once, none of which is checked."""
     given: dict[tuple[str, str], Any] = {("states", "gathered"): states.gathered}
-    given |= {("layout", one.name): getattr(degrees_of(layout), one.name) for one in fields(Degrees)}
+    degrees = degrees_of(layout)
+    given |= {("layout", one.name): getattr(degrees, one.name) for one in fields(degrees)}
     given |= {("step", name): getattr(step, name) for name in ("seq_len", "chunks", "imbalance", "capacity")}
     apart: Mapping[TensorClass, StateBytes] = {"layers": states.same} if states.same else states.of
     for name, one in apart.items():
@@ -275,11 +276,13 @@ def _by_stage(
     """Of several stages, along a first axis."""
     stages, rank = rank_of(spec, degrees, which)
     dense, shards, expert_shards = rank.dense, degrees.shards, degrees.expert_shards
+    elsewhere = dense * (1 - 1 / shards) + rank.experts * (1 - 1 / expert_shards)
     device = 1.0 - degrees.offload
 
     def part(field: str, from_stage: int) -> Any:
         sharded = degrees.zero >= from_stage
-        over, experts_over = pick(sharded, shards, 1.0), pick(sharded, expert_shards, 1.0)
+        over = pick(sharded, shards, 1.0)
+        experts_over = pick(sharded, expert_shards, 1.0) if spec.experts else 1.0
         if states.same is not None:
             each = getattr(states.same, field)
             return sharded_bytes(dense, over, rank.experts, experts_over, each)
@@ -295,8 +298,8 @@ def _by_stage(
         master_weights=part("master", 1) * device,
         optimizer_state=part("optimizer", 1) * device,
         activations=activations_of(spec, degrees, step, stages).total,
-        gathered=gathered_bytes(rank, degrees, states.gathered, gradient, runtime),
-        buckets=bucket_bytes(rank, degrees, gradient, runtime),
+        gathered=gathered_bytes(rank, degrees, elsewhere, states.gathered, gradient, runtime),
+        buckets=bucket_bytes(rank, degrees, elsewhere, gradient, runtime),
         runtime=0.0,
         stage=stages.index,
     )

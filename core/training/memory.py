@@ -152,6 +152,31 @@ def checkpoint_bytes(parameters: float, weights: float, optimizer: float) -> flo
     return parameters * (weights + optimizer)
 
 
+@formula(
+    r"\v{tokens} \cdot \v{each}",
+    result=Symbol("B_D", "bytes of the tokenised text", "bytes"),
+    symbols={
+        "tokens": Symbol("D", "tokens stored", "count"),
+        "each": Symbol("w", "bytes of one token’s number: 2 up to 65,536 tokens in the vocabulary, else 4", "number"),
+    },
+    sources=(
+        Source(
+            "Megatron-LM, indexed_dataset.py",
+            "DType.optimal_dtype",
+            "https://github.com/NVIDIA/Megatron-LM/blob/main/megatron/core/datasets/indexed_dataset.py",
+        ),
+    ),
+)
+def token_bytes(tokens: float, each: float) -> float:
+    """Size of tokenised text on disk, one number per token."""
+    return tokens * each
+
+
+def token_width(vocab: int) -> int:
+    """Bytes of one token's number: the smaller of two and four that hold the vocabulary."""
+    return 2 if vocab <= 1 << 16 else 4
+
+
 @dataclass(frozen=True, slots=True)
 class StateBytes:
     """Bytes of each part of the model states, per parameter or in total."""

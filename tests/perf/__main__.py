@@ -10,13 +10,14 @@ import argparse
 from collections.abc import Callable
 
 from pages.parts.registry import PAGES
-from tests.perf import crowd, families, floats, hover, matmul, models, pages, plans, soak, tensors, walk
+from tests.perf import crowd, families, floats, hover, layouts, matmul, models, pages, plans, soak, tensors, walk
 
 SUITES: dict[str, Callable[[], None]] = {
     "pages": pages.main,
     "codec": floats.main,
     "traces": tensors.main,
     "models": models.main,
+    "layouts": layouts.main,
     "matmul": matmul.main,
     "plans": lambda: plans.main([]),
     "hover": hover.main,

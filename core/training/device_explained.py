@@ -1,0 +1,67 @@
+"""One setup's account taken apart: each part of it with its formula, values and sources."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from core.formula import Explanation
+from core.training.activations_explained import explain_stage
+from core.training.buffers import device_bytes, process_groups, runtime_bytes, sharded_bytes
+from core.training.device import rank_of, states_of
+from core.training.layout import degrees_of
+from core.training.setup import Setup
+
+_PARTS = (
+    ("parameters", "parameters", 3),
+    ("gradients", "gradients", 2),
+    ("master", "master weights", 1),
+    ("optimizer", "optimizer state", 1),
+)
+"""Parts of the model states: field of `StateBytes`, name, and the ZeRO stage that shards them."""
+
+
+def explain_device(setup: Setup) -> tuple[Explanation, ...]:
+    """The steps to what the fullest accelerator holds: states, activations, runtime, and their sum.
+
+    Bytes per parameter are those of the layers' matrices; parts that are none or lie on the host are left out.
+    """
+    held, one = setup.held, setup.runtime
+    degrees = degrees_of(setup.layout)
+    stages, rank = rank_of(setup.spec, degrees, (int(held.stage),))
+    dense, experts = (float(np.ravel(value)[0]) for value in (rank.dense, rank.experts))
+    layers, experts_layers = (float(np.ravel(value)[0]) for value in (stages.layers, stages.moe_layers))
+    each = states_of(setup.optimizer, setup.policy, setup.spec).of["layers"]
+    on_host = ("master", "optimizer", "gradients") if degrees.zero >= 2 else ("master", "optimizer")
+    found: list[Explanation] = []
+    for field, name, stage in _PARTS:
+        size = float(getattr(each, field))
+        if not size or (degrees.offload and field in on_host):
+            continue
+        sharded = degrees.zero >= stage
+        shards, expert_shards = (float(degrees.shards), float(degrees.expert_shards)) if sharded else (1.0, 1.0)
+        step = sharded_bytes.explain(
+            dense=dense, shards=shards, experts=experts, expert_shards=expert_shards, each=size
+        )
+        found.append(step.about(name))
+    found += explain_stage(
+        setup.spec,
+        setup.implementation,
+        setup.layout,
+        setup.seq_len,
+        stage=int(held.stage),
+        layers=(layers - experts_layers, experts_layers),
+        width=setup.step.width,
+        loss=setup.loss,
+        chunks=setup.chunks,
+        imbalance=float(np.max(setup.imbalance)),
+        capacity=float(np.max(setup.capacity)),
+    )
+    groups = float(process_groups(degrees))
+    found.append(
+        runtime_bytes.explain(
+            tensors=held.tensors, slack=one.slack, context=one.context, groups=groups, communicator=one.communicator
+        )
+    )
+    parts = {"states": held.states, "activations": held.activations, "buffers": held.buffers, "runtime": held.runtime}
+    found.append(device_bytes.explain(**parts))
+    return tuple(found)

@@ -1,0 +1,96 @@
+"""Memory of the fullest accelerator over one step: what rises layer by layer, what falls, and where it is highest."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from core.training.activations import in_flight
+from core.training.device import activations_of, rank_of
+from core.training.layout import degrees_of
+from core.training.setup import Setup
+
+Phase: TypeAlias = Literal["start", "forward", "loss", "steady", "backward", "optimizer"]
+"""What runs at a point: "loss" on the last pipeline stage only, "steady" while backward of one micro-batch alternates
+with forward of another."""
+
+CLASSES = ("parameters", "gradients", "master_weights", "optimizer_state", "activations", "buffers", "runtime")
+"""The classes of a curve: fields of `DeviceMemory`, in stacking order."""
+
+
+@dataclass(frozen=True, slots=True)
+class StepCurve:
+    """Bytes by class at every point of one step.
+
+    phases: of each point. layers: layers of the stage, one point each. in_flight: micro-batches whose activations the
+    stage holds when it is fullest.
+    """
+
+    phases: tuple[Phase, ...]
+    bytes: Mapping[str, npt.NDArray[np.float64]]
+    layers: int
+    in_flight: float
+
+    @property
+    def total(self) -> npt.NDArray[np.float64]:
+        """Bytes at every point."""
+        return np.sum([self.bytes[name] for name in CLASSES], axis=0)
+
+    @property
+    def moments(self) -> Mapping[Phase, int]:
+        """The point at which each phase begins, the first time."""
+        return {phase: self.phases.index(phase) for phase in dict.fromkeys(self.phases)}
+
+    @property
+    def peak(self) -> int:
+        """The first point at which most is held."""
+        return int(np.argmax(self.total))
+
+
+def through_one_step(setup: Setup) -> StepCurve:
+    """The curve of the fullest stage: forward of the micro-batches it holds at once, one more turn of 1F1B, backward.
+
+    Gradients are kept in one buffer from step to step, as where micro-batches are accumulated. What the allocator
+    reserved it keeps. The highest point is the account's total.
+    """
+    held, degrees = setup.held, degrees_of(setup.layout)
+    stage, _ = rank_of(setup.spec, degrees, (int(held.stage),))
+    parts = activations_of(setup.spec, degrees, setup.step, stage)
+    size = {
+        name: float(np.ravel(getattr(parts, name))[0]) for name in ("layers", "embedding", "working", "head", "logits")
+    }
+    layers, last = int(np.ravel(stage.layers)[0]), bool(np.ravel(stage.last)[0])
+    flying = float(np.ravel(in_flight(setup.layout, int(held.stage)))[0])
+    whole = math.ceil(flying)
+    # Micro-batches held, layer by layer; where stages interleave, the last of them is a part of one.
+    rise = np.minimum(flying, np.arange(1, whole * layers + 1) / max(1, layers))
+    dip = np.maximum(0.0, flying - np.arange(1, layers + 1) / max(1, layers))
+    turn = np.concatenate([dip, dip[::-1], [flying]]) if setup.layout.micro_batches > flying else np.empty(0)
+    fall = np.concatenate([[flying], rise[::-1][1:], [0.0]])
+
+    runs: tuple[tuple[Phase, npt.NDArray[np.float64]], ...] = (
+        ("start", np.zeros(1)),
+        ("forward", rise),
+        ("loss", np.full(int(last), flying)),
+        ("steady", turn),
+        ("backward", fall),
+        ("optimizer", np.zeros(1)),
+    )
+    phases: list[Phase] = [phase for phase, held_then in runs for _ in held_then]
+    share = np.concatenate([held_then for _, held_then in runs]) / flying
+    at = np.array(phases)
+    back = np.isin(at, ("steady", "backward"))
+    ends = np.isin(at, ("loss",)) | (back & (share == 1.0))
+    activations = share * (size["layers"] + size["embedding"]) + back * size["working"]
+    activations = activations + ends * (size["head"] + size["logits"])
+    running = ~np.isin(at, ("start", "optimizer"))
+    kept = np.ones(len(at)) if setup.layout.pipeline > 1 else running
+    found = {name: np.full(len(at), float(getattr(held, name))) for name in CLASSES}
+    found["activations"] = activations
+    found["buffers"] = held.gathered * kept + held.buckets * back
+    return StepCurve(tuple(phases), found, layers, flying)

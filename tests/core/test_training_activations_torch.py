@@ -1,0 +1,174 @@
+"""What torch really keeps for backward in transformers' own layers, storage by storage, against our account."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import pytest
+import torch
+from torch.nn import functional
+from torch.utils.checkpoint import checkpoint
+from transformers import AutoConfig, AutoModelForCausalLM
+
+from core.models import TransformerSpec, from_hf_config
+from core.training.activations import layer_activation_bytes
+from core.training.activations_tensors import FUSED, HF_EAGER, HF_SDPA, Implementation, LayerKind
+from core.training.layout import Layout
+
+WIDTHS = {2: torch.bfloat16, 4: torch.float32}
+
+_COMMON = {"vocab_size": 61, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}
+_LLAMA = {**_COMMON, "hidden_size": 128, "num_attention_heads": 8, "intermediate_size": 352}
+_GPT2 = {**_COMMON, "resid_pdrop": 0.0, "embd_pdrop": 0.0, "attn_pdrop": 0.0}
+_LATENT = {
+    "q_lora_rank": 48,
+    "kv_lora_rank": 32,
+    "qk_rope_head_dim": 8,
+    "qk_nope_head_dim": 24,
+    "n_group": 1,
+    "topk_group": 1,
+}
+
+LAYERS: Mapping[str, tuple[str, Mapping[str, Any], LayerKind]] = {
+    "GPT-2": ("gpt2", {**_GPT2, "n_embd": 128, "n_head": 8, "n_positions": 256}, "dense"),
+    "GPT-2, narrow": ("gpt2", {**_GPT2, "n_embd": 96, "n_head": 3, "n_inner": 200, "n_positions": 256}, "dense"),
+    "MHA": ("llama", {**_LLAMA, "num_key_value_heads": 8}, "dense"),
+    "GQA": ("llama", {**_LLAMA, "num_key_value_heads": 2}, "dense"),
+    "GQA, wide heads": ("llama", {**_LLAMA, "num_key_value_heads": 4, "head_dim": 24}, "dense"),
+    "query and key norms": ("qwen3", {**_LLAMA, "num_key_value_heads": 2, "head_dim": 32}, "dense"),
+    "experts": (
+        "mixtral",
+        {**_LLAMA, "hidden_size": 256, "num_key_value_heads": 2, "num_local_experts": 4, "num_experts_per_tok": 2},
+        "experts",
+    ),
+    "shared expert, gated": (
+        "qwen2_moe",
+        {
+            **_LLAMA,
+            "hidden_size": 256,
+            "num_key_value_heads": 4,
+            "num_experts": 6,
+            "num_experts_per_tok": 3,
+            "moe_intermediate_size": 96,
+            "shared_expert_intermediate_size": 160,
+        },
+        "experts",
+    ),
+    "latent attention": (
+        "deepseek_v3",
+        {**_LLAMA, **_LATENT, "num_key_value_heads": 8, "v_head_dim": 32, "first_k_dense_replace": 9},
+        "dense",
+    ),
+}
+
+BATCHES = ((2, 48), (2, 80), (3, 136))
+"""Sequences and their length. With a single sequence some copies are views, which spares what others pay."""
+
+
+@pytest.fixture(autouse=True)
+def single_thread() -> Iterator[None]:
+    """Small products lose more to waiting for threads than they win."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+class Kept:
+    """Storages that the layers of a model keep for backward, weights left out, each with the layer that first keeps it.
+
+    A context in which a forward pass runs; tensors are held until it ends, so that no address is given out twice.
+    """
+
+    def __init__(self, layers: Sequence[torch.nn.Module]) -> None:
+        self.bytes = [0] * len(layers)
+        self._layer: int | None = None
+        self._seen = {w.untyped_storage().data_ptr() for layer in layers for w in layer.parameters()}
+        self._alive: list[torch.Tensor] = []
+        self._hooks = torch.autograd.graph.saved_tensors_hooks(self._pack, lambda tensor: tensor)
+        for place, layer in enumerate(layers):
+            layer.register_forward_pre_hook(lambda *_, place=place: self._enter(place))
+            layer.register_forward_hook(lambda *_: self._enter(None))
+
+    def _enter(self, place: int | None) -> None:
+        self._layer = place
+
+    def _pack(self, tensor: torch.Tensor) -> torch.Tensor:
+        storage = tensor.untyped_storage()
+        if self._layer is not None and storage.data_ptr() not in self._seen:
+            self._seen.add(storage.data_ptr())
+            self._alive.append(tensor)
+            self.bytes[self._layer] += storage.nbytes()
+        return tensor
+
+    def of(self, forward: Callable[[], object]) -> int:
+        """Bytes that the last layer keeps and no layer before it: not what all share."""
+        with self._hooks:
+            result = forward()
+        assert result is not None
+        return self.bytes[-1]
+
+
+def layers_of(model: torch.nn.Module) -> Sequence[torch.nn.Module]:
+    """The stack of layers of a model of two."""
+    (stack,) = (m for m in model.modules() if isinstance(m, torch.nn.ModuleList) and len(m) == 2)
+    return list(stack)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("how", [HF_EAGER, HF_SDPA], ids=lambda how: how.id)
+@pytest.mark.parametrize("name", LAYERS)
+def test_transformers_keeps_what_is_counted(name: str, how: Implementation, width: int) -> None:
+    family, fields, kind = LAYERS[name]
+    config = AutoConfig.for_model(family, **fields, **{"n_layer" if family == "gpt2" else "num_hidden_layers": 2})
+    spec = from_hf_config(config.to_json_string())
+    model = AutoModelForCausalLM.from_config(
+        config, attn_implementation="sdpa" if how.flash else "eager", dtype=WIDTHS[width]
+    ).train()
+    if kind == "experts":
+        model.set_experts_implementation("grouped_mm" if how.flash else "eager")
+    for batch, seq in BATCHES:
+        tokens = torch.randint(3, 61, (batch, seq), generator=torch.Generator().manual_seed(seq))
+        kept = Kept(layers_of(model)).of(partial(model, tokens, use_cache=False))
+        counted = float(layer_activation_bytes(spec, how, Layout(micro_batch=batch), seq, kind=kind, width=width))
+        assert counted == pytest.approx(kept, rel=0.01)
+
+
+class FusedLayer(torch.nn.Module):
+    """A layer of kernels that keep their inputs only: a native norm, flash attention, a gate that is done again."""
+
+    def __init__(self, hidden: int, heads: int, kv_heads: int, ffn: int) -> None:
+        super().__init__()
+        self.heads, self.kv_heads, self.head_dim = heads, kv_heads, hidden // heads
+        self.norms = torch.nn.ModuleList(torch.nn.LayerNorm(hidden) for _ in range(2))
+        self.q, self.o = torch.nn.Linear(hidden, hidden), torch.nn.Linear(hidden, hidden)
+        self.k, self.v = (torch.nn.Linear(hidden, kv_heads * self.head_dim) for _ in range(2))
+        self.gate, self.up = torch.nn.Linear(hidden, ffn), torch.nn.Linear(hidden, ffn)
+        self.down = torch.nn.Linear(ffn, hidden)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        def split(y: torch.Tensor) -> torch.Tensor:
+            return y.unflatten(-1, (-1, self.head_dim)).transpose(1, 2)
+
+        y = self.norms[0](x)
+        q, k, v = split(self.q(y)), split(self.k(y)), split(self.v(y))
+        attended = functional.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True)
+        x = x + self.o(attended.transpose(1, 2).flatten(2))
+        y = self.norms[1](x)
+        gated = checkpoint(lambda g, u: functional.silu(g) * u, self.gate(y), self.up(y), use_reentrant=True)
+        assert isinstance(gated, torch.Tensor)
+        return x + self.down(gated)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("kv_heads", [8, 2, 1])
+def test_fused_kernels_keep_what_is_counted(kv_heads: int, width: int) -> None:
+    spec = TransformerSpec(2, 128, 8, kv_heads, 16, 352, 61, glu=True, tied_head=True)
+    layers = [FusedLayer(128, 8, kv_heads, 352).to(WIDTHS[width]) for _ in range(2)]
+    for batch, seq in BATCHES:
+        x = torch.randn((batch, seq, 128), dtype=WIDTHS[width], requires_grad=True)
+        kept = Kept(layers).of(partial(torch.nn.Sequential(*layers), x))
+        counted = float(layer_activation_bytes(spec, FUSED, Layout(micro_batch=batch), seq, width=width))
+        assert counted == pytest.approx(kept, rel=0.01)

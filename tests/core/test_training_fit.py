@@ -1,0 +1,233 @@
+"""The curve over a step, what fits, what to change where it does not, and what is sent: laws and published figures."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from core.models import CATALOG, parameters
+from core.training import (
+    POLICIES,
+    TENSORS_ONLY,
+    Layout,
+    LayoutError,
+    Setup,
+    find_optimizer,
+    fixes,
+    largest_micro_batch,
+    largest_of_family,
+    largest_seq_len,
+    through_one_step,
+    token_bytes,
+    token_width,
+    traffic_per_step,
+    waterfall,
+    way_to_fit,
+)
+from core.training.device_explained import explain_device
+from core.training.peak import CLASSES
+
+ADAM = find_optimizer("AdamW")
+MEGATRON = POLICIES["mixed bf16, fp32 master, fp32 gradients"]
+LLAMA = CATALOG["Llama 3.1 8B"].spec
+SMALL = Setup(LLAMA, Layout(data=8, zero=3, recompute=1, sequence_parallel=1), MEGATRON, ADAM, 4096, 80e9)
+SETUPS = {
+    "one replica": SMALL,
+    "accumulated": replace(SMALL, layout=Layout(data=8, zero=1, micro_batches=4, recompute=2)),
+    "pipeline": replace(SMALL, layout=Layout(pipeline=4, tensor=2, data=2, micro_batches=16, zero=1)),
+    "short pipeline": replace(SMALL, layout=Layout(pipeline=8, micro_batches=3, recompute=2)),
+    "interleaved": replace(SMALL, layout=Layout(pipeline=4, interleave=2, micro_batches=16, tensor=4)),
+    "gathered": replace(SMALL, layout=Layout(pipeline=2, data=4, micro_batches=8, zero=3)),
+    "experts": Setup(
+        CATALOG["DeepSeek-V3"].spec,
+        Layout(pipeline=16, expert=64, data=128, micro_batches=32, zero=1, recompute=1),
+        MEGATRON,
+        ADAM,
+        4096,
+        80e9,
+    ),
+    "alone": replace(SMALL, layout=Layout()),
+}
+
+
+@pytest.mark.parametrize("name", SETUPS)
+def test_the_curve_ends_as_it_began_and_peaks_at_the_account(name: str) -> None:
+    setup = SETUPS[name]
+    curve = through_one_step(setup)
+    total, held = curve.total, setup.held
+    assert total.max() == pytest.approx(held.total, rel=1e-12)
+    assert total[curve.phases.index("backward")] == pytest.approx(held.total, rel=1e-12)
+    assert total[curve.peak] == total.max()
+    assert total[0] == pytest.approx(total[-1], rel=1e-12)
+    assert all(len(curve.bytes[part]) == len(curve.phases) for part in CLASSES)
+    forward = curve.bytes["activations"][[phase == "forward" for phase in curve.phases]]
+    assert np.all(np.diff(forward) >= 0)
+    assert len(forward) == curve.layers * math.ceil(curve.in_flight)
+    assert curve.bytes["activations"][-1] == curve.bytes["activations"][0] == 0
+    for part in ("parameters", "gradients", "master_weights", "optimizer_state"):
+        assert set(curve.bytes[part]) == {getattr(held, part)}
+
+
+def test_the_loss_belongs_to_the_last_stage() -> None:
+    assert "loss" in through_one_step(SMALL).moments
+    setup = SETUPS["pipeline"]
+    assert ("loss" in through_one_step(setup).moments) == (setup.held.stage == setup.layout.pipeline - 1)
+
+
+@pytest.mark.parametrize("name", ["one replica", "accumulated", "pipeline", "interleaved"])
+def test_the_largest_fits_and_one_more_does_not(name: str) -> None:
+    setup = replace(SETUPS[name], memory=90e9)
+    size = largest_micro_batch(setup)
+    assert size >= 1
+    assert setup.changed({"micro_batch": size}).fits
+    assert not setup.changed({"micro_batch": size + 1}).fits
+    length = largest_seq_len(setup)
+    each = int(setup.layout.context * (setup.layout.tensor if setup.layout.sequence_parallel else 1))
+    assert setup.changed({"seq_len": length}).fits
+    assert not setup.changed({"seq_len": length + each}).fits
+
+
+def test_nothing_fits_in_nothing() -> None:
+    none = replace(SMALL, memory=1e9)
+    assert largest_micro_batch(none) == largest_seq_len(none) == 0
+    assert largest_of_family(none, "width") is None
+    unknown = replace(SMALL, memory=math.nan)
+    assert not unknown.fits
+    assert largest_micro_batch(unknown) == 0
+
+
+def test_the_largest_of_a_family_fits_and_the_next_does_not() -> None:
+    setup = replace(SMALL, memory=80e9)
+    deep = largest_of_family(setup, "depth")
+    assert deep is not None
+    assert replace(setup, spec=deep).fits
+    assert not replace(setup, spec=replace(deep, layers=deep.layers + 1)).fits
+    for by in ("width", "both"):
+        wide = largest_of_family(setup, by)
+        assert wide is not None
+        assert replace(setup, spec=wide).fits
+        assert parameters(wide).total > parameters(LLAMA).total
+    smaller = largest_of_family(replace(setup, memory=60e9), "depth")
+    assert smaller is not None
+    assert smaller.layers < deep.layers
+
+
+def test_the_waterfall_adds_up() -> None:
+    setup = replace(SMALL, layout=Layout(), memory=80e9)
+    steps = dict(waterfall(setup))
+    assert sum(steps[name] for name in CLASSES) == pytest.approx(setup.held.total, rel=1e-12)
+    assert steps["limit"] + steps["missing"] == pytest.approx(setup.held.total, rel=1e-12)
+    assert dict(waterfall(replace(SMALL, memory=1e12)))["missing"] == 0
+
+
+OVER = Setup(LLAMA, Layout(data=8, micro_batch=4, micro_batches=4), MEGATRON, ADAM, 8192, 80e9)
+
+
+def test_every_fix_saves_what_it_says() -> None:
+    found = fixes(OVER)
+    assert len(found) >= 8
+    for fix in found:
+        after = OVER.changed(fix.changes)
+        assert fix.saved == pytest.approx(OVER.held.total - after.held.total)
+        assert fix.fits == (after.held.total <= after.memory)
+        if "accelerator" not in fix.changes:
+            assert fix.saved > 0
+    assert [fix.order for fix in found] == sorted(fix.order for fix in found)
+
+
+def test_what_fixes_cost() -> None:
+    found = {fix.name: fix for fix in fixes(OVER)}
+    assert found["ZeRO-1"].traffic < 0 < found["ZeRO-3"].traffic
+    # Forward again in the layers: a third of the step, less the head's part.
+    assert 0.25 < found["full recomputation"].cost < 1 / 3
+    assert found["chunked loss"].cost == found["chunked loss"].flop == 0
+    assert found["offload"].traffic > 0
+
+
+def test_one_change_after_another_until_it_fits() -> None:
+    taken = way_to_fit(OVER)
+    assert taken
+    assert taken[-1].fits
+    assert not any(fix.fits for fix in taken[:-1])
+    totals = [OVER.held.total, *(fix.after.held.total for fix in taken)]
+    assert totals == sorted(totals, reverse=True)
+    assert way_to_fit(replace(OVER, memory=1e15)) == ()
+
+
+def test_an_accelerator_that_would_do() -> None:
+    setup = replace(SMALL, layout=Layout(data=2, zero=3, recompute=2), memory=80e9)
+    larger = [fix for fix in fixes(setup) if "accelerator" in fix.changes]
+    assert not setup.fits
+    assert [fix.fits for fix in larger] == [True]
+
+
+@pytest.mark.parametrize("zero", range(4))
+def test_zeros_traffic_per_step(zero: int) -> None:
+    """ZeRO paper, section 7: 2Ψ elements up to stage 2, 3Ψ at stage 3; here over a ring, and for one micro-batch."""
+    policy, ranks = POLICIES["mixed bf16, fp32 master"], 64
+    sent = traffic_per_step(LLAMA, Layout(data=ranks, zero=zero), policy=policy, seq_len=4096)
+    elements = sent.data / 2 / (1 - 1 / ranks)
+    assert elements == pytest.approx((3 if zero == 3 else 2) * parameters(LLAMA).total, rel=1e-12)
+    assert sent.total == sent.data
+
+
+def test_tensor_parallel_traffic() -> None:
+    """Korthikanti et al. 2022: four all-reduces of a layer's output per micro-batch, six with full recomputation."""
+    for recompute, times in ((0, 4), (2, 6)):
+        layout = Layout(tensor=8, micro_batch=2, micro_batches=3, recompute=recompute)
+        sent = traffic_per_step(LLAMA, layout, policy=MEGATRON, seq_len=4096)
+        output = 2 * 2 * 4096 * LLAMA.hidden
+        assert sent.tensor == pytest.approx(3 * LLAMA.layers * times * 2 * (7 / 8) * output)
+
+
+def test_traffic_over_arrays_is_traffic_one_by_one() -> None:
+    spec, zero, tensor = CATALOG["Mixtral 8x7B"].spec, np.array([0, 1, 2, 3, 3]), np.array([1, 2, 4, 8, 1])
+    many = Layout(tensor=tensor, zero=zero, data=8, context=2, expert=4, pipeline=np.array([1, 2, 4, 1, 8]))
+    found = traffic_per_step(spec, many, policy=MEGATRON, seq_len=8192)
+    for i in range(5):
+        one = replace(many, tensor=int(tensor[i]), zero=int(zero[i]), pipeline=int(many.pipeline[i]))
+        alone = traffic_per_step(spec, one, policy=MEGATRON, seq_len=8192)
+        for kind in ("tensor", "pipeline", "data", "expert", "context"):
+            assert np.broadcast_to(getattr(found, kind), 5)[i] == pytest.approx(getattr(alone, kind), rel=1e-12)
+    assert np.all(found.total > 0)
+
+
+def test_groups_send_what_all_ranks_would() -> None:
+    """Shards inside groups, and an all-reduce of the shards between them."""
+    sent = traffic_per_step(LLAMA, Layout(data=8, zero=1, shard_group=4), policy=MEGATRON, seq_len=4096).data
+    n = parameters(LLAMA).total
+    assert sent == pytest.approx((3 / 4) * (4 + 2) * n + 2 * (1 / 2) * 4 * n / 4)
+
+
+def test_a_setup_takes_names() -> None:
+    made = replace(SMALL, memory=1e9).changed(
+        {"policy": "fp32", "optimizer": "SGD", "accelerator": "A100 SXM 80 GB", "zero": 1}
+    )
+    assert (made.policy.id, made.optimizer.name, made.layout.zero, made.memory) == ("fp32", "SGD", 1, 80e9)
+    with pytest.raises(KeyError):
+        SMALL.changed({"policy": "fp7"})
+    with pytest.raises(LayoutError):
+        assert SMALL.changed({"tensor": 3}).held
+
+
+@pytest.mark.parametrize("name", SETUPS)
+def test_the_account_explains_itself(name: str) -> None:
+    """The last step is the account's total, and the states' steps sum to its states."""
+    setup = SETUPS[name]
+    steps = explain_device(setup)
+    assert steps[-1].value == pytest.approx(setup.held.total, rel=1e-12)
+    states = [step.value for step in steps if step.name.endswith("sharded_bytes")]
+    assert sum(states) == pytest.approx(setup.held.states, rel=1e-12)
+
+
+def test_tensors_alone_are_less() -> None:
+    assert replace(SMALL, runtime=TENSORS_ONLY).held.total < SMALL.held.total
+
+
+def test_tokenised_text_takes_the_smallest_whole_number_that_holds_the_vocabulary() -> None:
+    assert token_bytes(15e12, token_width(128_256)) == 60e12
+    assert token_width(65_536) == 2
+    assert token_width(65_537) == 4
