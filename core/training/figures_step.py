@@ -16,7 +16,7 @@ _NAMES = {
     "start": "start",
     "forward": "forward",
     "loss": "loss",
-    "steady": "one backward, one forward",
+    "steady": "1B1F",
     "backward": "backward",
     "optimizer": "optimizer",
 }
@@ -57,6 +57,7 @@ def step_curve(curve: StepCurve, usable: float, palette: Palette) -> Figure:
                 tickvals=list(starts.values()),
                 ticktext=[_NAMES[phase] for phase in starts],
                 tickfont={"family": SANS, "size": 12, "color": palette.muted},
+                tickangle=0,
                 showgrid=True,
                 fixedrange=True,
             ),
