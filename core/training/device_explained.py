@@ -30,7 +30,7 @@ def explain_device(setup: Setup) -> tuple[Explanation, ...]:
     stages, rank = rank_of(setup.spec, degrees, (int(held.stage),))
     dense, experts = (float(np.ravel(value)[0]) for value in (rank.dense, rank.experts))
     layers, experts_layers = (float(np.ravel(value)[0]) for value in (stages.layers, stages.moe_layers))
-    each = states_of(setup.optimizer, setup.policy).of["layers"]
+    each = states_of(setup.optimizer, setup.policy, setup.spec).of["layers"]
     on_host = ("master", "optimizer", "gradients") if degrees.zero >= 2 else ("master", "optimizer")
     found: list[Explanation] = []
     for field, name, stage in _PARTS:

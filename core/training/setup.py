@@ -78,7 +78,7 @@ class Setup:
     def totals(self, *, seq_len: Counts | None = None, **layout: Any) -> Any:
         """Bytes at other sequence lengths or layout fields, numbers or arrays, none of which is checked."""
         step = replace(self.step, seq_len=self.seq_len if seq_len is None else seq_len)
-        states = states_of(self.optimizer, self.policy)
+        states = states_of(self.optimizer, self.policy, self.spec)
         return memory_over(self.spec, replace(self.layout, **layout), states, step, runtime=self.runtime).total
 
     def changed(self, changes: Mapping[str, Any]) -> Setup:

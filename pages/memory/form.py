@@ -13,6 +13,7 @@ PANELS = {
         "optims": "Optimizers side by side",
         "policy": "Precision, tensor by tensor",
         "zeros": "ZeRO and parallelism: what each degree saves",
+        "step": "Through one step: when memory rises and falls",
         "acts": "Activations: what forward keeps for backward",
         "torch": "See it on torch: one real step on this machine",
         "motion": "Optimizers in motion: what the state buys",

@@ -22,6 +22,7 @@ from pages.memory.motion import motion
 from pages.memory.optimizers import side_by_side
 from pages.memory.parallel import parallel
 from pages.memory.policy import policy
+from pages.memory.step import step
 from pages.memory.why import why
 from pages.memory.witness import witness
 from pages.parts import show
@@ -37,6 +38,7 @@ _PANELS: dict[str, Callable[[Inputs, Held], None]] = {
     "optims": side_by_side,
     "policy": policy,
     "zeros": parallel,
+    "step": step,
     "acts": activations,
     "torch": lambda _, h: witness(None if h.stands_in else h.spec, h.optimizer, h.policy),
     "motion": lambda inputs, _: motion(inputs),

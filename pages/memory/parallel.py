@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from core.planning.answer import words_memory
 from core.planning.answer.holding import Held, grown, stages
+from core.training import traffic_per_step
 from core.training.figures_device import device_bars
 from core.wording import plain
 from pages.memory.form import GROWN
@@ -21,6 +22,8 @@ def parallel(inputs: Inputs, h: Held) -> None:
         alt=f"One accelerator under each stage of ZeRO. {plain(said)}",
         key="memory:zero",
     )
+    traffic = traffic_per_step(h.spec, h.layout, policy=h.policy, seq_len=h.plan.seq_len)
+    show.note(words_memory.sent(h, traffic))
     inputs.draw(GROWN)
     degree = inputs.reading.values[GROWN.id]
     rows = grown(h, degree)

@@ -23,6 +23,7 @@ from core.training import (
     LayoutError,
     Optimizer,
     PrecisionPolicy,
+    Setup,
     check,
     find_optimizer,
     find_policy,
@@ -60,6 +61,23 @@ class Held:
     usable: float
     step: Step
     runtime: Runtime
+
+    @property
+    def setup(self) -> Setup:
+        """The same as a setup, whose step can be followed."""
+        how = self.plan.computed
+        return Setup(
+            spec=self.spec,
+            layout=self.layout,
+            policy=self.policy,
+            optimizer=self.optimizer,
+            seq_len=self.plan.seq_len,
+            memory=self.usable,
+            implementation=self.step.implementation,
+            loss=how.loss,
+            chunks=how.chunks,
+            runtime=self.runtime,
+        )
 
     @property
     def total(self) -> float:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from core.planning.answer.fixing import Fix, fewest, fixes
 from core.planning.answer.holding import Grid, Held
 from core.planning.answer.plan import OWN
-from core.training import DeviceMemory, LayoutError, Recompute, TrainingMemory, states_per_parameter
+from core.training import DeviceMemory, LayoutError, Recompute, StepCurve, Traffic, TrainingMemory, states_per_parameter
 from core.training import policy_rows as rows_of
 from core.training import words as states_words
 from core.training.activations_tensors import SavedTensor
@@ -296,7 +296,7 @@ def fix_rows(h: Held, found: Sequence[Fix]) -> list[tuple[str, DeviceMemory]]:
 def priced(h: Held, fix: Fix) -> str:
     """A fix with what it leaves, and roughly what it costs."""
     spare = gib(h.usable - float(fix.one.total))
-    return f"**{change(fix).capitalize()}**: {spare} to spare, a step about {max(1, round(100 * fix.price))} % longer"
+    return f"**{change(fix)[0].upper()}{change(fix)[1:]}**: {spare} to spare, a step about {max(1, round(100 * fix.price))} % longer"
 
 
 WHY_SO_MANY = (
@@ -341,3 +341,34 @@ def policy_row(h: Held) -> tuple[str, ...]:
         left(h),
         h.policy.note,
     )
+
+
+_MOMENTS = {
+    "start": "at the start",
+    "forward": "in forward",
+    "loss": "at the loss",
+    "steady": "where backward and forward alternate",
+    "backward": "in backward",
+    "optimizer": "in the optimizer’s step",
+}
+
+
+def over_a_step(h: Held, curve: StepCurve) -> str:
+    """Where a step needs most memory, and how much is held between steps."""
+    total = curve.total
+    many = curve.in_flight
+    held_at_once = f", {significant(many, 3)} micro-batches held at once" if many > 1 else ""
+    return (
+        f"**Most is held {_MOMENTS[curve.phases[curve.peak]]}**, {gib(float(total[curve.peak]))}{held_at_once}; "
+        f"between steps it is {gib(float(total[0]))}."
+    )
+
+
+def sent(h: Held, traffic: Traffic) -> str:
+    """What one accelerator sends in one step, by what makes it send."""
+    kinds = ("tensor", "pipeline", "data", "expert", "context")
+    sizes = [(name, float(getattr(traffic, name))) for name in kinds]
+    named = [f"{name} parallelism {gib(size)}" for name, size in sizes if size]
+    if not named:
+        return "One accelerator alone sends nothing."
+    return f"**In one step each accelerator sends {gib(float(traffic.total))}**: {', '.join(named)}."
