@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from pages.parts.registry import MEMORY
-from tests.browser.conftest import settle
+from tests.browser.conftest import settle, still
 
 pytestmark = pytest.mark.browser
 
@@ -28,20 +28,37 @@ def fill(page: Page, label: str, text: str) -> None:
 
 
 def test_first_sight_answers_the_lectures_question(open_page: OpenPage) -> None:
+    """Then the picture at every width, and what opens on request."""
     page = open_page(MEMORY.url_path)
     text = answer(page)
     assert "8 × H100 SXM 80 GB hold 40B parameters under AdamW in bf16 with fp32 master weights." in text
     assert "A 32B model takes 512 GB and leaves 128 GB, 16 GB on each." in text
     assert "16 bytes each: 2 parameters + 2 gradients + 4 master weights + 8 optimizer state" in text
     expect(page.get_by_role("figure")).to_have_count(1)
+    segment = page.get_by_role("radiogroup", name="Model states across accelerators").get_by_role("radio").first
+    field = page.get_by_test_id("stNumberInputContainer").or_(page.get_by_test_id("stTextInputRootElement")).first
+    assert segment.bounding_box()["height"] == field.bounding_box()["height"]  # type: ignore[index]
+    for width in (1280, 1600, 640):
+        page.set_viewport_size({"width": width, "height": 900})
+        draws_every_optimizer_twice_and_the_memory_line(page)
+
+    page.get_by_text("How is this computed").click()
+    settle(page)
+    panel = page.locator('[data-testid="stExpander"]').filter(has_text="How is this computed")
+    expect(panel.locator(".katex-display")).to_have_count(16)  # eight formulas, in symbols and in numbers
+    expect(panel.get_by_role("link", name="ZeRO").first).to_have_attribute("href", "https://arxiv.org/abs/1910.02054")
+
+    expect(page.locator('[data-testid="stDataFrame"]')).to_have_count(0)
+    page.get_by_text("Each optimizer under each precision").click()
+    settle(page)
+    expect(page.locator('[data-testid="stDataFrame"]')).to_have_count(1)
     assert page.problems == []  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize("width", [640, 1280, 1600])
-def test_the_picture_draws_every_optimizer_twice_and_the_memory_line(open_page: OpenPage, width: int) -> None:
-    page = open_page(MEMORY.url_path, width=width)
+def draws_every_optimizer_twice_and_the_memory_line(page: Page) -> None:
     plot = page.locator(".js-plotly-plot")
     plot.locator(".main-svg").first.wait_for()
+    still(page)
     ticks = plot.locator(".ytick text, .y2tick text").all_text_contents()
     for name in ("AdamW", "Adam", "RMSProp", "AdaGrad", "SGD momentum", "SGD"):
         assert sum(tick.strip() == name for tick in ticks) == 1, ticks
@@ -69,20 +86,35 @@ STORIES = {
 }
 
 
+MISTAKES = [
+    ("Parameters", "seventy", "is not a count"),
+    ("Parameters", "1e40", "out of range"),
+    ("Parameters", "0", "out of range"),
+    ("How many", "8.5", "is not a whole number"),
+    ("How many", "-2", "out of range"),
+]
+
+
 def test_each_chip_tells_its_story(open_page: OpenPage) -> None:
+    """And bad input keeps the last good value."""
     page = open_page(MEMORY.url_path)
     for chip, sentence in STORIES.items():
         page.get_by_role("radio", name=chip).click()
         settle(page)
         expect(page.get_by_role("radio", name=chip)).to_be_checked()
         assert sentence in answer(page)
+        if chip == "70B checkpoint":
+            expect(page.get_by_text("A checkpoint to resume from takes 840 GB")).to_be_visible()
+            expect(page.get_by_text("gradients are not saved")).to_be_visible()
+
+    before = answer(page)
+    for label, typed, message in MISTAKES:
+        fill(page, label, typed)
+        alert = page.get_by_role("alert").filter(has_text=message).first
+        expect(alert).to_be_visible()
+        expect(alert).to_contain_text("Still using")
+        assert answer(page) == before
     assert page.problems == []  # type: ignore[attr-defined]
-
-
-def test_a_checkpoint_says_what_it_holds(open_page: OpenPage) -> None:
-    page = open_page(f"{MEMORY.url_path}?m_n=70B")
-    expect(page.get_by_text("A checkpoint to resume from takes 840 GB")).to_be_visible()
-    expect(page.get_by_text("gradients are not saved")).to_be_visible()
 
 
 def test_a_link_opens_to_the_same_answer(open_page: OpenPage) -> None:
@@ -93,46 +125,9 @@ def test_a_link_opens_to_the_same_answer(open_page: OpenPage) -> None:
     assert "under Lion in bf16 with fp32 master weights and gradients, only the optimizer’s states sharded" in text
     link = page.locator("button[data-link]").get_attribute("data-link")
     assert link is not None
-    again = open_page(link.split("/", 3)[3])
-    assert answer(again) == text
-
-
-MISTAKES = [
-    ("Parameters", "seventy", "is not a count"),
-    ("Parameters", "1e40", "out of range"),
-    ("Parameters", "0", "out of range"),
-    ("How many", "8.5", "is not a whole number"),
-    ("How many", "-2", "out of range"),
-]
-
-
-def test_bad_input_keeps_the_last_good_value(open_page: OpenPage) -> None:
-    page = open_page(MEMORY.url_path)
-    before = answer(page)
-    for label, typed, message in MISTAKES:
-        fill(page, label, typed)
-        alert = page.get_by_role("alert").filter(has_text=message).first
-        expect(alert).to_be_visible()
-        expect(alert).to_contain_text("Still using")
-        assert answer(page) == before
-
-
-def test_every_number_opens_to_its_formula(open_page: OpenPage) -> None:
-    page = open_page(MEMORY.url_path)
-    page.get_by_text("How is this computed").click()
+    page.goto(link)
     settle(page)
-    panel = page.locator('[data-testid="stExpander"]').filter(has_text="How is this computed")
-    expect(panel.locator(".katex-display")).to_have_count(16)  # eight formulas, in symbols and in numbers
-    expect(panel.get_by_role("link", name="ZeRO").first).to_have_attribute("href", "https://arxiv.org/abs/1910.02054")
-
-
-def test_the_grid_opens_on_request(open_page: OpenPage) -> None:
-    page = open_page(MEMORY.url_path)
-    expect(page.locator('[data-testid="stDataFrame"]')).to_have_count(0)
-    page.get_by_text("Each optimizer under each precision").click()
-    settle(page)
-    expect(page.locator('[data-testid="stDataFrame"]')).to_have_count(1)
-    assert page.problems == []  # type: ignore[attr-defined]
+    assert answer(page) == text
 
 
 @pytest.mark.parametrize("precision", ["mixed bf16, fp32 master", "mixed fp16, fp32 copies of both"])
@@ -140,6 +135,7 @@ def test_no_two_labels_meet_on_a_narrow_page(open_page: OpenPage, precision: str
     page = open_page(f"{MEMORY.url_path}?m_n=405.85B&m_count=96&m_opt=Lion&m_prec={quote(precision)}", width=640)
     plot = page.locator(".js-plotly-plot")
     plot.locator(".main-svg").first.wait_for()
+    still(page)
     boxes = [label.bounding_box() for label in plot.locator(".annotation-text-g").all()]
     found = [box for box in boxes if box]
     assert len(found) > 8
