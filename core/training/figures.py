@@ -167,7 +167,7 @@ def _names(row: TrainingMemory, widest: float) -> list[_Name]:
     ends: list[float] = []
     for i, (name, middle) in enumerate(zip(found, wanted, strict=True)):
         half = len(name.title) * _LETTER / 2
-        level = next((line for line, end in enumerate(ends) if end <= middle - half), len(ends))
+        level = next((line for line, end in enumerate(ends) if end + _GAP <= middle - half), len(ends))
         ends[level : level + 1] = [middle + half]
         found[i] = replace(name, level=level)
     return found

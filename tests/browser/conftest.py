@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, ConsoleMessage, Page, WebSocket, expect, sync_playwright
+from playwright.sync_api import Browser, ConsoleMessage, Page, expect, sync_playwright
 
 from tests.browser.chromium import ensure
 
@@ -90,28 +90,64 @@ def browser() -> Iterator[Browser]:
         launched.close()
 
 
-class Traffic:
-    """When a page last sent something to its server, and last heard from it."""
+TRAFFIC = """
+window.traffic = { sent: 0, heard: 0 }
+window.WebSocket = class extends WebSocket {
+  constructor(...address) {
+    super(...address)
+    this.addEventListener('message', () => traffic.heard++)
+  }
+  send(data) {
+    traffic.sent = traffic.heard + 1
+    super.send(data)
+  }
+}"""
+"""Counts what a page hears from its server; what it sent is answered once it has heard as much as ``sent``."""
 
-    def __init__(self, page: Page) -> None:
-        self.sent = self.heard = time.monotonic()
-        page.on("websocket", self._follow)
+SETTLED = """async (patience) => {
+  const drawn = () => new Promise(done => requestAnimationFrame(() => setTimeout(done, 25)))
+  const missing = () => {
+    const { sent, heard } = window.traffic ?? { sent: 0, heard: 0 }
+    const shadows = [...document.querySelectorAll('*')].map(e => e.shadowRoot).filter(root => root)
+    return heard < sent ? 'an answer of the server'
+      : !document.querySelector('[data-testid="stApp"][data-test-script-state="notRunning"]') ? 'the end of a run'
+      : document.querySelector('[data-testid="stSkeleton"]') ? 'the code that draws an element'
+      : document.querySelector('[data-stale="true"]') ? 'what a run has left of the page before'
+      : !document.querySelector('h1') || !shadows.some(root => root.querySelector('button[data-link]')) ? 'the page'
+      : null
+  }
+  const end = performance.now() + patience
+  for (let quiet = 0, before = -1; quiet < 4;) {
+    await drawn()
+    const lacks = missing(), heard = window.traffic?.heard ?? 0
+    quiet = lacks || heard !== before ? 0 : quiet + 1
+    before = heard
+    if (performance.now() > end) throw new Error(`after ${patience} ms the page still waits for ${lacks ?? 'silence'}`)
+  }
+}"""
+"""Four frames in a row, the first of which has handled the events before, found nothing missing and heard nothing new.
 
-    def _follow(self, socket: WebSocket) -> None:
-        socket.on("framesent", lambda _: setattr(self, "sent", time.monotonic()))
-        socket.on("framereceived", lambda _: setattr(self, "heard", time.monotonic()))
+Kinds of elements are loaded one by one on the first visit, and a skeleton stands for each until its code is there:
+until then the first field in the document need not be the first one of the page.
+"""
 
-    def quiet(self) -> bool:
-        """Everything sent has been answered, and the answer is complete as far as one can tell."""
-        return self.heard >= self.sent and time.monotonic() - self.heard > 0.1
-
-    def __str__(self) -> str:
-        now = time.monotonic()
-        return f"last sent {now - self.sent:.1f} s ago, last heard {now - self.heard:.1f} s ago"
-
-
-HANDLED = "() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done))))"
-"""The page has handled the events before, and has drawn what it made of them."""
+STILL = """async () => {
+  const pause = () => new Promise(done => setTimeout(() => requestAnimationFrame(() => setTimeout(done)), 50))
+  const boxes = (root) => [...root.querySelectorAll('*')].map(e => {
+    const b = e.getBoundingClientRect()
+    return [b.x, b.y, b.width, b.height].map(Math.round) + (e.shadowRoot ? boxes(e.shadowRoot) : '')
+  }).join()
+  let before = null
+  for (let reading = 0; reading < 500; reading++) {
+    await document.fonts.ready
+    const now = boxes(document.querySelector('.stApp'))
+    if (now === before) return
+    before = now
+    await pause()
+  }
+  throw new Error('the layout never comes to rest')
+}"""
+"""Fonts are there and two readings, some frames apart, find every box of the page at the same place."""
 
 
 def settle(page: Page) -> None:
@@ -119,17 +155,12 @@ def settle(page: Page) -> None:
 
     An action that comes before the server has heard of the one before it would be told to forget that one.
     """
-    page.evaluate(HANDLED)
-    page.wait_for_timeout(60)  # the rerun request leaves the browser within a few ticks
-    traffic: Traffic | None = getattr(page, "traffic", None)
-    deadline = time.monotonic() + PATIENCE_S
-    while traffic and not traffic.quiet():
-        assert time.monotonic() < deadline, f"after {PATIENCE_S} s the server has not answered: {traffic}"
-        page.wait_for_timeout(20)
-    page.wait_for_selector('[data-testid="stApp"][data-test-script-state="notRunning"]')
-    page.wait_for_selector("h1")
-    page.wait_for_function("!document.querySelector('[data-stale=\"true\"]')")
-    page.wait_for_selector("button[data-link]")  # the last thing on a page, and a script
+    page.evaluate(SETTLED, PATIENCE_S * 1000)
+
+
+def still(page: Page) -> None:
+    """Wait until nothing on the page moves any more: before boxes are read, and before a mouse goes to one."""
+    page.evaluate(STILL)
 
 
 def watch(page: Page, problems: list[str]) -> None:
@@ -163,6 +194,7 @@ class Tabs:
         idle = self.idle.setdefault(theme, [])
         page = idle.pop() if idle else self._new(theme)
         page.set_viewport_size({"width": width, "height": 900})
+        page.emulate_media(color_scheme="dark" if theme == "dark" else "light", reduced_motion="no-preference")
         page.evaluate("location.protocol.startsWith('http') && (localStorage.clear(), sessionStorage.clear())")
         page.problems.clear()  # type: ignore[attr-defined]
         return page
@@ -175,11 +207,11 @@ class Tabs:
         context = self.browser.new_context(
             color_scheme="dark" if theme == "dark" else "light", permissions=["clipboard-read", "clipboard-write"]
         )
+        context.add_init_script(TRAFFIC)
         page = context.new_page()
         page.set_default_timeout(PATIENCE_S * 1000)
         page.problems = []  # type: ignore[attr-defined]
         watch(page, page.problems)  # type: ignore[attr-defined]
-        page.traffic = Traffic(page)  # type: ignore[attr-defined]
         return page
 
 

@@ -9,7 +9,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from playwright.sync_api import Page, expect
 
-from pages.parts.registry import COMPUTE, HOME
+from pages.parts.registry import COMPUTE
 from tests.browser.conftest import settle
 
 pytestmark = pytest.mark.browser
@@ -264,17 +264,6 @@ def test_a_config_becomes_a_shape_that_a_link_carries(open_page: OpenPage) -> No
     again = open_page(f"{COMPUTE.url_path}?{urlsplit(link).query}", theme="dark")
     assert plain(again.locator(".np-answer").inner_text()) == answer
     assert again.problems == []  # type: ignore[attr-defined]
-
-
-def test_other_pages_links_keep_their_answer(open_page: OpenPage) -> None:
-    page = open_page(HOME.url_path)
-    said = plain(page.locator(".np-answer").first.inner_text()).partition(".")[0]
-    assert "Training 70B parameters on 15T tokens takes" in said
-    page.locator(".np-onwards a").first.click()
-    page.wait_for_url("**/compute-budget*")
-    settle(page)
-    answers(page, said)
-    assert page.problems == []  # type: ignore[attr-defined]
 
 
 def test_two_changes_at_once_leave_link_address_and_page_agreeing(open_page: OpenPage) -> None:

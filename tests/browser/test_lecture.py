@@ -11,12 +11,25 @@ from playwright.sync_api import Page, expect
 from core.lecture import CLAIMS
 from pages.parts.registry import LECTURE
 from tests.browser.conftest import settle
+from tests.browser.test_tables import downloaded
 
 pytestmark = pytest.mark.browser
 
 
-def test_every_claim_has_its_part_of_the_panel(open_page: Callable[..., Page]) -> None:
+def test_every_claim_has_its_part_of_the_table_and_the_panel(open_page: Callable[..., Page]) -> None:
+    """The topics fit their row; of what is downloaded, remarks and links keep to their own fields."""
     page = open_page(LECTURE.url_path)
+    group = page.get_by_role("radiogroup", name="Topic")
+    assert group.evaluate("e => e.scrollWidth - e.clientWidth") <= 0
+    last = group.get_by_role("radio").last
+    assert last.evaluate(
+        "e => e.getBoundingClientRect().right <= e.closest('[data-testid=stMainBlockContainer]')"
+        ".getBoundingClientRect().right"
+    )
+    rows = downloaded(page, page.locator(".np-tabled").first)
+    third = next(row for row in rows if row["No."] == "F3")
+    assert (third["Recomputed now"], third["Verdict"]) == ("0x3e200000 is 0.15625", "exact")
+    assert third["Recomputed now note"].startswith("2^(124")
     page.get_by_text("How is this computed").first.click()
     settle(page)
     panel = page.locator(".st-key-lecture-how")
@@ -39,21 +52,3 @@ def test_a_bad_link_says_what_is_wrong(open_page: Callable[..., Page]) -> None:
 def test_one_claim_is_a_sentence_of_its_own(open_page: Callable[..., Page]) -> None:
     page = open_page(f"{LECTURE.url_path}?l_claim=F9")
     expect(page.locator(".np-answer")).to_contain_text("This claim needs care.")
-
-
-def test_the_topics_fit_their_row(open_page: Callable[..., Page]) -> None:
-    page = open_page(LECTURE.url_path)
-    group = page.get_by_role("radiogroup", name="Topic")
-    assert group.evaluate("e => e.scrollWidth - e.clientWidth") <= 0
-    last = group.get_by_role("radio").last
-    assert last.evaluate(
-        "e => e.getBoundingClientRect().right <= e.closest('[data-testid=stMainBlockContainer]')"
-        ".getBoundingClientRect().right"
-    )
-
-
-def test_segments_are_as_high_as_the_fields_beside_them(open_page: Callable[..., Page]) -> None:
-    page = open_page("training-memory")
-    segment = page.get_by_role("radiogroup", name="Model states across accelerators").get_by_role("radio").first
-    field = page.get_by_test_id("stNumberInputContainer").or_(page.get_by_test_id("stTextInputRootElement")).first
-    assert segment.bounding_box()["height"] == field.bounding_box()["height"]  # type: ignore[index]

@@ -15,7 +15,7 @@ from core.planning.answer.stories import MEMORY_STORIES
 from core.wording import plain
 from pages.memory.form import FORM
 from pages.parts.registry import MEMORY
-from tests.browser.conftest import settle
+from tests.browser.conftest import settle, still
 
 pytestmark = pytest.mark.browser
 
@@ -50,6 +50,7 @@ def test_the_picture_names_every_class_and_the_memory(open_page: OpenPage, width
     page = open_page(f"{MEMORY.url_path}?m_n=32B", width=width)
     plot = page.locator(".js-plotly-plot")
     plot.locator(".main-svg").first.wait_for()
+    still(page)
     written = plot.locator(".annotation").all_text_contents()
     for name in ("parameters", "gradients", "master weights", "optimizer state", "activations", "buffers", "runtime"):
         assert any(text.startswith(name) for text in written), written

@@ -12,7 +12,6 @@ from core.tensors.presets import LECTURE
 from pages.parts.registry import TENSORS
 from pages.tensors.inputs import MORE
 from tests.browser.conftest import settle
-from tests.browser.test_house import serious
 
 pytestmark = pytest.mark.browser
 
@@ -253,7 +252,6 @@ def test_every_panel_open(open_page: OpenPage) -> None:
     more = "".join(f"&t_{name}=true" for name in PANELS)
     page = opened(open_page, "rearrange(x, 'b (h d) -> h b d', h=2).view(-1)[0] = 5", "2, 6", more)
     page.wait_for_selector(".js-plotly-plot .main-svg")
-    assert serious(page) == []
     assert page.locator('[data-testid="stMain"]').evaluate("main => main.scrollWidth - main.clientWidth") <= 0
     use_panels(page)
     assert page.problems == []  # type: ignore[attr-defined]
@@ -324,15 +322,3 @@ def quiz(page: Page) -> None:
     settle(page)
     expect(page.get_by_label("Question, 1 to", exact=False)).to_have_value("2")
     expect(page.get_by_role("button", name="Next question")).to_have_count(0)
-
-
-def test_frame_first_then_torch(open_page: OpenPage, fresh_server: Callable[..., object]) -> None:
-    """On a fresh server the inputs stand before torch is there, with a spinner that says what is happening."""
-    with fresh_server() as base:  # type: ignore[attr-defined]
-        page = open_page("", base=base)
-        page.goto(f"{base}/{TENSORS.url_path}", wait_until="commit")
-        page.get_by_text("Loading torch").wait_for()
-        expect(code_box(page)).to_be_visible()
-        expect(page.locator(".np-answer")).to_have_count(0)
-        page.locator(".np-answer").wait_for()
-        expect(page.get_by_text("Loading torch")).to_have_count(0)

@@ -335,12 +335,16 @@ class Walked:
             self.look(where, panel, a)
 
 
-def walk_all(costly_every: int, stop_after: int = 10**9) -> Walked:
+def walk_all(costly_every: int, stop_after: int = 10**9, thirds: tuple[int, ...] = (0, 1, 2)) -> Walked:
     """Every chip × question × accelerator. The costly parts by turns, one at each ``costly_every``-th plan; at 1 all
-    of them at every plan."""
+    of them at every plan.
+
+    thirds: which thirds of them; each holds every chip with every question, and either with every accelerator.
+    """
     walked = Walked()
     plans = {name: plan_from({"within": "90 days", **story}) for name, story in STORIES_OF_BOTH.items()}
-    grid = product(plans.items(), FINDS, accelerators())
+    places = product(*(enumerate(axis) for axis in (plans.items(), FINDS, accelerators())))
+    grid = [[one for _, one in place] for place in places if sum(at for at, _ in place) % 3 in thirds]
     for number, ((name, plan), find, device) in enumerate(grid):
         if number >= stop_after:
             break

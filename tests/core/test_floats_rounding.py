@@ -8,7 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from core.floats import (
@@ -27,7 +27,6 @@ from core.floats import (
 )
 from tests.core.floats_oracle import described, format_and_value, line, rounded_value, small_format
 
-MANY = settings(max_examples=250)
 ALL_FORMATS = pytest.mark.parametrize("fmt", FORMATS.values(), ids=FORMATS)
 DETERMINISTIC: tuple[Rounding, ...] = tuple(r for r in ROUNDINGS if r != "stochastic")
 any_format = st.sampled_from(list(FORMATS.values()))
@@ -35,7 +34,6 @@ any_rounding = st.sampled_from(ROUNDINGS)
 
 
 @pytest.mark.parametrize("rounding", DETERMINISTIC)
-@MANY
 @given(drawn=format_and_value(), overflow=st.sampled_from(OVERFLOWS))
 def test_exact_rounding_equals_a_search_of_the_line(
     rounding: Rounding, drawn: tuple[FloatFormat, Fraction], overflow: Overflow
@@ -53,7 +51,6 @@ def test_exact_rounding_equals_a_search_of_the_line(
 
 
 @pytest.mark.parametrize("rounding", DETERMINISTIC)
-@MANY
 @given(fmt=any_format | small_format, overflow=st.sampled_from(OVERFLOWS), data=st.data())
 def test_array_and_exact_rounding_are_the_same(
     rounding: Rounding, fmt: FloatFormat, overflow: Overflow, data: st.DataObject
@@ -86,7 +83,6 @@ def test_array_and_exact_rounding_are_the_same(
 
 
 @pytest.mark.parametrize("rounding", ROUNDINGS)
-@MANY
 @given(drawn=format_and_value(), seed=st.integers(0, 2**32))
 def test_every_mode_brackets_the_value(rounding: Rounding, drawn: tuple[FloatFormat, Fraction], seed: int) -> None:
     fmt, value = drawn

@@ -28,7 +28,6 @@ CUSTOM = (
     "e2m3f_inf",
 )
 ALL = (*FORMATS.values(), *(parse_custom(text) for text in CUSTOM))
-SMALL = [fmt for fmt in ALL if fmt.bits <= 10]
 EVERY = pytest.mark.parametrize("fmt", ALL, ids=lambda f: f.name)
 NUMBER = r"(−?\d+(?:\.\d+)?(?: × 10[⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+)?|−?infinity|NaN)"
 SPOKEN = str.maketrans("−⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "--0123456789")
@@ -67,7 +66,11 @@ def typed(value: Fraction) -> str:
     return f"{value.numerator}/{value.denominator}"
 
 
-def stories(fmt: FloatFormat) -> list[tuple[str, Fraction | None, Overflow, Story]]:
+Told = list[tuple[str, Fraction | None, Overflow, Story]]
+"""What was typed, its value, what happens beyond the largest value, and what is said."""
+
+
+def stories(fmt: FloatFormat) -> Told:
     texts: list[tuple[str, Fraction | None]] = [(typed(v), v) for v in values(fmt) if len(typed(v)) < 1200]
     texts += [("inf", None), ("-inf", None), ("-0", Fraction(0))]
     texts += [("nan", None)] if fmt.has_nan else []
@@ -81,10 +84,18 @@ def stories(fmt: FloatFormat) -> list[tuple[str, Fraction | None, Overflow, Stor
 
 
 @EVERY
-def test_quoted_codes_and_named_things_exist(fmt: FloatFormat) -> None:
+def test_every_sentence_holds(fmt: FloatFormat) -> None:
+    told = stories(fmt)
+    quoted_codes_and_named_things_exist(fmt, told)
+    if fmt.bits <= 10:
+        the_answer_is_what_the_definition_gives(fmt, told)
+        neighbours_and_ties_are_the_formats_own(fmt, told)
+
+
+def quoted_codes_and_named_things_exist(fmt: FloatFormat, told: Told) -> None:
     kinds = {classify(code, fmt) for code in range(1 << fmt.bits)} if fmt.bits <= 10 else None
     graded = fmt.has_subnormals if kinds is None else "subnormal" in kinds
-    for text, _, overflow, story in stories(fmt):
+    for text, _, overflow, story in told:
         said = f"{story.answer} {story.detail}"
         assert story.answer.endswith("."), said
         assert "**" not in said.replace("**", "", said.count("**") // 2 * 2)
@@ -124,9 +135,8 @@ def assert_outcome(word: str, fmt: FloatFormat, overflow: Overflow, about: objec
     assert word == expected, about
 
 
-@pytest.mark.parametrize("fmt", SMALL, ids=lambda f: f.name)
-def test_the_answer_is_what_the_definition_gives(fmt: FloatFormat) -> None:
-    for text, value, overflow, story in stories(fmt):
+def the_answer_is_what_the_definition_gives(fmt: FloatFormat, told: Told) -> None:
+    for text, value, overflow, story in told:
         if value is None:
             continue
         truth = rounded_value(value, fmt, "nearest_even", overflow)
@@ -148,11 +158,10 @@ def test_the_answer_is_what_the_definition_gives(fmt: FloatFormat) -> None:
         assert ("clipped" in story.answer) == (too_large and policy == "saturate"), about
 
 
-@pytest.mark.parametrize("fmt", SMALL, ids=lambda f: f.name)
-def test_neighbours_and_ties_are_the_formats_own(fmt: FloatFormat) -> None:
+def neighbours_and_ties_are_the_formats_own(fmt: FloatFormat, told: Told) -> None:
     known = line(fmt)[0]
     ties = 0
-    for text, value, overflow, story in stories(fmt):
+    for text, value, overflow, story in told:
         found = re.search(
             rf"(?:neighbours are|halfway between) {NUMBER}(, the step[^;:]*?)? and {NUMBER}(, the step[^;:]*)?[;:]",
             story.detail,

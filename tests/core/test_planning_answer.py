@@ -21,7 +21,8 @@ from core.planning.whole.goodput import Failures, Reliability
 from tests.core.plan_cases import columns
 from tests.perf import plans
 
-PLANS = 2_000
+PLANS = 1_000
+"""`python -m tests.perf plans` draws many more."""
 
 
 @pytest.mark.parametrize("law", plans.LAWS)

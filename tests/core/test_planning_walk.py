@@ -35,10 +35,11 @@ CORNERS: dict[str, dict[str, str]] = {
 
 
 def test_every_chip_question_and_accelerator_on_every_panel() -> None:
-    walked = walk_all(costly_every=23)
+    """A third of them, with every pair of the three; `python -m tests.perf plans` takes the rest."""
+    walked = walk_all(costly_every=11, thirds=(0,))
     assert walked.faults == []
-    assert walked.plans > 2_500
-    assert walked.costly >= 10 * len(COSTLY)
+    assert walked.plans > 800
+    assert walked.costly >= 7 * len(COSTLY)
 
 
 @pytest.mark.parametrize("name", CORNERS)
