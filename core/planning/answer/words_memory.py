@@ -296,7 +296,8 @@ def fix_rows(h: Held, found: Sequence[Fix]) -> list[tuple[str, DeviceMemory]]:
 def priced(h: Held, fix: Fix) -> str:
     """A fix with what it leaves, and roughly what it costs."""
     spare = gib(h.usable - float(fix.one.total))
-    return f"**{change(fix)[0].upper()}{change(fix)[1:]}**: {spare} to spare, a step about {max(1, round(100 * fix.price))} % longer"
+    named, longer = change(fix), max(1, round(100 * fix.price))
+    return f"**{named[0].upper()}{named[1:]}**: {spare} to spare, a step about {longer} % longer"
 
 
 WHY_SO_MANY = (
