@@ -141,4 +141,6 @@ def _frontier(totals: npt.NDArray[np.float64], usable: float) -> list[float]:
     """For each column the height up to which rows fit, in rows from the first one's middle."""
     if math.isnan(usable):
         return [totals.shape[0] - 0.5] * totals.shape[1]
-    return [float(np.count_nonzero(np.logical_and.accumulate(column <= usable))) - 0.5 for column in totals.T]
+    return [
+        float(next((i for i, total in enumerate(column) if total > usable), len(column))) - 0.5 for column in totals.T
+    ]

@@ -38,7 +38,8 @@ def test_page_runs(spec: PageSpec) -> None:
 def test_bad_text_in_every_box_keeps_the_page_alive(spec: PageSpec) -> None:
     app = run(spec)
     for index in range(len(app.text_input)):
-        app.text_input[index].set_value("⁇ not a value").run()
+        if not app.text_input[index].disabled:  # it shows what was found
+            app.text_input[index].set_value("⁇ not a value").run()
         assert not app.exception
     assert app.title
 

@@ -296,8 +296,8 @@ def fix_rows(h: Held, found: Sequence[Fix]) -> list[tuple[str, DeviceMemory]]:
 def priced(h: Held, fix: Fix) -> str:
     """A fix with what it leaves, and roughly what it costs."""
     spare = gib(h.usable - float(fix.one.total))
-    name, longer = change(fix), max(1, round(100 * fix.price))
-    return f"**{name[0].upper()}{name[1:]}**: {spare} to spare, a step about {longer} % longer"
+    named, longer = change(fix), max(1, round(100 * fix.price))
+    return f"**{named[0].upper()}{named[1:]}**: {spare} to spare, a step about {longer} % longer"
 
 
 WHY_SO_MANY = (
