@@ -1,9 +1,9 @@
 """Training memory: precision policies, optimizers, sharding, and the bytes of the model states."""
 
 from core.training.buffers import TENSORS_ONLY, Runtime
+from core.training.costs import StepCost, step_cost
 from core.training.device import DeviceMemory, States, Step, memory_over, memory_per_device, states_of
-from core.training.fit import largest_micro_batch, largest_of_family, largest_seq_len, waterfall
-from core.training.fixes import Fix, fixes, way_to_fit
+from core.training.fit import largest_micro_batch, largest_of_family, largest_seq_len
 from core.training.layout import Layout, LayoutError, Recompute, allowed, check
 from core.training.memory import (
     StateBytes,
@@ -41,7 +41,6 @@ __all__ = [
     "ZERO_1",
     "ZERO_2",
     "DeviceMemory",
-    "Fix",
     "Layout",
     "LayoutError",
     "ModelState",
@@ -56,6 +55,7 @@ __all__ = [
     "StateBytes",
     "States",
     "Step",
+    "StepCost",
     "StepCurve",
     "StorageType",
     "Traffic",
@@ -68,7 +68,6 @@ __all__ = [
     "checkpoint_bytes",
     "find_optimizer",
     "find_policy",
-    "fixes",
     "headline",
     "largest_micro_batch",
     "largest_model",
@@ -87,13 +86,12 @@ __all__ = [
     "state_bytes",
     "states_of",
     "states_per_parameter",
+    "step_cost",
     "stored_per_parameter",
     "tensors_of",
     "through_one_step",
     "token_bytes",
     "token_width",
     "traffic_per_step",
-    "waterfall",
-    "way_to_fit",
     "why_not",
 ]

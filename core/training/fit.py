@@ -1,4 +1,4 @@
-"""The largest that fits: micro-batch, sequence length, model; and how far a setup is from fitting."""
+"""The largest that fits: micro-batch, sequence length, model."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ import numpy.typing as npt
 from core.limits import limit
 from core.models.spec import SpecError, TransformerSpec
 from core.training.layout import LayoutError
-from core.training.peak import CLASSES
 from core.training.setup import Setup
 
 Scale: TypeAlias = Literal["depth", "width", "both"]
@@ -38,7 +37,7 @@ def _largest(fits: Callable[[npt.NDArray[np.int64]], Any], most: int) -> int:
 
 def largest_micro_batch(setup: Setup, most: int = 65_536) -> int:
     """Sequences of the largest micro-batch that fits, all else as it is; 0 where one is too many."""
-    return _largest(lambda sizes: setup.totals(micro_batch=sizes) <= setup.memory, most)
+    return _largest(lambda sizes: setup.account(replace(setup.layout, micro_batch=sizes)).total <= setup.memory, most)
 
 
 def largest_seq_len(setup: Setup) -> int:
@@ -47,7 +46,7 @@ def largest_seq_len(setup: Setup) -> int:
     if setup.layout.sequence_parallel:
         each *= int(setup.layout.tensor)
     most = limit("model_dimension") // each
-    return each * _largest(lambda times: setup.totals(seq_len=times * each) <= setup.memory, most)
+    return each * _largest(lambda times: setup.account(setup.layout, seq_len=times * each).total <= setup.memory, most)
 
 
 def largest_of_family(setup: Setup, by: Scale = "depth") -> TransformerSpec | None:
@@ -116,9 +115,3 @@ def _scaled(setup: Setup, by: Scale, size: int) -> TransformerSpec | None:
         return replace(spec, **changes)
     except SpecError:
         return None
-
-
-def waterfall(setup: Setup) -> tuple[tuple[str, float], ...]:
-    """The classes of the account with their bytes, then "limit", what an accelerator has, and "missing" beyond it."""
-    parts = [(name, float(getattr(setup.held, name))) for name in CLASSES]
-    return (*parts, ("limit", setup.memory), ("missing", max(0.0, setup.held.total - setup.memory)))

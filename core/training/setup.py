@@ -75,11 +75,11 @@ class Setup:
             self.capacity,
         )
 
-    def totals(self, *, seq_len: Counts | None = None, **layout: Any) -> Any:
-        """Bytes at other sequence lengths or layout fields, numbers or arrays, none of which is checked."""
+    def account(self, layout: Layout, *, seq_len: Counts | None = None) -> DeviceMemory:
+        """What is held under other layouts and sequence lengths, numbers or arrays, none of which is checked."""
         step = replace(self.step, seq_len=self.seq_len if seq_len is None else seq_len)
         states = states_of(self.optimizer, self.policy, self.spec)
-        return memory_over(self.spec, replace(self.layout, **layout), states, step, runtime=self.runtime).total
+        return memory_over(self.spec, layout, states, step, runtime=self.runtime)
 
     def changed(self, changes: Mapping[str, Any]) -> Setup:
         """The setup with other values for fields of its own or of its layout, by name.

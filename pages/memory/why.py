@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import streamlit as st
 
 from core.planning.answer import words_memory
-from core.planning.answer.fixing import PRICES, fewest, fixes
+from core.planning.answer.fixing import ORDER, fewest, fixes
 from core.planning.answer.holding import Held
 from core.training.figures_device import device_bars
 from core.wording import plain
@@ -38,4 +38,4 @@ def why(inputs: Inputs, h: Held) -> None:
         alt=f"One accelerator as it is and after each change. {plain(said)}",
         key="memory:fixes",
     )
-    show.note(PRICES)
+    show.note(ORDER)

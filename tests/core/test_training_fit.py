@@ -1,4 +1,4 @@
-"""The curve over a step, what fits, what to change where it does not, and what is sent: laws and published figures."""
+"""The curve over a step, what fits, what changes cost, and what is sent: laws and published figures."""
 
 from __future__ import annotations
 
@@ -16,16 +16,14 @@ from core.training import (
     LayoutError,
     Setup,
     find_optimizer,
-    fixes,
     largest_micro_batch,
     largest_of_family,
     largest_seq_len,
+    step_cost,
     through_one_step,
     token_bytes,
     token_width,
     traffic_per_step,
-    waterfall,
-    way_to_fit,
 )
 from core.training.device_explained import explain_device
 from core.training.peak import CLASSES
@@ -115,53 +113,30 @@ def test_the_largest_of_a_family_fits_and_the_next_does_not() -> None:
     assert smaller.layers < deep.layers
 
 
-def test_the_waterfall_adds_up() -> None:
-    setup = replace(SMALL, layout=Layout(), memory=80e9)
-    steps = dict(waterfall(setup))
-    assert sum(steps[name] for name in CLASSES) == pytest.approx(setup.held.total, rel=1e-12)
-    assert steps["limit"] + steps["missing"] == pytest.approx(setup.held.total, rel=1e-12)
-    assert dict(waterfall(replace(SMALL, memory=1e12)))["missing"] == 0
-
-
 OVER = Setup(LLAMA, Layout(data=8, micro_batch=4, micro_batches=4), MEGATRON, ADAM, 8192, 80e9)
 
 
-def test_every_fix_saves_what_it_says() -> None:
-    found = fixes(OVER)
-    assert len(found) >= 8
-    for fix in found:
-        after = OVER.changed(fix.changes)
-        assert fix.saved == pytest.approx(OVER.held.total - after.held.total)
-        assert fix.fits == (after.held.total <= after.memory)
-        if "accelerator" not in fix.changes:
-            assert fix.saved > 0
-    assert [fix.order for fix in found] == sorted(fix.order for fix in found)
-
-
-def test_what_fixes_cost() -> None:
-    found = {fix.name: fix for fix in fixes(OVER)}
-    assert found["ZeRO-1"].traffic < 0 < found["ZeRO-3"].traffic
+def test_what_changes_cost() -> None:
+    now, full = step_cost(OVER, OVER.layout), step_cost(OVER, replace(OVER.layout, recompute=2))
+    assert now.again == 0
     # Forward again in the layers: a third of the step, less the head's part.
-    assert 0.25 < found["full recomputation"].cost < 1 / 3
-    assert found["chunked loss"].cost == found["chunked loss"].flop == 0
-    assert found["offload"].traffic > 0
+    assert 0.25 < full.again < 1 / 3
+    sent = [step_cost(OVER, replace(OVER.layout, zero=zero)).sent for zero in range(4)]
+    assert sent[1] < sent[0]  # gathered in 16 bits what was reduced in 32
+    assert sent[3] > sent[2] >= sent[1]
+    assert step_cost(OVER, replace(OVER.layout, offload=1)).sent > now.sent
+    piped = step_cost(OVER, Layout(pipeline=8, micro_batch=4, micro_batches=4))
+    assert piped.share > 7 / 4  # the wait alone
 
 
-def test_one_change_after_another_until_it_fits() -> None:
-    taken = way_to_fit(OVER)
-    assert taken
-    assert taken[-1].fits
-    assert not any(fix.fits for fix in taken[:-1])
-    totals = [OVER.held.total, *(fix.after.held.total for fix in taken)]
-    assert totals == sorted(totals, reverse=True)
-    assert way_to_fit(replace(OVER, memory=1e15)) == ()
-
-
-def test_an_accelerator_that_would_do() -> None:
-    setup = replace(SMALL, layout=Layout(data=2, zero=3, recompute=2), memory=80e9)
-    larger = [fix for fix in fixes(setup) if "accelerator" in fix.changes]
-    assert not setup.fits
-    assert [fix.fits for fix in larger] == [True]
+def test_costs_of_many_layouts_are_those_of_each() -> None:
+    tensor, zero = np.array([1, 2, 4, 8]), np.array([0, 1, 2, 3])
+    many = step_cost(OVER, replace(OVER.layout, tensor=tensor, zero=zero, data=8 // tensor))
+    for i in range(4):
+        layout = replace(OVER.layout, tensor=int(tensor[i]), zero=int(zero[i]), data=int(8 // tensor[i]))
+        alone = step_cost(OVER, layout)
+        assert many.sent[i] == pytest.approx(float(alone.sent), rel=1e-12)
+        assert many.share[i] == pytest.approx(float(alone.share), rel=1e-12)
 
 
 @pytest.mark.parametrize("zero", range(4))

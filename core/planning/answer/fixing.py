@@ -1,7 +1,4 @@
-"""What would make a plan fit that does not: every small change of its layout tried at once, the cheapest first.
-
-Prices only rank; see `PRICES`.
-"""
+"""What would make a plan fit that does not: every small change of its layout tried at once, the cheapest first."""
 
 from __future__ import annotations
 
@@ -14,48 +11,60 @@ import numpy as np
 
 from core.planning.answer.holding import Held, held
 from core.planning.answer.plan import Plan
-from core.training import DeviceMemory, Layout, Recompute, allowed
+from core.training import (
+    DeviceMemory,
+    Layout,
+    Recompute,
+    allowed,
+    largest_micro_batch,
+    largest_of_family,
+    largest_seq_len,
+    step_cost,
+)
 
-PRICES = (
-    "**Prices are rough and only rank.** Full recomputation does a forward pass again, a third of a step; selective "
-    "only the core of attention. ZeRO-3 gathers weights that the other stages keep, half as much communication more. "
-    "Every doubling of a degree adds communication, and an offloaded optimizer waits for the host’s link."
+ORDER = (
+    "The first costs a step least: FLOPs computed again, bytes sent, and the pipeline’s wait, with a byte over the "
+    "network taken as 10,000 FLOPs and one of tensor parallelism, inside a node, as 1,000. That only ranks."
 )
 """On what the order of the fixes rests."""
 
 _DOUBLINGS = 4
 _LISTED = 6
+_SETTLED = 0.01
+"""Share of a step that one change fewer is worth."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fix:
     """One change that fits.
 
-    texts: the plan's fields by id, as typed. price: rough share by which a step is longer. one: what it leaves.
+    texts: the plan's fields by id, as typed.  saved: bytes that the fullest accelerator holds less.  again: FLOPs of a
+    step, over those without the change, less one.  sent: the same of the bytes that an accelerator sends for each of
+    its tokens; NaN where it sent none.  one: what it then holds.
     """
 
     texts: Mapping[str, str]
-    price: float
+    saved: float
+    again: float
+    sent: float
     one: DeviceMemory
 
 
 @dataclass(frozen=True, slots=True)
 class _Choice:
-    """One field of the layout that may change: its id, the values tried, the plan's own first, and their prices."""
+    """One field of the layout that may change: its id, and the values tried, the plan's own first."""
 
     id: str
     field: str
     values: tuple[int, ...]
-    prices: tuple[float, ...]
 
 
 def _choices(h: Held) -> tuple[_Choice, ...]:
     one = h.layout
 
-    def doubled(id: str, field: str, price: float, most: int) -> _Choice:
+    def doubled(id: str, field: str, most: int) -> _Choice:
         now = int(getattr(one, field))
-        values = tuple(now * 2**k for k in range(_DOUBLINGS) if now * 2**k <= most or k == 0)
-        return _Choice(id, field, values, tuple(price * k for k in range(len(values))))
+        return _Choice(id, field, tuple(now * 2**k for k in range(_DOUBLINGS) if now * 2**k <= most or k == 0))
 
     again = range(int(one.recompute), int(Recompute.FULL) + 1)
     stages = range(int(one.zero), 4 if one.data * one.context > 1 else int(one.zero) + 1)
@@ -64,18 +73,14 @@ def _choices(h: Held) -> tuple[_Choice, ...]:
     offloads = tuple(dict.fromkeys((int(one.offload), 1)))
     node = max(1, h.plan.device.node_size)
     return (
-        _Choice("rc", "recompute", tuple(again), tuple(_AGAIN[k] - _AGAIN[int(one.recompute)] for k in again)),
-        _Choice("mbs", "micro_batch", halves, tuple(0.02 * k for k in range(len(halves)))),
-        _Choice("zero", "zero", tuple(stages), tuple(_STAGE[k] - _STAGE[int(one.zero)] for k in stages)),
-        doubled("cp", "context", 0.04, 64),
-        doubled("tp", "tensor", 0.05, node),
-        doubled("pp", "pipeline", 0.08, 64),
-        _Choice("off", "offload", offloads, tuple(0.2 * k for k in range(len(offloads)))),
+        _Choice("rc", "recompute", tuple(again)),
+        _Choice("mbs", "micro_batch", halves),
+        _Choice("zero", "zero", tuple(stages)),
+        doubled("cp", "context", 64),
+        doubled("tp", "tensor", node),
+        doubled("pp", "pipeline", 64),
+        _Choice("off", "offload", offloads),
     )
-
-
-_AGAIN = {0: 0.0, 1: 0.03, 2: 0.30}
-_STAGE = {0: 0.0, 1: 0.001, 2: 0.002, 3: 0.05}
 
 
 @lru_cache(maxsize=64)
@@ -84,8 +89,6 @@ def _fixes(plan: Plan) -> tuple[Fix, ...]:
     choices = _choices(h)
     grids = np.meshgrid(*(np.arange(len(one.values)) for one in choices), indexing="ij")
     index = [grid.reshape(-1) for grid in grids]
-    # Of two that cost the same, the one that changes less.
-    price = sum(np.asarray(one.prices)[i] + 0.01 * (i > 0) for one, i in zip(choices, index, strict=True))
     taken = {one.field: np.asarray(one.values)[i] for one, i in zip(choices, index, strict=True)}
     count = int(h.layout.accelerators)
     model = taken["tensor"] * taken["pipeline"] * taken["context"]
@@ -96,7 +99,12 @@ def _fixes(plan: Plan) -> tuple[Fix, ...]:
     found = h.over(layout)
     total = np.asarray(found.total)
     fits = np.flatnonzero(sound & (total <= h.usable))
-    order = fits[np.argsort(np.asarray(price)[fits], kind="stable")]
+    cost, now = step_cost(h.setup, layout), step_cost(h.setup, h.layout)
+    # Of two that cost the same, the one that changes less.
+    changes = sum((i > 0).astype(float) for i in index)
+    order = fits[np.argsort((np.asarray(cost.share) + _SETTLED * changes)[fits], kind="stable")]
+    again = (1 + np.broadcast_to(cost.again, total.shape)) / (1 + float(now.again)) - 1
+    sent = np.broadcast_to(cost.sent, total.shape) / float(now.sent) - 1 if now.sent else np.full(total.shape, math.nan)
     kept: list[tuple[frozenset[str], Fix]] = []
     for at in order:
         texts = {one.id: _typed(one.id, one.values[int(i[at])]) for one, i in zip(choices, index, strict=True) if i[at]}
@@ -104,7 +112,7 @@ def _fixes(plan: Plan) -> tuple[Fix, ...]:
         if any(other <= changed for other, _ in kept):
             continue
         one = DeviceMemory(**{part.name: float(getattr(found, part.name)[at]) for part in fields(found)})
-        kept.append((changed, Fix(texts, float(np.asarray(price)[at]), one)))
+        kept.append((changed, Fix(texts, h.total - float(one.total), float(again[at]), float(sent[at]), one)))
         if len(kept) == _LISTED:
             break
     return tuple(fix for _, fix in kept)
@@ -122,6 +130,12 @@ def fixes(h: Held) -> tuple[Fix, ...]:
     Each changes other fields than those before it, or fewer.
     """
     return _fixes(h.plan) if h.fits == "over" else ()
+
+
+def largest(h: Held) -> tuple[int, int, int]:
+    """What would just fit with all else as it is: micro-batch, sequence length and layers; 0 where nothing does."""
+    deeper = largest_of_family(h.setup)
+    return largest_micro_batch(h.setup), largest_seq_len(h.setup), deeper.layers if deeper else 0
 
 
 def fewest(h: Held) -> int | None:

@@ -30,13 +30,13 @@ from core.training import (
     memory_over,
     optimizers,
     states_of,
-    states_per_parameter,
 )
-from core.training.activations_explained import explain_stage, tensor_bytes
+from core.training.activations_explained import tensor_bytes
 from core.training.activations_tensors import IMPLEMENTATIONS, LayerKind, SavedTensor
-from core.training.buffers import MEASURED, Runtime, process_groups, runtime_bytes, sharded_bytes
-from core.training.device import Step, rank_of, width_of
-from core.training.layout import Counts, degrees_of
+from core.training.buffers import MEASURED, Runtime
+from core.training.device import Step, width_of
+from core.training.device_explained import explain_device
+from core.training.layout import Counts
 
 Fits: TypeAlias = Literal["fits", "over", "unknown"]
 """Whether an accelerator holds what it has to; unknown where its memory is."""
@@ -113,51 +113,7 @@ class Held:
 
     def explain(self) -> tuple[Explanation, ...]:
         """How the bytes of one accelerator come about: states by part, activations, runtime."""
-        degrees = degrees_of(self.layout)
-        stage = int(self.one.stage)
-        _, rank = rank_of(self.spec, degrees, (stage,))
-        dense, experts = (float(np.ravel(size)[0]) for size in (rank.dense, rank.experts))
-        each = states_per_parameter(self.optimizer, self.policy, self.spec)
-        sizes = (
-            ("parameters", each.parameters, 3),
-            ("gradients", each.gradients, 2),
-            ("master weights", each.master, 1),
-            # The state of other optimizers differs from one class of tensors to the next.
-            ("optimizer state", each.optimizer if self.optimizer.uniform else 0.0, 1),
-        )
-        found = [
-            sharded_bytes.explain(
-                dense=dense,
-                shards=float(degrees.shards) if degrees.zero >= least else 1.0,
-                experts=experts,
-                expert_shards=float(degrees.expert_shards) if degrees.zero >= least else 1.0,
-                each=size,
-            ).about(name)
-            for name, size, least in sizes
-            if size
-        ]
-        step, runtime = self.step, self.runtime
-        width, loss, chunks = step.width, step.loss, int(self.plan.computed.chunks)
-        found += explain_stage(
-            self.spec,
-            step.implementation,
-            self.layout,
-            self.plan.seq_len,
-            stage=stage,
-            width=width,
-            loss=loss,
-            chunks=chunks,
-        )
-        found.append(
-            runtime_bytes.explain(
-                tensors=float(self.one.tensors),
-                slack=runtime.slack,
-                context=runtime.context,
-                groups=float(process_groups(degrees)),
-                communicator=runtime.communicator,
-            )
-        )
-        return tuple(found)
+        return explain_device(self.setup)
 
     @property
     def states_fit(self) -> Fits:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from core.planning.answer.fixing import Fix, fewest, fixes
+from core.planning.answer.fixing import Fix, fewest, fixes, largest
 from core.planning.answer.holding import Grid, Held
 from core.planning.answer.plan import OWN
 from core.training import DeviceMemory, LayoutError, Recompute, StepCurve, Traffic, TrainingMemory, states_per_parameter
@@ -281,7 +281,11 @@ def why(h: Held, found: Sequence[Fix], more: int | None) -> str:
     if h.fits == "unknown":
         return share
     if h.fits == "fits":
-        return f"{share} It fits, so nothing has to change."
+        batch, length, layers = largest(h)
+        return (
+            f"{share} It fits. With all else as it is, so would a micro-batch of **{batch:,}**, or sequences of "
+            f"**{length:,}** tokens, or **{layers:,}** layers of these."
+        )
     onto = f" As it is, it fits on {more:,} accelerators." if more else ""
     if not found:
         return f"{share} No change of its layout on these accelerators is enough.{onto}"
@@ -294,10 +298,17 @@ def fix_rows(h: Held, found: Sequence[Fix]) -> list[tuple[str, DeviceMemory]]:
 
 
 def priced(h: Held, fix: Fix) -> str:
-    """A fix with what it leaves, and roughly what it costs."""
-    spare = gib(h.usable - float(fix.one.total))
-    named, longer = change(fix), max(1, round(100 * fix.price))
-    return f"**{named[0].upper()}{named[1:]}**: {spare} to spare, a step about {longer} % longer"
+    """A fix with what it saves and leaves, and what it costs."""
+    name, spare = change(fix), gib(h.usable - float(fix.one.total))
+    more = f"{percent(fix.again)} more FLOPs" if fix.again > 5e-4 else "no more FLOPs"
+    if math.isnan(fix.sent):
+        moved = "and bytes to send, where now there are none" if h.layout.accelerators > 1 else ""
+    elif abs(fix.sent) < 5e-4:
+        moved = "no more bytes sent"
+    else:
+        moved = f"{percent(abs(fix.sent))} {'more' if fix.sent > 0 else 'fewer'} bytes sent for each token"
+    costs = ", ".join(filter(None, (more, moved)))
+    return f"**{name[0].upper()}{name[1:]}** saves {gib(fix.saved)} and leaves {spare}; {costs}"
 
 
 WHY_SO_MANY = (
