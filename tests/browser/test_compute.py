@@ -131,7 +131,7 @@ def test_every_panel_speaks(open_page: OpenPage) -> None:
         "Chinchilla, approach 3",
         "405,853,388,800",  # parameters
         "1,830 MHz × 512 multiply-adds × 528 tensor cores",
-        "WITH SPARSITY",
+        "are with sparsity; dense",
         "training compute, 6ND",  # table
     ):
         assert part in said, part

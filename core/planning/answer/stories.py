@@ -52,20 +52,20 @@ def _held(policy: str, seq: str, **more: str) -> Mapping[str, str]:
 
 
 MEMORY_STORIES: Mapping[str, Mapping[str, str]] = {
-    "Lecture: 40B, fp32 AdamW": _held("fp32", "4096", n="40B"),
-    "8B on one node": _held(_MIXED, "8192", model="Llama 3.1 8B"),
-    "70B on one node": _held(_MIXED, "4096", model="Llama 3.3 70B"),
-    "7B on one 24 GB card": _held(_MIXED, "2048", n="7B", gpu="RTX 4090", count="1"),
-    "Without sharding": _held("fp32", "4096", n="7B", zero="0"),
+    "Lecture: 40B, fp32 AdamW": _held("fp32", "4,096", n="40B"),
+    "8B on one node": _held(_MIXED, "8,192", model="Llama 3.1 8B"),
+    "70B on one node": _held(_MIXED, "4,096", model="Llama 3.3 70B"),
+    "7B on one 24 GB card": _held(_MIXED, "2,048", n="7B", gpu="RTX 4090", count="1"),
+    "Without sharding": _held("fp32", "4,096", n="7B", zero="0"),
     "Llama 3.1 405B as trained": _held(
-        _MEGATRON, "8192", model="Llama 3.1 405B", count="16,384", tp="8", pp="16", zero="1"
+        _MEGATRON, "8,192", model="Llama 3.1 405B", count="16,384", tp="8", pp="16", zero="1"
     ),
     "DeepSeek-V3 as trained": _held(
         "mixed bf16, fp32 master, bf16 states",
-        "4096",
+        "4,096",
         model="DeepSeek-V3",
         gpu="H800 SXM",
-        count="2048",
+        count="2,048",
         pp="16",
         ep="64",
         zero="1",
