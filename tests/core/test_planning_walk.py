@@ -35,7 +35,7 @@ CORNERS: dict[str, dict[str, str]] = {
 
 
 def test_every_chip_question_and_accelerator_on_every_panel() -> None:
-    """A third of them, with every pair of the three; `python -m tests.perf plans` takes the rest."""
+    """A third of them, with every pair of the three; `python -m tests.perf plans` takes them all."""
     walked = walk_all(costly_every=11, thirds=(0,))
     assert walked.faults == []
     assert walked.plans > 800

@@ -34,9 +34,11 @@ def main() -> None:
     parser.add_argument("what", nargs="*", help=f"suites ({', '.join(SUITES)}) or ids of pages; all if none is named")
     parser.add_argument("--minutes", type=float, default=60.0, help="how long the soak lasts")
     parser.add_argument("--steps", type=int, default=20_000, help="how far the random walk goes")
+    parser.add_argument("--plans", type=int, default=100_000, help="how many random plans the laws are tried on")
     asked = parser.parse_args()
     steps = ["--steps", str(asked.steps)]
     suites = SUITES | {"families": lambda: families.main([])} if "families" in asked.what else SUITES
+    suites = suites | {"plans": lambda: plans.main(["--plans", str(asked.plans)])}
     suites = suites | {"soak": lambda: soak.main(asked.minutes), "walk": lambda: walk.main(steps)}
     named = frozenset(asked.what)
     if unknown := named - ids - set(SUITES) - {"families"}:

@@ -182,7 +182,7 @@ def main(argv: Sequence[str]) -> None:
         for said in held.broken[:3]:
             print(f"  {said}")
     start = time.perf_counter()
-    walked = plan_walk.walk_all(costly_every=1, stop_after=count // 20)
+    walked = plan_walk.walk_all(costly_every=11)
     took = time.perf_counter() - start
     print(
         f"chips × questions × accelerators × panels: {walked.plans:,} plans, {walked.refused:,} refused, {took:.0f} s"
