@@ -254,20 +254,5 @@ def cited(plan: TrainingMemory) -> str:
     )
 
 
-def as_row(plan: TrainingMemory) -> dict[str, str | float]:
-    """The account as one row of a table, headings with units."""
-    states = plan.per_parameter
-    return {
-        "optimizer": plan.optimizer.name,
-        "precision": plan.policy.id,
-        **{f"{name} (B/parameter)": part(states, field) for field, name in PARTS},
-        "sum (B/parameter)": states.total,
-        "all accelerators (GB)": plan.total / 1e9,
-        "left on all (GB)": plan.spare / 1e9,
-        "largest model (parameters)": plan.largest,
-        "checkpoint (GB)": plan.checkpoint() / 1e9,
-    }
-
-
 def _size(value: float) -> str:
     return format_bytes(value, system="decimal")

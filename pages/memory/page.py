@@ -83,6 +83,7 @@ def page() -> None:
             show.note(alone)
         show.note(words.checkpoint(states))
         show.note(words.memory_read_as(h.usable, h.plan.device.memory_note))
+        show.source(words.cited(states))
 
     for name, panel in _PANELS.items():
         with inputs.panel(name, PANELS[name].label) as opened:

@@ -243,7 +243,6 @@ def _states(a: Answer) -> Iterator[Shown]:
     yield state_bars(plans, LIGHT, chosen=HEADLINE[0], device=a.device.name)
     for one in (*plans, *(replace(memory, policy=policy) for policy in POLICIES.values())):
         yield states_words.summed(one.per_parameter)
-        yield from (str(cell) for cell in states_words.as_row(one).values())
     for other in under_each_optimizer(a.memory):
         name, count, _, *rest = words_memory.optimizer_row(other, measured=True)  # a state may be called exp_inf
         yield from (name, count, *rest)
