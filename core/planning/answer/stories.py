@@ -57,10 +57,10 @@ MEMORY_STORIES: Mapping[str, Mapping[str, str]] = {
     "70B on one node": _held(_MIXED, "4,096", model="Llama 3.3 70B"),
     "7B on one 24 GB card": _held(_MIXED, "2,048", n="7B", gpu="RTX 4090", count="1"),
     "Without sharding": _held("fp32", "4,096", n="7B", zero="0"),
-    "Llama 3.1 405B as trained": _held(
-        _MEGATRON, "8,192", model="Llama 3.1 405B", count="16,384", tp="8", pp="16", zero="1"
+    "Llama 3.1 405B, TP 8, PP 16": _held(
+        _MEGATRON, "8,192", model="Llama 3.1 405B", count="16,384", tp="8", pp="16", zero="1", rc="selective"
     ),
-    "DeepSeek-V3 as trained": _held(
+    "DeepSeek-V3, PP 16, EP 64": _held(
         "mixed bf16, fp32 master, bf16 states",
         "4,096",
         model="DeepSeek-V3",
@@ -69,7 +69,7 @@ MEMORY_STORIES: Mapping[str, Mapping[str, str]] = {
         pp="16",
         ep="64",
         zero="1",
-        rc="selective",
+        rc="full",
     ),
 }
 """The chips of Training memory."""
