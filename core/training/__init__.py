@@ -1,8 +1,9 @@
 """Training memory: precision policies, optimizers, sharding, and the bytes of the model states."""
 
-from core.training.buffers import TENSORS_ONLY, Runtime
 from core.training.costs import StepCost, step_cost
-from core.training.device import DeviceMemory, States, Step, memory_over, memory_per_device, states_of
+from core.training.device.account import DeviceMemory, States, Step, memory_over, memory_per_device, states_of
+from core.training.device.buffers import TENSORS_ONLY, Runtime
+from core.training.device.peak import StepCurve, through_one_step
 from core.training.fit import largest_micro_batch, largest_of_family, largest_seq_len
 from core.training.layout import Layout, LayoutError, Recompute, allowed, check
 from core.training.memory import (
@@ -22,7 +23,6 @@ from core.training.memory import (
 )
 from core.training.optimizer_state import ModelState, optimizer_bytes, optimizer_state_bytes
 from core.training.optimizers import HEADLINE, Optimizer, find_optimizer, headline, optimizers, row_names, why_not
-from core.training.peak import StepCurve, through_one_step
 from core.training.policy_own import PolicyRow, own_policy, policy_rows
 from core.training.precision import POLICIES, STORAGE_TYPES, PrecisionPolicy, StorageType, find_policy
 from core.training.setup import Setup

@@ -9,9 +9,9 @@ from typing import Literal, TypeAlias
 
 from core.models.spec import TransformerSpec
 from core.rows import read_rows, whole
-from core.training.activations_tensors import FUSED, MEGATRON_GPT
-from core.training.buffers import MEASURED, TENSORS_ONLY, Runtime
-from core.training.device import DeviceMemory, memory_per_device
+from core.training.activations.tensors import FUSED, MEGATRON_GPT
+from core.training.device.account import DeviceMemory, memory_per_device
+from core.training.device.buffers import MEASURED, TENSORS_ONLY, Runtime
 from core.training.layout import Layout, Recompute
 from core.training.optimizers import find_optimizer
 from core.training.precision import find_policy

@@ -10,10 +10,10 @@ from typing import Any
 
 from core.hardware.accelerators import find
 from core.models.spec import TransformerSpec
-from core.training.activations import Amounts, Loss
-from core.training.activations_tensors import FUSED, Implementation
-from core.training.buffers import MEASURED, Runtime
-from core.training.device import DeviceMemory, Step, memory_over, memory_per_device, states_of, width_of
+from core.training.activations.stage import Amounts, Loss
+from core.training.activations.tensors import FUSED, Implementation
+from core.training.device.account import DeviceMemory, Step, memory_over, memory_per_device, states_of, width_of
+from core.training.device.buffers import MEASURED, Runtime
 from core.training.layout import Counts, Layout
 from core.training.optimizers import Optimizer, find_optimizer
 from core.training.precision import PrecisionPolicy, find_policy

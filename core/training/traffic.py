@@ -14,11 +14,11 @@ import numpy as np
 from core.formula import Source, Symbol, formula
 from core.models.spec import TransformerSpec
 from core.sources import ZERO
-from core.training.activations_formulas import MEGATRON_MEMORY, rank_tokens
-from core.training.device import rank_of, width_of
+from core.training.activations.formulas import MEGATRON_MEMORY, rank_tokens
+from core.training.device.account import rank_of, width_of
+from core.training.device.ranks import StageName
 from core.training.layout import Counts, Layout, Recompute, degrees_of, pick
 from core.training.precision import PrecisionPolicy
-from core.training.ranks import StageName
 
 _NCCL = Source(
     "NVIDIA, nccl-tests", "doc/PERFORMANCE.md", "https://github.com/NVIDIA/nccl-tests/blob/master/doc/PERFORMANCE.md"

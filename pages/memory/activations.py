@@ -6,7 +6,7 @@ import streamlit as st
 
 from core.planning.answer import words_memory
 from core.planning.answer.holding import Held, over_batch_and_length
-from core.training.figures_activations import fit_map
+from core.training.activations.figures import fit_map
 from core.wording import plain
 from pages.memory.form import LAYER
 from pages.parts import show

@@ -9,10 +9,10 @@ import streamlit as st
 
 from core.fields import choice, optional, slider
 from core.limits import limit
-from core.training import words_motion as words
-from core.training.figures_motion import descent, step_lengths
-from core.training.motion import MOVING, Walk, disagreement, explained, rate_of, read_start, walk
-from core.training.motion_surfaces import SURFACES
+from core.training.motion import words
+from core.training.motion.figures import descent, step_lengths
+from core.training.motion.surfaces import SURFACES
+from core.training.motion.walk import MOVING, Walk, disagreement, explained, rate_of, read_start, walk
 from core.units import parse_quantity
 from core.wording import plain
 from pages.parts import show

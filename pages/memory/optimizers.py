@@ -5,7 +5,7 @@ from __future__ import annotations
 from core.planning.answer import words_memory
 from core.planning.answer.holding import Held, under_each_optimizer
 from core.training import headline, row_names, words
-from core.training.figures_device import device_bars
+from core.training.device.figures import device_bars
 from core.wording import plain
 from pages.parts import show
 from pages.parts.inputs import Inputs

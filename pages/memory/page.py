@@ -13,7 +13,7 @@ from core.planning.answer.holding import Held, held
 from core.planning.answer.plan import Plan
 from core.planning.answer.stories import MEMORY_STORIES as STORIES
 from core.training import LayoutError, words
-from core.training.figures_device import device_bars
+from core.training.device.figures import device_bars
 from core.wording import plain
 from pages.memory.activations import activations
 from pages.memory.form import FORM, PANELS

@@ -5,7 +5,7 @@ from __future__ import annotations
 from core.planning.answer import words_memory
 from core.planning.answer.holding import Held, grown, stages
 from core.training import traffic_per_step
-from core.training.figures_device import device_bars
+from core.training.device.figures import device_bars
 from core.wording import plain
 from pages.memory.form import GROWN
 from pages.parts import show

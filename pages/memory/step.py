@@ -5,7 +5,7 @@ from __future__ import annotations
 from core.planning.answer import words_memory
 from core.planning.answer.holding import Held
 from core.training import through_one_step
-from core.training.figures_step import step_curve
+from core.training.device.figures_step import step_curve
 from core.wording import plain
 from pages.parts import show
 from pages.parts.inputs import Inputs

@@ -9,7 +9,7 @@ import streamlit as st
 from core.planning.answer import words_memory
 from core.planning.answer.fixing import ORDER, fewest, fixes
 from core.planning.answer.holding import Held
-from core.training.figures_device import device_bars
+from core.training.device.figures import device_bars
 from core.wording import plain
 from pages.parts import show
 from pages.parts.inputs import Inputs

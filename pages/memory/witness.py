@@ -7,8 +7,8 @@ import streamlit as st
 from core.measure.device import machine
 from core.models import TransformerSpec
 from core.training import Optimizer, PrecisionPolicy
-from core.training import words_witness as words
-from core.training.witness import Trial, Witness, WitnessRunner, trial_of
+from core.training.witness import words
+from core.training.witness.trial import Trial, Witness, WitnessRunner, trial_of
 from pages.parts import show
 
 _COLUMNS = (

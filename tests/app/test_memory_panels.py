@@ -13,9 +13,9 @@ import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from core.models import CATALOG
-from core.training.motion import MOVING
-from core.training.witness import Trial, Witness, trial_of
-from core.training.witness_events import Advance, Began
+from core.training.motion.walk import MOVING
+from core.training.witness.events import Advance, Began
+from core.training.witness.trial import Trial, Witness, trial_of
 from pages.memory import witness as panel
 from pages.parts.registry import MEMORY
 from tests.app.plan_pages import linked, opened, words

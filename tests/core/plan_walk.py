@@ -52,8 +52,8 @@ from core.planning.whole.energy import footprint
 from core.planning.whole.figures import hours_of_the_run
 from core.training import HEADLINE, POLICIES, find_optimizer
 from core.training import words as states_words
+from core.training.device.figures import device_bars
 from core.training.figures import state_bars
-from core.training.figures_device import device_bars
 
 STORIES_OF_BOTH = {**STORIES, **MEMORY_STORIES}
 NO_NUMBER = re.compile(r"(?<![A-Za-z])((?i:nan|inf)|None)(?![A-Za-z])")

@@ -13,15 +13,15 @@ import sympy
 
 from core.models import CATALOG
 from core.models.spec import TransformerSpec
-from core.training.activations import (
+from core.training.activations.explained import explain_stage, tensor_bytes
+from core.training.activations.formulas import in_flight_plain, stage_bytes
+from core.training.activations.stage import (
     in_flight,
     layer_activation_bytes,
     routed_load,
     stage_activation_bytes,
 )
-from core.training.activations_explained import explain_stage, tensor_bytes
-from core.training.activations_formulas import in_flight_plain, stage_bytes
-from core.training.activations_tensors import (
+from core.training.activations.tensors import (
     FUSED,
     HF_EAGER,
     HF_SDPA,

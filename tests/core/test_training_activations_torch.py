@@ -13,8 +13,8 @@ from torch.utils.checkpoint import checkpoint
 from transformers import AutoConfig, AutoModelForCausalLM
 
 from core.models import TransformerSpec, from_hf_config
-from core.training.activations import layer_activation_bytes
-from core.training.activations_tensors import FUSED, HF_EAGER, HF_SDPA, Implementation, LayerKind
+from core.training.activations.stage import layer_activation_bytes
+from core.training.activations.tensors import FUSED, HF_EAGER, HF_SDPA, Implementation, LayerKind
 from core.training.layout import Layout
 
 WIDTHS = {2: torch.bfloat16, 4: torch.float32}

@@ -21,8 +21,8 @@ from core.training import (
     find_optimizer,
     memory_per_device,
 )
-from core.training.activations_tensors import MEGATRON_GPT
-from core.training.device import Step, memory_over, rank_of, states_of
+from core.training.activations.tensors import MEGATRON_GPT
+from core.training.device.account import Step, memory_over, rank_of, states_of
 from core.training.layout import degrees_of
 from core.training.measured import measured_memory
 

@@ -25,8 +25,8 @@ from core.training import (
     token_width,
     traffic_per_step,
 )
-from core.training.device_explained import explain_device
-from core.training.peak import CLASSES
+from core.training.device.explained import explain_device
+from core.training.device.peak import CLASSES
 
 ADAM = find_optimizer("AdamW")
 MEGATRON = POLICIES["mixed bf16, fp32 master, fp32 gradients"]

@@ -13,10 +13,10 @@ import torch
 from core.limits import limit
 from core.palette import LIGHT
 from core.training import find_optimizer
-from core.training import words_motion as words
-from core.training.figures_motion import descent, step_lengths
-from core.training.motion import MOVING, Walk, disagreement, explained, rate_of, read_start, updates, walk
-from core.training.motion_surfaces import SURFACES
+from core.training.motion import words
+from core.training.motion.figures import descent, step_lengths
+from core.training.motion.surfaces import SURFACES
+from core.training.motion.walk import MOVING, Walk, disagreement, explained, rate_of, read_start, updates, walk
 from core.units import QuantityError
 from pages.parts.charts import wire
 

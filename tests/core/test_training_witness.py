@@ -13,11 +13,11 @@ import pytest
 from core.limits import limit
 from core.models import CATALOG, TransformerSpec
 from core.training import POLICIES, find_optimizer, optimizers
-from core.training import words_witness as words
 from core.training.torch_optimizers import IN_TORCH
-from core.training.witness import Trial, Witness, WitnessRunner, policy_run, small_config, trial_of
-from core.training.witness_events import MEASURED, Advance, Began, Done, Event, Measured, decode, encode
-from core.training.witness_worker import run
+from core.training.witness import words
+from core.training.witness.events import MEASURED, Advance, Began, Done, Event, Measured, decode, encode
+from core.training.witness.trial import Trial, Witness, WitnessRunner, policy_run, small_config, trial_of
+from core.training.witness.worker import run
 
 GPT2, LLAMA, MIXTRAL = (CATALOG[name].spec for name in ("GPT-2 124M", "Llama 3 8B", "Mixtral 8x7B"))
 FP32, BF16 = "fp32", "bf16 throughout"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from core.fields import Field, choice, optional, quantity, switch
 from core.limits import limit
-from core.training.activations_tensors import FUSED, IMPLEMENTATIONS
+from core.training.activations.tensors import FUSED, IMPLEMENTATIONS
 from core.training.layout import Recompute
 from core.units import parse_quantity
 

@@ -31,11 +31,11 @@ from core.training import (
     optimizers,
     states_of,
 )
-from core.training.activations_explained import tensor_bytes
-from core.training.activations_tensors import IMPLEMENTATIONS, LayerKind, SavedTensor
-from core.training.buffers import MEASURED, Runtime
-from core.training.device import Step, width_of
-from core.training.device_explained import explain_device
+from core.training.activations.explained import tensor_bytes
+from core.training.activations.tensors import IMPLEMENTATIONS, LayerKind, SavedTensor
+from core.training.device.account import Step, width_of
+from core.training.device.buffers import MEASURED, Runtime
+from core.training.device.explained import explain_device
 from core.training.layout import Counts
 
 Fits: TypeAlias = Literal["fits", "over", "unknown"]

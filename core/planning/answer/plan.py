@@ -18,9 +18,9 @@ from core.models.spec_text import EXAMPLE
 from core.planning.budget.interval import Interval
 from core.planning.whole.energy import US_GRID, USUAL_PUE
 from core.planning.whole.goodput import Reliability
-from core.training.activations import Loss
-from core.training.activations_tensors import FUSED
-from core.training.buffers import MEASURED
+from core.training.activations.stage import Loss
+from core.training.activations.tensors import FUSED
+from core.training.device.buffers import MEASURED
 from core.training.layout import Layout
 from core.units import QuantityError, parse_quantity
 

@@ -11,7 +11,7 @@ from core.planning.answer.plan import OWN
 from core.training import DeviceMemory, LayoutError, Recompute, StepCurve, Traffic, TrainingMemory, states_per_parameter
 from core.training import policy_rows as rows_of
 from core.training import words as states_words
-from core.training.activations_tensors import SavedTensor
+from core.training.activations.tensors import SavedTensor
 from core.units import format_bytes, format_count, significant
 from core.wording import listed, percent, plural
 

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from core.models.spec import TransformerSpec
-from core.training.activations_formulas import (
+from core.training.activations.formulas import (
     in_flight_interleaved,
     in_flight_plain,
     logits_bytes,
@@ -21,7 +21,7 @@ from core.training.activations_formulas import (
     saved_bytes,
     stage_bytes,
 )
-from core.training.activations_tensors import (
+from core.training.activations.tensors import (
     FP32,
     Implementation,
     LayerKind,

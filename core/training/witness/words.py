@@ -5,8 +5,8 @@ from __future__ import annotations
 from core.training.optimizers import Optimizer
 from core.training.precision import PrecisionPolicy
 from core.training.torch_optimizers import IN_TORCH
-from core.training.witness import BATCH, Trial, Witness, policy_run
-from core.training.witness_events import MEASURED, PHASES
+from core.training.witness.events import MEASURED, PHASES
+from core.training.witness.trial import BATCH, Trial, Witness, policy_run
 from core.units import format_bytes, format_count
 from core.wording import listed, percent, signed
 

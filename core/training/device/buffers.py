@@ -9,8 +9,8 @@ import numpy as np
 
 from core.formula import Source, Symbol, formula
 from core.sources import ZERO
+from core.training.device.ranks import RankParameters
 from core.training.layout import Degrees, pick
-from core.training.ranks import RankParameters
 
 _FSDP = Source("Zhao et al. 2023, PyTorch FSDP", "sections 3.2 and 4.2", "https://arxiv.org/abs/2304.11277")
 _BUCKETS = Source(
@@ -18,7 +18,7 @@ _BUCKETS = Source(
     "reduce_bucket_size",
     "https://www.deepspeed.ai/docs/config-json/#zero-optimizations-for-fp16-training",
 )
-_FITTED = Source("Napkin’s fit", "median of published memory readings, Runtime in core/training/buffers.py")
+_FITTED = Source("Napkin’s fit", "median of published memory readings, Runtime in core/training/device/buffers.py")
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from core.formula import Explanation
 from core.limits import limit
-from core.training.motion_rules import (
+from core.training.motion.rules import (
     decayed,
     heavy_ball,
     plain_step,
@@ -28,7 +28,7 @@ from core.training.motion_rules import (
     unbiased_mean,
     unbiased_square,
 )
-from core.training.motion_surfaces import SURFACES
+from core.training.motion.surfaces import SURFACES
 from core.training.torch_optimizers import MOMENTUM, torch_optimizer
 from core.units import QuantityError, parse_quantity
 

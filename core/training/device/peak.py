@@ -10,8 +10,8 @@ from typing import Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from core.training.activations import in_flight
-from core.training.device import activations_of, rank_of
+from core.training.activations.stage import in_flight
+from core.training.device.account import activations_of, rank_of
 from core.training.layout import degrees_of
 from core.training.setup import Setup
 

@@ -14,9 +14,9 @@ import numpy as np
 
 from core.models.spec import TransformerSpec
 from core.models.terms import shape_of
-from core.training.activations import Amounts, Loss, StageActivations, stage_activation_bytes
-from core.training.activations_tensors import FUSED, Implementation
-from core.training.buffers import (
+from core.training.activations.stage import Amounts, Loss, StageActivations, stage_activation_bytes
+from core.training.activations.tensors import FUSED, Implementation
+from core.training.device.buffers import (
     MEASURED,
     Runtime,
     bucket_bytes,
@@ -25,12 +25,7 @@ from core.training.buffers import (
     runtime_bytes,
     sharded_bytes,
 )
-from core.training.layout import Counts, Degrees, Layout, check, degrees_of, pick
-from core.training.memory import StateBytes, states_per_parameter
-from core.training.optimizer_state import optimizer_state_bytes
-from core.training.optimizers import Optimizer
-from core.training.precision import PrecisionPolicy
-from core.training.ranks import (
+from core.training.device.ranks import (
     RankParameters,
     Stage,
     StageName,
@@ -40,6 +35,11 @@ from core.training.ranks import (
     rank_parameters,
     stages_of,
 )
+from core.training.layout import Counts, Degrees, Layout, check, degrees_of, pick
+from core.training.memory import StateBytes, states_per_parameter
+from core.training.optimizer_state import optimizer_state_bytes
+from core.training.optimizers import Optimizer
+from core.training.precision import PrecisionPolicy
 from core.training.tensors import TensorKind, tensors_of
 
 _PIECE = 8_192

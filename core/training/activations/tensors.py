@@ -16,7 +16,7 @@ import numpy as np
 
 from core.formula import Source
 from core.models.spec import Experts, LatentAttention, TransformerSpec
-from core.training.activations_formulas import MEGATRON_MEMORY
+from core.training.activations.formulas import MEGATRON_MEMORY
 
 LayerKind: TypeAlias = Literal["dense", "experts"]
 """A layer's feed-forward part: one network, or a mixture of experts."""

@@ -1,4 +1,4 @@
-"""The process of a witnessed step: ``python -m core.training.witness_worker CONFIG OPTIMIZER POLICY DEVICE``.
+"""The process of a witnessed step: ``python -m core.training.witness.worker CONFIG OPTIMIZER POLICY DEVICE``.
 
 Builds the model, runs forward, backward and one optimizer step, and prints one JSON event per line. Bytes are those of
 storages, each counted once: what a view shares costs nothing.
@@ -18,8 +18,8 @@ from typing import Any
 from core.measure.process import end_with_parent
 from core.training.precision import find_policy
 from core.training.torch_optimizers import torch_optimizer
-from core.training.witness import BATCH, Trial
-from core.training.witness_events import Advance, Began, Done, Event, Measured, encode
+from core.training.witness.events import Advance, Began, Done, Event, Measured, encode
+from core.training.witness.trial import BATCH, Trial
 
 _RATE = 1e-3
 _STEPS_TO_PEAK = 2

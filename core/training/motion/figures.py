@@ -11,9 +11,9 @@ import numpy as np
 from core.figure import MONO, SANS, Figure, axis, label, layout
 from core.palette import Palette
 from core.training.figures import apart
-from core.training.motion import Walk
-from core.training.motion_surfaces import SURFACES, Surface
-from core.training.words_motion import height_left, number, standing
+from core.training.motion.surfaces import SURFACES, Surface
+from core.training.motion.walk import Walk
+from core.training.motion.words import height_left, number, standing
 
 _GRID = 61
 _LEVELS = 14

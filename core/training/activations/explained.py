@@ -6,7 +6,15 @@ from dataclasses import replace
 
 from core.formula import Explanation
 from core.models.spec import TransformerSpec
-from core.training.activations import (
+from core.training.activations.formulas import (
+    in_flight_interleaved,
+    in_flight_plain,
+    logits_bytes,
+    rank_tokens,
+    saved_bytes,
+    stage_bytes,
+)
+from core.training.activations.stage import (
     Amounts,
     Bytes,
     Loss,
@@ -17,15 +25,7 @@ from core.training.activations import (
     shared_out,
     stage_activation_bytes,
 )
-from core.training.activations_formulas import (
-    in_flight_interleaved,
-    in_flight_plain,
-    logits_bytes,
-    rank_tokens,
-    saved_bytes,
-    stage_bytes,
-)
-from core.training.activations_tensors import Implementation, LayerKind, SavedTensor, saved_tensors, ways
+from core.training.activations.tensors import Implementation, LayerKind, SavedTensor, saved_tensors, ways
 from core.training.layout import Counts, Layout, Recompute
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from core.figure import MONO, SANS, Figure, axis, label, layout
 from core.palette import Palette
-from core.training.device import DeviceMemory
+from core.training.device.account import DeviceMemory
 from core.units import format_bytes, significant
 
 GIB = 2.0**30

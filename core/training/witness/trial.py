@@ -17,14 +17,14 @@ from core.limits import limit
 from core.measure.process import Job, ProcessRunner, State
 from core.measure.spec import DeviceKind
 from core.models import TransformerSpec, from_hf_config, parameters
-from core.training.activations import stage_activation_bytes
-from core.training.activations_tensors import HF_SDPA
+from core.training.activations.stage import stage_activation_bytes
+from core.training.activations.tensors import HF_SDPA
 from core.training.layout import Layout
 from core.training.memory import state_bytes, states_per_parameter
 from core.training.optimizers import find_optimizer
 from core.training.precision import POLICIES, PrecisionPolicy, find_policy
 from core.training.torch_optimizers import IN_TORCH
-from core.training.witness_events import Advance, Began, Done, Measured, decode
+from core.training.witness.events import Advance, Began, Done, Measured, decode
 
 Part: TypeAlias = Literal["parameters", "gradients", "master", "optimizer", "activations"]
 
@@ -164,7 +164,7 @@ def trial_of(spec: TransformerSpec | None, optimizer: str, policy: str, device: 
 def worker_command(trial: Trial) -> Sequence[str]:
     """The command line of the process that runs a step."""
     asked = [trial.config, trial.optimizer, trial.policy, trial.device]
-    return [sys.executable, "-m", "core.training.witness_worker", *asked]
+    return [sys.executable, "-m", "core.training.witness.worker", *asked]
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from core.training.motion import DECAY, Walk
-from core.training.motion_surfaces import SURFACES
+from core.training.motion.surfaces import SURFACES
+from core.training.motion.walk import DECAY, Walk
 from core.units import format_quantity, scientific
 from core.wording import listed
 

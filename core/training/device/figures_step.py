@@ -8,8 +8,8 @@ import numpy as np
 
 from core.figure import SANS, Figure, axis, label, layout
 from core.palette import Palette
-from core.training.figures_device import CLASSES, GIB, colour
-from core.training.peak import StepCurve
+from core.training.device.figures import CLASSES, GIB, colour
+from core.training.device.peak import StepCurve
 from core.units import significant
 
 _NAMES = {

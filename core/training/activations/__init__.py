@@ -1,0 +1,1 @@
+"""What forward keeps for backward, tensor by tensor, by formulas that several implementations share."""

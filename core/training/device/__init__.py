@@ -1,0 +1,1 @@
+"""Memory of one accelerator under a layout: states, activations, buffers, runtime."""

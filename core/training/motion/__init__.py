@@ -1,0 +1,1 @@
+"""Optimizers in motion: torch.optim on surfaces of two weights."""
