@@ -64,7 +64,10 @@ ROOM_MAY_IMPORT: dict[str, set[str]] = {
     "layer": {"budget"},
     "whole": {"budget"},
     "split": {"budget"},
-    "answer": {"budget", "evidence", "counting", "whole"},
+    "step": {"budget"},
+    "search": {"budget", "step"},
+    "study": {"budget", "step", "search"},
+    "answer": {"budget", "evidence", "counting", "whole", "step", "search"},
     "moves": {"budget", "answer"},
 }
 """Room of core/planning → the rooms whose rules its own may import. Its figures and words may look into every room."""

@@ -1,0 +1,1 @@
+"""Studies: searches over grids of models, clusters, batches and lengths, here or on many machines."""
