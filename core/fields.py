@@ -159,11 +159,15 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What texts came to: a value and a text in force for every field, and what was wrong with the texts given."""
+    """What texts came to: a value and a text in force for every field, and what was wrong with the texts given.
+
+    led: of the fields whose text another field decides, those that were given another one.
+    """
 
     values: Mapping[str, Any]
     texts: Mapping[str, str]
     problems: tuple[Problem, ...]
+    led: tuple[str, ...] = ()
 
     def about(self, ids: Iterable[str]) -> tuple[str, ...]:
         """The messages about these fields."""
@@ -176,13 +180,14 @@ class Form:
     """Fields with a version. prefix: of their names in an address, short and never reused.
 
     older: version → how the texts that it wrote (by id) read in the next one; 0: how those of an address without a
-    version do, which may have names that nobody writes any more.
+    version do, which may have names that nobody writes any more.  led: values → texts of fields that others decide.
     """
 
     prefix: str
     fields: tuple[Field, ...]
     version: int = LINK_VERSION
     older: Mapping[int, Callable[[dict[str, str]], dict[str, str]]] = field(default_factory=dict)  # pyright: ignore[reportUnknownVariableType]
+    led: Callable[[Mapping[str, Any]], Mapping[str, str]] = lambda _: {}
     _read: dict[tuple[str, str], Any] = field(default_factory=dict, init=False, compare=False, repr=False)  # pyright: ignore[reportUnknownVariableType]
 
     def __post_init__(self) -> None:
@@ -219,7 +224,9 @@ class Form:
                 used = f"Still using {text}." if text else "It stays empty."
                 problems.append(Problem(one.id, f"{wrong.about(one.label)} {used}"))
             kept[one.id] = text
-        return Reading(values, kept, tuple(problems))
+        other = {name: text for name, text in self.led(values).items() if text != kept[name]}
+        values |= {name: self._value(self[name], text) for name, text in other.items()}
+        return Reading(values, kept | other, tuple(problems), tuple(other))
 
     def _value(self, one: Field, text: str) -> Any:
         """What ``text`` says: all of a form's texts but one are those of its last reading."""

@@ -23,7 +23,7 @@ from core.training.memory import (
 )
 from core.training.optimizer_state import ModelState, optimizer_bytes, optimizer_state_bytes
 from core.training.optimizers import HEADLINE, Optimizer, find_optimizer, headline, optimizers, row_names, why_not
-from core.training.policy_own import PolicyRow, own_policy, policy_rows
+from core.training.policy_own import OwnPolicy, PolicyRow, own_like, policy_rows
 from core.training.precision import POLICIES, STORAGE_TYPES, PrecisionPolicy, StorageType, find_policy
 from core.training.setup import Setup
 from core.training.sharding import REPLICATED, SHARDED, SHARDINGS, ZERO_1, ZERO_2, Sharding, stage_sharding
@@ -45,6 +45,7 @@ __all__ = [
     "LayoutError",
     "ModelState",
     "Optimizer",
+    "OwnPolicy",
     "ParameterTensor",
     "PolicyRow",
     "PrecisionPolicy",
@@ -78,7 +79,7 @@ __all__ = [
     "optimizer_bytes",
     "optimizer_state_bytes",
     "optimizers",
-    "own_policy",
+    "own_like",
     "policy_rows",
     "row_names",
     "spare_bytes",

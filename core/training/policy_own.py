@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 from core.sources import OWN
 from core.training.optimizers import Optimizer
 from core.training.precision import STORAGE_TYPES, PrecisionPolicy, StorageType
+from core.wording import plural
 
 CHOICES: tuple[str, ...] = ("fp32", "bf16", "fp16", "fp8")
 """Names of the types that weights, gradients, buffers and activations can have."""
 
 STATE_CHOICES: tuple[str, ...] = (*CHOICES, "8-bit blocks", "4-bit blocks")
 """Names of the types that optimizer state can have."""
+
+ABSENT = "none"
+"""The type of a copy that is not kept."""
+
+APART = 3
+"""So many states of an optimizer are chosen: the first, the second, and all further ones."""
 
 
 def _chosen(what: str, name: str, among: tuple[str, ...]) -> StorageType:
@@ -21,43 +29,101 @@ def _chosen(what: str, name: str, among: tuple[str, ...]) -> StorageType:
     return STORAGE_TYPES[name]
 
 
-def own_policy(
-    *,
-    weights: str = "bf16",
-    master: str = "fp32",
-    gradients: str = "bf16",
-    accumulation: str = "",
-    states: str = "fp32",
-    activations: str = "",
-) -> PrecisionPolicy:
-    """A policy of named storage types; an empty name is no such copy, of activations what the weights have.
+def _copy(what: str, name: str) -> StorageType | None:
+    return None if name == ABSENT else _chosen(what, name, CHOICES)
 
-    Raises ``ValueError`` that names what there is where a type is unknown, or cannot be what it is asked to be.
+
+def state_names(optimizer: Optimizer) -> tuple[str, ...]:
+    """The states whose type a policy decides: those of a matrix first, then those that only other tensors have."""
+    kinds = (optimizer.matrix, optimizer.vector, optimizer.embedding, optimizer.head, optimizer.small)
+    return tuple(dict.fromkeys(state.name for kind in kinds for state in kind if state.type is None))
+
+
+@dataclass(frozen=True, slots=True)
+class OwnPolicy:
+    """A policy as names of storage types; `ABSENT` is no such copy.
+
+    multiplies: what matrix products are worked out in.  states: of an optimizer's first state, of its second, and of
+    all further ones, in the order of `state_names`.
     """
-    kept = _chosen("weights", weights, CHOICES)
-    copy = _chosen("master weights", master, CHOICES) if master else None
-    words = [f"{weights} weights", f"{master} master" if master else "no master", f"{gradients} gradients"]
-    words += [f"{accumulation} accumulation"] if accumulation else []
-    words += [f"{states} states"] + ([f"{activations} activations"] if activations else [])
+
+    weights: str = "bf16"
+    master: str = "fp32"
+    gradients: str = "bf16"
+    accumulation: str = ABSENT
+    gradient_copy: str = ABSENT
+    multiplies: str = "bf16"
+    activations: str = "bf16"
+    states: tuple[str, str, str] = ("fp32", "fp32", "fp32")
+
+    def under(self, optimizer: Optimizer) -> PrecisionPolicy:
+        """The policy that it is under ``optimizer``.
+
+        Raises ``ValueError`` that names what there is where a type is unknown, or cannot be what it is asked to be.
+        """
+        return _under(self, state_names(optimizer))
+
+
+@lru_cache(maxsize=1024)
+def _under(own: OwnPolicy, names: tuple[str, ...]) -> PrecisionPolicy:
+    weights, multiplies = _chosen("weights", own.weights, CHOICES), _chosen("products", own.multiplies, CHOICES)
+    saved = _chosen("activations", own.activations, CHOICES)
+    states = tuple(_chosen("optimizer state", name, STATE_CHOICES) for name in own.states)
+    kept = {name: states[min(i, APART - 1)] for i, name in enumerate(names)}
+    usual = list(kept.values())[-1] if kept else states[0]
+    special = tuple((name, made) for name, made in kept.items() if made is not usual)
+    words = [f"{own.weights} weights", f"{own.master} master" if own.master != ABSENT else "no master"]
+    words += [f"{own.gradients} gradients"]
+    words += [f"{own.accumulation} accumulation"] if own.accumulation != ABSENT else []
+    words += [f"{own.gradient_copy} copy of gradients"] if own.gradient_copy != ABSENT else []
+    words += [f"{made.name} {name}" for name, made in special]
+    others = plural(len(kept) - len(special), "state")
+    words += [f"{usual.name} {'other ' if special else ''}{others}"] if kept else []
+    words += [f"{own.multiplies} products"] if own.multiplies != own.weights else []
+    words += [f"{own.activations} activations"] if own.activations != own.multiplies else []
     return PrecisionPolicy(
         id=", ".join(words),
-        weights=kept,
-        gradients=_chosen("gradients", gradients, CHOICES),
-        master=copy,
-        states=_chosen("optimizer state", states, STATE_CHOICES),
+        weights=weights,
+        gradients=_chosen("gradients", own.gradients, CHOICES),
+        master=_copy("master weights", own.master),
+        states=usual,
         phrase=f"with {', '.join(words)}",
         note="A precision of one’s own.",
         sources=(OWN,),
-        accumulation=_chosen("the accumulation buffer", accumulation, CHOICES) if accumulation else None,
-        saved=_chosen("activations", activations, CHOICES) if activations else None,
+        gradient_copy=_copy("the copy of gradients", own.gradient_copy),
+        special_states=special,
+        autocast=None if multiplies is weights else multiplies,
+        accumulation=_copy("the accumulation buffer", own.accumulation),
+        saved=None if saved is multiplies else saved,
+    )
+
+
+@lru_cache(maxsize=1024)
+def own_like(policy: PrecisionPolicy, optimizer: Optimizer) -> OwnPolicy:
+    """The types that ``policy`` keeps under ``optimizer``, from which a policy of one's own can begin."""
+    kept = [policy.state(name).name for name in state_names(optimizer)[:APART]]
+    first, second, further = kept + [policy.states.name] * (APART - len(kept))
+    return OwnPolicy(
+        weights=policy.weights.name,
+        master=policy.master.name if policy.master else ABSENT,
+        gradients=policy.gradients.name,
+        accumulation=policy.accumulation.name if policy.accumulation else ABSENT,
+        gradient_copy=policy.gradient_copy.name if policy.gradient_copy else ABSENT,
+        multiplies=policy.multiplies.name,
+        activations=policy.activations.name,
+        states=(first, second, further),
     )
 
 
 @dataclass(frozen=True, slots=True)
 class PolicyRow:
-    """One tensor class of a policy: its type and bytes per parameter, and why it is there. Activations have no bytes
-    per parameter: NaN."""
+    """One tensor class of a policy: its type and bytes per parameter, and why it is there.
 
+    chosen: the field of `OwnPolicy` that decides its type, with the place of a state behind it: ``weights``,
+    ``states 0``; empty where the optimizer itself does.  bytes: NaN where there is no such number.
+    """
+
+    chosen: str
     tensors: str
     type: str
     bytes: float
@@ -65,27 +131,41 @@ class PolicyRow:
 
 
 def policy_rows(policy: PrecisionPolicy, optimizer: Optimizer) -> tuple[PolicyRow, ...]:
-    """``policy`` as the rows of an editor, one for each tensor class that it keeps under ``optimizer``.
+    """``policy`` as the rows of an editor, one for each tensor class, also for those that it does not keep.
 
     The bytes add up to those of a large matrix, but for states of which it has not one element for each parameter:
     they depend on its shape and are NaN, as are those of activations.
     """
-    rows = [PolicyRow("weights", policy.weights.name, policy.weights.bytes, "forward and backward read them")]
-    if policy.master:
-        why = "the optimizer updates this copy, so that small updates are not rounded away"
-        rows.append(PolicyRow("master weights", policy.master.name, policy.master.bytes, why))
-    why = "what backward leaves behind for the optimizer"
-    rows.append(PolicyRow("gradients", policy.gradients.name, policy.gradients.bytes, why))
-    if policy.accumulation:
-        why = "gradients of micro-batches are added up here"
-        rows.append(PolicyRow("gradient accumulation", policy.accumulation.name, policy.accumulation.bytes, why))
-    if policy.gradient_copy:
-        why = "the optimizer reads this precise copy"
-        rows.append(PolicyRow("gradient copy", policy.gradient_copy.name, policy.gradient_copy.bytes, why))
+    classes = (
+        ("weights", "weights", policy.weights, "forward and backward read them"),
+        (
+            "master",
+            "master weights",
+            policy.master,
+            "what the optimizer updates, so that little is rounded away",
+        ),
+        ("gradients", "gradients", policy.gradients, "what backward leaves behind for the optimizer"),
+        ("accumulation", "gradient accumulation", policy.accumulation, "a buffer that adds up those of micro-batches"),
+        ("gradient_copy", "gradient copy", policy.gradient_copy, "a precise one that the optimizer reads"),
+    )
+    rows = [
+        PolicyRow(chosen, tensors, kept.name if kept else ABSENT, kept.bytes if kept else 0.0, why)
+        for chosen, tensors, kept, why in classes
+    ]
+    names, nan = state_names(optimizer), float("nan")
     for state in optimizer.matrix:
         size, of = state.shown(policy)
-        why = f"{optimizer.name} keeps it: {state.size} for an m × n matrix"
-        each = size if of == "mn" else float("nan")
-        rows.append(PolicyRow(f"state: {state.name}", state.each(policy).name, each, why))
-    why = "what forward saves for backward; it grows with the batch, not with the parameters"
-    return (*rows, PolicyRow("activations", policy.activations.name, float("nan"), why))
+        place = f"states {min(names.index(state.name), APART - 1)}" if state.type is None else ""
+        why = f"{optimizer.name} keeps {state.size} for an m × n matrix"
+        rows.append(PolicyRow(place, state.name, state.each(policy).name, size if of == "mn" else nan, why))
+    for i, name in enumerate(names):
+        if not any(state.name == name and state.type is None for state in optimizer.matrix):
+            why = f"{optimizer.name} keeps it for other tensors than matrices"
+            rows.append(PolicyRow(f"states {min(i, APART - 1)}", name, policy.state(name).name, nan, why))
+    products = "what forward and backward multiply in; nothing that stays"
+    saved = "what forward saves for backward; it grows with the batch, not with the parameters"
+    return (
+        *rows,
+        PolicyRow("multiplies", "matrix products", policy.multiplies.name, nan, products),
+        PolicyRow("activations", "activations", policy.activations.name, nan, saved),
+    )

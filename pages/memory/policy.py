@@ -1,27 +1,33 @@
-"""Training memory, precision: one row for each class of tensors, and what every precision comes to."""
+"""Training memory, precision: a type for each class of tensors, their sum, and what every named precision comes to."""
 
 from __future__ import annotations
 
-from core.planning.answer import words_memory
+import streamlit as st
+
+from core.planning.answer import words_policy
+from core.planning.answer.form_policy import POLICY
 from core.planning.answer.holding import Held, under_each_policy
-from core.training import POLICIES
+from core.planning.answer.plan import OWN_POLICY
 from pages.parts import show
 from pages.parts.inputs import Inputs
 
 
-def policy(_: Inputs, h: Held) -> None:
+def policy(inputs: Inputs, h: Held) -> None:
     """The panel's content."""
-    show.says(words_memory.adds_up(h))
-    show.small_table(
-        [
-            show.Column("Tensors", whole=True),
-            show.Column("Kept in", whole=True),
-            show.Column("B/parameter", numeric=True),
-            show.Column("Why"),
-        ],
-        words_memory.policy_rows(h),
-        caption=f"{h.policy.id}, under {h.optimizer.name}.",
-    )
+    show.says(words_policy.adds_up(h))
+    with st.container(key="memory_policy", gap=None):
+        for row in words_policy.kept(h):
+            choice, size, why = st.columns([5, 1, 5], vertical_alignment="center")
+            with choice:
+                if row.field:
+                    inputs.draw(row.field, label=row.name, changed=lambda: inputs.put(POLICY.id, OWN_POLICY))
+                else:
+                    show.note(row.name)
+            with size:
+                show.note(f"**{row.bytes}**" if row.bytes else "")
+            with why:
+                show.note(row.why)
+    rows = under_each_policy(h)
     show.small_table(
         [
             show.Column("Precision"),
@@ -31,8 +37,8 @@ def policy(_: Inputs, h: Held) -> None:
             show.Column("Left", numeric=True),
             show.Column("What it is"),
         ],
-        [words_memory.policy_row(one) for one in under_each_policy(h)],
+        [words_policy.policy_row(one) for one in rows],
         caption=f"Every precision under {h.optimizer.name}, all else as it is.",
-        here=list(POLICIES).index(h.policy.id),
+        here=[one.policy.id for one in rows].index(h.policy.id),
     )
-    show.note(words_memory.WHY_SO_MANY)
+    show.note(words_policy.WHY_SO_MANY)

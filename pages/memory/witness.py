@@ -47,7 +47,7 @@ def witness(spec: TransformerSpec | None, optimizer: Optimizer, policy: Precisio
         show.error(why)
         return
     runner = shared_witness()
-    trial = trial_of(spec, optimizer.name, policy.id, machine().kind)
+    trial = trial_of(spec, optimizer.name, policy, machine().kind)
     latest = runner.latest()
     running = latest is not None and latest.running
     show.note(words.what_is_run(trial))

@@ -82,6 +82,10 @@ class Inputs:
         good: dict[str, str] = state.setdefault(f"{self.page.prefix}:good", {})
         reading = self.form.read(texts, good)
         state[f"{self.page.prefix}:good"] = dict(reading.texts)
+        for name in reading.led:
+            texts[name] = reading.texts[name]
+            self.put(name, texts[name])
+            self._held.add(name)
         state[left] = {one.id: texts.get(one.id, one.default)[: limit("spec_chars")] for one in self.form.fields}
         return reading
 
@@ -93,12 +97,17 @@ class Inputs:
             held = one.read(text)
         st.session_state[self.key(name)] = held
 
-    def draw(self, one: Field, *, label: str = "", placeholder: str = "") -> None:
-        """The widget of a field of the form. Label and placeholder are the field's unless others are given."""
+    def draw(
+        self, one: Field, *, label: str = "", placeholder: str = "", changed: Callable[[], None] | None = None
+    ) -> None:
+        """The widget of a field of the form. Label and placeholder are the field's unless others are given.
+
+        changed: called when a visitor has changed it.
+        """
         key, named = self.key(one.id), label or one.label
         one = self.form[one.id]
         self.drawn.add(one.id)
-        same: dict[str, Any] = {"key": key, "help": one.help or None, "bind": "query-params"}
+        same: dict[str, Any] = {"key": key, "help": one.help or None, "bind": "query-params", "on_change": changed}
         if one.kind == "choice":
             st.selectbox(named, one.options, index=one.options.index(one.default), **same)
         elif one.kind == "segments":

@@ -13,6 +13,7 @@ import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from core.models import CATALOG
+from core.training import find_policy
 from core.training.motion.walk import MOVING
 from core.training.witness.events import Advance, Began
 from core.training.witness.trial import Trial, Witness, trial_of
@@ -20,7 +21,7 @@ from pages.memory import witness as panel
 from pages.parts.registry import MEMORY
 from tests.app.plan_pages import linked, opened, words
 
-TRIAL = trial_of(None, "AdamW", "mixed bf16, fp32 master", "cpu")
+TRIAL = trial_of(None, "AdamW", find_policy("mixed bf16, fp32 master"), "cpu")
 
 
 def charts(app: AppTest) -> list[Any]:

@@ -14,8 +14,11 @@ from core.limits import limit
 from core.models.spec_text import EXAMPLE
 from core.planning import PLAN_FIELDS, PLAN_FORM, BudgetError, answer, plan_from, plan_of
 from core.planning.answer.form import WHOLE, carried, plan_form
-from core.planning.answer.plan import OWN, TYPED
+from core.planning.answer.form_policy import OWN_FIELDS
+from core.planning.answer.holding import held
+from core.planning.answer.plan import OWN, OWN_POLICY, TYPED
 from core.planning.answer.stories import MEMORY_STORIES, STORIES
+from core.training import POLICIES, find_optimizer, find_policy, own_like
 from core.units import QuantityError, format_count, parse_quantity
 from pages.compute.form import FORM as COMPUTE_FORM
 from pages.home.page import FORM as HOME_FORM
@@ -73,6 +76,7 @@ def test_pages_ask_for_one_plan(form: Form) -> None:
         form["nothing of that name"]
 
 
+TYPES = {field.id for field in OWN_FIELDS.values()}
 TEXTS = ("123", "1.3", "7 days", "12%", "2 h", "9 per day", EXAMPLE.replace("layers=32", "layers=16"))
 """Texts of which every typed field of a plan takes one that is not its default."""
 
@@ -90,8 +94,8 @@ def another(field: Field) -> str:
 
 @pytest.mark.parametrize("field", PLAN_FIELDS, ids=lambda field: field.id)
 def test_every_field_of_a_plan_shapes_the_plan(field: Field) -> None:
-    """A shape does where it is the model's."""
-    given = {"model": OWN} if field.id == "shape" else {}
+    """A shape does where it is the model's, a type where the precision is one's own."""
+    given = {"model": OWN} if field.id == "shape" else {"prec": OWN_POLICY} if field.id in TYPES else {}
     assert plan_of(PLAN_FORM.read({**given, field.id: another(field)})) != plan_of(PLAN_FORM.read(given))
 
 
@@ -106,7 +110,8 @@ def test_links_to_other_pages_carry_the_plan_without_what_says_nothing(name: str
             assert plan_of(form.read(sent)) == plan_of(form.read(texts))
             assert ("shape" in sent) == (model == OWN)
             assert {one.id for one in PLAN_FIELDS if one.part == WHOLE} & sent.keys() <= {changed.id}
-            assert changed.id in sent or changed.id == "shape"
+            assert changed.id in sent or changed.id in {"shape", *TYPES}
+            assert (sent.keys() >= TYPES) == (texts["prec"] == OWN_POLICY)
 
 
 def test_whole_counts_begin_as_they_are_shown() -> None:
@@ -191,6 +196,32 @@ def test_a_plan_of_bad_texts_is_refused_with_the_reason() -> None:
     with pytest.raises(QuantityError, match=r"“many”.*70B") as refused:
         plan_from({"n": "many"})
     assert "Still" not in str(refused.value), "nothing is in force instead"
+
+
+def test_what_another_field_decides_is_read_as_it_decides() -> None:
+    """Texts of fields that are led follow at once, in values, texts and what is written; bad ones are still told."""
+    form = Form("t", (KIND, SIZE), led=lambda values: {"n": "5"} if values["kind"] == "two" else {})
+    assert form.read({"kind": "one", "n": "7"}).values["n"] == 7
+    reading = form.read({"kind": "two", "n": "7"})
+    assert (reading.values["n"], reading.texts["n"], reading.led) == (5, "5", ("n",))
+    assert form.read(reading.texts).led == ()
+    (problem,) = form.read({"kind": "two", "n": "many"}).problems
+    assert problem.field == "n"
+
+
+@pytest.mark.parametrize("prec", POLICIES)
+@pytest.mark.parametrize("version", ["", "v=1&", "v=2&", "v=3&"])
+def test_an_older_link_means_the_precision_that_it_names(version: str, prec: str) -> None:
+    """It says no types, and stray ones change nothing: the plan is the one that only names the precision."""
+    named = plan_from({"prec": prec})
+    for stray in ("", "&c_pw=fp8&c_pm=none&c_ps1=fp16"):
+        texts, said = opened(COMPUTE_FORM, f"{version}{urlencode({'c_prec': prec})}{stray}")
+        reading = COMPUTE_FORM.read(texts)
+        assert (plan_of(reading), said, reading.problems) == (named, (), ())
+        own = plan_of(COMPUTE_FORM.read({**reading.texts, "prec": OWN_POLICY}))
+        optimizer = find_optimizer(own.optimizer)
+        assert own.own == own_like(find_policy(prec), optimizer)
+        assert held(own).total == held(named).total
 
 
 def test_forms_do_not_take_two_fields_of_one_name() -> None:

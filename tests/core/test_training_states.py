@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import math
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -18,18 +17,14 @@ from transformers.optimization import Adafactor
 from core.models.catalog import catalog, model_named
 from core.training import (
     POLICIES,
-    STORAGE_TYPES,
     ParameterTensor,
     find_optimizer,
     find_policy,
     optimizer_state_bytes,
     optimizers,
-    own_policy,
-    policy_rows,
     states_per_parameter,
     tensors_of,
 )
-from core.training.policy_own import CHOICES, STATE_CHOICES
 from core.training.states import parse_states
 from tests.core.test_training_torch import MAKERS, nbytes
 
@@ -215,45 +210,3 @@ def test_formulas_as_text(name: str, formula: str) -> None:
 def test_what_is_no_state_tensor_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="is no state tensor"):
         parse_states(text)
-
-
-# ------------------------------------------------------------------------------------------- policies of one's own
-
-OWN = st.fixed_dictionaries(
-    {
-        "weights": st.sampled_from(CHOICES),
-        "master": st.sampled_from(("", *CHOICES)),
-        "gradients": st.sampled_from(CHOICES),
-        "accumulation": st.sampled_from(("", *CHOICES)),
-        "states": st.sampled_from(STATE_CHOICES),
-        "activations": st.sampled_from(("", *CHOICES)),
-    }
-)
-
-
-@given(OWN)
-def test_a_policy_of_ones_own_is_the_sum_of_its_rows(chosen: dict[str, str]) -> None:
-    policy = own_policy(**chosen)
-    adam = find_optimizer("Adam")
-    rows = policy_rows(policy, adam)
-    size = {"": 0.0} | {name: kept.bytes for name, kept in STORAGE_TYPES.items()}
-    parts = ("weights", "master", "gradients", "accumulation")
-    total = sum(size[chosen[part]] for part in parts) + 2 * size[chosen["states"]]
-    assert sum(row.bytes for row in rows if not math.isnan(row.bytes)) == total
-    assert states_per_parameter(adam, policy).total == total
-    assert rows[-1].type == policy.activations.name == (chosen["activations"] or chosen["weights"])
-
-
-@pytest.mark.parametrize("policy", POLICIES.values(), ids=lambda p: p.id)
-@pytest.mark.parametrize("name", ["AdamW", "Lion", "SGD"])
-def test_the_rows_of_every_policy_add_up(name: str, policy: Any) -> None:
-    rows = policy_rows(policy, find_optimizer(name))
-    whole = states_per_parameter(find_optimizer(name), policy).total
-    assert sum(row.bytes for row in rows if not math.isnan(row.bytes)) == whole
-    assert all(row.why for row in rows)
-
-
-def test_types_that_a_tensor_cannot_have_are_refused() -> None:
-    for wrong in ({"weights": "8-bit blocks"}, {"states": "int3"}, {"master": "uint8"}, {"activations": "x"}):
-        with pytest.raises(ValueError, match="cannot be kept in"):
-            own_policy(**wrong)

@@ -49,7 +49,7 @@ def measured(trial: Trial) -> dict[str, float]:
 
 @pytest.mark.parametrize(("spec", "optimizer", "policy"), STEPS)
 def test_torch_takes_what_is_counted(spec: TransformerSpec, optimizer: str, policy: str) -> None:
-    trial = smaller(trial_of(spec, optimizer, policy, "cpu"))
+    trial = smaller(trial_of(spec, optimizer, POLICIES[policy], "cpu"))
     found, counted = measured(trial), trial.predicted
     for part in ("parameters", "gradients", "master"):
         assert found.get(part) == counted.get(part)
@@ -71,7 +71,7 @@ def wait(runner: WitnessRunner, id: str, until: Callable[[Witness], bool]) -> Wi
 
 def test_the_process_measures_and_says_so() -> None:
     runner = WitnessRunner()
-    trial = smaller(trial_of(None, "Adam", FP32, "cpu"))
+    trial = smaller(trial_of(None, "Adam", POLICIES[FP32], "cpu"))
     job, mine = runner.start(trial)
     assert mine
     assert runner.start(trial) == (replace(runner.poll(job.id), seconds=pytest.approx(0, abs=60)), False)
@@ -93,7 +93,7 @@ def says(event: Event) -> str:
     return f"print({encode(event)!r}, flush=True)"
 
 
-TRIAL = trial_of(LLAMA, "AdamW", FP32, "cpu")
+TRIAL = trial_of(LLAMA, "AdamW", POLICIES[FP32], "cpu")
 
 
 def test_a_step_is_cancelled_and_keeps_what_it_has() -> None:
@@ -128,7 +128,7 @@ def test_a_step_that_takes_too_long_is_stopped() -> None:
 @pytest.mark.parametrize("name", CATALOG)
 def test_every_model_of_the_catalogue_has_a_small_one_with_its_ratios(name: str) -> None:
     spec = CATALOG[name].spec
-    trial = trial_of(spec, "AdamW", BF16, "cpu")
+    trial = trial_of(spec, "AdamW", POLICIES[BF16], "cpu")
     small = trial.shape
     assert trial.parameters < 1.5e8
     assert small.hidden % small.heads == 0

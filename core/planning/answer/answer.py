@@ -32,7 +32,7 @@ from core.planning.evidence import expectation
 from core.planning.whole.energy import footprint
 from core.planning.whole.goodput import Stops
 from core.sources import OWN, PALM
-from core.training import TrainingMemory, account, find_optimizer, find_policy, stage_sharding
+from core.training import TrainingMemory, account, find_optimizer, stage_sharding
 
 _SHARE = Symbol("g", "goodput, the share of the time on the wall that trains", "ratio")
 _ALL = Symbol("u", "MFU over all hours", "ratio")
@@ -273,10 +273,11 @@ def states_of(plan: Plan, parameters: float | None = None, accelerators: float |
     if parameters is None:
         parameters = float(plan.known.parameters) if plan.known else plan.parameters
     parameters = max(1.0, parameters)
+    optimizer = find_optimizer(plan.optimizer)
     return account(
         parameters,
-        find_optimizer(plan.optimizer),
-        find_policy(plan.policy),
+        optimizer,
+        plan.policy_under(optimizer),
         accelerators=whole_accelerators(plan.accelerators if accelerators is None else accelerators),
         memory=plan.device.memory_bytes,
         sharding=stage_sharding(int(plan.layout.zero)),

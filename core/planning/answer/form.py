@@ -15,10 +15,12 @@ from core.models.own import read_model
 from core.models.spec_text import EXAMPLE, SpecTextError
 from core.planning.answer.answer import Answer
 from core.planning.answer.form_layout import LAYOUT_FIELDS
+from core.planning.answer.form_policy import OWN_FIELDS, POLICY, STATES, led, own_of
 from core.planning.answer.holding import model_copies
 from core.planning.answer.plan import (
     FINDS,
     OWN,
+    OWN_POLICY,
     PACES,
     PUBLISHED,
     TYPED,
@@ -32,13 +34,13 @@ from core.planning.answer.plan import (
 from core.planning.evidence.runs import models_with_runs
 from core.planning.whole.energy import US_GRID, USUAL_PUE
 from core.planning.whole.goodput import Reliability, parse_failures
-from core.training import POLICIES, optimizers, why_not
+from core.training import optimizers, why_not
 from core.training.layout import Layout, Recompute
 from core.units import QuantityError, parse_quantity
 
-QUESTION, MODEL, CLUSTER, MORE, STATES, WHOLE = "question", "model", "cluster", "more", "states", "whole"
-"""Parts of the form: what is asked for, the model and its tokens, the accelerators, what is asked less often, the model
-states, and the whole run."""
+QUESTION, MODEL, CLUSTER, MORE, WHOLE = "question", "model", "cluster", "more", "whole"
+"""Parts of the form: what is asked for, the model and its tokens, the accelerators, what is asked less often, and the
+whole run."""
 
 
 def _shape(text: str) -> str:
@@ -183,17 +185,6 @@ OPTIMIZER = choice(
     part=STATES,
     help="What it keeps for each parameter between steps: Adam and AdamW two numbers, momentum one, plain SGD none.",
 )
-POLICY = choice(
-    "prec",
-    "Precision of the model states",
-    list(POLICIES),
-    "mixed bf16, fp32 master",
-    part=STATES,
-    help="The number format in which parameters, gradients, master weights and optimizer state are kept between steps. "
-    "An fp32 master copy keeps the updates that bf16 would round away.",
-)
-
-
 FAILURES = Field(
     "rate1k",
     "Failures/1,000 acc.-days, or MTBF",
@@ -298,6 +289,7 @@ PLAN_FIELDS: tuple[Field, ...] = (
     PRICE,
     OPTIMIZER,
     POLICY,
+    *OWN_FIELDS.values(),
     *LAYOUT_FIELDS,
     FAILURES,
     WRITES,
@@ -337,7 +329,7 @@ def _from_2(texts: dict[str, str]) -> dict[str, str]:
 def plan_form(prefix: str, *others: Field, **defaults: str) -> Form:
     """A form over the fields of a plan, and ``others`` of its own; ``defaults`` by id where it begins elsewhere."""
     changed = tuple(one.with_default(defaults[one.id]) if one.id in defaults else one for one in PLAN_FIELDS)
-    return Form(prefix, (*changed, *others), older={0: _from_2, 1: _from_1, 2: _from_2})
+    return Form(prefix, (*changed, *others), older={0: _from_2, 1: _from_1, 2: _from_2}, led=led)
 
 
 PLAN_FORM = plan_form("c")
@@ -364,6 +356,7 @@ def plan_of(reading: Reading) -> Plan:
         prices=v["price"],
         optimizer=v["opt"],
         policy=v["prec"],
+        own=own_of(v),
         layout=Layout(
             tensor=int(v["tp"]),
             pipeline=int(v["pp"]),
@@ -406,15 +399,14 @@ def plan_from(texts: Mapping[str, str]) -> Plan:
 def carried(texts: Mapping[str, str], a: Answer | None = None) -> dict[str, str]:
     """Of the texts of one page's form those that are the plan's, for a link to another page.
 
-    Left out is what says nothing: an own shape beside another model, and fields of the whole run where every page
-    begins with the same. a: their answer, whose accelerators or parameters stand where they were asked for.
+    Left out is what says nothing: an own shape beside another model, types beside a named precision, and fields of the
+    whole run where every page begins with the same.
+    a: their answer, whose accelerators or parameters stand where they were asked for.
     """
-    own = texts.get(MODEL_NAME.id) == OWN
-    found = {
-        one.id: texts[one.id]
-        for one in PLAN_FIELDS
-        if one.id in texts and (own or one != SHAPE) and not (one.part == WHOLE and texts[one.id] == one.default)
-    }
+    silent: set[str] = set() if texts.get(MODEL_NAME.id) == OWN else {SHAPE.id}
+    silent |= set() if texts.get(POLICY.id) == OWN_POLICY else {one.id for one in OWN_FIELDS.values()}
+    silent |= {one.id for one in PLAN_FIELDS if one.part == WHOLE and texts.get(one.id) == one.default}
+    found = {one.id: texts[one.id] for one in PLAN_FIELDS if one.id in texts and one.id not in silent}
     if a and a.find == "accelerators":
         found[COUNT.id] = f"{model_copies(a.plan, a.middle.accelerators):,}"
     if a and a.find == "parameters":

@@ -26,7 +26,6 @@ from core.training import (
     Setup,
     check,
     find_optimizer,
-    find_policy,
     memory_over,
     optimizers,
     states_of,
@@ -108,8 +107,12 @@ class Held:
     ) -> DeviceMemory:
         """The same plan under other layouts, lengths or another optimizer, arrays of them too; none is checked."""
         step = self.step if seq_len is None else replace(self.step, seq_len=seq_len)
-        states = states_of(optimizer or self.optimizer, self.policy, self.spec)
+        states = states_of(optimizer or self.optimizer, self.policy_under(optimizer), self.spec)
         return memory_over(self.spec, layout, states, step, runtime=self.runtime)
+
+    def policy_under(self, optimizer: Optimizer | None) -> PrecisionPolicy:
+        """The precision of the plan under another optimizer, whose states may have types of their own."""
+        return self.plan.policy_under(optimizer) if optimizer else self.policy
 
     def explain(self) -> tuple[Explanation, ...]:
         """How the bytes of one accelerator come about: states by part, activations, runtime."""
@@ -152,7 +155,8 @@ def held(plan: Plan, parameters: float | None = None, accelerators: float | None
         count = model_copies(plan, count)
     layout = laid(plan.layout, count)
     check(spec, layout, plan.seq_len)
-    optimizer, policy, how = find_optimizer(plan.optimizer), find_policy(plan.policy), plan.computed
+    optimizer, how = find_optimizer(plan.optimizer), plan.computed
+    policy = plan.policy_under(optimizer)
     implementation = IMPLEMENTATIONS[how.implementation]
     step = Step(plan.seq_len, implementation, width_of(policy), how.loss, how.chunks)
     runtime = replace(MEASURED, context=how.context, communicator=how.context, slack=how.slack)
@@ -205,7 +209,10 @@ def grown(h: Held, degree: Degree) -> list[tuple[int, DeviceMemory]]:
 
 def under_each_optimizer(h: Held) -> list[Held]:
     """The same plan under every optimizer, from the most states to the least."""
-    made = [replace(h, optimizer=one, one=h.over(h.layout, optimizer=one)) for one in optimizers().values()]
+    made = [
+        replace(h, optimizer=one, policy=h.policy_under(one), one=h.over(h.layout, optimizer=one))
+        for one in optimizers().values()
+    ]
     return sorted(made, key=lambda one: -float(one.one.total))
 
 
@@ -228,5 +235,6 @@ def over_batch_and_length(h: Held) -> Grid:
 
 
 def under_each_policy(h: Held) -> list[Held]:
-    """The same plan under every precision."""
-    return [held(replace(h.plan, policy=name)) for name in POLICIES]
+    """The same plan under every named precision, after its own where it has none of these."""
+    named = [held(replace(h.plan, policy=name)) for name in POLICIES]
+    return named if h.plan.policy in POLICIES else [h, *named]

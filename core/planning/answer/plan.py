@@ -22,6 +22,9 @@ from core.training.activations.stage import Loss
 from core.training.activations.tensors import FUSED
 from core.training.device.buffers import MEASURED
 from core.training.layout import Layout
+from core.training.optimizers import Optimizer
+from core.training.policy_own import OwnPolicy
+from core.training.precision import PrecisionPolicy, find_policy
 from core.units import QuantityError, parse_quantity
 
 Find: TypeAlias = Literal["time", "tokens", "parameters", "accelerators", "MFU"]
@@ -39,6 +42,9 @@ TYPED = "Typed parameters"
 
 OWN = "Own (config.json)"
 """The model whose shape is typed, or read from a config.json."""
+
+OWN_POLICY = "own"
+"""The precision whose types are chosen one by one."""
 
 PUBLISHED = "published"
 """Typed for the MFU: take what published runs lead one to expect."""
@@ -145,7 +151,7 @@ class Plan:
     model: a name of the catalogue, `TYPED` or `OWN`. shape: the text of an own shape. parameters: those typed.
     mfu: None takes what published runs lead one to expect. pace: what a typed MFU is of. prices: dollars per
     accelerator-hour, low and high; None takes the catalogue's. attention: how the count by layer takes it.
-    optimizer, policy: of the model states, by name, as `core.training` has them.
+    optimizer, policy: of the model states, by name, as `core.training` has them; own: the types of `OWN_POLICY`.
     layout: of one step, all but its data-parallel degree, which is what the accelerators leave.
     """
 
@@ -165,6 +171,7 @@ class Plan:
     prices: tuple[float, float] | None = None
     optimizer: str = "AdamW"
     policy: str = "mixed bf16, fp32 master"
+    own: OwnPolicy = field(default_factory=OwnPolicy)
     layout: Layout = field(default_factory=lambda: Layout(zero=3, sequence_parallel=1))
     computed: Computed = field(default_factory=Computed)
     reliability: Reliability = field(default_factory=Reliability)
@@ -181,6 +188,10 @@ class Plan:
         if self.find == "parameters" or self.model == TYPED:
             return None
         return _own(self.shape) if self.model == OWN else model_named(self.model)
+
+    def policy_under(self, optimizer: Optimizer) -> PrecisionPolicy:
+        """The precision of the model states under an optimizer, such as the plan's own."""
+        return self.own.under(optimizer) if self.policy == OWN_POLICY else find_policy(self.policy)
 
     @property
     def peak_dtype(self) -> str:

@@ -26,7 +26,7 @@ from core.planning.counting.lengths import Work, work_of
 from core.planning.evidence.expectation import Gauge, Setting, Width, published_gauge
 from core.planning.evidence.rows import base_peak
 from core.planning.whole.goodput import LEAST_GOODPUT, Stops, no_progress, stops
-from core.training import account, find_optimizer, find_policy
+from core.training import account, find_optimizer
 from core.units import format_quantity
 
 Array = npt.NDArray[np.float64]
@@ -72,7 +72,8 @@ class Terms:
     @cached_property
     def saved(self) -> float:
         """Bytes of a checkpoint per parameter."""
-        one = account(1.0, find_optimizer(self.plan.optimizer), find_policy(self.plan.policy), memory=math.nan)
+        optimizer = find_optimizer(self.plan.optimizer)
+        one = account(1.0, optimizer, self.plan.policy_under(optimizer), memory=math.nan)
         return one.checkpoint()
 
     @property

@@ -9,7 +9,6 @@ from core.planning.answer.fixing import Fix, fewest, fixes, largest
 from core.planning.answer.holding import Grid, Held
 from core.planning.answer.plan import OWN
 from core.training import DeviceMemory, LayoutError, Recompute, StepCurve, Traffic, TrainingMemory, states_per_parameter
-from core.training import policy_rows as rows_of
 from core.training import words as states_words
 from core.training.activations.tensors import SavedTensor
 from core.units import format_bytes, format_count, significant
@@ -309,50 +308,6 @@ def priced(h: Held, fix: Fix) -> str:
         moved = f"{percent(abs(fix.sent))} {'more' if fix.sent > 0 else 'fewer'} bytes sent for each token"
     costs = ", ".join(filter(None, (more, moved)))
     return f"**{name[0].upper()}{name[1:]}** saves {gib(fix.saved)} and leaves {spare}; {costs}"
-
-
-WHY_SO_MANY = (
-    "**8, 12, 16, 18 and 20 bytes** are the same sum with other terms. Adam keeps two numbers of 4 bytes for each "
-    "parameter: **8**. With the fp32 master copy that mixed precision needs they are **12**, the part that ZeRO-1 "
-    "shards. Parameters and gradients of 2 bytes make **16**; so do fp32 parameters and gradients without a master "
-    "copy, 4 + 4 + 8. Gradients accumulated in fp32, as Megatron does, make it **18**; fp16 gradients beside an fp32 "
-    "copy of them, **20**. So a 16-bit copy beside a master copy saves no state memory by itself: it buys faster "
-    "matrix products and smaller activations."
-)
-
-
-def adds_up(h: Held) -> str:
-    """The sum of the bytes of one parameter: "2 parameters + 2 gradients + ... = 16 bytes"."""
-    states = states_per_parameter(h.optimizer, h.policy, h.spec)
-    parts = (
-        (states.parameters, "parameters"),
-        (states.gradients, "gradients"),
-        (states.master, "master weights"),
-        (states.optimizer, "optimizer state"),
-    )
-    named = " + ".join(f"{significant(size)} {name}" for size, name in parts if size)
-    return f"**{significant(states.total)} bytes for each parameter**: {named}, before anything is shared."
-
-
-def policy_rows(h: Held) -> list[tuple[str, ...]]:
-    """Rows of the chosen precision: tensors, type, bytes per parameter (empty where there are none), and why."""
-    return [
-        (row.tensors, row.type, "" if math.isnan(row.bytes) else significant(row.bytes), row.why)
-        for row in rows_of(h.policy, h.optimizer)
-    ]
-
-
-def policy_row(h: Held) -> tuple[str, ...]:
-    """The row of a plan's precision: its sum, what one accelerator holds, what is left, and what it is."""
-    states = states_per_parameter(h.optimizer, h.policy, h.spec)
-    return (
-        h.policy.id,
-        states_words.summed(states),
-        significant(states.total),
-        gib(h.total),
-        left(h),
-        h.policy.note,
-    )
 
 
 _MOMENTS = {

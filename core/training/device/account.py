@@ -173,8 +173,8 @@ def memory_per_device(
 
 
 def width_of(policy: PrecisionPolicy) -> int:
-    """Bytes of an activation: those of the type that matmuls multiply in."""
-    return int(policy.multiplies.bytes)
+    """Bytes of an activation: those of the type that most of them are saved in."""
+    return int(policy.activations.bytes)
 
 
 def memory_over(

@@ -156,9 +156,9 @@ class Trial:
         return found
 
 
-def trial_of(spec: TransformerSpec | None, optimizer: str, policy: str, device: DeviceKind) -> Trial:
+def trial_of(spec: TransformerSpec | None, optimizer: str, policy: PrecisionPolicy, device: DeviceKind) -> Trial:
     """The step that stands for a plan; see `small_config` and `policy_run`."""
-    return Trial(json.dumps(small_config(spec)), optimizer, policy_run(find_policy(policy)).id, device)
+    return Trial(json.dumps(small_config(spec)), optimizer, policy_run(policy).id, device)
 
 
 def worker_command(trial: Trial) -> Sequence[str]:
