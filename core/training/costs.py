@@ -16,8 +16,8 @@ FLOP_PER_BYTE = 1e4
 """FLOPs that a byte sent is worth: 400 TFLOP/s of an H100 in training over 40 GB/s of its network. Only the order of
 changes depends on it."""
 
-TENSOR_FLOP_PER_BYTE = 1e3
-"""The same for tensor parallelism, which stays on links ten times as fast."""
+INSIDE_FLOP_PER_BYTE = 1e3
+"""The same inside a node, where tensor parallelism stays: on links ten times as fast."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +33,10 @@ class StepCost:
     share: Any
 
 
-def step_cost(setup: Setup, layout: Layout) -> StepCost:
+def step_cost(setup: Setup, layout: Layout, *, per_byte: float = FLOP_PER_BYTE) -> StepCost:
     """The cost of the setup's step under other layouts, arrays of them too; none is checked.
+
+    per_byte: FLOPs that a byte is worth which other kinds of parallelism than tensor send.
 
     An offloaded optimizer moves a step's gradients and parameters over the host's link. The pipeline's wait is
     (p − 1) / (v · m) of its work [Narayanan et al. 2021, section 2.2].
@@ -50,7 +52,7 @@ def step_cost(setup: Setup, layout: Layout) -> StepCost:
     tokens = (
         layout.micro_batch * layout.micro_batches * setup.seq_len / (layout.tensor * layout.pipeline * layout.context)
     )
-    worth = FLOP_PER_BYTE * (sent.total - sent.tensor + moved) + TENSOR_FLOP_PER_BYTE * sent.tensor
+    worth = per_byte * (sent.total - sent.tensor) + INSIDE_FLOP_PER_BYTE * sent.tensor + FLOP_PER_BYTE * moved
     wait = (layout.pipeline - 1) / (layout.interleave * layout.micro_batches)
     again = redone / need
     return StepCost(again, (sent.total + moved) / tokens, again + worth / (need * tokens) + wait)

@@ -1,4 +1,4 @@
-"""Training memory, why not: what fills an accelerator, and the cheapest changes that make the plan fit."""
+"""Training memory, why not: what fills an accelerator, and the cheapest way down to what it has, change by change."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Mapping
 import streamlit as st
 
 from core.planning.answer import words_memory
-from core.planning.answer.fixing import ORDER, fewest, fixes
+from core.planning.answer.fixing import ORDER, fewest, fixes, least, others, taken
 from core.planning.answer.holding import Held
-from core.training.device.figures import device_bars
+from core.training.device.figures_fall import waterfall
 from core.wording import plain
 from pages.parts import show
 from pages.parts.inputs import Inputs
@@ -18,9 +18,21 @@ from pages.parts.theme import TOKENS
 
 def why(inputs: Inputs, h: Held) -> None:
     """The panel's content."""
-    found = fixes(h)
-    said = words_memory.why(h, found, fewest(h) if h.fits == "over" else None)
-    show.says(said)
+    found, near, over = fixes(h), least(h), h.fits == "over"
+    show.says(words_memory.why(h, found, fewest(h) if over else None, others(h) if over else ()))
+    way = found[0] if found else near
+    if way is None:
+        return
+    steps = taken(h, way)
+    said = words_memory.fall(h, steps)
+    show.note(said)
+    show.chart(
+        waterfall(
+            h.one, [(words_memory.change(one), words_memory.costs(one), one.one) for one in steps], h.usable, TOKENS
+        ),
+        alt=f"What one accelerator holds, falling with each change. {plain(said)}",
+        key="memory:fall",
+    )
     if not found:
         return
 
@@ -33,9 +45,4 @@ def why(inputs: Inputs, h: Held) -> None:
         button.button("Apply", key=inputs.key(f"fix{i}"), on_click=apply, args=(fix.texts,))
         with place:
             show.note(words_memory.priced(h, fix))
-    show.chart(
-        device_bars(words_memory.fix_rows(h, found), h.usable, TOKENS),
-        alt=f"One accelerator as it is and after each change. {plain(said)}",
-        key="memory:fixes",
-    )
     show.note(ORDER)

@@ -1,4 +1,5 @@
-"""What would make a plan fit that does not: every small change of its layout tried at once, the cheapest first."""
+"""What would make a plan fit that does not: every small change of its layout tried at once, the cheapest first; the way
+there change by change; more of its accelerators, or others."""
 
 from __future__ import annotations
 
@@ -6,25 +7,29 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
+from core.hardware.accelerators import Accelerator, accelerators
 from core.planning.answer.holding import Held, held
 from core.planning.answer.plan import Plan
 from core.training import (
     DeviceMemory,
     Layout,
     Recompute,
+    StepCost,
     allowed,
     largest_micro_batch,
     largest_of_family,
     largest_seq_len,
     step_cost,
 )
+from core.training.costs import FLOP_PER_BYTE, INSIDE_FLOP_PER_BYTE
 
 ORDER = (
     "The first costs a step least: FLOPs computed again, bytes sent, and the pipeline’s wait, with a byte over the "
-    "network taken as 10,000 FLOPs and one of tensor parallelism, inside a node, as 1,000. That only ranks."
+    "network taken as 10,000 FLOPs and one inside a node, as tensor parallelism sends it, as 1,000. That only ranks."
 )
 """On what the order of the fixes rests."""
 
@@ -50,21 +55,24 @@ class Fix:
     one: DeviceMemory
 
 
-@dataclass(frozen=True, slots=True)
-class _Choice:
-    """One field of the layout that may change: its id, and the values tried, the plan's own first."""
+_FIELDS: Mapping[str, str] = {
+    "rc": "recompute",
+    "mbs": "micro_batch",
+    "zero": "zero",
+    "cp": "context",
+    "tp": "tensor",
+    "pp": "pipeline",
+    "off": "offload",
+}
+"""What may change: the plan's field by id, and what it is of a layout."""
 
-    id: str
-    field: str
-    values: tuple[int, ...]
 
-
-def _choices(h: Held) -> tuple[_Choice, ...]:
+def _choices(h: Held) -> dict[str, tuple[int, ...]]:
+    """The values tried of each field that may change, by id; the plan's own first."""
     one = h.layout
 
-    def doubled(id: str, field: str, most: int) -> _Choice:
-        now = int(getattr(one, field))
-        return _Choice(id, field, tuple(now * 2**k for k in range(_DOUBLINGS) if now * 2**k <= most or k == 0))
+    def doubled(now: int, most: int) -> tuple[int, ...]:
+        return tuple(now * 2**k for k in range(_DOUBLINGS) if now * 2**k <= most or k == 0)
 
     again = range(int(one.recompute), int(Recompute.FULL) + 1)
     stages = range(int(one.zero), 4 if one.data * one.context > 1 else int(one.zero) + 1)
@@ -72,56 +80,93 @@ def _choices(h: Held) -> tuple[_Choice, ...]:
     halves = tuple(dict.fromkeys((batch, max(1, batch // 2), max(1, batch // 4), 1)))
     offloads = tuple(dict.fromkeys((int(one.offload), 1)))
     node = max(1, h.plan.device.node_size)
-    return (
-        _Choice("rc", "recompute", tuple(again)),
-        _Choice("mbs", "micro_batch", halves),
-        _Choice("zero", "zero", tuple(stages)),
-        doubled("cp", "context", 64),
-        doubled("tp", "tensor", node),
-        doubled("pp", "pipeline", 64),
-        _Choice("off", "offload", offloads),
-    )
+    return {
+        "rc": tuple(again),
+        "mbs": halves,
+        "zero": tuple(stages),
+        "cp": doubled(int(one.context), 64),
+        "tp": doubled(int(one.tensor), node),
+        "pp": doubled(int(one.pipeline), 64),
+        "off": offloads,
+    }
+
+
+def _changed(h: Held, values: Mapping[str, Any]) -> Layout:
+    """The layout with other values of fields by id, arrays of them too, on the same accelerators."""
+    laid = replace(h.layout, **{_FIELDS[name]: value for name, value in values.items()})
+    data = np.maximum(1, h.layout.accelerators // (laid.tensor * laid.pipeline * laid.context))
+    flowing = laid.pipeline if h.layout.micro_batches == h.layout.pipeline else h.layout.micro_batches
+    return replace(laid, data=data, micro_batches=flowing)
+
+
+@dataclass(frozen=True, slots=True)
+class _Searched:
+    """What fits, the cheapest first; and where nothing does, what holds least, None where no change holds less."""
+
+    fixes: tuple[Fix, ...]
+    least: Fix | None
 
 
 @lru_cache(maxsize=64)
-def _fixes(plan: Plan) -> tuple[Fix, ...]:
+def _search(plan: Plan) -> _Searched:
     h = held(plan)
     choices = _choices(h)
-    grids = np.meshgrid(*(np.arange(len(one.values)) for one in choices), indexing="ij")
-    index = [grid.reshape(-1) for grid in grids]
-    taken = {one.field: np.asarray(one.values)[i] for one, i in zip(choices, index, strict=True)}
+    grids = np.meshgrid(*(np.arange(len(values)) for values in choices.values()), indexing="ij")
+    index = {name: grid.reshape(-1) for name, grid in zip(choices, grids, strict=True)}
+    layout = _changed(h, {name: np.asarray(choices[name])[i] for name, i in index.items()})
     count = int(h.layout.accelerators)
-    model = taken["tensor"] * taken["pipeline"] * taken["context"]
-    whole = count % model == 0
-    flowing = taken["pipeline"] if h.layout.micro_batches == h.layout.pipeline else h.layout.micro_batches
-    layout = replace(h.layout, **taken, data=np.maximum(1, count // model), micro_batches=flowing)
+    whole = count % (layout.tensor * layout.pipeline * layout.context) == 0
     sound = whole & allowed(h.spec, layout, plan.seq_len, count)
     found = h.over(layout)
     total = np.asarray(found.total)
-    fits = np.flatnonzero(sound & (total <= h.usable))
-    cost, now = step_cost(h.setup, layout), step_cost(h.setup, h.layout)
+    cost = _cost(h, layout)
     # Of two that cost the same, the one that changes less.
-    changes = sum((i > 0).astype(float) for i in index)
-    order = fits[np.argsort((np.asarray(cost.share) + _SETTLED * changes)[fits], kind="stable")]
-    again = (1 + np.broadcast_to(cost.again, total.shape)) / (1 + float(now.again)) - 1
-    sent = np.broadcast_to(cost.sent, total.shape) / float(now.sent) - 1 if now.sent else np.full(total.shape, math.nan)
-    kept: list[tuple[frozenset[str], Fix]] = []
-    for at in order:
-        texts = {one.id: _typed(one.id, one.values[int(i[at])]) for one, i in zip(choices, index, strict=True) if i[at]}
-        changed = frozenset(texts)
-        if any(other <= changed for other, _ in kept):
-            continue
+    rank = np.asarray(cost.share) + _SETTLED * sum((i > 0).astype(float) for i in index.values())
+    more = _more(h, cost, total.shape)
+
+    def fix(at: int) -> Fix:
+        texts = {name: _typed(name, choices[name][int(i[at])]) for name, i in index.items() if i[at]}
         one = DeviceMemory(**{part.name: float(getattr(found, part.name)[at]) for part in fields(found)})
-        kept.append((changed, Fix(texts, h.total - float(one.total), float(again[at]), float(sent[at]), one)))
-        if len(kept) == _LISTED:
-            break
-    return tuple(fix for _, fix in kept)
+        return Fix(texts, h.total - float(one.total), float(more[0][at]), float(more[1][at]), one)
+
+    fits = np.flatnonzero(sound & (total <= h.usable))
+    if not len(fits):
+        lowest = total[sound].min(initial=math.inf)
+        near = np.flatnonzero(sound & (total <= lowest * (1 + 1e-3)))
+        least = fix(int(near[np.argmin(rank[near])])) if lowest < h.total * (1 - 1e-3) else None
+        return _Searched((), least)
+    kept: list[Fix] = []
+    for at in fits[np.argsort(rank[fits], kind="stable")]:
+        changed = {name for name, i in index.items() if i[at]}
+        if not any(other.texts.keys() <= changed for other in kept):
+            kept.append(fix(int(at)))
+            if len(kept) == _LISTED:
+                break
+    return _Searched(tuple(kept), None)
 
 
-def _typed(id: str, value: int) -> str:
-    if id == "rc":
+def _cost(h: Held, layout: Layout) -> StepCost:
+    """What a step costs; a plan that one node holds sends nothing over a network."""
+    inside = h.layout.accelerators <= h.plan.device.node_size
+    return step_cost(h.setup, layout, per_byte=INSIDE_FLOP_PER_BYTE if inside else FLOP_PER_BYTE)
+
+
+def _more(h: Held, cost: StepCost, shape: tuple[int, ...]) -> tuple[Any, Any]:
+    """FLOPs of a step and bytes sent for each token over those of the plan, less one; NaN where it sends none."""
+    now = _cost(h, h.layout)
+    again = (1 + np.broadcast_to(cost.again, shape)) / (1 + float(now.again)) - 1
+    sent = np.broadcast_to(cost.sent, shape) / float(now.sent) - 1 if now.sent else np.full(shape, math.nan)
+    return again, sent
+
+
+def _typed(name: str, value: int) -> str:
+    if name == "rc":
         return Recompute(value).name.lower()
-    return "true" if id == "off" else f"{value}"
+    return "true" if name == "off" else f"{value}"
+
+
+def _value(name: str, text: str) -> int:
+    return int(Recompute[text.upper()]) if name == "rc" else 1 if name == "off" else int(text)
 
 
 def fixes(h: Held) -> tuple[Fix, ...]:
@@ -129,7 +174,44 @@ def fixes(h: Held) -> tuple[Fix, ...]:
 
     Each changes other fields than those before it, or fewer.
     """
-    return _fixes(h.plan) if h.fits == "over" else ()
+    return _search(h.plan).fixes if h.fits == "over" else ()
+
+
+def least(h: Held) -> Fix | None:
+    """Where no such change fits, the one that holds least; None where one fits, or where none holds less."""
+    return _search(h.plan).least if h.fits == "over" else None
+
+
+def taken(h: Held, fix: Fix) -> tuple[Fix, ...]:
+    """The changes of ``fix`` one after the other: of those that hold less, that which costs a step least comes first.
+
+    Each holds what it brings beyond those before it, in bytes and of the plan's own FLOPs and bytes sent; together they
+    are ``fix``.
+    """
+    names = list(fix.texts)
+    subsets = np.arange(1 << len(names))  # bit i: the change of names[i] is in it
+    layout = _changed(
+        h,
+        {
+            name: np.where(subsets >> i & 1, _value(name, fix.texts[name]), getattr(h.layout, _FIELDS[name]))
+            for i, name in enumerate(names)
+        },
+    )
+    found, cost = h.over(layout), _cost(h, layout)
+    total, share = np.asarray(found.total), np.broadcast_to(cost.share, subsets.shape)
+    again, sent = _more(h, cost, subsets.shape)
+    made: list[Fix] = []
+    at = 0
+    while len(made) < len(names):
+        next_ = [at | 1 << i for i in range(len(names)) if not at >> i & 1]
+        less = [one for one in next_ if total[one] < total[at]]
+        to = min(less, key=lambda one: float(share[one])) if less else min(next_, key=lambda one: float(total[one]))
+        name = names[(to - at).bit_length() - 1]
+        one = DeviceMemory(**{part.name: float(getattr(found, part.name)[to]) for part in fields(found)})
+        extra = float(again[to] - again[at]), float(sent[to] - sent[at])
+        made.append(Fix({name: fix.texts[name]}, float(total[at] - total[to]), *extra, one))
+        at = to
+    return tuple(made)
 
 
 def largest(h: Held) -> tuple[int, int, int]:
@@ -140,9 +222,15 @@ def largest(h: Held) -> tuple[int, int, int]:
 
 def fewest(h: Held) -> int | None:
     """Fewest accelerators, by doubling what there is, on which the plan fits as it is; None where none do."""
-    for k in range(1, 11):
-        more: Layout = replace(h.layout, data=int(h.layout.data) * 2**k)
-        found = h.over(more)
-        if float(found.total) <= h.usable:
-            return math.prod((int(more.data), int(more.tensor), int(more.pipeline), int(more.context)))
-    return None
+    data = int(h.layout.data) * 2 ** np.arange(1, 11)
+    fits = np.flatnonzero(np.asarray(h.over(replace(h.layout, data=data)).total) <= h.usable)
+    return int(data[fits[0]]) * int(h.layout.accelerators) // int(h.layout.data) if len(fits) else None
+
+
+def others(h: Held) -> tuple[Accelerator, ...]:
+    """Accelerators of the same maker that hold the plan as it is, the one with the least memory first.
+
+    One stands for all of as much memory: the first of the catalogue.
+    """
+    made = [one for one in accelerators() if one.vendor == h.plan.device.vendor and one.memory_bytes >= h.total]
+    return tuple(sorted({one.memory_bytes: one for one in reversed(made)}.values(), key=lambda one: one.memory_bytes))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from core.hardware.accelerators import Accelerator
 from core.planning.answer.fixing import Fix, fewest, fixes, largest
 from core.planning.answer.holding import Grid, Held
 from core.planning.answer.plan import OWN
@@ -268,8 +269,8 @@ def verdict(h: Held) -> str:
     return f"{sentence(h)} {rescue(h, fixes(h), more)}".strip()
 
 
-def why(h: Held, found: Sequence[Fix], more: int | None) -> str:
-    """What fills the accelerator most, and how many changes would do."""
+def why(h: Held, found: Sequence[Fix], more: int | None, others: Sequence[Accelerator]) -> str:
+    """What fills the accelerator most, and how many changes would do; more: accelerators that hold it as it is."""
     classes = {
         "model states": float(h.one.states),
         "activations": float(h.one.activations),
@@ -285,29 +286,40 @@ def why(h: Held, found: Sequence[Fix], more: int | None) -> str:
             f"{share} It fits. With all else as it is, so would a micro-batch of **{batch:,}**, or sequences of "
             f"**{length:,}** tokens, or **{layers:,}** layers of these."
         )
-    onto = f" As it is, it fits on {more:,} accelerators." if more else ""
-    if not found:
-        return f"{share} No change of its layout on these accelerators is enough.{onto}"
-    return f"{share} {len(found)} {plural(len(found), 'way')} to make it fit on the same accelerators:{onto}"
+    enough = "No change of its layout on these accelerators is enough."
+    if found:
+        enough = (
+            f"{len(found)} {plural(len(found), 'way')} to make it fit on the same accelerators, the cheapest first."
+        )
+    onto = [f"**{more:,} × {h.plan.device.name}**"] if more else []
+    count = int(h.layout.accelerators)
+    onto += [f"{count:,} × {one.name} with {gib(one.memory_bytes)}" for one in others[:2]]
+    unchanged = f" Unchanged it fits on {listed(onto, 'or')}." if onto else ""
+    return f"{share} {enough}{unchanged}"
 
 
-def fix_rows(h: Held, found: Sequence[Fix]) -> list[tuple[str, DeviceMemory]]:
-    """The plan as it is and under each fix, by name."""
-    return [("as it is", h.one), *((change(fix), fix.one) for fix in found)]
+def costs(fix: Fix) -> str:
+    """What a change costs: FLOPs and bytes, over those of the plan as it is; "free" where it costs neither."""
+    said = [f"{percent(abs(fix.again))} {'more' if fix.again > 0 else 'fewer'} FLOPs"] if abs(fix.again) > 5e-4 else []
+    if abs(fix.sent) > 5e-4:
+        said.append(f"{percent(abs(fix.sent))} {'more' if fix.sent > 0 else 'fewer'} bytes sent for each token")
+    elif math.isnan(fix.sent) and "off" in fix.texts:
+        said.append("gradients and weights cross to the host")
+    return ", ".join(said) or "no more FLOPs or bytes sent"
 
 
 def priced(h: Held, fix: Fix) -> str:
     """A fix with what it saves and leaves, and what it costs."""
     name, spare = change(fix), gib(h.usable - float(fix.one.total))
-    more = f"{percent(fix.again)} more FLOPs" if fix.again > 5e-4 else "no more FLOPs"
-    if math.isnan(fix.sent):
-        moved = "and bytes to send, where now there are none" if h.layout.accelerators > 1 else ""
-    elif abs(fix.sent) < 5e-4:
-        moved = "no more bytes sent"
-    else:
-        moved = f"{percent(abs(fix.sent))} {'more' if fix.sent > 0 else 'fewer'} bytes sent for each token"
-    costs = ", ".join(filter(None, (more, moved)))
-    return f"**{name[0].upper()}{name[1:]}** saves {gib(fix.saved)} and leaves {spare}; {costs}"
+    return f"**{name[0].upper()}{name[1:]}** saves {gib(fix.saved)} and leaves {spare}; {costs(fix)}."
+
+
+def fall(h: Held, steps: Sequence[Fix]) -> str:
+    """The way of a waterfall: from what is held, change by change, to what is held then."""
+    way = [f"{change(one)} {'saves' if one.saved >= 0 else 'adds'} {gib(abs(one.saved))}" for one in steps]
+    end = h.usable - float(steps[-1].one.total)
+    then = f"{gib(end)} to spare" if end >= 0 else f"**{gib(-end)} over** still, the closest that any layout comes"
+    return f"**From {gib(h.total)} down to {gib(float(steps[-1].one.total))}:** {', then '.join(way)}; {then}."
 
 
 _MOMENTS = {

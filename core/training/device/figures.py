@@ -44,7 +44,7 @@ def device_bars(
     known = usable if not math.isnan(usable) else 0.0
     longest = max(known, *(float(one.total) for _, one in rows)) / GIB
     widest = 1.12 * longest
-    marks = _class_labels(rows[0][1], widest, palette, named=len(rows) == 1)
+    marks = class_labels(rows[0][1], widest, palette, named=len(rows) == 1)
     above = 10 + _LEVEL * (1 + max((int(mark["yshift"]) // _LEVEL for mark in marks), default=0))
     ticks = [f"{name}  " for name in names]
     inner = _ROW * len(rows)
@@ -68,8 +68,8 @@ def device_bars(
                 type="category",
                 tickfont={"family": SANS, "size": 13, "color": palette.text},
             ),
-            annotations=[*marks, *_totals(rows, names, usable, palette), *_limit_label(usable, palette, inner, widest)],
-            shapes=_limit(usable, palette),
+            annotations=[*marks, *_totals(rows, names, usable, palette), *limit_label(usable, palette, widest)],
+            shapes=limit_line(usable, palette),
         ),
     }
 
@@ -91,7 +91,7 @@ def _trace(
     }
 
 
-def _class_labels(one: DeviceMemory, widest: float, palette: Palette, *, named: bool) -> list[dict[str, Any]]:
+def class_labels(one: DeviceMemory, widest: float, palette: Palette, *, named: bool) -> list[dict[str, Any]]:
     """The names of the classes over the first bar, on as many lines as keep them apart; named: with their sizes."""
     ends: list[float] = []
     found: list[dict[str, Any]] = []
@@ -145,7 +145,8 @@ def _totals(
     ]
 
 
-def _limit(usable: float, palette: Palette) -> list[dict[str, Any]]:
+def limit_line(usable: float, palette: Palette) -> list[dict[str, Any]]:
+    """The line where the memory of one accelerator ends; none where that is unknown."""
     if math.isnan(usable):
         return []
     place = {"type": "line", "x0": usable / GIB, "x1": usable / GIB, "yref": "paper", "y0": 0, "y1": 1}
@@ -153,7 +154,8 @@ def _limit(usable: float, palette: Palette) -> list[dict[str, Any]]:
     return [place | {"line": halo}, place | {"line": {"color": palette.text, "width": 2, "dash": "dash"}}]
 
 
-def _limit_label(usable: float, palette: Palette, inner: float, widest: float) -> list[dict[str, Any]]:
+def limit_label(usable: float, palette: Palette, widest: float) -> list[dict[str, Any]]:
+    """How much memory one accelerator has, under its line."""
     if math.isnan(usable):
         return []
     at = usable / GIB

@@ -1,0 +1,139 @@
+"""What would make a plan fit: every change does what it says, the cheapest first, and the way there adds up."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from core.palette import LIGHT
+from core.planning import plan_from
+from core.planning.answer import words_memory
+from core.planning.answer.fixing import fewest, fixes, least, others, taken
+from core.planning.answer.holding import Held, held
+from core.planning.answer.stories import MEMORY_STORIES
+from core.training.device.figures_fall import waterfall
+
+GIB = 2.0**30
+OVER: dict[str, dict[str, str]] = {
+    "32B": {"n": "32B", "count": "8"},
+    "batch 4": {"n": "8B", "count": "8", "mbs": "4"},
+    "32k": {"n": "8B", "count": "8", "mbs": "2", "rc": "full", "seq": "32768"},
+    "offloaded alone": {"n": "13B", "count": "1"},
+    "pipeline": {"model": "Llama 3.3 70B", "count": "16", "pp": "4", "acc": "8", "seq": "16384"},
+    "own precision": {"n": "32B", "count": "8", "prec": "own", "pm": "none", "pv": "fp32"},
+    "one thing": {"n": "8B", "count": "8", "zero": "0", "seq": "2048"},
+    **{name: dict(texts) for name, texts in MEMORY_STORIES.items() if held(plan_from(texts)).fits == "over"},
+}
+HOPELESS: dict[str, dict[str, str]] = {"400B": {"n": "400B", "count": "8"}, "1T on one": {"n": "1T", "count": "1"}}
+
+
+def plan_held(texts: dict[str, str]) -> Held:
+    return held(plan_from({**texts, "find": "time"}))
+
+
+@pytest.mark.parametrize("name", OVER)
+def test_every_fix_fits_and_saves_what_it_says(name: str) -> None:
+    h = plan_held(OVER[name])
+    assert h.fits == "over"
+    found = fixes(h)
+    assert found
+    assert least(h) is None
+    for fix in found:
+        applied = plan_held({**OVER[name], **fix.texts})
+        assert applied.total == pytest.approx(float(fix.one.total), rel=1e-12)
+        assert applied.fits == "fits"
+        assert h.total - applied.total == pytest.approx(fix.saved, rel=1e-12)
+        assert applied.layout.accelerators == h.layout.accelerators
+    changed = [fix.texts.keys() for fix in found]
+    assert not [a for i, a in enumerate(changed) for b in changed[:i] if b <= a]
+
+
+@pytest.mark.parametrize("name", [*OVER, *HOPELESS])
+def test_the_way_down_adds_up_to_the_change(name: str) -> None:
+    texts = {**OVER, **HOPELESS}[name]
+    h = plan_held(texts)
+    for fix in fixes(h) or (least(h),):
+        assert fix
+        steps = taken(h, fix)
+        assert {n: t for step in steps for n, t in step.texts.items()} == dict(fix.texts)
+        assert sum(step.saved for step in steps) == pytest.approx(fix.saved, rel=1e-9)
+        assert sum(step.again for step in steps) == pytest.approx(fix.again, abs=1e-9)
+        if not math.isnan(fix.sent):
+            assert sum(step.sent for step in steps) == pytest.approx(fix.sent, abs=1e-9)
+        at = dict(texts)
+        for step in steps:
+            at |= step.texts
+            assert plan_held(at).total == pytest.approx(float(step.one.total), rel=1e-12)
+        assert steps[0].saved > 0
+
+
+@pytest.mark.parametrize("name", [*OVER, *HOPELESS])
+def test_the_waterfall_falls_from_what_is_held_to_what_is_then(name: str) -> None:
+    """Every bar of a change spans the totals before and after it; the two stacks are the totals."""
+    h = plan_held({**OVER, **HOPELESS}[name])
+    way = (*fixes(h), least(h))[0]
+    assert way
+    steps = taken(h, way)
+    rows = [(words_memory.change(one), words_memory.costs(one), one.one) for one in steps]
+    figure = waterfall(h.one, rows, h.usable, LIGHT)
+    *stacks, falls = figure["data"]
+    assert np.sum([one["x"][0] for one in stacks]) == pytest.approx(h.total / GIB)
+    assert np.sum([one["x"][1] for one in stacks]) == pytest.approx(float(way.one.total) / GIB)
+    ends = [base + moved for base, moved in zip(falls["base"], falls["x"], strict=True)]
+    assert [h.total / GIB, *ends] == pytest.approx([*falls["base"], float(way.one.total) / GIB])
+    written = [note["text"] for note in figure["layout"]["annotations"]]
+    assert all(any("GiB" in text and "−" in text for text in written) for one in steps if one.saved > 0)
+    ticks = figure["layout"]["yaxis"]["ticktext"]
+    assert len(ticks) == len(steps) + 2
+    assert all(name in tick and cost in tick for (name, cost, _), tick in zip(rows, ticks[1:-1], strict=True))
+    limits = [shape["x0"] for shape in figure["layout"]["shapes"] if shape.get("yref") == "paper"]
+    assert limits == pytest.approx([h.usable / GIB] * 2)
+
+
+@pytest.mark.parametrize("name", HOPELESS)
+def test_where_no_layout_fits_the_closest_is_named(name: str) -> None:
+    h = plan_held(HOPELESS[name])
+    near = least(h)
+    assert (fixes(h), near is None) == ((), False)
+    assert near
+    assert h.usable < float(near.one.total) < h.total
+    said = words_memory.fall(h, taken(h, near))
+    assert words_memory.gib(float(near.one.total) - h.usable) in said
+    assert "over" in said
+
+
+def test_one_change_is_enough_where_it_is() -> None:
+    h = plan_held(OVER["one thing"])
+    (step,) = taken(h, fixes(h)[0])
+    assert step.saved == pytest.approx(fixes(h)[0].saved)
+    assert step.texts == fixes(h)[0].texts
+
+
+def test_what_fits_needs_no_fix() -> None:
+    h = plan_held({"n": "8B", "count": "8", "rc": "full"})
+    assert (h.fits, fixes(h), least(h)) == ("fits", (), None)
+
+
+@pytest.mark.parametrize("name", [*OVER, *HOPELESS])
+def test_unchanged_it_fits_on_more_of_them_or_on_others(name: str) -> None:
+    texts = {**OVER, **HOPELESS}[name]
+    h = plan_held(texts)
+    if more := fewest(h):
+        assert plan_held({**texts, "count": f"{more}"}).fits == "fits"
+        assert plan_held({**texts, "count": f"{more // 2}"}).fits == "over"
+    found = others(h)
+    sizes = [one.memory_bytes for one in found]
+    assert sizes == sorted(set(sizes))
+    for one in found:
+        assert one.vendor == h.plan.device.vendor
+        assert held(replace(h.plan, accelerator=one.name)).fits == "fits"
+
+
+def test_bytes_inside_a_node_are_cheaper_than_over_a_network() -> None:
+    """Sharding model states over one node comes before splitting matrices over it; both are named for what they are."""
+    h = plan_held({"n": "7B", "count": "8", "zero": "0", "prec": "fp32", "seq": "4096"})
+    assert fixes(h)[0].texts.get("zero") in ("1", "2", "3")
+    assert "tp" not in fixes(h)[0].texts
