@@ -25,11 +25,13 @@ class StepCost:
     """What steps cost beyond the arithmetic that the model needs; numbers or arrays.
 
     again: FLOPs computed again, over those of the step.  sent: bytes that one accelerator sends for each of the tokens
-    that it works on, its host included.  share: by how much a step is longer for all of it, bytes counted as FLOPs.
+    that it works on, its host included.  wait: time that the pipeline stands still, over that of the work.  share: by
+    how much a step is longer for all of it, bytes counted as FLOPs.
     """
 
     again: Any
     sent: Any
+    wait: Any
     share: Any
 
 
@@ -55,4 +57,4 @@ def step_cost(setup: Setup, layout: Layout, *, per_byte: float = FLOP_PER_BYTE) 
     worth = per_byte * (sent.total - sent.tensor) + INSIDE_FLOP_PER_BYTE * sent.tensor + FLOP_PER_BYTE * moved
     wait = (layout.pipeline - 1) / (layout.interleave * layout.micro_batches)
     again = redone / need
-    return StepCost(again, (sent.total + moved) / tokens, again + worth / (need * tokens) + wait)
+    return StepCost(again, (sent.total + moved) / tokens, wait, again + worth / (need * tokens) + wait)

@@ -156,11 +156,11 @@ def policy_rows(policy: PrecisionPolicy, optimizer: Optimizer) -> tuple[PolicyRo
     for state in optimizer.matrix:
         size, of = state.shown(policy)
         place = f"states {min(names.index(state.name), APART - 1)}" if state.type is None else ""
-        why = f"{optimizer.name} keeps {state.size} for an m × n matrix"
+        why = f"{state.size} numbers for an m × n matrix"
         rows.append(PolicyRow(place, state.name, state.each(policy).name, size if of == "mn" else nan, why))
     for i, name in enumerate(names):
         if not any(state.name == name and state.type is None for state in optimizer.matrix):
-            why = f"{optimizer.name} keeps it for other tensors than matrices"
+            why = "of other tensors than matrices"
             rows.append(PolicyRow(f"states {min(i, APART - 1)}", name, policy.state(name).name, nan, why))
     products = "what forward and backward multiply in; nothing that stays"
     saved = "what forward saves for backward; it grows with the batch, not with the parameters"

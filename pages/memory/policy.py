@@ -11,13 +11,15 @@ from core.planning.answer.plan import OWN_POLICY
 from pages.parts import show
 from pages.parts.inputs import Inputs
 
+_WIDTHS = [6.4, 0.8, 3.6]
+
 
 def policy(inputs: Inputs, h: Held) -> None:
     """The panel's content."""
     show.says(words_policy.adds_up(h))
     with st.container(key="memory_policy", gap=None):
         for row in words_policy.kept(h):
-            choice, size, why = st.columns([5, 1, 5], vertical_alignment="center")
+            choice, size, why = st.columns(_WIDTHS, vertical_alignment="bottom")
             with choice:
                 if row.field:
                     inputs.draw(row.field, label=row.name, changed=lambda: inputs.put(POLICY.id, OWN_POLICY))
@@ -27,6 +29,10 @@ def policy(inputs: Inputs, h: Held) -> None:
                 show.note(f"**{row.bytes}**" if row.bytes else "")
             with why:
                 show.note(row.why)
+        with st.container(key="memory_sum"):
+            for cell, text in zip(st.columns(_WIDTHS), words_policy.total(h), strict=True):
+                with cell:
+                    show.note(text)
     rows = under_each_policy(h)
     show.small_table(
         [

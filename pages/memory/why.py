@@ -24,13 +24,12 @@ def why(inputs: Inputs, h: Held) -> None:
     if way is None:
         return
     steps = taken(h, way)
-    said = words_memory.fall(h, steps)
-    show.note(said)
+    show.note(words_memory.cheapest(h, way))
     show.chart(
         waterfall(
             h.one, [(words_memory.change(one), words_memory.costs(one), one.one) for one in steps], h.usable, TOKENS
         ),
-        alt=f"What one accelerator holds, falling with each change. {plain(said)}",
+        alt=f"What one accelerator holds, falling with each change. {plain(words_memory.fall(h, steps))}",
         key="memory:fall",
     )
     if not found:

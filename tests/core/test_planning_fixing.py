@@ -61,6 +61,7 @@ def test_the_way_down_adds_up_to_the_change(name: str) -> None:
         assert {n: t for step in steps for n, t in step.texts.items()} == dict(fix.texts)
         assert sum(step.saved for step in steps) == pytest.approx(fix.saved, rel=1e-9)
         assert sum(step.again for step in steps) == pytest.approx(fix.again, abs=1e-9)
+        assert sum(step.wait for step in steps) == pytest.approx(fix.wait, abs=1e-9)
         if not math.isnan(fix.sent):
             assert sum(step.sent for step in steps) == pytest.approx(fix.sent, abs=1e-9)
         at = dict(texts)
@@ -110,6 +111,16 @@ def test_one_change_is_enough_where_it_is() -> None:
     (step,) = taken(h, fixes(h)[0])
     assert step.saved == pytest.approx(fixes(h)[0].saved)
     assert step.texts == fixes(h)[0].texts
+
+
+def test_a_pipelines_wait_is_named_as_its_cost() -> None:
+    """Stages send little, and stand still: m micro-batches over p stages wait for (p − 1) / m of their work."""
+    found = [fix for fix in fixes(plan_held(OVER["one thing"])) if fix.texts.keys() == {"pp"}]
+    for fix in found:
+        stages = int(fix.texts["pp"])
+        assert fix.wait == pytest.approx((stages - 1) / stages)
+        assert f"{100 * fix.wait:.3g} % longer" in words_memory.costs(fix)
+    assert found
 
 
 def test_what_fits_needs_no_fix() -> None:

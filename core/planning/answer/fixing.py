@@ -45,13 +45,15 @@ class Fix:
 
     texts: the plan's fields by id, as typed.  saved: bytes that the fullest accelerator holds less.  again: FLOPs of a
     step, over those without the change, less one.  sent: the same of the bytes that an accelerator sends for each of
-    its tokens; NaN where it sent none.  one: what it then holds.
+    its tokens; NaN where it sent none.  wait: of the pipeline's wait, over the work, what comes on top.  one: what it
+    then holds.
     """
 
     texts: Mapping[str, str]
     saved: float
     again: float
     sent: float
+    wait: float
     one: DeviceMemory
 
 
@@ -122,12 +124,12 @@ def _search(plan: Plan) -> _Searched:
     cost = _cost(h, layout)
     # Of two that cost the same, the one that changes less.
     rank = np.asarray(cost.share) + _SETTLED * sum((i > 0).astype(float) for i in index.values())
-    more = _more(h, cost, total.shape)
+    again, sent, wait = _more(h, cost, total.shape)
 
     def fix(at: int) -> Fix:
         texts = {name: _typed(name, choices[name][int(i[at])]) for name, i in index.items() if i[at]}
         one = DeviceMemory(**{part.name: float(getattr(found, part.name)[at]) for part in fields(found)})
-        return Fix(texts, h.total - float(one.total), float(more[0][at]), float(more[1][at]), one)
+        return Fix(texts, h.total - float(one.total), float(again[at]), float(sent[at]), float(wait[at]), one)
 
     fits = np.flatnonzero(sound & (total <= h.usable))
     if not len(fits):
@@ -151,12 +153,13 @@ def _cost(h: Held, layout: Layout) -> StepCost:
     return step_cost(h.setup, layout, per_byte=INSIDE_FLOP_PER_BYTE if inside else FLOP_PER_BYTE)
 
 
-def _more(h: Held, cost: StepCost, shape: tuple[int, ...]) -> tuple[Any, Any]:
-    """FLOPs of a step and bytes sent for each token over those of the plan, less one; NaN where it sends none."""
+def _more(h: Held, cost: StepCost, shape: tuple[int, ...]) -> tuple[Any, Any, Any]:
+    """FLOPs of a step and bytes sent for each token over those of the plan, less one, the latter NaN where it sends
+    none; and the wait beyond the plan's."""
     now = _cost(h, h.layout)
     again = (1 + np.broadcast_to(cost.again, shape)) / (1 + float(now.again)) - 1
     sent = np.broadcast_to(cost.sent, shape) / float(now.sent) - 1 if now.sent else np.full(shape, math.nan)
-    return again, sent
+    return again, sent, np.broadcast_to(cost.wait, shape) - float(now.wait)
 
 
 def _typed(name: str, value: int) -> str:
@@ -199,7 +202,7 @@ def taken(h: Held, fix: Fix) -> tuple[Fix, ...]:
     )
     found, cost = h.over(layout), _cost(h, layout)
     total, share = np.asarray(found.total), np.broadcast_to(cost.share, subsets.shape)
-    again, sent = _more(h, cost, subsets.shape)
+    again, sent, wait = _more(h, cost, subsets.shape)
     made: list[Fix] = []
     at = 0
     while len(made) < len(names):
@@ -208,8 +211,8 @@ def taken(h: Held, fix: Fix) -> tuple[Fix, ...]:
         to = min(less, key=lambda one: float(share[one])) if less else min(next_, key=lambda one: float(total[one]))
         name = names[(to - at).bit_length() - 1]
         one = DeviceMemory(**{part.name: float(getattr(found, part.name)[to]) for part in fields(found)})
-        extra = float(again[to] - again[at]), float(sent[to] - sent[at])
-        made.append(Fix({name: fix.texts[name]}, float(total[at] - total[to]), *extra, one))
+        saved, *extra = (float(part[to] - part[at]) for part in (-total, again, sent, wait))
+        made.append(Fix({name: fix.texts[name]}, saved, extra[0], extra[1], extra[2], one))
         at = to
     return tuple(made)
 

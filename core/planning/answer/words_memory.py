@@ -299,12 +299,14 @@ def why(h: Held, found: Sequence[Fix], more: int | None, others: Sequence[Accele
 
 
 def costs(fix: Fix) -> str:
-    """What a change costs: FLOPs and bytes, over those of the plan as it is; "free" where it costs neither."""
+    """What a change costs: FLOPs, bytes and waiting, over those of the plan as it is."""
     said = [f"{percent(abs(fix.again))} {'more' if fix.again > 0 else 'fewer'} FLOPs"] if abs(fix.again) > 5e-4 else []
     if abs(fix.sent) > 5e-4:
         said.append(f"{percent(abs(fix.sent))} {'more' if fix.sent > 0 else 'fewer'} bytes sent for each token")
     elif math.isnan(fix.sent) and "off" in fix.texts:
         said.append("gradients and weights cross to the host")
+    if abs(fix.wait) > 5e-4:
+        said.append(f"{percent(abs(fix.wait))} {'longer' if fix.wait > 0 else 'shorter'} for the pipeline’s wait")
     return ", ".join(said) or "no more FLOPs or bytes sent"
 
 
@@ -314,8 +316,16 @@ def priced(h: Held, fix: Fix) -> str:
     return f"**{name[0].upper()}{name[1:]}** saves {gib(fix.saved)} and leaves {spare}; {costs(fix)}."
 
 
+def cheapest(h: Held, way: Fix) -> str:
+    """How far the way of a waterfall comes."""
+    end = h.usable - float(way.one.total)
+    if end < 0:
+        return f"**As near as any layout comes:** {gib(float(way.one.total))}, still {gib(-end)} over."
+    return f"**The cheapest way down:** to {gib(float(way.one.total))}, with {gib(end)} to spare."
+
+
 def fall(h: Held, steps: Sequence[Fix]) -> str:
-    """The way of a waterfall: from what is held, change by change, to what is held then."""
+    """The same step by step: from what is held, change by change, to what is held then."""
     way = [f"{change(one)} {'saves' if one.saved >= 0 else 'adds'} {gib(abs(one.saved))}" for one in steps]
     end = h.usable - float(steps[-1].one.total)
     then = f"{gib(end)} to spare" if end >= 0 else f"**{gib(-end)} over** still, the closest that any layout comes"

@@ -64,6 +64,17 @@ def kept(h: Held) -> list[Kept]:
     return found
 
 
+def total(h: Held) -> tuple[str, str, str]:
+    """The row under them: what it is, the sum, and of what."""
+    states = states_per_parameter(h.optimizer, h.policy, h.spec)
+    mean = "" if h.optimizer.uniform else ", the mean over the model’s tensors"
+    return (
+        "Bytes for each parameter",
+        f"**{significant(states.total)} B**",
+        f"{states_words.summed(states)} under {h.optimizer.name}{mean}",
+    )
+
+
 def policy_row(h: Held) -> tuple[str, ...]:
     """The row of a plan's precision: its sum, what one accelerator holds, what is left, and what it is."""
     states = states_per_parameter(h.optimizer, h.policy, h.spec)

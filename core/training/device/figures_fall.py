@@ -13,6 +13,7 @@ from core.training.device.figures import CLASSES, GIB, class_labels, colour, lim
 from core.units import format_bytes, significant
 
 _ROW, _BELOW = 52, 74
+_GAP = "\u2002"  # plain spaces at the end of a line are dropped
 
 
 def waterfall(
@@ -29,7 +30,7 @@ def waterfall(
     marks = class_labels(before, widest, palette, named=False)
     above = 28 + max((int(mark["yshift"]) for mark in marks), default=0)
     inner = _ROW * (last + 1)
-    named = ["as it is", *(f"{name}<br>{_small(cost, palette)}" for name, cost, _ in changes), "then"]
+    named = ["as it is", *(f"{name}{_GAP}<br>{_small(cost, palette)}" for name, cost, _ in changes), "then"]
     return {
         "data": [
             *(_stack(field, role, name, (before, held[-1]), (0, last), palette) for field, role, name in CLASSES),
@@ -59,7 +60,7 @@ def waterfall(
                 "",
                 range=[last + 0.5, -0.5],
                 tickvals=list(range(last + 1)),
-                ticktext=[f"{name}  " for name in named],
+                ticktext=[f"{name}{_GAP}" for name in named],
                 showgrid=False,
                 ticklen=0,
                 fixedrange=True,

@@ -1,0 +1,154 @@
+"""Training memory's precision, edited: what begins as the chosen one, counts at once, and stays where it is closed."""
+
+from __future__ import annotations
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from core.planning import answer
+from core.planning.answer import words_memory, words_policy
+from core.planning.answer.export import as_csv, plan_lines
+from core.planning.answer.form import plan_of
+from core.planning.answer.form_policy import OWN_FIELDS
+from core.planning.answer.holding import Held, held
+from core.planning.answer.plan import OWN_POLICY
+from core.training import POLICIES, find_optimizer, optimizers, own_like
+from core.units import significant
+from pages.compute.form import FORM as COMPUTE_FORM
+from pages.memory.form import FORM
+from pages.parts.registry import COMPUTE, MEMORY
+from tests.app.plan_pages import bodies, downloads, fold, linked, onwards, opened, shown, stripped, words
+
+TYPES = {field.id for field in OWN_FIELDS.values()}
+
+
+def plan_held(texts: dict[str, str]) -> Held:
+    return held(plan_of(FORM.read(texts)))
+
+
+def pick(app: AppTest, field: str, option: str) -> None:
+    """Choose a type, as a click on it does."""
+    (widget,) = [one for one in app.get("button_group") if one.key == f"m_{field}"]
+    widget.set_value(option).run()
+    assert not app.exception
+
+
+def sum_of(app: AppTest) -> str:
+    return stripped(next(text for text in bodies(app, "np-takeaway") if "for each parameter" in text))
+
+
+def texts_of(app: AppTest) -> dict[str, str]:
+    return {name.removeprefix("m_"): text for name, text in linked(app).items() if name != "v"}
+
+
+@pytest.mark.parametrize("prec", POLICIES)
+def test_editing_begins_from_the_chosen_precision(prec: str) -> None:
+    """The first change keeps all other types; answer, sum and link follow at once."""
+    app = opened(MEMORY, {"policy": "true", "prec": prec, "opt": "Adam"})
+    before = own_like(POLICIES[prec], find_optimizer("Adam"))
+    assert texts_of(app)["prec"] == prec
+    other = "fp16" if before.gradients != "fp16" else "bf16"
+    pick(app, "pg", other)
+    after = texts_of(app)
+    assert after["prec"] == OWN_POLICY
+    plan = plan_of(FORM.read(after))
+    assert plan.own == own_like(plan.own.under(find_optimizer("Adam")), find_optimizer("Adam"))
+    assert (plan.own.weights, plan.own.master, plan.own.states[:2]) == (
+        before.weights,
+        before.master,
+        before.states[:2],
+    )
+    assert plan.own.gradients == other
+    assert sum_of(app) == shown(words_policy.adds_up(held(plan)))
+    assert shown(words_memory.verdict(held(plan))) in stripped(bodies(app, "np-answer")[0])
+
+
+def test_bytes_add_up_live() -> None:
+    """From 16 by the fp32 master copy to 12, by bf16 states to 8, with an fp32 buffer to 12, and back by the menu."""
+    app = opened(MEMORY, {"policy": "true"})
+    for field, option, total in (
+        ("pm", "none", 12),
+        ("ps1", "bf16", 10),
+        ("ps2", "bf16", 8),
+        ("pa", "fp32", 12),
+        ("pg", "fp32", 14),
+    ):
+        pick(app, field, option)
+        assert f"= {total} bytes for each parameter" in sum_of(app)
+        assert f"{total} B" in words(app)
+    (menu,) = [box for box in app.selectbox if box.key == "m_prec"]
+    assert menu.value == OWN_POLICY
+    menu.set_value("fp32").run()
+    assert "4 parameters + 4 gradients + 8 optimizer state = 16 bytes" in sum_of(app)
+    assert texts_of(app)["pg"] == "fp32"
+    assert texts_of(app)["pa"] == "none"
+
+
+def test_types_count_where_their_panel_is_closed() -> None:
+    app = opened(MEMORY, {"policy": "true"})
+    pick(app, "pm", "none")
+    pick(app, "pv", "fp8")
+    told, link = bodies(app, "np-answer"), texts_of(app)
+    fold(app, "m_policy", open=False)
+    assert not [one for one in app.get("button_group") if one.key == "m_pm"]
+    app.text_input(key="m_seq").set_value("4,096").run()
+    app.text_input(key="m_seq").set_value("8,192").run()
+    assert bodies(app, "np-answer") == told
+    assert {n: t for n, t in texts_of(app).items() if n != "policy"} == {n: t for n, t in link.items() if n != "policy"}
+    fold(app, "m_policy", open=True)
+    assert texts_of(app) == link
+    assert "= 12 bytes" in sum_of(app)
+
+
+def test_a_link_carries_the_types_to_every_page_and_back() -> None:
+    """To Compute budget, whose remark on memory and whose table count them, and from its own link again."""
+    own = {"prec": OWN_POLICY, "pm": "none", "pw": "fp32", "ps2": "8-bit blocks", "n": "70B", "zero": "0"}
+    app = opened(MEMORY, own)
+    (carried,) = onwards(app, COMPUTE)
+    assert carried.keys() >= TYPES
+    plan = plan_of(COMPUTE_FORM.read(carried))
+    assert plan.own == plan_of(FORM.read(own)).own
+    with downloads() as made:
+        compute = opened(COMPUTE, {**carried, "table": "true"})
+    assert "fp32 weights, no master" in made["compute-budget.csv"]
+    assert made["compute-budget.csv"] == as_csv(plan_lines(answer(plan)))
+    assert f"take {words_memory.gib(float(answer(plan).memory.one.states))} on each of 8" in stripped(words(compute))
+    again = opened(MEMORY, texts_of(app))
+    assert bodies(again, "np-answer") == bodies(app, "np-answer")
+    assert linked(again) == linked(app)
+
+
+def test_the_menu_alone_begins_ones_own_with_what_was_chosen() -> None:
+    """On both pages, also where no editor stands: “own” changes no number by itself."""
+    for page, prefix in ((MEMORY, "m"), (COMPUTE, "c")):
+        app = opened(page, {"prec": "fp32", "n": "8B", "opt": "SGD momentum"})
+        before = bodies(app, "np-answer")
+        (menu,) = [box for box in app.selectbox if box.key == f"{prefix}_prec"]
+        menu.set_value(OWN_POLICY).run()
+        assert not app.exception
+        link = linked(app)
+        assert (link[f"{prefix}_prec"], link[f"{prefix}_pw"], link[f"{prefix}_pm"]) == (OWN_POLICY, "fp32", "none")
+        assert [stripped(text).partition("AdamW")[0].partition("SGD")[0] for text in bodies(app, "np-answer")] == [
+            stripped(text).partition("AdamW")[0].partition("SGD")[0] for text in before
+        ]
+
+
+@pytest.mark.parametrize("opt", ["SGD", "Muon", "Adafactor", "SOAP", "8-bit Adam", "8-bit Adam (torchao)", "LBFGS"])
+def test_every_optimizer_has_a_row_for_each_of_its_states(opt: str) -> None:
+    assert opt in optimizers()
+    texts = {"policy": "true", "optims": "true", "step": "true", "why": "true", "opt": opt, "prec": OWN_POLICY}
+    app = opened(MEMORY, texts)
+    assert not bodies(app, "np-error")
+    said = words(app)
+    for state in find_optimizer(opt).states:
+        assert state in said
+    h = plan_held(texts)
+    assert f"{significant(h.policy.weights.bytes)} B" in said
+    assert sum_of(app) == shown(words_policy.adds_up(h))
+
+
+@pytest.mark.parametrize(("field", "text"), [("pw", "8-bit blocks"), ("pm", "xx"), ("ps1", "none"), ("pv", "")])
+def test_a_type_that_is_none_is_told_at_the_page(field: str, text: str) -> None:
+    app = opened(MEMORY, {"prec": OWN_POLICY, field: text})
+    (said,) = bodies(app, "np-error")
+    assert "Still using" in stripped(said)
