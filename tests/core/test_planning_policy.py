@@ -1,0 +1,77 @@
+"""A precision of one's own in a plan: every combination answers, on every account the same, and wider is never less."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from core.planning import answer, plan_from
+from core.planning.answer import words_memory, words_policy
+from core.planning.answer.answer import states_of
+from core.planning.answer.fixing import fixes, least, taken
+from core.planning.answer.form_policy import OWN_FIELDS
+from core.planning.answer.holding import held, over_batch_and_length, under_each_optimizer, under_each_policy
+from core.planning.answer.plan import OWN_POLICY
+from core.training import POLICIES, STORAGE_TYPES, optimizers, policy_rows, states_per_parameter, through_one_step
+from tests.core.plan_walk import NO_NUMBER
+
+TYPES = st.fixed_dictionaries({field.id: st.sampled_from(field.options) for field in OWN_FIELDS.values()})
+OWN = {"prec": OWN_POLICY, "n": "13B", "count": "8"}
+
+
+@settings(max_examples=40, deadline=None)
+@given(TYPES, st.sampled_from(list(optimizers())))
+def test_every_combination_answers_and_all_accounts_agree(types: dict[str, str], opt: str) -> None:
+    plan = plan_from({**OWN, **types, "opt": opt})
+    h, states = held(plan), states_of(plan)
+    assert math.isfinite(h.total)
+    assert through_one_step(h.setup).total.max() == pytest.approx(h.total, rel=1e-12)
+    grid = over_batch_and_length(h)
+    at = grid.batches.index(h.layout.micro_batch), grid.lengths.index(plan.seq_len)
+    assert grid.totals[at] == pytest.approx(h.total, rel=1e-12)
+    (same,) = [one for one in under_each_optimizer(h) if one.optimizer.name == opt]
+    assert same.total == pytest.approx(h.total, rel=1e-12)
+    assert under_each_policy(h)[0] is h
+    assert answer(plan).states.per_parameter == states_per_parameter(h.optimizer, h.policy, h.spec)
+    assert states.per_parameter == answer(plan).states.per_parameter
+    said = [words_memory.verdict(h), words_memory.counted(h), words_policy.adds_up(h), *words_policy.total(h)]
+    said += [text for row in words_policy.kept(h) for text in (row.name, row.bytes, row.why) if row.field]
+    if way := (*fixes(h), least(h))[0]:
+        said += [words_memory.fall(h, taken(h, way)), words_memory.cheapest(h, way)]
+    assert not [text for text in said if NO_NUMBER.search(text)]
+
+
+@pytest.mark.parametrize("opt", ["AdamW", "SGD", "Muon", "Adafactor with momentum", "Prodigy"])
+@pytest.mark.parametrize("field", OWN_FIELDS.values(), ids=lambda field: field.id)
+def test_a_wider_type_never_holds_less(field: object, opt: str) -> None:
+    """Of every class alone, the others as usual; one that the optimizer does not have changes nothing."""
+    (name, one) = next((name, one) for name, one in OWN_FIELDS.items() if one is field)
+    sizes = {option: STORAGE_TYPES[option].bytes if option in STORAGE_TYPES else 0.0 for option in one.options}
+    totals = {option: held(plan_from({**OWN, "opt": opt, one.id: option})).total for option in one.options}
+    ordered = [totals[option] for option in sorted(one.options, key=lambda option: sizes[option])]
+    assert ordered == sorted(ordered)
+    chosen = {row.chosen for row in policy_rows(POLICIES["fp32"], optimizers()[opt])}
+    assert (ordered[0] < ordered[-1]) == (name in chosen)
+
+
+@pytest.mark.parametrize(
+    ("types", "total"),
+    [
+        ({"pm": "none", "ps1": "bf16", "ps2": "bf16"}, 8),
+        ({"pm": "none"}, 12),
+        ({}, 16),
+        ({"pw": "fp32", "pm": "none", "pg": "fp32"}, 16),
+        ({"pg": "fp32"}, 18),
+        ({"pa": "fp32"}, 20),
+        ({"pc": "fp32"}, 20),
+    ],
+)
+def test_8_12_16_18_and_20_bytes(types: dict[str, str], total: int) -> None:
+    """The sums that are explained are those that the types come to."""
+    h = held(plan_from({**OWN, **types}))
+    assert f"= {total} bytes for each parameter" in words_policy.adds_up(h).replace("**", "")
+    assert words_policy.total(h)[1] == f"**{total} B**"
+    assert f"**{total}**" in words_policy.WHY_SO_MANY
