@@ -10,6 +10,7 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from core.hardware.accelerators import Accelerator, accelerators
 from core.planning.answer.holding import Held, held
@@ -37,6 +38,8 @@ _DOUBLINGS = 4
 _LISTED = 6
 _SETTLED = 0.01
 """Share of a step that one change fewer is worth."""
+_SAME = 1e-3
+"""Share of the bytes by which two layouts hold the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,34 +117,39 @@ def _search(plan: Plan) -> _Searched:
     h = held(plan)
     choices = _choices(h)
     grids = np.meshgrid(*(np.arange(len(values)) for values in choices.values()), indexing="ij")
-    index = {name: grid.reshape(-1) for name, grid in zip(choices, grids, strict=True)}
-    layout = _changed(h, {name: np.asarray(choices[name])[i] for name, i in index.items()})
-    count = int(h.layout.accelerators)
+    places = np.stack([grid.reshape(-1) for grid in grids])  # of the value that each field takes, a row for each field
+
+    def laid(places: npt.NDArray[np.int64]) -> Layout:
+        return _changed(h, {name: np.asarray(choices[name])[row] for name, row in zip(choices, places, strict=True)})
+
+    layout, count = laid(places), int(h.layout.accelerators)
     whole = count % (layout.tensor * layout.pipeline * layout.context) == 0
-    sound = whole & allowed(h.spec, layout, plan.seq_len, count)
-    found = h.over(layout)
+    places = places[:, whole & allowed(h.spec, layout, plan.seq_len, count)]
+    found = h.over(laid(places))
     total = np.asarray(found.total)
-    cost = _cost(h, layout)
+    lowest = float(total.min(initial=math.inf))
+    fit = lowest <= h.usable
+    kept_in = np.flatnonzero(total <= (h.usable if fit else lowest * (1 + _SAME)))
+    places = places[:, kept_in]
+    cost = _cost(h, laid(places))
+    again, sent, wait = _more(h, cost, kept_in.shape)
     # Of two that cost the same, the one that changes less.
-    rank = np.asarray(cost.share) + _SETTLED * sum((i > 0).astype(float) for i in index.values())
-    again, sent, wait = _more(h, cost, total.shape)
+    rank = np.asarray(cost.share) + _SETTLED * (places > 0).sum(axis=0)
 
     def fix(at: int) -> Fix:
-        texts = {name: _typed(name, choices[name][int(i[at])]) for name, i in index.items() if i[at]}
-        one = DeviceMemory(**{part.name: float(getattr(found, part.name)[at]) for part in fields(found)})
+        texts = {
+            name: _typed(name, choices[name][i]) for name, i in zip(choices, places[:, at].tolist(), strict=True) if i
+        }
+        one = DeviceMemory(**{part.name: float(getattr(found, part.name)[kept_in[at]]) for part in fields(found)})
         return Fix(texts, h.total - float(one.total), float(again[at]), float(sent[at]), float(wait[at]), one)
 
-    fits = np.flatnonzero(sound & (total <= h.usable))
-    if not len(fits):
-        lowest = total[sound].min(initial=math.inf)
-        near = np.flatnonzero(sound & (total <= lowest * (1 + 1e-3)))
-        least = fix(int(near[np.argmin(rank[near])])) if lowest < h.total * (1 - 1e-3) else None
-        return _Searched((), least)
-    kept: list[Fix] = []
-    for at in fits[np.argsort(rank[fits], kind="stable")]:
-        changed = {name for name, i in index.items() if i[at]}
+    if not fit:
+        return _Searched((), fix(int(np.argmin(rank))) if lowest < h.total * (1 - _SAME) else None)
+    names, kept = np.array(list(choices)), list[Fix]()
+    for at in np.argsort(rank, kind="stable").tolist():
+        changed = set(names[places[:, at] > 0].tolist())
         if not any(other.texts.keys() <= changed for other in kept):
-            kept.append(fix(int(at)))
+            kept.append(fix(at))
             if len(kept) == _LISTED:
                 break
     return _Searched(tuple(kept), None)
