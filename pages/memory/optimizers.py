@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import streamlit as st
+
 from core.planning.answer import words_memory
 from core.planning.answer.holding import Held, under_each_optimizer
 from core.training import headline, row_names, words
@@ -27,21 +29,22 @@ def side_by_side(inputs: Inputs, h: Held) -> None:
         key="memory:optimizers",
     )
     measured = h.policy.fp32_states  # the measurements are in fp32, and beside another format only confuse
-    show.small_table(
-        [
-            show.Column("Optimizer", whole=True),
-            show.Column("States per parameter", numeric=True),
-            show.Column("State it keeps"),
-            show.Column("Bytes for an m × n matrix"),
-            show.Column("B/parameter", numeric=True),
-            show.Column("On each, states", numeric=True),
-            show.Column("On each, all", numeric=True),
-            show.Column("Left", numeric=True),
-            *([show.Column("Measured, in fp32", numeric=True)] if measured else []),
-        ],
-        [words_memory.optimizer_row(one, measured=measured) for one in rows],
-        caption="From the most state to the least."
-        + " Measured: the optimizer’s state after one step on a 512 × 256 matrix, per parameter." * measured,
-        here=[one.optimizer.name for one in rows].index(h.optimizer.name),
-    )
+    with st.container(key="memory_states"):
+        show.small_table(
+            [
+                show.Column("Optimizer"),
+                show.Column("States", numeric=True),
+                show.Column("State it keeps"),
+                show.Column("Bytes for an m × n matrix"),
+                show.Column("B/parameter", numeric=True),
+                show.Column("On each, states", numeric=True),
+                show.Column("On each, all", numeric=True),
+                show.Column("Left", numeric=True),
+                *([show.Column("Measured, in fp32", numeric=True)] if measured else []),
+            ],
+            [words_memory.optimizer_row(one, measured=measured) for one in rows],
+            caption="From the most state to the least."
+            + " Measured: the optimizer’s state after one step on a 512 × 256 matrix, per parameter." * measured,
+            here=[one.optimizer.name for one in rows].index(h.optimizer.name),
+        )
     show.note(words.left_out())

@@ -140,3 +140,50 @@ def test_every_number_opens_to_its_formula(open_page: OpenPage) -> None:
     panel = page.locator('[data-testid="stExpander"]').filter(has_text="How is this computed")
     assert panel.locator(".katex-display").count() >= 20
     expect(panel.get_by_role("link", name="ZeRO").first).to_have_attribute("href", "https://arxiv.org/abs/1910.02054")
+
+
+def types_said(page: Page) -> str:
+    return page.locator(".np-takeaway").filter(has_text="for each parameter").inner_text().replace("\u00a0", " ")
+
+
+def test_the_precision_is_edited_and_travels_in_the_link(open_page: OpenPage) -> None:
+    """From a preset, by clicks: the sum and the answer follow, the menu says own, and the link opens to the same."""
+    page = open_page(f"{MEMORY.url_path}?m_policy=true&m_prec={quote('mixed bf16, fp32 master, fp32 gradients')}")
+    assert "= 18 bytes for each parameter" in types_said(page)
+    before = answer(page)
+    for label, option, total in (("Master weights", "none", 14), ("Gradients", "bf16", 12)):
+        page.get_by_role("radiogroup", name=label, exact=True).get_by_role("radio", name=option, exact=True).click()
+        settle(page)
+        assert f"= {total} bytes for each parameter" in types_said(page)
+    assert answer(page) != before
+    assert "no master" in answer(page)
+    expect(page.get_by_role("combobox", name="Precision of the model states")).to_have_value("own")
+    edited = answer(page)
+    page.get_by_text("Precision, tensor by tensor").click()
+    settle(page)
+    assert answer(page) == edited
+    link = page.locator("button[data-link]").get_attribute("data-link")
+    assert link is not None
+    again = open_page(f"{MEMORY.url_path}?{link.partition('?')[2] or link}")
+    assert answer(again) == edited
+    assert page.problems == again.problems == []  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("width", [1280, 1600])
+def test_the_waterfall_names_every_change_inside_its_frame(open_page: OpenPage, width: int) -> None:
+    page = open_page(f"{MEMORY.url_path}?m_n=32B&m_why=true", width=width)
+    plot = page.locator(".js-plotly-plot").nth(1)
+    plot.locator(".main-svg").first.wait_for()
+    still(page)
+    frame = plot.bounding_box()
+    assert frame is not None
+    written = [*plot.locator(".annotation-text-g").all(), *plot.locator(".ytick text").all()]
+    assert len(written) > 8
+    for text in written:
+        box = text.bounding_box()
+        assert box is not None
+        assert box["x"] >= frame["x"] - 1, text.text_content()
+        assert box["x"] + box["width"] <= frame["x"] + frame["width"] + 1, text.text_content()
+    first = page.locator(".np-note b").filter(has_text="Recompute").first.inner_text()
+    named = " ".join(tick.text_content() or "" for tick in plot.locator(".ytick text").all())
+    assert first.split(",")[0].split(" and ")[0].lower() in named

@@ -137,9 +137,8 @@ def _search(plan: Plan) -> _Searched:
     rank = np.asarray(cost.share) + _SETTLED * (places > 0).sum(axis=0)
 
     def fix(at: int) -> Fix:
-        texts = {
-            name: _typed(name, choices[name][i]) for name, i in zip(choices, places[:, at].tolist(), strict=True) if i
-        }
+        row: list[int] = places[:, at].tolist()
+        texts = {name: _typed(name, choices[name][i]) for name, i in zip(choices, row, strict=True) if i}
         one = DeviceMemory(**{part.name: float(getattr(found, part.name)[kept_in[at]]) for part in fields(found)})
         return Fix(texts, h.total - float(one.total), float(again[at]), float(sent[at]), float(wait[at]), one)
 

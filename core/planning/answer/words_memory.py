@@ -9,7 +9,17 @@ from core.hardware.accelerators import Accelerator
 from core.planning.answer.fixing import Fix, fewest, fixes, largest
 from core.planning.answer.holding import Grid, Held
 from core.planning.answer.plan import OWN
-from core.training import DeviceMemory, LayoutError, Recompute, StepCurve, Traffic, TrainingMemory, states_per_parameter
+from core.training import (
+    DeviceMemory,
+    LayoutError,
+    Recompute,
+    StepCurve,
+    Traffic,
+    TrainingMemory,
+    largest_micro_batch,
+    largest_seq_len,
+    states_per_parameter,
+)
 from core.training import words as states_words
 from core.training.activations.tensors import SavedTensor
 from core.units import format_bytes, format_count, significant
@@ -202,13 +212,16 @@ def growing(h: Held, degree: str, rows: Sequence[tuple[int, DeviceMemory]]) -> s
 
 
 def frontier(h: Held, grid: Grid) -> str:
-    """The longest sequence at a micro-batch of one, and the largest micro-batch at the plan's length."""
+    """The longest sequence at the plan's micro-batch, and the largest micro-batch at its length."""
     if h.fits == "unknown":
         return "How much memory there is, is unknown, so there is no frontier."
-    one = [length for length, total in zip(grid.lengths, grid.totals[0], strict=True) if total <= h.usable]
-    if not one:
-        return f"**Not even {grid.lengths[0]:,} tokens fit**, one sequence at a time: it is not activations alone."
-    return f"**At one sequence at a time up to {one[-1]:,} tokens fit**, of the lengths drawn."
+    batch, length = largest_micro_batch(h.setup), largest_seq_len(h.setup)
+    mine = f"a micro-batch of {int(h.layout.micro_batch):,}"
+    if not batch and not length:
+        return f"**Not even one token fits** at {mine}: it is not activations alone."
+    longest = f"up to **{length:,} tokens** fit" if length else "not one token fits"
+    most = f"up to **{batch:,}** fits" if batch else "not even **one sequence** fits"
+    return f"At {mine}, {longest}; at {h.plan.seq_len:,} tokens, as a micro-batch {most}."
 
 
 def kept(h: Held, tensors: Sequence[tuple[SavedTensor, float]]) -> str:

@@ -13,7 +13,7 @@ from core.palette import Palette
 from core.units import significant
 
 GIB = 2.0**30
-_CELL = 34
+_CELL = 40
 
 
 def fit_map(
@@ -93,10 +93,10 @@ def fit_map(
                     [
                         label(
                             palette,
-                            "<b>full beyond the dashed line</b>",
-                            x=1,
+                            "<b>GiB on one accelerator; beyond the dashed line it does not fit</b>",
+                            x=0,
                             xref="paper",
-                            xanchor="right",
+                            xanchor="left",
                             y=1,
                             yref="paper",
                             yanchor="bottom",
@@ -113,8 +113,8 @@ def fit_map(
                             "<b>yours</b>",
                             x=at_x,
                             y=at_y,
-                            yshift=14,
-                            font={"family": SANS, "size": 12, "color": palette.accent},
+                            yshift=13,
+                            font={"family": SANS, "size": 10, "color": palette.accent},
                         )
                     ]
                     if inside

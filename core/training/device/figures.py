@@ -68,7 +68,7 @@ def device_bars(
                 type="category",
                 tickfont={"family": SANS, "size": 13, "color": palette.text},
             ),
-            annotations=[*marks, *_totals(rows, names, usable, palette), *limit_label(usable, palette, widest)],
+            annotations=[*marks, *_totals(rows, usable, palette), *limit_label(usable, palette, widest)],
             shapes=limit_line(usable, palette),
         ),
     }
@@ -124,24 +124,24 @@ def class_labels(one: DeviceMemory, widest: float, palette: Palette, *, named: b
     return found
 
 
-def _totals(
-    rows: Sequence[tuple[str, DeviceMemory]], names: Sequence[str], usable: float, palette: Palette
-) -> list[dict[str, Any]]:
+def _totals(rows: Sequence[tuple[str, DeviceMemory]], usable: float, palette: Palette) -> list[dict[str, Any]]:
+    """The total of each bar at its end, clear of the line that it may cross."""
     return [
         label(
             palette,
             f"<b>{significant(float(one.total) / GIB, 3)}</b>",
             x=float(one.total) / GIB,
-            y=name,
+            y=row,
             xanchor="left",
             xshift=5,
+            bgcolor=palette.background,
             font={
                 "family": MONO,
                 "size": 13,
                 "color": palette.gradients if float(one.total) > usable else palette.text,
             },
         )
-        for (_, one), name in zip(rows, names, strict=True)
+        for row, (_, one) in enumerate(rows)
     ]
 
 

@@ -16,7 +16,7 @@ _NAMES = {
     "start": "start",
     "forward": "forward",
     "loss": "loss",
-    "steady": "1B1F",
+    "steady": "alternating",
     "backward": "backward",
     "optimizer": "optimizer",
 }
@@ -48,8 +48,8 @@ def step_curve(curve: StepCurve, usable: float, palette: Palette) -> Figure:
         ],
         "layout": layout(
             palette,
-            height=340,
-            margin={"l": 8, "r": 8, "t": 24, "b": 8},
+            height=360,
+            margin={"l": 8, "r": 8, "t": 44, "b": 8},
             hovermode="x",
             xaxis=axis(
                 palette,
@@ -70,9 +70,31 @@ def step_curve(curve: StepCurve, usable: float, palette: Palette) -> Figure:
                     y=float(total[peak]),
                     yanchor="bottom",
                     yshift=3,
+                    bgcolor=palette.background,
+                ),
+                label(
+                    palette,
+                    " · ".join(f"<b style='color:{colour(role, palette)}'>{name}</b>" for _, role, name in CLASSES),
+                    x=0,
+                    xref="paper",
+                    xanchor="left",
+                    y=1,
+                    yref="paper",
+                    yanchor="bottom",
+                    yshift=14,
                 ),
                 *(
-                    [label(palette, "<b>its memory</b>", x=0, xref="paper", xanchor="left", y=known, yanchor="bottom")]
+                    [
+                        label(
+                            palette,
+                            f"<b>its memory: {significant(known, 3)} GiB</b>",
+                            x=0,
+                            xref="paper",
+                            xanchor="left",
+                            y=known,
+                            yanchor="bottom",
+                        )
+                    ]
                     if known
                     else []
                 ),
