@@ -31,7 +31,7 @@ from core.training.activations.tensors import (
     saved_tensors,
     ways,
 )
-from core.training.layout import Counts, Layout, Recompute
+from core.training.layout import Counts, Layout, Recompute, pick
 
 Amounts: TypeAlias = "float | npt.NDArray[Any]"
 """Numbers, whole or not, or arrays of them that broadcast."""
@@ -154,14 +154,14 @@ def _left_per_token(
     recompute = np.asarray(layout.recompute)
     if saved is None:
         saved = _saved_per_token(spec, implementation, layout, seq_len, kind, width, load)
-    left: Any = np.where(recompute == Recompute.FULL, _input_per_token(spec, layout, width), saved)
+    left = pick(recompute == Recompute.FULL, _input_per_token(spec, layout, width), saved)
     if np.any(recompute == Recompute.PER_OPERATION):
         kept: Any = 0.0
         for one in kept_by_operation(spec, implementation, kind, width):
             size = one.present(layout) * float(one.tensor.elements * one.tensor.each)
             spread = ways(one.tensor.split, layout.tensor, layout.sequence_parallel, spec.kv_heads)
             kept = kept + size * (load if one.tensor.routed else 1) / spread
-        left = np.where(recompute == Recompute.PER_OPERATION, kept, left)
+        left = pick(recompute == Recompute.PER_OPERATION, kept, left)
     return np.asarray(left, dtype=np.float64)
 
 
