@@ -29,7 +29,7 @@ from core.planning.answer.form import (
     plan_form,
     plan_of,
 )
-from core.planning.answer.form_layout import RECOMPUTE, ZERO
+from core.planning.answer.form_layout import LAYOUT_FIELDS, RECOMPUTE, ZERO
 from core.planning.answer.largest import Counted, Largest, largest
 from core.planning.answer.peers import peers_of
 from core.planning.answer.plan import TYPED
@@ -128,6 +128,7 @@ def how_large(inputs: Inputs, plan: Plan) -> Largest | None:
             found = largest(asked, values[COUNTED.id])
         except LayoutError as problem:
             asked = replace(asked, layout=Plan().layout)
+            texts = {**texts, **{one.id: one.default for one in LAYOUT_FIELDS}}
             found = largest(asked, values[COUNTED.id])
             inputs.fail(f"The layout cannot be: {words.refused(problem)}", "Counted as without splitting the model.")
         show.input_errors(inputs)

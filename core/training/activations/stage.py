@@ -192,7 +192,8 @@ class StageActivations:
 
     @property
     def total(self) -> Bytes:
-        return self.layers + self.working + self.embedding + self.head + self.logits
+        """All at once, but that logits are gone before a layer is done again."""
+        return self.layers + np.maximum(self.working, self.logits) + self.embedding + self.head
 
 
 def stage_activation_bytes(

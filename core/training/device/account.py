@@ -277,7 +277,6 @@ def _by_stage(
     """Of several stages, along a first axis."""
     stages, rank = rank_of(spec, degrees, which)
     dense = rank.dense
-    elsewhere = dense * (1 - 1 / degrees.shards) + rank.experts * (1 - 1 / degrees.expert_shards)
 
     def part(field: str) -> Any:
         over, experts_over = shards_of(field, degrees)
@@ -295,8 +294,8 @@ def _by_stage(
         master_weights=part("master"),
         optimizer_state=part("optimizer"),
         activations=activations_of(spec, degrees, step, stages).total,
-        gathered=gathered_bytes(rank, degrees, elsewhere, states.gathered, gradient, runtime),
-        buckets=bucket_bytes(rank, degrees, elsewhere, gradient, runtime),
+        gathered=gathered_bytes(rank, degrees, states.gathered, gradient, runtime),
+        buckets=bucket_bytes(rank, degrees, gradient, runtime),
         runtime=0.0,
         stage=stages.index,
     )
