@@ -14,16 +14,9 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from core.formula import Source
 from core.models.spec import TransformerSpec
 from core.training.activations.tensors import FP32, Implementation, LayerKind, Part, SavedTensor, Split
 from core.training.layout import Layout
-
-TORCHTITAN = Source(
-    "torchtitan, activation_checkpoint.py",
-    "selective_ac_option “op”",
-    "https://github.com/pytorch/torchtitan/blob/main/torchtitan/distributed/activation_checkpoint.py",
-)
 
 Sent: TypeAlias = Literal["", "tensor", "expert"]
 """What brings a tensor in: nothing, tensor parallelism, expert parallelism."""

@@ -99,7 +99,7 @@ def runtime_bytes(tensors: float, slack: float, context: float, groups: float, c
         "buffers": Symbol("B", "gathered weights and gradient buckets", "bytes"),
         "runtime": Symbol("R", "memory of the runtime", "bytes"),
     },
-    sources=(ZERO.at("section 3"), _FITTED),
+    sources=(ZERO.at("section 3"), _FSDP, _BUCKETS, _FITTED),
 )
 def device_bytes(states: float, activations: float, buffers: float, runtime: float) -> float:
     """Memory of one accelerator."""
