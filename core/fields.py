@@ -228,6 +228,13 @@ class Form:
         values |= {name: self._value(self[name], text) for name, text in other.items()}
         return Reading(values, kept | other, tuple(problems), tuple(other))
 
+    def means(self, reading: Reading, texts: Mapping[str, str]) -> bool:
+        """Whether ``texts`` by id, each of which can be read, mean what ``reading`` has: 1024 is 1,024."""
+        return all(
+            text == reading.texts[name] or self._value(self[name], text) == reading.values[name]
+            for name, text in texts.items()
+        )
+
     def _value(self, one: Field, text: str) -> Any:
         """What ``text`` says: all of a form's texts but one are those of its last reading."""
         said = (one.id, text)

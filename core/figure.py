@@ -6,6 +6,8 @@ Figures are plain dicts in plotly's schema (no plotly import), made from a `Pale
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
+from statistics import mean
 from typing import Any, TypeAlias
 
 from core.palette import Palette
@@ -14,6 +16,9 @@ Figure: TypeAlias = dict[str, Any]
 
 SANS = "Inter, system-ui, sans-serif"
 MONO = "'JetBrains Mono', ui-monospace, monospace"
+
+_APART = 4
+"""Pixels at least between two labels that stand side by side."""
 
 
 def axis(palette: Palette, title: str, **options: Any) -> dict[str, Any]:
@@ -71,3 +76,18 @@ def named_axis(palette: Palette, names: Sequence[str], texts: Sequence[str]) -> 
     ]
     font = {"size": 13, "color": palette.text}
     return axis(palette, "", tickvals=list(names), ticktext=ticks, tickfont=font, showgrid=False, ticksuffix="  ")
+
+
+def apart(wanted: Sequence[float], widths: Sequence[float]) -> list[float]:
+    """Middles nearest to ``wanted`` (least squares) at which labels of these ``widths`` stand side by side."""
+    offsets = [0.0]
+    for left, right in pairwise(widths):
+        offsets.append(offsets[-1] + (left + right) / 2 + _APART)
+    # Without the room that labels take, they may touch but not pass each other: runs that would are averaged.
+    runs: list[list[float]] = []
+    for middle, offset in zip(wanted, offsets, strict=False):
+        runs.append([middle - offset])
+        while len(runs) > 1 and mean(runs[-2]) > mean(runs[-1]):
+            runs[-2:] = [runs[-2] + runs[-1]]
+    level = [mean(run) for run in runs for _ in run]
+    return [place + offset for place, offset in zip(level, offsets, strict=False)]

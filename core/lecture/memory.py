@@ -4,34 +4,45 @@ from __future__ import annotations
 
 from core.hardware.accelerators import find
 from core.lecture.claims import Claim, Finding, Link, titled
-from core.tensors.cost import tensor_bytes
-from core.training import TrainingMemory, account, find_optimizer, find_policy
+from core.training import (
+    Layout,
+    StateBytes,
+    bytes_per_parameter,
+    find_optimizer,
+    find_policy,
+    saved_per_parameter,
+    states_per_parameter,
+    token_bytes,
+    token_width,
+)
+from core.training.device.alone import explain_largest
+from core.training.memory import PARTS
 from core.training.optimizer_state import optimizer_bytes
 from core.units import format_bytes, format_count, format_quantity
 
 H100 = "H100 SXM"
 
 
-def _account(parameters: float, policy: str = "fp32", optimizer: str = "AdamW") -> TrainingMemory:
-    memory = find(H100).memory_bytes
-    return account(parameters, find_optimizer(optimizer), find_policy(policy), accelerators=8, memory=memory)
+def _states(policy: str = "fp32", optimizer: str = "AdamW") -> StateBytes:
+    return states_per_parameter(find_optimizer(optimizer), find_policy(policy))
 
 
-def _largest() -> Finding:
-    plan = _account(40e9)
-    return Finding(f"{format_count(plan.largest)} parameters", plan.largest == 40e9, plan.explain()[:4])
+def _largest(policy: str = "fp32") -> Finding:
+    steps = explain_largest(_states(policy), Layout(data=8, zero=3), find(H100).memory_bytes)
+    return Finding(f"{format_count(steps[-1].value)} parameters", steps[-1].value == 40e9, steps)
 
 
 def _no_saving() -> Finding:
     policies = ("fp32", "mixed bf16, fp32 master", "mixed bf16, fp32 master, fp32 gradients")
-    sizes = [_account(1e9, policy).per_parameter.total for policy in policies]
+    sizes = [_states(policy).total for policy in policies]
     shown = (
         f"fp32 {sizes[0]:g} B, bf16 with fp32 master {sizes[1]:g} B, with fp32 gradients {sizes[2]:g} B per parameter"
     )
-    return Finding(shown, sizes == [16, 16, 18], _account(1e9, policies[1]).explain()[:2])
+    parts = {part: float(getattr(_states(policies[1]), part)) for part in PARTS}
+    return Finding(shown, sizes == [16, 16, 18], (bytes_per_parameter.explain(**parts),))
 
 
-def _states() -> Finding:
+def _kept() -> Finding:
     names = ("SGD momentum", "Adagrad", "RMSProp", "Adam")
     counts = [len(find_optimizer(name).states) for name in names]
     shown = ", ".join(f"{name} {count}" for name, count in zip(names, counts, strict=True))
@@ -46,14 +57,14 @@ def _states() -> Finding:
     )
 
 
-def _checkpoint() -> Finding:
-    plan = _account(70e9)
-    size = plan.checkpoint()
-    return Finding(format_bytes(size, system="decimal"), size == 840e9, plan.explain()[-1:])
+def _checkpoint(parameters: float = 70e9) -> Finding:
+    saved = saved_per_parameter(find_optimizer("AdamW"), find_policy("fp32"))
+    size = saved.explain(parameters)
+    return Finding(format_bytes(size.value, system="decimal"), size.value == 840e9, (size,))
 
 
 def _dataset() -> Finding:
-    size = tensor_bytes.explain(elements=1.4e12, element_bytes=2)
+    size = token_bytes.explain(tokens=1.4e12, each=token_width(32_000))
     return Finding(
         f"1.4T tokens × 2 B (uint16) = {format_quantity(size.value, 'bytes')}", size.value == 2.8e12, (size,)
     )
@@ -68,7 +79,7 @@ MEMORY: tuple[Claim, ...] = (
         "exact",
         _largest,
         Link("memory", {"n": "40B", "opt": "AdamW", "prec": "fp32", "gpu": H100, "count": "8"}),
-        "Model states only: activations come on top.",
+        "Model states only: activations come on top, and then 40B do not fit.",
     ),
     Claim(
         "M2",
@@ -86,7 +97,7 @@ MEMORY: tuple[Claim, ...] = (
         "states of the optimizers",
         "Momentum, AdaGrad and RMSProp keep one state per parameter, Adam keeps two.",
         "exact",
-        _states,
+        _kept,
         Link("memory", {"n": "8B", "opt": "Adam"}),
     ),
     Claim(

@@ -1,23 +1,20 @@
-"""Training memory: precision policies, optimizers, sharding, and the bytes of the model states."""
+"""Training memory: precision policies, optimizers, layouts, and what one accelerator has to hold."""
 
 from core.training.costs import StepCost, step_cost
 from core.training.device.account import DeviceMemory, States, Step, memory_over, memory_per_device, states_of
+from core.training.device.alone import largest_model
 from core.training.device.buffers import TENSORS_ONLY, Runtime
 from core.training.device.peak import StepCurve, through_one_step
 from core.training.fit import largest_micro_batch, largest_of_family, largest_seq_len
 from core.training.layout import Layout, LayoutError, Recompute, allowed, check
 from core.training.memory import (
+    Saved,
     StateBytes,
-    TrainingMemory,
-    accelerators_filled,
-    account,
     bytes_per_parameter,
     checkpoint_bytes,
-    largest_model,
-    spare_bytes,
+    saved_per_parameter,
     state_bytes,
     states_per_parameter,
-    stored_per_parameter,
     token_bytes,
     token_width,
 )
@@ -26,20 +23,14 @@ from core.training.optimizers import HEADLINE, Optimizer, find_optimizer, headli
 from core.training.policy_own import OwnPolicy, PolicyRow, own_like, policy_rows
 from core.training.precision import POLICIES, STORAGE_TYPES, PrecisionPolicy, StorageType, find_policy
 from core.training.setup import Setup
-from core.training.sharding import REPLICATED, SHARDED, SHARDINGS, ZERO_1, ZERO_2, Sharding, stage_sharding
 from core.training.tensors import ParameterTensor, tensors_of
 from core.training.traffic import Traffic, traffic_per_step
 
 __all__ = [
     "HEADLINE",
     "POLICIES",
-    "REPLICATED",
-    "SHARDED",
-    "SHARDINGS",
     "STORAGE_TYPES",
     "TENSORS_ONLY",
-    "ZERO_1",
-    "ZERO_2",
     "DeviceMemory",
     "Layout",
     "LayoutError",
@@ -51,8 +42,8 @@ __all__ = [
     "PrecisionPolicy",
     "Recompute",
     "Runtime",
+    "Saved",
     "Setup",
-    "Sharding",
     "StateBytes",
     "States",
     "Step",
@@ -60,9 +51,6 @@ __all__ = [
     "StepCurve",
     "StorageType",
     "Traffic",
-    "TrainingMemory",
-    "accelerators_filled",
-    "account",
     "allowed",
     "bytes_per_parameter",
     "check",
@@ -82,13 +70,11 @@ __all__ = [
     "own_like",
     "policy_rows",
     "row_names",
-    "spare_bytes",
-    "stage_sharding",
+    "saved_per_parameter",
     "state_bytes",
     "states_of",
     "states_per_parameter",
     "step_cost",
-    "stored_per_parameter",
     "tensors_of",
     "through_one_step",
     "token_bytes",

@@ -101,11 +101,6 @@ class ModelState:
         return mean_state_bytes(self.total, self.parameters)
 
     @property
-    def by_state(self) -> dict[str, float]:
-        """Bytes of each state over all classes."""
-        return {name: sum(k.bytes for k in self.kept if k.name == name) for name in {k.name: 0 for k in self.kept}}
-
-    @property
     def by_kind(self) -> dict[TensorKind, float]:
         """Bytes of each class of tensors over all states."""
         kinds: list[TensorKind] = list(dict.fromkeys(kept.kind for kept in self.kept))

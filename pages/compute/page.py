@@ -58,6 +58,8 @@ def page() -> None:
             show.error(wrong)
         if wrong := words.memory(a):
             show.error(wrong)
+        if tight := words.tight(a):
+            show.note(tight)
             show.onwards("What fits, and on how many", MEMORY, carried(inputs.reading.texts, a))
         for line in words.cautions(a):
             show.note(line)

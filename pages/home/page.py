@@ -1,10 +1,11 @@
 """Home: the lecture's three napkin questions as live sentences, each a link into its page with the same inputs."""
 
 from dataclasses import replace
+from typing import get_args
 
 import streamlit as st
 
-from core.fields import Field, quantity
+from core.fields import Field, choice, quantity
 from core.floats import FORMATS
 from core.floats.compare import Stored, store_everywhere
 from core.floats.story import as_read
@@ -13,13 +14,28 @@ from core.floats.view import explain_value
 from core.limits import limit
 from core.planning import BudgetError, Plan
 from core.planning.answer import words as words_plan
-from core.planning.answer.answer import Answer, answer, states_of
+from core.planning.answer import words_memory as words
+from core.planning.answer.answer import Answer, answer
 from core.planning.answer.figures import answer_strip
-from core.planning.answer.form import ACCELERATOR, COUNT, MFU, PARAMETERS, TRAINED, carried, plan_form, plan_of
+from core.planning.answer.form import (
+    ACCELERATOR,
+    COUNT,
+    MFU,
+    OPTIMIZER,
+    PARAMETERS,
+    POLICY,
+    TRAINED,
+    carried,
+    plan_form,
+    plan_of,
+)
+from core.planning.answer.form_layout import LAYOUT_FIELDS, RECOMPUTE, ZERO
+from core.planning.answer.largest import Counted, Largest, largest
 from core.planning.answer.peers import peers_of
+from core.planning.answer.plan import TYPED
 from core.planning.answer.stories import LECTURE, REMARKS, STORIES
-from core.training import TrainingMemory, words
-from core.training.figures import state_bars
+from core.training import LayoutError
+from core.training.device.figures import device_bars
 from core.units import QuantityError
 from core.wording import plain
 from pages.parts import show
@@ -45,12 +61,24 @@ def _number(text: str) -> str:
 HELD = quantity("k", "How many accelerators", "8", "count", low=1, high=limit("accelerators"), whole=True)
 HOLDER = Field("mem", "Accelerator, memory of each", "H100 SXM", ACCELERATOR.read, "choice", ACCELERATOR.options)
 NUMBER = Field("x", "A number", "1e-8", _number, max_chars=limit("float_chars"))
-FORM = plan_form("h", HELD, HOLDER, NUMBER)
+COUNTED = choice("of", "Counted", get_args(Counted), "everything", few=True)
+FORM = plan_form("h", HELD, HOLDER, COUNTED, NUMBER)
 _ASKED = (PARAMETERS, TRAINED, COUNT, ACCELERATOR, MFU)
 _LECTURES = "The lecture’s"
 CHIPS = {
     "As published runs did": {one.id: one.default for one in _ASKED},
     _LECTURES: {one.id: STORIES[LECTURE][one.id] for one in _ASKED},
+}
+_ASKED_OF_MEMORY = (HELD, HOLDER, COUNTED, RECOMPUTE)
+_OF_MEMORY = (*_ASKED_OF_MEMORY, OPTIMIZER, POLICY, ZERO)
+HELD_CHIPS = {
+    "Everything counted": {one.id: one.default for one in _OF_MEMORY},
+    "Layers computed again": {**{one.id: one.default for one in _OF_MEMORY}, RECOMPUTE.id: "full"},
+    "The lecture’s: model states alone": {
+        **{one.id: one.default for one in _OF_MEMORY},
+        COUNTED.id: "model states alone",
+        POLICY.id: "fp32",
+    },
 }
 
 
@@ -75,6 +103,8 @@ def how_long(inputs: Inputs, plan: Plan) -> Answer | None:
                 show.note(REMARKS[LECTURE])
             for wrong in filter(None, (words_plan.impossible(a), words_plan.memory(a))):
                 show.error(wrong)
+            if tight := words_plan.tight(a):
+                show.note(tight)
         with picture:
             show.chart(answer_strip(a, peers_of(a, 6), TOKENS), alt=plain(words_plan.sentence(a)), key="home:answer")
         show.onwards(
@@ -84,31 +114,37 @@ def how_long(inputs: Inputs, plan: Plan) -> Answer | None:
     return None
 
 
-def how_large(inputs: Inputs, plan: Plan) -> TrainingMemory | None:
-    """The largest model whose states fit; nothing where that failed."""
-    values = inputs.reading.values
-    held, holder = values[HELD.id], values[HOLDER.id]
-    memory = states_of(replace(plan, accelerator=holder, accelerators=held))
+def how_large(inputs: Inputs, plan: Plan) -> Largest | None:
+    """The largest model that fits, as on Training memory; nothing where that failed."""
+    values, texts = inputs.reading.values, inputs.reading.texts
+    asked = replace(plan, accelerator=values[HOLDER.id], accelerators=values[HELD.id])
     with show.question(HOW_LARGE):
-        place, picture = show.slot(), show.slot()
-        cells = st.columns([1, 1.4, 2.6])
-        for cell, field in zip(cells, (HELD, HOLDER), strict=False):
+        chips, place, picture = show.slot(), show.slot(), show.slot()
+        cells = st.columns([1, 1.3, 1.7, 1.9])
+        for cell, field in zip(cells, _ASKED_OF_MEMORY, strict=False):
             with cell:
                 inputs.draw(field)
+        try:
+            found = largest(asked, values[COUNTED.id])
+        except LayoutError as problem:
+            asked = replace(asked, layout=Plan().layout)
+            texts = {**texts, **{one.id: one.default for one in LAYOUT_FIELDS}}
+            found = largest(asked, values[COUNTED.id])
+            inputs.fail(f"The layout cannot be: {words.refused(problem)}", "Counted as without splitting the model.")
         show.input_errors(inputs)
+        inputs.stories("What is counted", HELD_CHIPS, into=chips, key="held")
         with place:
-            show.answer(words.holding(memory, words.device_name(holder, memory.memory)), words.what_is_counted(memory))
+            show.answer(words.holding(found), words.what_is_counted(found, largest(asked)))
         with picture:
             show.chart(
-                state_bars([memory], TOKENS, chosen=memory.optimizer.name, device=holder),
-                alt=f"Stacked bar of {words.spelled(memory)} bytes per parameter, and in total against the memory.",
+                device_bars([("", found.one)], found.held.usable, TOKENS),
+                alt=f"Stacked bar of what one accelerator holds, against its memory. {plain(words.holding(found))}",
                 key="home:memory",
             )
-        there = {"n": words.largest_typed(memory), "count": inputs.reading.texts[HELD.id], "gpu": holder}
-        show.onwards(
-            "Other optimizers and precisions, byte by byte", MEMORY, {**carried(inputs.reading.texts), **there}
-        )
-        return memory
+        there = {"model": TYPED, "count": texts[HELD.id], "gpu": values[HOLDER.id]}
+        there |= {"n": words.typed(found)} if words.typed(found) else {}
+        show.onwards("What fills it, byte by byte, and other layouts", MEMORY, {**carried(texts), **there})
+        return found
     return None
 
 
@@ -144,12 +180,12 @@ def page() -> None:
     inputs = Inputs(HOME, FORM)
     plan = plan_of(inputs.reading)
     long = how_long(inputs, plan)
-    memory = how_large(inputs, plan)
+    large = how_large(inputs, plan)
     kept = how_exact(inputs)
     show.how(
         lambda: [
             *([HOW_LONG, *long.explain()] if long else ()),
-            *([HOW_LARGE, *memory.explain_largest()] if memory else ()),
+            *([HOW_LARGE, *large.explain()] if large else ()),
             *([HOW_EXACT, *(step for one in kept for step in explain_value(one.view))] if kept else ()),
         ],
         key="home:how",

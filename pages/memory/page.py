@@ -7,9 +7,9 @@ from collections.abc import Callable
 import streamlit as st
 
 from core.planning.answer import words_memory
-from core.planning.answer.answer import states_of
 from core.planning.answer.form import carried, plan_of
-from core.planning.answer.holding import Held, held
+from core.planning.answer.holding import Held, held, saved
+from core.planning.answer.largest import explain_by_states
 from core.planning.answer.plan import Plan
 from core.planning.answer.stories import MEMORY_STORIES as STORIES
 from core.training import LayoutError, words
@@ -74,16 +74,15 @@ def page() -> None:
     with show.guarded("The picture"):
         show.chart(device_bars([("", h.one)], h.usable, TOKENS), alt=plain(said), key="memory:bars")
     with show.guarded("Remarks"):
-        states = states_of(h.plan)
         for line in words_memory.remarks(h):
             show.note(line)
         if lacking := words.matrix_units(h.policy, h.plan.device):
             show.note(lacking)
-        if alone := words_memory.states_alone(h, states):
+        if alone := words_memory.states_alone(h):
             show.note(alone)
-        show.note(words.checkpoint(states))
+        show.note(words_memory.checkpoint(h))
         show.note(words.memory_read_as(h.usable, h.plan.device.memory_note))
-        show.source(words.cited(states))
+        show.source(words.cited(h.optimizer, h.policy))
 
     for name, panel in _PANELS.items():
         with inputs.panel(name, PANELS[name].label) as opened:
@@ -91,7 +90,11 @@ def page() -> None:
                 panel(inputs, h)
 
     show.how(
-        lambda: ["On one accelerator", *h.explain(), "Model states in all", *states_of(h.plan).explain()],
+        lambda: [
+            *("On one accelerator", *h.explain()),
+            *("Model states alone", *explain_by_states(h)),
+            *("A checkpoint", saved(h.plan).explain(h.parameters)),
+        ],
         key="memory:how",
     )
     show.onwards("How long it trains, and what that costs", COMPUTE, carried(inputs.reading.texts))

@@ -142,16 +142,17 @@ class Inputs:
         st.session_state[key] = text
         st.text_input(label, key=key, disabled=True)
 
-    def stories(self, label: str, stories: Mapping[str, Mapping[str, str]], *, into: DeltaGenerator) -> str | None:
-        """One-click chips; each sets fields of the form. The chip whose fields match the present ones is lit."""
-        widget = f"{self.page.prefix}:story"
+    def stories(
+        self, label: str, stories: Mapping[str, Mapping[str, str]], *, into: DeltaGenerator, key: str = "story"
+    ) -> str | None:
+        """One-click chips; each sets fields of the form. The chip whose fields mean what the present ones do is lit."""
+        widget = f"{self.page.prefix}:{key}"
 
         def apply() -> None:
             for name, text in stories.get(st.session_state.get(widget, ""), {}).items():
                 self.put(name, text)
 
-        texts = self.reading.texts
-        lit = next((story for story, set_ in stories.items() if set_.items() <= texts.items()), None)
+        lit = next((story for story, texts in stories.items() if self.form.means(self.reading, texts)), None)
         st.session_state[widget] = lit
         into.pills(label, list(stories), key=widget, on_change=apply, label_visibility="collapsed")
         return lit

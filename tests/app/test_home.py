@@ -62,3 +62,20 @@ def test_the_lectures_chip_says_whose_assumption_it_is() -> None:
     assert "50 % is the lecture’s assumption" in said.replace("<b>", "").replace("</b>", "")
     assert "144 days" in said.replace("<b>", "").replace("</b>", "")
     assert app.text_input(key="h_mfu").value == "0.5"
+
+
+def test_the_lectures_model_counts_states_alone() -> None:
+    """40B is one click away and says what it leaves out; as it opens, everything is counted."""
+    app = home()
+    plain = words(app).replace("<b>", "").replace("</b>", "")
+    assert "activations, buffers and runtime" in plain
+    assert "40B parameters" not in plain
+    app.button_group(key="h:held").set_value("The lecture’s: model states alone").run()
+    plain = words(app).replace("<b>", "").replace("</b>", "")
+    assert "8 × H100 SXM 80 GB hold 40B parameters under AdamW in fp32, by model states alone" in plain
+    assert "come on top" in plain
+
+
+def test_a_chip_is_lit_by_what_its_fields_mean() -> None:
+    app = home(h_k="08")
+    assert app.button_group(key="h:held").value == "Everything counted"

@@ -11,13 +11,11 @@ from core.hardware.accelerators import accelerators
 from core.lecture import CLAIMS
 from core.planning import PLAN_FIELDS, BudgetError, Plan, answer, plan_from, plan_of
 from core.planning.answer import words, words_memory
-from core.planning.answer.answer import states_of
 from core.planning.answer.export import as_csv, as_markdown, plan_lines
 from core.planning.answer.form_policy import OWN_FIELDS
 from core.planning.answer.holding import held
 from core.planning.answer.plan import FINDS, OWN, OWN_POLICY
 from core.planning.answer.stories import MEMORY_STORIES, STORIES
-from core.training import words as states_words
 from pages.compute.form import FORM as COMPUTE_FORM
 from pages.compute.form import PANELS
 from pages.memory.form import FORM as MEMORY_FORM
@@ -191,16 +189,31 @@ def test_training_memory_has_the_bytes_of_compute(name: str) -> None:
     a = answer(plan_from(texts))
     lines = {line.name: line.value for line in plan_lines(a)}
     plan = plan_of(MEMORY_FORM.read(texts))
-    here, states = held(plan), states_of(plan)
-    assert lines["checkpoint"] == pytest.approx(states.checkpoint(), rel=1e-12)
+    here = held(plan)
+    assert lines["checkpoint"] == pytest.approx(here.checkpoint, rel=1e-12)
     assert lines["model states on one accelerator"] == pytest.approx(float(here.one.states), rel=1e-12)
     assert lines["all that one accelerator holds"] == pytest.approx(here.total, rel=1e-12)
     assert lines["memory of one accelerator"] == here.usable
     said = stripped(said_on(opened(MEMORY, texts)))
-    assert states_words.unit_of([states]).say(states.checkpoint()) in said
+    assert stripped(shown(words_memory.checkpoint(here))) in said
     assert words_memory.gib(here.total) in said
-    too_much = words_memory.gib(float(here.one.states)) in stripped(said_on(opened(COMPUTE, texts)))
-    assert too_much == (here.states_fit == "over")
+    there = stripped(said_on(opened(COMPUTE, texts)))
+    too_much = float(here.one.states) if here.states_fit == "over" else here.total
+    assert (words_memory.gib(too_much) in there) == (here.fits == "over")
+
+
+@pytest.mark.parametrize("counted", ["everything", "model states alone"])
+@pytest.mark.parametrize("name", PLANS)
+def test_the_largest_model_of_home_is_that_of_training_memory(name: str, counted: str) -> None:
+    """The link from Home's second answer opens Training memory at the same bytes: it fits, by states alone or all."""
+    texts = {**PLANS[name], "of": counted, "k": "16"}
+    app = opened(HOME, texts)
+    there = onwards(app, MEMORY)[-1]
+    here = held(plan_of(MEMORY_FORM.read(there)))
+    assert (here.fits if counted == "everything" else here.states_fit) == "fits"
+    said = stripped(bodies(app, "np-answer")[1])
+    assert words_memory.gib(float(here.one.states)) in said or counted != "everything"
+    assert there["n"].removesuffix("B") in said
 
 
 @pytest.mark.parametrize("name", PLANS)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import product
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import plotly.graph_objects as go
@@ -20,10 +20,10 @@ from core.models.flops import FlopCount, flops_per_token, train_flop_6nd
 from core.palette import LIGHT
 from core.planning import Answer, BudgetError, Plan, answer, plan_from
 from core.planning.answer import words, words_memory
-from core.planning.answer.answer import states_of
 from core.planning.answer.export import as_csv, as_markdown, plan_lines
 from core.planning.answer.figures import answer_strip
 from core.planning.answer.holding import held, under_each_optimizer
+from core.planning.answer.largest import Counted, largest
 from core.planning.answer.peers import peers_of
 from core.planning.answer.plan import FINDS, OWN
 from core.planning.answer.stories import MEMORY_STORIES, STORIES
@@ -50,10 +50,8 @@ from core.planning.split.scaling import compute_optimal, overtraining
 from core.planning.whole import words as words_whole
 from core.planning.whole.energy import footprint
 from core.planning.whole.figures import hours_of_the_run
-from core.training import HEADLINE, POLICIES, find_optimizer
 from core.training import words as states_words
 from core.training.device.figures import device_bars
-from core.training.figures import state_bars
 
 STORIES_OF_BOTH = {**STORIES, **MEMORY_STORIES}
 NO_NUMBER = re.compile(r"(?<![A-Za-z])((?i:nan|inf)|None)(?![A-Za-z])")
@@ -65,7 +63,8 @@ Shown = str | Explanation | Mapping[str, Any]
 
 
 def _head(a: Answer) -> Iterator[Shown]:
-    yield from (words.sentence(a), words.assumptions(a), words.impossible(a), words.memory(a), *words.cautions(a))
+    yield from (words.sentence(a), words.assumptions(a), words.impossible(a), *words.cautions(a))
+    yield from (words.memory(a), words.tight(a))
     if a.find != "time":
         label, text = words.in_its_field(a.find, a)
         assert text != "none"
@@ -98,11 +97,12 @@ def _counted(a: Answer) -> Iterator[Shown]:
 
 def _memory(plan: Plan) -> Iterator[Shown]:
     """What Training memory says of a plan."""
-    h, states, device = held(plan), states_of(plan), plan.device
+    h, device = held(plan), plan.device
     yield from (words_memory.sentence(h), words_memory.counted(h), *words_memory.remarks(h))
-    yield from (words_memory.states_alone(h, states), states_words.checkpoint(states))
-    yield from (states_words.what_is_counted(states), states_words.matrix_units(states.policy, device))
-    yield from (states_words.memory_read_as(device.memory_bytes, device.memory_note), states_words.cited(states))
+    yield from (words_memory.states_alone(h), words_memory.checkpoint(h))
+    yield states_words.matrix_units(h.policy, device)
+    yield states_words.memory_read_as(device.memory_bytes, device.memory_note)
+    yield states_words.cited(h.optimizer, h.policy)
     yield device_bars([("", h.one)], h.usable, LIGHT)
 
 
@@ -238,15 +238,15 @@ def _take_away(a: Answer) -> Iterator[Shown]:
 
 
 def _states(a: Answer) -> Iterator[Shown]:
-    memory = a.states
-    plans = [replace(memory, optimizer=find_optimizer(name)) for name in HEADLINE]
-    yield state_bars(plans, LIGHT, chosen=HEADLINE[0], device=a.device.name)
-    for one in (*plans, *(replace(memory, policy=policy) for policy in POLICIES.values())):
-        yield states_words.summed(one.per_parameter)
+    plan = replace(a.plan, accelerators=float(a.memory.layout.accelerators))
+    for counted in get_args(Counted):
+        one = largest(plan, counted)
+        yield from (words_memory.holding(one), words_memory.what_is_counted(one, largest(plan)))
+        yield device_bars([("", one.one)], one.held.usable, LIGHT)
+        yield from one.explain()
     for other in under_each_optimizer(a.memory):
         name, count, _, *rest = words_memory.optimizer_row(other, measured=True)  # a state may be called exp_inf
         yield from (name, count, *rest)
-    yield from (*memory.explain(), *memory.explain_largest())
 
 
 COSTLY: tuple[Callable[[Answer], Iterator[Shown]], ...] = (

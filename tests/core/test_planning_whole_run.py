@@ -150,8 +150,8 @@ def test_blooms_checkpoint() -> None:
     a = answer(plan_from({"n": "176.247B", "prec": "mixed bf16, fp32 master", "mfu": "40%"}))
     copied = 2 * 176.247e9  # the bf16 weights, which BLOOM saved beside the fp32 ones that they follow from
     assert copied / 2**30 == pytest.approx(329, rel=0.005)
-    assert (a.states.checkpoint() + copied) / 2**40 == pytest.approx(2.3, rel=0.03)
-    assert float(a.stops.checkpoint) == a.states.checkpoint()
+    assert (float(a.stops.checkpoint) + copied) / 2**40 == pytest.approx(2.3, rel=0.03)
+    assert float(a.stops.checkpoint) == a.memory.checkpoint
 
 
 SHAPES: list[dict[str, float]] = [

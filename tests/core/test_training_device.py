@@ -139,11 +139,13 @@ def test_korthikantis_figure_1(name: str, selective: int) -> None:
 
 
 def test_published_readings() -> None:
-    """Half of what was read off accelerators is met within 6 %, and nothing is off by a third."""
+    """Half of what was read off accelerators is met within 4 %, half of torchtitan's within 8 %; nothing is off by a
+    third."""
     read = [row for row in measured_memory() if row.reading != "tensors"]
     errors = [abs(row.ratio - 1) for row in read]
     assert len(read) >= 40
-    assert np.median(errors) < 0.06
+    assert np.median(errors) < 0.04
+    assert np.median([abs(row.ratio - 1) for row in read if row.reading == "reserved"]) < 0.08
     assert max(errors) < 1 / 3
 
 
@@ -163,7 +165,7 @@ def laid(spec: TransformerSpec, draw: np.random.Generator, count: int) -> list[L
             zero=int(draw.integers(0, 4)),
             shard_group=int(draw.choice([0, 0, 1, 2])),
             sequence_parallel=int(draw.integers(0, 2)),
-            recompute=int(draw.integers(0, 3)),
+            recompute=int(draw.integers(0, 4)),
             offload=int(draw.integers(0, 2)),
         )
         if allowed(spec, some, 4096):

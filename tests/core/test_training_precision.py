@@ -7,24 +7,18 @@ import math
 
 import pytest
 
+from core.models.catalog import model_named
 from core.training import (
     HEADLINE,
     POLICIES,
-    REPLICATED,
-    SHARDED,
-    SHARDINGS,
-    ZERO_1,
-    ZERO_2,
     ParameterTensor,
     PrecisionPolicy,
-    account,
     find_optimizer,
     find_policy,
     headline,
     optimizer_state_bytes,
     optimizers,
     row_names,
-    stage_sharding,
     states_per_parameter,
 )
 from core.training.optimizers import ALIKE
@@ -105,8 +99,8 @@ def test_the_lectures_optimizers(name: str, states: tuple[str, ...]) -> None:
 
 def test_headline_comes_first_and_falls_in_state() -> None:
     assert tuple(optimizers())[: len(HEADLINE)] == HEADLINE
-    each = [account(8e9, find_optimizer(name), find_policy("fp32"), memory=80e9).per_parameter for name in HEADLINE]
-    sizes = [states.optimizer for states in each]
+    spec = model_named("Llama 3.1 8B").spec
+    sizes = [states_per_parameter(find_optimizer(name), find_policy("fp32"), spec).optimizer for name in HEADLINE]
     assert sizes[:-2] == sorted(sizes[:-2], reverse=True)
     assert max(sizes[-2:]) < 0.01  # Adafactor keeps almost nothing, SGD nothing
     assert sizes[-1] == 0
@@ -145,15 +139,3 @@ def test_names_are_found_in_any_case_and_unknown_ones_are_told() -> None:
         find_optimizer("AdaBelieve")
     with pytest.raises(KeyError, match="bf16 throughout"):
         find_policy("int3")
-    with pytest.raises(KeyError):
-        stage_sharding(4)
-
-
-def test_copies_of_each_sharding() -> None:
-    assert [stage_sharding(stage) for stage in range(4)] == [REPLICATED, ZERO_1, ZERO_2, SHARDED]
-    assert SHARDED.copies(8) == (1, 1, 1)
-    assert ZERO_2.copies(8) == (8, 1, 1)
-    assert ZERO_1.copies(8) == (8, 8, 1)
-    assert REPLICATED.copies(8) == (8, 8, 8)
-    assert [s.complete for s in SHARDINGS.values()] == [True, False, False, False]
-    assert all(s.copies(1) == (1, 1, 1) for s in SHARDINGS.values())

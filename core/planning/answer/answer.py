@@ -13,8 +13,8 @@ from core.hardware.accelerators import Accelerator
 from core.hardware.matmul import best_matmul
 from core.hardware.roofline import explain_device
 from core.models.catalog import CatalogModel, nearest_dense
-from core.planning.answer.holding import Held, held, spec_of
-from core.planning.answer.plan import Find, Plan, whole_accelerators
+from core.planning.answer.holding import Held, held, settled
+from core.planning.answer.plan import Find, Plan
 from core.planning.answer.solving import Array, Solved, Terms, solve
 from core.planning.budget.equations import (
     accelerators_needed,
@@ -32,7 +32,6 @@ from core.planning.evidence import expectation
 from core.planning.whole.energy import footprint
 from core.planning.whole.goodput import Stops
 from core.sources import OWN, PALM
-from core.training import TrainingMemory, account, find_optimizer, stage_sharding
 
 _SHARE = Symbol("g", "goodput, the share of the time on the wall that trains", "ratio")
 _ALL = Symbol("u", "MFU over all hours", "ratio")
@@ -95,7 +94,7 @@ class Answer:
     low, middle, high: at the low end, the middle and the high end of the MFU. model: whose layers are known; None where
     only a number of parameters is. shape: that model, or the one whose layers stand in for it. expected: the MFU over
     all hours that published runs lead one to expect of this plan, of its own peak. stops: of the middle; all_stops: of
-    the low end, the middle and the high end, in a row.
+    the low end, the middle and the high end, in a row. stored: parameters of the middle, every expert included.
     """
 
     plan: Plan
@@ -113,7 +112,7 @@ class Answer:
     work: Work
     stops: Stops
     all_stops: Stops
-    states: TrainingMemory
+    stored: float
     energy: Interval
     carbon: Interval
     dollars: Interval
@@ -131,7 +130,7 @@ class Answer:
     @property
     def memory(self) -> Held:
         """What the fullest accelerator holds. Raises `LayoutError` where the plan cannot be laid out."""
-        return held(self.plan, self.states.parameters, self.middle.accelerators)
+        return held(settled(self.plan, self.stored, self.middle.accelerators))
 
     @property
     def published(self) -> bool:
@@ -249,7 +248,7 @@ def answer(plan: Plan) -> Answer:
         work=terms.work,
         stops=stops.at(1),
         all_stops=stops,
-        states=states_of(plan, float(terms.total(middle.parameters)), middle.accelerators),
+        stored=max(1.0, float(terms.total(middle.parameters))),
         energy=Interval(*(foot.energy for foot in feet)),
         carbon=Interval(*(foot.carbon for foot in feet)),
         dollars=_dollars(plan, low, middle, high),
@@ -263,26 +262,6 @@ def dollars_over(a: Answer) -> str:
     over = ["hours"] if a.over("hours").low < a.over("hours").high else []
     over += ["prices"] if a.plan.price_range[0] < a.plan.price_range[1] else []
     return f"over the range of {' and '.join(over)}"
-
-
-def states_of(plan: Plan, parameters: float | None = None, accelerators: float | None = None) -> TrainingMemory:
-    """The model states of a plan in total: of the parameters and accelerators it names, or of those found for it.
-
-    parameters: all that are stored, every expert included.
-    """
-    if parameters is None:
-        parameters = float(plan.known.parameters) if plan.known else plan.parameters
-    parameters = max(1.0, parameters)
-    optimizer = find_optimizer(plan.optimizer)
-    return account(
-        parameters,
-        optimizer,
-        plan.policy_under(optimizer),
-        accelerators=whole_accelerators(plan.accelerators if accelerators is None else accelerators),
-        memory=plan.device.memory_bytes,
-        sharding=stage_sharding(int(plan.layout.zero)),
-        spec=spec_of(plan, parameters)[0],
-    )
 
 
 def _columns(terms: Terms, s: Solved, goodput: Array) -> list[Column]:

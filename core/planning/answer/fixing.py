@@ -18,7 +18,6 @@ from core.planning.answer.plan import Plan
 from core.training import (
     DeviceMemory,
     Layout,
-    Recompute,
     StepCost,
     allowed,
     largest_micro_batch,
@@ -27,6 +26,7 @@ from core.training import (
     step_cost,
 )
 from core.training.costs import FLOP_PER_BYTE, INSIDE_FLOP_PER_BYTE
+from core.training.layout import RECOMPUTES
 
 ORDER = (
     "The first costs a step least: FLOPs computed again, bytes sent, and the pipeline’s wait, with a byte over the "
@@ -79,14 +79,15 @@ def _choices(h: Held) -> dict[str, tuple[int, ...]]:
     def doubled(now: int, most: int) -> tuple[int, ...]:
         return tuple(now * 2**k for k in range(_DOUBLINGS) if now * 2**k <= most or k == 0)
 
-    again = range(int(one.recompute), int(Recompute.FULL) + 1)
+    ways = tuple(int(way) for way in RECOMPUTES.values())
+    again = ways[ways.index(int(one.recompute)) :]
     stages = range(int(one.zero), 4 if one.data * one.context > 1 else int(one.zero) + 1)
     batch = int(one.micro_batch)
     halves = tuple(dict.fromkeys((batch, max(1, batch // 2), max(1, batch // 4), 1)))
     offloads = tuple(dict.fromkeys((int(one.offload), 1)))
     node = max(1, h.plan.device.node_size)
     return {
-        "rc": tuple(again),
+        "rc": again,
         "mbs": halves,
         "zero": tuple(stages),
         "cp": doubled(int(one.context), 64),
@@ -171,12 +172,12 @@ def _more(h: Held, cost: StepCost, shape: tuple[int, ...]) -> tuple[Any, Any, An
 
 def _typed(name: str, value: int) -> str:
     if name == "rc":
-        return Recompute(value).name.lower()
+        return next(said for said, way in RECOMPUTES.items() if way == value)
     return "true" if name == "off" else f"{value}"
 
 
 def _value(name: str, text: str) -> int:
-    return int(Recompute[text.upper()]) if name == "rc" else 1 if name == "off" else int(text)
+    return int(RECOMPUTES[text]) if name == "rc" else 1 if name == "off" else int(text)
 
 
 def fixes(h: Held) -> tuple[Fix, ...]:

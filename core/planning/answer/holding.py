@@ -15,7 +15,7 @@ from core.formula import Explanation
 from core.models.spec import TransformerSpec
 from core.models.stand_in import stand_in
 from core.planning.answer.laying import laid
-from core.planning.answer.plan import Plan, whole_accelerators
+from core.planning.answer.plan import TYPED, Plan, whole_accelerators
 from core.training import (
     POLICIES,
     DeviceMemory,
@@ -23,11 +23,13 @@ from core.training import (
     LayoutError,
     Optimizer,
     PrecisionPolicy,
+    Saved,
     Setup,
     check,
     find_optimizer,
     memory_over,
     optimizers,
+    saved_per_parameter,
     states_of,
 )
 from core.training.activations.explained import tensor_bytes
@@ -79,6 +81,11 @@ class Held:
         )
 
     @property
+    def checkpoint(self) -> float:
+        """Bytes of a checkpoint of the whole model."""
+        return float(saved(self.plan).of(self.parameters))
+
+    @property
     def total(self) -> float:
         """Bytes that it has to hold."""
         return float(self.one.total)
@@ -126,6 +133,18 @@ class Held:
         return "fits" if float(self.one.states) <= self.usable else "over"
 
 
+_USUAL = 70e9
+"""Parameters of the shape on which an optimizer's state is worked out where nobody knows the model's layers."""
+
+
+def saved(plan: Plan) -> Saved:
+    """Bytes of a checkpoint for each parameter; the same for every size where only that is known, or asked for."""
+    model = plan.known
+    spec = model.spec if model and not model.counted else stand_in(_USUAL)
+    optimizer = find_optimizer(plan.optimizer)
+    return saved_per_parameter(optimizer, plan.policy_under(optimizer), spec)
+
+
 def model_copies(plan: Plan, accelerators: float) -> int:
     """``accelerators`` that were found, rounded up to whole copies of the model as the plan's layout splits it."""
     each = int(plan.layout.tensor * plan.layout.pipeline * plan.layout.context)
@@ -140,19 +159,27 @@ def spec_of(plan: Plan, parameters: float) -> tuple[TransformerSpec, bool]:
     return stand_in(max(1.0, parameters), plan.seq_len), False
 
 
-@lru_cache(maxsize=256)
-def held(plan: Plan, parameters: float | None = None, accelerators: float | None = None) -> Held:
-    """What the fullest accelerator holds, of the parameters and accelerators that a plan names, or those found for it.
+def settled(plan: Plan, parameters: float, accelerators: float) -> Plan:
+    """The plan with what was found for it: all parameters that are stored, and accelerators.
 
-    parameters: all that are stored, every expert included.  Accelerators that were found are rounded up to a whole
-    number of model copies.  Raises `LayoutError` for a layout that cannot be.
+    Accelerators that were asked for are rounded up to a whole number of model copies.
     """
-    if parameters is None:
-        parameters = float(plan.known.parameters) if plan.known else plan.parameters
-    spec, own = spec_of(plan, parameters)
-    count = whole_accelerators(plan.accelerators if accelerators is None else accelerators)
-    if accelerators is not None and plan.find == "accelerators":
+    count = whole_accelerators(accelerators)
+    if plan.find == "accelerators":
         count = model_copies(plan, count)
+    model = TYPED if plan.find == "parameters" else plan.model
+    return replace(plan, find="time", model=model, parameters=parameters, accelerators=float(count))
+
+
+@lru_cache(maxsize=256)
+def held(plan: Plan) -> Held:
+    """What the fullest accelerator holds, of the parameters and accelerators that a plan names.
+
+    Raises `LayoutError` for a layout that cannot be.
+    """
+    parameters = float(plan.known.parameters) if plan.known else plan.parameters
+    spec, own = spec_of(plan, parameters)
+    count = whole_accelerators(plan.accelerators)
     layout = laid(plan.layout, count)
     check(spec, layout, plan.seq_len)
     optimizer, how = find_optimizer(plan.optimizer), plan.computed

@@ -20,13 +20,14 @@ import numpy.typing as npt
 
 from core.limits import limit
 from core.models.catalog import CatalogModel
+from core.planning.answer.holding import saved
 from core.planning.answer.plan import Plan
 from core.planning.budget.errors import BudgetError
 from core.planning.counting.lengths import Work, work_of
 from core.planning.evidence.expectation import Gauge, Setting, Width, published_gauge
 from core.planning.evidence.rows import base_peak
 from core.planning.whole.goodput import LEAST_GOODPUT, Stops, no_progress, stops
-from core.training import account, find_optimizer
+from core.training import Saved
 from core.units import format_quantity
 
 Array = npt.NDArray[np.float64]
@@ -70,11 +71,9 @@ class Terms:
         return work_of(self.model, self.plan.seq_len)
 
     @cached_property
-    def saved(self) -> float:
+    def saved(self) -> Saved:
         """Bytes of a checkpoint per parameter."""
-        optimizer = find_optimizer(self.plan.optimizer)
-        one = account(1.0, optimizer, self.plan.policy_under(optimizer), memory=math.nan)
-        return one.checkpoint()
+        return saved(self.plan)
 
     @property
     def steady(self) -> bool:
@@ -87,7 +86,7 @@ class Terms:
 
     def stops(self, params: Array | float, accelerators: Array | float) -> Stops:
         """What checkpoints, failures and restarts leave of the time."""
-        return stops(accelerators, np.asarray(self.total(params)) * self.saved, self.plan.reliability)
+        return stops(accelerators, self.saved.of(self.total(params)), self.plan.reliability)
 
     def setting(self, params: float, tokens: float, accelerators: float) -> Setting:
         """What published runs are compared by; less than one of anything is taken as one."""

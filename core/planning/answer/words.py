@@ -11,10 +11,11 @@ from core.hardware.matmul import best_matmul
 from core.models.catalog import CatalogModel
 from core.planning.answer import words_memory
 from core.planning.answer.answer import Answer, answer, dollars_over
+from core.planning.answer.fixing import fewest, fixes
 from core.planning.answer.plan import Find, Limits, whole_accelerators
 from core.planning.budget.errors import BudgetError
 from core.planning.evidence.reach import beyond
-from core.training import LayoutError
+from core.training import LayoutError, find_optimizer
 from core.units import format_count, format_duration, format_money, format_quantity, significant
 from core.wording import amount, dollars, interval, percent, plural, price, span
 
@@ -201,7 +202,8 @@ def other_peak(a: Answer) -> tuple[str, str]:
         return "", ""
     name, wanted = a.device.name, a.plan.dtype
     why = f"{name} has no {wanted} matrix units." if a.device.lacks(wanted) else f"No {wanted} peak of {name} is known."
-    kept = f"; model states {a.states.policy.phrase} keep their bytes" if wanted in a.states.policy.phrase else ""
+    phrase = a.plan.policy_under(find_optimizer(a.plan.optimizer)).phrase
+    kept = f"; model states {phrase} keep their bytes" if wanted in phrase else ""
     return why, f"Using its {a.dtype} peak, {format_quantity(a.peak, 'flop_per_s')}{kept}."
 
 
@@ -217,6 +219,20 @@ def memory(a: Answer) -> str:
         f"**The model does not fit:** its states alone, under {h.optimizer.name} {h.policy.phrase}, take "
         f"{words_memory.gib(float(h.one.states))} on each of {format_count(float(h.layout.accelerators))} × "
         f"{a.device.name}, which has {words_memory.gib(h.usable)}."
+    )
+
+
+def tight(a: Answer) -> str:
+    """That the states fit and all that one accelerator would hold does not, and the cheapest change; else empty."""
+    try:
+        h = a.memory
+    except LayoutError:
+        return ""
+    if h.fits != "over" or h.states_fit == "over":
+        return ""
+    return (
+        f"**As it is laid out it does not fit:** each {a.device.name} would hold {words_memory.gib(h.total)} of its "
+        f"{words_memory.gib(h.usable)}. {words_memory.rescue(h, fixes(h), fewest(h))}"
     )
 
 

@@ -7,15 +7,15 @@ from collections.abc import Sequence
 
 from core.hardware.accelerators import Accelerator
 from core.planning.answer.fixing import Fix, fewest, fixes, largest
-from core.planning.answer.holding import Grid, Held
-from core.planning.answer.plan import OWN
+from core.planning.answer.holding import Grid, Held, saved
+from core.planning.answer.largest import Largest, by_states
+from core.planning.answer.plan import OWN, whole_accelerators
 from core.training import (
     DeviceMemory,
     LayoutError,
     Recompute,
     StepCurve,
     Traffic,
-    TrainingMemory,
     largest_micro_batch,
     largest_seq_len,
     states_per_parameter,
@@ -70,6 +70,7 @@ def counted(h: Held) -> str:
     again = {
         Recompute.NONE: "nothing recomputed",
         Recompute.SELECTIVE: "attention recomputed",
+        Recompute.PER_OPERATION: "every second matrix product recomputed",
         Recompute.FULL: "layers recomputed",
     }[Recompute(int(one.recompute))]
     return f"{h.optimizer.name} {h.policy.phrase} · {laid_out(h)} · {sequences} · {again}"
@@ -141,12 +142,58 @@ def remarks(h: Held) -> list[str]:
     return [line for line in (zero_with_pipeline, stood_in(h)) if line]
 
 
-def states_alone(h: Held, states: TrainingMemory) -> str:
-    """How large a model could be if model states were all; empty where they are split by more than ZeRO."""
-    if h.layout.tensor * h.layout.pipeline > 1:
+def each(h: Held) -> str:
+    """The bytes of one parameter with what they are: ``16 bytes for each parameter: 2 parameters + ...``."""
+    states = states_per_parameter(h.optimizer, h.policy, h.spec)
+    return f"{significant(states.total)} bytes for each parameter: {states_words.spelled(states, h.policy)}"
+
+
+def holding(one: Largest) -> str:
+    """The largest model that the accelerators hold: ``8 × H100 SXM 80 GB hold a model of 40B parameters ...``."""
+    h, count = one.held, whole_accelerators(one.plan.accelerators)
+    device = states_words.device_name(one.plan.device.name, h.usable)
+    who, hold = (f"{count:,} × {device}", "hold") if count > 1 else (f"One {device}", "holds")
+    how = f"under {h.optimizer.name} {h.policy.phrase}"
+    if math.isnan(one.parameters):
+        return f"**{who}** {hold} an **unknown** number of parameters {how}: how much memory there is, is unknown."
+    if not one.parameters:
+        return f"**{who}** {hold} **no model** {how}, however small."
+    alone = ", **by model states alone**" if one.counted != "everything" else ""
+    size = f"**{format_count(one.parameters)} {plural(one.parameters, 'parameter')}**"
+    return f"**{who}** {hold} {size} {how}{alone}."
+
+
+def what_is_counted(one: Largest, everything: Largest) -> str:
+    """What the largest model is held against; by states alone also how large it is with everything counted."""
+    h = one.held
+    if one.counted == "everything":
+        rest = float(h.one.activations + h.one.buffers + h.one.runtime)
+        return (
+            f"On each {gib(float(h.one.states))} of model states, {each(h)}; {gib(rest)} of activations, buffers and "
+            f"runtime. {counted(h)}"
+        )
+    rest = "an unknown number" if math.isnan(everything.parameters) else format_count(everything.parameters)
+    return f"{each(h)}. Activations, buffers and the runtime come on top: with them it is **{rest}** parameters."
+
+
+def typed(one: Largest) -> str:
+    """The largest model’s parameters as one types them; empty where there are none."""
+    return format_count(one.parameters).replace(" ", "") if one.parameters >= 1 else ""
+
+
+def checkpoint(h: Held) -> str:
+    """What a checkpoint of the model takes."""
+    return states_words.checkpoint(h.parameters, saved(h.plan), h.policy)
+
+
+def states_alone(h: Held) -> str:
+    """How large a dense model could be if model states were all; empty where routed experts are spread."""
+    if h.layout.expert > 1 or math.isnan(h.usable):
         return ""
-    named = states_words.device_name(h.plan.device.name, h.usable)
-    return f"**If model states were all:** {states_words.holding(states, named)} {states_words.per_each(states)}"
+    return (
+        f"**If model states were all**, {where(h).replace('**', '')} would hold "
+        f"**{format_count(by_states(h))} parameters**: {each(h)}."
+    )
 
 
 def left(h: Held) -> str:

@@ -24,15 +24,7 @@ WHY_SO_MANY = (
 def adds_up(h: Held) -> str:
     """The sum of the bytes of one parameter: "2 parameters + 2 gradients + ... = 16 bytes"."""
     states = states_per_parameter(h.optimizer, h.policy, h.spec)
-    named = " + ".join(
-        f"{significant(size)} {name}"
-        for size, name in zip(
-            (states.parameters, states.gradients, states.master, states.optimizer),
-            states_words.part_names(h.policy),
-            strict=True,
-        )
-        if size
-    )
+    named = states_words.spelled(states, h.policy)
     return (
         f"**{named} = {significant(states.total)} bytes for each parameter** under {h.optimizer.name}, before anything "
         f"is shared; {gib(float(h.one.states))} on each accelerator as it is laid out."

@@ -51,23 +51,6 @@ def rate_of_steps(batch: float, step: float) -> float:
     return batch / step
 
 
-@formula(
-    r"3 \cdot (\frac{\v{hfu}}{\v{mfu}} - 1)",
-    result=Symbol("q", "share of the forward pass that is done again", "ratio"),
-    symbols={
-        "hfu": Symbol(r"u_\text{h}", "HFU", "ratio"),
-        "mfu": Symbol(r"u_\text{m}", "MFU", "ratio"),
-    },
-    sources=(_PALM,),
-)
-def recomputed_share(hfu: float, mfu: float) -> float:
-    """Share of the forward pass that is done again, from the two utilisations of one run.
-
-    Backward is twice forward, so a whole second forward makes HFU 4/3 of MFU.
-    """
-    return 3 * (hfu / mfu - 1)
-
-
 @dataclass(frozen=True, slots=True)
 class Scored:
     """A run under one convention. per_token: FLOPs per token counted. per_rule: utilisation over that by 6N."""

@@ -51,7 +51,7 @@ def failures(a: Answer) -> tuple[float, ...]:
 
 def whole_rows(a: Answer) -> list[tuple[str, str]]:
     """Rows of the table of the whole run, each with its range where what was found has one."""
-    s, per = a.all_stops, a.states.checkpoint() / a.states.parameters
+    s, per = a.all_stops, float(a.stops.checkpoint) / a.stored
     rows = [
         (f"checkpoint, {significant(per)} bytes per parameter", _scenarios(s.checkpoint, "bytes", 4)),
         ("training stands still for one", _scenarios(s.write, "seconds")),

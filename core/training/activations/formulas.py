@@ -10,6 +10,11 @@ MEGATRON_MEMORY = Source(
     "Korthikanti et al. 2022, Reducing Activation Recomputation", url="https://arxiv.org/abs/2205.05198"
 )
 _NARAYANAN = Source("Narayanan et al. 2021, Megatron-LM on GPU Clusters", url="https://arxiv.org/abs/2104.04473")
+_TORCHTITAN = Source(
+    "torchtitan, activation_checkpoint.py",
+    "per-operation selective checkpointing",
+    "https://github.com/pytorch/torchtitan/blob/main/torchtitan/distributed/activation_checkpoint.py",
+)
 
 _TOKENS = count("T", "tokens of a micro-batch on one rank")
 _WAYS = count("t", "ranks that it is spread over")
@@ -44,7 +49,7 @@ def rank_tokens(micro_batch: float, seq_len: float, context: float) -> float:
         "each": Symbol("w", "bytes per element", "number"),
         "spread": _WAYS,
     },
-    sources=(MEGATRON_MEMORY.at("section 4"),),
+    sources=(MEGATRON_MEMORY.at("section 4"), _TORCHTITAN),
 )
 def saved_bytes(tokens: float, elements: float, each: float, spread: float) -> float:
     """Bytes that a rank keeps of one tensor."""

@@ -16,6 +16,7 @@ from core.models.spec import TransformerSpec
 from core.models.terms import shape_of
 from core.training.activations.stage import Amounts, Loss, StageActivations, stage_activation_bytes
 from core.training.activations.tensors import FUSED, Implementation
+from core.training.device.alone import on_device, shards_of
 from core.training.device.buffers import (
     MEASURED,
     Runtime,
@@ -275,31 +276,26 @@ def _by_stage(
 ) -> DeviceMemory:
     """Of several stages, along a first axis."""
     stages, rank = rank_of(spec, degrees, which)
-    dense, shards, expert_shards = rank.dense, degrees.shards, degrees.expert_shards
-    elsewhere = dense * (1 - 1 / shards) + rank.experts * (1 - 1 / expert_shards)
-    device = 1.0 - degrees.offload
+    dense = rank.dense
 
-    def part(field: str, from_stage: int) -> Any:
-        sharded = degrees.zero >= from_stage
-        over = pick(sharded, shards, 1.0)
-        experts_over = pick(sharded, expert_shards, 1.0) if spec.experts else 1.0
+    def part(field: str) -> Any:
+        over, experts_over = shards_of(field, degrees)
         if states.same is not None:
             each = getattr(states.same, field)
-            return sharded_bytes(dense, over, rank.experts, experts_over, each)
+            return sharded_bytes(dense, over, rank.experts, experts_over, each) * on_device(field, degrees)
         weighed = sum(getattr(rank, name) * getattr(states.of[name], field) for name in _DENSE)
-        return sharded_bytes(weighed, over, rank.experts * getattr(states.of["experts"], field), experts_over, 1)
+        experts = rank.experts * getattr(states.of["experts"], field)
+        return sharded_bytes(weighed, over, experts, experts_over, 1) * on_device(field, degrees)
 
     gradient = states.of["layers"].gradients
-    # ZeRO-Offload moves gradients to the host as soon as they are reduced; without sharding they stay.
-    gradients = part("gradients", 2) * pick(degrees.zero >= 2, device, 1.0)
     held = DeviceMemory(
-        parameters=part("parameters", 3),
-        gradients=gradients,
-        master_weights=part("master", 1) * device,
-        optimizer_state=part("optimizer", 1) * device,
+        parameters=part("parameters"),
+        gradients=part("gradients"),
+        master_weights=part("master"),
+        optimizer_state=part("optimizer"),
         activations=activations_of(spec, degrees, step, stages).total,
-        gathered=gathered_bytes(rank, degrees, elsewhere, states.gathered, gradient, runtime),
-        buckets=bucket_bytes(rank, degrees, elsewhere, gradient, runtime),
+        gathered=gathered_bytes(rank, degrees, states.gathered, gradient, runtime),
+        buckets=bucket_bytes(rank, degrees, gradient, runtime),
         runtime=0.0,
         stage=stages.index,
     )

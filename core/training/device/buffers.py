@@ -25,7 +25,8 @@ _FITTED = Source("Napkin’s fit", "median of published memory readings, Runtime
 class Runtime:
     """What frameworks keep beside the tensors of the account; every default can be set otherwise.
 
-    units_gathered: layers whose weights ZeRO-3 holds gathered at once, the one at work and the one fetched ahead.
+    units_gathered: layers whose weights ZeRO-3 holds gathered at once, the one at work and the one fetched ahead; as
+    many have whole gradients.
     bucket: parameters whose gradients ZeRO-2 holds before they are reduced; DeepSpeed's reduce_bucket_size.
     context: bytes of the driver's context, its kernels and the workspaces of matrix libraries.
     communicator: bytes of each process group with more than one rank.
@@ -98,7 +99,7 @@ def runtime_bytes(tensors: float, slack: float, context: float, groups: float, c
         "buffers": Symbol("B", "gathered weights and gradient buckets", "bytes"),
         "runtime": Symbol("R", "memory of the runtime", "bytes"),
     },
-    sources=(ZERO.at("section 3"), _FITTED),
+    sources=(ZERO.at("section 3"), _FSDP, _BUCKETS, _FITTED),
 )
 def device_bytes(states: float, activations: float, buffers: float, runtime: float) -> float:
     """Memory of one accelerator."""
@@ -112,31 +113,40 @@ def process_groups(degrees: Degrees) -> Any:
     return sum(one * 1.0 for one in several)
 
 
-def gathered_bytes(
-    rank: RankParameters, degrees: Degrees, elsewhere: Any, each: Any, gradients: Any, runtime: Runtime
-) -> Any:
-    """Weights that ZeRO-3 holds unsharded.
+def gathered_bytes(rank: RankParameters, degrees: Degrees, each: Any, gradients: Any, runtime: Runtime) -> Any:
+    """Weights that ZeRO-3 holds unsharded, in buffers of their own beside the shards.
 
-    elsewhere: parameters of the rank that lie on other ranks; never more are held.  each, gradients: bytes of a
-    gathered weight and of its gradient. Without a pipeline a few layers and the larger end at a time; with one, all
-    weights and gradients of the stage, because every micro-batch needs them again [torchtitan's FSDP with pipelines].
+    each, gradients: bytes of a gathered weight and of its gradient. Without a pipeline a few layers and both ends,
+    which FSDP gathers as one unit for the whole step; with one, all weights and gradients of the stage, because every
+    micro-batch needs them again. A step of no more micro-batches than stages finishes one chunk of interleaved stages
+    before the next, and reduces its gradients then [torchtitan's FSDP with pipelines].
     """
     if not np.any(degrees.zero >= 3):
         return 0.0
-    units = runtime.units_gathered * (rank.unit + rank.unit_experts) + np.maximum(rank.embedding, rank.head)
+    whole = _shared(rank, degrees)
+    units = runtime.units_gathered * (rank.unit + rank.unit_experts) + rank.embedding + rank.head
     piped = degrees.pipeline > 1
-    held = pick(piped, elsewhere, np.minimum(elsewhere, units))
-    return held * ((degrees.zero >= 3) * (each + piped * gradients))
+    one_by_one = degrees.micro_batches <= degrees.pipeline
+    accumulated = piped * gradients / pick(one_by_one, degrees.interleave, 1.0)
+    held = pick(piped, whole, np.minimum(whole, units))
+    return held * ((degrees.zero >= 3) * (each + accumulated))
 
 
-def bucket_bytes(rank: RankParameters, degrees: Degrees, elsewhere: Any, gradients: Any, runtime: Runtime) -> Any:
-    """Gradients that are whole before they are reduced to shards: a bucket under ZeRO-2, one layer under ZeRO-3.
+def bucket_bytes(rank: RankParameters, degrees: Degrees, gradients: Any, runtime: Runtime) -> Any:
+    """Gradients that are whole before they are reduced to shards: a bucket under ZeRO-2, layers under ZeRO-3.
 
-    elsewhere: as for `gathered_bytes`.  gradients: bytes of one. With a pipeline, ZeRO-3 holds all of them, which
-    `gathered_bytes` counts.
+    gradients: bytes of one. Of layers it is two: one at work and one whose reduction is still under way. A bucket has
+    room for the rank's own shard, which is counted with the states.
     """
     if not np.any(degrees.zero >= 2):
         return 0.0
-    layer = pick(degrees.pipeline > 1, 0.0, rank.unit + rank.unit_experts)
-    whole = pick(degrees.zero >= 3, layer, runtime.bucket)
-    return np.minimum(elsewhere, whole) * ((degrees.zero >= 2) * gradients)
+    layers = runtime.units_gathered * (rank.unit + rank.unit_experts)
+    elsewhere = rank.dense * (1 - 1 / degrees.shards) + rank.experts * (1 - 1 / degrees.expert_shards)
+    bucket = np.minimum(elsewhere, runtime.bucket)
+    held = pick(degrees.zero >= 3, np.minimum(_shared(rank, degrees), layers), bucket)
+    return held * ((degrees.zero >= 2) * gradients)
+
+
+def _shared(rank: RankParameters, degrees: Degrees) -> Any:
+    """Parameters of the rank whose shards lie on several."""
+    return rank.dense * (degrees.shards > 1) + rank.experts * (degrees.expert_shards > 1)

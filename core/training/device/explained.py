@@ -7,17 +7,11 @@ import numpy as np
 from core.formula import Explanation
 from core.training.activations.explained import explain_stage
 from core.training.device.account import rank_of, states_of
+from core.training.device.alone import on_device, shards_of
 from core.training.device.buffers import device_bytes, process_groups, runtime_bytes, sharded_bytes
 from core.training.layout import degrees_of
+from core.training.memory import PARTS
 from core.training.setup import Setup
-
-_PARTS = (
-    ("parameters", "parameters", 3),
-    ("gradients", "gradients", 2),
-    ("master", "master weights", 1),
-    ("optimizer", "optimizer state", 1),
-)
-"""Parts of the model states: field of `StateBytes`, name, and the ZeRO stage that shards them."""
 
 
 def explain_device(setup: Setup) -> tuple[Explanation, ...]:
@@ -31,14 +25,12 @@ def explain_device(setup: Setup) -> tuple[Explanation, ...]:
     dense, experts = (float(np.ravel(value)[0]) for value in (rank.dense, rank.experts))
     layers, experts_layers = (float(np.ravel(value)[0]) for value in (stages.layers, stages.moe_layers))
     each = states_of(setup.optimizer, setup.policy, setup.spec).of["layers"]
-    on_host = ("master", "optimizer", "gradients") if degrees.zero >= 2 else ("master", "optimizer")
     found: list[Explanation] = []
-    for field, name, stage in _PARTS:
+    for field, name in PARTS.items():
         size = float(getattr(each, field))
-        if not size or (degrees.offload and field in on_host):
+        if not size or not on_device(field, degrees):
             continue
-        sharded = degrees.zero >= stage
-        shards, expert_shards = (float(degrees.shards), float(degrees.expert_shards)) if sharded else (1.0, 1.0)
+        shards, expert_shards = (float(one) for one in shards_of(field, degrees))
         step = sharded_bytes.explain(
             dense=dense, shards=shards, experts=experts, expert_shards=expert_shards, each=size
         )

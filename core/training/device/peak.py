@@ -86,8 +86,8 @@ def through_one_step(setup: Setup) -> StepCurve:
     at = np.array(phases)
     back = np.isin(at, ("steady", "backward"))
     ends = np.isin(at, ("loss",)) | (back & (share == 1.0))
-    activations = share * (size["layers"] + size["embedding"]) + back * size["working"]
-    activations = activations + ends * (size["head"] + size["logits"])
+    activations = share * (size["layers"] + size["embedding"]) + ends * size["head"]
+    activations = activations + np.maximum(back * size["working"], ends * size["logits"])
     running = ~np.isin(at, ("start", "optimizer"))
     kept = np.ones(len(at)) if setup.layout.pipeline > 1 else running
     found = {name: np.full(len(at), float(getattr(held, name))) for name in CLASSES}

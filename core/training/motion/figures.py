@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from core.figure import MONO, SANS, Figure, axis, label, layout
+from core.figure import MONO, SANS, Figure, apart, axis, label, layout
 from core.palette import Palette
-from core.training.figures import apart
 from core.training.motion.surfaces import SURFACES, Surface
 from core.training.motion.walk import Walk
 from core.training.motion.words import height_left, number, standing
