@@ -64,7 +64,7 @@ def answer(done: Witness) -> str:
     worst = max(shares, key=lambda part: shares[part])
     if shares[worst] < _CLOSE:
         most = f"to {percent(shares[worst])}" if shares[worst] >= 1e-6 else "to the last byte"
-        return f"**torch agrees {most}** in each of {len(pairs)} parts."
+        return f"**torch agrees {most}** in {len(pairs)} of {len(counted)} parts."
     size, said = pairs[worst]
     return f"**torch differs:** {_TITLES[worst].lower()}: {signed(size / said - 1)} against what is counted."
 
