@@ -33,10 +33,9 @@ def largest_model(memory: float, ways: float, each: float) -> float:
     return memory * ways / each
 
 
-def shards_of(part: str, degrees: Degrees) -> tuple[Any, Any]:
-    """Over how many ranks a part of the model states is shared: of what is no routed expert, and of these."""
-    shared = degrees.zero >= SHARED_FROM[part]
-    return pick(shared, degrees.shards, 1.0), pick(shared, degrees.expert_shards, 1.0)
+def shared_over(part: str, degrees: Degrees, shards: Any) -> Any:
+    """Over how many ranks a part of the model states is shared, of ``shards`` among which ZeRO does."""
+    return pick(degrees.zero >= SHARED_FROM[part], shards, 1.0)
 
 
 def on_device(part: str, degrees: Degrees) -> Any:
@@ -57,7 +56,7 @@ def explain_largest(states: StateBytes, layout: Layout, memory: float) -> tuple[
     for part, name in PARTS.items():
         size = float(getattr(states, part)) * float(on_device(part, degrees))
         if size:
-            shards = float(shards_of(part, degrees)[0])
+            shards = float(shared_over(part, degrees, degrees.shards))
             one = sharded_bytes.explain(dense=1.0, shards=shards, experts=0.0, expert_shards=1.0, each=size)
             steps.append(one.about(f"of one parameter, {name}"))
     return (

@@ -6,9 +6,10 @@ import numpy as np
 
 from core.formula import Explanation
 from core.training.activations.explained import explain_stage
-from core.training.device.account import rank_of, states_of
-from core.training.device.alone import on_device, shards_of
+from core.training.device.account import rank_of
+from core.training.device.alone import on_device, shared_over
 from core.training.device.buffers import device_bytes, process_groups, runtime_bytes, sharded_bytes
+from core.training.device.given import states_of
 from core.training.layout import degrees_of
 from core.training.memory import PARTS
 from core.training.setup import Setup
@@ -30,7 +31,9 @@ def explain_device(setup: Setup) -> tuple[Explanation, ...]:
         size = float(getattr(each, field))
         if not size or not on_device(field, degrees):
             continue
-        shards, expert_shards = (float(one) for one in shards_of(field, degrees))
+        shards, expert_shards = (
+            float(shared_over(field, degrees, ranks)) for ranks in (degrees.shards, degrees.expert_shards)
+        )
         step = sharded_bytes.explain(
             dense=dense, shards=shards, experts=experts, expert_shards=expert_shards, each=size
         )
