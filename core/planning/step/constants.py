@@ -1,4 +1,4 @@
-"""The constants of step time: a row of ``assets/data/step_constants.csv`` each, with its prior and what a fit made of it.
+"""The constants of step time: a row of ``assets/data/step_constants.csv`` each, with its prior and what a fit made.
 
 Most are shares: of a peak that products reach, of a communication that nothing hides. ``core.planning.step.fit`` fits
 them to published step times.
