@@ -17,7 +17,7 @@ from core.hardware.cluster import Cluster
 from core.models.flop_formulas import hardware_flop_narayanan, train_flop_by_layer
 from core.models.flops import flops_per_token
 from core.models.spec import TransformerSpec
-from core.planning.step.parts import Running
+from core.planning.step.parts import Running, Software
 from core.planning.step.shapes import shape_of_row
 from core.rows import number, read_rows, whole
 from core.training.activations.tensors import FUSED, MEGATRON_GPT, Implementation
@@ -90,7 +90,7 @@ class _Source:
     starts: how its citation starts.  zero, interleave, recompute: where its rows name none.
     parallel: whether norms are split over tensor-parallel ranks where its rows do not say.
     network: of one accelerator, in the words of the catalogue, where it is not the usual one of its accelerator.
-    convention: of its FLOP/s.  unit: bytes of its memory column's unit.
+    convention: of its FLOP/s.  unit: bytes of its memory column's unit.  attention: its fused kernel on Hopper.
     """
 
     starts: str
@@ -106,6 +106,7 @@ class _Source:
     convention: Convention = "causal"
     reading: Reading = "reserved"
     unit: float = 2.0**30
+    attention: Literal["newest", "fa2"] = "newest"
 
 
 _OLD = _Source(
@@ -146,12 +147,12 @@ _SOURCES = (
     _Source("arXiv:2406.11704", "Nemotron-4", "Megatron-Core 2024", 2024, interleave=8, convention="full"),
     # Sharded gradients and optimizer states; weights stay whole between forward and backward (section 3.3.2).
     _Source("arXiv:2407.21783", "Llama 3", "Llama 3", 2024, zero=2, interleave=8),
-    _Source("mosaicml/llm-foundry", "llm-foundry", "llm-foundry", 2023, convention="full"),
+    _Source("mosaicml/llm-foundry", "llm-foundry", "llm-foundry", 2023, convention="full", attention="fa2"),
     _Source("NVIDIA/NeMo ", "NeMo 24.07", "NeMo 24.07", 2024, convention="full"),
     _Source("NVIDIA/Megatron-LM examples/llama", "Megatron-LM Llama", "Megatron-Core 2024", 2024, convention="full"),
     _Source("NVIDIA-NeMo/Megatron-Bridge", "Megatron-Bridge", "Megatron-Bridge", 2025),
     _Source("NVIDIA/dgxc-benchmarking", "NeMo 25.05", "NeMo 25.05", 2025),
-    _Source("pytorch/torchtitan", "torchtitan", "torchtitan", 2024),
+    _Source("pytorch/torchtitan", "torchtitan", "torchtitan", 2024, attention="fa2"),
     _Source("karpathy/llm.c", "llm.c", "llm.c", 2024),
 )
 
@@ -242,9 +243,25 @@ def _seconds(row: Mapping[str, str], source: _Source, spec: TransformerSpec, tok
     return tokens * flop / rate, f"FLOP/s, {source.convention} count"
 
 
-def _dtype(row: Mapping[str, str]) -> str:
-    named = row["precision"]
-    return next((dtype for part, dtype in _DTYPES if part in named), "bf16")
+_MATURE = "26.06"
+"""Release from which mixtures of experts take a third less time in the same layouts."""
+
+
+def _software(row: Mapping[str, str], stack: str, release: str, *, mixture: bool) -> Software:
+    # The ZeRO-3 rows of Narayanan's Table 2 are DeepSpeed's.
+    if stack == "DeepSpeed-2021" or row.get("zero_fsdp") == "ZeRO-3":
+        return "deepspeed 2021"
+    return "mature" if mixture and stack == "Megatron-Bridge" and release >= _MATURE else ""
+
+
+def _running(row: Mapping[str, str], source: _Source, release: str, *, mixture: bool) -> Running:
+    return Running(
+        dtype=next((dtype for part, dtype in _DTYPES if part in row["precision"]), "bf16"),
+        overlap=source.overlap,
+        attention=source.attention,
+        software=_software(row, source.stack, release, mixture=mixture),
+        expert_tensor=max(1, whole(row.get("etp", ""))),
+    )
 
 
 def _read(row: Mapping[str, str], source: _Source) -> StepRun:
@@ -263,7 +280,7 @@ def _read(row: Mapping[str, str], source: _Source) -> StepRun:
         cluster=cluster,
         layout=layout,
         seq_len=seq_len,
-        running=Running(_dtype(row), source.overlap),
+        running=_running(row, source, release, mixture=spec.experts is not None),
         implementation=source.implementation,
         seconds=seconds,
         how=how,
