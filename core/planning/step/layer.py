@@ -33,6 +33,9 @@ _SCORE_RATE = 0.6
 _AGAIN = 0.7
 """Share of the operations on single elements that selective recomputation does again, with fused attention."""
 
+_SECOND = 0.5
+"""Share of a layer's products that recomputation per operation does again: every second one."""
+
 _CAST_BYTES = 4.0
 _SORT_BYTES = 8.0
 _LOGIT_BYTES = 12.0
@@ -163,7 +166,9 @@ def layer_time(
     core, back = rank.core(seq_len)
     matmul, attention, elements = tokens * each + once, tokens * core, tokens * rank.elements()
     forward = matmul + attention + elements
-    full, selective = (d.recompute == Recompute.FULL) * 1.0, (d.recompute == Recompute.SELECTIVE) * 1.0
+    full, selective, by_one = (
+        (d.recompute == one) * 1.0 for one in (Recompute.FULL, Recompute.SELECTIVE, Recompute.PER_OPERATION)
+    )
     repeated = _AGAIN * elements if how.flash else attention
     head, head_once = rank.plain(work.head, speeds.wide)
     logits = c.elementwise * _LOGIT_BYTES * spec.vocab / d.tensor / speeds.memory
@@ -173,7 +178,7 @@ def layer_time(
         matmul=3.0 * matmul,
         attention=(1.0 + back) * attention,
         elementwise=3.0 * elements,
-        recompute=full * forward + selective * repeated,
+        recompute=full * forward + selective * repeated + by_one * (_SECOND * matmul + elements),
         tensor=_tensor(rank, tokens, 2.0 + full),
         context=_context(rank, tokens, 3.0 + full, (1.0 + back) * attention),
         expert=_expert(rank, tokens, 2.0 + full) if work.mixed else 0.0,

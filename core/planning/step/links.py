@@ -20,6 +20,9 @@ BITS = {"bf16": 16, "fp16": 16, "fp8": 8, "fp4": 4}
 _RANGE = re.compile(r"(\d+)-\d+\s*Gb/s|(\d+)\s*Gb/s")
 _CAP_WATTS = 600.0
 
+_TWO_KERNELS = 2
+"""Generation of Hopper, the one for which FlashAttention-2 is not the newest kernel that it was measured with."""
+
 
 def network(cluster: Cluster) -> float:
     """Bytes per second one way of one accelerator to other nodes: of a range its lower end; NaN when unknown."""
@@ -78,7 +81,8 @@ def speeds_of(cluster: Cluster, running: Running, constants: Constants, rates: R
         share, rate = shares[of]
         return peak * share if math.isnan(rate) else rate
 
-    attention = c.attention_fa2 if running.attention == "fa2" and not math.isnan(c.attention_fa2) else c.attention
+    older = running.attention == "fa2" and cluster.accelerator.generation == _TWO_KERNELS
+    attention = c.attention_fa2 if older else c.attention
     return Speeds(
         narrow=reached(narrow, bits),
         wide=reached(wide, 16),
@@ -90,7 +94,7 @@ def speeds_of(cluster: Cluster, running: Running, constants: Constants, rates: R
     )
 
 
-def _factor(device: Accelerator, c: Constants) -> float:
+def _factor(device: Accelerator, c: Constants) -> Any:
     """What a part reaches of its nominal peak beside its family: more power, or a cap on it."""
     if device.family == "Blackwell" and device.id.endswith("b300"):
         return c.ultra

@@ -48,7 +48,7 @@ def step_time(
     device = cluster.accelerator
     if running.dtype not in BITS or math.isnan(device.peak(running.dtype)):
         raise BudgetError("dtype", f"No dense {running.dtype} peak of {device.name} is known. For example: bf16.")
-    states = states_of(optimizer or find_optimizer("AdamW"), policy or POLICIES[_POLICY], spec)
+    states = default_states(spec, policy, optimizer)
     found = step_over(
         spec, cluster, layout, states, seq_len=seq_len, running=running, implementation=implementation,
         rates=rates, constants=constants,
@@ -62,6 +62,13 @@ def step_time(
             "For example: H100 SXM.",
         )
     return found
+
+
+def default_states(
+    spec: TransformerSpec, policy: PrecisionPolicy | None = None, optimizer: Optimizer | None = None
+) -> States:
+    """Bytes per parameter of the model states: mixed bf16 with AdamW where they are None."""
+    return states_of(optimizer or find_optimizer("AdamW"), policy or POLICIES[_POLICY], spec)
 
 
 def step_over(
@@ -129,7 +136,8 @@ def _step(
         "optimizer": update,
         "fixed": each * layer.fixed + c.per_step,
     }
-    if (factor := _software(running, c)) != 1.0:
+    if running.software:
+        factor = {"deepspeed 2021": c.deepspeed, "mature": c.mature}[running.software]
         found = {name: factor * value for name, value in found.items()}
     accelerators = d.tensor * d.pipeline * d.context * d.data
     total = sum(found.values())
@@ -162,6 +170,3 @@ def _transfer(spec: TransformerSpec, d: Degrees, seq_len: Counts, speeds: Speeds
     hop = np.where(far, c.hop_between, c.hop_inside)
     return np.where(d.pipeline > 1, 2.0 * d.interleave * (sent + hop), 0.0)
 
-
-def _software(running: Running, c: Constants) -> float:
-    return {"": 1.0, "deepspeed 2021": c.deepspeed, "mature": c.mature}[running.software]
