@@ -17,10 +17,10 @@ from core.hardware.cluster import Cluster
 from core.models.flop_formulas import hardware_flop_narayanan, train_flop_by_layer
 from core.models.flops import flops_per_token
 from core.models.spec import TransformerSpec
-from core.planning.step.parts import Running, Software
+from core.planning.step.parts import Kernel, Running, Software
 from core.planning.step.shapes import shape_of_row
 from core.rows import number, read_rows, whole
-from core.training.activations.tensors import FUSED, HF_SDPA, MEGATRON_GPT, Implementation
+from core.training.activations.tensors import FUSED, MEGATRON_GPT, Implementation
 from core.training.layout import Layout, Recompute
 
 Reading: TypeAlias = Literal["process", "reserved", "tensors"]
@@ -107,7 +107,7 @@ class _Source:
     convention: Convention = "causal"
     reading: Reading = "reserved"
     unit: float = 2.0**30
-    attention: Literal["newest", "fa2"] = "newest"
+    attention: Kernel = "newest"
     overlap_tensor: int | None = None
 
 
@@ -149,7 +149,7 @@ _SOURCES = (
     _Source("arXiv:2406.11704", "Nemotron-4", "Megatron-Core 2024", 2024, interleave=8, convention="full"),
     # Sharded gradients and optimizer states; weights stay whole between forward and backward (section 3.3.2).
     _Source("arXiv:2407.21783", "Llama 3", "Llama 3", 2024, zero=2, interleave=8, overlap_tensor=0),
-    _Source("mosaicml/llm-foundry", "llm-foundry", "llm-foundry", 2023, convention="full", attention="fa2"),
+    _Source("mosaicml/llm-foundry", "llm-foundry", "llm-foundry", 2023, convention="full", attention="triton"),
     _Source("NVIDIA/NeMo ", "NeMo 24.07", "NeMo 24.07", 2024, convention="full"),
     _Source("NVIDIA/Megatron-LM examples/llama", "Megatron-LM Llama", "Megatron-Core 2024", 2024, convention="full"),
     _Source("NVIDIA-NeMo/Megatron-Bridge", "Megatron-Bridge", "Megatron-Bridge", 2025),
@@ -174,8 +174,6 @@ def _baseline(row: Mapping[str, str], source: _Source) -> bool:
 
 
 def _implementation(row: Mapping[str, str], source: _Source) -> Implementation:
-    if source.group == "torchtitan":
-        return FUSED if "compile" in row["model"] or "8B" not in row["model"] else HF_SDPA
     return MEGATRON_GPT if _baseline(row, source) else source.implementation
 
 
@@ -263,8 +261,16 @@ def _software(row: Mapping[str, str], stack: str, release: str, *, mixture: bool
     # The ZeRO-3 rows of Narayanan's Table 2 are DeepSpeed's.
     if stack == "DeepSpeed-2021" or row.get("zero_fsdp") == "ZeRO-3":
         return "deepspeed 2021"
+    if stack == "llm-foundry" or (stack == "torchtitan" and row["model"].endswith(_UNCOMPILED)):
+        return "eager"
     return "mature" if mixture and stack == "Megatron-Bridge" and release >= _MATURE else ""
 
+
+_UNCOMPILED = ("(FSDP)", "(FSDP 128 GPUs)")
+"""How torchtitan's rows end that were not compiled."""
+
+_TORCH = ("llm-foundry", "torchtitan")
+"""Sources whose checkpoints are torch's non-reentrant ones."""
 
 _CAPTURED = "26.04"
 """Release from which a mixture's layers are launched from CUDA graphs although their shapes differ."""
@@ -281,6 +287,7 @@ def _running(row: Mapping[str, str], source: _Source, release: str, *, mixture: 
         dtype=next((dtype for part, dtype in _DTYPES if part in row["precision"]), "bf16"),
         overlap=0 if _baseline(row, source) else source.overlap,
         overlap_tensor=1 if "AsyncTP" in row["model"] else source.overlap_tensor,
+        stops_early=int(source.group in _TORCH),
         graphs=_graphs(row, source.stack, release),
         attention=source.attention,
         software=_software(row, source.stack, release, mixture=mixture),
