@@ -21,7 +21,8 @@ class Running:
     overlap: 1 where tensor- and data-parallel communication runs beside computing; a number or an array.
     attention: the fused kernel, the newest of the accelerator's vendor or FlashAttention-2.  software: see `Software`.
     expert_tensor: ranks over which one expert is spread, where experts are spread over ranks at all.
-    imbalance: tokens of the busiest rank's experts over their even share.
+    imbalance: tokens of the busiest rank's experts over their even share.  graphs: 0 where the host launches every
+    kernel of a layer with experts by itself, as dropless routing without CUDA graphs makes it.
     """
 
     dtype: str = "bf16"
@@ -30,6 +31,7 @@ class Running:
     software: Software = ""
     expert_tensor: int = 1
     imbalance: float = 1.0
+    graphs: Counts = 1
 
 
 AS_USUAL = Running()
