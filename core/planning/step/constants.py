@@ -73,6 +73,7 @@ class Constants:
     mature: float
     jitter: float
     host: float
+    launches: float
     ring: float
 
 

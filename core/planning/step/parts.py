@@ -19,6 +19,7 @@ class Running:
 
     dtype: format of the products with weights; attention's own products, router and head stay in 16 bits.
     overlap: 1 where tensor- and data-parallel communication runs beside computing; a number or an array.
+    overlap_tensor: the same of tensor parallelism alone, where it differs.
     attention: the fused kernel, the newest of the accelerator's vendor or FlashAttention-2.  software: see `Software`.
     expert_tensor: ranks over which one expert is spread, where experts are spread over ranks at all.
     imbalance: tokens of the busiest rank's experts over their even share.  graphs: 0 where the host launches every
@@ -27,6 +28,7 @@ class Running:
 
     dtype: str = "bf16"
     overlap: Counts = 1
+    overlap_tensor: Counts | None = None
     attention: Literal["newest", "fa2"] = "newest"
     software: Software = ""
     expert_tensor: int = 1

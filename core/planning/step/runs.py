@@ -20,7 +20,7 @@ from core.models.spec import TransformerSpec
 from core.planning.step.parts import Running, Software
 from core.planning.step.shapes import shape_of_row
 from core.rows import number, read_rows, whole
-from core.training.activations.tensors import FUSED, MEGATRON_GPT, Implementation
+from core.training.activations.tensors import FUSED, HF_SDPA, MEGATRON_GPT, Implementation
 from core.training.layout import Layout, Recompute
 
 Reading: TypeAlias = Literal["process", "reserved", "tensors"]
@@ -91,6 +91,7 @@ class _Source:
     parallel: whether norms are split over tensor-parallel ranks where its rows do not say.
     network: of one accelerator, in the words of the catalogue, where it is not the usual one of its accelerator.
     convention: of its FLOP/s.  unit: bytes of its memory column's unit.  attention: its fused kernel on Hopper.
+    overlap_tensor: of tensor-parallel communication, where it differs from that of data parallelism.
     """
 
     starts: str
@@ -107,6 +108,7 @@ class _Source:
     reading: Reading = "reserved"
     unit: float = 2.0**30
     attention: Literal["newest", "fa2"] = "newest"
+    overlap_tensor: int | None = None
 
 
 _OLD = _Source(
@@ -146,13 +148,13 @@ _SOURCES = (
     # Interleaved, of unknown depth: down to one layer in a chunk, as in the same model's row of NeMo 24.07.
     _Source("arXiv:2406.11704", "Nemotron-4", "Megatron-Core 2024", 2024, interleave=8, convention="full"),
     # Sharded gradients and optimizer states; weights stay whole between forward and backward (section 3.3.2).
-    _Source("arXiv:2407.21783", "Llama 3", "Llama 3", 2024, zero=2, interleave=8),
+    _Source("arXiv:2407.21783", "Llama 3", "Llama 3", 2024, zero=2, interleave=8, overlap_tensor=0),
     _Source("mosaicml/llm-foundry", "llm-foundry", "llm-foundry", 2023, convention="full", attention="fa2"),
     _Source("NVIDIA/NeMo ", "NeMo 24.07", "NeMo 24.07", 2024, convention="full"),
     _Source("NVIDIA/Megatron-LM examples/llama", "Megatron-LM Llama", "Megatron-Core 2024", 2024, convention="full"),
     _Source("NVIDIA-NeMo/Megatron-Bridge", "Megatron-Bridge", "Megatron-Bridge", 2025),
     _Source("NVIDIA/dgxc-benchmarking", "NeMo 25.05", "NeMo 25.05", 2025),
-    _Source("pytorch/torchtitan", "torchtitan", "torchtitan", 2024, attention="fa2"),
+    _Source("pytorch/torchtitan", "torchtitan", "torchtitan", 2024, attention="fa2", overlap_tensor=0),
 )
 
 _RELEASE = re.compile(r"\b(2\d\.\d\d)(?:\.\d\d)? NeMo container|NeMo (2\d\.\d\d)|\((2\d\.\d\d)\)")
@@ -168,6 +170,12 @@ _RACK = 64
 def _baseline(row: Mapping[str, str], source: _Source) -> bool:
     """Whether it is what MegaScale measures itself against: Megatron-LM of 2023, without its overlap."""
     return source.group == "MegaScale" and row["model"].startswith("Megatron")
+
+
+def _implementation(row: Mapping[str, str], source: _Source) -> Implementation:
+    if source.group == "torchtitan":
+        return FUSED if "compile" in row["model"] or "8B" not in row["model"] else HF_SDPA
+    return MEGATRON_GPT if _baseline(row, source) else source.implementation
 
 
 def _recompute(row: Mapping[str, str], source: _Source) -> Recompute:
@@ -286,6 +294,7 @@ def _running(row: Mapping[str, str], source: _Source) -> Running:
     return Running(
         dtype=next((dtype for part, dtype in _DTYPES if part in row["precision"]), "bf16"),
         overlap=0 if _baseline(row, source) else source.overlap,
+        overlap_tensor=1 if "AsyncTP" in row["model"] else source.overlap_tensor,
         attention=source.attention,
         graphs=_graphs(row),
         software=_software(row, source.stack),
@@ -309,7 +318,7 @@ def _read(row: Mapping[str, str], source: _Source) -> StepRun:
         layout=layout,
         seq_len=seq_len,
         running=_running(row, source),
-        implementation=source.implementation,
+        implementation=_implementation(row, source),
         seconds=seconds,
         how=how,
         source=row["source"],

@@ -25,6 +25,10 @@ WIDE = 2.0
 """Bytes of what is computed in 16 bits."""
 
 
+_SINGLE = 2.0
+"""Traffic of norms and gates written out in single operations over that of one kernel each: fp32 copies on the way."""
+
+
 @dataclass(slots=True)
 class Split:
     """An amount by what divides it."""
@@ -131,7 +135,10 @@ def layer_work(spec: TransformerSpec, implementation: Implementation, element: f
     router.add(spec.hidden, moe.count, "tensor")
     head.add(spec.table_width, spec.vocab, "tensor")
     turned = 6.0 if spec.position_kind == "rotary" else 4.0
-    gated = (6.0 if spec.glu else 4.0) * ((1 - mixed) * spec.ffn + mixed * (moe.per_token * moe.width + shared))
+    single = _SINGLE if implementation.written_out else 1.0
+    gated = (
+        single * (6.0 if spec.glu else 4.0) * ((1 - mixed) * spec.ffn + mixed * (moe.per_token * moe.width + shared))
+    )
     queries, keys = spec.heads * spec.score_dim, spec.kv_heads * spec.head_dim
     by: Divided = "tensor" if spec.latent else "heads"
     inner, qkvo = Split(tensor=turned * queries + gated), Split(tensor=spec.heads * (spec.score_dim + spec.value_dim))
@@ -144,7 +151,7 @@ def layer_work(spec: TransformerSpec, implementation: Implementation, element: f
         routed=_network(Products(element), spec, moe.width),
         router=router,
         head=head,
-        norms=(22.0 if implementation.dropout else 20.0) * spec.hidden,
+        norms=single * (22.0 if implementation.dropout else 20.0) * spec.hidden,
         inner=inner,
         qkvo=qkvo,
     )
