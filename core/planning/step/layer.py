@@ -184,7 +184,11 @@ def layer_time(
     head, head_once = rank.plain(work.head, speeds.wide)
     logits = c.elementwise * _LOGIT_BYTES * spec.vocab / d.tensor / speeds.memory
     heads = 1.0 + spec.mtp_modules
-    repeat = full * forward + selective * repeated + by_one * (_SECOND * matmul + elements)
+    again = forward
+    if np.any(running.stops_early):
+        last, last_once = rank.plain(work.last, speeds.narrow)
+        again = forward - running.stops_early * (tokens * last + last_once)
+    repeat = full * again + selective * repeated + by_one * (_SECOND * matmul + elements)
     fixed: Any = c.per_layer + work.mixed * c.per_mixture
     if work.mixed and np.any(np.equal(running.graphs, 0)):
         computing = 3.0 * matmul + (1.0 + _BACK) * elements + whole + repeat + fixed
@@ -195,7 +199,7 @@ def layer_time(
         attention=whole,
         elementwise=(1.0 + _BACK) * elements,
         recompute=repeat,
-        tensor=_tensor(rank, tokens, 2.0 + full),
+        tensor=_tensor(rank, tokens, 2.0 + full * (1.0 - 0.25 * running.stops_early)),
         context=_context(rank, tokens, 3.0 + full, whole),
         expert=_expert(rank, tokens, 2.0 + full) if work.mixed else 0.0,
         fixed=fixed,

@@ -17,10 +17,10 @@ from core.hardware.cluster import Cluster
 from core.models.flop_formulas import hardware_flop_narayanan, train_flop_by_layer
 from core.models.flops import flops_per_token
 from core.models.spec import TransformerSpec
-from core.planning.step.parts import Running, Software
+from core.planning.step.parts import Kernel, Running, Software
 from core.planning.step.shapes import shape_of_row
 from core.rows import number, read_rows, whole
-from core.training.activations.tensors import FUSED, HF_SDPA, MEGATRON_GPT, Implementation
+from core.training.activations.tensors import FUSED, MEGATRON_GPT, Implementation
 from core.training.layout import Layout, Recompute
 
 Reading: TypeAlias = Literal["process", "reserved", "tensors"]
@@ -35,7 +35,8 @@ half."""
 class StepRun:
     """One published step.
 
-    seconds: of one step.  how: what they were worked out from.  implementation: how a layer is written.
+    format: of the products with weights, as the source names it.  seconds: of one step.  how: what they were worked
+    out from.  implementation: how a layer is written.
     group: key of the source, for leaving one out; each release of a vendor's table is one.  stack: the software.
     release: of the vendor's container, empty where there is none.  memory_bytes: of the fullest accelerator, NaN where
     the row has none; reading: what was read.
@@ -46,6 +47,7 @@ class StepRun:
     cluster: Cluster
     layout: Layout
     seq_len: int
+    format: str
     running: Running
     implementation: Implementation
     seconds: float
@@ -107,7 +109,7 @@ class _Source:
     convention: Convention = "causal"
     reading: Reading = "reserved"
     unit: float = 2.0**30
-    attention: Literal["newest", "fa2"] = "newest"
+    attention: Kernel = "newest"
     overlap_tensor: int | None = None
 
 
@@ -149,7 +151,7 @@ _SOURCES = (
     _Source("arXiv:2406.11704", "Nemotron-4", "Megatron-Core 2024", 2024, interleave=8, convention="full"),
     # Sharded gradients and optimizer states; weights stay whole between forward and backward (section 3.3.2).
     _Source("arXiv:2407.21783", "Llama 3", "Llama 3", 2024, zero=2, interleave=8, overlap_tensor=0),
-    _Source("mosaicml/llm-foundry", "llm-foundry", "llm-foundry", 2023, convention="full", attention="fa2"),
+    _Source("mosaicml/llm-foundry", "llm-foundry", "llm-foundry", 2023, convention="full", attention="triton"),
     _Source("NVIDIA/NeMo ", "NeMo 24.07", "NeMo 24.07", 2024, convention="full"),
     _Source("NVIDIA/Megatron-LM examples/llama", "Megatron-LM Llama", "Megatron-Core 2024", 2024, convention="full"),
     _Source("NVIDIA-NeMo/Megatron-Bridge", "Megatron-Bridge", "Megatron-Bridge", 2025),
@@ -158,6 +160,9 @@ _SOURCES = (
 )
 
 _RELEASE = re.compile(r"\b(2\d\.\d\d)(?:\.\d\d)? NeMo container|NeMo (2\d\.\d\d)|\((2\d\.\d\d)\)")
+_FORMATS = {"fp8-cs": "fp8", "fp8-cs (fp8-mx)": "fp8", "fp8-mx": "mxfp8", "": "bf16"}
+"""Other names of a format."""
+
 _DTYPES = (("fp4", "fp4"), ("fp8", "fp8"), ("fp16", "fp16"))
 
 _CABLED = "400 Gb/s"
@@ -173,8 +178,6 @@ def _baseline(row: Mapping[str, str], source: _Source) -> bool:
 
 
 def _implementation(row: Mapping[str, str], source: _Source) -> Implementation:
-    if source.group == "torchtitan":
-        return FUSED if "compile" in row["model"] or "8B" not in row["model"] else HF_SDPA
     return MEGATRON_GPT if _baseline(row, source) else source.implementation
 
 
@@ -279,6 +282,7 @@ def _software(row: Mapping[str, str], stack: str) -> Software:
     # The ZeRO-3 rows of Narayanan's Table 2 are DeepSpeed's.
     if stack == "DeepSpeed-2021" or row.get("zero_fsdp") == "ZeRO-3":
         return "deepspeed 2021"
+<<<<<<< HEAD
     # Recipes that capture a whole step fuse the experts' products and run their exchange beside other work as well.
     return "mature" if row.get("dispatch") and row.get("graphs") == "step" else ""
 
@@ -288,6 +292,21 @@ def _graphs(row: Mapping[str, str]) -> int:
     how = row.get("graphs", "step")
     static = "tokendrop" in row["model"]  # dropped tokens keep every shape the same
     return int(how == "step" or static or (how == "parts" and row["accelerator"].startswith("GB")))
+=======
+    if stack == "llm-foundry" or (stack == "torchtitan" and row["model"].endswith(_UNCOMPILED)):
+        return "eager"
+    return "mature" if mixture and stack == "Megatron-Bridge" and release >= _MATURE else ""
+
+
+_UNCOMPILED = ("(FSDP)", "(FSDP 128 GPUs)")
+"""How torchtitan's rows end that were not compiled."""
+
+_TORCH = ("llm-foundry", "torchtitan")
+"""Sources whose checkpoints are torch's non-reentrant ones."""
+
+_CAPTURED = "26.04"
+"""Release from which a mixture's layers are launched from CUDA graphs although their shapes differ."""
+>>>>>>> w-step
 
 
 def _running(row: Mapping[str, str], source: _Source) -> Running:
@@ -295,6 +314,11 @@ def _running(row: Mapping[str, str], source: _Source) -> Running:
         dtype=next((dtype for part, dtype in _DTYPES if part in row["precision"]), "bf16"),
         overlap=0 if _baseline(row, source) else source.overlap,
         overlap_tensor=1 if "AsyncTP" in row["model"] else source.overlap_tensor,
+<<<<<<< HEAD
+=======
+        stops_early=int(source.group in _TORCH),
+        graphs=_graphs(row, source.stack, release),
+>>>>>>> w-step
         attention=source.attention,
         graphs=_graphs(row),
         software=_software(row, source.stack),
@@ -317,6 +341,7 @@ def _read(row: Mapping[str, str], source: _Source) -> StepRun:
         cluster=cluster,
         layout=layout,
         seq_len=seq_len,
+        format=_FORMATS.get(row["precision"], row["precision"]),
         running=_running(row, source),
         implementation=_implementation(row, source),
         seconds=seconds,

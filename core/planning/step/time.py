@@ -137,7 +137,7 @@ def _step(
         "fixed": each * layer.fixed + c.per_step,
     }
     if running.software:
-        factor = {"deepspeed 2021": c.deepspeed, "mature": c.mature}[running.software]
+        factor = {"eager": c.eager, "deepspeed 2021": c.deepspeed, "mature": c.mature}[running.software]
         found = {name: factor * value for name, value in found.items()}
     accelerators = d.tensor * d.pipeline * d.context * d.data
     total = sum(found.values())

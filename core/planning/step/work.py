@@ -77,7 +77,7 @@ class LayerWork:
 
     layers: how many. mixed: share of them with experts. plain: products with weights other than the routed experts’,
     which are in ``routed``, of a single expert. router, head: what is computed in 16 bits, the latter of the model.
-    norms: bytes per token of what sequence parallelism divides; inner: of the other operations on single elements.
+    last: the product that dense layers end with, in ``plain`` too.  norms: bytes per token of what sequence parallelism divides; inner: of the other operations on single elements.
     qkvo: elements per token that the attention core reads and writes.
     """
 
@@ -87,6 +87,7 @@ class LayerWork:
     routed: Products
     router: Products
     head: Products
+    last: Products
     norms: float
     inner: Split
     qkvo: Split
@@ -131,6 +132,9 @@ def layer_work(spec: TransformerSpec, implementation: Implementation, element: f
         _plus(plain, _network(Products(element), spec, spec.ffn), 1 - mixed)
     if mixed and shared:
         _plus(plain, _network(Products(element), spec, shared), mixed)
+    last, down = Products(element), Products(element)
+    down.add(spec.ffn, spec.hidden, "tensor", row=True)
+    _plus(last, down, 1 - mixed)
     router, head = Products(WIDE), Products(WIDE)
     router.add(spec.hidden, moe.count, "tensor")
     head.add(spec.table_width, spec.vocab, "tensor")
@@ -151,6 +155,7 @@ def layer_work(spec: TransformerSpec, implementation: Implementation, element: f
         routed=_network(Products(element), spec, moe.width),
         router=router,
         head=head,
+        last=last,
         norms=single * (22.0 if implementation.dropout else 20.0) * spec.hidden,
         inner=inner,
         qkvo=qkvo,
