@@ -278,11 +278,19 @@ def _seconds(row: Mapping[str, str], source: _Source, spec: TransformerSpec, tok
     return tokens * flop / rate, f"FLOP/s, {source.convention} count"
 
 
+_UNCOMPILED = ("(FSDP)", "(FSDP 128 GPUs)")
+"""How torchtitan's rows end that were not compiled."""
+
+_TORCH = ("llm-foundry", "torchtitan")
+"""Sources whose checkpoints are torch's non-reentrant ones."""
+
+
 def _software(row: Mapping[str, str], stack: str) -> Software:
     # The ZeRO-3 rows of Narayanan's Table 2 are DeepSpeed's.
     if stack == "DeepSpeed-2021" or row.get("zero_fsdp") == "ZeRO-3":
         return "deepspeed 2021"
-<<<<<<< HEAD
+    if stack == "llm-foundry" or (stack == "torchtitan" and row["model"].endswith(_UNCOMPILED)):
+        return "eager"
     # Recipes that capture a whole step fuse the experts' products and run their exchange beside other work as well.
     return "mature" if row.get("dispatch") and row.get("graphs") == "step" else ""
 
@@ -292,21 +300,6 @@ def _graphs(row: Mapping[str, str]) -> int:
     how = row.get("graphs", "step")
     static = "tokendrop" in row["model"]  # dropped tokens keep every shape the same
     return int(how == "step" or static or (how == "parts" and row["accelerator"].startswith("GB")))
-=======
-    if stack == "llm-foundry" or (stack == "torchtitan" and row["model"].endswith(_UNCOMPILED)):
-        return "eager"
-    return "mature" if mixture and stack == "Megatron-Bridge" and release >= _MATURE else ""
-
-
-_UNCOMPILED = ("(FSDP)", "(FSDP 128 GPUs)")
-"""How torchtitan's rows end that were not compiled."""
-
-_TORCH = ("llm-foundry", "torchtitan")
-"""Sources whose checkpoints are torch's non-reentrant ones."""
-
-_CAPTURED = "26.04"
-"""Release from which a mixture's layers are launched from CUDA graphs although their shapes differ."""
->>>>>>> w-step
 
 
 def _running(row: Mapping[str, str], source: _Source) -> Running:
@@ -314,11 +307,7 @@ def _running(row: Mapping[str, str], source: _Source) -> Running:
         dtype=next((dtype for part, dtype in _DTYPES if part in row["precision"]), "bf16"),
         overlap=0 if _baseline(row, source) else source.overlap,
         overlap_tensor=1 if "AsyncTP" in row["model"] else source.overlap_tensor,
-<<<<<<< HEAD
-=======
         stops_early=int(source.group in _TORCH),
-        graphs=_graphs(row, source.stack, release),
->>>>>>> w-step
         attention=source.attention,
         graphs=_graphs(row),
         software=_software(row, source.stack),
