@@ -146,7 +146,7 @@ _SOURCES = (
         reading="process",
         unit=1e9,
     ),
-    _Source("arXiv:2402.15627", "MegaScale", "MegaScale", 2024),
+    _Source("arXiv:2402.15627", "MegaScale", "MegaScale", 2024, convention="full"),
     # Interleaved, of unknown depth: down to one layer in a chunk, as in the same model's row of NeMo 24.07.
     _Source("arXiv:2406.11704", "Nemotron-4", "Megatron-Core 2024", 2024, interleave=8, convention="full"),
     # Sharded gradients and optimizer states; weights stay whole between forward and backward (section 3.3.2).
