@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from core.models.parameters import parameters
-from core.planning.step import evidence as judged
-from core.planning.step.evidence import APART, Evidence, by_utilisation, errors, errors_by, ranking
+from core.planning.step.constants import step_constants
 from core.planning.step.runs import Convention, StepRun, flop_of_token, left_out, memory_runs, step_runs
+from core.planning.step.scores import APART, constant_mfu, errors_of, ranking, score
 from core.rows import read_rows
 from core.training.layout import Recompute, check
 
@@ -171,36 +171,41 @@ def test_memory_readings_carry_their_unit() -> None:
     assert all(math.isnan(run.seconds) == (run.reading == "tensors") for run in rows)
 
 
-def made_up(measured: list[float], predicted: list[float]) -> Evidence:
-    """Plans of one question, in different layouts, with these times."""
+def other_layouts(count: int) -> list[StepRun]:
+    """Plans of one question in different layouts."""
     one = next(run for run in RUNS if run.layout.pipeline > 1)
-    layouts = [replace(one.layout, zero=zero) for zero in range(len(measured))]
-    runs = tuple(replace(one, layout=layout) for layout in layouts)
-    return Evidence(runs, np.array(measured), np.array(predicted))
+    return [replace(one, layout=replace(one.layout, zero=zero)) for zero in range(count)]
 
 
 def test_ranking_counts_pairs_and_regret() -> None:
     """Three plans: 10, 12 and 10.2 seconds. The first and last are as good as equal."""
-    right = ranking(made_up([10, 12, 10.2], [5, 8, 4]))
-    assert (right.pairs, right.right, right.choices) == (2, 1.0, 1)
-    assert right.regret_median == pytest.approx(0.02)
-    wrong = ranking(made_up([10, 12, 10.2], [5, 4, 6]))
-    assert wrong.right == 0.0
-    assert wrong.regret_p90 == pytest.approx(0.2)
+    plans = [replace(run, seconds=took) for run, took in zip(other_layouts(3), (10.0, 12.0, 10.2), strict=True)]
+    right = ranking(plans, np.array([5.0, 8.0, 4.0]))
+    assert (right.pairs, right.ordered) == (2, 2)
+    assert right.regrets == pytest.approx([0.02])
+    wrong = ranking(plans, np.array([5.0, 4.0, 6.0]))
+    assert wrong.ordered == 0
+    assert wrong.regrets == pytest.approx([0.2])
     assert APART > 10.2 / 10 - 1
 
 
+def test_plans_in_other_formats_or_on_other_clusters_are_no_pairs() -> None:
+    one, other = other_layouts(2)
+    apart = replace(other, seconds=2 * one.seconds)
+    assert ranking([one, apart], np.array([1.0, 2.0])).pairs == 1
+    assert ranking([one, replace(apart, format="mxfp8")], np.array([1.0, 2.0])).pairs == 0
+    larger = replace(apart, cluster=replace(apart.cluster, count=2 * apart.cluster.count))
+    assert ranking([one, larger], np.array([1.0, 2.0])).pairs == 0
+
+
 def test_errors_are_of_predicted_over_measured() -> None:
-    found = errors("all", made_up([10, 10, 10], [9, 10, 13]))
+    found = score("three", np.log([0.9, 1.0, 1.3]))
     assert (found.rows, found.median, found.worst) == (3, pytest.approx(0.1), pytest.approx(0.3))
-    assert found.bias == 1.0
+    assert found.mean == pytest.approx(0.4 / 3)
 
 
 def test_the_account_beats_one_utilisation_per_family() -> None:
-    found = judged.published_evidence()
-    baseline = errors("baseline", by_utilisation(found))
-    ours = errors("ours", found)
-    assert len(found.runs) == len(RUNS)
-    assert ours.median < baseline.median / 3
-    assert ours.p90 < baseline.p90 / 2
-    assert sum(one.rows for one in errors_by(lambda run: run.group, found)) == len(RUNS)
+    ours, plain = score("ours", errors_of(RUNS, step_constants())), score("plain", constant_mfu(RUNS))
+    assert ours.rows == plain.rows == len(RUNS)
+    assert ours.median < plain.median / 4
+    assert ours.p90 < plain.p90 / 2.5

@@ -211,7 +211,8 @@ def layer_time(
 def _tensor(rank: _Rank, tokens: Any, passes: Any) -> Any:
     """Reduce-scatters and all-gathers of a layer's two outputs that are waited for.
 
-    Blocks that run in parallel have one output. Routed experts that lie whole on their ranks have none; those spread over some gather their tokens there.
+    Blocks that run in parallel have one output. Routed experts that lie whole on their ranks have none; those spread
+    over some gather their tokens there.
     """
     d, spec, c, speeds, work = rank.d, rank.spec, rank.c, rank.speeds, rank.work
     t = d.tensor

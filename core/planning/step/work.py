@@ -77,8 +77,9 @@ class LayerWork:
 
     layers: how many. mixed: share of them with experts. plain: products with weights other than the routed experts’,
     which are in ``routed``, of a single expert. router, head: what is computed in 16 bits, the latter of the model.
-    last: the product that dense layers end with, in ``plain`` too.  norms: bytes per token of what sequence parallelism divides; inner: of the other operations on single elements.
-    qkvo: elements per token that the attention core reads and writes.
+    last: the product that dense layers end with, in ``plain`` too. norms: bytes per token of what sequence parallelism
+    divides; inner: of the other operations on single elements. qkvo: elements per token that the attention core reads
+    and writes.
     """
 
     layers: float
