@@ -43,6 +43,7 @@ class Constants:
     matmul8: float
     matmul4: float
     operands: float
+    tail: float
     attention: float
     attention_fa2: float
     attention_triton: float

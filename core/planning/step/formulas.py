@@ -6,12 +6,18 @@ import numpy as np
 
 from core.formula import Source, Symbol, formula
 from core.models.parameters import count
+from core.products import PRODUCT
 from core.sources import DEEPSEEK_V3, OWN, ZERO
 
 _ROOFLINE = Source(
     "Williams, Waterman and Patterson 2009, Roofline",
     "Communications of the ACM 52(4); a sum in place of the larger of two",
     "https://doi.org/10.1145/1498765.1498785",
+)
+_WAVES = Source(
+    "NVIDIA, Matrix Multiplication Background User’s Guide",
+    "Wave quantization",
+    "https://docs.nvidia.com/deeplearning/performance/dl-performance-matrix-multiplication/index.html",
 )
 _NCCL = Source("NVIDIA, nccl-tests", "doc/PERFORMANCE.md", "https://github.com/NVIDIA/nccl-tests")
 _NARAYANAN = Source(
@@ -44,6 +50,24 @@ def product_seconds(flop: float, rate: float, weight: float, bytes: float, bandw
     efficiency that falls with 1/M + 1/N + 1/K.
     """
     return flop / rate + weight * bytes / bandwidth
+
+
+@formula(
+    r"\frac{2}{3} \cdot \v{tail} \cdot (\v{m} + \v{n} + \v{k})",
+    result=Symbol(r"W_\text{t}", "work that the idle part of the last wave would have done", "flop"),
+    symbols={
+        **{name: PRODUCT[name] for name in ("m", "n", "k")},
+        "tail": count("a", "elements of half a wave of tiles"),
+    },
+    sources=(_WAVES, OWN),
+)
+def tail_flop(m: float, n: float, k: float, tail: float) -> float:
+    """Work lost at the end of a product, where fewer tiles are left than a chip has multiprocessors.
+
+    Half a wave on average, as deep as the product’s inner side. Forward and both gradients of one product have each of
+    its three sides as inner side once, so this is the mean of the three.
+    """
+    return 2 / 3 * tail * (m + n + k)
 
 
 @formula(

@@ -15,6 +15,7 @@ from core.planning.step.formulas import (
     nodes_met,
     padded_tokens,
     product_seconds,
+    tail_flop,
 )
 from core.planning.step.links import BITS, Speeds
 from core.planning.step.parts import Running
@@ -42,6 +43,15 @@ _AGAIN = 0.7
 
 _SECOND = 0.5
 """Share of a layer's products that recomputation per operation does again: every second one."""
+
+_ADDED = 8.0
+"""Bytes per weight and micro-batch of adding its gradient in fp32, read and written, where the product does it."""
+
+_ADDED_NARROW = 4.0
+"""The same in 16 bits, as training in fp16 does it."""
+
+_ADDED_APART = 20.0
+"""The same where DeepSpeed casts gradients, adds them to those it shards, and clears them, one after the other."""
 
 _CAST_BYTES = 4.0
 _SORT_BYTES = 8.0
@@ -107,8 +117,13 @@ class _Rank:
     def plain(self, products: Products, rate: float) -> tuple[Any, Any]:
         """Seconds per token and per layer of products that every token runs through."""
         t, heads = self.d.tensor, self.heads
-        per_token = self.seconds(products.flop.on(t, heads), products.moved.on(t, heads), rate)
-        return per_token, self.seconds(0.0, products.weights.on(t, heads), rate)
+        flop = products.flop.on(t, heads) + self.tail(products.number, 0.0)
+        per_token = self.seconds(flop, products.moved.on(t, heads), rate)
+        return per_token, self.seconds(self.tail(0.0, products.sides.on(t, heads)), products.weights.on(t, heads), rate)
+
+    def tail(self, tokens: float, sides: Any) -> Any:
+        """Work lost at the ends of products with so many tokens, and other sides, in sum."""
+        return tail_flop.over(m=tokens, n=sides, k=0.0, tail=self.c.tail)
 
     def routed(self) -> tuple[Any, Any]:
         """The same of the routed experts of a layer that has them."""
@@ -124,7 +139,7 @@ class _Rank:
         per_token = self.seconds(routed * flop, routed * moved, rate)
         # What reading an expert's weights costs is in the tokens that it is padded by: both are one amount per expert.
         idle = padded_tokens.over(tokens=0.0, experts=experts, half=half)
-        return per_token, self.seconds(idle * flop, 0.0, rate)
+        return per_token, self.seconds(idle * flop + self.tail(0.0, products.sides.on(spread, 1.0)), 0.0, rate)
 
     def core(self, seq_len: Any) -> tuple[Any, Any]:
         """Seconds per token of attention's products of activations, forward and backward."""
@@ -138,6 +153,17 @@ class _Rank:
         scores = _SCORE_BYTES * spec.heads * np.asarray(seq_len) / t / speeds.memory
         products = flop * slow / (_SCORE_RATE * speeds.wide)
         return products + scores, 2.0 * products + _BACK * scores
+
+    def added(self) -> Any:
+        """Seconds per layer in which gradients of weights are added to those of earlier micro-batches."""
+        work, moe, d = self.work, self.spec.experts, self.d
+        own = work.plain.parameters(d.tensor, self.heads)
+        if moe:
+            own = own + work.mixed * moe.count / d.expert * work.routed.parameters(self.spread, 1.0)
+        each: Any = _ADDED_NARROW if self.running.dtype == "fp16" else _ADDED
+        if self.running.software == "deepspeed 2021":
+            each = np.where(d.zero >= 1, _ADDED_APART, each)
+        return each * (d.micro_batches > 1) * own / self.speeds.memory
 
     def elements(self) -> Any:
         """Seconds per token of operations on single elements, casts and the sorting of tokens."""
@@ -197,7 +223,7 @@ def layer_time(
         forward=forward,
         matmul=3.0 * matmul,
         attention=whole,
-        elementwise=(1.0 + _BACK) * elements,
+        elementwise=(1.0 + _BACK) * elements + rank.added(),
         recompute=repeat,
         tensor=_tensor(rank, tokens, 2.0 + full * (1.0 - 0.25 * running.stops_early)),
         context=_context(rank, tokens, 3.0 + full, whole),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -85,8 +85,10 @@ def write(found: Calibration) -> None:
     """Keep constants and left-out errors in ``assets/data``."""
     head = ("name", "family", "value", "prior", "prior_sd", "posterior_sd", "meaning", "source")
     rows = (
-        (*astuple(one)[:2], f"{one.value:.4g}", f"{one.prior:g}", f"{one.prior_sd:g}", f"{one.posterior_sd:.2f}")
-        + (one.meaning, one.source)
+        (
+            *(one.name, one.family, f"{one.value:.4g}", f"{one.prior:g}", f"{one.prior_sd:g}"),
+            *(f"{one.posterior_sd:.2f}", one.meaning, one.source),
+        )
         for one in found.constants
     )
     write_rows(TABLE, head, rows)
