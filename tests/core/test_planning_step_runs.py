@@ -20,7 +20,11 @@ RUNS = step_runs()
 PRINTED = [*read_rows("training_runs"), *read_rows("step_runs_moe")]
 
 
-OTHER_NAMES = {"fp8": ("fp8-cs", "fp8-cs (fp8-mx)"), "mxfp8": ("fp8-mx",), "bf16": ("",)}
+OTHER_NAMES = {
+    "fp8": ("fp8-cs", "fp8-cs (fp8-mx)", "amp_fp8"),
+    "mxfp8": ("fp8-mx",),
+    "bf16": ("", "amp_bf16"),
+}
 
 
 def of_group(group: str) -> list[StepRun]:

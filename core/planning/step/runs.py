@@ -160,7 +160,14 @@ _SOURCES = (
 )
 
 _RELEASE = re.compile(r"\b(2\d\.\d\d)(?:\.\d\d)? NeMo container|NeMo (2\d\.\d\d)|\((2\d\.\d\d)\)")
-_FORMATS = {"fp8-cs": "fp8", "fp8-cs (fp8-mx)": "fp8", "fp8-mx": "mxfp8", "": "bf16"}
+_FORMATS = {
+    "amp_bf16": "bf16",
+    "amp_fp8": "fp8",
+    "fp8-cs": "fp8",
+    "fp8-cs (fp8-mx)": "fp8",
+    "fp8-mx": "mxfp8",
+    "": "bf16",
+}
 """Other names of a format."""
 
 _DTYPES = (("fp4", "fp4"), ("fp8", "fp8"), ("fp16", "fp16"))
