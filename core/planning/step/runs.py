@@ -35,7 +35,8 @@ half."""
 class StepRun:
     """One published step.
 
-    seconds: of one step.  how: what they were worked out from.  implementation: how a layer is written.
+    format: of the products with weights, as the source names it.  seconds: of one step.  how: what they were worked
+    out from.  implementation: how a layer is written.
     group: key of the source, for leaving one out; each release of a vendor's table is one.  stack: the software.
     release: of the vendor's container, empty where there is none.  memory_bytes: of the fullest accelerator, NaN where
     the row has none; reading: what was read.
@@ -46,6 +47,7 @@ class StepRun:
     cluster: Cluster
     layout: Layout
     seq_len: int
+    format: str
     running: Running
     implementation: Implementation
     seconds: float
@@ -144,7 +146,7 @@ _SOURCES = (
         reading="process",
         unit=1e9,
     ),
-    _Source("arXiv:2402.15627", "MegaScale", "MegaScale", 2024),
+    _Source("arXiv:2402.15627", "MegaScale", "MegaScale", 2024, convention="full"),
     # Interleaved, of unknown depth: down to one layer in a chunk, as in the same model's row of NeMo 24.07.
     _Source("arXiv:2406.11704", "Nemotron-4", "Megatron-Core 2024", 2024, interleave=8, convention="full"),
     # Sharded gradients and optimizer states; weights stay whole between forward and backward (section 3.3.2).
@@ -158,6 +160,16 @@ _SOURCES = (
 )
 
 _RELEASE = re.compile(r"\b(2\d\.\d\d)(?:\.\d\d)? NeMo container|NeMo (2\d\.\d\d)|\((2\d\.\d\d)\)")
+_FORMATS = {
+    "amp_bf16": "bf16",
+    "amp_fp8": "fp8",
+    "fp8-cs": "fp8",
+    "fp8-cs (fp8-mx)": "fp8",
+    "fp8-mx": "mxfp8",
+    "": "bf16",
+}
+"""Other names of a format."""
+
 _DTYPES = (("fp4", "fp4"), ("fp8", "fp8"), ("fp16", "fp16"))
 
 _CABLED = "400 Gb/s"
@@ -273,6 +285,13 @@ def _seconds(row: Mapping[str, str], source: _Source, spec: TransformerSpec, tok
     return tokens * flop / rate, f"FLOP/s, {source.convention} count"
 
 
+_UNCOMPILED = ("(FSDP)", "(FSDP 128 GPUs)")
+"""How torchtitan's rows end that were not compiled."""
+
+_TORCH = ("llm-foundry", "torchtitan")
+"""Sources whose checkpoints are torch's non-reentrant ones."""
+
+
 def _software(row: Mapping[str, str], stack: str) -> Software:
     # The ZeRO-3 rows of Narayanan's Table 2 are DeepSpeed's.
     if stack == "DeepSpeed-2021" or row.get("zero_fsdp") == "ZeRO-3":
@@ -281,13 +300,6 @@ def _software(row: Mapping[str, str], stack: str) -> Software:
         return "eager"
     # Recipes that capture a whole step fuse the experts' products and run their exchange beside other work as well.
     return "mature" if row.get("dispatch") and row.get("graphs") == "step" else ""
-
-
-_UNCOMPILED = ("(FSDP)", "(FSDP 128 GPUs)")
-"""How torchtitan's rows end that were not compiled."""
-
-_TORCH = ("llm-foundry", "torchtitan")
-"""Sources whose checkpoints are torch's non-reentrant ones."""
 
 
 def _graphs(row: Mapping[str, str]) -> int:
@@ -325,6 +337,7 @@ def _read(row: Mapping[str, str], source: _Source) -> StepRun:
         cluster=cluster,
         layout=layout,
         seq_len=seq_len,
+        format=_FORMATS.get(row["precision"], row["precision"]),
         running=_running(row, source),
         implementation=_implementation(row, source),
         seconds=seconds,

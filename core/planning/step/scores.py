@@ -91,7 +91,10 @@ class Ranking:
 
 
 def ranking(runs: Sequence[StepRun], seconds: Floats) -> Ranking:
-    """How well ``seconds`` order the plans of ``runs``. Readings of one plan count as one, their median."""
+    """How well ``seconds`` order the plans of ``runs``. Readings of one plan count as one, their median.
+
+    Formats are told apart as their sources name them: blocks with scales of their own cost what one scale does not.
+    """
     sets: dict[object, dict[object, list[tuple[float, float]]]] = {}
     for run, guess in zip(runs, seconds, strict=True):
         work = (
@@ -100,7 +103,7 @@ def ranking(runs: Sequence[StepRun], seconds: Floats) -> Ranking:
             run.cluster.count,
             run.sequences,
             run.seq_len,
-            run.running.dtype,
+            run.format,
         )
         plan = (run.layout, run.running, run.implementation)
         sets.setdefault(work, {}).setdefault(plan, []).append((run.seconds, float(guess)))
