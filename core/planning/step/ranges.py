@@ -16,7 +16,7 @@ from core.planning.step.parts import Running
 from core.rows import read_rows
 
 _APART = {"mixture": 0.1, "family": 0.4, "bits": 0.5}
-"""What a published step counts for that differs in this: mixture or dense, family of accelerator, bits of the format."""
+"""What a published step counts for that differs in this: mixture or dense, family of accelerator, bits of a number."""
 
 _OUTSIDE = 0.1
 """Share of comparable steps beyond either end."""
@@ -26,12 +26,11 @@ _OUTSIDE = 0.1
 class Range:
     """Factors on a predicted time between which eight of ten comparable readings lie.
 
-    low, high: at most and at least 1.  rows: how many published steps count, by their weights.
+    low, high: at most and at least 1.
     """
 
     low: float
     high: float
-    rows: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,5 +75,4 @@ def _range(mixture: bool, family: str, bits: int) -> Range:
     weights *= np.where(np.array(found.bits) == bits, 1.0, _APART["bits"])
     middle = np.cumsum(weights) - weights / 2
     low, high = np.interp([_OUTSIDE, 1 - _OUTSIDE], middle / weights.sum(), np.array(found.measured))
-    rows = float(weights.sum() ** 2 / (weights**2).sum())
-    return Range(min(1.0, float(low)), max(1.0, float(high)), rows)
+    return Range(min(1.0, float(low)), max(1.0, float(high)))

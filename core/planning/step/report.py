@@ -36,7 +36,7 @@ class Calibration:
 def calibrated() -> Calibration:
     """The constants fitted to every published step, from their priors, and all errors."""
     runs = step_runs()
-    constants = fit(runs, step_constants()).constants
+    constants = fit(runs, step_constants())
     return Calibration(
         runs, constants, errors_of(runs, constants), without(runs, constants), constant_mfu(runs)
     )  # fmt: skip
