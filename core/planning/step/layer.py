@@ -66,7 +66,8 @@ _ROUTED_NODES = 4.0
 class LayerTime:
     """Seconds of one micro-batch: in a mean layer, and of the ends of the model (``head``, forward and backward).
 
-    forward: of computing alone. matmul, attention, elementwise: forward and backward.
+    forward: of computing alone, as far as nothing else runs beside it: ring attention has its own passes beside it.
+    matmul, attention, elementwise: forward and backward. ring: 1 where attention is ring attention.
     """
 
     forward: Any
@@ -80,16 +81,21 @@ class LayerTime:
     fixed: Any
     head: Any
     head_elementwise: Any
+    ring: Any
 
     @property
-    def computing(self) -> Any:
-        """All but communication, forward and backward."""
+    def backward(self) -> Any:
+        """Computing of the backward pass, as far as nothing else runs beside it."""
+        return self._computing - self.ring * self.attention - self.forward
+
+    @property
+    def _computing(self) -> Any:
         return self.matmul + self.attention + self.elementwise + self.recompute + self.fixed
 
     @property
     def total(self) -> Any:
         """Forward and backward, with what is waited for."""
-        return self.computing + self.tensor + self.context + self.expert
+        return self._computing + self.tensor + self.context + self.expert
 
 
 class _Rank:
@@ -220,8 +226,9 @@ def layer_time(
     if work.mixed and np.any(np.equal(running.graphs, 0)):
         computing = 3.0 * matmul + (1.0 + _BACK) * elements + whole + repeat + fixed
         fixed = fixed + work.mixed * (1 - running.graphs) * np.maximum(0.0, c.launches - computing)
+    ring = (d.context > 1) * 1.0
     return LayerTime(
-        forward=forward,
+        forward=forward - ring * attention,
         matmul=3.0 * matmul,
         attention=whole,
         elementwise=(1.0 + _BACK) * elements + rank.added(),
@@ -232,6 +239,7 @@ def layer_time(
         fixed=fixed,
         head=3.0 * heads * (tokens * head + head_once),
         head_elementwise=heads * tokens * logits,
+        ring=ring,
     )
 
 
@@ -270,7 +278,7 @@ def _context(rank: _Rank, tokens: Any, passes: Any, attention: Any) -> Any:
     kept = (low.kv_rank + low.rope_dim) if low else 2 * spec.kv_heads * spec.head_dim
     size = tokens * (WIDE * kept / (1.0 if low else rank.heads))
     sent = passed_bytes.over(passes=passes, size=size, ranks=d.context)
-    time = sent / speeds.neighbour(d.tensor * d.context)
+    time = sent / speeds.neighbour(d.context, d.tensor)
     share = 1.0 + rank.running.overlap * (rank.c.context_wait - 1.0)
     return exposed_seconds.over(time=time, share=share, behind=attention)
 
@@ -287,7 +295,7 @@ def _expert(rank: _Rank, tokens: Any, passes: Any) -> Any:
         return 0.0
     e, span = d.expert, d.expert * rank.spread
     size = WIDE * spec.hidden / d.tensor * rank.running.imbalance
-    inside = ring_bytes.over(times=2.0, size=size * moe.per_token, ranks=e) / speeds.inside
+    inside = ring_bytes.over(times=2.0, size=size * moe.per_token, ranks=e) / np.where(e > 1, speeds.inside, np.inf)
     nodes = np.maximum(1.0, span / speeds.domain)
     met = nodes_met.over(nodes=nodes, chosen=moe.per_token, most=_ROUTED_NODES if _limited(spec) else np.inf)
     between = ring_bytes.over(times=2.0, size=size * met, ranks=nodes)

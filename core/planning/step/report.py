@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from core.planning.step.constants import TABLE, Constant, family_of, step_consta
 from core.planning.step.fit import Floats, fit
 from core.planning.step.runs import StepRun, step_runs
 from core.planning.step.scores import Score, constant_mfu, errors_of, named, ranking, score, without
-from core.rows import write_rows
+from core.rows import read_rows, write_rows
 
 ERRORS = "step_errors"
 """Table of errors with each source left out."""
@@ -40,6 +41,14 @@ def calibrated() -> Calibration:
     return Calibration(
         runs, constants, errors_of(runs, constants), without(runs, constants), constant_mfu(runs)
     )  # fmt: skip
+
+
+@lru_cache(maxsize=1)
+def kept() -> Calibration:
+    """The same as it was last written: nothing is fitted."""
+    runs, constants = step_runs(), step_constants()
+    left = np.array([float(row["error"]) for row in read_rows(ERRORS)])
+    return Calibration(runs, constants, errors_of(runs, constants), left, constant_mfu(runs))
 
 
 def scores_of(found: Calibration) -> Iterator[Score]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -45,10 +45,13 @@ def errors_of(runs: Sequence[StepRun], constants: Sequence[Constant]) -> Floats:
     return np.log(predicted(runs, constants) / np.array([run.seconds for run in runs]))
 
 
-def without(runs: Sequence[StepRun], constants: Sequence[Constant]) -> Floats:
-    """The same, each source's rows by constants fitted to all others. ``constants``: those fitted to all, to start."""
-    found = np.empty(len(runs))
-    for group in sorted({run.group for run in runs}):
+def without(runs: Sequence[StepRun], constants: Sequence[Constant], groups: Iterable[str] = ()) -> Floats:
+    """The same, each source's rows by constants fitted to all others; NaN for other sources where ``groups`` are given.
+
+    constants: those fitted to all, to start from.
+    """
+    found = np.full(len(runs), np.nan)
+    for group in sorted({*groups} or {run.group for run in runs}):
         rest = fit([run for run in runs if run.group != group], constants)
         own = [i for i, run in enumerate(runs) if run.group == group]
         found[own] = errors_of([runs[i] for i in own], rest)

@@ -14,7 +14,7 @@ from core.planning.step.constants import Constants, constants_of, family_of
 from core.planning.step.exchange import Exchange
 from core.planning.step.formulas import bubble_seconds, jitter_share
 from core.planning.step.layer import LayerTime, layer_time
-from core.planning.step.links import BITS, Speeds, speeds_of
+from core.planning.step.links import BITS, Speeds, network, speeds_of
 from core.planning.step.parts import AS_USUAL, Rates, Running, StepTime, added_up
 from core.planning.step.work import WIDE, layer_work
 from core.training import POLICIES, Layout, Optimizer, PrecisionPolicy, States, check, find_optimizer, states_of
@@ -54,8 +54,8 @@ def step_time(
         rates=rates, constants=constants,
     )  # fmt: skip
     if np.any(np.isnan(found.total)):
-        inside = math.isnan(cluster.link_inside)
-        missing = "links inside a node" if inside else "network between nodes"
+        far = np.any(np.greater(layout.accelerators, cluster.per_node)) and math.isnan(network(cluster))
+        missing = "network between nodes" if far else "links inside a node"
         raise BudgetError(
             "accelerator",
             f"The bandwidth of {device.name}’s {missing} is not in the catalogue, and this layout needs it. "
@@ -139,8 +139,7 @@ def _step(
     stage = layer.total * (work.layers / p)
     transfer = _transfer(spec, d, seq_len, speeds, c)
     exchange = Exchange(spec, d, running, speeds, c, states, work)
-    forward = layer.forward * (work.layers / p)
-    data = exchange.data(forward, layer.computing * (work.layers / p) - forward)
+    data = exchange.data(layer.forward * (work.layers / p), layer.backward * (work.layers / p))
     update = exchange.update()
     found: dict[str, Any] = {
         "matmul": each * layer.matmul + share * layer.head,
