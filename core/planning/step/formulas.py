@@ -167,16 +167,15 @@ def bubble_seconds(pipeline: float, interleave: float, stage: float, transfer: f
 
 
 @formula(
-    r"\v{seconds} \cdot \v{share} \cdot \log_2 \max(1, \frac{\v{accelerators}}{\v{node}})",
-    result=Symbol(r"t_\text{j}", "time lost to stragglers and contention", "seconds"),
+    r"\v{share} \cdot \log_2 \max(1, \frac{\v{accelerators}}{\v{node}})",
+    result=Symbol("J", "time lost to stragglers and contention, over that of the step without it", "ratio"),
     symbols={
-        "seconds": Symbol("t", "time of the step without it", "seconds"),
         "share": Symbol("j", "share per doubling", "ratio"),
         "accelerators": Symbol("n", "accelerators", "count"),
         "node": Symbol("d", "accelerators of one node", "count"),
     },
     sources=(_LLAMA, OWN),
 )
-def jitter_seconds(seconds: float, share: float, accelerators: float, node: float) -> float:
+def jitter_share(share: float, accelerators: float, node: float) -> float:
     """Stragglers and contention: a share for each doubling beyond one node."""
-    return seconds * (share * np.log2(np.maximum(1.0, accelerators / node)))
+    return share * np.log2(np.maximum(1.0, accelerators / node))

@@ -44,10 +44,11 @@ _AGAIN = 0.7
 _SECOND = 0.5
 """Share of a layer's products that recomputation per operation does again: every second one."""
 
-_ADDED = 8.0
-"""Bytes per weight and micro-batch of adding its gradient in fp32, read and written, where the product does it."""
+_ADDED = 6.0
+"""Bytes per weight and micro-batch of adding its gradient in fp32, read and written where the product does it, beyond
+the two that are counted as the product's result."""
 
-_ADDED_NARROW = 4.0
+_ADDED_NARROW = 2.0
 """The same in 16 bits, as training in fp16 does it."""
 
 _ADDED_APART = 20.0

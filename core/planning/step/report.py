@@ -16,7 +16,7 @@ from core.rows import write_rows
 ERRORS = "step_errors"
 """Table of errors with each source left out."""
 
-_TABLE_5 = "Table 5"
+_TABLE_5 = "arXiv:2205.05198 Table 3 + Table 5"
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -36,7 +36,7 @@ class Calibration:
 def calibrated() -> Calibration:
     """The constants fitted to every published step, from their priors, and all errors."""
     runs = step_runs()
-    constants = fit(runs, step_constants()).constants
+    constants = fit(runs, step_constants())
     return Calibration(
         runs, constants, errors_of(runs, constants), without(runs, constants), constant_mfu(runs)
     )  # fmt: skip
@@ -46,7 +46,7 @@ def scores_of(found: Calibration) -> Iterator[Score]:
     """The errors by what they are of."""
     runs = found.runs
     mixed = np.array([run.mixture for run in runs])
-    table = np.array([_TABLE_5 in run.source for run in runs])
+    table = np.array([run.source.startswith(_TABLE_5) for run in runs])
     llama = np.array([named("Llama-3.1 405B stage")(run) for run in runs])
     parts = [("in sample", found.inside), ("source left out", found.left), ("constant MFU", found.plain)]
     for how, errors in parts:

@@ -49,7 +49,7 @@ def without(runs: Sequence[StepRun], constants: Sequence[Constant]) -> Floats:
     """The same, each source's rows by constants fitted to all others. ``constants``: those fitted to all, to start."""
     found = np.empty(len(runs))
     for group in sorted({run.group for run in runs}):
-        rest = fit([run for run in runs if run.group != group], constants).constants
+        rest = fit([run for run in runs if run.group != group], constants)
         own = [i for i, run in enumerate(runs) if run.group == group]
         found[own] = errors_of([runs[i] for i in own], rest)
     return found
