@@ -220,11 +220,9 @@ _FASTEST: Mapping[str, tuple[int, int]] = {
     "Megatron-LM GPT 310.1B": (1, 3),
     "Megatron-LM GPT 529.6B (": (1, 3),
     "Megatron-LM GPT 1008.0B": (1, 2),
-    "Megatron-LM GPT 174.6B PTD": (1, 2),
-    "Megatron-LM GPT 529.6B PTD": (1, 3),
 }
-"""Sequences of a micro-batch and chunks of a stage where Narayanan's Table 1 prints neither, and Table 2 no chunks: by
-our own account the fastest that fits 80 GB."""
+"""Sequences of a micro-batch and chunks of a stage where Narayanan's Table 1 prints neither: by our own account the
+fastest that fits 80 GB."""
 
 
 def _layout(row: Mapping[str, str], source: _Source) -> Layout:
