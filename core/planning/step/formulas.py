@@ -89,7 +89,7 @@ def padded_tokens(tokens: float, experts: float, half: float) -> float:
 
 
 @formula(
-    r"\frac{\v{bytes}}{\v{bandwidth}} + \v{times} \cdot \v{hop} \cdot \log_2 \v{ranks}",
+    r"\frac{\v{bytes}}{\v{bandwidth}} + \v{times} \cdot \v{hop} \cdot \log_2 (\v{ranks})",
     result=_TIME,
     symbols={
         "bytes": Symbol("n", "bytes that a rank sends", "bytes"),
@@ -106,7 +106,8 @@ def collective_seconds(bytes: float, bandwidth: float, times: float, hop: float,
 
 
 @formula(
-    r"\v{share} \cdot \v{time} + \max(0, (1 - \v{share}) \cdot \v{time} - \v{behind})",
+    r"\v{share} \cdot \v{time} + \frac{(1 - \v{share}) \cdot \v{time} - \v{behind}"
+    r" + |(1 - \v{share}) \cdot \v{time} - \v{behind}|}{2}",
     result=Symbol(r"t_\text{x}", "time that is waited for", "seconds"),
     symbols={
         "time": Symbol("t", "time of the communication", "seconds"),
@@ -116,23 +117,31 @@ def collective_seconds(bytes: float, bandwidth: float, times: float, hop: float,
     sources=(_FSDP, OWN),
 )
 def exposed_seconds(time: float, share: float, behind: float) -> float:
-    """Communication that is waited for: a share always, and the rest where computing is shorter."""
+    """Communication that is waited for: a share always, and the rest as far as computing is shorter.
+
+    Half the sum of a difference and its size is the difference where it is positive, and nothing where it is not.
+    """
     return share * time + np.maximum(0.0, (1 - share) * time - behind)
 
 
 @formula(
-    r"\min(\v{nodes} \cdot (1 - (1 - \frac{1}{\v{nodes}})^{\v{chosen}}), \v{most})",
+    r"\v{nodes} \cdot (1 - (1 - \frac{1}{\v{nodes}})^{\v{chosen}})",
     result=Symbol("c", "nodes that one token goes to", "number"),
     symbols={
         "nodes": count("n", "nodes over which experts are spread"),
         "chosen": count("K", "experts per token"),
-        "most": count("c_0", "nodes that the router allows"),
     },
     sources=(DEEPSEEK_V3.at("section 3.2.2"),),
 )
-def nodes_met(nodes: float, chosen: float, most: float) -> float:
-    """Nodes that a token’s experts lie on, evenly spread: the network carries one copy to each."""
-    return np.minimum(nodes * (1 - (1 - 1 / nodes) ** chosen), most)
+def nodes_met(nodes: float, chosen: float) -> float:
+    """Nodes that a token’s experts lie on, evenly spread: the network carries one copy to each.
+
+    Raises ``ValueError`` for less than one node.
+    """
+    if np.any(np.less(nodes, 1)):
+        raise ValueError("experts lie on at least one node")
+    with np.errstate(divide="ignore"):  # of one node all is there: the logarithm of nothing
+        return -nodes * np.expm1(chosen * np.log1p(-1 / nodes))
 
 
 @formula(
@@ -167,15 +176,14 @@ def bubble_seconds(pipeline: float, interleave: float, stage: float, transfer: f
 
 
 @formula(
-    r"\v{share} \cdot \log_2 \max(1, \frac{\v{accelerators}}{\v{node}})",
+    r"\v{share} \cdot \log_2 (\v{nodes})",
     result=Symbol("J", "time lost to stragglers and contention, over that of the step without it", "ratio"),
     symbols={
         "share": Symbol("j", "share per doubling", "ratio"),
-        "accelerators": Symbol("n", "accelerators", "count"),
-        "node": Symbol("d", "accelerators of one node", "count"),
+        "nodes": Symbol("n", "accelerators over those of one node, at least 1", "number"),
     },
     sources=(_LLAMA, OWN),
 )
-def jitter_share(share: float, accelerators: float, node: float) -> float:
+def jitter_share(share: float, nodes: float) -> float:
     """Stragglers and contention: a share for each doubling beyond one node."""
-    return share * np.log2(np.maximum(1.0, accelerators / node))
+    return share * np.log2(nodes)

@@ -297,7 +297,8 @@ def _expert(rank: _Rank, tokens: Any, passes: Any) -> Any:
     size = WIDE * spec.hidden / d.tensor * rank.running.imbalance
     inside = ring_bytes.over(times=2.0, size=size * moe.per_token, ranks=e) / np.where(e > 1, speeds.inside, np.inf)
     nodes = np.maximum(1.0, span / speeds.domain)
-    met = nodes_met.over(nodes=nodes, chosen=moe.per_token, most=_ROUTED_NODES if _limited(spec) else np.inf)
+    met = nodes_met.over(nodes=nodes, chosen=moe.per_token)
+    met = np.minimum(met, _ROUTED_NODES) if _limited(spec) else met
     between = ring_bytes.over(times=2.0, size=size * met, ranks=nodes)
     across = np.where(nodes > 1, between / speeds.between, 0.0)
     hop = np.where(nodes > 1, c.hop_between, c.hop_inside)

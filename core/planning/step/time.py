@@ -113,7 +113,7 @@ def _parts(
         layer = layer_time(spec, how, d, seq_len, running, speeds, c)
         found = _step(spec, d, seq_len, running, speeds, c, states, how, layer)
     accelerators = d.tensor * d.pipeline * d.context * d.data
-    return found, jitter_share.over(share=c.jitter, accelerators=accelerators, node=float(speeds.domain))
+    return found, jitter_share.over(share=c.jitter, nodes=np.maximum(1.0, accelerators / speeds.domain))
 
 
 def _step(
