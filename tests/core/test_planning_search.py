@@ -238,6 +238,7 @@ def test_what_a_plan_is_found_with_is_what_it_costs_alone() -> None:
         held = memory_per_device(MIXTRAL, plan.layout, policy=MEGATRON, optimizer=ADAM, seq_len=4096)
         assert plan.seconds == pytest.approx(step.total, rel=1e-12)
         assert plan.memory == held
+        assert plan.low < plan.seconds < plan.high
         assert plan.spare == plan.usable - held.total >= 0
         assert plan.mfu == pytest.approx(found.best.mfu * found.best.seconds / plan.seconds, rel=1e-9)
 
