@@ -8,7 +8,7 @@ import math
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import fields, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.limits import LIMITS, limit
+from core.planning.search.constraints import Constraints
 from core.planning.study.columns import read_results, schema_of, table_of
 from core.planning.study.kept import Folder
 from core.planning.study.reading import EXAMPLE, load_study, read_study
@@ -30,6 +31,7 @@ from core.planning.study.result import PointResult
 from core.planning.study.run import Progress, run_study
 from core.planning.study.spread import embedded
 from core.planning.study.study import Study, StudyError
+from core.planning.study.study_fields import ConstraintFields, MostFields
 from tests.core import study_cases
 from tests.core.study_cases import search, seconds_of
 
@@ -81,6 +83,18 @@ def test_a_shape_may_be_written_out() -> None:
     assert study(models=[text]).models[0][1].hidden == 64
 
 
+def test_constraints_are_those_of_a_search() -> None:
+    one = study(constraints={"tensor": [4, 8], "zero": [1], "most": {"pipeline": 16}, "tensor_in_node": False})
+    assert one.constraints == Constraints(tensor=(4, 8), zero=(1,), most=(("pipeline", 16),), tensor_in_node=False)
+    assert study().constraints == Constraints()
+
+
+def test_every_choice_of_a_search_may_be_constrained() -> None:
+    names = {one.name for one in fields(Constraints)}
+    assert set(ConstraintFields.model_fields) == names
+    assert set(MostFields.model_fields) == names - {"most", "tensor_in_node"}
+
+
 REFUSED: list[tuple[dict[str, Any], str, str]] = [
     ({"models": []}, "models", "not empty"),
     ({"models": ["Lama 9"]}, "models.0", "Lama 9"),
@@ -103,6 +117,12 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
     ({"tokens": "15T"}, "tokens", "number"),
     ({"policies": ["bf17"]}, "policies.0", "bf17"),
     ({"optimizers": ["AdamX"]}, "optimizers.0", "AdamX"),
+    ({"constraints": {"tensor": 8}}, "constraints.tensor", "list"),
+    ({"constraints": {"tensor": [-1]}}, "constraints.tensor.0", "at least 0"),
+    ({"constraints": {"tensors": [8]}}, "constraints.tensors", "no such field"),
+    ({"constraints": {"most": {"tensors": 8}}}, "constraints.most.tensors", "no such field"),
+    ({"constraints": {"tensor_in_node": 1}}, "constraints.tensor_in_node", "true or false"),
+    ({"constraints": []}, "constraints", "object"),
     ({"top": 101}, "top", "at most 100"),
     ({"tops": 2}, "tops", "no such field"),
 ]
@@ -299,7 +319,7 @@ def test_what_is_no_file_of_results_is_refused(here: list[PointResult], whole: b
         "too many": parquet(pa.concat_tables([table] * (limit("study_points") // POINTS + 1))),
         "not finite": changed(here, best=replace(best, mfu=math.nan)),
         "negative": changed(here, plans=-1),
-        "half a plan": changed(here, best=replace(best, low=None)),
+        "half a plan": changed(here, best=replace(best, usable=None)),
         "long text": changed(here, model="x" * 100_000),
         "many long texts": parquet(
             table_of([replace(here[0], point=at, problem="x" * 1_000_000) for at in range(100)], schema_of())

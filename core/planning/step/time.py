@@ -169,4 +169,3 @@ def _transfer(spec: TransformerSpec, d: Degrees, seq_len: Counts, speeds: Speeds
     sent = tokens * (WIDE * spec.hidden / narrow) / np.where(far, speeds.between, speeds.inside)
     hop = np.where(far, c.hop_between, c.hop_inside)
     return np.where(d.pipeline > 1, 2.0 * d.interleave * (sent + hop), 0.0)
-

@@ -21,7 +21,7 @@ MARK = b"napkin.study"
 
 _KINDS = {"int": "int64", "float": "float64", "float | None": "float64", "str": "string"}
 _BEST = tuple(one for one in fields(Best) if one.name != "plan")
-_MAY_LACK = frozenset({"days", "missing"})
+_MAY_LACK = frozenset({"days", "missing", "low", "high", "mfu"})
 _BATCH = 256
 
 

@@ -13,6 +13,7 @@ from core.models.catalog import model_named
 from core.models.config_json import ConfigError, read_object, sendable, shown
 from core.models.spec import TransformerSpec
 from core.models.spec_text import SpecTextError, read_spec
+from core.planning.search.constraints import Constraints
 from core.planning.study.study import Study, StudyError
 from core.training import find_optimizer, find_policy
 
@@ -33,7 +34,8 @@ _EXAMPLES = {
     "policies": '["mixed bf16, fp32 master"]',
     "optimizers": '["AdamW"]',
     "tokens": "15e12",
-    "constraints": "{}",
+    "constraints": '{"tensor": [4, 8], "zero": [1], "most": {"pipeline": 16}}',
+    "tensor_in_node": "true",
     "top": "10",
 }
 """Field → what would do as its value."""
@@ -112,7 +114,7 @@ def read_study(text: str) -> Study:
         policies=_each("policies", read.policies, lambda name: find_policy(name).id),
         optimizers=_each("optimizers", read.optimizers, lambda name: find_optimizer(name).name),
         tokens=read.tokens,
-        constraints=read.constraints,
+        constraints=_constraints(read.constraints.model_dump(exclude_none=True)),
         top=read.top,
     )
 
@@ -146,6 +148,13 @@ def _model(text: str) -> tuple[str, TransformerSpec]:
     return known.name, known.spec
 
 
+def _constraints(given: dict[str, Any]) -> Constraints:
+    """What is given, by the names of `Constraints`; allowed values as tuples."""
+    most, in_node = given.pop("most"), given.pop("tensor_in_node")
+    pins = {name: tuple(values) for name, values in given.items()}
+    return Constraints(**pins, most=tuple(most.items()), tensor_in_node=in_node)
+
+
 def _clusters(field: str, name: str, sizes: Sequence[int], per_node: int | None) -> tuple[Cluster, ...]:
     kind = _known(f"{field}.accelerator", name, find)
     return _each(f"{field}.accelerators", sizes, lambda count: cluster(kind, count, per_node))
@@ -168,7 +177,9 @@ _RULES = {
     "list_type": "it is a list, in square brackets.",
     "model_type": "it is an object, in braces.",
     "dict_type": "it is an object, in braces.",
+    "model_attributes_type": "it is an object, in braces.",
     "string_type": "it is a text, in quotation marks.",
+    "bool_type": "it is true or false.",
     "float_type": "it is a number, without quotes.",
     "finite_number": "it is a number that is finite.",
 }

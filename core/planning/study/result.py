@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, fields
 from typing import Any, Protocol
 
@@ -10,7 +11,7 @@ import numpy as np
 from core.limits import limit
 from core.planning.budget.equations import days_of_steps
 from core.planning.search.found import Found, Searched
-from core.planning.step.parts import StepTime
+from core.planning.step.parts import Running, StepTime
 from core.planning.study.study import Point, Study
 from core.training import Layout, find_optimizer, find_policy
 
@@ -56,13 +57,14 @@ class PlanRow:
 class Best:
     """The best plan of a point. low, high: seconds between which eight of ten comparable readings lie.
 
-    days: for the study's tokens; None where it has none.  usable: bytes that one accelerator has.
+    days: for the study's tokens; None where it has none.  usable: bytes that one accelerator has.  low, high and mfu
+    are None where they are not known.
     """
 
     plan: PlanRow
-    low: float
-    high: float
-    mfu: float
+    low: float | None
+    high: float | None
+    mfu: float | None
     days: float | None
     usable: float
 
@@ -113,15 +115,18 @@ def search_chunk(study: Study, index: int, search: Search) -> ChunkResult:
 
 def search_point(study: Study, point: Point, search: Search) -> PointResult:
     """Search one point. What goes wrong becomes the point's problem, so that it costs no other point."""
+    policy = find_policy(point.policy)
     try:
         found = search(
             point.spec,
             point.cluster,
             point.batch,
             point.seq_len,
-            policy=find_policy(point.policy),
+            policy=policy,
             optimizer=find_optimizer(point.optimizer),
+            running=Running(dtype=policy.multiplies.name),
             constraints=study.constraints,
+            top=study.top,
         )
     except Exception as problem:
         said = str(problem) if isinstance(problem, ValueError) else f"{type(problem).__name__}: {problem}"
@@ -159,7 +164,8 @@ def _best(found: Found, point: Point, tokens: float | None) -> Best:
     bound = max((name for name in parts if name not in _COMPUTING), key=lambda name: float(getattr(found.step, name)))
     overlap = int(np.asarray(found.running.overlap))
     plan = _row(found.layout, 0, overlap, found.seconds, float(found.memory.total), bound)
-    return Best(plan, float(found.low), float(found.high), float(found.mfu), days, float(found.usable))
+    low, high, mfu = (None if math.isnan(one) else float(one) for one in (found.low, found.high, found.mfu))
+    return Best(plan, low, high, mfu, days, found.usable)
 
 
 def _top(found: Searched, most: int) -> tuple[PlanRow, ...]:

@@ -103,7 +103,8 @@ def over_workers(
         yield from work(again, alone=True)
     except (distributed.client.FutureCancelledError, OSError) as problem:
         raise StudyError(
-            f"The Dask cluster has gone away: {_first_line(problem)}. What is done is kept; run the study again to go on."
+            f"The Dask cluster has gone away: {_first_line(problem)}. What is done is kept; run the study again to go "
+            "on."
         ) from None
     finally:
         with suppress(OSError):

@@ -8,10 +8,10 @@ from __future__ import annotations
 import hashlib
 import math
 from dataclasses import dataclass
-from typing import Any
 
 from core.hardware.cluster import Cluster
 from core.models.spec import TransformerSpec
+from core.planning.search.constraints import Constraints
 
 _CHUNKS = 512
 """A study has about so many chunks at most: each is a file, and a task for a worker."""
@@ -57,7 +57,7 @@ class Study:
     policies: tuple[str, ...]
     optimizers: tuple[str, ...]
     tokens: float | None
-    constraints: Any
+    constraints: Constraints
     top: int
 
     @property
