@@ -6,6 +6,9 @@ import io
 import json
 import math
 import os
+import re
+import subprocess
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import fields, replace
@@ -24,6 +27,7 @@ from hypothesis import strategies as st
 
 from core.limits import LIMITS, limit
 from core.planning.search.constraints import Constraints
+from core.planning.study.__main__ import main
 from core.planning.study.columns import read_results, schema_of, table_of
 from core.planning.study.kept import Folder
 from core.planning.study.reading import EXAMPLE, load_study, read_study
@@ -424,3 +428,50 @@ def test_a_scheduler_that_is_away(address: str, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setenv("DASK_SCHEDULER", address)
     with pytest.raises(StudyError, match="No Dask scheduler answers at"):
         points(study())
+
+
+def command(tmp_path: Path, search: str) -> subprocess.CompletedProcess[str]:
+    """The command line on the grid, with ``search`` of `study_cases`, in a terminal of its own."""
+    (tmp_path / "study.json").write_text(json.dumps(GRID))
+    (tmp_path / "command.py").write_text(
+        "import sys\nfrom pathlib import Path\nfrom core.planning.study.__main__ import main\n"
+        "from tests.core import study_cases\n"
+        f"if __name__ == '__main__':\n    sys.exit(main(sys.argv[1:], study_cases.{search}))\n"
+    )
+    return subprocess.run(
+        [sys.executable, tmp_path / "command.py", tmp_path / "study.json", "--out", tmp_path / "out", "--workers", "2"],
+        cwd=ROOT,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=200,
+        start_new_session=True,
+    )
+
+
+def test_the_command_stops_at_once_and_goes_on_from_there(tmp_path: Path, here: list[PointResult]) -> None:
+    told = tmp_path / "told"
+    stopped = command(tmp_path, f"StoppingOnce(Path({str(told)!r}))")
+    assert told.exists()
+    assert stopped.returncode == 130, stopped.stderr
+    assert "Traceback" not in stopped.stderr
+    assert "goes on from here" in stopped.stderr
+    kept = read_results(tmp_path / "out" / "study.parquet")
+    assert 0 < len(kept) < POINTS
+    written = {path: path.stat().st_mtime_ns for path in (tmp_path / "out" / "chunks").iterdir()}
+    done = command(tmp_path, "search")
+    assert done.returncode == 0, done.stderr
+    assert f"{POINTS} of {POINTS} points" in done.stdout
+    assert list(read_results(tmp_path / "out" / "study.parquet")) == here
+    assert {path: path.stat().st_mtime_ns for path in written} == written
+
+
+def test_the_command_names_what_is_wrong(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert main([str(tmp_path / "away.json"), "--out", str(tmp_path / "out")], search) == 2
+    assert "away.json cannot be read" in capfd.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_study_of_the_readme_can_be_read() -> None:
+    [text] = re.findall(r"```json\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), flags=re.DOTALL)
+    assert read_study(text).count == 2 * 2 * 2 * 2

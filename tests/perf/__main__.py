@@ -10,7 +10,7 @@ import argparse
 from collections.abc import Callable
 
 from pages.parts.registry import PAGES
-from tests.perf import crowd, families, floats, hover, layouts, matmul, models, pages, plans, soak, tensors, walk
+from tests.perf import crowd, families, floats, hover, layouts, matmul, models, pages, plans, soak, study, tensors, walk
 
 SUITES: dict[str, Callable[[], None]] = {
     "pages": pages.main,
@@ -20,6 +20,7 @@ SUITES: dict[str, Callable[[], None]] = {
     "layouts": layouts.main,
     "matmul": matmul.main,
     "plans": lambda: plans.main([]),
+    "study": study.main,
     "hover": hover.main,
     "walk": lambda: walk.main([]),
     "crowd": crowd.main,

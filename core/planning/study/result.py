@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, fields
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -19,10 +20,8 @@ _COMPUTING = frozenset({"matmul", "attention", "elementwise"})
 """Parts of a step that no plan is said to be bound by."""
 
 
-class Search(Protocol):
-    """What a point is given to: `search_plans`, or whatever answers alike."""
-
-    def __call__(self, spec: Any, cluster: Any, global_batch_sequences: int, seq_len: int, **more: Any) -> Searched: ...
+Search: TypeAlias = Callable[..., Searched]
+"""What a point is given to: `search_plans`, or whatever answers alike."""
 
 
 @dataclass(frozen=True, slots=True)

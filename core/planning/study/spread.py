@@ -6,10 +6,12 @@ A worker that is lost costs the chunks it was working on: the scheduler gives th
 from __future__ import annotations
 
 import importlib
+import signal
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from itertools import islice
+from multiprocessing import resource_tracker
 from typing import Any
 
 from core.planning.study.result import ChunkResult, Search, search_chunk
@@ -50,15 +52,26 @@ def embedded(workers: int) -> Generator[Any]:
     """A client of so many processes on this machine, which end with it."""
     distributed: Any = importlib.import_module("distributed")
     dask: Any = importlib.import_module("dask")
-    with (
+    with ExitStack() as closing:
         # A process that ends is started anew; without this, one that is missing at the wrong moment is not.
-        dask.config.set({"distributed.deploy.lost-worker-timeout": "1 day"}),
-        distributed.LocalCluster(
-            n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=None
-        ) as cluster,
-        distributed.Client(cluster, set_as_default=False) as client,
-    ):
-        yield client
+        closing.enter_context(dask.config.set({"distributed.deploy.lost-worker-timeout": "1 day"}))
+        with _deaf():
+            cluster = distributed.LocalCluster(
+                n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=None
+            )
+        closing.enter_context(cluster)
+        yield closing.enter_context(distributed.Client(cluster, set_as_default=False))
+
+
+@contextmanager
+def _deaf() -> Generator[None]:
+    """Threads and processes that begin in here never hear Ctrl-C: it is for the one that started them to end them."""
+    resource_tracker.ensure_running()  # which hears it again as it starts
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def over_workers(
