@@ -22,11 +22,13 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.limits import LIMITS, limit
 from core.planning.search.constraints import Constraints
+from core.planning.search.search import search_plans
+from core.planning.step.parts import Running
 from core.planning.study.__main__ import main
 from core.planning.study.columns import read_results, schema_of, table_of
 from core.planning.study.kept import Folder
@@ -36,6 +38,7 @@ from core.planning.study.run import Progress, run_study
 from core.planning.study.spread import embedded
 from core.planning.study.study import Study, StudyError
 from core.planning.study.study_fields import ConstraintFields, MostFields
+from core.training import find_optimizer, find_policy
 from tests.core import study_cases
 from tests.core.study_cases import search, seconds_of
 
@@ -74,6 +77,7 @@ def test_a_grid_has_every_combination_once() -> None:
     assert {p.cluster.per_node for p in every if p.cluster.count == 1024} == {16}
 
 
+@settings(max_examples=20)
 @given(sizes=st.lists(st.integers(1, 40), min_size=2, max_size=2))
 def test_chunks_are_the_points_in_order(sizes: list[int]) -> None:
     batches, lengths = sizes
@@ -221,6 +225,28 @@ def test_every_point_is_what_its_search_found() -> None:
         assert found.best.days == pytest.approx(steps * plain.best.seconds / 86400, rel=1e-12)
         expected = seconds_of(asked.cluster, asked.batch, asked.seq_len)
         assert np.isin([plan.seconds for plan in found.top], expected).all()
+
+
+def test_a_real_search_is_asked_for_what_the_point_says() -> None:
+    fp8 = "fp8 matmuls, fp32 master, bf16 states"
+    clusters = [{"accelerator": "H100 SXM", "accelerators": [64]}]
+    one = study(models=["Llama 3.1 8B"], clusters=clusters, global_batch_sequences=[128], seq_len=[4096],
+                policies=["mixed bf16, fp32 master", fp8], constraints={"zero": [1]})  # fmt: skip
+    wide, narrow = points(one, search=search_plans)
+    for found, policy in ((wide, one.policies[0]), (narrow, fp8)):
+        asked = one.point(found.point)
+        plain = search_plans(
+            asked.spec, asked.cluster, 128, 4096, policy=find_policy(policy), optimizer=find_optimizer("AdamW"),
+            running=Running(dtype="fp8" if policy == fp8 else "bf16"), constraints=Constraints(zero=1),
+        )  # fmt: skip
+        assert plain.best
+        assert found.best
+        assert found.best.plan.layout == plain.best.layout
+        assert found.best.plan == found.top[0]
+        assert (found.best.plan.seconds, found.plans) == (plain.best.seconds, plain.count)
+    assert wide.best
+    assert narrow.best
+    assert narrow.best.plan.seconds < wide.best.plan.seconds
 
 
 def test_there_are_points_of_every_kind() -> None:
