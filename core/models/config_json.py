@@ -47,21 +47,21 @@ def sendable(text: str) -> str:
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
-def read_object(text: str) -> dict[str, Any]:
-    """The JSON object in ``text``.
+def read_object(text: str, what: str = "config.json") -> dict[str, Any]:
+    """The JSON object in ``text``; what: the kind of file that messages take it for.
 
     Raises `ConfigError` for text that is too long, too deep or no JSON object, for duplicate keys, for characters that
     are none, and for numbers that are not finite or too long to be a size.
     """
     most = limit("config_chars")
     if len(text) > most:
-        raise ConfigError("", text, f"The text has {len(text):,} characters; a config.json has at most {most:,}.")
+        raise ConfigError("", text, f"The text has {len(text):,} characters; a {what} has at most {most:,}.")
     text = text.lstrip("\ufeff")
     if not text.strip():
         raise ConfigError("", text, "There is no text.")
     deepest, allowed = _depth(text), limit("config_depth")
     if deepest > allowed:
-        raise ConfigError("", text, f"The text is nested {deepest:,} deep; a config.json is at most {allowed} deep.")
+        raise ConfigError("", text, f"The text is nested {deepest:,} deep; a {what} is at most {allowed} deep.")
     try:
         found: object = json.loads(
             text, object_pairs_hook=_unique, parse_constant=_no_constant, parse_float=_finite, parse_int=_whole
@@ -70,7 +70,7 @@ def read_object(text: str) -> dict[str, Any]:
         rule = f"This is no JSON: {problem.msg} at line {problem.lineno}, column {problem.colno}."
         raise ConfigError("", text, rule) from None
     if not isinstance(found, dict):
-        raise ConfigError("", text, f"A config.json is an object in braces; this is {shown(found)}.")
+        raise ConfigError("", text, f"A {what} is an object in braces; this is {shown(found)}.")
     made = json.dumps(found, ensure_ascii=False)
     if (whole := sendable(made)) != made:
         at = next(place for place, letter in enumerate(made) if "\ud800" <= letter <= "\udfff")

@@ -22,6 +22,7 @@ from tests.perf import (
     plans,
     search,
     soak,
+    study,
     tensors,
     walk,
 )
@@ -35,6 +36,7 @@ SUITES: dict[str, Callable[[], None]] = {
     "search": search.main,
     "matmul": matmul.main,
     "plans": lambda: plans.main([]),
+    "study": study.main,
     "hover": hover.main,
     "walk": lambda: walk.main([]),
     "crowd": crowd.main,

@@ -11,6 +11,8 @@ from core.sources import DEEPSEEK_V3, PALM
 _PALM = PALM.at("section 4.1 and appendix B")
 _NARAYANAN = Source("Narayanan et al. 2021, Megatron-LM", "section 5.1, eq. 4", "https://arxiv.org/abs/2104.04473")
 
+_KAPLAN = Source("Kaplan et al. 2020, Scaling Laws", "section 1.3, C = 6NBS", "https://arxiv.org/abs/2001.08361")
+
 _COMPUTE = Symbol("C", "training compute", "flop")
 _PER_TOKEN = Symbol("F", "training FLOPs per token, forward and backward", "flop")
 _PER_PARAMETER = Symbol("k", "training FLOPs per token and parameter, 6 by the rule", "number")
@@ -126,3 +128,19 @@ def hours_affordable(dollars: float, price: float) -> float:
 def days_of(hours: float, accelerators: float) -> float:
     """Days in which the accelerators use up their hours."""
     return hours / (24 * accelerators)
+
+
+@formula(
+    r"\frac{\v{tokens} \cdot \v{seconds}}{86400 \cdot \v{sequences} \cdot \v{seq_len}}",
+    result=replace(_DAYS, meaning="days of steps, one after the other", kind="days"),
+    symbols={
+        "tokens": replace(_TOKENS, kind="tokens"),
+        "seconds": Symbol(r"t_\text{step}", "time of one step", "seconds"),
+        "sequences": Symbol("B", "sequences of one step", "count"),
+        "seq_len": Symbol("s", "tokens of a sequence", "count"),
+    },
+    sources=(_KAPLAN,),
+)
+def days_of_steps(tokens: float, seconds: float, sequences: float, seq_len: float) -> float:
+    """Days that the steps take which all tokens need, with nothing between them."""
+    return tokens * seconds / (86400 * sequences * seq_len)

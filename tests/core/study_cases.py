@@ -1,0 +1,105 @@
+"""Searches for studies, whose answers can be told in advance; workers of a cluster import them by name."""
+
+from __future__ import annotations
+
+import os
+import signal
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from core.hardware.cluster import Cluster
+from core.models.spec import TransformerSpec
+from core.planning.search.found import Columns, Found, Searched
+from core.planning.step.parts import Running, StepTime
+from core.training import DeviceMemory, Layout
+
+TENSOR = np.array([1, 2, 4, 8])
+"""Tensor-parallel degrees of the four plans at every point."""
+
+
+def seconds_of(cluster: Cluster, batch: int, seq_len: int) -> np.ndarray[Any, Any]:
+    """Of each plan, the fastest first."""
+    return batch * seq_len / cluster.count * (1 + TENSOR / 10)
+
+
+def found(at: int, seconds: float, memory: float, usable: float) -> Found:
+    step = StepTime(0.75 * seconds, 0, 0, 0, 0, 0, 0, 0, 0, 0.25 * seconds, 0, 0, 0)
+    held = DeviceMemory(memory, 0, 0, 0, 0, 0, 0, 0, 0)
+    return Found(
+        layout=Layout(tensor=int(TENSOR[at]), data=2),
+        running=Running(),
+        step=step,
+        memory=held,
+        usable=usable,
+        mfu=0.5,
+        low=0.9 * seconds,
+        high=1.2 * seconds,
+    )
+
+
+def search(spec: TransformerSpec, cluster: Cluster, global_batch_sequences: int, seq_len: int, **_: Any) -> Searched:
+    """Four plans; those fit that hold a layer's width in the memory of an accelerator. Odd batches are refused."""
+    if global_batch_sequences % 2:
+        raise ValueError(f"a batch of {global_batch_sequences} is odd")
+    seconds = seconds_of(cluster, global_batch_sequences, seq_len)
+    memory, usable = 3e7 * spec.hidden / TENSOR, cluster.accelerator.memory_bytes
+    fits = np.flatnonzero(memory <= usable)
+    one = [found(at, float(seconds[at]), float(memory[at]), usable) for at in range(len(TENSOR))]
+    plans = Columns(
+        layout=Layout(tensor=TENSOR[fits], data=2),
+        overlap=np.ones(len(fits), dtype=np.int64),
+        seconds=seconds[fits],
+        memory=memory[fits],
+        bound=np.full(len(fits), 9),
+    )
+    best = one[int(fits[0])] if len(fits) else None
+    nearest = None if len(fits) else one[-1]
+    return Searched(best, None, (), plans, len(TENSOR), len(fits), nearest, 0.0)
+
+
+@dataclass(frozen=True)
+class KillingOnce:
+    """`search`, on a worker that dies of the first question of batch 64. told: the file that says that it did."""
+
+    told: Path
+
+    def __call__(self, *asked: Any, **more: Any) -> Searched:
+        if asked[2] == 64 and not self.told.exists():
+            self.told.write_text(str(os.getpid()))
+            os.kill(os.getpid(), signal.SIGKILL)
+        return search(*asked, **more)
+
+
+def killing_always(*asked: Any, **more: Any) -> Searched:
+    """`search`, on a worker that dies of every question of batch 64."""
+    if asked[2] == 64:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return search(*asked, **more)
+
+
+@dataclass(frozen=True)
+class Elsewhere:
+    """`search`, which fails in the process ``here``."""
+
+    here: int
+
+    def __call__(self, *asked: Any, **more: Any) -> Searched:
+        if os.getpid() == self.here:
+            raise ValueError("searched here")
+        return search(*asked, **more)
+
+
+@dataclass(frozen=True)
+class StoppingOnce:
+    """`search`, which sends Ctrl-C to everything that the terminal started, once. told: the file that says that."""
+
+    told: Path
+
+    def __call__(self, *asked: Any, **more: Any) -> Searched:
+        if asked[2] == 64 and not self.told.exists():
+            self.told.write_text("")
+            os.killpg(os.getpgid(0), signal.SIGINT)
+        return search(*asked, **more)
