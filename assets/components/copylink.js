@@ -63,7 +63,7 @@ function sayWhatIsOnScreen() {
   const part = (number, ...bytes) => [(number << 3) | 2, bytes.length, ...bytes]
   const text = (number, words) => part(number, ...new TextEncoder().encode(words))
   WebSocket.prototype.send = function (message) {
-    if (!(message instanceof Uint8Array) || message[0] !== part(RERUN)[0]) return send.call(this, message)
+    if (!seen || !(message instanceof Uint8Array) || message[0] !== part(RERUN)[0]) return send.call(this, message)
     const field = [...text(1, "napkin:seen"), ...text(6, String(seen))]
     const added = part(RERUN, ...part(2, ...part(1, ...field)))
     const whole = new Uint8Array(message.length + added.length)

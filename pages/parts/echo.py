@@ -52,7 +52,9 @@ class Told:
 
 
 def answered() -> int:
-    """The number of the answer that ends here; every page draws it into its link."""
+    """The number of the answer that ends here; every page draws it into its link. 0: nobody listens for it."""
+    if not hasattr(SessionState.on_script_will_rerun, "hears"):
+        return 0
     told: Told = st.session_state.setdefault(_TOLD, Told())
     told.answers, told.begun = told.answers + 1, False
     return told.answers
@@ -117,27 +119,35 @@ def _without_echoes(
 ) -> tuple[WidgetStates, dict[str, Any]]:
     """What the browser says less its echoes, and what the fields hold whose news it has not seen, to be told again.
 
-    A field holds what it was set to, unless the browser says something of it that is neither what it said before nor
-    news that it may have begun to show: then a person has changed it, and the news on its way would undo that.
+    A field holds what it was set to, unless a person has touched it since: then the browser says of it neither what it
+    said before, nor what the answers seen since have put there, nor what the news on its way may have begun to put
+    there. The news would undo what was touched, so that is told again as well.
     """
     ids, kinds = state._key_id_mapper, state._new_widget_state.widget_metadata
     for key, value in state._new_session_state.items():
         if ids.get_id_from_key(key) in kinds:
             told.sets.setdefault(key, []).append((due, value))
-    told.sets = {key: new for key, sets in told.sets.items() if (new := [one for one in sets if one[0] > seen])}
     before = {one.id: one for one in told.said.widgets}
-    now = {one.id: one for one in says.widgets}
+    touched = {one.id: one for one in says.widgets if one != before.get(one.id)}
+    now: dict[str, Any] = {}
+    for one in says.widgets:
+        sets = told.sets.get(ids._id_key_mapping.get(one.id, ""), [])
+        if sets:
+            now[one.id] = kinds[one.id].deserializer(session_state.unpack_widget_state_value(one))
+            shown = [value for number, value in sets if number <= seen]
+            if shown and shown[-1] == now[one.id]:
+                touched.pop(one.id, None)
+            elif shown:
+                touched[one.id] = one
+    told.sets = {key: new for key, sets in told.sets.items() if (new := [one for one in sets if one[0] > seen])}
     echoes: set[str] = set()
-    held: dict[str, Any] = {}
+    held = {key: sets[-1][1] for key, sets in told.sets.items()}
     for key, sets in told.sets.items():
-        name = ids.get_id_from_key(key)
-        held[key] = sets[-1][1]
-        if name in now:
-            value = kinds[name].deserializer(session_state.unpack_widget_state_value(now[name]))
-            if now[name] == before.get(name) or any(value == news for _, news in sets):
-                echoes.add(name)
-            else:
-                held[key] = value
+        name = ids.get_id_from_key(key, "")
+        if name in touched and (len(touched) == 1 or all(now[name] != news for _, news in sets)):
+            held[key] = now[name]
+        elif name in now:
+            echoes.add(name)
     return WidgetStates(widgets=[one for one in says.widgets if one.id not in echoes]), held
 
 
