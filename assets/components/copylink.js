@@ -1,5 +1,6 @@
 // "Copy link": puts the page's address with every field spelled out on the clipboard. Standing on every page, it also
-// keeps the browser's history to one entry a page, redraws the page when the theme is switched, and serves the tables.
+// keeps the browser's history to one entry a page, redraws the page when the theme is switched, serves the tables, and
+// tells the server which of its answers is on screen.
 
 // Streamlit pushes a history entry for every single field that changes, so that Back would undo a preset field by
 // field. Pushes that stay on the page replace its entry instead: Back then leaves the page, and finds the inputs of
@@ -49,9 +50,34 @@ function entriesOfThisPage() {
   return here - navigation.entries().findLastIndex(other)
 }
 
+// Every request for a rerun says which answer the visitor had on screen (pages/parts/echo.py), as one more of the
+// page's fields. Parts of a message that are put after it in protobuf's wire format are read as if they stood in it; a
+// request for a rerun begins with the number of its kind.
+const RERUN = 11
+let seen = 0
+
+function sayWhatIsOnScreen() {
+  if (WebSocket.prototype.napkin) return
+  WebSocket.prototype.napkin = true
+  const send = WebSocket.prototype.send
+  const part = (number, ...bytes) => [(number << 3) | 2, bytes.length, ...bytes]
+  const text = (number, words) => part(number, ...new TextEncoder().encode(words))
+  WebSocket.prototype.send = function (message) {
+    if (!seen || !(message instanceof Uint8Array) || message[0] !== part(RERUN)[0]) return send.call(this, message)
+    const field = [...text(1, "napkin:seen"), ...text(6, String(seen))]
+    const added = part(RERUN, ...part(2, ...part(1, ...field)))
+    const whole = new Uint8Array(message.length + added.length)
+    whole.set(message)
+    whole.set(added, message.length)
+    send.call(this, whole)
+  }
+}
+
 export default function ({ data, parentElement, setTriggerValue }) {
   const root = parentElement.querySelector(".root")
   oneEntryAPage()
+  sayWhatIsOnScreen()
+  seen = data.answer
   sortAndDownloadTables()
   // The app's own style follows a moment after this call. Asking once per theme is enough, and cannot go in circles.
   setTimeout(() => {

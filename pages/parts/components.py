@@ -8,6 +8,7 @@ from typing import Any
 
 import streamlit as st
 
+from pages.parts.echo import answered
 from pages.parts.theme import css_variables, drawn_theme
 
 _FOLDER = Path(__file__).parents[2] / "assets" / "components"
@@ -33,9 +34,11 @@ def component(name: str) -> Any:
 def copy_link(query: str, *, key: str) -> None:
     """A button that copies this page's address with ``query`` (every field spelled out).
 
-    It also asks for a rerun when the theme is no longer the one that the logo and the charts were drawn for.
+    It also asks for a rerun when the theme is no longer the one that the logo and the charts were drawn for, and has
+    the browser say from then on that it has seen the page up to here.
     """
-    component("copylink")(data={"query": query, "drawn": drawn_theme()}, key=key, on_theme_change=_redraw)
+    data = {"query": query, "drawn": drawn_theme(), "answer": answered()}
+    component("copylink")(data=data, key=key, on_theme_change=_redraw)
 
 
 def _redraw() -> None:

@@ -16,6 +16,7 @@ from collections.abc import AsyncIterator
 
 from streamlit.runtime.pages_manager import PagesManager
 
+from pages.parts.echo import tell_echoes
 from pages.parts.log import OncePer
 from pages.parts.post import send_together
 from pages.parts.room import keep_house, raise_limit
@@ -58,6 +59,7 @@ async def lifespan(_app: object) -> AsyncIterator[None]:
     raise_limit()
     spare_the_log()
     spare_reruns()
+    tell_echoes()
     send_together()
     sys.setswitchinterval(SWITCH_S)
     # A folder called pages makes Streamlit look for pages in it until some script has called st.navigation, and

@@ -91,25 +91,34 @@ def browser() -> Iterator[Browser]:
 
 
 TRAFFIC = """
-window.traffic = { sent: 0, heard: 0 }
+window.traffic = { sent: 0, heard: 0, late: 0, underway: 0 }
 window.WebSocket = class extends WebSocket {
   constructor(...address) {
     super(...address)
-    this.addEventListener('message', () => traffic.heard++)
+    this.addEventListener('message', event => {
+      if (!traffic.late || event.late) return traffic.heard++
+      event.stopImmediatePropagation()
+      const again = Object.assign(new MessageEvent('message', { data: event.data }), { late: true })
+      traffic.underway++
+      setTimeout(() => { traffic.underway--; this.dispatchEvent(again) }, traffic.late)
+    })
   }
   send(data) {
     traffic.sent = traffic.heard + 1
     super.send(data)
   }
 }"""
-"""Counts what a page hears from its server; what it sent is answered once it has heard as much as ``sent``."""
+"""Counts what a page hears from its server; what it sent is answered once it has heard as much as ``sent``.
+
+``late``: milliseconds by which the page hears everything later, as from a server that is far away or busy.
+"""
 
 SETTLED = """async (patience) => {
   const drawn = () => new Promise(done => requestAnimationFrame(() => setTimeout(done, 25)))
   const missing = () => {
-    const { sent, heard } = window.traffic ?? { sent: 0, heard: 0 }
+    const { sent, heard, underway } = window.traffic ?? { sent: 0, heard: 0 }
     const shadows = [...document.querySelectorAll('*')].map(e => e.shadowRoot).filter(root => root)
-    return heard < sent ? 'an answer of the server'
+    return heard < sent || underway ? 'an answer of the server'
       : !document.querySelector('[data-testid="stApp"][data-test-script-state="notRunning"]') ? 'the end of a run'
       : document.querySelector('[data-testid="stSkeleton"]') ? 'the code that draws an element'
       : document.querySelector('[data-stale="true"]') ? 'what a run has left of the page before'

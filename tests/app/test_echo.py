@@ -1,0 +1,166 @@
+"""Fields, address and script agree however late a browser sees what it is told, and what a person did stays done."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import parse_qsl, urlencode
+
+import pytest
+from streamlit.proto.BackMsg_pb2 import BackMsg
+from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
+from streamlit.runtime import Runtime, RuntimeConfig
+from streamlit.runtime.memory_media_file_storage import MemoryMediaFileStorage
+from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileManager
+from streamlit.runtime.state.session_state import SessionState
+
+from pages.parts.echo import SEEN, tell_echoes
+
+SCRIPT = """
+import streamlit as st
+from pages.parts.echo import answered
+CHIPS = {"one": {"a": "1", "b": "1"}, "two": {"a": "2", "c": "2"}, "none": {"a": "-", "b": "-", "c": "-"}}
+def apply():
+    st.session_state.update(CHIPS.get(st.session_state["chip"], {}))
+def page():
+    for key in "abc":
+        st.text_input(key, "-", key=key, bind="query-params")
+    held = {key: st.session_state[key] for key in "abc"}
+    st.session_state["chip"] = next((chip for chip in ("one", "two") if CHIPS[chip].items() <= held.items()), "")
+    st.text_input("chip", key="chip", on_change=apply)
+    if held["a"] == "2":
+        st.text_input("d", "-", key="d", bind="query-params")
+    st.text(repr(held))
+    st.text(f"answer {answered()}")
+st.fragment(page)()
+"""
+CHIPS = {"one": {"a": "1", "b": "1"}, "two": {"a": "2", "c": "2"}, "none": {"a": "-", "b": "-", "c": "-"}}
+
+
+@dataclass
+class Browser:
+    """What Streamlit's front end does with fields and address; what the server says waits until `see` is called."""
+
+    client_context = None
+    fields: dict[str, str] = field(default_factory=dict[str, str])
+    ids: dict[str, str] = field(default_factory=dict[str, str])
+    address: dict[str, str] = field(default_factory=dict[str, str])
+    fragment: str = ""
+    answer: int = 0
+    script_held: str = ""
+    waiting: list[ForwardMsg] = field(default_factory=list[ForwardMsg])
+    ended: int = 0
+
+    def write_forward_msg(self, msg: ForwardMsg) -> None:
+        self.waiting.append(ForwardMsg.FromString(msg.SerializeToString()))
+        self.ended += msg.WhichOneof("type") == "script_finished"
+
+    def see(self, messages: int) -> None:
+        """Show the first of what has come."""
+        for msg in self.waiting[:messages]:
+            kind = msg.WhichOneof("type")
+            if kind == "page_info_changed":
+                self.address = dict(parse_qsl(msg.page_info_changed.query_string))
+            elif kind == "delta" and msg.delta.new_element.WhichOneof("type") == "text_input":
+                box = msg.delta.new_element.text_input
+                self.ids[box.label], self.fragment = box.id, msg.delta.fragment_id
+                if box.set_value or box.label not in self.fields:
+                    self.fields[box.label] = box.value if box.set_value else box.default
+            elif kind == "delta" and msg.delta.new_element.WhichOneof("type") == "text":
+                said = msg.delta.new_element.text.body
+                if said.startswith("answer"):
+                    self.answer = int(said.split()[1])
+                else:
+                    self.script_held = said
+        del self.waiting[:messages]
+
+    def some(self, chance: random.Random) -> int:
+        """How many messages to see next: those of none, some or all of the answers that have come."""
+        ends = [i + 1 for i, msg in enumerate(self.waiting) if msg.WhichOneof("type") == "script_finished"]
+        return chance.choice((0, 0, *ends))
+
+    def change(self, label: str, text: str) -> BackMsg:
+        """A person types; the message that this sends."""
+        self.fields[label] = text
+        if label != "chip":
+            self.address = {name: held for name, held in self.address.items() if name != label}
+            self.address |= {label: text} if text != "-" else {}
+        return self.ask()
+
+    def ask(self) -> BackMsg:
+        request = BackMsg()
+        request.rerun_script.query_string = urlencode(self.address)
+        request.rerun_script.fragment_id = self.fragment
+        for label, held in self.fields.items():
+            request.rerun_script.widget_states.widgets.add(id=self.ids[label], string_value=held)
+        if self.answer:
+            request.rerun_script.widget_states.widgets.add(id=SEEN, string_value=str(self.answer))
+        return request
+
+
+@pytest.fixture
+def echoes_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Put in place for this test alone."""
+    for name in ("on_script_will_rerun", "on_script_finished"):
+        monkeypatch.setattr(SessionState, name, getattr(SessionState, name))
+    monkeypatch.setattr(Runtime, "_instance", None)
+    tell_echoes()
+
+
+def walk(tmp_path: Path, seeds: range) -> None:
+    """Visitors who type and click at random while what they are told comes late."""
+    path = tmp_path / "script.py"
+    path.write_text(SCRIPT)
+
+    async def serve() -> None:
+        Runtime._instance = None
+        server = Runtime(RuntimeConfig(str(path), MemoryMediaFileStorage("/media"), MemoryUploadedFileManager("/up")))
+        await server.start()
+        for seed in seeds:
+            await visit(server, random.Random(seed), f"seed {seed}")
+        server.stop()
+        await server.stopped
+
+    asyncio.run(serve())
+
+
+async def visit(server: Runtime, chance: random.Random, name: str) -> None:
+    browser = Browser()
+    session = server.connect_session(browser, {})
+    first = BackMsg()
+    first.rerun_script.query_string = ""
+    await asked(server, session, browser, first)
+    browser.see(len(browser.waiting))
+    wanted = dict.fromkeys("abc", "-")
+    did: list[str] = []
+    for step in range(chance.randint(2, 5)):
+        label = chance.choice(("a", "b", "c", "chip"))
+        text = chance.choice(list(CHIPS)) if label == "chip" else chance.choice(("-", f"typed {step}"))
+        if text == browser.fields[label]:
+            continue
+        did.append(f"{label} = {text}, seen {browser.answer}")
+        wanted |= CHIPS[text] if label == "chip" else {label: text}
+        await asked(server, session, browser, browser.change(label, text))
+        browser.see(browser.some(chance))
+    browser.see(len(browser.waiting))
+    told = f"{name}: {did}"
+    assert browser.script_held == repr(wanted), told
+    assert {label: browser.fields[label] for label in wanted} == wanted, told
+    linked = {label: held for label, held in browser.address.items() if label in wanted}
+    assert linked == {label: held for label, held in wanted.items() if held != "-"}, told
+
+
+async def asked(server: Runtime, session: str, browser: Browser, request: BackMsg) -> None:
+    """Run to its end what the browser asks for."""
+    ended = browser.ended
+    server.handle_backmsg(session, request)
+    async with asyncio.timeout(60):
+        while browser.ended == ended or browser.waiting[-1].WhichOneof("type") != "session_status_changed":
+            await asyncio.sleep(0.001)
+
+
+@pytest.mark.usefixtures("echoes_told")
+def test_nothing_is_lost_however_late_a_browser_sees_what_it_is_told(tmp_path: Path) -> None:
+    walk(tmp_path, range(40))

@@ -1,0 +1,84 @@
+"""Changes made faster than the server answers: nothing is lost, and page, address, link and a reload agree."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from playwright.sync_api import Locator, Page
+
+from pages.parts.registry import COMPUTE
+from tests.browser.conftest import OpenPage, settle
+
+pytestmark = pytest.mark.browser
+
+Change = Callable[[Page], object]
+
+
+def option(name: str) -> Change:
+    """A chip, or one of the options that stand side by side."""
+    return lambda page: page.get_by_role("radio", name=name).or_(page.get_by_role("button", name=name)).first.click()
+
+
+def panel(title: str) -> Change:
+    return lambda page: page.locator("summary", has_text=title).first.click()
+
+
+def typed(label: str, text: str) -> Change:
+    def change(page: Page) -> None:
+        page.get_by_label(label, exact=True).fill(text)
+        page.get_by_label(label, exact=True).press("Enter")
+
+    return change
+
+
+GPT, LLAMA = option("GPT-3 175B"), option("Llama 2 70B")
+MOVES, SPLIT = panel("What moves the answer"), panel("Parameters or tokens")
+
+CASES: dict[str, tuple[int, tuple[Change, ...], dict[str, str]]] = {
+    "a chip, a panel": (100, (GPT, MOVES), {"model": "GPT-3 175B", "tokens": "300B", "moves": "true"}),
+    "a chip, a field of it": (400, (GPT, typed("How many", "20,000")), {"model": "GPT-3 175B", "count": "20,000"}),
+    "two chips": (400, (GPT, LLAMA), {"model": "Llama 2 70B", "tokens": "2T", "gpu": "A100 SXM 80 GB"}),
+    "a panel, a chip, the panel": (400, (MOVES, GPT, MOVES), {"model": "GPT-3 175B", "moves": "false"}),
+    "a question, a panel": (400, (option("tokens"), MOVES), {"find": "tokens", "moves": "true"}),
+    "a chip, a field, a panel": (
+        100,
+        (GPT, typed("Tokens", "1T"), MOVES),
+        {"model": "GPT-3 175B", "tokens": "1T", "moves": "true"},
+    ),
+}
+"""What is done → by how many milliseconds the browser hears its answers late, the changes, and what is wanted then."""
+
+
+def fields(query: str) -> dict[str, list[str]]:
+    return parse_qs(urlsplit(query).query, keep_blank_values=True)
+
+
+def link(page: Page) -> str:
+    return page.get_by_role("button", name="Copy link").get_attribute("data-link") or ""
+
+
+def shown(page: Page) -> list[str]:
+    """What the page's boxes hold, and its answer."""
+    boxes: Locator = page.locator("[data-testid=stMain] input[type=text]:visible")
+    return [page.locator(".np-answer").inner_text(), *(box.input_value() for box in boxes.all())]
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_changes_faster_than_answers(open_page: OpenPage, case: str) -> None:
+    late, changes, wanted = CASES[case]
+    page = open_page(COMPUTE.url_path)
+    page.evaluate("late => { traffic.late = late }", late)
+    for change in changes:
+        change(page)
+    settle(page)
+    linked = fields(link(page))
+    assert {name: linked[f"c_{name}"][0] for name in wanted} == wanted
+    for name, values in fields(page.url).items():
+        assert linked[name] == values, name
+    seen, full, address = shown(page), link(page), page.url
+    page.goto(address)
+    settle(page)
+    assert (shown(page), link(page)) == (seen, full)
+    assert page.problems == []  # type: ignore[attr-defined]
