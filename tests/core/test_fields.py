@@ -14,6 +14,7 @@ from core.limits import limit
 from core.models.spec_text import EXAMPLE
 from core.planning import PLAN_FIELDS, PLAN_FORM, BudgetError, answer, plan_from, plan_of
 from core.planning.answer.form import WHOLE, carried, plan_form
+from core.planning.answer.form_search import SEARCH
 from core.planning.answer.plan import OWN, TYPED
 from core.planning.answer.stories import MEMORY_STORIES, STORIES
 from core.units import QuantityError, format_count, parse_quantity
@@ -105,7 +106,7 @@ def test_links_to_other_pages_carry_the_plan_without_what_says_nothing(name: str
             sent = carried(texts)
             assert plan_of(form.read(sent)) == plan_of(form.read(texts))
             assert ("shape" in sent) == (model == OWN)
-            assert {one.id for one in PLAN_FIELDS if one.part == WHOLE} & sent.keys() <= {changed.id}
+            assert {one.id for one in PLAN_FIELDS if one.part in (WHOLE, SEARCH)} & sent.keys() <= {changed.id}
             assert changed.id in sent or changed.id == "shape"
 
 

@@ -15,6 +15,7 @@ from core.models.own import read_model
 from core.models.spec_text import EXAMPLE, SpecTextError
 from core.planning.answer.answer import Answer
 from core.planning.answer.form_layout import LAYOUT_FIELDS
+from core.planning.answer.form_search import ANY, SEARCH, SEARCH_FIELDS
 from core.planning.answer.holding import model_copies
 from core.planning.answer.plan import (
     FINDS,
@@ -29,6 +30,7 @@ from core.planning.answer.plan import (
     parse_price,
     parse_within,
 )
+from core.planning.answer.wishes import Wishes
 from core.planning.evidence.runs import models_with_runs
 from core.planning.whole.energy import US_GRID, USUAL_PUE
 from core.planning.whole.goodput import Reliability, parse_failures
@@ -299,6 +301,7 @@ PLAN_FIELDS: tuple[Field, ...] = (
     OPTIMIZER,
     POLICY,
     *LAYOUT_FIELDS,
+    *SEARCH_FIELDS,
     FAILURES,
     WRITES,
     RESTART,
@@ -388,6 +391,20 @@ def plan_of(reading: Reading) -> Plan:
             elsewhere=v["other"],
         ),
         power=Power(v["draw"], v["pue"], v["grid"]),
+        wishes=Wishes(
+            batch=v["gb"],
+            aim=v["aim"],
+            tensor=v["ktp"],
+            pipeline=v["kpp"],
+            interleave=v["kvpp"],
+            context=v["kcp"],
+            expert=v["kep"],
+            micro_batch=v["kmbs"],
+            zero=-1 if v["kzero"] == ANY else int(v["kzero"]),
+            recompute=None if v["krc"] == ANY else Recompute[v["krc"].upper()],
+            in_node=v["knode"],
+            offload=v["koff"],
+        ),
     )
 
 
@@ -406,14 +423,17 @@ def plan_from(texts: Mapping[str, str]) -> Plan:
 def carried(texts: Mapping[str, str], a: Answer | None = None) -> dict[str, str]:
     """Of the texts of one page's form those that are the plan's, for a link to another page.
 
-    Left out is what says nothing: an own shape beside another model, and fields of the whole run where every page
-    begins with the same. a: their answer, whose accelerators or parameters stand where they were asked for.
+    Left out is what says nothing: an own shape beside another model, and fields of the whole run and of the search
+    where every page begins with the same. a: their answer, whose accelerators or parameters stand where they were
+    asked for.
     """
     own = texts.get(MODEL_NAME.id) == OWN
     found = {
         one.id: texts[one.id]
         for one in PLAN_FIELDS
-        if one.id in texts and (own or one != SHAPE) and not (one.part == WHOLE and texts[one.id] == one.default)
+        if one.id in texts
+        and (own or one != SHAPE)
+        and not (one.part in (WHOLE, SEARCH) and texts[one.id] == one.default)
     }
     if a and a.find == "accelerators":
         found[COUNT.id] = f"{model_copies(a.plan, a.middle.accelerators):,}"
