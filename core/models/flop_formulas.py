@@ -339,3 +339,21 @@ def prediction_flop(modules: float, layer: float, hidden: float, width: float, v
     The squares of their attention are counted with those of the other layers.
     """
     return modules * (layer + 4 * hidden**2 + 2 * width * vocab)
+
+
+@formula(
+    r"96 \cdot \v{layers} \cdot \v{hidden}^{2} \cdot (1 + \frac{\v{seq_len}}{6 \cdot \v{hidden}}"
+    r" + \frac{\v{vocab}}{16 \cdot \v{layers} \cdot \v{hidden}})",
+    result=Symbol("F", "training FLOPs per token", "flop"),
+    symbols={"layers": LAYERS, "hidden": HIDDEN, "seq_len": _SEQ, "vocab": VOCAB},
+    sources=(
+        Source("Narayanan et al. 2021, Megatron-LM", "section 3, eq. 3 and 4", "https://arxiv.org/abs/2104.04473"),
+    ),
+)
+def hardware_flop_narayanan(layers: float, hidden: float, seq_len: float, vocab: float) -> float:
+    """Hardware FLOPs per token of a GPT, every layer’s forward done twice.
+
+    What the papers of Megatron-LM in 2021, MT-NLG and BLOOM divide by time, for networks four times as wide as the
+    model.
+    """
+    return 96 * layers * hidden**2 * (1 + seq_len / (6 * hidden) + vocab / (16 * layers * hidden))

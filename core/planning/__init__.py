@@ -6,6 +6,8 @@ from core.planning.answer.plan import Limits, Plan, parse_mfu, parse_price, pars
 from core.planning.budget.errors import BudgetError
 from core.planning.budget.interval import Interval
 from core.planning.evidence.expectation import ExpectedRun, expected_run
+from core.planning.step.parts import Rates, Running, StepTime
+from core.planning.step.time import step_time
 
 __all__ = [
     "PLAN_FIELDS",
@@ -17,6 +19,9 @@ __all__ = [
     "Interval",
     "Limits",
     "Plan",
+    "Rates",
+    "Running",
+    "StepTime",
     "answer",
     "expected_run",
     "parse_mfu",
@@ -24,4 +29,5 @@ __all__ = [
     "parse_within",
     "plan_from",
     "plan_of",
+    "step_time",
 ]

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from core.models.flops import flops_per_token
+from core.training.activations.operations import flop_again
 from core.training.layout import Layout, Recompute
 from core.training.setup import Setup
 from core.training.traffic import traffic_per_step
@@ -43,7 +44,11 @@ def step_cost(setup: Setup, layout: Layout) -> StepCost:
     need = counted.training
     recompute = np.asarray(layout.recompute)
     lean = 0.0 if setup.implementation.flash else counted.squares
-    redone = np.where(recompute == Recompute.FULL, counted.recomputed, (recompute == Recompute.SELECTIVE) * lean)
+    redone = (
+        (recompute == Recompute.FULL) * counted.recomputed
+        + (recompute == Recompute.SELECTIVE) * lean
+        + (recompute == Recompute.PER_OPERATION) * (flop_again(setup.spec) + lean)
+    )
     sent = traffic_per_step(setup.spec, layout, policy=setup.policy, seq_len=setup.seq_len)
     on_device = setup.account(replace(layout, offload=0))
     moved = np.asarray(layout.offload) * (on_device.gradients + on_device.parameters)

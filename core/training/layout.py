@@ -7,9 +7,10 @@ a million.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from enum import IntEnum
+from types import MappingProxyType
 from typing import Any, TypeAlias, cast
 
 import numpy as np
@@ -28,6 +29,18 @@ class Recompute(IntEnum):
     NONE = 0
     SELECTIVE = 1
     FULL = 2
+    PER_OPERATION = 3
+
+
+RECOMPUTES: Mapping[str, Recompute] = MappingProxyType(
+    {
+        "none": Recompute.NONE,
+        "selective": Recompute.SELECTIVE,
+        "per operation": Recompute.PER_OPERATION,
+        "full": Recompute.FULL,
+    }
+)
+"""By name, from what keeps most to what keeps least; the numbers are those of stored layouts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +156,7 @@ def _rules(spec: TransformerSpec, layout: Layout, seq_len: Counts, accelerators:
     one = layout
     for name in ("tensor", "pipeline", "interleave", "context", "expert", "data", "micro_batch", "micro_batches"):
         yield _Rule(name, np.less(getattr(one, name), 1), "there is at least one.", most=1)
-    for name, most in (("zero", 3), ("recompute", 2), ("sequence_parallel", 1), ("offload", 1)):
+    for name, most in (("zero", 3), ("recompute", 3), ("sequence_parallel", 1), ("offload", 1)):
         value = getattr(one, name)
         yield _Rule(name, np.less(value, 0) | np.greater(value, most), f"it is from 0 to {most}.", most=most)
     yield _Rule("shard_group", np.less(one.shard_group, 0), "it is 0 for all ranks, or a number of them.", most=0)

@@ -112,8 +112,16 @@ def _read(row: Mapping[str, str]) -> MeasuredMemory:
         micro_batches=max(1, batch // (data * micro)),
         zero=3 if "FSDP" in split else 1 if split == "ZeRO-1" else 0,
         sequence_parallel=int(not gpt or "SP" in how),
-        recompute=Recompute.FULL if how == "full" else Recompute.SELECTIVE if "selective" in how else Recompute.NONE,
+        recompute=_recompute(how),
     )
     unit = _GB if reading == "process" else _GIB
     measured = float(row["memory_gb_per_gpu"]) * unit
     return MeasuredMemory(row["model"], reading, measured, spec, layout, seq_len, row["source"])
+
+
+def _recompute(how: str) -> Recompute:
+    if how == "full":
+        return Recompute.FULL
+    if "per-op" in how:
+        return Recompute.PER_OPERATION
+    return Recompute.SELECTIVE if "selective" in how else Recompute.NONE

@@ -10,10 +10,10 @@ import pytest
 
 from core.hardware.accelerators import find
 from core.models import model_named
+from core.models.flop_formulas import hardware_flop_narayanan
 from core.planning.evidence.rows import (
     base_peak,
     evidence,
-    hardware_flop_narayanan,
     left_out,
     width_of,
 )

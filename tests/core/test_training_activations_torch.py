@@ -9,13 +9,14 @@ from typing import Any
 import pytest
 import torch
 from torch.nn import functional
-from torch.utils.checkpoint import checkpoint
+from torch.utils._pytree import tree_leaves
+from torch.utils.checkpoint import CheckpointPolicy, checkpoint, create_selective_checkpoint_contexts
 from transformers import AutoConfig, AutoModelForCausalLM
 
 from core.models import TransformerSpec, from_hf_config
 from core.training.activations.stage import layer_activation_bytes
 from core.training.activations.tensors import FUSED, HF_EAGER, HF_SDPA, Implementation, LayerKind
-from core.training.layout import Layout
+from core.training.layout import Layout, Recompute
 
 WIDTHS = {2: torch.bfloat16, 4: torch.float32}
 
@@ -134,6 +135,62 @@ def test_transformers_keeps_what_is_counted(name: str, how: Implementation, widt
         kept = Kept(layers_of(model)).of(partial(model, tokens, use_cache=False))
         counted = float(layer_activation_bytes(spec, how, Layout(micro_batch=batch), seq, kind=kind, width=width))
         assert counted == pytest.approx(kept, rel=0.01)
+
+
+class Cached:
+    """What a checkpoint's policy keeps, read from torch's own cache of each layer: unique storages, in bytes.
+
+    The policy is torchtitan's: the attention kernel and every second matrix product.
+    """
+
+    ATTENTION = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu.default
+
+    def __init__(self) -> None:
+        self.bytes: list[int] = []
+        self._caches: list[Mapping[Any, Any]] = []
+
+    def contexts(self) -> tuple[Any, Any]:
+        products = {False: 0, True: 0}
+
+        def policy(ctx: Any, op: Any, *_: Any, **__: Any) -> CheckpointPolicy:
+            products[ctx.is_recompute] += op == torch.ops.aten.mm.default
+            odd = op == torch.ops.aten.mm.default and products[ctx.is_recompute] % 2 == 1
+            return CheckpointPolicy.MUST_SAVE if odd or op == self.ATTENTION else CheckpointPolicy.PREFER_RECOMPUTE
+
+        caching, cached = create_selective_checkpoint_contexts(policy)
+        self._caches.append(caching.storage)
+        return caching, cached
+
+    def layer(self, forward: Callable[[torch.Tensor], torch.Tensor], x: torch.Tensor) -> torch.Tensor:
+        made = checkpoint(forward, x, use_reentrant=False, context_fn=self.contexts)
+        kept: dict[int, int] = {x.untyped_storage().data_ptr(): x.untyped_storage().nbytes()}
+        for leaf in tree_leaves(list(self._caches[-1].values())):
+            value = getattr(leaf, "val", leaf)
+            if isinstance(value, torch.Tensor):
+                kept[value.untyped_storage().data_ptr()] = value.untyped_storage().nbytes()
+        self.bytes.append(sum(kept.values()))
+        assert isinstance(made, torch.Tensor)
+        return made
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("name", ["MHA", "GQA", "GQA, wide heads"])
+def test_per_operation_recomputation_keeps_what_is_counted(name: str, width: int) -> None:
+    family, fields, _ = LAYERS[name]
+    config = AutoConfig.for_model(family, **fields, num_hidden_layers=2)
+    spec = from_hf_config(config.to_json_string())
+    model = AutoModelForCausalLM.from_config(config, attn_implementation="sdpa", dtype=WIDTHS[width]).train()
+    for batch, seq in BATCHES:
+        cached, places = Cached(), torch.arange(seq)[None]
+        x = torch.randn((batch, seq, spec.hidden), dtype=WIDTHS[width], requires_grad=True)
+        turned = model.model.rotary_emb(x, places)
+        for layer in layers_of(model):
+            x = cached.layer(partial(layer, position_embeddings=turned, position_ids=places), x)
+        layout = Layout(micro_batch=batch, recompute=Recompute.PER_OPERATION)
+        for how in (HF_SDPA, FUSED):
+            counted = float(layer_activation_bytes(spec, how, layout, seq, width=width))
+            assert cached.bytes == pytest.approx([counted] * 2, rel=0.01)
+        x.sum().backward()  # the cache serves: what it lacks is done again
 
 
 class FusedLayer(torch.nn.Module):

@@ -163,7 +163,7 @@ def laid(spec: TransformerSpec, draw: np.random.Generator, count: int) -> list[L
             zero=int(draw.integers(0, 4)),
             shard_group=int(draw.choice([0, 0, 1, 2])),
             sequence_parallel=int(draw.integers(0, 2)),
-            recompute=int(draw.integers(0, 3)),
+            recompute=int(draw.integers(0, 4)),
             offload=int(draw.integers(0, 2)),
         )
         if allowed(spec, some, 4096):

@@ -14,13 +14,13 @@ from core.planning.answer.plan import Plan
 from core.training import (
     DeviceMemory,
     Layout,
-    Recompute,
     allowed,
     largest_micro_batch,
     largest_of_family,
     largest_seq_len,
     step_cost,
 )
+from core.training.layout import RECOMPUTES
 
 ORDER = (
     "The first costs a step least: FLOPs computed again, bytes sent, and the pipeline’s wait, with a byte over the "
@@ -66,14 +66,15 @@ def _choices(h: Held) -> tuple[_Choice, ...]:
         now = int(getattr(one, field))
         return _Choice(id, field, tuple(now * 2**k for k in range(_DOUBLINGS) if now * 2**k <= most or k == 0))
 
-    again = range(int(one.recompute), int(Recompute.FULL) + 1)
+    ways = tuple(int(way) for way in RECOMPUTES.values())
+    again = ways[ways.index(int(one.recompute)) :]
     stages = range(int(one.zero), 4 if one.data * one.context > 1 else int(one.zero) + 1)
     batch = int(one.micro_batch)
     halves = tuple(dict.fromkeys((batch, max(1, batch // 2), max(1, batch // 4), 1)))
     offloads = tuple(dict.fromkeys((int(one.offload), 1)))
     node = max(1, h.plan.device.node_size)
     return (
-        _Choice("rc", "recompute", tuple(again)),
+        _Choice("rc", "recompute", again),
         _Choice("mbs", "micro_batch", halves),
         _Choice("zero", "zero", tuple(stages)),
         doubled("cp", "context", 64),
@@ -120,7 +121,7 @@ def _fixes(plan: Plan) -> tuple[Fix, ...]:
 
 def _typed(id: str, value: int) -> str:
     if id == "rc":
-        return Recompute(value).name.lower()
+        return next(name for name, way in RECOMPUTES.items() if way == value)
     return "true" if id == "off" else f"{value}"
 
 

@@ -35,7 +35,7 @@ from core.planning.evidence.runs import models_with_runs
 from core.planning.whole.energy import US_GRID, USUAL_PUE
 from core.planning.whole.goodput import Reliability, parse_failures
 from core.training import POLICIES, optimizers, why_not
-from core.training.layout import Layout, Recompute
+from core.training.layout import RECOMPUTES, Layout
 from core.units import QuantityError, parse_quantity
 
 QUESTION, MODEL, CLUSTER, MORE, STATES, WHOLE = "question", "model", "cluster", "more", "states", "whole"
@@ -378,7 +378,7 @@ def plan_of(reading: Reading) -> Plan:
             zero=int(v["zero"]),
             shard_group=int(v["hsdp"]),
             sequence_parallel=int(v["sp"]),
-            recompute=Recompute[v["rc"].upper()],
+            recompute=RECOMPUTES[v["rc"]],
             offload=int(v["off"]),
         ),
         computed=Computed(v["impl"], v["loss"], int(v["chunks"]), v["ctx"], v["frag"]),

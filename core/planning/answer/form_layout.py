@@ -5,7 +5,7 @@ from __future__ import annotations
 from core.fields import Field, choice, optional, quantity, switch
 from core.limits import limit
 from core.training.activations.tensors import FUSED, IMPLEMENTATIONS
-from core.training.layout import Recompute
+from core.training.layout import RECOMPUTES
 from core.units import parse_quantity
 
 LAYOUT = "layout"
@@ -46,12 +46,13 @@ EXPERT = _degree(
 RECOMPUTE = choice(
     "rc",
     "Recompute",
-    tuple(one.name.lower() for one in Recompute),
+    tuple(RECOMPUTES),
     "none",
     few=True,
     part=LAYOUT,
-    help="What backward computes again instead of keeping it. **selective**: the core of attention. **full**: all but "
-    "the input of each layer, for about a third more computing.",
+    help="What backward computes again instead of keeping it. **selective**: the core of attention. **per "
+    "operation**: every second matrix product and all that is none, as torchtitan does. **full**: all but the input of "
+    "each layer, for about a third more computing.",
 )
 MICRO_BATCHES = optional(
     "acc",

@@ -60,6 +60,7 @@ def counted(h: Held) -> str:
     again = {
         Recompute.NONE: "nothing recomputed",
         Recompute.SELECTIVE: "attention recomputed",
+        Recompute.PER_OPERATION: "every second matrix product recomputed",
         Recompute.FULL: "layers recomputed",
     }[Recompute(int(one.recompute))]
     return f"{h.optimizer.name} {h.policy.phrase} · {laid_out(h)} · {sequences} · {again}"

@@ -15,9 +15,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal, TypeAlias
 
-from core.formula import Source, Symbol, formula
 from core.hardware.accelerators import find
-from core.models.flop_formulas import palm_flop
+from core.models.flop_formulas import hardware_flop_narayanan, palm_flop
 from core.models.flops import train_flop_6nd
 from core.planning.budget.rule import effective_utilisation
 from core.planning.evidence.runs import PublishedRun, published_runs, run_hours
@@ -27,29 +26,6 @@ Basis: TypeAlias = Literal["whole", "steady"]
 
 Width: TypeAlias = Literal["16-bit", "8-bit", "4-bit"]
 """The narrowest format of the matrix products."""
-
-_NARAYANAN = Source("Narayanan et al. 2021, Megatron-LM", "section 3, eq. 3 and 4", "https://arxiv.org/abs/2104.04473")
-
-_LAYERS = Symbol("L", "layers", "count")
-_HIDDEN = Symbol("h", "hidden width", "count")
-_SEQ = Symbol("s", "sequence length", "count")
-_PER_TOKEN = Symbol("F", "training FLOPs per token", "flop")
-
-
-@formula(
-    r"96 \cdot \v{layers} \cdot \v{hidden}^{2} \cdot (1 + \frac{\v{seq_len}}{6 \cdot \v{hidden}}"
-    r" + \frac{\v{vocab}}{16 \cdot \v{layers} \cdot \v{hidden}})",
-    result=_PER_TOKEN,
-    symbols={"layers": _LAYERS, "hidden": _HIDDEN, "seq_len": _SEQ, "vocab": Symbol("V", "vocabulary", "count")},
-    sources=(_NARAYANAN,),
-)
-def hardware_flop_narayanan(layers: float, hidden: float, seq_len: float, vocab: float) -> float:
-    """Hardware FLOPs per token of a GPT, every layer’s forward done twice.
-
-    What the papers of Megatron-LM in 2021, MT-NLG and BLOOM divide by time, for networks four times as wide as the
-    model.
-    """
-    return 96 * layers * hidden**2 * (1 + seq_len / (6 * hidden) + vocab / (16 * layers * hidden))
 
 
 @dataclass(frozen=True, slots=True)

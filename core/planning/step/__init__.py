@@ -1,1 +1,1 @@
-"""How long one training step takes under a parallel layout, part by part, and how well that agrees with readings."""
+"""Step time of a layout: what one training step takes and what it goes to."""

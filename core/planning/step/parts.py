@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from core.training.layout import Counts
+
+Software: TypeAlias = Literal["", "deepspeed 2021", "mature"]
+"""Software whose steps take a factor of their own: none, DeepSpeed as measured in 2021, stacks for mixtures of experts
+from mid 2026."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,10 +19,35 @@ class Running:
 
     dtype: format of the products with weights; attention's own products, router and head stay in 16 bits.
     overlap: 1 where tensor- and data-parallel communication runs beside computing; a number or an array.
+    attention: the fused kernel, the newest of the accelerator's vendor or FlashAttention-2.  software: see `Software`.
+    expert_tensor: ranks over which one expert is spread, where experts are spread over ranks at all.
+    imbalance: tokens of the busiest rank's experts over their even share.
     """
 
     dtype: str = "bf16"
     overlap: Counts = 1
+    attention: Literal["newest", "fa2"] = "newest"
+    software: Software = ""
+    expert_tensor: int = 1
+    imbalance: float = 1.0
+
+
+AS_USUAL = Running()
+"""16 bits, overlapped, the newest kernels."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """Rates measured on a device, in place of datasheet times efficiency; NaN where nothing was measured.
+
+    matmul16, matmul8, matmul4: FLOP/s of large products by the bits of their factors.  memory: bytes per second of a
+    large copy, read and written.
+    """
+
+    matmul16: float = math.nan
+    matmul8: float = math.nan
+    matmul4: float = math.nan
+    memory: float = math.nan
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
+
 from core.formula import Explanation
 from core.models.spec import TransformerSpec
 from core.training.activations.formulas import (
@@ -14,6 +16,7 @@ from core.training.activations.formulas import (
     saved_bytes,
     stage_bytes,
 )
+from core.training.activations.operations import kept_by_operation
 from core.training.activations.stage import (
     Amounts,
     Bytes,
@@ -46,7 +49,7 @@ def tensor_bytes(
     """
     found: list[tuple[SavedTensor, Bytes]] = []
     load, tokens = routed_load(layout, imbalance, capacity), rank_tokens_of(layout, seq_len)
-    for tensor in _kept(spec, implementation, kind, width, Recompute(int(layout.recompute))):
+    for tensor in _kept(spec, implementation, kind, width, layout):
         spread = ways(tensor.split, layout.tensor, layout.sequence_parallel, spec.kv_heads)
         elements = tensor.elements * (seq_len if tensor.per_key else 1) * (load if tensor.routed else 1)
         found.append((tensor, saved_bytes.over(tokens=tokens, elements=elements, each=tensor.each, spread=spread)))
@@ -54,9 +57,14 @@ def tensor_bytes(
 
 
 def _kept(
-    spec: TransformerSpec, implementation: Implementation, kind: LayerKind, width: int, recompute: Recompute
+    spec: TransformerSpec, implementation: Implementation, kind: LayerKind, width: int, layout: Layout
 ) -> tuple[SavedTensor, ...]:
-    """The tensors that ``recompute`` leaves, at the size in which it leaves them."""
+    """The tensors that the layout's recomputation leaves, at the size in which it leaves them."""
+    recompute = Recompute(int(layout.recompute))
+    if recompute == Recompute.PER_OPERATION:
+        kept = kept_by_operation(spec, implementation, kind, width)
+        there = ((one.tensor, one.present(layout)) for one in kept)
+        return tuple(replace(one, elements=one.elements * many) for one, many in there if np.any(many))
     if recompute == Recompute.FULL:
         return (SavedTensor("layer input", "norms", spec.hidden, width, "sequence"),)
     tensors = saved_tensors(spec, implementation, kind, width=width)
@@ -87,7 +95,7 @@ def explain_stage(
     tokens = rank_tokens.explain(micro_batch=int(layout.micro_batch), seq_len=seq_len, context=int(layout.context))
     found = [tokens]
     load = float(routed_load(layout, imbalance, capacity))
-    for tensor in _kept(spec, implementation, kind, width, Recompute(int(layout.recompute))):
+    for tensor in _kept(spec, implementation, kind, width, layout):
         elements = tensor.elements * (seq_len if tensor.per_key else 1) * (load if tensor.routed else 1)
         spread = int(ways(tensor.split, layout.tensor, layout.sequence_parallel, spec.kv_heads))
         one = saved_bytes.explain(tokens=tokens.value, elements=elements, each=tensor.each, spread=spread)

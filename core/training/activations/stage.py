@@ -21,6 +21,7 @@ from core.training.activations.formulas import (
     saved_bytes,
     stage_bytes,
 )
+from core.training.activations.operations import kept_by_operation
 from core.training.activations.tensors import (
     FP32,
     Implementation,
@@ -105,11 +106,11 @@ def layer_activation_bytes(
     """Bytes that one layer saves of one micro-batch on one rank, as ``layout`` splits and recomputes it.
 
     kind: "experts" for a layer with a mixture of experts.  width: bytes of an element of the format computed in.
-    imbalance, capacity: see `routed_load`.  Full recomputation keeps the layer's input only.
+    imbalance, capacity: see `routed_load`.  Full recomputation keeps the layer's input only, per-operation what
+    `kept_by_operation` names.
     """
-    given, load = _input_per_token(spec, layout, width), routed_load(layout, imbalance, capacity)
-    saved = _saved_per_token(spec, implementation, layout, seq_len, kind, width, load)
-    per_token = _recomputed(layout, given, saved)
+    load = routed_load(layout, imbalance, capacity)
+    per_token = _left_per_token(spec, implementation, layout, seq_len, kind, width, load)
     return saved_bytes.over(tokens=rank_tokens_of(layout, seq_len), elements=per_token, each=1, spread=1)
 
 
@@ -122,7 +123,7 @@ def _saved_per_token(
     width: int,
     load: Bytes,
 ) -> Any:
-    """Bytes per token that one layer saves under selective recomputation where the layout asks for it, else without."""
+    """Bytes per token that one layer saves, less what selective recomputation drops where the layout asks for it."""
     keeps = (np.asarray(layout.recompute) != Recompute.SELECTIVE) * 1.0
 
     def worth(pair: tuple[float, float]) -> Any:
@@ -139,9 +140,29 @@ def _saved_per_token(
     return total
 
 
-def _recomputed(layout: Layout, given: Any, saved: Any) -> Bytes:
-    """What a layer was ``given`` where it is recomputed in full, else what it saved."""
-    return np.asarray(np.where(np.asarray(layout.recompute) == Recompute.FULL, given, saved), dtype=np.float64)
+def _left_per_token(
+    spec: TransformerSpec,
+    implementation: Implementation,
+    layout: Layout,
+    seq_len: Counts,
+    kind: LayerKind,
+    width: int,
+    load: Bytes,
+    saved: Any = None,
+) -> Bytes:
+    """Bytes per token that one layer keeps, whatever is recomputed. saved: `_saved_per_token`, where it is known."""
+    recompute = np.asarray(layout.recompute)
+    if saved is None:
+        saved = _saved_per_token(spec, implementation, layout, seq_len, kind, width, load)
+    left: Any = np.where(recompute == Recompute.FULL, _input_per_token(spec, layout, width), saved)
+    if np.any(recompute == Recompute.PER_OPERATION):
+        kept: Any = 0.0
+        for one in kept_by_operation(spec, implementation, kind, width):
+            size = one.present(layout) * float(one.tensor.elements * one.tensor.each)
+            spread = ways(one.tensor.split, layout.tensor, layout.sequence_parallel, spec.kv_heads)
+            kept = kept + size * (load if one.tensor.routed else 1) / spread
+        left = np.where(recompute == Recompute.PER_OPERATION, kept, left)
+    return np.asarray(left, dtype=np.float64)
 
 
 def _input_per_token(spec: TransformerSpec, layout: Layout, width: float) -> Any:
@@ -158,7 +179,7 @@ def rank_tokens_of(layout: Layout, seq_len: Counts) -> Bytes:
 class StageActivations:
     """Activations that one rank of a pipeline stage holds at its fullest, in bytes.
 
-    layers: of all micro-batches in flight.  working: what full recomputation makes anew, one layer at a time.
+    layers: of all micro-batches in flight.  working: what recomputation makes anew, one layer at a time.
     embedding: dropout masks of the first stage.  head: final norm and the head's input, on the last stage.  logits: on
     the last stage, with what the loss makes of them.
     """
@@ -197,7 +218,9 @@ def stage_activation_bytes(
     """
     load, tokens = routed_load(layout, imbalance, capacity), rank_tokens_of(layout, seq_len)
     full = np.asarray(layout.recompute) == Recompute.FULL
+    mixed_in = np.asarray(layout.recompute) == Recompute.PER_OPERATION
     given = _input_per_token(spec, layout, width)
+    again: Any = given if _starts_from_input(spec, implementation) else 0.0
     once = largest = topmost = np.zeros(())
     dense, mixed = shared_out(spec, layout) if layers is None else layers
     kinds: tuple[tuple[LayerKind, int, Amounts], ...] = (
@@ -207,9 +230,10 @@ def stage_activation_bytes(
     for kind, there, on_stage in kinds:
         if there:
             saved = _saved_per_token(spec, implementation, layout, seq_len, kind, width, load)
-            topmost = _recomputed(layout, given, saved)
+            topmost = _left_per_token(spec, implementation, layout, seq_len, kind, width, load, saved)
             once = once + on_stage * topmost
-            largest = np.maximum(largest, saved, dtype=np.float64)
+            anew = np.where(full, saved - again, np.where(mixed_in, saved - topmost, 0.0))
+            largest = np.maximum(largest, anew, dtype=np.float64)
     first, last = np.asarray(stage) == 0, np.asarray(stage) == np.asarray(layout.pipeline) - 1
     flying = in_flight(layout, stage)
 
@@ -220,7 +244,6 @@ def stage_activation_bytes(
     stacked = held(1, once)
     if spec.mtp_modules:
         stacked = stacked + last * held(spec.mtp_modules, topmost)
-    again: Any = given if _starts_from_input(spec, implementation) else 0.0
     final = sum(tensor.elements * tensor.each for tensor in final_tensors(spec, implementation, width=width))
     logits = logits_bytes.over(
         tokens=tokens,
@@ -231,7 +254,7 @@ def stage_activation_bytes(
     )
     return StageActivations(
         layers=stacked,
-        working=np.asarray(tokens * np.where(full, largest - again, 0.0)),
+        working=np.asarray(tokens * largest),
         embedding=np.asarray(first * held(1, given / width) if implementation.dropout else 0.0),
         head=np.asarray(last * tokens * given * (final / (spec.hidden * width))),
         logits=np.asarray(last * logits),

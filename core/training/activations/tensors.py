@@ -23,9 +23,9 @@ LayerKind: TypeAlias = Literal["dense", "experts"]
 
 Part: TypeAlias = Literal["norms", "attention", "router", "feed-forward"]
 
-Split: TypeAlias = Literal["tensor", "key/value heads", "sequence"]
+Split: TypeAlias = Literal["tensor", "key/value heads", "sequence", "whole"]
 """What divides a tensor over the tensor-parallel ranks: their number; their number, but one head stays whole; their
-number only under sequence parallelism. Context parallelism divides every tensor, by its tokens."""
+number only under sequence parallelism; nothing. Context parallelism divides every tensor, by its tokens."""
 
 FP32 = 4
 _INDEX = 8
@@ -117,8 +117,8 @@ class SavedTensor:
 
 def ways(split: Split, tensor: Any, sequence_parallel: Any, kv_heads: Any) -> Any:
     """Over how many ranks a tensor is spread, of ``tensor`` of them."""
-    if split == "tensor":
-        return tensor
+    if split in ("tensor", "whole"):
+        return tensor if split == "tensor" else 1
     return 1 + sequence_parallel * (tensor - 1) if split == "sequence" else np.minimum(tensor, kv_heads)
 
 

@@ -1,0 +1,158 @@
+"""The formulas of step time: one product, one collective, what overlap leaves, the pipeline, the step."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from core.formula import Source, Symbol, formula
+from core.models.parameters import count
+from core.sources import DEEPSEEK_V3, OWN, ZERO
+
+_ROOFLINE = Source(
+    "Williams, Waterman and Patterson 2009, Roofline",
+    "Communications of the ACM 52(4); a sum in place of the larger of two",
+    "https://doi.org/10.1145/1498765.1498785",
+)
+_NCCL = Source("NVIDIA, nccl-tests", "doc/PERFORMANCE.md", "https://github.com/NVIDIA/nccl-tests")
+_NARAYANAN = Source(
+    "Narayanan et al. 2021, Megatron-LM on GPU Clusters", "section 2.2", "https://arxiv.org/abs/2104.04473"
+)
+_FSDP = Source("Zhao et al. 2023, PyTorch FSDP", "section 3.3", "https://arxiv.org/abs/2304.11277")
+_LLAMA = Source("Llama team 2024, The Llama 3 Herd of Models", "section 3.3", "https://arxiv.org/abs/2407.21783")
+
+_TIME = Symbol("t", "time", "seconds")
+_RATE = Symbol("P", "FLOP/s that large products reach", "flop_per_s")
+_MEMORY = Symbol(r"\beta", "bytes per second that memory streams", "bytes_per_s")
+
+
+@formula(
+    r"\frac{\v{flop}}{\v{rate}} + \v{weight} \cdot \frac{\v{bytes}}{\v{bandwidth}}",
+    result=_TIME,
+    symbols={
+        "flop": Symbol("W", "work", "flop"),
+        "rate": _RATE,
+        "weight": Symbol(r"\rho", "weight of the traffic", "number"),
+        "bytes": Symbol("Q", "bytes of both factors and of the result", "bytes"),
+        "bandwidth": _MEMORY,
+    },
+    sources=(_ROOFLINE, OWN),
+)
+def product_seconds(flop: float, rate: float, weight: float, bytes: float, bandwidth: float) -> float:
+    """Time of matrix products: arithmetic and memory traffic added.
+
+    The sum makes narrow shards, short micro-batches and small experts slower without a table of shapes: it is an
+    efficiency that falls with 1/M + 1/N + 1/K.
+    """
+    return flop / rate + weight * bytes / bandwidth
+
+
+@formula(
+    r"\v{tokens} + \v{experts} \cdot \v{half}",
+    result=Symbol("T'", "tokens that the experts’ products take as long as", "count"),
+    symbols={
+        "tokens": count("T_r", "tokens routed to the experts of a rank"),
+        "experts": count("E_r", "experts of the rank"),
+        "half": count("M_0", "tokens per expert at which half the rate is reached"),
+    },
+    sources=(OWN,),
+)
+def padded_tokens(tokens: float, experts: float, half: float) -> float:
+    """Tokens that a grouped product takes as long as: each expert costs as if it had so many more.
+
+    With M tokens per expert that is an efficiency of M / (M + M₀).
+    """
+    return tokens + experts * half
+
+
+@formula(
+    r"\frac{\v{bytes}}{\v{bandwidth}} + \v{times} \cdot \v{hop} \cdot \log_2 \v{ranks}",
+    result=_TIME,
+    symbols={
+        "bytes": Symbol("n", "bytes that a rank sends", "bytes"),
+        "bandwidth": Symbol(r"\beta", "bandwidth of one rank, one way", "bytes_per_s"),
+        "times": Symbol("k", "collectives", "number"),
+        "hop": Symbol(r"\alpha", "latency per doubling of the ranks", "seconds"),
+        "ranks": Symbol("G", "ranks of the group", "count"),
+    },
+    sources=(_NCCL,),
+)
+def collective_seconds(bytes: float, bandwidth: float, times: float, hop: float, ranks: float) -> float:
+    """Time of collectives: bytes over bandwidth, and a latency that grows with the ranks."""
+    return bytes / bandwidth + times * hop * np.log2(ranks)
+
+
+@formula(
+    r"\v{share} \cdot \v{time} + \max(0, (1 - \v{share}) \cdot \v{time} - \v{behind})",
+    result=Symbol(r"t_\text{x}", "time that is waited for", "seconds"),
+    symbols={
+        "time": Symbol("t", "time of the communication", "seconds"),
+        "share": Symbol("x", "share that nothing hides", "ratio"),
+        "behind": Symbol(r"t_\text{c}", "computing that it runs beside", "seconds"),
+    },
+    sources=(_FSDP, OWN),
+)
+def exposed_seconds(time: float, share: float, behind: float) -> float:
+    """Communication that is waited for: a share always, and the rest where computing is shorter."""
+    return share * time + np.maximum(0.0, (1 - share) * time - behind)
+
+
+@formula(
+    r"\min(\v{nodes} \cdot (1 - (1 - \frac{1}{\v{nodes}})^{\v{chosen}}), \v{most})",
+    result=Symbol("c", "nodes that one token goes to", "number"),
+    symbols={
+        "nodes": count("n", "nodes over which experts are spread"),
+        "chosen": count("K", "experts per token"),
+        "most": count("c_0", "nodes that the router allows"),
+    },
+    sources=(DEEPSEEK_V3.at("section 3.2.2"),),
+)
+def nodes_met(nodes: float, chosen: float, most: float) -> float:
+    """Nodes that a token’s experts lie on, evenly spread: the network carries one copy to each."""
+    return np.minimum(nodes * (1 - (1 - 1 / nodes) ** chosen), most)
+
+
+@formula(
+    r"\v{kept} \cdot 2 + \v{gradients} + \v{weights}",
+    result=Symbol("u", "bytes of the update per parameter", "bytes_per_parameter"),
+    symbols={
+        "kept": Symbol("k", "optimizer state and master weight, read and written", "bytes_per_parameter"),
+        "gradients": Symbol("g", "gradient, read", "bytes_per_parameter"),
+        "weights": Symbol("w", "weight, written", "bytes_per_parameter"),
+    },
+    sources=(ZERO.at("section 3.1"),),
+)
+def update_bytes(kept: float, gradients: float, weights: float) -> float:
+    """Bytes that the optimizer moves for one parameter."""
+    return kept * 2 + gradients + weights
+
+
+@formula(
+    r"\frac{\v{pipeline} - 1}{\v{interleave}} \cdot (\v{stage} + \v{transfer})",
+    result=Symbol(r"t_\text{b}", "time that a stage waits for the others", "seconds"),
+    symbols={
+        "pipeline": count("p", "pipeline stages"),
+        "interleave": count("v", "model chunks on each stage"),
+        "stage": Symbol(r"t_\text{s}", "forward and backward of one micro-batch on one stage", "seconds"),
+        "transfer": Symbol(r"t_\text{p}", "its transfers to and from the next stage", "seconds"),
+    },
+    sources=(_NARAYANAN,),
+)
+def bubble_seconds(pipeline: float, interleave: float, stage: float, transfer: float) -> float:
+    """The pipeline’s bubble: until the last stage has work, and after the first has none."""
+    return (pipeline - 1) / interleave * (stage + transfer)
+
+
+@formula(
+    r"\v{seconds} \cdot \v{share} \cdot \log_2 \max(1, \frac{\v{accelerators}}{\v{node}})",
+    result=Symbol(r"t_\text{j}", "time lost to stragglers and contention", "seconds"),
+    symbols={
+        "seconds": Symbol("t", "time of the step without it", "seconds"),
+        "share": Symbol("j", "share per doubling", "ratio"),
+        "accelerators": Symbol("n", "accelerators", "count"),
+        "node": Symbol("d", "accelerators of one node", "count"),
+    },
+    sources=(_LLAMA, OWN),
+)
+def jitter_seconds(seconds: float, share: float, accelerators: float, node: float) -> float:
+    """Stragglers and contention: a share for each doubling beyond one node."""
+    return seconds * (share * np.log2(np.maximum(1.0, accelerators / node)))

@@ -1,0 +1,101 @@
+"""What one accelerator reaches: rates of products, memory and links, datasheet times the constants or as measured."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from core.hardware.accelerators import Accelerator
+from core.hardware.cluster import Cluster
+from core.planning.step.constants import Constants
+from core.planning.step.parts import Rates, Running
+
+BITS = {"bf16": 16, "fp16": 16, "fp8": 8, "fp4": 4}
+"""Formats in which a step can be computed, with their bits."""
+
+_RANGE = re.compile(r"(\d+)-\d+\s*Gb/s|(\d+)\s*Gb/s")
+_CAP_WATTS = 600.0
+
+_TWO_KERNELS = 2
+"""Generation of Hopper, the one for which FlashAttention-2 is not the newest kernel that it was measured with."""
+
+
+def network(cluster: Cluster) -> float:
+    """Bytes per second one way of one accelerator to other nodes: of a range its lower end; NaN when unknown."""
+    known = cluster.link_between
+    match = _RANGE.match(cluster.accelerator.network)
+    if not math.isnan(known) or match is None:
+        return known
+    return int(match[1] or match[2]) / 8 * 1e9
+
+
+@dataclass(frozen=True, slots=True)
+class Speeds:
+    """Rates of one accelerator, FLOP/s and bytes per second, NaN when unknown.
+
+    narrow, wide: products with weights in the step's format, and in 16 bits.  inside, between: collectives over the
+    links of a node, or domain, and over the network.  domain: accelerators of a node.
+    """
+
+    narrow: float
+    wide: float
+    attention: float
+    memory: float
+    inside: float
+    between: float
+    domain: int
+
+    def group(self, ranks: Any, stride: Any) -> Any:
+        """Bytes per second of one rank of a group whose ranks lie ``stride`` apart.
+
+        Beyond one node all of the group's ranks in it share its network.
+        """
+        here = np.clip(self.domain / stride, 1.0, ranks)
+        return np.where(ranks * stride <= self.domain, self.inside, np.fmin(self.inside, self.between * here))
+
+    def neighbour(self, span: Any) -> Any:
+        """Bytes per second from one rank to the next of a ring that spans so many accelerators."""
+        return np.where(span <= self.domain, self.inside, self.between)
+
+
+def wide_peak(accelerator: Accelerator) -> float:
+    """Dense 16-bit peak: bf16, or fp16 where there is no bf16."""
+    bf16 = accelerator.peak("bf16")
+    return accelerator.peak("fp16") if math.isnan(bf16) else bf16
+
+
+def speeds_of(cluster: Cluster, running: Running, constants: Constants, rates: Rates | None) -> Speeds:
+    """What the cluster's accelerator reaches; ``rates`` replace what they have."""
+    device, c, measured = cluster.accelerator, constants, rates or Rates()
+    factor = _factor(device, c)
+    wide = wide_peak(device) * factor
+    bits = BITS[running.dtype]
+    narrow = wide if bits == 16 else device.peak(running.dtype) * factor
+    shares = {16: (c.matmul16, measured.matmul16), 8: (c.matmul8, measured.matmul8), 4: (c.matmul4, measured.matmul4)}
+
+    def reached(peak: float, of: int) -> float:
+        share, rate = shares[of]
+        return peak * share if math.isnan(rate) else rate
+
+    older = running.attention == "fa2" and cluster.accelerator.generation == _TWO_KERNELS
+    attention = c.attention_fa2 if older else c.attention
+    return Speeds(
+        narrow=reached(narrow, bits),
+        wide=reached(wide, 16),
+        attention=wide * attention,
+        memory=device.bandwidth * c.bandwidth if math.isnan(measured.memory) else measured.memory,
+        inside=cluster.link_inside * c.inside,
+        between=network(cluster) * c.between,
+        domain=cluster.per_node,
+    )
+
+
+def _factor(device: Accelerator, c: Constants) -> Any:
+    """What a part reaches of its nominal peak beside its family: more power, or a cap on it."""
+    if device.family == "Blackwell" and device.id.endswith("b300"):
+        return c.ultra
+    return c.capped if device.family == "Hopper" and device.tdp_watts < _CAP_WATTS and "H100 96" in device.name else 1.0
