@@ -17,7 +17,7 @@ def _span(id: str, label: str, help: str) -> Field:
     return Field(id, label, "", parse_span, part=SEARCH, placeholder=ANY, max_chars=limit("number_chars"), help=help)
 
 
-_SPANS = "Empty: any. Or 8, up to 8, 2-8, at least 2."
+_SPANS = "Empty: any. Or 8, up to 8, 2-8."
 
 BATCH = Field(
     "gb",
@@ -31,13 +31,13 @@ BATCH = Field(
 )
 AIM = choice(
     "aim",
-    "Best is the least",
+    "Best by",
     AIMS,
     AIMS[0],
     few=True,
     part=SEARCH,
-    help="**step time**: the fastest plan that fits, which on given accelerators is also the cheapest. **memory**: the "
-    "one that leaves most memory free.",
+    help="**time**: the fastest plan that fits, which on given accelerators is also the cheapest. **memory headroom**: "
+    "the one that leaves most memory free.",
 )
 KEEP_TENSOR = _span("ktp", "Tensor", f"Tensor-parallel degrees that are tried. {_SPANS}")
 KEEP_PIPELINE = _span("kpp", "Pipeline", f"Pipeline stages that are tried. {_SPANS}")

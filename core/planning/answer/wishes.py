@@ -10,10 +10,10 @@ from core.limits import limit
 from core.training.layout import Recompute
 from core.units import QuantityError, parse_quantity
 
-Aim: TypeAlias = Literal["step time", "memory"]
-"""What the best plan has least of."""
+Aim: TypeAlias = Literal["time", "memory headroom"]
+"""What the best plan has least, or most of."""
 
-AIMS: tuple[Aim, ...] = ("step time", "memory")
+AIMS: tuple[Aim, ...] = ("time", "memory headroom")
 
 _NEAR = 0.05
 """A batch typed in tokens is taken as the roundest number of sequences within this share of it."""
@@ -53,13 +53,12 @@ class Span:
 
     @property
     def free(self) -> bool:
-        return self.low <= 1 and not self.high
+        """Whether it allows everything."""
+        return not self.high
 
     def __str__(self) -> str:
         if self.low == self.high:
             return f"{self.low:,}"
-        if not self.high:
-            return f"at least {self.low:,}"
         return f"up to {self.high:,}" if self.low <= 1 else f"{self.low:,} to {self.high:,}"
 
 
@@ -72,7 +71,7 @@ class Wishes:
     stay inside a node. offload: whether optimizer state may live in the host's memory."""
 
     batch: Batch = Batch()
-    aim: Aim = "step time"
+    aim: Aim = "time"
     tensor: Span = ANY
     pipeline: Span = ANY
     interleave: Span = ANY
@@ -98,26 +97,20 @@ def parse_batch(text: str) -> Batch:
 
 
 def parse_span(text: str) -> Span:
-    """What a degree must keep to: ``8``, ``up to 8``, ``2-8``, ``at least 2``; nothing for any."""
-    cleaned = " ".join(text.replace("≤", "up to ").replace("≥", "at least ").replace("–", "-").split()).lower()
+    """What a degree must keep to: ``8``, ``up to 8``, ``2-8``; nothing for any. Raises `QuantityError` otherwise."""
+    cleaned = " ".join(text.replace("≤", "up to ").replace("–", "-").split()).lower()
     if cleaned in ("", "any"):
         return ANY
     if cleaned.startswith("up to "):
         return Span(1, _degree(cleaned.removeprefix("up to ")))
-    if cleaned.startswith("at least "):
-        return Span(_degree(cleaned.removeprefix("at least ")), 0)
     ends = [_degree(end) for end in re.split(r"\s*-\s*|\s+to\s+", cleaned)]
     if len(ends) > 2:
-        raise QuantityError(f"“{text.strip()}” is no range. {_EXAMPLES}")
+        raise QuantityError(f"“{text.strip()}” is no range. For example: {_EXAMPLES}, or nothing for any.")
     return Span(min(ends), max(ends))
 
 
-_EXAMPLES = "For example: 8, up to 8, 2-8, at least 2, or nothing for any."
+_EXAMPLES = "8, up to 8, 2-8"
 
 
 def _degree(text: str) -> int:
-    return int(
-        parse_quantity(
-            text, "count", low=1, high=limit("accelerators"), whole=True, example="8, up to 8, 2-8, at least 2"
-        )
-    )
+    return int(parse_quantity(text, "count", low=1, high=limit("accelerators"), whole=True, example=_EXAMPLES))
