@@ -57,6 +57,7 @@ LIMITS: Mapping[str, Limit] = {
         100_000, "characters", "a pasted config.json; composites with long tables reach about 60,000"
     ),
     "config_depth": Limit(16, "open brackets", "checked before parsing; honest configs are at most 6 deep"),
+    "search_plans": Limit(20_000_000, "plans", "parallel plans tried by one search; a slow core takes seven seconds"),
     "model_layers": Limit(10_000, "layers", "a hundred times the deepest model; a pattern of windows is walked"),
     "motion_steps": Limit(200, "steps", "of each optimizer that is walked, 0.1 ms each; a picture shows them all"),
     "build_seconds": Limit(60, "seconds", "processor time of one model built without weights; most take 3 to 25"),

@@ -1,8 +1,9 @@
 """Training memory: precision policies, optimizers, sharding, and the bytes of the model states."""
 
 from core.training.costs import StepCost, step_cost
-from core.training.device.account import DeviceMemory, States, Step, memory_over, memory_per_device, states_of
+from core.training.device.account import DeviceMemory, bytes_over, memory_over, memory_per_device
 from core.training.device.buffers import TENSORS_ONLY, Runtime
+from core.training.device.given import States, Step, states_of
 from core.training.device.peak import StepCurve, through_one_step
 from core.training.fit import largest_micro_batch, largest_of_family, largest_seq_len
 from core.training.layout import Layout, LayoutError, Recompute, allowed, check
@@ -63,6 +64,7 @@ __all__ = [
     "accelerators_filled",
     "account",
     "allowed",
+    "bytes_over",
     "bytes_per_parameter",
     "check",
     "checkpoint_bytes",

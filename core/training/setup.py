@@ -12,8 +12,9 @@ from core.hardware.accelerators import find
 from core.models.spec import TransformerSpec
 from core.training.activations.stage import Amounts, Loss
 from core.training.activations.tensors import FUSED, Implementation
-from core.training.device.account import DeviceMemory, Step, memory_over, memory_per_device, states_of, width_of
+from core.training.device.account import DeviceMemory, memory_over, memory_per_device, width_of
 from core.training.device.buffers import MEASURED, Runtime
+from core.training.device.given import Step, states_of
 from core.training.layout import Counts, Layout
 from core.training.optimizers import Optimizer, find_optimizer
 from core.training.precision import PrecisionPolicy, find_policy

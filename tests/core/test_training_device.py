@@ -22,7 +22,8 @@ from core.training import (
     memory_per_device,
 )
 from core.training.activations.tensors import MEGATRON_GPT
-from core.training.device.account import Step, memory_over, rank_of, states_of
+from core.training.device.account import bytes_over, memory_over, rank_of
+from core.training.device.given import Step, states_of
 from core.training.layout import degrees_of
 from core.training.measured import measured_memory
 
@@ -254,6 +255,40 @@ def test_more_points_than_a_piece_keep_their_shape_and_values() -> None:
     for z, i in ((0, 0), (3, 4999), (2, 1234)):
         alone = account(LLAMA, Layout(data=8, zero=z), seq_len=int(lengths[0, i]))
         assert found.total[z, i] == pytest.approx(alone.total, rel=1e-12)
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("most", [1, 40, 10**6])
+def test_axes_of_their_own_give_what_single_layouts_give(name: str, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Degrees along the last axis, choices along others, however the points are cut into pieces."""
+    spec = CATALOG[name].spec
+    monkeypatch.setattr("core.training.device.account._PIECE", most)
+    monkeypatch.setattr("core.training.device.account._MANY", most)
+    many = Layout(
+        tensor=np.array([1, 2, 4, 2]),
+        pipeline=np.array([1, 4, 2, 3]),
+        interleave=np.array([1, 2, 1, 1]),
+        data=np.array([8, 1, 2, 3]),
+        micro_batch=np.array([1, 3]).reshape(2, 1, 1, 1),
+        micro_batches=np.array([[12, 96, 48, 32], [4, 32, 16, 1]]).reshape(2, 1, 1, 4),
+        zero=np.arange(4).reshape(4, 1, 1),
+        recompute=np.arange(3).reshape(3, 1),
+        sequence_parallel=1,
+    )
+    policy = {"policy": MEGATRON, "optimizer": find_optimizer("Muon"), "seq_len": 2048}
+    states, step = states_of(find_optimizer("Muon"), MEGATRON, spec), Step(2048)
+    found, totals = memory_over(spec, many, states, step), bytes_over(spec, many, states, step)
+    assert totals.shape == found.total.shape == (2, 4, 3, 4)
+    assert np.array_equal(totals, found.total)
+    spread = {one.name: np.broadcast_to(getattr(many, one.name), totals.shape) for one in fields(Layout)}
+    draw = np.random.default_rng(5)
+    for at in zip(*(draw.integers(0, n, 12) for n in totals.shape), strict=True):
+        one = Layout(**{name: int(values[at]) for name, values in spread.items()})
+        if not allowed(spec, one, 2048):
+            continue
+        alone = memory_per_device(spec, one, **policy)
+        for part in fields(DeviceMemory):
+            assert getattr(found, part.name)[at] == getattr(alone, part.name), part.name
 
 
 @pytest.mark.parametrize("name", MODELS)

@@ -33,9 +33,10 @@ from core.training import (
 )
 from core.training.activations.explained import tensor_bytes
 from core.training.activations.tensors import IMPLEMENTATIONS, LayerKind, SavedTensor
-from core.training.device.account import Step, width_of
+from core.training.device.account import width_of
 from core.training.device.buffers import MEASURED, Runtime
 from core.training.device.explained import explain_device
+from core.training.device.given import Step
 from core.training.layout import Counts
 
 Fits: TypeAlias = Literal["fits", "over", "unknown"]

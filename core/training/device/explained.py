@@ -6,8 +6,9 @@ import numpy as np
 
 from core.formula import Explanation
 from core.training.activations.explained import explain_stage
-from core.training.device.account import rank_of, states_of
+from core.training.device.account import rank_of
 from core.training.device.buffers import device_bytes, process_groups, runtime_bytes, sharded_bytes
+from core.training.device.given import states_of
 from core.training.layout import degrees_of
 from core.training.setup import Setup
 
