@@ -1,86 +1,21 @@
-"""Around a plan that was found: a step in each direction, its stages, other cluster sizes, what would make one fit."""
+"""Around a search: other cluster sizes, what would make a plan fit, and a layout as texts of the plan’s fields."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from core.planning.answer.searching import SPANS, Query, batched, judged, searched
+from core.planning.answer.searching import SPANS, Query, asked, searched
 from core.planning.answer.wishes import ANY
 from core.planning.budget.errors import BudgetError
 from core.planning.search.constraints import SpaceError
 from core.planning.search.found import Found
-from core.training import Layout, LayoutError, Recompute
+from core.planning.search.sizes import sizes_with_plans
+from core.training import Layout
+from core.training.layout import RECOMPUTES
 
-_STEPS: tuple[str, ...] = (
-    "tensor",
-    "pipeline",
-    "interleave",
-    "context",
-    "expert",
-    "micro_batch",
-    "zero",
-    "recompute",
-    "sequence_parallel",
-    "offload",
-)
-"""Fields of a layout that neighbours differ in, in the order in which they are told."""
-
-_MOST = {"zero": 3, "recompute": int(Recompute.FULL), "sequence_parallel": 1, "offload": 1}
 _SIZES = 4
 """Clusters tried on each side, each twice as large as the one before."""
-
-
-@dataclass(frozen=True, slots=True)
-class Neighbour:
-    """A plan that differs from another in one field. found: None where it cannot be, and then ``why``."""
-
-    field: str
-    before: int
-    after: int
-    found: Found | None
-    why: str = ""
-
-
-@lru_cache(maxsize=32)
-def neighbours(query: Query, layout: Layout) -> tuple[Neighbour, ...]:
-    """One step in each direction of each degree and choice, on the same accelerators with the same batch."""
-    found: list[Neighbour] = []
-    for field in _STEPS:
-        now = int(getattr(layout, field))
-        if field == "expert" and not query.spec.experts:
-            continue
-        for after in _beside(field, now):
-            try:
-                made = judged(query, batched(query, replace(layout, **_moved(field, after, layout))))
-            except LayoutError as problem:
-                found.append(Neighbour(field, now, after, None, problem.rule))
-                continue
-            found.append(Neighbour(field, now, after, made))
-    return tuple(found)
-
-
-def _beside(field: str, now: int) -> Iterator[int]:
-    """The next values below and above."""
-    if field in _MOST:
-        yield from (value for value in (now - 1, now + 1) if 0 <= value <= _MOST[field])
-        return
-    if now > 1:
-        yield now // 2
-    yield now * 2
-
-
-def _moved(field: str, after: int, layout: Layout) -> dict[str, int]:
-    """The fields that change with one: a single stage has nothing to interleave, fewer ranks shard in no old group."""
-    changed = {field: after}
-    if field == "pipeline" and after == 1:
-        changed["interleave"] = 1
-    if field in ("tensor", "pipeline", "context"):
-        changed["shard_group"] = 0
-    if field == "tensor":
-        changed["sequence_parallel"] = int(after > 1 and (layout.sequence_parallel == 1 or layout.tensor == 1))
-    return changed
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,10 +84,11 @@ def rescues(query: Query) -> tuple[Rescue, ...]:
     if w.in_node:
         tried.append([((("knode", "false"),), replace(query, wishes=replace(w, in_node=False)))])
     count = query.accelerators
-    fewer = [size for step in (2, 4, 8, 64) if 0 < (size := count // step * step) < count]
+    fewer = [int(size) for size in sizes_with_plans(asked(query), count)[::-1] if size < count][:3]
     more = [count * 2**power for power in range(1, 8)]
-    for counts in (fewer, more):
-        tried.append([((("count", f"{size:,}"),), replace(query, accelerators=size)) for size in counts])
+    tried += [
+        [((("count", f"{size:,}"),), replace(query, accelerators=size)) for size in counts] for counts in (fewer, more)
+    ]
     rounder = 2 ** max(0, query.batch.bit_length() - 1)
     if rounder != query.batch:
         tried.append([((("gb", f"{rounder:,}"),), replace(query, batch=rounder))])
@@ -183,7 +119,7 @@ def as_texts(layout: Layout) -> dict[str, str]:
     """A layout as texts of the plan's fields by id, as a form takes them."""
     named = {"tp": "tensor", "pp": "pipeline", "vpp": "interleave", "cp": "context", "ep": "expert"}
     named |= {"mbs": "micro_batch", "acc": "micro_batches", "zero": "zero"}
-    texts = {id: f"{int(getattr(layout, field))}" for id, field in named.items()}
-    group = int(layout.shard_group)
-    texts |= {"hsdp": f"{group}" if group else "", "rc": Recompute(int(layout.recompute)).name.lower()}
+    texts = {name: f"{int(getattr(layout, field))}" for name, field in named.items()}
+    texts["hsdp"] = f"{int(layout.shard_group)}" if layout.shard_group else ""
+    texts["rc"] = next(name for name, way in RECOMPUTES.items() if way == layout.recompute)
     return texts | {"sp": str(bool(layout.sequence_parallel)).lower(), "off": str(bool(layout.offload)).lower()}

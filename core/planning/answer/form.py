@@ -401,7 +401,7 @@ def plan_of(reading: Reading) -> Plan:
             expert=v["kep"],
             micro_batch=v["kmbs"],
             zero=-1 if v["kzero"] == ANY else int(v["kzero"]),
-            recompute=None if v["krc"] == ANY else Recompute[v["krc"].upper()],
+            recompute=None if v["krc"] == ANY else RECOMPUTES[v["krc"]],
             in_node=v["knode"],
             offload=v["koff"],
         ),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from core.fields import Field, choice, switch
 from core.limits import limit
 from core.planning.answer.wishes import AIMS, parse_batch, parse_span
-from core.training.layout import Recompute
+from core.training.layout import RECOMPUTES
 
 SEARCH = "search"
 """The part of the form."""
@@ -46,7 +46,7 @@ KEEP_CONTEXT = _span("kcp", "Context", f"Context-parallel degrees that are tried
 KEEP_EXPERT = _span("kep", "Expert", f"Expert-parallel degrees that are tried. {_SPANS}")
 KEEP_MICRO_BATCH = _span("kmbs", "Micro-batch", f"Sequences of a micro-batch that are tried. {_SPANS}")
 KEEP_ZERO = choice("kzero", "ZeRO stage", (ANY, "0", "1", "2", "3"), ANY, few=True, part=SEARCH)
-KEEP_RECOMPUTE = choice("krc", "Recompute", (ANY, *(one.name.lower() for one in Recompute)), ANY, few=True, part=SEARCH)
+KEEP_RECOMPUTE = choice("krc", "Recompute", (ANY, *RECOMPUTES), ANY, few=True, part=SEARCH)
 IN_NODE = switch(
     "knode",
     "Tensor within a node",

@@ -17,8 +17,18 @@ from core.planning.answer.wishes import Batch, Span, Wishes
 from core.planning.search.constraints import Constraints
 from core.planning.search.found import Found, Searched
 from core.planning.search.question import Question
+from core.planning.search.search import searched as search
 from core.planning.step.parts import Running
-from core.training import Layout, LayoutError, check, find_optimizer, find_policy
+from core.training import (
+    DeviceMemory,
+    Layout,
+    LayoutError,
+    Traffic,
+    check,
+    find_optimizer,
+    find_policy,
+    traffic_per_step,
+)
 from core.training.activations.tensors import IMPLEMENTATIONS
 from core.training.device.buffers import MEASURED
 
@@ -54,7 +64,7 @@ class Query:
         """What plans have to keep to."""
         w = self.wishes
         spans = {name: getattr(w, name) for name in SPANS}
-        pins = {name: _pinned(span) for name, span in spans.items() if not span.free and span.low > 1 or _one(span)}
+        pins = {name: _pinned(span) for name, span in spans.items() if (not span.free and span.low > 1) or _one(span)}
         return Constraints(
             **pins,
             zero=None if w.zero < 0 else w.zero,
@@ -116,7 +126,7 @@ def asked(query: Query) -> Question:
 def searched(query: Query) -> Searched:
     """What the search finds. Raises `SpaceError` for more plans than are searched at once, and `BudgetError` for an
     accelerator of which too little is known."""
-    raise NotImplementedError
+    return search(asked(query), query.wishes.aim)
 
 
 def judged(query: Query, layout: Layout) -> Found:
@@ -139,3 +149,22 @@ def batched(query: Query, layout: Layout) -> Layout:
             "micro_batch", int(made.micro_batch), f"{ranks} must divide the {query.batch:,} sequences of a step."
         )
     return replace(made, micro_batches=query.batch // each)
+
+
+def own(query: Query, layout: Layout) -> Found:
+    """The plan of a typed layout. Raises `LayoutError` where it cannot be."""
+    return judged(query, batched(query, layout))
+
+
+@lru_cache(maxsize=32)
+def stages(query: Query, layout: Layout, most: int) -> tuple[tuple[int, DeviceMemory], ...]:
+    """What the accelerators of pipeline stages hold, from 0: of up to ``most`` of them, the ends among them."""
+    count, question = int(layout.pipeline), asked(query)
+    places = sorted({round(float(at)) for at in np.linspace(0, count - 1, min(most, count))})
+    return tuple((place, question.memory(layout, stage=place)) for place in places)
+
+
+@lru_cache(maxsize=32)
+def traffic(query: Query, layout: Layout) -> Traffic:
+    """What an accelerator of a middle stage sends in a step."""
+    return traffic_per_step(query.spec, layout, policy=find_policy(query.policy), seq_len=query.seq_len)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 
 import numpy as np
 
 from core.figure import MONO, SANS, Figure, axis, label, layout
 from core.palette import Palette
+from core.planning.answer.exploring import Size
 from core.planning.search.found import Columns, Found
 from core.planning.step.parts import StepTime
 from core.units import format_duration, significant
@@ -195,16 +196,6 @@ def _keys(parts: Sequence[str], palette: Palette) -> list[Figure]:
     words = " · ".join(f"<span style='color:{colour(part, palette)}'><b>{PARTS[part][0]}</b></span>" for part in parts)
     text = f"Most beside computing: {words}" if parts else ""
     return [label(palette, text, x=0, xref="paper", xanchor="left", y=1, yref="paper", yanchor="bottom", yshift=8)]
-
-
-@dataclass(frozen=True, slots=True)
-class Size:
-    """The best plan on so many accelerators; days and dollars for all tokens, dollars NaN where unknown."""
-
-    accelerators: int
-    best: Found
-    days: float
-    dollars: float
 
 
 def cluster_sizes(sizes: Sequence[Size], here: int, deadline: float, palette: Palette) -> Figure:

@@ -88,6 +88,8 @@ def megatron(spec: TransformerSpec, layout: Layout, *, seq_len: int, dtype: str,
         said.append(("recompute-granularity", "selective"))
     if one.recompute == Recompute.FULL:
         said += [("recompute-granularity", "full"), ("recompute-method", "uniform"), ("recompute-num-layers", 1)]
+    if one.recompute == Recompute.PER_OPERATION:
+        notes.append("It does not recompute single matrix products; what is nearest is selective recomputation.")
     if one.offload:
         said.append(("optimizer-cpu-offload", ""))
     said.append(("fp16" if dtype == "fp16" else "bf16", ""))
@@ -162,7 +164,8 @@ def torchtitan(layout: Layout, *, seq_len: int, dtype: str) -> Launch:
     if one.offload:
         training["enable_cpu_offload"] = True
         notes.append("Its offload takes parameters and gradients to the host, too.")
-    again = {Recompute.NONE: "None", Recompute.SELECTIVE: "SelectiveAC.Config()", Recompute.FULL: "FullAC.Config()"}
+    again = {Recompute.NONE: "None", Recompute.FULL: "FullAC.Config()"}
+    checkpointed = again.get(Recompute(int(one.recompute)), "SelectiveAC.Config()")
     if one.recompute == Recompute.SELECTIVE:
         notes.append("Its selective recomputation recomputes every second matrix product, not the core of attention.")
     if dtype not in ("bf16", "fp32"):
@@ -171,7 +174,7 @@ def torchtitan(layout: Layout, *, seq_len: int, dtype: str) -> Launch:
         (
             _python("parallelism=ParallelismConfig", parallel),
             _python("training=TrainingConfig", training),
-            f"activation_checkpoint={again[Recompute(int(one.recompute))]},",
+            f"activation_checkpoint={checkpointed},",
         )
     )
     return Launch("torchtitan", "python", text, tuple(notes), TORCHTITAN)

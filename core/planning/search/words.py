@@ -5,48 +5,39 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from core.planning.answer.exploring import Neighbour, Query, Rescue, Size, days_for
+from core.planning.answer.exploring import Rescue, Size, days_for
 from core.planning.answer.plan import OWN, Plan
-from core.planning.answer.words_memory import gib
+from core.planning.answer.searching import Query
+from core.planning.answer.words_memory import gib, laid_out, recomputed
 from core.planning.search.constraints import SpaceError
 from core.planning.search.figures import NAMES, PARTS
-from core.planning.search.found import Found, Searched
+from core.planning.search.found import Columns, Found, Searched
+from core.planning.search.narrow import layout_at
+from core.planning.search.neighbours import Neighbour
 from core.planning.search.placement import Group
 from core.planning.search.timeline import Timeline
 from core.planning.step.parts import StepTime
-from core.training import Layout, Recompute
+from core.training import Layout
+from core.training.layout import RECOMPUTES
 from core.units import format_count, format_duration, significant
 from core.wording import dollars, listed, percent, plural, share_of, span
 
 
 def degrees(layout: Layout) -> str:
-    """A layout in words: ``tensor 8 · pipeline 16 in 8 chunks · data 128 under ZeRO-1, 1 at a time``."""
-    named = [
-        f"{name} {int(degree):,}"
-        for name, degree in (
-            ("tensor", layout.tensor),
-            ("pipeline", layout.pipeline),
-            ("context", layout.context),
-            ("expert", layout.expert),
-            ("data", layout.data),
-        )
-        if degree > 1
-    ]
-    stage = f" under ZeRO-{layout.zero}" if layout.zero and layout.data * layout.context > 1 else ""
-    chunks = f", {int(layout.interleave):,} chunks a stage" if layout.interleave > 1 else ""
-    return (" · ".join(named) or "one accelerator") + stage + chunks
+    """A layout in words: ``tensor 8 · pipeline 16 · data 128 under ZeRO-1, 8 chunks a stage``."""
+    return laid_out(layout) + (f", {int(layout.interleave):,} chunks a stage" if layout.interleave > 1 else "")
 
 
 def _rest(layout: Layout) -> str:
     """What a layout does beside its degrees."""
-    again = {
-        Recompute.NONE: "nothing recomputed",
-        Recompute.SELECTIVE: "attention recomputed",
-        Recompute.FULL: "layers recomputed",
-    }[Recompute(int(layout.recompute))]
     size = int(layout.micro_batch)
     off = ", optimizer state on the host" if layout.offload else ""
-    return f"{size:,} {plural(size, 'sequence')} at a time, {again}{off}"
+    return f"{size:,} {plural(size, 'sequence')} at a time, {recomputed(layout)}{off}"
+
+
+def again(value: int) -> str:
+    """The name of a way to recompute."""
+    return next(name for name, way in RECOMPUTES.items() if way == value)
 
 
 def _model(plan: Plan) -> str:
@@ -127,7 +118,7 @@ _CHANGED = {
 
 def rescue(way: Rescue) -> str:
     """A change under which a plan fits."""
-    named = [_CHANGED.get(id, f"with **any {id.removeprefix('k')}**").format(text) for id, text in way.texts]
+    named = [_CHANGED.get(name, f"with **any {name.removeprefix('k')}**").format(text) for name, text in way.texts]
     return listed(list(dict.fromkeys(named)))
 
 
@@ -142,33 +133,38 @@ def too_many(problem: SpaceError) -> str:
 
 # ------------------------------------------------------------------------------------------ the space
 
-PLANS = (
-    "plan",
-    "micro-batch",
-    "recompute",
-    "seconds a step",
-    "MFU",
-    "on each",
-    "left",
-    "days",
-    "most beside computing",
-)
-"""Headings of a table of plans."""
+PLANS = ("plan", "micro-batch", "recompute", "a step", "MFU", "on each", "days", "most beside computing")
+"""Headings of a table of plans; the first, the third and the last column are words."""
 
 
-def plan_row(plan: Plan, query: Query, found: Found) -> tuple[str, ...]:
-    """One plan as a row."""
-    return (
-        degrees(found.layout),
-        f"{int(found.layout.micro_batch):,}",
-        Recompute(int(found.layout.recompute)).name.lower(),
-        f"{significant(found.seconds, 4)} s",
-        percent(found.mfu),
-        gib(float(found.memory.total)),
-        gib(found.spare) if found.spare >= 0 else f"−{gib(-found.spare)}",
-        significant(days_for(plan.tokens, query, found.seconds), 3),
-        PARTS[bound_of(found.step)][0],
-    )
+def plan_rows(plan: Plan, query: Query, plans: Columns, best: Found, top: int) -> list[tuple[str, ...]]:
+    """The first ``top`` plans as rows."""
+    rows: list[tuple[str, ...]] = []
+    for i in range(min(top, len(plans.seconds))):
+        layout, seconds = layout_at(plans, i), float(plans.seconds[i])
+        rows.append(
+            (
+                degrees(layout) + ("" if plans.overlap[i] else ", without overlap"),
+                f"{int(layout.micro_batch):,}",
+                again(int(layout.recompute)),
+                f"{significant(seconds, 4)} s",
+                percent(best.mfu * best.seconds / seconds),
+                gib(float(plans.memory[i])),
+                significant(days_for(plan.tokens, query, seconds), 3),
+                PARTS[NAMES[int(plans.bound[i])]][0],
+            )
+        )
+    return rows
+
+
+def kept(plans: Columns, result: Searched) -> str:
+    """How many plans are drawn."""
+    count = len(plans.seconds)
+    of = len(result.plans.seconds)
+    if not count:
+        return "**No plan lies within these ranges.** Widen one of them."
+    fastest = f"the {of:,} fastest of {result.fitting:,} that fit" if of < result.fitting else f"all {of:,} that fit"
+    return f"{count:,} {plural(count, 'plan')} drawn of {fastest}."
 
 
 _COMPUTING = ("matmul", "attention", "elementwise")
@@ -278,26 +274,26 @@ _FIELDS = {
     "recompute": "recompute",
     "sequence_parallel": "sequence parallel",
     "offload": "offload",
+    "overlap": "overlap",
 }
 
 
 def _value(field: str, value: int) -> str:
     if field == "recompute":
-        return Recompute(value).name.lower()
-    if field in ("sequence_parallel", "offload"):
+        return again(value)
+    if field in ("sequence_parallel", "offload", "overlap"):
         return "on" if value else "off"
     return f"{value:,}"
 
 
 def neighbour_row(here: Found, one: Neighbour) -> tuple[str, ...]:
     """One change, what it does to time and memory, and why; or why it cannot be."""
-    change = f"{_FIELDS[one.field]} {_value(one.field, one.before)} → {_value(one.field, one.after)}"
     if one.found is None:
-        return change, "", "", "", f"cannot be: {one.why}"
+        return _step(here, one), "", "", "", f"cannot be: {one.rule}"
     longer = one.found.seconds / here.seconds - 1
     over = f", {gib(-one.found.spare)} over" if one.found.spare < 0 else ""
     return (
-        change,
+        _step(here, one),
         f"{significant(one.found.seconds, 4)} s",
         f"{'+' if longer >= 0 else '−'}{percent(abs(longer))}",
         f"{gib(float(one.found.memory.total))}{over}",
@@ -318,22 +314,24 @@ def moved(before: StepTime, after: StepTime) -> str:
 
 def around(here: Found, found: Sequence[Neighbour]) -> str:
     """Whether any step from here is better, and what the worst costs."""
-    fitting = [one for one in found if one.found and not one.found.spare < 0]
-    if not fitting:
+    times = {one: one.found.seconds for one in found if one.found and not one.found.spare < 0}
+    if not times:
         return "**No neighbour fits.**"
-    times = {one: one.found.seconds for one in fitting if one.found}
     best, worst = min(times, key=times.__getitem__), max(times, key=times.__getitem__)
     faster = 1 - times[best] / here.seconds
     verdict = (
-        f"**{_step(best)} is {percent(faster)} faster**"
+        f"**{_step(here, best)} is {percent(faster)} faster**"
         if faster > 0
-        else f"**No single change is faster**; the nearest is {_step(best)}, {percent(-faster)} slower"
+        else f"**No single change is faster**; the nearest is {_step(here, best)}, {percent(-faster)} slower"
     )
-    return f"{verdict}. The dearest that fits is {_step(worst)}, {percent(times[worst] / here.seconds - 1)} slower."
+    return (
+        f"{verdict}. The dearest that fits is {_step(here, worst)}, {percent(times[worst] / here.seconds - 1)} slower."
+    )
 
 
-def _step(one: Neighbour) -> str:
-    return f"{_FIELDS[one.field]} {_value(one.field, one.before)} → {_value(one.field, one.after)}"
+def _step(here: Found, one: Neighbour) -> str:
+    before = here.running.overlap if one.field == "overlap" else getattr(here.layout, one.field)
+    return f"{_FIELDS[one.field]} {_value(one.field, int(before))} → {_value(one.field, one.value)}"
 
 
 # ------------------------------------------------------------------------------------------ cluster sizes
@@ -360,7 +358,7 @@ def size_rows(found: Sequence[Size]) -> list[tuple[str, ...]]:
 
 
 def scaling(found: Sequence[Size], deadline: float) -> str:
-    """How far more accelerators help, and the fewest that keep the deadline. deadline: days, NaN where there is none."""
+    """How far more accelerators help, and the fewest that keep the deadline: days, NaN where there is none."""
     if not found:
         return "**No cluster of these sizes has a plan that fits.**"
     first, last = found[0], found[-1]

@@ -1,0 +1,64 @@
+"""Parallel plan: the fastest layout that fits, what its step goes to, and the whole space that it was found in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pages.plan_search.measured import proof, published
+
+from core.planning.answer.exploring import as_texts, rescues
+from core.planning.answer.form import carried
+from core.planning.search import words
+from pages.parts import show
+from pages.parts.inputs import Inputs
+from pages.parts.registry import COMPUTE, MEMORY, PLAN_SEARCH
+from pages.parts.shape import adopt_built
+from pages.plan_search.around import how_many, launch, near
+from pages.plan_search.asked import Asked, asked
+from pages.plan_search.form import FORM, PANELS, STORIES
+from pages.plan_search.inputs import draw
+from pages.plan_search.space import whole_space
+from pages.plan_search.why import why
+
+_PANELS: dict[str, Callable[[Inputs, Asked], None]] = {
+    "space": whole_space,
+    "why": why,
+    "near": near,
+    "runs": published,
+    "sizes": how_many,
+    "proof": proof,
+    "launch": launch,
+}
+
+
+def page() -> None:
+    """Inputs, the answer, and the panels behind it."""
+    adopt_built(PLAN_SEARCH)
+    inputs = Inputs(PLAN_SEARCH, FORM)
+    chips = show.slot()
+    a = asked(inputs)
+    draw(inputs, a.plan)
+    inputs.stories("Stories", STORIES, into=chips)
+
+    with show.guarded("The answer"):
+        if a.result.best is None:
+            show.answer(words.nothing_fits(a.plan, a.query, a.result, rescues(a.query)))
+        if a.here is not None:
+            show.answer(words.sentence(a.plan, a.query, a.here), words.counted(a.query, a.result, a.here))
+        for line in words.beside(a.query, a.result, a.here):
+            show.note(line)
+
+    for name, panel in _PANELS.items():
+        with inputs.panel(name, PANELS[name].label) as opened:
+            if opened.open:
+                panel(inputs, a)
+
+    texts = carried(inputs.reading.texts) | (as_texts(a.here.layout) if a.here else {})
+    if a.here is not None:
+        show.how(lambda: words.explained(a.query, a.here), key="plan_search:how")
+    show.onwards("Use this plan: what each accelerator has to hold", MEMORY, texts)
+    show.onwards("Use this plan: FLOPs, days and dollars of the whole run", COMPUTE, texts)
+    show.footer(inputs)
+
+
+show.body(page)
