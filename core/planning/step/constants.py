@@ -45,6 +45,7 @@ class Constants:
     operands: float
     attention: float
     attention_fa2: float
+    attention_triton: float
     bandwidth: float
     elementwise: float
     casts: float
@@ -69,10 +70,12 @@ class Constants:
     ultra: float
     capped: float
     odd_head: float
+    eager: float
     deepspeed: float
     mature: float
     jitter: float
     host: float
+    launches: float
     ring: float
 
 
@@ -106,6 +109,8 @@ def family_of(accelerator: Accelerator) -> str:
 def resolved(table: Iterable[Constant], family: str) -> Constants:
     """The constants of ``table`` for one family."""
     found = {one.name: one.value for one in table if one.family in ("", family)}
+    for kernel in ("attention_fa2", "attention_triton"):
+        found.setdefault(kernel, found.get("attention", math.nan))  # a kernel that the family was not measured with
     return Constants(**{one.name: found.get(one.name, math.nan) for one in fields(Constants)})
 
 

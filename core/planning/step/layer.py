@@ -27,6 +27,13 @@ from core.training.traffic import passed_bytes, ring_bytes
 _SCORE_BYTES = 13.0
 """Moved for each score that is written out: the score, softmax, mask and dropout."""
 
+_FLASH_BACK = 2.5
+"""Backward of fused attention over forward: five products for its two, the scores among them once more."""
+
+_BACK = 1.5
+"""Traffic of operations on single elements backward over forward: a norm reads its input beside the gradient, a gate
+both of its inputs; dropout, rotary and the residual move no more than forward."""
+
 _SCORE_RATE = 0.6
 """Share of a large product's rate that products of one head's scores reach."""
 
@@ -115,19 +122,22 @@ class _Rank:
         experts = moe.count / self.d.expert
         flop, moved = products.flop.on(spread, 1.0), products.moved.on(spread, 1.0)
         per_token = self.seconds(routed * flop, routed * moved, rate)
+        # What reading an expert's weights costs is in the tokens that it is padded by: both are one amount per expert.
         idle = padded_tokens.over(tokens=0.0, experts=experts, half=half)
-        return per_token, self.seconds(idle * flop, experts * products.weights.on(spread, 1.0), rate)
+        return per_token, self.seconds(idle * flop, 0.0, rate)
 
-    def core(self, seq_len: Any) -> tuple[Any, float]:
-        """Seconds per token of attention's products of activations, and how often backward repeats them."""
+    def core(self, seq_len: Any) -> tuple[Any, Any]:
+        """Seconds per token of attention's products of activations, forward and backward."""
         spec, t, speeds, how = self.spec, self.d.tensor, self.speeds, self.how
         flop = square_flop(spec, seq_len, flash=how.flash) / t
         if how.flash:
             moved = WIDE * self.work.qkvo.on(t, self.heads)
-            return flop / speeds.attention + moved / speeds.memory, 2.5
+            forward = flop / speeds.attention + moved / speeds.memory
+            return forward, _FLASH_BACK * forward
         slow = 1.0 if spec.head_dim % 8 == 0 else self.c.odd_head**4
-        scores = _SCORE_BYTES * spec.heads * np.asarray(seq_len) / t
-        return flop * slow / (_SCORE_RATE * speeds.wide) + scores / speeds.memory, 2.0
+        scores = _SCORE_BYTES * spec.heads * np.asarray(seq_len) / t / speeds.memory
+        products = flop * slow / (_SCORE_RATE * speeds.wide)
+        return products + scores, 2.0 * products + _BACK * scores
 
     def elements(self) -> Any:
         """Seconds per token of operations on single elements, casts and the sorting of tokens."""
@@ -163,8 +173,9 @@ def layer_time(
     if work.mixed:
         for per_token, per_layer in (rank.routed(), rank.plain(work.router, speeds.wide)):
             each, once = each + work.mixed * per_token, once + work.mixed * per_layer
-    core, back = rank.core(seq_len)
+    core, core_back = rank.core(seq_len)
     matmul, attention, elements = tokens * each + once, tokens * core, tokens * rank.elements()
+    whole = tokens * (core + core_back)
     forward = matmul + attention + elements
     full, selective, by_one = (
         (d.recompute == one) * 1.0 for one in (Recompute.FULL, Recompute.SELECTIVE, Recompute.PER_OPERATION)
@@ -173,16 +184,25 @@ def layer_time(
     head, head_once = rank.plain(work.head, speeds.wide)
     logits = c.elementwise * _LOGIT_BYTES * spec.vocab / d.tensor / speeds.memory
     heads = 1.0 + spec.mtp_modules
+    again = forward
+    if np.any(running.stops_early):
+        last, last_once = rank.plain(work.last, speeds.narrow)
+        again = forward - running.stops_early * (tokens * last + last_once)
+    repeat = full * again + selective * repeated + by_one * (_SECOND * matmul + elements)
+    fixed: Any = c.per_layer + work.mixed * c.per_mixture
+    if work.mixed and np.any(np.equal(running.graphs, 0)):
+        computing = 3.0 * matmul + (1.0 + _BACK) * elements + whole + repeat + fixed
+        fixed = fixed + work.mixed * (1 - running.graphs) * np.maximum(0.0, c.launches - computing)
     return LayerTime(
         forward=forward,
         matmul=3.0 * matmul,
-        attention=(1.0 + back) * attention,
-        elementwise=3.0 * elements,
-        recompute=full * forward + selective * repeated + by_one * (_SECOND * matmul + elements),
-        tensor=_tensor(rank, tokens, 2.0 + full),
-        context=_context(rank, tokens, 3.0 + full, (1.0 + back) * attention),
+        attention=whole,
+        elementwise=(1.0 + _BACK) * elements,
+        recompute=repeat,
+        tensor=_tensor(rank, tokens, 2.0 + full * (1.0 - 0.25 * running.stops_early)),
+        context=_context(rank, tokens, 3.0 + full, whole),
         expert=_expert(rank, tokens, 2.0 + full) if work.mixed else 0.0,
-        fixed=c.per_layer + work.mixed * c.per_mixture,
+        fixed=fixed,
         head=3.0 * heads * (tokens * head + head_once),
         head_elementwise=heads * tokens * logits,
     )
@@ -191,14 +211,14 @@ def layer_time(
 def _tensor(rank: _Rank, tokens: Any, passes: Any) -> Any:
     """Reduce-scatters and all-gathers of a layer's two outputs that are waited for.
 
-    Routed experts that lie whole on their ranks have none; those spread over some gather their tokens there.
+    Blocks that run in parallel have one output. Routed experts that lie whole on their ranks have none; those spread over some gather their tokens there.
     """
     d, spec, c, speeds, work = rank.d, rank.spec, rank.c, rank.speeds, rank.work
     t = d.tensor
     moe = spec.experts
-    times: Any = 4.0
+    times: Any = 2.0 if spec.parallel_blocks else 4.0
     if moe and not moe.shared:
-        times = 4.0 - 2.0 * work.mixed * (d.expert > 1)
+        times = times - 2.0 * work.mixed * (d.expert > 1)
     size = WIDE * spec.hidden
     sent = ring_bytes.over(times=times * passes, size=size, ranks=t)
     hop = np.where(t <= speeds.domain, c.hop_inside, c.hop_between)
@@ -208,7 +228,8 @@ def _tensor(rank: _Rank, tokens: Any, passes: Any) -> Any:
         spread = rank.spread
         routed = ring_bytes.over(times=2.0 * passes, size=size * moe.per_token / t * spread, ranks=spread)
         per_token = per_token + (d.expert > 1) * work.mixed * routed / speeds.group(spread, 1.0)
-    share = c.tensor_plain + rank.running.overlap * (c.tensor_overlap - c.tensor_plain)
+    beside = rank.running.overlap if rank.running.overlap_tensor is None else rank.running.overlap_tensor
+    share = c.tensor_plain + beside * (c.tensor_overlap - c.tensor_plain)
     return share * (tokens * per_token + late)
 
 

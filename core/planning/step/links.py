@@ -20,9 +20,6 @@ BITS = {"bf16": 16, "fp16": 16, "fp8": 8, "fp4": 4}
 _RANGE = re.compile(r"(\d+)-\d+\s*Gb/s|(\d+)\s*Gb/s")
 _CAP_WATTS = 600.0
 
-_TWO_KERNELS = 2
-"""Generation of Hopper, the one for which FlashAttention-2 is not the newest kernel that it was measured with."""
-
 
 def network(cluster: Cluster) -> float:
     """Bytes per second one way of one accelerator to other nodes: of a range its lower end; NaN when unknown."""
@@ -81,8 +78,7 @@ def speeds_of(cluster: Cluster, running: Running, constants: Constants, rates: R
         share, rate = shares[of]
         return peak * share if math.isnan(rate) else rate
 
-    older = running.attention == "fa2" and cluster.accelerator.generation == _TWO_KERNELS
-    attention = c.attention_fa2 if older else c.attention
+    attention = {"newest": c.attention, "fa2": c.attention_fa2, "triton": c.attention_triton}[running.attention]
     return Speeds(
         narrow=reached(narrow, bits),
         wide=reached(wide, 16),

@@ -8,9 +8,12 @@ from typing import Any, Literal, TypeAlias
 
 from core.training.layout import Counts
 
-Software: TypeAlias = Literal["", "deepspeed 2021", "mature"]
-"""Software whose steps take a factor of their own: none, DeepSpeed as measured in 2021, stacks for mixtures of experts
-from mid 2026."""
+Software: TypeAlias = Literal["", "eager", "deepspeed 2021", "mature"]
+"""Software whose steps take a factor of their own: none; torch operation by operation, without compiled or hand-fused
+layers; DeepSpeed as measured in 2021; stacks for mixtures of experts from mid 2026."""
+
+Kernel: TypeAlias = Literal["newest", "fa2", "triton"]
+"""Kernel of fused attention: the newest of the accelerator's vendor, FlashAttention-2, or its first form in Triton."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,17 +22,24 @@ class Running:
 
     dtype: format of the products with weights; attention's own products, router and head stay in 16 bits.
     overlap: 1 where tensor- and data-parallel communication runs beside computing; a number or an array.
-    attention: the fused kernel, the newest of the accelerator's vendor or FlashAttention-2.  software: see `Software`.
+    overlap_tensor: the same of tensor parallelism alone, where it differs.
+    attention: see `Kernel`.  software: see `Software`.
     expert_tensor: ranks over which one expert is spread, where experts are spread over ranks at all.
-    imbalance: tokens of the busiest rank's experts over their even share.
+    imbalance: tokens of the busiest rank's experts over their even share.  graphs: 0 where the host launches every
+    kernel of a layer with experts by itself, as dropless routing without CUDA graphs makes it.  stops_early: 1 where
+    full recomputation ends with the last tensor that backward reads, so that a layer's last product is not done again,
+    as torch's non-reentrant checkpoints do; Megatron's repeat the layer.
     """
 
     dtype: str = "bf16"
     overlap: Counts = 1
-    attention: Literal["newest", "fa2"] = "newest"
+    overlap_tensor: Counts | None = None
+    attention: Kernel = "newest"
     software: Software = ""
     expert_tensor: int = 1
     imbalance: float = 1.0
+    graphs: Counts = 1
+    stops_early: Counts = 0
 
 
 AS_USUAL = Running()

@@ -17,7 +17,7 @@ from core.hardware.cluster import Cluster
 from core.models.flop_formulas import hardware_flop_narayanan, train_flop_by_layer
 from core.models.flops import flops_per_token
 from core.models.spec import TransformerSpec
-from core.planning.step.parts import Running, Software
+from core.planning.step.parts import Kernel, Running, Software
 from core.planning.step.shapes import shape_of_row
 from core.rows import number, read_rows, whole
 from core.training.activations.tensors import FUSED, MEGATRON_GPT, Implementation
@@ -35,7 +35,8 @@ half."""
 class StepRun:
     """One published step.
 
-    seconds: of one step.  how: what they were worked out from.  implementation: how a layer is written.
+    format: of the products with weights, as the source names it.  seconds: of one step.  how: what they were worked
+    out from.  implementation: how a layer is written.
     group: key of the source, for leaving one out; each release of a vendor's table is one.  stack: the software.
     release: of the vendor's container, empty where there is none.  memory_bytes: of the fullest accelerator, NaN where
     the row has none; reading: what was read.
@@ -46,6 +47,7 @@ class StepRun:
     cluster: Cluster
     layout: Layout
     seq_len: int
+    format: str
     running: Running
     implementation: Implementation
     seconds: float
@@ -91,6 +93,7 @@ class _Source:
     parallel: whether norms are split over tensor-parallel ranks where its rows do not say.
     network: of one accelerator, in the words of the catalogue, where it is not the usual one of its accelerator.
     convention: of its FLOP/s.  unit: bytes of its memory column's unit.  attention: its fused kernel on Hopper.
+    overlap_tensor: of tensor-parallel communication, where it differs from that of data parallelism.
     """
 
     starts: str
@@ -106,7 +109,8 @@ class _Source:
     convention: Convention = "causal"
     reading: Reading = "reserved"
     unit: float = 2.0**30
-    attention: Literal["newest", "fa2"] = "newest"
+    attention: Kernel = "newest"
+    overlap_tensor: int | None = None
 
 
 _OLD = _Source(
@@ -146,17 +150,19 @@ _SOURCES = (
     # Interleaved, of unknown depth: down to one layer in a chunk, as in the same model's row of NeMo 24.07.
     _Source("arXiv:2406.11704", "Nemotron-4", "Megatron-Core 2024", 2024, interleave=8, convention="full"),
     # Sharded gradients and optimizer states; weights stay whole between forward and backward (section 3.3.2).
-    _Source("arXiv:2407.21783", "Llama 3", "Llama 3", 2024, zero=2, interleave=8),
-    _Source("mosaicml/llm-foundry", "llm-foundry", "llm-foundry", 2023, convention="full", attention="fa2"),
+    _Source("arXiv:2407.21783", "Llama 3", "Llama 3", 2024, zero=2, interleave=8, overlap_tensor=0),
+    _Source("mosaicml/llm-foundry", "llm-foundry", "llm-foundry", 2023, convention="full", attention="triton"),
     _Source("NVIDIA/NeMo ", "NeMo 24.07", "NeMo 24.07", 2024, convention="full"),
     _Source("NVIDIA/Megatron-LM examples/llama", "Megatron-LM Llama", "Megatron-Core 2024", 2024, convention="full"),
     _Source("NVIDIA-NeMo/Megatron-Bridge", "Megatron-Bridge", "Megatron-Bridge", 2025),
     _Source("NVIDIA/dgxc-benchmarking", "NeMo 25.05", "NeMo 25.05", 2025),
-    _Source("pytorch/torchtitan", "torchtitan", "torchtitan", 2024, attention="fa2"),
-    _Source("karpathy/llm.c", "llm.c", "llm.c", 2024),
+    _Source("pytorch/torchtitan", "torchtitan", "torchtitan", 2024, attention="fa2", overlap_tensor=0),
 )
 
 _RELEASE = re.compile(r"\b(2\d\.\d\d)(?:\.\d\d)? NeMo container|NeMo (2\d\.\d\d)|\((2\d\.\d\d)\)")
+_FORMATS = {"fp8-cs": "fp8", "fp8-cs (fp8-mx)": "fp8", "fp8-mx": "mxfp8", "": "bf16"}
+"""Other names of a format."""
+
 _DTYPES = (("fp4", "fp4"), ("fp8", "fp8"), ("fp16", "fp16"))
 
 _CABLED = "400 Gb/s"
@@ -166,13 +172,21 @@ _RACK = 64
 """Accelerators of one NVL72 rack that a job of more than one takes: degrees of a layout are powers of two."""
 
 
+def _baseline(row: Mapping[str, str], source: _Source) -> bool:
+    """Whether it is what MegaScale measures itself against: Megatron-LM of 2023, without its overlap."""
+    return source.group == "MegaScale" and row["model"].startswith("Megatron")
+
+
+def _implementation(row: Mapping[str, str], source: _Source) -> Implementation:
+    return MEGATRON_GPT if _baseline(row, source) else source.implementation
+
+
 def _recompute(row: Mapping[str, str], source: _Source) -> Recompute:
     how = row.get("recompute", "")
-    if "full" in how:
-        return Recompute.FULL
+    if "full" in how or "per-op" in how:
+        return Recompute.FULL if "full" in how else Recompute.PER_OPERATION
     # MegaScale's baseline kept its scores and fits 80 GB only where it computes them again.
-    baseline = source.group == "MegaScale" and row["model"].startswith("Megatron")
-    return Recompute.SELECTIVE if "selective" in how or baseline else Recompute.NONE
+    return Recompute.SELECTIVE if "selective" in how or _baseline(row, source) else Recompute.NONE
 
 
 def _zero(row: Mapping[str, str], source: _Source) -> int:
@@ -188,6 +202,24 @@ def _zero(row: Mapping[str, str], source: _Source) -> int:
     return {"ZeRO-1": 1, "none (ZeRO-0)": 0}.get(split, source.zero)
 
 
+_FASTEST: Mapping[str, tuple[int, int]] = {
+    "Megatron-LM GPT 1.7B": (16, 1),
+    "Megatron-LM GPT 3.6B": (16, 1),
+    "Megatron-LM GPT 7.5B": (16, 1),
+    "Megatron-LM GPT 18.4B": (8, 1),
+    "Megatron-LM GPT 39.1B": (4, 4),
+    "Megatron-LM GPT 76.1B": (2, 5),
+    "Megatron-LM GPT 145.6B": (2, 5),
+    "Megatron-LM GPT 310.1B": (1, 3),
+    "Megatron-LM GPT 529.6B (": (1, 3),
+    "Megatron-LM GPT 1008.0B": (1, 2),
+    "Megatron-LM GPT 174.6B PTD": (1, 2),
+    "Megatron-LM GPT 529.6B PTD": (1, 3),
+}
+"""Sequences of a micro-batch and chunks of a stage where Narayanan's Table 1 prints neither, and Table 2 no chunks: by
+our own account the fastest that fits 80 GB."""
+
+
 def _layout(row: Mapping[str, str], source: _Source) -> Layout:
     """The row's degrees; data-parallel ranks are what the accelerators leave."""
     tensor, pipeline, context = (max(1, whole(row[name])) for name in ("tp", "pp", "cp"))
@@ -195,6 +227,9 @@ def _layout(row: Mapping[str, str], source: _Source) -> Layout:
     if rest:
         raise ValueError("its degrees do not multiply up to its accelerators")
     micro, interleave = max(1, whole(row["micro_batch_size"])), whole(row["vpp"]) or source.interleave
+    fastest = next((both for name, both in _FASTEST.items() if row["model"].startswith(name)), None)
+    if fastest:
+        micro, interleave = fastest
     if source.group == "torchtitan":
         # It prints a rank's batch, which its pipelines cut into as many micro-batches as there are stages.
         micro, interleave = micro // pipeline, 2 if "Interleaved" in row["model"] else 1
@@ -243,23 +278,39 @@ def _seconds(row: Mapping[str, str], source: _Source, spec: TransformerSpec, tok
     return tokens * flop / rate, f"FLOP/s, {source.convention} count"
 
 
-_MATURE = "26.06"
-"""Release from which mixtures of experts take a third less time in the same layouts."""
+_UNCOMPILED = ("(FSDP)", "(FSDP 128 GPUs)")
+"""How torchtitan's rows end that were not compiled."""
+
+_TORCH = ("llm-foundry", "torchtitan")
+"""Sources whose checkpoints are torch's non-reentrant ones."""
 
 
-def _software(row: Mapping[str, str], stack: str, release: str, *, mixture: bool) -> Software:
+def _software(row: Mapping[str, str], stack: str) -> Software:
     # The ZeRO-3 rows of Narayanan's Table 2 are DeepSpeed's.
     if stack == "DeepSpeed-2021" or row.get("zero_fsdp") == "ZeRO-3":
         return "deepspeed 2021"
-    return "mature" if mixture and stack == "Megatron-Bridge" and release >= _MATURE else ""
+    if stack == "llm-foundry" or (stack == "torchtitan" and row["model"].endswith(_UNCOMPILED)):
+        return "eager"
+    # Recipes that capture a whole step fuse the experts' products and run their exchange beside other work as well.
+    return "mature" if row.get("dispatch") and row.get("graphs") == "step" else ""
 
 
-def _running(row: Mapping[str, str], source: _Source, release: str, *, mixture: bool) -> Running:
+def _graphs(row: Mapping[str, str]) -> int:
+    """Whether the host’s launches do not show, by the release's own recipe; graphs of parts are enough for a Grace."""
+    how = row.get("graphs", "step")
+    static = "tokendrop" in row["model"]  # dropped tokens keep every shape the same
+    return int(how == "step" or static or (how == "parts" and row["accelerator"].startswith("GB")))
+
+
+def _running(row: Mapping[str, str], source: _Source) -> Running:
     return Running(
         dtype=next((dtype for part, dtype in _DTYPES if part in row["precision"]), "bf16"),
-        overlap=source.overlap,
+        overlap=0 if _baseline(row, source) else source.overlap,
+        overlap_tensor=1 if "AsyncTP" in row["model"] else source.overlap_tensor,
+        stops_early=int(source.group in _TORCH),
         attention=source.attention,
-        software=_software(row, source.stack, release, mixture=mixture),
+        graphs=_graphs(row),
+        software=_software(row, source.stack),
         expert_tensor=max(1, whole(row.get("etp", ""))),
     )
 
@@ -272,7 +323,6 @@ def _read(row: Mapping[str, str], source: _Source) -> StepRun:
     seconds, how = _seconds(row, source, spec, tokens)
     found = _RELEASE.search(row["source"])
     release = next((part for part in found.groups() if part), "") if found else ""
-    baseline = source.group == "MegaScale" and row["model"].startswith("Megatron")
     bridge = source.stack == "Megatron-Bridge"
     return StepRun(
         name=row["model"],
@@ -280,13 +330,14 @@ def _read(row: Mapping[str, str], source: _Source) -> StepRun:
         cluster=cluster,
         layout=layout,
         seq_len=seq_len,
-        running=_running(row, source, release, mixture=spec.experts is not None),
-        implementation=source.implementation,
+        format=_FORMATS.get(row["precision"], row["precision"]),
+        running=_running(row, source),
+        implementation=_implementation(row, source),
         seconds=seconds,
         how=how,
         source=row["source"],
         group=f"{source.group} {release}" if bridge else source.group,
-        stack="Megatron-2023" if baseline else source.stack,
+        stack="Megatron-2023" if _baseline(row, source) else source.stack,
         year=2000 + int(release[:2]) if bridge else source.year,
         release=release,
         memory_bytes=number(row.get("memory_gb_per_gpu", "")) * source.unit,
@@ -308,20 +359,22 @@ def _unusable(row: Mapping[str, str], source: _Source | None) -> str:
     timed = row.get("step_time_s") or row.get("tokens_per_s_per_gpu")
     if kind in _KINDS:
         return _KINDS[kind]
-    if kind == "full_run" and not timed:
-        return "it is a whole run, and no step was timed"
+    if kind == "full_run":
+        return "it is a whole run, whose steps are given in passing if at all"
     if row["accelerator"].startswith("TPU"):
         return "the layout on its TPUs is not published"
     if not row["accelerator"] or not row["n_gpus"]:
         return "its accelerator or their number is not given"
-    if source is None or not (row.get("tp") or source.group == "llm.c"):
+    if source is None or not row.get("tp"):
         return "its layout is not published"
     if not (timed or row["tflops_per_gpu"]):
         return "no step was timed"
     if source.group == "NeMo 25.05" and row["model"].startswith("DeepSeek"):
         return "an early release: later ones of the same vendor take less than half as long"
-    if row["model"] == "llm.c GPT-3 125M":
-        return "its step takes half of what the same script prints for the same shape"
+    if row["model"].startswith("GPT OSS") and "26.06.01" in row["source"]:
+        return "a regression that the source names as such, resolved in the release after"
+    if "LLAMA3_70B" in row["model"] and "micro batch" in row.get("differs", ""):
+        return "its printed layout is not that of its release's own recipe"
     return ""
 
 
@@ -331,7 +384,9 @@ def _sorted_out() -> tuple[tuple[StepRun, ...], tuple[LeftOut, ...], tuple[StepR
     steps: list[StepRun] = []
     left: list[LeftOut] = []
     memory: list[StepRun] = []
-    for row in (*read_rows("training_runs"), *read_rows("step_runs_moe")):
+    settings = {(row["model"], row["source"]): row for row in read_rows("step_settings")}
+    for printed in (*read_rows("training_runs"), *read_rows("step_runs_moe")):
+        row = {**printed, **settings.get((printed["model"], printed["source"]), {})}
         source = next((one for one in _SOURCES if row["source"].startswith(one.starts)), None)
         reason = _unusable(row, source)
         if source and row.get("memory_gb_per_gpu"):

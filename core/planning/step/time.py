@@ -137,7 +137,7 @@ def _step(
         "fixed": each * layer.fixed + c.per_step,
     }
     if running.software:
-        factor = {"deepspeed 2021": c.deepspeed, "mature": c.mature}[running.software]
+        factor = {"eager": c.eager, "deepspeed 2021": c.deepspeed, "mature": c.mature}[running.software]
         found = {name: factor * value for name, value in found.items()}
     accelerators = d.tensor * d.pipeline * d.context * d.data
     total = sum(found.values())
@@ -159,14 +159,15 @@ def _unevenness(layers: float, layer: Any, head: Any, p: Any, v: Any) -> Any:
 
 
 def _transfer(spec: TransformerSpec, d: Degrees, seq_len: Counts, speeds: Speeds, c: Constants) -> Any:
-    """Seconds in which one micro-batch's activations and their gradients go from stage to stage."""
+    """Seconds in which one micro-batch's activations and their gradients go from stage to stage.
+
+    Tensor-parallel ranks send a share each, whether or not they keep it apart (Narayanan et al. 2021, section 4.1).
+    """
     if not np.any(d.pipeline > 1):
         return 0.0
     tokens = rank_tokens.over(micro_batch=d.micro_batch, seq_len=np.asarray(seq_len), context=d.context)
-    narrow = pick(d.sequence_parallel > 0, d.tensor, 1.0)
     stride = d.tensor * d.context * d.data
     far = stride * d.pipeline > speeds.domain
-    sent = tokens * (WIDE * spec.hidden / narrow) / np.where(far, speeds.between, speeds.inside)
+    sent = tokens * (WIDE * spec.hidden / d.tensor) / np.where(far, speeds.between, speeds.inside)
     hop = np.where(far, c.hop_between, c.hop_inside)
     return np.where(d.pipeline > 1, 2.0 * d.interleave * (sent + hop), 0.0)
-

@@ -25,6 +25,10 @@ WIDE = 2.0
 """Bytes of what is computed in 16 bits."""
 
 
+_SINGLE = 2.0
+"""Traffic of norms and gates written out in single operations over that of one kernel each: fp32 copies on the way."""
+
+
 @dataclass(slots=True)
 class Split:
     """An amount by what divides it."""
@@ -73,7 +77,7 @@ class LayerWork:
 
     layers: how many. mixed: share of them with experts. plain: products with weights other than the routed experts’,
     which are in ``routed``, of a single expert. router, head: what is computed in 16 bits, the latter of the model.
-    norms: bytes per token of what sequence parallelism divides; inner: of the other operations on single elements.
+    last: the product that dense layers end with, in ``plain`` too.  norms: bytes per token of what sequence parallelism divides; inner: of the other operations on single elements.
     qkvo: elements per token that the attention core reads and writes.
     """
 
@@ -83,6 +87,7 @@ class LayerWork:
     routed: Products
     router: Products
     head: Products
+    last: Products
     norms: float
     inner: Split
     qkvo: Split
@@ -127,11 +132,17 @@ def layer_work(spec: TransformerSpec, implementation: Implementation, element: f
         _plus(plain, _network(Products(element), spec, spec.ffn), 1 - mixed)
     if mixed and shared:
         _plus(plain, _network(Products(element), spec, shared), mixed)
+    last, down = Products(element), Products(element)
+    down.add(spec.ffn, spec.hidden, "tensor", row=True)
+    _plus(last, down, 1 - mixed)
     router, head = Products(WIDE), Products(WIDE)
     router.add(spec.hidden, moe.count, "tensor")
     head.add(spec.table_width, spec.vocab, "tensor")
     turned = 6.0 if spec.position_kind == "rotary" else 4.0
-    gated = (6.0 if spec.glu else 4.0) * ((1 - mixed) * spec.ffn + mixed * (moe.per_token * moe.width + shared))
+    single = _SINGLE if implementation.written_out else 1.0
+    gated = (
+        single * (6.0 if spec.glu else 4.0) * ((1 - mixed) * spec.ffn + mixed * (moe.per_token * moe.width + shared))
+    )
     queries, keys = spec.heads * spec.score_dim, spec.kv_heads * spec.head_dim
     by: Divided = "tensor" if spec.latent else "heads"
     inner, qkvo = Split(tensor=turned * queries + gated), Split(tensor=spec.heads * (spec.score_dim + spec.value_dim))
@@ -144,7 +155,8 @@ def layer_work(spec: TransformerSpec, implementation: Implementation, element: f
         routed=_network(Products(element), spec, moe.width),
         router=router,
         head=head,
-        norms=(22.0 if implementation.dropout else 20.0) * spec.hidden,
+        last=last,
+        norms=single * (22.0 if implementation.dropout else 20.0) * spec.hidden,
         inner=inner,
         qkvo=qkvo,
     )
