@@ -8,7 +8,7 @@ import streamlit as st
 
 from core.planning.answer.exploring import sizes
 from core.planning.answer.searching import asked as question_of
-from core.planning.search import words
+from core.planning.search import words, words_why
 from core.planning.search.figures import cluster_sizes
 from core.planning.search.launch import launches
 from core.planning.search.neighbours import neighbours
@@ -27,10 +27,10 @@ def near(_: Inputs, a: Asked) -> None:
         show.note(_NONE)
         return
     found = neighbours(a.here, question_of(a.query))
-    show.says(words.around(a.here, found))
+    show.says(words_why.around(a.here, found))
     show.small_table(
-        [show.Column(heading, numeric=0 < i < 4) for i, heading in enumerate(words.NEIGHBOURS)],
-        [words.neighbour_row(a.here, one) for one in found],
+        [show.Column(heading, numeric=0 < i < 4) for i, heading in enumerate(words_why.NEIGHBOURS)],
+        [words_why.neighbour_row(a.here, one) for one in found],
         caption=f"On the same accelerators with the same batch, from {words.degrees(a.here.layout)}.",
     )
 
@@ -68,7 +68,7 @@ def launch(_: Inputs, a: Asked) -> None:
         return
     overlap = bool(a.here.running.overlap)
     made = launches(a.query.spec, a.here.layout, seq_len=a.query.seq_len, dtype=a.query.dtype, overlap=overlap)
-    show.says(words.launched(made))
+    show.says(words_why.launched(made))
     for tab, one in zip(st.tabs([one.system for one in made]), made, strict=True):
         with tab:
             st.code(one.text, language=one.language)

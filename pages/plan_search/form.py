@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from core.planning.search.shown import GROUPS
-
 from core.fields import Field, choice, slider, switch
 from core.planning.answer.form import plan_form
 from core.planning.answer.stories import SEARCH_STORIES
 from core.planning.answer.wishes import parse_span
+from core.planning.step.runs import rows_by
 
 _SHOWN, NARROW = "shown", "narrow"
 
@@ -41,7 +40,7 @@ def _range(id: str, label: str) -> Field:
     return Field(id, label, "", parse_span, part=NARROW, placeholder="all", help="All, 8, up to 8, or 2-8.")
 
 
-SLOWER = slider("slow", "Slower than the fastest by up to, %", 1, 200, 50, part=NARROW)
+SLOWER = slider("slow", "Up to % slower than the fastest", 1, 200, 50, part=NARROW)
 ONLY = {
     "tensor": _range("otp", "Tensor"),
     "pipeline": _range("opp", "Pipeline"),
@@ -51,7 +50,7 @@ ONLY = {
 }
 """Field of a layout → the field that narrows which plans are drawn."""
 
-SOURCE = choice("src", "Source", ("all", *GROUPS), "all", part=_SHOWN)
+SOURCE = choice("src", "Source", ("all", *rows_by("group")), "all", part=_SHOWN)
 
 FORM = plan_form("s", LOOK, SLOWER, *ONLY.values(), SOURCE, *PANELS.values(), n="70B", count="512")
 

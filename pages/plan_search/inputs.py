@@ -1,4 +1,4 @@
-"""Parallel plan, its questions: model, cluster and batch; what layouts must keep to, states and own layout under More."""
+"""Parallel plan, its questions: model, cluster and batch; folded, what layouts keep to, states, and an own layout."""
 
 from __future__ import annotations
 

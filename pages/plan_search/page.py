@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from pages.plan_search.measured import proof, published
-
 from core.planning.answer.exploring import as_texts, rescues
 from core.planning.answer.form import carried
+from core.planning.answer.searching import asked as question_of
 from core.planning.search import words
+from core.planning.search.explained import explain
 from pages.parts import show
 from pages.parts.inputs import Inputs
 from pages.parts.registry import COMPUTE, MEMORY, PLAN_SEARCH
@@ -17,6 +17,7 @@ from pages.plan_search.around import how_many, launch, near
 from pages.plan_search.asked import Asked, asked
 from pages.plan_search.form import FORM, PANELS, STORIES
 from pages.plan_search.inputs import draw
+from pages.plan_search.measured import proof, published
 from pages.plan_search.space import whole_space
 from pages.plan_search.why import why
 
@@ -54,8 +55,11 @@ def page() -> None:
                 panel(inputs, a)
 
     texts = carried(inputs.reading.texts) | (as_texts(a.here.layout) if a.here else {})
-    if a.here is not None:
-        show.how(lambda: words.explained(a.query, a.here), key="plan_search:how")
+    here = a.here
+    if here is not None:
+        show.how(
+            lambda: explain(question_of(a.query), here, a.plan.tokens), key="plan_search:how", notes=[words.STEP_SUMS]
+        )
     show.onwards("Use this plan: what each accelerator has to hold", MEMORY, texts)
     show.onwards("Use this plan: FLOPs, days and dollars of the whole run", COMPUTE, texts)
     show.footer(inputs)

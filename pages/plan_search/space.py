@@ -35,8 +35,8 @@ def whole_space(inputs: Inputs, a: Asked) -> None:
     most = min(one.seconds for one in (best, *a.result.pareto)) * (1 + values[SLOWER.id] / 100)
     ranges = {name: (span.low, span.high) for name, field in ONLY.items() if not (span := values[field.id]).free}
     plans = narrowed(a.result.plans, most, ranges)
-    with st.container(horizontal=True, vertical_alignment="bottom"):
-        for field in (SLOWER, *ONLY.values()):
+    for cell, field in zip(st.columns([1.6, 1, 1, 1, 1, 1]), (SLOWER, *ONLY.values()), strict=True):
+        with cell:
             inputs.draw(field)
     show.problems(inputs, *(field.id for field in inputs.form.part(NARROW)))
     show.note(words.kept(plans, a.result))

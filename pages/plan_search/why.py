@@ -1,9 +1,9 @@
-"""Parallel plan, why this one: what its step goes to, its pipeline in time, its stages' memory, and where shards lie."""
+"""Parallel plan, why this one: its step, its pipeline in time, the memory of its stages, and where shards lie."""
 
 from __future__ import annotations
 
 from core.planning.answer.searching import stages, traffic
-from core.planning.search import words
+from core.planning.search import words_why as words
 from core.planning.search.figures_grid import device_grid
 from core.planning.search.figures_step import pipeline, waterfall
 from core.planning.search.placement import groups

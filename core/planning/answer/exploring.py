@@ -9,6 +9,7 @@ from core.planning.answer.searching import SPANS, Query, asked, searched
 from core.planning.answer.wishes import ANY
 from core.planning.budget.errors import BudgetError
 from core.planning.search.constraints import SpaceError
+from core.planning.search.explained import seconds_of_steps
 from core.planning.search.found import Found
 from core.planning.search.sizes import sizes_with_plans
 from core.training import Layout
@@ -30,7 +31,7 @@ class Size:
 
 def days_for(tokens: float, query: Query, seconds: float) -> float:
     """Days of steps alone that all tokens take."""
-    return tokens / (query.batch * query.seq_len) * seconds / 86400
+    return seconds_of_steps(tokens, query.batch, query.seq_len, seconds) / 86400
 
 
 def sizes(query: Query, tokens: float, price: float) -> tuple[Size, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from core.planning.answer.holding import spec_of
 from core.planning.answer.laying import laid
 from core.planning.answer.plan import Computed, Plan, whole_accelerators
 from core.planning.answer.wishes import Batch, Span, Wishes
+from core.planning.search.band import ranged
 from core.planning.search.constraints import Constraints
 from core.planning.search.found import Found, Searched
 from core.planning.search.question import Question
@@ -27,10 +29,11 @@ from core.training import (
     check,
     find_optimizer,
     find_policy,
+    memory_per_device,
     traffic_per_step,
 )
 from core.training.activations.tensors import IMPLEMENTATIONS
-from core.training.device.buffers import MEASURED
+from core.training.device.buffers import MEASURED, Runtime
 
 _WIDEST = 4_096
 """Of a range of values, those up to here are tried."""
@@ -118,22 +121,33 @@ def asked(query: Query) -> Question:
         implementation=IMPLEMENTATIONS[how.implementation],
         running=Running(query.dtype),
         constraints=query.constraints,
-        runtime=replace(MEASURED, context=how.context, communicator=how.context, slack=how.slack),
+        runtime=_runtime(query),
     )
+
+
+def _runtime(query: Query) -> Runtime:
+    how = query.computed
+    return replace(MEASURED, context=how.context, communicator=how.context, slack=how.slack)
 
 
 @lru_cache(maxsize=64)
 def searched(query: Query) -> Searched:
     """What the search finds. Raises `SpaceError` for more plans than are searched at once, and `BudgetError` for an
     accelerator of which too little is known."""
-    return search(asked(query), query.wishes.aim)
+    question = asked(query)
+    found = search(question, query.wishes.aim)
+
+    def ready(one: Found | None) -> Found | None:
+        return one and ranged(question, one)
+
+    return replace(found, best=ready(found.best), second=ready(found.second), nearest=ready(found.nearest))
 
 
 def judged(query: Query, layout: Layout) -> Found:
     """One plan by itself, whether it fits or not. Raises `LayoutError` where it cannot be."""
     check(query.spec, layout, query.seq_len, query.accelerators)
     columns = Layout(*(np.array([getattr(layout, one.name)]) for one in fields(layout)))
-    return asked(query).found(columns, np.array([1]))[0]
+    return ranged(asked(query), asked(query).found(columns, np.array([1]))[0])
 
 
 def batched(query: Query, layout: Layout) -> Layout:
@@ -159,9 +173,18 @@ def own(query: Query, layout: Layout) -> Found:
 @lru_cache(maxsize=32)
 def stages(query: Query, layout: Layout, most: int) -> tuple[tuple[int, DeviceMemory], ...]:
     """What the accelerators of pipeline stages hold, from 0: of up to ``most`` of them, the ends among them."""
-    count, question = int(layout.pipeline), asked(query)
+    count, how = int(layout.pipeline), query.computed
+    setup: dict[str, Any] = {
+        "policy": find_policy(query.policy),
+        "optimizer": find_optimizer(query.optimizer),
+        "seq_len": query.seq_len,
+        "implementation": IMPLEMENTATIONS[how.implementation],
+        "loss": how.loss,
+        "chunks": how.chunks,
+        "runtime": _runtime(query),
+    }
     places = sorted({round(float(at)) for at in np.linspace(0, count - 1, min(most, count))})
-    return tuple((place, question.memory(layout, stage=place)) for place in places)
+    return tuple((place, memory_per_device(query.spec, layout, stage=place, **setup)) for place in places)
 
 
 @lru_cache(maxsize=32)

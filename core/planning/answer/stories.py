@@ -75,7 +75,7 @@ MEMORY_STORIES: Mapping[str, Mapping[str, str]] = {
 """The chips of Training memory."""
 
 
-_WAY = {"find": "time", "aim": "time", "opt": "AdamW", "prec": _MEGATRON, "look": "best found"}
+_WAY = {"find": "time", "aim": "time", "opt": "AdamW", "prec": _MEGATRON}
 
 
 def _sought(model: str, tokens: str, gpu: str, count: str, seq: str, batch: str, **more: str) -> Mapping[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import fields
 
@@ -12,6 +13,7 @@ from core.palette import Palette
 from core.planning.answer.exploring import Size
 from core.planning.search.found import Columns, Found
 from core.planning.step.parts import StepTime
+from core.training.layout import Layout
 from core.units import format_duration, significant
 
 GIB = 2.0**30
@@ -45,9 +47,8 @@ def colour(part: str, palette: Palette) -> str:
     return palette.role(role) if role else palette.muted
 
 
-def short(found: Found) -> str:
+def short(one: Layout) -> str:
     """A layout in a few letters, as people write it: ``TP8 PP16 DP128``."""
-    one = found.layout
     degrees = (("TP", one.tensor), ("PP", one.pipeline), ("CP", one.context), ("EP", one.expert), ("DP", one.data))
     return " ".join(f"{name}{int(degree)}" for name, degree in degrees if degree > 1) or "one accelerator"
 
@@ -108,16 +109,17 @@ def space(plans: Columns, front: Sequence[Found], here: Found | None, usable: fl
 
 
 def _ticks(low: float, high: float) -> Figure:
-    """Ticks of a time axis that runs over less than a decade as well as over several."""
-    low, high = low / 1.08, high * 1.08
-    marks = [m * 10.0**k for k in range(-6, 9) for m in (1, 1.5, 2, 3, 4, 5, 6, 8)]
-    inside = [mark for mark in marks if low <= mark <= high]
-    if len(inside) > 12:
-        inside = [mark for mark in inside if f"{mark:.0e}"[0] in "125" and f"{mark:.1e}"[2] == "0"]
-    if len(inside) < 3:
-        inside = [float(mark) for mark in np.linspace(low, high, 5)]
+    """Round ticks of a log axis of times that runs over a part of a decade or over several."""
+    low, high = low / 1.04, high * 1.08
+    if high / low > 5:
+        inside = [m * 10.0**k for k in range(-6, 9) for m in (1, 2, 5) if low <= m * 10.0**k <= high]
+    else:
+        wide = (high - low) / 6
+        base = 10.0 ** math.floor(math.log10(wide))
+        step = next(m * base for m in (1, 2, 5, 10) if m * base >= wide)
+        inside = [step * i for i in range(math.ceil(low / step), math.floor(high / step) + 1)]
     return {
-        "range": [float(np.log10(low)), float(np.log10(high))],
+        "range": [math.log10(low), math.log10(high)],
         "tickvals": inside,
         "ticktext": [significant(mark, 3) for mark in inside],
     }
@@ -144,7 +146,7 @@ def _front(front: Sequence[Found], palette: Palette) -> Figure:
         "name": "front",
         "x": np.array([one.seconds for one in front]),
         "y": np.array([float(one.memory.total) / GIB for one in front]),
-        "text": [short(one) for one in front],
+        "text": [short(one.layout) for one in front],
         "line": {"color": palette.text, "width": 1.5, "shape": "hv"},
         "marker": {"size": 7, "color": palette.background, "line": {"color": palette.text, "width": 1.5}},
         "hovertemplate": "%{text}<br>%{x:.3~f} s, %{y:.3~f} GiB; no plan is both faster and smaller<extra></extra>",
@@ -158,7 +160,7 @@ def _ring(here: Found, palette: Palette) -> Figure:
         "name": "in force",
         "x": np.array([here.seconds]),
         "y": np.array([float(here.memory.total) / GIB]),
-        "text": [short(here)],
+        "text": [short(here.layout)],
         "marker": {"size": 16, "symbol": "circle-open", "color": palette.accent, "line": {"width": 3}},
         "hovertemplate": "in force: %{text}, %{x:.3~f} s, %{y:.3~f} GiB<extra></extra>",
     }
@@ -172,7 +174,7 @@ def _on_front(front: Sequence[Found], palette: Palette) -> list[Figure]:
     return [
         label(
             palette,
-            short(front[i]),
+            short(front[i].layout),
             x=float(np.log10(front[i].seconds)),
             y=float(front[i].memory.total) / GIB,
             xanchor="left",
@@ -258,7 +260,7 @@ def cluster_sizes(sizes: Sequence[Size], here: int, deadline: float, palette: Pa
                 "name": "best plan",
                 "x": counts,
                 "y": days,
-                "text": [short(one.best) for one in sizes],
+                "text": [short(one.best.layout) for one in sizes],
                 "line": {"color": palette.fraction, "width": 2.5},
                 "marker": {"size": [13 if one.accelerators == here else 8 for one in sizes], "color": palette.fraction},
                 "hovertemplate": "%{x:,} accelerators: %{text}, %{y:.3~f} days<extra></extra>",

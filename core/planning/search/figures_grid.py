@@ -10,7 +10,7 @@ from core.planning.search.figures import spread
 from core.planning.search.placement import Place, place_of, rank_at
 from core.training.layout import Layout
 
-_WIDE, _HIGH = 32, 16
+_WIDE, _HIGH = 16, 16
 """Accelerators drawn of each stage, and stages."""
 
 
@@ -29,7 +29,6 @@ def device_grid(plan: Layout, node_size: int, palette: Palette) -> Figure:
     hover = [[_told(plan, place) for place in row] for row in places]
     rows = [f"stage {stage + 1}" for stage in stages]
     columns = list(range(wide))
-    named = wide <= 16
     return {
         "data": [
             {
@@ -44,8 +43,8 @@ def device_grid(plan: Layout, node_size: int, palette: Palette) -> Figure:
                 "ygap": 3,
                 "colorscale": [[0, palette.surface], [1, palette.border]],
                 "customdata": hover,
-                "text": [[_shards(plan, place) for place in row] for row in places] if named else None,
-                "texttemplate": "%{text}" if named else None,
+                "text": [[_shards(plan, place) for place in row] for row in places],
+                "texttemplate": "%{text}",
                 "textfont": {"family": MONO, "size": 11, "color": palette.text},
                 "hovertemplate": "%{customdata}<extra></extra>",
             }

@@ -37,7 +37,8 @@ def waterfall(step: StepTime, palette: Palette, *, low: float, high: float) -> F
         f"{format_duration(value, 3)}, {share_of(value / whole)}</span>"
         for name, value in parts
     ]
-    reach = max(high, whole) * 1.03
+    ranged = high > 0  # of a step without comparable readings nobody knows the range
+    reach = (high if ranged and high > whole else whole) * 1.03
     return {
         "data": [
             {
@@ -66,25 +67,11 @@ def waterfall(step: StepTime, palette: Palette, *, low: float, high: float) -> F
                 showgrid=False,
                 ticksuffix="  ",
             ),
-            shapes=[
-                {
-                    "type": "rect",
-                    "x0": low,
-                    "x1": high,
-                    "yref": "paper",
-                    "y0": 0,
-                    "y1": 1,
-                    "fillcolor": palette.muted,
-                    "opacity": 0.14,
-                    "line": {"width": 0},
-                    "layer": "below",
-                }
-            ],
+            shapes=[_band(low, high, palette)] if ranged else [],
             annotations=[
                 label(
                     palette,
-                    f"<b>{format_duration(whole, 3)}</b>, 8 of 10 readings "
-                    f"{significant(low, 3)}–{significant(high, 3)} s",
+                    f"<b>{format_duration(whole, 3)}</b>" + (_range(low, high) if ranged else ""),
                     x=reach,
                     xanchor="right",
                     y=1,
@@ -94,6 +81,26 @@ def waterfall(step: StepTime, palette: Palette, *, low: float, high: float) -> F
                 )
             ],
         ),
+    }
+
+
+def _range(low: float, high: float) -> str:
+    return f", 8 of 10 readings {significant(low, 3)}–{significant(high, 3)} s"
+
+
+def _band(low: float, high: float, palette: Palette) -> Figure:
+    """The range of comparable readings, behind the bars."""
+    return {
+        "type": "rect",
+        "x0": low,
+        "x1": high,
+        "yref": "paper",
+        "y0": 0,
+        "y1": 1,
+        "fillcolor": palette.muted,
+        "opacity": 0.14,
+        "line": {"width": 0},
+        "layer": "below",
     }
 
 
@@ -128,7 +135,7 @@ def pipeline(line: Timeline, palette: Palette) -> Figure:
         )
     every = max(1, line.stages // 16)
     shown = rows[::every]
-    words = [("forward", palette.fraction), ("backward", palette.gradients), ("waits", palette.muted)]
+    words = [("forward", palette.fraction), ("backward", palette.gradients), ("gaps: waiting", palette.muted)]
     if line.tail > 0:
         words.append(("data parallel and optimizer", palette.optimizer))
     return {
@@ -173,7 +180,7 @@ def _passes(line: Timeline, rows: Sequence[str], back: bool, chunk: int, few: bo
         "opacity": 1 - 0.6 * chunk / max(1, chunks),
         "marker": {
             "color": palette.gradients if back else palette.fraction,
-            "line": {"color": palette.background, "width": 0.6},
+            "line": {"color": palette.background, "width": 0.6 if few else 0.2},
         },
         "hovertemplate": f"%{{y}}, micro-batch %{{customdata}}, {kind}{part}: %{{x:.3~f}} s from %{{base:.3~f}} s"
         "<extra></extra>",

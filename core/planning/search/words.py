@@ -1,4 +1,4 @@
-"""What a search found, as sentences and rows: the best plan, what it is made of, and what stands beside it."""
+"""What a search found, as sentences and rows: the best plan, the whole space, other clusters."""
 
 from __future__ import annotations
 
@@ -10,17 +10,13 @@ from core.planning.answer.plan import OWN, Plan
 from core.planning.answer.searching import Query
 from core.planning.answer.words_memory import gib, laid_out, recomputed
 from core.planning.search.constraints import SpaceError
-from core.planning.search.figures import NAMES, PARTS
+from core.planning.search.figures import NAMES, PARTS, short
 from core.planning.search.found import Columns, Found, Searched
 from core.planning.search.narrow import layout_at
-from core.planning.search.neighbours import Neighbour
-from core.planning.search.placement import Group
-from core.planning.search.timeline import Timeline
-from core.planning.step.parts import StepTime
 from core.training import Layout
 from core.training.layout import RECOMPUTES
 from core.units import format_count, format_duration, significant
-from core.wording import dollars, listed, percent, plural, share_of, span
+from core.wording import dollars, listed, percent, plural, span
 
 
 def degrees(layout: Layout) -> str:
@@ -28,7 +24,15 @@ def degrees(layout: Layout) -> str:
     return laid_out(layout) + (f", {int(layout.interleave):,} chunks a stage" if layout.interleave > 1 else "")
 
 
-def _rest(layout: Layout) -> str:
+def brief(layout: Layout) -> str:
+    """A layout in a few letters: ``TP8 PP16×8 DP128, ZeRO-2``."""
+    chunks = f"PP{int(layout.pipeline)}×{int(layout.interleave)}"
+    named = short(layout).replace(f"PP{int(layout.pipeline)}", chunks) if layout.interleave > 1 else short(layout)
+    shared = f" over {int(layout.shard_group):,}" if layout.shard_group else ""
+    return named + (f", ZeRO-{int(layout.zero)}{shared}" if layout.zero else "")
+
+
+def rest(layout: Layout) -> str:
     """What a layout does beside its degrees."""
     size = int(layout.micro_batch)
     off = ", optimizer state on the host" if layout.offload else ""
@@ -65,7 +69,7 @@ def sentence(plan: Plan, query: Query, found: Found) -> str:
     room = "how much memory there is, is unknown" if math.isnan(found.spare) else room
     return (
         f"{_model(plan)} on {_cluster(query)} under **{degrees(found.layout)}**: a step takes {_seconds(found)} at "
-        f"**{percent(found.mfu)} MFU**, {format_count(plan.tokens)} tokens **{days}** of steps; {room}."
+        f"**{percent(found.mfu)} MFU**; {format_count(plan.tokens)} tokens take **{days}**, steps alone; {room}."
     )
 
 
@@ -74,7 +78,7 @@ def counted(query: Query, result: Searched, shown: Found) -> str:
     tokens = format_count(query.batch * query.seq_len, 3)
     batch = f"{query.batch:,} {plural(query.batch, 'sequence')} of {query.seq_len:,} tokens a step ({tokens})"
     looked = f"{result.fitting:,} of {result.count:,} plans fit"
-    return f"{batch} · {_rest(shown.layout)} · {looked}"
+    return f"{batch} · {rest(shown.layout)} · {looked}"
 
 
 def second(result: Searched) -> str:
@@ -86,7 +90,7 @@ def second(result: Searched) -> str:
     less = float(best.memory.total) - float(other.memory.total)
     room = f"leaves {gib(abs(less))} {'more' if less > 0 else 'less'}" if abs(less) > 2**20 else "leaves as much memory"
     pace = f"takes {percent(slower)} longer" if slower >= 0 else f"is {percent(-slower)} faster"
-    return f"**Second:** {degrees(other.layout)}, {_rest(other.layout)}; it {pace} and {room}."
+    return f"**Second:** {degrees(other.layout)}, {rest(other.layout)}; it {pace} and {room}."
 
 
 def nothing_fits(plan: Plan, query: Query, result: Searched, ways: Sequence[Rescue]) -> str:
@@ -131,7 +135,21 @@ def too_many(problem: SpaceError) -> str:
     )
 
 
-# ------------------------------------------------------------------------------------------ the space
+def beside(query: Query, result: Searched, here: Found | None) -> list[str]:
+    """What is to be said beside the answer: the runner-up, or how the plan in force stands to the best."""
+    best = result.best
+    if best is None or here is None:
+        return []
+    if here.layout == best.layout:
+        return [second(result)] if result.second else []
+    slower = here.seconds / best.seconds - 1
+    pace = f"{percent(slower)} slower than" if slower >= 0 else f"{percent(-slower)} faster than"
+    fits = "" if here.spare >= 0 or math.isnan(here.spare) else ", and it does **not fit**"
+    return [
+        f"This is your own layout, {pace} the best found{fits}: {degrees(best.layout)}, {rest(best.layout)}, "
+        f"{significant(best.seconds, 3)} s."
+    ]
+
 
 PLANS = ("plan", "micro-batch", "recompute", "a step", "MFU", "on each", "days", "most beside computing")
 """Headings of a table of plans; the first, the third and the last column are words."""
@@ -144,7 +162,7 @@ def plan_rows(plan: Plan, query: Query, plans: Columns, best: Found, top: int) -
         layout, seconds = layout_at(plans, i), float(plans.seconds[i])
         rows.append(
             (
-                degrees(layout) + ("" if plans.overlap[i] else ", without overlap"),
+                brief(layout) + ("" if plans.overlap[i] else ", no overlap"),
                 f"{int(layout.micro_batch):,}",
                 again(int(layout.recompute)),
                 f"{significant(seconds, 4)} s",
@@ -167,174 +185,27 @@ def kept(plans: Columns, result: Searched) -> str:
     return f"{count:,} {plural(count, 'plan')} drawn of {fastest}."
 
 
-_COMPUTING = ("matmul", "attention", "elementwise")
-
-
-def bound_of(step: StepTime) -> str:
-    """The part that takes most beside computing."""
-    return max((name for name in NAMES if name not in _COMPUTING), key=lambda name: float(getattr(step, name)))
-
-
 def front(result: Searched) -> str:
     """What more memory buys: the two ends of the front."""
     if len(result.pareto) < 2:
         return "**One plan is both the fastest and the smallest.**" if result.pareto else "**No plan fits.**"
-    fast, small = result.pareto[0], result.pareto[-1]
-    return (
-        f"**{len(result.pareto)} plans are beaten by none in both time and memory.** From the fastest, "
-        f"{significant(fast.seconds, 3)} s in {gib(float(fast.memory.total))}, to the smallest, "
-        f"{significant(small.seconds, 3)} s in {gib(float(small.memory.total))}: "
-        f"{percent(small.seconds / fast.seconds - 1)} more time saves "
-        f"{gib(float(fast.memory.total) - float(small.memory.total))}."
-    )
-
-
-# ------------------------------------------------------------------------------------------ one plan
-
-
-def goes_to(found: Found) -> str:
-    """What a step's time goes to: computing, and the largest part beside it."""
-    step, whole = found.step, found.seconds
-    computing = sum(float(getattr(step, name)) for name in _COMPUTING)
-    most = bound_of(step)
-    return (
-        f"**{share_of(computing / whole)} of a step computes**; most of the rest is "
-        f"{PARTS[most][0]}, {share_of(float(getattr(step, most)) / whole)}."
-    )
-
-
-def waits(layout: Layout, line: Timeline, step: StepTime) -> str:
-    """How long stages wait for each other."""
-    stages, many = int(layout.pipeline), int(layout.micro_batches)
-    if stages == 1:
-        return f"**No pipeline:** every accelerator has all layers, and {many:,} {plural(many, 'micro-batch')} a step."
-    share = share_of(float(step.bubble) / float(step.total))
-    text = f"**{stages} stages wait {share} of the step** for each other and for the fullest of them."
-    if line.micro_batches < many:
-        text += (
-            f" Drawn are {line.micro_batches:,} of {many:,} micro-batches; with so few the stages wait "
-            f"{share_of(line.waiting)} of the time."
-        )
-    return text
-
-
-_LINKS = {True: "inside a node", False: "over the network"}
-GROUPS = (
-    "parallelism",
-    "accelerators of a group",
-    "from one to the next",
-    "runs",
-    "each sends in a step",
-    "waited for",
-)
-"""Headings of the table of what is sent over which link."""
-
-
-def group_rows(found: Sequence[Group]) -> list[tuple[str, ...]]:
-    """Each kind of parallelism with its group, its link, what is sent, and what of it is waited for."""
-    return [
-        (
-            one.kind,
-            f"{one.ranks:,}",
-            f"{one.stride:,}",
-            _LINKS[one.inside] + ("" if one.inside else f", {one.nodes:,} nodes"),
-            gib(one.sent),
-            format_duration(one.exposed, 3) if one.exposed > 0 else "none",
-        )
-        for one in found
+    fast = result.pareto[0]
+    bought = [
+        f"{gib(float(small.memory.total))} for {percent(small.seconds / fast.seconds - 1)} more time"
+        for small in (_smallest(result.pareto, most * fast.seconds) for most in (1.05, 1.5))
+        if small != fast
     ]
-
-
-def sent(found: Sequence[Group]) -> str:
-    """Which kind of parallelism sends most, and over which links."""
-    if not found:
-        return "**One accelerator alone sends nothing.**"
-    most = max(found, key=lambda one: one.sent)
-    near = sum(one.sent for one in found if one.inside)
-    far = sum(one.sent for one in found if not one.inside)
+    less = f"; memory goes down to {listed(list(dict.fromkeys(bought)))}" if bought else ""
     return (
-        f"**{most.kind.capitalize()} parallelism sends most**, {gib(most.sent)} in a step from each accelerator. "
-        f"{gib(near)} stay inside nodes, {gib(far)} go over the network."
+        f"**{len(result.pareto)} plans are beaten by none in both time and memory.** The fastest takes "
+        f"{significant(fast.seconds, 3)} s and {gib(float(fast.memory.total))}{less}."
     )
 
 
-# ------------------------------------------------------------------------------------------ neighbours
+def _smallest(front: Sequence[Found], most: float) -> Found:
+    """The plan of a front with least memory of those that take at most so many seconds."""
+    return min((one for one in front if one.seconds <= most), key=lambda one: float(one.memory.total))
 
-NEIGHBOURS = ("change", "seconds a step", "against this", "on each", "why")
-"""Headings of the table of neighbours."""
-
-_FIELDS = {
-    "tensor": "tensor",
-    "pipeline": "pipeline",
-    "interleave": "chunks a stage",
-    "context": "context",
-    "expert": "expert",
-    "micro_batch": "micro-batch",
-    "zero": "ZeRO",
-    "recompute": "recompute",
-    "sequence_parallel": "sequence parallel",
-    "offload": "offload",
-    "overlap": "overlap",
-}
-
-
-def _value(field: str, value: int) -> str:
-    if field == "recompute":
-        return again(value)
-    if field in ("sequence_parallel", "offload", "overlap"):
-        return "on" if value else "off"
-    return f"{value:,}"
-
-
-def neighbour_row(here: Found, one: Neighbour) -> tuple[str, ...]:
-    """One change, what it does to time and memory, and why; or why it cannot be."""
-    if one.found is None:
-        return _step(here, one), "", "", "", f"cannot be: {one.rule}"
-    longer = one.found.seconds / here.seconds - 1
-    over = f", {gib(-one.found.spare)} over" if one.found.spare < 0 else ""
-    return (
-        _step(here, one),
-        f"{significant(one.found.seconds, 4)} s",
-        f"{'+' if longer >= 0 else '−'}{percent(abs(longer))}",
-        f"{gib(float(one.found.memory.total))}{over}",
-        moved(here.step, one.found.step),
-    )
-
-
-def moved(before: StepTime, after: StepTime) -> str:
-    """The parts of a step that change most: ``tensor parallel −0.31 s, pipeline’s wait +0.12 s``."""
-    changes = {name: float(getattr(after, name)) - float(getattr(before, name)) for name in NAMES}
-    most = sorted(changes, key=lambda name: -abs(changes[name]))[:3]
-    worth = [name for name in most if abs(changes[name]) > 1e-3 * float(before.total)]
-    return (
-        ", ".join(f"{PARTS[n][0]} {'+' if changes[n] > 0 else '−'}{significant(abs(changes[n]), 2)} s" for n in worth)
-        or "next to nothing changes"
-    )
-
-
-def around(here: Found, found: Sequence[Neighbour]) -> str:
-    """Whether any step from here is better, and what the worst costs."""
-    times = {one: one.found.seconds for one in found if one.found and not one.found.spare < 0}
-    if not times:
-        return "**No neighbour fits.**"
-    best, worst = min(times, key=times.__getitem__), max(times, key=times.__getitem__)
-    faster = 1 - times[best] / here.seconds
-    verdict = (
-        f"**{_step(here, best)} is {percent(faster)} faster**"
-        if faster > 0
-        else f"**No single change is faster**; the nearest is {_step(here, best)}, {percent(-faster)} slower"
-    )
-    return (
-        f"{verdict}. The dearest that fits is {_step(here, worst)}, {percent(times[worst] / here.seconds - 1)} slower."
-    )
-
-
-def _step(here: Found, one: Neighbour) -> str:
-    before = here.running.overlap if one.field == "overlap" else getattr(here.layout, one.field)
-    return f"{_FIELDS[one.field]} {_value(one.field, int(before))} → {_value(one.field, one.value)}"
-
-
-# ------------------------------------------------------------------------------------------ cluster sizes
 
 SIZES = ("accelerators", "best plan", "seconds a step", "MFU", "days", "dollars", "against the smallest")
 """Headings of the table of cluster sizes."""
@@ -374,3 +245,9 @@ def scaling(found: Sequence[Size], deadline: float) -> str:
     if enough is None:
         return f"{text} None of these keeps to {within}."
     return f"{text} **{enough.accelerators:,}** are the first to keep to {within}."
+
+
+STEP_SUMS = (
+    "A step is a sum of parts, and each part a sum over layers and micro-batches. These are the formulas of the parts, "
+    "with every value that this plan puts into them; constants were fitted to published steps."
+)
