@@ -38,7 +38,8 @@ def near(_: Inputs, a: Asked) -> None:
 def how_many(_: Inputs, a: Asked) -> None:
     """The best plan at each size of cluster."""
     low, high = a.plan.price_range
-    found = sizes(a.query, a.plan.tokens, (low + high) / 2)
+    with st.spinner("Searching clusters of other sizes."):
+        found = sizes(a.query, a.plan.tokens, (low + high) / 2)
     deadline = a.plan.limits.days
     said = words.scaling(found, deadline)
     show.says(said)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
-from core.planning.answer.exploring import as_texts, rescues
+import streamlit as st
+
+from core.planning.answer.exploring import Rescue, as_texts, rescues
 from core.planning.answer.form import carried
 from core.planning.answer.searching import asked as question_of
 from core.planning.search import words
@@ -32,6 +34,20 @@ _PANELS: dict[str, Callable[[Inputs, Asked], None]] = {
 }
 
 
+def _apply(inputs: Inputs, ways: Sequence[Rescue]) -> None:
+    """The changes under which a plan fits, each with its button."""
+
+    def put(texts: Sequence[tuple[str, str]]) -> None:
+        for name, text in texts:
+            inputs.put(name, text)
+
+    for i, way in enumerate(ways):
+        button, place = st.columns([1, 8], vertical_alignment="center")
+        button.button("Apply", key=inputs.key(f"way{i}"), on_click=put, args=(way.texts,))
+        with place:
+            show.note(words.way(way))
+
+
 def page() -> None:
     """Inputs, the answer, and the panels behind it."""
     adopt_built(PLAN_SEARCH)
@@ -43,7 +59,9 @@ def page() -> None:
 
     with show.guarded("The answer"):
         if a.result.best is None:
-            show.answer(words.nothing_fits(a.plan, a.query, a.result, rescues(a.query)))
+            ways = rescues(a.query)
+            show.answer(words.nothing_fits(a.plan, a.query, a.result, ways))
+            _apply(inputs, ways)
         if a.here is not None:
             show.answer(words.sentence(a.plan, a.query, a.here), words.counted(a.query, a.result, a.here))
         for line in words.beside(a.query, a.result, a.here):

@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
+import numpy as np
+
+from core.limits import limit
 from core.planning.answer.searching import SPANS, Query, asked, searched
 from core.planning.answer.wishes import ANY
 from core.planning.budget.errors import BudgetError
@@ -15,7 +18,7 @@ from core.planning.search.sizes import sizes_with_plans
 from core.training import Layout
 from core.training.layout import RECOMPUTES
 
-_SIZES = 4
+_SIZES = 3
 """Clusters tried on each side, each twice as large as the one before."""
 
 
@@ -34,21 +37,28 @@ def days_for(tokens: float, query: Query, seconds: float) -> float:
     return seconds_of_steps(tokens, query.batch, query.seq_len, seconds) / 86400
 
 
+@lru_cache(maxsize=16)
 def sizes(query: Query, tokens: float, price: float) -> tuple[Size, ...]:
-    """The best plan on clusters from a sixteenth to sixteen times as large, with the same batch; those that have one.
+    """The best plan on clusters from an eighth to eight times as large, with the same batch; those that have one.
 
     price: dollars per accelerator-hour, NaN where unknown.
     """
     found: list[Size] = []
-    for power in range(-_SIZES, _SIZES + 1):
-        count = query.accelerators * 2.0**power
-        if count < 1 or not count.is_integer():
-            continue
-        best = _best(replace(query, accelerators=int(count)))
+    for count in _counts(query):
+        best = _best(replace(query, accelerators=count))
         if best:
             days = days_for(tokens, query, best.seconds)
-            found.append(Size(int(count), best, days, days * 24 * count * price))
+            found.append(Size(count, best, days, days * 24 * count * price))
     return tuple(found)
+
+
+def _counts(query: Query) -> list[int]:
+    """Its own accelerators and doublings on both sides; where a plan divides over none so many, over the next fewer."""
+    targets = [query.accelerators * 2.0**power for power in range(-_SIZES, _SIZES + 1)]
+    most = limit("accelerators")
+    possible = sizes_with_plans(asked(query), int(min(most, targets[-1])))
+    places = [int(np.searchsorted(possible, min(target, most), side="right")) - 1 for target in targets]
+    return sorted({int(possible[place]) for place in places if place >= 0})
 
 
 def _best(query: Query) -> Found | None:

@@ -75,7 +75,12 @@ MEMORY_STORIES: Mapping[str, Mapping[str, str]] = {
 """The chips of Training memory."""
 
 
-_WAY = {"find": "time", "aim": "time", "opt": "AdamW", "prec": _MEGATRON}
+_WAY = {
+    **{"find": "time", "aim": "time", "opt": "AdamW", "prec": _MEGATRON, "dtype": "bf16"},
+    **dict.fromkeys(("ktp", "kpp", "kvpp", "kcp", "kep", "kmbs"), ""),
+    **{"kzero": "any", "krc": "any", "knode": "true", "koff": "false"},
+}
+"""Nothing to keep to, in 16 bits."""
 
 
 def _sought(model: str, tokens: str, gpu: str, count: str, seq: str, batch: str, **more: str) -> Mapping[str, str]:

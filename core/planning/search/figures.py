@@ -39,6 +39,8 @@ NAMES: tuple[str, ...] = tuple(one.name for one in fields(StepTime))
 """The parts by the index that `Columns.bound` has."""
 
 _NAMED_ON_FRONT = 4
+_KEYS = 4
+"""Names of colours on a line."""
 
 
 def colour(part: str, palette: Palette) -> str:
@@ -89,7 +91,7 @@ def space(plans: Columns, front: Sequence[Found], here: Found | None, usable: fl
         "layout": layout(
             palette,
             height=440,
-            margin={"l": 8, "r": 16, "t": 44, "b": 8},
+            margin={"l": 8, "r": 16, "t": 34 + 18 * -(-len(bounds) // _KEYS), "b": 8},
             xaxis=axis(palette, "seconds of a step", type="log", **_ticks(low, high)),
             yaxis=axis(palette, "GiB on the fullest accelerator", rangemode="tozero"),
             annotations=[*_keys([NAMES[int(part)] for part in bounds], palette), *_on_front(front, palette)],
@@ -194,10 +196,26 @@ def spread(count: int, shown: int) -> list[int]:
 
 
 def _keys(parts: Sequence[str], palette: Palette) -> list[Figure]:
-    """The colours by name, over the picture."""
-    words = " · ".join(f"<span style='color:{colour(part, palette)}'><b>{PARTS[part][0]}</b></span>" for part in parts)
-    text = f"Most beside computing: {words}" if parts else ""
-    return [label(palette, text, x=0, xref="paper", xanchor="left", y=1, yref="paper", yanchor="bottom", yshift=8)]
+    """The colours by name, over the picture, on as many lines as a narrow window needs."""
+    if not parts:
+        return []
+    words = [f"<span style='color:{colour(part, palette)}'><b>{PARTS[part][0]}</b></span>" for part in parts]
+    lines = [" · ".join(words[i : i + _KEYS]) for i in range(0, len(words), _KEYS)]
+    text = "Most beside computing:<br>" + "<br>".join(lines)
+    return [
+        label(
+            palette,
+            text,
+            x=0,
+            xref="paper",
+            xanchor="left",
+            align="left",
+            y=1,
+            yref="paper",
+            yanchor="bottom",
+            yshift=8,
+        )
+    ]
 
 
 def cluster_sizes(sizes: Sequence[Size], here: int, deadline: float, palette: Palette) -> Figure:

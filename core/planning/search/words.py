@@ -107,7 +107,7 @@ def nothing_fits(plan: Plan, query: Query, result: Searched, ways: Sequence[Resc
             f"{degrees(near.layout)}, holds {gib(float(near.memory.total))}, **{gib(-near.spare)} over** its "
             f"{gib(near.usable)}."
         )
-    return f"{head} {rescue(ways[0]).capitalize()} it would." if ways else f"{head} No small change makes one fit."
+    return f"{head} It would {rescue(ways[0])}." if ways else f"{head} No small change makes one fit."
 
 
 _CHANGED = {
@@ -124,6 +124,16 @@ def rescue(way: Rescue) -> str:
     """A change under which a plan fits."""
     named = [_CHANGED.get(name, f"with **any {name.removeprefix('k')}**").format(text) for name, text in way.texts]
     return listed(list(dict.fromkeys(named)))
+
+
+def way(one: Rescue) -> str:
+    """A change with the plan that then fits best."""
+    found = one.best
+    text = rescue(one)
+    return (
+        f"{text[0].upper()}{text[1:]}: {degrees(found.layout)}, {significant(found.seconds, 3)} s a step, "
+        f"{gib(found.spare)} to spare."
+    )
 
 
 def too_many(problem: SpaceError) -> str:
@@ -243,7 +253,7 @@ def scaling(found: Sequence[Size], deadline: float) -> str:
     enough = next((one for one in found if one.days <= deadline), None)
     within = format_duration(86400 * deadline, 3)
     if enough is None:
-        return f"{text} None of these keeps to {within}."
+        return f"{text} All of them take longer than {within}."
     return f"{text} **{enough.accelerators:,}** are the first to keep to {within}."
 
 
