@@ -6,6 +6,12 @@ from core.planning.answer.plan import Limits, Plan, parse_mfu, parse_price, pars
 from core.planning.budget.errors import BudgetError
 from core.planning.budget.interval import Interval
 from core.planning.evidence.expectation import ExpectedRun, expected_run
+from core.planning.search.constraints import Constraints, SpaceError
+from core.planning.search.found import Columns, Found, Searched
+from core.planning.search.neighbours import Neighbour, neighbours
+from core.planning.search.question import Question
+from core.planning.search.search import Objective, search_plans, searched
+from core.planning.search.sizes import Sized, best_by_size, sizes_with_plans
 from core.planning.step.parts import Rates, Running, StepTime
 from core.planning.step.time import step_time
 
@@ -15,19 +21,33 @@ __all__ = [
     "Answer",
     "BudgetError",
     "Column",
+    "Columns",
+    "Constraints",
     "ExpectedRun",
+    "Found",
     "Interval",
     "Limits",
+    "Neighbour",
+    "Objective",
     "Plan",
+    "Question",
     "Rates",
     "Running",
+    "Searched",
+    "Sized",
+    "SpaceError",
     "StepTime",
     "answer",
+    "best_by_size",
     "expected_run",
+    "neighbours",
     "parse_mfu",
     "parse_price",
     "parse_within",
     "plan_from",
     "plan_of",
+    "search_plans",
+    "searched",
+    "sizes_with_plans",
     "step_time",
 ]

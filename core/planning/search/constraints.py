@@ -54,6 +54,10 @@ class Constraints:
         return values[self.allowed(field, values)]
 
 
+FREE = Constraints()
+"""The usual ones: tensor-parallel ranks in a node, and nothing offloaded."""
+
+
 class SpaceError(ValueError):
     """A space of more plans than are searched.
 

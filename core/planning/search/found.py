@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +17,7 @@ class Found:
     """One plan. Numbers only, no arrays.
 
     usable: bytes that one accelerator has.  mfu: model FLOPs of the step over the dense peak.  low, high: seconds of a
-    step between which eight of ten comparable readings lie.
+    step between which eight of ten comparable readings lie; NaN where that is not known.
     """
 
     layout: Layout
@@ -58,10 +58,11 @@ class Columns:
 class Searched:
     """All that a search found.
 
-    best: by the objective; None where nothing fits.  pareto: plans that none beats in both time and memory, fastest
-    first.  plans: the fastest of those that fit, up to a cap, and all of a small space.  count: plans that divide.
-    fitting: those of them that fit.  nearest: where nothing fits, the plan that misses by least.  seconds: of the
-    search itself.
+    best: by the objective; None where nothing fits.  second: the best of other degrees than it has, interleaving left
+    aside.  pareto: plans that none beats in both time and memory, fastest first.  plans: the fastest of those that fit,
+    up to a cap, and all of a small space.  count: plans that divide.  fitting: those of them that fit.  nearest: where
+    nothing fits, the plan that misses by least.  seconds: of the search itself.  dollars: rent of one step of the best
+    plan; NaN without a price.
     """
 
     best: Found | None
@@ -71,4 +72,5 @@ class Searched:
     count: int
     fitting: int
     nearest: Found | None
-    seconds: Any
+    seconds: float
+    dollars: float = math.nan

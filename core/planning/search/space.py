@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from core.hardware.cluster import Cluster
 from core.limits import limit
-from core.models.spec import TransformerSpec
-from core.planning.search.constraints import Constraints, SpaceError
+from core.planning.search.constraints import SpaceError
+from core.planning.search.question import Question
 from core.training import Layout, allowed
 
 Ints = npt.NDArray[np.int64]
@@ -25,17 +24,6 @@ _MOST_SEQUENCES = 65_536
 
 _NODE = -1
 """Stands for the data-parallel ranks of one node, a number that depends on the row."""
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """What plans are asked for. A step's sequences are micro_batch · micro_batches · data, exactly."""
-
-    spec: TransformerSpec
-    cluster: Cluster
-    batch: int
-    seq_len: int
-    constraints: Constraints
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -95,6 +83,20 @@ class Group:
         )
         return made, self.overlap.reshape(-1, 1, 1, 1, 1, 1)
 
+    def taken(self, which: Ints) -> tuple[Layout, Ints]:
+        """Single plans of the group, by their places along all axes of `layout` at once, as arrays of one length."""
+        overlap, offload, narrow, again, zero, row = np.unravel_index(which, (*self.choices, len(self.node)))
+        stage, code = np.array(self.zero).T
+        made = Layout(
+            **{name: values[row] for name, values in self.rows.items()},
+            zero=stage[zero],
+            shard_group=np.where(code[zero] == _NODE, self.node[row], code[zero]),
+            recompute=self.recompute[again],
+            sequence_parallel=self.sequence_parallel[narrow],
+            offload=self.offload[offload],
+        )
+        return made, self.overlap[overlap]
+
 
 def divisors(number: int, most: int | None = None) -> Ints:
     """The divisors of a number up to ``most``, in rising order."""
@@ -123,15 +125,19 @@ class _Lists:
     d: Ints
 
 
-def _lists(asked: Asked) -> _Lists:
-    spec, cluster, free = asked.spec, asked.cluster, asked.constraints
-    ways = divisors(cluster.count)
-    layers = spec.layers
-    t = free.choices("tensor", ways[allowed(spec, Layout(tensor=ways), asked.seq_len)])
+def degrees_tried(asked: Question, ways: Ints) -> tuple[Ints, Ints, Ints]:
+    """Those of ``ways`` that can be tensor-, pipeline- and context-parallel degrees."""
+    free = asked.constraints
+    t = free.choices("tensor", ways[allowed(asked.spec, Layout(tensor=ways), asked.seq_len)])
     if free.tensor_in_node and free.tensor is None:
-        t = t[cluster.per_node % t == 0]
-    p = free.choices("pipeline", ways[ways <= layers])
-    c = free.choices("context", ways[asked.seq_len % ways == 0])
+        t = t[asked.cluster.per_node % t == 0]
+    p = free.choices("pipeline", ways[ways <= asked.spec.layers])
+    return t, p, free.choices("context", ways[asked.seq_len % ways == 0])
+
+
+def _lists(asked: Question) -> _Lists:
+    spec, cluster, free = asked.spec, asked.cluster, asked.constraints
+    t, p, c = degrees_tried(asked, divisors(cluster.count))
     t, p, c = (grid.ravel() for grid in np.meshgrid(t, p, c, indexing="ij"))
     fits = cluster.count % (t * p * c) == 0
     t, p, c = t[fits], p[fits], c[fits]
@@ -141,7 +147,7 @@ def _lists(asked: Asked) -> _Lists:
     groups = (0, _NODE) if free.shard_group is None else tuple(np.atleast_1d(free.shard_group).tolist())
     zero = [(int(stage), int(at)) for stage in stages for at in (groups if stage else (0,))]
     return _Lists(
-        interleave=free.choices("interleave", np.arange(1, layers + 3)),
+        interleave=free.choices("interleave", np.arange(1, spec.layers + 3)),
         experts=free.choices("expert", divisors(spec.experts.count if spec.experts else 1)),
         micro_batch=free.choices("micro_batch", divisors(asked.batch, _MOST_SEQUENCES)),
         # The first stands for rows of which ZeRO can shard nothing, where it makes no difference.
@@ -156,13 +162,13 @@ def _lists(asked: Asked) -> _Lists:
     )
 
 
-def _chunked(layers: int, p: Any, v: Any) -> Any:
+def chunked(layers: int, p: Any, v: Any) -> Any:
     """Whether stages can be cut into ``v`` chunks: alike ones, where the two ends may count as layers."""
     chunks = p * v
     return (v == 1) | ((p > 1) & (chunks <= layers + 2) & ((layers % chunks == 0) | ((layers + 2) % chunks == 0)))
 
 
-def _shared(asked: Asked, lists: _Lists, t: Any, c: Any, d: Any, e: Any) -> tuple[npt.NDArray[np.bool_], Any]:
+def _shared(asked: Question, lists: _Lists, t: Any, c: Any, d: Any, e: Any) -> tuple[npt.NDArray[np.bool_], Any]:
     """Which of ``lists.zero`` each row may have, along a first axis, and its data-parallel ranks in one node."""
     free, replicas, per_node = asked.constraints, d * c, asked.cluster.per_node
     node = np.where(per_node % t == 0, per_node // t, 0)
@@ -179,22 +185,22 @@ def _shared(asked: Asked, lists: _Lists, t: Any, c: Any, d: Any, e: Any) -> tupl
     return np.stack([~several, *(may(*one) for one in lists.zero[1:])]), node
 
 
-def _narrow(asked: Asked, t: int) -> Ints:
+def _narrow(asked: Question, t: int) -> Ints:
     """Values of sequence parallelism: without tensor-parallel ranks it makes no difference."""
     found = asked.constraints.choices("sequence_parallel", np.arange(2))
     return found if t > 1 else found[:1]
 
 
-def count_plans(asked: Asked) -> tuple[int, Mapping[str, int]]:
+def count_plans(asked: Question) -> tuple[int, Mapping[str, int]]:
     """How many plans there are, and how many are left at most when a field is pinned to one value."""
     lists = _lists(asked)
     t, p, c, d = lists.t, lists.p, lists.c, lists.d
     per = asked.batch // d
-    cut = [(v, _chunked(asked.spec.layers, p, v)) for v in lists.interleave.tolist()]
+    cut = [(v, chunked(asked.spec.layers, p, v)) for v in lists.interleave.tolist()]
     whole = sum((on for v, on in cut if v == 1), start=np.zeros(len(t), dtype=np.int64))
-    chunked = sum((on for v, on in cut if v > 1), start=np.zeros(len(t), dtype=np.int64))
+    apart = sum((on for v, on in cut if v > 1), start=np.zeros(len(t), dtype=np.int64))
     sizes = lists.micro_batch.tolist()
-    by_size = [whole * (per % size == 0) + chunked * (per % (size * p) == 0) for size in sizes]
+    by_size = [whole * (per % size == 0) + apart * (per % (size * p) == 0) for size in sizes]
     batches = sum(by_size, start=np.zeros(len(t), dtype=np.int64))
     narrow = np.where(t > 1, len(_narrow(asked, 2)), len(_narrow(asked, 1)))
     rest = narrow * len(lists.recompute) * len(lists.offload) * len(lists.overlap)
@@ -214,7 +220,7 @@ def count_plans(asked: Asked) -> tuple[int, Mapping[str, int]]:
     return count, {name: size for name, size in left.items() if size < count}
 
 
-def groups_of(asked: Asked) -> tuple[int, tuple[Group, ...]]:
+def groups_of(asked: Question) -> tuple[int, tuple[Group, ...]]:
     """All plans, counted and in groups. Raises `SpaceError` for more than are searched at once."""
     count, left = count_plans(asked)
     most = limit("search_plans")
@@ -224,7 +230,7 @@ def groups_of(asked: Asked) -> tuple[int, tuple[Group, ...]]:
     return count, tuple(_grouped(asked))
 
 
-def _grouped(asked: Asked) -> Iterator[Group]:
+def _grouped(asked: Question) -> Iterator[Group]:
     lists = _lists(asked)
     t, p, c, d = lists.t, lists.p, lists.c, lists.d
 
@@ -233,21 +239,21 @@ def _grouped(asked: Asked) -> Iterator[Group]:
         row, column = np.nonzero(on)
         return (*(value[row] for value in values), column)
 
-    on = _chunked(asked.spec.layers, p[:, None], lists.interleave)
+    on = chunked(asked.spec.layers, p[:, None], lists.interleave)
     t, p, c, d, at = along(on, t, p, c, d)
     v = lists.interleave[at]
     t, p, c, d, v, at = along((t * c * d)[:, None] % lists.experts == 0, t, p, c, d, v)
     e = lists.experts[at]
     per = (asked.batch // d)[:, None]
-    on = np.where(v[:, None] > 1, per % (lists.micro_batch * p[:, None]) == 0, per % lists.micro_batch == 0)
-    t, p, c, d, v, e, at = along(on, t, p, c, d, v, e)
+    rounds = np.where(v > 1, p, 1)[:, None]
+    t, p, c, d, v, e, at = along(per % (lists.micro_batch * rounds) == 0, t, p, c, d, v, e)
     b = lists.micro_batch[at]
     rows = dict(zip(_ROW, (t, p, v, c, e, d, b, asked.batch // (d * b)), strict=True))
     may, node = _shared(asked, lists, t, c, d, e)
     alike = (1 << np.arange(len(may))) @ may * 2 + (t > 1)
     for kind in np.unique(alike):
         which = np.flatnonzero(alike == kind)
-        zero = tuple(one for one, on in zip(lists.zero, may[:, which[0]], strict=True) if on)
+        zero = tuple(lists.zero[i] for i in np.flatnonzero(may[:, which[0]]))
         made = Group(
             {name: values[which] for name, values in rows.items()},
             node[which],

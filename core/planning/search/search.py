@@ -1,0 +1,88 @@
+"""The whole space of plans of a model on a cluster, searched: what is best, what is next, what none beats."""
+
+from __future__ import annotations
+
+import math
+import time
+from typing import Literal, TypeAlias
+
+from core.hardware.cluster import Cluster
+from core.models.spec import TransformerSpec
+from core.planning.budget.rule import accelerator_hours, rent
+from core.planning.search.constraints import FREE, Constraints
+from core.planning.search.found import Searched
+from core.planning.search.question import Question
+from core.planning.search.space import groups_of
+from core.planning.search.sweep import Sweep
+from core.planning.step.parts import AS_USUAL, Rates, Running
+from core.training import Optimizer, PrecisionPolicy, Runtime
+from core.training.activations.tensors import FUSED, Implementation
+from core.training.device.buffers import MEASURED
+
+Objective: TypeAlias = Literal["time", "dollars", "memory headroom"]
+"""What the best plan has least or most of. On one cluster every second costs the same: the cheapest is the fastest."""
+
+TOP = 2_000
+"""Plans that are handed back as columns."""
+
+
+def search_plans(
+    spec: TransformerSpec,
+    cluster: Cluster,
+    global_batch_sequences: int,
+    seq_len: int,
+    *,
+    policy: PrecisionPolicy,
+    optimizer: Optimizer,
+    implementation: Implementation = FUSED,
+    running: Running = AS_USUAL,
+    constraints: Constraints = FREE,
+    objective: Objective = "time",
+    price: float | None = None,
+    runtime: Runtime = MEASURED,
+    rates: Rates | None = None,
+    top: int = TOP,
+) -> Searched:
+    """Every plan of ``spec`` on all of ``cluster`` whose step has exactly so many sequences, and the best of them.
+
+    price: dollars of one accelerator for an hour.  top: how many ``plans`` there are at most.  Raises `SpaceError` for
+    a space too large, and `BudgetError` where a peak or a bandwidth that plans need is not known.
+    """
+    question = Question(
+        spec,
+        cluster,
+        global_batch_sequences,
+        seq_len,
+        policy,
+        optimizer,
+        implementation,
+        running,
+        constraints,
+        runtime,
+        rates,
+    )
+    return searched(question, objective, price=price, top=top)
+
+
+def searched(
+    question: Question, objective: Objective = "time", *, price: float | None = None, top: int = TOP
+) -> Searched:
+    """The same for a question."""
+    start = time.perf_counter()
+    count, groups = groups_of(question)
+    sweep = Sweep(question, top, lean=objective == "memory headroom")
+    for group in groups:
+        sweep.walk(group)
+    best = sweep.best
+    hours = accelerator_hours(question.cluster.count, best.seconds) if best else math.nan
+    return Searched(
+        best=best,
+        second=sweep.second(best.layout) if best else None,
+        pareto=sweep.pareto,
+        plans=sweep.plans,
+        count=count,
+        fitting=sweep.fitting,
+        nearest=sweep.nearest,
+        seconds=time.perf_counter() - start,
+        dollars=math.nan if price is None else rent(hours, price),
+    )

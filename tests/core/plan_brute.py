@@ -1,0 +1,109 @@
+"""All plans of a small space one at a time, by scalar calls and loops: slow, and told nothing by the search."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import astuple, dataclass, replace
+from itertools import product
+
+from core.planning import Constraints, Question, step_time
+from core.training import Layout, LayoutError, check, memory_per_device
+
+
+@dataclass(frozen=True, slots=True)
+class Plain:
+    """One plan. held: bytes of the fullest accelerator."""
+
+    layout: Layout
+    overlap: int
+    seconds: float
+    held: float
+
+    @property
+    def key(self) -> tuple[int, ...]:
+        """The plan as plain numbers."""
+        return (*astuple(self.layout), self.overlap)
+
+
+def one_at_a_time(question: Question) -> Iterator[Plain]:
+    """Every plan, whatever the constraints, but for tensor-parallel ranks outside a node."""
+    spec, count, batch = question.spec, question.cluster.count, question.batch
+    experts = spec.experts.count if spec.experts else 1
+    most = range(1, count + 1)
+    for t, p, c in product(most, most, most):
+        if count % (t * p * c) or question.cluster.per_node % t:
+            continue
+        d = count // (t * p * c)
+        for e, b, v in product(range(1, experts + 1), range(1, batch + 1), range(1, spec.layers + 3)):
+            if batch % (d * b):
+                continue
+            many = batch // (d * b)
+            plain = Layout(t, p, v, c, e, d, b, many)
+            even = spec.layers % (p * v) == 0 or (spec.layers + 2) % (p * v) == 0
+            if v > 1 and not (p > 1 and even and many % p == 0):
+                continue
+            try:
+                check(spec, plain, question.seq_len, count)
+            except LayoutError:
+                continue
+            yield from _chosen(question, plain)
+
+
+def _chosen(question: Question, plain: Layout) -> Iterator[Plain]:
+    t, e, ranks = plain.tensor, plain.expert, plain.data * plain.context
+    node = question.cluster.per_node // t
+    shared: list[tuple[int, int]] = [(0, 0)]
+    if ranks > 1 or t > e > 1:
+        shared += [(stage, 0) for stage in (1, 2, 3)]
+        if 1 < node < ranks and ranks % node == 0:
+            shared += [(stage, node) for stage in (1, 2, 3)]
+    for (zero, group), again, narrow, away in product(shared, (0, 1, 2), (0, 1) if t > 1 else (0,), (0, 1)):
+        layout = replace(plain, zero=zero, shard_group=group, recompute=again, sequence_parallel=narrow, offload=away)
+        held = memory_per_device(
+            question.spec,
+            layout,
+            policy=question.policy,
+            optimizer=question.optimizer,
+            seq_len=question.seq_len,
+            implementation=question.implementation,
+            runtime=question.runtime,
+        )
+        for overlap in (0, 1):
+            step = step_time(
+                question.spec,
+                question.cluster,
+                layout,
+                seq_len=question.seq_len,
+                running=replace(question.running, overlap=overlap),
+                implementation=question.implementation,
+                policy=question.policy,
+                optimizer=question.optimizer,
+                rates=question.rates,
+            )
+            yield Plain(layout, overlap, float(step.total), float(held.total))
+
+
+def keeps(plan: Plain, constraints: Constraints) -> bool:
+    """Whether a plan keeps to constraints. A pin on what makes no difference to it does not count."""
+    layout = plan.layout
+    idle = {
+        "sequence_parallel": layout.tensor == 1,
+        "zero": layout.data * layout.context == 1 and not layout.tensor > layout.expert > 1,
+        "shard_group": layout.zero == 0,
+    }
+    for field in Constraints.__slots__:
+        if field in ("most", "tensor_in_node"):
+            continue
+        pin = getattr(constraints, field)
+        value = plan.overlap if field == "overlap" else getattr(layout, field)
+        most = dict(constraints.most).get(field, value)
+        known = (pin,) if isinstance(pin, int) else pin
+        if not idle.get(field) and ((known is not None and value not in known) or value > most):
+            return False
+    return True
+
+
+def best_of(plans: list[Plain]) -> list[tuple[float, float]]:
+    """Seconds and bytes of the plans that none beats, each against each other one."""
+    points = {(plan.seconds, plan.held) for plan in plans}
+    return sorted((s, m) for s, m in points if not any(s2 <= s and m2 <= m and (s2, m2) != (s, m) for s2, m2 in points))

@@ -1,0 +1,420 @@
+"""The search finds what one finds by trying every plan, and keeps what laws of a search it must keep."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from functools import lru_cache
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from core.hardware.accelerators import find
+from core.hardware.cluster import Cluster, cluster
+from core.models import CATALOG, TransformerSpec
+from core.models.spec import Experts
+from core.planning import (
+    BudgetError,
+    Constraints,
+    Found,
+    Question,
+    Searched,
+    SpaceError,
+    best_by_size,
+    neighbours,
+    search_plans,
+    searched,
+    sizes_with_plans,
+    step_time,
+)
+from core.planning.search.space import count_plans
+from core.training import POLICIES, Layout, LayoutError, allowed, check, find_optimizer, memory_per_device
+from tests.core.plan_brute import Plain, best_of, keeps, one_at_a_time
+
+ADAM = find_optimizer("AdamW")
+MEGATRON = POLICIES["mixed bf16, fp32 master, fp32 gradients"]
+H100 = find("H100 SXM")
+EVERYTHING = Constraints(offload=None)
+ALL = 10**6
+
+DENSE = TransformerSpec(
+    layers=4, hidden=1024, heads=12, kv_heads=4, head_dim=64, ffn=3072, vocab=32_000, glu=True, tied_head=False
+)
+MIXED = replace(DENSE, layers=6, ffn=0, experts=Experts(count=4, per_token=2, width=768))
+SPECS = {"dense": DENSE, "mixed": MIXED}
+
+
+def asked(
+    spec: TransformerSpec,
+    accelerators: int,
+    batch: int,
+    seq_len: int = 2048,
+    *,
+    per_node: int = 8,
+    memory: float = H100.memory_bytes,
+    constraints: Constraints = EVERYTHING,
+) -> Question:
+    device = replace(H100, memory_bytes=memory)
+    return Question(
+        spec, Cluster(device, accelerators, per_node), batch, seq_len, MEGATRON, ADAM, constraints=constraints
+    )
+
+
+@lru_cache(maxsize=32)
+def brute(name: str, accelerators: int, per_node: int, batch: int) -> list[Plain]:
+    return list(one_at_a_time(asked(SPECS[name], accelerators, batch, per_node=per_node)))
+
+
+SPACES = st.sampled_from(
+    [
+        ("dense", 1, 2, 6),
+        ("dense", 2, 2, 6),
+        ("dense", 3, 2, 3),
+        ("dense", 4, 2, 2),
+        ("dense", 6, 4, 3),
+        ("dense", 8, 4, 1),
+        ("mixed", 2, 4, 3),
+        ("mixed", 4, 4, 1),
+        ("mixed", 6, 4, 2),
+        ("mixed", 8, 2, 1),
+    ]
+)
+"""Model, accelerators, those of a node, sequences of a step: up to 1,224 plans."""
+
+
+def pinned(values: list[int]) -> st.SearchStrategy[object]:
+    return st.one_of(st.none(), st.none(), st.sampled_from(values), st.just(tuple(values[:2])))
+
+
+CONSTRAINTS = st.builds(
+    Constraints,
+    tensor=pinned([1, 2, 4]),
+    pipeline=pinned([1, 2, 3]),
+    interleave=pinned([1, 2]),
+    context=pinned([1, 2]),
+    expert=pinned([1, 2, 4]),
+    data=pinned([1, 2, 4]),
+    micro_batch=pinned([1, 2, 3]),
+    zero=pinned([0, 1, 3]),
+    shard_group=st.sampled_from([None, 0]),
+    sequence_parallel=pinned([0, 1]),
+    recompute=pinned([0, 1, 2]),
+    offload=st.sampled_from([None, 0, 1]),
+    overlap=pinned([0, 1]),
+    most=st.sampled_from([(), (("pipeline", 2),), (("micro_batch", 2), ("zero", 2))]),
+)
+
+
+def plans_of(found: Searched) -> dict[tuple[int, ...], tuple[float, float]]:
+    """Every plan handed back as plain numbers, with its seconds and bytes."""
+    columns = [getattr(found.plans.layout, one.name) for one in fields(Layout)]
+    keys = np.stack([*columns, found.plans.overlap], axis=1).tolist()
+    values = zip(found.plans.seconds.tolist(), found.plans.memory.tolist(), strict=True)
+    return dict(zip(map(tuple, keys), values, strict=True))
+
+
+def same(found: Found, plan: Plain) -> bool:
+    return (found.seconds, found.memory.total) == pytest.approx((plan.seconds, plan.held), rel=1e-12)
+
+
+@settings(max_examples=30)
+@given(space=SPACES, share=st.floats(0, 1))
+def test_the_search_finds_what_trying_every_plan_finds(space: tuple[str, int, int, int], share: float) -> None:
+    name, accelerators, per_node, batch = space
+    slow = brute(*space)
+    usable = float(np.quantile([plan.held for plan in slow], share))
+    found = searched(asked(SPECS[name], accelerators, batch, per_node=per_node, memory=usable), top=ALL)
+    fit = [plan for plan in slow if plan.held <= usable]
+    assert found.count == len(slow)
+    assert found.fitting == len(fit)
+    plans = plans_of(found)
+    assert len(plans) == len(found.plans.seconds)
+    assert plans.keys() == {plan.key for plan in fit}
+    for plan in fit:
+        assert plans[plan.key] == pytest.approx((plan.seconds, plan.held), rel=1e-12)
+    if fit:
+        assert found.best
+        assert found.nearest is None
+        assert same(found.best, min(fit, key=lambda plan: (plan.seconds, plan.held)))
+        points = [(one.seconds, float(one.memory.total)) for one in found.pareto]
+        assert np.array(points) == pytest.approx(np.array(best_of(fit)), rel=1e-12)
+    else:
+        assert found.best is None
+        assert found.second is None
+        assert found.pareto == ()
+        assert found.nearest
+        assert same(found.nearest, min(slow, key=lambda plan: (plan.held, plan.seconds)))
+
+
+@settings(max_examples=60)
+@given(space=SPACES, constraints=CONSTRAINTS, share=st.floats(0, 1))
+def test_constraints_leave_the_plans_that_keep_to_them(
+    space: tuple[str, int, int, int], constraints: Constraints, share: float
+) -> None:
+    name, accelerators, per_node, batch = space
+    slow = brute(*space)
+    usable = float(np.quantile([plan.held for plan in slow], share))
+    question = asked(SPECS[name], accelerators, batch, per_node=per_node, memory=usable, constraints=constraints)
+    found, free = searched(question, top=ALL), searched(replace(question, constraints=EVERYTHING), top=ALL)
+    kept = [plan for plan in slow if keeps(plan, constraints)]
+    fit = sorted((plan.seconds, plan.held) for plan in kept if plan.held <= usable)
+    assert found.count == len(kept) <= free.count
+    assert found.fitting == len(fit) <= free.fitting
+    columns = np.stack([found.plans.seconds, found.plans.memory], axis=1)
+    assert columns == pytest.approx(np.array(fit).reshape(-1, 2), rel=1e-12)
+    if found.best:
+        assert free.best
+        assert found.best.seconds >= free.best.seconds
+
+
+LLAMA = CATALOG["Llama 3.1 8B"].spec
+MIXTRAL = CATALOG["Mixtral 8x7B"].spec
+
+
+@pytest.mark.parametrize(("spec", "accelerators"), [(LLAMA, 64), (MIXTRAL, 48)])
+def test_every_plan_uses_all_accelerators_and_keeps_the_batch(spec: TransformerSpec, accelerators: int) -> None:
+    found = searched(asked(spec, accelerators, 96, 4096), top=ALL)
+    layout = found.plans.layout
+    assert found.fitting == len(found.plans.seconds) > 10_000
+    assert np.all(layout.accelerators == accelerators)
+    assert np.all(layout.data * layout.micro_batch * layout.micro_batches == 96)
+    assert np.all(allowed(spec, layout, 4096, accelerators))
+    assert np.all(found.plans.memory <= H100.memory_bytes)
+    assert np.all(np.diff(found.plans.seconds) >= 0)
+    assert len(plans_of(found)) == found.fitting
+
+
+@pytest.mark.parametrize(("spec", "accelerators"), [(LLAMA, 64), (MIXTRAL, 48)])
+def test_nothing_beats_the_front_and_all_else_is_beaten(spec: TransformerSpec, accelerators: int) -> None:
+    found = searched(asked(spec, accelerators, 96, 4096), top=ALL)
+    seconds, memory = found.plans.seconds, found.plans.memory
+    front = np.array([(one.seconds, one.memory.total) for one in found.pareto])
+    assert np.all(np.diff(front[:, 0]) > 0)
+    assert np.all(np.diff(front[:, 1]) < 0)
+    for s, m in front:
+        assert not np.any((seconds < s * (1 - 1e-12)) & (memory <= m) | (seconds <= s) & (memory < m * (1 - 1e-12)))
+    at = np.searchsorted(front[:, 0] * (1 - 1e-12), seconds, side="right") - 1
+    assert np.all(at >= 0)
+    assert np.all(front[at, 1] <= memory * (1 + 1e-12))
+
+
+def test_the_fastest_are_the_first_of_all_plans() -> None:
+    every, few = (searched(asked(LLAMA, 64, 96, 4096), top=top) for top in (ALL, 500))
+    assert few.plans.seconds.tolist() == every.plans.seconds[:500].tolist()
+    assert few.plans.memory.tolist() == every.plans.memory[:500].tolist()
+    assert (few.count, few.fitting, few.best, few.pareto) == (every.count, every.fitting, every.best, every.pareto)
+
+
+def test_more_memory_and_more_bandwidth_never_hurt() -> None:
+    before: Searched | None = None
+    for size in (10e9, 20e9, 24e9, 40e9, 80e9, 141e9):
+        found = searched(asked(LLAMA, 64, 128, 4096, memory=size))
+        if before:
+            assert found.fitting >= before.fitting
+            assert not before.best or (found.best and found.best.seconds <= before.best.seconds)
+        before = found
+    assert before
+    assert before.best
+    slower = before.best.seconds
+    for field in ("bandwidth", "interconnect_bandwidth", "network"):
+        more = "3200 Gb/s" if field == "network" else 2 * getattr(H100, field)
+        device = replace(H100, memory_bytes=141e9, **{field: more})
+        found = searched(replace(asked(LLAMA, 64, 128, 4096), cluster=Cluster(device, 64, 8)))
+        assert found.best
+        assert found.best.seconds < slower
+
+
+def test_what_a_plan_is_found_with_is_what_it_costs_alone() -> None:
+    question = asked(MIXTRAL, 64, 256, 4096)
+    found = searched(question)
+    for plan in (found.best, found.second, *found.pareto):
+        assert plan
+        check(MIXTRAL, plan.layout, 4096, 64)
+        step = step_time(
+            MIXTRAL, question.cluster, plan.layout, seq_len=4096, running=plan.running, policy=MEGATRON, optimizer=ADAM
+        )
+        held = memory_per_device(MIXTRAL, plan.layout, policy=MEGATRON, optimizer=ADAM, seq_len=4096)
+        assert plan.seconds == pytest.approx(step.total, rel=1e-12)
+        assert plan.memory == held
+        assert plan.spare == plan.usable - held.total >= 0
+        assert 0.1 < plan.mfu < 0.7
+
+
+def test_the_second_best_has_other_degrees() -> None:
+    found = searched(asked(LLAMA, 64, 96, 4096), top=ALL)
+    layout = found.plans.layout
+    assert found.best
+    assert found.second
+    names = ("tensor", "pipeline", "context", "expert", "data")
+    other = np.logical_or.reduce([getattr(layout, name) != getattr(found.best.layout, name) for name in names])
+    assert found.second.seconds == pytest.approx(found.plans.seconds[np.argmax(other)], rel=1e-12)
+
+
+def test_objectives() -> None:
+    question = asked(LLAMA, 64, 96, 4096)
+    fastest, cheapest, leanest = (searched(question, it, price=2.0) for it in ("time", "dollars", "memory headroom"))
+    assert fastest.best
+    assert leanest.best
+    assert leanest.second
+    assert cheapest.best == fastest.best
+    assert fastest.dollars == pytest.approx(64 * 2.0 * fastest.best.seconds / 3600)
+    assert leanest.best.spare == max(plan.spare for plan in fastest.pareto)
+    assert fastest.best.spare < leanest.second.spare <= leanest.best.spare
+
+
+def test_bound_is_the_largest_part_that_is_no_arithmetic() -> None:
+    question = asked(MIXTRAL, 64, 256, 4096)
+    found = searched(question, top=300)
+    layout, overlap = found.plans.layout, found.plans.overlap
+    for i in range(0, 300, 37):
+        one = Layout(**{field.name: int(getattr(layout, field.name)[i]) for field in fields(Layout)})
+        running = replace(question.running, overlap=int(overlap[i]))
+        step = step_time(MIXTRAL, question.cluster, one, seq_len=4096, running=running, policy=MEGATRON, optimizer=ADAM)
+        parts = [getattr(step, name) for name in step.__slots__]
+        assert found.plans.bound[i] >= 3
+        assert parts[found.plans.bound[i]] == max(parts[3:])
+
+
+def test_a_group_of_own_size() -> None:
+    found = searched(asked(LLAMA, 64, 128, 4096, constraints=Constraints(zero=3, shard_group=16, tensor=1, pipeline=1)))
+    assert found.best
+    assert found.best.layout.shard_group == 16
+    assert np.all(found.plans.layout.shard_group == 16)
+
+
+def test_tensor_parallel_ranks_stay_in_a_node_unless_they_are_let_out() -> None:
+    inside, outside, pinned_out = (
+        searched(asked(LLAMA, 64, 64, 4096, constraints=constraints), top=ALL)
+        for constraints in (Constraints(), Constraints(tensor_in_node=False), Constraints(tensor=16))
+    )
+    assert inside.plans.layout.tensor.max() == 8
+    assert outside.plans.layout.tensor.max() == 32
+    assert outside.count > inside.count
+    assert set(pinned_out.plans.layout.tensor) == {16}
+
+
+@pytest.mark.parametrize(("accelerators", "batch"), [(61, 128), (64, 63), (7, 8)])
+def test_nothing_divides(accelerators: int, batch: int) -> None:
+    spec = replace(DENSE, layers=5, vocab=32_003)
+    question = asked(spec, accelerators, batch, 4096, constraints=Constraints(pipeline=1, context=1))
+    found = searched(question)
+    assert (found.count, found.fitting, found.best, found.nearest, found.pareto) == (0, 0, None, None, ())
+    assert len(found.plans.seconds) == 0
+
+
+def test_sizes_with_plans_are_those_that_have_any() -> None:
+    question = asked(DENSE, 1, 12, 96, per_node=4, constraints=Constraints(context=(1, 3), pipeline=(1, 2, 3)))
+    sizes = sizes_with_plans(question, 60).tolist()
+    having = [n for n in range(1, 61) if count_plans(replace(question, cluster=Cluster(H100, n, 4)))[0]]
+    assert sizes == having
+    assert 7 not in sizes
+
+
+def test_a_space_too_large_says_how_large_and_what_would_make_it_smaller() -> None:
+    spec = CATALOG["DeepSeek-V3"].spec
+    question = asked(spec, 1_441_440, 720_720, 4096)
+    with pytest.raises(SpaceError) as raised:
+        searched(question)
+    error = raised.value
+    assert error.count > error.most
+    assert f"{error.count:,}" in str(error)
+    assert error.left < error.count
+    values = {"micro_batch": (1, 2, 60), "context": (1, 2), "data": (1, 720), "pipeline": (1, 12), "expert": (1, 64)}
+    left = [
+        count_plans(replace(question, constraints=replace(EVERYTHING, **{error.field: value})))[0]
+        for value in values[error.field]
+    ]
+    assert max(left) <= error.left
+
+
+@settings(max_examples=40)
+@given(space=SPACES, constraints=CONSTRAINTS)
+def test_pinning_leaves_no_more_than_was_said(space: tuple[str, int, int, int], constraints: Constraints) -> None:
+    name, accelerators, per_node, batch = space
+    question = asked(SPECS[name], accelerators, batch, per_node=per_node, constraints=constraints)
+    _, left = count_plans(question)
+    slow = [plan for plan in brute(*space) if keeps(plan, constraints)]
+    for field, most in left.items():
+        values = [getattr(plan.layout, field) for plan in slow]
+        assert max(values.count(value) for value in set(values)) <= most
+
+
+def test_unknown_rates_are_said() -> None:
+    question = asked(LLAMA, 16, 16, 4096)
+    blind = replace(question, cluster=Cluster(replace(H100, network=""), 16, 8))
+    with pytest.raises(BudgetError, match="network"):
+        searched(blind)
+    with pytest.raises(BudgetError, match="fp4"):
+        searched(replace(question, running=replace(question.running, dtype="fp4")))
+
+
+@settings(max_examples=25)
+@given(space=SPACES)
+def test_neighbours(space: tuple[str, int, int, int]) -> None:
+    name, accelerators, per_node, batch = space
+    question = asked(SPECS[name], accelerators, batch, per_node=per_node)
+    best = searched(question).best
+    assume(best)
+    assert best
+    slow = {plan.key: plan for plan in brute(*space)}
+    for one in neighbours(best, question):
+        own = best.running.overlap if one.field == "overlap" else getattr(best.layout, one.field)
+        assert one.value != own
+        if one.found is None:
+            assert one.rule
+            assert not one.fits
+            continue
+        layout, overlap = one.found.layout, int(one.found.running.overlap)
+        assert (overlap if one.field == "overlap" else getattr(layout, one.field)) == one.value
+        assert layout.accelerators == accelerators
+        assert layout.data * layout.micro_batch * layout.micro_batches == batch
+        plan = Plain(layout, overlap, 0.0, 0.0)
+        if plan.key in slow:
+            assert same(one.found, slow[plan.key])
+            assert one.found.seconds >= best.seconds or not one.fits
+        else:
+            assert question.cluster.per_node % layout.tensor or layout.sequence_parallel > (layout.tensor > 1)
+
+
+def test_a_neighbour_that_cannot_be_names_the_rule() -> None:
+    question = asked(LLAMA, 64, 64, 4096, constraints=Constraints(tensor=8, pipeline=1, context=1, micro_batch=1))
+    best = searched(question).best
+    assert best
+    assert best.layout.micro_batches == 8
+    found = {(one.field, one.value): one for one in neighbours(best, question)}
+    assert found["tensor", 4].found
+    assert found["tensor", 4].found.layout.data == 16
+    assert found["tensor", 16].found
+    assert found["micro_batch", 2].found
+    up = found["pipeline", 2].found
+    assert up
+    assert up.layout.data == 4
+    full = replace(best, layout=replace(best.layout, data=8, micro_batch=8, micro_batches=1))
+    broken = {(one.field, one.value): one for one in neighbours(full, question)}["tensor", 4]
+    assert broken.found is None
+    assert "64" in broken.rule
+
+
+def test_strong_scaling() -> None:
+    question = asked(LLAMA, 8, 512, 4096)
+    sizes = best_by_size(question, (8, 64, 61, 512), price=2.0)
+    assert [one.accelerators for one in sizes] == [8, 64, 61, 512]
+    assert sizes[2].searched.best is None
+    several = [one.searched for one in sizes if one.searched.best]
+    assert np.all(np.diff([one.best.seconds for one in several if one.best]) < 0)
+    alone = search_plans(
+        LLAMA, cluster(H100, 64), 512, 4096, policy=MEGATRON, optimizer=ADAM, constraints=EVERYTHING, price=2.0
+    )
+    assert (alone.best, alone.dollars) == (sizes[1].searched.best, sizes[1].searched.dollars)
+
+
+def test_layouts_of_a_neighbour_are_sound() -> None:
+    question = asked(MIXTRAL, 64, 256, 4096)
+    best = searched(question).best
+    assert best
+    for one in neighbours(best, question):
+        if one.found:
+            check(MIXTRAL, one.found.layout, 4096, 64)
+    with pytest.raises(LayoutError):
+        check(MIXTRAL, replace(best.layout, tensor=3), 4096, 64)
