@@ -18,6 +18,7 @@ from core.palette import LIGHT
 from core.planning import plan_from
 from core.planning.answer.exploring import as_texts, days_for, rescues, sizes
 from core.planning.answer.form import PLAN_FORM, plan_of
+from core.planning.answer.holding import held
 from core.planning.answer.searching import Query, asked, batched, own, query_of, searched, stages, traffic
 from core.planning.answer.stories import SEARCH_STORIES
 from core.planning.answer.wishes import Batch, Span, parse_batch, parse_span
@@ -141,6 +142,16 @@ def test_a_plan_found_is_the_same_typed() -> None:
     if found.running.overlap == 1:
         assert again.seconds == pytest.approx(found.seconds, rel=1e-9)
     assert float(again.memory.total) == pytest.approx(float(found.memory.total), rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    "texts", [{}, {"loss": "fused", "chunks": "4"}, {"impl": "Hugging Face SDPA"}, {"ctx": "0 GB", "frag": "9%"}]
+)
+def test_a_plan_found_holds_what_training_memory_counts(texts: dict[str, str]) -> None:
+    found = best(**texts)
+    plan = plan_from({**SMALL, **texts, **as_texts(found.layout)})
+    assert held(plan).layout == found.layout
+    assert held(plan).total == pytest.approx(float(found.memory.total), rel=1e-9)
 
 
 def test_a_layout_that_does_not_divide_the_batch_is_refused() -> None:

@@ -122,6 +122,8 @@ def asked(query: Query) -> Question:
         running=Running(query.dtype),
         constraints=query.constraints,
         runtime=_runtime(query),
+        loss=how.loss,
+        chunks=how.chunks,
     )
 
 

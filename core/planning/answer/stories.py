@@ -76,9 +76,16 @@ MEMORY_STORIES: Mapping[str, Mapping[str, str]] = {
 
 
 _WAY = {
-    **{"find": "time", "aim": "time", "opt": "AdamW", "prec": _MEGATRON, "dtype": "bf16"},
+    "find": "time",
+    "aim": "time",
+    "opt": "AdamW",
+    "prec": _MEGATRON,
+    "dtype": "bf16",
     **dict.fromkeys(("ktp", "kpp", "kvpp", "kcp", "kep", "kmbs"), ""),
-    **{"kzero": "any", "krc": "any", "knode": "true", "koff": "false"},
+    "kzero": "any",
+    "krc": "any",
+    "knode": "true",
+    "koff": "false",
 }
 """Nothing to keep to, in 16 bits."""
 
