@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import math
+from collections.abc import Iterable
 from pathlib import Path
 
 _FOLDER = Path(__file__).parents[1] / "assets" / "data"
@@ -23,3 +24,9 @@ def number(cell: str) -> float:
 def whole(cell: str) -> int:
     """A cell that counts things; 0 where it is empty."""
     return int(cell) if cell else 0
+
+
+def write_rows(name: str, head: Iterable[str], rows: Iterable[Iterable[object]]) -> None:
+    """Write ``assets/data/<name>.csv`` anew."""
+    with (_FOLDER / f"{name}.csv").open("w", encoding="utf-8", newline="") as table:
+        csv.writer(table, lineterminator="\n").writerows((head, *rows))

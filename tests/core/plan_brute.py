@@ -100,6 +100,8 @@ def keeps(plan: Plain, constraints: Constraints) -> bool:
         known = (pin,) if isinstance(pin, int) else pin
         if not idle.get(field) and ((known is not None and value not in known) or value > most):
             return False
+        if known is not None and min(known) > dict(constraints.most).get(field, min(known)):
+            return False
     return True
 
 

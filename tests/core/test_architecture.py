@@ -72,6 +72,9 @@ ROOM_MAY_IMPORT: dict[str, set[str]] = {
 }
 """Room of core/planning → the rooms whose rules its own may import. Its figures and words may look into every room."""
 
+WITHOUT_ROOM = {"__init__", "calibrate"}
+"""Modules of core/planning that lie in no room: what it exports, and its command."""
+
 FIGURES = re.compile(r"figures(_\w+)?")
 WORDS = re.compile(r"words(_\w+)?")
 REPORT = re.compile(r"(report|export)(_\w+)?")
@@ -113,7 +116,7 @@ def holds(parts: Iterable[str], kind: re.Pattern[str]) -> bool:
 def room_faults(path: str, here: list[str], there: list[str]) -> list[str]:
     """What is wrong with importing ``there`` in ``here``, both modules of core/planning, as to their rooms."""
     room, other = here[1], there[1] if len(there) > 1 else ""
-    if room == "__init__" or not other:
+    if room in WITHOUT_ROOM or not other:
         return []
     if room not in ROOM_MAY_IMPORT:
         return [f"{path}: lies in no room of core/planning"]

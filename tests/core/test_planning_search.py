@@ -75,12 +75,11 @@ SPACES = st.sampled_from(
         ("dense", 6, 4, 3),
         ("dense", 8, 4, 1),
         ("mixed", 2, 4, 3),
-        ("mixed", 4, 4, 1),
+        ("mixed", 4, 2, 1),
         ("mixed", 6, 4, 2),
-        ("mixed", 8, 2, 1),
     ]
 )
-"""Model, accelerators, those of a node, sequences of a step: up to 1,224 plans."""
+"""Model, accelerators, those of a node, sequences of a step: up to 900 plans."""
 
 
 def pinned(values: list[int]) -> st.SearchStrategy[object]:
@@ -222,12 +221,14 @@ def test_more_memory_and_more_bandwidth_never_hurt() -> None:
         device = replace(H100, memory_bytes=141e9, **{field: more})
         found = searched(replace(asked(LLAMA, 64, 128, 4096), cluster=Cluster(device, 64, 8)))
         assert found.best
-        assert found.best.seconds < slower
+        assert found.best.seconds <= slower * (1 + 1e-12)
 
 
 def test_what_a_plan_is_found_with_is_what_it_costs_alone() -> None:
     question = asked(MIXTRAL, 64, 256, 4096)
     found = searched(question)
+    assert found.best
+    assert 0.3 < found.best.mfu < 0.6
     for plan in (found.best, found.second, *found.pareto):
         assert plan
         check(MIXTRAL, plan.layout, 4096, 64)
@@ -237,8 +238,9 @@ def test_what_a_plan_is_found_with_is_what_it_costs_alone() -> None:
         held = memory_per_device(MIXTRAL, plan.layout, policy=MEGATRON, optimizer=ADAM, seq_len=4096)
         assert plan.seconds == pytest.approx(step.total, rel=1e-12)
         assert plan.memory == held
+        assert plan.low < plan.seconds < plan.high
         assert plan.spare == plan.usable - held.total >= 0
-        assert 0.1 < plan.mfu < 0.7
+        assert plan.mfu == pytest.approx(found.best.mfu * found.best.seconds / plan.seconds, rel=1e-9)
 
 
 def test_the_second_best_has_other_degrees() -> None:
@@ -313,7 +315,7 @@ def test_sizes_with_plans_are_those_that_have_any() -> None:
 
 def test_a_space_too_large_says_how_large_and_what_would_make_it_smaller() -> None:
     spec = CATALOG["DeepSeek-V3"].spec
-    question = asked(spec, 1_441_440, 720_720, 4096)
+    question = asked(spec, 720_720, 720_720, 55_440)
     with pytest.raises(SpaceError) as raised:
         searched(question)
     error = raised.value
@@ -337,7 +339,7 @@ def test_pinning_leaves_no_more_than_was_said(space: tuple[str, int, int, int], 
     slow = [plan for plan in brute(*space) if keeps(plan, constraints)]
     for field, most in left.items():
         values = [getattr(plan.layout, field) for plan in slow]
-        assert max(values.count(value) for value in set(values)) <= most
+        assert max((values.count(value) for value in set(values)), default=0) <= most
 
 
 def test_unknown_rates_are_said() -> None:
@@ -374,7 +376,7 @@ def test_neighbours(space: tuple[str, int, int, int]) -> None:
             assert same(one.found, slow[plan.key])
             assert one.found.seconds >= best.seconds or not one.fits
         else:
-            assert question.cluster.per_node % layout.tensor or layout.sequence_parallel > (layout.tensor > 1)
+            assert question.cluster.per_node % layout.tensor
 
 
 def test_a_neighbour_that_cannot_be_names_the_rule() -> None:

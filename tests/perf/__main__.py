@@ -10,7 +10,21 @@ import argparse
 from collections.abc import Callable
 
 from pages.parts.registry import PAGES
-from tests.perf import crowd, families, floats, hover, layouts, matmul, models, pages, plans, soak, tensors, walk
+from tests.perf import (
+    crowd,
+    families,
+    floats,
+    hover,
+    layouts,
+    matmul,
+    models,
+    pages,
+    plans,
+    search,
+    soak,
+    tensors,
+    walk,
+)
 
 SUITES: dict[str, Callable[[], None]] = {
     "pages": pages.main,
@@ -18,6 +32,7 @@ SUITES: dict[str, Callable[[], None]] = {
     "traces": tensors.main,
     "models": models.main,
     "layouts": layouts.main,
+    "search": search.main,
     "matmul": matmul.main,
     "plans": lambda: plans.main([]),
     "hover": hover.main,

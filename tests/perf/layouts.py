@@ -7,8 +7,8 @@ import time
 import numpy as np
 
 from core.models import CATALOG
+from core.planning.step.memory import memory_ratios
 from core.training import POLICIES, Layout, Step, find_optimizer, memory_over, states_of
-from core.training.measured import measured_memory
 
 COUNT = 1_000_000
 ROUNDS = 5
@@ -48,15 +48,16 @@ def main() -> None:
             took.append(time.thread_time() - start)
         print(f"  {name:18} {min(took):5.2f} s, {COUNT / min(took) / 1e6:.2f} M layouts per second")
     print("published memory: predicted, measured, ratio")
-    for row in measured_memory():
-        print(f"  {row.name[:70]:70} {row.predicted.total / 1e9:6.1f} {row.measured / 1e9:6.1f} GB {row.ratio:5.2f}")
+    ratios = memory_ratios()
+    for run, ratio in ratios.items():
+        read = run.memory_bytes / 1e9
+        print(f"  {run.name[:70]:70} {ratio * read:6.1f} {read:6.1f} GB {ratio:5.2f}")
     for reading in ("process", "reserved", "tensors"):
-        errors = [abs(row.ratio - 1) for row in measured_memory() if row.reading == reading]
+        errors = [abs(ratio - 1) for run, ratio in ratios.items() if run.reading == reading]
         print(f"  {reading:9} {len(errors):2} rows, median error {np.median(errors):.1%}, worst {max(errors):.0%}")
-    read = [abs(row.ratio - 1) for row in measured_memory() if row.reading != "tensors"]
-    print(
-        f"  measured  {len(read):2} rows, median error {np.median(read):.1%}, 90 % within {np.quantile(read, 0.9):.0%}"
-    )
+    errors = [abs(ratio - 1) for run, ratio in ratios.items() if run.reading != "tensors"]
+    middle, most = np.quantile(errors, [0.5, 0.9])
+    print(f"  measured  {len(errors):2} rows, median error {middle:.1%}, 90 % within {most:.0%}")
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ class Constraints:
     allowed, because hosts differ more than accelerators do.
     most: pairs of a field and the largest value that it may take.
     tensor_in_node: tensor-parallel ranks stay in one node, as in practically every published run: beyond it they wait
-    for a link that is ten times slower. A pinned ``tensor`` stands above it.
+    for a link that is ten times slower. A pinned ``tensor`` overrules it.
     """
 
     tensor: Pin = None

@@ -17,7 +17,7 @@ class Found:
     """One plan. Numbers only, no arrays.
 
     usable: bytes that one accelerator has.  mfu: model FLOPs of the step over the dense peak.  low, high: seconds of a
-    step between which eight of ten comparable readings lie; NaN where that is not known.
+    step between which eight of ten comparable readings lie.
     """
 
     layout: Layout

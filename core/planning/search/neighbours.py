@@ -76,13 +76,18 @@ def _steps(found: Found, question: Question) -> list[tuple[str, int]]:
     made: list[tuple[str, int]] = []
     for field, known in values.items():
         own = int(np.ravel(found.running.overlap if field == "overlap" else getattr(layout, field))[0])
-        if field == "zero" and int(layout.data) * int(layout.context) == 1:
+        if field == "zero" and not _shared(layout):
             continue
         if field == "sequence_parallel" and int(layout.tensor) == 1:
             continue
         made += [(field, int(known[known < own][-1]))] if (known < own).any() else []
         made += [(field, int(known[known > own][0]))] if (known > own).any() else []
     return made
+
+
+def _shared(layout: Layout) -> bool:
+    """Whether ranks hold the same weights, so that ZeRO can shard anything."""
+    return int(layout.data) * int(layout.context) > 1 or bool(layout.tensor > layout.expert > 1)
 
 
 def _moved(layout: Layout, question: Question, field: str, value: int) -> Layout:
@@ -113,7 +118,9 @@ def _moved(layout: Layout, question: Question, field: str, value: int) -> Layout
     if group and group == per_node // int(layout.tensor):
         group = per_node // t
     ranks = data * c
-    group = group if 0 < group < ranks and ranks % group == 0 else 0
-    made = replace(made, data=data, micro_batches=many, interleave=v, shard_group=group if made.zero else 0)
+    group = group if 1 < group < ranks and ranks % group == 0 else 0
+    made = replace(made, data=data, micro_batches=many, interleave=v)
+    made = replace(made, zero=made.zero if _shared(made) else 0, sequence_parallel=made.sequence_parallel * (t > 1))
+    made = replace(made, shard_group=group if made.zero else 0)
     check(question.spec, made, question.seq_len)
     return made

@@ -17,6 +17,7 @@ from core.planning.budget.equations import mfu_needed
 from core.planning.search.constraints import FREE, Constraints
 from core.planning.search.found import Found
 from core.planning.step.parts import AS_USUAL, Rates, Running, StepTime
+from core.planning.step.ranges import range_of
 from core.planning.step.time import step_over, step_time
 from core.training import (
     DeviceMemory,
@@ -121,7 +122,7 @@ class Question:
     def found(self, layout: Layout, overlap: Any) -> tuple[Found, ...]:
         """Plans one by one, of a layout whose fields are arrays of one length."""
         memory, step = self.memory(layout), self.step(layout, overlap)
-        size = np.shape(overlap)
+        size, range_ = np.shape(overlap), range_of(self.spec, self.cluster, self.running)
 
         def apart(parts: Any) -> dict[str, list[Any]]:
             return {one.name: np.broadcast_to(getattr(parts, one.name), size).tolist() for one in fields(parts)}
@@ -139,8 +140,8 @@ class Question:
                     memory=DeviceMemory(**{name: values[i] for name, values in memories.items()}),
                     usable=self.usable,
                     mfu=self.mfu(seconds),
-                    low=math.nan,
-                    high=math.nan,
+                    low=range_.low * seconds,
+                    high=range_.high * seconds,
                 )
             )
         return tuple(made)

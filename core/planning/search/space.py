@@ -182,7 +182,7 @@ def _shared(asked: Question, lists: _Lists, t: Any, c: Any, d: Any, e: Any) -> t
         inside = (size > 1) & (replicas % size == 0) & ((size < replicas) | (own & (size == replicas)))
         return inside & free.allowed("shard_group", size)
 
-    return np.stack([~several, *(may(*one) for one in lists.zero[1:])]), node
+    return np.stack([~several & bool(lists.zero), *(may(*one) for one in lists.zero[1:])]), node
 
 
 def _narrow(asked: Question, t: int) -> Ints:

@@ -43,6 +43,7 @@ class Constants:
     matmul8: float
     matmul4: float
     operands: float
+    tail: float
     attention: float
     attention_fa2: float
     attention_triton: float
@@ -106,11 +107,20 @@ def family_of(accelerator: Accelerator) -> str:
     return _FAMILY_OF_GENERATION[accelerator.generation]
 
 
+_NEAREST: Mapping[str, str] = {
+    "matmul8": "matmul16",
+    "matmul4": "matmul8",
+    "attention_fa2": "attention",
+    "attention_triton": "attention",
+}
+"""What stands for a format or a kernel that a family was not measured with."""
+
+
 def resolved(table: Iterable[Constant], family: str) -> Constants:
     """The constants of ``table`` for one family."""
     found = {one.name: one.value for one in table if one.family in ("", family)}
-    for kernel in ("attention_fa2", "attention_triton"):
-        found.setdefault(kernel, found.get("attention", math.nan))  # a kernel that the family was not measured with
+    for name, nearest in _NEAREST.items():
+        found.setdefault(name, found.get(nearest, math.nan))
     return Constants(**{one.name: found.get(one.name, math.nan) for one in fields(Constants)})
 
 

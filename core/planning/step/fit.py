@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -25,14 +26,6 @@ SCALE = 0.08
 """Error, in logarithm, beyond which a row counts in proportion and not by its square."""
 
 _STEP = 1e-4
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class Fit:
-    """Constants fitted to some rows. sd: of their logarithms."""
-
-    constants: tuple[Constant, ...]
-    sd: Floats
 
 
 def predicted(runs: Sequence[StepRun], constants: Sequence[Constant]) -> Floats:
@@ -73,10 +66,9 @@ def weights_of(runs: Sequence[StepRun]) -> Floats:
     return np.array([1 / math.sqrt(rows[run.group]) for run in runs])
 
 
-def fit(runs: Sequence[StepRun], start: Sequence[Constant], *, most: int = 30) -> Fit:
+def fit(runs: Sequence[StepRun], start: Sequence[Constant], *, most: int = 30) -> tuple[Constant, ...]:
     """The constants that fit ``runs`` best, from the values of ``start``; ``most`` evaluations."""
-    from scipy.optimize import least_squares
-
+    least_squares: Any = import_module("scipy.optimize").least_squares
     measured = np.log([run.seconds for run in runs])
     root = np.sqrt(weights_of(runs))
     prior = np.log([one.prior for one in start])
@@ -106,13 +98,17 @@ def fit(runs: Sequence[StepRun], start: Sequence[Constant], *, most: int = 30) -
         return last[key]
 
     begin = np.log([one.value for one in start])
-    found: Any = least_squares(
-        lambda theta: kept(theta)[0], begin, jac=lambda theta: kept(theta)[1], max_nfev=most, ftol=1e-5, xtol=1e-4
-    )
-    slopes = kept(found.x)[1]
+
+    def residuals(theta: Floats) -> Floats:
+        return kept(theta)[0]
+
+    def slopes_at(theta: Floats) -> Floats:
+        return kept(theta)[1]
+
+    best: Floats = least_squares(residuals, begin, jac=slopes_at, max_nfev=most, ftol=1e-5, xtol=1e-4).x
+    slopes = slopes_at(best)
     spread = np.sqrt(np.diag(np.linalg.inv(slopes.T @ slopes)))
-    fitted = tuple(
+    return tuple(
         replace(one, value=float(math.exp(theta)), posterior_sd=float(wide))
-        for one, theta, wide in zip(start, found.x, spread, strict=True)
+        for one, theta, wide in zip(start, best, spread, strict=True)
     )
-    return Fit(fitted, spread)

@@ -6,12 +6,18 @@ import numpy as np
 
 from core.formula import Source, Symbol, formula
 from core.models.parameters import count
+from core.products import PRODUCT
 from core.sources import DEEPSEEK_V3, OWN, ZERO
 
 _ROOFLINE = Source(
     "Williams, Waterman and Patterson 2009, Roofline",
     "Communications of the ACM 52(4); a sum in place of the larger of two",
     "https://doi.org/10.1145/1498765.1498785",
+)
+_WAVES = Source(
+    "NVIDIA, Matrix Multiplication Background User’s Guide",
+    "Wave quantization",
+    "https://docs.nvidia.com/deeplearning/performance/dl-performance-matrix-multiplication/index.html",
 )
 _NCCL = Source("NVIDIA, nccl-tests", "doc/PERFORMANCE.md", "https://github.com/NVIDIA/nccl-tests")
 _NARAYANAN = Source(
@@ -44,6 +50,24 @@ def product_seconds(flop: float, rate: float, weight: float, bytes: float, bandw
     efficiency that falls with 1/M + 1/N + 1/K.
     """
     return flop / rate + weight * bytes / bandwidth
+
+
+@formula(
+    r"\frac{2}{3} \cdot \v{tail} \cdot (\v{m} + \v{n} + \v{k})",
+    result=Symbol(r"W_\text{t}", "work that the idle part of the last wave would have done", "flop"),
+    symbols={
+        **{name: PRODUCT[name] for name in ("m", "n", "k")},
+        "tail": count("a", "elements of half a wave of tiles"),
+    },
+    sources=(_WAVES, OWN),
+)
+def tail_flop(m: float, n: float, k: float, tail: float) -> float:
+    """Work lost at the end of a product, where fewer tiles are left than a chip has multiprocessors.
+
+    Half a wave on average, as deep as the product’s inner side. Forward and both gradients of one product have each of
+    its three sides as inner side once, so this is the mean of the three.
+    """
+    return 2 / 3 * tail * (m + n + k)
 
 
 @formula(
@@ -82,7 +106,8 @@ def collective_seconds(bytes: float, bandwidth: float, times: float, hop: float,
 
 
 @formula(
-    r"\v{share} \cdot \v{time} + \max(0, (1 - \v{share}) \cdot \v{time} - \v{behind})",
+    r"\v{share} \cdot \v{time} + \frac{(1 - \v{share}) \cdot \v{time} - \v{behind}"
+    r" + |(1 - \v{share}) \cdot \v{time} - \v{behind}|}{2}",
     result=Symbol(r"t_\text{x}", "time that is waited for", "seconds"),
     symbols={
         "time": Symbol("t", "time of the communication", "seconds"),
@@ -92,23 +117,25 @@ def collective_seconds(bytes: float, bandwidth: float, times: float, hop: float,
     sources=(_FSDP, OWN),
 )
 def exposed_seconds(time: float, share: float, behind: float) -> float:
-    """Communication that is waited for: a share always, and the rest where computing is shorter."""
+    """Communication that is waited for: a share always, and the rest as far as computing is shorter.
+
+    Half the sum of a difference and its size is the difference where it is positive, and nothing where it is not.
+    """
     return share * time + np.maximum(0.0, (1 - share) * time - behind)
 
 
 @formula(
-    r"\min(\v{nodes} \cdot (1 - (1 - \frac{1}{\v{nodes}})^{\v{chosen}}), \v{most})",
+    r"\v{nodes} \cdot (1 - (1 - \frac{1}{\v{nodes}})^{\v{chosen}})",
     result=Symbol("c", "nodes that one token goes to", "number"),
     symbols={
         "nodes": count("n", "nodes over which experts are spread"),
         "chosen": count("K", "experts per token"),
-        "most": count("c_0", "nodes that the router allows"),
     },
     sources=(DEEPSEEK_V3.at("section 3.2.2"),),
 )
-def nodes_met(nodes: float, chosen: float, most: float) -> float:
+def nodes_met(nodes: float, chosen: float) -> float:
     """Nodes that a token’s experts lie on, evenly spread: the network carries one copy to each."""
-    return np.minimum(nodes * (1 - (1 - 1 / nodes) ** chosen), most)
+    return nodes * (1 - (1 - 1 / nodes) ** chosen)
 
 
 @formula(
@@ -143,16 +170,14 @@ def bubble_seconds(pipeline: float, interleave: float, stage: float, transfer: f
 
 
 @formula(
-    r"\v{seconds} \cdot \v{share} \cdot \log_2 \max(1, \frac{\v{accelerators}}{\v{node}})",
-    result=Symbol(r"t_\text{j}", "time lost to stragglers and contention", "seconds"),
+    r"\v{share} \cdot \log_2 \v{nodes}",
+    result=Symbol("J", "time lost to stragglers and contention, over that of the step without it", "ratio"),
     symbols={
-        "seconds": Symbol("t", "time of the step without it", "seconds"),
         "share": Symbol("j", "share per doubling", "ratio"),
-        "accelerators": Symbol("n", "accelerators", "count"),
-        "node": Symbol("d", "accelerators of one node", "count"),
+        "nodes": Symbol("n", "accelerators over those of one node, at least 1", "number"),
     },
     sources=(_LLAMA, OWN),
 )
-def jitter_seconds(seconds: float, share: float, accelerators: float, node: float) -> float:
+def jitter_share(share: float, nodes: float) -> float:
     """Stragglers and contention: a share for each doubling beyond one node."""
-    return seconds * (share * np.log2(np.maximum(1.0, accelerators / node)))
+    return share * np.log2(nodes)

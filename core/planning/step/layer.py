@@ -15,6 +15,7 @@ from core.planning.step.formulas import (
     nodes_met,
     padded_tokens,
     product_seconds,
+    tail_flop,
 )
 from core.planning.step.links import BITS, Speeds
 from core.planning.step.parts import Running
@@ -43,6 +44,16 @@ _AGAIN = 0.7
 _SECOND = 0.5
 """Share of a layer's products that recomputation per operation does again: every second one."""
 
+_ADDED = 6.0
+"""Bytes per weight and micro-batch of adding its gradient in fp32, read and written where the product does it, beyond
+the two that are counted as the product's result."""
+
+_ADDED_NARROW = 2.0
+"""The same in 16 bits, as training in fp16 does it."""
+
+_ADDED_APART = 20.0
+"""The same where DeepSpeed casts gradients, adds them to those it shards, and clears them, one after the other."""
+
 _CAST_BYTES = 4.0
 _SORT_BYTES = 8.0
 _LOGIT_BYTES = 12.0
@@ -55,7 +66,8 @@ _ROUTED_NODES = 4.0
 class LayerTime:
     """Seconds of one micro-batch: in a mean layer, and of the ends of the model (``head``, forward and backward).
 
-    forward: of computing alone. matmul, attention, elementwise: forward and backward.
+    forward: of computing alone, as far as nothing else runs beside it: ring attention has its own passes beside it.
+    matmul, attention, elementwise: forward and backward. ring: 1 where attention is ring attention.
     """
 
     forward: Any
@@ -69,16 +81,21 @@ class LayerTime:
     fixed: Any
     head: Any
     head_elementwise: Any
+    ring: Any
 
     @property
-    def computing(self) -> Any:
-        """All but communication, forward and backward."""
+    def backward(self) -> Any:
+        """Computing of the backward pass, as far as nothing else runs beside it."""
+        return self._computing - self.ring * self.attention - self.forward
+
+    @property
+    def _computing(self) -> Any:
         return self.matmul + self.attention + self.elementwise + self.recompute + self.fixed
 
     @property
     def total(self) -> Any:
         """Forward and backward, with what is waited for."""
-        return self.computing + self.tensor + self.context + self.expert
+        return self._computing + self.tensor + self.context + self.expert
 
 
 class _Rank:
@@ -107,8 +124,13 @@ class _Rank:
     def plain(self, products: Products, rate: float) -> tuple[Any, Any]:
         """Seconds per token and per layer of products that every token runs through."""
         t, heads = self.d.tensor, self.heads
-        per_token = self.seconds(products.flop.on(t, heads), products.moved.on(t, heads), rate)
-        return per_token, self.seconds(0.0, products.weights.on(t, heads), rate)
+        flop = products.flop.on(t, heads) + self.tail(products.number, 0.0)
+        per_token = self.seconds(flop, products.moved.on(t, heads), rate)
+        return per_token, self.seconds(self.tail(0.0, products.sides.on(t, heads)), products.weights.on(t, heads), rate)
+
+    def tail(self, tokens: float, sides: Any) -> Any:
+        """Work lost at the ends of products with so many tokens, and other sides, in sum."""
+        return tail_flop.over(m=tokens, n=sides, k=0.0, tail=self.c.tail)
 
     def routed(self) -> tuple[Any, Any]:
         """The same of the routed experts of a layer that has them."""
@@ -124,7 +146,7 @@ class _Rank:
         per_token = self.seconds(routed * flop, routed * moved, rate)
         # What reading an expert's weights costs is in the tokens that it is padded by: both are one amount per expert.
         idle = padded_tokens.over(tokens=0.0, experts=experts, half=half)
-        return per_token, self.seconds(idle * flop, 0.0, rate)
+        return per_token, self.seconds(idle * flop + self.tail(0.0, products.sides.on(spread, 1.0)), 0.0, rate)
 
     def core(self, seq_len: Any) -> tuple[Any, Any]:
         """Seconds per token of attention's products of activations, forward and backward."""
@@ -138,6 +160,17 @@ class _Rank:
         scores = _SCORE_BYTES * spec.heads * np.asarray(seq_len) / t / speeds.memory
         products = flop * slow / (_SCORE_RATE * speeds.wide)
         return products + scores, 2.0 * products + _BACK * scores
+
+    def added(self) -> Any:
+        """Seconds per layer in which gradients of weights are added to those of earlier micro-batches."""
+        work, moe, d = self.work, self.spec.experts, self.d
+        own = work.plain.parameters(d.tensor, self.heads)
+        if moe:
+            own = own + work.mixed * moe.count / d.expert * work.routed.parameters(self.spread, 1.0)
+        each: Any = _ADDED_NARROW if self.running.dtype == "fp16" else _ADDED
+        if self.running.software == "deepspeed 2021":
+            each = np.where(d.zero >= 1, _ADDED_APART, each)
+        return each * (d.micro_batches > 1) * own / self.speeds.memory
 
     def elements(self) -> Any:
         """Seconds per token of operations on single elements, casts and the sorting of tokens."""
@@ -193,11 +226,12 @@ def layer_time(
     if work.mixed and np.any(np.equal(running.graphs, 0)):
         computing = 3.0 * matmul + (1.0 + _BACK) * elements + whole + repeat + fixed
         fixed = fixed + work.mixed * (1 - running.graphs) * np.maximum(0.0, c.launches - computing)
+    ring = (d.context > 1) * 1.0
     return LayerTime(
-        forward=forward,
+        forward=forward - ring * attention,
         matmul=3.0 * matmul,
         attention=whole,
-        elementwise=(1.0 + _BACK) * elements,
+        elementwise=(1.0 + _BACK) * elements + rank.added(),
         recompute=repeat,
         tensor=_tensor(rank, tokens, 2.0 + full * (1.0 - 0.25 * running.stops_early)),
         context=_context(rank, tokens, 3.0 + full, whole),
@@ -205,13 +239,15 @@ def layer_time(
         fixed=fixed,
         head=3.0 * heads * (tokens * head + head_once),
         head_elementwise=heads * tokens * logits,
+        ring=ring,
     )
 
 
 def _tensor(rank: _Rank, tokens: Any, passes: Any) -> Any:
     """Reduce-scatters and all-gathers of a layer's two outputs that are waited for.
 
-    Blocks that run in parallel have one output. Routed experts that lie whole on their ranks have none; those spread over some gather their tokens there.
+    Blocks that run in parallel have one output. Routed experts that lie whole on their ranks have none; those spread
+    over some gather their tokens there.
     """
     d, spec, c, speeds, work = rank.d, rank.spec, rank.c, rank.speeds, rank.work
     t = d.tensor
@@ -242,7 +278,7 @@ def _context(rank: _Rank, tokens: Any, passes: Any, attention: Any) -> Any:
     kept = (low.kv_rank + low.rope_dim) if low else 2 * spec.kv_heads * spec.head_dim
     size = tokens * (WIDE * kept / (1.0 if low else rank.heads))
     sent = passed_bytes.over(passes=passes, size=size, ranks=d.context)
-    time = sent / speeds.neighbour(d.tensor * d.context)
+    time = sent / speeds.neighbour(d.context, d.tensor)
     share = 1.0 + rank.running.overlap * (rank.c.context_wait - 1.0)
     return exposed_seconds.over(time=time, share=share, behind=attention)
 
@@ -259,9 +295,10 @@ def _expert(rank: _Rank, tokens: Any, passes: Any) -> Any:
         return 0.0
     e, span = d.expert, d.expert * rank.spread
     size = WIDE * spec.hidden / d.tensor * rank.running.imbalance
-    inside = ring_bytes.over(times=2.0, size=size * moe.per_token, ranks=e) / speeds.inside
+    inside = ring_bytes.over(times=2.0, size=size * moe.per_token, ranks=e) / np.where(e > 1, speeds.inside, np.inf)
     nodes = np.maximum(1.0, span / speeds.domain)
-    met = nodes_met.over(nodes=nodes, chosen=moe.per_token, most=_ROUTED_NODES if _limited(spec) else np.inf)
+    met = nodes_met.over(nodes=nodes, chosen=moe.per_token)
+    met = np.minimum(met, _ROUTED_NODES) if _limited(spec) else met
     between = ring_bytes.over(times=2.0, size=size * met, ranks=nodes)
     across = np.where(nodes > 1, between / speeds.between, 0.0)
     hop = np.where(nodes > 1, c.hop_between, c.hop_inside)

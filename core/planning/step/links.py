@@ -18,7 +18,8 @@ BITS = {"bf16": 16, "fp16": 16, "fp8": 8, "fp4": 4}
 """Formats in which a step can be computed, with their bits."""
 
 _RANGE = re.compile(r"(\d+)-\d+\s*Gb/s|(\d+)\s*Gb/s")
-_CAP_WATTS = 600.0
+_CAP_WATTS, _FULL_HOPPER = 600.0, 9e14
+"""A Hopper of full nominal peak, in FLOP/s, that draws less than so many watts does not hold its clocks."""
 
 
 def network(cluster: Cluster) -> float:
@@ -47,16 +48,17 @@ class Speeds:
     domain: int
 
     def group(self, ranks: Any, stride: Any) -> Any:
-        """Bytes per second of one rank of a group whose ranks lie ``stride`` apart.
+        """Bytes per second of one rank of a group whose ranks lie ``stride`` apart; without end where it is alone.
 
         Beyond one node all of the group's ranks in it share its network.
         """
         here = np.clip(self.domain / stride, 1.0, ranks)
-        return np.where(ranks * stride <= self.domain, self.inside, np.fmin(self.inside, self.between * here))
+        far = np.where(here > 1, np.minimum(self.inside, self.between * here), self.between)
+        return np.where(ranks > 1, np.where(ranks * stride <= self.domain, self.inside, far), np.inf)
 
-    def neighbour(self, span: Any) -> Any:
-        """Bytes per second from one rank to the next of a ring that spans so many accelerators."""
-        return np.where(span <= self.domain, self.inside, self.between)
+    def neighbour(self, ranks: Any, stride: Any) -> Any:
+        """Bytes per second from one rank to the next of such a group."""
+        return np.where(ranks > 1, np.where(ranks * stride <= self.domain, self.inside, self.between), np.inf)
 
 
 def wide_peak(accelerator: Accelerator) -> float:
@@ -94,4 +96,5 @@ def _factor(device: Accelerator, c: Constants) -> Any:
     """What a part reaches of its nominal peak beside its family: more power, or a cap on it."""
     if device.family == "Blackwell" and device.id.endswith("b300"):
         return c.ultra
-    return c.capped if device.family == "Hopper" and device.tdp_watts < _CAP_WATTS and "H100 96" in device.name else 1.0
+    full = device.family == "Hopper" and device.peak("bf16") > _FULL_HOPPER
+    return c.capped if full and device.tdp_watts < _CAP_WATTS else 1.0

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from typing import Any, Literal, TypeAlias
+
+import numpy as np
 
 from core.training.layout import Counts
 
@@ -87,4 +90,9 @@ class StepTime:
     @property
     def total(self) -> Any:
         """Seconds of the whole step."""
-        return sum(getattr(self, one.name) for one in fields(self))
+        return added_up(getattr(self, one.name) for one in fields(self))
+
+
+def added_up(parts: Iterable[Any]) -> Any:
+    """The sum of numbers and arrays that broadcast, small ones first: few additions then run over the whole."""
+    return sum(sorted(parts, key=np.size))

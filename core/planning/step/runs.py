@@ -146,7 +146,7 @@ _SOURCES = (
         reading="process",
         unit=1e9,
     ),
-    _Source("arXiv:2402.15627", "MegaScale", "MegaScale", 2024),
+    _Source("arXiv:2402.15627", "MegaScale", "MegaScale", 2024, convention="full"),
     # Interleaved, of unknown depth: down to one layer in a chunk, as in the same model's row of NeMo 24.07.
     _Source("arXiv:2406.11704", "Nemotron-4", "Megatron-Core 2024", 2024, interleave=8, convention="full"),
     # Sharded gradients and optimizer states; weights stay whole between forward and backward (section 3.3.2).
@@ -160,7 +160,14 @@ _SOURCES = (
 )
 
 _RELEASE = re.compile(r"\b(2\d\.\d\d)(?:\.\d\d)? NeMo container|NeMo (2\d\.\d\d)|\((2\d\.\d\d)\)")
-_FORMATS = {"fp8-cs": "fp8", "fp8-cs (fp8-mx)": "fp8", "fp8-mx": "mxfp8", "": "bf16"}
+_FORMATS = {
+    "amp_bf16": "bf16",
+    "amp_fp8": "fp8",
+    "fp8-cs": "fp8",
+    "fp8-cs (fp8-mx)": "fp8",
+    "fp8-mx": "mxfp8",
+    "": "bf16",
+}
 """Other names of a format."""
 
 _DTYPES = (("fp4", "fp4"), ("fp8", "fp8"), ("fp16", "fp16"))
@@ -213,11 +220,9 @@ _FASTEST: Mapping[str, tuple[int, int]] = {
     "Megatron-LM GPT 310.1B": (1, 3),
     "Megatron-LM GPT 529.6B (": (1, 3),
     "Megatron-LM GPT 1008.0B": (1, 2),
-    "Megatron-LM GPT 174.6B PTD": (1, 2),
-    "Megatron-LM GPT 529.6B PTD": (1, 3),
 }
-"""Sequences of a micro-batch and chunks of a stage where Narayanan's Table 1 prints neither, and Table 2 no chunks: by
-our own account the fastest that fits 80 GB."""
+"""Sequences of a micro-batch and chunks of a stage where Narayanan's Table 1 prints neither: by our own account the
+fastest that fits 80 GB."""
 
 
 def _layout(row: Mapping[str, str], source: _Source) -> Layout:

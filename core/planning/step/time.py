@@ -12,10 +12,10 @@ from core.models.spec import TransformerSpec
 from core.planning.budget.errors import BudgetError
 from core.planning.step.constants import Constants, constants_of, family_of
 from core.planning.step.exchange import Exchange
-from core.planning.step.formulas import bubble_seconds, jitter_seconds
+from core.planning.step.formulas import bubble_seconds, jitter_share
 from core.planning.step.layer import LayerTime, layer_time
-from core.planning.step.links import BITS, Speeds, speeds_of
-from core.planning.step.parts import AS_USUAL, Rates, Running, StepTime
+from core.planning.step.links import BITS, Speeds, network, speeds_of
+from core.planning.step.parts import AS_USUAL, Rates, Running, StepTime, added_up
 from core.planning.step.work import WIDE, layer_work
 from core.training import POLICIES, Layout, Optimizer, PrecisionPolicy, States, check, find_optimizer, states_of
 from core.training.activations.formulas import rank_tokens
@@ -54,8 +54,8 @@ def step_time(
         rates=rates, constants=constants,
     )  # fmt: skip
     if np.any(np.isnan(found.total)):
-        inside = math.isnan(cluster.link_inside)
-        missing = "links inside a node" if inside else "network between nodes"
+        far = np.any(np.greater(layout.accelerators, cluster.per_node)) and math.isnan(network(cluster))
+        missing = "network between nodes" if far else "links inside a node"
         raise BudgetError(
             "accelerator",
             f"The bandwidth of {device.name}’s {missing} is not in the catalogue, and this layout needs it. "
@@ -88,14 +88,32 @@ def step_over(
     Fields of the layout broadcast against each other as they are: what depends on few of them stays small.
     """
     c = constants or constants_of(family_of(cluster.accelerator))
-    speeds = speeds_of(cluster, running, c, rates)
-    d = degrees_of(layout)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        layer = layer_time(spec, implementation, d, seq_len, running, speeds, c)
-        found = _step(spec, d, seq_len, running, speeds, c, states, implementation, layer)
+    found, jitter = _parts(spec, cluster, layout, states, seq_len, running, implementation, rates, c)
+    found["jitter"] = added_up(found.values()) * jitter
     if all(np.ndim(value) == 0 for value in found.values()):
         found = {name: float(value) for name, value in found.items()}
     return StepTime(**found)
+
+
+def _parts(
+    spec: TransformerSpec,
+    cluster: Cluster,
+    layout: Layout,
+    states: States,
+    seq_len: Counts,
+    running: Running,
+    how: Implementation,
+    rates: Rates | None,
+    c: Constants,
+) -> tuple[dict[str, Any], Any]:
+    """Every part of the step but its jitter, and what share of them that is."""
+    speeds = speeds_of(cluster, running, c, rates)
+    d = degrees_of(layout)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        layer = layer_time(spec, how, d, seq_len, running, speeds, c)
+        found = _step(spec, d, seq_len, running, speeds, c, states, how, layer)
+    accelerators = d.tensor * d.pipeline * d.context * d.data
+    return found, jitter_share.over(share=c.jitter, nodes=np.maximum(1.0, accelerators / speeds.domain))
 
 
 def _step(
@@ -109,7 +127,10 @@ def _step(
     how: Implementation,
     layer: LayerTime,
 ) -> dict[str, Any]:
-    """Every part of the step. A stage's parts are those of a mean stage; what the fullest has more is a wait."""
+    """Every part of the step but its jitter.
+
+    A stage's parts are those of a mean stage; what the fullest has more is a wait.
+    """
     work = layer_work(spec, how, BITS[running.dtype] / 8)
     p, v, many = d.pipeline, d.interleave, d.micro_batches
     each = many * (work.layers / p)
@@ -118,8 +139,7 @@ def _step(
     stage = layer.total * (work.layers / p)
     transfer = _transfer(spec, d, seq_len, speeds, c)
     exchange = Exchange(spec, d, running, speeds, c, states, work)
-    forward = layer.forward * (work.layers / p)
-    data = exchange.data(forward, layer.computing * (work.layers / p) - forward)
+    data = exchange.data(layer.forward * (work.layers / p), layer.backward * (work.layers / p))
     update = exchange.update()
     found: dict[str, Any] = {
         "matmul": each * layer.matmul + share * layer.head,
@@ -139,11 +159,6 @@ def _step(
     if running.software:
         factor = {"eager": c.eager, "deepspeed 2021": c.deepspeed, "mature": c.mature}[running.software]
         found = {name: factor * value for name, value in found.items()}
-    accelerators = d.tensor * d.pipeline * d.context * d.data
-    total = sum(found.values())
-    found["jitter"] = jitter_seconds.over(
-        seconds=total, share=c.jitter, accelerators=accelerators, node=float(speeds.domain)
-    )
     return found
 
 

@@ -48,11 +48,15 @@ class Split:
 
 
 class Products:
-    """Products with weights: per token FLOPs, bytes and elements read, per layer bytes of weights."""
+    """Products with weights: per token FLOPs, bytes and elements read; per layer bytes of weights and sides.
+
+    number: of products. sides: inner and outer sides of all of them, summed.
+    """
 
     def __init__(self, element: float) -> None:
         self.element = element
-        self.flop, self.moved, self.read, self.weights = Split(), Split(), Split(), Split()
+        self.flop, self.moved, self.read, self.weights, self.sides = Split(), Split(), Split(), Split(), Split()
+        self.number = 0.0
 
     def add(self, inner: int, columns: int, by: Divided = "whole", *, row: bool = False, again: bool = False) -> None:
         """A product of so many inner elements and columns; ``by`` divides its columns, or with ``row`` its rows.
@@ -66,9 +70,16 @@ class Products:
         self.flop.add(by, matmul_flop(1, columns, inner))
         self.weights.add(by, moved(0, columns, inner))
         self.moved.add("whole" if row else by, moved(1, columns, 0))
+        self.sides.add("whole" if row else by, columns)
         if not again:
             self.moved.add(by if row else "whole", moved(1, 0, inner))
             self.read.add(by if row else "whole", inner)
+            self.sides.add(by if row else "whole", inner)
+            self.number += 1
+
+    def parameters(self, tensor: Any, heads: Any) -> Any:
+        """Weights on one of ``tensor`` ranks."""
+        return self.weights.on(tensor, heads) / self.element
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +88,9 @@ class LayerWork:
 
     layers: how many. mixed: share of them with experts. plain: products with weights other than the routed experts’,
     which are in ``routed``, of a single expert. router, head: what is computed in 16 bits, the latter of the model.
-    last: the product that dense layers end with, in ``plain`` too.  norms: bytes per token of what sequence parallelism divides; inner: of the other operations on single elements.
-    qkvo: elements per token that the attention core reads and writes.
+    last: the product that dense layers end with, in ``plain`` too. norms: bytes per token of what sequence parallelism
+    divides; inner: of the other operations on single elements. qkvo: elements per token that the attention core reads
+    and writes.
     """
 
     layers: float
@@ -115,7 +127,8 @@ def _projections(products: Products, spec: TransformerSpec) -> Products:
 
 
 def _plus(into: Products, other: Products, times: float) -> None:
-    for name in ("flop", "moved", "read", "weights"):
+    into.number += times * other.number
+    for name in ("flop", "moved", "read", "weights", "sides"):
         for by in ("whole", "tensor", "heads"):
             getattr(into, name).add(by, times * getattr(getattr(other, name), by))
 

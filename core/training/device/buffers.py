@@ -30,8 +30,8 @@ class Runtime:
     context: bytes of the driver's context, its kernels and the workspaces of matrix libraries.
     communicator: bytes of each process group with more than one rank.
     slack: share that the allocator reserves on top of the tensors and cannot use.
-    The last three are fitted to `core.training.measured`: 24 readings of 2022, of layouts with one to three groups,
-    and 18 of what PyTorch's allocator reserved.
+    The last three are fitted to published readings: 24 of 2022, of layouts with one to three groups, and 18 of what
+    PyTorch's allocator reserved.
     """
 
     units_gathered: float = 2.0

@@ -1,0 +1,41 @@
+"""Memory that published runs read off an accelerator, beside what the account says of the same layout."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from core.planning.step.runs import Reading, StepRun, memory_runs
+from core.training.device.account import DeviceMemory, memory_per_device
+from core.training.device.buffers import MEASURED, TENSORS_ONLY, Runtime
+from core.training.optimizers import find_optimizer
+from core.training.precision import find_policy
+
+_RUNTIME: Mapping[Reading, Runtime] = {
+    "process": MEASURED,
+    "reserved": Runtime(context=0.0, communicator=0.0),
+    "tensors": TENSORS_ONLY,
+}
+# BigScience: going from one to two replicas freed 16 bytes per parameter, which is all but 2 + 2 in 16 bits.
+_POLICY: Mapping[Reading, str] = {
+    "process": "mixed fp16, fp32 copies of both",
+    "reserved": "fp32, bf16 autocast",
+    "tensors": "mixed bf16, fp32 master, fp32 gradients",
+}
+
+
+def account(run: StepRun) -> DeviceMemory:
+    """What the account says of the fullest stage of a run whose memory was read."""
+    return memory_per_device(
+        run.spec,
+        run.layout,
+        policy=find_policy(_POLICY[run.reading]),
+        optimizer=find_optimizer("AdamW"),
+        seq_len=run.seq_len,
+        implementation=run.implementation,
+        runtime=_RUNTIME[run.reading],
+    )
+
+
+def memory_ratios() -> Mapping[StepRun, float]:
+    """Every published reading with what the account says of it, over what was read."""
+    return {run: float(account(run).total) / run.memory_bytes for run in memory_runs()}

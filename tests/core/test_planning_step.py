@@ -1,0 +1,281 @@
+"""Step time: the arrays against a reference in plain numbers, what must hold of any plan, and how well it predicts."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import fields, replace
+
+import numpy as np
+import pytest
+
+from core.hardware.accelerators import find
+from core.hardware.cluster import Cluster, cluster
+from core.models.catalog import model_named
+from core.models.spec import TransformerSpec
+from core.planning import BudgetError, Rates, Running, step_time
+from core.planning.step.constants import Constants, constants_of, family_of, step_constants
+from core.planning.step.fit import fit
+from core.planning.step.ranges import range_of
+from core.planning.step.report import Calibration, kept, lines_of, scores_of
+from core.planning.step.runs import step_runs
+from core.planning.step.scores import ranking, without
+from core.planning.step.time import default_states, step_over
+from core.training import Layout, LayoutError, allowed
+from core.training.activations.tensors import MEGATRON_GPT
+from tests.core.step_reference import Reference
+
+LLAMA = model_named("Llama 3.1 405B").spec
+SMALL = model_named("Llama 3.1 8B").spec
+MIXTRAL = model_named("Mixtral 8x7B").spec
+H100 = cluster(find("H100 SXM"), 16_384)
+SEQ = 8192
+
+PLAN = Layout(tensor=8, pipeline=16, interleave=8, data=128, micro_batches=16, zero=1, sequence_parallel=1)
+
+
+def many(count: int, seed: int, spec: TransformerSpec = SMALL, accelerators: int = 512) -> Layout:
+    """Random layouts that can be, all of so many accelerators."""
+    rng = np.random.default_rng(seed)
+    size = 40 * count
+
+    def one_of(*values: int) -> np.ndarray:
+        return rng.choice(values, size=size)
+
+    t, p, c = one_of(1, 2, 4, 8), one_of(1, 1, 2, 4, 8), one_of(1, 1, 2, 4)
+    made = Layout(
+        tensor=t,
+        pipeline=p,
+        interleave=np.where(p > 1, one_of(1, 2, 3), 1),
+        context=c,
+        expert=one_of(1, 2, 8) if spec.experts else one_of(1),
+        data=accelerators // (t * p * c),
+        micro_batch=one_of(1, 2, 4),
+        micro_batches=one_of(1, 2, 16, 64),
+        zero=one_of(0, 1, 2, 3),
+        shard_group=one_of(0, 0, 4),
+        sequence_parallel=one_of(0, 1),
+        recompute=one_of(0, 1, 2, 3),
+        offload=one_of(0, 0, 1),
+    )
+    right = allowed(spec, made, SEQ, accelerators)
+    right &= (made.shard_group == 0) | (made.zero > 0)
+    at = np.flatnonzero(right)[:count]
+    assert len(at) == count
+    return Layout(**{f.name: getattr(made, f.name)[at] for f in fields(made)})
+
+
+def single(layout: Layout, at: int) -> Layout:
+    return Layout(**{f.name: int(getattr(layout, f.name)[at]) for f in fields(layout)})
+
+
+@pytest.mark.parametrize("overlap", [0, 1])
+@pytest.mark.parametrize("name", ["Llama 3.1 8B", "Mixtral 8x7B"])
+def test_arrays_are_the_plain_reference_plan_by_plan(name: str, overlap: int) -> None:
+    spec = model_named(name).spec
+    machine, running, plans = cluster(find("H100 SXM"), 512), Running(overlap=overlap), many(24, 5, spec)
+    found = step_time(spec, machine, plans, seq_len=SEQ, running=running)
+    for i in range(24):
+        plan = single(plans, i)
+        expected = Reference(spec, machine, plan, SEQ, running).of
+        alone = step_time(spec, machine, plan, seq_len=SEQ, running=running)
+        for part in fields(found):
+            value = float(np.broadcast_to(getattr(found, part.name), 24)[i])
+            assert value == pytest.approx(expected[part.name], rel=1e-9, abs=1e-12), (plan, part.name)
+            assert getattr(alone, part.name) == pytest.approx(value, rel=1e-12)
+
+
+def test_axes_of_a_layout_stay_apart() -> None:
+    rows, columns = np.array([[1], [2], [8]]), np.array([0, 1, 2, 3])
+    apart = Layout(tensor=rows, data=16 // rows, micro_batches=4, zero=columns, sequence_parallel=1)
+    full = np.broadcast_arrays(rows, columns)
+    flat = Layout(
+        tensor=full[0].ravel(), data=16 // full[0].ravel(), micro_batches=4, zero=full[1].ravel(), sequence_parallel=1
+    )
+    machine, states = cluster(find("H100 SXM"), 16), default_states(SMALL)
+    one = step_over(SMALL, machine, apart, states, seq_len=SEQ)
+    other = step_over(SMALL, machine, flat, states, seq_len=SEQ)
+    assert np.shape(one.matmul) == (3, 1)
+    assert np.allclose(one.total.ravel(), other.total, rtol=1e-12)
+
+
+def test_total_is_the_sum_of_its_parts() -> None:
+    found = step_time(LLAMA, H100, PLAN, seq_len=SEQ)
+    parts = [getattr(found, f.name) for f in fields(found)]
+    assert found.total == pytest.approx(math.fsum(parts))
+    assert all(part >= 0 for part in parts)
+
+
+def test_without_parallelism_nothing_is_sent() -> None:
+    found = step_time(SMALL, cluster(find("H200 SXM"), 1), Layout(), seq_len=SEQ)
+    sent = (found.tensor, found.context, found.expert, found.data, found.transfer, found.bubble, found.jitter)
+    assert sent == (0, 0, 0, 0, 0, 0, 0)
+
+
+def test_twice_the_micro_batch_computes_about_twice_as_long() -> None:
+    one, two = (
+        step_time(SMALL, cluster(find("H100 SXM"), 8), Layout(data=8, micro_batch=b, micro_batches=4), seq_len=SEQ)
+        for b in (1, 2)
+    )
+    assert 1.9 < two.matmul / one.matmul < 2  # weights are read once for both
+    assert two.attention / one.attention == pytest.approx(2)
+
+
+def test_full_recomputation_repeats_what_forward_computes() -> None:
+    none, full = (
+        step_time(SMALL, cluster(find("H100 SXM"), 8), Layout(data=8, recompute=r), seq_len=SEQ) for r in (0, 2)
+    )
+    assert none.recompute == 0
+    assert full.recompute == pytest.approx(full.matmul / 3 + full.attention / 3.5 + full.elementwise / 2.5, rel=0.1)
+    stops = step_time(
+        SMALL, cluster(find("H100 SXM"), 8), Layout(data=8, recompute=2), seq_len=SEQ, running=Running(stops_early=1)
+    )
+    assert none.total < stops.total < full.total
+
+
+def faster(machine: Cluster, **changes: object) -> Cluster:
+    return replace(machine, accelerator=replace(machine.accelerator, **changes))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"bandwidth": 9e12},
+        {"interconnect_bandwidth": 1.8e12},
+        {"network": "800 Gb/s"},
+        {"peaks": (("bf16", 2e15), ("fp8", 4e15))},
+    ],
+    ids=["memory", "links", "network", "peak"],
+)
+@pytest.mark.parametrize("spec", [SMALL, MIXTRAL], ids=["dense", "mixture"])
+def test_nothing_faster_makes_a_step_slower(changes: dict[str, object], spec: TransformerSpec) -> None:
+    machine, plans = cluster(find("H100 SXM"), 512), many(300, 11, spec)
+    before = step_time(spec, machine, plans, seq_len=SEQ).total
+    after = step_time(spec, faster(machine, **changes), plans, seq_len=SEQ).total
+    assert np.all(after <= before * (1 + 1e-12))
+    assert np.any(after < before)
+
+
+def test_overlap_never_costs() -> None:
+    plans = many(300, 12)
+    with_, without = (
+        step_time(SMALL, cluster(find("H100 SXM"), 512), plans, seq_len=SEQ, running=Running(overlap=o)).total
+        for o in (1, 0)
+    )
+    assert np.all(with_ <= without)
+
+
+def test_measured_rates_replace_the_datasheet() -> None:
+    machine = cluster(find("H100 SXM"), 8)
+    usual = step_time(SMALL, machine, Layout(data=8), seq_len=SEQ)
+    c = constants_of(family_of(machine.accelerator))
+    same = Rates(
+        matmul16=machine.accelerator.peak("bf16") * c.matmul16, memory=machine.accelerator.bandwidth * c.bandwidth
+    )
+    assert step_time(SMALL, machine, Layout(data=8), seq_len=SEQ, rates=same) == usual
+    half = replace(same, matmul16=same.matmul16 / 2)
+    assert 1.5 < step_time(SMALL, machine, Layout(data=8), seq_len=SEQ, rates=half).matmul / usual.matmul < 2
+
+
+def test_a_bandwidth_that_is_not_known_matters_only_where_it_is_needed() -> None:
+    alone = Cluster(find("H100 PCIe"), 16, 8)
+    assert step_time(SMALL, alone, Layout(recompute=2), seq_len=SEQ).total > 0
+    with pytest.raises(BudgetError, match="links inside a node"):
+        step_time(SMALL, alone, Layout(tensor=2), seq_len=SEQ)
+    far = Cluster(find("MI250X"), 16, 4)
+    assert step_time(SMALL, far, Layout(data=4), seq_len=SEQ).total > 0
+    with pytest.raises(BudgetError, match="network between nodes"):
+        step_time(SMALL, far, Layout(data=16), seq_len=SEQ)
+    states = default_states(SMALL)
+    seconds = step_over(SMALL, far, Layout(data=np.array([4, 16])), states, seq_len=SEQ).total
+    assert np.isfinite(seconds).tolist() == [True, False]
+
+
+def test_what_cannot_be_is_refused() -> None:
+    with pytest.raises(LayoutError, match="tensor"):
+        step_time(SMALL, H100, Layout(tensor=3), seq_len=SEQ)
+    with pytest.raises(BudgetError, match="fp8 peak"):
+        step_time(SMALL, cluster(find("A100 SXM 80 GB"), 8), Layout(data=8), seq_len=SEQ, running=Running(dtype="fp8"))
+
+
+def test_materialised_scores_take_longer_than_fused_ones() -> None:
+    fused, written = (
+        step_time(SMALL, H100, Layout(data=8), seq_len=SEQ, **how).attention
+        for how in ({}, {"implementation": MEGATRON_GPT})
+    )
+    assert written > 1.5 * fused
+
+
+def test_every_constant_says_where_it_comes_from() -> None:
+    table = step_constants()
+    assert len(table) <= 45
+    assert {one.name for one in table} == {f.name for f in fields(Constants)}
+    for one in table:
+        assert one.value > 0
+        assert one.prior > 0
+        assert 0 < one.posterior_sd < 1.1 * one.prior_sd
+        assert one.meaning
+        assert one.source
+
+
+@pytest.fixture(scope="module")
+def found() -> Calibration:
+    return kept()
+
+
+def test_what_is_kept_is_what_the_fit_finds(found: Calibration) -> None:
+    started = [replace(one, value=one.prior) for one in step_constants()]
+    fitted = fit(found.runs, started)
+    for one, again in zip(step_constants(), fitted, strict=True):
+        assert again.value == pytest.approx(one.value, rel=0.2 * one.prior_sd), one.name
+    groups = ("Korthikanti 2022", "NeMo 25.05")
+    own = np.array([run.group in groups for run in found.runs])
+    again = without(found.runs, fitted, groups)
+    assert np.isnan(again[~own]).all()
+    assert again[own] == pytest.approx(found.left[own], abs=0.01)
+
+
+def test_step_times_are_predicted_as_well_as_the_table_says(found: Calibration) -> None:
+    by = {one.name: one for one in scores_of(found)}
+    assert by["all, in sample"].median < 0.045
+    assert by["all, in sample"].p90 < 0.13
+    assert by["all, source left out"].median < 0.06
+    assert by["all, source left out"].p90 < 0.17
+    assert by["dense, source left out"].p90 < 0.14
+    assert by["Korthikanti Table 5, in sample"].mean < 0.04
+    assert by["Korthikanti Table 5, source left out"].worst < 0.1
+    assert by["Llama 3 405B, source left out"].worst < 0.06
+    assert by["Llama 4 Maverick, source left out"].worst < 0.2
+    assert by["all, constant MFU"].median > 0.2
+    assert len(list(lines_of(found))) > len(found.constants) + len(by)
+
+
+def test_plans_are_ordered_as_measured(found: Calibration) -> None:
+    seconds = np.array([run.seconds for run in found.runs])
+    order = ranking(found.runs, seconds * np.exp(found.left))
+    assert order.ordered / order.pairs > 0.8
+    assert np.quantile(order.regrets, 0.9) < 0.08
+    perfect = ranking(found.runs, seconds)
+    assert perfect.ordered == perfect.pairs
+    assert perfect.regrets.max() == 0
+
+
+def test_a_prior_holds_what_no_row_decides() -> None:
+    rows = [run for run in step_runs() if run.group == "Korthikanti 2022"]
+    fitted = {(one.name, one.family): one for one in fit(rows, step_constants())}
+    blackwell = fitted["matmul4", "Blackwell"]
+    assert blackwell.value == pytest.approx(blackwell.prior, rel=0.02)
+    assert blackwell.posterior_sd == pytest.approx(blackwell.prior_sd, rel=0.02)
+
+
+def test_ranges_hold_eight_of_ten_readings(found: Calibration) -> None:
+    inside = 0
+    for run, error in zip(found.runs, found.left, strict=True):
+        band = range_of(run.spec, run.cluster, run.running)
+        assert band.low <= 1 <= band.high
+        inside += band.low <= math.exp(-error) <= band.high
+    assert 0.72 < inside / len(found.runs) < 0.9
+
+
+def test_ranges_are_wider_for_mixtures() -> None:
+    dense, mixed = (range_of(spec, H100, Running()) for spec in (LLAMA, MIXTRAL))
+    assert mixed.high / mixed.low > dense.high / dense.low

@@ -1,0 +1,276 @@
+"""Published steps: each row’s layout holds, its rates agree with each other, and what is left out says why."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import Counter
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from core.models.parameters import parameters
+from core.planning.step.constants import step_constants
+from core.planning.step.memory import memory_ratios
+from core.planning.step.runs import Convention, StepRun, flop_of_token, left_out, memory_runs, step_runs
+from core.planning.step.scores import APART, constant_mfu, errors_of, ranking, score
+from core.planning.step.shapes import shape_of_row
+from core.planning.step.time import step_time
+from core.rows import read_rows
+from core.training import find_optimizer
+from core.training.device.account import memory_per_device
+from core.training.layout import Layout, Recompute, check
+from core.training.precision import find_policy
+
+RUNS = step_runs()
+PRINTED = [*read_rows("training_runs"), *read_rows("step_runs_moe")]
+
+
+OTHER_NAMES = {
+    "fp8": ("fp8-cs", "fp8-cs (fp8-mx)", "amp_fp8"),
+    "mxfp8": ("fp8-mx",),
+    "bf16": ("", "amp_bf16"),
+}
+
+
+def of_group(group: str) -> list[StepRun]:
+    """The rows of one source."""
+    return [run for run in RUNS if run.group.startswith(group)]
+
+
+def printed_of(run: StepRun) -> dict[str, str]:
+    """The row of the table that a step was read from."""
+    (row,) = [
+        row
+        for row in PRINTED
+        if row["model"] == run.name
+        and row["source"] == run.source
+        and (row["accelerator"], int(row["n_gpus"])) == (run.cluster.accelerator.name, run.cluster.count)
+        and row["global_batch_seqs"] in ("", str(run.sequences))
+        and row["precision"] in (run.format, *OTHER_NAMES.get(run.format, ()))
+    ]
+    return row
+
+
+def test_every_published_row_is_a_step_or_left_out_with_a_reason() -> None:
+    assert len(RUNS) + len(left_out()) == len(PRINTED)
+    assert len(RUNS) >= 400
+    assert all(out.reason and out.name and out.source for out in left_out())
+    sources = Counter(run.stack for run in RUNS)
+    assert sources["llm-foundry"] == 139
+    assert sources["Megatron-Bridge"] == 149
+    assert not any(run.cluster.accelerator.name.startswith("TPU") for run in RUNS)
+
+
+@pytest.mark.parametrize("run", RUNS, ids=lambda run: f"{run.group} {run.name} {run.sequences}")
+def test_each_layout_holds_and_takes_every_accelerator(run: StepRun) -> None:
+    check(run.spec, run.layout, run.seq_len, run.cluster.count)
+    assert run.layout.accelerators == run.cluster.count
+    assert 0 < run.seconds < 3600
+    assert run.cluster.accelerator.peak(run.running.dtype) > 0
+    assert run.cluster.link_between > 0
+
+
+def test_no_row_counts_twice() -> None:
+    keys = Counter((run.name, run.source, run.cluster, run.sequences, run.format) for run in RUNS)
+    assert set(keys.values()) == {1}
+
+
+def test_batches_times_and_rates_are_those_that_sources_print() -> None:
+    """Sequences, time and tokens per second come back out of what was read, whichever of them was printed."""
+    for run in RUNS:
+        row = printed_of(run)
+        if row["global_batch_seqs"]:
+            assert run.sequences == int(row["global_batch_seqs"])
+        if row["step_time_s"]:
+            assert run.seconds == float(row["step_time_s"])
+        elif row.get("tokens_per_s_per_gpu"):
+            assert run.tokens_per_s == pytest.approx(float(row["tokens_per_s_per_gpu"]))
+
+
+CONVENTIONS: dict[str, Convention] = {
+    "Korthikanti 2022": "full",
+    "Megatron-LM Llama": "full",
+    "NeMo 24.07": "full",
+    "Megatron-Bridge": "causal",
+    "llm-foundry": "full",
+    "MT-NLG": "hardware",
+    "Nemotron-4": "full",
+    "MegaScale": "full",
+}
+
+
+@pytest.mark.parametrize(("group", "convention"), CONVENTIONS.items())
+def test_two_printed_rates_agree_by_the_convention_of_their_source(group: str, convention: Convention) -> None:
+    """FLOP/s over tokens per second is FLOPs per token of the very shape; no other convention comes as close."""
+    off: dict[Convention, list[float]] = {"hardware": [], "full": [], "causal": []}
+    for run in of_group(group):
+        per_token = float(printed_of(run)["tflops_per_gpu"] or "nan") * 1e12 / run.tokens_per_s
+        if not math.isnan(per_token) and not run.name.startswith("GPT OSS"):  # whose count changed between releases
+            for one, found in off.items():
+                found.append(abs(flop_of_token(one, run.spec, run.seq_len) / per_token - 1))
+    assert np.median(off[convention]) < 0.005
+    assert max(off[convention]) < 0.035
+    assert min(off, key=lambda one: float(np.median(off[one]))) == convention
+
+
+def test_flop_rates_become_times() -> None:
+    """Three rows by hand: 175 billion at 153 hardware TFLOP/s, 1.7 billion at 137, and Llama 3 at 400."""
+    (ptd,) = [run for run in RUNS if run.name.endswith("174.6B PTD 384 GPUs")]
+    per_token = 96 * 96 * 12288**2 * (1 + 2048 / (6 * 12288) + 51200 / (16 * 96 * 12288))
+    assert ptd.seconds == pytest.approx(1536 * 2048 * per_token / (384 * 153e12))
+    small = next(run for run in RUNS if "GPT 1.7B" in run.name)
+    per_token = 96 * 24 * 2304**2 * (1 + 2048 / (6 * 2304) + 51200 / (16 * 24 * 2304))
+    assert small.seconds == pytest.approx(512 * 2048 * per_token / (32 * 137e12))
+    llama = next(run for run in RUNS if run.name.startswith("Llama-3.1 405B stage (16384 GPUs, seq 8192"))
+    # 6 N without the input embedding, and 6 · L · s · h of causal attention.
+    per_token = 6 * (405.85e9 - 128256 * 16384) + 6 * 126 * 8192 * 16384
+    assert llama.seconds == pytest.approx(2048 * 8192 * per_token / (16384 * 400e12), rel=1e-3)
+
+
+@pytest.mark.parametrize("run", of_group("Narayanan 2021")[:10], ids=lambda run: run.name)
+def test_what_the_table_leaves_open_is_about_the_fastest_that_fits(run: StepRun) -> None:
+    """Of all micro-batches and interleaves that fit 80 GB none is 5 % faster than what is taken."""
+    taken, device = run.layout, run.cluster.accelerator
+    each = run.sequences // int(taken.data)
+    deep = run.spec.layers // int(taken.pipeline)
+    chunks = [one for one in range(1, deep + 1) if deep % one == 0] if taken.pipeline > 1 else [1]
+    sizes = [size for size in (1, 2, 4, 8, 16) if each % size == 0]
+    both_ways = itertools.product(sizes, chunks)
+    turns = [(b, v) for b, v in both_ways if v == 1 or each // b % int(taken.pipeline) == 0]  # Megatron's own rule
+    micro, interleave = np.array(turns).T
+    plans = replace(taken, micro_batch=micro, micro_batches=each // micro, interleave=interleave)
+
+    def both(layout: Layout) -> tuple[float, float]:
+        held = memory_per_device(
+            run.spec,
+            layout,
+            policy=find_policy("mixed fp16, fp32 copies of both"),
+            optimizer=find_optimizer("AdamW"),
+            seq_len=run.seq_len,
+            implementation=run.implementation,
+        )
+        took = step_time(
+            run.spec,
+            run.cluster,
+            layout,
+            seq_len=run.seq_len,
+            running=run.running,
+            implementation=run.implementation,
+        )
+        return took.total, held.total
+
+    seconds, held = both(plans)
+    ours, fits = both(taken)
+    assert fits < device.memory_bytes
+    assert ours < 1.05 * np.min(np.where(held < device.memory_bytes, seconds, np.inf))
+
+
+def test_a_mixture_whose_shape_nobody_told_is_refused() -> None:
+    row = next(row for row in PRINTED if row["model"].startswith("GPT OSS 120B"))
+    with pytest.raises(KeyError, match="Unheard of"):
+        shape_of_row({**row, "model": "Unheard of 7B"})
+
+
+def test_korthikantis_table_is_there_to_be_held_against() -> None:
+    rows = of_group("Korthikanti 2022")
+    table = [run for run in rows if run.layout.data == 1]
+    assert len(table) == 8
+    full = [run for run in table if run.layout.recompute == Recompute.FULL]
+    assert [run.seconds for run in full] == [1.42, 18.13, 49.05, 94.42]
+    assert not any(run.layout.sequence_parallel for run in full)
+    lean = [run for run in table if run.layout.recompute == Recompute.SELECTIVE]
+    assert [run.seconds for run in lean] == [1.1, 13.75, 37.83, 71.49]
+    assert all(run.layout.sequence_parallel for run in lean)
+
+
+def test_mixtures_have_the_size_their_makers_print() -> None:
+    """Total parameters in billions, of the model cards."""
+    cards = {
+        "Grok1": 314,
+        "Llama 4 Maverick": 400,
+        "DeepSeekV3 (w/o MTP)": 671,
+        "Kimi_K2": 1026,
+        "Qwen3_30B": 30.5,
+        "Qwen3_235B": 235,
+        "GPT OSS 120B": 116.8,
+    }
+    for name, billions in cards.items():
+        run = next(run for run in RUNS if run.name.startswith(name))
+        assert parameters(run.spec).total / 1e9 == pytest.approx(billions, rel=0.01)
+
+
+def test_networks_and_nodes_are_those_of_the_machines() -> None:
+    assert {run.cluster.link_between for run in of_group("BigScience")} == {6.25e9}
+    assert all(run.cluster.per_node == 8 for run in RUNS if not run.cluster.accelerator.name.startswith("GB"))
+    racks = {run.cluster.per_node for run in RUNS if run.cluster.accelerator.name.startswith("GB")}
+    assert racks == {64, 72}
+
+
+def test_recipes_say_how_every_row_of_a_release_was_run() -> None:
+    """The vendor's own settings, one row each, cover its table; what captures whole steps came with release 26.06."""
+    settings = {(row["model"], row["source"]) for row in read_rows("step_settings")}
+    bridge = of_group("Megatron-Bridge")
+    assert {(run.name, run.source) for run in bridge} <= settings
+    assert {run.release for run in bridge if run.running.software == "mature"} == {"26.06", "26.08"}
+    assert any(run.release == "26.06" and run.running.software != "mature" and run.mixture for run in bridge)
+
+
+def test_memory_readings_carry_their_unit() -> None:
+    rows = memory_runs()
+    assert len(rows) == 50
+    assert Counter(run.reading for run in rows) == {"process": 24, "reserved": 18, "tensors": 8}
+    torchtitan = next(run for run in rows if run.name.endswith("(FSDP)"))
+    assert torchtitan.memory_bytes == 82.4 * 2**30
+    assert all(math.isnan(run.seconds) == (run.reading == "tensors") for run in rows)
+
+
+def test_readings_of_memory_are_met() -> None:
+    """Half of what was read off accelerators is met within 5.5 %, and nothing is off by a third."""
+    ratios = memory_ratios()
+    off = [abs(ratio - 1) for run, ratio in ratios.items() if run.reading != "tensors"]
+    assert len(off) == 42
+    assert np.median(off) < 0.055
+    assert max(off) < 1 / 3
+    assert max(abs(ratio - 1) for run, ratio in ratios.items() if run.reading == "tensors") < 0.1
+
+
+def other_layouts(count: int) -> list[StepRun]:
+    """Plans of one question in different layouts."""
+    one = next(run for run in RUNS if run.layout.pipeline > 1)
+    return [replace(one, layout=replace(one.layout, zero=zero)) for zero in range(count)]
+
+
+def test_ranking_counts_pairs_and_regret() -> None:
+    """Three plans: 10, 12 and 10.2 seconds. The first and last are as good as equal."""
+    plans = [replace(run, seconds=took) for run, took in zip(other_layouts(3), (10.0, 12.0, 10.2), strict=True)]
+    right = ranking(plans, np.array([5.0, 8.0, 4.0]))
+    assert (right.pairs, right.ordered) == (2, 2)
+    assert right.regrets == pytest.approx([0.02])
+    wrong = ranking(plans, np.array([5.0, 4.0, 6.0]))
+    assert wrong.ordered == 0
+    assert wrong.regrets == pytest.approx([0.2])
+    assert APART > 10.2 / 10 - 1
+
+
+def test_plans_in_other_formats_or_on_other_clusters_are_no_pairs() -> None:
+    one, other = other_layouts(2)
+    apart = replace(other, seconds=2 * one.seconds)
+    assert ranking([one, apart], np.array([1.0, 2.0])).pairs == 1
+    assert ranking([one, replace(apart, format="mxfp8")], np.array([1.0, 2.0])).pairs == 0
+    larger = replace(apart, cluster=replace(apart.cluster, count=2 * apart.cluster.count))
+    assert ranking([one, larger], np.array([1.0, 2.0])).pairs == 0
+
+
+def test_errors_are_of_predicted_over_measured() -> None:
+    found = score("three", np.log([0.9, 1.0, 1.3]))
+    assert (found.rows, found.median, found.worst) == (3, pytest.approx(0.1), pytest.approx(0.3))
+    assert found.mean == pytest.approx(0.4 / 3)
+
+
+def test_the_account_beats_one_utilisation_per_family() -> None:
+    ours, plain = score("ours", errors_of(RUNS, step_constants())), score("plain", constant_mfu(RUNS))
+    assert ours.rows == plain.rows == len(RUNS)
+    assert ours.median < plain.median / 3
+    assert ours.p90 < plain.p90 / 2

@@ -1,0 +1,82 @@
+"""Whole spaces of parallel plans searched: plans per second, beside one plan at a time by scalar calls."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import fields, replace
+
+import numpy as np
+
+from core.hardware.accelerators import find
+from core.hardware.cluster import Cluster, cluster
+from core.models import CATALOG
+from core.planning import Question, searched, step_time
+from core.training import POLICIES, Layout, find_optimizer, memory_per_device
+
+CASES = (
+    ("Llama 3.1 405B", 16_384, 2_048, 8_192),
+    ("Llama 3.1 8B", 1_024, 1_024, 8_192),
+    ("Mixtral 8x7B", 256, 1_024, 4_096),
+    ("DeepSeek-V3", 2_048, 15_360, 4_096),
+)
+"""Model, H100s, sequences of a step, their length."""
+
+ROUNDS = 5
+ALONE = 200
+
+
+def question(name: str, accelerators: int, batch: int, seq_len: int) -> Question:
+    """What is asked of a case."""
+    policy, optimizer = POLICIES["mixed bf16, fp32 master, fp32 gradients"], find_optimizer("AdamW")
+    return Question(CATALOG[name].spec, cluster(find("H100 SXM"), accelerators), batch, seq_len, policy, optimizer)
+
+
+def took(work: Callable[[], object]) -> float:
+    """Processor seconds of this thread, the best of several."""
+    times: list[float] = []
+    for _ in range(ROUNDS):
+        start = time.thread_time()
+        work()
+        times.append(time.thread_time() - start)
+    return min(times)
+
+
+def roomy(asked: Question) -> Question:
+    """The same on accelerators that every plan fits, so that none is left out before its time is worked out."""
+    device = replace(asked.cluster.accelerator, memory_bytes=1e18)
+    return replace(asked, cluster=Cluster(device, asked.cluster.count, asked.cluster.per_node))
+
+
+def alone(asked: Question) -> float:
+    """Processor seconds of one plan by scalar calls, over plans of all sorts."""
+    layout = searched(roomy(asked), top=10**6).plans.layout
+    some = np.linspace(0, len(layout.tensor) - 1, ALONE).astype(int)
+    plans = [Layout(**{one.name: int(getattr(layout, one.name)[i]) for one in fields(Layout)}) for i in some]
+    seq_len, how = asked.seq_len, {"policy": asked.policy, "optimizer": asked.optimizer}
+
+    def each() -> None:
+        for plan in plans:
+            memory_per_device(asked.spec, plan, seq_len=seq_len, **how)
+            step_time(asked.spec, asked.cluster, plan, seq_len=seq_len, **how)
+
+    return took(each) / ALONE
+
+
+def main() -> None:
+    """Measure and print."""
+    print(f"parallel plans searched, one thread, best of {ROUNDS} by processor time")
+    for case in CASES:
+        asked = question(*case)
+        found, every = searched(asked), searched(roomy(asked))
+        pruned, whole = took(lambda asked=asked: searched(asked)), took(lambda asked=asked: searched(roomy(asked)))
+        print(
+            f"  {case[0]:15} on {case[1]:6,}: {found.count:9,} plans, {found.fitting:9,} fit, {pruned * 1e3:5.0f} ms, "
+            f"{found.count / pruned / 1e6:5.2f} M/s; memory and time of each {every.fitting / whole / 1e6:5.2f} M/s"
+        )
+    one = alone(question(*CASES[1]))
+    print(f"  one at a time: {one * 1e6:,.0f} us a plan, {1 / one:,.0f} plans per second")
+
+
+if __name__ == "__main__":
+    main()
