@@ -24,8 +24,9 @@ import inspect
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
-from typing import Any, Generic, ParamSpec
+from typing import Any, Generic, ParamSpec, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -157,6 +158,24 @@ def _step(uses: tuple[Explanation, ...]) -> Step:
     )
 
 
+_HEARD: ContextVar[list[tuple[Formula[Any], dict[str, float]]] | None] = ContextVar("heard", default=None)
+"""Uses of formulas on numbers, while somebody listens."""
+
+
+def explain_run(run: Callable[[], object]) -> list[Explanation]:
+    """Every use of a formula's ``over`` on plain numbers while ``run`` runs, in that order; those that find nothing, or
+    have no finite number, left out."""
+    heard: list[tuple[Formula[Any], dict[str, float]]] = []
+    token = _HEARD.set(heard)
+    try:
+        run()
+    finally:
+        _HEARD.reset(token)
+    finite = (pair for pair in heard if all(math.isfinite(value) for value in pair[1].values()))
+    found = (one.explain(**values) for one, values in finite)
+    return [one for one in found if math.isfinite(one.value) and one.value > 0]
+
+
 class Formula(Generic[P]):
     """A function that carries its LaTeX, symbols and sources. Call it like the function it wraps."""
 
@@ -202,6 +221,9 @@ class Formula(Generic[P]):
     def over(self, **values: float | npt.NDArray[Any]) -> npt.NDArray[np.float64]:
         """The same formula on numpy arrays, broadcast against each other; one call for a million values."""
         function: Callable[..., Any] = self.function
+        heard = _HEARD.get()
+        if heard is not None and all(np.ndim(value) == 0 for value in values.values()):
+            heard.append((cast("Formula[Any]", self), {name: float(value) for name, value in values.items()}))
         return np.asarray(function(**values), dtype=np.float64)
 
     def symbolic(self) -> str:

@@ -48,6 +48,9 @@ LIMITS: Mapping[str, Limit] = {
     "parameters": Limit(10**16, "parameters", "a thousand times the largest model announced"),
     "tokens": Limit(10**18, "tokens", "a thousand times all text there is"),
     "accelerators": Limit(10_000_000, "accelerators", "ten times the largest cluster announced"),
+    "batch_sequences": Limit(10_000_000, "sequences", "of one step; a thousand times the largest batch published"),
+    "batch_tokens": Limit(10**12, "tokens", "of one step; ten thousand times the largest batch published"),
+    "timeline_passes": Limit(4_096, "passes", "of stages over micro-batches in one picture; a browser draws so many"),
     "price_per_hour": Limit(10_000, "dollars", "per accelerator and hour; a thousand times the dearest rent"),
     "model_dimension": Limit(10_000_000, "elements", "layers, widths, vocabulary, sequence length"),
     "config_chars": Limit(

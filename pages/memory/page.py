@@ -27,7 +27,7 @@ from pages.memory.why import why
 from pages.memory.witness import witness
 from pages.parts import show
 from pages.parts.inputs import Inputs
-from pages.parts.registry import COMPUTE, MEMORY
+from pages.parts.registry import COMPUTE, MEMORY, PLAN_SEARCH
 from pages.parts.shape import adopt_built
 from pages.parts.theme import TOKENS
 
@@ -97,6 +97,7 @@ def page() -> None:
         ],
         key="memory:how",
     )
+    show.onwards("Which layout is fastest", PLAN_SEARCH, carried(inputs.reading.texts))
     show.onwards("How long it trains, and what that costs", COMPUTE, carried(inputs.reading.texts))
     show.footer(inputs)
 

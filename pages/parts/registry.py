@@ -84,6 +84,16 @@ MEMORY = PageSpec(
     prefix="m",
     lead="Will it fit? What fills each accelerator, byte by byte, and the cheapest change if it does not.",
 )
+PLAN_SEARCH = PageSpec(
+    id="plan_search",
+    path="pages/plan_search/page.py",
+    title="Parallel plan",
+    icon=":material/account_tree:",
+    url_path="parallel-plan",
+    prefix="s",
+    lead="Which layout is fastest on this cluster, and why? Every combination that divides and fits, timed part by "
+    "part and compared with published steps.",
+)
 DEVICE = PageSpec(
     id="device",
     path="pages/measure/page.py",
@@ -97,7 +107,7 @@ DEVICE = PageSpec(
 GROUPS: dict[str, tuple[PageSpec, ...]] = {
     "": (HOME,),
     "Learn": (FLOATS, TENSORS, LECTURE),
-    "Plan": (COMPUTE, MEMORY),
+    "Plan": (COMPUTE, MEMORY, PLAN_SEARCH),
     "Measure": (DEVICE,),
 }
 PAGES: tuple[PageSpec, ...] = tuple(page for members in GROUPS.values() for page in members)

@@ -111,6 +111,8 @@ def test_opening_or_folding_a_panel_changes_no_exported_number(panel: str) -> No
 
 
 FOLDED_OF_PLAN = {name: text for name, text in FOLDED.items() if name in PLAN_IDS}
+SOUGHT = {"gb": "512", "aim": "memory headroom", "kzero": "1", "krc": "full", "knode": "false", "koff": "true"}
+SOUGHT |= dict.fromkeys(("ktp", "kpp", "kvpp", "kcp", "kep", "kmbs"), "up to 8")
 
 
 def test_all_panels_open_or_closed_export_the_same() -> None:
@@ -218,7 +220,7 @@ def test_the_largest_model_of_home_is_that_of_training_memory(name: str, counted
 
 @pytest.mark.parametrize("name", PLANS)
 def test_a_plan_survives_the_way_to_training_memory_and_back(name: str) -> None:
-    texts = {**FOLDED_OF_PLAN, **PLANS[name]}
+    texts = {**FOLDED_OF_PLAN, **SOUGHT, **PLANS[name]}
     there = onwards(opened(COMPUTE, texts), MEMORY)[-1]
     (back,) = onwards(opened(MEMORY, there), COMPUTE)
     silent = {"shape"} if plan_from(texts).model != OWN else set[str]()

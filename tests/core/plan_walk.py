@@ -20,12 +20,14 @@ from core.models.flops import FlopCount, flops_per_token, train_flop_6nd
 from core.palette import LIGHT
 from core.planning import Answer, BudgetError, Plan, answer, plan_from
 from core.planning.answer import words, words_memory
+from core.planning.answer.exploring import rescues, sizes
 from core.planning.answer.export import as_csv, as_markdown, plan_lines
 from core.planning.answer.figures import answer_strip
 from core.planning.answer.holding import held, under_each_optimizer
 from core.planning.answer.largest import Counted, largest
 from core.planning.answer.peers import peers_of
 from core.planning.answer.plan import FINDS, OWN
+from core.planning.answer.searching import asked, query_of, searched, stages, traffic
 from core.planning.answer.stories import MEMORY_STORIES, STORIES
 from core.planning.counting import figures as figures_count
 from core.planning.counting import words as words_count
@@ -44,6 +46,17 @@ from core.planning.layer.operations import ELEMENT_BYTES, layer_roofline, wide_d
 from core.planning.moves import words as words_moves
 from core.planning.moves.figures import days_around, iso_days_figure, tornado
 from core.planning.moves.sensitivity import as_found, iso_days, swings
+from core.planning.search import words as words_search
+from core.planning.search import words_why
+from core.planning.search.constraints import SpaceError
+from core.planning.search.explained import explain
+from core.planning.search.figures import cluster_sizes, space
+from core.planning.search.figures_grid import device_grid
+from core.planning.search.figures_step import pipeline, waterfall
+from core.planning.search.launch import launches
+from core.planning.search.neighbours import neighbours
+from core.planning.search.placement import groups
+from core.planning.search.timeline import timeline_of
 from core.planning.split import words as words_split
 from core.planning.split.figures import loss_curves
 from core.planning.split.scaling import compute_optimal, overtraining
@@ -93,6 +106,57 @@ def _counted(a: Answer) -> Iterator[Shown]:
     yield from words_count.cautions(a.shape, a.plan.seq_len)
     if a.stands_in:
         yield words_count.stand_in(a.shape, a.middle.parameters)
+
+
+def look_for_sizes(plan: Plan) -> Iterator[Shown]:
+    """What Parallel plan says of clusters of other sizes."""
+    query = query_of(plan)
+    sized = sizes(query, plan.tokens, plan.price_range[0])
+    yield words_search.scaling(sized, plan.limits.days)
+    yield from _cells(words_search.size_rows(sized) if sized else [])
+    if sized:
+        yield cluster_sizes(sized, query.accelerators, plan.limits.days, LIGHT)
+
+
+def look_for(plan: Plan) -> Iterator[Shown]:
+    """What Parallel plan says of a plan; of one without a layout that fits, what would make one."""
+    query = query_of(plan)
+    try:
+        result = searched(query)
+    except (BudgetError, SpaceError) as problem:
+        yield words_search.too_many(problem) if isinstance(problem, SpaceError) else str(problem)
+        return
+    yield words_search.front(result)
+    found = result.best or result.nearest
+    if result.best is None:
+        ways = rescues(query)
+        yield words_search.nothing_fits(plan, query, result, ways)
+        yield from map(words_search.way, ways)
+    if found is None:
+        return
+    yield words_search.sentence(plan, query, found)
+    yield words_search.counted(query, result, found)
+    yield from words_search.beside(query, result, found)
+    yield from (words_why.goes_to(found), words_search.second(result))
+    yield waterfall(found.step, LIGHT, low=found.low, high=found.high)
+    line = timeline_of(found.layout, found.step)
+    yield words_why.waits(found.layout, line, found.step)
+    yield pipeline(line, LIGHT)
+    rows = stages(query, found.layout, 16)
+    yield words_why.fullest(rows, int(found.layout.pipeline), found.usable)
+    sent = groups(found.layout, found.step, traffic(query, found.layout), query.cluster.per_node)
+    yield words_why.sent(sent)
+    yield from _cells(words_why.group_rows(sent))
+    yield device_grid(found.layout, query.cluster.per_node, LIGHT)
+    near = neighbours(found, asked(query))
+    yield words_why.around(found, near)
+    yield from _cells(words_why.neighbour_row(found, one) for one in near)
+    for one in launches(query.spec, found.layout, seq_len=query.seq_len, dtype=query.dtype, overlap=True):
+        yield from (one.text.replace("None", ""), *one.notes)
+    yield from explain(asked(query), found, plan.tokens)
+    if result.best:
+        yield space(result.plans, result.pareto, found, found.usable, LIGHT)
+        yield from _cells(words_search.plan_rows(plan, query, result.plans, result.best, 15))
 
 
 def _memory(plan: Plan) -> Iterator[Shown]:

@@ -15,21 +15,23 @@ from core.models.spec_text import EXAMPLE
 from core.planning import PLAN_FIELDS, PLAN_FORM, BudgetError, answer, plan_from, plan_of
 from core.planning.answer.form import WHOLE, carried, plan_form
 from core.planning.answer.form_policy import OWN_FIELDS
+from core.planning.answer.form_search import SEARCH
 from core.planning.answer.holding import held
 from core.planning.answer.plan import OWN, OWN_POLICY, TYPED
-from core.planning.answer.stories import MEMORY_STORIES, STORIES
+from core.planning.answer.stories import MEMORY_STORIES, SEARCH_STORIES, STORIES
 from core.training import POLICIES, find_optimizer, find_policy, own_like
 from core.units import QuantityError, format_count, parse_quantity
 from pages.compute.form import FORM as COMPUTE_FORM
 from pages.home.page import FORM as HOME_FORM
 from pages.memory.form import FORM as MEMORY_FORM
+from pages.plan_search.form import FORM as SEARCH_FORM
 
 SIZE = quantity("n", "Size", "70B", "count", low=1, high=1e13, whole=True)
 PRICE = optional("price", "Price", lambda text: parse_quantity(text, "number", low=0), nothing=None)
 KIND = choice("kind", "Kind", ("one", "two"), "one")
 OPEN, STEP = switch("open", "Open", False), slider("step", "Step", 5, 50, 20)
 TINY = Form("t", (SIZE, PRICE, KIND, OPEN, STEP), older={1: lambda texts: {**texts, "kind": "two"}})
-FORMS = {"compute": COMPUTE_FORM, "memory": MEMORY_FORM, "home": HOME_FORM}
+FORMS = {"compute": COMPUTE_FORM, "memory": MEMORY_FORM, "home": HOME_FORM, "search": SEARCH_FORM}
 
 
 def opened(form: Form, query: str) -> tuple[dict[str, str], tuple[str, ...]]:
@@ -53,9 +55,9 @@ def test_what_is_written_is_read_again(n: int, price: float | None, kind: str, i
     assert reading.texts == texts
 
 
-@pytest.mark.parametrize("name", [*STORIES, *MEMORY_STORIES])
+@pytest.mark.parametrize("name", [*STORIES, *MEMORY_STORIES, *SEARCH_STORIES])
 def test_every_story_comes_back_from_its_link(name: str) -> None:
-    story = {**STORIES, **MEMORY_STORIES}[name]
+    story = {**STORIES, **MEMORY_STORIES, **SEARCH_STORIES}[name]
     for form in FORMS.values():
         texts, said = opened(form, urlencode(form.write(story)))
         assert said == ()
@@ -109,7 +111,7 @@ def test_links_to_other_pages_carry_the_plan_without_what_says_nothing(name: str
             sent = carried(texts)
             assert plan_of(form.read(sent)) == plan_of(form.read(texts))
             assert ("shape" in sent) == (model == OWN)
-            assert {one.id for one in PLAN_FIELDS if one.part == WHOLE} & sent.keys() <= {changed.id}
+            assert {one.id for one in PLAN_FIELDS if one.part in (WHOLE, SEARCH)} & sent.keys() <= {changed.id}
             assert changed.id in sent or changed.id in {"shape", *TYPES}
             assert (sent.keys() >= TYPES) == (texts["prec"] == OWN_POLICY)
 
@@ -117,7 +119,11 @@ def test_links_to_other_pages_carry_the_plan_without_what_says_nothing(name: str
 def test_whole_counts_begin_as_they_are_shown() -> None:
     """A field that begins at ten thousand, or is set so by a chip, is written as sentences write it."""
     texts = {(one.id, one.default) for one in PLAN_FIELDS}
-    texts |= {pair for story in (*STORIES.values(), *MEMORY_STORIES.values()) for pair in story.items()}
+    texts |= {
+        pair
+        for story in (*STORIES.values(), *MEMORY_STORIES.values(), *SEARCH_STORIES.values())
+        for pair in story.items()
+    }
     counts = [(name, text) for name, text in texts if name in ("count", "seq") and text]
     assert len(counts) > 8
     for name, text in counts:

@@ -7,10 +7,12 @@ import re
 import pytest
 
 from core.fields import Form
+from core.hardware.accelerators import accelerators
+from core.models.catalog import catalog
 from core.planning import PLAN_FORM, plan_from
-from core.planning.answer.stories import STORIES
+from core.planning.answer.stories import SEARCH_STORIES, STORIES
 from tests.core import plan_walk
-from tests.core.plan_walk import COSTLY, QUICK, Walked, walk_all
+from tests.core.plan_walk import COSTLY, QUICK, Walked, look_for, look_for_sizes, walk_all
 
 CORNERS: dict[str, dict[str, str]] = {
     "one of everything": {"n": "1", "tokens": "1", "count": "1", "gpu": "T4", "mfu": "1"},
@@ -55,6 +57,28 @@ def test_every_chip_on_every_panel(name: str) -> None:
     walked.step(name, plan_from(STORIES[name]), costly=COSTLY)
     assert walked.faults == []
     assert walked.plans == 1
+
+
+NO_LAYOUT = {"nothing fits": {"model": "DeepSeek-V3", "count": "16"}, "a prime": {"count": "1,021"}}
+
+
+@pytest.mark.parametrize("name", [*SEARCH_STORIES, *CORNERS, *NO_LAYOUT])
+def test_every_chip_and_corner_on_every_panel_of_a_search(name: str) -> None:
+    walked = Walked()
+    plan = plan_from({**SEARCH_STORIES, **CORNERS, **NO_LAYOUT}[name])
+    walked.look(name, look_for, plan)
+    walked.look(name, look_for_sizes, plan)
+    assert walked.faults == []
+
+
+def test_searches_of_many_accelerators_and_models() -> None:
+    """Every second accelerator with a small model, every third model on one cluster."""
+    walked = Walked()
+    for device in accelerators()[::2]:
+        walked.look(device.name, look_for, plan_from({"gpu": device.name, "n": "1B", "count": "8", "gb": "64"}))
+    for model in catalog()[::3]:
+        walked.look(model.name, look_for, plan_from({"model": model.name, "count": "32", "seq": "2048", "gb": "64"}))
+    assert walked.faults == []
 
 
 @pytest.mark.parametrize("planted", ["It takes nan days.", "−inf", {"data": [], "layout": {"height": float("nan")}}])

@@ -132,7 +132,7 @@ def _held(a: Answer) -> tuple[Line, ...]:
             "bytes",
             note=f"{h.optimizer.name} {h.policy.phrase}",
         ),
-        Line("all that one accelerator holds", h.total, "bytes", note=words_memory.laid_out(h)),
+        Line("all that one accelerator holds", h.total, "bytes", note=words_memory.laid_out(h.layout)),
         Line("memory of one accelerator", h.usable, "bytes"),
     )
 

@@ -16,6 +16,7 @@ from core.models.spec_text import EXAMPLE, SpecTextError
 from core.planning.answer.answer import Answer
 from core.planning.answer.form_layout import LAYOUT_FIELDS
 from core.planning.answer.form_policy import OWN_FIELDS, POLICY, STATES, led, own_of
+from core.planning.answer.form_search import ANY, SEARCH, SEARCH_FIELDS
 from core.planning.answer.holding import model_copies
 from core.planning.answer.plan import (
     FINDS,
@@ -31,6 +32,7 @@ from core.planning.answer.plan import (
     parse_price,
     parse_within,
 )
+from core.planning.answer.wishes import Wishes
 from core.planning.evidence.runs import models_with_runs
 from core.planning.whole.energy import US_GRID, USUAL_PUE
 from core.planning.whole.goodput import Reliability, parse_failures
@@ -291,6 +293,7 @@ PLAN_FIELDS: tuple[Field, ...] = (
     POLICY,
     *OWN_FIELDS.values(),
     *LAYOUT_FIELDS,
+    *SEARCH_FIELDS,
     FAILURES,
     WRITES,
     RESTART,
@@ -381,6 +384,20 @@ def plan_of(reading: Reading) -> Plan:
             elsewhere=v["other"],
         ),
         power=Power(v["draw"], v["pue"], v["grid"]),
+        wishes=Wishes(
+            batch=v["gb"],
+            aim=v["aim"],
+            tensor=v["ktp"],
+            pipeline=v["kpp"],
+            interleave=v["kvpp"],
+            context=v["kcp"],
+            expert=v["kep"],
+            micro_batch=v["kmbs"],
+            zero=-1 if v["kzero"] == ANY else int(v["kzero"]),
+            recompute=None if v["krc"] == ANY else RECOMPUTES[v["krc"]],
+            in_node=v["knode"],
+            offload=v["koff"],
+        ),
     )
 
 
@@ -400,12 +417,12 @@ def carried(texts: Mapping[str, str], a: Answer | None = None) -> dict[str, str]
     """Of the texts of one page's form those that are the plan's, for a link to another page.
 
     Left out is what says nothing: an own shape beside another model, types beside a named precision, and fields of the
-    whole run where every page begins with the same.
+    whole run and of the search where every page begins with the same.
     a: their answer, whose accelerators or parameters stand where they were asked for.
     """
     silent: set[str] = set() if texts.get(MODEL_NAME.id) == OWN else {SHAPE.id}
     silent |= set() if texts.get(POLICY.id) == OWN_POLICY else {one.id for one in OWN_FIELDS.values()}
-    silent |= {one.id for one in PLAN_FIELDS if one.part == WHOLE and texts.get(one.id) == one.default}
+    silent |= {one.id for one in PLAN_FIELDS if one.part in (WHOLE, SEARCH) and texts.get(one.id) == one.default}
     found = {one.id: texts[one.id] for one in PLAN_FIELDS if one.id in texts and one.id not in silent}
     if a and a.find == "accelerators":
         found[COUNT.id] = f"{model_copies(a.plan, a.middle.accelerators):,}"

@@ -15,6 +15,7 @@ from core.models.catalog import CatalogModel, model_named
 from core.models.flops import Attention
 from core.models.own import read_model
 from core.models.spec_text import EXAMPLE
+from core.planning.answer.wishes import Wishes
 from core.planning.budget.interval import Interval
 from core.planning.whole.energy import US_GRID, USUAL_PUE
 from core.planning.whole.goodput import Reliability
@@ -153,6 +154,7 @@ class Plan:
     accelerator-hour, low and high; None takes the catalogue's. attention: how the count by layer takes it.
     optimizer, policy: of the model states, by name, as `core.training` has them; own: the types of `OWN_POLICY`.
     layout: of one step, all but its data-parallel degree, which is what the accelerators leave.
+    wishes: what a search over layouts is asked; no other number depends on them.
     """
 
     find: Find = "time"
@@ -176,6 +178,7 @@ class Plan:
     computed: Computed = field(default_factory=Computed)
     reliability: Reliability = field(default_factory=Reliability)
     power: Power = field(default_factory=Power)
+    wishes: Wishes = field(default_factory=Wishes)
 
     @property
     def device(self) -> Accelerator:

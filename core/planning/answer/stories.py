@@ -73,3 +73,43 @@ MEMORY_STORIES: Mapping[str, Mapping[str, str]] = {
     ),
 }
 """The chips of Training memory."""
+
+
+_WAY = {
+    "find": "time",
+    "aim": "time",
+    "opt": "AdamW",
+    "prec": _MEGATRON,
+    "dtype": "bf16",
+    **dict.fromkeys(("ktp", "kpp", "kvpp", "kcp", "kep", "kmbs"), ""),
+    "kzero": "any",
+    "krc": "any",
+    "knode": "true",
+    "koff": "false",
+}
+"""Nothing to keep to, in 16 bits."""
+
+
+def _sought(model: str, tokens: str, gpu: str, count: str, seq: str, batch: str, **more: str) -> Mapping[str, str]:
+    return {**_WAY, "model": model, "tokens": tokens, "gpu": gpu, "count": count, "seq": seq, "gb": batch, **more}
+
+
+_H100 = "H100 SXM"
+SEARCH_STORIES: Mapping[str, Mapping[str, str]] = {
+    "Llama 3.1 405B on 16,384 H100": _sought("Llama 3.1 405B", "15.6T", _H100, "16,384", "8,192", "16M tokens"),
+    "70B on 512 H100": _sought("Llama 3.3 70B", "15T", _H100, "512", "8,192", "4M tokens"),
+    "DeepSeek-V3 on 2,048 H800": _sought(
+        "DeepSeek-V3",
+        "14.8T",
+        "H800 SXM",
+        "2,048",
+        "4,096",
+        "62.9M tokens",
+        dtype="fp8",
+        prec="mixed bf16, fp32 master, bf16 states",
+    ),
+    "Mixtral 8x7B on 128 H100": _sought("Mixtral 8x7B", "2T", _H100, "128", "4,096", "1,024"),
+    "8B on 64 H100": _sought("Llama 3.1 8B", "1T", _H100, "64", "8,192", "4M tokens"),
+    "13B on one node": _sought("Llama 2 13B", "100B", "A100 SXM 80 GB", "8", "4,096", "256"),
+}
+"""The chips of Parallel plan."""

@@ -12,6 +12,7 @@ from core.planning.answer.largest import Largest, by_states
 from core.planning.answer.plan import OWN, whole_accelerators
 from core.training import (
     DeviceMemory,
+    Layout,
     LayoutError,
     Recompute,
     StepCurve,
@@ -67,18 +68,21 @@ def counted(h: Held) -> str:
     """The quieter line: under what all of it is counted."""
     one = h.layout
     sequences = f"{one.micro_batch:,} {plural(int(one.micro_batch), 'sequence')} of {h.plan.seq_len:,} tokens at a time"
-    again = {
+    return f"{h.optimizer.name} {h.policy.phrase} · {laid_out(one)} · {sequences} · {recomputed(one)}"
+
+
+def recomputed(one: Layout) -> str:
+    """What backward computes again."""
+    return {
         Recompute.NONE: "nothing recomputed",
         Recompute.SELECTIVE: "attention recomputed",
         Recompute.PER_OPERATION: "every second matrix product recomputed",
         Recompute.FULL: "layers recomputed",
     }[Recompute(int(one.recompute))]
-    return f"{h.optimizer.name} {h.policy.phrase} · {laid_out(h)} · {sequences} · {again}"
 
 
-def laid_out(h: Held) -> str:
+def laid_out(one: Layout) -> str:
     """The degrees that are more than one: ``tensor 8 · pipeline 16 · data 128 under ZeRO-1``."""
-    one = h.layout
     degrees = (
         ("tensor", one.tensor),
         ("pipeline", one.pipeline),

@@ -31,6 +31,7 @@ from core.training import (
     memory_over,
     states_of,
 )
+from core.training.activations.stage import Loss
 from core.training.activations.tensors import FUSED, Implementation
 from core.training.device.account import width_of
 from core.training.device.buffers import MEASURED
@@ -40,8 +41,8 @@ from core.training.device.buffers import MEASURED
 class Question:
     """What plans are asked for. A step's ``batch`` sequences are micro_batch · micro_batches · data, exactly.
 
-    running: how steps are run; whether communication overlaps is the plans' own.  Without slots, so that what follows
-    from it is worked out once.
+    running: how steps are run; whether communication overlaps is the plans' own.  loss, chunks: how the loss is worked
+    out, and in how many pieces.  Without slots, so that what follows from it is worked out once.
     """
 
     spec: TransformerSpec
@@ -55,6 +56,8 @@ class Question:
     constraints: Constraints = FREE
     runtime: Runtime = MEASURED
     rates: Rates | None = None
+    loss: Loss = "separate"
+    chunks: int = 1
 
     @property
     def usable(self) -> float:
@@ -68,7 +71,8 @@ class Question:
     @cached_property
     def _step(self) -> Step:
         imbalance = self.running.imbalance
-        return Step(self.seq_len, self.implementation, width_of(self.policy), imbalance=imbalance)
+        width = width_of(self.policy)
+        return Step(self.seq_len, self.implementation, width, self.loss, self.chunks, imbalance)
 
     def bytes_of(self, layout: Layout) -> npt.NDArray[np.float64]:
         """Bytes that the fullest accelerator has to hold under each layout."""

@@ -1,0 +1,180 @@
+"""Parallel plan as a visitor sees it: its answer, every chip on every panel, a row put in force, links both ways."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import plotly.graph_objects as go
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from core.planning import plan_from
+from core.planning.answer import searching
+from core.planning.answer.exploring import as_texts
+from core.planning.answer.form import plan_of
+from core.planning.answer.holding import held
+from core.planning.answer.searching import query_of, searched
+from core.planning.search import words
+from core.planning.search.found import Found
+from pages.parts.registry import COMPUTE, MEMORY, PLAN_SEARCH
+from pages.plan_search import space as panel
+from pages.plan_search.form import FORM, OWN, PANELS, STORIES
+from tests.app.plan_pages import bodies, downloads, fold, linked, onwards, opened, shown, stripped
+from tests.app.plan_pages import words as said_on
+from tests.core.plan_walk import NO_NUMBER
+
+OPEN = dict.fromkeys(PANELS, "true")
+SMALL = {"model": "Llama 3.1 8B", "count": "16", "gb": "128", "seq": "4,096", "tokens": "1T"}
+
+
+def found(texts: Mapping[str, str]) -> Found:
+    best = searched(query_of(plan_of(FORM.read(texts)))).best
+    assert best is not None
+    return best
+
+
+def answer(app: AppTest) -> str:
+    return stripped(bodies(app, "np-answer")[0].partition("<small>")[0])
+
+
+@pytest.mark.parametrize("name", STORIES)
+def test_every_chip_is_told_by_the_form_alone_with_every_panel_open(name: str) -> None:
+    texts = STORIES[name]
+    app = opened(PLAN_SEARCH, {**texts, **OPEN})
+    plan = plan_of(FORM.read(texts))
+    assert answer(app) == shown(words.sentence(plan, query_of(plan), found(texts)))
+    assert {one.label for one in PANELS.values()} <= {drawn.label for drawn in app.expander}
+    assert len(app.get("plotly_chart")) >= 6
+    for chart in app.get("plotly_chart"):
+        go.Figure(json.loads(chart.proto.spec))
+    text = stripped(said_on(app))
+    wrong = NO_NUMBER.search(text)
+    assert not wrong, text[max(0, wrong.start() - 80) :][:160]
+
+
+def test_opening_panels_changes_neither_answer_nor_link() -> None:
+    apps = [opened(PLAN_SEARCH, {**SMALL, **panels}) for panels in (OPEN, dict.fromkeys(PANELS, "false"))]
+    links = [{n: t for n, t in linked(app).items() if n.removeprefix("s_") not in PANELS} for app in apps]
+    assert links[0] == links[1]
+    assert answer(apps[0]) == answer(apps[1])
+
+
+def test_nothing_is_searched_again_that_was_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A rerun with another token budget, price or panel asks for no search."""
+    asked: list[Any] = []
+    search = searching.search
+    monkeypatch.setattr(searching, "search", lambda *args: asked.append(args) or search(*args))
+    searched.cache_clear()
+    app = opened(PLAN_SEARCH, {**SMALL, "gb": "64"})
+    assert asked
+    before = len(asked)
+    app.text_input(key="s_tokens").set_value("3T").run()
+    app.text_input(key="s_price").set_value("4").run()
+    assert len(asked) == before
+    app.text_input(key="s_gb").set_value("32").run()
+    assert len(asked) > before
+
+
+def test_a_row_becomes_the_layout_of_the_form() -> None:
+    """What a click on a row puts into the form is the plan of that row, and the page then shows it."""
+    result = searched(query_of(plan_of(FORM.read(SMALL))))
+    other = panel.layout_at(result.plans, 3)
+    app = opened(PLAN_SEARCH, {**SMALL, **as_texts(other), "look": OWN, "space": "true"})
+    assert shown(words.degrees(other)) in answer(app)
+    assert "This is your own layout" in stripped(said_on(app))
+    component = next(str(one.proto) for one in app.get("bidi_component") if "Choose one by its name" in str(one.proto))
+    assert component.count("here") >= 10
+
+
+def test_ranges_narrow_what_is_drawn_and_a_bad_one_is_told() -> None:
+    with downloads() as made:
+        app = opened(PLAN_SEARCH, {**SMALL, "space": "true", "otp": "2", "slow": "200"})
+    rows = made["plans.csv"].splitlines()
+    assert len(rows) > 2
+    assert {row.split(",")[0] for row in rows[1:]} == {"2"}
+    with downloads() as narrower:
+        opened(PLAN_SEARCH, {**SMALL, "space": "true", "otp": "2", "slow": "5"})
+    assert len(narrower.get("plans.csv", "").splitlines()) < len(rows)
+    assert "No plan lies" in stripped(said_on(opened(PLAN_SEARCH, {**SMALL, "space": "true", "otp": "7"})))
+    assert "up to 8" in stripped(said_on(opened(PLAN_SEARCH, {**SMALL, "space": "true", "opp": "many"})))
+    assert not app.exception
+
+
+@pytest.mark.parametrize(
+    ("texts", "said"),
+    [
+        ({"model": "Llama 3.1 405B", "count": "8"}, "not fit"),
+        ({"count": "1,021"}, "No layout"),
+        ({"gb": "3", "count": "1,021"}, "No layout"),
+        ({"ktp": "7"}, "No layout"),
+    ],
+)
+def test_where_nothing_fits_a_button_applies_the_cheapest_change(texts: dict[str, str], said: str) -> None:
+    app = opened(PLAN_SEARCH, {**SMALL, **OPEN, **texts})
+    assert said in answer(app)
+    assert not NO_NUMBER.search(stripped(said_on(app)))
+    next(button for button in app.button if button.label == "Apply").click().run()
+    assert not app.exception
+    assert "a step takes" in answer(app)
+
+
+@pytest.mark.parametrize(
+    ("texts", "said"),
+    [
+        ({"gb": "many"}, "16M tokens"),
+        ({"ktp": "two"}, "up to 8"),
+        ({"count": "1.5"}, "whole number"),
+        ({"look": "own layout", "tp": "3"}, "must divide"),
+        ({"look": "own layout", "mbs": "7"}, "128 sequences"),
+        ({"aim": "beauty"}, "memory headroom"),
+    ],
+)
+def test_bad_input_is_told_and_the_answer_stays(texts: dict[str, str], said: str) -> None:
+    app = opened(PLAN_SEARCH, {**SMALL, **texts})
+    assert said in stripped("\n".join(bodies(app, "np-error")))
+    assert "a step takes" in answer(app)
+
+
+def test_the_last_plan_stays_where_the_next_cannot_be_read() -> None:
+    app = opened(PLAN_SEARCH, SMALL)
+    before = answer(app)
+    app.text_input(key="s_seq").set_value("0").run()
+    assert answer(app) == before
+    assert bodies(app, "np-error")
+
+
+def test_a_plan_goes_to_the_other_pages_and_comes_back() -> None:
+    texts = {**SMALL, "ktp": "2", "gb": "256"}
+    app = opened(PLAN_SEARCH, texts)
+    best = found(texts)
+    (memory,) = onwards(app, MEMORY)
+    (compute,) = onwards(app, COMPUTE)
+    for there in (memory, compute):
+        plan = plan_from(there)
+        assert held(plan).layout == best.layout
+        assert held(plan).total == pytest.approx(float(best.memory.total), rel=1e-9)
+        assert query_of(plan) == query_of(plan_of(FORM.read(texts)))
+    for page in (MEMORY, COMPUTE):
+        sent = onwards(opened(page, memory), PLAN_SEARCH)[-1]
+        assert query_of(plan_of(FORM.read(sent))) == query_of(plan_from(memory))
+    again = opened(PLAN_SEARCH, {**sent, "look": OWN})
+    assert shown(words.degrees(best.layout)) in answer(again)
+
+
+def test_a_link_names_every_field_and_opens_to_the_same_page() -> None:
+    app = opened(PLAN_SEARCH, {**SMALL, "kpp": "1-2", "look": OWN, "tp": "2", "why": "true"})
+    link = linked(app)
+    assert set(link) == {"v", *(f"s_{field.id}" for field in FORM.fields)}
+    again = opened(PLAN_SEARCH, {name.removeprefix("s_"): text for name, text in link.items() if name != "v"})
+    assert linked(again) == link
+    assert bodies(again, "np-answer") == bodies(app, "np-answer")
+
+
+def test_every_number_opens_to_its_formula() -> None:
+    app = opened(PLAN_SEARCH, SMALL)
+    fold(app, "plan_search:how", open=True)
+    derived = "\n".join(element.value for element in app.markdown)
+    assert "Time of the steps" in derived
+    assert derived.count("$$") >= 2 * 8

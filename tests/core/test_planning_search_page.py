@@ -1,0 +1,478 @@
+"""What Parallel plan shows, without the page: fields, the pipeline in time, places, launch lines, pictures, words."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import fields, replace
+
+import numpy as np
+import plotly.graph_objects as go
+import pytest
+from core.planning.step.evidence import published_evidence
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.formula import explain_run
+from core.models.catalog import model_named
+from core.palette import LIGHT
+from core.planning import plan_from
+from core.planning.answer.exploring import as_texts, days_for, rescues, sizes
+from core.planning.answer.form import PLAN_FORM, plan_of
+from core.planning.answer.holding import held
+from core.planning.answer.searching import Query, asked, batched, own, query_of, searched, stages, traffic
+from core.planning.answer.stories import SEARCH_STORIES
+from core.planning.answer.wishes import Batch, Span, parse_batch, parse_span
+from core.planning.search import words, words_evidence, words_why
+from core.planning.search.band import band
+from core.planning.search.constraints import SpaceError
+from core.planning.search.explained import explain, seconds_of_steps
+from core.planning.search.export import as_csv
+from core.planning.search.figures import cluster_sizes, space, spread
+from core.planning.search.figures_evidence import errors_within, predicted_against_measured
+from core.planning.search.figures_grid import device_grid
+from core.planning.search.figures_step import pipeline, shown_parts, waterfall
+from core.planning.search.found import Found, Searched
+from core.planning.search.launch import launches
+from core.planning.search.narrow import layout_at, narrowed, within
+from core.planning.search.neighbours import neighbours
+from core.planning.search.placement import groups, place_of, rank_at
+from core.planning.search.published import compared
+from core.planning.search.timeline import timeline, timeline_of
+from core.planning.step.parts import StepTime
+from core.training import DeviceMemory, Layout, LayoutError
+from core.units import QuantityError
+from core.wording import plain
+
+SMALL = {"model": "Llama 3.1 8B", "count": "16", "gb": "128", "seq": "4,096", "tokens": "1T"}
+
+
+def query(**texts: str) -> Query:
+    return query_of(plan_from({**SMALL, **texts}))
+
+
+def best(**texts: str) -> Found:
+    found = searched(query(**texts)).best
+    assert found is not None
+    return found
+
+
+# ------------------------------------------------------------------------------------------ what is asked
+
+
+@given(st.integers(1, 10**8), st.sampled_from([512, 2048, 4096, 8192, 131_072]))
+def test_a_batch_in_tokens_is_a_round_number_of_sequences_near_it(tokens: int, seq_len: int) -> None:
+    found = Batch(float(tokens)).sequences(seq_len)
+    wanted = max(1.0, tokens / seq_len)
+    assert found >= 1
+    assert abs(found / wanted - 1) <= 0.05 or abs(found - wanted) <= 0.5
+    twice = 2 * (found & -found)  # the next rounder numbers are further away
+    assert all(abs(k * twice / wanted - 1) > 0.05 for k in (found // twice, found // twice + 1) if k)
+
+
+@pytest.mark.parametrize(
+    ("text", "seq_len", "sequences"),
+    [("16M tokens", 8192, 2048), ("3.2M tokens", 2048, 1536), ("62.9M tokens", 4096, 15_360), ("2,048", 8192, 2048)],
+)
+def test_published_batches_come_out_as_published(text: str, seq_len: int, sequences: int) -> None:
+    assert parse_batch(text).sequences(seq_len) == sequences
+    assert Batch(17.0, in_tokens=False).sequences(seq_len) == 17
+
+
+@pytest.mark.parametrize(
+    ("text", "span"),
+    [
+        ("", Span()),
+        ("any", Span()),
+        ("8", Span(8, 8)),
+        ("up to 8", Span(1, 8)),
+        ("8-2", Span(2, 8)),
+        ("2 to 4", Span(2, 4)),
+    ],
+)
+def test_ranges_are_read(text: str, span: Span) -> None:
+    assert parse_span(text) == span
+    assert span.free or parse_span(str(span)) == span
+
+
+@pytest.mark.parametrize("text", ["0", "x", "1-2-3", "8-", "-8", "up to", "1e99"])
+def test_what_is_no_range_is_refused_with_an_example(text: str) -> None:
+    with pytest.raises(QuantityError, match=r"up to 8|out of range"):
+        parse_span(text)
+
+
+@pytest.mark.parametrize("text", ["", "tokens", "1.5", "0", "16M tokens a step", "1e30 tokens"])
+def test_what_is_no_batch_is_refused_with_an_example(text: str) -> None:
+    with pytest.raises(QuantityError, match=r"16M tokens|out of range"):
+        parse_batch(text)
+
+
+def test_a_search_depends_on_nothing_but_its_question() -> None:
+    """Tokens, price and an own layout leave the question as it is, so that what was found is found again."""
+    same = (plan_from({**SMALL, **other}) for other in ({"tokens": "9T"}, {"price": "7"}, {"tp": "2"}, {"mfu": "40%"}))
+    assert {query_of(plan) for plan in same} == {query()}
+    assert searched(query()) is searched(query_of(plan_from({**SMALL, "within": "9 days"})))
+    for other in ({"count": "32"}, {"gb": "64"}, {"seq": "2048"}, {"ktp": "2"}, {"opt": "SGD"}, {"frag": "9%"}):
+        assert query(**other) != query()
+
+
+@pytest.mark.parametrize(
+    ("texts", "keeps"),
+    [
+        ({"ktp": "2"}, lambda one: one.tensor == 2),
+        ({"kpp": "2-4"}, lambda one: (one.pipeline >= 2) & (one.pipeline <= 4)),
+        ({"kmbs": "up to 2"}, lambda one: one.micro_batch <= 2),
+        ({"kzero": "3"}, lambda one: one.zero == 3),
+        ({"krc": "full"}, lambda one: one.recompute == 2),
+        ({}, lambda one: one.offload == 0),
+    ],
+)
+def test_every_plan_keeps_to_what_it_has_to(texts: dict[str, str], keeps: object) -> None:
+    found = searched(query(**texts))
+    assert 0 < found.fitting <= found.count <= searched(query()).count
+    assert callable(keeps)
+    assert np.all(keeps(found.plans.layout))
+
+
+def test_a_plan_found_is_the_same_typed() -> None:
+    found = best()
+    typed = plan_of(PLAN_FORM.read({**SMALL, **as_texts(found.layout)}))
+    again = own(query(), typed.layout)
+    assert again.layout == found.layout
+    if found.running.overlap == 1:
+        assert again.seconds == pytest.approx(found.seconds, rel=1e-9)
+    assert float(again.memory.total) == pytest.approx(float(found.memory.total), rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    "texts", [{}, {"loss": "fused", "chunks": "4"}, {"impl": "Hugging Face SDPA"}, {"ctx": "0 GB", "frag": "9%"}]
+)
+def test_a_plan_found_holds_what_training_memory_counts(texts: dict[str, str]) -> None:
+    found = best(**texts)
+    plan = plan_from({**SMALL, **texts, **as_texts(found.layout)})
+    assert held(plan).layout == found.layout
+    assert held(plan).total == pytest.approx(float(found.memory.total), rel=1e-9)
+
+
+def test_a_layout_that_does_not_divide_the_batch_is_refused() -> None:
+    with pytest.raises(LayoutError, match="128 sequences"):
+        batched(query(), Layout(tensor=1, micro_batch=3))
+    made = batched(query(), Layout(tensor=2, micro_batch=4))
+    assert made.micro_batch * made.micro_batches * made.data == 128
+
+
+# ------------------------------------------------------------------------------------------ the pipeline in time
+
+
+@given(
+    st.integers(1, 12),
+    st.integers(1, 4),
+    st.integers(1, 5),
+    st.floats(0.1, 3),
+    st.floats(0.1, 6),
+    st.floats(0, 0.05),
+)
+def test_the_pipeline_keeps_its_order(
+    stages: int, chunks: int, rounds: int, forward: float, backward: float, transfer: float
+) -> None:
+    """No stage does two things at once, nothing starts before what it needs, and without transfers nothing waits more
+    than the formula says."""
+    chunks = chunks if stages > 1 else 1
+    many = rounds * stages
+    line = timeline(stages, chunks, many, forward, backward, transfer)
+    assert len(line.start) == 2 * stages * chunks * many
+    ends = {
+        (bool(b), int(c) * stages + int(s), int(m)): float(e)
+        for b, c, s, m, e in zip(line.backward, line.chunk, line.stage, line.micro_batch, line.end, strict=True)
+    }
+    last = stages * chunks - 1
+    for b, c, s, m, start in zip(
+        line.backward.tolist(), line.chunk, line.stage, line.micro_batch, line.start, strict=True
+    ):
+        place = int(c) * stages + int(s)
+        needs = (b, place - 1, int(m)) if not b else (b, place + 1, int(m)) if place < last else (False, last, int(m))
+        assert needs not in ends or ends[needs] <= start + 1e-9
+    for stage in range(stages):
+        at = line.stage == stage
+        order = np.argsort(line.start[at])
+        assert np.all(line.end[at][order][:-1] <= line.start[at][order][1:] + 1e-9)
+    ideal = (many * chunks + stages - 1) * (forward + backward)
+    if transfer == 0:
+        assert line.length == pytest.approx(ideal)
+    assert line.length >= ideal - 1e-9
+
+
+def test_a_plan_too_long_to_draw_is_drawn_shorter_and_says_so() -> None:
+    found = best()
+    layout = replace(found.layout, pipeline=4, interleave=2, micro_batches=4096)
+    line = timeline_of(layout, found.step)
+    assert line.micro_batches < 4096
+    assert line.micro_batches % 4 == 0
+    said = words_why.waits(layout, line, found.step)
+    assert f"{line.micro_batches:,} of 4,096" in said
+
+
+# ------------------------------------------------------------------------------------------ places
+
+
+@given(st.integers(1, 8), st.integers(1, 4), st.integers(1, 8), st.integers(1, 6), st.data())
+def test_a_place_is_found_again_by_its_shards(t: int, c: int, d: int, p: int, data: st.DataObject) -> None:
+    layout = Layout(tensor=t, context=c, data=d, pipeline=p)
+    rank = data.draw(st.integers(0, t * c * d * p - 1))
+    place = place_of(layout, rank, 8)
+    assert place.node == rank // 8
+    shards = {"tensor": place.tensor, "context": place.context, "data": place.data, "pipeline": place.pipeline}
+    assert rank_at(layout, **shards) == rank
+
+
+def test_groups_lie_on_the_links_that_their_strides_allow() -> None:
+    layout = Layout(tensor=8, pipeline=4, data=4, micro_batches=8)
+    found = best()
+    sent = traffic(query(), found.layout)
+    lain = {one.kind: one for one in groups(layout, found.step, sent, 8)}
+    assert lain["tensor"].inside
+    assert (lain["data"].nodes, lain["pipeline"].nodes) == (4, 4)
+    narrow = {one.kind: one for one in groups(replace(layout, tensor=2, data=8), found.step, sent, 8)}
+    assert (narrow["data"].stride, narrow["data"].nodes) == (2, 2)
+    assert not groups(Layout(), found.step, sent, 8)
+
+
+# ------------------------------------------------------------------------------------------ launch lines
+
+FULL = Layout(tensor=8, pipeline=16, interleave=8, data=128, micro_batches=16, zero=1, sequence_parallel=1, recompute=1)
+
+
+def test_launch_lines_say_the_whole_layout() -> None:
+    spec = model_named("Llama 3.1 405B").spec
+    megatron, titan, deep = launches(spec, FULL, seq_len=8192, dtype="bf16", overlap=True)
+    flags = dict(part.lstrip("-").partition(" ")[::2] for part in megatron.text.split(" \\\n"))
+    assert flags["tensor-model-parallel-size"] == "8"
+    assert flags["num-virtual-stages-per-pipeline-rank"] == "8"
+    assert flags["global-batch-size"] == "2048"
+    assert {"use-distributed-optimizer", "sequence-parallel", "overlap-param-gather", "bf16"} <= flags.keys()
+    assert "account-for-loss-in-pipeline-split" in flags, "126 layers and two ends are 128 chunks"
+    assert "tensor_parallel_degree=8" in titan.text
+    assert any("ZeRO-1" in note for note in titan.notes)
+    compile(f"dict({titan.text.rstrip(',')})", "titan", "exec")
+    made = json.loads(deep.text)
+    assert made["train_batch_size"] == 2048
+    assert made["zero_optimization"]["stage"] == 1
+    assert any("interleaved" in note for note in deep.notes)
+
+
+@pytest.mark.parametrize(
+    ("layout", "system", "said"),
+    [
+        (replace(FULL, zero=3), "DeepSpeed", "refuses ZeRO-3 with a pipeline"),
+        (replace(FULL, zero=3), "Megatron-LM", "not known"),
+        (replace(FULL, pipeline=12, interleave=1), "Megatron-LM", "do not divide"),
+        (replace(FULL, context=2, data=64), "DeepSpeed", "Ulysses"),
+        (replace(FULL, offload=1), "torchtitan", "parameters and gradients"),
+        (replace(FULL, shard_group=64), "DeepSpeed", "64 of 128"),
+        (replace(FULL, recompute=3), "Megatron-LM", "single matrix products"),
+    ],
+)
+def test_what_a_system_cannot_do_is_said(layout: Layout, system: str, said: str) -> None:
+    spec = model_named("Llama 3.1 405B").spec
+    made = {one.system: one for one in launches(spec, layout, seq_len=8192, dtype="bf16", overlap=True)}
+    assert any(said in note for note in made[system].notes), made[system].notes
+
+
+@pytest.mark.parametrize("context", [1, 2])
+@pytest.mark.parametrize("zero", range(4))
+@pytest.mark.parametrize("group", [0, 8])
+def test_torchtitan_gets_all_data_parallel_ranks(context: int, zero: int, group: int) -> None:
+    layout = Layout(tensor=2, context=context, data=16, zero=zero, shard_group=group, micro_batches=2)
+    text = launches(model_named("Llama 3.1 8B").spec, layout, seq_len=4096, dtype="bf16", overlap=True)[1].text
+    numbers = {
+        name.strip(): int(value.rstrip(","))
+        for name, _, value in (row.partition("=") for row in text.splitlines())
+        if value.rstrip(",").lstrip("-").isdigit()
+    }
+    assert numbers["data_parallel_replicate_degree"] * numbers["data_parallel_shard_degree"] == 16
+
+
+# ------------------------------------------------------------------------------------------ pictures and words
+
+
+@pytest.fixture(scope="module")
+def found() -> Searched:
+    return searched(query())
+
+
+def test_pictures_are_figures(found: Searched) -> None:
+    here, asked_for = best(), query()
+    layout = here.layout
+    deep = replace(layout, pipeline=2, data=8, zero=1, micro_batch=1, micro_batches=16, tensor=1, context=1)
+    sized = sizes(asked_for, 1e12, 2.5)
+    rows = published_evidence()
+    drawn = (
+        space(found.plans, found.pareto, here, here.usable, LIGHT),
+        waterfall(here.step, LIGHT, low=here.low, high=here.high),
+        waterfall(here.step, LIGHT, low=math.nan, high=math.nan),
+        pipeline(timeline_of(deep, here.step), LIGHT),
+        device_grid(deep, 8, LIGHT),
+        cluster_sizes(sized, 16, 90.0, LIGHT),
+        cluster_sizes(sized, 16, math.nan, LIGHT),
+        predicted_against_measured(*words_evidence.points(rows), LIGHT),
+        errors_within(words_evidence.curves(rows), LIGHT),
+    )
+    for figure in drawn:
+        go.Figure(figure)
+
+
+def test_a_step_is_the_sum_of_what_is_drawn() -> None:
+    here = best()
+    assert sum(seconds for _, seconds in shown_parts(here.step)) == pytest.approx(here.seconds, rel=1e-3)
+    drawn = waterfall(here.step, LIGHT, low=here.low, high=here.high)["data"][0]
+    ends = np.asarray(drawn["base"]) + np.asarray(drawn["x"])
+    assert float(ends.max()) == pytest.approx(here.seconds, rel=1e-3)
+
+
+def test_narrowing_keeps_what_lies_within(found: Searched) -> None:
+    most = 1.3 * float(found.plans.seconds.min())
+    some = narrowed(found.plans, most, {"tensor": (1, 2)})
+    assert 0 < len(some.seconds) < len(found.plans.seconds)
+    assert float(some.seconds.max()) <= most
+    assert {int(layout_at(some, i).tensor) for i in range(len(some.seconds))} <= {1, 2}
+    assert all(one.seconds <= most for one in within(found.pareto, most))
+    none = narrowed(found.plans, 0.0, {})
+    assert len(none.seconds) == 0
+    assert "No plan" in words.kept(none, found)
+    assert len(as_csv(some).splitlines()) == len(some.seconds) + 1
+    assert layout_at(some, 0) == Layout(*(int(getattr(layout_at(some, 0), one.name)) for one in fields(Layout)))
+
+
+def test_the_sentence_has_the_numbers(found: Searched) -> None:
+    here, plan = best(), plan_from(SMALL)
+    said = plain(words.sentence(plan, query(), here))
+    days = days_for(plan.tokens, query(), here.seconds)
+    assert "Llama 3.1 8B on 16 × H100 SXM" in said
+    assert words.degrees(here.layout) in said
+    assert f"{100 * here.mfu:.3g} % MFU" in said
+    assert days == pytest.approx(1e12 / (128 * 4096) * here.seconds / 86400)
+    assert seconds_of_steps(1e12, 128, 4096, here.seconds) == pytest.approx(86400 * days)
+    assert here.low < here.high
+    assert f"of {found.count:,} plans" in words.counted(query(), found, here)
+    assert "Second" in words.second(found)
+
+
+def test_where_nothing_fits_the_nearest_and_the_cheapest_change_are_said() -> None:
+    plan = plan_from({**SMALL, "model": "Llama 3.1 405B", "count": "8"})
+    asked_for = query_of(plan)
+    result = searched(asked_for)
+    assert result.best is None
+    assert result.nearest is not None
+    ways = rescues(asked_for)
+    said = words.nothing_fits(plan, asked_for, result, ways)
+    assert "not fit" in said
+    assert words.gib(-result.nearest.spare) in said
+    assert ways
+    for way in ways:
+        texts = {**SMALL, "model": "Llama 3.1 405B", "count": "8", **dict(way.texts)}
+        again = searched(query_of(plan_from(texts))).best
+        assert again is not None
+        assert again.layout == way.best.layout
+        assert again.spare >= 0
+
+
+@pytest.mark.parametrize("texts", [{"count": "1,021"}, {"gb": "7", "count": "1,021"}, {"ktp": "7"}])
+def test_where_nothing_divides_it_says_what_would(texts: dict[str, str]) -> None:
+    plan = plan_from({**SMALL, **texts})
+    result = searched(query_of(plan))
+    assert result.count == 0
+    ways = rescues(query_of(plan))
+    assert "divides" in words.nothing_fits(plan, query_of(plan), result, ways)
+    assert ways
+
+
+def test_a_space_too_large_names_what_helps() -> None:
+    said = words.too_many(SpaceError(123_456_789, 20_000_000, "micro_batch", 4_000_000))
+    assert "123,456,789" in said
+    assert "micro batch" in said
+    assert "4,000,000" in said
+
+
+def test_neighbours_say_what_changes(found: Searched) -> None:
+    here = best()
+    around = neighbours(here, asked(query()))
+    rows = [words_why.neighbour_row(here, one) for one in around]
+    assert len(rows) == len(around) > 5
+    assert all(row[4] for row in rows)
+    fits = [one.found.seconds for one in around if one.found and one.found.spare >= 0]
+    assert min(fits) >= here.seconds * (1 - 1e-9), "a neighbour beats the best of all"
+    assert "No single change is faster" in words_why.around(here, around)
+
+
+def test_stages_hold_what_the_fullest_holds() -> None:
+    here = best(kpp="4", kvpp="1")
+    rows = stages(query(), here.layout, 16)
+    assert [place for place, _ in rows] == list(range(4))
+    fullest = max(float(one.total) for _, one in rows)
+    assert fullest == pytest.approx(float(here.memory.total), rel=1e-9)
+    assert words.gib(fullest) in words_why.fullest(rows, 4, here.usable)
+
+
+def test_the_derivation_has_the_step_and_its_parts() -> None:
+    here = best()
+    steps = explain(asked(query()), here, 1e12)
+    names = {one.name.rpartition(".")[2] for one in steps}
+    assert {"seconds_of_steps", "mfu_needed", "product_seconds"} <= names
+    assert steps[0].value == pytest.approx(seconds_of_steps(1e12, 128, 4096, here.seconds))
+    assert steps[1].value == pytest.approx(here.mfu)
+    assert all(math.isfinite(one.value) for one in steps)
+    assert explain_run(lambda: None) == []
+
+
+def test_more_accelerators_never_take_longer() -> None:
+    """Of powers of two, on which every smaller cluster's plan has a like one."""
+    sized = sizes(query(), 1e12, 2.0)
+    days = [one.days for one in sized]
+    assert days == sorted(days, reverse=True)
+    assert [one.accelerators for one in sized] == sorted(one.accelerators for one in sized)
+    for one in sized:
+        assert one.dollars == pytest.approx(one.days * 24 * one.accelerators * 2.0)
+    enough = next(one.accelerators for one in sized if one.days <= days[2])
+    assert f"{enough:,}" in words.scaling(sized, days[2])
+    assert "All of them take longer" in words.scaling(sized, days[-1] / 2)
+
+
+def test_published_layouts_stand_beside_the_best_of_the_search() -> None:
+    rows = compared()
+    assert len(rows) == 6
+    for one in rows:
+        assert one.best is not None
+        assert one.best.seconds <= one.ours.seconds * (1 + 1e-9) or one.ours.spare < 0
+        assert one.ours.seconds == pytest.approx(one.run.seconds, rel=0.25)
+        assert 0.1 < one.mfu < 0.7
+    assert len(words_evidence.published_rows(rows)) == 6
+
+
+def test_ranges_hold_the_readings() -> None:
+    low, high = band("hopper", False)
+    assert 0.7 < low < 1 < high < 1.5
+    wider = band("no such family", True)
+    assert wider[0] < wider[1]
+
+
+def test_places_are_spread_from_end_to_end() -> None:
+    assert spread(5, 3) == [0, 2, 4]
+    assert spread(1, 4) == [0]
+    assert spread(3, 9) == [0, 1, 2]
+
+
+@pytest.mark.parametrize("name", SEARCH_STORIES)
+def test_every_chip_has_a_plan_that_fits(name: str) -> None:
+    result = searched(query_of(plan_from(SEARCH_STORIES[name])))
+    assert result.best is not None
+    assert result.best.spare >= 0
+    assert 0.1 < result.best.mfu < 0.7
+
+
+def test_the_parts_of_a_step_are_named() -> None:
+    step = StepTime(*(float(i) for i, _ in enumerate(fields(StepTime))))
+    zero = StepTime(*(0.0 for _ in fields(StepTime)))
+    assert words_why.bound_of(step) == "jitter"
+    assert words_why.moved(step, step) == "next to nothing changes"
+    assert "matrix products" in words_why.moved(replace(zero, fixed=1.0), replace(zero, fixed=1.0, matmul=0.5))
+    assert isinstance(best().memory, DeviceMemory)
