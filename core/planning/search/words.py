@@ -55,11 +55,9 @@ def _cluster(query: Query) -> str:
 
 
 def _seconds(found: Found) -> str:
-    """A step's time with its range, where one is known."""
-    text = f"**{format_duration(found.seconds, 3)}**"
-    if math.isnan(found.low):
-        return text
-    return f"{text} ({span(f'{significant(found.low, 3)} s', f'{significant(found.high, 3)} s')})"
+    """A step's time with its range."""
+    low, high = f"{significant(found.low, 3)} s", f"{significant(found.high, 3)} s"
+    return f"**{format_duration(found.seconds, 3)}** ({span(low, high)})"
 
 
 def sentence(plan: Plan, query: Query, found: Found) -> str:
