@@ -10,8 +10,8 @@ from core.planning.answer.plan import OWN, Plan
 from core.planning.answer.searching import Query
 from core.planning.answer.words_memory import gib, laid_out, recomputed
 from core.planning.search.constraints import SpaceError
-from core.planning.search.figures import NAMES, PARTS, short
 from core.planning.search.found import Columns, Found, Searched
+from core.planning.search.naming import NAMES, PARTS, short
 from core.planning.search.narrow import layout_at
 from core.training import Layout
 from core.training.layout import RECOMPUTES
