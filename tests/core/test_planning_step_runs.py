@@ -13,7 +13,8 @@ import pytest
 from core.models.parameters import parameters
 from core.planning.step.constants import step_constants
 from core.planning.step.memory import memory_ratios
-from core.planning.step.runs import Convention, StepRun, flop_of_token, left_out, memory_runs, step_runs
+from core.planning.step.published import Convention
+from core.planning.step.runs import StepRun, flop_of_token, left_out, memory_runs, step_runs
 from core.planning.step.scores import APART, constant_mfu, errors_of, ranking, score
 from core.planning.step.shapes import shape_of_row
 from core.planning.step.time import step_time

@@ -89,7 +89,7 @@ def padded_tokens(tokens: float, experts: float, half: float) -> float:
 
 
 @formula(
-    r"\frac{\v{bytes}}{\v{bandwidth}} + \v{times} \cdot \v{hop} \cdot \log_2 \v{ranks}",
+    r"\frac{\v{bytes}}{\v{bandwidth}} + \v{times} \cdot \v{hop} \cdot \log_2 (\v{ranks})",
     result=_TIME,
     symbols={
         "bytes": Symbol("n", "bytes that a rank sends", "bytes"),
@@ -134,8 +134,14 @@ def exposed_seconds(time: float, share: float, behind: float) -> float:
     sources=(DEEPSEEK_V3.at("section 3.2.2"),),
 )
 def nodes_met(nodes: float, chosen: float) -> float:
-    """Nodes that a token’s experts lie on, evenly spread: the network carries one copy to each."""
-    return nodes * (1 - (1 - 1 / nodes) ** chosen)
+    """Nodes that a token’s experts lie on, evenly spread: the network carries one copy to each.
+
+    Raises ``ValueError`` for less than one node.
+    """
+    if np.any(np.less(nodes, 1)):
+        raise ValueError("experts lie on at least one node")
+    with np.errstate(divide="ignore"):  # of one node all is there: the logarithm of nothing
+        return -nodes * np.expm1(chosen * np.log1p(-1 / nodes))
 
 
 @formula(
@@ -170,7 +176,7 @@ def bubble_seconds(pipeline: float, interleave: float, stage: float, transfer: f
 
 
 @formula(
-    r"\v{share} \cdot \log_2 \v{nodes}",
+    r"\v{share} \cdot \log_2 (\v{nodes})",
     result=Symbol("J", "time lost to stragglers and contention, over that of the step without it", "ratio"),
     symbols={
         "share": Symbol("j", "share per doubling", "ratio"),

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from core.planning.step.runs import Reading, StepRun, memory_runs
+from core.planning.step.published import Reading
+from core.planning.step.runs import StepRun, memory_runs
 from core.training.device.account import DeviceMemory, memory_per_device
 from core.training.device.buffers import MEASURED, TENSORS_ONLY, Runtime
 from core.training.optimizers import find_optimizer
