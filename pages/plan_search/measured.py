@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from core.planning.step.evidence import errors_by, published_evidence, ranking
-
 from core.planning.search import words_evidence as words
 from core.planning.search.figures_evidence import errors_within, predicted_against_measured
 from core.planning.search.published import compared
+from core.planning.step.report import kept
 from core.wording import plain
 from pages.parts import show
 from pages.parts.inputs import Inputs
@@ -36,8 +35,8 @@ def proof(inputs: Inputs, _: Asked) -> None:
     inputs.draw(SOURCE)
     show.problems(inputs, SOURCE.id)
     source = inputs.reading.values[SOURCE.id]
-    every = published_evidence()
-    found = every if source == "all" else every.where(lambda run: run.group == source)
+    every = kept()
+    found = every if source == "all" else words.of_source(every, source)
     said = words.believed(found)
     with head:
         show.says(said)
@@ -51,11 +50,11 @@ def proof(inputs: Inputs, _: Asked) -> None:
         alt=f"Share of published steps within each error. {plain(said)}",
         key="plan_search:errors",
     )
-    show.note(words.ordered(ranking(every)))
+    show.note(words.ordered(every))
     show.small_table(
         [show.Column(heading, numeric=i > 0) for i, heading in enumerate(words.ERRORS)],
-        words.error_rows(errors_by(lambda run: run.group, found)),
-        caption="By source",
+        words.error_rows(found),
+        caption="By source, each by constants that were fitted without it",
     )
     show.small_table(
         [show.Column(heading, numeric=0 < i < 4) for i, heading in enumerate(words.RUNS)],

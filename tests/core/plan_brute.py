@@ -50,13 +50,11 @@ def one_at_a_time(question: Question) -> Iterator[Plain]:
 
 
 def _chosen(question: Question, plain: Layout) -> Iterator[Plain]:
-    t, e, ranks = plain.tensor, plain.expert, plain.data * plain.context
+    t, ranks = plain.tensor, plain.data * plain.context
     node = question.cluster.per_node // t
-    shared: list[tuple[int, int]] = [(0, 0)]
-    if ranks > 1 or t > e > 1:
-        shared += [(stage, 0) for stage in (1, 2, 3)]
-        if 1 < node < ranks and ranks % node == 0:
-            shared += [(stage, node) for stage in (1, 2, 3)]
+    shared = [(stage, 0) for stage in range(4)]
+    if 1 < node < ranks and ranks % node == 0:
+        shared += [(stage, node) for stage in (1, 2, 3)]
     for (zero, group), again, narrow, away in product(shared, (0, 1, 2), (0, 1) if t > 1 else (0,), (0, 1)):
         layout = replace(plain, zero=zero, shard_group=group, recompute=again, sequence_parallel=narrow, offload=away)
         held = memory_per_device(
@@ -83,26 +81,25 @@ def _chosen(question: Question, plain: Layout) -> Iterator[Plain]:
             yield Plain(layout, overlap, float(step.total), float(held.total))
 
 
-def keeps(plan: Plain, constraints: Constraints) -> bool:
-    """Whether a plan keeps to constraints. A pin on what makes no difference to it does not count."""
-    layout = plan.layout
-    idle = {
-        "sequence_parallel": layout.tensor == 1,
-        "zero": layout.data * layout.context == 1 and not layout.tensor > layout.expert > 1,
-        "shard_group": layout.zero == 0,
-    }
-    for field in Constraints.__slots__:
-        if field in ("most", "tensor_in_node"):
-            continue
-        pin = getattr(constraints, field)
-        value = plan.overlap if field == "overlap" else getattr(layout, field)
-        most = dict(constraints.most).get(field, value)
-        known = (pin,) if isinstance(pin, int) else pin
-        if not idle.get(field) and ((known is not None and value not in known) or value > most):
+def kept(plans: list[Plain], constraints: Constraints) -> list[Plain]:
+    """Plans that keep to constraints. Of what makes no difference to a plan, one value stands for all allowed."""
+    fields = [name for name in Constraints.__slots__ if name not in ("most", "tensor_in_node")]
+    may: dict[str, list[int]] = {}
+    for field in fields:
+        pin, most = getattr(constraints, field), dict(constraints.most).get(field, 99)
+        known = range(99) if pin is None else (pin,) if isinstance(pin, int) else pin
+        may[field] = [n for n in known if n <= most]
+
+    def keeps(plan: Plain) -> bool:
+        layout = plan.layout
+        single = layout.data * layout.context == 1 and not layout.tensor > layout.expert > 1
+        if single and 1 not in may["offload"] and layout.zero not in may["zero"][:1]:
             return False
-        if known is not None and min(known) > dict(constraints.most).get(field, min(known)):
-            return False
-    return True
+        idle = {"sequence_parallel": layout.tensor == 1, "shard_group": layout.zero == 0}
+        values = {name: plan.overlap if name == "overlap" else getattr(layout, name) for name in fields}
+        return all(bool(may[name]) if idle.get(name) else values[name] in may[name] for name in fields)
+
+    return [plan for plan in plans if keeps(plan)]
 
 
 def best_of(plans: list[Plain]) -> list[tuple[float, float]]:

@@ -30,7 +30,7 @@ from core.planning import (
 )
 from core.planning.search.space import count_plans
 from core.training import POLICIES, Layout, LayoutError, allowed, check, find_optimizer, memory_per_device
-from tests.core.plan_brute import Plain, best_of, keeps, one_at_a_time
+from tests.core.plan_brute import Plain, best_of, kept, one_at_a_time
 
 ADAM = find_optimizer("AdamW")
 MEGATRON = POLICIES["mixed bf16, fp32 master, fp32 gradients"]
@@ -135,6 +135,8 @@ def test_the_search_finds_what_trying_every_plan_finds(space: tuple[str, int, in
     if fit:
         assert found.best
         assert found.nearest is None
+        # Times that are the same in theory differ in the last digit between numbers and arrays: the latter decide.
+        fit = [Plain(plan.layout, plan.overlap, *plans[plan.key]) for plan in fit]
         assert same(found.best, min(fit, key=lambda plan: (plan.seconds, plan.held)))
         points = [(one.seconds, float(one.memory.total)) for one in found.pareto]
         assert np.array(points) == pytest.approx(np.array(best_of(fit)), rel=1e-12)
@@ -156,12 +158,12 @@ def test_constraints_leave_the_plans_that_keep_to_them(
     usable = float(np.quantile([plan.held for plan in slow], share))
     question = asked(SPECS[name], accelerators, batch, per_node=per_node, memory=usable, constraints=constraints)
     found, free = searched(question, top=ALL), searched(replace(question, constraints=EVERYTHING), top=ALL)
-    kept = [plan for plan in slow if keeps(plan, constraints)]
-    fit = sorted((plan.seconds, plan.held) for plan in kept if plan.held <= usable)
-    assert found.count == len(kept) <= free.count
+    keeping = kept(slow, constraints)
+    fit = [plan for plan in keeping if plan.held <= usable]
+    assert found.count == len(keeping) <= free.count
     assert found.fitting == len(fit) <= free.fitting
-    columns = np.stack([found.plans.seconds, found.plans.memory], axis=1)
-    assert columns == pytest.approx(np.array(fit).reshape(-1, 2), rel=1e-12)
+    assert found.plans.seconds == pytest.approx(np.sort([plan.seconds for plan in fit]), rel=1e-12)
+    assert np.sort(found.plans.memory) == pytest.approx(np.sort([plan.held for plan in fit]), rel=1e-12)
     if found.best:
         assert free.best
         assert found.best.seconds >= free.best.seconds
@@ -336,7 +338,7 @@ def test_pinning_leaves_no_more_than_was_said(space: tuple[str, int, int, int], 
     name, accelerators, per_node, batch = space
     question = asked(SPECS[name], accelerators, batch, per_node=per_node, constraints=constraints)
     _, left = count_plans(question)
-    slow = [plan for plan in brute(*space) if keeps(plan, constraints)]
+    slow = kept(brute(*space), constraints)
     for field, most in left.items():
         values = [getattr(plan.layout, field) for plan in slow]
         assert max((values.count(value) for value in set(values)), default=0) <= most

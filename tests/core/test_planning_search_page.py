@@ -24,7 +24,6 @@ from core.planning.answer.searching import Query, asked, batched, own, query_of,
 from core.planning.answer.stories import SEARCH_STORIES
 from core.planning.answer.wishes import Batch, Span, parse_batch, parse_span
 from core.planning.search import words, words_evidence, words_why
-from core.planning.search.band import band
 from core.planning.search.constraints import SpaceError
 from core.planning.search.explained import explain, seconds_of_steps
 from core.planning.search.export import as_csv
@@ -40,6 +39,7 @@ from core.planning.search.placement import groups, place_of, rank_at
 from core.planning.search.published import compared
 from core.planning.search.timeline import timeline, timeline_of
 from core.planning.step.parts import StepTime
+from core.planning.step.report import kept
 from core.training import DeviceMemory, Layout, LayoutError
 from core.units import QuantityError
 from core.wording import plain
@@ -305,7 +305,7 @@ def test_pictures_are_figures(found: Searched) -> None:
     layout = here.layout
     deep = replace(layout, pipeline=2, data=8, zero=1, micro_batch=1, micro_batches=16, tensor=1, context=1)
     sized = sizes(asked_for, 1e12, 2.5)
-    rows = published_evidence()
+    rows = kept()
     drawn = (
         space(found.plans, found.pareto, here, here.usable, LIGHT),
         waterfall(here.step, LIGHT, low=here.low, high=here.high),
@@ -448,11 +448,21 @@ def test_published_layouts_stand_beside_the_best_of_the_search() -> None:
     assert len(words_evidence.published_rows(rows)) == 6
 
 
-def test_ranges_hold_the_readings() -> None:
-    low, high = band("hopper", False)
-    assert 0.7 < low < 1 < high < 1.5
-    wider = band("no such family", True)
-    assert wider[0] < wider[1]
+def test_evidence_says_the_errors_of_its_rows() -> None:
+    rows = kept()
+    measured, predicted, names, mixture = words_evidence.points(rows)
+    off = np.abs(predicted / measured - 1)
+    said = words_evidence.believed(rows)
+    assert f"{100 * float(np.median(off)):.3g} %" in said
+    assert f"{len(names):,} published steps" in said
+    assert len(mixture) == len(rows.left) == len(names)
+    source = rows.runs[0].group
+    some = words_evidence.of_source(rows, source)
+    assert {run.group for run in some.runs} == {source}
+    assert words_evidence.error_rows(some)[0][:2] == (source, f"{len(some.runs):,}")
+    worst = words_evidence.run_rows(rows, 3)
+    assert worst[0][0] == names[int(np.argmax(off))]
+    assert "ordered right" in words_evidence.ordered(rows)
 
 
 def test_places_are_spread_from_end_to_end() -> None:

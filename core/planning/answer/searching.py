@@ -15,7 +15,6 @@ from core.planning.answer.holding import spec_of
 from core.planning.answer.laying import laid
 from core.planning.answer.plan import Computed, Plan, whole_accelerators
 from core.planning.answer.wishes import Batch, Span, Wishes
-from core.planning.search.band import ranged
 from core.planning.search.constraints import Constraints
 from core.planning.search.found import Found, Searched
 from core.planning.search.question import Question
@@ -136,20 +135,14 @@ def _runtime(query: Query) -> Runtime:
 def searched(query: Query) -> Searched:
     """What the search finds. Raises `SpaceError` for more plans than are searched at once, and `BudgetError` for an
     accelerator of which too little is known."""
-    question = asked(query)
-    found = search(question, query.wishes.aim)
-
-    def ready(one: Found | None) -> Found | None:
-        return one and ranged(question, one)
-
-    return replace(found, best=ready(found.best), second=ready(found.second), nearest=ready(found.nearest))
+    return search(asked(query), query.wishes.aim)
 
 
 def judged(query: Query, layout: Layout) -> Found:
     """One plan by itself, whether it fits or not. Raises `LayoutError` where it cannot be."""
     check(query.spec, layout, query.seq_len, query.accelerators)
     columns = Layout(*(np.array([getattr(layout, one.name)]) for one in fields(layout)))
-    return ranged(asked(query), asked(query).found(columns, np.array([1]))[0])
+    return asked(query).found(columns, np.array([1]))[0]
 
 
 def batched(query: Query, layout: Layout) -> Layout:

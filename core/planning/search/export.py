@@ -8,8 +8,8 @@ from dataclasses import fields
 
 import numpy as np
 
-from core.planning.search.figures import NAMES
 from core.planning.search.found import Columns
+from core.planning.search.naming import NAMES
 from core.training.layout import Layout
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import fields
 
 import numpy as np
 
@@ -12,31 +11,10 @@ from core.figure import MONO, SANS, Figure, axis, label, layout
 from core.palette import Palette
 from core.planning.answer.exploring import Size
 from core.planning.search.found import Columns, Found
-from core.planning.step.parts import StepTime
-from core.training.layout import Layout
+from core.planning.search.naming import NAMES, PARTS, short
 from core.units import format_duration, significant
 
 GIB = 2.0**30
-
-PARTS: dict[str, tuple[str, str]] = {
-    "matmul": ("matrix products", "fraction"),
-    "attention": ("attention", "accent"),
-    "elementwise": ("element-wise", "gradients"),
-    "recompute": ("recomputing", "activations"),
-    "tensor": ("tensor parallel", "master"),
-    "context": ("context parallel", "accent"),
-    "expert": ("expert parallel", "sign"),
-    "transfer": ("stage to stage", "buffers"),
-    "bubble": ("pipeline’s wait", "buffers"),
-    "data": ("data parallel", "exponent"),
-    "optimizer": ("optimizer", "optimizer"),
-    "fixed": ("launches", ""),
-    "jitter": ("stragglers", ""),
-}
-"""Part of a step → its name, and the role whose colour it wears (none: quiet)."""
-
-NAMES: tuple[str, ...] = tuple(one.name for one in fields(StepTime))
-"""The parts by the index that `Columns.bound` has."""
 
 _NAMED_ON_FRONT = 4
 _KEYS = 4
@@ -47,12 +25,6 @@ def colour(part: str, palette: Palette) -> str:
     """The colour of a part of a step."""
     role = PARTS[part][1]
     return palette.role(role) if role else palette.muted
-
-
-def short(one: Layout) -> str:
-    """A layout in a few letters, as people write it: ``TP8 PP16 DP128``."""
-    degrees = (("TP", one.tensor), ("PP", one.pipeline), ("CP", one.context), ("EP", one.expert), ("DP", one.data))
-    return " ".join(f"{name}{int(degree)}" for name, degree in degrees if degree > 1) or "one accelerator"
 
 
 def space(plans: Columns, front: Sequence[Found], here: Found | None, usable: float, palette: Palette) -> Figure:

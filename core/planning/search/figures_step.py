@@ -8,7 +8,8 @@ import numpy as np
 
 from core.figure import MONO, Figure, axis, label, layout
 from core.palette import Palette
-from core.planning.search.figures import NAMES, PARTS, colour
+from core.planning.search.figures import colour
+from core.planning.search.naming import NAMES, PARTS
 from core.planning.search.timeline import Timeline
 from core.planning.step.parts import StepTime
 from core.units import format_duration, significant

@@ -86,8 +86,8 @@ def _steps(found: Found, question: Question) -> list[tuple[str, int]]:
 
 
 def _shared(layout: Layout) -> bool:
-    """Whether ranks hold the same weights, so that ZeRO can shard anything."""
-    return int(layout.data) * int(layout.context) > 1 or bool(layout.tensor > layout.expert > 1)
+    """Whether ZeRO makes a difference: ranks hold the same weights, or gradients may go to the host."""
+    return int(layout.data) * int(layout.context) > 1 or bool((layout.tensor > layout.expert > 1) or layout.offload)
 
 
 def _moved(layout: Layout, question: Question, field: str, value: int) -> Layout:

@@ -73,12 +73,13 @@ def searched(
     sweep = Sweep(question, top, lean=objective == "memory headroom")
     for group in groups:
         sweep.walk(group)
-    best = sweep.best
+    pareto = sweep.pareto
+    best = pareto[-1 if sweep.lean else 0] if pareto else None
     hours = accelerator_hours(question.cluster.count, best.seconds) if best else math.nan
     return Searched(
         best=best,
         second=sweep.second(best.layout) if best else None,
-        pareto=sweep.pareto,
+        pareto=pareto,
         plans=sweep.plans,
         count=count,
         fitting=sweep.fitting,

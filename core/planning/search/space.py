@@ -172,7 +172,8 @@ def _shared(asked: Question, lists: _Lists, t: Any, c: Any, d: Any, e: Any) -> t
     """Which of ``lists.zero`` each row may have, along a first axis, and its data-parallel ranks in one node."""
     free, replicas, per_node = asked.constraints, d * c, asked.cluster.per_node
     node = np.where(per_node % t == 0, per_node // t, 0)
-    several = (replicas > 1) | ((e > 1) & (t > e))
+    # Offloaded, gradients go to the host from ZeRO-2 on, be they sharded or not.
+    several = (replicas > 1) | ((e > 1) & (t > e)) | (1 in lists.offload)
     own = free.shard_group is not None and 0 not in np.atleast_1d(free.shard_group)
 
     def may(stage: int, code: int) -> Any:
@@ -196,9 +197,9 @@ def count_plans(asked: Question) -> tuple[int, Mapping[str, int]]:
     lists = _lists(asked)
     t, p, c, d = lists.t, lists.p, lists.c, lists.d
     per = asked.batch // d
-    cut = [(v, chunked(asked.spec.layers, p, v)) for v in lists.interleave.tolist()]
-    whole = sum((on for v, on in cut if v == 1), start=np.zeros(len(t), dtype=np.int64))
-    apart = sum((on for v, on in cut if v > 1), start=np.zeros(len(t), dtype=np.int64))
+    stages, at = np.unique(p, return_inverse=True)
+    cut = chunked(asked.spec.layers, stages[:, None], lists.interleave)
+    whole, apart = ((cut & on).sum(axis=1)[at] for on in (lists.interleave == 1, lists.interleave > 1))
     sizes = lists.micro_batch.tolist()
     by_size = [whole * (per % size == 0) + apart * (per % (size * p) == 0) for size in sizes]
     batches = sum(by_size, start=np.zeros(len(t), dtype=np.int64))

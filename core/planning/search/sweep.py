@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from core.planning.search.found import Columns, Found
-from core.planning.search.front import Fastest, Front
+from core.planning.search.front import Fastest, Floats, Front
 from core.planning.search.question import Question
 from core.planning.search.space import Group, Ints
 from core.planning.step.parts import StepTime
@@ -39,7 +39,7 @@ class Sweep:
         self._blocks: list[Group] = []
         self._firsts: list[int] = []
         self._next = 0
-        self._rows: list[npt.NDArray[np.float64]] = []
+        self._rows: list[Floats] = []
 
     def walk(self, group: Group) -> None:
         """Work a group through."""
@@ -62,8 +62,7 @@ class Sweep:
             layout, overlap = block.layout()
         if not self._blocks:
             self.question.known(*block.taken(np.flatnonzero(fits)[:1]))
-        seconds = np.full((*block.choices, len(block.node)), np.inf)
-        np.copyto(seconds, self.question.step(layout, overlap).total, where=fits)
+        seconds = self._seconds(block, layout, overlap, fits)
         least = seconds.min(axis=(0, 1, 2, 3, 4))
         if np.isnan(least).any():
             self.question.known(*block.taken(np.flatnonzero(np.isnan(seconds))[:1]))
@@ -74,7 +73,13 @@ class Sweep:
         self._next += seconds.size
         self._rows.append(np.where(fits, memory, np.inf).min(axis=(0, 1, 2, 3)) if self.lean else least)
 
-    def _miss(self, block: Group, memory: npt.NDArray[np.float64]) -> None:
+    def _seconds(self, block: Group, layout: Layout, overlap: Ints, fits: npt.NDArray[np.bool_]) -> Floats:
+        """Seconds of a block's plans, infinite where one does not fit."""
+        seconds = np.full((*block.choices, len(block.node)), np.inf)
+        np.copyto(seconds, self.question.step(layout, overlap).total, where=fits)
+        return seconds
+
+    def _miss(self, block: Group, memory: Floats) -> None:
         at = int(np.argmin(memory))
         if memory.flat[at] < self._missing:
             self._missing = float(memory.flat[at])
@@ -112,17 +117,19 @@ class Sweep:
         row = int(np.argmin(worth))
         if not np.isfinite(worth[row]):
             return None
-        alone = Sweep(self.question, 1, lean=self.lean)
         sizes = np.cumsum([len(one.node) for one in self._blocks])
         at = int(np.searchsorted(sizes, row, side="right"))
-        alone.walk(self._blocks[at].of_rows([row - int(sizes[at] - len(self._blocks[at].node))]))
-        return alone.best
+        return self._best_of(self._blocks[at].of_rows([row - int(sizes[at]) + len(self._blocks[at].node)]))
 
-    @property
-    def best(self) -> Found | None:
-        """The best plan; None where nothing fits."""
-        ids = self.front.ids[-1:] if self.lean else self.front.ids[:1]
-        return self.question.found(*self._layouts(ids))[0] if len(ids) else None
+    def _best_of(self, block: Group) -> Found:
+        """The best of a few plans, some of which fit."""
+        layout, overlap = block.layout()
+        memory = self.question.bytes_of(layout)
+        seconds = self._seconds(block, layout, overlap, memory <= self.question.usable)
+        held = np.where(np.isfinite(seconds), memory, np.inf)
+        keys = (seconds.reshape(-1), held.reshape(-1))
+        order = np.lexsort(keys if self.lean else keys[::-1])
+        return self.question.found(*block.taken(order[:1]))[0]
 
     def _layouts(self, ids: Ints) -> tuple[Layout, Ints]:
         """Plans by their numbers, as arrays of one length."""

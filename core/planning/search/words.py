@@ -10,8 +10,8 @@ from core.planning.answer.plan import OWN, Plan
 from core.planning.answer.searching import Query
 from core.planning.answer.words_memory import gib, laid_out, recomputed
 from core.planning.search.constraints import SpaceError
-from core.planning.search.figures import NAMES, PARTS, short
 from core.planning.search.found import Columns, Found, Searched
+from core.planning.search.naming import NAMES, PARTS, short
 from core.planning.search.narrow import layout_at
 from core.training import Layout
 from core.training.layout import RECOMPUTES
@@ -55,11 +55,9 @@ def _cluster(query: Query) -> str:
 
 
 def _seconds(found: Found) -> str:
-    """A step's time with its range, where one is known."""
-    text = f"**{format_duration(found.seconds, 3)}**"
-    if math.isnan(found.low):
-        return text
-    return f"{text} ({span(f'{significant(found.low, 3)} s', f'{significant(found.high, 3)} s')})"
+    """A step's time with its range."""
+    low, high = f"{significant(found.low, 3)} s", f"{significant(found.high, 3)} s"
+    return f"**{format_duration(found.seconds, 3)}** ({span(low, high)})"
 
 
 def sentence(plan: Plan, query: Query, found: Found) -> str:

@@ -6,9 +6,9 @@ import math
 from collections.abc import Sequence
 
 from core.planning.answer.words_memory import gib
-from core.planning.search.figures import NAMES, PARTS
 from core.planning.search.found import Found
 from core.planning.search.launch import Launch
+from core.planning.search.naming import NAMES, PARTS
 from core.planning.search.neighbours import Neighbour
 from core.planning.search.placement import Group
 from core.planning.search.timeline import Timeline

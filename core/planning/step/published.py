@@ -213,8 +213,11 @@ def _software(row: Mapping[str, str], stack: str) -> Software:
 
 
 def _graphs(row: Mapping[str, str]) -> int:
-    """Whether the host’s launches do not show, by the release's own recipe; graphs of parts are enough for a Grace."""
-    how = row.get("graphs", "step")
+    """Whether the host’s launches do not show, by the release's own recipe; graphs of parts are enough for a Grace.
+
+    Dense layers never show them.
+    """
+    how = row.get("graphs", "step") if row.get("dispatch") else "step"
     static = "tokendrop" in row["model"]  # dropped tokens keep every shape the same
     return int(how == "step" or static or (how == "parts" and row["accelerator"].startswith("GB")))
 
