@@ -11,6 +11,7 @@ from core.planning.answer.answer import Answer
 from core.planning.answer.peers import peers_of
 from core.planning.answer.plan import OWN
 from core.planning.evidence import words
+from core.planning.evidence.anchored import anchored_score
 from core.planning.evidence.figures import Point, evidence_scatter, hours_of_a_run
 from core.planning.evidence.judged import predictions, score
 from core.planning.evidence.rows import Basis, Evidence, base_peak, evidence, left_out
@@ -64,6 +65,7 @@ def beside(a: Answer) -> None:
 def evidence_panel(inputs: Inputs, a: Answer) -> None:
     """Every published run, yours among them; the nearest with what sets them apart; each predicted from the others."""
     show.says(words.scored(score(), score("lab")))
+    show.note(words.rival(anchored_score(), anchored_score("lab")))
     with st.container(horizontal=True):
         for field in (MEASURE, BASIS, FAMILY):
             inputs.draw(field)

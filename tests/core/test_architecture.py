@@ -65,7 +65,7 @@ ROOM_MAY_IMPORT: dict[str, set[str]] = {
     "whole": {"budget"},
     "split": {"budget"},
     "step": {"budget"},
-    "search": {"budget", "step"},
+    "search": {"budget", "step", "evidence"},
     "study": {"budget", "step", "search"},
     "answer": {"budget", "evidence", "counting", "whole", "step", "search"},
     "moves": {"budget", "answer"},

@@ -9,7 +9,6 @@ from dataclasses import fields, replace
 import numpy as np
 import plotly.graph_objects as go
 import pytest
-from core.planning.step.evidence import published_evidence
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal, TypeAlias
@@ -12,7 +12,7 @@ import numpy as np
 from core.planning.budget.interval import Interval
 from core.planning.evidence.expectation import Setting, expected_utilisation, hours_at
 from core.planning.evidence.neighbours import Fit, fit_of
-from core.planning.evidence.rows import evidence
+from core.planning.evidence.rows import Evidence, evidence
 from core.planning.evidence.runs import PublishedRun
 
 Without: TypeAlias = Literal["model", "lab"]
@@ -49,7 +49,11 @@ class Prediction:
 @lru_cache(maxsize=2)
 def predictions(by: Without = "model") -> tuple[Prediction, ...]:
     """Every whole run that is evidence, predicted with its own model, or its whole lab, left out; in table order."""
-    rows = evidence("whole")
+    return predictions_of(evidence("whole"), by)
+
+
+def predictions_of(rows: Sequence[Evidence], by: Without) -> tuple[Prediction, ...]:
+    """The same of any runs."""
     fits: dict[Hashable, Fit] = {}
     found: list[Prediction] = []
     for row in rows:
@@ -85,7 +89,11 @@ class Score:
 @lru_cache(maxsize=2)
 def score(by: Without = "model") -> Score:
     """The score of `predictions`."""
-    made = predictions(by)
+    return score_of(predictions(by))
+
+
+def score_of(made: Sequence[Prediction]) -> Score:
+    """The score of any predictions."""
     return Score(
         runs=len(made),
         error=float(np.median([abs(one.error) for one in made])),

@@ -200,6 +200,16 @@ def _yours(a: Answer) -> str:
     return interval((used.low, used.high) if used.low < used.high else (used.mid,))
 
 
+def rival(score: Score, lab: Score) -> str:
+    """How well whole runs are predicted from the steps of their best layouts, and why that is not what is used."""
+    return (
+        "**Tried beside it:** the steps of each run’s best layout, as Parallel plan searches it, times what published "
+        f"runs lose beyond them. It was off by {percent(score.error)} with {percent(score.inside)} inside, and by "
+        f"{percent(lab.error)} with {percent(lab.inside)} inside without the lab, so it is not what is used here: half "
+        "of the runs do not print their accelerators or their batch, and these had to be assumed."
+    )
+
+
 def scored(one: Score, lab: Score) -> str:
     """How well the model predicts the published runs. lab: its score with everything of a run's lab left out."""
     return (
