@@ -1,8 +1,8 @@
 """A rival expectation, scored beside the one in use: what whole runs lose beyond the steps of their best layout.
 
-``assets/data/run_steps.csv`` holds, for every whole run that is evidence, the MFU of steps under the fastest layout that
-a search finds for its model, accelerators, batch and length. The rival learns, with the same weights, what share of
-that MFU whole runs reach, instead of what share of the best matmul.
+``assets/data/run_steps.csv`` holds, for every whole run that is evidence, the MFU of its steps under the fastest layout
+that a search finds for its model, accelerators, batch and length. The rival learns, with the same weights, what share
+of that MFU whole runs reach, instead of what share of the best matmul.
 """
 
 from __future__ import annotations
