@@ -6,7 +6,7 @@ from core.fields import Field, choice, slider, switch
 from core.planning.answer.form import plan_form
 from core.planning.answer.stories import SEARCH_STORIES
 from core.planning.answer.wishes import parse_span
-from core.planning.step.runs import rows_by
+from core.planning.step.runs import step_runs
 
 _SHOWN, NARROW = "shown", "narrow"
 
@@ -50,7 +50,7 @@ ONLY = {
 }
 """Field of a layout → the field that narrows which plans are drawn."""
 
-SOURCE = choice("src", "Source", ("all", *rows_by("group")), "all", part=_SHOWN)
+SOURCE = choice("src", "Source", ("all", *dict.fromkeys(run.group for run in step_runs())), "all", part=_SHOWN)
 
 FORM = plan_form("s", LOOK, SLOWER, *ONLY.values(), SOURCE, *PANELS.values(), n="70B", count="512")
 
