@@ -64,7 +64,7 @@ def page() -> None:
             _apply(inputs, ways)
         if a.here is not None:
             show.answer(words.sentence(a.plan, a.query, a.here), words.counted(a.query, a.result, a.here))
-        for line in words.beside(a.query, a.result, a.here):
+        for line in words.beside(a.plan, a.query, a.result, a.here):
             show.note(line)
 
     for name, panel in _PANELS.items():

@@ -136,7 +136,7 @@ def look_for(plan: Plan) -> Iterator[Shown]:
         return
     yield words_search.sentence(plan, query, found)
     yield words_search.counted(query, result, found)
-    yield from words_search.beside(query, result, found)
+    yield from words_search.beside(plan, query, result, found)
     yield from (words_why.goes_to(found), words_search.second(result))
     yield waterfall(found.step, LIGHT, low=found.low, high=found.high)
     line = timeline_of(found.layout, found.step)

@@ -24,10 +24,10 @@ from core.training import (
     DeviceMemory,
     Layout,
     LayoutError,
+    PrecisionPolicy,
     Traffic,
     check,
     find_optimizer,
-    find_policy,
     memory_per_device,
     traffic_per_step,
 )
@@ -52,7 +52,7 @@ class Query:
     seq_len: int
     batch: int
     optimizer: str
-    policy: str
+    policy: PrecisionPolicy
     computed: Computed
     wishes: Wishes
 
@@ -100,7 +100,7 @@ def query_of(plan: Plan) -> Query:
         seq_len=plan.seq_len,
         batch=plan.wishes.batch.sequences(plan.seq_len),
         optimizer=plan.optimizer,
-        policy=plan.policy,
+        policy=plan.policy_under(find_optimizer(plan.optimizer)),
         computed=plan.computed,
         wishes=replace(plan.wishes, batch=Batch()),
     )
@@ -109,13 +109,13 @@ def query_of(plan: Plan) -> Query:
 @lru_cache(maxsize=64)
 def asked(query: Query) -> Question:
     """The same as the search takes it."""
-    policy, how = find_policy(query.policy), query.computed
+    how = query.computed
     return Question(
         spec=query.spec,
         cluster=query.cluster,
         batch=query.batch,
         seq_len=query.seq_len,
-        policy=policy,
+        policy=query.policy,
         optimizer=find_optimizer(query.optimizer),
         implementation=IMPLEMENTATIONS[how.implementation],
         running=Running(query.dtype),
@@ -170,7 +170,7 @@ def stages(query: Query, layout: Layout, most: int) -> tuple[tuple[int, DeviceMe
     """What the accelerators of pipeline stages hold, from 0: of up to ``most`` of them, the ends among them."""
     count, how = int(layout.pipeline), query.computed
     setup: dict[str, Any] = {
-        "policy": find_policy(query.policy),
+        "policy": query.policy,
         "optimizer": find_optimizer(query.optimizer),
         "seq_len": query.seq_len,
         "implementation": IMPLEMENTATIONS[how.implementation],
@@ -185,4 +185,4 @@ def stages(query: Query, layout: Layout, most: int) -> tuple[tuple[int, DeviceMe
 @lru_cache(maxsize=32)
 def traffic(query: Query, layout: Layout) -> Traffic:
     """What an accelerator of a middle stage sends in a step."""
-    return traffic_per_step(query.spec, layout, policy=find_policy(query.policy), seq_len=query.seq_len)
+    return traffic_per_step(query.spec, layout, policy=query.policy, seq_len=query.seq_len)

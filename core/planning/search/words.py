@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
+from core.planning.answer.answer import answer
 from core.planning.answer.exploring import Rescue, Size, days_for
 from core.planning.answer.plan import OWN, Plan
 from core.planning.answer.searching import Query
 from core.planning.answer.words_memory import gib, laid_out, recomputed
+from core.planning.budget.errors import BudgetError
 from core.planning.search.constraints import SpaceError
 from core.planning.search.found import Columns, Found, Searched
 from core.planning.search.naming import NAMES, PARTS, short
@@ -69,6 +72,23 @@ def sentence(plan: Plan, query: Query, found: Found) -> str:
         f"{_model(plan)} on {_cluster(query)} under **{degrees(found.layout)}**: a step takes {_seconds(found)} at "
         f"**{percent(found.mfu)} MFU**; {format_count(plan.tokens)} tokens take **{days}**, steps alone; {room}."
     )
+
+
+def whole_run(plan: Plan, query: Query, found: Found) -> str:
+    """The days of the steps beside those of the whole run, as Compute budget has them; empty where it has none."""
+    try:
+        a = answer(replace(plan, find="time"))
+    except BudgetError:
+        return ""
+    days = a.over("days")
+    share = days_for(plan.tokens, query, found.seconds) / days.mid
+    spread = f" ({span(significant(days.low, 3), significant(days.high, 3))})" if days.low < days.high else ""
+    what = "everything billed" if a.published else f"at the {percent(a.middle.mfu)} MFU that is typed"
+    if share <= 1:
+        how = f"these steps are **{percent(share)}** of it; the rest is failures, evaluation, and slower layouts"
+    else:
+        how = f"these steps alone take {percent(share - 1)} longer, so runs of this kind did better than this layout"
+    return f"**The whole run is expected to take {significant(days.mid, 3)} days**{spread}, {what}: {how}."
 
 
 def counted(query: Query, result: Searched, shown: Found) -> str:
@@ -143,13 +163,20 @@ def too_many(problem: SpaceError) -> str:
     )
 
 
-def beside(query: Query, result: Searched, here: Found | None) -> list[str]:
-    """What is to be said beside the answer: the runner-up, or how the plan in force stands to the best."""
+def beside(plan: Plan, query: Query, result: Searched, here: Found | None) -> list[str]:
+    """What is to be said beside the answer: the whole run, and the runner-up or how the plan stands to the best."""
     best = result.best
-    if best is None or here is None:
+    if here is None:
+        return []
+    said = [whole_run(plan, query, here)]
+    return [one for one in (*said, *_against_best(result, best, here)) if one]
+
+
+def _against_best(result: Searched, best: Found | None, here: Found) -> list[str]:
+    if best is None:
         return []
     if here.layout == best.layout:
-        return [second(result)] if result.second else []
+        return [second(result)]
     slower = here.seconds / best.seconds - 1
     pace = f"{percent(slower)} slower than" if slower >= 0 else f"{percent(-slower)} faster than"
     fits = "" if here.spare >= 0 or math.isnan(here.spare) else ", and it does **not fit**"

@@ -106,8 +106,8 @@ def collective_seconds(bytes: float, bandwidth: float, times: float, hop: float,
 
 
 @formula(
-    r"\v{share} \cdot \v{time} + \frac{(1 - \v{share}) \cdot \v{time} - \v{behind}"
-    r" + |(1 - \v{share}) \cdot \v{time} - \v{behind}|}{2}",
+    r"\frac{\v{share} \cdot \v{time} + (\v{time} - \v{behind})"
+    r" + |\v{share} \cdot \v{time} - (\v{time} - \v{behind})|}{2}",
     result=Symbol(r"t_\text{x}", "time that is waited for", "seconds"),
     symbols={
         "time": Symbol("t", "time of the communication", "seconds"),
@@ -117,11 +117,11 @@ def collective_seconds(bytes: float, bandwidth: float, times: float, hop: float,
     sources=(_FSDP, OWN),
 )
 def exposed_seconds(time: float, share: float, behind: float) -> float:
-    """Communication that is waited for: a share always, and the rest as far as computing is shorter.
+    """Communication that is waited for: a share always, and all that is longer than the computing beside it.
 
-    Half the sum of a difference and its size is the difference where it is positive, and nothing where it is not.
+    Half of a sum and of the size of the difference is the larger of two.
     """
-    return share * time + np.maximum(0.0, (1 - share) * time - behind)
+    return np.maximum(share * time, time - behind)
 
 
 @formula(
