@@ -63,6 +63,7 @@ from core.planning.split.scaling import compute_optimal, overtraining
 from core.planning.whole import words as words_whole
 from core.planning.whole.energy import footprint
 from core.planning.whole.figures import hours_of_the_run
+from core.training import LayoutError
 from core.training import words as states_words
 from core.training.device.figures import device_bars
 
@@ -302,7 +303,11 @@ def _take_away(a: Answer) -> Iterator[Shown]:
 
 
 def _states(a: Answer) -> Iterator[Shown]:
-    plan = replace(a.plan, accelerators=float(a.memory.layout.accelerators))
+    try:
+        plan = replace(a.plan, accelerators=float(a.memory.layout.accelerators))
+    except LayoutError:
+        assert words.memory(a)  # which says why it cannot be laid out
+        return
     for counted in get_args(Counted):
         one = largest(plan, counted)
         yield from (words_memory.holding(one), words_memory.what_is_counted(one, largest(plan)))

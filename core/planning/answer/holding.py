@@ -147,8 +147,12 @@ def saved(plan: Plan) -> Saved:
 
 
 def model_copies(plan: Plan, accelerators: float) -> int:
-    """``accelerators`` that were found, rounded up to whole copies of the model as the plan's layout splits it."""
-    each = int(plan.layout.tensor * plan.layout.pipeline * plan.layout.context)
+    """``accelerators`` that were found, rounded up to whole copies of the model as the plan's layout splits it.
+
+    Ranks that hold one set of experts are never split.
+    """
+    layout = plan.layout
+    each = int(layout.pipeline) * math.lcm(int(layout.tensor * layout.context), int(layout.expert))
     return -(-whole_accelerators(accelerators) // each) * each
 
 
