@@ -41,7 +41,9 @@ def _range(id: str, label: str) -> Field:
     return Field(id, label, "", parse_span, part=NARROW, placeholder="all", help="All, 8, up to 8, or 2-8.")
 
 
-SLOWER = slider("slow", "Up to % slower than the fastest", 1, 200, 50, part=NARROW)
+SLOWER = slider(
+    "slow", "Up to % slower than the fastest", 1, 200, 50, part=NARROW, help="Of the fastest plans, which are kept."
+)
 ONLY = {
     "tensor": _range("otp", "Tensor"),
     "pipeline": _range("opp", "Pipeline"),
@@ -53,7 +55,8 @@ ONLY = {
 
 SOURCE = choice("src", "Source", ("all", *dict.fromkeys(run.group for run in step_runs())), "all", part=_SHOWN)
 
-FORM = plan_form("s", LOOK, SLOWER, *ONLY.values(), SOURCE, *PANELS.values(), n="70B", count="512")
-
 STORIES = {name: {**story, LOOK.id: LOOK.default} for name, story in SEARCH_STORIES.items()}
 """The chips."""
+
+FORM = plan_form("s", LOOK, SLOWER, *ONLY.values(), SOURCE, *PANELS.values(), **SEARCH_STORIES["70B on 512 H100"])
+"""It begins with a chip: a model that has a shape of its own."""

@@ -178,3 +178,9 @@ def test_every_number_opens_to_its_formula() -> None:
     derived = "\n".join(element.value for element in app.markdown)
     assert "Time of the steps" in derived
     assert derived.count("$$") >= 2 * 8
+
+
+def test_the_page_opens_with_a_chip_of_its_own() -> None:
+    """What is seen first is a model that somebody trains, and a chip leads back to it."""
+    first = query_of(plan_of(FORM.read({})))
+    assert first in {query_of(plan_of(FORM.read(texts))) for texts in STORIES.values()}

@@ -311,6 +311,23 @@ def test_a_group_shards_less_than_all_ranks() -> None:
     assert held[2] == held[3]
 
 
+@pytest.mark.parametrize("name", ["Llama 3.1 8B", "Mixtral 8x7B"])
+@pytest.mark.parametrize("pipeline", [2, 4])
+def test_a_pipeline_that_reduces_once_a_step_holds_gradients_whole_until_then(name: str, pipeline: int) -> None:
+    """Communication counts one reduction a step, so ZeRO-2 saves nothing over ZeRO-1 there; chunks that are finished
+    one by one are reduced one by one."""
+    spec = CATALOG[name].spec
+    deep = Layout(pipeline=pipeline, data=64, micro_batches=4 * pipeline)
+    one, two = (account(spec, replace(deep, zero=zero)) for zero in (1, 2))
+    assert two.gradients + two.buckets == pytest.approx(one.gradients)
+    assert two.total == pytest.approx(one.total)
+    chunked = replace(deep, zero=2, interleave=4)
+    many, few = account(spec, chunked), account(spec, replace(chunked, micro_batches=pipeline))
+    assert few.buckets == pytest.approx(many.buckets / 4)
+    alone = replace(deep, pipeline=1)
+    assert account(spec, replace(alone, zero=2)).total < account(spec, replace(alone, zero=1)).total
+
+
 def test_experts_shard_over_their_own_group() -> None:
     """With as many expert ranks as replicas, ZeRO has nothing left to divide."""
     layout = Layout(data=8, expert=8, zero=1)

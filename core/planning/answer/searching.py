@@ -63,7 +63,7 @@ class Query:
 
     @property
     def constraints(self) -> Constraints:
-        """What plans have to keep to."""
+        """What plans have to keep to. Communication overlaps, as it does in a typed layout: waiting never helps."""
         w = self.wishes
         spans = {name: getattr(w, name) for name in SPANS}
         pins = {name: _pinned(span) for name, span in spans.items() if (not span.free and span.low > 1) or _one(span)}
@@ -72,6 +72,7 @@ class Query:
             zero=None if w.zero < 0 else w.zero,
             recompute=None if w.recompute is None else int(w.recompute),
             offload=None if w.offload else 0,
+            overlap=1,
             most=tuple((name, span.high) for name, span in spans.items() if not span.free and name not in pins),
             tensor_in_node=w.in_node,
         )

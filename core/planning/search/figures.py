@@ -66,7 +66,11 @@ def space(plans: Columns, front: Sequence[Found], here: Found | None, usable: fl
             margin={"l": 8, "r": 16, "t": 34 + 18 * -(-len(bounds) // _KEYS), "b": 8},
             xaxis=axis(palette, "seconds of a step", type="log", **_ticks(low, high)),
             yaxis=axis(palette, "GiB on the fullest accelerator", rangemode="tozero"),
-            annotations=[*_keys([NAMES[int(part)] for part in bounds], palette), *_on_front(front, palette)],
+            annotations=[
+                *_keys([NAMES[int(part)] for part in bounds], palette),
+                *_on_front(front, palette),
+                _full(usable, palette),
+            ],
             shapes=[
                 {
                     "type": "line",
@@ -80,6 +84,19 @@ def space(plans: Columns, front: Sequence[Found], here: Found | None, usable: fl
             ],
         ),
     }
+
+
+def _full(usable: float, palette: Palette) -> Figure:
+    """What the dashed line is: all that one accelerator has."""
+    return label(
+        palette,
+        f"its memory: {significant(usable / GIB, 3)} GiB",
+        x=1,
+        xref="paper",
+        xanchor="right",
+        y=usable / GIB,
+        yanchor="bottom",
+    )
 
 
 def _ticks(low: float, high: float) -> Figure:
@@ -151,9 +168,10 @@ def _on_front(front: Sequence[Found], palette: Palette) -> list[Figure]:
             short(front[i].layout),
             x=float(np.log10(front[i].seconds)),
             y=float(front[i].memory.total) / GIB,
-            xanchor="left",
+            # No plan lies left of the front and below it; only the first has no room on that side.
+            xanchor="right" if i else "left",
             yanchor="top",
-            xshift=6,
+            xshift=-6 if i else 6,
             yshift=-4,
             bgcolor=palette.background,
             font={"family": MONO, "size": 11, "color": palette.text},
@@ -261,7 +279,7 @@ def cluster_sizes(sizes: Sequence[Size], here: int, deadline: float, palette: Pa
             height=380,
             xaxis=axis(
                 palette,
-                "accelerators (dotted: as if twice of them took half the time)",
+                "accelerators (dotted: twice as many, half the time)",
                 type="log",
                 tickvals=list(counts),
                 ticktext=[f"{one.accelerators:,}" for one in sizes],

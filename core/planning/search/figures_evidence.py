@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from core.figure import SANS, Figure, axis, label, layout
+from core.figure import Figure, axis, label, layout
 from core.palette import Palette
 from core.units import significant
 
@@ -88,8 +88,7 @@ def errors_within(curves: Sequence[tuple[str, npt.NDArray[np.float64], str]], pa
     curves: name, errors as shares, role of its colour.
     """
     data: list[Figure] = []
-    notes: list[Figure] = []
-    for i, (name, errors, role) in enumerate(curves):
+    for name, errors, role in curves:
         x = np.sort(np.abs(errors)) * 100
         y = np.arange(1, len(x) + 1) / len(x) * 100
         data.append(
@@ -103,26 +102,17 @@ def errors_within(curves: Sequence[tuple[str, npt.NDArray[np.float64], str]], pa
                 "hovertemplate": f"{name}: %{{y:.0f}} % of rows within %{{x:.1f}} %<extra></extra>",
             }
         )
-        at = min(len(x) - 1, int((0.5 + 0.18 * i) * len(x)))
-        notes.append(
-            label(
-                palette,
-                f"<b>{name}</b>",
-                x=float(x[at]),
-                y=float(y[at]),
-                xanchor="left",
-                yanchor="top",
-                xshift=8,
-                font={"family": SANS, "size": 12, "color": palette.role(role)},
-            )
-        )
+    text = " · ".join(f"<span style='color:{palette.role(role)}'><b>{name}</b></span>" for name, _, role in curves)
     return {
         "data": data,
         "layout": layout(
             palette,
-            height=320,
+            height=340,
+            margin={"l": 8, "r": 16, "t": 38, "b": 8},
             xaxis=axis(palette, "error of the predicted step time, %", range=[0, 60]),
-            yaxis=axis(palette, "% of the rows within it", range=[0, 102]),
-            annotations=notes,
+            yaxis=axis(palette, "% of the steps within it", range=[0, 102]),
+            annotations=[
+                label(palette, text, x=0, xref="paper", xanchor="left", y=1, yref="paper", yanchor="bottom", yshift=6)
+            ],
         ),
     }

@@ -27,7 +27,10 @@ def device_grid(plan: Layout, node_size: int, palette: Palette) -> Figure:
     places = [[_at(plan, stage, column, node_size) for column in range(wide)] for stage in stages]
     shade = np.array([[place.data % 2 for place in row] for row in places], dtype=np.float64)
     hover = [[_told(plan, place) for place in row] for row in places]
-    rows = [f"stage {stage + 1}" for stage in stages]
+    rows = [f"stage {stage + 1}" if int(plan.pipeline) > 1 else "all layers" for stage in stages]
+    each = int(plan.tensor * plan.context * plan.data)
+    split = [name for name in ("tensor", "context", "data") if getattr(plan, name) > 1]
+    letters = f" · {', '.join(name[0].upper() for name in split)}: rank in {', '.join(split)}" if split else ""
     columns = list(range(wide))
     return {
         "data": [
@@ -55,7 +58,7 @@ def device_grid(plan: Layout, node_size: int, palette: Palette) -> Figure:
             margin={"l": 8, "r": 8, "t": 38, "b": 8},
             xaxis=axis(
                 palette,
-                f"accelerators of a stage{'' if wide == plan.tensor * plan.context * plan.data else ', the first'}",
+                f"{'all' if wide == each else f'the first {wide} of'} {each:,} accelerators of a stage",
                 tickvals=columns[:: max(1, wide // 8)],
                 ticktext=[f"{column + 1}" for column in columns[:: max(1, wide // 8)]],
                 showgrid=False,
@@ -65,7 +68,7 @@ def device_grid(plan: Layout, node_size: int, palette: Palette) -> Figure:
             annotations=[
                 label(
                     palette,
-                    f"a frame is a node of {node_size:,} · T, C, D: shard over tensor, context, data",
+                    f"a frame is a node of {node_size:,}{letters}",
                     x=0,
                     xref="paper",
                     xanchor="left",

@@ -87,7 +87,7 @@ def whole_run(plan: Plan, query: Query, found: Found) -> str:
     if share <= 1:
         how = f"these steps are **{percent(share)}** of it; the rest is failures, evaluation, and slower layouts"
     else:
-        how = f"these steps alone take {percent(share - 1)} longer, so runs of this kind did better than this layout"
+        how = f"these steps alone take {longer(share - 1)}, so runs of this kind did better than this layout"
     return f"**The whole run is expected to take {significant(days.mid, 3)} days**{spread}, {what}: {how}."
 
 
@@ -99,6 +99,11 @@ def counted(query: Query, result: Searched, shown: Found) -> str:
     return f"{batch} · {rest(shown.layout)} · {looked}"
 
 
+def longer(share: float) -> str:
+    """How much longer something takes: ``12 % longer``, and from twice on ``2.5 times as long``."""
+    return f"{percent(share)} longer" if share < 1 else f"{significant(1 + share, 3)} times as long"
+
+
 def second(result: Searched) -> str:
     """The runner-up and what it gives up; empty where there is none."""
     best, other = result.best, result.second
@@ -107,7 +112,7 @@ def second(result: Searched) -> str:
     slower = other.seconds / best.seconds - 1
     less = float(best.memory.total) - float(other.memory.total)
     room = f"leaves {gib(abs(less))} {'more' if less > 0 else 'less'}" if abs(less) > 2**20 else "leaves as much memory"
-    pace = f"takes {percent(slower)} longer" if slower >= 0 else f"is {percent(-slower)} faster"
+    pace = f"takes {longer(slower)}" if slower >= 0 else f"is {percent(-slower)} faster"
     return f"**Second:** {degrees(other.layout)}, {rest(other.layout)}; it {pace} and {room}."
 
 
@@ -197,7 +202,7 @@ def plan_rows(plan: Plan, query: Query, plans: Columns, best: Found, top: int) -
         layout, seconds = layout_at(plans, i), float(plans.seconds[i])
         rows.append(
             (
-                brief(layout) + ("" if plans.overlap[i] else ", no overlap"),
+                brief(layout),
                 f"{int(layout.micro_batch):,}",
                 again(int(layout.recompute)),
                 f"{significant(seconds, 4)} s",
@@ -216,8 +221,13 @@ def kept(plans: Columns, result: Searched) -> str:
     of = len(result.plans.seconds)
     if not count:
         return "**No plan lies within these ranges.** Widen one of them."
-    fastest = f"the {of:,} fastest of {result.fitting:,} that fit" if of < result.fitting else f"all {of:,} that fit"
-    return f"{count:,} {plural(count, 'plan')} drawn of {fastest}."
+    if of == result.fitting:
+        return f"{count:,} {plural(count, 'plan')} drawn of all {of:,} that fit."
+    slowest = float(result.plans.seconds[-1]) / float(result.plans.seconds[0]) - 1
+    return (
+        f"{count:,} {plural(count, 'plan')} drawn. Of {result.fitting:,} that fit, the {of:,} fastest are kept: none "
+        f"takes more than {longer(slowest)}."
+    )
 
 
 def front(result: Searched) -> str:
@@ -279,7 +289,7 @@ def scaling(found: Sequence[Size], deadline: float) -> str:
     within = format_duration(86400 * deadline, 3)
     if enough is None:
         return f"{text} All of them take longer than {within}."
-    return f"{text} **{enough.accelerators:,}** are the first to keep to {within}."
+    return f"{text} **{enough.accelerators:,}** are the first whose steps alone take at most {within}."
 
 
 STEP_SUMS = (

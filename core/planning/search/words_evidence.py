@@ -59,13 +59,13 @@ def of_source(found: Calibration, source: str) -> Calibration:
 
 
 def believed(found: Calibration) -> str:
-    """How far predicted steps are off, beside those without their source and one utilisation for all."""
+    """How far predicted steps are off, beside those without their source and one MFU for all."""
     ours, left, plain = (score("", errors) for errors in (found.inside, found.left, found.plain))
     return (
         f"**Half of {ours.rows:,} published steps are predicted within {percent(ours.median)}, nine of ten within "
         f"{percent(ours.p90)}.** By constants that were fitted without a step’s own source: {percent(left.median)} and "
-        f"{percent(left.p90)}. One utilisation for each kind of accelerator and format: {percent(plain.median)} and "
-        f"{percent(plain.p90)}."
+        f"{percent(left.p90)}. One MFU for all steps of the same accelerator and number format: "
+        f"{percent(plain.median)} and {percent(plain.p90)}."
     )
 
 
@@ -127,9 +127,9 @@ def points(found: Calibration) -> tuple[_Floats, _Floats, list[str], npt.NDArray
 
 
 def curves(found: Calibration) -> list[tuple[str, _Floats, str]]:
-    """Errors of the rows: of these times, of those without the row’s source, and of one utilisation for all."""
+    """Errors of the rows: of these times, of those without the row’s source, and of one MFU for all."""
     return [
         ("part by part", np.expm1(found.inside), "fraction"),
-        ("its source left out", np.expm1(found.left), "master"),
-        ("one utilisation", np.expm1(found.plain), "buffers"),
+        ("fitted without its source", np.expm1(found.left), "master"),
+        ("one MFU per accelerator", np.expm1(found.plain), "buffers"),
     ]

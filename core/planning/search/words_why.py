@@ -55,9 +55,9 @@ def waits(layout: Layout, line: Timeline, step: StepTime) -> str:
 _LINKS = {True: "inside a node", False: "over the network"}
 GROUPS = (
     "parallelism",
-    "accelerators of a group",
-    "from one to the next",
-    "runs",
+    "accelerators in a group",
+    "rank stride",
+    "links",
     "each sends in a step",
     "waited for",
 )
@@ -112,7 +112,7 @@ DURATIONS = (
     "Forward takes a third of a micro-batch’s time and backward two, beside what is recomputed: the sums are those of "
     "the step, their split is that of matrix products."
 )
-COUNTED = ("accelerators of a group", "from one to the next", "each sends in a step", "waited for")
+COUNTED = ("accelerators in a group", "rank stride", "each sends in a step", "waited for")
 """Headings of columns that hold figures."""
 
 

@@ -89,20 +89,18 @@ def padded_tokens(tokens: float, experts: float, half: float) -> float:
 
 
 @formula(
-    r"\frac{\v{bytes}}{\v{bandwidth}} + \v{times} \cdot \v{hop} \cdot \log_2 (\v{ranks})",
+    r"\v{times} \cdot \v{hop} \cdot \log_2 (\v{ranks})",
     result=_TIME,
     symbols={
-        "bytes": Symbol("n", "bytes that a rank sends", "bytes"),
-        "bandwidth": Symbol(r"\beta", "bandwidth of one rank, one way", "bytes_per_s"),
         "times": Symbol("k", "collectives", "number"),
         "hop": Symbol(r"\alpha", "latency per doubling of the ranks", "seconds"),
         "ranks": Symbol("G", "ranks of the group", "count"),
     },
     sources=(_NCCL,),
 )
-def collective_seconds(bytes: float, bandwidth: float, times: float, hop: float, ranks: float) -> float:
-    """Time of collectives: bytes over bandwidth, and a latency that grows with the ranks."""
-    return bytes / bandwidth + times * hop * np.log2(ranks)
+def latency_seconds(times: float, hop: float, ranks: float) -> float:
+    """Latency of collectives, which grows with the ranks; the time of their bytes comes on top."""
+    return times * hop * np.log2(ranks)
 
 
 @formula(

@@ -9,11 +9,7 @@ import numpy as np
 
 from core.models.spec import TransformerSpec
 from core.planning.step.constants import Constants
-from core.planning.step.formulas import (
-    collective_seconds,
-    exposed_seconds,
-    nodes_met,
-)
+from core.planning.step.formulas import exposed_seconds, latency_seconds, nodes_met
 from core.planning.step.links import Speeds
 from core.planning.step.parts import Running
 from core.planning.step.rank import BACK, Rank
@@ -141,7 +137,7 @@ def _tensor(rank: Rank, tokens: Any, passes: Any) -> Any:
     sent = ring_bytes.over(times=times * passes, size=size, ranks=t)
     hop = np.where(t <= speeds.domain, c.hop_inside, c.hop_between)
     per_token = sent / speeds.group(t, 1.0)
-    late = collective_seconds.over(bytes=0.0, bandwidth=1.0, times=times * passes, hop=hop, ranks=t)
+    late = latency_seconds.over(times=times * passes, hop=hop, ranks=t)
     if moe and rank.running.expert_tensor > 1:
         spread = rank.spread
         routed = ring_bytes.over(times=2.0 * passes, size=size * moe.per_token / t * spread, ranks=spread)
@@ -184,7 +180,7 @@ def _expert(rank: Rank, tokens: Any, passes: Any) -> Any:
     between = ring_bytes.over(times=2.0, size=size * met, ranks=nodes)
     across = np.where(nodes > 1, between / speeds.between, 0.0)
     hop = np.where(nodes > 1, c.hop_between, c.hop_inside)
-    late = collective_seconds.over(bytes=0.0, bandwidth=1.0, times=2.0, hop=hop, ranks=e)
+    late = latency_seconds.over(times=2.0, hop=hop, ranks=e)
     share = c.expert_wait * rank.work.mixed * passes
     return share * (tokens * np.maximum(inside, across) + late)
 

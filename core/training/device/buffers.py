@@ -136,13 +136,16 @@ def bucket_bytes(rank: RankParameters, degrees: Degrees, gradients: Any, runtime
     """Gradients that are whole before they are reduced to shards: a bucket under ZeRO-2, layers under ZeRO-3.
 
     gradients: bytes of one. Of layers it is two: one at work and one whose reduction is still under way. A bucket has
-    room for the rank's own shard, which is counted with the states.
+    room for the rank's own shard, which is counted with the states. With a pipeline gradients are reduced once a step,
+    after all micro-batches of a chunk: until then ZeRO-2 holds them whole, as `gathered_bytes` counts for ZeRO-3.
     """
     if not np.any(degrees.zero >= 2):
         return 0.0
     layers = runtime.units_gathered * (rank.unit + rank.unit_experts)
     elsewhere = rank.dense * (1 - 1 / degrees.shards) + rank.experts * (1 - 1 / degrees.expert_shards)
-    bucket = np.minimum(elsewhere, runtime.bucket)
+    one_by_one = degrees.micro_batches <= degrees.pipeline
+    accumulated = elsewhere / pick(one_by_one, degrees.interleave, 1.0)
+    bucket = pick(degrees.pipeline > 1, accumulated, np.minimum(elsewhere, runtime.bucket))
     held = pick(degrees.zero >= 3, np.minimum(_shared(rank, degrees), layers), bucket)
     return held * ((degrees.zero >= 2) * gradients)
 
