@@ -347,8 +347,8 @@ def why(h: Held, found: Sequence[Fix], more: int | None, others: Sequence[Accele
     if h.fits == "fits":
         batch, length, layers = largest(h)
         return (
-            f"{share} It fits. With all else as it is, so would a micro-batch of **{batch:,}**, or sequences of "
-            f"**{length:,}** tokens, or **{layers:,}** layers of these."
+            f"{share} It fits. With all else as it is there is room for a micro-batch of up to **{batch:,}**, or "
+            f"sequences of up to **{length:,}** tokens, or up to **{layers:,}** layers of these."
         )
     enough = "No change of its layout on these accelerators is enough."
     if found:
