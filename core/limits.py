@@ -77,6 +77,8 @@ LIMITS: Mapping[str, Limit] = {
     "witness_seconds": Limit(180, "seconds", "its whole process, most of which is loading two libraries"),
     "study_bytes": Limit(100_000, "bytes", "a study file; a hundred models written out as shapes have as many"),
     "study_points": Limit(20_000, "searches", "of one study; at a fifth of a second each, an hour of one core"),
+    "study_points_shared": Limit(100, "searches", "of a study on a page; half a minute of the core all visitors share"),
+    "study_rows_shown": Limit(500, "points", "of results in a table; more slow a browser down"),
     "study_plans": Limit(10**11, "plans", "of one study; two cores take some ten hours for them"),
     "study_top": Limit(100, "plans", "kept of each point; a table of more is read by nobody"),
     "study_rows": Limit(200_000, "plans", "points times plans kept, 100 MB once they are read"),

@@ -45,8 +45,8 @@ def amount(value: float, digits: int = 4) -> str:
 
 
 def plural(value: float, noun: str) -> str:
-    """``noun`` after a count of ``value``, with its s unless the count is one."""
-    return noun if format_count(value) == "1" else f"{noun}s"
+    """``noun`` after a count of ``value``, with its s or es unless the count is one."""
+    return noun if format_count(value) == "1" else f"{noun}{'es' if noun.endswith(('ch', 'sh', 's', 'x')) else 's'}"
 
 
 def listed(words: Sequence[str], last: str = "and") -> str:

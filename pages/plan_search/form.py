@@ -18,6 +18,7 @@ PANELS = {
         "near": "Neighbours: one step in each direction",
         "runs": "Published layouts beside ours",
         "sizes": "How many accelerators?",
+        "study": "Studies: the same search over a grid",
         "proof": "Evidence: predicted against measured steps",
         "launch": "Launch line: Megatron-LM, torchtitan, DeepSpeed",
     }.items()

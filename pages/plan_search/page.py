@@ -21,6 +21,7 @@ from pages.plan_search.form import FORM, PANELS, STORIES
 from pages.plan_search.inputs import draw
 from pages.plan_search.measured import proof, published
 from pages.plan_search.space import whole_space
+from pages.plan_search.study import study
 from pages.plan_search.why import why
 
 _PANELS: dict[str, Callable[[Inputs, Asked], None]] = {
@@ -29,6 +30,7 @@ _PANELS: dict[str, Callable[[Inputs, Asked], None]] = {
     "near": near,
     "runs": published,
     "sizes": how_many,
+    "study": study,
     "proof": proof,
     "launch": launch,
 }

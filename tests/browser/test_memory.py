@@ -99,17 +99,16 @@ def test_a_checkpoint_says_what_it_holds(open_page: OpenPage) -> None:
 def test_an_older_link_opens_to_the_same_answer(open_page: OpenPage) -> None:
     prec = quote("mixed bf16, fp32 master, fp32 gradients")
     typed = f"m_n=7B&m_opt=Lion&m_prec={prec}&m_count=2&m_gpu=A100+SXM+40+GB&m_shard=ZeRO-1"
-    for version in ("", "v=2&"):
-        page = open_page(f"{MEMORY.url_path}?{version}{typed}")
-        text = answer(page)
-        assert "on 2 × A100 SXM 40 GB" in text
-        assert "Lion in bf16 with fp32 master weights and gradients · data 2 under ZeRO-1" in text
-        expect(page.get_by_role("alert")).to_have_count(0)
-        link = page.locator("button[data-link]").get_attribute("data-link")
-        assert link is not None
-        assert "m_zero=1" in link
-        assert "m_shard" not in link
-        assert answer(open_page(link.split("/", 3)[3])) == text
+    page = open_page(f"{MEMORY.url_path}?v=2&{typed}")
+    text = answer(page)
+    assert "on 2 × A100 SXM 40 GB" in text
+    assert "Lion in bf16 with fp32 master weights and gradients · data 2 under ZeRO-1" in text
+    expect(page.get_by_role("alert")).to_have_count(0)
+    link = page.locator("button[data-link]").get_attribute("data-link")
+    assert link is not None
+    assert "m_zero=1" in link
+    assert "m_shard" not in link
+    assert answer(open_page(link.split("/", 3)[3])) == text
 
 
 MISTAKES = [

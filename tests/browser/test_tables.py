@@ -42,7 +42,7 @@ def test_headings_sort_and_downloads_have_plain_numbers(open_page: Callable[...,
     rows = downloaded(page, table)
     sizes = [float(row["On each, all (B)"]) for row in rows]
     assert sizes == sorted(sizes)
-    assert float(next(row for row in rows if row["Optimizer"] == "SGD")["States per parameter"]) == 0
+    assert float(next(row for row in rows if row["Optimizer"] == "SGD")["States"]) == 0
     assert [row["Optimizer"] for row in rows] == column(table, 0)
     assert serious(page) == []
     heading.get_by_role("button").press("Enter")
