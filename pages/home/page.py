@@ -58,8 +58,8 @@ def _number(text: str) -> str:
     return text
 
 
-HELD = quantity("k", "How many", "8", "count", low=1, high=limit("accelerators"), whole=True)
-HOLDER = Field("mem", "Accelerator of each", "H100 SXM", ACCELERATOR.read, "choice", ACCELERATOR.options)
+HELD = quantity("k", "How many hold it", "8", "count", low=1, high=limit("accelerators"), whole=True)
+HOLDER = Field("mem", "Which accelerator", "H100 SXM", ACCELERATOR.read, "choice", ACCELERATOR.options)
 NUMBER = Field("x", "A number", "1e-8", _number, max_chars=limit("float_chars"))
 COUNTED = choice("of", "Counted", get_args(Counted), "everything", few=True)
 FORM = plan_form("h", HELD, HOLDER, COUNTED, NUMBER)
