@@ -58,8 +58,8 @@ def _number(text: str) -> str:
     return text
 
 
-HELD = quantity("k", "How many accelerators", "8", "count", low=1, high=limit("accelerators"), whole=True)
-HOLDER = Field("mem", "Accelerator, memory of each", "H100 SXM", ACCELERATOR.read, "choice", ACCELERATOR.options)
+HELD = quantity("k", "How many hold it", "8", "count", low=1, high=limit("accelerators"), whole=True)
+HOLDER = Field("mem", "Which accelerator", "H100 SXM", ACCELERATOR.read, "choice", ACCELERATOR.options)
 NUMBER = Field("x", "A number", "1e-8", _number, max_chars=limit("float_chars"))
 COUNTED = choice("of", "Counted", get_args(Counted), "everything", few=True)
 FORM = plan_form("h", HELD, HOLDER, COUNTED, NUMBER)
@@ -73,7 +73,7 @@ _ASKED_OF_MEMORY = (HELD, HOLDER, COUNTED, RECOMPUTE)
 _OF_MEMORY = (*_ASKED_OF_MEMORY, OPTIMIZER, POLICY, ZERO)
 HELD_CHIPS = {
     "Everything counted": {one.id: one.default for one in _OF_MEMORY},
-    "Layers computed again": {**{one.id: one.default for one in _OF_MEMORY}, RECOMPUTE.id: "full"},
+    "Nothing computed again": {**{one.id: one.default for one in _OF_MEMORY}, RECOMPUTE.id: "none"},
     "The lecture’s: model states alone": {
         **{one.id: one.default for one in _OF_MEMORY},
         COUNTED.id: "model states alone",
@@ -120,7 +120,7 @@ def how_large(inputs: Inputs, plan: Plan) -> Largest | None:
     asked = replace(plan, accelerator=values[HOLDER.id], accelerators=values[HELD.id])
     with show.question(HOW_LARGE):
         chips, place, picture = show.slot(), show.slot(), show.slot()
-        cells = st.columns([1, 1.3, 1.7, 1.9])
+        cells = st.columns([1.2, 1.4, 2, 1.2])
         for cell, field in zip(cells, _ASKED_OF_MEMORY, strict=False):
             with cell:
                 inputs.draw(field)

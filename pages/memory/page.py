@@ -7,7 +7,7 @@ from collections.abc import Callable
 import streamlit as st
 
 from core.planning.answer import words_memory
-from core.planning.answer.form import carried, plan_of
+from core.planning.answer.form import carried, named_plan
 from core.planning.answer.holding import Held, held, saved
 from core.planning.answer.largest import explain_by_states
 from core.planning.answer.plan import Plan
@@ -47,13 +47,13 @@ _PANELS: dict[str, Callable[[Inputs, Held], None]] = {
 
 def asked(inputs: Inputs) -> Held:
     """What the plan of the form holds; where it cannot be laid out, the last that could be stays."""
-    plan = plan_of(inputs.reading)
+    plan = named_plan(inputs.reading)
     try:
         found = held(plan)
         st.session_state[_GOOD] = plan
     except LayoutError as problem:
         last: Plan | None = st.session_state.get(_GOOD)
-        found = held(last or plan_of(FORM.read({})))
+        found = held(last or named_plan(FORM.read({})))
         label = FORM[words_memory.field_of(problem)].label
         inputs.fail(f"{label}: {words_memory.refused(problem)}", "Still showing the last layout that can be.")
     return found
@@ -65,7 +65,7 @@ def page() -> None:
     inputs = Inputs(MEMORY, FORM)
     chips = show.slot()
     h = asked(inputs)
-    draw(inputs, plan_of(inputs.reading), f"{int(h.layout.data):,}")
+    draw(inputs, named_plan(inputs.reading), f"{int(h.layout.data):,}")
     inputs.stories("Stories", STORIES, into=chips)
 
     with show.guarded("The answer"):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import streamlit as st
 
 from core.planning import BudgetError, Plan
-from core.planning.answer.form import plan_of
+from core.planning.answer.form import named_plan
 from core.planning.answer.searching import Query, own, query_of, searched
 from core.planning.answer.words_memory import field_of, refused
 from core.planning.search import words
@@ -32,7 +32,7 @@ class Asked:
 
 def asked(inputs: Inputs) -> Asked:
     """The plan of the form, searched; where it cannot be, the last that could be stays."""
-    plan = plan_of(inputs.reading)
+    plan = named_plan(inputs.reading)
     try:
         query = query_of(plan)
         result = searched(query)
@@ -41,7 +41,7 @@ def asked(inputs: Inputs) -> Asked:
         said = words.too_many(problem) if isinstance(problem, SpaceError) else str(problem)
         last: Plan | None = st.session_state.get(_GOOD)
         inputs.fail(said.replace("**", ""), "Still showing the last plan." if last else "Showing the first example.")
-        plan = last or plan_of(FORM.read({}))
+        plan = last or named_plan(FORM.read({}))
         query = query_of(plan)
         result = searched(query)
     here = result.best

@@ -14,12 +14,12 @@ from core.planning.answer import words, words_memory
 from core.planning.answer.export import as_csv, as_markdown, plan_lines
 from core.planning.answer.form_policy import OWN_FIELDS
 from core.planning.answer.holding import held
-from core.planning.answer.plan import FINDS, OWN, OWN_POLICY
+from core.planning.answer.plan import FINDS, OWN, OWN_POLICY, TYPED
 from core.planning.answer.stories import MEMORY_STORIES, STORIES
 from pages.compute.form import FORM as COMPUTE_FORM
 from pages.compute.form import PANELS
 from pages.memory.form import FORM as MEMORY_FORM
-from pages.parts.registry import COMPUTE, HOME, MEMORY
+from pages.parts.registry import COMPUTE, HOME, MEMORY, PLAN_SEARCH, PageSpec
 from tests.app.plan_pages import CLOSED, OPEN, bodies, downloads, fold, linked, onwards, opened, shown, stripped
 from tests.app.plan_pages import words as said_on
 from tests.core.plan_walk import NO_NUMBER
@@ -239,6 +239,28 @@ def test_what_was_found_is_what_has_to_be_held(find: str) -> None:
     here = held(plan_of(MEMORY_FORM.read(there)))
     assert here.layout == a.memory.layout
     assert here.total == pytest.approx(a.memory.total, rel=1e-6)
+
+
+def test_parameters_that_were_found_are_of_no_model_of_the_catalogue() -> None:
+    texts = {"find": "parameters", "model": "Llama 3.1 405B", "count": "512"}
+    found = answer(plan_from(texts)).middle.parameters
+    there = onwards(opened(COMPUTE, texts), MEMORY)[-1]
+    assert there["model"] == TYPED
+    assert plan_from(there).parameters == pytest.approx(found, abs=1)
+
+
+@pytest.mark.parametrize("page", [MEMORY, PLAN_SEARCH], ids=lambda page: page.id)
+def test_a_model_that_is_named_is_the_one_that_counts_whatever_another_page_finds(page: PageSpec) -> None:
+    texts = {"model": "Llama 3.1 8B", "n": "10B", "count": "512"}
+    said, other = (bodies(opened(page, {**texts, "find": find}), "np-answer") for find in ("time", "parameters"))
+    assert said == other
+    assert "Llama 3.1 8B" in stripped(said[0])
+
+
+def test_every_story_of_the_compute_budget_fits_as_it_is_laid_out() -> None:
+    for name, story in {"": {}, **STORIES}.items():
+        a = answer(plan_from(story))
+        assert (words.memory(a), words.tight(a)) == ("", ""), name
 
 
 # ------------------------------------------------------------------------------------------ the net, through the page

@@ -82,7 +82,7 @@ def test_each_chip_tells_its_story(open_page: OpenPage) -> None:
 
 
 def test_a_fix_is_applied_by_its_button(open_page: OpenPage) -> None:
-    page = open_page(f"{MEMORY.url_path}?m_n=32B&m_why=true")
+    page = open_page(f"{MEMORY.url_path}?m_n=32B&m_why=true&m_rc=none")
     assert "does not fit" in answer(page)
     page.get_by_role("button", name="Apply").first.click()
     settle(page)
@@ -170,7 +170,7 @@ def test_the_precision_is_edited_and_travels_in_the_link(open_page: OpenPage) ->
 
 @pytest.mark.parametrize("width", [1280, 1600])
 def test_the_waterfall_names_every_change_inside_its_frame(open_page: OpenPage, width: int) -> None:
-    page = open_page(f"{MEMORY.url_path}?m_n=32B&m_why=true", width=width)
+    page = open_page(f"{MEMORY.url_path}?m_n=32B&m_why=true&m_rc=none", width=width)
     plot = page.locator(".js-plotly-plot").nth(1)
     plot.locator(".main-svg").first.wait_for()
     still(page)

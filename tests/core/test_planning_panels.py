@@ -85,6 +85,11 @@ def test_strip_puts_every_run_and_the_plan_in_their_places(find_: str, most: int
     reach = figure["layout"]["xaxis"]["range"][1]
     assert 0 < float(np.max(dots["x"])) <= reach
     go.Figure(figure)
+    if a.published:
+        band = figure["layout"]["shapes"][0]
+        drawn, said = (np.array(ends) for ends in ((band["x0"], band["x1"]), (a.found.low, a.found.high)))
+        assert drawn / drawn[0] == pytest.approx(said / said[0]), "the band is the range of the sentence"
+        assert drawn[0] / dots["x"][0] == pytest.approx(a.found.low / max(peer.value for peer in peers))
 
 
 @pytest.mark.parametrize("measure", ["MFU", "hours"])

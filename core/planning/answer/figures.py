@@ -67,7 +67,9 @@ def answer_strip(a: Answer, peers: Sequence[Peer], palette: Palette) -> Figure:
     values = np.array([peer.value for peer in ordered]) / scale.size
     named = len(ordered) <= _NAMED
     rows = np.arange(len(ordered), dtype=np.float64) if named else _piled(values)
-    low, high = sorted(at_mfu(a, end) / scale.size for end in (a.expected.low, a.expected.high))
+    # A size or tokens that are found move the expected MFU in turn: the answer's own range has that inside.
+    ends = (a.found.low, a.found.high) if a.published else (at_mfu(a, a.expected.low), at_mfu(a, a.expected.high))
+    low, high = sorted(end / scale.size for end in ends)
     reach = float(max(values.max(), high, here / scale.size)) * 1.06
     top = float(rows.max()) + 1.0
     x = here / scale.size

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from core.fields import Field, Form, Reading, choice, optional, quantity
@@ -401,6 +402,11 @@ def plan_of(reading: Reading) -> Plan:
     )
 
 
+def named_plan(reading: Reading) -> Plan:
+    """The plan where nothing is to be found: of the model, parameters and accelerators that the form names."""
+    return replace(plan_of(reading), find="time")
+
+
 def plan_from(texts: Mapping[str, str]) -> Plan:
     """The plan of ``texts`` by id, such as a story's; raises `QuantityError` for the first that cannot be read."""
     reading = PLAN_FORM.read(texts)
@@ -427,5 +433,6 @@ def carried(texts: Mapping[str, str], a: Answer | None = None) -> dict[str, str]
     if a and a.find == "accelerators":
         found[COUNT.id] = f"{model_copies(a.plan, a.middle.accelerators):,}"
     if a and a.find == "parameters":
-        found[PARAMETERS.id] = f"{a.middle.parameters:.0f}"
+        found |= {MODEL_NAME.id: TYPED, PARAMETERS.id: f"{a.middle.parameters:,.0f}"}
+        found.pop(SHAPE.id, None)
     return found

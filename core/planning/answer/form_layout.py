@@ -47,8 +47,7 @@ RECOMPUTE = choice(
     "rc",
     "Recompute",
     tuple(RECOMPUTES),
-    "none",
-    few=True,
+    "full",
     part=LAYOUT,
     help="What backward computes again instead of keeping it. **selective**: the core of attention. **per "
     "operation**: every second matrix product and all that is none, as torchtitan does. **full**: all but the input of "

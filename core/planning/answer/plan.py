@@ -22,7 +22,7 @@ from core.planning.whole.goodput import Reliability
 from core.training.activations.stage import Loss
 from core.training.activations.tensors import FUSED
 from core.training.device.buffers import MEASURED
-from core.training.layout import Layout
+from core.training.layout import Layout, Recompute
 from core.training.optimizers import Optimizer
 from core.training.policy_own import OwnPolicy
 from core.training.precision import PrecisionPolicy, find_policy
@@ -174,7 +174,7 @@ class Plan:
     optimizer: str = "AdamW"
     policy: str = "mixed bf16, fp32 master"
     own: OwnPolicy = field(default_factory=OwnPolicy)
-    layout: Layout = field(default_factory=lambda: Layout(zero=3, sequence_parallel=1))
+    layout: Layout = field(default_factory=lambda: Layout(zero=3, sequence_parallel=1, recompute=Recompute.FULL))
     computed: Computed = field(default_factory=Computed)
     reliability: Reliability = field(default_factory=Reliability)
     power: Power = field(default_factory=Power)

@@ -11,22 +11,28 @@ _NEXT = (
     "experts.count=128 experts.per_token=8 experts.width=1536"
 )
 
+_MIXED, _MEGATRON = "mixed bf16, fp32 master", "mixed bf16, fp32 master, fp32 gradients"
+_WHOLE = {**dict.fromkeys(("mbs", "tp", "pp", "cp", "ep"), "1"), "zero": "3", "rc": "full", "prec": _MIXED}
+_LLAMA = {"tp": "8", "pp": "16", "zero": "1", "rc": "selective", "prec": _MEGATRON}
+_DEEPSEEK = {"pp": "16", "ep": "64", "zero": "1", "rc": "full", "prec": "mixed bf16, fp32 master, bf16 states"}
+"""Layouts: one that splits no model, and those that were published."""
+
 
 def _story(model: str, tokens: str, gpu: str, count: str, mfu: str, seq: str, **more: str) -> Mapping[str, str]:
-    """Every field shown, so that the chip is lit only when all of them match."""
-    usual = {"find": "time", "dtype": "bf16", "attn": "causal", "price": "", "pace": "all hours"}
+    """Every field shown, so that the chip is lit only when all of them match, and the layout that must hold it."""
+    usual = {**_WHOLE, "find": "time", "dtype": "bf16", "attn": "causal", "price": "", "pace": "all hours"}
     return {**usual, "model": model, "tokens": tokens, "gpu": gpu, "count": count, "mfu": mfu, "seq": seq, **more}
 
 
 LECTURE = "Lecture: 70B on 1,024 H100"
 STORIES: Mapping[str, Mapping[str, str]] = {
     "Llama 3.1 405B as trained": _story(
-        "Llama 3.1 405B", "15.6T", "H100 SXM", "16,384", "41%", "8,192", pace="steady steps"
+        "Llama 3.1 405B", "15.6T", "H100 SXM", "16,384", "41%", "8,192", pace="steady steps", **_LLAMA
     ),
     LECTURE: _story(TYPED, "15T", "H100 SXM", "1,024", "0.5", "8,192", n="70B"),
     "GPT-3 175B": _story("GPT-3 175B", "300B", "V100 SXM 32 GB", "10,000", "21.3%", "2,048", dtype="fp16"),
     "Llama 2 70B": _story("Llama 2 70B", "2T", "A100 SXM 80 GB", "2,048", "40%", "4,096"),
-    "DeepSeek-V3": _story("DeepSeek-V3", "14.8T", "H800 SXM", "2,048", "published", "4,096", dtype="fp8"),
+    "DeepSeek-V3": _story("DeepSeek-V3", "14.8T", "H800 SXM", "2,048", "published", "4,096", dtype="fp8", **_DEEPSEEK),
     "GPT-2 124M on one node": _story("GPT-2 124M", "10B", "A100 SXM 80 GB", "8", "0.5", "1,024"),
     "Our next model": _story(
         OWN, "15T", "H100 SXM", "512", "published", "8,192", find="tokens", within="60 days", shape=_NEXT
@@ -41,36 +47,20 @@ REMARKS: Mapping[str, str] = {
 """What is to be said beside a story."""
 
 
-_MIXED, _MEGATRON = "mixed bf16, fp32 master", "mixed bf16, fp32 master, fp32 gradients"
-
-
-def _held(policy: str, seq: str, **more: str) -> Mapping[str, str]:
+def _held(seq: str, **more: str) -> Mapping[str, str]:
     """Every field shown of a step on eight H100s under ZeRO-3, one sequence at a time, unless others are named."""
-    degrees = dict.fromkeys(("mbs", "tp", "pp", "cp", "ep"), "1")
-    usual = {"model": TYPED, "opt": "AdamW", "gpu": "H100 SXM", "count": "8", "zero": "3", "rc": "none"}
-    return {**usual, **degrees, "prec": policy, "seq": seq, **more}
+    usual = {**_WHOLE, "model": TYPED, "opt": "AdamW", "gpu": "H100 SXM", "count": "8", "rc": "none"}
+    return {**usual, "seq": seq, **more}
 
 
 MEMORY_STORIES: Mapping[str, Mapping[str, str]] = {
-    "Lecture: 40B, fp32 AdamW": _held("fp32", "4,096", n="40B"),
-    "8B on one node": _held(_MIXED, "8,192", model="Llama 3.1 8B"),
-    "70B on one node": _held(_MIXED, "4,096", model="Llama 3.3 70B"),
-    "7B on one 24 GB card": _held(_MIXED, "2,048", n="7B", gpu="RTX 4090", count="1"),
-    "Without sharding": _held("fp32", "4,096", n="7B", zero="0"),
-    "Llama 3.1 405B, TP 8, PP 16": _held(
-        _MEGATRON, "8,192", model="Llama 3.1 405B", count="16,384", tp="8", pp="16", zero="1", rc="selective"
-    ),
-    "DeepSeek-V3, PP 16, EP 64": _held(
-        "mixed bf16, fp32 master, bf16 states",
-        "4,096",
-        model="DeepSeek-V3",
-        gpu="H800 SXM",
-        count="2,048",
-        pp="16",
-        ep="64",
-        zero="1",
-        rc="full",
-    ),
+    "Lecture: 40B, fp32 AdamW": _held("4,096", n="40B", prec="fp32"),
+    "8B on one node": _held("8,192", model="Llama 3.1 8B"),
+    "70B on one node": _held("4,096", model="Llama 3.3 70B"),
+    "7B on one 24 GB card": _held("2,048", n="7B", gpu="RTX 4090", count="1"),
+    "Without sharding": _held("4,096", n="7B", zero="0", prec="fp32"),
+    "Llama 3.1 405B, TP 8, PP 16": _held("8,192", model="Llama 3.1 405B", count="16,384", **_LLAMA),
+    "DeepSeek-V3, PP 16, EP 64": _held("4,096", model="DeepSeek-V3", gpu="H800 SXM", count="2,048", **_DEEPSEEK),
 }
 """The chips of Training memory."""
 

@@ -269,7 +269,7 @@ def frontier(h: Held, grid: Grid) -> str:
     batch, length = largest_micro_batch(h.setup), largest_seq_len(h.setup)
     mine = f"a micro-batch of {int(h.layout.micro_batch):,}"
     if not batch and not length:
-        return f"**Not even one token fits** at {mine}: it is not activations alone."
+        return f"**Not even one token fits** at {mine}: what is held beside activations is too much already."
     longest = f"up to **{length:,} tokens** fit" if length else "not one token fits"
     most = f"up to **{batch:,}** fits" if batch else "not even **one sequence** fits"
     return f"At {mine}, {longest}; at {h.plan.seq_len:,} tokens, as a micro-batch {most}."
@@ -347,8 +347,8 @@ def why(h: Held, found: Sequence[Fix], more: int | None, others: Sequence[Accele
     if h.fits == "fits":
         batch, length, layers = largest(h)
         return (
-            f"{share} It fits. With all else as it is, so would a micro-batch of **{batch:,}**, or sequences of "
-            f"**{length:,}** tokens, or **{layers:,}** layers of these."
+            f"{share} It fits. With all else as it is there is room for a micro-batch of up to **{batch:,}**, or "
+            f"sequences of up to **{length:,}** tokens, or up to **{layers:,}** layers of these."
         )
     enough = "No change of its layout on these accelerators is enough."
     if found:
