@@ -21,6 +21,7 @@ from core.training import POLICIES, Layout, Optimizer, PrecisionPolicy, States, 
 from core.training.activations.formulas import rank_tokens
 from core.training.activations.tensors import FUSED, Implementation
 from core.training.layout import Counts, Degrees, degrees_of, pick
+from core.training.traffic import handed_on
 
 _POLICY = "mixed bf16, fp32 master"
 
@@ -137,7 +138,7 @@ def _step(
     head = layer.head + layer.head_elementwise
     share = many / p
     stage = layer.total * (work.layers / p)
-    transfer = _transfer(spec, d, seq_len, speeds, c)
+    transfer = _transfer(spec, d, seq_len, running, speeds, c)
     exchange = Exchange(spec, d, running, speeds, c, states, work)
     data = exchange.data(layer.forward * (work.layers / p), layer.backward * (work.layers / p))
     update = exchange.update()
@@ -173,16 +174,15 @@ def _unevenness(layers: float, layer: Any, head: Any, p: Any, v: Any) -> Any:
     return pick(full == chunk, head * (1 - 1 / p), np.maximum(0.0, (full - chunk) * v * layer - head / p))
 
 
-def _transfer(spec: TransformerSpec, d: Degrees, seq_len: Counts, speeds: Speeds, c: Constants) -> Any:
-    """Seconds in which one micro-batch's activations and their gradients go from stage to stage.
-
-    Tensor-parallel ranks send a share each, whether or not they keep it apart (Narayanan et al. 2021, section 4.1).
-    """
+def _transfer(
+    spec: TransformerSpec, d: Degrees, seq_len: Counts, running: Running, speeds: Speeds, c: Constants
+) -> Any:
+    """Seconds in which one micro-batch's activations and their gradients go from stage to stage."""
     if not np.any(d.pipeline > 1):
         return 0.0
     tokens = rank_tokens.over(micro_batch=d.micro_batch, seq_len=np.asarray(seq_len), context=d.context)
     stride = d.tensor * d.context * d.data
     far = stride * d.pipeline > speeds.domain
-    sent = tokens * (WIDE * spec.hidden / d.tensor) / np.where(far, speeds.between, speeds.inside)
+    sent = tokens * handed_on(d, WIDE * spec.hidden, running.scattered) / np.where(far, speeds.between, speeds.inside)
     hop = np.where(far, c.hop_between, c.hop_inside)
     return np.where(d.pipeline > 1, 2.0 * d.interleave * (sent + hop), 0.0)
