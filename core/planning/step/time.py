@@ -17,13 +17,11 @@ from core.planning.step.layer import LayerTime, layer_time
 from core.planning.step.links import BITS, Speeds, network, speeds_of
 from core.planning.step.parts import AS_USUAL, Rates, Running, StepTime, added_up
 from core.planning.step.work import WIDE, layer_work
-from core.training import POLICIES, Layout, Optimizer, PrecisionPolicy, States, check, find_optimizer, states_of
+from core.training import Layout, Optimizer, PrecisionPolicy, States, check, states_of, usual
 from core.training.activations.formulas import rank_tokens
 from core.training.activations.tensors import FUSED, Implementation
 from core.training.layout import Counts, Degrees, degrees_of, pick
 from core.training.traffic import handed_on
-
-_POLICY = "mixed bf16, fp32 master"
 
 
 def step_time(
@@ -41,11 +39,11 @@ def step_time(
 ) -> StepTime:
     """Seconds of one step of ``spec`` on ``cluster`` under ``layout``, whose fields may be arrays.
 
-    policy, optimizer: mixed bf16 with AdamW where they are None. Raises `LayoutError` for a layout that cannot be, and
-    `BudgetError` for a format without a known peak and for a link whose bandwidth is not known but needed. Layouts
-    that are known to be sound go to `step_over`.
+    policy, optimizer: mixed bf16 with AdamW where they are None. Raises `LayoutError` for a layout that cannot be or
+    takes more accelerators than there are, and `BudgetError` for a format without a known peak and for a link whose
+    bandwidth is not known but needed. Layouts that are known to be sound go to `step_over`.
     """
-    check(spec, layout, seq_len)
+    check(spec, layout, seq_len, cluster.count)
     device = cluster.accelerator
     if running.dtype not in BITS or math.isnan(device.peak(running.dtype)):
         raise BudgetError("dtype", f"No dense {running.dtype} peak of {device.name} is known. For example: bf16.")
@@ -69,7 +67,8 @@ def default_states(
     spec: TransformerSpec, policy: PrecisionPolicy | None = None, optimizer: Optimizer | None = None
 ) -> States:
     """Bytes per parameter of the model states: mixed bf16 with AdamW where they are None."""
-    return states_of(optimizer or find_optimizer("AdamW"), policy or POLICIES[_POLICY], spec)
+    policy, optimizer = usual(policy, optimizer)
+    return states_of(optimizer, policy, spec)
 
 
 def step_over(
