@@ -201,7 +201,9 @@ def allowed(
 
 
 def check(spec: TransformerSpec, layout: Layout, seq_len: Counts, accelerators: Counts | None = None) -> None:
-    """Raise `LayoutError` for the first rule that a layout, or the first of many, breaks."""
+    """Raise `LayoutError` for the first rule that a layout, or the first of many, breaks, and for less than a token."""
+    if np.any(np.less(seq_len, 1)):
+        raise LayoutError("seq_len", int(np.min(seq_len)), "a sequence has at least one token.", 4096)
     for rule in _rules(spec, layout, seq_len, accelerators):
         if not np.any(rule.broken):
             continue

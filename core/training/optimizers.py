@@ -26,6 +26,9 @@ _ARXIV = re.compile(r"arXiv:(\d{4}\.\d{4,5})")
 HEADLINE: tuple[str, ...] = ("AdamW", "Muon", "Lion", "AdaGrad", "SGD momentum", "8-bit Adam", "Adafactor", "SGD")
 """The optimizers that every figure shows, from the most state to the least."""
 
+USUAL_OPTIMIZER = "AdamW"
+"""The optimizer that is meant where none is named."""
+
 ALIKE: tuple[tuple[str, ...], ...] = (("Adam", "AdamW"), ("AdaGrad", "RMSProp"))
 """Optimizers that keep as much as each other and share one row of a figure."""
 

@@ -284,6 +284,10 @@ POLICIES: Mapping[str, PrecisionPolicy] = MappingProxyType(
 """The named policies, in the order in which the product lists them."""
 
 
+USUAL_POLICY = "mixed bf16, fp32 master"
+"""The policy that is meant where none is named."""
+
+
 def find_policy(name: str) -> PrecisionPolicy:
     """The policy with the id ``name``. Raises ``KeyError`` that lists the ids when there is none."""
     if name not in POLICIES:

@@ -17,7 +17,7 @@ from core.sources import ZERO
 from core.training.activations.formulas import MEGATRON_MEMORY, rank_tokens
 from core.training.device.account import rank_of, width_of
 from core.training.device.ranks import StageName
-from core.training.layout import Counts, Layout, Recompute, degrees_of, pick
+from core.training.layout import Counts, Degrees, Layout, Recompute, degrees_of, pick
 from core.training.precision import PrecisionPolicy
 
 _NCCL = Source(
@@ -58,6 +58,34 @@ def passed_bytes(passes: float, size: float, ranks: float) -> float:
     return passes * size * (ranks - 1)
 
 
+def outputs_sent(spec: TransformerSpec, layers: Any, mixed: Any, expert: Any) -> Any:
+    """Reduce-scatters and all-gathers of layers' outputs among tensor-parallel ranks, in one pass over ``layers``.
+
+    mixed: how many of the layers have experts.  Blocks that run in parallel have one output, others two. Routed experts
+    that lie whole on their ranks have none: tokens go to them from where sequence parallelism keeps them.
+    """
+    times = (2.0 if spec.parallel_blocks else 4.0) * layers
+    alone = spec.experts is not None and not spec.experts.shared
+    return times - 2.0 * mixed * (expert > 1) if alone else times
+
+
+def kept_width(spec: TransformerSpec, tensor: Any) -> Any:
+    """Elements of a token's keys and values on one of ``tensor`` ranks; of latent attention each keeps all."""
+    low = spec.latent
+    if low:
+        return low.kv_rank + low.rope_dim
+    return 2 * spec.kv_heads * spec.head_dim / np.minimum(tensor, spec.kv_heads)
+
+
+def handed_on(d: Degrees, hidden: Any, scattered: Counts = 0) -> Any:
+    """What one rank sends to the next stage of a micro-batch's ``hidden`` bytes: its share with sequence parallelism.
+
+    Without it each tensor-parallel rank sends all of them, as Megatron-Core does, unless they are ``scattered`` for it
+    and gathered again, as Megatron-LM did in 2021 (Narayanan et al. 2021, section 4.1).
+    """
+    return hidden / pick((d.sequence_parallel > 0) | (scattered > 0), d.tensor, 1.0)
+
+
 @dataclass(frozen=True, slots=True)
 class Traffic:
     """Bytes that one accelerator sends in one step by kind; numbers or arrays."""
@@ -78,7 +106,7 @@ def traffic_per_step(
 ) -> Traffic:
     """Bytes that one accelerator of ``stage`` sends in one step.
 
-    Tensor parallelism sends two all-reduces of a layer's output forward and two backward, as pairs of halves with
+    Tensor parallelism sends an all-reduce of each output of a layer forward and one backward, as pairs of halves with
     sequence parallelism; full recomputation repeats the forward ones. ZeRO-2 and 3 reduce gradients after every
     micro-batch, and ZeRO-3 gathers weights for each forward and backward pass, but once a step with a pipeline.
     """
@@ -88,19 +116,17 @@ def traffic_per_step(
     tokens = rank_tokens.over(micro_batch=d.micro_batch, seq_len=np.asarray(seq_len), context=d.context)
     again = (d.recompute == Recompute.FULL) * 1.0
     hidden = tokens * spec.hidden * width
-    narrow = pick(d.sequence_parallel > 0, d.tensor, 1.0)
     neighbours = (stages.index[0] > 0) * 1.0 + (stages.index[0] < d.pipeline - 1)
     experts = spec.experts.per_token if spec.experts else 0
-    kv = (spec.latent.kv_rank + spec.latent.rope_dim) if spec.latent else 2 * spec.kv_heads * spec.head_dim
-    kv_ways = 1.0 if spec.latent else np.minimum(d.tensor, spec.kv_heads)
+    outputs = outputs_sent(spec, layers, moe, d.expert)
     sent = Traffic(
-        tensor=ring_bytes.over(times=many * layers * (8 + 4 * again), size=hidden, ranks=d.tensor),
-        pipeline=many * d.interleave * neighbours * hidden / narrow,
+        tensor=ring_bytes.over(times=many * outputs * (2 + again), size=hidden, ranks=d.tensor),
+        pipeline=many * d.interleave * neighbours * handed_on(d, hidden),
         data=_data(rank.dense[0], d.shards, d, policy)
         + _data(rank.experts[0] + 0.0 * many, d.expert_shards, d, policy),
         expert=ring_bytes.over(times=many * moe * (4 + 2 * again), size=hidden * experts / d.tensor, ranks=d.expert),
         context=passed_bytes.over(
-            passes=many * layers * (3 + again), size=tokens * kv * width / kv_ways, ranks=d.context
+            passes=many * layers * (3 + again), size=tokens * kept_width(spec, d.tensor) * width, ranks=d.context
         ),
     )
     if all(np.ndim(value) == 0 for value in (seq_len, *(getattr(layout, one.name) for one in fields(layout)))):

@@ -155,7 +155,8 @@ class Reference:
         transfer = 0.0
         if p > 1:
             far = lay.accelerators > self.cluster.per_node
-            sent = self.tokens * 2 * s.hidden / lay.tensor / (self.between if far else self.inside)
+            share = lay.tensor if lay.sequence_parallel else 1
+            sent = self.tokens * 2 * s.hidden / share / (self.between if far else self.inside)
             transfer = 2 * v * (sent + (c.hop_between if far else c.hop_inside))
         found["transfer"] = many * c.transfer_wait * transfer
         chunk = s.layers / (p * v)

@@ -422,3 +422,30 @@ def test_layouts_of_a_neighbour_are_sound() -> None:
             check(MIXTRAL, one.found.layout, 4096, 64)
     with pytest.raises(LayoutError):
         check(MIXTRAL, replace(best.layout, tensor=3), 4096, 64)
+
+
+def test_what_is_left_out_is_mixed_bf16_with_adamw() -> None:
+    machine, layout = cluster(H100, 16), Layout(tensor=4, data=4, zero=1)
+    policy = POLICIES["mixed bf16, fp32 master"]
+    named = search_plans(DENSE, machine, 64, 4096, policy=policy, optimizer=ADAM).best
+    assert search_plans(DENSE, machine, 64, 4096).best == named
+    held = memory_per_device(DENSE, layout, policy=policy, optimizer=ADAM, seq_len=4096)
+    assert memory_per_device(DENSE, layout, seq_len=4096) == held
+
+
+def test_what_makes_no_search_or_step_is_refused_by_name() -> None:
+    machine = cluster(H100, 16)
+    with pytest.raises(BudgetError, match="global_batch_sequences is 0"):
+        search_plans(DENSE, machine, 0, 4096)
+    with pytest.raises(BudgetError, match="top is 0"):
+        search_plans(DENSE, machine, 64, 4096, top=0)
+    with pytest.raises(BudgetError, match="'speed'"):
+        search_plans(DENSE, machine, 64, 4096, objective="speed")  # pyright: ignore[reportArgumentType]
+    with pytest.raises(ValueError, match="'tensors'"):
+        Constraints(most=(("tensors", 4),))
+    with pytest.raises(LayoutError) as broken:
+        step_time(DENSE, machine, Layout(data=32), seq_len=4096)
+    assert (broken.value.field, broken.value.example) == ("data", 16)
+    with pytest.raises(LayoutError) as broken:
+        memory_per_device(DENSE, Layout(), seq_len=-4096)
+    assert (broken.value.field, broken.value.value) == ("seq_len", -4096)

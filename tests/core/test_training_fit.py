@@ -158,6 +158,26 @@ def test_tensor_parallel_traffic() -> None:
         assert sent.tensor == pytest.approx(3 * LLAMA.layers * times * 2 * (7 / 8) * output)
 
 
+def test_experts_whole_on_their_ranks_leave_tensor_parallelism_the_attention() -> None:
+    spec = CATALOG["Mixtral 8x7B"].spec
+    whole = Layout(tensor=8, data=8, sequence_parallel=1)
+    every, half = (
+        traffic_per_step(spec, replace(whole, expert=expert), policy=MEGATRON, seq_len=4096).tensor for expert in (1, 8)
+    )
+    assert half == pytest.approx(every / 2)
+
+
+def test_stages_hand_on_a_share_with_sequence_parallelism_alone() -> None:
+    split, full = (
+        traffic_per_step(
+            LLAMA, Layout(tensor=8, pipeline=4, sequence_parallel=narrow), policy=MEGATRON, seq_len=4096
+        ).pipeline
+        for narrow in (1, 0)
+    )
+    assert full == pytest.approx(8 * split)
+    assert full == 2 * 2 * 4096 * LLAMA.hidden  # bf16, to the stage after and to the one before
+
+
 def test_traffic_over_arrays_is_traffic_one_by_one() -> None:
     spec, zero, tensor = CATALOG["Mixtral 8x7B"].spec, np.array([0, 1, 2, 3, 3]), np.array([1, 2, 4, 8, 1])
     many = Layout(tensor=tensor, zero=zero, data=8, context=2, expert=4, pipeline=np.array([1, 2, 4, 1, 8]))

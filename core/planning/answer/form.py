@@ -37,7 +37,7 @@ from core.planning.answer.wishes import Wishes
 from core.planning.evidence.runs import models_with_runs
 from core.planning.whole.energy import US_GRID, USUAL_PUE
 from core.planning.whole.goodput import Reliability, parse_failures
-from core.training import optimizers, why_not
+from core.training import USUAL_OPTIMIZER, optimizers, why_not
 from core.training.layout import RECOMPUTES, Layout
 from core.units import QuantityError, parse_quantity
 
@@ -183,7 +183,7 @@ OPTIMIZER = choice(
     "opt",
     "Optimizer",
     list(optimizers()),
-    "AdamW",
+    USUAL_OPTIMIZER,
     why_not=why_not,
     part=STATES,
     help="What it keeps for each parameter between steps: Adam and AdamW two numbers, momentum one, plain SGD none.",

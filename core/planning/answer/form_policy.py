@@ -8,7 +8,7 @@ from typing import Any
 
 from core.fields import Field, choice
 from core.planning.answer.plan import OWN_POLICY
-from core.training import POLICIES, OwnPolicy, find_optimizer, find_policy, own_like
+from core.training import POLICIES, USUAL_POLICY, OwnPolicy, find_optimizer, find_policy, own_like
 from core.training.policy_own import ABSENT, CHOICES, STATE_CHOICES
 
 STATES = "states"
@@ -18,7 +18,7 @@ POLICY = choice(
     "prec",
     "Precision of the model states",
     [*POLICIES, OWN_POLICY],
-    "mixed bf16, fp32 master",
+    USUAL_POLICY,
     part=STATES,
     help="The number format in which parameters, gradients, master weights and optimizer state are kept between steps. "
     "An fp32 master copy keeps the updates that bf16 would round away. **own**: a type for each of them, beginning "

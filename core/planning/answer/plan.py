@@ -23,9 +23,9 @@ from core.training.activations.stage import Loss
 from core.training.activations.tensors import FUSED
 from core.training.device.buffers import MEASURED
 from core.training.layout import Layout, Recompute
-from core.training.optimizers import Optimizer
+from core.training.optimizers import USUAL_OPTIMIZER, Optimizer
 from core.training.policy_own import OwnPolicy
-from core.training.precision import PrecisionPolicy, find_policy
+from core.training.precision import USUAL_POLICY, PrecisionPolicy, find_policy
 from core.units import QuantityError, parse_quantity
 
 Find: TypeAlias = Literal["time", "tokens", "parameters", "accelerators", "MFU"]
@@ -171,8 +171,8 @@ class Plan:
     pace: Pace = "all hours"
     attention: Attention = "causal"
     prices: tuple[float, float] | None = None
-    optimizer: str = "AdamW"
-    policy: str = "mixed bf16, fp32 master"
+    optimizer: str = USUAL_OPTIMIZER
+    policy: str = USUAL_POLICY
     own: OwnPolicy = field(default_factory=OwnPolicy)
     layout: Layout = field(default_factory=lambda: Layout(zero=3, sequence_parallel=1, recompute=Recompute.FULL))
     computed: Computed = field(default_factory=Computed)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -38,6 +38,13 @@ class Constraints:
     overlap: Pin = None
     most: tuple[tuple[str, int], ...] = ()
     tensor_in_node: bool = True
+
+    def __post_init__(self) -> None:
+        """Raises ``ValueError`` for a largest value of what is no choice."""
+        choices = [one.name for one in fields(self)[:-2]]
+        for name, _ in self.most:
+            if name not in choices:
+                raise ValueError(f"most names {name!r}; a plan chooses {', '.join(choices)}.")
 
     def allowed(self, field: str, values: Any) -> npt.NDArray[np.bool_]:
         """Which of the values a field may take."""

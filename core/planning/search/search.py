@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 import time
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 from core.hardware.cluster import Cluster
 from core.models.spec import TransformerSpec
+from core.planning.budget.errors import BudgetError
 from core.planning.budget.rule import accelerator_hours, rent
 from core.planning.search.constraints import FREE, Constraints
 from core.planning.search.found import Searched
@@ -15,7 +16,7 @@ from core.planning.search.question import Question
 from core.planning.search.space import groups_of
 from core.planning.search.sweep import Sweep
 from core.planning.step.parts import AS_USUAL, Rates, Running
-from core.training import Optimizer, PrecisionPolicy, Runtime
+from core.training import Optimizer, PrecisionPolicy, Runtime, usual
 from core.training.activations.tensors import FUSED, Implementation
 from core.training.device.buffers import MEASURED
 
@@ -32,8 +33,8 @@ def search_plans(
     global_batch_sequences: int,
     seq_len: int,
     *,
-    policy: PrecisionPolicy,
-    optimizer: Optimizer,
+    policy: PrecisionPolicy | None = None,
+    optimizer: Optimizer | None = None,
     implementation: Implementation = FUSED,
     running: Running = AS_USUAL,
     constraints: Constraints = FREE,
@@ -45,9 +46,17 @@ def search_plans(
 ) -> Searched:
     """Every plan of ``spec`` on all of ``cluster`` whose step has exactly so many sequences, and the best of them.
 
-    price: dollars of one accelerator for an hour.  top: how many ``plans`` there are at most.  Raises `SpaceError` for
-    a space too large, and `BudgetError` where a peak or a bandwidth that plans need is not known.
+    policy, optimizer: mixed bf16 with AdamW where they are None.  price: dollars of one accelerator for an hour.
+    top: how many ``plans`` there are at most.  Raises `SpaceError` for a space too large, and `BudgetError` for less
+    than one sequence or plan, an unknown objective, and where a peak or a bandwidth that plans need is not known.
     """
+    for name, value in (("global_batch_sequences", global_batch_sequences), ("top", top)):
+        if value < 1:
+            raise BudgetError(name, f"{name} is {value}; there is at least one. For example: 1024.")
+    if objective not in get_args(Objective):
+        named = ", ".join(map(repr, get_args(Objective)))
+        raise BudgetError("objective", f"objective is {objective!r}; it is one of {named}.")
+    policy, optimizer = usual(policy, optimizer)
     question = Question(
         spec,
         cluster,

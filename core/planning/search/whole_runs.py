@@ -14,7 +14,6 @@ from core.planning.budget.rule import effective_utilisation
 from core.planning.evidence.anchored import RunSteps
 from core.planning.evidence.rows import Evidence, base_peak, evidence
 from core.planning.search.search import search_plans
-from core.training import find_optimizer, find_policy
 
 USUAL_BATCH = 4e6
 """Tokens of a step where a source prints none, as in LLaMA 1 and 2."""
@@ -55,8 +54,6 @@ def _steps(row: Evidence) -> RunSteps:
             cluster(find(run.accelerator), ranks),
             batch,
             seq_len,
-            policy=find_policy("mixed bf16, fp32 master"),
-            optimizer=find_optimizer("AdamW"),
         )
     except BudgetError:
         return made

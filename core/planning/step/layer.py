@@ -17,7 +17,7 @@ from core.planning.step.work import WIDE
 from core.training.activations.formulas import rank_tokens
 from core.training.activations.tensors import Implementation
 from core.training.layout import Degrees, Recompute
-from core.training.traffic import passed_bytes, ring_bytes
+from core.training.traffic import kept_width, outputs_sent, passed_bytes, ring_bytes
 
 _AGAIN = 0.7
 """Share of the operations on single elements that selective recomputation does again, with fused attention."""
@@ -124,15 +124,12 @@ def layer_time(
 def _tensor(rank: Rank, tokens: Any, passes: Any) -> Any:
     """Reduce-scatters and all-gathers of a layer's two outputs that are waited for.
 
-    Blocks that run in parallel have one output. Routed experts that lie whole on their ranks have none; those spread
-    over some gather their tokens there.
+    Routed experts that are spread over some ranks gather their tokens there.
     """
     d, spec, c, speeds, work = rank.d, rank.spec, rank.c, rank.speeds, rank.work
     t = d.tensor
     moe = spec.experts
-    times: Any = 2.0 if spec.parallel_blocks else 4.0
-    if moe and not moe.shared:
-        times = times - 2.0 * work.mixed * (d.expert > 1)
+    times = outputs_sent(spec, 1.0, work.mixed, d.expert)
     size = WIDE * spec.hidden
     sent = ring_bytes.over(times=times * passes, size=size, ranks=t)
     hop = np.where(t <= speeds.domain, c.hop_inside, c.hop_between)
@@ -152,9 +149,7 @@ def _context(rank: Rank, tokens: Any, passes: Any, attention: Any) -> Any:
     d, spec, speeds = rank.d, rank.spec, rank.speeds
     if not np.any(d.context > 1):
         return 0.0
-    low = spec.latent
-    kept = (low.kv_rank + low.rope_dim) if low else 2 * spec.kv_heads * spec.head_dim
-    size = tokens * (WIDE * kept / (1.0 if low else rank.heads))
+    size = tokens * (WIDE * kept_width(spec, d.tensor))
     sent = passed_bytes.over(passes=passes, size=size, ranks=d.context)
     time = sent / speeds.neighbour(d.context, d.tensor)
     share = 1.0 + rank.running.overlap * (rank.c.context_wait - 1.0)

@@ -31,7 +31,7 @@ class Running:
     imbalance: tokens of the busiest rank's experts over their even share.  graphs: 0 where the host launches every
     kernel of a layer with experts by itself, as dropless routing without CUDA graphs makes it.  stops_early: 1 where
     full recomputation ends with the last tensor that backward reads, so that a layer's last product is not done again,
-    as torch's non-reentrant checkpoints do; Megatron's repeat the layer.
+    as torch's non-reentrant checkpoints do; Megatron's repeat the layer.  scattered: see `handed_on`.
     """
 
     dtype: str = "bf16"
@@ -43,6 +43,7 @@ class Running:
     imbalance: float = 1.0
     graphs: Counts = 1
     stops_early: Counts = 0
+    scattered: Counts = 0
 
 
 AS_USUAL = Running()

@@ -228,6 +228,7 @@ def running_of(row: Mapping[str, str], source: Source) -> Running:
         overlap=0 if is_baseline(row, source) else source.overlap,
         overlap_tensor=1 if "AsyncTP" in row["model"] else source.overlap_tensor,
         stops_early=int(source.group in _TORCH),
+        scattered=int(not source.parallel),
         attention=source.attention,
         graphs=_graphs(row),
         software=_software(row, source.stack),

@@ -17,12 +17,11 @@ from core.planning.step.layer import LayerTime, layer_time
 from core.planning.step.links import BITS, Speeds, network, speeds_of
 from core.planning.step.parts import AS_USUAL, Rates, Running, StepTime, added_up
 from core.planning.step.work import WIDE, layer_work
-from core.training import POLICIES, Layout, Optimizer, PrecisionPolicy, States, check, find_optimizer, states_of
+from core.training import Layout, Optimizer, PrecisionPolicy, States, check, states_of, usual
 from core.training.activations.formulas import rank_tokens
 from core.training.activations.tensors import FUSED, Implementation
 from core.training.layout import Counts, Degrees, degrees_of, pick
-
-_POLICY = "mixed bf16, fp32 master"
+from core.training.traffic import handed_on
 
 
 def step_time(
@@ -40,11 +39,11 @@ def step_time(
 ) -> StepTime:
     """Seconds of one step of ``spec`` on ``cluster`` under ``layout``, whose fields may be arrays.
 
-    policy, optimizer: mixed bf16 with AdamW where they are None. Raises `LayoutError` for a layout that cannot be, and
-    `BudgetError` for a format without a known peak and for a link whose bandwidth is not known but needed. Layouts
-    that are known to be sound go to `step_over`.
+    policy, optimizer: mixed bf16 with AdamW where they are None. Raises `LayoutError` for a layout that cannot be or
+    takes more accelerators than there are, and `BudgetError` for a format without a known peak and for a link whose
+    bandwidth is not known but needed. Layouts that are known to be sound go to `step_over`.
     """
-    check(spec, layout, seq_len)
+    check(spec, layout, seq_len, cluster.count)
     device = cluster.accelerator
     if running.dtype not in BITS or math.isnan(device.peak(running.dtype)):
         raise BudgetError("dtype", f"No dense {running.dtype} peak of {device.name} is known. For example: bf16.")
@@ -68,7 +67,8 @@ def default_states(
     spec: TransformerSpec, policy: PrecisionPolicy | None = None, optimizer: Optimizer | None = None
 ) -> States:
     """Bytes per parameter of the model states: mixed bf16 with AdamW where they are None."""
-    return states_of(optimizer or find_optimizer("AdamW"), policy or POLICIES[_POLICY], spec)
+    policy, optimizer = usual(policy, optimizer)
+    return states_of(optimizer, policy, spec)
 
 
 def step_over(
@@ -137,7 +137,7 @@ def _step(
     head = layer.head + layer.head_elementwise
     share = many / p
     stage = layer.total * (work.layers / p)
-    transfer = _transfer(spec, d, seq_len, speeds, c)
+    transfer = _transfer(spec, d, seq_len, running, speeds, c)
     exchange = Exchange(spec, d, running, speeds, c, states, work)
     data = exchange.data(layer.forward * (work.layers / p), layer.backward * (work.layers / p))
     update = exchange.update()
@@ -173,16 +173,15 @@ def _unevenness(layers: float, layer: Any, head: Any, p: Any, v: Any) -> Any:
     return pick(full == chunk, head * (1 - 1 / p), np.maximum(0.0, (full - chunk) * v * layer - head / p))
 
 
-def _transfer(spec: TransformerSpec, d: Degrees, seq_len: Counts, speeds: Speeds, c: Constants) -> Any:
-    """Seconds in which one micro-batch's activations and their gradients go from stage to stage.
-
-    Tensor-parallel ranks send a share each, whether or not they keep it apart (Narayanan et al. 2021, section 4.1).
-    """
+def _transfer(
+    spec: TransformerSpec, d: Degrees, seq_len: Counts, running: Running, speeds: Speeds, c: Constants
+) -> Any:
+    """Seconds in which one micro-batch's activations and their gradients go from stage to stage."""
     if not np.any(d.pipeline > 1):
         return 0.0
     tokens = rank_tokens.over(micro_batch=d.micro_batch, seq_len=np.asarray(seq_len), context=d.context)
     stride = d.tensor * d.context * d.data
     far = stride * d.pipeline > speeds.domain
-    sent = tokens * (WIDE * spec.hidden / d.tensor) / np.where(far, speeds.between, speeds.inside)
+    sent = tokens * handed_on(d, WIDE * spec.hidden, running.scattered) / np.where(far, speeds.between, speeds.inside)
     hop = np.where(far, c.hop_between, c.hop_inside)
     return np.where(d.pipeline > 1, 2.0 * d.interleave * (sent + hop), 0.0)

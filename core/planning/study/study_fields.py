@@ -7,6 +7,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field
 
 from core.limits import limit
+from core.training import USUAL_OPTIMIZER, USUAL_POLICY
 
 _POINTS = limit("study_points")
 Size = Annotated[int, Field(ge=1, le=limit("model_dimension"))]
@@ -81,8 +82,8 @@ class StudyFields(BaseModel):
     clusters: Annotated[list[ClusterFields], Field(min_length=1, max_length=_POINTS)]
     global_batch_sequences: Annotated[list[Size], Field(min_length=1, max_length=_POINTS)]
     seq_len: Annotated[list[Size], Field(min_length=1, max_length=_POINTS)]
-    policies: Annotated[list[Name], Field(min_length=1, max_length=_POINTS)] = ["mixed bf16, fp32 master"]
-    optimizers: Annotated[list[Name], Field(min_length=1, max_length=_POINTS)] = ["AdamW"]
+    policies: Annotated[list[Name], Field(min_length=1, max_length=_POINTS)] = [USUAL_POLICY]
+    optimizers: Annotated[list[Name], Field(min_length=1, max_length=_POINTS)] = [USUAL_OPTIMIZER]
     tokens: Annotated[float, Field(gt=0, le=limit("tokens"), allow_inf_nan=False)] | None = None
     constraints: ConstraintFields = ConstraintFields()
     top: Annotated[int, Field(ge=1, le=limit("study_top"))] = 10

@@ -25,7 +25,7 @@ from core.training.device.buffers import (
     runtime_bytes,
     sharded_bytes,
 )
-from core.training.device.given import States, Step, in_parts, states_of
+from core.training.device.given import States, Step, in_parts, states_of, usual
 from core.training.device.ranks import (
     RankParameters,
     Stage,
@@ -93,9 +93,9 @@ def memory_per_device(
     spec: TransformerSpec,
     layout: Layout,
     *,
-    policy: PrecisionPolicy,
-    optimizer: Optimizer,
     seq_len: Counts,
+    policy: PrecisionPolicy | None = None,
+    optimizer: Optimizer | None = None,
     implementation: Implementation = FUSED,
     loss: Loss = "separate",
     chunks: Counts = 1,
@@ -106,9 +106,11 @@ def memory_per_device(
 ) -> DeviceMemory:
     """Memory of one accelerator of ``stage``, or of the fullest one.
 
-    Raises `LayoutError` for a layout that cannot be. Layouts that are known to be sound go to `memory_over`.
+    policy, optimizer: mixed bf16 with AdamW where they are None. Raises `LayoutError` for a layout that cannot be.
+    Layouts that are known to be sound go to `memory_over`.
     """
     check(spec, layout, seq_len)
+    policy, optimizer = usual(policy, optimizer)
     step = Step(seq_len, implementation, width_of(policy), loss, chunks, imbalance, capacity)
     return memory_over(spec, layout, states_of(optimizer, policy, spec), step, runtime=runtime, stage=stage)
 

@@ -19,8 +19,8 @@ from core.training.device.ranks import TensorClass
 from core.training.layout import Counts, Degrees, Layout, degrees_of
 from core.training.memory import StateBytes, states_per_parameter
 from core.training.optimizer_state import optimizer_state_bytes
-from core.training.optimizers import Optimizer
-from core.training.precision import PrecisionPolicy
+from core.training.optimizers import USUAL_OPTIMIZER, Optimizer, find_optimizer
+from core.training.precision import USUAL_POLICY, PrecisionPolicy, find_policy
 from core.training.tensors import TensorKind, tensors_of
 
 
@@ -66,6 +66,11 @@ def states_of(optimizer: Optimizer, policy: PrecisionPolicy, spec: TransformerSp
         return replace(one, optimizer=kept.get(kind, 0.0) / elements.get(kind, 1))
 
     return States({name: each(kind) for name, kind in _KINDS.items()}, policy.multiplies.bytes)
+
+
+def usual(policy: PrecisionPolicy | None, optimizer: Optimizer | None) -> tuple[PrecisionPolicy, Optimizer]:
+    """Both as they are; mixed bf16 with an fp32 master, and AdamW, where they are None."""
+    return policy or find_policy(USUAL_POLICY), optimizer or find_optimizer(USUAL_OPTIMIZER)
 
 
 @dataclass(frozen=True, slots=True)
