@@ -257,6 +257,13 @@ def test_a_model_that_is_named_is_the_one_that_counts_whatever_another_page_find
     assert "Llama 3.1 8B" in stripped(said[0])
 
 
+def test_what_would_make_it_fit_is_the_same_on_both_pages() -> None:
+    a = answer(plan_from({"n": "70B", "count": "8"}))
+    verdict = words_memory.verdict(a.memory)
+    assert a.memory.states_fit == "over"
+    assert words.memory(a).endswith(verdict[verdict.index("It would") :])
+
+
 def test_every_story_of_the_compute_budget_fits_as_it_is_laid_out() -> None:
     for name, story in {"": {}, **STORIES}.items():
         a = answer(plan_from(story))

@@ -208,7 +208,7 @@ def other_peak(a: Answer) -> tuple[str, str]:
 
 
 def memory(a: Answer) -> str:
-    """That the model states do not fit the accelerators, or that these cannot be laid out so; else empty."""
+    """That the model states do not fit, and the cheapest change, or that the plan cannot be laid out so; else empty."""
     try:
         h = a.memory
     except LayoutError as problem:
@@ -218,7 +218,7 @@ def memory(a: Answer) -> str:
     return (
         f"**The model does not fit:** its states alone, under {h.optimizer.name} {h.policy.phrase}, take "
         f"{words_memory.gib(float(h.one.states))} on each of {format_count(float(h.layout.accelerators))} × "
-        f"{a.device.name}, which has {words_memory.gib(h.usable)}."
+        f"{a.device.name}, which has {words_memory.gib(h.usable)}. {words_memory.rescue(h, fixes(h), fewest(h))}"
     )
 
 
