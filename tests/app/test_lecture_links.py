@@ -16,7 +16,7 @@ PAGE = {page.id: page for page in PAGES}
 
 
 def value_of(app: AppTest, key: str) -> Any:
-    """The value of the widget with this key, whatever its kind; fails when there is none."""
+    """The value of the widget with this key, whatever its kind, or of a field that the page holds without drawing it."""
     for kind in ("text_input", "text_area", "selectbox", "toggle", "slider", "button_group"):
         for widget in app.get(kind):
             if widget.key == key:
@@ -24,7 +24,8 @@ def value_of(app: AppTest, key: str) -> Any:
     for panel in app.expander:
         if panel.proto.id.endswith(f"-{key}"):
             return "true" if app.session_state[key] else "false"
-    raise AssertionError(f"no widget {key}")
+    assert key in app.session_state, f"neither a widget nor a field: {key}"
+    return app.session_state[key]
 
 
 SHOWN = {
