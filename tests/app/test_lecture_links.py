@@ -16,7 +16,7 @@ PAGE = {page.id: page for page in PAGES}
 
 
 def value_of(app: AppTest, key: str) -> Any:
-    """The value of the widget with this key, whatever its kind, or of a field that the page holds without drawing it."""
+    """The value of the widget with this key, of any kind, or of a field that the page holds undrawn."""
     for kind in ("text_input", "text_area", "selectbox", "toggle", "slider", "button_group"):
         for widget in app.get(kind):
             if widget.key == key:
