@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import parse_qsl, urlencode
@@ -123,7 +124,9 @@ def walk(tmp_path: Path, seeds: range) -> None:
         server.stop()
         await server.stopped
 
-    asyncio.run(serve())
+    # In a thread of its own: where a browser was driven before, this one has an event loop already.
+    with ThreadPoolExecutor(1) as own:
+        own.submit(asyncio.run, serve()).result()
 
 
 async def visit(server: Runtime, chance: random.Random, name: str) -> None:
