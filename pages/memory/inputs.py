@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import streamlit as st
 
-from core.fields import Field
 from core.planning.answer.form import ACCELERATOR, COUNT, MODEL_NAME, OPTIMIZER, PARAMETERS, POLICY, SEQ_LEN
 from core.planning.answer.form_layout import (
     CHUNKS,
@@ -28,10 +25,9 @@ from core.planning.answer.form_layout import (
     ZERO,
 )
 from core.planning.answer.plan import OWN, Plan
-from core.units import format_count
 from pages.parts import show
 from pages.parts.inputs import Inputs
-from pages.parts.shape import own_shape
+from pages.parts.shape import own_shape, row
 
 _FIRST = (MODEL_NAME, PARAMETERS, ACCELERATOR, COUNT, SEQ_LEN, MICRO_BATCH)
 _STATES = (OPTIMIZER, POLICY, ZERO, RECOMPUTE)
@@ -42,10 +38,10 @@ _COMPUTED = (IMPLEMENTATION, LOSS, CHUNKS, OVERHEAD, SLACK)
 
 def draw(inputs: Inputs, plan: Plan, data: str) -> None:
     """Every field of the question. data: the data-parallel degree that is left, in words."""
-    _row(inputs, [1.6, 1.0, 1.4, 0.9, 1.3, 1.05], _FIRST, plan)
+    row(inputs, [1.6, 1.0, 1.4, 0.9, 1.3, 1.05], _FIRST, plan)
     if plan.model == OWN:
         own_shape(inputs)
-    _row(inputs, [1.1, 2.0, 1.35, 1.75], _STATES, plan)
+    row(inputs, [1.1, 2.0, 1.35, 1.75], _STATES, plan)
     cells = st.columns([1, 1, 1, 1, 2.2])
     for cell, field in zip(cells, _DEGREES, strict=False):
         with cell:
@@ -53,16 +49,6 @@ def draw(inputs: Inputs, plan: Plan, data: str) -> None:
     with cells[-1]:
         inputs.found(ZERO, "Data parallel, what is left", data)
     with st.expander("More: micro-batches a step, interleaving, sharding group, offload, kernels, loss, runtime"):
-        _row(inputs, [1.2, 1, 1, 1.1, 1.1], _MORE, plan)
-        _row(inputs, [1.6, 1.3, 1, 1, 1], _COMPUTED, plan)
+        row(inputs, [1.2, 1, 1, 1.1, 1.1], _MORE, plan)
+        row(inputs, [1.6, 1.3, 1, 1, 1], _COMPUTED, plan)
     show.input_errors(inputs)
-
-
-def _row(inputs: Inputs, widths: Sequence[float], fields: Sequence[Field], plan: Plan) -> None:
-    for cell, field in zip(st.columns(widths, vertical_alignment="bottom"), fields, strict=True):
-        with cell:
-            if field == PARAMETERS and plan.known:
-                total = f"{format_count(plan.known.parameters)} in all"
-                st.text_input(field.label, total, disabled=True, key=inputs.key(f"fixed_{plan.known.parameters}"))
-            else:
-                inputs.draw(field)

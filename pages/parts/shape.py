@@ -1,11 +1,13 @@
-"""A shape of one's own: edited number by number, as one line of text, or read from a config.json."""
+"""A plan's model: fields in a row, and a shape of one's own, edited by number, as text, or from a config.json."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import streamlit as st
 
+from core.fields import Field
 from core.limits import limit
 from core.models.build_events import Built, Refused
 from core.models.build_jobs import BuildRunner
@@ -24,7 +26,10 @@ from core.models.own import (
 )
 from core.models.spec import SpecError, TransformerSpec
 from core.models.spec_text import write_spec
-from core.planning.answer.form import SEQ_LEN, SHAPE
+from core.planning.answer.form import PARAMETERS, PRICE, SEQ_LEN, SHAPE
+from core.planning.answer.plan import Plan
+from core.units import format_count
+from core.wording import price
 from pages.parts import show
 from pages.parts.inputs import Inputs
 from pages.parts.registry import PageSpec
@@ -149,3 +154,16 @@ def _watch(shape: str, said: ConfigSaid | None) -> None:
                 st.session_state[shape] = write_spec(draft)
 
             st.button("Begin with a generic shape like it, to check and edit", on_click=use)
+
+
+def row(inputs: Inputs, widths: Sequence[float], fields: Sequence[Field], plan: Plan) -> None:
+    """A row of a plan's fields; those of a known model are shown, not asked; a price shows the usual one."""
+    for cell, field in zip(st.columns(widths, vertical_alignment="bottom"), fields, strict=True):
+        with cell:
+            if field == PARAMETERS and plan.known:
+                total = f"{format_count(plan.known.parameters)} in all"
+                st.text_input(field.label, total, disabled=True, key=inputs.key(f"fixed_{plan.known.parameters}"))
+            elif field == PRICE:
+                inputs.draw(field, placeholder=price(*plan.price_range))
+            else:
+                inputs.draw(field)

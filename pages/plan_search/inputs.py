@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import streamlit as st
 
-from core.fields import Field
 from core.planning.answer.form import (
     ACCELERATOR,
     COUNT,
@@ -48,11 +45,9 @@ from core.planning.answer.form_search import (
     MAY_OFFLOAD,
 )
 from core.planning.answer.plan import OWN, Plan
-from core.units import format_count
-from core.wording import price
 from pages.parts import show
 from pages.parts.inputs import Inputs
-from pages.parts.shape import own_shape
+from pages.parts.shape import own_shape, row
 from pages.plan_search.form import LOOK
 
 _FIRST = (MODEL_NAME, PARAMETERS, ACCELERATOR, COUNT, SEQ_LEN, BATCH, TRAINED)
@@ -65,30 +60,18 @@ _OTHERS = (ZERO, RECOMPUTE, SHARD_GROUP, SEQUENCE_PARALLEL, OFFLOAD)
 
 def draw(inputs: Inputs, plan: Plan) -> None:
     """Every field of the question."""
-    _row(inputs, [1.6, 1.05, 1.35, 0.85, 0.95, 1.15, 0.9], _FIRST, plan)
+    row(inputs, [1.6, 1.05, 1.35, 0.85, 0.95, 1.15, 0.9], _FIRST, plan)
     if plan.model == OWN:
         own_shape(inputs)
     with st.container(horizontal=True, vertical_alignment="bottom"):
         inputs.draw(AIM)
         inputs.draw(LOOK)
     with st.expander("Keep to: degrees, ZeRO, recomputation, nodes, offload"):
-        _row(inputs, [1, 1, 1, 1, 1.2, 1], _KEPT, plan)
-        _row(inputs, [1.3, 2.2, 1.1, 1], _CHOSEN, plan)
+        row(inputs, [1, 1, 1, 1, 1.2, 1], _KEPT, plan)
+        row(inputs, [1.3, 2.2, 1.1, 1], _CHOSEN, plan)
     with st.expander("More: optimizer, precision, price, deadline"):
-        _row(inputs, [1, 1.9, 0.9, 0.9, 0.9], _STATES, plan)
+        row(inputs, [1, 1.9, 0.9, 0.9, 0.9], _STATES, plan)
     with st.expander("Own layout"):
-        _row(inputs, [1, 1, 1, 1, 1, 1.2], _DEGREES, plan)
-        _row(inputs, [1.1, 2.2, 0.8, 1.1, 1.1], _OTHERS, plan)
+        row(inputs, [1, 1, 1, 1, 1, 1.2], _DEGREES, plan)
+        row(inputs, [1.1, 2.2, 0.8, 1.1, 1.1], _OTHERS, plan)
     show.input_errors(inputs)
-
-
-def _row(inputs: Inputs, widths: Sequence[float], fields: Sequence[Field], plan: Plan) -> None:
-    for cell, field in zip(st.columns(widths, vertical_alignment="bottom"), fields, strict=True):
-        with cell:
-            if field == PARAMETERS and plan.known:
-                total = f"{format_count(plan.known.parameters)} in all"
-                st.text_input(field.label, total, disabled=True, key=inputs.key(f"fixed_{plan.known.parameters}"))
-            elif field == PRICE:
-                inputs.draw(field, placeholder=price(*plan.price_range))
-            else:
-                inputs.draw(field)
