@@ -69,6 +69,7 @@ ROOM_MAY_IMPORT: dict[str, set[str]] = {
     "study": {"budget", "step", "search"},
     "answer": {"budget", "evidence", "counting", "whole", "step", "search"},
     "moves": {"budget", "answer"},
+    "compare": {"budget", "answer"},
 }
 """Room of core/planning → the rooms whose rules its own may import. Its figures and words may look into every room."""
 

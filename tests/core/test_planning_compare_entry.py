@@ -1,0 +1,47 @@
+"""Plans of a comparison: a link carries them whole, and hostile ones are survived."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.limits import limit
+from core.planning.answer.form import PLAN_FORM
+from core.planning.answer.stories import STORIES
+from core.planning.compare.entry import Entry, entry_of, pack, results_of, unpack
+
+NAMES = st.text(min_size=1, max_size=limit("plan_name")).map(str.strip).filter(bool)
+TEXTS = st.dictionaries(st.sampled_from([one.id for one in PLAN_FORM.fields]), st.text(max_size=20), max_size=8)
+
+
+@given(st.lists(st.tuples(NAMES, TEXTS), min_size=1, max_size=limit("compared_plans")))
+def test_a_link_carries_plans_whole(plans: list[tuple[str, dict[str, str]]]) -> None:
+    entries = tuple(entry_of(name, texts) for name, texts in plans)
+    assert unpack(pack(entries)) == (entries, ())
+
+
+@given(st.text(max_size=300))
+def test_any_text_opens(text: str) -> None:
+    entries, _ = unpack(text)
+    assert len(entries) <= limit("compared_plans")
+    assert all(set(one.texts) == {f.id for f in PLAN_FORM.fields} and one.reading for one in entries)
+
+
+def test_results_travel_and_unknown_fields_are_named() -> None:
+    kept = [entry_of(name, texts).kept() for name, texts in list(STORIES.items())[:3]]
+    back, said = unpack(pack(kept))
+    assert not said
+    for one, again in zip(kept, back, strict=True):
+        assert again.texts == one.texts
+        assert results_of(again.answer) == results_of(one.answer)
+        assert all(abs(again.results[k] / v - 1) < 1e-5 for k, v in one.results.items() if v)
+    _, said = unpack("a~n.70B~zzz.1")
+    assert len(said) == 1
+    assert "zzz" in said[0]
+
+
+def test_more_plans_than_fit_are_said() -> None:
+    many = [Entry(f"p{i}", entry_of("", {}).texts) for i in range(limit("compared_plans") + 2)]
+    entries, said = unpack(pack(many))
+    assert len(entries) == limit("compared_plans")
+    assert str(len(many)) in said[0]
