@@ -18,6 +18,7 @@ from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from streamlit.runtime.app_session import AppSession, AppSessionState
 from streamlit.runtime.runtime import Runtime
 from streamlit.runtime.scriptrunner import ScriptRunnerEvent
+from streamlit.runtime.scriptrunner_utils.script_run_context import ThreadState
 from streamlit.runtime.session_manager import SessionClientDisconnectedError
 
 GATHER_S = 0.02
@@ -32,6 +33,7 @@ _NEEDED = {
         "_handle_scriptrunner_event_on_event_loop",
         "_enqueue_forward_msg",
         "_call_soon_on_event_loop",
+        "_clear_queue",
         "flush_browser_queue",
         "on_flushed_messages_sent",
     ),
@@ -48,6 +50,7 @@ def send_together() -> None:
 
 def _gather() -> None:
     told, handled = AppSession._on_scriptrunner_event, AppSession._handle_scriptrunner_event_on_event_loop
+    cleared = AppSession._clear_queue
     if hasattr(told, "gathers"):
         return
 
@@ -61,6 +64,8 @@ def _gather() -> None:
             told(self, sender, event, *args, **rest)
             return
         _drawn(sender).append(drawn)
+        if drawn.HasField("ref_hash"):
+            _shortened(self)[tuple(drawn.metadata.delta_path)] = getattr(ThreadState.get(), "fragment_id", None)
         if not hasattr(self, "_due"):  # who sends takes it away, and then looks for what was drawn
             self._due = None  # type: ignore[attr-defined]
             self._call_soon_on_event_loop(lambda: _send_later(self))
@@ -79,15 +84,36 @@ def _gather() -> None:
         self._browser_queue.enqueue(message)
         _send_later(self)
 
+    def clear(self: AppSession, fragments: list[str] | None = None) -> None:
+        """In the event loop, at the start of a run: what the run before has drawn and nobody has sent is void.
+
+        An element that the browser has had before travels as its hash, which does not say its fragment: Streamlit
+        would send it on without the block that it stands in, and the browser would be left with a white page.
+        """
+        if fragments is not None:
+            of, queue = _shortened(self), self._browser_queue
+            queue._queue = [
+                m
+                for m in queue._queue
+                if not m.HasField("ref_hash") or of.get(tuple(m.metadata.delta_path)) not in fragments
+            ]
+        cleared(self, fragments)
+
     tell.gathers = True  # type: ignore[attr-defined]
     AppSession._on_scriptrunner_event = tell  # type: ignore[method-assign, assignment]
     AppSession._handle_scriptrunner_event_on_event_loop = handle  # type: ignore[method-assign, assignment]
     AppSession._enqueue_forward_msg = enqueue  # type: ignore[method-assign]
+    AppSession._clear_queue = clear  # type: ignore[method-assign]
 
 
 def _drawn(sender: Any) -> deque[ForwardMsg | None]:
     """What a script has drawn and its session has not taken; ``None`` where an event of the script stands."""
     return sender.__dict__.setdefault("_drawn", deque())
+
+
+def _shortened(session: AppSession) -> dict[tuple[int, ...], str | None]:
+    """Place on the page → the fragment of what stood there and travelled as its hash."""
+    return vars(session).setdefault("_shortened", {})
 
 
 def _take(session: AppSession, sender: Any) -> None:

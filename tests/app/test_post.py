@@ -34,6 +34,22 @@ for i in range(450):
     st.text(i)
 place.write("last")
 """
+CUT_SHORT = """
+import time, streamlit as st
+@st.fragment
+def body():
+    run = st.session_state["run"] = st.session_state.get("run", 0) + 1
+    if run == 2:
+        with st.container():
+            st.text("long " * 9_000)
+    elif run == 1:
+        st.text("long " * 9_000)
+    else:
+        st.text("short")
+    time.sleep(0.4 if run == 2 else 0)
+    st.text("after")
+body()
+"""
 SLOW = "import time, streamlit as st\nst.title('now')\ntime.sleep(1.5)\nst.title('later')\n"
 
 
@@ -131,6 +147,38 @@ def test_together_comes_what_came_one_by_one(own: None, tmp_path: Path) -> None:
         assert kinds[-2:] == ["script_finished", "session_status_changed"]
         places = [tuple(m.metadata.delta_path) for _, m in client.seen if m.HasField("delta")]
         assert places.index((0, 2)) < places.index((0, 2, 0)) < places.index((0, 3)) < places.index((0, 400))
+
+
+async def interrupted(server: Runtime, session: str, client: Client) -> None:
+    """A run of the page, then one of its fragment that is cut short by another before anything of it was sent."""
+    await rerun(server, session, client)
+    ask = BackMsg()
+    ask.rerun_script.fragment_id = next(m.delta.fragment_id for _, m in client.seen if m.delta.fragment_id)
+    ask.rerun_script.cached_message_hashes.extend(m.hash for _, m in client.seen if m.metadata.cacheable)
+    assert ask.rerun_script.cached_message_hashes
+    server.handle_backmsg(session, ask)
+    time.sleep(0.2)
+    server.handle_backmsg(session, ask)
+    time.sleep(0.6)
+    async with asyncio.timeout(60):
+        while client.seen[-1][1].WhichOneof("type") != "session_status_changed":
+            await asyncio.sleep(0.01)
+
+
+def homeless(client: Client) -> list[tuple[int, ...]]:
+    """Places that something was sent for while what stood around them was no block, as in a browser."""
+    blocks, lost = {(0,): True}, list[tuple[int, ...]]()
+    for message in (m for _, m in client.seen if m.HasField("delta") or m.HasField("ref_hash")):
+        path = tuple(message.metadata.delta_path)
+        if not all(blocks.get(path[:n], False) for n in range(1, len(path))):
+            lost.append(path)
+        blocks[path] = message.delta.HasField("add_block")
+    return lost
+
+
+def test_what_a_run_cut_short_has_drawn_is_void_as_a_whole(own: None, tmp_path: Path) -> None:
+    send_together()
+    assert homeless(visited(tmp_path, CUT_SHORT, interrupted)) == []
 
 
 def test_a_slow_script_shows_what_it_has(own: None, tmp_path: Path) -> None:
