@@ -49,6 +49,11 @@ _NVFP4 = Source(
 _NVFP4_TRAINING = Source(
     "NVIDIA 2025, Pretraining Large Language Models with NVFP4", "NVFP4 format", "https://arxiv.org/abs/2509.25149"
 )
+_ENGINE = Source(
+    "NVIDIA Transformer Engine",
+    "common/cast/nvfp4/core_nvfp4.cuh: the decoding scale of a block is cast to E4M3 with an upper bound alone",
+    "https://github.com/NVIDIA/TransformerEngine",
+)
 
 
 _FLOAT32_RECIPROCAL = 2.0**-126
@@ -117,9 +122,10 @@ _RULES = (
         "level2",
         "block and tensor scale",
         "block and tensor",
-        "a float32 scale per tensor brings the largest block scale to 448; block scales are E4M3 under it.",
-        "NVIDIA's NVFP4 recipe; torchao",
-        (_NVFP4, _NVFP4_TRAINING),
+        "a float32 scale per tensor brings the largest block scale to 448; block scales are E4M3, from 2⁻⁶ on.",
+        "torchao; NVIDIA's recipe but for block scales below 2⁻⁶, which torchao lifts and Transformer Engine rounds "
+        "to E4M3's subnormals or zero",
+        (_NVFP4, _NVFP4_TRAINING, _TORCHAO, _ENGINE),
     ),
 )
 

@@ -21,6 +21,7 @@ Fate: TypeAlias = Literal[
     "infinity",
     "no sign",
     "no zero",
+    "no minus zero",
     "overflow",
     "clipped",
     "exact",
@@ -30,9 +31,10 @@ Fate: TypeAlias = Literal[
 ]
 """What became of a typed number.
 
-``nan``, ``infinity``: that was typed. ``code``: a code of the format was typed. ``no sign``, ``no zero``: the format
-has no place for it. ``overflow``: too large, and now infinity or NaN. ``clipped``: too large, and now the largest
-finite value. ``underflow``: now zero. ``lifted``: below the smallest value of a format without zero, and now that.
+``nan``, ``infinity``: that was typed. ``code``: a code of the format was typed. ``no sign``, ``no zero``,
+``no minus zero``: the format has no place for it. ``overflow``: too large, and now infinity or NaN. ``clipped``: too
+large, and now the largest finite value. ``underflow``: now zero. ``lifted``: below the smallest value of a format
+without zero, and now that.
 """
 
 _EXACT_LENGTH = 22
@@ -67,7 +69,7 @@ class Stored:
         """Whether the format holds the number itself: the same value, the same infinity, or NaN for NaN."""
         if self.typed.nan or self.typed.value is None:
             return self.view.kind == ("nan" if self.typed.nan else "inf")
-        return self.error == 0
+        return self.error == 0 and self.fate != "no minus zero"
 
     @property
     def overflowed(self) -> bool:
@@ -126,6 +128,8 @@ def _fate(typed: Typed, view: CodeView, policy: Overflow, error: Fraction | None
         return "infinity"
     if asked == 0 and not fmt.zero:
         return "no zero"
+    if asked == 0 and typed.negative and not view.sign:
+        return "no minus zero"
     if view.value is None:
         return "overflow"
     if policy == "saturate" and abs(asked) > fmt.max_finite:

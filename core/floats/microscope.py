@@ -255,6 +255,15 @@ def takeaway(scope: Microscope) -> str:
     return f"The number lies {where}, so round-to-nearest goes **{near}**."
 
 
+def asked_text(scope: Microscope) -> str:
+    """The number asked for, to as many digits as tell it from its neighbours and their tie."""
+    near = {scope.low, scope.high, (scope.low + scope.high) / 2} - {scope.asked}
+    least = max(scope.fmt.decimal_digits + 4, 6)
+    texts = (rounded(scope.asked, digits) for digits in (least, 2 * least, 4 * least))
+    told = next((text for text in texts if all(rounded(value, 40) != text for value in near)), "")
+    return told or rounded(scope.asked, 8 * least)
+
+
 def explainable(scope: Microscope) -> bool:
     """Whether there is anything to round, and float64 can show it."""
     if scope.exact or max(abs(scope.low), abs(scope.high)) > FORMATS["fp64"].max_finite:

@@ -193,13 +193,12 @@ def reason(
     theirs, exact = decode_exact(code, fmt), decode_exact(ours, fmt)
     if finer and same(code, _code_of(value, fmt, overflow), fmt):
         return f"{library} takes float64, and this number is finer than that: it was rounded before {library} saw it."
-    if fmt.name == "e8m0fnu":
-        return _scale_reason(library, value)
     # gfloat computes with float64 throughout.
     if np.isfinite(value) and library != "gfloat" and through_fp32(value, fmt, overflow) == code:
-        return (
-            f"Double rounding: {library} goes through float32, which makes a tie of it, and the tie then goes to even."
-        )
+        tie = "to even" if fmt.fraction_bits else "outwards, as no fraction is even"
+        return f"Double rounding: {library} goes through float32, which makes a tie of it, and the tie then goes {tie}."
+    if fmt.name == "e8m0fnu":
+        return _scale_reason(library, value)
     rule = "the format’s own rule" if overflow == "format" else f"the chosen overflow, {overflow},"
     if exact is None and theirs is not None:
         return f"Overflow policy: {library} saturates at {brief(theirs)}; {rule} gives {_word(ours, fmt)}."

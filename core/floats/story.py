@@ -9,16 +9,20 @@ import re
 from dataclasses import dataclass
 from fractions import Fraction
 
-from core.floats.codec import decode_exact
+from core.floats.codec import decode_exact, encode_exact, floor_log2
 from core.floats.compare import Stored, percent
-from core.floats.decimals import brief, power_form, raised, rounded
+from core.floats.decimals import brief, power_form, raised, rounded, shortest_decimal
 from core.floats.formats import FloatFormat, Overflow
 from core.floats.text import Typed, misread
 
 _LONG_TEXT = 36
+_OFP8 = ("fp8_e4m3fn", "fp8_e5m2")
 
 OUTCOMES: dict[Overflow, str] = {"infinity": "infinity", "nan": "NaN", "saturate": "the largest finite value"}
 """What lies beyond the largest finite value, in prose, by `FloatFormat.outcome`."""
+
+
+_SUBNORMAL = " Subnormal: below the smallest normal number, where the leading bit is 0 and all steps are equally wide."
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +36,8 @@ class Story:
 def tell(stored: Stored) -> Story:
     """What became of the typed number, and why."""
     story = _tell(stored)
-    hint = misread(stored.typed, stored.fmt)
-    return Story(story.answer, f"{story.detail} {hint}".strip())
+    hints = misread(stored.typed, stored.fmt), _added(stored)
+    return Story(story.answer, " ".join(part for part in (story.detail, *hints) if part))
 
 
 def as_read(typed: Typed) -> str:
@@ -51,9 +55,17 @@ def _tell(stored: Stored) -> Story:
     if fate == "nan":
         return _nan(stored)
     if fate == "code":
-        return Story(f"The {fmt.title} code `{view.hex_code}` is **{stored.text}**.", _place(stored))
+        spare = ""
+        if view.value is not None and abs(view.value) > fmt.max_finite:
+            ends = f"±{brief(fmt.max_finite)}"
+            spare = f" No conversion gives it: they end at {ends} to be symmetric, as the MX specification lets them."
+        return Story(f"The {fmt.title} code `{view.hex_code}` is **{stored.text}**.", _place(stored) + spare)
     if fate == "infinity":
         return _infinity(stored, asked)
+    if fate == "no minus zero":
+        code = f"0x{fmt.sign_mask:0{fmt.hex_digits}x}"
+        why = f"The code of −0 is its NaN, `{code}`." if fmt.nan == "negative_zero" else "No code says −0."
+        return Story(f"−0 becomes **0** in {fmt.title}, which has only one zero.", why)
     if fate in ("no sign", "no zero"):
         return _no_place(stored, asked)
     if fate == "overflow":
@@ -75,10 +87,32 @@ def _tell(stored: Stored) -> Story:
     return Story(f"{asked} becomes **{stored.text}** in {fmt.title}, {_off(stored)}.", _choice(stored))
 
 
+def _added(stored: Stored) -> str:
+    """Of a typed sum, what adding in the format gives: each term rounded first, then each sum."""
+    terms, fmt = stored.typed.terms, stored.fmt
+    if len(terms) < 2:
+        return ""
+    rounded_terms = [decode_exact(encode_exact(term, fmt), fmt) for term in terms]
+    total = rounded_terms[0]
+    for term in rounded_terms[1:]:
+        if total is None or term is None:
+            return ""
+        total = decode_exact(encode_exact(total + term, fmt), fmt)
+    if total is None or total == stored.view.value:
+        return ""
+    exactly = "The sum was added exactly and rounded once."
+    word = shortest_decimal(encode_exact(total, fmt), fmt).replace("-", "−")
+    return f"{exactly} Adding in {fmt.title}, each term rounded first, as hardware does, gives **{word}**."
+
+
 def _nan(stored: Stored) -> Story:
     fmt, view = stored.fmt, stored.view
     answer = f"**NaN** in {fmt.title} {_nan_shape(fmt)}."
     this = f"This one, `{view.hex_code}`, is"
+    if stored.typed.negative and not view.sign:
+        this = f"There is no −NaN. {this}"
+    elif view.sign and fmt.nan != "negative_zero":
+        this = f"Its sign bit is 1, which means nothing: a NaN is neither above nor below 0. {this}"
     if view.code == fmt.sign_mask:
         zero = f"0x{0:0{fmt.hex_digits}x}"
         return Story(answer, f"{this} the code that would be −0: flip its sign bit and `{zero}` is 0.")
@@ -128,7 +162,7 @@ def _infinity(stored: Stored, asked: str) -> Story:
     if view.kind == "nan":
         return Story(
             f"{asked} becomes **NaN** in {fmt.title}, which has no infinity.",
-            f"A saturating conversion gives {_bound(stored)} instead.",
+            _saturating(stored),
         )
     own = fmt.own_overflow
     why = f"Without saturation it is {OUTCOMES[own]}." if own != "saturate" else _neither(fmt)
@@ -155,7 +189,7 @@ def _overflow(stored: Stored, asked: str) -> Story:
     if not fmt.infinity:
         missing = " and there is no infinity"
     answer = f"{asked} becomes **{word}** in {fmt.title}: {_extreme(stored)} is **{_bound(stored)}**{missing}."
-    saturating = f"A saturating conversion gives {_bound(stored)} instead."
+    saturating = _saturating(stored)
     if abs(typed.value or 0) == fmt.overflow_threshold:
         way = "down" if typed.negative else "up"
         where = f"half a step past {_extreme(stored)}"
@@ -163,6 +197,12 @@ def _overflow(stored: Stored, asked: str) -> Story:
     since = f"{'From' if fmt.tie_overflows else 'Above'} {_threshold(fmt)}"
     size = " in magnitude" if typed.negative else ""
     return Story(answer, f"{since}{size}, half a step past the largest, round-to-nearest goes to {word}. {saturating}")
+
+
+def _saturating(stored: Stored) -> str:
+    """What the other way of converting gives; the OFP8 specification defines both."""
+    both = "This is OFP8’s non-saturating conversion; its saturating one gives" * (stored.fmt.name in _OFP8)
+    return f"{both or 'A saturating conversion gives'} {_bound(stored)}{'' if both else ' instead'}."
 
 
 def _unclipped(fmt: FloatFormat) -> str:
@@ -185,7 +225,17 @@ def _underflow(stored: Stored, asked: str) -> Story:
     answer = f"{asked} becomes **{stored.text}** in {fmt.title}: the smallest {name} is **{rounded(least, 3)}**."
     if abs(stored.typed.value or 0) == half:
         return Story(answer, f"It is exactly half of that, {rounded(half, 3)}: the tie goes to zero.")
-    return Story(answer, f"Everything up to half of that, {rounded(half, 3)}, rounds to zero.")
+    steps = f"its grid ends at {_binary(least)}, and whatever is up to half a step, {_binary(half)}, rounds to zero"
+    asked_value = abs(stored.typed.value or Fraction(0))
+    sign = "−" * stored.typed.negative
+    return Story(answer, f"{asked} = {sign}{_binary(asked_value)}; {steps}.{_SUBNORMAL * fmt.has_subnormals}")
+
+
+def _binary(value: Fraction) -> str:
+    """A positive number as a factor from 1 to 2 times a power of two, for reading: 1.34 · 2⁻²⁷."""
+    power = floor_log2(value)
+    factor = rounded(value / Fraction(2) ** power, 3)
+    return raised(f"2^{power}" if factor == "1" else f"{factor} · 2^{power}")
 
 
 def _choice(stored: Stored) -> str:
@@ -213,7 +263,7 @@ def _choice(stored: Stored) -> str:
         text = f"Its neighbours are {low} and {high}; the nearer one wins, off by {hair}{off} ULP."
     if view.kind == "subnormal":
         bits = f"{significant} of {fmt.fraction_bits + 1}"
-        text += f" A subnormal: this far down it keeps {bits} significant bits."
+        text += f" A subnormal, whose leading bit is 0: this far down it keeps {bits} significant bits."
     return text
 
 
@@ -231,7 +281,7 @@ def _place(stored: Stored) -> str:
         below = (
             f"below the smallest normal {rounded(fmt.min_normal, 3)}" if fmt.has_normals else "as all its values are"
         )
-        return f"A subnormal, {below}. {shown}."
+        return f"A subnormal, {below}: its leading bit is 0. {shown}."
     return f"{shown}."
 
 

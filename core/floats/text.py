@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Literal, TypeAlias
 
@@ -25,6 +25,7 @@ _FEWEST_PLAIN_BITS = 6
 
 _SIGN = r"(?P<sign>[+-]?)"
 _DECIMAL = r"(?:\d{1,3}(?:,\d{3})+(?:\.\d*)?|\d+(?:_\d+)*(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?"
+_GROUPED = re.compile(r"[+-]?\d{1,3}(?: \d{3})+(?:\.\d*)?", re.ASCII)
 _NUMBER = re.compile(rf"{_SIGN}(?P<number>{_DECIMAL})", re.ASCII)
 _RATIO = re.compile(rf"{_SIGN}(?P<top>{_DECIMAL})/(?P<bottom>{_DECIMAL})", re.ASCII)
 _POWER = re.compile(
@@ -47,8 +48,9 @@ class Typed:
     """A typed number, exact.
 
     text: what was typed, trimmed. notation: how it was read.
-    value: the exact value, or None for infinity and NaN. negative: the sign, which zero and infinity also have.
-    nan: whether it is NaN. code, code_format: where a code was typed, it and the name of the format it belongs to.
+    value: the exact value, or None for infinity and NaN. negative: the sign, which zero, infinity and NaN also have.
+    nan: whether it is NaN. terms: of a sum, each exact. code, code_format: where a code was typed, it and the name of
+    the format it belongs to.
     """
 
     text: str
@@ -58,6 +60,7 @@ class Typed:
     nan: bool = False
     code: int | None = None
     code_format: str = ""
+    terms: tuple[Fraction, ...] = ()
 
 
 def parse(text: str, fmt: FloatFormat) -> Typed:
@@ -75,6 +78,8 @@ def parse(text: str, fmt: FloatFormat) -> Typed:
         raise FloatTextError(f"Empty. Type a number, for example {_examples(fmt)}.")
     plain = _SUPERSCRIPT.sub(lambda m: "^" + m.group().translate(_FROM_SUPERSCRIPT), shown.translate(_PLAIN).lower())
     bits = _bits(plain, fmt)
+    if _GROUPED.fullmatch(plain) and (bits is None or len(bits) != fmt.bits):
+        bits, plain = None, plain.replace(" ", "")
     if bits is not None:
         if len(bits) != fmt.bits:
             raise FloatTextError(
@@ -113,7 +118,7 @@ def typed_code(
     if typed.nan:
         if not fmt.has_nan:
             raise no_nan(fmt)
-        return fmt.nan_code
+        return fmt.nan_code | (fmt.sign_mask if typed.negative and fmt.nan != "negative_zero" else 0)
     if typed.value is None:
         return infinity_code(fmt, overflow, negative=typed.negative)
     if typed.value == 0:
@@ -129,7 +134,7 @@ def code_text(code: int, fmt: FloatFormat, overflow: Overflow = "format") -> str
     """
     value = decode_exact(code, fmt)
     if classify(code, fmt) == "nan":
-        text = "nan"
+        text = "-nan" if code & fmt.sign_mask and fmt.nan != "negative_zero" else "nan"
     elif value is None:
         text = "-inf" if code & fmt.sign_mask else "inf"
     else:
@@ -214,16 +219,16 @@ def _sum(shown: str, terms: list[str], fmt: FloatFormat) -> Typed:
         raise FloatTextError(
             f"“{clipped(shown)}” has too many terms: {most} are enough for any number here. For example 1 + 2^-8."
         )
-    value = Fraction(0)
+    parts: list[Fraction] = []
     for term in terms:
         if "0x" in term and not set(term) & set(".p"):
             raise FloatTextError(
                 f"“{clipped(shown)}”: a code such as {clipped(term.lstrip('+-'))} cannot be part of a sum; a "
                 "hexadecimal number can, for example 1 + 0x1p-8."
             )
-        part = _hexfloat(shown, term, fmt) if "0x" in term else _real(shown, term, fmt).value
-        value += part or 0
-    return _real_typed(shown, "sum", abs(value), "-" if value < 0 else "")
+        parts.append((_hexfloat(shown, term, fmt) if "0x" in term else _real(shown, term, fmt).value) or Fraction(0))
+    value = sum(parts, Fraction(0))
+    return replace(_real_typed(shown, "sum", abs(value), "-" if value < 0 else ""), terms=tuple(parts))
 
 
 def _hexfloat(shown: str, term: str, fmt: FloatFormat) -> Fraction:

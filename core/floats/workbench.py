@@ -10,6 +10,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from core.floats.blocks import BLOCK_FORMATS, SCALE_RULES, BlockFormat, QuantizedBlock, Rule, quantize_block
+from core.floats.codec import decode
 from core.floats.formats import FormatError
 from core.formula import Explanation, Source, Symbol, formula
 from core.limits import limit
@@ -189,9 +190,9 @@ def scale_line(done: QuantizedBlock) -> str:
     fmt, rule = done.block_format, SCALE_RULES[done.rule]
     scales = " and ".join(
         f"**{scale:g}** (`0x{code:0{fmt.scale.hex_digits}x}`)"
-        for scale, code in zip(done.scales.tolist(), done.scale_codes.tolist(), strict=True)
+        for scale, code in zip(decode(done.scale_codes, fmt.scale).tolist(), done.scale_codes.tolist(), strict=True)
     )
-    tensor = f", under a tensor scale of {done.tensor_scale:.4g}" if done.tensor_scale != 1 else ""
+    tensor = f", each times the tensor’s scale of {done.tensor_scale:.4g}" if done.tensor_scale != 1 else ""
     many = "s" * (done.scales.size > 1)
     return f"{fmt.scale.title} scale{many} {scales}{tensor}. Rule **{rule.title}**: {rule.meaning} {rule.used_by}."
 

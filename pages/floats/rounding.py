@@ -13,7 +13,18 @@ import streamlit as st
 from core.floats import FORMATS, FloatFormat, Overflow
 from core.floats.compare import Stored, percent, store_everywhere
 from core.floats.decimals import brief, exact_decimal, rounded
-from core.floats.microscope import WORDS, Choice, Microscope, explain, explainable, magnify, overflows, shares, takeaway
+from core.floats.microscope import (
+    WORDS,
+    Choice,
+    Microscope,
+    asked_text,
+    explain,
+    explainable,
+    magnify,
+    overflows,
+    shares,
+    takeaway,
+)
 from core.floats.oracles import Verdict, ask, summary
 from core.floats.text import Typed
 from pages.floats.inputs import Asked, FloatInputs
@@ -93,7 +104,7 @@ def _line(scope: Microscope) -> str:
             f"<small>{name}</small></span>"
         )
     here = _x(scope.position)
-    typed = rounded(scope.asked, max(scope.fmt.decimal_digits + 4, 6))
+    typed = asked_text(scope)
     return (
         '<div class="row head"><span class="name"></span><div class="axis">'
         f'<span class="asked" style="left:{here:.3f}%"><b style="transform:translateX(-{here:.0f}%)">{rich(typed)}</b>'
