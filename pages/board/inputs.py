@@ -35,9 +35,10 @@ from pages.parts.inputs import Inputs
 from pages.parts.shape import own_shape, row
 
 _GOOD = "board:lists"
-_FIRST = (MODEL_NAME, PARAMETERS, TRAINED, ACCELERATOR, COUNT, MFU, SEQ_LEN, MICRO_BATCH)
-_STATES = (OPTIMIZER, POLICY, PRICE, DTYPE, PACE)
-_LAYOUT = (ZERO, RECOMPUTE, TENSOR, PIPELINE, CONTEXT, EXPERT)
+_FIRST = (MODEL_NAME, PARAMETERS, TRAINED, ACCELERATOR, COUNT, MFU)
+_STEP = (SEQ_LEN, MICRO_BATCH, PRICE, DTYPE, PACE)
+_STATES = (OPTIMIZER, POLICY, ZERO, RECOMPUTE)
+_LAYOUT = (TENSOR, PIPELINE, CONTEXT, EXPERT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,15 +81,16 @@ def _side(inputs: Inputs, axis: Axis, field: Field, plan: Plan) -> Side:
 
 def draw(inputs: Inputs, a: Asked) -> None:
     """Every field of the question."""
-    row(inputs, [1.6, 1.0, 0.8, 1.3, 0.85, 0.8, 0.95, 0.85], _FIRST, a.plan)
+    row(inputs, [1.7, 1.1, 1.0, 1.5, 1.0, 1.0], _FIRST, a.plan)
     if a.plan.model == OWN:
         own_shape(inputs)
-    cells = st.columns([1.2, 1.7, 1.2, 1.7, 0.95, 0.85], vertical_alignment="bottom")
+    cells = st.columns([1.95, 1.5, 1.95, 1.5, 1.3, 1.1], vertical_alignment="bottom")
     for cell, field in zip(cells, (X, X_VALUES, Y, Y_VALUES, RESULT, DUE), strict=True):
         with cell:
             inputs.draw(field, placeholder=limited(limits_of(None, a.plan)) if field == DUE else "")
     show.input_errors(inputs)
-    with st.expander("More of the plan: model states, price, what the MFU is of, layout"):
-        row(inputs, [1, 1.9, 0.9, 0.8, 1.3], _STATES, a.plan)
-        row(inputs, [1.3, 1.1, 0.8, 0.8, 0.8, 0.8], _LAYOUT, a.plan)
+    with st.expander("More of the plan: sequence length, micro-batch, price, what the MFU is of, model states, layout"):
+        row(inputs, [1.2, 1, 1, 0.8, 1.6], _STEP, a.plan)
+        row(inputs, [1.1, 2.0, 1.35, 1.3], _STATES, a.plan)
+        row(inputs, [1, 1, 1, 1], _LAYOUT, a.plan)
         show.input_errors(inputs)

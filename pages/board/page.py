@@ -50,8 +50,10 @@ def _picture(inputs: Inputs, a: Asked, picked: Picked | None, said: str) -> None
 def _table(a: Asked) -> None:
     headings, rows = words.table(a.board, a.result)
     here = a.board.here
+    words_in = {0: a.board.y.axis.chosen, 1: a.board.x.axis.chosen}
+    numeric = [not words_in.get(i) and i < len(headings) - 2 for i in range(len(headings))]
     show.small_table(
-        [show.Column(heading, numeric=1 < i < len(headings) - 2) for i, heading in enumerate(headings)],
+        [show.Column(heading, numeric=one) for heading, one in zip(headings, numeric, strict=True)],
         rows,
         caption="Every cell, of the middle of its range.",
         here=here[0] * a.board.shape[1] + here[1] if here else None,

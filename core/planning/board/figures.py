@@ -33,7 +33,8 @@ def grid(board: Board, result: Result, picked: Picked | None) -> dict[str, Any]:
     def cell(i: int, j: int) -> dict[str, Any]:
         text, share = scale.cell(float(values[i, j])), float(shares[i, j])
         stuck = not board.fits[i, j]
-        tags = ["yours"] * (board.here == (i, j)) + ["least"] * bool(picked and picked.cell == (i, j))
+        tags = ["yours"] * (board.here == (i, j))
+        tags += [picked.by] if picked and picked.cell == (i, j) else []
         return {
             "id": f"{i},{j}",
             "text": f"✕ {text}" if stuck else text,

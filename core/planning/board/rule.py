@@ -44,8 +44,6 @@ QUANTITIES = (
     "steps",
     "memory",
     "usable",
-    "accelerators",
-    "flop",
 )
 """What is worked out of every cell; NaN where there is none."""
 
@@ -69,7 +67,7 @@ class Board:
 
     base: the texts of the plan. limits: the time or the money that a cell has to keep to. Of the middle of its range
     each: days on the wall; dollars; watt_hours; kg_co2; hours: accelerator-hours; mfu: over all hours; steps: of the
-    steps alone; goodput; flop; memory: bytes on the fullest accelerator; usable: bytes that it has. impossible: whether
+    steps alone; goodput; memory: bytes on the fullest accelerator; usable: bytes that it has. impossible: whether
     the steps would have to be faster than the best matmul. reasons: why there is no answer, or no layout; else empty.
     """
 
@@ -89,8 +87,6 @@ class Board:
     steps: Array
     memory: Array
     usable: Array
-    accelerators: Array
-    flop: Array
     impossible: Bools
     reasons: tuple[tuple[str, ...], ...]
 
@@ -125,7 +121,7 @@ class Board:
     def cell_of(self, name: str) -> tuple[int, int] | None:
         """Row and column of a cell by its name, ``3,4``; None for what names none."""
         row, _, column = name[:8].partition(",")
-        if not (row.isdecimal() and column.isdecimal()):
+        if not (name.isascii() and row.isdecimal() and column.isdecimal()):
             return None
         cell = (int(row), int(column))
         return cell if cell[0] < self.shape[0] and cell[1] < self.shape[1] else None

@@ -63,7 +63,8 @@ def named(board: Board, cell: tuple[int, int], *, bold: bool = True) -> str:
             said.append(axis.phrase(text))
     if swept == {COUNT.id, ACCELERATOR.id}:
         said = [f"{sides[0][0].shown(sides[0][1])} × {said[1]}"]
-    return listed([f"**{one}**" if bold else one for one in said])
+    joined = "with" if COUNT.id in swept and len(said) > 1 else "and"
+    return f" {joined} ".join(f"**{one}**" if bold else one for one in said)
 
 
 def sentence(board: Board, picked: Picked | None) -> str:
@@ -72,16 +73,16 @@ def sentence(board: Board, picked: Picked | None) -> str:
     if picked is None:
         return _nothing(board)
     takes = _takes(float(board.days[picked.cell]), float(board.dollars[picked.cell]))
-    said = f"{named(board, picked.cell)}: {_SUPERLATIVES[picked.by]} that {what}, in {takes}."
+    said = f"{named(board, picked.cell)} {_SUPERLATIVES[picked.by]} that {what}: {takes}."
     return " ".join(filter(None, (_capital(said), _less(board, picked))))
 
 
 _SUPERLATIVES: Mapping[By, str] = {
-    "fewest": "the fewest",
-    "most": "the most",
-    "least": "the least",
-    "cheapest": "the cheapest",
-    "roomiest": "the most memory to spare of those",
+    "fewest": "are the fewest",
+    "most": "are the most",
+    "least": "are the least",
+    "cheapest": "are the cheapest",
+    "roomiest": "leave the most memory to spare of those",
 }
 
 
@@ -118,8 +119,9 @@ def _less(board: Board, picked: Picked) -> str:
     if picked.by != "fewest" or at == 0:
         return ""
     fewer = counts.axis.shown(counts.texts[at - 1])
-    ends = f"{other.axis.shown(other.texts[0])} to {other.axis.shown(other.texts[-1])}"
-    return f"{fewer} do not, at any {other.axis.name} from {ends}."
+    first, last = (other.axis.shown(other.texts[at]) for at in (0, -1))
+    over = f"up to {last}" if other.axis.want == "less" else f"from {first} to {last}"
+    return f"**{fewer}** do not, at any {other.axis.name} {over}."
 
 
 def own(a: Answer, limits: Limits) -> str:
