@@ -5,10 +5,12 @@ A grid of buttons and not a chart, so that a key reaches every cell as well as a
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
+from core.limits import limit
 from core.palette import DARK, LIGHT, shade
 from core.planning.answer.solving import Array
 from core.planning.board import words
@@ -21,8 +23,12 @@ _WIDE = 4.0
 """Where the largest value is so many times the smallest, equal steps of shade are equal ratios."""
 
 
+@lru_cache(maxsize=limit("boards_kept"))
 def grid(board: Board, result: Result, picked: Picked | None) -> dict[str, Any]:
-    """All that is drawn, rows from the top: the largest value of the side that runs upwards first."""
+    """All that is drawn, rows from the top: the largest value of the side that runs upwards first.
+
+    What was drawn lately is remembered; nobody changes it.
+    """
     scale = scale_of(board, result)
     values = result.of(board)
     shares = shares_of(values)

@@ -27,7 +27,7 @@ def _values(id: str, label: str) -> Field:
         "",
         _list,
         part=BOARD,
-        placeholder="around the plan’s own",
+        placeholder="around yours",
         max_chars=limit("board_chars"),
         help=f"Up to {limit('board_values')} values, such as 512, 1,024, 2,048. Empty: doublings, usual values or "
         "other options around the plan’s own.",
