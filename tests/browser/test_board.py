@@ -100,10 +100,18 @@ def test_the_board_around_a_plan_stays_when_a_cell_is_chosen(open_page: OpenPage
     expect(yours(page)).to_have_attribute("data-id", f"0,{len(before) - 1}")
 
 
+MANY = ", ".join(f"{2**power:,}" for power in range(16))
+BOARDS = {
+    **BOARD_STORIES,
+    "sixteen of each": {"x": "accelerators", "xs": MANY, "y": "micro-batch", "ys": MANY, "res": "dollars"},
+    "long names": {"x": "precision", "y": "optimizer", "res": "memory", "count": "16"},
+}
+
+
 @pytest.mark.parametrize("width", [640, 1280, 1600])
-@pytest.mark.parametrize("story", BOARD_STORIES)
+@pytest.mark.parametrize("story", BOARDS)
 def test_words_of_the_board_stay_inside_and_apart(open_page: OpenPage, story: str, width: int) -> None:
-    page = open_page(address(dict(BOARD_STORIES[story])), width=width)
+    page = open_page(address(dict(BOARDS[story])), width=width)
     page.locator(".board").wait_for()
     still(page)
     faults = page.locator(".board").evaluate(FAULTS)

@@ -333,9 +333,11 @@ def test_cells_are_shaded_in_order_and_written_as_they_are(name: str) -> None:
     assert shares.min() == 0
     assert shares.max() == (1 if values.min() < values.max() else 0)
     scale = scale_of(made, RESULTS[name])
-    if RESULTS[name].unit != "money":
-        shown = [float(scale.cell(float(value)).replace(",", "").rstrip("KMBT")) for value in values.ravel()]
-        assert all(math.isfinite(value) for value in shown)
+    for value in values.ravel():
+        text = scale.cell(float(value))
+        read = float(text.rstrip("k").replace(",", "")) * (1000 if text.endswith("k") else 1) * scale.size
+        assert read == pytest.approx(value, rel=6e-3)
+        assert len(text) <= 5
 
 
 def test_marks_of_the_grid_are_those_of_the_board() -> None:

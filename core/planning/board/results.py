@@ -49,6 +49,7 @@ RESULTS: Mapping[str, Result] = {
 """Everything that a board can show, by name."""
 
 _DAYS = (("years", 365.25, 2000.0), ("days", 1.0, 2.0), ("hours", 1 / 24, 1 / 12), ("minutes", 1 / 1440, 0.0))
+_COUNTS = (("billions", 1e9), ("millions", 1e6), ("thousands", 1e3))
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,17 +61,21 @@ class Scale:
     size: float
 
     def cell(self, value: float) -> str:
-        """A value without its unit, which stands once beside all of them."""
+        """A value without its unit, which stands once beside all of them; short enough for a cell."""
         if not math.isfinite(value):
             return "—"
-        if self.result.unit == "money":
-            return format_money(value)
         shown = value / self.size
-        return format_count(shown, 3) if abs(shown) >= 1e6 else significant(shown, 3)
+        if abs(shown) >= 1e6:
+            return format_count(shown, 3)
+        return f"{significant(shown / 1e3, 3)}k" if abs(shown) >= 1e4 else significant(shown, 3)
 
     def full(self, value: float) -> str:
         """A value with its unit."""
-        return f"{self.cell(value)} {self.unit}".rstrip() if math.isfinite(value) else "unknown"
+        if not math.isfinite(value):
+            return "unknown"
+        if self.result.unit == "money":
+            return format_money(value)
+        return format_count(value, 3) if self.result.unit == "count" else f"{self.cell(value)} {self.unit}"
 
     @property
     def title(self) -> str:
@@ -91,10 +96,9 @@ def scale_of(board: Board, result: Result) -> Scale:
             return Scale(result, "%", 0.01)
         case "memory":
             return Scale(result, "GiB", GIB)
-        case "money":
-            return Scale(result, "", 1.0)
-        case "count":
-            return Scale(result, "", 1.0)
+        case "money" | "count":
+            unit, size = next((row for row in _COUNTS if middle >= row[1]), ("", 1.0))
+            return Scale(result, unit, size)
         case "g":
             return Scale(result, "t", 1e3) if middle >= 1e3 else Scale(result, "kg", 1.0)
         case "Wh":
