@@ -94,6 +94,16 @@ PLAN_SEARCH = PageSpec(
     lead="Which layout is fastest on this cluster, and why? Every combination that divides and fits, timed part by "
     "part and compared with published steps.",
 )
+BOARD = PageSpec(
+    id="board",
+    path="pages/board/page.py",
+    title="What if",
+    icon=":material/grid_view:",
+    url_path="what-if",
+    prefix="w",
+    lead="One plan, two of its numbers swept: which combinations fit and meet the deadline. Choose a cell to make it "
+    "the plan.",
+)
 DEVICE = PageSpec(
     id="device",
     path="pages/measure/page.py",
@@ -107,7 +117,7 @@ DEVICE = PageSpec(
 GROUPS: dict[str, tuple[PageSpec, ...]] = {
     "": (HOME,),
     "Learn": (FLOATS, TENSORS, LECTURE),
-    "Plan": (COMPUTE, MEMORY, PLAN_SEARCH),
+    "Plan": (COMPUTE, MEMORY, PLAN_SEARCH, BOARD),
     "Measure": (DEVICE,),
 }
 PAGES: tuple[PageSpec, ...] = tuple(page for members in GROUPS.values() for page in members)

@@ -70,6 +70,7 @@ ROOM_MAY_IMPORT: dict[str, set[str]] = {
     "answer": {"budget", "evidence", "counting", "whole", "step", "search"},
     "moves": {"budget", "answer"},
     "compare": {"budget", "answer"},
+    "board": {"budget", "answer", "whole"},
 }
 """Room of core/planning → the rooms whose rules its own may import. Its figures and words may look into every room."""
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from core.palette import DARK, LIGHT, ROLES, Palette, contrast
+from core.palette import DARK, LIGHT, ROLES, Palette, contrast, relative_luminance, shade
 from pages.parts.theme import TOKENS, css_variables
 
 CONFIG = tomllib.loads((Path(__file__).parents[2] / ".streamlit" / "config.toml").read_text(encoding="utf-8"))
@@ -65,3 +65,15 @@ def test_bound_colours_are_roles() -> None:
 def test_contrast_of_known_pairs() -> None:
     assert contrast("#000000", "#ffffff") == pytest.approx(21)
     assert contrast("#777777", "#ffffff") == pytest.approx(4.48, abs=0.01)  # WCAG's own near miss
+
+
+@pytest.mark.parametrize(("palette", "theme"), THEMES)
+def test_shades_are_in_order_to_every_eye_and_text_stays_readable_on_them(palette: Palette, theme: str) -> None:
+    shades = [shade(palette, i / 20) for i in range(21)]
+    assert shades[0] == palette.background
+    light = [relative_luminance(colour) for colour in shades]
+    assert sorted(light, reverse=theme == "light") == light
+    assert len(set(light)) == len(light)
+    for colour in shades:
+        assert contrast(palette.text, colour) >= 4.5
+        assert contrast(palette.accent, colour) >= 3

@@ -29,6 +29,7 @@ EDITS: dict[str, tuple[str, tuple[str, str]]] = {
     "lecture": ("l_verdict", ("holds", "All")),
     "compute": ("c_tokens", ("15T", "14T")),
     "memory": ("m_n", ("8B", "9B")),
+    "board": ("w_tokens", ("15T", "14T")),
     "device": ("d_n", ("512", "1024")),
 }
 """Page id → the box of text or choice that a visitor keeps changing, and between what."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
@@ -155,13 +156,12 @@ class Answer:
     @property
     def ceiling(self) -> float:
         """The best bare matmul of the accelerator, as a share of the peak: measured, or as its relatives do."""
-        share = best_matmul(self.device.name, self.dtype).share
-        return 1.0 if math.isnan(share) else min(share, 1.0)
+        return ceiling_of(self.device, self.dtype)
 
     @property
     def impossible(self) -> bool:
         """Whether the steps would have to be faster than the accelerator's best matmul."""
-        return self.middle.steps > self.ceiling * (1 + 1e-9)
+        return bool(too_fast(self.middle.steps, self.ceiling))
 
     def explain(self) -> list[Explanation]:
         """Every number of the middle, from the answer down to what was given."""
@@ -202,6 +202,17 @@ class Answer:
         if self.typed and self.plan.pace == "steady steps":
             return [mfu_of_all_hours.explain(steps=m.steps, goodput=m.goodput), *self.stops.explain()]
         return [*steps, mfu_of_steps.explain(mfu=m.mfu, goodput=m.goodput), *self.stops.explain()]
+
+
+def ceiling_of(device: Accelerator, dtype: str) -> float:
+    """The best bare matmul of an accelerator, as a share of its peak; 1 where nobody measured one."""
+    share = best_matmul(device.name, dtype).share
+    return 1.0 if math.isnan(share) else min(share, 1.0)
+
+
+def too_fast(steps: Array | float, ceiling: float) -> Any:
+    """Whether steps of this MFU are faster than the best matmul, beyond rounding."""
+    return np.greater(steps, ceiling * (1 + 1e-9))
 
 
 COLUMN: dict[Find, str] = {
@@ -264,16 +275,16 @@ def dollars_over(a: Answer) -> str:
     return f"over the range of {' and '.join(over)}"
 
 
-def _columns(terms: Terms, s: Solved, goodput: Array) -> list[Column]:
-    plan = terms.plan
-    per_parameter = np.broadcast_to(terms.work.per_parameter(s.parameters), 3)
-    flop = per_parameter * s.parameters * s.tokens
+def columns(terms: Terms, s: Solved, goodput: Array) -> dict[str, Array]:
+    """Every quantity of `Column` at the low end, the middle and the high end (last axis), of one plan or of many."""
+    mfu = terms.plan.mfu
+    per_parameter = terms.work.per_parameter(s.parameters)
     hours = 24 * s.days * s.accelerators
     # What failures leave no progress has no steps that are fast enough.
-    steps = np.divide(s.mfu, goodput, out=np.full(3, math.inf), where=goodput > 0)
-    if terms.steady and plan.mfu:
-        steps = np.array([plan.mfu.low, plan.mfu.mid, plan.mfu.high])
-    rate = s.tokens / (86400 * s.days)
+    goodput = np.broadcast_to(goodput, s.mfu.shape)
+    steps = np.divide(s.mfu, goodput, out=np.full(s.mfu.shape, math.inf), where=goodput > 0)
+    if terms.steady and mfu:
+        steps = np.array([mfu.low, mfu.mid, mfu.high])
     named = {
         "parameters": s.parameters,
         "tokens": s.tokens,
@@ -282,14 +293,19 @@ def _columns(terms: Terms, s: Solved, goodput: Array) -> list[Column]:
         "mfu": s.mfu,
         "price": s.price,
         "hours": hours,
-        "flop": flop,
+        "flop": per_parameter * s.parameters * s.tokens,
         "per_parameter": per_parameter,
         "goodput": goodput,
         "steps": steps,
         "dollars": hours * s.price,
-        "tokens_per_second": rate,
+        "tokens_per_second": s.tokens / (86400 * s.days),
     }
-    return [Column(**{one.name: float(named[one.name][i]) for one in fields(Column)}) for i in range(3)]
+    return {name: np.broadcast_to(value, s.mfu.shape) for name, value in named.items()}
+
+
+def _columns(terms: Terms, s: Solved, goodput: Array) -> list[Column]:
+    named = columns(terms, s, goodput)
+    return [Column(**{name: float(values[i]) for name, values in named.items()}) for i in range(3)]
 
 
 def _dollars(plan: Plan, low: Column, middle: Column, high: Column) -> Interval:

@@ -176,6 +176,18 @@ def settled(plan: Plan, parameters: float, accelerators: float) -> Plan:
     return replace(plan, find="time", model=model, parameters=parameters, accelerators=float(count))
 
 
+def step_of(plan: Plan, policy: PrecisionPolicy) -> Step:
+    """How a step of the plan is computed."""
+    how = plan.computed
+    return Step(plan.seq_len, IMPLEMENTATIONS[how.implementation], width_of(policy), how.loss, how.chunks)
+
+
+def runtime_of(plan: Plan) -> Runtime:
+    """What the plan takes the runtime to keep."""
+    how = plan.computed
+    return replace(MEASURED, context=how.context, communicator=how.context, slack=how.slack)
+
+
 @lru_cache(maxsize=256)
 def held(plan: Plan) -> Held:
     """What the fullest accelerator holds, of the parameters and accelerators that a plan names.
@@ -187,11 +199,9 @@ def held(plan: Plan) -> Held:
     count = whole_accelerators(plan.accelerators)
     layout = laid(plan.layout, count)
     check(spec, layout, plan.seq_len)
-    optimizer, how = find_optimizer(plan.optimizer), plan.computed
+    optimizer = find_optimizer(plan.optimizer)
     policy = plan.policy_under(optimizer)
-    implementation = IMPLEMENTATIONS[how.implementation]
-    step = Step(plan.seq_len, implementation, width_of(policy), how.loss, how.chunks)
-    runtime = replace(MEASURED, context=how.context, communicator=how.context, slack=how.slack)
+    step, runtime = step_of(plan, policy), runtime_of(plan)
     return Held(
         plan=plan,
         parameters=parameters,

@@ -153,16 +153,13 @@ class Solved:
 def solve(terms: Terms) -> Solved:
     """What the plan asks for, filled in. Raises `BudgetError` naming the field at fault where there is no answer."""
     plan, model = terms.plan, terms.model
-    prices = plan.price_range
-    # The middle of the range, and at its ends the price that goes with them: money buys least at the highest.
-    price = np.array([prices[1], (prices[0] + prices[1]) / 2, prices[0]])
     given = Solved(
         parameters=np.full(3, float(model.active) if model else plan.parameters),
         tokens=np.full(3, plan.tokens),
         accelerators=np.full(3, plan.accelerators),
         days=np.full(3, math.nan),
         mfu=np.full(3, math.nan),
-        price=price,
+        price=np.array(prices_of(plan)),
     )
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         if plan.find == "time":
@@ -175,7 +172,14 @@ def solve(terms: Terms) -> Solved:
             found = replace(given, tokens=_root(terms, given, "tokens"))
         else:
             found = replace(given, parameters=_root(terms, given, "parameters"))
-        return _checked(terms, _finished(terms, found))
+        return _checked(terms, finished(terms, found))
+
+
+def prices_of(plan: Plan) -> tuple[float, float, float]:
+    """Dollars per accelerator-hour in each column: the middle of the range, and at its ends the price that goes with
+    them, since money buys least at the highest."""
+    low, high = plan.price_range
+    return high, (low + high) / 2, low
 
 
 def _hours(plan: Plan, given: Solved) -> Array:
@@ -189,9 +193,9 @@ def _hours(plan: Plan, given: Solved) -> Array:
     return plan.limits.dollars / given.price
 
 
-def _finished(terms: Terms, found: Solved) -> Solved:
-    """Days and MFU of parameters, tokens and accelerators. Days are those of the limit to the last digit where there
-    is one, so that rounding makes no range of them."""
+def finished(terms: Terms, found: Solved) -> Solved:
+    """Days and MFU of parameters, tokens and accelerators, of many plans at once along a first axis where all share
+    ``terms``. Days are those of the limit to the last digit where there is one, so that rounding makes no range."""
     asked_for_time = terms.plan.find == "time"
     run = (found.parameters, found.tokens, found.accelerators)
     hours = terms.hours(*run) if asked_for_time else _hours(terms.plan, found)

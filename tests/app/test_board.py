@@ -1,0 +1,161 @@
+"""What if: the answer is core's, lists that cannot be read say so, and what is chosen becomes the plan."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from core.planning.answer.answer import answer
+from core.planning.board import words
+from core.planning.board.axes import AXES, spread, typed
+from core.planning.board.choosing import pick
+from core.planning.board.rule import Board, Side, board, limits_of, plan_at
+from core.planning.board.stories import BOARD_STORIES as STORIES
+from pages.board.form import FORM
+from pages.parts.registry import BOARD, COMPUTE, MEMORY, PLAN_SEARCH, PageSpec
+from tests.app.plan_pages import bodies, linked, onwards, opened, shown, stripped
+from tests.app.plan_pages import words as said_on
+
+FIRST = next(iter(STORIES))
+TYPED = {"xs": "512, 1,024, 2,048, 4,096", "ys": "30%, 40%, 50%"}
+
+
+def of_form(texts: Mapping[str, str]) -> Board:
+    """The board of these fields, without any page."""
+    reading = FORM.read(texts)
+    plan = plan_at(reading.texts)
+    sides: list[Side] = []
+    for side, values in (("x", "xs"), ("y", "ys")):
+        axis = AXES[reading.values[side]]
+        sides.append(Side(axis, typed(axis, reading.texts[values]) or spread(axis, plan, reading.texts)))
+    return board(reading.texts, *sides, limits_of(reading.values["due"], plan))
+
+
+def told(made: Board) -> str:
+    said = words.sentence(made, pick(made))
+    return shown(said) + shown(words.own(answer(plan_at(made.base)), made.limits))
+
+
+def answered(app: AppTest) -> str:
+    (said,) = bodies(app, "np-answer")
+    return stripped(said)
+
+
+def errors(app: AppTest) -> list[str]:
+    return [stripped(body) for body in bodies(app, "np-error")]
+
+
+@pytest.mark.parametrize("story", STORIES)
+def test_a_chip_is_told_by_the_form_alone(story: str) -> None:
+    app = opened(BOARD, STORIES[story])
+    assert answered(app) == told(of_form(STORIES[story]))
+    assert errors(app) == []
+    assert app.get("button_group")[0].value == story
+
+
+def test_it_begins_with_the_first_chip() -> None:
+    assert answered(opened(BOARD, {})) == told(of_form(STORIES[FIRST]))
+
+
+@pytest.mark.parametrize(
+    ("field", "text", "named"),
+    [("xs", "1, two, 3", "“two”"), ("ys", "30%, 400%", "“400%”"), ("xs", "<b>9</b>", "“<b>9</b>”")],
+)
+def test_a_bad_list_says_so_and_the_last_good_one_stays(field: str, text: str, named: str) -> None:
+    app = opened(BOARD, TYPED)
+    before = answered(app)
+    app.text_input(key=f"w_{field}").set_value(text).run()
+    (said,) = errors(app)
+    assert FORM[field].label in said
+    assert named in said
+    assert f"Still using {TYPED[field]}." in said
+    assert answered(app) == before
+    app.text_input(key=f"w_{field}").set_value("").run()
+    assert errors(app) == []
+
+
+def test_a_bad_list_in_a_link_is_replaced_by_values_around_the_plan() -> None:
+    app = opened(BOARD, {"xs": "1, two, 3"})
+    assert len(errors(app)) == 1
+    assert answered(app) == told(of_form(STORIES[FIRST]))
+
+
+def test_a_list_of_one_axis_is_not_kept_for_another() -> None:
+    app = opened(BOARD, TYPED)
+    app.selectbox(key="w_x").set_value("accelerator kind").run()
+    (said,) = errors(app)
+    assert "Values across" in said
+    app.text_input(key="w_xs").set_value("H100 SXM, B200").run()
+    assert errors(app) == []
+    assert answered(app) == told(of_form({**TYPED, "x": "accelerator kind", "xs": "H100 SXM, B200"}))
+
+
+@pytest.mark.parametrize(("x", "y"), [("MFU", "MFU"), ("model", "parameters"), ("parameters", "model")])
+def test_two_sides_of_one_thing_are_refused(x: str, y: str) -> None:
+    app = opened(BOARD, {"x": x, "y": y})
+    (said,) = errors(app)
+    assert "Across and Up both set" in said
+    assert answered(app)
+
+
+@pytest.mark.parametrize(("due", "within"), [("120 days", "within 120 days"), ("$5M", "within $5 M"), ("", "90 days")])
+def test_the_deadline_is_the_boards_own(due: str, within: str) -> None:
+    app = opened(BOARD, {"due": due})
+    assert within in said_on(app)
+    assert answered(app) == told(of_form({"due": due}))
+
+
+def test_a_bad_deadline_keeps_the_last() -> None:
+    app = opened(BOARD, {"due": "120 days"})
+    app.text_input(key="w_due").set_value("soon").run()
+    (said,) = errors(app)
+    assert "Still using 120 days." in said
+    assert answered(app) == told(of_form({"due": "120 days"}))
+
+
+def test_what_is_least_becomes_the_plan_and_the_board_stays_around_it() -> None:
+    app = opened(BOARD, {})
+    made = of_form({})
+    picked = pick(made)
+    assert picked is not None
+    app.button(key="w_least").click().run()
+    fields = linked(app)
+    assert (fields["w_count"], fields["w_mfu"]) == ("2,048", "40%")
+    assert (fields["w_xs"], fields["w_ys"]) == (made.x.written, made.y.written)
+    again = of_form({name.removeprefix("w_"): text for name, text in fields.items() if name.startswith("w_")})
+    assert (again.x.texts, again.y.texts) == (made.x.texts, made.y.texts)
+    assert again.here == picked.cell
+    assert answered(app) == told(again)
+    assert not [one for one in app.button if one.key == "w_least"]
+
+
+def test_the_table_lists_every_cell() -> None:
+    app = opened(BOARD, {**TYPED, "table": "true"})
+    (table,) = [block.proto.body for block in app.get("html") if "Every cell" in block.proto.body]
+    assert len(re.findall("<tr", table)) == 1 + 12
+    made = of_form(TYPED)
+    found = [float(value) for value in re.findall(r'data-value="([^"]+)" data-unit="days"', table)]
+    assert found == pytest.approx(made.days.ravel().tolist(), rel=1e-3)
+
+
+@pytest.mark.parametrize("page", [COMPUTE, MEMORY, PLAN_SEARCH], ids=lambda page: page.id)
+def test_the_plan_goes_on_to_other_pages(page: PageSpec) -> None:
+    (fields,) = onwards(opened(BOARD, {"count": "2,048", "tokens": "9T", "find": "tokens"}), page)
+    assert (fields["count"], fields["tokens"], fields["find"]) == ("2,048", "9T", "time")
+
+
+def test_compute_budget_says_the_same_of_the_plan() -> None:
+    app = opened(BOARD, {})
+    (fields,) = onwards(app, COMPUTE)
+    days = re.findall(r"takes ([\d.,]+ days)", answered(app))
+    assert days == re.findall(r"takes ([\d.,]+ days)", answered(opened(COMPUTE, fields)))
+    assert len(days) == 1
+
+
+def test_a_plan_without_an_answer_says_why_and_the_page_stands() -> None:
+    app = opened(BOARD, {"rate1k": "MTBF 1 min", "back": "3 h", "pace": "steady steps"})
+    assert any("No progress" in said for said in errors(app))
+    assert answered(app)

@@ -1,0 +1,119 @@
+"""What if in a real browser: a cell becomes the plan by mouse and by keys, and every label stays inside."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from urllib.parse import urlencode
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from core.planning.board.stories import BOARD_STORIES
+from pages.parts.registry import BOARD
+from tests.browser.conftest import settle, still
+
+pytestmark = pytest.mark.browser
+
+OpenPage = Callable[..., Page]
+SMALL = {
+    "x": "accelerators",
+    "xs": "512, 1,024, 2,048",
+    "y": "MFU",
+    "ys": "30%, 40%, 50%",
+    "count": "1,024",
+    "mfu": "40%",
+}
+
+FAULTS = """board => {
+  const box = one => one.getBoundingClientRect()
+  const wide = (inner, outer) => box(inner).left < box(outer).left - 1 || box(inner).right > box(outer).right + 1
+  const said = []
+  for (const one of board.querySelectorAll(".cells button > *"))
+    if (wide(one, one.closest(".cell"))) said.push(`cell ${one.textContent}`)
+  const around = [...board.querySelectorAll(".name, .tick, .ytitle, .xtitle")]
+  for (const one of around) {
+    if (wide(one, board)) said.push(`out ${one.textContent}`)
+    if (one.clientWidth && one.scrollWidth > one.clientWidth + 1) said.push(`cut ${one.textContent}`)
+  }
+  for (const name of board.querySelectorAll(".name")) for (const other of around) {
+    const [a, b] = [box(name), box(other)]
+    const apart = a.right <= b.left || b.right <= a.left || a.bottom <= b.top + 1 || b.bottom <= a.top + 1
+    if (other !== name && !apart) said.push(`${name.textContent} on ${other.textContent}`)
+  }
+  return said
+}"""
+"""What is wrong with the words of a board: wider than their cell, outside, cut, or on each other."""
+
+
+def address(texts: dict[str, str]) -> str:
+    return f"{BOARD.url_path}?{urlencode({'v': '3', **{f'w_{name}': text for name, text in texts.items()}})}"
+
+
+def value(page: Page, label: str) -> Locator:
+    return page.get_by_role("textbox", name=label, exact=True)
+
+
+def yours(page: Page) -> Locator:
+    return page.locator(".board button[aria-pressed=true]")
+
+
+def test_a_click_on_a_cell_makes_it_the_plan(open_page: OpenPage) -> None:
+    page = open_page(address(SMALL))
+    expect(yours(page)).to_have_attribute("data-id", "1,1")
+    cell = page.locator('.board button[data-id="2,2"]')
+    told = cell.inner_text().split()[0]
+    cell.click()
+    settle(page)
+    expect(yours(page)).to_have_attribute("data-id", "2,2")
+    expect(value(page, "How many")).to_have_value("2,048")
+    expect(value(page, "MFU")).to_have_value("50%")
+    said = page.locator(".np-answer small").inner_text().replace("\N{NO-BREAK SPACE}", " ")
+    assert f"Yours takes {told} days" in said
+    assert page.locator(".board .xticks .tick").all_inner_texts() == ["512", "1,024", "2,048"]
+    expect(page.locator("button[data-link]")).to_have_attribute("data-link", re.compile("w_count=2%2C048"))
+    assert page.problems == []  # type: ignore[attr-defined]
+
+
+def test_arrow_keys_reach_every_cell_and_a_key_chooses_it(open_page: OpenPage) -> None:
+    page = open_page(address(SMALL))
+    assert page.locator('.board button[tabindex="0"]').count() == 1
+    yours(page).focus()
+    page.keyboard.press("ArrowUp")
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.press("Enter")
+    settle(page)
+    expect(yours(page)).to_have_attribute("data-id", "2,0")
+    expect(value(page, "How many")).to_have_value("512")
+    focused = page.evaluate("[...document.querySelectorAll('*')].map(e => e.shadowRoot?.activeElement?.dataset.id)")
+    assert "2,0" in focused
+    assert page.problems == []  # type: ignore[attr-defined]
+
+
+def test_the_board_around_a_plan_stays_when_a_cell_is_chosen(open_page: OpenPage) -> None:
+    page = open_page(BOARD.url_path)
+    before = page.locator(".board .xticks .tick").all_inner_texts()
+    page.locator(".board button").last.click()
+    settle(page)
+    assert page.locator(".board .xticks .tick").all_inner_texts() == before
+    expect(yours(page)).to_have_attribute("data-id", f"0,{len(before) - 1}")
+
+
+MANY = ", ".join(f"{2**power:,}" for power in range(16))
+BOARDS = {
+    **BOARD_STORIES,
+    "sixteen of each": {"x": "accelerators", "xs": MANY, "y": "micro-batch", "ys": MANY, "res": "dollars"},
+    "long names": {"x": "precision", "y": "optimizer", "res": "memory", "count": "16"},
+}
+
+
+@pytest.mark.parametrize("width", [640, 1280, 1600])
+@pytest.mark.parametrize("story", BOARDS)
+def test_words_of_the_board_stay_inside_and_apart(open_page: OpenPage, story: str, width: int) -> None:
+    page = open_page(address(dict(BOARDS[story])), width=width)
+    page.locator(".board").wait_for()
+    still(page)
+    faults = page.locator(".board").evaluate(FAULTS)
+    assert faults == []
+    assert page.problems == []  # type: ignore[attr-defined]

@@ -1,0 +1,366 @@
+"""The what-if board: each cell is what its plan comes to alone; lists, frontiers and the choice follow from that."""
+
+from __future__ import annotations
+
+import math
+import random
+from itertools import combinations, product
+
+import numpy as np
+import pytest
+
+from core.limits import limit
+from core.planning import BudgetError
+from core.planning.answer.answer import Answer, answer
+from core.planning.answer.form import PLAN_FORM
+from core.planning.answer.holding import Held, held, settled
+from core.planning.answer.plan import Limits, Plan
+from core.planning.answer.stories import STORIES
+from core.planning.board import words
+from core.planning.board.axes import AXES, Axis, clash, spread, typed
+from core.planning.board.choosing import pick
+from core.planning.board.figures import grid, shares_of
+from core.planning.board.form import BOARD_FIELDS, X_VALUES, Y_VALUES
+from core.planning.board.frontier import edges, way_out
+from core.planning.board.results import RESULTS, scale_of
+from core.planning.board.rule import Board, Side, board, limits_of, plan_at
+from core.planning.board.stories import BOARD_STORIES
+from core.training import LayoutError
+from core.units import QuantityError
+
+PAIRS = [(x, y) for x, y in combinations(AXES.values(), 2) if not clash(x, y)]
+STARTS = {**STORIES, **BOARD_STORIES}
+LIMITS = Limits(90.0)
+
+
+def texts_of(story: str) -> dict[str, str]:
+    return dict(PLAN_FORM.read({k: v for k, v in STARTS[story].items() if k not in ("x", "y")}).texts)
+
+
+def some(axis: Axis, story: str, count: int, seed: int) -> Side:
+    """A few of the values around a story's own."""
+    texts = texts_of(story)
+    values = spread(axis, plan_at(texts), texts)
+    chosen = sorted(random.Random(seed).sample(range(len(values)), min(count, len(values))))
+    return Side(axis, tuple(values[i] for i in chosen))
+
+
+def of_story(story: str) -> Board:
+    asked = BOARD_STORIES[story]
+    texts, plan = texts_of(story), plan_at(texts_of(story))
+    sides = [AXES[asked[side]] for side in ("x", "y")]
+    lists = [typed(axis, asked[name]) for axis, name in zip(sides, (X_VALUES.id, Y_VALUES.id), strict=True)]
+    made = [Side(axis, values or spread(axis, plan, texts)) for axis, values in zip(sides, lists, strict=True)]
+    return board(texts, *made, LIMITS)
+
+
+def same(found: float, alone: float) -> bool:
+    return math.isclose(found, alone, rel_tol=1e-9) or (math.isnan(found) and math.isnan(alone))
+
+
+def asked_alone(plan: Plan) -> tuple[Answer | None, Held | None, str]:
+    """What a plan comes to, what its fullest accelerator holds, and why there is none of the one or the other."""
+    try:
+        a = answer(plan)
+    except BudgetError as problem:
+        return None, None, str(problem)
+    try:
+        return a, held(settled(plan, a.stored, a.middle.accelerators)), ""
+    except LayoutError as problem:
+        return a, None, str(problem)
+
+
+def assert_cell(made: Board, cell: tuple[int, int], plan: Plan) -> None:
+    """What the board says of a cell is what its plan comes to alone."""
+    a, h, why = asked_alone(plan)
+    assert made.reasons[cell[0]][cell[1]] == why
+    if a is None:
+        assert all(math.isnan(float(result.of(made)[cell])) for result in RESULTS.values())
+        assert not made.fits[cell]
+        assert not made.within[cell]
+        return
+    m = a.middle
+    alone = (m.days, a.dollars.mid, a.energy.mid, a.carbon.mid, m.hours, m.mfu, m.tokens_per_second, m.goodput, m.steps)
+    named = ("days", "dollars", "watt_hours", "kg_co2", "hours", "mfu", "tokens_per_second", "goodput", "steps")
+    for name, value in zip(named, alone, strict=True):
+        assert same(float(getattr(made, name)[cell]), value), (name, cell)
+    assert made.impossible[cell] == a.impossible
+    kept = a.dollars.mid <= made.limits.dollars if made.limits.in_money else m.days <= made.limits.days
+    assert made.within[cell] == (kept and not a.impossible)
+    assert same(float(made.memory[cell]), h.total if h else math.nan)
+    assert same(float(made.usable[cell]), plan.device.memory_bytes)
+    assert made.fits[cell] == (h is not None and h.fits == "fits")
+
+
+def assert_cells(made: Board) -> None:
+    for i, j in product(*map(range, made.shape)):
+        sets = {**made.x.axis.sets(made.x.texts[j]), **made.y.axis.sets(made.y.texts[i])}
+        assert made.sets(i, j) == sets
+        plan = plan_at({**made.base, **sets})
+        assert made.plans[i][j] == plan
+        assert_cell(made, (i, j), plan)
+
+
+# ------------------------------------------------------------------------------------------ each cell as if alone
+
+
+@pytest.mark.parametrize("story", BOARD_STORIES)
+def test_a_chip_says_of_each_cell_what_its_plan_comes_to(story: str) -> None:
+    assert_cells(of_story(story))
+
+
+@pytest.mark.parametrize("part", range(8))
+def test_every_pair_of_axes_says_of_each_cell_what_its_plan_comes_to(part: int) -> None:
+    for n, (x, y) in list(enumerate(PAIRS))[part::8]:
+        story = list(STARTS)[n % len(STARTS)]
+        made = board(texts_of(story), some(x, story, 2, n), some(y, story, 2, n + 1), LIMITS)
+        assert_cells(made)
+        picked = pick(made)
+        assert words.sentence(made, picked)
+        for result in RESULTS.values():
+            drawn = grid(made, result, picked)
+            assert [len(row) for row in drawn["rows"]] == [made.shape[1]] * made.shape[0]
+            assert all(cell["text"] and cell["label"] for row in drawn["rows"] for cell in row)
+
+
+def test_money_as_the_limit() -> None:
+    made = of_story("H100, H200 or B200, and how many")
+    other = board(made.base, made.x, made.y, Limits(math.nan, 10e6))
+    assert_cells(other)
+    assert np.array_equal(other.within, other.dollars <= 10e6)
+
+
+def test_plans_without_an_answer_keep_their_reason() -> None:
+    texts = {**texts_of("70B: accelerators × MFU"), "rate1k": "MTBF 5 min", "back": "1 h", "pace": "steady steps"}
+    made = board(texts, Side(AXES["accelerators"], ("64", "1,000,000")), Side(AXES["MFU"], ("30%", "40%")), LIMITS)
+    assert_cells(made)
+    assert all(why for row in made.reasons for why in row)
+    assert pick(made) is None
+    assert made.reasons[0][0] in words.without(made)
+
+
+# ------------------------------------------------------------------------------------------ what must hold of all
+
+
+@pytest.mark.parametrize("story", STORIES)
+def test_swapping_the_sides_transposes(story: str) -> None:
+    x, y = some(AXES["accelerators"], story, 4, 1), some(AXES["sequence length"], story, 3, 2)
+    one, other = board(texts_of(story), x, y, LIMITS), board(texts_of(story), y, x, LIMITS)
+    for result in RESULTS.values():
+        np.testing.assert_array_equal(result.of(one), result.of(other).T)
+    np.testing.assert_array_equal(one.enough, other.enough.T)
+
+
+@pytest.mark.parametrize("story", STORIES)
+def test_more_accelerators_are_quicker_and_more_tokens_take_longer(story: str) -> None:
+    texts = texts_of(story)
+    count, tokens = (spread(AXES[name], plan_at(texts), texts) for name in ("accelerators", "tokens"))
+    made = board(texts, Side(AXES["accelerators"], count), Side(AXES["tokens"], tokens), LIMITS)
+    assert np.all(np.diff(made.days, axis=1) < 0)
+    assert np.all(np.diff(made.days, axis=0) > 0)
+    assert np.all(np.diff(made.hours, axis=0) > 0)
+    assert np.array_equal(made.within, (made.days <= 90) & ~made.impossible)
+
+
+@pytest.mark.parametrize("story", STARTS)
+def test_the_plan_is_a_cell_of_every_axis_around_it(story: str) -> None:
+    texts = texts_of(story)
+    plan = plan_at(texts)
+    for axis in AXES.values():
+        values = spread(axis, plan, texts)
+        assert axis.own(plan, texts) in values
+        assert 2 <= len(set(values)) == len(values) <= limit("board_values")
+        for text in values:
+            axis.field.read(text)
+        if not (axis.id == "n" and plan.known):
+            other = AXES["grid" if axis.name != "grid" else "PUE"]
+            made = board(texts, Side(axis, values), Side(other, (other.own(plan, texts),)), LIMITS)
+            assert made.here == (0, values.index(axis.own(plan, texts)))
+
+
+def test_the_limit_is_what_was_asked_for_else_the_plans_time() -> None:
+    assert limits_of(Limits(30), Plan(limits=Limits(60))).days == 30
+    assert limits_of(None, Plan(limits=Limits(60))).days == 60
+    assert limits_of(None, Plan(limits=Limits(math.nan, 1e6))).days == 90
+
+
+# ------------------------------------------------------------------------------------------ typed lists
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "values"),
+    [
+        ("accelerators", "512, 1024, 2048", ("512", "1024", "2048")),
+        ("accelerators", "512,1024,2048", ("512", "1024", "2048")),
+        ("accelerators", "2,048, 1,024", ("1,024", "2,048")),
+        ("accelerators", "1,024; 512", ("512", "1,024")),
+        ("accelerators", "512, 512, 512", ("512",)),
+        ("accelerators", "", ()),
+        ("MFU", "45%, published, 0.3", ("published", "0.3", "45%")),
+        ("accelerator kind", "h100 sxm, B200", ("H100 SXM", "B200")),
+        (
+            "precision",
+            "mixed bf16, fp32 master, fp32 gradients, fp32, mixed bf16, fp32 master",
+            ("mixed bf16, fp32 master, fp32 gradients", "fp32", "mixed bf16, fp32 master"),
+        ),
+        ("offload optimizer", "off, on", ("false", "true")),
+    ],
+)
+def test_typed_lists(name: str, text: str, values: tuple[str, ...]) -> None:
+    assert typed(AXES[name], text) == values
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "named"),
+    [
+        ("accelerators", "1, two, 3", "two"),
+        ("accelerators", "0, 1", "0"),
+        ("MFU", "30%, 140%", "140%"),
+        ("accelerator kind", "H100 SXM, H1000", "H1000"),
+        ("micro-batch", ", ".join(str(n) for n in range(1, 18)), "17"),
+        ("tokens", "<b>1</b>; 2", "<b>1</b>"),
+    ],
+)
+def test_bad_lists_are_refused_by_name(name: str, text: str, named: str) -> None:
+    with pytest.raises(QuantityError, match=named):
+        typed(AXES[name], text)
+
+
+def test_a_long_list_is_refused_by_its_field() -> None:
+    most = limit("board_chars")
+    for field in (X_VALUES, Y_VALUES):
+        assert field.read("1" * most)
+        with pytest.raises(QuantityError):
+            field.read("1" * (most + 1))
+
+
+@pytest.mark.parametrize("story", STARTS)
+def test_what_a_click_writes_reads_as_the_same_values(story: str) -> None:
+    texts = texts_of(story)
+    for axis in AXES.values():
+        values = spread(axis, plan_at(texts), texts)
+        written = Side(axis, values).written
+        assert len(written) <= limit("board_chars")
+        assert typed(axis, written) == tuple(text for text in values if text)
+
+
+def test_every_field_that_is_swept_is_one_of_a_plan_and_none_is_of_the_board() -> None:
+    ids = [axis.id for axis in AXES.values()]
+    assert len(set(ids)) == len(ids)
+    assert set(ids) <= {field.id for field in PLAN_FORM.fields}
+    assert not {field.id for field in BOARD_FIELDS} & {field.id for field in PLAN_FORM.fields}
+
+
+# ------------------------------------------------------------------------------------------ what is said and drawn
+
+
+def test_the_fewest_accelerators_that_are_enough() -> None:
+    made = of_story("70B: accelerators × MFU")
+    picked = pick(made)
+    assert picked is not None
+    row, column = picked.cell
+    assert made.enough[picked.cell]
+    assert not made.enough[:, :column].any()
+    assert not made.enough[:row, column].any()
+    assert (made.x.texts[column], made.y.texts[row]) == ("2,048", "40%")
+    said = words.sentence(made, picked)
+    assert "2,048 H100 SXM" in said
+    assert "40 %" in said
+    assert "1,024" in said  # the next fewer, which are not enough
+
+
+@pytest.mark.parametrize("story", BOARD_STORIES)
+def test_what_is_picked_is_enough_and_nothing_that_is_asks_for_less_money_where_kinds_are_swept(story: str) -> None:
+    made = of_story(story)
+    picked = pick(made)
+    assert picked is not None
+    assert made.enough[picked.cell]
+    if picked.by == "cheapest":
+        assert made.dollars[picked.cell] <= made.dollars[made.enough].min() * (1 + 1e-8)
+    if picked.by == "roomiest":
+        assert made.memory[picked.cell] <= made.memory[made.enough].min() * (1 + 1e-8)
+
+
+def test_where_nothing_is_enough_the_nearest_is_named() -> None:
+    made = of_story("70B: accelerators × MFU")
+    made = board(made.base, Side(made.x.axis, made.x.texts[:3]), made.y, LIMITS)
+    assert pick(made) is None
+    said = words.sentence(made, None)
+    assert "256 H100 SXM" in said
+    assert "60 %" in said
+
+
+def test_the_plan_itself_is_told_as_its_answer_has_it() -> None:
+    made = of_story("70B: accelerators × MFU")
+    a = answer(plan_at(made.base))
+    said = words.own(a, LIMITS)
+    assert f"{a.middle.days:.0f} days" in said
+    assert "misses 90 days" in said
+    assert "meets 200 days" in words.own(a, Limits(200.0))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_frontier_parts_what_holds_from_what_does_not(seed: int) -> None:
+    holds = np.random.default_rng(seed).random((5, 7)) < 0.5
+    found = set(edges(holds))
+    for i, j in product(range(5), range(6)):
+        assert ((j + 1, i, j + 1, i + 1) in found) == (holds[i, j] != holds[i, j + 1])
+    for i, j in product(range(4), range(7)):
+        assert ((j, i + 1, j + 1, i + 1) in found) == (holds[i, j] != holds[i + 1, j])
+    out = way_out(holds)
+    if out:
+        rim = {"top": holds[0], "right": holds[:, -1], "bottom": holds[-1], "left": holds[:, 0]}[out.side]
+        assert rim[out.at - 1] == out.before != rim[out.at]
+
+
+def test_names_of_frontiers_say_what_holds_where_they_stand() -> None:
+    made = of_story("Tokens × size in 90 days")
+    for line in grid(made, RESULTS["days"], pick(made))["lines"]:
+        holds = {"fits": made.fits, "within": made.within}[line["kind"]][::-1]
+        rim = {"top": holds[0], "right": holds[:, -1], "bottom": holds[-1], "left": holds[:, 0]}[line["side"]]
+        there = bool(rim[line["at"] - 1 if line["before"] else line["at"]])
+        yes, no = {"fits": ("fits", "does not fit"), "within": words.kept(LIMITS)}[line["kind"]]
+        assert line["name"] == (yes if there else no)
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_cells_are_shaded_in_order_and_written_as_they_are(name: str) -> None:
+    made = of_story("8B: 8k to 128k × micro-batch")
+    values = RESULTS[name].of(made)
+    shares = shares_of(values)
+    order = np.argsort(values, axis=None, kind="stable")
+    assert np.all(np.diff(shares.ravel()[order]) >= 0)
+    assert shares.min() == 0
+    assert shares.max() == (1 if values.min() < values.max() else 0)
+    scale = scale_of(made, RESULTS[name])
+    for value in values.ravel():
+        text = scale.cell(float(value))
+        read = float(text.rstrip("k").replace(",", "")) * (1000 if text.endswith("k") else 1) * scale.size
+        assert read == pytest.approx(value, rel=6e-3)
+        assert len(text) <= 5
+
+
+def test_marks_of_the_grid_are_those_of_the_board() -> None:
+    made = of_story("8B: 8k to 128k × micro-batch")
+    drawn = grid(made, RESULTS["memory"], pick(made))
+    for row in drawn["rows"]:
+        for cell in row:
+            at = made.cell_of(cell["id"])
+            assert at is not None
+            assert cell["stuck"] == (not made.fits[at])
+            assert cell["text"].startswith("✕") == cell["stuck"]
+            assert cell["here"] == (at == made.here)
+    assert drawn["rows"][0][0]["id"] == f"{made.shape[0] - 1},0"
+
+
+@pytest.mark.parametrize("name", ["", "1", "1,2,3", "-1,0", "0,99", "a,b", "٣,1", "9" * 30 + ",0"])
+def test_what_names_no_cell_is_none(name: str) -> None:
+    assert of_story("8B: 8k to 128k × micro-batch").cell_of(name) is None
+
+
+def test_the_table_has_every_cell() -> None:
+    made = of_story("H100, H200 or B200, and how many")
+    headings, rows = words.table(made, RESULTS["dollars"])
+    assert len(rows) == made.days.size
+    assert all(len(row) == len(headings) for row in rows)
+    assert [row[-2:] == ["yes", "yes"] for row in rows] == made.enough.ravel().tolist()
