@@ -94,6 +94,16 @@ PLAN_SEARCH = PageSpec(
     lead="Which layout is fastest on this cluster, and why? Every combination that divides and fits, timed part by "
     "part and compared with published steps.",
 )
+CALENDAR = PageSpec(
+    id="calendar",
+    path="pages/calendar/page.py",
+    title="Calendar and cost",
+    icon=":material/calendar_month:",
+    url_path="calendar",
+    prefix="y",
+    lead="When do several runs on one fleet end, and what does that cost rented, reserved or owned? Stages in "
+    "sequence, experiments beside them, maintenance, a deadline.",
+)
 DEVICE = PageSpec(
     id="device",
     path="pages/measure/page.py",
@@ -107,7 +117,7 @@ DEVICE = PageSpec(
 GROUPS: dict[str, tuple[PageSpec, ...]] = {
     "": (HOME,),
     "Learn": (FLOATS, TENSORS, LECTURE),
-    "Plan": (COMPUTE, MEMORY, PLAN_SEARCH),
+    "Plan": (COMPUTE, MEMORY, PLAN_SEARCH, CALENDAR),
     "Measure": (DEVICE,),
 }
 PAGES: tuple[PageSpec, ...] = tuple(page for members in GROUPS.values() for page in members)

@@ -70,6 +70,8 @@ ROOM_MAY_IMPORT: dict[str, set[str]] = {
     "answer": {"budget", "evidence", "counting", "whole", "step", "search"},
     "moves": {"budget", "answer"},
     "compare": {"budget", "answer"},
+    "calendar": {"budget", "answer"},
+    "money": {"budget", "answer", "calendar"},
 }
 """Room of core/planning → the rooms whose rules its own may import. Its figures and words may look into every room."""
 
