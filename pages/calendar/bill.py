@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from core.fields import Field
-from core.planning.answer.form import DRAW, PRICE, PUE
+from core.planning.answer.form import PRICE
 from core.planning.money import form, words
 from core.planning.money.figures import bills
 from core.wording import plain, price
@@ -16,7 +16,7 @@ from pages.parts.theme import TOKENS
 
 _ROWS: tuple[tuple[Field, ...], ...] = (
     (PRICE, form.HELD, form.RESERVED, form.TERM),
-    (form.CAPITAL, form.YEARS, form.KWH, DRAW, PUE, form.STAFF, form.SPACE),
+    (form.CAPITAL, form.YEARS, form.STAFF, form.SPACE, form.KWH),
     (form.KEPT, form.DATASET, form.GB_MONTH, form.SENT, form.GB_OUT),
 )
 
@@ -36,12 +36,6 @@ def bill(inputs: Inputs, a: Asked) -> None:
     )
     show.small_table(
         [show.Column(heading, numeric=i > 0) for i, heading in enumerate(words.TABLE)],
-        [
-            *(
-                (words.NAMES[line], *(show.remarked(*words.cell(way, line)) for way in a.ways))
-                for line in words.lines(a.ways)
-            ),
-            ("**total**", *(show.remarked(f"**{said}**", rest) for said, rest in map(words.total, a.ways))),
-        ],
-        caption="In the middle of the range; under it the range, every run early or every run late, or what is missing",
+        [[show.remarked(*cell) for cell in row] for row in words.rows(a.ways)],
+        caption="In the middle of the range, and under it the range: every run early, or every run late",
     )

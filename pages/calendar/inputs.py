@@ -10,11 +10,13 @@ from core.planning.answer import words
 from core.planning.answer.form import (
     ACCELERATOR,
     COUNT,
+    DRAW,
     DTYPE,
     MFU,
     MODEL_NAME,
     PACE,
     PARAMETERS,
+    PUE,
     SEQ_LEN,
     TRAINED,
     named_plan,
@@ -66,16 +68,17 @@ def draw(inputs: Inputs) -> None:
     """Every field of the question but those of the bill."""
     plan = named_plan(inputs.reading)
     row(inputs, [0.9, 0.9, 0.8, 2.2, 1.0], (START, DUE, SPARE, CLOSED, MONTHLY), plan)
-    row(inputs, [1.6, 1.05, 0.85, 0.95, 1.3, 0.85, 0.95], _PLAN, plan)
+    row(inputs, [1.5, 1.05, 0.8, 1.15, 1.3, 0.85, 0.9], _PLAN, plan)
     if plan.model == OWN:
         own_shape(inputs)
-    with st.expander("More: what the MFU is of, peak’s dtype"):
-        row(inputs, [1, 1], (PACE, DTYPE), plan)
-    inputs.draw(COUNTED)
+    with st.expander("More: what the MFU is of, peak’s dtype, power"):
+        row(inputs, [2, 1, 1, 1], (PACE, DTYPE, DRAW, PUE), plan)
+    with st.columns([1, 2])[0]:
+        inputs.draw(COUNTED)
     for k in range(1, inputs.reading.values[COUNTED.id] + 1):
         with st.container(key=inputs.key(f"row{k}")):
             cells = st.columns(_WIDTHS, vertical_alignment="bottom")
             for cell, field in zip(cells, RUN_FIELDS[k].values(), strict=True):
                 with cell:
-                    inputs.draw(field, label=field.label.removeprefix("Run "))
+                    inputs.draw(field, label=field.label.removeprefix("Run ").replace(",", " ·"))
     show.input_errors(inputs)

@@ -25,16 +25,19 @@ from pages.parts.theme import TOKENS
 def _runs(inputs: Inputs, a: Asked) -> None:
     """The table of runs, each with a link to its budget, and the calendar as a file."""
     s = a.schedule
-    links = [show.link(one.run.name, COMPUTE, texts_of(inputs.reading, one.run)) for one in s.runs]
+    rows = [
+        [show.remarked(cell, remark) for cell, remark in zip(*row, strict=True)]
+        for row in zip(words.rows(s), words.remarks(s), strict=True)
+    ]
+    for row, one, under in zip(rows, s.runs, words.remarks(s), strict=True):
+        name = show.link(one.run.name, COMPUTE, texts_of(inputs.reading, one.run))
+        row[0] = show.Html(name + show.remarked("", under[0]))
     show.small_table(
         [
-            show.Column(heading, numeric=i in (2, 7, 8, 9), whole=i in (3, 4, 5, 6))
+            show.Column(heading, numeric=i in (2, 6, 7, 8), whole=i in (3, 4, 5))
             for i, heading in enumerate(words.TABLE)
         ],
-        [
-            (show.Html(link + show.remarked("", words.about(one))), *cells[1:])
-            for link, one, cells in zip(links, s.runs, words.rows(s), strict=True)
-        ],
+        rows,
         caption="Days in UTC. A run’s name leads to its budget, where its days and dollars are the same",
     )
     st.download_button(

@@ -13,7 +13,9 @@ LLAMA = Source("Grattafiori et al. 2024, The Llama 3 Herd of Models", url="https
 
 SOURCES: Mapping[str, tuple[Source, ...]] = {
     "Llama 3 405B: 8k, then 128k": (
-        LLAMA.at("sections 3.4.1 and 3.4.2: 15.6T tokens, of which some 800B extend the context; table 4: MFU 38–43 %"),
+        LLAMA.at(
+            "sections 3.4.1 and 3.4.2: 15.6T tokens in all, some 800B to extend the context; table 4: MFU 38–43 %"
+        ),
     ),
     "DeepSeek-V3: 4k, 32k, 128k": (
         DEEPSEEK_V3.at("table 1; section 4.3: two phases of 1,000 steps, of 1,920 sequences of 32k and 480 of 128k"),
@@ -53,10 +55,10 @@ _DEEPSEEK = {
 _YEAR = {
     "model": TYPED,
     "n": "70B",
-    "tokens": "15T",
+    "tokens": "10T",
     "seq": "8,192",
     "gpu": "H100 SXM",
-    "count": "2,048",
+    "count": "1,024",
     "mfu": "published",
 }
 
@@ -79,9 +81,9 @@ STORIES: Mapping[str, Mapping[str, str]] = {
         (
             {"name": "70B", "count": "75%", "after": "run 3", "earliest": "2027-03-01"},
             {"name": "70B, long context", "count": "75%", "tokens": "500B", "seq": "65,536", "after": "run 1"},
-            {"name": "8B, first data", "model": "8B", "tokens": "2T", "count": "25%", "after": FIRST},
-            {"name": "8B, second data", "model": "8B", "tokens": "2T", "count": "25%", "after": "run 3"},
-            {"name": "1B ablations", "model": "1B", "tokens": "500B", "count": "12.5%", "after": FIRST},
+            {"name": "8B, first data", "model": "8B", "tokens": "2T", "count": "12.5%", "after": FIRST},
+            {"name": "8B, second data", "model": "8B", "tokens": "2T", "count": "12.5%", "after": "run 3"},
+            {"name": "3B, to overtrain", "model": "3B", "tokens": "6T", "count": "12.5%", "after": FIRST},
         ),
         _YEAR,
         due="2027-12-31",
@@ -90,7 +92,7 @@ STORIES: Mapping[str, Mapping[str, str]] = {
         mhours="8",
     ),
     "8B and 70B, one after the other": _story(
-        ({"name": "8B", "model": "8B"}, {"name": "70B", "after": "run 1"}), {**_YEAR, "count": "1,024"}
+        ({"name": "8B", "model": "8B"}, {"name": "70B", "after": "run 1"}), {**_YEAR, "tokens": "15T"}
     ),
 }
 """The chips."""

@@ -18,8 +18,8 @@ TABLE = ("run", "waits for", "accelerators", "begins", "ends", "quarter", "train
 METHOD = (
     "The days of a run are the answer of its plan, as for one plan alone. The range takes every run at its early end, "
     "or every run at its late end: they share model, cluster and people, so they are early or late together. A run "
-    "that does not fit beside the rows before it waits for them, whichever happens to end first; so no delay brings another "
-    "run forward. Maintenance stops whatever runs, and training goes on where it stopped."
+    "that does not fit beside the rows before it waits for them, whichever happens to end first; so no delay brings "
+    "another run forward. Maintenance stops whatever runs, and training goes on where it stopped."
 )
 
 

@@ -10,7 +10,7 @@ from core.figure import NAMED_ROW, Figure, axis, layout, named_axis
 from core.palette import Palette
 from core.planning.answer.figures import scale_for
 from core.planning.money.rule import Way
-from core.planning.money.words import NAMES, ROLES, total
+from core.planning.money.words import NAMES, ROLES
 from core.wording import dollars
 
 _PATTERN = {"idle": "/", "power": "x", "staff": ".", "space": "+", "checkpoints": "\\", "dataset": "-", "network": "|"}
@@ -34,9 +34,7 @@ def bills(ways: Sequence[Way], palette: Palette) -> Figure:
             "name": NAMES[which],
             "y": [way.id for way, _ in found],
             "x": np.array([amount / scale.size for _, amount in found]),
-            "text": [
-                NAMES[which].removeprefix("accelerators, ") if amount > _WORD * most else "" for _, amount in found
-            ],
+            "text": [NAMES[which] if amount > _WORD * most else "" for _, amount in found],
             "textposition": "inside",
             "insidetextanchor": "middle",
             "textangle": 0,
@@ -67,7 +65,7 @@ def bills(ways: Sequence[Way], palette: Palette) -> Figure:
             bargap=0.35,
             xaxis=axis(palette, scale.title, range=[0, most / scale.size * 1.04]),
             yaxis={
-                **named_axis(palette, names, [total(way)[0] for way in ways]),
+                **named_axis(palette, names, [dollars(way.total.mid) for way in ways]),
                 "categoryorder": "array",
                 "categoryarray": names[::-1],
                 "range": [-0.5, len(names) - 0.5],
