@@ -35,7 +35,7 @@ from pages.parts.shape import own_shape, row
 
 _GOOD = "calendar:good"
 _PLAN = (MODEL_NAME, PARAMETERS, TRAINED, SEQ_LEN, ACCELERATOR, COUNT, MFU)
-_WIDTHS = [1.15, 1.2, 0.9, 0.95, 0.95, 1.0, 1.05]
+_WIDTHS = [1.1, 1.15, 0.95, 1.05, 1.15, 1.05, 1.1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ def draw(inputs: Inputs) -> None:
     """Every field of the question but those of the bill."""
     plan = named_plan(inputs.reading)
     row(inputs, [0.9, 0.9, 0.8, 2.2, 1.0], (START, DUE, SPARE, CLOSED, MONTHLY), plan)
-    row(inputs, [1.5, 1.05, 0.8, 1.15, 1.3, 0.85, 0.9], _PLAN, plan)
+    row(inputs, [1.45, 1.05, 0.75, 1.35, 1.25, 0.85, 0.85], _PLAN, plan)
     if plan.model == OWN:
         own_shape(inputs)
     with st.expander("More: what the MFU is of, peak’s dtype, power"):

@@ -68,7 +68,7 @@ def detail(s: Schedule, rented: Way, held: str) -> str:
         parts.append(f"rent {said}")
     if not rented.total.known:
         parts.append("**rent unknown**: type a price")
-    return " · ".join([*parts, "days in UTC"])
+    return " · ".join(parts)
 
 
 def missed(s: Schedule) -> str:

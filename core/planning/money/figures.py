@@ -47,6 +47,7 @@ def bills(ways: Sequence[Way], palette: Palette) -> Figure:
                     "shape": _PATTERN.get(which, ""),
                     "size": 6,
                     "solidity": 0.15,
+                    "fillmode": "overlay",
                     "fgcolor": palette.background,
                 },
             },

@@ -91,7 +91,9 @@ KWH = _amount(
     help="8.06 cents: what industrial customers in the US paid on average in 2023, by the Energy Information "
     "Administration.",
 )
-STAFF = _amount("staff", "Staff, $ a year", "usd", high=_DOLLARS, example="2M")
+STAFF = _amount(
+    "staff", "Staff, $ a year", "usd", high=_DOLLARS, example="2M", help="People who run a fleet of one’s own."
+)
 SPACE = _amount(
     "space", "Space, $ a year", "usd", high=_DOLLARS, example="1M", help="Rent of the building, or its share."
 )

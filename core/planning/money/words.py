@@ -26,7 +26,14 @@ NAMES = {
 }
 """Id of a line → what it is for; that of the accelerators has an id for each way of paying."""
 
-_INSIDE = {("rented", "power"), ("rented", "space"), ("reserved", "power"), ("reserved", "space"), ("reserved", "idle")}
+_INSIDE = {
+    ("rented", "power"),
+    ("rented", "space"),
+    ("reserved", "power"),
+    ("reserved", "space"),
+    ("reserved", "idle"),
+    ("owned", "idle"),
+}
 """Lines that another way of paying has in its price."""
 
 ROLES = {
@@ -85,13 +92,13 @@ def rows(ways: Sequence[Way]) -> list[tuple[tuple[str, str], ...]]:
             of = [(way, next((line for line in way.lines if NAMES[line.id] == name), None)) for way in ways]
             needs = {line.needs: way for way, line in reversed(of) if line and line.needs}
             ask = [(f"{way.id}: " if found[name].main else "") + _needed(need) for need, way in needs.items()]
-            made.append(((name, "; ".join(reversed(ask))), *(_cell(way, line, name) for way, line in of)))
+            made.append(((name, "; ".join(reversed(ask))), *(_cell(way, line, found[name].id) for way, line in of)))
     return [*made, (("**total**", ""), *(_amount(way.total, bold=True) for way in ways))]
 
 
-def _cell(way: Way, line: Line | None, name: str) -> tuple[str, str]:
+def _cell(way: Way, line: Line | None, id: str) -> tuple[str, str]:
     if line is None:
-        return ("included" if (way.id, name.removesuffix(" accelerators")) in _INSIDE else "–"), ""
+        return ("included" if (way.id, id) in _INSIDE else "–"), ""
     return _amount(line.amount)
 
 
