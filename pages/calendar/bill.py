@@ -34,6 +34,7 @@ def bill(inputs: Inputs, a: Asked) -> None:
     show.chart(
         bills(a.ways, TOKENS), alt=f"Dollars of the calendar, each way of paying. {plain(said)}", key="calendar:bill"
     )
+    show.note(words.OWNED)
     show.small_table(
         [show.Column(heading, numeric=i > 0) for i, heading in enumerate(words.TABLE)],
         [[show.remarked(*cell) for cell in row] for row in words.rows(a.ways)],

@@ -68,7 +68,7 @@ def draw(inputs: Inputs) -> None:
     """Every field of the question but those of the bill."""
     plan = named_plan(inputs.reading)
     row(inputs, [0.9, 0.9, 0.8, 2.2, 1.0], (START, DUE, SPARE, CLOSED, MONTHLY), plan)
-    row(inputs, [1.45, 1.05, 0.75, 1.35, 1.25, 0.85, 0.85], _PLAN, plan)
+    row(inputs, [1.4, 1.0, 0.75, 1.3, 1.25, 0.85, 1.05], _PLAN, plan)
     if plan.model == OWN:
         own_shape(inputs)
     with st.expander("More: what the MFU is of, peak’s dtype, power"):

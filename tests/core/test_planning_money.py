@@ -169,6 +169,8 @@ def test_the_least_is_the_least() -> None:
     ways = costs(s, FULL)
     least = min(ways, key=lambda one: one.total.mid).id
     assert f"least **{least}**" in words.compared(ways)
+    assert "least" not in words.compared(costs(s, replace(FULL, staff=math.nan)))  # which only an own fleet has
+    assert "least" in words.compared(costs(s, replace(FULL, sent=math.nan)))
 
 
 @pytest.mark.parametrize("p", [Prices(), FULL, replace(FULL, held=False, capital=math.nan)])

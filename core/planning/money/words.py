@@ -124,10 +124,16 @@ def compared(ways: Sequence[Way]) -> str:
         if not way.total.known
     ]
     rest = f" Unknown: {'; '.join(unknown)}." if unknown else ""
-    if len(known) == 1:
-        return f"The same calendar costs {told[0]}.{rest}"
-    least = min(known, key=lambda way: way.total.mid)
-    return f"The same calendar costs {listed(told)}: least **{least.id}**.{rest}"
+    # What one of them leaves out and another counts would make it look cheap.
+    alike = len(known) > 1 and len({way.without for way in known}) == 1
+    least = f": least **{min(known, key=lambda way: way.total.mid).id}**" if alike else ""
+    return f"The same calendar costs {listed(told)}{least}.{rest}"
+
+
+OWNED = (
+    "Owned: the part of the capital that these days use up, not the purchase; the fleet has years to come. Power is that "
+    "of the runs. Reserved: whole terms, whatever runs."
+)
 
 
 def held(s: Schedule) -> str:
