@@ -131,8 +131,8 @@ def compared(ways: Sequence[Way]) -> str:
 
 
 OWNED = (
-    "Owned: the part of the capital that these days use up, not the purchase; the fleet has years to come. Power is that "
-    "of the runs. Reserved: whole terms, whatever runs."
+    "Owned: the part of the capital that these days use up, not the purchase; the fleet has years to come. Power is "
+    "that of the runs. Reserved: whole terms, whatever runs."
 )
 
 
