@@ -24,7 +24,7 @@ from pages.compute.table import table
 from pages.compute.whole import split, whole
 from pages.parts import show
 from pages.parts.inputs import Inputs
-from pages.parts.registry import COMPUTE, MEMORY, PLAN_SEARCH
+from pages.parts.registry import CALENDAR, COMPUTE, MEMORY, PLAN_SEARCH
 from pages.parts.shape import adopt_built
 from pages.parts.theme import TOKENS
 
@@ -79,6 +79,7 @@ def page() -> None:
     show.how(lambda: [*a.explain(), *comparisons(a)], key="compute:how", notes=[SCOPE])
     show.onwards("What each accelerator has to hold", MEMORY, carried(inputs.reading.texts, a))
     show.onwards("Which layout is fastest", PLAN_SEARCH, carried(inputs.reading.texts, a))
+    show.onwards("When it ends, and what it costs to rent, reserve or own", CALENDAR, carried(inputs.reading.texts, a))
     show.footer(inputs)
 
 

@@ -104,6 +104,16 @@ BOARD = PageSpec(
     lead="One plan, two of its numbers swept: which combinations fit and meet the deadline. Choose a cell to make it "
     "the plan.",
 )
+CALENDAR = PageSpec(
+    id="calendar",
+    path="pages/calendar/page.py",
+    title="Calendar and cost",
+    icon=":material/calendar_month:",
+    url_path="calendar",
+    prefix="y",
+    lead="When do several runs on one fleet end, and what does that cost rented, reserved or owned? Stages in "
+    "sequence, experiments beside them, maintenance, a deadline.",
+)
 DEVICE = PageSpec(
     id="device",
     path="pages/measure/page.py",
@@ -117,7 +127,7 @@ DEVICE = PageSpec(
 GROUPS: dict[str, tuple[PageSpec, ...]] = {
     "": (HOME,),
     "Learn": (FLOATS, TENSORS, LECTURE),
-    "Plan": (COMPUTE, MEMORY, PLAN_SEARCH, BOARD),
+    "Plan": (COMPUTE, MEMORY, PLAN_SEARCH, BOARD, CALENDAR),
     "Measure": (DEVICE,),
 }
 PAGES: tuple[PageSpec, ...] = tuple(page for members in GROUPS.values() for page in members)

@@ -123,6 +123,15 @@ ECHOED: dict[str, list[dict[str, str]]] = {
     ],
     "memory": [{"m_n": NUMBER, "m_count": "9" * 64, "m_gpu": NUMBER}],
     "board": [{"w_xs": LONG, "w_ys": NUMBER, "w_due": NUMBER, "w_n": NUMBER, "w_x": LONG}],
+    "calendar": [
+        {
+            "y_runs": "8",
+            "y_closed": LONG,
+            **{f"y_r{k}{letter}": NUMBER for k in (1, 2) for letter in "nmtscad"},
+            **{f"y_r{k}{letter}": "" for k in range(3, 9) for letter in "mtscd"},
+            **{f"y_r{k}n": NUMBER for k in range(3, 9)},
+        }
+    ],
     "device": [{"d_n": NUMBER, "d_s": NUMBER}],
 }
 """Page → text without a blank in whatever quotes it, which must not scroll the page sideways."""

@@ -71,6 +71,8 @@ ROOM_MAY_IMPORT: dict[str, set[str]] = {
     "moves": {"budget", "answer"},
     "compare": {"budget", "answer"},
     "board": {"budget", "answer", "whole"},
+    "calendar": {"budget", "answer"},
+    "money": {"budget", "answer", "calendar"},
 }
 """Room of core/planning → the rooms whose rules its own may import. Its figures and words may look into every room."""
 

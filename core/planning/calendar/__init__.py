@@ -1,0 +1,1 @@
+"""When runs on one fleet start and end, on the calendar."""

@@ -1,0 +1,143 @@
+"""Days of the calendar, in UTC: read from ISO texts, shown, and the times at which a cluster is closed.
+
+Moments are days, with fractions, from the midnight that a calendar begins with.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from bisect import bisect_right
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+
+from core.limits import limit
+from core.units import QuantityError
+
+_ISO = re.compile(r"(\d{4})-(\d{2})-(\d{2})", re.ASCII)
+_FIRST, _LAST = date(2000, 1, 1), date(2199, 12, 31)
+_EXAMPLE = "2027-01-15"
+_MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
+
+
+def parse_day(text: str) -> date:
+    """A day typed as 2027-01-15. Raises `QuantityError` with the rule and an example otherwise."""
+    said = text.strip()
+    match = _ISO.fullmatch(said)
+    if match is None:
+        raise QuantityError(f"“{said[: limit('number_chars')]}” is not a date. For example: {_EXAMPLE}.")
+    year, month, day = (int(part) for part in match.groups())
+    if not _FIRST.year <= year <= _LAST.year:
+        raise QuantityError(f"“{said}” is out of range: from {_FIRST} to {_LAST}.")
+    try:
+        return date(year, month, day)
+    except ValueError:
+        raise QuantityError(f"“{said}” is not a day of the calendar. For example: {_EXAMPLE}.") from None
+
+
+@dataclass(frozen=True, slots=True)
+class Closed:
+    """Days on which nothing runs, the first and the last included."""
+
+    first: date
+    last: date
+
+
+def parse_closed(text: str) -> tuple[Closed, ...]:
+    """Days typed as ``2027-07-05 to 2027-07-09, 2027-12-24``; none where nothing is. Raises `QuantityError`."""
+    pieces = [piece for piece in re.split(r"[,;\n]", text) if piece.strip()]
+    if len(pieces) > limit("closed_windows"):
+        raise QuantityError(f"{len(pieces)} windows; {limit('closed_windows')} are the most here.")
+    found: list[Closed] = []
+    for piece in pieces:
+        ends = [parse_day(end) for end in re.split(r"\s+to\s+|\s*(?:–|/|\.\.)\s*", piece.strip())]
+        if len(ends) > 2 or ends[-1] < ends[0]:
+            raise QuantityError(
+                f"“{piece.strip()[: limit('number_chars')]}” does not run from a day to a later one. "
+                f"For example: {_EXAMPLE} to 2027-01-19."
+            )
+        found.append(Closed(ends[0], ends[-1]))
+    return tuple(found)
+
+
+def shown(day: date, year: bool = True) -> str:
+    """``3 Oct 2027``."""
+    return f"{day.day} {_MONTHS[day.month - 1]}{f' {day.year}' if year else ''}"
+
+
+def between(first: date, last: date) -> str:
+    """``12 Sep – 20 Nov 2027``; one day where both are the same."""
+    if first == last:
+        return shown(first)
+    return f"{shown(first, first.year != last.year)} – {shown(last)}"
+
+
+def quarter(day: date) -> str:
+    """``Q4 2027``."""
+    return f"Q{(day.month + 2) // 3} {day.year}"
+
+
+def moment(start: date, at: float) -> datetime:
+    """The moment ``at`` days after the midnight of ``start``, in UTC."""
+    return datetime(start.year, start.month, start.day, tzinfo=UTC) + timedelta(days=at)
+
+
+def day_of(start: date, at: float) -> date:
+    """The day on which the moment ``at`` falls."""
+    return moment(start, at).date()
+
+
+def months_from(start: date, most: float) -> list[date]:
+    """The first days of the months after ``start``, up to ``most`` days on."""
+    found: list[date] = []
+    year, month = start.year, start.month
+    while True:
+        year, month = (year + 1, 1) if month == 12 else (year, month + 1)
+        first = date(year, month, 1)
+        if (first - start).days > most:
+            return found
+        found.append(first)
+
+
+@dataclass(frozen=True, slots=True)
+class Pauses:
+    """Times at which nothing runs, apart from each other and in order; and the horizon beyond which nothing is known.
+    All in days."""
+
+    times: tuple[tuple[float, float], ...]
+    horizon: float
+
+    def open(self, at: float) -> float:
+        """The first moment from ``at`` on that is in no pause."""
+        i = bisect_right(self.times, (at, math.inf)) - 1
+        return max(at, self.times[i][1]) if i >= 0 else at
+
+    def after(self, begin: float, work: float) -> float:
+        """When ``work`` days of work are done that begin at an open moment; infinite beyond the horizon."""
+        at, left = begin, work
+        for first, last in self.times[bisect_right(self.times, (begin, -math.inf)) :]:
+            if at + left <= first:
+                break
+            left -= first - at
+            at = last
+        return at + left if at + left <= self.horizon else math.inf
+
+    def within(self, begin: float, end: float) -> tuple[tuple[float, float], ...]:
+        """The pauses between two moments."""
+        return tuple((max(a, begin), min(b, end)) for a, b in self.times if a < end and b > begin)
+
+
+def pauses_from(start: date, closed: tuple[Closed, ...], hours: float, horizon: float) -> Pauses:
+    """Closed days, and ``hours`` from midnight of every month's first Monday, as times from ``start`` on."""
+    times = [(float((one.first - start).days), float((one.last - start).days + 1)) for one in closed]
+    if hours > 0:
+        for first in (start.replace(day=1), *months_from(start, horizon)):
+            monday = (first - start).days + (7 - first.weekday()) % 7
+            times.append((float(monday), monday + hours / 24))
+    joined: list[tuple[float, float]] = []
+    for a, b in sorted((max(a, 0.0), b) for a, b in times if b > 0):
+        if joined and a <= joined[-1][1]:
+            joined[-1] = (joined[-1][0], max(joined[-1][1], b))
+        else:
+            joined.append((a, b))
+    return Pauses(tuple(joined), horizon)

@@ -1,0 +1,42 @@
+"""Calendar and cost, the bill: the same calendar rented, reserved and owned, line by line."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from core.fields import Field
+from core.planning.answer.form import PRICE
+from core.planning.money import form, words
+from core.planning.money.figures import bills
+from core.wording import plain, price
+from pages.calendar.inputs import Asked
+from pages.parts import show
+from pages.parts.inputs import Inputs
+from pages.parts.theme import TOKENS
+
+_ROWS: tuple[tuple[Field, ...], ...] = (
+    (PRICE, form.HELD, form.RESERVED, form.TERM),
+    (form.CAPITAL, form.YEARS, form.STAFF, form.SPACE, form.KWH),
+    (form.KEPT, form.DATASET, form.GB_MONTH, form.SENT, form.GB_OUT),
+)
+
+
+def bill(inputs: Inputs, a: Asked) -> None:
+    """Prices, the bars, and the table of lines."""
+    usual = price(*a.question.runs[0].plan.price_range)
+    for fields in _ROWS:
+        for cell, field in zip(st.columns(len(fields), vertical_alignment="bottom"), fields, strict=True):
+            with cell:
+                inputs.draw(field, placeholder=usual if field == PRICE else "")
+    show.problems(inputs, *(field.id for fields in _ROWS for field in fields))
+    said = words.compared(a.ways)
+    show.says(said)
+    show.chart(
+        bills(a.ways, TOKENS), alt=f"Dollars of the calendar, each way of paying. {plain(said)}", key="calendar:bill"
+    )
+    show.note(words.OWNED)
+    show.small_table(
+        [show.Column(heading, numeric=i > 0) for i, heading in enumerate(words.TABLE)],
+        [[show.remarked(*cell) for cell in row] for row in words.rows(a.ways)],
+        caption="In the middle of the range, and under it the range: every run early, or every run late",
+    )

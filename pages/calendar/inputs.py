@@ -1,0 +1,84 @@
+"""Calendar and cost, its questions: the fleet and its days, the plan, and a row of fields for each run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import streamlit as st
+
+from core.planning.answer import words
+from core.planning.answer.form import (
+    ACCELERATOR,
+    COUNT,
+    DRAW,
+    DTYPE,
+    MFU,
+    MODEL_NAME,
+    PACE,
+    PARAMETERS,
+    PUE,
+    SEQ_LEN,
+    TRAINED,
+    named_plan,
+)
+from core.planning.answer.plan import OWN
+from core.planning.budget.errors import BudgetError
+from core.planning.calendar.form import CLOSED, COUNTED, DUE, MONTHLY, RUN_FIELDS, SPARE, START, asked_of
+from core.planning.calendar.form import Asked as Question
+from core.planning.calendar.rule import Schedule
+from core.planning.money.form import prices_of
+from core.planning.money.rule import Way, costs
+from pages.calendar.form import FORM
+from pages.parts import show
+from pages.parts.inputs import Inputs
+from pages.parts.shape import own_shape, row
+
+_GOOD = "calendar:good"
+_PLAN = (MODEL_NAME, PARAMETERS, TRAINED, SEQ_LEN, ACCELERATOR, COUNT, MFU)
+_WIDTHS = [1.1, 1.15, 0.95, 1.05, 1.15, 1.05, 1.1]
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What was asked, its calendar, and what it costs each way."""
+
+    question: Question
+    schedule: Schedule
+    ways: tuple[Way, ...]
+
+
+def asked(inputs: Inputs) -> Asked:
+    """The calendar of the form; where there is none, the last that could be made stays."""
+    question = asked_of(inputs.reading)
+    try:
+        made = question.schedule()
+        st.session_state[_GOOD] = question
+    except BudgetError as problem:
+        last: Question | None = st.session_state.get(_GOOD)
+        inputs.fail(str(problem), "Still showing the last calendar." if last else "Showing the first example.")
+        question = last or asked_of(FORM.read({}))
+        made = question.schedule()
+    why, instead = words.other_peak(made.runs[0].answer)
+    if why:
+        inputs.fail(why, instead)
+    return Asked(question, made, costs(made, prices_of(inputs.reading)))
+
+
+def draw(inputs: Inputs) -> None:
+    """Every field of the question but those of the bill."""
+    plan = named_plan(inputs.reading)
+    row(inputs, [0.9, 0.9, 0.8, 2.2, 1.0], (START, DUE, SPARE, CLOSED, MONTHLY), plan)
+    row(inputs, [1.4, 1.0, 0.75, 1.3, 1.25, 0.85, 1.05], _PLAN, plan)
+    if plan.model == OWN:
+        own_shape(inputs)
+    with st.expander("More: what the MFU is of, peak’s dtype, power"):
+        row(inputs, [2, 1, 1, 1], (PACE, DTYPE, DRAW, PUE), plan)
+    with st.columns([1, 2])[0]:
+        inputs.draw(COUNTED)
+    for k in range(1, inputs.reading.values[COUNTED.id] + 1):
+        with st.container(key=inputs.key(f"row{k}")):
+            cells = st.columns(_WIDTHS, vertical_alignment="bottom")
+            for cell, field in zip(cells, RUN_FIELDS[k].values(), strict=True):
+                with cell:
+                    inputs.draw(field, label=field.label.removeprefix("Run ").replace(",", " ·"))
+    show.input_errors(inputs)

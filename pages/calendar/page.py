@@ -1,0 +1,88 @@
+"""Calendar and cost: when several runs on one fleet end, and what that costs rented, reserved or owned."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from core.planning.answer.form import carried
+from core.planning.calendar import words
+from core.planning.calendar.export import as_ics
+from core.planning.calendar.figures import calendar
+from core.planning.calendar.form import texts_of
+from core.planning.calendar.stories import SOURCES, STORIES
+from core.planning.money.rule import explain
+from core.planning.money.words import held
+from pages.calendar.bill import bill
+from pages.calendar.form import FORM
+from pages.calendar.inputs import Asked, asked, draw
+from pages.parts import show
+from pages.parts.inputs import Inputs
+from pages.parts.registry import CALENDAR, COMPUTE, MEMORY
+from pages.parts.shape import adopt_built
+from pages.parts.theme import TOKENS
+
+
+def _runs(inputs: Inputs, a: Asked) -> None:
+    """The table of runs, each with a link to its budget, and the calendar as a file."""
+    s = a.schedule
+    rows = [
+        [show.remarked(cell, remark) for cell, remark in zip(*row, strict=True)]
+        for row in zip(words.rows(s), words.remarks(s), strict=True)
+    ]
+    for row, one, under in zip(rows, s.runs, words.remarks(s), strict=True):
+        name = show.link(one.run.name, COMPUTE, texts_of(inputs.reading, one.run))
+        row[0] = show.Html(name + show.remarked("", under[0]))
+    show.small_table(
+        [
+            show.Column(heading, numeric=i in (2, 6, 7, 8), whole=i in (3, 4, 5))
+            for i, heading in enumerate(words.TABLE)
+        ],
+        rows,
+        caption="Days in UTC. A run’s name leads to its budget, where its days and dollars are the same",
+    )
+    st.download_button(
+        "Download the calendar (.ics)", as_ics(s), "calendar.ics", "text/calendar", on_click="ignore", key="y:ics"
+    )
+
+
+def page() -> None:
+    """Inputs, the answer, the calendar, and the bill."""
+    adopt_built(CALENDAR)
+    inputs = Inputs(CALENDAR, FORM)
+    chips = show.slot()
+    a = asked(inputs)
+    draw(inputs)
+    story = inputs.stories("Stories", STORIES, into=chips)
+    s, rented = a.schedule, a.ways[0]
+
+    with show.guarded("The answer"):
+        show.answer(words.sentence(s, rented), words.detail(s, rented, held(s)))
+        for wrong in (words.missed(s), *words.impossible(s)):
+            if wrong:
+                show.error(wrong)
+        for line in words.queued(s):
+            show.note(line)
+        for source in SOURCES.get(story or "", ()):
+            show.source(source)
+    with show.guarded("The calendar"):
+        show.chart(calendar(s, TOKENS), alt=words.picture(s), key="calendar:bars")
+        _runs(inputs, a)
+    with show.question("What does it cost?"):
+        bill(inputs, a)
+
+    show.how(
+        lambda: [
+            "When it ends",
+            *(step for one in s.runs for step in one.explain()),
+            "What it costs",
+            *explain(a.ways),
+        ],
+        key="calendar:how",
+        notes=[words.METHOD],
+    )
+    show.onwards("FLOPs, days and dollars of the plan alone", COMPUTE, carried(inputs.reading.texts))
+    show.onwards("What each accelerator has to hold", MEMORY, carried(inputs.reading.texts))
+    show.footer(inputs)
+
+
+show.body(page)

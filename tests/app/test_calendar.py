@@ -1,0 +1,243 @@
+"""Calendar and cost as a visitor sees it: every chip and control, bad input, links both ways."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from collections.abc import Mapping
+from urllib.parse import parse_qsl
+
+import plotly.graph_objects as go
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from core.limits import limit
+from core.planning import answer, plan_from
+from core.planning.answer import words as words_answer
+from core.planning.calendar import words
+from core.planning.calendar.form import CALENDAR_FIELDS, RUN_FIELDS, asked_of
+from core.planning.calendar.stories import STORIES
+from core.planning.money.form import MONEY_FIELDS, prices_of
+from core.planning.money.rule import costs
+from core.wording import dollars
+from pages.calendar.form import FORM
+from pages.parts.registry import CALENDAR, COMPUTE
+from tests.app.plan_pages import bodies, downloads, fold, linked, onwards, opened, shown, stripped
+from tests.app.plan_pages import words as said_on
+from tests.core.plan_walk import NO_NUMBER
+
+SMALL = {"n": "1B", "tokens": "8T", "count": "64", "seq": "4,096"}
+BILL = {"held": "true", "rprice": "2", "capital": "35,000", "staff": "2M", "space": "1M", "keep": "10"}
+BILL |= {"data": "60 TB", "sent": "10 TB", "gbo": "0.05"}
+
+
+def told(app: AppTest) -> str:
+    return stripped(bodies(app, "np-answer")[0].partition("<small>")[0])
+
+
+def expected(texts: Mapping[str, str]) -> str:
+    """The answer's sentence from the form alone."""
+    reading = FORM.read(texts)
+    s = asked_of(reading).schedule()
+    return shown(words.sentence(s, costs(s, prices_of(reading))[0]))
+
+
+@pytest.mark.parametrize("bill", [{}, BILL], ids=["rent alone", "every price"])
+@pytest.mark.parametrize("name", STORIES)
+def test_every_chip_is_told_by_the_form_alone(name: str, bill: dict[str, str]) -> None:
+    texts = {**STORIES[name], **bill}
+    app = opened(CALENDAR, texts)
+    assert told(app) == expected(texts)
+    assert not [error for error in bodies(app, "np-error") if "missed" not in error]
+    assert len(app.get("plotly_chart")) == 2
+    for chart in app.get("plotly_chart"):
+        go.Figure(json.loads(chart.proto.spec))
+    text = stripped(said_on(app))
+    wrong = NO_NUMBER.search(text)
+    assert not wrong, text[max(0, wrong.start() - 80) :][:160]
+    assert ("unknown" in text) == (not bill)
+
+
+def test_a_chip_fills_in_the_fields() -> None:
+    app = opened(CALENDAR, {})
+    name = "DeepSeek-V3: 4k, 32k, 128k"
+    next(chip for chip in app.get("button_group") if chip.key == "y:story").set_value(name).run()
+    assert not app.exception
+    assert told(app) == expected(STORIES[name])
+    assert "arXiv" in said_on(app) or "arxiv.org" in said_on(app)
+
+
+CHANGES = {
+    "start": "2027-03-01",
+    "due": "2027-12-31",
+    "spare": "1",
+    "closed": "2027-01-16",
+    "mhours": "8",
+    "runs": "2",
+    "r1n": "first",
+    "r1m": "8B",
+    "r1t": "40B",
+    "r1s": "131,072",
+    "r1c": "50%",
+    "r1d": "2027-02-01",
+    **BILL,
+    "term": "2 years",
+    "years": "4",
+    "kwh": "0.2",
+    "gbm": "0.1",
+    "gpu": "H800 SXM",
+    "price": "9",
+    "mfu": "40%",
+}
+"""Field → another text for it, by which what the calendar or the bill says is another."""
+
+
+@pytest.mark.parametrize("field", CHANGES)
+def test_every_control_changes_what_is_said(field: str) -> None:
+    others = {**SMALL, **BILL, "due": "2027-06-30"}
+    before = {**others, field: FORM[field].default} if field in BILL else others
+    same, changed = (
+        stripped(said_on(opened(CALENDAR, texts))) for texts in (before, {**before, field: CHANGES[field]})
+    )
+    assert same != changed
+
+
+def test_every_run_field_has_a_change_and_every_row_is_drawn() -> None:
+    own = {*(field.id for field in CALENDAR_FIELDS if not field.id.startswith("r")), *(f.id for f in MONEY_FIELDS)}
+    assert own - {"runs"} <= set(CHANGES)
+    app = opened(CALENDAR, {**SMALL, "runs": str(limit("calendar_runs"))})
+    keys = {box.key for kind in ("text_input", "selectbox") for box in app.get(kind)}
+    assert {f"y_{field.id}" for fields in RUN_FIELDS.values() for field in fields.values()} <= keys
+    fewer = {box.key for box in opened(CALENDAR, SMALL).text_input}
+    assert "y_r1n" in fewer
+    assert "y_r2n" not in fewer
+
+
+def test_what_a_run_waits_for_decides_where_it_stands() -> None:
+    two = {**SMALL, "runs": "2", "r1c": "50%", "r2c": "50%"}
+    beside, behind = (told(opened(CALENDAR, {**two, "r2a": after})) for after in ("the start", "run 1"))
+    assert beside != behind
+    queued = stripped(said_on(opened(CALENDAR, {**two, "r2c": "75%"})))
+    assert "“Run 2” waits for “Run 1”" in queued
+
+
+BAD = [
+    ({"start": "2027-02-30"}, "not a day of the calendar"),
+    ({"start": ""}, "2027-01-15"),
+    ({"due": "tomorrow"}, "not a date"),
+    ({"due": "2026-12-01"}, "before the start"),
+    ({"closed": "2027-07-09 to 2027-07-05"}, "does not run from a day to a later one"),
+    ({"r1t": "-5"}, "too small|out of range"),
+    ({"r1c": "65"}, "the fleet has 64"),
+    ({"r1c": "200%"}, "out of range"),
+    ({"r1m": "Llama 9"}, "neither a model"),
+    ({"spare": "8"}, "leave none"),
+    ({"mhours": "-1"}, "out of range"),
+    ({"runs": "2", "r1a": "run 2", "r2a": "run 1"}, "in a circle"),
+    ({"runs": "2", "r2a": "run 7"}, "only 2 runs"),
+    ({"tokens": "1e18"}, "more than 100 years"),
+    ({"capital": "-1"}, "out of range"),
+    ({"kwh": "cheap"}, "not a number"),
+]
+
+
+@pytest.mark.parametrize(("texts", "said"), BAD, ids=[next(iter(texts)) + f" {i}" for i, (texts, _) in enumerate(BAD)])
+def test_bad_input_is_told_and_an_answer_stays(texts: dict[str, str], said: str) -> None:
+    app = opened(CALENDAR, {**SMALL, **texts})
+    assert re.search(said, stripped("\n".join(bodies(app, "np-error"))))
+    assert "ends on" in told(app)
+    assert not NO_NUMBER.search(stripped(said_on(app)))
+
+
+def test_the_last_calendar_stays_where_the_next_cannot_be_made() -> None:
+    app = opened(CALENDAR, SMALL)
+    before = told(app)
+    app.text_input(key="y_tokens").set_value("1e18").run()
+    assert told(app) == before
+    assert "Still showing the last calendar" in stripped("\n".join(bodies(app, "np-error")))
+    app.text_input(key="y_tokens").set_value("8T").run()
+    app.text_input(key="y_start").set_value("2027-02-30").run()
+    assert told(app) == before
+    assert "Still using 2027-01-15" in stripped("\n".join(bodies(app, "np-error")))
+
+
+def test_a_missed_deadline_is_said() -> None:
+    app = opened(CALENDAR, {**SMALL, "due": "2027-01-15", "tokens": "1T"})
+    assert "after the deadline" in told(app)
+    assert "is missed by" in stripped("\n".join(bodies(app, "np-error")))
+
+
+def test_one_run_is_compute_budgets_plan_with_its_days_and_dollars() -> None:
+    a = answer(plan_from(SMALL))
+    (there,) = onwards(opened(COMPUTE, SMALL), CALENDAR)
+    app = opened(CALENDAR, there)
+    s = asked_of(FORM.read(there)).schedule()
+    assert s.runs[0].answer.dollars == a.dollars
+    assert s.ends.mid == a.middle.days
+    assert dollars(a.dollars.mid) in told(app)
+    (back,) = onwards(app, COMPUTE)
+    assert answer(plan_from(back)).dollars == a.dollars
+
+
+def test_a_runs_name_leads_to_its_budget() -> None:
+    texts = STORIES["Llama 3 405B: 8k, then 128k"]
+    app = opened(CALENDAR, texts)
+    links = [html.unescape(link) for link in re.findall(r'<td[^>]*><a href="([^"]+)"', said_raw(app))]
+    s = asked_of(FORM.read(texts)).schedule()
+    assert len(links) == len(s.runs) == 2
+    for link, one in zip(links, s.runs, strict=True):
+        fields = dict(parse_qsl(link.partition("?")[2], keep_blank_values=True))
+        there = opened(COMPUTE, {name.removeprefix("c_"): text for name, text in fields.items() if name != "v"})
+        assert told(there) == shown(words_answer.sentence(one.answer))
+
+
+def said_raw(app: AppTest) -> str:
+    return "\n".join(block.proto.body for block in app.get("html"))
+
+
+def test_a_link_names_every_field_and_opens_to_the_same_page() -> None:
+    texts = {**STORIES["A year’s fleet with experiments"], **BILL, "kwh": "0.11"}
+    app = opened(CALENDAR, texts)
+    link = linked(app)
+    assert set(link) == {"v", *(f"y_{field.id}" for field in FORM.fields)}
+    again = opened(CALENDAR, {name.removeprefix("y_"): text for name, text in link.items() if name != "v"})
+    assert linked(again) == link
+    assert bodies(again, "np-answer") == bodies(app, "np-answer")
+
+
+def test_rows_that_are_put_away_keep_their_fields() -> None:
+    app = opened(CALENDAR, {**SMALL, "runs": "2", "r2t": "5B"})
+    both = told(app)
+    app.slider(key="y_runs").set_value(1).run()
+    assert told(app) != both
+    assert linked(app)["y_r2t"] == "5B"
+    app.slider(key="y_runs").set_value(2).run()
+    assert told(app) == both
+    assert app.text_input(key="y_r2t").value == "5B"
+
+
+def test_names_are_text_whatever_is_typed() -> None:
+    name = "<img src=x>&$x^2$"
+    app = opened(CALENDAR, {**SMALL, "r1n": name, "runs": "2", "r2c": "100%"})
+    assert "<img" not in said_raw(app)
+    assert html.escape(name, quote=False) in said_raw(app)
+    axis = json.loads(app.get("plotly_chart")[0].proto.spec)["layout"]["yaxis"]
+    assert "<img" not in str(axis["ticktext"])
+
+
+def test_the_calendar_can_be_downloaded() -> None:
+    with downloads() as made:
+        opened(CALENDAR, {**STORIES["A year’s fleet with experiments"]})
+    events = made["calendar.ics"].count("BEGIN:VEVENT")
+    assert events == 5 + 1 + 1  # runs, closed days, the deadline
+
+
+def test_every_number_opens_to_its_formula() -> None:
+    app = opened(CALENDAR, {**SMALL, **BILL})
+    fold(app, "calendar:how", open=True)
+    derived = "\n".join(element.value for element in app.markdown)
+    assert derived.count("$$") >= 2 * 12
+    assert "Source: " in derived
+    for title in ("Days on the calendar", "Rent of the accelerators", "A reserved fleet", "Electricity of all runs"):
+        assert title in derived

@@ -1,0 +1,349 @@
+"""Runs on one fleet: laws of every calendar, dates against a plain reference, and what cannot be placed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, date, datetime, timedelta
+
+import plotly.graph_objects as go
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from core.formula import derivation
+from core.limits import limit
+from core.palette import LIGHT
+from core.planning import BudgetError, Plan, answer, plan_from
+from core.planning.answer.form import plan_form
+from core.planning.calendar import words
+from core.planning.calendar.dates import (
+    Closed,
+    between,
+    moment,
+    parse_closed,
+    parse_day,
+    pauses_from,
+    quarter,
+)
+from core.planning.calendar.export import as_ics
+from core.planning.calendar.figures import calendar
+from core.planning.calendar.form import CALENDAR_FIELDS, RUN_FIELDS, asked_of, texts_of
+from core.planning.calendar.rule import Fleet, Run, Schedule, schedule
+from core.planning.calendar.stories import STORIES
+from core.planning.money.form import MONEY_FIELDS
+from core.planning.money.rule import Prices, costs
+from core.planning.money.words import held
+from core.units import QuantityError
+
+FORM = plan_form("y", *CALENDAR_FIELDS, *MONEY_FIELDS)
+START = date(2027, 1, 15)
+BASE = plan_from({"n": "1B", "tokens": "20B", "count": "64", "seq": "4,096"})
+SIDES = ("low", "middle", "high")
+
+# ------------------------------------------------------------------------------------------ laws of every calendar
+
+
+@st.composite
+def fleets(draw: st.DrawFn) -> Fleet:
+    days = st.integers(0, 60).map(lambda n: START + timedelta(days=n))
+    closed = [Closed(first, first + timedelta(days=draw(st.integers(0, 9)))) for first in draw(st.lists(days))]
+    return Fleet("H100 SXM", 256, draw(st.sampled_from((0, 8, 64))), tuple(closed), draw(st.sampled_from((0, 8, 48.5))))
+
+
+@st.composite
+def many(draw: st.DrawFn) -> list[Run]:
+    count = draw(st.integers(1, limit("calendar_runs")))
+    order = draw(st.permutations(range(count)))  # who waits for whom goes by this order, so never in a circle
+    runs: list[Run] = [Run("", BASE)] * count
+    for place, i in enumerate(order):
+        plan = replace(
+            BASE,
+            tokens=draw(st.sampled_from((1e9, 2e10, 3e11))),
+            accelerators=draw(st.sampled_from((8.0, 64.0, 100.0, 192.0))),
+        )
+        after = draw(st.sampled_from((None, *order[:place])))
+        earliest = draw(st.sampled_from((None, START + timedelta(days=11))))
+        runs[i] = Run(f"run {i}", plan, after, earliest)
+    return runs
+
+
+@given(fleets(), many())
+@settings(max_examples=60, deadline=None)
+def test_no_run_breaks_a_law(fleet: Fleet, runs: list[Run]) -> None:
+    """It takes the days of its plan's answer, waits as told, rests in maintenance, and takes what is free."""
+    s = schedule(fleet, runs, START)
+    for one in s.runs:
+        days = one.answer.over("days")
+        assert one.answer is answer(one.run.plan)
+        for side, work in zip(SIDES, (days.low, days.mid, days.high), strict=True):
+            span = getattr(one, side)
+            assert span.end - span.begin - span.paused == pytest.approx(work, abs=1e-9)
+            assert all(span.begin >= getattr(s.runs[j], side).end for j in one.waits)
+            assert not any(a <= span.begin < b for a, b in s.times.times)
+            assert not one.run.earliest or s.day(span.begin) >= one.run.earliest
+        assert one.run.after is None or one.run.after in one.waits or one.queued
+    for side in SIDES:
+        for here in (getattr(one, side) for one in s.runs):
+            busy = [
+                one.accelerators for one in s.runs if getattr(one, side).begin <= here.begin < getattr(one, side).end
+            ]
+            assert sum(busy) <= fleet.usable
+    moments, counts = s.in_use()
+    assert max(counts) <= fleet.usable
+    assert counts[-1] == 0
+    steps = sum(count * (b - a) for a, b, count in zip(moments, moments[1:], counts, strict=False))
+    assert 24 * steps == pytest.approx(s.used_hours.mid, rel=1e-9)
+    assert s.held_hours.mid >= s.used_hours.mid * (1 - 1e-12)
+
+
+def later(before: Schedule, after: Schedule) -> bool:
+    """Whether no run of ``after`` begins or ends sooner."""
+    pairs = zip(before.runs, after.runs, strict=True)
+    return all(
+        getattr(b, side).begin >= getattr(a, side).begin - 1e-9 and getattr(b, side).end >= getattr(a, side).end - 1e-9
+        for a, b in pairs
+        for side in SIDES
+    )
+
+
+@given(fleets(), many(), st.data())
+@settings(max_examples=60, deadline=None)
+def test_nothing_that_takes_time_brings_anything_forward(fleet: Fleet, runs: list[Run], data: st.DataObject) -> None:
+    """More tokens, a wait, a later day or more maintenance: no run of the calendar ends sooner for it."""
+    s = schedule(fleet, runs, START)
+    i = data.draw(st.integers(0, len(runs) - 1))
+    longer = list(runs)
+    longer[i] = replace(runs[i], plan=replace(runs[i].plan, tokens=runs[i].plan.tokens * 1.7))
+    assert later(s, schedule(fleet, longer, START))
+    longer[i] = replace(runs[i], earliest=START + timedelta(days=40))
+    assert later(s, schedule(fleet, longer, START))
+    first = START + timedelta(days=data.draw(st.integers(0, 90)))
+    closed = (*fleet.closed, Closed(first, first + timedelta(days=data.draw(st.integers(0, 5)))))
+    assert later(s, schedule(replace(fleet, closed=closed), runs, START))
+    assert later(s, schedule(replace(fleet, monthly_hours=fleet.monthly_hours + 24), runs, START))
+
+
+def test_a_delay_does_not_reorder_a_queue() -> None:
+    """Where whoever ends first made room, a longer first run would let the last one end sooner."""
+    plans = [replace(BASE, accelerators=n, tokens=t) for n, t in ((32.0, 1e9), (32.0, 4e9), (64.0, 1e9), (32.0, 8e9))]
+    runs = [Run(str(i), plan) for i, plan in enumerate(plans)]
+    s = schedule(Fleet("H100 SXM", 64), runs, START)
+    assert [one.queued for one in s.runs] == [(), (), (0, 1), (2,)]
+    longer = [replace(runs[0], plan=replace(plans[0], tokens=9e9)), *runs[1:]]
+    assert later(s, schedule(Fleet("H100 SXM", 64), longer, START))
+
+
+# ------------------------------------------------------------------------------------------ dates
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 400), st.integers(1, 60)), max_size=6), st.integers(0, 300), st.integers(0, 300)
+)
+def test_pauses_are_those_of_a_clock_that_goes_hour_by_hour(
+    windows: list[tuple[int, int]], begin: int, work: int
+) -> None:
+    closed = {hour for first, hours in windows for hour in range(24 * first, 24 * (first + -(-hours // 24)))}
+    times = pauses_from(
+        START,
+        tuple(
+            Closed(START + timedelta(days=first), START + timedelta(days=first + -(-hours // 24) - 1))
+            for first, hours in windows
+        ),
+        0,
+        36525,
+    )
+    at = 24 * begin
+    while at in closed:
+        at += 1
+    assert times.open(begin) == pytest.approx(at / 24)
+    left = work
+    while left:
+        left -= at not in closed
+        at += 1
+    assert times.after(times.open(begin), work / 24) == pytest.approx(at / 24)
+
+
+def test_monthly_hours_are_those_of_first_mondays() -> None:
+    times = pauses_from(date(2027, 1, 6), (), 8, 365).times
+    days = [moment(date(2027, 1, 6), a) for a, _ in times]
+    assert len(days) == 12  # from February on: January's first Monday, the 4th, is over
+    assert all((day.weekday(), day.day <= 7, day.hour) == (0, True, 0) for day in days)
+    assert all(b - a == pytest.approx(8 / 24) for a, b in times)
+    assert days[0] == datetime(2027, 2, 1, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("2027-02-30", "not a day of the calendar"),
+        ("2027-13-01", "not a day of the calendar"),
+        ("15.1.2027", "not a date"),
+        ("-2027-01-01", "not a date"),
+        ("1999-12-31", "out of range"),
+        ("9999-01-01", "out of range"),
+        ("٢٠٢٧-01-15", "not a date"),
+        ("", "not a date"),
+    ],
+)
+def test_what_is_no_day_is_refused(text: str, said: str) -> None:
+    with pytest.raises(QuantityError, match=said):
+        parse_day(text)
+
+
+def test_windows_are_read_as_they_are_typed() -> None:
+    found = parse_closed("2027-07-05 to 2027-07-09, 2027-12-24; 2028-02-29–2028-03-01")
+    assert [(one.last - one.first).days for one in found] == [4, 0, 1]
+    assert parse_closed(" ") == ()
+    for wrong in ("2027-07-09 to 2027-07-05", "2027-07-01 to 2027-07-02 to 2027-07-03", "summer", "2027-01-01," * 41):
+        with pytest.raises(QuantityError):
+            parse_closed(wrong)
+
+
+def test_days_are_those_of_the_calendar() -> None:
+    assert quarter(date(2027, 3, 31)) == "Q1 2027"
+    assert quarter(date(2027, 10, 1)) == "Q4 2027"
+    assert between(date(2027, 9, 12), date(2027, 11, 20)) == "12 Sep – 20 Nov 2027"
+    assert between(date(2027, 12, 31), date(2028, 1, 1)) == "31 Dec 2027 – 1 Jan 2028"
+
+
+@pytest.mark.parametrize(("due", "late"), [("2027-04-15", -14), ("2027-04-01", 0), ("2027-03-29", 3)])
+def test_the_deadline_is_the_end_of_its_day(due: str, late: int) -> None:
+    s = replaced(STORIES["Llama 3 405B: 8k, then 128k"], due=due).schedule()
+    assert str(s.day(s.ends.mid)) == "2027-04-01"
+    assert s.late(s.ends.mid) == late
+    said = words.sentence(s, costs(s, Prices())[0])
+    assert ("after the deadline" in said, "before the deadline" in said) == (late > 0, late < 0)
+    assert bool(words.missed(s)) == (late > 0)
+
+
+# ------------------------------------------------------------------------------------------ what cannot be placed
+
+
+def replaced(texts: dict[str, str] | object, **others: str):
+    reading = FORM.read({**texts, **others})  # type: ignore[dict-item]
+    assert not reading.problems, reading.problems
+    return asked_of(reading)
+
+
+ONE = {"n": "1B", "tokens": "20B", "count": "64"}
+
+
+@pytest.mark.parametrize(
+    ("texts", "said"),
+    [
+        ({"due": "2026-12-01"}, "before the start"),
+        ({"runs": "2", "r1a": "run 2", "r2a": "run 1"}, "run 1 after run 2 after run 1"),
+        ({"r1a": "run 1"}, "run 1 after run 1"),
+        ({"runs": "3", "r2a": "run 3", "r3a": "run 2"}, "run 2 after run 3 after run 2"),
+        ({"runs": "2", "r2a": "run 5"}, "only 2 runs"),
+        ({"r1c": "65"}, "the fleet has 64"),
+        ({"r1c": "60", "spare": "1"}, "the fleet has 56 after 8 spares"),
+        ({"spare": "8"}, "leave none"),
+        ({"tokens": "1e18"}, "more than 100 years"),
+        ({"n": "1e16", "tokens": "1e18", "count": "1"}, "more than 100 years"),
+        ({"closed": "2027-01-01 to 2199-12-31"}, "more than 100 years"),
+    ],
+)
+def test_what_cannot_be_placed_is_said(texts: dict[str, str], said: str) -> None:
+    asked = replaced(ONE, **texts)
+    with pytest.raises(BudgetError, match=said):
+        asked.schedule()
+
+
+def test_a_plan_without_an_answer_names_its_run() -> None:
+    plan = plan_from({"rate1k": "1 per day", "mfu": "40%", "pace": "steady steps", "back": "1e6 s"})
+    with pytest.raises(BudgetError) as problem:
+        answer(plan)
+    with pytest.raises(BudgetError, match="Run 2, “second”") as named:
+        schedule(Fleet("H100 SXM", 2048), [Run("first", BASE), Run("second", plan)], START)
+    assert (named.value.field, str(problem.value) in str(named.value)) == (problem.value.field, True)
+
+
+@pytest.mark.parametrize("field", ["r1t", "r1s", "r1c", "r1m", "spare", "mhours"])
+@pytest.mark.parametrize("text", ["-5", "x", "1e999", "0.5"])
+def test_bad_amounts_are_refused_by_their_field(field: str, text: str) -> None:
+    problems = FORM.read({field: text}).problems
+    if (field, text) != ("mhours", "0.5"):
+        assert [problem.field for problem in problems] == [field]
+
+
+def test_a_model_is_a_name_or_a_number() -> None:
+    runs = replaced({**ONE, "runs": "3", "r1m": "llama 3.1 8b", "r2m": "8B"}).runs
+    assert [run.plan.model for run in runs] == ["Llama 3.1 8B", "Typed parameters", "Typed parameters"]
+    assert [run.plan.parameters for run in runs][1:] == [8e9, 1e9]
+    (problem,) = FORM.read({"r1m": "Llama 3.1 9B"}).problems
+    assert "Llama 3.1 8B" in problem.message
+
+
+def test_marks_in_a_name_are_no_markup() -> None:
+    (run,) = replaced({**ONE, "r1n": "**x** `=1+1`\n" + "W" * 40}).runs
+    assert run.name.startswith("x =1+1 W")
+    assert len(run.name) <= limit("run_name")
+
+
+# ------------------------------------------------------------------------------------------ one plan, and stories
+
+
+def test_an_empty_run_is_the_plan_itself() -> None:
+    """So the first calendar is Compute budget's answer from its start on, to the last digit."""
+    asked = replaced(ONE)
+    (one,) = asked.schedule().runs
+    plan = plan_from(ONE)
+    assert one.answer.over("days") == answer(plan).over("days")
+    assert one.middle.end == answer(plan).middle.days
+
+
+@pytest.mark.parametrize("name", STORIES)
+def test_every_story_is_told(name: str) -> None:
+    reading = FORM.read(STORIES[name])
+    assert not reading.problems
+    s = asked_of(reading).schedule()
+    said = words.sentence(s, costs(s, Prices())[0])
+    assert str(s.day(s.ends.mid).year) in said
+    assert {len(row) for row in (*words.rows(s), *words.remarks(s))} == {len(words.TABLE)}
+    assert words.detail(s, costs(s, Prices())[0], held(s)).count("**") % 2 == 0
+    go.Figure(calendar(s, LIGHT))
+    assert len(derivation(step for one in s.runs for step in one.explain())) == 3
+    for one in s.runs:
+        plan: Plan = plan_from(texts_of(reading, one.run))
+        assert answer(plan).middle.days == pytest.approx(one.answer.middle.days, rel=1e-12)
+
+
+def test_deepseek_took_hours_within_the_range() -> None:
+    """Table 1 of arXiv 2412.19437: 2,664K H800 hours of pre-training, and 119K to extend the context."""
+    s = replaced(STORIES["DeepSeek-V3: 4k, 32k, 128k"]).schedule()
+    assert s.used_hours.contains(2.664e6 + 0.119e6)
+
+
+def test_llama_pauses_for_its_two_closed_days() -> None:
+    s = replaced(STORIES["Llama 3 405B: 8k, then 128k"]).schedule()
+    assert [one.middle.paused for one in s.runs] == pytest.approx([2, 0])
+
+
+@pytest.mark.parametrize("tokens", ["1M", "2T", "200T"])
+def test_axes_of_hours_days_and_years_have_a_few_ticks(tokens: str) -> None:
+    drawn = calendar(replaced({**ONE, "tokens": tokens, "start": "2027-11-30"}).schedule(), LIGHT)["layout"]["xaxis"]
+    assert 1 <= len(drawn["tickvals"]) <= 12
+    assert len(set(drawn["ticktext"])) == len(drawn["ticktext"])
+    assert all(0 <= at <= drawn["range"][1] for at in drawn["tickvals"])
+
+
+def test_the_calendar_file_says_every_day_and_keeps_to_its_lines() -> None:
+    name = "A; b, c\\d é" * 3
+    asked = replaced({**ONE, "due": "2027-12-24", "closed": "2027-07-05 to 2027-07-09", "r1n": name})
+    s = asked.schedule()
+    text = as_ics(s)
+    assert all(len(line.encode()) <= 75 for line in text.split("\r\n"))
+    lines = text.replace("\r\n ", "").split("\r\n")
+    assert lines[0] == "BEGIN:VCALENDAR"
+    assert lines.count("BEGIN:VEVENT") == lines.count("END:VEVENT") == 3
+    assert "DTSTART;VALUE=DATE:20270705" in lines
+    assert "DTEND;VALUE=DATE:20270710" in lines
+    said = next(line for line in lines if line.startswith("SUMMARY:A")).removeprefix("SUMMARY:")
+    plain = said.replace("\\;", ";").replace("\\,", ",").replace("\\\\", "\\")
+    assert plain == s.runs[0].run.name
+
+
+def test_a_run_has_a_field_for_each_of_its_parts() -> None:
+    ids = [field.id for fields in RUN_FIELDS.values() for field in fields.values()]
+    assert len(set(ids)) == len(ids) == 7 * limit("calendar_runs")

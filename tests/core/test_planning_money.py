@@ -1,0 +1,207 @@
+"""The bill of a calendar: Compute budget's dollars and energy, each line worked out anew, and what is missing."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import fields, replace
+from datetime import date, timedelta
+
+import plotly.graph_objects as go
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from core.formula import derivation
+from core.palette import LIGHT
+from core.planning import answer, plan_from
+from core.planning.answer.form import plan_form
+from core.planning.calendar.rule import Fleet, Run, Schedule, schedule
+from core.planning.money import words
+from core.planning.money.figures import bills
+from core.planning.money.form import MONEY_FIELDS, prices_of
+from core.planning.money.rule import WAYS, Prices, Way, costs, energy_of, explain, idle_of
+
+START = date(2027, 1, 15)
+PLAN = plan_from({"n": "8B", "tokens": "2T", "count": "256", "seq": "4,096"})
+FULL = Prices(
+    held=True,
+    reserved=2.0,
+    term=365.25,
+    capital=35_000,
+    years=5,
+    kwh=0.08,
+    staff=2e6,
+    space=1e6,
+    kept=10,
+    dataset=8e12,
+    gb_month=0.023,
+    sent=1e12,
+    gb_out=0.05,
+)
+
+
+def made(*runs: Run, accelerators: int = 256, spares: int = 0) -> Schedule:
+    return schedule(Fleet(PLAN.accelerator, accelerators, spares), runs or [Run("one", PLAN)], START)
+
+
+def way(s: Schedule, p: Prices, name: str) -> Way:
+    return next(one for one in costs(s, p) if one.id == name)
+
+
+def amount(s: Schedule, p: Prices, name: str, line: str) -> float:
+    found = way(s, p, name).line(line)
+    assert found is not None
+    return found.amount.mid
+
+
+@pytest.mark.parametrize("price", ["", "2.5", "2-3.5", "0"])
+@pytest.mark.parametrize("mfu", ["published", "40%", "35-45%"])
+def test_rent_and_energy_are_those_of_compute_budget(price: str, mfu: str) -> None:
+    plan = plan_from({"n": "8B", "tokens": "2T", "count": "256", "price": price, "mfu": mfu})
+    s = made(Run("one", plan))
+    assert way(s, Prices(), "rented").total == answer(plan).dollars
+    assert energy_of(s) == answer(plan).energy
+
+
+def test_each_line_is_what_it_says() -> None:
+    """Worked out here once more by hand, from days and hours alone."""
+    s = made(accelerators=320, spares=64)
+    days, hours = s.ends.mid, s.used_hours.mid
+    years, price = days / 365.25, s.runs[0].answer.middle.price
+    assert amount(s, FULL, "rented", "idle") == pytest.approx((320 * 24 * days - hours) * price)
+    assert amount(s, FULL, "reserved", "reservation") == pytest.approx(2 * 320 * 365.25 * 24 * math.ceil(years))
+    assert amount(s, FULL, "owned", "capital") == pytest.approx(35_000 * 320 * years / 5)
+    assert amount(s, FULL, "owned", "power") == pytest.approx(hours * 700 * 1.1 / 1000 * 0.08)
+    assert amount(s, FULL, "owned", "staff") == pytest.approx(2e6 * years)
+    checkpoint = float(s.runs[0].answer.stops.checkpoint)
+    for one in WAYS:
+        assert amount(s, FULL, one, "checkpoints") == pytest.approx(10 * checkpoint / 1e9 * 0.023 * 12 * years)
+        assert amount(s, FULL, one, "dataset") == pytest.approx(8000 * 0.023 * 12 * years)
+        assert amount(s, FULL, one, "network") == pytest.approx(1000 * 0.05)
+        lines = way(s, FULL, one).lines
+        assert way(s, FULL, one).total.mid == pytest.approx(sum(line.amount.mid for line in lines))
+
+
+def test_a_reservation_is_as_many_whole_terms_as_hold_the_calendar() -> None:
+    s = made()
+    year = amount(s, replace(FULL, term=s.ends.mid + 1), "reserved", "reservation")
+    short = amount(s, replace(FULL, term=(s.ends.mid + 1) / 2), "reserved", "reservation")
+    over = amount(s, replace(FULL, term=(s.ends.mid - 0.1) / 2), "reserved", "reservation")
+    assert short == pytest.approx(year)
+    assert over > year * 1.3
+
+
+@given(
+    st.floats(1.01, 30),
+    st.sampled_from([one.name for one in fields(Prices) if one.name not in ("held", "years", "term")]),
+)
+@settings(max_examples=40, deadline=None)
+def test_more_work_and_higher_prices_never_cost_less(factor: float, name: str) -> None:
+    s = made()
+    more = made(Run("one", replace(PLAN, tokens=PLAN.tokens * factor)))
+    dearer = replace(FULL, **{name: getattr(FULL, name) * factor})
+    for one in WAYS:
+        before = way(s, FULL, one).total
+        for after in (way(more, FULL, one).total, way(s, dearer, one).total):
+            assert after.low >= before.low * (1 - 1e-12)
+            assert after.mid >= before.mid * (1 - 1e-12)
+            assert after.high >= before.high * (1 - 1e-12)
+
+
+def test_idle_hours_are_what_is_held_and_not_used() -> None:
+    after = Run("second", PLAN, after=0, earliest=START + timedelta(days=200))
+    s = made(Run("first", PLAN), after)
+    assert idle_of(s).mid == pytest.approx(256 * 24 * (s.runs[1].middle.begin - s.runs[0].middle.end))
+    assert idle_of(made()).mid == pytest.approx(0, abs=1e-6)
+    held, free = way(s, FULL, "rented"), way(s, replace(FULL, held=False), "rented")
+    assert held.total.mid > free.total.mid
+    assert free.line("idle") is None
+
+
+@pytest.mark.parametrize(
+    ("name", "unknown"),
+    [
+        ("reserved", {"reserved": "reservation"}),
+        ("term", {"reserved": "reservation"}),
+        ("capital", {"owned": "capital"}),
+        ("years", {"owned": "capital"}),
+        ("kwh", {"owned": "power"}),
+        ("staff", {"owned": "staff"}),
+        ("space", {"owned": "space"}),
+        ("kept", dict.fromkeys(WAYS, "checkpoints")),
+        ("dataset", dict.fromkeys(WAYS, "dataset")),
+        ("sent", dict.fromkeys(WAYS, "network")),
+        ("gb_out", dict.fromkeys(WAYS, "network")),
+    ],
+)
+def test_an_empty_field_leaves_its_line_unknown_and_the_total_says_so(name: str, unknown: dict[str, str]) -> None:
+    s = made()
+    p = replace(FULL, **{name: math.nan})
+    for one in WAYS:
+        full, found = way(s, FULL, one), way(s, p, one)
+        assert found.without == ((unknown[one],) if one in unknown else ())
+        if one not in unknown:
+            assert found.total == full.total
+            continue
+        line = found.line(unknown[one])
+        assert line is not None
+        assert line.needs == (name,)
+        if line.main:
+            assert not found.total.known
+            assert not words.missing(found)
+        else:
+            assert words.missing(found) == f"without {words.NAMES[line.id]}"
+            assert found.total.mid < full.total.mid
+    table = [cell for row in words.rows(costs(s, p)) for cell in row]
+    assert ("unknown", "") in table
+
+
+def test_without_a_price_the_rent_is_unknown() -> None:
+    s = made(Run("one", replace(PLAN, accelerator="TPU v4")))
+    found = way(s, FULL, "rented")
+    assert not found.total.known
+    assert found.without == ("rent", "idle")
+    assert "price" in words.compared(costs(s, FULL))
+
+
+def test_the_least_is_the_least() -> None:
+    s = made()
+    ways = costs(s, FULL)
+    least = min(ways, key=lambda one: one.total.mid).id
+    assert f"least **{least}**" in words.compared(ways)
+    assert "least" not in words.compared(costs(s, replace(FULL, staff=math.nan)))  # which only an own fleet has
+    assert "least" in words.compared(costs(s, replace(FULL, sent=math.nan)))
+
+
+@pytest.mark.parametrize("p", [Prices(), FULL, replace(FULL, held=False, capital=math.nan)])
+def test_pictures_tables_and_formulas_hold_every_line(p: Prices) -> None:
+    ways = costs(made(), p)
+    drawn = bills(ways, LIGHT)
+    go.Figure(drawn)
+    known = [one for one in ways if one.total.known]
+    for one in known:
+        bars = [
+            value
+            for trace in drawn["data"]
+            for y, value in zip(trace["y"], trace["customdata"], strict=True)
+            if y == one.id
+        ]
+        assert len(bars) == len([line for line in one.lines if line.amount.mid > 0])
+    assert {len(row) for row in words.rows(ways)} == {len(words.TABLE)}
+    values = [step.value for step in explain(ways)]
+    for line in (line for one in ways for line in one.lines if line.known):
+        assert any(value == pytest.approx(line.amount.mid) for value in values), line.id
+    assert derivation(explain(ways))
+
+
+def test_empty_fields_are_unknown_and_defaults_have_their_source() -> None:
+    """What has a default says in its help where it is from."""
+    form = plan_form("y", *MONEY_FIELDS)
+    p = prices_of(form.read({}))
+    given = {one.name for one in fields(p) if not math.isnan(getattr(p, one.name))} - {"held"}
+    assert given == {"term", "years", "kwh", "gb_month"}
+    for field in MONEY_FIELDS:
+        if field.default and field.kind == "text":
+            assert any(name in field.help for name in ("Amazon", "AWS", "Energy Information Administration")), field.id
+    assert p.term == pytest.approx(365.25)
+    assert form.read({"rprice": "-1", "data": "9" * 30, "kwh": "x"}).problems
