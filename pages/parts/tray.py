@@ -7,12 +7,14 @@ has a number of its own, so that what is said of a column still finds it after a
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 import streamlit as st
 
-from core.fields import VERSION, read_version
+from core.fields import VERSION, clipped, read_version
 from core.limits import limit
 from core.planning.compare.entry import Entry, pack, unpack
+from core.planning.compare.naming import distinct
 from pages.parts.registry import GROUPS, PageSpec
 
 IN_LINK = "plans"
@@ -28,7 +30,8 @@ def opened() -> tuple[str, ...]:
     address = {name: st.query_params.get_all(name) for name in (VERSION, IN_LINK)}
     entries, said = unpack(address[IN_LINK][-1], read_version(address))
     put(entries)
-    return said
+    problems = ((one.name, problem.message) for one in entries for problem in one.reading.problems)
+    return (*said, *(f"“{clipped(name)}”: {message}" for name, message in problems))
 
 
 def plans() -> tuple[Entry, ...]:
@@ -48,15 +51,22 @@ def full() -> bool:
 
 def add(entry: Entry) -> bool:
     """Put one more plan at the end; False where the tray is full, which then stays as it is."""
+    return insert(entry, len(held()))
+
+
+def insert(entry: Entry, at: int) -> bool:
+    """The same at the place ``at``."""
     if full():
         return False
-    _hold({**held(), _number(): entry})
+    order = list(held().items())
+    order.insert(at, (_number(), _readable(entry)))
+    _hold(dict(order))
     return True
 
 
 def put(entries: Iterable[Entry]) -> None:
     """Replace all plans by these, of which those that find no room are left out."""
-    _hold({_number(): entry for entry in tuple(entries)[: limit("compared_plans")]})
+    _hold({_number(): _readable(entry) for entry in tuple(entries)[: limit("compared_plans")]})
 
 
 def change(number: int, entry: Entry) -> None:
@@ -95,8 +105,15 @@ def remember(page: PageSpec) -> None:
             st.query_params.pop(IN_LINK)
 
 
-def _hold(entries: dict[int, Entry]) -> None:
-    st.session_state[_PLANS], st.session_state[_PACKED] = entries, pack(tuple(entries.values()))
+def _readable(entry: Entry) -> Entry:
+    """The plan with the texts in force: what cannot be read has its default."""
+    return replace(entry, texts=entry.reading.texts)
+
+
+def _hold(entries: Mapping[int, Entry]) -> None:
+    """Keep the plans under their numbers, no two with one name, and what a link says of them."""
+    named = distinct(entries.values())
+    st.session_state[_PLANS], st.session_state[_PACKED] = dict(zip(entries, named, strict=True)), pack(named)
 
 
 def _number() -> int:
