@@ -40,7 +40,7 @@ from core.planning.compare.compared import (
     moved,
     result,
 )
-from core.planning.compare.differing import Differing, differing, wishes_differ
+from core.planning.compare.differing import Differing, wishes_differ
 from core.planning.compare.entry import Entry
 from core.units import format_bytes, format_count, format_duration, format_money, format_quantity
 from core.wording import dollars, listed, percent, plain, plural, signed, span
@@ -260,7 +260,8 @@ def in_short(one: Compared) -> str:
     """What a plan comes to, in a few words."""
     if one.answer is None:
         return "**no answer**"
-    said = [f"**{shown('days', one.answer.middle.days)}**", shown("dollars", one.answer.dollars.mid), doubt(one)]
+    money = "" if one.price_unknown else shown("dollars", one.answer.dollars.mid)
+    said = [f"**{shown('days', one.answer.middle.days)}**", money, doubt(one)]
     return " · ".join(filter(None, said))
 
 
@@ -363,10 +364,9 @@ def _said(one: Differing, text: str | None) -> str:
     return clipped(text).translate(_INERT) or one.field.placeholder or "catalogue’s"
 
 
-def inputs_in_words(plans: Sequence[Compared]) -> str:
-    """In how many inputs the plans differ, and in which on which nothing depends."""
-    readings = [one.reading for one in plans]
-    found, idle = differing(readings), wishes_differ(readings)
+def inputs_in_words(plans: Sequence[Compared], found: Sequence[Differing]) -> str:
+    """In how many inputs the plans differ, and in which on which nothing depends. found: the former."""
+    idle = wishes_differ([one.reading for one in plans])
     said = (
         f"They differ in **{len(found)}** {plural(len(found), 'input')}: {listed([one.field.label for one in found])}."
         if found
