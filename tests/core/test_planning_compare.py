@@ -243,7 +243,7 @@ def test_a_plan_that_leads_and_does_not_fit_says_so() -> None:
 
 def test_plans_alike_and_alone_have_a_sentence_of_their_own() -> None:
     one, same = of({}, "one"), of({}, "same")
-    says(words.sentence([one, same], 0), "Both take the same", "; Both cost the same")
+    says(words.sentence([one, same], 0), "oth take the same", "; both cost the same")
     says(words.sentence([one], 0), "one takes", words.shown("days", one.entry.answer.middle.days))
     none = of({"find": "tokens", "gpu": UNPRICED, "within": "$5M"}, "none")
     says(words.sentence([none, none], 0), "None")
