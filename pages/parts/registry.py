@@ -114,6 +114,16 @@ CALENDAR = PageSpec(
     lead="When do several runs on one fleet end, and what does that cost rented, reserved or owned? Stages in "
     "sequence, experiments beside them, maintenance, a deadline.",
 )
+COMPARE = PageSpec(
+    id="compare",
+    path="pages/compare/page.py",
+    title="Compare",
+    icon=":material/compare_arrows:",
+    url_path="compare",
+    prefix="k",
+    lead="Up to six plans side by side: which is sooner, which is cheaper, by how much, and in what they differ. "
+    "Change any number and see what follows.",
+)
 DEVICE = PageSpec(
     id="device",
     path="pages/measure/page.py",
@@ -127,7 +137,7 @@ DEVICE = PageSpec(
 GROUPS: dict[str, tuple[PageSpec, ...]] = {
     "": (HOME,),
     "Learn": (FLOATS, TENSORS, LECTURE),
-    "Plan": (COMPUTE, MEMORY, PLAN_SEARCH, BOARD, CALENDAR),
+    "Plan": (COMPUTE, MEMORY, PLAN_SEARCH, BOARD, COMPARE, CALENDAR),
     "Measure": (DEVICE,),
 }
 PAGES: tuple[PageSpec, ...] = tuple(page for members in GROUPS.values() for page in members)
