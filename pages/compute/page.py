@@ -26,6 +26,7 @@ from pages.parts import show
 from pages.parts.inputs import Inputs
 from pages.parts.registry import COMPUTE, MEMORY, PLAN_SEARCH
 from pages.parts.shape import adopt_built
+from pages.parts.takeaway import TAKE, take_away
 from pages.parts.theme import TOKENS
 
 _PANELS: dict[str, Callable[[Inputs, Answer], None]] = {
@@ -37,6 +38,7 @@ _PANELS: dict[str, Callable[[Inputs, Answer], None]] = {
     "split": split,
     "parts": parts,
     "table": table,
+    TAKE.id: lambda inputs, _: take_away(inputs, inputs.reading.texts),
 }
 
 

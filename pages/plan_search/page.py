@@ -15,6 +15,7 @@ from pages.parts import show
 from pages.parts.inputs import Inputs
 from pages.parts.registry import COMPUTE, MEMORY, PLAN_SEARCH
 from pages.parts.shape import adopt_built
+from pages.parts.takeaway import TAKE, one_time, take_away
 from pages.plan_search.around import how_many, launch, near
 from pages.plan_search.asked import Asked, asked
 from pages.plan_search.form import FORM, PANELS, STORIES
@@ -33,6 +34,7 @@ _PANELS: dict[str, Callable[[Inputs, Asked], None]] = {
     "study": study,
     "proof": proof,
     "launch": launch,
+    TAKE.id: lambda inputs, a: take_away(inputs, one_time(_in_force(inputs, a))),
 }
 
 
@@ -48,6 +50,11 @@ def _apply(inputs: Inputs, ways: Sequence[Rescue]) -> None:
         button.button("Apply", key=inputs.key(f"way{i}"), on_click=put, args=(way.texts,))
         with place:
             show.note(words.way(way))
+
+
+def _in_force(inputs: Inputs, a: Asked) -> dict[str, str]:
+    """The plan's texts with the layout in force."""
+    return {**inputs.reading.texts, **(as_texts(a.here.layout) if a.here else {})}
 
 
 def page() -> None:

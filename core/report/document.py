@@ -1,0 +1,185 @@
+"""A report as one HTML file that needs nothing else, no network, script or font; for the screen and for paper."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Sequence
+
+from core.formula import Explanation
+from core.markup import literal, rich, safe_text
+from core.planning.answer import words, words_memory
+from core.planning.answer.answer import Answer
+from core.planning.answer.export import HEADINGS
+from core.planning.answer.figures import answer_strip
+from core.planning.answer.form import PLAN_FORM
+from core.planning.answer.peers import peers_of
+from core.planning.compare.compared import Compared
+from core.planning.compare.differing import counting, differing
+from core.planning.evidence.words import pace
+from core.report.data import formulas_digest
+from core.report.derived import steps
+from core.report.style import style
+from core.report.svg import INK, svg
+from core.report.tables import address
+from core.report.told import Report, concerns
+from core.rows import data_digest
+from core.training.device.figures import device_bars
+from core.wording import plain
+
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
+
+
+def as_html(report: Report) -> str:
+    """The whole file."""
+    several = len(report.plans) > 1
+    title = safe_text(report.title)
+    body = _several(report) if several else _alone(report)
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{title} · Napkin</title><style>{style()}</style></head>\n"
+        f"<body{' class=several' if several else ''}><main><p class=made>Napkin · {report.date.isoformat()}</p>"
+        f"<h1>{title}</h1>\n{body}\n{_footer(report)}</main></body></html>\n"
+    )
+
+
+def _alone(report: Report) -> str:
+    (one,) = report.plans
+    parts = [_said(one)]
+    if one.answer:
+        parts += [_beside_runs(one.answer), _memory(one), _section("The plan in numbers", _lines(report, one))]
+    parts.append(_section("What was asked", _asked(report)))
+    if one.answer:
+        parts.append(_section("How this is computed", steps(_explained(one))))
+    return "\n".join(parts)
+
+
+def _several(report: Report) -> str:
+    parts = [f"<h2>{safe_text(one.name)}</h2>{_said(one)}" for one in report.plans]
+    parts.append(_section("Beside each other", _beside(report)))
+    parts.append(_section("What was asked", _asked(report)))
+    explained = [used.about(one.name) for one in report.plans for used in _explained(one)]
+    if explained:
+        parts.append(_section("How this is computed", steps(explained)))
+    return "\n".join(parts)
+
+
+def _section(title: str, inside: str) -> str:
+    return f"<section><h2>{safe_text(title)}</h2>{inside}</section>"
+
+
+def _said(one: Compared) -> str:
+    """The answer in large type, what it rests on, and what is to be said beside it."""
+    if one.answer:
+        found = f"<p class=answer>{rich(words.sentence(one.answer))}</p>"
+        found += f"<p class=quiet>{rich(words.assumptions(one.answer))}</p>"
+    else:
+        found = f"<p class=answer>No answer.</p><p class=wrong>{literal(one.why)}</p>"
+    return found + "".join(
+        f"<p class=wrong>{rich(text) if ours else literal(text)}</p>" for text, ours in concerns(one)
+    )
+
+
+def _picture(drawn: str, label: str) -> str:
+    return f'<figure class=wide role="region" aria-label="{label}" tabindex="0">{drawn}</figure>'
+
+
+def _beside_runs(a: Answer) -> str:
+    peers = peers_of(a)
+    said = pace(a, peers)
+    picture = svg(answer_strip(a, peers, INK), plain(said))
+    return _section("Beside published runs", f"<p class=says>{rich(said)}</p>{_picture(picture, 'Published runs')}")
+
+
+def _memory(one: Compared) -> str:
+    if one.held is None:
+        return ""
+    h = one.held
+    said = words_memory.sentence(h)
+    picture = svg(device_bars([("", h.one)], h.usable, INK), plain(said))
+    notes = [words_memory.counted(h), *words_memory.remarks(h), words_memory.checkpoint(h)]
+    rest = "".join(f"<p class=quiet>{rich(note)}</p>" for note in notes)
+    return _section("On one accelerator", f"<p class=says>{rich(said)}</p>{_picture(picture, 'Memory')}{rest}")
+
+
+def _lines(report: Report, one: Compared) -> str:
+    rows = [(line.cells(), line.note) for line in report.lines(one)]
+    caption = "In each column MFU, price and all that follows belong together."
+    return _table(
+        HEADINGS[:4],
+        [[_remarked(cells[0], note), *(safe_text(cell) for cell in cells[1:4])] for cells, note in rows],
+        caption=caption,
+    )
+
+
+def _beside(report: Report) -> str:
+    rows: list[list[str]] = []
+    for name in report.quantities():
+        cells = [line.cells() if (line := report.line(one, name)) else None for one in report.plans]
+        shown = [_remarked(c[2], f"{c[1]} … {c[3]}" if c[1] else "") if c else "–" for c in cells]
+        rows.append([safe_text(name), *shown])
+    names = [one.name for one in report.plans]
+    caption = "The median, and from the pessimistic to the optimistic end where there is a range."
+    return _table(["quantity", *names], rows, caption=caption)
+
+
+def _asked(report: Report) -> str:
+    """What counts of each plan's fields: those in which plans differ, then those that they share."""
+    readings = [one.reading for one in report.plans]
+    counts = [counting(one) for one in readings]
+    apart = differing(readings)
+    ids = {one.field.id for one in apart}
+    told = [[one.field.label, *("–" if text is None else text or _EMPTY for text in one.texts)] for one in apart]
+    shared = [
+        [one.label, readings[0].texts[one.id] or one.placeholder or _EMPTY]
+        for one in PLAN_FORM.fields
+        if one.id in counts[0] and one.id not in ids
+    ]
+    items = "".join(f"<div><dt>{name}</dt><dd class=num>{text}</dd></div>" for name, text in _safe(shared))
+    alike = f"<dl>{items}</dl>"
+    if not told:
+        return alike
+    found = _table(["field", *(one.name for one in report.plans)], _safe(told), caption="In what they differ.")
+    return f"{found}<h3>What they share</h3>{alike}"
+
+
+_EMPTY = "empty"
+
+
+def _safe(rows: Sequence[Sequence[str]]) -> list[list[str]]:
+    return [[safe_text(cell) for cell in row] for row in rows]
+
+
+def _remarked(text: str, remark: str) -> str:
+    return safe_text(text) + (f"<small>{safe_text(remark)}</small>" if remark else "")
+
+
+def _table(heads: Sequence[str], rows: Sequence[Sequence[str]], *, caption: str = "") -> str:
+    """Heads are text, cells safe HTML; the first cell of a row names it."""
+    first, *others = (safe_text(head) for head in heads)
+    head = f'<th scope="col">{first}</th>' + "".join(f'<th scope="col" class=num>{one}</th>' for one in others)
+    body = "".join(
+        f'<tr><th scope="row">{name}</th>{"".join(f"<td class=num>{cell}</td>" for cell in cells)}</tr>'
+        for name, *cells in rows
+    )
+    said = f"<caption>{safe_text(caption)}</caption>" if caption else ""
+    label = html.escape(caption or heads[0], quote=True)
+    return (
+        f'<div class=wide role="region" aria-label="{label}" tabindex="0"><table>{said}<thead><tr>{head}</tr></thead>'
+        f"<tbody>{body}</tbody></table></div>"
+    )
+
+
+def _explained(one: Compared) -> list[Explanation]:
+    """Every formula on the way to the answer, and to what one accelerator holds."""
+    if one.answer is None:
+        return []
+    return [*one.answer.explain(), *(one.held.explain() if one.held else ())]
+
+
+def _footer(report: Report) -> str:
+    link = address(report.link)
+    again = f'<p><a class=open href="{html.escape(link, quote=True)}">Open it again in Napkin</a></p>' if link else ""
+    edition = f"Data {data_digest()}, formulas {formulas_digest(report.plans)}."
+    return f"<footer>{again}<p>Made by Napkin on {report.date.isoformat()}. {edition}</p></footer>"
