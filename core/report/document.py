@@ -13,8 +13,10 @@ from core.planning.answer.export import HEADINGS
 from core.planning.answer.figures import answer_strip
 from core.planning.answer.form import PLAN_FORM
 from core.planning.answer.peers import peers_of
+from core.planning.compare import words as compare
 from core.planning.compare.compared import Compared
 from core.planning.compare.differing import counting, differing
+from core.planning.compare.figures import bars, days_against_dollars
 from core.planning.evidence.words import pace
 from core.report.data import formulas_digest
 from core.report.derived import steps
@@ -56,10 +58,22 @@ def _alone(report: Report) -> str:
 
 
 def _several(report: Report) -> str:
-    parts = [f"<h2>{safe_text(one.name)}</h2>{_said(one)}" for one in report.plans]
+    plans, base = report.plans, report.base
+    head = f"<p class=answer>{rich(compare.sentence(plans, base))}</p>"
+    head += f"<p class=quiet>{rich(compare.beside(plans, base))}</p>"
+    head += "".join(f"<p class=wrong>{rich(line)}</p>" for line in compare.remarks(plans))
+    alt = compare.bars_alt(plans, base)
+    parts = [head + _picture(svg(bars(plans, base, INK), alt), "Days and dollars")]
     parts.append(_section("Beside each other", _beside(report)))
-    parts.append(_section("What was asked", _asked(report)))
-    explained = [used.about(one.name) for one in report.plans for used in _explained(one)]
+    if sum(one.answer is not None and not one.price_unknown for one in plans) > 1:
+        said = compare.frontier(plans)
+        picture = _picture(svg(days_against_dollars(plans, base, INK), plain(said)), "Days against dollars")
+        parts.append(_section("Days against dollars", f"<p class=says>{rich(said)}</p>{picture}"))
+    each = "".join(f"<h3>{safe_text(one.name)}</h3>{_said(one)}" for one in plans)
+    parts.append(_section("Each plan", f"<div class=each>{each}</div>"))
+    parts.append(_section("Every quantity", _quantities(report)))
+    parts.append(_section("What they share", _asked(report)))
+    explained = [used.about(one.name) for one in plans for used in _explained(one)]
     if explained:
         parts.append(_section("How this is computed", steps(explained)))
     return "\n".join(parts)
@@ -103,6 +117,21 @@ def _memory(one: Compared) -> str:
     return _section("On one accelerator", f"<p class=says>{rich(said)}</p>{_picture(picture, 'Memory')}{rest}")
 
 
+def _beside(report: Report) -> str:
+    """The results by which plans are compared, and the inputs in which they differ."""
+    plans = report.plans
+    names = [f"{one.name}, baseline" if i == report.base else one.name for i, one in enumerate(plans)]
+    found = differing([one.reading for one in plans])
+    rows = [*compare.result_rows(plans, report.base), *compare.input_rows(found)]
+    cells = [[_cell(cell) for cell in (head, *row)] for head, row in rows]
+    return f"<p class=says>{rich(compare.inputs_in_words(plans))}</p>" + _table(["", *names], cells)
+
+
+def _cell(cell: compare.Cell) -> str:
+    text, remark = cell
+    return rich(text) + (f"<small>{rich(remark)}</small>" if remark else "")
+
+
 def _lines(report: Report, one: Compared) -> str:
     rows = [(line.cells(), line.note) for line in report.lines(one)]
     caption = "In each column MFU, price and all that follows belong together."
@@ -113,7 +142,7 @@ def _lines(report: Report, one: Compared) -> str:
     )
 
 
-def _beside(report: Report) -> str:
+def _quantities(report: Report) -> str:
     rows: list[list[str]] = []
     for name in report.quantities():
         cells = [line.cells() if (line := report.line(one, name)) else None for one in report.plans]
@@ -125,30 +154,22 @@ def _beside(report: Report) -> str:
 
 
 def _asked(report: Report) -> str:
-    """What counts of each plan's fields: those in which plans differ, then those that they share."""
+    """What counts of a plan's fields; of several plans those that all share, after what the table of results says."""
     readings = [one.reading for one in report.plans]
-    counts = [counting(one) for one in readings]
-    apart = differing(readings)
-    ids = {one.field.id for one in apart}
-    told = [[one.field.label, *("–" if text is None else text or _EMPTY for text in one.texts)] for one in apart]
+    apart = {one.field.id for one in differing(readings)}
+    first, counts = readings[0], counting(readings[0])
     shared = [
-        [one.label, readings[0].texts[one.id] or one.placeholder or _EMPTY]
+        (one.label, first.texts[one.id] or one.placeholder or _EMPTY)
         for one in PLAN_FORM.fields
-        if one.id in counts[0] and one.id not in ids
+        if one.id in counts - apart
     ]
-    items = "".join(f"<div><dt>{name}</dt><dd class=num>{text}</dd></div>" for name, text in _safe(shared))
-    alike = f"<dl>{items}</dl>"
-    if not told:
-        return alike
-    found = _table(["field", *(one.name for one in report.plans)], _safe(told), caption="In what they differ.")
-    return f"{found}<h3>What they share</h3>{alike}"
+    items = "".join(
+        f"<div><dt>{safe_text(name)}</dt><dd class=num>{safe_text(text)}</dd></div>" for name, text in shared
+    )
+    return f"<dl>{items}</dl>"
 
 
 _EMPTY = "empty"
-
-
-def _safe(rows: Sequence[Sequence[str]]) -> list[list[str]]:
-    return [[safe_text(cell) for cell in row] for row in rows]
 
 
 def _remarked(text: str, remark: str) -> str:

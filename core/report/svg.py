@@ -10,13 +10,12 @@ import html
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Any
-
-import numpy as np
 
 from core.figure import MONO, Figure
 from core.palette import Palette
+from core.report.axes import Axis, names_along, range_along
 from core.units import significant
 
 INK = Palette(**{one.name: f"var(--np-{one.name})" for one in fields(Palette)})
@@ -24,8 +23,8 @@ INK = Palette(**{one.name: f"var(--np-{one.name})" for one in fields(Palette)})
 
 WIDTH = 720
 _TICK, _TITLE, _PAD = 22, 24, 6
-_WIDE = {True: 0.61, False: 0.56}
-"""Width of a letter in parts of its size: of the monospaced face, and of the other."""
+_WIDE, _BOLDER = 0.61, 1.1
+"""Width of a letter in parts of its size, in whatever face a reader has for ours; and how much wider a bold one is."""
 
 _BREAK = re.compile(r"<br\s*/?>")
 _TAG = re.compile(r"<[^>]*>")
@@ -34,60 +33,6 @@ _LIFT = {"top": 0.85, "middle": 0.35, "bottom": -0.25}
 """How far under its place a text's baseline lies, in parts of its size."""
 
 _DASH = {"dash": "6 4", "dot": "2 3", "dashdot": "6 3 2 3"}
-_LINES = 8
-"""About so many grid lines an axis has where its figure names none."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Axis:
-    """One direction of the plot. start, end: pixels of its two ends of the range low to high."""
-
-    given: Mapping[str, Any]
-    names: Sequence[str]
-    low: float
-    high: float
-    start: float
-    end: float
-
-    @property
-    def log(self) -> bool:
-        return self.given.get("type") == "log"
-
-    def at(self, value: Any) -> float:
-        """The pixel of a value, of a name, or of a place that is numbered as names are."""
-        if isinstance(value, str):
-            value = self.names.index(value)
-        number = float(value)
-        if self.log:
-            number = math.log10(number) if number > 0 else math.nan
-        return self.start + (number - self.low) / ((self.high - self.low) or 1.0) * (self.end - self.start)
-
-    def paper(self, share: float) -> float:
-        """The pixel of a share of the plot, from left or from the bottom."""
-        low, high = sorted((self.start, self.end))
-        return low + share * (high - low) if self.given["side"] == "x" else high - share * (high - low)
-
-    def ticks(self) -> Iterator[tuple[float, str]]:
-        """Pixels and texts."""
-        values = self.given.get("tickvals")
-        if values is not None:
-            for value, text in zip(values, self.given.get("ticktext", values), strict=False):
-                yield self.at(value), str(text)
-            return
-        step = _step((self.high - self.low) / _LINES)
-        first = math.ceil(self.low / step - 1e-9)
-        for i in range(first, math.floor(self.high / step + 1e-9) + 1):
-            yield self.at(10.0 ** (i * step) if self.log else i * step), _number(i * step, self.log)
-
-
-def _step(wide: float) -> float:
-    """The round number next above ``wide``."""
-    base = 10.0 ** math.floor(math.log10(wide)) if wide > 0 else 1.0
-    return next(m * base for m in (1, 2, 5, 10) if m * base >= wide * (1 - 1e-9))
-
-
-def _number(value: float, log: bool) -> str:
-    return significant(10.0**value if log else value, 6)
 
 
 def svg(figure: Figure, alt: str) -> str:
@@ -105,20 +50,32 @@ class _Drawing:
         given: Figure = figure["layout"]
         self.given = given
         self.height = float(given["height"])
-        x, y = {**given.get("xaxis", {}), "side": "x"}, {**given.get("yaxis", {}), "side": "y"}
         margin = given.get("margin", {})
-        names = _names(y, self.data)
+        y = {**given.get("yaxis", {}), "side": "y"}
+        names = names_along(y, self.data)
         labels = [str(text) for text in y.get("ticktext", names)]
-        widest = max((_measure(line, _size(y), _mono(y)) for text in labels for line in _BREAK.split(text)), default=30)
+        widest = max((_measure(line, _size(y)) for text in labels for line in _BREAK.split(text)), default=30)
         left = max(float(margin.get("l", 0)), widest + 2 * _PAD + (_TITLE if _titled(y) else 0))
-        bottom = max(float(margin.get("b", 0)), _TICK + (_TITLE if _titled(x) else 0) + _PAD)
         self.left, self.right = left, WIDTH - max(float(margin.get("r", 0)), 16.0)
+        across = {name.replace("axis", ""): axis for name, axis in given.items() if name.startswith("xaxis")}
+        self.across = {name: self._along(name, axis) for name, axis in across.items()}
+        bottom = max(float(margin.get("b", 0)), _TICK + _PAD + (_TITLE if any(map(_titled, across.values())) else 0))
         self.top, self.bottom = float(margin.get("t", 0)), self.height - bottom
-        low, high = _range(x, self.data, "x")
-        self.x = _Axis(x, _names(x, self.data), low, high, self.left, self.right)
-        low, high = (-0.5, len(names) - 0.5) if names else _range(y, self.data, "y")
+        low, high = (-0.5, len(names) - 0.5) if names else range_along(y, self.data, "y")
         ends = (self.top, self.bottom) if y.get("autorange") == "reversed" else (self.bottom, self.top)
-        self.y = _Axis(y, names, low, high, *ends)
+        self.y = Axis(y, names, low, high, *ends)
+
+    def _along(self, name: str, axis: Figure) -> Axis:
+        """An axis from left to right, over its part of the width."""
+        data = [trace for trace in self.data if trace.get("xaxis", "x") == name]
+        given = {**axis, "side": "x"}
+        low, high = range_along(given, data, "x")
+        start, end = (self.left + share * (self.right - self.left) for share in axis.get("domain", (0.0, 1.0)))
+        return Axis(given, names_along(given, data), low, high, start, end)
+
+    def _x(self, one: Figure, name: str) -> Axis:
+        """The axis from left to right that a trace or an annotation names."""
+        return self.across.get(one.get(name, "x"), next(iter(self.across.values())))
 
     def parts(self) -> Iterator[str]:
         """Everything in the order in which it is painted."""
@@ -132,7 +89,8 @@ class _Drawing:
         yield from (self._note(one) for one in self.given.get("annotations", ()))
 
     def _axes(self) -> Iterator[str]:
-        for axis, across in ((self.x, True), (self.y, False)):
+        for axis in (*self.across.values(), self.y):
+            across = axis is not self.y
             rule = _stroke({"color": axis.given.get("gridcolor", "none"), "width": 1})
             size, mono = _size(axis.given), _mono(axis.given)
             suffix = str(axis.given.get("ticksuffix", "")).rstrip()
@@ -143,16 +101,17 @@ class _Drawing:
                 place = (at, self.bottom + 16, "middle") if across else (self.left - _PAD, at, "end")
                 colour = axis.given.get("tickfont", {}).get("color", INK.muted)
                 yield _text(*place, text + suffix, size, mono, colour, middle=not across)
-            title = axis.given.get("title", {}).get("text", "")
+            title, middle = axis.given.get("title", {}).get("text", ""), axis.paper(0.5)
             if title and across:
-                yield _text(self.x.paper(0.5), self.bottom + 37, "middle", title, 13, False, INK.muted)
+                yield _text(middle, self.bottom + 37, "middle", title, 13, False, INK.muted)
             elif title:
-                turned = f' transform="rotate(-90 14 {self.y.paper(0.5):g})"'
-                yield _text(14, self.y.paper(0.5), "middle", title, 13, False, INK.muted, more=turned)
+                turned = f' transform="rotate(-90 14 {middle:g})"'
+                yield _text(14, middle, "middle", title, 13, False, INK.muted, more=turned)
 
     def _bars(self, trace: Figure, stacked: dict[str, float]) -> Iterator[str]:
         flat = trace.get("orientation") == "h"
-        along, across = (self.x, self.y) if flat else (self.y, self.x)
+        x = self._x(trace, "xaxis")
+        along, across = (x, self.y) if flat else (self.y, x)
         values, places = (trace["x"], trace["y"]) if flat else (trace["y"], trace["x"])
         wide = abs(across.at(0) - across.at(1)) * float(trace.get("width", 0.7))
         for i, (place, value) in enumerate(zip(places, values, strict=True)):
@@ -168,20 +127,25 @@ class _Drawing:
             marker = trace.get("marker", {})
             paint = f"fill:{_nth(marker.get('color', INK.parameters), i)};{_stroke(marker.get('line', {}))}"
             yield _rect(*box, paint, _title(trace, i, number))
+            if flat and "error_x" in trace:
+                yield _range_of(trace["error_x"], along, i, number, middle)
 
     def _points(self, trace: Figure) -> Iterator[str]:
         mode = str(trace.get("mode", "markers"))
-        places = [(self.x.at(x), self.y.at(y)) for x, y in zip(trace["x"], trace["y"], strict=True)]
+        along = self._x(trace, "xaxis")
+        places = [(along.at(x), self.y.at(y)) for x, y in zip(trace["x"], trace["y"], strict=True)]
         seen = [(i, x, y) for i, (x, y) in enumerate(places) if math.isfinite(x) and math.isfinite(y)]
         if "lines" in mode and seen:
             path = " ".join(f"{x:.1f},{y:.1f}" for _, x, y in seen)
             yield f'<polyline points="{path}" style="fill:none;{_stroke(trace.get("line", {}))}"/>'
         marker = trace.get("marker", {})
         for i, x, y in seen if "markers" in mode else ():
-            colour, hollow = _nth(marker.get("color", INK.parameters), i), "open" in str(marker.get("symbol", ""))
-            line = {"color": colour, **marker.get("line", {})} if hollow else marker.get("line", {})
+            colour, hollow = _nth(marker.get("color", INK.parameters), i), "open" in _nth(marker.get("symbol", ""), i)
+            line = {"color": colour, **marker.get("line", {})}
             paint = f"fill:{'none' if hollow else colour};opacity:{marker.get('opacity', 1)};{_stroke(line)}"
             radius = float(_nth(marker.get("size", 8), i)) / 2
+            if marker.get("sizemode") == "area":
+                radius = math.sqrt(2 * radius / float(marker["sizeref"]))
             yield f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{radius:g}" style="{paint}">{_title(trace, i, None)}</circle>'
 
     def _shape(self, one: Figure) -> str:
@@ -193,18 +157,21 @@ class _Drawing:
         return _rect(min(x0, x1), min(y0, y1), abs(x1 - x0), abs(y1 - y0), paint, "")
 
     def _place(self, one: Figure, side: str, name: str) -> float:
-        axis = self.x if side == "x" else self.y
+        axis = self._x(one, "xref") if side == "x" else self.y
         value = one[name]
         return axis.paper(float(value)) if one.get(f"{side}ref") == "paper" else axis.at(value)
 
     def _note(self, one: Figure) -> str:
-        """A text beside the data. What would leave the picture is moved back into it."""
+        """A text beside the data. What would leave the picture stands on the other side of its place, or is moved."""
         font = one.get("font", {})
         size, mono = float(font.get("size", 12)), font.get("family") == MONO
         text = str(one["text"])
-        wide = _measure(text, size, mono)
-        anchor = one.get("xanchor", "center")
-        x = self._place(one, "x", "x") + float(one.get("xshift", 0))
+        wide = _measure(text, size)
+        anchor, shift = one.get("xanchor", "center"), float(one.get("xshift", 0))
+        x = self._place(one, "x", "x")
+        if anchor == "left" and shift and x + shift + wide > WIDTH:
+            anchor, shift = "right", -shift
+        x += shift
         y = self._place(one, "y", "y") - float(one.get("yshift", 0))
         left = x - wide * {"left": 0.0, "center": 0.5, "right": 1.0}[anchor]
         x += max(0.0, 2 - left) - max(0.0, left + wide - (WIDTH - 2))
@@ -215,21 +182,14 @@ class _Drawing:
         return behind + _text(x, down, _ANCHOR[anchor], text, size, mono, font.get("color", INK.text))
 
 
-def _names(axis: Mapping[str, Any], data: Sequence[Figure]) -> list[str]:
-    """The names along an axis of names, in their order; none where it has numbers."""
-    found = [str(value) for trace in data for value in trace[axis["side"]] if isinstance(value, str)]
-    return list(dict.fromkeys(found))
-
-
-def _range(axis: Mapping[str, Any], data: Sequence[Figure], side: str) -> tuple[float, float]:
-    """The range that an axis is given, or that of its data with 0 and some room."""
-    given = axis.get("range")
-    if given is not None:
-        return float(given[0]), float(given[1])
-    values = np.concatenate([np.asarray(trace[side], dtype=np.float64) for trace in data] or [np.zeros(1)])
-    values = values[np.isfinite(values)]
-    high = float(values.max(initial=0.0))
-    return min(0.0, float(values.min(initial=0.0))), 1.06 * high or 1.0
+def _range_of(error: Mapping[str, Any], along: Axis, i: int, value: float, y: float) -> str:
+    """The line from the low to the high end of a bar's range, with its two ends."""
+    low, high = along.at(value - float(error["arrayminus"][i])), along.at(value + float(error["array"][i]))
+    if high - low < 1:
+        return ""
+    half = float(error.get("width", 4))
+    path = f"M{low:.1f} {y - half:.1f}v{2 * half:g}M{high:.1f} {y - half:.1f}v{2 * half:g}M{low:.1f} {y:.1f}H{high:.1f}"
+    return f'<path d="{path}" style="fill:none;{_stroke({"color": error["color"], "width": error["thickness"]})}"/>'
 
 
 def _titled(axis: Mapping[str, Any]) -> bool:
@@ -249,8 +209,8 @@ def _nth(values: Any, i: int) -> Any:
     return values if isinstance(values, str | int | float) else values[i]
 
 
-def _measure(text: str, size: float, mono: bool) -> float:
-    return len(html.unescape(_TAG.sub("", text))) * size * _WIDE[mono]
+def _measure(text: str, size: float) -> float:
+    return len(html.unescape(_TAG.sub("", text))) * size * _WIDE * (_BOLDER if "<b>" in text else 1)
 
 
 def _title(trace: Figure, i: int, value: float | None) -> str:

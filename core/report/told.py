@@ -15,11 +15,13 @@ from core.planning.compare.entry import Entry
 
 @dataclass(frozen=True)
 class Report:
-    """Plans, one or several. link: the whole address that opens them again. date: the day of the report."""
+    """Plans, one or several. link: the whole address that opens them again. date: the day of the report. base: the
+    index of the plan that the others are held against."""
 
     plans: tuple[Compared, ...]
     link: str
     date: datetime.date
+    base: int = 0
 
     @property
     def title(self) -> str:
@@ -43,9 +45,9 @@ class Report:
         return merged(list(lines) for lines in self._lines.values())
 
 
-def report_of(entries: Sequence[Entry], link: str, date: datetime.date) -> Report:
+def report_of(entries: Sequence[Entry], link: str, date: datetime.date, base: int = 0) -> Report:
     """A report on ``entries``, one or more."""
-    return Report(tuple(compared(one) for one in entries), link, date)
+    return Report(tuple(compared(one) for one in entries), link, date, base)
 
 
 def merged(orders: Iterable[Sequence[str]]) -> tuple[str, ...]:

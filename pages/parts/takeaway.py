@@ -12,7 +12,6 @@ import streamlit as st
 
 from core.fields import switch
 from core.limits import limit
-from core.planning.answer.form import FIND
 from core.planning.compare.entry import Entry, entry_of
 from core.planning.compare.naming import suggested
 from core.report.data import as_json
@@ -51,13 +50,8 @@ def take_away(inputs: Inputs, texts: Mapping[str, str]) -> None:
     files([entry_of((typed or "").strip() or likely, texts)], inputs)
 
 
-def one_time(texts: Mapping[str, str]) -> dict[str, str]:
-    """The same plan on pages that find nothing: its time is what follows from all it names."""
-    return {**texts, FIND.id: FIND.default}
-
-
-def files(entries: Sequence[Entry], inputs: Inputs) -> None:
-    """What plans can be taken away as; each file is made when its button is pressed."""
+def files(entries: Sequence[Entry], inputs: Inputs, base: int = 0) -> None:
+    """What plans can be taken away as; each file is made when its button is pressed. base: which is the baseline."""
     show.note(_SAID)
     link = f"{(st.context.url or inputs.page.url_path).partition('?')[0]}?{inputs.query()}"
     stem = stem_of(entries[0].name if len(entries) == 1 else f"{len(entries)} plans")
@@ -65,7 +59,7 @@ def files(entries: Sequence[Entry], inputs: Inputs) -> None:
         for label, ending, kind, made in _FILES:
             st.download_button(
                 label,
-                partial(_made, made, tuple(entries), link),
+                partial(_made, made, tuple(entries), link, base),
                 f"{stem}.{ending}",
                 kind,
                 key=inputs.key(f"take_{ending}"),
@@ -73,8 +67,8 @@ def files(entries: Sequence[Entry], inputs: Inputs) -> None:
             )
 
 
-def _made(made: Callable[[Report], str], entries: tuple[Entry, ...], link: str) -> bytes:
-    return made(report_of(entries, link, date.today())).encode()
+def _made(made: Callable[[Report], str], entries: tuple[Entry, ...], link: str, base: int) -> bytes:
+    return made(report_of(entries, link, date.today(), base)).encode()
 
 
 def stem_of(name: str) -> str:

@@ -16,7 +16,7 @@ from pages.parts.adding import add_to_comparison
 from pages.parts.inputs import Inputs
 from pages.parts.registry import COMPUTE, MEMORY, PLAN_SEARCH
 from pages.parts.shape import adopt_built
-from pages.parts.takeaway import TAKE, one_time, take_away
+from pages.parts.takeaway import TAKE, take_away
 from pages.plan_search.around import how_many, launch, near
 from pages.plan_search.asked import Asked, asked
 from pages.plan_search.form import FORM, PANELS, STORIES
@@ -35,7 +35,7 @@ _PANELS: dict[str, Callable[[Inputs, Asked], None]] = {
     "study": study,
     "proof": proof,
     "launch": launch,
-    TAKE.id: lambda inputs, a: take_away(inputs, one_time(_in_force(inputs, a))),
+    TAKE.id: lambda inputs, a: take_away(inputs, _in_force(inputs, a)),
 }
 
 
@@ -55,7 +55,7 @@ def _apply(inputs: Inputs, ways: Sequence[Rescue]) -> None:
 
 def _in_force(inputs: Inputs, a: Asked) -> dict[str, str]:
     """The plan's texts with the layout in force."""
-    return {**inputs.reading.texts, **(as_texts(a.here.layout) if a.here else {})}
+    return named_texts(inputs.reading.texts) | (as_texts(a.here.layout) if a.here else {})
 
 
 def page() -> None:
@@ -76,15 +76,14 @@ def page() -> None:
             show.answer(words.sentence(a.plan, a.query, a.here), words.counted(a.query, a.result, a.here))
         for line in words.beside(a.plan, a.query, a.result, a.here):
             show.note(line)
-    layout = as_texts(a.here.layout) if a.here else {}
-    add_to_comparison(PLAN_SEARCH, named_texts(inputs.reading.texts) | layout)
+    add_to_comparison(PLAN_SEARCH, _in_force(inputs, a))
 
     for name, panel in _PANELS.items():
         with inputs.panel(name, PANELS[name].label) as opened:
             if opened.open:
                 panel(inputs, a)
 
-    texts = carried(inputs.reading.texts) | layout
+    texts = carried(inputs.reading.texts) | (as_texts(a.here.layout) if a.here else {})
     here = a.here
     if here is not None:
         show.how(
