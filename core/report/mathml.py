@@ -27,7 +27,6 @@ _LETTERS = {
 }
 _SIGNS = {"cdot": "·", "times": "×", "approx": "≈", "sum": "∑", "downarrow": "↓", "uparrow": "↑"}
 _NAMES = frozenset(("exp", "log", "max"))
-_MARKS = {"%": "%", "$": "$"}
 _OVER = {"hat": "^", "overline": "¯"}
 _RELATIONS, _BETWEEN = frozenset("=≈"), frozenset("+−·×")
 _OPENS = frozenset("(=≈·×")
@@ -181,8 +180,8 @@ class _Reader:
     def _command(self, name: str) -> _Node:
         if name == ",":
             return _Node('<mspace width="0.17em"></mspace>', 0.3)
-        if name in _MARKS:
-            return _Node(f"<mtext>{_MARKS[name]}</mtext>", 1)
+        if name == "$":
+            return _Node("<mtext>$</mtext>", 1)
         if name in _LETTERS:
             return _Node(f"<mi>{_LETTERS[name]}</mi>", 1)
         if name in _SIGNS:
