@@ -34,9 +34,9 @@ _FILES: tuple[tuple[str, str, str, Callable[[Report], str]], ...] = (
 )
 
 _SAID = (
-    "The report is one file that opens anywhere without a network, by day and by night, and prints; every number in it "
-    "has its formula and source. CSV has plain numbers in base units, Markdown is for a pull request, JSON holds all "
-    "fields, and the program works the numbers out anew with `core` alone."
+    "The report is one file that opens without a network and prints: answer, pictures, quantities, each formula with "
+    "its values and source. CSV has plain numbers in base units, Markdown is for a pull request, JSON has every "
+    "field, and the program works the numbers out anew with `core` alone."
 )
 _STEM_CHARS = 60
 

@@ -6,7 +6,7 @@ import html
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from unittest.mock import patch
+from unittest.mock import PropertyMock, patch
 from urllib.parse import parse_qsl
 
 import streamlit as st
@@ -88,5 +88,6 @@ def downloads() -> Iterator[dict[str, Callable[[], bytes]]]:
     def keep(_: str, data: Callable[[], bytes], name: str, *__: object, **___: object) -> None:
         made[name.rpartition(".")[2]] = data
 
-    with patch.object(st, "download_button", keep):
+    address = PropertyMock(return_value="http://napkin.example/a-page?v=1")
+    with patch.object(st, "download_button", keep), patch.object(type(st.context), "url", address):
         yield made
