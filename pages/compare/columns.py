@@ -48,10 +48,11 @@ PIN, LEFT, RIGHT, COPY, REMOVE = "Make it the baseline", "Move left", "Move righ
 
 def columns(inputs: Inputs, plans: Mapping[int, Compared], base: int) -> None:
     """The fields of every plan. base: the place of the baseline."""
-    for at, (cell, (number, one)) in enumerate(zip(st.columns(len(plans)), plans.items(), strict=True)):
-        with cell:
-            _head(inputs, number, one, at, pinned=at == base)
-            _fields(inputs, number, one, _MAIN)
+    with st.container(key="compare_columns"):
+        for at, (cell, (number, one)) in enumerate(zip(st.columns(len(plans)), plans.items(), strict=True)):
+            with cell:
+                _head(inputs, number, one, at, pinned=at == base)
+                _fields(inputs, number, one, _MAIN)
     with inputs.panel(MORE.id, MORE.label) as opened:
         if opened.open:
             fields = _more(tuple(plans.values()))

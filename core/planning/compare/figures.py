@@ -8,7 +8,7 @@ import textwrap
 from collections.abc import Sequence
 from typing import Any
 
-from core.figure import SANS, Figure, axis, label, layout
+from core.figure import SANS, Figure, apart, axis, label, layout
 from core.palette import Palette
 from core.planning.answer.figures import Scale, scale_for
 from core.planning.compare.compared import QUANTITY, Compared, front, middles, result
@@ -21,6 +21,10 @@ _SHARE = 0.46
 """Of the width, for each of the two panels of bars."""
 _AREA = 900.0
 """Of the largest marker, in square pixels."""
+_PLOT, _LINE, _ASIDE = 300, 14, 22
+"""Pixels: height of the plot, of a label, and how far a label stands beside its marker."""
+_LATE = 0.6
+"""Share of the width from which on a label stands before its marker."""
 
 
 def bars(plans: Sequence[Compared], base: int, palette: Palette) -> Figure:
@@ -50,7 +54,8 @@ def bars(plans: Sequence[Compared], base: int, palette: Palette) -> Figure:
         for i, one in enumerate(found):
             here = {"xref": at, "y": rows[i], "yref": "y", "xanchor": "left", "xshift": 6}
             if i in drawn:
-                annotations.append(label(palette, shown(name, one.mid), x=one.high / scale.size, **here))
+                paper = {"bgcolor": palette.background, "borderpad": 1}
+                annotations.append(label(palette, shown(name, one.mid), x=one.high / scale.size, **paper, **here))
             else:
                 muted = {"family": SANS, "size": 12, "color": palette.muted}
                 text = "no answer" if plans[i].answer is None else "unknown"
@@ -131,6 +136,17 @@ def days_against_dollars(plans: Sequence[Compared], base: int, palette: Palette)
     most = max((counts[i] for i in placed), default=1.0)
     x, y = [points[i][0] / days.size for i in placed], [points[i][1] / rent.size for i in placed]
     joined = sorted((a, b) for i, a, b in zip(placed, x, y, strict=True) if on[i])
+    wide, high = 1.15 * max(x, default=1.0), 1.2 * (max(y, default=1.0) or 1.0)
+    # Labels that would lie on each other are moved apart, the highest first.
+    falling = sorted(range(len(placed)), key=lambda at: -y[at])
+    heights = [-_PLOT * y[at] / high for at in falling]
+    shifts = dict(
+        zip(
+            falling,
+            (h - to for h, to in zip(heights, apart(heights, [_LINE] * len(heights)), strict=True)),
+            strict=True,
+        )
+    )
     return {
         "data": [
             {
@@ -167,20 +183,25 @@ def days_against_dollars(plans: Sequence[Compared], base: int, palette: Palette)
             palette,
             height=380,
             margin={"l": 8, "r": 8, "t": 24, "b": 8},
-            xaxis=axis(palette, days.title, range=[0, 1.3 * max(x, default=1.0)], tickformat=",~r"),
-            yaxis=axis(palette, rent.title, range=[0, 1.2 * (max(y, default=1.0) or 1.0)], tickformat=",~r"),
+            xaxis=axis(palette, days.title, range=[0, wide], tickformat=",~r"),
+            yaxis=axis(palette, rent.title, range=[0, high], tickformat=",~r"),
             annotations=[
                 label(
                     palette,
-                    _name(plans[i], i == base).replace("<br>baseline", ", baseline"),
-                    x=a,
-                    y=b,
-                    xanchor="left",
-                    xshift=22,
-                    align="left",
+                    ("<b>{}</b>, baseline" if i == base else "{}").format(_short(plans[i].name)),
+                    x=x[at],
+                    y=y[at],
+                    xanchor="right" if x[at] > _LATE * wide else "left",
+                    xshift=-_ASIDE if x[at] > _LATE * wide else _ASIDE,
+                    yshift=shifts[at],
                     font={"family": SANS, "size": 12, "color": palette.text if on[i] else palette.muted},
                 )
-                for i, a, b in zip(placed, x, y, strict=True)
+                for at, i in enumerate(placed)
             ],
         ),
     }
+
+
+def _short(name: str) -> str:
+    """A name on one line, as safe HTML."""
+    return html.escape(textwrap.shorten(name, 2 * _WIDE, placeholder="…") or name[: 2 * _WIDE], quote=False)

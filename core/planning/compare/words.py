@@ -40,7 +40,7 @@ from core.planning.compare.compared import (
     moved,
     result,
 )
-from core.planning.compare.differing import Differing, differing, wishes_differ
+from core.planning.compare.differing import Differing, wishes_differ
 from core.planning.compare.entry import Entry
 from core.units import format_bytes, format_count, format_duration, format_money, format_quantity
 from core.wording import dollars, listed, percent, plain, plural, signed, span
@@ -129,6 +129,8 @@ def sentence(plans: Sequence[Compared], base: int) -> str:
         if cheaper
         else _tied(plans, rents, "dollars", "cheapest", "cost the same")
     )
+    if not cheaper:
+        second = second[:1].lower() + second[1:]
     return f"{first}; {second}." if second else f"{first}."
 
 
@@ -260,7 +262,8 @@ def in_short(one: Compared) -> str:
     """What a plan comes to, in a few words."""
     if one.answer is None:
         return "**no answer**"
-    said = [f"**{shown('days', one.answer.middle.days)}**", shown("dollars", one.answer.dollars.mid), doubt(one)]
+    money = "" if one.price_unknown else shown("dollars", one.answer.dollars.mid)
+    said = [f"**{shown('days', one.answer.middle.days)}**", money, doubt(one)]
     return " · ".join(filter(None, said))
 
 
@@ -314,7 +317,7 @@ def _remark(one: Compared, quantity: Quantity, values: Sequence[float], base: in
     said = [
         ranged(quantity.id, found),
         "" if at == base or not math.isfinite(by) or by == 0 else signed(by),
-        "● least" if at in best else "",
+        "●\u00a0least" if at in best else "",
         _of(one, quantity.id),
     ]
     return " · ".join(filter(None, said))
@@ -347,10 +350,13 @@ def _layout(one: Compared) -> Cell:
     return laid_out(one.held.layout), ""
 
 
-def input_rows(found: Sequence[Differing]) -> list[tuple[Cell, list[Cell]]]:
-    """Each field in which plans differ, with what each of them says."""
+def input_rows(found: Sequence[Differing], base: int) -> list[tuple[Cell, list[Cell]]]:
+    """Each field in which plans differ, with what each of them says, and a mark where that is not the baseline's."""
     return [
-        ((one.field.label, PARTS.get(one.field.part, "")), [(_said(one, text), "") for text in one.texts])
+        (
+            (one.field.label, PARTS.get(one.field.part, "")),
+            [(_said(one, text), "" if text == one.texts[base] else "≠ baseline") for text in one.texts],
+        )
         for one in found
     ]
 
@@ -363,10 +369,9 @@ def _said(one: Differing, text: str | None) -> str:
     return clipped(text).translate(_INERT) or one.field.placeholder or "catalogue’s"
 
 
-def inputs_in_words(plans: Sequence[Compared]) -> str:
-    """In how many inputs the plans differ, and in which on which nothing depends."""
-    readings = [one.reading for one in plans]
-    found, idle = differing(readings), wishes_differ(readings)
+def inputs_in_words(plans: Sequence[Compared], found: Sequence[Differing]) -> str:
+    """In how many inputs the plans differ, and in which on which nothing depends. found: the former."""
+    idle = wishes_differ([one.reading for one in plans])
     said = (
         f"They differ in **{len(found)}** {plural(len(found), 'input')}: {listed([one.field.label for one in found])}."
         if found
