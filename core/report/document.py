@@ -122,7 +122,7 @@ def _beside(report: Report) -> str:
     plans = report.plans
     names = [f"{one.name}, baseline" if i == report.base else one.name for i, one in enumerate(plans)]
     found = differing([one.reading for one in plans])
-    rows = [*compare.result_rows(plans, report.base), *compare.input_rows(found)]
+    rows = [*compare.result_rows(plans, report.base), *compare.input_rows(found, report.base)]
     cells = [[_cell(cell) for cell in (head, *row)] for head, row in rows]
     return f"<p class=says>{rich(compare.inputs_in_words(plans))}</p>" + _table(["", *names], cells)
 
