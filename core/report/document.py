@@ -124,7 +124,7 @@ def _beside(report: Report) -> str:
     found = differing([one.reading for one in plans])
     rows = [*compare.result_rows(plans, report.base), *compare.input_rows(found, report.base)]
     cells = [[_cell(cell) for cell in (head, *row)] for head, row in rows]
-    return f"<p class=says>{rich(compare.inputs_in_words(plans))}</p>" + _table(["", *names], cells)
+    return f"<p class=says>{rich(compare.inputs_in_words(plans, found))}</p>" + _table(["", *names], cells)
 
 
 def _cell(cell: compare.Cell) -> str:
