@@ -135,6 +135,11 @@ class Step:
         places = range(len(self.uses[0].terms))
         return tuple(i for i in places if len({use.terms[i].text for use in self.uses}) > 1)
 
+    def used_for(self, use: Explanation) -> str:
+        """What a use is for: its title without what the formula's own title says already."""
+        said = self.title[:1].lower() + self.title[1:]
+        return use.title.removeprefix(f"{self.title}: ").removesuffix(f": {said}")
+
 
 def derivation(explanations: Iterable[Explanation]) -> tuple[Step, ...]:
     """Each formula once, in the order in which they first come, with all that it is used for.

@@ -5,9 +5,10 @@ from __future__ import annotations
 from core.fields import Form, choice, slider, switch
 from core.limits import limit
 from core.planning.answer.stories import STORIES
+from pages.parts.takeaway import TAKE
 
 BASE = slider("base", "Baseline", 1, limit("compared_plans"), 1)
 ADD = choice("add", "Add a plan", list(STORIES), next(iter(STORIES)))
 MORE = switch("more", "More of each plan: what is asked for, model states, layout", False, part="panels")
 
-FORM = Form("k", (BASE, ADD, MORE))
+FORM = Form("k", (BASE, ADD, MORE, TAKE))

@@ -6,6 +6,7 @@ from core.fields import choice, optional, slider, switch
 from core.hardware.accelerators import accelerators
 from core.planning.answer.form import plan_form
 from core.units import parse_quantity
+from pages.parts.takeaway import TAKE
 
 _SHOWN = "shown"
 
@@ -19,9 +20,9 @@ PANELS = {
         "roof": "Roofline of a layer",
         "split": "Parameters or tokens? The compute-optimal split",
         "parts": "The model’s parameters, and the peak",
-        "table": "The plan as a table, to take away",
+        "table": "The plan as a table",
     }.items()
-}
+} | {TAKE.id: TAKE}
 """Titles of the panels in the order in which they are asked for."""
 
 PICTURE = choice("pic", "Picture", ("bars", "areas"), "bars", few=True, part=_SHOWN)

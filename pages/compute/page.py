@@ -27,6 +27,7 @@ from pages.parts.adding import add_to_comparison
 from pages.parts.inputs import Inputs
 from pages.parts.registry import CALENDAR, COMPUTE, MEMORY, PLAN_SEARCH
 from pages.parts.shape import adopt_built
+from pages.parts.takeaway import TAKE, take_away
 from pages.parts.theme import TOKENS
 
 _PANELS: dict[str, Callable[[Inputs, Answer], None]] = {
@@ -38,6 +39,7 @@ _PANELS: dict[str, Callable[[Inputs, Answer], None]] = {
     "split": split,
     "parts": parts,
     "table": table,
+    TAKE.id: lambda inputs, _: take_away(inputs, inputs.reading.texts),
 }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from core.fields import choice, switch
 from core.planning.answer.form import plan_form
 from pages.memory import motion
+from pages.parts.takeaway import TAKE
 
 PANELS = {
     name: switch(name, title, False, part="panels")
@@ -18,7 +19,7 @@ PANELS = {
         "torch": "See it on torch: one real step on this machine",
         "motion": "Optimizers in motion: what the state buys",
     }.items()
-}
+} | {TAKE.id: TAKE}
 """Titles of the panels in the order in which they are asked for."""
 
 GROWN = choice("grow", "Growing", ("data", "tensor", "pipeline", "context"), "data", few=True, part="shown")

@@ -30,6 +30,7 @@ from pages.parts.adding import add_to_comparison
 from pages.parts.inputs import Inputs
 from pages.parts.registry import COMPUTE, MEMORY, PLAN_SEARCH
 from pages.parts.shape import adopt_built
+from pages.parts.takeaway import TAKE, take_away
 from pages.parts.theme import TOKENS
 
 _GOOD = "memory:good"
@@ -43,6 +44,7 @@ _PANELS: dict[str, Callable[[Inputs, Held], None]] = {
     "acts": activations,
     "torch": lambda _, h: witness(None if h.stands_in else h.spec, h.optimizer, h.policy),
     "motion": lambda inputs, _: motion(inputs),
+    TAKE.id: lambda inputs, _: take_away(inputs, named_texts(inputs.reading.texts)),
 }
 
 

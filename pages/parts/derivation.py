@@ -14,7 +14,7 @@ def step_markdown(step: Step) -> str:
     several = len(step.uses) > 1
     values = _table(step) if several else _display(step.uses[0].substituted)
     detail = f" {_words(step.detail)}" if step.detail else ""
-    about = f" ({_plain(_what(step.uses[0], step))})" if not several and step.uses[0].named else ""
+    about = f" ({_plain(step.used_for(step.uses[0]))})" if not several and step.uses[0].named else ""
     return "\n\n".join(
         [
             f"**{_plain(step.title)}**{about}.{detail}",
@@ -37,17 +37,11 @@ def _table(step: Step) -> str:
     rows = [[*(_plain(use.terms[i].text) for i in differing), f"${_value(use)}$"] for use in step.uses]
     sides = ["--:"] * len(heads)
     if named:
-        rows = [[_plain(_what(use, step)), *row] for use, row in zip(step.uses, rows, strict=True)]
+        rows = [[_plain(step.used_for(use)), *row] for use, row in zip(step.uses, rows, strict=True)]
         heads, sides = ["used for", *heads], [":--", *sides]
     return "\n".join(
         "| " + " | ".join(cell.replace("|", r"\|") for cell in line) + " |" for line in (heads, sides, *rows)
     )
-
-
-def _what(use: Explanation, step: Step) -> str:
-    """What a use is for: its title without what the formula's own title says already."""
-    said = step.title[:1].lower() + step.title[1:]
-    return use.title.removeprefix(f"{step.title}: ").removesuffix(f": {said}")
 
 
 def _value(use: Explanation) -> str:
@@ -63,7 +57,7 @@ def _where(step: Step) -> str:
         for i, term in enumerate(step.uses[0].terms)
     ]
     remarks = {remark: use for use, remark in reversed(list(zip(step.uses, step.remarks, strict=True))) if remark}
-    noted = (f" {_plain(_what(use, step))}: {_words(remark)}" for remark, use in reversed(remarks.items()))
+    noted = (f" {_plain(step.used_for(use))}: {_words(remark)}" for remark, use in reversed(remarks.items()))
     return f"Where {', '.join(texts)}.{''.join(noted)}"
 
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import lru_cache, wraps
+from functools import wraps
 from itertools import groupby
 from typing import Any
 
@@ -15,6 +15,7 @@ import streamlit as st
 from streamlit.elements.lib.mutable_expander_container import ExpanderContainer
 
 from core.formula import Explanation, Source, derivation
+from core.markup import around_quotation, literal, rich
 from core.palette import ROLES
 from core.units_shown import Shown, read_shown
 from pages.parts import tray
@@ -25,21 +26,12 @@ from pages.parts.guard import guarded, guarded_page
 from pages.parts.inputs import Inputs, query_of
 from pages.parts.registry import PageSpec
 
-_BOLD = re.compile(r"\*\*(.+?)\*\*")
-_KEPT = "\0"
-"""Stands for a piece of code while the text around it is marked up."""
-
-_CARET = re.compile(r"(?<=[\w)])\^(\([^()]*\)|⌊[^⌋]*⌋|[−-]?\w+)")
-_CODE = re.compile(r"`([^`]+)`")
-_SUPERSCRIPTS = re.compile(r"[⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+")
 _ARXIV = re.compile(r"arXiv:(\d{4}\.\d{4,5})")
 _SITE = re.compile(r"(?:(?<=^)|(?<=; ))((?:[\w-]+\.)+(?:com|org|io|dev)/[^\s;,]*)")
 _REPOSITORY = re.compile(r"(?:(?<=^)|(?<=; ))([A-Za-z\d-]+/[A-Za-z][\w.-]*[\w])(?=[\s@;,]|$)")
-_UNIT_GAP = re.compile(r"(?<=\d) (?=%|[kMGTPEZ]?(?:FLOP|B/s|B\b|h\b|W\b)|[KMBTQ]\b)")  # kept from breaking lines
 _RANGE = re.compile(r"P10–P90:?|[\d.,]+–[\d.,]*\d(?:\u00a0\w+)?")  # a browser would break it after the dash
 _TAG = re.compile(r"<[^>]*>")
 _RAISED = re.compile(r"<sup>(.*?)</sup>")
-_PLAIN = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "−0123456789")
 
 _CHART_CONFIG: dict[str, Any] = {
     "displaylogo": False,
@@ -48,50 +40,6 @@ _CHART_CONFIG: dict[str, Any] = {
     "showSendToCloud": False,
     "plotlyServerURL": "",
 }
-
-
-@lru_cache(maxsize=4096)
-def rich(text: str) -> str:
-    """Our small markup as safe HTML: ``**bold**``, `` `code` ``, powers such as ``2^k``, and Unicode superscripts.
-
-    All else is escaped, and what stands in code is left as it is.
-    """
-    *pieces, last = _pieces(text)
-    safe = _BOLD.sub(r"<b>\1</b>", _KEPT.join([*pieces[::2], last]))
-    safe = _CARET.sub(lambda m: f"<sup>{m[1].strip('()')}</sup>", safe)
-    codes = iter(pieces[1::2])
-    return re.sub(_KEPT, lambda _: f'<code class="np-mono">{next(codes)}</code>', safe)
-
-
-def literal(text: str) -> str:
-    """``text`` as safe HTML where it may quote a visitor: only `` `code` `` outside “quotation marks” is markup."""
-    return _around_quotation(text, _coded)
-
-
-def _around_quotation(text: str, marked: Callable[[str], str]) -> str:
-    """All from the first “ to the last ” as it was typed, and the text around it as ``marked`` makes it."""
-    before, opening, rest = text.partition("“")
-    quoted, closing, after = rest.rpartition("”")
-    if not closing:
-        quoted, after = after, ""
-    return marked(before) + _safe(opening + quoted + closing) + marked(after)
-
-
-def _coded(text: str) -> str:
-    pieces = _pieces(text)
-    return "".join(f'<code class="np-mono">{piece}</code>' if i % 2 else piece for i, piece in enumerate(pieces))
-
-
-def _pieces(text: str) -> list[str]:
-    """Text and code by turns, text first and last, each as safe HTML."""
-    return [_safe(piece) for piece in _CODE.split(text.replace(_KEPT, ""))]
-
-
-def _safe(text: str) -> str:
-    # Half of a surrogate pair, which JSON can spell, cannot be sent.
-    sent = text.encode("utf-8", "replace").decode("utf-8")
-    safe = _UNIT_GAP.sub("\u00a0", html.escape(sent, quote=False))
-    return _SUPERSCRIPTS.sub(lambda m: f"<sup>{m.group().translate(_PLAIN)}</sup>", safe)
 
 
 def slot() -> Any:
@@ -157,7 +105,7 @@ def source(of: str | Source) -> None:
 
 def error(text: str) -> None:
     """What is wrong, and what is used instead, in the markup of `rich`; “quotations” stay as they were typed."""
-    _alert(_around_quotation(text, rich))
+    _alert(around_quotation(text, rich))
 
 
 def _alert(safe: str) -> None:

@@ -7,6 +7,7 @@ from core.planning.answer.form import plan_form
 from core.planning.answer.stories import SEARCH_STORIES
 from core.planning.answer.wishes import parse_span
 from core.planning.step.runs import step_runs
+from pages.parts.takeaway import TAKE
 
 _SHOWN, NARROW = "shown", "narrow"
 
@@ -22,7 +23,7 @@ PANELS = {
         "proof": "Evidence: predicted against measured steps",
         "launch": "Launch line: Megatron-LM, torchtitan, DeepSpeed",
     }.items()
-}
+} | {TAKE.id: TAKE}
 """Titles of the panels in the order in which they are asked for."""
 
 BEST, OWN = "best found", "own layout"

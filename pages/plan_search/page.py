@@ -16,6 +16,7 @@ from pages.parts.adding import add_to_comparison
 from pages.parts.inputs import Inputs
 from pages.parts.registry import COMPUTE, MEMORY, PLAN_SEARCH
 from pages.parts.shape import adopt_built
+from pages.parts.takeaway import TAKE, take_away
 from pages.plan_search.around import how_many, launch, near
 from pages.plan_search.asked import Asked, asked
 from pages.plan_search.form import FORM, PANELS, STORIES
@@ -34,6 +35,7 @@ _PANELS: dict[str, Callable[[Inputs, Asked], None]] = {
     "study": study,
     "proof": proof,
     "launch": launch,
+    TAKE.id: lambda inputs, a: take_away(inputs, _in_force(inputs, a)),
 }
 
 
@@ -49,6 +51,11 @@ def _apply(inputs: Inputs, ways: Sequence[Rescue]) -> None:
         button.button("Apply", key=inputs.key(f"way{i}"), on_click=put, args=(way.texts,))
         with place:
             show.note(words.way(way))
+
+
+def _in_force(inputs: Inputs, a: Asked) -> dict[str, str]:
+    """The plan's texts with the layout in force."""
+    return named_texts(inputs.reading.texts) | (as_texts(a.here.layout) if a.here else {})
 
 
 def page() -> None:
@@ -69,15 +76,14 @@ def page() -> None:
             show.answer(words.sentence(a.plan, a.query, a.here), words.counted(a.query, a.result, a.here))
         for line in words.beside(a.plan, a.query, a.result, a.here):
             show.note(line)
-    layout = as_texts(a.here.layout) if a.here else {}
-    add_to_comparison(PLAN_SEARCH, named_texts(inputs.reading.texts) | layout)
+    add_to_comparison(PLAN_SEARCH, _in_force(inputs, a))
 
     for name, panel in _PANELS.items():
         with inputs.panel(name, PANELS[name].label) as opened:
             if opened.open:
                 panel(inputs, a)
 
-    texts = carried(inputs.reading.texts) | layout
+    texts = carried(inputs.reading.texts) | (as_texts(a.here.layout) if a.here else {})
     here = a.here
     if here is not None:
         show.how(

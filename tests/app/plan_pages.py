@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from unittest.mock import patch
+from unittest.mock import PropertyMock, patch
 from urllib.parse import parse_qsl
 
 import streamlit as st
@@ -81,12 +81,13 @@ def fold(app: AppTest, key: str, *, open: bool) -> None:
 
 
 @contextmanager
-def downloads() -> Iterator[dict[str, str]]:
-    """What the pages run inside offer for download, by file name."""
-    made: dict[str, str] = {}
+def downloads() -> Iterator[dict[str, Callable[[], bytes]]]:
+    """What the pages run inside offer for download, by the ending of its name; a file is made when it is asked for."""
+    made: dict[str, Callable[[], bytes]] = {}
 
-    def keep(_: str, data: str, name: str, *__: object, **___: object) -> None:
-        made[name] = data
+    def keep(_: str, data: Callable[[], bytes], name: str, *__: object, **___: object) -> None:
+        made[name.rpartition(".")[2]] = data
 
-    with patch.object(st, "download_button", keep):
+    address = PropertyMock(return_value="http://napkin.example/a-page?v=1")
+    with patch.object(st, "download_button", keep), patch.object(type(st.context), "url", address):
         yield made

@@ -7,11 +7,12 @@ from streamlit.testing.v1 import AppTest
 
 from core.planning import answer
 from core.planning.answer import words_memory, words_policy
-from core.planning.answer.export import as_csv, plan_lines
+from core.planning.answer.export import plan_lines
 from core.planning.answer.form import plan_of
 from core.planning.answer.form_policy import OWN_FIELDS
 from core.planning.answer.holding import Held, held
 from core.planning.answer.plan import OWN_POLICY
+from core.report.tables import lines_csv
 from core.training import POLICIES, find_optimizer, optimizers, own_like
 from core.units import significant
 from pages.compute.form import FORM as COMPUTE_FORM
@@ -109,9 +110,9 @@ def test_a_link_carries_the_types_to_every_page_and_back() -> None:
     plan = plan_of(COMPUTE_FORM.read(carried))
     assert plan.own == plan_of(FORM.read(own)).own
     with downloads() as made:
-        compute = opened(COMPUTE, {**carried, "table": "true"})
-    assert "fp32 weights, no master" in made["compute-budget.csv"]
-    assert made["compute-budget.csv"] == as_csv(plan_lines(answer(plan)))
+        compute = opened(COMPUTE, {**carried, "take": "true"})
+    assert "fp32 weights, no master" in made["csv"]().decode()
+    assert made["csv"]().decode() == lines_csv(plan_lines(answer(plan)))
     assert f"take {words_memory.gib(float(answer(plan).memory.one.states))} on each of 8" in stripped(words(compute))
     again = opened(MEMORY, texts_of(app))
     assert bodies(again, "np-answer") == bodies(app, "np-answer")

@@ -11,11 +11,12 @@ from core.hardware.accelerators import accelerators
 from core.lecture import CLAIMS
 from core.planning import PLAN_FIELDS, BudgetError, Plan, answer, plan_from, plan_of
 from core.planning.answer import words, words_memory
-from core.planning.answer.export import as_csv, as_markdown, plan_lines
+from core.planning.answer.export import plan_lines
 from core.planning.answer.form_policy import OWN_FIELDS
 from core.planning.answer.holding import held
 from core.planning.answer.plan import FINDS, OWN, OWN_POLICY, TYPED
 from core.planning.answer.stories import MEMORY_STORIES, STORIES
+from core.report.tables import lines_csv
 from pages.compute.form import FORM as COMPUTE_FORM
 from pages.compute.form import PANELS
 from pages.memory.form import FORM as MEMORY_FORM
@@ -37,15 +38,15 @@ LECTURE = {
 def told(plan: Plan) -> tuple[str, str]:
     """Sentence and CSV of a plan, without any page."""
     a = answer(plan)
-    return words.sentence(a), as_csv(plan_lines(a))
+    return words.sentence(a), lines_csv(plan_lines(a))
 
 
 def told_by_compute(texts: dict[str, str]) -> tuple[str, str]:
     """The same as the page has them."""
     with downloads() as made:
-        app = opened(COMPUTE, {**texts, "table": "true"})
+        app = opened(COMPUTE, {**texts, "take": "true"})
     (said,) = bodies(app, "np-answer")
-    return stripped(said.partition("<small>")[0]), made["compute-budget.csv"]
+    return stripped(said.partition("<small>")[0]), made["csv"]().decode()
 
 
 @pytest.mark.parametrize("name", STORIES)
@@ -91,7 +92,7 @@ def exported(texts: dict[str, str]) -> tuple[dict[str, str], dict[str, str], lis
     with downloads() as made:
         app = opened(COMPUTE, texts)
     link = {name: text for name, text in linked(app).items() if name.removeprefix("c_") not in PANELS}
-    files = {name: text.partition("To open it again")[0] for name, text in made.items()}
+    files = {name: made[name]().decode().partition("To open it again")[0] for name in ("csv", "md", "py") if made}
     return files, link, bodies(app, "np-answer")
 
 
@@ -101,12 +102,12 @@ def test_every_panel_that_is_asked_for_is_drawn() -> None:
 
 @pytest.mark.parametrize("panel", PANELS)
 def test_opening_or_folding_a_panel_changes_no_exported_number(panel: str) -> None:
-    """Each panel alone beside the table, against all of them closed; with fields of closed panels set by the link."""
-    texts = {**CLOSED, "table": "true", **FOLDED, **PACED}
+    """Each panel alone beside the files, against all of them closed; with fields of closed panels set by the link."""
+    texts = {**CLOSED, "take": "true", **FOLDED, **PACED}
     plain, alone = exported(texts), exported({**texts, panel: "true"})
     assert alone == plain
     files, link, _ = plain
-    assert files["compute-budget.csv"] == told(plan_from({**FOLDED_OF_PLAN, **PACED}))[1]
+    assert files["csv"] == told(plan_from({**FOLDED_OF_PLAN, **PACED}))[1]
     assert {name: link[f"c_{name}"] for name in FOLDED} == FOLDED
 
 
@@ -116,7 +117,7 @@ SOUGHT |= dict.fromkeys(("ktp", "kpp", "kvpp", "kcp", "kep", "kmbs"), "up to 8")
 
 
 def test_all_panels_open_or_closed_export_the_same() -> None:
-    both = [exported({**panels, "table": "true", **FOLDED, **PACED}) for panels in (OPEN, CLOSED)]
+    both = [exported({**panels, "take": "true", **FOLDED, **PACED}) for panels in (OPEN, CLOSED)]
     assert both[0] == both[1]
     assert exported({**CLOSED, **FOLDED, **PACED})[1:] == both[0][1:]
 
@@ -309,9 +310,7 @@ def test_every_panel_stands(texts: dict[str, str]) -> None:
 
 def test_downloads_open_to_the_page_that_made_them() -> None:
     with downloads() as made:
-        app = opened(COMPUTE, {"table": "true", **PACED})
-    text = made["compute-budget.md"]
-    a = answer(plan_from(PACED))
-    whole = as_markdown(plan_lines(a), words.sentence(a), "")
-    assert text.partition("To open")[0] == whole.partition("To open")[0]
+        app = opened(COMPUTE, {"take": "true", **PACED})
+    text = made["md"]().decode()
+    assert words.sentence(answer(plan_from(PACED))) in text
     assert all(name in text for name in linked(app))

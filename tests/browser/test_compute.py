@@ -17,7 +17,7 @@ pytestmark = pytest.mark.browser
 OpenPage = Callable[..., Page]
 
 LLAMA = "compute-budget?v=1&c_model=Llama+3.1+405B&c_tokens=15.6T&c_gpu=H100+SXM&c_count=16,384&c_mfu=41%25&c_seq=8192"
-PANELS = ("whole", "moves", "runs", "flops", "roof", "split", "parts", "table")
+PANELS = ("whole", "moves", "runs", "flops", "roof", "split", "parts", "table", "take")
 ALL = "&".join(f"c_{name}=true" for name in PANELS)
 CONFIG = {
     "model_type": "mixtral",

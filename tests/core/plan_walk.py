@@ -21,7 +21,7 @@ from core.palette import LIGHT
 from core.planning import Answer, BudgetError, Plan, answer, plan_from
 from core.planning.answer import words, words_memory
 from core.planning.answer.exploring import rescues, sizes
-from core.planning.answer.export import as_csv, as_markdown, plan_lines
+from core.planning.answer.export import plan_lines
 from core.planning.answer.figures import answer_strip
 from core.planning.answer.holding import held, under_each_optimizer
 from core.planning.answer.largest import Counted, largest
@@ -63,6 +63,7 @@ from core.planning.split.scaling import compute_optimal, overtraining
 from core.planning.whole import words as words_whole
 from core.planning.whole.energy import footprint
 from core.planning.whole.figures import hours_of_the_run
+from core.report.tables import lines_csv
 from core.training import LayoutError
 from core.training import words as states_words
 from core.training.device.figures import device_bars
@@ -98,7 +99,7 @@ def _whole(a: Answer) -> Iterator[Shown]:
 
 def _table(a: Answer) -> Iterator[Shown]:
     lines = plan_lines(a)
-    yield from (as_csv(lines), words_split.trained(a), *(cell for line in lines for cell in line.cells()))
+    yield from (words_split.trained(a), *(cell for line in lines for cell in line.cells()))
 
 
 def _counted(a: Answer) -> Iterator[Shown]:
@@ -299,7 +300,7 @@ def _parts(a: Answer) -> Iterator[Shown]:
 
 
 def _take_away(a: Answer) -> Iterator[Shown]:
-    yield as_markdown(plan_lines(a), words.sentence(a), "http://localhost/compute-budget?v=2")
+    yield lines_csv(plan_lines(a))
 
 
 def _states(a: Answer) -> Iterator[Shown]:

@@ -31,6 +31,7 @@ FOUNDATION = {
     "products",
     "fields",
     "wording",
+    "markup",
 }
 MAY_IMPORT: dict[str, set[str]] = {
     "units": {"limits"},
@@ -46,6 +47,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "figure": {"palette"},
     "fields": {"limits", "suggest", "units"},
     "wording": {"units"},
+    "markup": set(),
     "floats": FOUNDATION,
     "tensors": FOUNDATION,
     "models": FOUNDATION,
@@ -53,7 +55,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "training": FOUNDATION | {"models", "hardware", "measure"},
     "measure": FOUNDATION | {"hardware"},
     "planning": FOUNDATION | {"models", "hardware", "training"},
-    "lecture": FOUNDATION | {"floats", "tensors", "models", "hardware", "training", "measure", "planning"},
+    "report": FOUNDATION | {"models", "hardware", "training", "planning"},
+    "lecture": FOUNDATION | {"floats", "tensors", "models", "hardware", "training", "measure", "planning", "report"},
 }
 """Topic of core → the other topics it may import."""
 

@@ -13,7 +13,7 @@ from core.models import catalog, flops_per_token, model_named
 from core.palette import LIGHT
 from core.planning import Answer, answer, plan_from
 from core.planning.answer import words
-from core.planning.answer.export import as_csv, as_markdown, plan_lines
+from core.planning.answer.export import plan_lines
 from core.planning.answer.peers import peers_of
 from core.planning.answer.plan import whole_accelerators
 from core.planning.answer.stories import LECTURE, STORIES
@@ -146,17 +146,6 @@ def test_table_and_sentence_show_the_same_figures() -> None:
         whole_accelerators(column.accelerators) for column in (found.low, found.middle, found.high)
     ]
     assert f"**{format_count(float(count.value))}**" in words.sentence(found)
-
-
-def test_downloads_are_tables() -> None:
-    lines = plan_lines(planned(find="tokens", rate1k="0"))
-    rows = [line.split(",") for line in as_csv(lines).splitlines()]
-    assert len(rows) == len(lines) + 1
-    assert {"asked for", "within", "goodput", "checkpoint every", "energy"} <= {row[0] for row in rows}
-    text = as_markdown(lines, "It takes **1 day**.", "http://localhost:8501/compute-budget?v=2")
-    table = [line for line in text.splitlines() if line.startswith("|")]
-    assert len({line.replace(r"\|", "").count("|") for line in table}) == 1
-    assert text.rstrip().endswith("<http://localhost:8501/compute-budget?v=2>")
 
 
 def test_the_pace_of_published_runs_in_words() -> None:
@@ -334,7 +323,7 @@ def test_equal_matrices_are_named_together(name: str, many: str, equal: int) -> 
 def test_a_limit_is_shown_as_it_was_typed(text: str) -> None:
     a = planned(find="tokens", within=text, mfu="40%")
     says(words.sentence(a), f"within {text} ({format_duration(86400 * a.middle.days, 3)})")
-    assert text in as_csv(plan_lines(a)).replace('"', "")
+    assert any(text in str(line.value) for line in plan_lines(a))
     plain = planned(find="tokens", within=f"{a.middle.days!r} days", mfu="40%")
     assert plain.middle == a.middle, "only the words differ"
     says(words.sentence(planned(find="tokens", within="90 days", mfu="40%")), "within 90 days,")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -46,10 +44,10 @@ class Line:
         if isinstance(self.value, str):
             return "", self.value, ""
         ranged = not math.isnan(self.worst) and not math.isclose(self.worst, self.best, rel_tol=1e-9)
-        if not ranged:
-            return "", shown(self.value, 4), ""
         # Things that come whole are counted whole; a share has one digit fewer than asked for.
         whole = self.kind == "count" and float(self.value).is_integer() and self.value < 1e6
+        if not ranged:
+            return "", shown(self.value, 15 if whole else 4), ""
         digits = 15 if whole else 4 if self.kind == "ratio" else 3
         return shown(self.worst, digits), shown(self.value, digits), shown(self.best, digits)
 
@@ -82,7 +80,7 @@ def plan_lines(a: Answer) -> tuple[Line, ...]:
         line("training tokens", lambda made: made.tokens, "count"),
         line("tokens per parameter", lambda made: made.tokens / made.parameters),
         line("times Chinchilla’s 20 tokens per parameter", lambda made: overtraining(made.tokens, made.parameters)),
-        Line("sequence length", f"{plan.seq_len:,}"),
+        Line("sequence length", float(plan.seq_len), "count"),
         Line("accelerator", device.name, note=device.source),
         line("accelerators", lambda made: whole_accelerators(made.accelerators), "count"),
         *_nodes(a, columns),
@@ -144,20 +142,3 @@ def _nodes(a: Answer, columns: Sequence[Column]) -> tuple[Line, ...]:
         return ()
     worst, middle, best = (float(size * math.ceil(whole_accelerators(made.accelerators) / size)) for made in columns)
     return (Line(f"accelerators, in whole nodes of {size}", middle, "count", worst, best),)
-
-
-def as_csv(lines: Sequence[Line]) -> str:
-    """The lines as CSV with headings, numbers in full."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(HEADINGS)
-    writer.writerows(line.raw() for line in lines)
-    return out.getvalue()
-
-
-def as_markdown(lines: Sequence[Line], answer: str, link: str) -> str:
-    """The answer as a sentence, the lines as a Markdown table, and the whole address that opens them again."""
-    head = tuple(heading for heading in HEADINGS if heading != "unit")
-    rows = [head, tuple("---" for _ in head), *(line.cells() for line in lines)]
-    table = "\n".join("| " + " | ".join(cell.replace("|", r"\|") for cell in row) + " |" for row in rows)
-    return f"# Compute budget\n\n{answer}\n\n{table}\n\nTo open it again: <{link}>\n"

@@ -1,0 +1,63 @@
+"""The small markup of the product's sentences as safe HTML, on a page as in a document."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Callable
+from functools import lru_cache
+
+_BOLD = re.compile(r"\*\*(.+?)\*\*")
+_KEPT = "\0"
+"""Stands for a piece of code while the text around it is marked up."""
+
+_CARET = re.compile(r"(?<=[\w)])\^(\([^()]*\)|⌊[^⌋]*⌋|[−-]?\w+)")
+_CODE = re.compile(r"`([^`]+)`")
+_SUPERSCRIPTS = re.compile(r"[⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+")
+_UNIT_GAP = re.compile(r"(?<=\d) (?=%|[kMGTPEZ]?(?:FLOP|B/s|B\b|h\b|W\b)|[KMBTQ]\b)")  # kept from breaking lines
+_PLAIN = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "−0123456789")
+
+
+@lru_cache(maxsize=4096)
+def rich(text: str) -> str:
+    """Our small markup as safe HTML: ``**bold**``, `` `code` ``, powers such as ``2^k``, and Unicode superscripts.
+
+    All else is escaped, and what stands in code is left as it is.
+    """
+    *pieces, last = _pieces(text)
+    safe = _BOLD.sub(r"<b>\1</b>", _KEPT.join([*pieces[::2], last]))
+    safe = _CARET.sub(lambda m: f"<sup>{m[1].strip('()')}</sup>", safe)
+    codes = iter(pieces[1::2])
+    return re.sub(_KEPT, lambda _: f'<code class="np-mono">{next(codes)}</code>', safe)
+
+
+def literal(text: str) -> str:
+    """``text`` as safe HTML where it may quote a visitor: only `` `code` `` outside “quotation marks” is markup."""
+    return around_quotation(text, _coded)
+
+
+def around_quotation(text: str, marked: Callable[[str], str]) -> str:
+    """All from the first “ to the last ” as it was typed, and the text around it as ``marked`` makes it."""
+    before, opening, rest = text.partition("“")
+    quoted, closing, after = rest.rpartition("”")
+    if not closing:
+        quoted, after = after, ""
+    return marked(before) + safe_text(opening + quoted + closing) + marked(after)
+
+
+def _coded(text: str) -> str:
+    pieces = _pieces(text)
+    return "".join(f'<code class="np-mono">{piece}</code>' if i % 2 else piece for i, piece in enumerate(pieces))
+
+
+def _pieces(text: str) -> list[str]:
+    """Text and code by turns, text first and last, each as safe HTML."""
+    return [safe_text(piece) for piece in _CODE.split(text.replace(_KEPT, ""))]
+
+
+def safe_text(text: str) -> str:
+    """``text`` as HTML that says just that, with real superscripts and units that stay with their numbers."""
+    # Half of a surrogate pair, which JSON can spell, cannot be sent.
+    sent = text.encode("utf-8", "replace").decode("utf-8")
+    safe = _UNIT_GAP.sub("\u00a0", html.escape(sent, quote=False))
+    return _SUPERSCRIPTS.sub(lambda m: f"<sup>{m.group().translate(_PLAIN)}</sup>", safe)

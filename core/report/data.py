@@ -1,0 +1,102 @@
+"""Plans as JSON, and read back from a file that anybody may have written."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from core.fields import LINK_VERSION, VERSION, clipped
+from core.limits import limit
+from core.models.config_json import ConfigError, read_object
+from core.planning.answer.form import PLAN_FORM
+from core.planning.answer.words import sentence
+from core.planning.compare.compared import Compared, compared
+from core.planning.compare.entry import RESULTS, Entry, entry_of, results_of
+from core.report.told import Report
+from core.rows import data_digest
+from core.wording import plain
+
+if TYPE_CHECKING:
+    from core.report.data_fields import FileFields
+
+KIND = "napkin plans"
+"""What the file says that it is."""
+
+
+class PlansFileError(ValueError):
+    """A file that holds no plans; the message says what is wrong with it."""
+
+
+def as_json(report: Report) -> str:
+    """Each plan's texts and results, with the editions of data and formulas that they came from."""
+    plans = [
+        {
+            "name": one.name,
+            "texts": dict(one.entry.texts),
+            "results": results_of(one.answer) if one.answer else {},
+            "sentence": plain(sentence(one.answer)) if one.answer else "",
+            "why": one.why,
+        }
+        for one in report.plans
+    ]
+    made: dict[str, Any] = {
+        "kind": KIND,
+        "version": LINK_VERSION,
+        "date": report.date.isoformat(),
+        "link": report.link,
+        "data": data_digest(),
+        "formulas": formulas_digest(report.plans),
+        "plans": plans,
+    }
+    return json.dumps(made, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
+
+
+def formulas_digest(plans: Sequence[Compared]) -> str:
+    """Twelve digits that are others once a formula on the way to these answers is written otherwise."""
+    used = sorted({(step.name, step.symbolic) for one in plans if one.answer for step in one.answer.explain()})
+    return hashlib.sha256(repr(used).encode()).hexdigest()[:12]
+
+
+def read_json(text: str) -> tuple[tuple[Entry, ...], tuple[str, ...]]:
+    """The plans of a file of `as_json`, with their results of then, and what is to be said about them.
+
+    Texts of an older version are translated. What a plan does not say has its default; what cannot be read is a problem
+    of the plan's reading. Raises `PlansFileError` for text that holds no plans.
+    """
+    found = _checked(text)
+    said: list[str] = []
+    most = limit("compared_plans")
+    if len(found.plans) > most:
+        said.append(f"The file has {len(found.plans)} plans; a comparison holds {most}, the first of them.")
+    entries: list[Entry] = []
+    for one in found.plans[:most]:
+        named = {PLAN_FORM.key(name): (value,) for name, value in one.texts.items()}
+        texts, about = PLAN_FORM.given({**named, VERSION: (str(found.version),)})
+        said += [f"“{clipped(one.name)}”: {line.replace('The link', 'The file')}" for line in about]
+        results = {name: value for name, value in one.results.items() if name in RESULTS}
+        entries.append(replace(entry_of(one.name, texts), results=results))
+    plans = [compared(one) for one in entries]
+    if found.data and (found.data, found.formulas) != (data_digest(), formulas_digest(plans)):
+        said.append("The file was made with other data or formulas than Napkin has now: results may be others.")
+    return tuple(entries), tuple(dict.fromkeys(said))
+
+
+def _checked(text: str) -> FileFields:
+    from pydantic import ValidationError
+
+    from core.report.data_fields import FileFields
+
+    try:
+        found = FileFields.model_validate(read_object(text, "file of plans"))
+    except ConfigError as problem:
+        raise PlansFileError(problem.rule) from None
+    except ValidationError as problem:
+        first = problem.errors(include_url=False, include_input=False)[0]
+        where = clipped(".".join(str(part) for part in first["loc"]))
+        raise PlansFileError(f"This is no file of plans: “{where}”, {first['msg'].lower()}.") from None
+    if found.kind != KIND:
+        raise PlansFileError(f"The file says that it is “{clipped(found.kind)}”, not “{KIND}”.")
+    return found

@@ -1,0 +1,50 @@
+"""Plans for reports: every chip, plans without an answer or a layout, and names that somebody means harm with."""
+
+from __future__ import annotations
+
+from datetime import date
+
+from core.planning.answer.stories import MEMORY_STORIES, SEARCH_STORIES, STORIES
+from core.planning.compare.entry import Entry, entry_of
+from core.report.told import Report, report_of
+
+LINK = "https://napkin.example/compute-budget?v=3&c_n=70B&c_tokens=15T"
+DAY = date(2026, 11, 22)
+
+CHIPS = {
+    f"{name} ({kind})": entry_of(name, texts)
+    for kind, texts_of in (("compute", STORIES), ("memory", MEMORY_STORIES), ("search", SEARCH_STORIES))
+    for name, texts in texts_of.items()
+}
+
+ODD = {
+    "no answer": entry_of("Owned", {"find": "tokens", "within": "$5M", "gpu": "V100 SXM 32 GB"}),
+    "no layout": entry_of("Split", {"model": "Llama 3.1 8B", "tp": "7"}),
+    "impossible": entry_of("Fast", {"mfu": "99%"}),
+    "unreadable": entry_of("Typed", {"n": "lots of <b>**", "tokens": "=1+1", "gpu": "H1000"}),
+    "long": entry_of("Long", {"seq": "1,048,576", "mfu": "35-45%"}),
+}
+"""Plans with something wrong, each with an answer or a reason."""
+
+HOSTILE = (
+    '<script>alert(1)</script><img src="https://evil.example/x.png" onerror=alert(1)>',
+    "=cmd|' /C calc'!A1",
+    "+1",
+    "-1+2",
+    "@SUM(1)",
+    "\tx",
+    "`|`\n# heading | cell",
+    '"""\nimport os\n"""',
+    "'}); __import__('os').system('x') #",
+    "\\",
+    "{0} {name} %s",
+    "]] --> </style></title></main>",
+    "@everyone **bold** [x](javascript:alert(1))",
+    "\u202egnp.exe",
+    "名前 é ½",
+)
+
+
+def report(*entries: Entry, link: str = LINK) -> Report:
+    """A report on these, of a fixed day."""
+    return report_of(entries, link, DAY)

@@ -1,0 +1,166 @@
+"""A report as one file: what it says is the answer's, it needs nothing else, and no name can do harm in it."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+
+import pytest
+
+from core.planning.answer import words
+from core.planning.compare import words as compare
+from core.planning.compare.entry import Entry
+from core.report.document import as_html
+from core.wording import plain
+from tests.core.report_cases import CHIPS, HOSTILE, LINK, ODD, report
+
+_TAGS = (
+    "html head meta title style body main section footer h1 h2 h3 p a div span b small sup code figure table caption "
+    "thead tbody tr th td dl dt dd svg line rect circle polyline path text math mrow mi mn mo mtext mspace mfrac msqrt "
+    "msub msup msubsup mover"
+)
+TAGS = frozenset(_TAGS.split())
+"""All that a report is made of."""
+
+VOID = {"meta", "br", "img", "link", "input", "hr", "base"}
+
+
+class Reader(HTMLParser):
+    """The tags of a document with their attributes, and what stands in each element of a class."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str]]] = []
+        self.open: list[str] = []
+        self.said: list[tuple[tuple[str, ...], str]] = []
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        named = {name: value or "" for name, value in attrs}
+        self.tags.append((tag, named))
+        if tag not in VOID:
+            self.open.append(f"{tag}.{named.get('class', '')}")
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, {name: value or "" for name, value in attrs}))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open, tag
+        assert self.open.pop().split(".")[0] == tag
+
+    def handle_data(self, data: str) -> None:
+        self.said.append((tuple(self.open), data))
+
+    def text(self, of: str = "main") -> str:
+        """All that stands in elements whose name and class begin so."""
+        found = "".join(data for where, data in self.said if any(one.startswith(of) for one in where))
+        return found.replace("\u00a0", " ")
+
+
+def read(*entries: Entry, link: str = LINK) -> Reader:
+    """The document of these plans, whole."""
+    found = Reader(as_html(report(*entries, link=link)))
+    assert found.open == []
+    return found
+
+
+def alone(found: Reader) -> None:
+    """It loads nothing, runs nothing, sends nothing, and says so to the browser."""
+    assert {tag for tag, _ in found.tags} <= TAGS
+    for tag, named in found.tags:
+        assert not {"src", "srcset", "data", "action", "background", "xlink:href"} & named.keys()
+        assert not [name for name in named if name.startswith("on")]
+        assert "url(" not in named.get("style", "")
+        if "href" in named:
+            assert tag == "a"
+            assert named["href"].startswith(("https://", "http://"))
+    assert not re.search(r"url\(|@import|expression\(", found.text("style"))
+    (policy,) = (named["content"] for tag, named in found.tags if named.get("http-equiv"))
+    assert "default-src 'none'" in policy
+    assert "script-src" not in policy
+
+
+def shown(text: str) -> str:
+    """A sentence as the document's text has it: without marks, powers as digits."""
+    plainly = plain(text).translate(str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "−0123456789"))
+    return plainly.replace("\u00a0", " ").replace("^", "").replace("`", "")
+
+
+@pytest.mark.parametrize("name", CHIPS)
+def test_a_chip_is_reported_whole(name: str) -> None:
+    entry = CHIPS[name]
+    found, a = read(entry), entry.answer
+    alone(found)
+    assert found.text("p.answer") == shown(words.sentence(a))
+    assert shown(words.assumptions(a)) in found.text()
+    assert all(shown(line) in found.text() for line in (*words.cautions(a), words.tight(a), words.memory(a)))
+    explained = [*a.explain(), *a.memory.explain()]
+    assert all(one.title.partition(":")[0] in found.text("h3") for one in explained)
+    assert sum(tag == "svg" for tag, _ in found.tags) == 2
+    assert all(named["aria-label"] and named["role"] == "img" for tag, named in found.tags if tag == "svg")
+    sources = {source.url for one in explained for source in one.sources if source.url}
+    assert sources <= {named.get("href") for _, named in found.tags}
+
+
+def test_several_plans_are_told_beside_each_other() -> None:
+    entries = list(CHIPS.values())[:4]
+    made = report(*entries)
+    found = read(*entries)
+    alone(found)
+    assert found.text("p.answer").startswith(shown(compare.sentence(made.plans, 0)))
+    for entry in entries:
+        assert shown(words.sentence(entry.answer)) in found.text("p.answer")
+        assert entry.name in found.text("th")
+    for _, cells in compare.result_rows(made.plans, 0):
+        assert all(shown(text) in found.text("td") for text, _ in cells)
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_what_is_wrong_with_a_plan_is_said(name: str) -> None:
+    entry = ODD[name]
+    (one,) = report(entry).plans
+    found = read(entry)
+    alone(found)
+    said = found.text("p.wrong")
+    if one.why:
+        assert shown(one.why) in said
+    for problem in one.reading.problems:
+        assert problem.message.replace("\u00a0", " ") in said
+    if one.answer:
+        assert shown(words.impossible(one.answer)) in said
+        assert shown(words.memory(one.answer)) in said
+    assert one.why or one.reading.problems or said or name == "long"
+    alone(read(*list(CHIPS.values())[:2], entry))
+
+
+def test_a_plan_without_answer_has_its_reason_among_others() -> None:
+    entries = [*list(CHIPS.values())[:2], ODD["no answer"]]
+    reason = report(ODD["no answer"]).plans[0].why
+    assert reason
+    assert shown(reason) in read(*entries).text("p.wrong")
+    alone(read(ODD["no answer"], ODD["no answer"]))
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_name_is_text_and_nothing_else(name: str) -> None:
+    first, second = list(CHIPS.values())[:2]
+    for entries in ([Entry(name, first.texts)], [Entry(name, first.texts), second]):
+        found = read(*entries)
+        alone(found)
+        heading = found.text("h1") if len(entries) == 1 else found.text("h3")
+        assert " ".join(name.split()) in " ".join(heading.split()), heading
+
+
+@pytest.mark.parametrize(
+    "link", ["javascript:alert(1)", 'https://x.example/" onclick=alert(1)', "compute-budget?v=3", ""]
+)
+def test_only_an_address_in_the_web_is_a_link(link: str) -> None:
+    found = read(next(iter(CHIPS.values())), link=link)
+    alone(found)
+    assert not [named for _, named in found.tags if named.get("class") == "open"]
+
+
+def test_the_link_opens_the_plan_again() -> None:
+    (again,) = (named["href"] for _, named in read(next(iter(CHIPS.values()))).tags if named.get("class") == "open")
+    assert again == LINK
