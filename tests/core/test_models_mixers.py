@@ -10,7 +10,7 @@ import pytest
 from core.hardware.accelerators import find
 from core.hardware.cluster import cluster
 from core.models import Mixer, SpecError, TransformerSpec, flops_per_token, from_hf_config, parameters
-from core.models.own import about, own_model
+from core.models.own import about, own_model, read_config
 from core.models.spec_text import write_spec
 from core.models.stand_in import stand_in
 from core.planning import answer, plan_from, search_plans, step_time
@@ -79,6 +79,13 @@ def test_a_dense_model_stands_in_for_memory_and_steps_and_says_so(spec: Transfor
     assert spec.unmodelled in words_memory.stood_in(h)
     assert spec.unmodelled in about(spec)
     assert not own_model(spec).laid_out
+
+
+def test_an_infinite_bound_as_python_writes_it() -> None:
+    for bound in ("Infinity", '{"__float__": "Infinity"}'):
+        text = f'{{"model_type": "mamba2", "time_step_limit": [0.0, {bound}]}}'
+        assert from_hf_config(text) == MAMBA
+        assert read_config(text).clean
 
 
 def test_a_state_costs_the_same_at_every_length() -> None:
