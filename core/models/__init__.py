@@ -4,6 +4,7 @@ from core.models.catalog import CATALOG, CatalogModel, catalog, model_named
 from core.models.config import NoClosedFormError, ReadConfig, UnknownFamilyError, from_hf_config, read_hf_config
 from core.models.config_json import ConfigError
 from core.models.flops import FlopCount, flops_per_token, train_flop_6nd
+from core.models.mixer import Mixer
 from core.models.parameters import ParameterCount, parameters
 from core.models.spec import Experts, LatentAttention, SlidingWindow, SpecError, TransformerSpec
 
@@ -14,6 +15,7 @@ __all__ = [
     "Experts",
     "FlopCount",
     "LatentAttention",
+    "Mixer",
     "NoClosedFormError",
     "ParameterCount",
     "ReadConfig",

@@ -23,6 +23,7 @@ from typing import Any, cast
 from core.limits import limit
 from core.models.build_count import count, field_of, first_line
 from core.models.build_events import MOST_KEYS, TEXT_CHARS
+from core.models.config_json import INFINITE
 from core.models.config_keys import inert
 
 _SETTINGS = {
@@ -72,9 +73,11 @@ def _guard(event: str, arguments: tuple[Any, ...]) -> None:
 
 
 def _cleaned(value: Any) -> Any:
-    """The config without the keys that name code, files or kernels, at any depth."""
+    """The config without the keys that name code, files or kernels, at any depth, and with its infinite bounds."""
     if isinstance(value, dict):
         found = cast("dict[str, Any]", value)
+        if found.keys() == {INFINITE} and found[INFINITE] in ("Infinity", "-Infinity"):
+            return float(found[INFINITE])
         return {key: _cleaned(inner) for key, inner in found.items() if key not in _DROPPED}
     return [_cleaned(inner) for inner in cast("list[Any]", value)] if isinstance(value, list) else value
 

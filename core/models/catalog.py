@@ -48,6 +48,11 @@ class CatalogModel:
     counted: CountedModel | None = None
 
     @property
+    def laid_out(self) -> bool:
+        """Whether what its own layers keep and how long they take is known; elsewhere a dense model stands in."""
+        return self.counted is None and not self.spec.unmodelled
+
+    @property
     def windowed(self) -> bool:
         """Whether some or all layers attend to a sliding window only."""
         return self.spec.window is not None

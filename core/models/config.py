@@ -209,7 +209,7 @@ def _fields(family: Family, part: Mapping[str, Any]) -> tuple[Fields, dict[str, 
 
 _NULLABLE = {
     *("kv_heads", "head_dim", "ffn", "embedding_width", "norms_in_parallel", "window", "layer_types", "rotary_layers"),
-    *("dense_listed", "moe_listed", "query_rank", "experts", "shared", "mtp"),
+    *("dense_listed", "moe_listed", "query_rank", "experts", "shared", "mtp", "state_inner"),
 }
 """Fields that a config may set to null: it then has none of it, or as much as follows from the others."""
 
@@ -271,13 +271,23 @@ def _rule(kind: str, bounds: Mapping[str, Any]) -> str:
     return "it is a text." if kind == "string_type" else "it is a whole number, without quotes or decimals."
 
 
-_KEYED = {"count": "experts", "width": "expert_width", "dense_layers": "dense_first", "size": "window"}
+_KEYED = {
+    "count": "experts",
+    "width": "expert_width",
+    "dense_layers": "dense_first",
+    "size": "window",
+    "rank": "step_rank",
+    "state": "state_rows",
+    "groups": "state_groups",
+    "conv": "state_conv",
+}
 """Fields of a spec whose field of a config has another name."""
 
 
 def _spec(family: Family, f: Fields, keys: Mapping[str, str], mtp_modules: int) -> TransformerSpec:
     """The spec of the checked fields."""
-    experts = _experts(f, keys)
+    derived = family.derived(f)
+    experts = derived["experts"] if "experts" in derived else _experts(f, keys)
     dense = f.layers - (f.layers - experts.dense_layers if experts else 0)
     ffn = f.ffn or (f.ffn_times or 0) * f.hidden
     latent = _latent(f)
@@ -299,8 +309,7 @@ def _spec(family: Family, f: Fields, keys: Mapping[str, str], mtp_modules: int) 
         "window": _window(family, f, keys),
         "mtp_modules": mtp_modules,
     }
-    derived = family.derived(f)
-    if "head_dim" not in derived:
+    if "head_dim" not in {**family.fixed, **derived}:
         values["head_dim"] = latent.nope_dim + latent.rope_dim if latent else f.head_dim or _head_dim(f, keys)
     return TransformerSpec(**{**values, **family.fixed, **derived})
 
@@ -320,11 +329,12 @@ def _experts(f: Fields, keys: Mapping[str, str]) -> Experts | None:
         raise ConfigError(key, None, "a mixture needs to say how many experts a token runs.", f'"{key}": 2')
     listed = set(f.dense_listed or ())
     first, every = f.dense_first or 0, f.moe_every or 1
+    at = every - 1 if f.moe_offset is None else f.moe_offset
     if f.moe_listed is not None:
         mixed = set(f.moe_listed)
         dense = sum(i not in mixed for i in range(f.layers))
     else:
-        dense = sum(i < first or i in listed or (i + 1) % every != 0 for i in range(f.layers))
+        dense = sum(i < first or i in listed or i % every != at for i in range(f.layers))
     shared = f.shared or 0
     width = f.expert_width or f.ffn or 0
     return Experts(

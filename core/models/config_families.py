@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from core.models.config_families_more import MORE
+from core.models.config_families_state import STATES
 from core.models.config_keys import (
     BIASED,
     DEEPSEEK,
@@ -412,5 +413,6 @@ FAMILIES: Mapping[str, Family] = {
         windowed=_alternate,
     ),
     **MORE,
+    **STATES,
 }
 """Every family read, by its ``model_type``."""

@@ -5,7 +5,7 @@ Imported where a config is read and not before: pydantic takes a tenth of a seco
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -68,3 +68,16 @@ class Fields(BaseModel):
     rope_dim: Maybe | None = None
     value_dim: Size | None = None
     mtp: Maybe | None = None
+    moe_offset: Maybe | None = None
+    attention_every: Size | None = None
+    attention_offset: Maybe | None = None
+    state_rows: Size | None = None
+    state_heads: Size | None = None
+    state_width: Size | None = None
+    state_groups: Size | None = None
+    state_conv: Size | None = None
+    state_expand: Size | None = None
+    state_inner: Size | None = None
+    state_bias: bool = False
+    conv_bias: bool = False
+    step_rank: Size | Literal["auto"] | None = None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from typing import Any, NoReturn, cast
+from typing import Any, cast
 
 from core.limits import limit
 
@@ -51,7 +51,8 @@ def read_object(text: str, what: str = "config.json") -> dict[str, Any]:
     """The JSON object in ``text``; what: the kind of file that messages take it for.
 
     Raises `ConfigError` for text that is too long, too deep or no JSON object, for duplicate keys, for characters that
-    are none, and for numbers that are not finite or too long to be a size.
+    are none, and for numbers that are not finite or too long to be a size. An infinite bound in a list, such as
+    Mamba-2's ``time_step_limit`` has, is kept as transformers writes it, ``{"__float__": "Infinity"}``.
     """
     most = limit("config_chars")
     if len(text) > most:
@@ -64,7 +65,7 @@ def read_object(text: str, what: str = "config.json") -> dict[str, Any]:
         raise ConfigError("", text, f"The text is nested {deepest:,} deep; a {what} is at most {allowed} deep.")
     try:
         found: object = json.loads(
-            text, object_pairs_hook=_unique, parse_constant=_no_constant, parse_float=_finite, parse_int=_whole
+            text, object_pairs_hook=_unique, parse_constant=_constant, parse_float=_finite, parse_int=_whole
         )
     except json.JSONDecodeError as problem:
         rule = f"This is no JSON: {problem.msg} at line {problem.lineno}, column {problem.colno}."
@@ -103,6 +104,9 @@ def _depth(text: str) -> int:
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
+    for value in found.values():
+        if isinstance(value, _Infinite):
+            raise _no_number(value[INFINITE])
     if len(found) < len(pairs):
         twice = next(key for key, times in Counter(key for key, _ in pairs).items() if times > 1)
         raise ConfigError(
@@ -111,8 +115,22 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _no_constant(name: str) -> NoReturn:
-    raise ConfigError("", name, f"{name} is no JSON number.")
+INFINITE = "__float__"
+"""Key under which transformers writes what JSON has no number for."""
+
+
+class _Infinite(dict[str, str]):
+    """What stood in the text as ``Infinity``, which Python writes and JSON does not know."""
+
+
+def _constant(name: str) -> _Infinite:
+    if name == "NaN":
+        raise _no_number(name)
+    return _Infinite({INFINITE: name})
+
+
+def _no_number(name: str) -> ConfigError:
+    return ConfigError("", name, f"{name} is no JSON number.")
 
 
 def _finite(digits: str) -> float:

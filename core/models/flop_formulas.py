@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from core.formula import Source, Symbol, formula
-from core.models.parameters import (
+from core.models.parameter_formulas import (
     FFN,
     HEAD_DIM,
     HEADS,

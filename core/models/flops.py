@@ -35,9 +35,10 @@ from core.models.flop_formulas import (
     window_flop_exact,
     window_flop_full,
 )
+from core.models.mixer_formulas import convolution_flop, mixer_input_flop, scan_flop, selection_flop
 from core.models.parameters import dense_name, parameters
 from core.models.spec import SpecError, TransformerSpec
-from core.models.terms import Group, Numbers, Term, both, last_layer, numbers_of, term
+from core.models.terms import MIXER_WIDTHS, Group, Numbers, Term, both, last_layer, numbers_of, term
 
 Attention: TypeAlias = Literal["full", "causal", "exact", "eager"]
 """How much of the attention square counts, s keys for each of s tokens.
@@ -66,7 +67,20 @@ TERMS: tuple[Term, ...] = (
         head_dim="score_dim",
     ),
     term("keys_values", "Keys and values", "attention", latent_kv_flop, layers="latent_layers", rank="kv_rank"),
-    term("output", "Attention output", "attention", output_flop, head_dim="value_dim"),
+    term("attention_gate", "Attention gate", "attention", qkv_flop, layers="gate_layers", kv_heads="zero"),
+    term("output", "Attention output", "attention", output_flop, layers="attention_layers", head_dim="value_dim"),
+    term("mixer_input", "State: first projection", "mixers", mixer_input_flop, layers="mixer_layers", **MIXER_WIDTHS),
+    term("convolution", "State: convolution", "mixers", convolution_flop, layers="mixer_layers", **MIXER_WIDTHS),
+    term("selection", "State: selection", "mixers", selection_flop, layers="selective_layers", **MIXER_WIDTHS),
+    term(
+        "mixer_output",
+        "State: output",
+        "mixers",
+        output_flop,
+        layers="mixer_layers",
+        heads="mixer_heads",
+        head_dim="mixer_width",
+    ),
     term("gate", "Feed-forward gate", "feed-forward", matrix_flop, layers="gated_layers", width="ffn"),
     term("up", "Feed-forward up", "feed-forward", matrix_flop, layers="dense_layers", width="ffn"),
     term("down", "Feed-forward down", "feed-forward", matrix_flop, layers="dense_layers", width="ffn"),
@@ -125,6 +139,15 @@ def _squares(full: Formula[...], windowed: Formula[...]) -> tuple[Term, ...]:
             layers="blinkered_layers",
             head_dim="value_dim",
         ),
+        term(
+            "scan",
+            "State: moved on and read",
+            "mixers",
+            scan_flop,
+            layers="mixer_layers",
+            operations="mixer_operations",
+            **MIXER_WIDTHS,
+        ),
     )
 
 
@@ -134,7 +157,7 @@ SQUARES: Mapping[Attention, tuple[Term, ...]] = {
     "exact": _squares(square_flop_exact, window_flop_exact),
     "eager": _squares(square_flop_full, square_flop_full),
 }
-"""Attention's products of activations under each convention."""
+"""Products of activations under each convention: attention's, and the state's, which is the same under each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +242,7 @@ def flop_numbers(numbers: Numbers, seq_len: Any, attention: Attention, *, head: 
         **numbers,
         "seq_len": seq_len,
         "blinkered_layers": inside,
-        "seeing_layers": numbers["layers"] - inside + numbers["mtp_modules"],
+        "seeing_layers": numbers["attention_layers"] - inside + numbers["mtp_modules"],
         "lookup_rows": numbers["vocab"] if embedding else numbers["zero"],
         "logits": numbers["vocab"] if head else numbers["zero"],
     }
@@ -326,7 +349,7 @@ def conventions(spec: TransformerSpec, seq_len: int) -> tuple[Convention, ...]:
         return train_flop_by_layer(flops_per_token(spec, seq_len, attention).forward, 1)
 
     active = parameters(spec).active
-    palm = palm_flop(active, spec.layers, spec.heads, (spec.score_dim + spec.value_dim) / 2, seq_len)
+    palm = palm_flop(active, spec.attention_layers, spec.heads, (spec.score_dim + spec.value_dim) / 2, seq_len)
     tables = spec.hidden * spec.position_rows + (1 if spec.tied_head else 2) * spec.table_width * spec.vocab
     return (
         Convention("rule", f"6ND, N all {'active ' if spec.experts else ''}parameters", train_flop_6nd(active, 1)),

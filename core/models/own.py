@@ -10,6 +10,7 @@ from core.limits import limit
 from core.models.catalog import CatalogModel, nearest_dense
 from core.models.config import ConfigError, NoClosedFormError, UnknownFamilyError, read_hf_config
 from core.models.counted import CountedModel, read_counted
+from core.models.mixer import NAMES
 from core.models.parameters import parameters
 from core.models.spec import Experts, TransformerSpec
 from core.models.spec_text import read_spec
@@ -162,10 +163,16 @@ def about(spec: TransformerSpec) -> str:
         said.append(f"latent attention of rank {spec.latent.kv_rank:,}")
     if spec.window:
         said.append(f"a window of {spec.window.size:,} tokens in {spec.windowed_layers} of {spec.layers} layers")
+    if mixer := spec.mixer:
+        said.append(f"{NAMES[mixer.kind]} in place of attention in {mixer.layers} of {spec.layers} layers")
     if spec.mtp_modules:
         said.append(f"{spec.mtp_modules} multi-token prediction")
     if spec.position_rows:
         said.append(f"{spec.position_rows:,} learned positions")
     if spec.qk_norm != "none":
         said.append("norms of queries and keys")
-    return f"{'; '.join(said)}."
+    stands_in = (
+        f" What {spec.unmodelled} keeps and how long it takes is not modelled: where memory, steps and layouts are "
+        "worked out, a dense model as large stands in."
+    )
+    return f"{'; '.join(said)}.{stands_in if spec.unmodelled else ''}"

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from core.limits import limit
+from core.models.mixer import NAMES, Mixer
+from core.models.spec_error import SpecError, whole
 
 QKNorm: TypeAlias = Literal["none", "head", "full"]
 """Norm of queries and keys: none, one gain per head width, or one gain over all heads together."""
@@ -20,34 +22,6 @@ NormKind: TypeAlias = Literal["rmsnorm", "layernorm"]
 
 Positions: TypeAlias = Literal["rotary", "learned", "alibi", "none"]
 """How a model knows where a token stands. Only learned positions have parameters."""
-
-
-class SpecError(ValueError):
-    """A shape that no transformer can have.
-
-    field, value, rule: what is wrong, what it was, and what it must be. The message names all three.
-    example: a value that would do beside the others, None where no single one suggests itself.
-    """
-
-    def __init__(self, field: str, value: object, rule: str, example: int | None = None) -> None:
-        self.field = field
-        self.value = value
-        self.rule = rule
-        self.example = example
-        super().__init__(f"{field} is {value!r}; {rule}" + (f" For example: {example}." if example is not None else ""))
-
-
-def _whole(owner: object, least: int, *names: str) -> None:
-    """Every field named is a whole number from ``least`` to the cap on a model's dimensions."""
-    most = limit("model_dimension")
-    for name in names:
-        value = getattr(owner, name)
-        if not isinstance(value, int) or isinstance(value, bool):
-            raise SpecError(name, value, "it must be a whole number.")
-        if value < least:
-            raise SpecError(name, value, f"a transformer needs at least {least}.")
-        if value > most:
-            raise SpecError(name, value, f"more than {most:,} is no model’s size.")
 
 
 def _nearest_divisor(of: int, near: int) -> int:
@@ -77,8 +51,8 @@ class Experts:
     shared_gate: bool = False
 
     def __post_init__(self) -> None:
-        _whole(self, 1, "count", "per_token", "width")
-        _whole(self, 0, "shared", "dense_layers", "shared_width")
+        whole(self, 1, "count", "per_token", "width")
+        whole(self, 0, "shared", "dense_layers", "shared_width")
         if self.per_token > self.count:
             rule = f"each token cannot run {self.per_token} of {self.count} experts."
             raise SpecError("per_token", self.per_token, rule)
@@ -100,8 +74,8 @@ class LatentAttention:
     value_dim: int
 
     def __post_init__(self) -> None:
-        _whole(self, 0, "query_rank", "nope_dim", "rope_dim")
-        _whole(self, 1, "kv_rank", "value_dim")
+        whole(self, 0, "query_rank", "nope_dim", "rope_dim")
+        whole(self, 1, "kv_rank", "value_dim")
         if not self.nope_dim + self.rope_dim:
             raise SpecError("nope_dim", 0, "queries and keys need a width, rotated or not.")
 
@@ -118,7 +92,7 @@ class SlidingWindow:
     pattern: tuple[bool, ...] = (True,)
 
     def __post_init__(self) -> None:
-        _whole(self, 1, "size")
+        whole(self, 1, "size")
         if not self.pattern:
             raise SpecError("pattern", self.pattern, "it must say of at least one layer whether it is windowed.")
 
@@ -140,6 +114,9 @@ class TransformerSpec:
     projections down to the ranks), of the output projection, and of the feed-forward matrices (of the experts, where
     there are experts). head_bias: one of the output head, per token of the vocabulary.
     activation_scalars: learned numbers of the activation function in each dense feed-forward network (xIELU: 2).
+    mixer: layers with a state in place of attention; where all layers are such, ``heads`` and the like count nothing,
+    and a feed-forward width of 0 is none. attention_gate: what attention gives is weighed by a projection as wide as
+    its queries.
     attention_sinks: one learned logit per query head and layer.
     window: layers that attend to a sliding window; None where every layer sees the whole sequence.
     parallel_blocks: attention and feed-forward network read the same input and are added together.
@@ -178,11 +155,13 @@ class TransformerSpec:
     mtp_modules: int = 0
     head_bias: bool = False
     activation_scalars: int = 0
+    mixer: Mixer | None = None
+    attention_gate: bool = False
 
     def __post_init__(self) -> None:
-        _whole(self, 1, "layers", "hidden", "heads", "kv_heads", "head_dim", "vocab")
-        _whole(self, 0, "ffn", "norms_per_layer", "norms_outside", "position_rows", "embedding_width", "mtp_modules")
-        _whole(self, 0, "activation_scalars")
+        whole(self, 1, "layers", "hidden", "heads", "kv_heads", "head_dim", "vocab")
+        whole(self, 0, "ffn", "norms_per_layer", "norms_outside", "position_rows", "embedding_width", "mtp_modules")
+        whole(self, 0, "activation_scalars")
         if self.layers > limit("model_layers"):
             raise SpecError("layers", self.layers, f"more than {limit('model_layers'):,} is no model’s depth.")
         if self.norm_vectors not in (0, 1, 2):
@@ -193,18 +172,34 @@ class TransformerSpec:
         if self.experts and self.experts.dense_layers > self.layers:
             rule = f"{self.experts.dense_layers} of {self.layers} layers cannot be dense."
             raise SpecError("dense_layers", self.experts.dense_layers, rule)
-        if self.ffn < 1 and self.dense_layers > 0:
+        if self.ffn < 1 and self.dense_layers > 0 and (self.attention_layers or self.ffn_bias):
             rule = f"{self.dense_layers} layers are dense and need a width of at least 1."
             raise SpecError("ffn", self.ffn, rule)
         if self.positions and (self.positions == "learned") != (self.position_rows > 0):
             raise SpecError("positions", self.positions, f"the position table has {self.position_rows} rows.")
         if self.latent and self.qk_norm != "none":
             raise SpecError("qk_norm", self.qk_norm, "latent attention norms its two ranks instead.")
+        if self.latent and self.attention_gate:
+            raise SpecError("attention_gate", True, "latent attention is counted without a gate.")
+        if self.mixer:
+            self._check_mixer(self.mixer)
+
+    def _check_mixer(self, mixer: Mixer) -> None:
+        if mixer.layers > self.layers:
+            raise SpecError("layers", self.layers, f"{mixer.layers} of them cannot have a state.", mixer.layers)
+        if self.window or self.mtp_modules:
+            field = "window" if self.window else "mtp_modules"
+            raise SpecError(field, getattr(self, field), "it is not counted beside layers that have a state.")
 
     @property
     def ffn_matrices(self) -> int:
         """Matrices of one feed-forward network: gate, up and down, or up and down."""
         return 3 if self.glu else 2
+
+    @property
+    def attention_layers(self) -> int:
+        """Layers with attention."""
+        return self.layers - self.mixer.layers if self.mixer else self.layers
 
     @property
     def moe_layers(self) -> int:
@@ -240,3 +235,17 @@ class TransformerSpec:
     def table_width(self) -> int:
         """Width of one row of the token table."""
         return self.embedding_width or self.hidden
+
+    @property
+    def unmodelled(self) -> str:
+        """Which of its parts have parameters and FLOPs that are counted, but no account of memory and time; or none."""
+        return NAMES[self.mixer.kind] if self.mixer else "a gate on attention" if self.attention_gate else ""
+
+
+def modelled(spec: TransformerSpec) -> TransformerSpec:
+    """``spec``, where what its layers keep and how long they take is known; raises `SpecError` elsewhere."""
+    if what := spec.unmodelled:
+        field = "mixer" if spec.mixer else "attention_gate"
+        rule = "what it keeps for the backward pass and how long it takes is not modelled."
+        raise SpecError(field, what, rule)
+    return spec

@@ -1,7 +1,7 @@
 """A shape as one line of text, ``layers=32 hidden=4096 heads=32 …``: short enough for a link, plain enough to edit.
 
-Fields are those of `TransformerSpec`; parts of the experts, of latent attention and of the window carry their part's
-name, ``experts.count=8``. Fields at their defaults are left out.
+Fields are those of `TransformerSpec`; parts of the experts, of latent attention, of the window and of the mixer carry
+their part's name, ``experts.count=8``. Fields at their defaults are left out.
 """
 
 from __future__ import annotations
@@ -13,12 +13,18 @@ from dataclasses import MISSING, fields
 from typing import Any, Literal, cast, get_args, get_origin, get_type_hints
 
 from core.limits import limit
+from core.models.mixer import Mixer
 from core.models.spec import Experts, LatentAttention, SlidingWindow, SpecError, TransformerSpec
 
 EXAMPLE = "layers=32 hidden=4096 heads=32 kv_heads=8 head_dim=128 ffn=14336 vocab=128256 glu=yes tied_head=no"
 """The shape of an 8B model, as every message shows it."""
 
-_PARTS: Mapping[str, type[Any]] = {"experts": Experts, "latent": LatentAttention, "window": SlidingWindow}
+_PARTS: Mapping[str, type[Any]] = {
+    "experts": Experts,
+    "latent": LatentAttention,
+    "window": SlidingWindow,
+    "mixer": Mixer,
+}
 _WORDS = {"yes": True, "true": True, "no": False, "false": False}
 _ITEM = re.compile(r"([a-z_]+(?:\.[a-z_]+)?)=([A-Za-z0-9_,]+)")
 

@@ -17,7 +17,7 @@ import numpy as np
 from core.formula import Formula
 from core.models.spec import TransformerSpec
 
-Group: TypeAlias = Literal["embedding", "attention", "feed-forward", "experts", "norms", "head", "prediction"]
+Group: TypeAlias = Literal["embedding", "attention", "feed-forward", "experts", "norms", "head", "prediction", "mixers"]
 """Which part of the model a term belongs to."""
 
 Numbers: TypeAlias = Mapping[str, Any]
@@ -58,6 +58,11 @@ def term(id: str, name: str, group: Group, rule: Formula[...], *, run: str = "",
     return Term(id, name, group, rule, bound, {parameter: number} if run else None)
 
 
+MIXER_WIDTHS: Mapping[str, str] = {
+    name: f"mixer_{name}" for name in ("inner", "pairs", "rates", "conv", "rank", "state", "heads", "learned")
+}
+"""Parameters of the formulas of layers with a state → the numbers that fill them."""
+
 NEEDED = ("layers", "hidden", "heads", "kv_heads", "head_dim", "ffn", "vocab")
 """Numbers without which there is no shape."""
 
@@ -70,7 +75,10 @@ OPTIONAL: Mapping[str, int] = {
     **dict.fromkeys(("head_bias", "activation_scalars"), 0),
     **dict.fromkeys(("experts", "per_token", "expert_width", "shared", "dense_among", "router_bias"), 0),
     **dict.fromkeys(("shared_width", "shared_gate", "latent", "query_rank", "kv_rank"), 0),
-    **dict.fromkeys(("nope_dim", "rope_dim", "latent_value", "window", "windowed_layers"), 0),
+    **dict.fromkeys(("nope_dim", "rope_dim", "latent_value", "window", "windowed_layers", "attention_gate"), 0),
+    **dict.fromkeys(("mixer_layers", "mixer_heads", "mixer_width", "mixer_state", "mixer_conv", "mixer_rank"), 0),
+    **dict.fromkeys(("mixer_bias", "mixer_conv_bias", "mixer_inner", "mixer_pairs", "mixer_rates"), 0),
+    **dict.fromkeys(("mixer_learned", "mixer_normed_width", "mixer_operations"), 0),
 }
 """Numbers that a shape may leave out, with what they then are; yes and no are 1 and 0."""
 
@@ -90,10 +98,12 @@ def shape_of(spec: TransformerSpec) -> dict[str, int]:
         found |= {"shared_width": moe.shared_width, "shared_gate": int(moe.shared_gate)}
     if spec.window:
         found |= {"window": spec.window.size}
+    if mixer := spec.mixer:
+        found |= {name: int(getattr(mixer, name.removeprefix("mixer_"))) for name in OPTIONAL if name[:6] == "mixer_"}
     return {**OPTIONAL, **found}
 
 
-_PARTS = ("experts", "latent", "window")
+_PARTS = ("experts", "latent", "window", "mixer")
 
 
 def both(first: Any, second: Any) -> Any:
@@ -109,7 +119,8 @@ def derived(shape: Numbers) -> dict[str, Any]:
     s = shape
     latent, mixture = s["latent"], (s["experts"] > 0) * 1
     mixed = both(mixture, s["layers"] - s["dense_among"])
-    latent_layers = both(s["layers"], latent)
+    attending = s["layers"] - s["mixer_layers"]
+    latent_layers = both(attending, latent)
     ranked = both(latent_layers, (s["query_rank"] > 0) * 1)
     narrow = both((s["embedding_width"] > 0) * 1, (s["embedding_width"] != s["hidden"]) * 1)
     gain = both(s["qk_head"], s["head_dim"])
@@ -127,12 +138,15 @@ def derived(shape: Numbers) -> dict[str, Any]:
         "head_rows": both(1 - s["tied_head"], s["vocab"]),
         "inner_first": s["query_rank"] + gain + both(both(s["qk_full"], s["heads"]), s["head_dim"]),
         "inner_second": s["kv_rank"] + gain + both(both(s["qk_full"], s["kv_heads"]), s["head_dim"]),
-        "sink_layers": both(s["layers"], s["attention_sinks"]),
-        "plain_layers": s["layers"] - latent_layers,
+        "attention_layers": attending,
+        "sink_layers": both(attending, s["attention_sinks"]),
+        "gate_layers": both(attending, s["attention_gate"]),
+        "plain_layers": attending - latent_layers,
         "latent_layers": latent_layers,
         "ranked_layers": ranked,
         "unranked_layers": both(latent_layers, (s["query_rank"] == 0) * 1),
         "dense_layers": dense,
+        "selective_layers": both(s["mixer_layers"], (s["mixer_rank"] > 0) * 1),
         "gated_layers": both(dense, s["glu"]),
         "moe_layers": mixed,
         "shared_width": s["shared_width"] + both((s["shared_width"] == 0) * 1, s["expert_width"]),

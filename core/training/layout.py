@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from core.limits import limit
-from core.models.spec import TransformerSpec
+from core.models.spec import TransformerSpec, modelled
 
 Counts: TypeAlias = "int | npt.NDArray[np.int64]"
 """Whole numbers, or arrays of them that broadcast."""
@@ -201,7 +201,11 @@ def allowed(
 
 
 def check(spec: TransformerSpec, layout: Layout, seq_len: Counts, accelerators: Counts | None = None) -> None:
-    """Raise `LayoutError` for the first rule that a layout, or the first of many, breaks, and for less than a token."""
+    """Raise `LayoutError` for the first rule that a layout, or the first of many, breaks, and for less than a token.
+
+    Raises `SpecError` for a model of which no account of memory and time is known.
+    """
+    modelled(spec)
     if np.any(np.less(seq_len, 1)):
         raise LayoutError("seq_len", int(np.min(seq_len)), "a sequence has at least one token.", 4096)
     for rule in _rules(spec, layout, seq_len, accelerators):

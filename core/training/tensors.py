@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal, TypeAlias
 
+from core.models.mixer import Mixer
 from core.models.spec import TransformerSpec
 
 TensorKind: TypeAlias = Literal["matrix", "vector", "embedding", "head", "expert matrix"]
@@ -64,6 +65,7 @@ def _attention(s: TransformerSpec, layers: int) -> Iterator[ParameterTensor]:
         each = s.qk_norm == "head"
         yield _vector("norm of queries", s.head_dim * (1 if each else s.heads), layers)
         yield _vector("norm of keys", s.head_dim * (1 if each else s.kv_heads), layers)
+    yield from _matrix("attention gate", s.heads * s.head_dim, s.hidden, layers * s.attention_gate, bias)
     yield _vector("attention sinks", s.heads, layers * s.attention_sinks)
     yield from _matrix("attention output", s.hidden, s.heads * s.value_dim, layers, int(s.output_bias))
 
@@ -89,8 +91,29 @@ def _experts(s: TransformerSpec, layers: int) -> Iterator[ParameterTensor]:
     yield ParameterTensor("gate of the shared experts", 1, s.hidden, layers * moe.shared_gate, "matrix")
 
 
+def _mixer(s: TransformerSpec, one: Mixer) -> Iterator[ParameterTensor]:
+    bias, layers, channels = int(one.bias), one.layers, one.inner + one.pairs
+    yield from _matrix("state: first projection", 2 * one.inner + one.pairs + one.rates, s.hidden, layers, bias)
+    yield ParameterTensor("state: convolution", channels, one.conv, layers, "matrix")
+    yield _vector("state: convolution bias", channels, layers * one.conv_bias)
+    if one.kind == "mamba":
+        yield from _matrix("state: step size, B and C", one.rank + 2 * one.state, one.inner, layers)
+        yield from _matrix("state: step size", one.inner, one.rank, layers, bias=1)
+        yield ParameterTensor("state: decay", one.inner, one.state, layers, "matrix")
+        yield _vector("state: skip", one.inner, layers)
+        widths = {"step size": one.rank, "B": one.state, "C": one.state} if one.normed else {}
+    else:
+        yield _vector("state: decay, step size and skip", one.heads, layers * one.learned)
+        widths = {"output": one.normed_width}
+    for name, width in widths.items():
+        yield _vector(f"state: norm of {name}", width, layers)
+    yield from _matrix("state: output", s.hidden, one.inner, layers, bias)
+
+
 def _layers(s: TransformerSpec, dense: int, mixed: int) -> Iterator[ParameterTensor]:
-    yield from _attention(s, dense + mixed)
+    yield from _attention(s, dense + mixed - (s.mixer.layers if s.mixer else 0))
+    if s.mixer:
+        yield from _mixer(s, s.mixer)
     yield from _network(s, "feed-forward", s.ffn, dense)
     yield _vector("number of the activation function", 1, dense * s.activation_scalars)
     yield from _experts(s, mixed)

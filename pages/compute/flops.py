@@ -40,8 +40,8 @@ def where(inputs: Inputs, a: Answer) -> None:
     show.says(words.growing(grown))
     show.chart(
         _sweep(spec, seq_len, attention, scale),
-        alt="FLOPs per token against sequence length. Products with weights stay level, attention’s products rise. "
-        + plain(words.growing(grown)),
+        alt="FLOPs per token against sequence length. Products with weights stay level, "
+        f"{words.of_activations(grown.states)} rise. " + plain(words.growing(grown)),
         key="compute:sweep",
     )
     for line in (words.gap(a.shape, seq_len, attention), *words.cautions(a.shape, seq_len)):

@@ -26,6 +26,9 @@ _TRAILED = ("up", "shared_up")
 def roof(inputs: Inputs, a: Answer) -> None:
     """The panel's content."""
     device, spec, dtype, seq_len = a.device, a.shape.spec, a.dtype, a.plan.seq_len
+    if spec.unmodelled:
+        show.note(words.no_account(spec))
+        return
     head = show.slot()
     with st.container(horizontal=True, vertical_alignment="bottom"):
         inputs.draw(MICRO_BATCH)

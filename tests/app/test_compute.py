@@ -14,6 +14,8 @@ from tests.app.plan_pages import CLOSED, OPEN, bodies, opened
 
 MIXTURE = f"{EXAMPLE} experts.count=64 experts.per_token=6 experts.width=1408 latent.query_rank=0 latent.kv_rank=512 "
 MIXTURE += "latent.nope_dim=128 latent.rope_dim=64 latent.value_dim=128"
+STATE = "layers=32 hidden=4096 heads=32 kv_heads=8 head_dim=128 ffn=14336 vocab=65536 glu=yes tied_head=no "
+STATE += "mixer.kind=mamba mixer.layers=28 mixer.heads=8192 mixer.width=1 mixer.state=16 mixer.rank=256"
 OWN = "Own (config.json)"
 
 CASES: dict[str, dict[str, str]] = {
@@ -24,6 +26,7 @@ CASES: dict[str, dict[str, str]] = {
     "fewest accelerators": {"find": "accelerators", "within": "8 weeks", "mfu": "35-45%", "gpu": "B200"},
     "MFU needed": {"find": "MFU", "within": "400 days", "gpu": "MI300X"},
     "own mixture": {"model": OWN, "shape": MIXTURE, "gpu": "TPU v5p", "pic": "areas", "moved": "dollars"},
+    "layers with a state": {"model": OWN, "shape": STATE, "pic": "areas", "attn": "full"},
     "no price, fp16": {"gpu": "V100 SXM 32 GB", "model": "GPT-2 124M", "moved": "dollars", "meas": "hours", "mb": "0"},
     "windows": {
         "model": "Gemma 3 1B",

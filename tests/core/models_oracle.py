@@ -136,6 +136,101 @@ MIXTURES: Mapping[str, Mapping[str, Any]] = {
 """Small configs of the mixtures of experts."""
 
 
+_MAMBA = {"hidden_size": 32, "num_hidden_layers": 3, "state_size": 5, "vocab_size": 61}
+_MAMBA2 = {**_MAMBA, "num_heads": 4, "head_dim": 16, "n_groups": 2, "chunk_size": 16}
+_JAMBA = {
+    **_SMALL,
+    **_EXPERTS,
+    "num_hidden_layers": 5,
+    "num_experts": 4,
+    "attn_layer_period": 3,
+    "attn_layer_offset": 1,
+    "mamba_d_state": 5,
+}
+_DELTA = {
+    **_SMALL,
+    **_EXPERTS,
+    "head_dim": 12,
+    "num_experts": 5,
+    "moe_intermediate_size": 24,
+    "shared_expert_intermediate_size": 40,
+    "linear_num_key_heads": 2,
+    "linear_num_value_heads": 4,
+    "linear_key_head_dim": 6,
+    "linear_value_head_dim": 10,
+}
+
+STATES: Mapping[str, Mapping[str, Any]] = {
+    "mamba": _MAMBA,
+    "mamba, biases": {**_MAMBA, "use_bias": True, "use_conv_bias": False, "conv_kernel": 3, "expand": 3},
+    "mamba, rank": {**_MAMBA, "time_step_rank": 7, "tie_word_embeddings": False, "hidden_size": 40},
+    "mamba, width": {**_MAMBA, "intermediate_size": 48},
+    "mamba2": _MAMBA2,
+    "mamba2, biases": {**_MAMBA2, "use_bias": True, "use_conv_bias": False, "conv_kernel": 3},
+    "mamba2, one group": {**_MAMBA2, "n_groups": 1, "expand": 1, "num_heads": 2, "tie_word_embeddings": True},
+    "mamba2, short chunks": {**_MAMBA2, "chunk_size": 4, "head_dim": 8, "num_heads": 8, "state_size": 9},
+    "jamba": _JAMBA,
+    "jamba, biases": {**_JAMBA, "mamba_proj_bias": True, "mamba_conv_bias": False, "mamba_dt_rank": 7},
+    "jamba, one expert": {**_JAMBA, "num_experts": 1, "mamba_expand": 1, "mamba_d_conv": 3},
+    "jamba, experts first": {**_JAMBA, "expert_layer_period": 3, "expert_layer_offset": 0, "attn_layer_offset": 2},
+    "jamba, attention alone": {**_JAMBA, "attn_layer_period": 1, "attn_layer_offset": 0, "head_dim": 10},
+    "qwen3_next": _DELTA,
+    "qwen3_next, every other": {**_DELTA, "full_attention_interval": 2, "attention_bias": True},
+    "qwen3_next, dense below": {**_DELTA, "mlp_only_layers": [0], "decoder_sparse_step": 2},
+    "qwen3_next, listed": {**_DELTA, "layer_types": ["full_attention", "linear_attention"] * 2},
+    "qwen3_next, attention alone": {**_DELTA, "layer_types": ["full_attention"] * 4},
+    "qwen3_next, short": {**_DELTA, "linear_conv_kernel_dim": 2, "linear_num_key_heads": 4, "num_hidden_layers": 7},
+}
+"""Small configs of the families whose layers have a state in place of attention."""
+
+PUBLISHED_STATES: Mapping[str, tuple[Mapping[str, Any], int, float, float]] = {
+    "mamba": (
+        {"hidden_size": 2560, "num_hidden_layers": 64, "d_model": 2560, "n_layer": 64, "time_step_rank": 160},
+        2_768_345_600,
+        2.8e9,
+        2.8e9,
+    ),
+    "mamba2": (
+        {
+            "hidden_size": 2560,
+            "num_hidden_layers": 64,
+            "num_heads": 80,
+            "n_groups": 1,
+            "vocab_size": 50288,
+            "tie_word_embeddings": True,
+        },
+        2_702_599_680,
+        2.7e9,
+        2.7e9,
+    ),
+    "mamba2, Codestral": ({"norm_before_gate": True, "rms_norm": True}, 7_285_403_648, 7.3e9, 7.3e9),
+    "jamba, v0.1": ({"mamba_dt_rank": 256, "mamba_inner_layernorms": True}, 51_570_323_328, 52e9, 12e9),
+    "jamba, 1.5 Large": (
+        {
+            "hidden_size": 8192,
+            "intermediate_size": 24576,
+            "num_hidden_layers": 72,
+            "num_attention_heads": 64,
+            "mamba_dt_rank": 512,
+        },
+        398_555_145_696,
+        398e9,
+        94e9,
+    ),
+    "qwen3_next, 80B-A3B": (
+        {"intermediate_size": 5120, "full_attention_interval": 4, "max_position_embeddings": 262144},
+        79_674_391_296,
+        80e9,
+        3.9e9,
+    ),
+}
+"""Public configs: what differs from the class's defaults, parameters by transformers, and those printed: all, active.
+
+mamba-2.8b-hf and mamba2-2.7b of state-spaces, Mamba-Codestral-7B, Jamba-v0.1, Jamba-1.5-Large, Qwen3-Next-80B-A3B;
+Qwen counts 3 billion active ones without the embeddings and the head.
+"""
+
+
 def config_of(name: str, values: Mapping[str, Any]) -> PretrainedConfig:
     """The configuration object of a small config."""
     return AutoConfig.for_model(name.partition(",")[0], **{**_TOKENS, **values})

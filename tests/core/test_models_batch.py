@@ -11,6 +11,7 @@ import pytest
 from core.models import (
     Experts,
     LatentAttention,
+    Mixer,
     SlidingWindow,
     TransformerSpec,
     catalog,
@@ -30,6 +31,7 @@ def random_spec(rng: random.Random) -> TransformerSpec:
     layers = rng.randint(1, 40)
     experts = rng.randint(1, 16)
     latent = rng.random() < 0.3
+    mixer = random_mixer(rng, layers) if rng.random() < 0.3 else None
     return TransformerSpec(
         layers=layers,
         hidden=rng.randint(8, 4096),
@@ -62,10 +64,31 @@ def random_spec(rng: random.Random) -> TransformerSpec:
         else None,
         latent=LatentAttention(rng.choice((0, 96)), 64, 32, 16, 48) if latent else None,
         window=SlidingWindow(rng.randint(1, 6000), (True,) * rng.randint(1, 5) + (False,))
-        if rng.random() < 0.5
+        if not mixer and rng.random() < 0.5
         else None,
         embedding_width=rng.choice((0, 0, 256)),
-        mtp_modules=rng.choice((0, 0, 1, 2)),
+        mtp_modules=0 if mixer else rng.choice((0, 0, 1, 2)),
+        mixer=mixer,
+        attention_gate=not latent and rng.random() < 0.3,
+    )
+
+
+def random_mixer(rng: random.Random, layers: int) -> Mixer:
+    """Layers of any kind of state."""
+    kind = rng.choice(("mamba", "mamba2", "delta"))
+    groups = 1 if kind == "mamba" else rng.randint(1, 4)
+    return Mixer(
+        kind=kind,
+        layers=rng.randint(1, layers),
+        heads=groups * rng.randint(1, 32),
+        width=1 if kind == "mamba" else rng.randint(4, 64),
+        state=rng.randint(1, 128),
+        groups=groups,
+        conv=rng.randint(1, 4),
+        rank=rng.randint(1, 64) if kind == "mamba" else 0,
+        bias=rng.random() < 0.5,
+        conv_bias=rng.random() < 0.5,
+        normed=kind == "mamba" and rng.random() < 0.5,
     )
 
 
@@ -133,6 +156,9 @@ def test_a_feature_that_no_shape_has_takes_no_array() -> None:
         "table_joints",
         "shared_gates",
         "inner_first",
+        "mixer_layers",
+        "selective_layers",
+        "gate_layers",
     )
     assert [name for name in absent if isinstance(numbers[name], np.ndarray)] == []
     assert set(OPTIONAL) <= set(numbers)

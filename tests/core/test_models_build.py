@@ -27,7 +27,7 @@ from core.models.build_events import Built, BuiltPart, Refused, decode, on_parab
 from core.models.build_jobs import BuildRunner
 from core.models.build_worker import _made
 from core.models.counted import CountedModel, CountedTextError, counted, read_counted, write_counted
-from tests.core.models_oracle import DENSE, MIXTURES, config_of
+from tests.core.models_oracle import DENSE, MIXTURES, STATES, config_of
 
 SMALL = {**DENSE, **MIXTURES}
 LOOPS = {"dbrx"}
@@ -79,7 +79,18 @@ LITTLE = {
 }
 
 
-def test_a_family_without_a_formula_through_the_process() -> None:
+@pytest.mark.parametrize("name", STATES)
+def test_what_a_token_runs_through_beside_a_state(name: str) -> None:
+    """Parameters and active ones; a state is moved on there in chunks or by single tokens, and counted so."""
+    text = config_of(name, STATES[name]).to_json_string()
+    moe = importlib.import_module("transformers.integrations.moe")
+    model, config, _ = _made({"config": json.loads(text)}, transformers)
+    parts = count(torch, moe, model.eval(), config, 24)["parts"]
+    ours = parameters(from_hf_config(text))
+    assert [sum(part[of] for part in parts) for of in ("total", "active")] == [ours.total, ours.active]
+
+
+def test_a_model_through_the_process() -> None:
     """Everything at once: built in a process of its own, its own code ignored, an invented key named."""
     config = {**LITTLE, "auto_map": {"AutoModelForCausalLM": "stranger/thing--code.Model"}, "zork": 3}
     built = build_model(json.dumps(config), 32)
@@ -90,6 +101,8 @@ def test_a_family_without_a_formula_through_the_process() -> None:
     assert built.total == sum(parameter.numel() for parameter in model.parameters())
     experts = sum(p.numel() for n, p in model.named_parameters() if ".experts." in n)
     assert built.active == built.total - experts * 3 // 5
+    ours = parameters(from_hf_config(LITTLE))
+    assert (built.total, built.active) == (ours.total, ours.active)
     assert built.unread == ("zork",)
     assert any("auto_map" in note for note in built.notes)
     assert set(built.flop) == {8, 16, 32}

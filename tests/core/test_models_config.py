@@ -141,6 +141,8 @@ TOO_LONG = "x" * 100_001
         ('{"hidden_size": NaN}', "NaN is no JSON number"),
         ('{"hidden_size": Infinity}', "Infinity is no JSON number"),
         ('{"hidden_size": -Infinity}', "-Infinity is no JSON number"),
+        ('{"model_type": "mamba2", "time_step_limit": [0, NaN]}', "NaN is no JSON number"),
+        ('{"model_type": "mamba2", "state_size": [Infinity]}', "state_size is .*a whole number"),
         ('{"hidden_size": ' + "9" * 5000 + "}", "5,000 digits"),
         (TOO_LONG, "100,001 characters; a config.json has at most 100,000"),
         ('{"a": ' * 10_000 + "1" + "}" * 10_000, "10,000 deep; a config.json is at most 16 deep"),
@@ -238,7 +240,7 @@ def test_a_mapping_that_is_no_json() -> None:
 def test_the_table_of_families_is_sound() -> None:
     for name, family in FAMILIES.items():
         assert set(family.keys) | set(family.defaults) <= set(Fields.model_fields), name
-        assert {"layers", "hidden", "heads", "vocab", "tied"} <= set(family.keys), name
+        assert {"layers", "hidden", "heads", "vocab", "tied"} <= {*family.keys, *family.fixed}, name
         assert {"layers", "hidden", "heads", "vocab", "tied"} <= set(family.defaults), name
     assert set(ALIASES.values()) <= set(FAMILIES)
     assert set(GENERIC) <= set(Fields.model_fields)

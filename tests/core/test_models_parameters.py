@@ -15,6 +15,7 @@ from core.models import (
     CatalogModel,
     Experts,
     LatentAttention,
+    Mixer,
     SlidingWindow,
     TransformerSpec,
     catalog,
@@ -25,6 +26,7 @@ from core.models.catalog import nearest_dense
 from core.models.spec import SpecError
 
 TINY = TransformerSpec(layers=2, hidden=8, heads=4, kv_heads=2, head_dim=2, ffn=24, vocab=50, glu=True, tied_head=False)
+STATE = Mixer("mamba2", layers=1, heads=4, width=8, state=16, groups=2)
 
 
 def test_the_catalogue_is_whole() -> None:
@@ -143,6 +145,12 @@ def test_one_expert_is_a_dense_model_with_a_router() -> None:
         ({"heads": 5}, "5 query heads cannot share 2"),
         ({"ffn": 0}, "ffn is 0"),
         ({"experts": Experts(count=4, per_token=1, width=8, dense_layers=3)}, "3 of 2 layers"),
+        ({"mixer": replace(STATE, layers=3)}, "3 of them cannot have a state"),
+        ({"mixer": STATE, "mtp_modules": 1}, "mtp_modules is 1; it is not counted beside"),
+        ({"mixer": STATE, "window": SlidingWindow(8)}, "window is"),
+        ({"mixer": STATE, "ffn": 0}, "ffn is 0"),
+        ({"mixer": replace(STATE, layers=2), "ffn": 0, "ffn_bias": True}, "ffn is 0"),
+        ({"latent": LatentAttention(4, 4, 2, 2, 2), "attention_gate": True}, "attention_gate is True"),
     ],
 )
 def test_impossible_shapes_are_refused(change: dict[str, object], said: str) -> None:
@@ -161,6 +169,12 @@ def test_impossible_shapes_are_refused(change: dict[str, object], said: str) -> 
         (lambda: LatentAttention(4, 4, 0, 0, 2), "nope_dim", 0),
         (lambda: SlidingWindow(0), "size", 0),
         (lambda: SlidingWindow(8, ()), "pattern", ()),
+        (lambda: replace(STATE, rank=1), "rank", 1),
+        (lambda: replace(STATE, kind="mamba"), "rank", 0),
+        (lambda: replace(STATE, kind="mamba", rank=4), "width", 8),
+        (lambda: replace(STATE, normed=True), "normed", True),
+        (lambda: replace(STATE, groups=3), "groups", 3),
+        (lambda: replace(STATE, state=0), "state", 0),
     ],
 )
 def test_impossible_parts_are_refused(build: Callable[[], object], field: str, value: object) -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.limits import limit
 from core.models.catalog import CatalogModel, catalog
+from core.models.mixer import Mixer
 from core.models.own import MIXTURE, SIZES, about, edited, own_model, read_config, size_of
 from core.models.spec import Experts, LatentAttention, SlidingWindow, SpecError, TransformerSpec
 from core.models.spec_text import EXAMPLE, SpecTextError, read_spec, write_spec
@@ -44,8 +47,11 @@ def test_a_shape_with_every_part_survives() -> None:
         latent=LatentAttention(1536, 512, 128, 64, 128),
         window=SlidingWindow(4096, (True, True, False)),
     )
-    assert read_spec(write_spec(spec)) == spec
-    assert len(write_spec(spec)) <= limit("spec_chars")
+    state = Mixer("mamba2", 48, 80, 64, 128, groups=8, conv=3, bias=True, conv_bias=True)
+    hybrid = replace(spec, mtp_modules=0, window=None, latent=None, mixer=state, attention_gate=True)
+    for one in (spec, hybrid):
+        assert read_spec(write_spec(one)) == one
+        assert len(write_spec(one)) <= limit("spec_chars")
 
 
 @pytest.mark.parametrize(

@@ -26,9 +26,12 @@ from core.models import (
     read_hf_config,
 )
 from core.models.config_families import FAMILIES
+from core.models.mixer import Mixer
 from tests.core.models_oracle import (
     DENSE,
     MIXTURES,
+    PUBLISHED_STATES,
+    STATES,
     built,
     config_of,
     counted,
@@ -36,7 +39,8 @@ from tests.core.models_oracle import (
     published_config,
 )
 
-SMALL = {**DENSE, **MIXTURES}
+ATTENDING = {**DENSE, **MIXTURES}
+SMALL = {**ATTENDING, **STATES}
 SEQ = 24
 RUNS_EVERY_EXPERT = {"llama4_text"}
 """Families whose implementation multiplies every expert and weighs those not chosen by zero."""
@@ -72,7 +76,7 @@ def test_a_bare_config_takes_the_familys_defaults(model: CatalogModel) -> None:
     assert from_hf_config(json.dumps(published_config(model))) == model.spec
 
 
-@pytest.mark.parametrize("name", SMALL)
+@pytest.mark.parametrize("name", ATTENDING)
 def test_small_models_of_every_family(name: str) -> None:
     """Parameters, and every FLOP of torch's counter forward and backward: all of the square, windows or not."""
     config = config_of(name, SMALL[name])
@@ -84,6 +88,53 @@ def test_small_models_of_every_family(name: str) -> None:
         spec = replace(spec, experts=replace(spec.experts, per_token=spec.experts.count))
     ours = flops_per_token(spec, SEQ, "eager")
     assert counted(model, SEQ) == (ours.forward * SEQ, ours.backward * SEQ)
+
+
+def scanned(mixer: Mixer, seq: int, chunk: int) -> int:
+    """FLOPs of torch's counter for the state of one layer as transformers moves it on, and for the convolution's ends.
+
+    Mamba reads a state per token; the others pad to whole chunks and multiply within them and between them.
+    """
+    beyond = 2 * mixer.conv * (mixer.conv - 1) * (mixer.inner + mixer.pairs)
+    if mixer.kind == "mamba":
+        return beyond + 2 * seq * mixer.inner * mixer.state
+    chunks = -(-seq // chunk)
+    n, p = mixer.state, mixer.width
+    if mixer.kind == "mamba2":
+        within, between = chunk * (n + p) + 2 * n * p, (chunks + 1) ** 2 * n * p
+    else:
+        within, between = chunk * (2 * n + p) + 3 * n * p, 0
+    return beyond + 2 * mixer.heads * (chunks * chunk * within + between)
+
+
+@pytest.mark.parametrize("name", STATES)
+def test_small_models_with_a_state(name: str) -> None:
+    """Parameters, and every FLOP of torch's counter forward, but for how the state is moved on.
+
+    Backward torch counts a convolution of single channels as one across all of them.
+    """
+    config = config_of(name, STATES[name])
+    model = built(config)
+    spec = from_hf_config(config.to_json_string())
+    assert parameters(spec).total == sum(parameter.numel() for parameter in model.parameters())
+    ours = flops_per_token(spec, SEQ, "eager")
+    scan = sum(part.flop for part in ours.parts if part.id == "scan")
+    theirs = 0
+    if mixer := spec.mixer:
+        theirs = mixer.layers * scanned(mixer, SEQ, getattr(config, "chunk_size", 64))
+        assert scan == mixer.layers * (8 if mixer.kind == "delta" else 7) * mixer.inner * mixer.state
+    assert counted(model, SEQ)[0] == (ours.forward - scan) * SEQ + theirs
+
+
+@pytest.mark.parametrize("name", PUBLISHED_STATES)
+def test_published_models_with_a_state(name: str) -> None:
+    values, total, printed, active = PUBLISHED_STATES[name]
+    read = read_hf_config({"model_type": name.partition(",")[0], **values})
+    found = parameters(read.spec)
+    assert found.total == total == parameter_count(config_of(name, values))
+    assert found.total == pytest.approx(printed, rel=0.02)
+    assert found.active == pytest.approx(active, rel=0.02)
+    assert not read.unread
 
 
 @pytest.mark.parametrize("name", FAMILIES)

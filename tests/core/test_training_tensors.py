@@ -13,12 +13,13 @@ from core.models import from_hf_config
 from core.models.catalog import CatalogModel, catalog
 from core.models.parameters import parameters
 from core.training.tensors import tensors_of
-from tests.core.models_oracle import DENSE, MIXTURES, config_of
+from tests.core.models_oracle import DENSE, MIXTURES, STATES, config_of
 
-SMALL = {**DENSE, **MIXTURES}
+SMALL = {**DENSE, **MIXTURES, **STATES}
 APART = (
     *("llama", "llama, biases", "qwen2", "qwen3", "gemma2", "gemma3_text", "olmo2", "opt", "opt, narrow table"),
     *("starcoder2", "cohere", "apertus", "qwen2_moe", "olmoe", "deepseek_v2, lite", "deepseek_v3", "gpt_oss"),
+    *("mamba", "mamba, biases", "mamba2", "mamba2, biases", "jamba, biases", "jamba, one expert"),
 )
 """Families whose projections transformers keeps apart, but for those of experts."""
 
@@ -44,7 +45,7 @@ def built_shapes(name: str) -> Iterator[tuple[int, int]]:
         model = AutoModelForCausalLM.from_config(config_of(name, SMALL[name]))
     for key, tensor in model.named_parameters():
         if ".experts." not in key:
-            yield (tensor.shape[0], tensor.shape[1] if tensor.ndim == 2 else 1)
+            yield (tensor.shape[0], tensor.numel() // tensor.shape[0])
             continue
         count, *shape = tensor.shape  # gate and up in one, across whichever side; biases as well
         parts = 2 if "gate_up" in key else 1

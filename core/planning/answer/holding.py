@@ -141,7 +141,7 @@ _USUAL = 70e9
 def saved(plan: Plan) -> Saved:
     """Bytes of a checkpoint for each parameter; the same for every size where only that is known, or asked for."""
     model = plan.known
-    spec = model.spec if model and not model.counted else stand_in(_USUAL)
+    spec = model.spec if model and model.laid_out else stand_in(_USUAL)
     optimizer = find_optimizer(plan.optimizer)
     return saved_per_parameter(optimizer, plan.policy_under(optimizer), spec)
 
@@ -159,7 +159,7 @@ def model_copies(plan: Plan, accelerators: float) -> int:
 def spec_of(plan: Plan, parameters: float) -> tuple[TransformerSpec, bool]:
     """The model's layers and True; where only a number of parameters is known, a shape as large, and False."""
     model = plan.known
-    if model and not model.counted:
+    if model and model.laid_out:
         return model.spec, True
     return stand_in(max(1.0, parameters), plan.seq_len), False
 

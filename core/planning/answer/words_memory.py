@@ -98,14 +98,17 @@ def laid_out(one: Layout) -> str:
 
 
 def stood_in(h: Held) -> str:
-    """Whose layers are counted where only a number of parameters is known; else empty."""
+    """Whose layers are counted where those of the model have no account, or nobody knows them; else empty."""
     if not h.stands_in:
         return ""
-    s = h.spec
-    return (
-        f"**Only a number of parameters is known**, so the layers are those of a usual dense model as large: "
-        f"{s.layers:,} of width {s.hidden:,}, feed-forward {s.ffn:,}. Choose a model for its own."
+    s, model = h.spec, h.plan.known
+    layers = (
+        f"so the layers are those of a usual dense model as large: {s.layers:,} of width {s.hidden:,}, feed-forward "
+        f"{s.ffn:,}."
     )
+    if model and not model.counted:
+        return f"**What {model.spec.unmodelled} keeps and how long it takes is not modelled**, {layers}"
+    return f"**Only a number of parameters is known**, {layers} Choose a model for its own."
 
 
 _NAMED = {

@@ -13,6 +13,7 @@ from core.models.flops import FlopCount
 from core.palette import Palette
 from core.planning.counting.growth import Growth
 from core.planning.counting.scored import Scored
+from core.planning.counting.words import of_activations
 from core.units import format_quantity, significant
 
 _CHARACTER = 0.018
@@ -37,7 +38,7 @@ def flops_by_component(count: FlopCount, palette: Palette, scale: float = 1.0) -
     both = forward + backward
     unit, size = next(((u, s) for u, s in _SCALES if float(both.max()) >= s), _SCALES[-1])
     texts = [f"{significant(v / size)} {unit} · {100 * v / total:.1f} %" for v in both.tolist()]
-    notes = [_GROWS if part.square else "" for part in parts]
+    notes = [_GROWS if part.square and part.group == "attention" else "" for part in parts]
     # The longest bar is not always the one whose note reaches furthest.
     reach = max(v / (1 - len(note) * _CHARACTER) for v, note in zip(both.tolist(), notes, strict=True))
     longest = int(np.argmax(both))
@@ -151,7 +152,7 @@ def sequence_sweep(growth: Growth, palette: Palette, scale: float = 1.0) -> Figu
     return {
         "data": [
             _line(x, weights / size, palette.parameters, f"products with weights: %{{y:.4s}} {unit}"),
-            _line(x, squares / size, palette.activations, f"attention’s products: %{{y:.4s}} {unit}"),
+            _line(x, squares / size, palette.activations, f"{of_activations(growth.states)}: %{{y:.4s}} {unit}"),
         ],
         "layout": layout(
             palette,
@@ -196,7 +197,7 @@ def sequence_sweep(growth: Growth, palette: Palette, scale: float = 1.0) -> Figu
                 label(palette, text, x=float(np.log10(x[at])), y=float(np.log10(y[at] / size)), xanchor="left", **side)
                 for text, y, at, side in (
                     ("products with weights", weights, place, {"yanchor": "bottom", "yshift": 4}),
-                    ("attention’s products", squares, place, {"yanchor": "top", "xshift": 8}),
+                    (of_activations(growth.states), squares, place, {"yanchor": "top", "xshift": 8}),
                 )
             ],
         ),

@@ -40,7 +40,8 @@ class Growth:
     """FLOPs per token of training over sequence lengths, in two parts: products with weights, and of activations.
 
     crossing: the length from which attention's products are the larger part; infinite where they never are, as with
-    sliding windows in every layer. share: attention's products over all FLOPs at ``here``.
+    sliding windows in every layer. share: products of activations over all FLOPs at ``here``. states: whether layers
+    with a state are among them, whose products do not grow.
     """
 
     lengths: npt.NDArray[np.int64]
@@ -51,6 +52,7 @@ class Growth:
     crossing: float
     hidden: int
     attention: Attention
+    states: bool
 
     @property
     def six_h(self) -> int:
@@ -82,6 +84,7 @@ def growth(spec: TransformerSpec, seq_len: int, attention: Attention) -> Growth:
         crossing=_crossing(spec, attention),
         hidden=spec.hidden,
         attention=attention,
+        states=spec.mixer is not None,
     )
 
 

@@ -23,12 +23,17 @@ def where(counted: FlopCount, scale: float = 1.0) -> str:
     )
 
 
+def of_activations(states: bool) -> str:
+    """What products of activations are called: those of attention, unless layers with a state have some as well."""
+    return "products of activations" if states else "attention’s products"
+
+
 def growing(g: Growth) -> str:
     """Takeaway of the sweep over sequence lengths."""
     share = format_quantity(g.share, "ratio")
-    here = f"At **{g.here:,}** tokens attention’s products are **{share}** of the FLOPs ({g.attention} count)."
+    here = f"At **{g.here:,}** tokens {of_activations(g.states)} are **{share}** of the FLOPs ({g.attention} count)."
     if math.isinf(g.crossing):
-        return f"{here} They never overtake the rest: every layer looks at a window only."
+        return f"{here} They never overtake the rest: no layer looks at the whole sequence."
     if g.crossing <= 1:
         return f"{here} They are the larger part at every length."
     rule = f"6H = {g.six_h:,}" if g.attention == "full" else f"12H = {2 * g.six_h:,}"
@@ -151,12 +156,15 @@ def gap(model: CatalogModel, seq_len: int, attention: Attention) -> str:
         if g.again
         else ""
     )
+    mixer = model.spec.mixer
+    vectors = "norms, biases and what steers a state" if mixer else "norms and biases"
+    products = of_activations(True) if mixer else "attention’s products of activations"
     shared = " The embedding is also the output head, so N holds it once and it is multiplied once."
     return (
         f"From 6ND to the count by layer, **{signed(g.counted / g.rule - 1)}** of 6ND: {charged}"
-        f"{signed(-g.vectors / g.rule)} for norms and biases, which no matrix product uses; {again}"
-        f"**{signed(g.square / g.rule)}** for attention’s products of activations at {seq_len:,} tokens ({attention}), "
-        f"which 6ND leaves out.{shared if model.spec.tied_head else ''}"
+        f"{signed(-g.vectors / g.rule)} for {vectors}, which no matrix product uses; {again}"
+        f"**{signed(g.square / g.rule)}** for {products} at {seq_len:,} tokens ({attention}), which 6ND leaves out."
+        f"{shared if model.spec.tied_head else ''}"
     )
 
 
@@ -172,6 +180,12 @@ def cautions(model: CatalogModel, seq_len: int) -> list[str]:
         found.append(
             f"In {model.spec.windowed_layers} of {model.spec.layers} layers of {model.name} a token attends to a "
             f"sliding window, the last {window.size:,} tokens; the count by layer knows it, 6ND does not."
+        )
+    if mixer := model.spec.mixer:
+        found.append(
+            f"In {mixer.layers} of {model.spec.layers} layers of {model.name} a state stands in place of attention. It "
+            f"is counted token by token, {mixer.operations} operations for each of its numbers; kernels that work in "
+            "chunks compute more."
         )
     if seq_len > model.max_seq:
         found.append(f"{model.name} was built for at most {model.max_seq:,} tokens; you count {seq_len:,}.")

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from core.models.spec import TransformerSpec
 from core.planning.layer.kinds import LayerKind
 from core.planning.layer.operations import LayerOperation, matmul_share
 from core.sources import DEEPSEEK_V3
@@ -66,6 +67,11 @@ def operations(found: Sequence[LayerOperation]) -> list[tuple[str, ...]]:
         )
         for r in rows
     ]
+
+
+def no_account(spec: TransformerSpec) -> str:
+    """Why there is no roofline of a layer of ``spec``."""
+    return f"No roofline: what {spec.unmodelled} reads and writes is not modelled."
 
 
 def layered(found: Sequence[LayerOperation], device: str, tokens: int) -> str:

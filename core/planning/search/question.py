@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from core.hardware.cluster import Cluster
 from core.models.flops import flops_per_token
-from core.models.spec import TransformerSpec
+from core.models.spec import TransformerSpec, modelled
 from core.planning.budget.equations import mfu_needed
 from core.planning.search.constraints import FREE, Constraints
 from core.planning.search.found import Found
@@ -58,6 +58,9 @@ class Question:
     rates: Rates | None = None
     loss: Loss = "separate"
     chunks: int = 1
+
+    def __post_init__(self) -> None:
+        modelled(self.spec)
 
     @property
     def usable(self) -> float:

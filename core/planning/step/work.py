@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeAlias
 from core.hardware.operations import product_bytes
 from core.models.batch import sum_of
 from core.models.flops import SQUARES, flop_numbers
-from core.models.spec import Experts, TransformerSpec
+from core.models.spec import Experts, TransformerSpec, modelled
 from core.models.terms import Term, numbers_of
 from core.products import matmul_flop
 from core.training.activations.tensors import Implementation
@@ -136,7 +136,7 @@ def _plus(into: Products, other: Products, times: float) -> None:
 @lru_cache(maxsize=256)
 def layer_work(spec: TransformerSpec, implementation: Implementation, element: float) -> LayerWork:
     """The work of a mean layer of ``spec``, its products of ``element`` bytes."""
-    layers = spec.layers + spec.mtp_modules
+    layers = modelled(spec).layers + spec.mtp_modules
     mixed = (spec.moe_layers + (spec.mtp_modules if spec.moe_layers else 0)) / layers
     moe = spec.experts or Experts(1, 1, 1)
     shared = moe.shared * (moe.shared_width or moe.width)

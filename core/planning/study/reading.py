@@ -11,7 +11,7 @@ from core.hardware.cluster import Cluster, cluster
 from core.limits import limit
 from core.models.catalog import model_named
 from core.models.config_json import ConfigError, read_object, sendable, shown
-from core.models.spec import TransformerSpec
+from core.models.spec import SpecError, TransformerSpec, modelled
 from core.models.spec_text import SpecTextError, read_spec
 from core.planning.search.constraints import Constraints
 from core.planning.study.study import Study, StudyError
@@ -136,14 +136,14 @@ def _known(place: str, value: Any, make: Callable[[Any], _T]) -> _T:
         return make(value)
     except KeyError as problem:
         raise _wrong(place, value, f"{problem.args[0]}") from None
-    except SpecTextError as problem:
+    except (SpecTextError, SpecError) as problem:
         raise StudyError(f"{place} is {shown(value)}; {problem}", place) from None
 
 
 def _model(text: str) -> tuple[str, TransformerSpec]:
     """A model of the catalogue by name, or a shape written out."""
     if "=" in text:
-        return text, read_spec(text)
+        return text, modelled(read_spec(text))
     known = model_named(text)
     return known.name, known.spec
 

@@ -15,7 +15,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from core.formula import Source
-from core.models.spec import Experts, LatentAttention, TransformerSpec
+from core.models.spec import Experts, LatentAttention, TransformerSpec, modelled
 from core.training.activations.formulas import MEGATRON_MEMORY
 
 LayerKind: TypeAlias = Literal["dense", "experts"]
@@ -129,7 +129,7 @@ def saved_tensors(
 
     kind: "experts" for a layer with a mixture of experts.  width: bytes of an element of the format computed in.
     """
-    return tuple(_Layer(spec, implementation, width).tensors(kind))
+    return tuple(_Layer(modelled(spec), implementation, width).tensors(kind))
 
 
 def final_tensors(spec: TransformerSpec, implementation: Implementation, *, width: int = 2) -> tuple[SavedTensor, ...]:

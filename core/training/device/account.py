@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from core.models.spec import TransformerSpec
+from core.models.spec import TransformerSpec, modelled
 from core.models.terms import shape_of
 from core.training.activations.stage import Amounts, Loss, StageActivations, stage_activation_bytes
 from core.training.activations.tensors import FUSED, Implementation
@@ -214,7 +214,7 @@ def rank_of(
     spec: TransformerSpec, degrees: Degrees, which: tuple[StageName | int, ...]
 ) -> tuple[Stage, RankParameters]:
     """Stages by name or place, and the parameters of one rank of each."""
-    numbers = narrowed(shape_of(spec), degrees.tensor)
+    numbers = narrowed(shape_of(modelled(spec)), degrees.tensor)
     stages = stages_of(numbers, degrees, which)
     return stages, rank_parameters(pieces_of(numbers, degrees), stages)
 

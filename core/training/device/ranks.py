@@ -14,7 +14,8 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from core.models.batch import sum_of
-from core.models.parameters import TERMS, joint_parameters, norm_parameters, with_extra_layer
+from core.models.parameter_formulas import joint_parameters, norm_parameters
+from core.models.parameters import MIXER_TERMS, TERMS, with_extra_layer
 from core.models.terms import Numbers, Term, both, derived
 from core.training.layout import Degrees, pick
 
@@ -33,8 +34,10 @@ _PLACE: Mapping[str, str] = {
     **dict.fromkeys(("embedding", "joints", "positions"), "embedding"),
     **dict.fromkeys(("head", "head_bias"), "head"),
     "prediction": "prediction",
+    "attention_gate": "no account",
+    **dict.fromkeys((term.id for term in MIXER_TERMS), "no account"),
 }
-"""Each term of the model's parameters → where it lies."""
+"""Each term of the model's parameters → where it lies. What `core.models.spec.modelled` refuses lies nowhere."""
 
 _AT: Mapping[str, tuple[Term, ...]] = {
     place: tuple(term for term in TERMS if _PLACE[term.id] == place) for place in dict.fromkeys(_PLACE.values())

@@ -1,0 +1,33 @@
+"""What is wrong with a shape that no transformer can have."""
+
+from __future__ import annotations
+
+from core.limits import limit
+
+
+class SpecError(ValueError):
+    """A shape that no transformer can have.
+
+    field, value, rule: what is wrong, what it was, and what it must be. The message names all three.
+    example: a value that would do beside the others, None where no single one suggests itself.
+    """
+
+    def __init__(self, field: str, value: object, rule: str, example: int | None = None) -> None:
+        self.field = field
+        self.value = value
+        self.rule = rule
+        self.example = example
+        super().__init__(f"{field} is {value!r}; {rule}" + (f" For example: {example}." if example is not None else ""))
+
+
+def whole(owner: object, least: int, *names: str) -> None:
+    """Every field named is a whole number from ``least`` to the cap on a model's dimensions."""
+    most = limit("model_dimension")
+    for name in names:
+        value = getattr(owner, name)
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise SpecError(name, value, "it must be a whole number.")
+        if value < least:
+            raise SpecError(name, value, f"a transformer needs at least {least}.")
+        if value > most:
+            raise SpecError(name, value, f"more than {most:,} is no model’s size.")

@@ -1,0 +1,130 @@
+"""Layers with a state: counted by formula, and refused by name wherever memory or time would have to be known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from core.hardware.accelerators import find
+from core.hardware.cluster import cluster
+from core.models import Mixer, SpecError, TransformerSpec, flops_per_token, from_hf_config, parameters
+from core.models.own import about, own_model, read_config
+from core.models.spec_text import write_spec
+from core.models.stand_in import stand_in
+from core.planning import answer, plan_from, search_plans, step_time
+from core.planning.answer import words_memory
+from core.planning.answer.holding import held, settled
+from core.planning.answer.plan import OWN
+from core.planning.answer.searching import query_of
+from core.planning.counting.growth import growth
+from core.planning.layer.kinds import kinds_of
+from core.planning.step.time import default_states, step_over
+from core.planning.study.reading import read_study
+from core.planning.study.study import StudyError
+from core.training import Layout, memory_over, memory_per_device, traffic_per_step, usual
+from core.training.activations.tensors import FUSED, saved_tensors
+from core.training.device.given import Step
+
+JAMBA = from_hf_config({"model_type": "jamba"})
+MAMBA = from_hf_config({"model_type": "mamba2"})
+GATED = TransformerSpec(2, 64, 4, 4, 16, 128, 1000, glu=True, tied_head=False, attention_gate=True)
+H100S = cluster(find("H100 SXM"), 8)
+POLICY, ADAM = usual(None, None)
+
+REFUSED: dict[str, Callable[[TransformerSpec], object]] = {
+    "memory": lambda spec: memory_per_device(spec, Layout(), seq_len=4096),
+    "memory, not checked": lambda spec: memory_over(spec, Layout(), default_states(spec), Step(4096, FUSED, 2)),
+    "activations": lambda spec: saved_tensors(spec, FUSED),
+    "step": lambda spec: step_time(spec, H100S, Layout(data=8), seq_len=4096),
+    "step, not checked": lambda spec: step_over(spec, H100S, Layout(data=8), default_states(spec), seq_len=4096),
+    "traffic": lambda spec: traffic_per_step(spec, Layout(data=8), policy=POLICY, seq_len=4096),
+    "layer": lambda spec: kinds_of(spec, 4096),
+    "search": lambda spec: search_plans(spec, H100S, 64, 4096),
+}
+
+
+@pytest.mark.parametrize("spec", [JAMBA, MAMBA, GATED], ids=["jamba", "mamba2", "gated attention"])
+@pytest.mark.parametrize("way", REFUSED)
+def test_no_memory_and_no_time_without_an_account(way: str, spec: TransformerSpec) -> None:
+    assert spec.unmodelled
+    with pytest.raises(SpecError) as refused:
+        REFUSED[way](spec)
+    assert spec.unmodelled in str(refused.value)
+
+
+def test_a_study_names_the_model_that_has_none() -> None:
+    study = (
+        f'{{"models": ["Llama 3 70B", "{write_spec(JAMBA)}"], "clusters": [{{"accelerator": "H100 SXM", '
+        '"accelerators": [8]}], "global_batch_sequences": [8], "seq_len": [4096]}'
+    )
+    with pytest.raises(StudyError) as refused:
+        read_study(study)
+    assert refused.value.field == "models.1"
+    assert JAMBA.unmodelled in str(refused.value)
+
+
+@pytest.mark.parametrize("spec", [JAMBA, MAMBA, GATED], ids=["jamba", "mamba2", "gated attention"])
+def test_a_dense_model_stands_in_for_memory_and_steps_and_says_so(spec: TransformerSpec) -> None:
+    """The run takes the model's own FLOPs; what it holds and its step are those of a dense model as large."""
+    total = parameters(spec).total
+    plan = plan_from({"model": OWN, "shape": write_spec(spec), "count": "64", "seq": "4096"})
+    a = answer(plan)
+    assert (a.shape.spec, a.stands_in) == (spec, False)
+    assert a.middle.parameters == parameters(spec).active
+    h = held(settled(plan, a.stored, 64))
+    assert h.stands_in
+    assert h.spec == stand_in(total, 4096) == query_of(plan).spec
+    assert spec.unmodelled in words_memory.stood_in(h)
+    assert spec.unmodelled in about(spec)
+    assert not own_model(spec).laid_out
+
+
+def test_an_infinite_bound_as_python_writes_it() -> None:
+    for bound in ("Infinity", '{"__float__": "Infinity"}'):
+        text = f'{{"model_type": "mamba2", "time_step_limit": [0.0, {bound}]}}'
+        assert from_hf_config(text) == MAMBA
+        assert read_config(text).clean
+
+
+def test_a_state_costs_the_same_at_every_length() -> None:
+    """Twice the tokens double attention's products and nothing of the state's; without attention nothing grows."""
+    for attention in ("full", "causal", "eager"):
+        one, two = (flops_per_token(JAMBA, length, attention) for length in (4096, 8192))
+        grown = {part.id for part, more in zip(one.parts, two.parts, strict=True) if more.flop > part.flop}
+        assert grown == {"scores", "values"}
+        assert flops_per_token(MAMBA, 1, attention).forward == flops_per_token(MAMBA, 1 << 20, attention).forward
+    assert growth(MAMBA, 4096, "full").crossing == float("inf")
+    assert 4096 < growth(JAMBA, 4096, "full").crossing < float("inf")
+
+
+def test_attention_is_counted_where_it_is() -> None:
+    """Layers added with a state add nothing to attention, and the other way round."""
+    assert JAMBA.mixer
+    assert JAMBA.experts
+    sparse = replace(JAMBA.experts, dense_layers=24)
+    wider = replace(JAMBA, layers=40, mixer=replace(JAMBA.mixer, layers=36), experts=sparse)
+    before, after = ({part.id: part.total for part in parameters(spec).components} for spec in (JAMBA, wider))
+    assert {name for name in before if after[name] > before[name]} >= {"mixer_input", "state", "ffn", "norms"}
+    assert all(after[name] == before[name] for name in ("qkv", "output", "embedding", "experts"))
+    more = replace(JAMBA, layers=40)
+    assert {part.id: part.total for part in parameters(more).components}["mixer_input"] == before["mixer_input"]
+
+
+def test_numbers_of_a_state_by_hand() -> None:
+    """One small layer of each kind, its tensors written out."""
+    h, e, n, r = 8, 16, 3, 2
+    mamba = Mixer("mamba", 1, e, 1, n, rank=r, conv_bias=True, normed=True)
+    by_hand = h * 2 * e + e * 4 + e + e * (r + 2 * n) + r * e + e + e * n + e + (r + 2 * n) + e * h
+    outside = 50 * h + 2 * h
+    plain = TransformerSpec(1, h, 1, 1, 1, 0, 50, glu=False, tied_head=True, norms_per_layer=1, mixer=mamba)
+    assert parameters(plain).total == outside + by_hand
+    heads, width, groups = 4, 4, 2
+    between = e + 2 * groups * n
+    second = Mixer("mamba2", 1, heads, width, n, groups, conv_bias=True)
+    by_hand = h * (e + between + heads) + between * 5 + 3 * heads + e + e * h
+    assert parameters(replace(plain, mixer=second)).total == outside + by_hand
+    delta = Mixer("delta", 1, heads, width, n, groups)
+    by_hand = h * (e + between) + h * 2 * heads + between * 4 + 2 * heads + width + e * h
+    assert parameters(replace(plain, mixer=delta)).total == outside + by_hand
