@@ -23,6 +23,7 @@ from pages.compute.runs import beside, comparisons, evidence_panel
 from pages.compute.table import table
 from pages.compute.whole import split, whole
 from pages.parts import show
+from pages.parts.adding import add_to_comparison
 from pages.parts.inputs import Inputs
 from pages.parts.registry import COMPUTE, MEMORY, PLAN_SEARCH
 from pages.parts.shape import adopt_built
@@ -63,6 +64,7 @@ def page() -> None:
             show.onwards("What fits, and on how many", MEMORY, carried(inputs.reading.texts, a))
         for line in words.cautions(a):
             show.note(line)
+    add_to_comparison(COMPUTE, carried(inputs.reading.texts, a))
     with show.guarded("The picture of published runs"):
         peers = peers_of(a)
         said = words_runs.pace(a, peers)

@@ -94,6 +94,16 @@ PLAN_SEARCH = PageSpec(
     lead="Which layout is fastest on this cluster, and why? Every combination that divides and fits, timed part by "
     "part and compared with published steps.",
 )
+COMPARE = PageSpec(
+    id="compare",
+    path="pages/compare/page.py",
+    title="Compare",
+    icon=":material/compare_arrows:",
+    url_path="compare",
+    prefix="k",
+    lead="Up to six plans side by side: which is sooner, which is cheaper, by how much, and in what they differ. "
+    "Change any number and see what follows.",
+)
 DEVICE = PageSpec(
     id="device",
     path="pages/measure/page.py",
@@ -107,7 +117,7 @@ DEVICE = PageSpec(
 GROUPS: dict[str, tuple[PageSpec, ...]] = {
     "": (HOME,),
     "Learn": (FLOATS, TENSORS, LECTURE),
-    "Plan": (COMPUTE, MEMORY, PLAN_SEARCH),
+    "Plan": (COMPUTE, MEMORY, PLAN_SEARCH, COMPARE),
     "Measure": (DEVICE,),
 }
 PAGES: tuple[PageSpec, ...] = tuple(page for members in GROUPS.values() for page in members)

@@ -17,6 +17,7 @@ from streamlit.elements.lib.mutable_expander_container import ExpanderContainer
 from core.formula import Explanation, Source, derivation
 from core.palette import ROLES
 from core.units_shown import Shown, read_shown
+from pages.parts import tray
 from pages.parts.charts import ready
 from pages.parts.components import copy_link
 from pages.parts.derivation import step_markdown
@@ -211,9 +212,9 @@ def badge(word: str, role: str) -> Html:
 
 
 def address(page: PageSpec, fields: Mapping[str, str]) -> str:
-    """The relative address of ``page`` with these fields (names without prefix) set."""
+    """The relative address of ``page`` with these fields (names without prefix) set, and the plans to compare."""
     named = {f"{page.prefix}_{name}": text for name, text in fields.items()}
-    return f"{page.url_path}?{query_of(named)}"
+    return f"{page.url_path}?{query_of(named | tray.in_link(page))}"
 
 
 def link(label: str, page: PageSpec, fields: Mapping[str, str]) -> Html:
@@ -378,3 +379,4 @@ def footer(inputs: Inputs) -> None:
         _alert(literal(message))
     copy_link(inputs.query(), key=f"{inputs.page.id}:link")
     inputs.leave()
+    tray.remember(inputs.page)
