@@ -15,6 +15,7 @@ from pages.parts import show
 from pages.parts.adding import add_to_comparison
 from pages.parts.inputs import Inputs
 from pages.parts.registry import COMPUTE, MEMORY, PLAN_SEARCH
+from pages.parts.saving import saving
 from pages.parts.shape import adopt_built
 from pages.plan_search.around import how_many, launch, near
 from pages.plan_search.asked import Asked, asked
@@ -71,6 +72,7 @@ def page() -> None:
             show.note(line)
     layout = as_texts(a.here.layout) if a.here else {}
     add_to_comparison(PLAN_SEARCH, named_texts(inputs.reading.texts) | layout)
+    saving(inputs, named_texts(inputs.reading.texts) | layout)
 
     for name, panel in _PANELS.items():
         with inputs.panel(name, PANELS[name].label) as opened:
