@@ -92,9 +92,9 @@ class _Row:
         self.now = st.session_state.pop(self.asked, "")
         if self.held not in st.session_state:
             # Taken up once: the address goes on saying what the page was opened with.
-            id, revision = st.query_params.get(_ID, ""), st.query_params.get(_REVISION, "")
+            plan, revision = st.query_params.get(_ID, ""), st.query_params.get(_REVISION, "")
             known = revision.isascii() and revision.isdigit() and len(revision) < 10
-            st.session_state[self.held] = (id[:32], int(revision) if known else 0) if id else None
+            st.session_state[self.held] = (plan[:32], int(revision) if known else 0) if plan else None
 
     def act(self) -> None:
         """Do what a button has asked for."""
@@ -108,14 +108,14 @@ class _Row:
             self._hold(store.save(entry, st.session_state.get(self.note) or "", owner=visitor()))
             st.session_state[self.name] = st.session_state[self.note] = ""
             return
-        id, revision = st.session_state[self.held]
-        plan = store.get(id)
+        held, revision = st.session_state[self.held]
+        plan = store.get(held)
         mine = as_kept(self._mine(plan))
         if self.now == _COPY:
             name = f"{plan.entry.name[: limit('plan_name') - 7]} (mine)"
             self._hold(store.save(replace(mine, name=name), plan.note, plan.tags, visitor()))
         else:
-            self._hold(store.change(id, revision, entry=mine, who=visitor()))
+            self._hold(store.change(held, revision, entry=mine, who=visitor()))
 
     def draw(self) -> None:
         """The saved plan that the page shows, and the fields to save a new one."""

@@ -54,10 +54,8 @@ def _list(found: Found) -> None:
     """The plans of this page of the list."""
 
     def name(plan: SavedPlan) -> show.Html:
-        remark = " · ".join(
-            filter(None, ("cannot be read in full" if plan.problems else "", plan.note.partition("\n")[0]))
-        )
-        return show.typed(plan.entry.name, remark)
+        trouble = "cannot be read in full" if plan.problems else ""
+        return show.typed(plan.entry.name, " · ".join(filter(None, (trouble, plan.note.partition("\n")[0]))))
 
     show.small_table(
         _COLUMNS,
@@ -110,7 +108,7 @@ def _choose(inputs: Inputs, plans: Sequence[SavedPlan]) -> None:
         "Look at",
         list(names),
         key=key,
-        format_func=lambda id: names.get(id, id),
+        format_func=lambda one: names.get(one, one),
         on_change=lambda: inputs.put(PLAN.id, st.session_state[key]),
     )
     about(inputs, opened().get(st.session_state[key]))

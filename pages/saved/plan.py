@@ -69,15 +69,8 @@ def _buttons(inputs: Inputs, plan: SavedPlan) -> None:
                 show.note("The plan and its history are gone then, for everybody.")
                 act("Delete it", "forget", partial(_forget, inputs, plan))
             return
-        add = inputs.key(f"add_{plan.id}")
-        st.button(
-            "Add to comparison",
-            key=add,
-            icon=":material/add:",
-            disabled=tray.full(),
-            on_click=tray.add,
-            args=(plan.entry,),
-        )
+        full, add = tray.full(), partial(tray.add, plan.entry)
+        st.button("Add to comparison", key=inputs.key(f"add_{plan.id}"), on_click=add, disabled=full)
         act("Duplicate", "duplicate", partial(_duplicate, inputs, plan.id))
         act("Archive", "archive", partial(_archive, inputs, plan.id))
         if count := len(tray.held()):
