@@ -30,10 +30,11 @@ _NEW, _SAVE, _COPY = "new", "save", "copy"
 just changed."""
 
 
-def link_to(page: PageSpec, plan: SavedPlan) -> show.Html:
-    """A link that opens a saved plan on ``page``, where its changes can then be saved."""
+def link_to(page: PageSpec, plan: SavedPlan, label: str = "") -> show.Html:
+    """A link that opens a saved plan on ``page``, where its changes can then be saved; the page's title is its label
+    unless another one is given."""
     texts = on_page(plan.entry, named=page != COMPUTE)
-    return show.link(page.title, page, texts, {_ID: plan.id, _REVISION: str(plan.revision)})
+    return show.link(label or page.title, page, texts, {_ID: plan.id, _REVISION: str(plan.revision)})
 
 
 def visitor() -> str:

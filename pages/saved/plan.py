@@ -45,7 +45,7 @@ def about(inputs: Inputs, plan: SavedPlan) -> None:
         if moved := words.since(plan):
             show.note("Data or formulas have changed since it was saved:")
             columns = [show.Column("Result"), show.Column("When saved", numeric=True), show.Column("Now", numeric=True)]
-            show.small_table(columns, moved)
+            show.small_table(columns, [(words.RESULTS[name], *both) for name, both in moved.items()])
         links = " · ".join(link_to(page, plan) for page in (COMPUTE, MEMORY, PLAN_SEARCH))
         show.paragraph("Open on", show.Html(links))
         _buttons(inputs, plan)
