@@ -157,7 +157,9 @@ class _Row:
         return with_changes(plan.entry, self.texts, named=self.named)
 
     def _hold(self, plan: SavedPlan) -> None:
+        """The page shows this saved plan from now on, also when its address is loaded again."""
         st.session_state[self.held] = (plan.id, plan.revision)
+        st.query_params.update({_ID: plan.id, _REVISION: str(plan.revision)})
 
     def _ask(self, what: str, seen: SavedPlan | None = None) -> partial[None]:
         """A callback that asks for something; ``seen`` is the plan that a visitor who asks has before their eyes."""

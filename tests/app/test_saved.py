@@ -94,6 +94,7 @@ def test_a_saved_plan_opens_as_it_was_saved_and_takes_changes(store: Store) -> N
     assert (changed.revision, changed.entry.texts["tokens"]) == (2, "3T")
     assert [edit.field for edit in store.history(plan.id)[0].edits if edit.field[0] != "_"] == ["tokens"]
     assert "c_save_changes" not in {button.key for button in app.button}
+    assert (app.query_params["r_plan"], app.query_params["r_rev"]) == (plan.id, "2")
     there = followed(app, SAVED)
     assert "3T tokens" in re.sub("<[^>]*>", "", words(there))
 
