@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from core.store.rows import SavedPlan
+    from core.store.plans import SavedPlan
 
 
 class StoreError(Exception):

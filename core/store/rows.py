@@ -7,7 +7,7 @@ import json
 import math
 import unicodedata
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Annotated, Any, TypeVar
 
@@ -17,68 +17,13 @@ from core.fields import LINK_VERSION, VERSION, quoted
 from core.limits import limit
 from core.planning.answer.form import ACCELERATOR, MODEL_NAME, PLAN_FORM
 from core.planning.compare.entry import RESULTS, Entry, entry_of
-
-RESULT = "_"
-"""Before the name of a result in a history: that of a field has none."""
-
-NAME, NOTE, TAGS, ARCHIVED = "name", "note", "tags", "archived"
-"""What a history calls that of a plan which is no field of it."""
+from core.store.plans import ARCHIVED, NAME, NOTE, RESULT, TAGS, Change, Edit, SavedPlan
 
 _TURNS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 """Characters that turn the direction of writing, by which a name could take on the look of another one."""
 
 _LAST = 253_402_300_799_999_999
 """Microseconds from 1970 to the end of the year 9999."""
-
-
-@dataclass(frozen=True, slots=True)
-class SavedPlan:
-    """A plan as it was kept.
-
-    owner: who saved it; empty without sign-in. made, changed: in UTC. revision: 1 when saved, one more with each
-    change. knowledge: of `core.store.knowledge` when its results were worked out. problems: what could not be read of
-    the row; where there are any, its fields can be looked at and copied, not changed.
-    """
-
-    id: str
-    entry: Entry
-    note: str
-    tags: tuple[str, ...]
-    owner: str
-    made: datetime
-    changed: datetime
-    revision: int
-    archived: bool
-    knowledge: str
-    problems: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Edit:
-    """One change: the id of a field, `NAME`, `NOTE`, `TAGS`, `ARCHIVED`, or a result under `RESULT`; old and new
-    text, empty where there was or is none."""
-
-    field: str
-    old: str
-    new: str
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """A revision: when it was made, by whom, and what it changed; nothing in the first."""
-
-    revision: int
-    when: datetime
-    who: str
-    edits: tuple[Edit, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """A page of plans, newest first, and how many there are in all."""
-
-    plans: tuple[SavedPlan, ...]
-    total: int
 
 
 _Told = TypeVar("_Told", bound=BaseModel)

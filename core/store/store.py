@@ -16,11 +16,8 @@ from core.store.engine import make_engine, shown, transaction
 from core.store.errors import Conflict, StoreError
 from core.store.knowledge import knowledge
 from core.store.migrate import migrate
+from core.store.plans import Change, Edit, Found, SavedPlan
 from core.store.rows import (
-    Change,
-    Edit,
-    Found,
-    SavedPlan,
     cleaned,
     columns,
     edits_between,

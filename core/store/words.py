@@ -13,7 +13,7 @@ from core.planning.compare.compared import Compared, compared, moved
 from core.planning.compare.entry import Entry
 from core.planning.compare.words import shown
 from core.store.knowledge import knowledge
-from core.store.rows import ARCHIVED, NAME, NOTE, RESULT, TAGS, Change, Edit, Found, SavedPlan
+from core.store.plans import ARCHIVED, NAME, NOTE, RESULT, TAGS, Change, Edit, Found, SavedPlan
 from core.wording import plural
 
 RESULTS: Mapping[str, str] = {

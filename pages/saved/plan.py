@@ -11,7 +11,8 @@ from core.limits import limit
 from core.planning.compare.compared import compared
 from core.planning.compare.words import called
 from core.store import Conflict, SavedPlan, StoreError, words
-from core.store.rows import NAME, NOTE, TAGS, tags_of
+from core.store.plans import NAME, NOTE, TAGS
+from core.store.rows import tags_of
 from core.store.where import opened
 from pages.parts import show, tray
 from pages.parts.inputs import Inputs

@@ -171,7 +171,7 @@ app = AppTest.from_file({APP!r}, default_timeout=60).run()
 for path in {[COMPUTE.path, MEMORY.path, PLAN_SEARCH.path]!r}:
     app.switch_page(path).run()
     assert not app.exception, app.exception
-print(sorted(name for name in sys.modules if name in ("sqlalchemy", "alembic", "psycopg", "sqlite3")))
+print(sorted(name for name in sys.modules if name in ("sqlalchemy", "alembic", "psycopg", "sqlite3", "pydantic")))
 """
     env = {**os.environ, "NAPKIN_DATA": str(tmp_path / "data")}
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=env, capture_output=True, text=True, timeout=240)

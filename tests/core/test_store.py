@@ -16,7 +16,8 @@ from core.planning.answer.form import PLAN_FORM
 from core.planning.compare.entry import Entry, entry_of
 from core.store import Conflict, SavedPlan, StoreError
 from core.store.bucket import Bucket, taken
-from core.store.rows import ARCHIVED, NAME, NOTE, RESULT, TAGS, cleaned, folded, tags_of
+from core.store.plans import ARCHIVED, NAME, NOTE, RESULT, TAGS
+from core.store.rows import cleaned, folded, tags_of
 from core.store.store import Store
 from tests.core import store_cases as cases
 
