@@ -26,6 +26,7 @@ from pages.parts import show
 from pages.parts.adding import add_to_comparison
 from pages.parts.inputs import Inputs
 from pages.parts.registry import CALENDAR, COMPUTE, MEMORY, PLAN_SEARCH
+from pages.parts.saving import saving
 from pages.parts.shape import adopt_built
 from pages.parts.takeaway import TAKE, take_away
 from pages.parts.theme import TOKENS
@@ -74,6 +75,7 @@ def page() -> None:
         show.chart(answer_strip(a, peers, TOKENS), alt=plain(said), key="compute:answer")
     with show.guarded("The published run of this model"):
         beside(a)
+    saving(inputs, inputs.reading.texts)
 
     for name, panel in _PANELS.items():
         with inputs.panel(name, PANELS[name].label) as opened:

@@ -29,6 +29,7 @@ from pages.parts import show
 from pages.parts.adding import add_to_comparison
 from pages.parts.inputs import Inputs
 from pages.parts.registry import COMPUTE, MEMORY, PLAN_SEARCH
+from pages.parts.saving import saving
 from pages.parts.shape import adopt_built
 from pages.parts.takeaway import TAKE, take_away
 from pages.parts.theme import TOKENS
@@ -87,6 +88,7 @@ def page() -> None:
         show.note(words_memory.checkpoint(h))
         show.note(words.memory_read_as(h.usable, h.plan.device.memory_note))
         show.source(words.cited(h.optimizer, h.policy))
+    saving(inputs, named_texts(inputs.reading.texts))
 
     for name, panel in _PANELS.items():
         with inputs.panel(name, PANELS[name].label) as opened:

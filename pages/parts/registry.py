@@ -124,6 +124,16 @@ COMPARE = PageSpec(
     lead="Up to six plans side by side: which is sooner, which is cheaper, by how much, and in what they differ. "
     "Change any number and see what follows.",
 )
+SAVED = PageSpec(
+    id="saved",
+    path="pages/saved/page.py",
+    title="Saved plans",
+    icon=":material/bookmarks:",
+    url_path="saved-plans",
+    prefix="r",
+    lead="Every plan that was kept, with its history. Find one, open it where it was worked out, or lay it beside "
+    "others.",
+)
 DEVICE = PageSpec(
     id="device",
     path="pages/measure/page.py",
@@ -137,7 +147,7 @@ DEVICE = PageSpec(
 GROUPS: dict[str, tuple[PageSpec, ...]] = {
     "": (HOME,),
     "Learn": (FLOATS, TENSORS, LECTURE),
-    "Plan": (COMPUTE, MEMORY, PLAN_SEARCH, BOARD, COMPARE, CALENDAR),
+    "Plan": (COMPUTE, MEMORY, PLAN_SEARCH, BOARD, COMPARE, CALENDAR, SAVED),
     "Measure": (DEVICE,),
 }
 PAGES: tuple[PageSpec, ...] = tuple(page for members in GROUPS.values() for page in members)

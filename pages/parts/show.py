@@ -15,7 +15,7 @@ import streamlit as st
 from streamlit.elements.lib.mutable_expander_container import ExpanderContainer
 
 from core.formula import Explanation, Source, derivation
-from core.markup import around_quotation, literal, rich
+from core.markup import around_quotation, literal, rich, safe_text
 from core.palette import ROLES
 from core.units_shown import Shown, read_shown
 from pages.parts import tray
@@ -159,15 +159,28 @@ def badge(word: str, role: str) -> Html:
     return Html(f'<span class="np-badge" style="color:var(--np-{role})">{html.escape(word)}</span>')
 
 
-def address(page: PageSpec, fields: Mapping[str, str]) -> str:
-    """The relative address of ``page`` with these fields (names without prefix) set, and the plans to compare."""
+def address(page: PageSpec, fields: Mapping[str, str], others: Mapping[str, str] | None = None) -> str:
+    """The relative address of ``page`` with these fields (names without prefix) set, and the plans to compare.
+
+    others: further parameters, by their names in an address.
+    """
     named = {f"{page.prefix}_{name}": text for name, text in fields.items()}
-    return f"{page.url_path}?{query_of(named | tray.in_link(page))}"
+    return f"{page.url_path}?{query_of({**named, **(others or {}), **tray.in_link(page)})}"
 
 
-def link(label: str, page: PageSpec, fields: Mapping[str, str]) -> Html:
+def link(label: str, page: PageSpec, fields: Mapping[str, str], others: Mapping[str, str] | None = None) -> Html:
     """A table cell that links into ``page`` and sets its fields."""
-    return Html(f'<a href="{html.escape(address(page, fields), quote=True)}">{html.escape(label)}</a>')
+    return Html(f'<a href="{html.escape(address(page, fields, others), quote=True)}">{html.escape(label)}</a>')
+
+
+def typed(text: str, remark: str = "") -> Html:
+    """A table cell of what a visitor typed, with no markup in it, and a quieter remark of the same kind."""
+    return Html(safe_text(text) + (f"<small>{safe_text(remark)}</small>" if remark else ""))
+
+
+def paragraph(text: str, after: Html | None = None) -> None:
+    """A quiet paragraph of what a visitor typed, with no markup in it; ``after`` it, a link."""
+    st.html(f'<p class="np-note">{safe_text(text)} {after or ""}</p>')
 
 
 def onwards(label: str, page: PageSpec, fields: Mapping[str, str]) -> None:

@@ -15,6 +15,7 @@ from pages.parts import show
 from pages.parts.adding import add_to_comparison
 from pages.parts.inputs import Inputs
 from pages.parts.registry import COMPUTE, MEMORY, PLAN_SEARCH
+from pages.parts.saving import saving
 from pages.parts.shape import adopt_built
 from pages.parts.takeaway import TAKE, take_away
 from pages.plan_search.around import how_many, launch, near
@@ -77,6 +78,7 @@ def page() -> None:
         for line in words.beside(a.plan, a.query, a.result, a.here):
             show.note(line)
     add_to_comparison(PLAN_SEARCH, _in_force(inputs, a))
+    saving(inputs, _in_force(inputs, a))
 
     for name, panel in _PANELS.items():
         with inputs.panel(name, PANELS[name].label) as opened:

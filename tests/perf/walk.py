@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import random
 import re
+import shutil
 import sys
 import time
 import warnings
@@ -19,7 +21,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import Any
+from unittest.mock import patch
 
 import streamlit as st
 from streamlit import config
@@ -55,6 +59,10 @@ TEXTS = (
 """Good, boundary and bad things to type into any field."""
 
 
+_FOLDERS: list[str] = []
+"""Where visitors save plans, each in a folder of their own."""
+
+
 @contextmanager
 def observed() -> Iterator[None]:
     """What fails says why; measuring replays a recorded job, or hangs until cancelled where the size is odd."""
@@ -70,8 +78,11 @@ def observed() -> Iterator[None]:
     st.cache_resource.clear()
     jobs.Runner = lambda: runner  # type: ignore[assignment, misc]
     try:
-        yield
+        with patch.dict(os.environ):
+            yield
     finally:
+        while _FOLDERS:
+            shutil.rmtree(_FOLDERS.pop())
         config.set_option("client.showErrorDetails", details)
         jobs.Runner = real  # type: ignore[misc]
         st.cache_resource.clear()
@@ -96,6 +107,9 @@ class Walk:
         self.kinds: Counter[str] = Counter()
         self.typed: dict[str, list[str]] = {}
         self.open: dict[str, bool | str] = {}
+        # What one visitor saves is not there for the next, whose walk would be another then.
+        _FOLDERS.append(mkdtemp())
+        os.environ["NAPKIN_DATA"] = _FOLDERS[-1]
         self.app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=300) if app is None else app
         self._run("open Home")
 
