@@ -77,9 +77,9 @@ def conflict(
     columns = [show.Column("Differs"), show.Column("As saved now"), show.Column("Yours")]
     show.small_table(columns, [[show.typed(cell) for cell in row] for row in rows])
     with st.container(horizontal=True):
-        st.button("Save yours as a copy", key=inputs.key("copy"), on_click=copy, type="primary")
-        st.button("Take theirs", key=inputs.key("take"), on_click=take)
-        st.button("Put yours over it", key=inputs.key("over"), on_click=over)
+        st.button("Save yours as a copy", key=inputs.key("save_copy"), on_click=copy, type="primary")
+        st.button("Take theirs", key=inputs.key("save_theirs"), on_click=take)
+        st.button("Put yours over it", key=inputs.key("save_over"), on_click=over)
 
 
 class _Row:
