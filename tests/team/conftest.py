@@ -1,0 +1,36 @@
+"""One team's server for all browser tests of this folder: nginx, two replicas, a Chromium."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.browser.conftest import Tabs, browser, tabs
+from tests.team.topology import Replica, nginx, replicas
+
+__all__ = ["Tabs", "browser", "tabs"]  # fixtures
+
+
+@dataclass(frozen=True)
+class Team:
+    """The proxy's base URL, the replicas behind it, and where the proxy logs."""
+
+    url: str
+    replicas: list[Replica]
+    log: Path
+
+    def serves(self, path: str) -> Replica:
+        """The replica that answered the latest request for ``path``."""
+        said = [line for line in self.log.read_text().splitlines() if f'"GET {path}"' in line][-1]
+        return next(one for one in self.replicas if said.endswith(f":{one.port}"))
+
+
+@pytest.fixture(scope="session")
+def team(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Team]:
+    """nginx before two replicas."""
+    folder = tmp_path_factory.mktemp("team")
+    with replicas(folder) as both, nginx(folder, [one.port for one in both]) as url:
+        yield Team(url, both, folder / "nginx.log")

@@ -1,0 +1,72 @@
+"""Napkin in a browser behind nginx: every page, files both ways, and a replica that dies under its visitor."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Callable, Iterator
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from pages.parts.registry import COMPUTE, PAGES
+from tests.browser.conftest import Tabs, settle
+from tests.team.conftest import Team
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture
+def open_page(tabs: Tabs, team: Team) -> Iterator[Callable[[str], Page]]:
+    """``open_page(path)``: a settled page behind the proxy, in the one tab of a test."""
+    tab = tabs.borrow("light", 1280)
+
+    def open_(path: str) -> Page:
+        tab.goto(f"{team.url}/{path}")
+        settle(tab)
+        return tab
+
+    yield open_
+    tabs.give_back("light", tab)
+
+
+def test_every_page_runs_under_the_policy(open_page: Callable[[str], Page]) -> None:
+    for spec in PAGES:
+        page = open_page(spec.url_path)
+        expect(page.locator("h1").first).to_have_text(spec.h1)
+        assert page.problems == [], spec.id  # type: ignore[attr-defined]
+
+
+def test_files_go_through_both_ways(open_page: Callable[[str], Page], team: Team) -> None:
+    """An upload must reach the replica of its session, and a download come from there."""
+    page = open_page(COMPUTE.url_path + "?c_table=true")
+    here = team.serves(f"/{COMPUTE.url_path}")
+    with page.expect_download() as saved:
+        page.get_by_role("button", name="Download as CSV").first.click()
+    with saved.value.path().open(encoding="utf-8-sig", newline="") as file:
+        assert len(list(csv.reader(file))) > 3
+    assert any(f"GET /media/" in line and line.endswith(f":{here.port}") for line in team.log.read_text().splitlines())
+    shape = {"model_type": "gpt2", "n_layer": 3, "n_head": 4, "n_embd": 256, "vocab_size": 1000, "n_positions": 512}
+    page.get_by_text("Read a Hugging Face config.json").first.click()
+    config = {"name": "config.json", "mimeType": "application/json", "buffer": json.dumps(shape).encode()}
+    page.locator("input[type=file]").first.set_input_files([config])
+    expect(page.get_by_text("gpt2").first).to_be_visible()
+    settle(page)
+    assert page.problems == []  # type: ignore[attr-defined]
+
+
+def test_a_visitor_of_a_killed_replica_goes_on_at_the_other(open_page: Callable[[str], Page], team: Team) -> None:
+    page = open_page(f"{COMPUTE.url_path}?c_tokens=14T")
+    tokens = page.get_by_label("Tokens").first
+    tokens.fill("13T")
+    tokens.press("Enter")
+    settle(page)
+    answer = page.locator(".np-answer").inner_text()
+    killed = team.serves(f"/{COMPUTE.url_path}")
+    killed.kill()
+    try:
+        n = page.get_by_label("Tokens").first
+        expect(n).to_have_value("13T")
+    finally:
+        killed.start()
+        killed.until_healthy()
