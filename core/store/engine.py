@@ -1,0 +1,138 @@
+"""The way to the database: SQLite in one file, or PostgreSQL, with their faults said alike."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+
+from core.store.errors import StoreError
+
+_LOG = logging.getLogger(__name__)
+
+WAIT_S = 5
+"""How long a write waits for that of another process before it gives up."""
+
+_WRITES = "writes"
+
+_SQLITE = {
+    "SQLITE_BUSY": "locked",
+    "SQLITE_LOCKED": "locked",
+    "SQLITE_FULL": "full",
+    "SQLITE_READONLY": "read-only",
+    "SQLITE_PERM": "read-only",
+    "SQLITE_CANTOPEN": "away",
+    "SQLITE_IOERR": "away",
+    "SQLITE_NOTADB": "broken",
+    "SQLITE_CORRUPT": "broken",
+}
+"""Beginnings of the names of SQLite's errors → what they mean here."""
+
+_POSTGRESQL = {"53100": "full", "25006": "read-only", "42501": "read-only", "55P03": "locked", "57014": "locked"}
+"""PostgreSQL's codes likewise; an error without a code is one of the connection."""
+
+_SAID = {
+    "locked": "Another process is writing to it and has not finished for {wait} s. Try again in a moment.",
+    "full": "There is no room left where it lies. Ask whoever runs this server to make some, then try again.",
+    "read-only": "It may be read and not written here. Ask whoever runs this server to allow writing, or to set "
+    "NAPKIN_DATA to a folder that can be written.",
+    "away": "It cannot be reached. Ask whoever runs this server whether it is running, and whether its address is "
+    "right.",
+    "broken": "What lies there is not a database that can be read. Ask whoever runs this server to restore it from a "
+    "copy, or to set NAPKIN_DATA to another folder.",
+    "": "It refused. The server’s log says more.",
+}
+
+
+def make_engine(address: str) -> Engine:
+    """An engine for an SQLAlchemy address of SQLite or PostgreSQL; nothing is opened yet. Raises `StoreError`."""
+    try:
+        url = make_url(address.replace("postgres://", "postgresql://", 1))
+        kind = url.get_backend_name()
+        if kind == "sqlite":
+            return _sqlite(url)
+        if kind == "postgresql":
+            return _postgresql(url)
+    except (SQLAlchemyError, ImportError) as problem:
+        raise StoreError("DATABASE_URL is not an address of a database that can be used here.") from problem
+    raise StoreError("DATABASE_URL has to begin with postgresql:// or sqlite:///.")
+
+
+def shown(engine: Engine) -> str:
+    """Where plans are kept, for people: the file, or the address without its password."""
+    url = engine.url
+    if url.get_backend_name() == "sqlite":
+        return url.database or "memory"
+    return f"PostgreSQL, {url.database} on {url.host or 'this machine'}"
+
+
+@contextmanager
+def transaction(engine: Engine, *, writes: bool = False) -> Generator[Connection]:
+    """A transaction that is whole or not at all. Raises `StoreError` for whatever the database refuses."""
+    try:
+        with engine.connect().execution_options(**{_WRITES: writes}) as connection, connection.begin():
+            yield connection
+    except SQLAlchemyError as problem:
+        _LOG.warning("The database of saved plans: %s", problem)
+        raise StoreError(f"The saved plans ({shown(engine)}): {_meaning(problem)}") from problem
+
+
+def _meaning(problem: SQLAlchemyError) -> str:
+    """What has happened, and what helps."""
+    said = ""
+    if isinstance(problem, DBAPIError):
+        name: str = getattr(problem.orig, "sqlite_errorname", None) or ""
+        code: str | None = getattr(problem.orig, "sqlstate", None)
+        said = next((word for start, word in _SQLITE.items() if name.startswith(start)), "")
+        if not name:
+            said = "away" if code is None or code.startswith(("08", "28", "3D", "57P")) else _POSTGRESQL.get(code, "")
+    else:
+        said = "locked"  # of SQLAlchemy's own, only that no connection became free
+    return _SAID[said].format(wait=WAIT_S)
+
+
+def _decoded(raw: bytes) -> str:
+    return raw.decode("utf-8", "replace")
+
+
+def _sqlite(url: URL) -> Engine:
+    if url.database and not url.database.startswith("file:"):
+        try:
+            Path(url.database).parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        except OSError as problem:
+            raise StoreError(
+                f"The folder {Path(url.database).parent} cannot be made ({problem.strerror}). Set NAPKIN_DATA to one "
+                "that can be written."
+            ) from problem
+    engine = create_engine(url, hide_parameters=True, connect_args={"timeout": WAIT_S})
+
+    @event.listens_for(engine, "connect")
+    def connected(connection: Any, _: object) -> None:  # pyright: ignore[reportUnusedFunction]
+        connection.isolation_level = None  # transactions begin where SQLAlchemy begins them, those of a migration too
+        connection.text_factory = _decoded  # a broken row must not hide the others
+        for pragma in ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON"):
+            connection.execute(f"PRAGMA {pragma}")
+
+    @event.listens_for(engine, "begin")
+    def begun(connection: Connection) -> None:  # pyright: ignore[reportUnusedFunction]
+        # One that reads first and writes later would be refused at once where another has written in between.
+        writes = connection.get_execution_options().get(_WRITES)
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+    return engine
+
+
+def _postgresql(url: URL) -> Engine:
+    patience = f"-c lock_timeout={WAIT_S}s -c statement_timeout={3 * WAIT_S}s"
+    return create_engine(
+        url.set(drivername="postgresql+psycopg"),
+        hide_parameters=True,  # names and notes stay out of the log
+        connect_args={"connect_timeout": WAIT_S, "options": patience},
+        pool_pre_ping=True,  # a server that was restarted costs no visitor an error
+        pool_timeout=WAIT_S,
+    )

@@ -1,0 +1,62 @@
+"""Brings a database to the version that this code knows; alembic is imported only where there is something to do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, Engine, inspect, text
+
+from core.store.engine import transaction
+from core.store.errors import StoreError
+from core.store.tables import HEAD
+
+_SCRIPTS = Path(__file__).parent / "migrations"
+_LOCK = 0x6E61706B
+"""Any number, the same for all who migrate a PostgreSQL database."""
+
+
+def migrate(engine: Engine, to: str = HEAD) -> None:
+    """Make every version up to ``to``, in one transaction; of several processes one does, and the others wait.
+
+    Raises `StoreError` where the database is of a version to come, and leaves it alone.
+    """
+    with transaction(engine) as connection:
+        if version_of(connection) == to:
+            return
+    with transaction(engine, writes=True) as connection:
+        if engine.dialect.name == "postgresql":
+            connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _LOCK})
+        _upgrade(connection, to)
+
+
+def version_of(connection: Connection) -> str:
+    """The version of a database; empty for one that has no tables yet."""
+    if not inspect(connection).has_table("alembic_version"):
+        return ""
+    return str(connection.execute(text("SELECT version_num FROM alembic_version")).scalar() or "")
+
+
+def _upgrade(connection: Connection, to: str) -> None:
+    from alembic.config import Config
+    from alembic.operations import Operations
+    from alembic.runtime.migration import MigrationContext
+    from alembic.script import ScriptDirectory
+
+    config = Config()
+    config.set_main_option("script_location", str(_SCRIPTS).replace("%", "%%"))
+    scripts = ScriptDirectory.from_config(config)
+    known = {script.revision for script in scripts.walk_revisions()}
+    here = version_of(connection)
+    if here and here not in known:
+        raise StoreError(
+            f"The saved plans were written by a newer Napkin (version {here} of the database; this one knows up to "
+            f"{HEAD}). Start that one, or set NAPKIN_DATA to another folder. Nothing was changed."
+        )
+
+    def steps(revision: Any, _: object) -> Any:
+        return scripts._upgrade_revs(to, revision)  # pyright: ignore[reportPrivateUsage]
+
+    context = MigrationContext.configure(connection, opts={"fn": steps, "transactional_ddl": True})
+    with Operations.context(context):
+        context.run_migrations()

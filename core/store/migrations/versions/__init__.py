@@ -1,0 +1,1 @@
+"""The scripts, in order. One that was released is never changed."""

@@ -1,0 +1,222 @@
+"""Rows of the database as plans. A row is untrusted: whatever stands in it comes back as a plan that says what is wrong
+with it, never as an exception."""
+
+from __future__ import annotations
+
+import json
+import math
+import unicodedata
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Annotated, Any, TypeVar
+
+from pydantic import BaseModel, Field, Json, ValidationError
+
+from core.fields import LINK_VERSION, VERSION, quoted
+from core.limits import limit
+from core.planning.answer.form import ACCELERATOR, MODEL_NAME, PLAN_FORM
+from core.planning.compare.entry import RESULTS, Entry, entry_of
+
+RESULT = "_"
+"""Before the name of a result in a history: that of a field has none."""
+
+NAME, NOTE, TAGS, ARCHIVED = "name", "note", "tags", "archived"
+"""What a history calls that of a plan which is no field of it."""
+
+_TURNS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+"""Characters that turn the direction of writing, by which a name could take on the look of another one."""
+
+_LAST = 253_402_300_799_999_999
+"""Microseconds from 1970 to the end of the year 9999."""
+
+
+@dataclass(frozen=True, slots=True)
+class SavedPlan:
+    """A plan as it was kept.
+
+    owner: who saved it; empty without sign-in. made, changed: in UTC. revision: 1 when saved, one more with each
+    change. knowledge: of `core.store.knowledge` when its results were worked out. problems: what could not be read of
+    the row; where there are any, its fields can be looked at and copied, not changed.
+    """
+
+    id: str
+    entry: Entry
+    note: str
+    tags: tuple[str, ...]
+    owner: str
+    made: datetime
+    changed: datetime
+    revision: int
+    archived: bool
+    knowledge: str
+    problems: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """One change: the id of a field, `NAME`, `NOTE`, `TAGS`, `ARCHIVED`, or a result under `RESULT`; old and new
+    text, empty where there was or is none."""
+
+    field: str
+    old: str
+    new: str
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A revision: when it was made, by whom, and what it changed; nothing in the first."""
+
+    revision: int
+    when: datetime
+    who: str
+    edits: tuple[Edit, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A page of plans, newest first, and how many there are in all."""
+
+    plans: tuple[SavedPlan, ...]
+    total: int
+
+
+_Told = TypeVar("_Told", bound=BaseModel)
+_Moment = Annotated[int, Field(ge=0, le=_LAST)]
+_Text = Annotated[str, Field(max_length=20_000)]
+
+
+class _Row(BaseModel):
+    """A row of plans. The defaults stand in for what cannot be read."""
+
+    id: _Text = ""
+    name: _Text = "Unreadable"
+    note: _Text = ""
+    tags: _Text = ""
+    owner: _Text = ""
+    texts: Json[dict[str, str]] = Field(default_factory=dict[str, str])
+    form_version: Annotated[int, Field(ge=1)] = LINK_VERSION
+    results: Json[dict[str, float]] = Field(default_factory=dict[str, float])
+    knowledge: _Text = ""
+    made: _Moment = 0
+    changed: _Moment = 0
+    revision: Annotated[int, Field(ge=1)] = 1
+    archived: bool = False
+
+
+class _ChangeRow(BaseModel):
+    """A row of plan_changes, likewise."""
+
+    revision: int = 0
+    changed: _Moment = 0
+    who: _Text = ""
+    edits: Json[list[tuple[str, str, str]]] = Field(default_factory=list[tuple[str, str, str]])
+
+
+def read_plan(row: Mapping[str, Any]) -> SavedPlan:
+    """The plan of a row of plans."""
+    told, bad = _read(_Row, row)
+    problems = [f"Of the saved row, {quoted(bad)} cannot be read."] if bad else []
+    texts, _ = PLAN_FORM.given(
+        {PLAN_FORM.key(name): (text,) for name, text in told.texts.items()} | {VERSION: (str(told.form_version),)}
+    )
+    unknown = sorted(set(told.texts) - {one.id for one in PLAN_FORM.fields})
+    if told.form_version > LINK_VERSION:
+        problems.append(
+            f"It was saved by a newer Napkin (version {told.form_version} of the plan’s fields; this one reads up to "
+            f"{LINK_VERSION}). Fields it does not know keep their defaults."
+        )
+    elif told.form_version == LINK_VERSION and unknown:
+        problems.append(f"It has fields that are not known here and were left aside: {quoted(unknown)}.")
+    entry = entry_of(cleaned(told.name, limit("plan_name")), texts)
+    return SavedPlan(
+        id=told.id,
+        entry=replace(entry, results=_finite(told.results)),
+        note=cleaned(told.note, limit("plan_note"), lines=True),
+        tags=tags_of(told.tags.replace("\n", ",")),
+        owner=cleaned(told.owner, limit("plan_owner")),
+        made=_moment(told.made),
+        changed=_moment(told.changed),
+        revision=told.revision,
+        archived=told.archived,
+        knowledge=told.knowledge,
+        problems=tuple(problems),
+    )
+
+
+def read_change(row: Mapping[str, Any]) -> Change:
+    """The change of a row of plan_changes; what cannot be read of it is left out."""
+    told, _ = _read(_ChangeRow, row)
+    return Change(told.revision, _moment(told.changed), told.who, tuple(Edit(*edit) for edit in told.edits))
+
+
+def _read(model: type[_Told], row: Mapping[str, Any]) -> tuple[_Told, tuple[str, ...]]:
+    """A row through its model, and the columns that keep their defaults because they cannot be read."""
+    try:
+        return model.model_validate(dict(row)), ()
+    except ValidationError as problem:
+        bad = {str(error["loc"][0]) for error in problem.errors(include_url=False, include_input=False)}
+        return model.model_validate({name: cell for name, cell in row.items() if name not in bad}), tuple(sorted(bad))
+
+
+def columns(entry: Entry, knowledge: str) -> dict[str, Any]:
+    """A plan as columns of its row. Raises ``ValueError`` for one without a name or too long."""
+    kept = entry_of(cleaned(entry.name, limit("plan_name")), entry.texts)
+    texts = json.dumps(dict(kept.texts))
+    if not kept.name:
+        raise ValueError("A plan needs a name to be found by.")
+    if len(texts) > limit("saved_chars"):
+        raise ValueError(f"This plan’s fields have {len(texts):,} characters; {limit('saved_chars'):,} can be saved.")
+    results = json.dumps(_finite(entry.results))
+    return {"name": kept.name, "texts": texts, "form_version": LINK_VERSION, "results": results, "knowledge": knowledge}
+
+
+def searched(plan: SavedPlan) -> str:
+    """What a search looks through: name, note, tags, owner, model and accelerator, without case."""
+    texts = plan.entry.texts
+    said = (plan.entry.name, plan.note, *plan.tags, plan.owner, texts[MODEL_NAME.id], texts[ACCELERATOR.id])
+    return folded("\n".join(said))
+
+
+def folded(text: str) -> str:
+    """``text`` as a search compares it: without case, and with every accent written in one way."""
+    return cleaned(unicodedata.normalize("NFC", text.casefold()), len(text) + limit("saved_chars"), lines=True)
+
+
+def cleaned(text: str, most: int, *, lines: bool = False) -> str:
+    """``text`` without what cannot be shown or stored, at most so long; lines: with its line breaks."""
+    kept = (c for c in text if unicodedata.category(c) not in ("Cc", "Cs") or (c == "\n" and lines))
+    return "".join(c for c in kept if c not in _TURNS).strip()[:most].rstrip()
+
+
+def tags_of(text: str | Iterable[str]) -> tuple[str, ...]:
+    """Tags from a line with commas, or from several: in order, each once whatever its case, as many as a plan has."""
+    line = text if isinstance(text, str) else ",".join(text)
+    found: dict[str, str] = {}
+    for part in line.split(","):
+        if tag := cleaned(part, limit("tag_chars")):
+            found.setdefault(tag.casefold(), tag)
+    return tuple(found[key] for key in sorted(found))[: limit("plan_tags")]
+
+
+def edits_between(old: SavedPlan, new: SavedPlan) -> tuple[Edit, ...]:
+    """What ``new`` changes of ``old``."""
+    before, after = _told(old), _told(new)
+    names = dict.fromkeys((*before, *after))
+    pairs = ((name, before.get(name, ""), after.get(name, "")) for name in names)
+    return tuple(Edit(*pair) for pair in pairs if pair[1] != pair[2])
+
+
+def _told(plan: SavedPlan) -> dict[str, str]:
+    """Everything of a plan that a history follows, as texts."""
+    results = {RESULT + name: repr(value) for name, value in plan.entry.results.items()}
+    own = {NAME: plan.entry.name, NOTE: plan.note, TAGS: ", ".join(plan.tags)}
+    return {**own, ARCHIVED: "true" if plan.archived else "false", **plan.entry.texts, **results}
+
+
+def _finite(results: Mapping[str, float]) -> dict[str, float]:
+    return {name: float(results[name]) for name in RESULTS if math.isfinite(results.get(name, math.nan))}
+
+
+def _moment(microseconds: int) -> datetime:
+    return datetime.fromtimestamp(microseconds // 1_000_000, UTC).replace(microsecond=microseconds % 1_000_000)

@@ -1,0 +1,34 @@
+"""Where this process keeps plans: a file of the user's, or the database that the environment names."""
+
+from __future__ import annotations
+
+import os
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from core.store.store import Store
+
+_lock = threading.Lock()
+_stores: dict[str, Store] = {}
+
+
+def address() -> str:
+    """``DATABASE_URL``; without one, a file in ``NAPKIN_DATA``, or in ~/.local/share/napkin."""
+    folder = os.environ.get("NAPKIN_DATA") or Path("~/.local/share/napkin").expanduser()
+    return os.environ.get("DATABASE_URL") or f"sqlite:///{Path(folder).absolute() / 'napkin.db'}"
+
+
+def opened() -> Store:
+    """The store of this process, opened when it is first needed. Raises `StoreError`, and tries anew the next time.
+
+    One thread imports the database's library, which half a second of processor time is spent on, and the others wait.
+    """
+    where = address()
+    with _lock:
+        if where not in _stores:
+            from core.store.store import Store
+
+            _stores[where] = Store.open(where)
+        return _stores[where]
