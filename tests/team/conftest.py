@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,10 +23,15 @@ class Team:
     replicas: list[Replica]
     log: Path
 
+    def answers(self) -> list[tuple[str, str]]:
+        """Path and replica's address of every GET that ended, oldest first; a websocket's is that of its end."""
+        lines = re.findall(r'"GET (\S+)" \d+ .* (\S+)$', self.log.read_text(), flags=re.MULTILINE)
+        return [(path, address) for path, address in lines if address != "-"]
+
     def serves(self, path: str) -> Replica:
-        """The replica that answered the latest request for ``path``."""
-        said = [line for line in self.log.read_text().splitlines() if f'"GET {path}"' in line][-1]
-        return next(one for one in self.replicas if said.endswith(f":{one.port}"))
+        """The replica that gave the latest answer for paths that begin so."""
+        address = [where for asked, where in self.answers() if asked.startswith(path)][-1]
+        return next(one for one in self.replicas if address.endswith(f":{one.port}"))
 
 
 @pytest.fixture(scope="session")
