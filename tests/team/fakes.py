@@ -35,7 +35,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(self.server.name.encode())
 
-    do_GET = do_POST = do_PUT = _answer  # noqa: N815: names of http.server
+    do_GET = do_POST = do_PUT = _answer  # noqa: N815, names of http.server
 
     def log_message(self, format: str, *args: object) -> None:
         """Say nothing."""

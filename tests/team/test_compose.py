@@ -89,7 +89,9 @@ def test_the_image_is_pinned_runs_without_rights_and_holds_only_the_product() ->
     [base] = of("FROM")
     assert PINNED.match(base)
     assert int(of("USER")[-1]) > 0
-    assert STEPS.index(("USER", of("USER")[-1])) > max(i for i, (step, _) in enumerate(STEPS) if step in ("RUN", "COPY"))
+    assert STEPS.index(("USER", of("USER")[-1])) > max(
+        i for i, (step, _) in enumerate(STEPS) if step in ("RUN", "COPY")
+    )
     assert not of("ADD")
     copied = [said.split()[0] for said in of("COPY")]
     assert all((ROOT / path).exists() for path in copied)

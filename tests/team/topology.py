@@ -117,9 +117,9 @@ class Replica:
 
     def healthy(self) -> bool:
         """Whether it answers its health check now."""
-        with contextlib.suppress(OSError):
-            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/_stcore/health", timeout=5) as answer:
-                return answer.status == 200
+        health = f"http://127.0.0.1:{self.port}/_stcore/health"
+        with contextlib.suppress(OSError), urllib.request.urlopen(health, timeout=5) as answer:
+            return answer.status == 200
         return False
 
     def kill(self) -> None:
@@ -155,7 +155,7 @@ def _accepts(port: int) -> bool:
 def postgres() -> Iterator[str]:
     """A fresh PostgreSQL with an empty database; gives its URL for SQLAlchemy."""
     initdb = Path(ensure("initdb")).resolve()
-    folder = Path(tempfile.mkdtemp(prefix="napkin-postgres-", dir="/tmp"))  # noqa: S108: its owner must get there
+    folder = Path(tempfile.mkdtemp(prefix="napkin-postgres-", dir="/tmp"))  # its owner must get there
     as_owner: list[str] = []
     if os.geteuid() == 0:  # PostgreSQL refuses to run as root
         shutil.chown(folder, "postgres", "postgres")
