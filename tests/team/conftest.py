@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.browser.conftest import Tabs, browser, tabs
-from tests.team.topology import Replica, nginx, replicas
+from tests.team.provider import provider
+from tests.team.topology import Replica, free_port, nginx, postgres, replicas
 
 __all__ = ["Tabs", "browser", "tabs"]  # fixtures
 
@@ -36,7 +37,11 @@ class Team:
 
 @pytest.fixture(scope="session")
 def team(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Team]:
-    """nginx before two replicas."""
-    folder = tmp_path_factory.mktemp("team")
-    with replicas(folder) as both, nginx(folder, [one.port for one in both]) as url:
-        yield Team(url, both, folder / "nginx.log")
+    """nginx before two replicas that keep plans in one PostgreSQL, with sign-in."""
+    folder, port = tmp_path_factory.mktemp("team"), free_port()
+    url, secrets = f"http://127.0.0.1:{port}", folder / "secrets.toml"
+    with provider() as signs_in, postgres() as database:
+        signs_in.configure(secrets, url)
+        environment = {"DATABASE_URL": database, "STREAMLIT_SECRETS_FILES": str(secrets)}
+        with replicas(folder, environment=environment) as both, nginx(folder, [one.port for one in both], port=port):
+            yield Team(url, both, folder / "nginx.log")

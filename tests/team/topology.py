@@ -59,9 +59,9 @@ def nginx_command(scratch: Path, settings: Mapping[str, str]) -> list[str]:
 
 
 @contextmanager
-def nginx(scratch: Path, replicas: Sequence[int], patience: str = "10s") -> Iterator[str]:
+def nginx(scratch: Path, replicas: Sequence[int], *, patience: str = "10s", port: int = 0) -> Iterator[str]:
     """nginx before these ports of the loopback, by the template of compose.yaml; gives its base URL."""
-    port = free_port()
+    port = port or free_port()
     command = nginx_command(scratch, nginx_settings(scratch, f"127.0.0.1:{port}", replicas, patience))
     with (scratch / "nginx.log").open("w") as log:
         process = subprocess.Popen(command, stdout=log, stderr=log)
