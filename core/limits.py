@@ -77,6 +77,7 @@ LIMITS: Mapping[str, Limit] = {
     "witness_seconds": Limit(180, "seconds", "its whole process, most of which is loading two libraries"),
     "plan_name": Limit(80, "characters", "a plan's name; it heads a column and a row"),
     "compared_plans": Limit(6, "plans", "beside each other; a seventh column is read by nobody"),
+    "answers_kept": Limit(512, "plans", "compared plans whose answers a server keeps; its visitors share them"),
     "tray_chars": Limit(12_000, "characters", "six plans spelled out in a link; they have about 4,000"),
     "saved_plans": Limit(50_000, "plans", "of one database, five times what its list is measured with; 3 kB each"),
     "saved_chars": Limit(20_000, "characters", "a saved plan's fields; all of them at their longest have about 8,000"),

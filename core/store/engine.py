@@ -58,7 +58,7 @@ def make_engine(address: str) -> Engine:
             return _sqlite(url)
         if kind == "postgresql":
             return _postgresql(url)
-    except (SQLAlchemyError, ImportError) as problem:
+    except (SQLAlchemyError, ImportError, ValueError) as problem:
         raise StoreError("DATABASE_URL is not an address of a database that can be used here.") from problem
     raise StoreError("DATABASE_URL has to begin with postgresql:// or sqlite:///.")
 

@@ -171,13 +171,14 @@ class Store:
         fresh = {"id": secrets.token_hex(8), "made": now, "changed": now, "revision": 1, "archived": 0}
         full = {**row, **fresh, "owner": cleaned(owner, limit("plan_owner"))}
         plan = read_plan(full)
+        full["searched"] = searched(plan)
         with transaction(self._engine, writes=True) as connection:
             if connection.execute(select(func.count()).select_from(PLANS)).scalar_one() >= limit("saved_plans"):
                 raise StoreError(
                     f"{limit('saved_plans'):,} plans are saved, as many as there may be. Archive some that nobody "
                     "needs, delete them from the archive, and save again."
                 )
-            connection.execute(insert(PLANS).values(**full, searched=searched(plan)))
+            connection.execute(insert(PLANS).values(full))
             self._tell(connection, plan, now, plan.owner, ())
         return plan
 
@@ -197,7 +198,7 @@ class Store:
             now = max(self._clock(), _microseconds(old) + 1)
             told = {**given, "changed": now, "revision": old.revision + 1}
             new = read_plan({**row, **told})
-            connection.execute(update(PLANS).where(PLANS.c.id == id).values(**told, searched=searched(new)))
+            connection.execute(update(PLANS).where(PLANS.c.id == id).values({**told, "searched": searched(new)}))
             self._tell(connection, new, now, who, edits)
         return new
 

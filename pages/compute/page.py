@@ -23,8 +23,10 @@ from pages.compute.runs import beside, comparisons, evidence_panel
 from pages.compute.table import table
 from pages.compute.whole import split, whole
 from pages.parts import show
+from pages.parts.adding import add_to_comparison
 from pages.parts.inputs import Inputs
 from pages.parts.registry import COMPUTE, MEMORY, PLAN_SEARCH
+from pages.parts.saving import saving
 from pages.parts.shape import adopt_built
 from pages.parts.theme import TOKENS
 
@@ -63,6 +65,7 @@ def page() -> None:
             show.onwards("What fits, and on how many", MEMORY, carried(inputs.reading.texts, a))
         for line in words.cautions(a):
             show.note(line)
+    add_to_comparison(COMPUTE, carried(inputs.reading.texts, a))
     with show.guarded("The picture of published runs"):
         peers = peers_of(a)
         said = words_runs.pace(a, peers)
@@ -70,6 +73,7 @@ def page() -> None:
         show.chart(answer_strip(a, peers, TOKENS), alt=plain(said), key="compute:answer")
     with show.guarded("The published run of this model"):
         beside(a)
+    saving(inputs, inputs.reading.texts)
 
     for name, panel in _PANELS.items():
         with inputs.panel(name, PANELS[name].label) as opened:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import streamlit as st
 
 from core.planning.answer import words_memory
-from core.planning.answer.form import carried, named_plan
+from core.planning.answer.form import carried, named_plan, named_texts
 from core.planning.answer.holding import Held, held, saved
 from core.planning.answer.largest import explain_by_states
 from core.planning.answer.plan import Plan
@@ -26,8 +26,10 @@ from pages.memory.step import step
 from pages.memory.why import why
 from pages.memory.witness import witness
 from pages.parts import show
+from pages.parts.adding import add_to_comparison
 from pages.parts.inputs import Inputs
 from pages.parts.registry import COMPUTE, MEMORY, PLAN_SEARCH
+from pages.parts.saving import saving
 from pages.parts.shape import adopt_built
 from pages.parts.theme import TOKENS
 
@@ -71,6 +73,7 @@ def page() -> None:
     with show.guarded("The answer"):
         said = words_memory.sentence(h)
         show.answer(words_memory.verdict(h), words_memory.counted(h))
+    add_to_comparison(MEMORY, named_texts(inputs.reading.texts))
     with show.guarded("The picture"):
         show.chart(device_bars([("", h.one)], h.usable, TOKENS), alt=plain(said), key="memory:bars")
     with show.guarded("Remarks"):
@@ -83,6 +86,7 @@ def page() -> None:
         show.note(words_memory.checkpoint(h))
         show.note(words.memory_read_as(h.usable, h.plan.device.memory_note))
         show.source(words.cited(h.optimizer, h.policy))
+    saving(inputs, named_texts(inputs.reading.texts))
 
     for name, panel in _PANELS.items():
         with inputs.panel(name, PANELS[name].label) as opened:

@@ -23,6 +23,7 @@ from core.fields import LINK_VERSION, VERSION, Field, Form, Reading, clipped, qu
 from core.limits import limit
 from core.suggest import suggestions
 from core.units import Kind, QuantityError, format_quantity, parse_quantity
+from pages.parts import tray
 from pages.parts.guard import guarded
 from pages.parts.registry import PageSpec
 
@@ -43,6 +44,7 @@ class Inputs:
         self.drawn: set[str] = set()
         self._said: set[str] = set()
         self._held: set[str] = set()
+        self.errors.extend(tray.opened())
         self.reading = self._read()
         self.fields.update({self.key(name): text for name, text in self.reading.texts.items()})
 
@@ -390,8 +392,8 @@ class Inputs:
         return lit
 
     def query(self) -> str:
-        """The query string that spells out every field and the version."""
-        return query_of(self.fields)
+        """The query string that spells out every field, the version, and the plans to compare."""
+        return query_of(self.fields | tray.in_link(self.page))
 
 
 def query_of(fields: Mapping[str, str]) -> str:

@@ -94,6 +94,26 @@ PLAN_SEARCH = PageSpec(
     lead="Which layout is fastest on this cluster, and why? Every combination that divides and fits, timed part by "
     "part and compared with published steps.",
 )
+COMPARE = PageSpec(
+    id="compare",
+    path="pages/compare/page.py",
+    title="Compare",
+    icon=":material/compare_arrows:",
+    url_path="compare",
+    prefix="k",
+    lead="Up to six plans side by side: which is sooner, which is cheaper, by how much, and in what they differ. "
+    "Change any number and see what follows.",
+)
+SAVED = PageSpec(
+    id="saved",
+    path="pages/saved/page.py",
+    title="Saved plans",
+    icon=":material/bookmarks:",
+    url_path="saved-plans",
+    prefix="r",
+    lead="Every plan that was kept, with its history. Find one, open it where it was worked out, or lay it beside "
+    "others.",
+)
 DEVICE = PageSpec(
     id="device",
     path="pages/measure/page.py",
@@ -107,7 +127,7 @@ DEVICE = PageSpec(
 GROUPS: dict[str, tuple[PageSpec, ...]] = {
     "": (HOME,),
     "Learn": (FLOATS, TENSORS, LECTURE),
-    "Plan": (COMPUTE, MEMORY, PLAN_SEARCH),
+    "Plan": (COMPUTE, MEMORY, PLAN_SEARCH, COMPARE, SAVED),
     "Measure": (DEVICE,),
 }
 PAGES: tuple[PageSpec, ...] = tuple(page for members in GROUPS.values() for page in members)

@@ -17,6 +17,7 @@ from streamlit.elements.lib.mutable_expander_container import ExpanderContainer
 from core.formula import Explanation, Source, derivation
 from core.palette import ROLES
 from core.units_shown import Shown, read_shown
+from pages.parts import tray
 from pages.parts.charts import ready
 from pages.parts.components import copy_link
 from pages.parts.derivation import step_markdown
@@ -210,15 +211,28 @@ def badge(word: str, role: str) -> Html:
     return Html(f'<span class="np-badge" style="color:var(--np-{role})">{html.escape(word)}</span>')
 
 
-def address(page: PageSpec, fields: Mapping[str, str]) -> str:
-    """The relative address of ``page`` with these fields (names without prefix) set."""
+def address(page: PageSpec, fields: Mapping[str, str], others: Mapping[str, str] | None = None) -> str:
+    """The relative address of ``page`` with these fields (names without prefix) set, and the plans to compare.
+
+    others: further parameters, by their names in an address.
+    """
     named = {f"{page.prefix}_{name}": text for name, text in fields.items()}
-    return f"{page.url_path}?{query_of(named)}"
+    return f"{page.url_path}?{query_of({**named, **(others or {}), **tray.in_link(page)})}"
 
 
-def link(label: str, page: PageSpec, fields: Mapping[str, str]) -> Html:
+def link(label: str, page: PageSpec, fields: Mapping[str, str], others: Mapping[str, str] | None = None) -> Html:
     """A table cell that links into ``page`` and sets its fields."""
-    return Html(f'<a href="{html.escape(address(page, fields), quote=True)}">{html.escape(label)}</a>')
+    return Html(f'<a href="{html.escape(address(page, fields, others), quote=True)}">{html.escape(label)}</a>')
+
+
+def typed(text: str, remark: str = "") -> Html:
+    """A table cell of what a visitor typed, with no markup in it, and a quieter remark of the same kind."""
+    return Html(_safe(text) + (f"<small>{_safe(remark)}</small>" if remark else ""))
+
+
+def paragraph(text: str, after: Html | None = None) -> None:
+    """A quiet paragraph of what a visitor typed, with no markup in it; ``after`` it, a link."""
+    st.html(f'<p class="np-note">{_safe(text)} {after or ""}</p>')
 
 
 def onwards(label: str, page: PageSpec, fields: Mapping[str, str]) -> None:
@@ -378,3 +392,4 @@ def footer(inputs: Inputs) -> None:
         _alert(literal(message))
     copy_link(inputs.query(), key=f"{inputs.page.id}:link")
     inputs.leave()
+    tray.remember(inputs.page)

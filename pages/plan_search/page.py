@@ -7,13 +7,15 @@ from collections.abc import Callable, Sequence
 import streamlit as st
 
 from core.planning.answer.exploring import Rescue, as_texts, rescues
-from core.planning.answer.form import carried
+from core.planning.answer.form import carried, named_texts
 from core.planning.answer.searching import asked as question_of
 from core.planning.search import words
 from core.planning.search.explained import explain
 from pages.parts import show
+from pages.parts.adding import add_to_comparison
 from pages.parts.inputs import Inputs
 from pages.parts.registry import COMPUTE, MEMORY, PLAN_SEARCH
+from pages.parts.saving import saving
 from pages.parts.shape import adopt_built
 from pages.plan_search.around import how_many, launch, near
 from pages.plan_search.asked import Asked, asked
@@ -68,13 +70,16 @@ def page() -> None:
             show.answer(words.sentence(a.plan, a.query, a.here), words.counted(a.query, a.result, a.here))
         for line in words.beside(a.plan, a.query, a.result, a.here):
             show.note(line)
+    layout = as_texts(a.here.layout) if a.here else {}
+    add_to_comparison(PLAN_SEARCH, named_texts(inputs.reading.texts) | layout)
+    saving(inputs, named_texts(inputs.reading.texts) | layout)
 
     for name, panel in _PANELS.items():
         with inputs.panel(name, PANELS[name].label) as opened:
             if opened.open:
                 panel(inputs, a)
 
-    texts = carried(inputs.reading.texts) | (as_texts(a.here.layout) if a.here else {})
+    texts = carried(inputs.reading.texts) | layout
     here = a.here
     if here is not None:
         show.how(

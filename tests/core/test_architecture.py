@@ -53,7 +53,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "training": FOUNDATION | {"models", "hardware", "measure"},
     "measure": FOUNDATION | {"hardware"},
     "planning": FOUNDATION | {"models", "hardware", "training"},
-    "store": {"fields", "limits", "planning"},
+    "store": {"fields", "limits", "planning", "wording"},
     "lecture": FOUNDATION | {"floats", "tensors", "models", "hardware", "training", "measure", "planning"},
 }
 """Topic of core → the other topics it may import."""

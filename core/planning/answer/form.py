@@ -407,6 +407,11 @@ def named_plan(reading: Reading) -> Plan:
     return replace(plan_of(reading), find="time")
 
 
+def named_texts(texts: Mapping[str, str]) -> dict[str, str]:
+    """The texts of `named_plan`, for a link or to keep."""
+    return carried(texts) | {FIND.id: "time"}
+
+
 def plan_from(texts: Mapping[str, str]) -> Plan:
     """The plan of ``texts`` by id, such as a story's; raises `QuantityError` for the first that cannot be read."""
     reading = PLAN_FORM.read(texts)

@@ -1,0 +1,80 @@
+"""In which inputs plans differ, of those that count."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from core.fields import Field, Reading
+from core.planning.answer.form import (
+    COUNT,
+    MFU,
+    MODEL_NAME,
+    PACE,
+    PARAMETERS,
+    PLAN_FORM,
+    SEARCH,
+    SHAPE,
+    TRAINED,
+    WITHIN,
+)
+from core.planning.answer.form_policy import OWN_FIELDS, POLICY
+from core.planning.answer.form_search import BATCH
+from core.planning.answer.plan import OWN, OWN_POLICY, TYPED
+
+_FOUND = {"tokens": TRAINED.id, "parameters": PARAMETERS.id, "accelerators": COUNT.id, "MFU": MFU.id}
+_WISHES = frozenset(one.id for one in PLAN_FORM.part(SEARCH))
+
+
+@dataclass(frozen=True, slots=True)
+class Differing:
+    """A field in which plans differ, and each plan's text; None where the field does not count in that plan."""
+
+    field: Field
+    texts: tuple[str | None, ...]
+
+
+def counting(reading: Reading) -> frozenset[str]:
+    """The ids of the fields on which the answer to a plan depends, and its global batch.
+
+    What a search over layouts is asked besides moves no answer. A model that is known by its name needs no number of
+    parameters, one of types chosen by name none of its own, and what is found is not given.
+    """
+    values = reading.values
+    find, model = values["find"], values[MODEL_NAME.id]
+    silent = {one for one in _WISHES if one != BATCH.id} | {_FOUND.get(find, WITHIN.id)}
+    if find == "parameters":
+        silent.add(MODEL_NAME.id)
+    if find == "parameters" or model != TYPED:
+        silent.add(PARAMETERS.id)
+    if find == "parameters" or model != OWN:
+        silent.add(SHAPE.id)
+    if find == "MFU" or values[MFU.id] is None:
+        silent.add(PACE.id)
+    if values[POLICY.id] != OWN_POLICY:
+        silent |= {one.id for one in OWN_FIELDS.values()}
+    return frozenset(one.id for one in PLAN_FORM.fields if one.id not in silent)
+
+
+def alike(one: Reading, other: Reading, field: Field) -> bool:
+    """Whether two plans say the same of a field; 1024 is 1,024, and nothing is nothing."""
+    return one.texts[field.id] == other.texts[field.id] or one.values[field.id] == other.values[field.id]
+
+
+def differing(readings: Sequence[Reading]) -> tuple[Differing, ...]:
+    """The fields in which not all plans say the same, in the form's order."""
+    counts = [counting(one) for one in readings]
+    found: list[Differing] = []
+    for one in PLAN_FORM.fields:
+        said = [one.id in there for there in counts]
+        given = [r for r, there in zip(readings, said, strict=True) if there]
+        if any(not alike(r, given[0], one) for r in given[1:]) or (given and not all(said)):
+            texts = tuple(r.texts[one.id] if there else None for r, there in zip(readings, said, strict=True))
+            found.append(Differing(one, texts))
+    return tuple(found)
+
+
+def wishes_differ(readings: Sequence[Reading]) -> tuple[Field, ...]:
+    """Fields of the search in which plans differ, and on which nothing that is compared depends."""
+    fields = [one for one in PLAN_FORM.part(SEARCH) if one.id != BATCH.id]
+    return tuple(one for one in fields if any(not alike(r, readings[0], one) for r in readings[1:]))

@@ -1,0 +1,27 @@
+"""A saved plan on a page: what the link to it carries, and what a visitor has changed of it there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from core.planning.answer.form import FIND, carried
+from core.planning.compare.compared import compared
+from core.planning.compare.entry import Entry, entry_of
+
+
+def on_page(entry: Entry, *, named: bool) -> dict[str, str]:
+    """Every field of a plan as a page begins with it.
+
+    named: on a page where nothing is to be found; what the plan finds then stands in its field.
+    """
+    texts = dict(entry.reading.texts)
+    return texts | carried(texts, compared(entry).answer) if named else texts
+
+
+def with_changes(entry: Entry, now: Mapping[str, str], *, named: bool) -> Entry:
+    """``entry`` with what a page has ``now`` and did not begin with; the rest stays as it was saved."""
+    begun, here = (entry_of("", carried(texts)).texts for texts in (on_page(entry, named=named), now))
+    unasked = {FIND.id} if named else set[str]()
+    changed = {name: text for name, text in here.items() if text != begun[name] and name not in unasked}
+    return replace(entry, texts={**entry.texts, **changed})

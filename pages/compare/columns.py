@@ -1,0 +1,150 @@
+"""Compare: every plan's fields in a column of its own, to change in place, and what can be done with a column."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+
+import streamlit as st
+
+from core.fields import Field
+from core.limits import limit
+from core.planning.answer.form import (
+    ACCELERATOR,
+    COUNT,
+    DTYPE,
+    FIND,
+    MFU,
+    MODEL_NAME,
+    OPTIMIZER,
+    PACE,
+    PARAMETERS,
+    PLAN_FORM,
+    POLICY,
+    PRICE,
+    SEQ_LEN,
+    SHAPE,
+    TRAINED,
+    WITHIN,
+)
+from core.planning.answer.form_layout import CONTEXT, EXPERT, MICRO_BATCH, PIPELINE, RECOMPUTE, TENSOR, ZERO
+from core.planning.answer.form_search import BATCH
+from core.planning.compare import words
+from core.planning.compare.compared import Compared, as_kept
+from core.planning.compare.differing import counting, differing
+from core.planning.compare.entry import entry_of
+from core.planning.compare.naming import suggested
+from core.wording import price
+from pages.compare.form import BASE, MORE
+from pages.parts import show, tray
+from pages.parts.inputs import Inputs
+
+_MAIN = (MODEL_NAME, PARAMETERS, TRAINED, ACCELERATOR, COUNT, MFU, PRICE, SEQ_LEN, BATCH, MICRO_BATCH)
+_MORE = (FIND, WITHIN, PACE, DTYPE, OPTIMIZER, POLICY, ZERO, TENSOR, PIPELINE, CONTEXT, EXPERT, RECOMPUTE)
+
+PIN, LEFT, RIGHT, COPY, REMOVE = "Make it the baseline", "Move left", "Move right", "Duplicate", "Remove"
+
+
+def columns(inputs: Inputs, plans: Mapping[int, Compared], base: int) -> None:
+    """The fields of every plan. base: the place of the baseline."""
+    with st.container(key="compare_columns"):
+        for at, (cell, (number, one)) in enumerate(zip(st.columns(len(plans)), plans.items(), strict=True)):
+            with cell:
+                _head(inputs, number, one, at, pinned=at == base)
+                _fields(inputs, number, one, _MAIN)
+    with inputs.panel(MORE.id, MORE.label) as opened:
+        if opened.open:
+            fields = _more(tuple(plans.values()))
+            for cell, (number, one) in zip(st.columns(len(plans)), plans.items(), strict=True):
+                with cell:
+                    _fields(inputs, number, one, fields)
+
+
+def _more(plans: Sequence[Compared]) -> tuple[Field, ...]:
+    """The fields that are folded: some always, a shape and types of one's own, and those in which plans differ."""
+    apart = {row.field.id for row in differing([one.reading for one in plans])}
+    mine = {one.id for one in PLAN_FORM.fields if any(one.id in counting(plan.reading) for plan in plans)}
+    own = {one.id for one in PLAN_FORM.part(POLICY.part)} | {SHAPE.id}
+    wanted = {one.id for one in _MORE} | ((apart | own) & mine)
+    return tuple(one for one in PLAN_FORM.fields if one.id in wanted - {main.id for main in _MAIN})
+
+
+def _head(inputs: Inputs, number: int, one: Compared, at: int, *, pinned: bool) -> None:
+    """Which plan it is, what can be done with it, its name, and what it comes to."""
+    label = f"Plan {at + 1}, the baseline" if pinned else f"Plan {at + 1}"
+    key = inputs.key(f"do_{number}")
+    st.menu_button(
+        label, (PIN, LEFT, RIGHT, COPY, REMOVE), key=key, on_click=partial(_do, inputs, key, number), width="stretch"
+    )
+    name = inputs.key(f"name_{number}")
+    st.session_state.setdefault(name, one.name)
+    st.text_input("Name", key=name, max_chars=limit("plan_name"), on_change=_rename, args=(name, number))
+    show.says(words.in_short(one))
+
+
+def _fields(inputs: Inputs, number: int, one: Compared, fields: Sequence[Field]) -> None:
+    """Fields of one plan; those that do not count in it are shown and cannot be changed."""
+    counts = counting(one.reading)
+    for field in fields:
+        key = inputs.key(f"{field.id}_{number}")
+        if field.id not in counts:
+            st.session_state[f"{key}_still"] = words.given_instead(one, field)
+            st.text_input(field.label, disabled=True, key=f"{key}_still")
+            continue
+        text = one.entry.texts[field.id]
+        st.session_state.setdefault(key, text == "true" if field.kind == "switch" else text)
+        change = partial(_change, inputs, key, number, field)
+        if field.options:
+            st.selectbox(field.label, field.options, key=key, on_change=change)
+        elif field.kind == "switch":
+            st.toggle(field.label, key=key, on_change=change)
+        else:
+            usual = price(*one.answer.plan.price_range) if field == PRICE and one.answer else field.placeholder
+            st.text_input(field.label, key=key, on_change=change, max_chars=field.max_chars, placeholder=usual or None)
+            if (typed := st.session_state[key]) != text:
+                for message in PLAN_FORM.read({**one.entry.texts, field.id: typed}, one.entry.texts).about((field.id,)):
+                    show.error(message)
+
+
+def _change(inputs: Inputs, key: str, number: int, field: Field) -> None:
+    """Take over what was typed or chosen, if it can be read; what follows from it in other fields too."""
+    held = st.session_state[key]
+    text = str(held).lower() if isinstance(held, bool) else str(held or "")
+    entry = tray.held().get(number)
+    if entry is None:
+        return
+    reading = PLAN_FORM.read({**entry.texts, field.id: text}, entry.texts)
+    for led in reading.led:
+        st.session_state.pop(inputs.key(f"{led}_{number}"), None)
+    if not reading.about((field.id,)):
+        tray.change(number, as_kept(entry_of(entry.name, reading.texts)))
+
+
+def _rename(key: str, number: int) -> None:
+    """Give a plan another name; one without gets the suggested one back."""
+    entry = tray.held().get(number)
+    if entry is not None:
+        others = [one for n, one in tray.held().items() if n != number]
+        typed = entry_of(st.session_state[key] or "", entry.texts).name
+        tray.change(number, replace(entry, name=typed or suggested(entry.texts, others)))
+        st.session_state[key] = tray.held()[number].name
+
+
+def _do(inputs: Inputs, key: str, number: int) -> None:
+    """What was chosen from a plan's menu; the baseline stays the plan that it was, or becomes the first."""
+    order = list(tray.held())
+    if number not in order:
+        return
+    base = order[min(int(st.session_state.get(inputs.key(BASE.id), 1)), len(order)) - 1]
+    chosen = st.session_state[key]
+    if chosen == PIN:
+        base = number
+    elif chosen in (LEFT, RIGHT):
+        tray.move(number, -1 if chosen == LEFT else 1)
+    elif chosen == COPY:
+        tray.insert(tray.held()[number], order.index(number) + 1)
+    elif chosen == REMOVE:
+        tray.remove(number)
+    order = list(tray.held())
+    inputs.put(BASE.id, str(order.index(base) + 1 if base in order else 1))

@@ -1,0 +1,13 @@
+"""What Compare asks beside the plans: which one is the baseline, what to add, and what is open."""
+
+from __future__ import annotations
+
+from core.fields import Form, choice, slider, switch
+from core.limits import limit
+from core.planning.answer.stories import STORIES
+
+BASE = slider("base", "Baseline", 1, limit("compared_plans"), 1)
+ADD = choice("add", "Add a plan", list(STORIES), next(iter(STORIES)))
+MORE = switch("more", "More of each plan: what is asked for, model states, layout", False, part="panels")
+
+FORM = Form("k", (BASE, ADD, MORE))

@@ -1,0 +1,120 @@
+"""Compare: up to six plans side by side, who is sooner and cheaper, and every number open to change in its place."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import streamlit as st
+
+from core.planning.answer import words as words_answer
+from core.planning.answer.form import carried
+from core.planning.answer.stories import STORIES
+from core.planning.compare import words
+from core.planning.compare.compared import Compared, as_kept, compared
+from core.planning.compare.differing import differing
+from core.planning.compare.entry import entry_of
+from core.planning.compare.examples import examples
+from core.planning.compare.figures import bars, days_against_dollars
+from core.wording import plain
+from pages.compare.columns import columns
+from pages.compare.form import ADD, BASE, FORM
+from pages.parts import show, tray
+from pages.parts.inputs import Inputs
+from pages.parts.registry import COMPARE, COMPUTE
+from pages.parts.theme import TOKENS
+
+
+def _more_plans(inputs: Inputs) -> None:
+    """One more plan to begin from; others are added where they are worked out."""
+
+    def add() -> None:
+        name = str(st.session_state.get(inputs.key(ADD.id)))
+        tray.add(as_kept(entry_of(name, STORIES.get(name, {}))))
+
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        inputs.draw(ADD)
+        st.button("Add it", key=inputs.key("add_it"), on_click=add, disabled=tray.full())
+    if tray.full():
+        show.note(words.full())
+
+
+def _nothing_yet(inputs: Inputs) -> None:
+    """What this is for, and plans to begin with."""
+    show.answer(
+        "Nothing to compare yet.",
+        "“Add to comparison” on Compute budget, Training memory and Parallel plan puts the plan shown there into a "
+        "column here. Up to six stand side by side, and a link carries them all.",
+    )
+    with st.container(horizontal=True):
+        st.button(
+            "Begin with an example: Llama 3 70B on H100, H200 and B200",
+            key=inputs.key("examples"),
+            type="primary",
+            on_click=lambda: tray.put(as_kept(one) for one in examples()),
+        )
+
+
+def _table(plans: Sequence[Compared], base: int) -> None:
+    """Results and differing inputs, a plan a column."""
+    found = differing([one.reading for one in plans])
+    if len(plans) > 1:
+        show.says(words.inputs_in_words(plans, found))
+    names = [f"{words.called(one)}, baseline" if i == base else words.called(one) for i, one in enumerate(plans)]
+    rows = [*words.result_rows(plans, base), *words.input_rows(found)]
+    links = [show.link(COMPUTE.title, COMPUTE, carried(one.reading.texts)) for one in plans]
+    with st.container(key="compare_table"):
+        show.small_table(
+            [show.Column("", whole=True), *(show.Column(name, numeric=True) for name in names)],
+            [*([show.remarked(*cell) for cell in (head, *cells)] for head, cells in rows), ["Open on", *links]],
+            caption="What each plan comes to, in the middle and over its range, and the inputs in which they differ. "
+            "± is against the baseline",
+        )
+
+
+def _comparison(inputs: Inputs, plans: Mapping[int, Compared]) -> None:
+    """The sentence, the pictures, the columns and the table."""
+    shown = tuple(plans.values())
+    base = min(inputs.reading.values[BASE.id], len(shown)) - 1
+    with show.guarded("The answer"):
+        show.answer(words.sentence(shown, base), words.beside(shown, base))
+        for line in words.remarks(shown):
+            show.note(line)
+    with show.guarded("The bars"):
+        show.chart(bars(shown, base, TOKENS), alt=words.bars_alt(shown, base), key="compare:bars")
+    with show.guarded("The columns"):
+        columns(inputs, plans, base)
+    _more_plans(inputs)
+    with show.guarded("The table"):
+        _table(shown, base)
+    if len(shown) > 1:
+        with show.question("Days against dollars"):
+            said = words.frontier(shown)
+            show.says(said)
+            show.note(
+                "A marker’s area is the number of accelerators. Filled: no other plan is both sooner and cheaper."
+            )
+            show.chart(days_against_dollars(shown, base, TOKENS), alt=plain(said), key="compare:front")
+    show.how_each(
+        lambda: [
+            show.Part(str(i + 1), one.name, words_answer.sentence(one.answer), one.answer.explain())
+            for i, one in enumerate(shown)
+            if one.answer
+        ],
+        key="compare:how",
+    )
+
+
+def page() -> None:
+    """The comparison, or how to begin one."""
+    inputs = Inputs(COMPARE, FORM)
+    plans = {number: compared(entry) for number, entry in tray.held().items()}
+    if plans:
+        _comparison(inputs, plans)
+    else:
+        _nothing_yet(inputs)
+        _more_plans(inputs)
+    show.input_errors(inputs)
+    show.footer(inputs)
+
+
+show.body(page)

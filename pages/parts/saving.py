@@ -1,0 +1,172 @@
+"""“Save this plan”: one folded row under an answer. Nothing is read from the database before it is opened."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+
+import streamlit as st
+
+from core.limits import limit
+from core.planning.compare.compared import as_kept
+from core.planning.compare.entry import Entry, entry_of
+from core.planning.compare.naming import suggested
+from core.store import Conflict, SavedPlan, StoreError, words
+from core.store.bucket import taken
+from core.store.opening import on_page, with_changes
+from core.store.where import opened
+from pages.parts import show
+from pages.parts.inputs import Inputs
+from pages.parts.registry import COMPUTE, SAVED, PageSpec
+
+_ID, _REVISION = "r_plan", "r_rev"
+"""Parameters of a link to a saved plan: which, and at what revision it was seen."""
+
+_BUCKET = "saving:bucket"
+_NEW, _SAVE, _COPY = "new", "save", "copy"
+"""What a button asks for. It is done where the row is drawn: a callback would have the plan of before a field that was
+just changed."""
+
+
+def link_to(page: PageSpec, plan: SavedPlan) -> show.Html:
+    """A link that opens a saved plan on ``page``, where its changes can then be saved."""
+    texts = on_page(plan.entry, named=page != COMPUTE)
+    return show.link(page.title, page, texts, {_ID: plan.id, _REVISION: str(plan.revision)})
+
+
+def visitor() -> str:
+    """Who is signed in, by name or address; empty where nobody is."""
+    user = st.user.to_dict() if getattr(st.user, "is_logged_in", False) else {}
+    return str(user.get("name") or user.get("email") or "")
+
+
+def allowed() -> None:
+    """Count one more change by this visitor; raises `StoreError` where they are too many."""
+    left = taken(st.session_state.get(_BUCKET), time.monotonic(), limit("saves_per_minute"))
+    if left is None:
+        raise StoreError(words.too_often())
+    st.session_state[_BUCKET] = left
+
+
+def saving(inputs: Inputs, texts: Mapping[str, str]) -> None:
+    """The row that saves the plan of ``texts``, or its changes where the page shows a saved one."""
+    row = _Row(inputs, texts)
+    with show.fold("Save this plan", key=f"{inputs.page.id}:saving", icon=":material/bookmark:") as drawn:
+        if drawn.open:
+            try:
+                row.act()
+            except Conflict:
+                pass  # what is drawn now shows it
+            except StoreError as problem:
+                show.error(str(problem))
+            try:
+                row.draw()
+            except StoreError as problem:
+                show.error(str(problem))
+
+
+def conflict(
+    inputs: Inputs, plan: SavedPlan, rows: Sequence[Sequence[str]], *, copy: partial[None], take: Callable[[], None],
+    over: partial[None],
+) -> None:  # fmt: skip
+    """That somebody else has changed ``plan``, both sides, and the three ways on. rows: what differs, theirs, mine."""
+    show.error(words.changed_meanwhile(plan))
+    columns = [show.Column("Differs"), show.Column("As saved now"), show.Column("Yours")]
+    show.small_table(columns, [[show.typed(cell) for cell in row] for row in rows])
+    with st.container(horizontal=True):
+        st.button("Save yours as a copy", key=inputs.key("copy"), on_click=copy, type="primary")
+        st.button("Take theirs", key=inputs.key("take"), on_click=take)
+        st.button("Put yours over it", key=inputs.key("over"), on_click=over)
+
+
+class _Row:
+    """The row in one run."""
+
+    def __init__(self, inputs: Inputs, texts: Mapping[str, str]) -> None:
+        self.inputs, self.texts = inputs, texts
+        self.named = inputs.page != COMPUTE
+        self.held, self.asked = f"{inputs.page.id}:saved", f"{inputs.page.id}:asked"
+        self.name, self.note = inputs.key("save_name"), inputs.key("save_note")
+        self.now = st.session_state.pop(self.asked, "")
+        if self.held not in st.session_state:
+            # Taken up once: the address goes on saying what the page was opened with.
+            id, revision = st.query_params.get(_ID, ""), st.query_params.get(_REVISION, "")
+            known = revision.isascii() and revision.isdigit() and len(revision) < 10
+            st.session_state[self.held] = (id[:32], int(revision) if known else 0) if id else None
+
+    def act(self) -> None:
+        """Do what a button has asked for."""
+        if not self.now:
+            return
+        allowed()
+        store = opened()
+        if self.now == _NEW:
+            name = st.session_state.get(self.name) or suggested(self.texts)
+            entry = as_kept(entry_of(name, self.texts))
+            self._hold(store.save(entry, st.session_state.get(self.note) or "", owner=visitor()))
+            st.session_state[self.name] = st.session_state[self.note] = ""
+            return
+        id, revision = st.session_state[self.held]
+        plan = store.get(id)
+        mine = as_kept(self._mine(plan))
+        if self.now == _COPY:
+            name = f"{plan.entry.name[: limit('plan_name') - 7]} (mine)"
+            self._hold(store.save(replace(mine, name=name), plan.note, plan.tags, visitor()))
+        else:
+            self._hold(store.change(id, revision, entry=mine, who=visitor()))
+
+    def draw(self) -> None:
+        """The saved plan that the page shows, and the fields to save a new one."""
+        if st.session_state[self.held]:
+            try:
+                self._changes(opened().get(st.session_state[self.held][0]))
+            except StoreError as problem:
+                show.error(str(problem))
+        cells = st.columns([2, 3, 0.9], vertical_alignment="bottom")
+        proposed = suggested(self.texts)
+        cells[0].text_input("Name", key=self.name, max_chars=limit("plan_name"), placeholder=proposed)
+        cells[1].text_input("Note, if any", key=self.note, max_chars=limit("plan_note"))
+        label = "Save as new" if st.session_state[self.held] else "Save"
+        cells[2].button(label, key=self.inputs.key("save"), on_click=self._ask(_NEW), width="stretch")
+
+    def _changes(self, plan: SavedPlan) -> None:
+        """What was changed of a saved plan on the page, and whether somebody else has changed it."""
+        there = show.link("Saved plans", SAVED, {"plan": plan.id})
+        show.paragraph(f"Saved as “{plan.entry.name}”, revision {plan.revision}.", show.Html(f"Open {there}."))
+        for line in plan.problems:
+            show.error(line)
+        edits = words.differences(plan.entry, self._mine(plan))
+        if edits and plan.revision != st.session_state[self.held][1]:
+            conflict(
+                self.inputs,
+                plan,
+                [(words.label(one.field), one.old, one.new) for one in edits],
+                copy=self._ask(_COPY),
+                take=partial(self._take, plan),
+                over=self._ask(_SAVE, plan),
+            )
+        elif edits:
+            show.paragraph(f"Changed here: {'; '.join(words.edit(one) for one in edits)}.")
+            save = self._ask(_SAVE, plan)
+            st.button("Save changes", key=self.inputs.key("save_changes"), type="primary", on_click=save)
+
+    def _mine(self, plan: SavedPlan) -> Entry:
+        return with_changes(plan.entry, self.texts, named=self.named)
+
+    def _hold(self, plan: SavedPlan) -> None:
+        st.session_state[self.held] = (plan.id, plan.revision)
+
+    def _ask(self, what: str, seen: SavedPlan | None = None) -> partial[None]:
+        """A callback that asks for something; ``seen`` is the plan that a visitor who asks has before their eyes."""
+        return partial(_put, {self.asked: what} | ({self.held: (seen.id, seen.revision)} if seen else {}))
+
+    def _take(self, plan: SavedPlan) -> None:
+        for name, text in on_page(plan.entry, named=self.named).items():
+            self.inputs.put(name, text)
+        self._hold(plan)
+
+
+def _put(state: Mapping[str, object]) -> None:
+    st.session_state.update(state)

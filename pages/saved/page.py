@@ -1,0 +1,154 @@
+"""Saved plans: find one, open it where it was worked out, and change what is kept about it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import streamlit as st
+
+from core.store import Found, SavedPlan, StoreError, words
+from core.store.where import opened
+from pages.parts import show
+from pages.parts.inputs import Inputs
+from pages.parts.registry import COMPUTE, MEMORY, PLAN_SEARCH, SAVED
+from pages.parts.saving import link_to
+from pages.saved.form import ARCHIVED, FORM, PAGE, PER_PAGE, PLAN, SEARCH, TAGS
+from pages.saved.plan import about, told
+
+_COLUMNS = (
+    show.Column("Plan"),
+    show.Column("Wall time", numeric=True),
+    show.Column("Rent", numeric=True),
+    show.Column("Accelerators", numeric=True),
+    show.Column("Tags"),
+    show.Column("Saved by"),
+    show.Column("Changed", whole=True),
+    show.Column("Open on"),
+)
+
+
+def _ask(inputs: Inputs, tags: Sequence[str]) -> None:
+    """The search, the tags in use, and the archive's switch."""
+    first = inputs.key(PAGE.id)
+
+    def again() -> None:
+        inputs.put(PAGE.id, PAGE.default)
+
+    cells = st.columns([4, 1], vertical_alignment="bottom")
+    with cells[0]:
+        inputs.draw(SEARCH, changed=again)
+    with cells[1]:
+        inputs.draw(ARCHIVED, changed=again)
+    if tags:
+        key = f"{first}:tags"
+        st.session_state[key] = [tag for tag in inputs.reading.values[TAGS.id] if tag in tags]
+
+        def narrow() -> None:
+            inputs.put(TAGS.id, ", ".join(st.session_state[key]))
+            again()
+
+        st.pills("Tags", tags, selection_mode="multi", key=key, on_change=narrow, label_visibility="collapsed")
+
+
+def _list(found: Found) -> None:
+    """The plans of this page of the list."""
+
+    def name(plan: SavedPlan) -> show.Html:
+        remark = " · ".join(
+            filter(None, ("cannot be read in full" if plan.problems else "", plan.note.partition("\n")[0]))
+        )
+        return show.typed(plan.entry.name, remark)
+
+    show.small_table(
+        _COLUMNS,
+        [
+            [
+                name(plan),
+                *(show.typed(words.result(plan, one)) for one in ("days", "dollars", "accelerators")),
+                show.typed(", ".join(plan.tags)),
+                show.typed(plan.owner),
+                words.moment(plan.changed),
+                link_to(COMPUTE, plan),
+            ]
+            for plan in found.plans
+        ],
+        caption="Results as they were when saved",
+    )
+
+
+def _turn(inputs: Inputs, total: int) -> None:
+    """Which page of the list, and the ways to the others."""
+    pages = -(-total // PER_PAGE)
+    here = min(int(inputs.reading.values[PAGE.id]), pages)
+    if pages < 2:
+        return
+
+    def go(to: int) -> None:
+        inputs.put(PAGE.id, str(to))
+
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.button("Newer", key=inputs.key("newer"), disabled=here == 1, on_click=go, args=(here - 1,))
+        st.button("Older", key=inputs.key("older"), disabled=here == pages, on_click=go, args=(here + 1,))
+        show.note(f"Page {here} of {pages}")
+
+
+def _choose(inputs: Inputs, plans: Sequence[SavedPlan]) -> None:
+    """Which plan is looked at, one of the list or the one of a link, and all about it."""
+    wanted = inputs.reading.values[PLAN.id]
+    names = {plan.id: plan.entry.name for plan in plans}
+    if wanted and wanted not in names:
+        try:
+            names = {wanted: opened().get(wanted).entry.name, **names}
+        except StoreError as problem:
+            show.error(str(problem))
+            wanted = ""
+    if not names:
+        return
+    key = inputs.key("chosen")
+    st.session_state[key] = wanted or next(iter(names))
+    st.selectbox(
+        "Look at",
+        list(names),
+        key=key,
+        format_func=lambda id: names.get(id, id),
+        on_change=lambda: inputs.put(PLAN.id, st.session_state[key]),
+    )
+    about(inputs, opened().get(st.session_state[key]))
+
+
+def _nothing_yet() -> None:
+    show.answer(words.NOTHING, words.HOW_TO)
+    for page in (COMPUTE, MEMORY, PLAN_SEARCH):
+        show.onwards(page.title, page, {})
+
+
+def page() -> None:
+    """The search, the list, and the plan that is looked at."""
+    inputs = Inputs(SAVED, FORM)
+    v = inputs.reading.values
+    text, tags, archived = v[SEARCH.id], v[TAGS.id], v[ARCHIVED.id]
+    try:
+        store = opened()
+        told(inputs)
+        _ask(inputs, store.tags(archived=archived))
+        found = store.find(text, tags, archived=archived, page=int(v[PAGE.id]), per_page=PER_PAGE)
+        show.input_errors(inputs)
+        if not found.total and not text.strip() and not tags and not archived:
+            _nothing_yet()
+        else:
+            show.answer(words.counted(found, text, tags, archived=archived))
+        if found.plans:
+            with show.guarded("The list"):
+                _list(found)
+            _turn(inputs, found.total)
+        if found.plans or v[PLAN.id]:
+            _choose(inputs, found.plans)
+        show.note(f"They lie in `{store.where}`.")
+    except StoreError as problem:
+        _ask(inputs, ())
+        show.input_errors(inputs)
+        show.error(str(problem))
+    show.footer(inputs)
+
+
+show.body(page)

@@ -1,0 +1,184 @@
+"""Saved plans, one of them: what it comes to then and now, where to open it, what is kept about it, its history."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import streamlit as st
+
+from core.limits import limit
+from core.planning.compare.compared import compared
+from core.planning.compare.words import called
+from core.store import Conflict, SavedPlan, StoreError, words
+from core.store.rows import NAME, NOTE, TAGS, tags_of
+from core.store.where import opened
+from pages.parts import show, tray
+from pages.parts.inputs import Inputs
+from pages.parts.registry import COMPARE, COMPUTE, MEMORY, PLAN_SEARCH
+from pages.parts.saving import allowed, conflict, link_to, visitor
+from pages.saved.form import PLAN
+
+_SAID, _UNDO, _WRONG, _MINE = "saved:said", "saved:undo", "saved:wrong", "saved:mine"
+
+
+def told(inputs: Inputs) -> None:
+    """What came of the last click, once, with the way back from an archived plan."""
+    if said := st.session_state.pop(_SAID, ""):
+        show.paragraph(said)
+    if wrong := st.session_state.pop(_WRONG, ""):
+        show.error(wrong)
+    if archived := st.session_state.get(_UNDO):
+        with st.container(horizontal=True, vertical_alignment="center"):
+            show.paragraph(f"“{archived.entry.name}” is archived.")
+            st.button("Undo", key=inputs.key("undo"), on_click=_do, args=(partial(_restore, inputs, archived.id),))
+
+
+def about(inputs: Inputs, plan: SavedPlan) -> None:
+    """All about one plan."""
+    one = compared(plan.entry)
+    with show.question(called(one)):
+        show.says(words.answered(one))
+        show.paragraph(f"{words.state(plan)}.")
+        for line in plan.problems:
+            show.error(line)
+        if moved := words.since(plan):
+            show.note("Data or formulas have changed since it was saved:")
+            columns = [show.Column("Result"), show.Column("When saved", numeric=True), show.Column("Now", numeric=True)]
+            show.small_table(columns, moved)
+        links = " · ".join(link_to(page, plan) for page in (COMPUTE, MEMORY, PLAN_SEARCH))
+        show.paragraph("Open on", show.Html(links))
+        _buttons(inputs, plan)
+        if not plan.archived:
+            _kept(inputs, plan)
+        with show.fold("Change history", key=f"saved:history:{plan.id}", icon=":material/history:") as opened_:
+            if opened_.open:
+                _history(plan)
+
+
+def _buttons(inputs: Inputs, plan: SavedPlan) -> None:
+    """What can be done with the plan as a whole."""
+
+    def act(label: str, name: str, what: Callable[[], None]) -> None:
+        st.button(label, key=inputs.key(f"{name}_{plan.id}"), on_click=_do, args=(what,))
+
+    with st.container(horizontal=True, vertical_alignment="center"):
+        if plan.archived:
+            act("Put it back on the list", "restore", partial(_restore, inputs, plan.id))
+            with st.popover("Delete for good"):
+                show.note("The plan and its history are gone then, for everybody.")
+                act("Delete it", "forget", partial(_forget, inputs, plan))
+            return
+        add = inputs.key(f"add_{plan.id}")
+        st.button(
+            "Add to comparison",
+            key=add,
+            icon=":material/add:",
+            disabled=tray.full(),
+            on_click=tray.add,
+            args=(plan.entry,),
+        )
+        act("Duplicate", "duplicate", partial(_duplicate, inputs, plan.id))
+        act("Archive", "archive", partial(_archive, inputs, plan.id))
+        if count := len(tray.held()):
+            label = f"{count} of {limit('compared_plans')} in the comparison · open Compare"
+            st.page_link(COMPARE.path, label=label, width="content")
+
+
+def _kept(inputs: Inputs, plan: SavedPlan) -> None:
+    """Name, tags and note; both sides where somebody else has changed them meanwhile."""
+    mine = st.session_state.get(_MINE)
+    if mine and mine["id"] == plan.id:
+        theirs = {NAME: plan.entry.name, TAGS: ", ".join(plan.tags), NOTE: plan.note}
+        rows = [(words.label(field), text, mine[field]) for field, text in theirs.items() if text != mine[field]]
+        conflict(
+            inputs,
+            plan,
+            rows,
+            copy=partial(_do, partial(_copy, inputs, plan.id, mine)),
+            take=_forget_mine,
+            over=partial(_do, partial(_change, plan.id, plan.revision, mine)),
+        )
+        return
+
+    def field(name: str) -> str:
+        return inputs.key(f"{name}_{plan.id}_{plan.revision}")
+
+    def submit() -> None:
+        typed = {name: str(st.session_state.get(field(name)) or "") for name in (NAME, TAGS, NOTE)}
+        _do(partial(_change, plan.id, plan.revision, {"id": plan.id, **typed}))
+
+    with st.form(inputs.key(f"kept_{plan.id}"), border=False):
+        cells = st.columns([2, 1.4])
+        cells[0].text_input("Name", plan.entry.name, key=field(NAME), max_chars=limit("plan_name"))
+        many = limit("plan_tags") * (limit("tag_chars") + 2)
+        cells[1].text_input(
+            "Tags", ", ".join(plan.tags), key=field(TAGS), max_chars=many, placeholder="final, Q3, with commas between"
+        )
+        st.text_area("Note", plan.note, key=field(NOTE), max_chars=limit("plan_note"), height=80)
+        st.form_submit_button("Save name, tags and note", on_click=submit)
+
+
+def _history(plan: SavedPlan) -> None:
+    columns = [show.Column("Revision", numeric=True), show.Column("When", whole=True), show.Column("By")]
+    rows = [
+        [str(one.revision), words.moment(one.when), show.typed(one.who), show.typed(words.change(one))]
+        for one in opened().history(plan.id)
+    ]
+    show.small_table([*columns, show.Column("What")], rows)
+
+
+# ------------------------------------------------------------------------------------------ clicks
+
+
+def _do(what: Callable[[], None]) -> None:
+    """Do what a click asks for; what is wrong with it is said at the next run."""
+    st.session_state.pop(_UNDO, None)
+    try:
+        allowed()
+        what()
+    except StoreError as problem:
+        st.session_state[_WRONG] = str(problem)
+
+
+def _change(id: str, revision: int, mine: dict[str, str]) -> None:
+    try:
+        changed = opened().change(
+            id, revision, name=mine[NAME], note=mine[NOTE], tags=tags_of(mine[TAGS]), who=visitor()
+        )
+    except Conflict:
+        st.session_state[_MINE] = mine
+        return
+    _forget_mine()
+    st.session_state[_SAID] = f"“{changed.entry.name}” is saved, at revision {changed.revision}."
+
+
+def _copy(inputs: Inputs, id: str, mine: dict[str, str]) -> None:
+    copy = opened().duplicate(id, visitor())
+    _change(copy.id, copy.revision, {**mine, "id": copy.id})
+    inputs.put(PLAN.id, copy.id)
+
+
+def _forget_mine() -> None:
+    st.session_state.pop(_MINE, None)
+
+
+def _duplicate(inputs: Inputs, id: str) -> None:
+    inputs.put(PLAN.id, opened().duplicate(id, visitor()).id)
+
+
+def _archive(inputs: Inputs, id: str) -> None:
+    st.session_state[_UNDO] = opened().archive(id, visitor())
+    inputs.put(PLAN.id, "")
+
+
+def _restore(inputs: Inputs, id: str) -> None:
+    restored = opened().restore(id, visitor())
+    inputs.put(PLAN.id, id)
+    st.session_state[_SAID] = f"“{restored.entry.name}” is back on the list."
+
+
+def _forget(inputs: Inputs, plan: SavedPlan) -> None:
+    opened().forget(plan.id)
+    inputs.put(PLAN.id, "")
+    st.session_state[_SAID] = f"“{plan.entry.name}” is deleted."

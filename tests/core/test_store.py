@@ -1,0 +1,258 @@
+"""Saved plans: what was saved is what is read, no change is lost, and the history tells all of them."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from core.limits import LIMITS, Limit, limit
+from core.planning.answer.form import PLAN_FORM
+from core.planning.compare.entry import Entry, entry_of
+from core.store import Conflict, SavedPlan, StoreError
+from core.store.bucket import Bucket, taken
+from core.store.rows import ARCHIVED, NAME, NOTE, RESULT, TAGS, cleaned, folded, tags_of
+from core.store.store import Store
+from tests.core import store_cases as cases
+
+PLAIN = entry_of("A plan", {"n": "8B"})
+
+
+@pytest.fixture
+def store() -> Iterator[Store]:
+    with cases.fresh() as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def shared() -> Iterator[Store]:
+    with cases.fresh() as made:
+        yield made
+
+
+@given(entry=cases.ENTRIES, note=cases.NOTES, tags=cases.TAGS, owner=cases.NAMES)
+def test_what_was_saved_is_what_is_read(shared: Store, entry: Entry, note: str, tags: Any, owner: str) -> None:
+    saved = shared.save(entry, note, tags, owner)
+    assert (saved.entry, saved.note, saved.tags, saved.owner) == (entry, note, tags, owner)
+    assert (saved.revision, saved.archived, saved.problems) == (1, False, ())
+    assert shared.get(saved.id) == saved == shared.find().plans[0]
+
+
+# ------------------------------------------------------------------------------------------ any sequence of operations
+
+
+@dataclass
+class _Model:
+    """What the store should hold, kept as plainly as can be."""
+
+    plans: dict[str, SavedPlan] = field(default_factory=dict)
+    firsts: dict[str, dict[str, str]] = field(default_factory=dict)
+
+    def put(self, plan: SavedPlan) -> None:
+        self.firsts.setdefault(plan.id, _state(plan))
+        self.plans[plan.id] = plan
+
+
+def _state(plan: SavedPlan) -> dict[str, str]:
+    """A plan as its history names it, empty texts aside."""
+    results = {RESULT + name: repr(value) for name, value in plan.entry.results.items()}
+    own = {NAME: plan.entry.name, NOTE: plan.note, TAGS: ", ".join(plan.tags), ARCHIVED: str(plan.archived).lower()}
+    return {name: text for name, text in {**plan.entry.texts, **results, **own}.items() if text}
+
+
+OPERATION = st.one_of(
+    st.tuples(st.just("save"), cases.ENTRIES),
+    st.tuples(st.just("change"), cases.ENTRIES),
+    st.tuples(st.just("late"), cases.ENTRIES),
+    st.tuples(st.just("name"), cases.NAMES),
+    st.tuples(st.just("note"), cases.NOTES),
+    st.tuples(st.just("tags"), cases.TAGS),
+    st.tuples(st.sampled_from(["duplicate", "archive", "restore", "forget"]), st.none()),
+)
+
+
+@settings(max_examples=25)
+@given(st.lists(st.tuples(OPERATION, st.integers(0, 5)), min_size=1, max_size=15))
+def test_any_sequence_of_operations_keeps_a_history_that_leads_back(steps: list[tuple[tuple[str, Any], int]]) -> None:
+    model = _Model()
+    with cases.fresh() as store:
+        for (what, given_), which in steps:
+            _do(store, model, what, given_, which)
+        for archived in (False, True):
+            here = {one.id for one in model.plans.values() if one.archived == archived}
+            found = store.find(archived=archived, per_page=100)
+            assert {one.id for one in found.plans} == here
+            assert found.total == len(here)
+            assert list(found.plans) == sorted(found.plans, key=lambda one: (one.changed, one.id), reverse=True)
+        for plan in model.plans.values():
+            assert store.get(plan.id) == plan
+            history = store.history(plan.id)
+            assert [one.revision for one in history] == list(range(plan.revision, 0, -1))
+            assert [one.when for one in history] == sorted((one.when for one in history), reverse=True)
+            state = _state(plan)
+            for edit in (edit for change in history for edit in change.edits):
+                assert state.get(edit.field, "") == edit.new != edit.old
+                state[edit.field] = edit.old
+            assert {name: text for name, text in state.items() if text} == model.firsts[plan.id]
+
+
+def _do(store: Store, model: _Model, what: str, value: Any, which: int) -> None:
+    plan = list(model.plans.values())[which % len(model.plans)] if model.plans else None
+    if what == "save":
+        model.put(store.save(value))
+    elif plan is None:
+        return
+    elif what == "change":
+        model.put(store.change(plan.id, plan.revision, entry=value))
+    elif what == "late":
+        with pytest.raises(Conflict) as raised:
+            store.change(plan.id, plan.revision - 1, entry=value)
+        assert raised.value.newer == plan
+    elif what in ("name", "note", "tags"):
+        model.put(store.change(plan.id, plan.revision, **{what: value}))
+    elif what == "duplicate":
+        model.put(store.duplicate(plan.id))
+    elif what == "archive":
+        model.put(store.archive(plan.id))
+    elif what == "restore":
+        model.put(store.restore(plan.id))
+    elif not plan.archived:
+        with pytest.raises(StoreError):
+            store.forget(plan.id)
+    else:
+        store.forget(plan.id)
+        del model.plans[plan.id]
+        assert not store.history(plan.id)
+
+
+# ------------------------------------------------------------------------------------------ two people, one plan
+
+
+def test_of_two_who_change_one_plan_the_second_is_told(store: Store) -> None:
+    first = store.save(PLAIN)
+    mine = store.change(first.id, first.revision, note="mine", who="Ada")
+    with pytest.raises(Conflict) as raised:
+        store.change(first.id, first.revision, name="theirs", who="Bo")
+    assert raised.value.newer == mine == store.get(first.id)
+    over = store.change(first.id, mine.revision, name="theirs", who="Bo")
+    assert (over.note, over.entry.name) == ("mine", "theirs")
+    assert [change.who for change in store.history(first.id)] == ["Bo", "Ada", ""]
+
+
+def test_a_change_of_nothing_is_none(store: Store) -> None:
+    saved = store.save(PLAIN, "note", ["a"])
+    assert store.change(saved.id, 1, entry=PLAIN, note=" note ", tags=["A", "a"][1:]) == saved
+    assert store.restore(saved.id) == saved
+
+
+def test_an_order_of_changes_survives_a_clock_that_is_set_back() -> None:
+    with cases.fresh() as made:
+        times = iter([10_000_000, 10_000_001, 5, 5, 5])
+        store = Store(made._engine, lambda: next(times))
+        old, young = store.save(PLAIN), store.save(PLAIN)
+        for _ in range(2):
+            old = store.change(old.id, old.revision, note=f"{old.revision}")
+        whens = [one.when for one in store.history(old.id)]
+        assert whens == sorted(whens, reverse=True)
+        assert store.find().plans == (old, young)
+
+
+def test_the_first_plan_of_a_deleted_one_is_missed(store: Store) -> None:
+    saved = store.archive(store.save(PLAIN).id)
+    store.forget(saved.id)
+    for act in (store.get, store.archive, store.duplicate, store.forget, lambda one: store.change(one, 2, name="x")):
+        with pytest.raises(StoreError, match="no longer here"):
+            act(saved.id)
+
+
+# ------------------------------------------------------------------------------------------ finding
+
+
+def test_a_search_wants_every_word_and_every_tag_in_any_case(store: Store) -> None:
+    a = store.save(entry_of("Überlauf 100%", {"model": "Mixtral 8x7B"}), "with_offload", ["final", "Q3"])
+    b = store.save(entry_of("Second", {"gpu": "H200"}), tags=["Q3"])
+    wanted = {"": [b, a], "ÜBERLAUF": [a], "überlauf mixtral": [a], "überlauf h200": [], "100%": [a], "1%0": []}
+    for text, found in {**wanted, "h_offload": [a], "hxoffload": [], "h200": [b], "final": [a], "\\": []}.items():
+        assert store.find(text).plans == tuple(found), text
+        assert store.find(text).total == len(found)
+    assert store.find(tags=["Q3"]).total == 2
+    assert store.find(tags=["Q3", "final"]).plans == (a,)
+    assert store.find(tags=["Q"]).total == 0
+    assert store.tags() == ("final", "Q3")
+    store.archive(a.id)
+    assert (store.find("mixtral").total, store.find("mixtral", archived=True).total) == (0, 1)
+    assert (store.tags(), store.tags(archived=True)) == (("Q3",), ("final", "Q3"))
+
+
+@given(name=cases.NAMES, note=cases.NOTES)
+def test_a_plan_is_found_by_each_of_its_own_words(shared: Store, name: str, note: str) -> None:
+    saved = shared.save(entry_of(name, {}), note)
+    text = " ".join(folded(f"{name} {note}")[: limit("search_chars")].split()[:-1])
+    found = shared.find(text, per_page=1)
+    assert found.plans == (saved,)
+
+
+def test_pages_are_all_plans_once(store: Store) -> None:
+    saved = [store.save(PLAIN).id for _ in range(7)][::-1]
+    pages = [[one.id for one in store.find(page=page, per_page=3).plans] for page in (1, 2, 3)]
+    assert pages == [saved[:3], saved[3:6], saved[6:]]
+    assert [one.id for one in store.find(page=99, per_page=3).plans] == saved[6:]
+    assert [one.id for one in store.find(page=-1, per_page=3).plans] == saved[:3]
+
+
+# ------------------------------------------------------------------------------------------ what is too much
+
+
+def test_caps_are_said_and_kept(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(StoreError, match="name"):
+        store.save(entry_of(" \u0000 ", {}))
+    saved = store.save(entry_of("n" * 500, {}), "x" * 9999, [f"{i}{'t' * 99}" for i in range(99)], "o" * 999)
+    assert len(saved.entry.name) == limit("plan_name")
+    assert len(saved.note) == limit("plan_note")
+    assert (len(saved.tags), max(map(len, saved.tags))) == (limit("plan_tags"), limit("tag_chars"))
+    assert len(saved.owner) == limit("plan_owner")
+    with pytest.raises(StoreError, match="name"):
+        store.change(saved.id, 1, name="\n")
+    with pytest.raises(StoreError, match="characters"):
+        store.save(Entry("long", {**PLAIN.texts, "n": "7" * 30_000}))
+    monkeypatch.setitem(LIMITS, "saved_plans", Limit(1, "plans", "a test"))
+    with pytest.raises(StoreError, match="Archive"):
+        store.duplicate(saved.id)
+    assert store.find().total == 1
+
+
+def test_a_history_names_nothing_twice() -> None:
+    own = {NAME, NOTE, TAGS, ARCHIVED}
+    assert not own & {one.id for one in PLAN_FORM.fields}
+    assert not any(one.id.startswith(RESULT) for one in PLAN_FORM.fields)
+    assert {one.name for one in dataclasses.fields(SavedPlan)} >= own - {NAME}
+
+
+@given(st.text(max_size=40))
+def test_cleaning_twice_is_cleaning_once(text: str) -> None:
+    once = cleaned(text, 20, lines=True)
+    assert cleaned(once, 20, lines=True) == once
+    assert len(once) <= 20
+    assert "\x00" not in once
+    assert once.encode().decode() == once
+    assert tags_of(tags_of(text)) == tags_of(text)
+
+
+@given(st.lists(st.floats(0, 100), min_size=1, max_size=60), st.integers(1, 30))
+def test_no_minute_has_more_saves_than_a_bucket_and_what_fills_it(gaps: list[float], rate: int) -> None:
+    bucket: Bucket | None = None
+    now, taken_at = 0.0, list[float]()
+    for gap in gaps:
+        now += gap
+        if after := taken(bucket, now, rate):
+            bucket = after
+            taken_at.append(now)
+    assert taken_at[0] == gaps[0]
+    for i, start in enumerate(taken_at):
+        within = [at for at in taken_at[i:] if at < start + 60]
+        assert len(within) <= 2 * rate

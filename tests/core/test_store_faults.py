@@ -1,0 +1,281 @@
+"""Whatever lies in the database or happens to it ends in a message, and nothing is half written."""
+
+from __future__ import annotations
+
+import json
+import signal
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sqlalchemy import event, inspect
+
+from core.fields import LINK_VERSION
+from core.planning.compare.entry import entry_of
+from core.store import StoreError, engine
+from core.store.engine import make_engine, transaction
+from core.store.migrate import migrate, version_of
+from core.store.rows import read_change, read_plan
+from core.store.store import Store
+from core.store.tables import HEAD, META
+from tests.core import store_cases as cases
+
+ROOT = Path(__file__).parents[2]
+PLAIN = entry_of("A plan", {})
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    made = Store.open(cases.address(tmp_path))
+    yield made
+    made.close()
+
+
+def by_hand(folder: Path, *statements: str) -> None:
+    with closing(sqlite3.connect(folder / "napkin.db", isolation_level=None)) as connection:
+        for statement in statements:
+            connection.execute(statement)
+
+
+def python(code: str, *args: str) -> subprocess.Popen[str]:
+    return subprocess.Popen([sys.executable, "-c", code, *args], cwd=ROOT, stdout=subprocess.PIPE, text=True)
+
+
+# ------------------------------------------------------------------------------------------ rows
+
+CELL = st.none() | st.integers() | st.floats() | st.text(max_size=8) | st.binary(max_size=8)
+LEAF = st.none() | st.floats() | st.text(max_size=5)
+JSON = st.recursive(LEAF, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)).map(json.dumps)
+COLUMNS = ("id", "name", "note", "tags", "owner", "texts", "form_version", "results", "knowledge", "made", "changed")
+
+
+@given(st.dictionaries(st.sampled_from((*COLUMNS, "revision", "archived", "edits", "who")), CELL | JSON))
+def test_any_row_is_a_plan(row: dict[str, Any]) -> None:
+    plan = read_plan(row)
+    assert plan.entry.reading.values
+    assert plan.entry.name == plan.entry.name.strip()
+    assert read_change(row).edits is not None
+
+
+BROKEN = {
+    "texts = '{\"n\": 1}'": "texts",
+    "texts = '{'": "texts",
+    f"texts = '{'[' * 50_000}'": "texts",
+    "results = '[]'": "results",
+    "made = 'yesterday'": "made",
+    "made = 9223372036854775807": "made",
+    "revision = -1": "revision",
+    "name = x'fffe'": "name",
+    "form_version = 99": "version 99",
+    'texts = \'{"n": "8B", "zork": "1"}\'': "zork",
+}
+
+
+@pytest.mark.parametrize("change", BROKEN)
+def test_a_broken_row_is_listed_with_a_message_beside_the_others(store: Store, tmp_path: Path, change: str) -> None:
+    broken, whole = store.save(PLAIN), store.save(entry_of("Whole", {}))
+    by_hand(tmp_path, f"UPDATE plans SET {change} WHERE id = '{broken.id}'")  # noqa: S608
+    found = {one.id: one for one in store.find().plans}
+    assert found.pop(whole.id) == whole
+    ((_, plan),) = found.items()
+    (message,) = plan.problems
+    assert BROKEN[change] in message
+    if "revision" not in change:
+        with pytest.raises(StoreError, match="as a new one"):
+            store.change(plan.id, plan.revision, entry=PLAIN)
+        assert store.change(plan.id, plan.revision, note="seen").note == "seen"
+    kept = _cell(tmp_path, broken.id)
+    copy = store.duplicate(plan.id)
+    assert _cell(tmp_path, copy.id) == kept
+
+
+def _cell(folder: Path, id: str) -> object:
+    with closing(sqlite3.connect(folder / "napkin.db")) as connection:
+        return connection.execute("SELECT texts, form_version FROM plans WHERE id = ?", [id]).fetchone()
+
+
+def test_texts_that_are_no_utf_8_hide_nothing(store: Store, tmp_path: Path) -> None:
+    saved = store.save(PLAIN)
+    by_hand(tmp_path, "UPDATE plans SET note = CAST(x'41ff42' AS TEXT)")
+    assert store.get(saved.id).note == "A\ufffdB"
+
+
+def test_texts_of_an_older_version_are_translated(store: Store, tmp_path: Path) -> None:
+    saved = store.save(PLAIN)
+    by_hand(tmp_path, """UPDATE plans SET form_version = 2, texts = '{"shard": "ZeRO-1", "n": "8B"}'""")
+    read = store.get(saved.id)
+    assert read.problems == ()
+    assert (read.entry.texts["zero"], read.entry.texts["n"]) == ("1", "8B")
+    store.change(saved.id, 1, entry=entry_of("A plan", {**read.entry.texts, "n": "9B"}))
+    with closing(sqlite3.connect(tmp_path / "napkin.db")) as connection:
+        assert connection.execute("SELECT form_version FROM plans").fetchone() == (LINK_VERSION,)
+
+
+# ------------------------------------------------------------------------------------------ versions of the database
+
+
+def test_the_scripts_make_the_tables_that_the_code_reads(store: Store) -> None:
+    with transaction(store._engine) as connection:
+        made, asked = inspect(connection), META.tables
+        assert set(made.get_table_names()) == {*asked, "alembic_version"}
+        for name, table in asked.items():
+            columns = {one["name"]: (str(one["type"]), one["nullable"]) for one in made.get_columns(name)}
+            assert columns == {one.name: (str(one.type), one.nullable) for one in table.columns}
+            indexes = {one["name"]: one["column_names"] for one in made.get_indexes(name)}
+            assert indexes == {one.name: [column.name for column in one.columns] for one in table.indexes}
+            assert made.get_pk_constraint(name)["constrained_columns"] == [one.name for one in table.primary_key]
+        assert version_of(connection) == HEAD
+
+
+def test_a_database_of_the_first_version_is_brought_to_this_one(tmp_path: Path) -> None:
+    first = make_engine(cases.address(tmp_path))
+    migrate(first, "0001")
+    by_hand(
+        tmp_path,
+        "INSERT INTO plans (id, name, note, tags, owner, searched, made, changed, revision, archived, form_version,"
+        " knowledge, results, texts) VALUES ('a', 'Old', '', '', '', 'old', 1, 2, 1, 0, 3, '', '{}', '{}')",
+    )
+    first.dispose()
+    store = Store.open(cases.address(tmp_path))
+    assert store.get("a").entry.texts == PLAIN.texts
+    assert store.change("a", 1, name="New").entry.name == "New"
+    store.close()
+
+
+def test_a_database_of_a_newer_version_is_refused_and_left_alone(store: Store, tmp_path: Path) -> None:
+    store.save(PLAIN)
+    store.close()
+    by_hand(tmp_path, "UPDATE alembic_version SET version_num = '9999'", "PRAGMA wal_checkpoint(TRUNCATE)")
+    before = (tmp_path / "napkin.db").read_bytes()
+    with pytest.raises(StoreError, match=r"newer Napkin.*9999"):
+        Store.open(cases.address(tmp_path))
+    assert (tmp_path / "napkin.db").read_bytes() == before
+
+
+def test_processes_that_open_an_empty_folder_at_once_make_one_database(tmp_path: Path) -> None:
+    code = (
+        "import sys\nfrom core.store.store import Store\nfrom core.planning.compare.entry import entry_of\n"
+        "sys.stdin.readline()\nStore.open(sys.argv[1]).save(entry_of('x', {}))"
+    )
+    command = [sys.executable, "-c", code, cases.address(tmp_path)]
+    racers = [subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, text=True) for _ in range(4)]
+    for racer in racers:
+        assert racer.stdin
+        racer.stdin.write("go\n")
+        racer.stdin.close()
+    assert [racer.wait(240) for racer in racers] == [0, 0, 0, 0]
+    store = Store.open(cases.address(tmp_path))
+    assert store.find().total == 4
+    store.close()
+
+
+# ------------------------------------------------------------------------------------------ faults
+
+
+def refused(store: Store, about: str, total: int) -> None:
+    """Saving says what is wrong, and nothing came of it."""
+    with pytest.raises(StoreError, match=about) as raised:
+        store.save(PLAIN)
+    assert store.where in str(raised.value)
+    assert store.find().total == total
+
+
+def test_a_write_that_another_process_holds_up_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine, "WAIT_S", 0)
+    store = Store.open(cases.address(tmp_path))
+    store.save(PLAIN)
+    code = (
+        "import sqlite3, sys\nc = sqlite3.connect(sys.argv[1], isolation_level=None)\nc.execute('BEGIN IMMEDIATE')\n"
+        "print('held', flush=True)\nsys.stdin.read()"
+    )
+    holder = subprocess.Popen(
+        [sys.executable, "-c", code, str(tmp_path / "napkin.db")],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    with holder:
+        assert holder.stdout
+        assert holder.stdout.readline() == "held\n"
+        refused(store, "Another process", 1)
+        holder.kill()
+    store.save(PLAIN)
+    assert store.find().total == 2
+    store.close()
+
+
+def fill(store: Store) -> None:
+    for _ in range(500):
+        store.save(entry_of("x" * 80, {}), "n" * 2000)
+
+
+def test_a_database_that_is_full_takes_nothing_by_halves(store: Store) -> None:
+    saved = store.save(PLAIN)
+    store.close()
+    event.listen(store._engine, "connect", lambda connection, _: connection.execute("PRAGMA max_page_count = 1"))
+    with pytest.raises(StoreError, match="no room"):
+        fill(store)
+    plans = store.find(per_page=100).plans
+    assert all(len(store.history(one.id)) == one.revision for one in plans)
+    assert saved in plans
+
+
+def test_a_database_that_may_only_be_read_is_read(store: Store, tmp_path: Path) -> None:
+    saved = store.save(PLAIN)
+    store.close()
+    reader = Store.open(f"sqlite:///file:{tmp_path / 'napkin.db'}?mode=ro&uri=true")
+    assert reader.get(saved.id) == saved
+    refused(reader, "read and not written", 1)
+    reader.close()
+
+
+def test_what_is_no_database_is_said(tmp_path: Path) -> None:
+    (tmp_path / "napkin.db").write_text("not a database, but long enough to have a header of a hundred bytes" * 3)
+    with pytest.raises(StoreError, match="not a database"):
+        Store.open(cases.address(tmp_path))
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StoreError, match="NAPKIN_DATA"):
+        Store.open(f"sqlite:///{tmp_path / 'file' / 'sub' / 'napkin.db'}")
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(StoreError, match="cannot be reached"):
+        Store.open(f"sqlite:///{tmp_path / 'folder'}")
+
+
+@pytest.mark.parametrize(
+    "address", ["", "nonsense", "mysql://u:secret@h/d", "postgresql://u:secret@h:port/d", "redis://x"]
+)
+def test_an_address_of_no_database_is_said_without_its_password(address: str) -> None:
+    with pytest.raises(StoreError, match="DATABASE_URL") as raised:
+        Store.open(address)
+    assert "secret" not in str(raised.value)
+
+
+def test_a_server_that_is_away_is_said_without_its_password() -> None:
+    with pytest.raises(StoreError, match="cannot be reached") as raised:
+        Store.open("postgres://user:secret@127.0.0.1:1/plans")
+    assert "plans on 127.0.0.1" in str(raised.value)
+    assert "secret" not in str(raised.value)
+
+
+def test_what_was_confirmed_survives_a_kill(tmp_path: Path) -> None:
+    code = (
+        "import sys\nfrom core.store.store import Store\nfrom core.planning.compare.entry import entry_of\n"
+        "store = Store.open(sys.argv[1])\n"
+        "while True:\n print(store.save(entry_of('x', {}), 'note').id, flush=True)"
+    )
+    with python(code, cases.address(tmp_path)) as writer:
+        assert writer.stdout
+        told = [writer.stdout.readline().strip() for _ in range(20)]
+        writer.send_signal(signal.SIGKILL)
+        told += writer.stdout.read().split("\n")[:-1]
+    store = Store.open(cases.address(tmp_path))
+    assert all(store.get(one).note == "note" for one in told)
+    assert all(len(store.history(one.id)) == 1 for one in store.find(per_page=100).plans)
+    store.close()
