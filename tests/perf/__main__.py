@@ -23,6 +23,7 @@ from tests.perf import (
     search,
     soak,
     study,
+    team,
     tensors,
     walk,
 )
@@ -40,6 +41,7 @@ SUITES: dict[str, Callable[[], None]] = {
     "hover": hover.main,
     "walk": lambda: walk.main([]),
     "crowd": crowd.main,
+    "team": team.main,
     "soak": soak.main,
 }
 

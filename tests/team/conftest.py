@@ -36,12 +36,19 @@ class Team:
 
 
 @pytest.fixture(scope="session")
-def team(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Team]:
+def cluster() -> Iterator[str]:
+    """Address of an empty database in a PostgreSQL of these tests' own."""
+    with postgres() as address:
+        yield address
+
+
+@pytest.fixture(scope="session")
+def team(tmp_path_factory: pytest.TempPathFactory, cluster: str) -> Iterator[Team]:
     """nginx before two replicas that keep plans in one PostgreSQL, with sign-in."""
     folder, port = tmp_path_factory.mktemp("team"), free_port()
     url, secrets = f"http://127.0.0.1:{port}", folder / "secrets.toml"
-    with provider() as signs_in, postgres() as database:
+    with provider() as signs_in:
         signs_in.configure(secrets, url)
-        environment = {"DATABASE_URL": database, "STREAMLIT_SECRETS_FILES": str(secrets)}
+        environment = {"DATABASE_URL": cluster, "STREAMLIT_SECRETS_FILES": str(secrets)}
         with replicas(folder, environment=environment) as both, nginx(folder, [one.port for one in both], port=port):
             yield Team(url, both, folder / "nginx.log")

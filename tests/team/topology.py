@@ -6,6 +6,7 @@ import contextlib
 import os
 import re
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -152,8 +153,8 @@ def _accepts(port: int) -> bool:
 
 
 @contextmanager
-def postgres() -> Iterator[str]:
-    """A fresh PostgreSQL with an empty database; gives its URL for SQLAlchemy."""
+def postgres(*, durable: bool = False) -> Iterator[str]:
+    """A fresh PostgreSQL with an empty database; gives its URL for SQLAlchemy. durable: as it is run by default."""
     initdb = Path(ensure("initdb")).resolve()
     folder = Path(tempfile.mkdtemp(prefix="napkin-postgres-", dir="/tmp"))  # its owner must get there
     as_owner: list[str] = []
@@ -166,13 +167,13 @@ def postgres() -> Iterator[str]:
         make = [str(initdb), "-D", str(data), "-U", "napkin", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync"]
         subprocess.run([*as_owner, *make], check=True, capture_output=True, cwd=folder, timeout=PATIENCE_S)
         serve = [str(initdb.parent / "postgres"), "-D", str(data), "-p", str(port), "-k", str(folder)]
-        serve += ["-c", "listen_addresses=127.0.0.1"]
+        serve += ["-c", "listen_addresses=127.0.0.1", "-c", f"fsync={'on' if durable else 'off'}"]
         with log.open("w") as out:
             process = subprocess.Popen([*as_owner, *serve], stdout=out, stderr=out, cwd=folder)
         until(lambda: _accepts(port), process, log)
         yield f"postgresql+psycopg://napkin@127.0.0.1:{port}/postgres"
     finally:
         if process:
-            process.send_signal(2)  # SIGINT: disconnect everybody and stop
+            process.send_signal(signal.SIGQUIT)  # at once: nothing of it is kept
             process.wait(timeout=PATIENCE_S)
         shutil.rmtree(folder, ignore_errors=True)
