@@ -1,4 +1,4 @@
-"""A team of a hundred behind nginx: two replicas, SQLite or PostgreSQL, two seconds between changes, one in ten a save."""
+"""A team of a hundred behind nginx with two replicas, on SQLite and on PostgreSQL; one change in ten is a save."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ class _Seen:
     errors: list[str] = field(default_factory=list[str])
     confirmed: dict[str, str] = field(default_factory=dict[str, str])
     refused: int = 0
+    here: int = 0
 
 
 def main(people: int = PEOPLE) -> None:
     """Measure and print, for both databases."""
     print(f"{people} people behind nginx on two replicas, {THINK_S:g} s between changes, one in ten a save")
-    print(
-        f"{'':<12}{'reruns':>8}{'p50':>7}{'p95, ms':>9}{'saves':>8}{'p95, ms':>9}{'refused':>9}{'errors':>8}{'lost':>6}"
-    )
+    print(f"{'':<12}{'reruns':>8}{'p50':>7}{'p95, ms':>9}{'saves':>8}{'p95, ms':>9}", end="")
+    print(f"{'refused':>9}{'errors':>8}{'lost':>6}")
     for kind in ("SQLite", "PostgreSQL"):
         _one(kind, people)
 
@@ -58,10 +58,8 @@ def _one(kind: str, people: int) -> None:
         url = stack.enter_context(nginx(folder, [one.port for one in both]))
         pids = [one.process.pid for one in both if one.process]
         time.sleep(5)  # until they have warmed up
-        before, seen, start = [held(pid)[0] for pid in pids], _Seen(), time.monotonic()
-        worked = _worked(pids)
-        asyncio.run(_crowd(urlsplit(url).port or 0, seen, people))
-        took, worked = time.monotonic() - start, _worked(pids) - worked
+        before, seen = sum(held(pid)[0] for pid in pids), _Seen()
+        steady = asyncio.run(_crowd(urlsplit(url).port or 0, seen, people, pids))
         gone = lost(address, seen.confirmed)
         print(
             f"{kind:<12}{len(seen.reruns):>8,}{1000 * sorted(seen.reruns)[len(seen.reruns) // 2]:>7.0f}"
@@ -69,11 +67,10 @@ def _one(kind: str, people: int) -> None:
             f"{seen.refused:>9}{len(seen.errors):>8}{len(gone):>6}",
             flush=True,
         )
-        rise = (sum(held(pid)[0] for pid in pids) - sum(before)) / people
-        runs = len(seen.reruns) + len(seen.saves)
+        rise = (sum(held(pid)[0] for pid in pids) - before) / people
         print(
-            f"            {1000 * worked / runs:.0f} ms of processor time each, {worked / took:.2f} cores in all; "
-            f"a replica {max(before):.0f} MB before, {rise:.2f} MB more for each visitor; load {os.getloadavg()[0]:.0f}"
+            f"            {steady} a replica {before / len(pids):.0f} MB before anybody came, {rise:.2f} MB more for each "
+            f"visitor; load {os.getloadavg()[0]:.0f}"
         )
         for error in sorted(set(seen.errors)):
             print(f"{seen.errors.count(error):>6} × {error}")
@@ -85,30 +82,41 @@ def _worked(pids: Sequence[int]) -> float:
     return sum(int(one[11]) + int(one[12]) for one in fields) / os.sysconf("SC_CLK_TCK")
 
 
-async def _crowd(port: int, seen: _Seen, people: int) -> None:
-    until = time.monotonic() + people / A_SECOND + STAY_S
+async def _crowd(port: int, seen: _Seen, people: int, pids: Sequence[int]) -> str:
+    """All come, stay and leave; gives what a change costs the replicas while all are here."""
+    leave = asyncio.Event()
 
     async def one(number: int) -> None:
         await asyncio.sleep(number / A_SECOND)
-        while time.monotonic() < until:
+        while not leave.is_set():
             try:
                 async with Session(port) as session:
                     async with asyncio.timeout(2 * ANSWER_S):
                         await to_save(session)
-                    await _plan(session, seen, number, until)
+                    seen.here += 1
+                    await _plan(session, seen, number, leave)
             except (OSError, WebSocketException) as problem:
                 seen.errors.append(f"{type(problem).__name__}: {problem}")
                 await asyncio.sleep(THINK_S)
 
-    await asyncio.gather(*map(one, range(people)))
+    everybody = asyncio.gather(*map(one, range(people)))
+    while seen.here < people:
+        await asyncio.sleep(0.1)
+    worked, runs, start = _worked(pids), len(seen.reruns) + len(seen.saves), time.monotonic()
+    await asyncio.sleep(STAY_S)
+    worked, runs = _worked(pids) - worked, len(seen.reruns) + len(seen.saves) - runs
+    took = time.monotonic() - start
+    leave.set()
+    await everybody
+    return f"{1000 * worked / runs:.1f} ms of processor time a change, {worked / took:.2f} cores in all;"
 
 
-async def _plan(session: Session, seen: _Seen, number: int, until: float) -> None:
+async def _plan(session: Session, seen: _Seen, number: int, leave: asyncio.Event) -> None:
     """One visitor on Compute budget who changes the tokens, and saves now and then."""
     chance, (key, values) = random.Random(number), EDITS["compute"]
     for turn in itertools.count():
         await asyncio.sleep(chance.uniform(0.5, 1.5) * THINK_S)
-        if time.monotonic() > until:
+        if leave.is_set():
             return
         async with asyncio.timeout(ANSWER_S):
             if chance.random() < SAVING:
