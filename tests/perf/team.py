@@ -67,10 +67,10 @@ def _one(kind: str, people: int) -> None:
             f"{seen.refused:>9}{len(seen.errors):>8}{len(gone):>6}",
             flush=True,
         )
-        rise = (sum(held(pid)[0] for pid in pids) - before) / people
+        alone, rise = before / len(pids), (sum(held(pid)[0] for pid in pids) - before) / people
         print(
-            f"            {steady} a replica {before / len(pids):.0f} MB before anybody came, {rise:.2f} MB more for each "
-            f"visitor; load {os.getloadavg()[0]:.0f}"
+            f"            {steady} a replica {alone:.0f} MB before anybody came, {rise:.2f} MB more for each visitor; "
+            f"load {os.getloadavg()[0]:.0f}"
         )
         for error in sorted(set(seen.errors)):
             print(f"{seen.errors.count(error):>6} × {error}")
