@@ -162,7 +162,8 @@ def _read(model: type[_Told], row: Mapping[str, Any]) -> tuple[_Told, tuple[str,
 def columns(entry: Entry, knowledge: str) -> dict[str, Any]:
     """A plan as columns of its row. Raises ``ValueError`` for one without a name or too long."""
     kept = entry_of(cleaned(entry.name, limit("plan_name")), entry.texts)
-    texts = json.dumps(dict(kept.texts))
+    # Half of a surrogate pair, which no browser sends, is no text for a database.
+    texts = json.dumps({name: text.encode("utf-8", "replace").decode("utf-8") for name, text in kept.texts.items()})
     if not kept.name:
         raise ValueError("A plan needs a name to be found by.")
     if len(texts) > limit("saved_chars"):

@@ -26,6 +26,9 @@ RESULTS: Mapping[str, str] = {
 }
 """A result as a history names it."""
 
+_BEGINS = 70
+"""Characters of a note that a row shows."""
+
 _OWN = {NAME: "name", NOTE: "note", TAGS: "tags"}
 
 NOTHING = "No plan is saved yet."
@@ -63,12 +66,19 @@ def result(plan: SavedPlan, name: str) -> str:
     return shown(name, plan.entry.results[name]) if name in plan.entry.results else "unknown"
 
 
-def since(plan: SavedPlan) -> tuple[tuple[str, str, str], ...]:
-    """Results that data or formulas have changed since: name, when saved, now. Nothing is worked out where neither has
-    changed."""
+def remark(plan: SavedPlan) -> str:
+    """The quieter line under a plan's name: that something is wrong with it, and how its note begins."""
+    line = plan.note.partition("\n")[0]
+    begins = line if len(line) <= _BEGINS else f"{line[:_BEGINS].rstrip()}…"
+    return " · ".join(filter(None, ("cannot be read in full" if plan.problems else "", begins)))
+
+
+def since(plan: SavedPlan) -> Mapping[str, tuple[str, str]]:
+    """Results that data or formulas have changed since it was saved: then and now. Nothing is worked out where neither
+    has changed."""
     if plan.knowledge == knowledge():
-        return ()
-    return tuple((RESULTS[name], shown(name, old), shown(name, new)) for name, old, new in moved(compared(plan.entry)))
+        return {}
+    return {name: (shown(name, old), shown(name, new)) for name, old, new in moved(compared(plan.entry))}
 
 
 def answered(one: Compared) -> str:

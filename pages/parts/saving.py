@@ -31,10 +31,11 @@ _NEW, _SAVE, _COPY = "new", "save", "copy"
 just changed."""
 
 
-def link_to(page: PageSpec, plan: SavedPlan) -> show.Html:
-    """A link that opens a saved plan on ``page``, where its changes can then be saved."""
+def link_to(page: PageSpec, plan: SavedPlan, label: str = "") -> show.Html:
+    """A link that opens a saved plan on ``page``, where its changes can then be saved; the page's title is its label
+    unless another one is given."""
     texts = on_page(plan.entry, named=page != COMPUTE)
-    return show.link(page.title, page, texts, {_ID: plan.id, _REVISION: str(plan.revision)})
+    return show.link(label or page.title, page, texts, {_ID: plan.id, _REVISION: str(plan.revision)})
 
 
 def allowed() -> None:
@@ -87,9 +88,9 @@ class _Row:
         self.now = st.session_state.pop(self.asked, "")
         if self.held not in st.session_state:
             # Taken up once: the address goes on saying what the page was opened with.
-            id, revision = st.query_params.get(_ID, ""), st.query_params.get(_REVISION, "")
+            plan, revision = st.query_params.get(_ID, ""), st.query_params.get(_REVISION, "")
             known = revision.isascii() and revision.isdigit() and len(revision) < 10
-            st.session_state[self.held] = (id[:32], int(revision) if known else 0) if id else None
+            st.session_state[self.held] = (plan[:32], int(revision) if known else 0) if plan else None
 
     def act(self) -> None:
         """Do what a button has asked for."""
@@ -103,14 +104,14 @@ class _Row:
             self._hold(store.save(entry, st.session_state.get(self.note) or "", owner=who()))
             st.session_state[self.name] = st.session_state[self.note] = ""
             return
-        id, revision = st.session_state[self.held]
-        plan = store.get(id)
+        held, revision = st.session_state[self.held]
+        plan = store.get(held)
         mine = as_kept(self._mine(plan))
         if self.now == _COPY:
             name = f"{plan.entry.name[: limit('plan_name') - 7]} (mine)"
             self._hold(store.save(replace(mine, name=name), plan.note, plan.tags, who()))
         else:
-            self._hold(store.change(id, revision, entry=mine, who=who()))
+            self._hold(store.change(held, revision, entry=mine, who=who()))
 
     def draw(self) -> None:
         """The saved plan that the page shows, and the fields to save a new one."""
@@ -151,7 +152,9 @@ class _Row:
         return with_changes(plan.entry, self.texts, named=self.named)
 
     def _hold(self, plan: SavedPlan) -> None:
+        """The page shows this saved plan from now on, also when its address is loaded again."""
         st.session_state[self.held] = (plan.id, plan.revision)
+        st.query_params.update({_ID: plan.id, _REVISION: str(plan.revision)})
 
     def _ask(self, what: str, seen: SavedPlan | None = None) -> partial[None]:
         """A callback that asks for something; ``seen`` is the plan that a visitor who asks has before their eyes."""

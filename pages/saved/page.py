@@ -23,7 +23,6 @@ _COLUMNS = (
     show.Column("Tags"),
     show.Column("Saved by"),
     show.Column("Changed", whole=True),
-    show.Column("Open on"),
 )
 
 
@@ -53,26 +52,23 @@ def _ask(inputs: Inputs, tags: Sequence[str]) -> None:
 def _list(found: Found) -> None:
     """The plans of this page of the list."""
 
-    def name(plan: SavedPlan) -> show.Html:
-        remark = " · ".join(
-            filter(None, ("cannot be read in full" if plan.problems else "", plan.note.partition("\n")[0]))
-        )
-        return show.typed(plan.entry.name, remark)
+    def result(plan: SavedPlan, name: str) -> show.Html:
+        now = words.since(plan)
+        return show.typed(words.result(plan, name), f"now {now[name][1]}" if name in now else "")
 
     show.small_table(
         _COLUMNS,
         [
             [
-                name(plan),
-                *(show.typed(words.result(plan, one)) for one in ("days", "dollars", "accelerators")),
+                show.Html(link_to(COMPUTE, plan, plan.entry.name) + show.typed("", words.remark(plan))),
+                *(result(plan, one) for one in ("days", "dollars", "accelerators")),
                 show.typed(", ".join(plan.tags)),
                 show.typed(plan.owner),
                 words.moment(plan.changed),
-                link_to(COMPUTE, plan),
             ]
             for plan in found.plans
         ],
-        caption="Results as they were when saved",
+        caption="Each name opens its plan on Compute budget. Results are those of when it was saved",
     )
 
 
@@ -110,7 +106,7 @@ def _choose(inputs: Inputs, plans: Sequence[SavedPlan]) -> None:
         "Look at",
         list(names),
         key=key,
-        format_func=lambda id: names.get(id, id),
+        format_func=lambda one: names.get(one, one),
         on_change=lambda: inputs.put(PLAN.id, st.session_state[key]),
     )
     about(inputs, opened().get(st.session_state[key]))

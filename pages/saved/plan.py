@@ -46,7 +46,7 @@ def about(inputs: Inputs, plan: SavedPlan) -> None:
         if moved := words.since(plan):
             show.note("Data or formulas have changed since it was saved:")
             columns = [show.Column("Result"), show.Column("When saved", numeric=True), show.Column("Now", numeric=True)]
-            show.small_table(columns, moved)
+            show.small_table(columns, [(words.RESULTS[name], *both) for name, both in moved.items()])
         links = " · ".join(link_to(page, plan) for page in (COMPUTE, MEMORY, PLAN_SEARCH))
         show.paragraph("Open on", show.Html(links))
         _buttons(inputs, plan)
@@ -70,15 +70,8 @@ def _buttons(inputs: Inputs, plan: SavedPlan) -> None:
                 show.note("The plan and its history are gone then, for everybody.")
                 act("Delete it", "forget", partial(_forget, inputs, plan))
             return
-        add = inputs.key(f"add_{plan.id}")
-        st.button(
-            "Add to comparison",
-            key=add,
-            icon=":material/add:",
-            disabled=tray.full(),
-            on_click=tray.add,
-            args=(plan.entry,),
-        )
+        full, add = tray.full(), partial(tray.add, plan.entry)
+        st.button("Add to comparison", key=inputs.key(f"add_{plan.id}"), on_click=add, disabled=full)
         act("Duplicate", "duplicate", partial(_duplicate, inputs, plan.id))
         act("Archive", "archive", partial(_archive, inputs, plan.id))
         if count := len(tray.held()):

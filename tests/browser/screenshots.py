@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 from pathlib import Path
+from unittest.mock import patch
 
 from playwright.sync_api import sync_playwright
 
@@ -19,6 +21,7 @@ def main() -> None:
     FOLDER.mkdir(exist_ok=True)
     with (
         tempfile.TemporaryDirectory() as folder,
+        patch.dict(os.environ, {"NAPKIN_DATA": folder}),
         running_server(Path(folder) / "log.txt") as base,
         sync_playwright() as playwright,
     ):

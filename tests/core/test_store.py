@@ -226,6 +226,19 @@ def test_caps_are_said_and_kept(store: Store, monkeypatch: pytest.MonkeyPatch) -
     assert store.find().total == 1
 
 
+def test_half_a_character_spoils_nothing_else(store: Store) -> None:
+    saved = store.save(
+        entry_of("a\ud800b", {"n": "8\ud800B", "gpu": "H200", "tokens": "1\x00T"}), "\ud800", ["\ud800t"]
+    )
+    assert (saved.entry.name, saved.note, saved.tags, saved.problems) == ("ab", "", ("t",), ())
+    assert {name: saved.entry.texts[name] for name in ("n", "gpu", "tokens")} == {
+        "n": "8?B",
+        "gpu": "H200",
+        "tokens": "1\x00T",
+    }
+    assert store.find("\ud800h200").plans == (saved,)
+
+
 def test_a_history_names_nothing_twice() -> None:
     own = {NAME, NOTE, TAGS, ARCHIVED}
     assert not own & {one.id for one in PLAN_FORM.fields}

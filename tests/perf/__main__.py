@@ -7,7 +7,9 @@ transformers knows, which takes half an hour, and runs only when it is named. ``
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Callable
+from tempfile import TemporaryDirectory
 
 from pages.parts.registry import PAGES
 from tests.perf import (
@@ -22,6 +24,7 @@ from tests.perf import (
     plans,
     search,
     soak,
+    store,
     study,
     team,
     tensors,
@@ -38,6 +41,7 @@ SUITES: dict[str, Callable[[], None]] = {
     "matmul": matmul.main,
     "plans": lambda: plans.main([]),
     "study": study.main,
+    "store": store.main,
     "hover": hover.main,
     "walk": lambda: walk.main([]),
     "crowd": crowd.main,
@@ -62,6 +66,8 @@ def main() -> None:
     named = frozenset(asked.what)
     if unknown := named - ids - set(SUITES) - {"families"}:
         parser.error(f"neither a suite nor a page: {', '.join(sorted(unknown))}")
+    folder = TemporaryDirectory()  # for the plans that a measured visitor saves
+    os.environ["NAPKIN_DATA"] = folder.name
     if named & ids:
         pages.main(named & ids)
     for name, suite in suites.items():

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import random
 import re
 import sys
@@ -19,6 +20,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import streamlit as st
@@ -96,6 +98,9 @@ class Walk:
         self.kinds: Counter[str] = Counter()
         self.typed: dict[str, list[str]] = {}
         self.open: dict[str, bool | str] = {}
+        # What one visitor saves is not there for the next, whose walk would be another then.
+        self.folder = TemporaryDirectory()
+        os.environ["NAPKIN_DATA"] = self.folder.name
         self.app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=300) if app is None else app
         self._run("open Home")
 

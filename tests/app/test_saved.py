@@ -1,0 +1,299 @@
+"""Saving a plan where it is worked out, and all that can be done with it on Saved plans, by one or by two visitors."""
+
+from __future__ import annotations
+
+import html
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from unittest.mock import patch
+from urllib.parse import parse_qsl
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from core.limits import LIMITS, Limit, limit
+from core.planning.compare.entry import entry_of
+from core.store import SavedPlan, StoreError, where
+from core.store.opening import on_page, with_changes
+from core.store.store import Store
+from pages.parts import tray
+from pages.parts.registry import COMPUTE, MEMORY, PLAN_SEARCH, SAVED, PageSpec
+from tests.app.plan_pages import bodies, fold, linked, opened, words
+from tests.app.test_pages import APP, ROOT
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    """An empty store, which the app under test uses."""
+    with patch.dict(os.environ, {"NAPKIN_DATA": str(tmp_path)}):
+        yield where.opened()
+        where._stores.pop(where.address()).close()
+
+
+def followed(app: AppTest, page: PageSpec, at: int = 0) -> AppTest:
+    """The link to ``page`` that ``app`` shows, opened by another visitor."""
+    links = re.findall(rf'href="{page.url_path}\?([^"]+)"', "\n".join(one.proto.body for one in app.get("html")))
+    new = AppTest.from_file(APP, default_timeout=60).run().switch_page(page.path)
+    for name, text in parse_qsl(html.unescape(links[at]), keep_blank_values=True):
+        new.query_params[name] = text
+    new.run()
+    assert not new.exception
+    return new
+
+
+def press(app: AppTest, key: str) -> None:
+    app.button(key=key).click().run()
+    assert not app.exception
+
+
+def only(store: Store) -> SavedPlan:
+    (plan,) = store.find().plans
+    return plan
+
+
+def save(app: AppTest, page: PageSpec, name: str = "") -> None:
+    fold(app, f"{page.id}:saving", open=True)
+    if name:
+        app.text_input(key=f"{page.prefix}_save_name").set_value(name).run()
+    press(app, f"{page.prefix}_save")
+
+
+# ------------------------------------------------------------------------------------------ where it is worked out
+
+
+@pytest.mark.parametrize("page", [COMPUTE, MEMORY, PLAN_SEARCH], ids=lambda page: page.id)
+def test_a_plan_saved_on_a_page_is_the_plan_of_its_link(store: Store, page: PageSpec) -> None:
+    app = opened(page, {"seq": "4,096"})
+    assert store.find().total == 0
+    save(app, page)
+    plan = only(store)
+    link = {name.removeprefix(f"{page.prefix}_"): text for name, text in linked(app).items()}
+    mine = with_changes(plan.entry, link, named=page != COMPUTE).texts
+    laid = {"tp", "pp", "cp", "ep", "vpp", "mbs", "acc", "zero", "rc", "sp", "off", "hsdp"}
+    other = {name for name, text in plan.entry.texts.items() if text != mine[name]}
+    assert other <= (laid if page == PLAN_SEARCH else set())
+    assert plan.entry.texts["seq"] == "4,096"
+    assert plan.entry.name
+    assert plan.entry.results.keys() >= {"days", "mfu"}
+    assert plan.entry.name in words(app)
+
+
+def test_a_saved_plan_opens_as_it_was_saved_and_takes_changes(store: Store) -> None:
+    app = opened(COMPUTE, {"n": "8B"})
+    save(app, COMPUTE, "Ours <b>**now**</b>")
+    plan = only(store)
+    assert plan.entry.name == "Ours <b>**now**</b>"
+    assert "Ours <b>**now**</b>" in words(app)  # as text: the words are unescaped once
+    app.text_input(key="c_tokens").set_value("3T").run()
+    press(app, "c_save_changes")
+    changed = store.get(plan.id)
+    assert (changed.revision, changed.entry.texts["tokens"]) == (2, "3T")
+    assert [edit.field for edit in store.history(plan.id)[0].edits if edit.field[0] != "_"] == ["tokens"]
+    assert "c_save_changes" not in {button.key for button in app.button}
+    assert (app.query_params["r_plan"], app.query_params["r_rev"]) == (plan.id, "2")
+    there = followed(app, SAVED)
+    assert "3T tokens" in re.sub("<[^>]*>", "", words(there))
+
+
+@pytest.mark.parametrize("page", [COMPUTE, MEMORY, PLAN_SEARCH], ids=lambda page: page.id)
+def test_a_plan_that_finds_something_is_not_changed_by_looking_at_it(store: Store, page: PageSpec) -> None:
+    """Training memory and Parallel plan ask for a number of accelerators where the plan finds it."""
+    texts = {"find": "accelerators", "within": "60 days", "n": "8B", "model": "Llama 3.1 8B", "mfu": "40%"}
+    plan = store.save(entry_of("Finds", texts))
+    app = followed(opened(SAVED, {}), page)
+    fold(app, f"{page.id}:saving", open=True)
+    assert "Finds" in words(app)
+    if page != PLAN_SEARCH:  # which lays the plan out anew
+        assert "c_save_changes" not in {button.key for button in app.button}
+        now = on_page(plan.entry, named=page != COMPUTE)
+        assert with_changes(plan.entry, {**now, "seq": "2048"}, named=page != COMPUTE).texts == {
+            **plan.entry.texts,
+            "seq": "2048",
+        }
+
+
+@pytest.mark.parametrize("way", ["take", "over", "copy"])
+def test_of_two_visitors_neither_loses_a_change(store: Store, way: str) -> None:
+    plan = store.save(entry_of("Both", {"n": "8B"}))
+    listed = opened(SAVED, {})
+    ada, bo = followed(listed, COMPUTE), followed(listed, COMPUTE)
+    for app, tokens in ((ada, "1T"), (bo, "2T")):
+        fold(app, "compute:saving", open=True)
+        app.text_input(key="c_tokens").set_value(tokens).run()
+    press(ada, "c_save_changes")
+    press(bo, "c_save_changes")
+    assert store.get(plan.id).entry.texts["tokens"] == "1T"
+    assert any("changed meanwhile" in body for body in bodies(bo, "np-error"))
+    table = words(bo)
+    assert "1T" in table
+    assert "2T" in table
+    press(bo, f"c_{way}")
+    theirs, total = store.get(plan.id), store.find().total
+    assert bo.text_input(key="c_tokens").value == ("1T" if way == "take" else "2T")
+    assert theirs.entry.texts["tokens"] == ("2T" if way == "over" else "1T")
+    assert (theirs.revision, total) == (3 if way == "over" else 2, 2 if way == "copy" else 1)
+    assert not any("changed meanwhile" in body for body in bodies(bo, "np-error"))
+    kept = {one.entry.texts["tokens"] for one in store.find().plans}
+    assert kept == {"take": {"1T"}, "over": {"2T"}, "copy": {"1T", "2T"}}[way]
+
+
+def test_saving_too_often_is_refused(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(LIMITS, "saves_per_minute", Limit(1, "saves", "a test"))
+    app = opened(COMPUTE, {})
+    save(app, COMPUTE)
+    press(app, "c_save")
+    assert store.find().total == 1
+    assert any("a minute" in body for body in bodies(app, "np-error"))
+
+
+@pytest.mark.parametrize("page", [COMPUTE, SAVED], ids=lambda page: page.id)
+def test_a_database_that_is_away_leaves_the_rest_of_the_page(page: PageSpec) -> None:
+    with patch.dict(os.environ, {"DATABASE_URL": "postgresql://user:secret@127.0.0.1:1/plans"}):
+        app = opened(page, {})
+        if page == COMPUTE:
+            save(app, page)
+            assert bodies(app, "np-answer")
+        (message,) = set(bodies(app, "np-error"))
+    assert "cannot be reached" in message
+    assert "secret" not in words(app)
+
+
+def test_nothing_of_the_database_is_loaded_before_it_is_needed(tmp_path: Path) -> None:
+    """In a process of its own: the app, Home and the pages that could save."""
+    code = f"""
+import sys
+from streamlit.testing.v1 import AppTest
+app = AppTest.from_file({APP!r}, default_timeout=60).run()
+for path in {[COMPUTE.path, MEMORY.path, PLAN_SEARCH.path]!r}:
+    app.switch_page(path).run()
+    assert not app.exception, app.exception
+print(sorted(name for name in sys.modules if name in ("sqlalchemy", "alembic", "psycopg", "sqlite3")))
+"""
+    env = {**os.environ, "NAPKIN_DATA": str(tmp_path / "data")}
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=env, capture_output=True, text=True, timeout=240)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == "[]"
+    assert not (tmp_path / "data").exists()
+
+
+# ------------------------------------------------------------------------------------------ Saved plans
+
+
+def test_an_empty_list_says_how_to_begin(store: Store) -> None:
+    app = opened(SAVED, {})
+    (answer,) = bodies(app, "np-answer")
+    assert "Save this plan" in answer
+    assert store.where in words(app)
+    assert len(bodies(app, "np-onwards")) == 3
+
+
+def test_a_plan_is_found_renamed_tagged_and_noted(store: Store) -> None:
+    one, other = store.save(entry_of("One", {"gpu": "H200"})), store.save(entry_of("Other", {}), tags=["final"])
+    app = opened(SAVED, {"q": "h200"})
+    assert "Other" not in words(app)
+    assert app.selectbox(key="r_chosen").value == one.id
+    app.text_input(key=f"r_name_{one.id}_1").set_value("=One")
+    app.text_input(key=f"r_tags_{one.id}_1").set_value("b, a , B")
+    app.text_area(key=f"r_note_{one.id}_1").set_value("line 1\nline 2")
+    (submit,) = (button for button in app.button if "Save name" in button.label)
+    submit.click().run()
+    assert not app.exception
+    now = store.get(one.id)
+    assert (now.entry.name, now.tags, now.note, now.revision) == ("=One", ("a", "b"), "line 1\nline 2", 2)
+    assert "line 1" in words(app)
+    app.text_input(key="r_q").set_value("").run()
+    app.pills[0].set_value(["final"]).run()
+    assert (app.selectbox(key="r_chosen").value, linked(app)["r_tags"]) == (other.id, "final")
+    again = opened(SAVED, {"tags": "final"})
+    assert again.pills[0].value == ["final"]
+    assert "=One" not in words(again)
+
+
+@pytest.mark.parametrize("way", ["take", "over", "copy"])
+def test_of_two_who_rename_a_plan_neither_loses_a_change(store: Store, way: str) -> None:
+    plan = store.save(entry_of("Both", {}), "first")
+    ada, bo = opened(SAVED, {}), opened(SAVED, {})
+    for app, name in ((ada, "Ada’s"), (bo, "Bo’s")):
+        app.text_input(key=f"r_name_{plan.id}_1").set_value(name)
+        next(button for button in app.button if "Save name" in button.label).click().run()
+        assert not app.exception
+    assert store.get(plan.id).entry.name == "Ada’s"
+    assert "Bo’s" in words(bo)
+    press(bo, f"r_{way}")
+    names = {one.entry.name for one in store.find().plans}
+    assert names == {"take": {"Ada’s"}, "over": {"Bo’s"}, "copy": {"Ada’s", "Bo’s"}}[way]
+    assert not any("changed meanwhile" in body for body in bodies(bo, "np-error"))
+
+
+def test_archiving_can_be_undone_and_deleting_needs_the_archive(store: Store) -> None:
+    plan = store.save(entry_of("Kept", {}))
+    app = opened(SAVED, {})
+    press(app, f"r_archive_{plan.id}")
+    assert store.get(plan.id).archived
+    press(app, "r_undo")
+    assert not store.get(plan.id).archived
+    press(app, f"r_duplicate_{plan.id}")
+    (copy,) = (one for one in store.find().plans if one.id != plan.id)
+    assert app.selectbox(key="r_chosen").value == copy.id
+    press(app, f"r_archive_{copy.id}")
+    archive = opened(SAVED, {"old": "true"})
+    press(archive, f"r_forget_{copy.id}")
+    with pytest.raises(StoreError):
+        store.get(copy.id)
+    assert only(store).id == plan.id
+
+
+def test_the_history_names_fields_and_results(store: Store) -> None:
+    plan = store.save(entry_of("Kept", {}).kept())
+    store.change(plan.id, 1, entry=entry_of("Kept", {"tokens": "3T"}).kept(), who="Ada")
+    app = opened(SAVED, {})
+    fold(app, f"saved:history:{plan.id}", open=True)
+    said = words(app)
+    assert "Tokens: 15T → 3T" in said
+    assert "wall time" in said
+    assert "Ada" in said
+
+
+def test_results_that_moved_since_saving_stand_beside_those_of_now(store: Store) -> None:
+    entry = entry_of("Old", {}).kept()
+    off = {**entry.results, "days": entry.results["days"] * 1.1, "mfu": entry.results["mfu"] * 1.0001}
+    with patch("core.store.store.knowledge", lambda: "before"):
+        store.save(type(entry)(entry.name, entry.texts, off))
+    said = words(opened(SAVED, {}))
+    assert "Data or formulas have changed" in said
+    assert "<td>wall time" in said
+    assert "<td>MFU" not in said
+
+
+def test_a_list_of_many_is_turned_page_by_page(store: Store) -> None:
+    ids = [store.save(entry_of(f"Plan {i}", {})).id for i in range(23)]
+    app = opened(SAVED, {})
+    assert "Plan 22" in words(app)
+    assert ">Plan 1<" not in words(app)
+    press(app, "r_older")
+    assert ">Plan 1<" in words(app)
+    assert linked(app)["r_page"] == "2"
+    assert opened(SAVED, {"page": "2"}).selectbox(key="r_chosen").value == ids[2]
+    assert app.button(key="r_older").disabled
+
+
+def test_a_saved_plan_goes_into_the_comparison(store: Store) -> None:
+    plan = store.save(entry_of("Beside", {"n": "8B"}).kept())
+    app = opened(SAVED, {})
+    press(app, f"r_add_{plan.id}")
+    assert tray.IN_LINK in linked(app)
+    assert "Beside" in linked(app)[tray.IN_LINK]
+
+
+def test_what_a_plan_says_is_text(store: Store) -> None:
+    evil = "<img src=x onerror=alert(1)>**x**`y`"
+    store.save(entry_of(evil[: limit("plan_name")], {}), evil, [evil[:20]], evil)
+    app = opened(SAVED, {})
+    raw = "\n".join(one.proto.body for one in app.get("html"))
+    assert "<img" not in raw
+    assert "<code>" not in raw.replace('class="np-mono"', "")
+    assert evil in words(app)
