@@ -60,7 +60,7 @@ def _table(plans: Sequence[Compared], base: int) -> None:
     if len(plans) > 1:
         show.says(words.inputs_in_words(plans, found))
     names = [f"{words.called(one)}, baseline" if i == base else words.called(one) for i, one in enumerate(plans)]
-    rows = [*words.result_rows(plans, base), *words.input_rows(found)]
+    rows = [*words.result_rows(plans, base), *words.input_rows(found, base)]
     links = [show.link(COMPUTE.title, COMPUTE, carried(one.reading.texts)) for one in plans]
     with st.container(key="compare_table"):
         show.small_table(

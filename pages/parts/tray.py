@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import streamlit as st
 
-from core.fields import VERSION, clipped, read_version
+from core.fields import VERSION, clipped, newer, read_version
 from core.limits import limit
 from core.planning.compare.entry import Entry, pack, unpack
 from core.planning.compare.naming import distinct
@@ -28,8 +28,10 @@ def opened() -> tuple[str, ...]:
     if _PLANS in st.session_state or IN_LINK not in st.query_params:
         return ()
     address = {name: st.query_params.get_all(name) for name in (VERSION, IN_LINK)}
-    entries, said = unpack(address[IN_LINK][-1], read_version(address))
+    version = read_version(address)
+    entries, told = unpack(address[IN_LINK][-1], version)
     put(entries)
+    said = (line for line in told if not line.endswith(newer(version)))  # which the page's own form says
     problems = ((one.name, problem.message) for one in entries for problem in one.reading.problems)
     return (*said, *(f"“{clipped(name)}”: {message}" for name, message in problems))
 

@@ -122,6 +122,7 @@ ECHOED: dict[str, list[dict[str, str]]] = {
         },
     ],
     "memory": [{"m_n": NUMBER, "m_count": "9" * 64, "m_gpu": NUMBER}],
+    "compare": [{"plans": f"{LONG}~n.{NUMBER}~~{NUMBER}~gpu.{LONG}~{NUMBER}.1", "k_more": "true"}],
     "device": [{"d_n": NUMBER, "d_s": NUMBER}],
 }
 """Page → text without a blank in whatever quotes it, which must not scroll the page sideways."""

@@ -129,6 +129,8 @@ def sentence(plans: Sequence[Compared], base: int) -> str:
         if cheaper
         else _tied(plans, rents, "dollars", "cheapest", "cost the same")
     )
+    if not cheaper:
+        second = second[:1].lower() + second[1:]
     return f"{first}; {second}." if second else f"{first}."
 
 
@@ -315,7 +317,7 @@ def _remark(one: Compared, quantity: Quantity, values: Sequence[float], base: in
     said = [
         ranged(quantity.id, found),
         "" if at == base or not math.isfinite(by) or by == 0 else signed(by),
-        "● least" if at in best else "",
+        "●\u00a0least" if at in best else "",
         _of(one, quantity.id),
     ]
     return " · ".join(filter(None, said))
@@ -348,10 +350,13 @@ def _layout(one: Compared) -> Cell:
     return laid_out(one.held.layout), ""
 
 
-def input_rows(found: Sequence[Differing]) -> list[tuple[Cell, list[Cell]]]:
-    """Each field in which plans differ, with what each of them says."""
+def input_rows(found: Sequence[Differing], base: int) -> list[tuple[Cell, list[Cell]]]:
+    """Each field in which plans differ, with what each of them says, and a mark where that is not the baseline's."""
     return [
-        ((one.field.label, PARTS.get(one.field.part, "")), [(_said(one, text), "") for text in one.texts])
+        (
+            (one.field.label, PARTS.get(one.field.part, "")),
+            [(_said(one, text), "" if text == one.texts[base] else "≠ baseline") for text in one.texts],
+        )
         for one in found
     ]
 

@@ -1,0 +1,296 @@
+"""Compare and the tray: plans come from three pages and by a link, are changed in place, and nothing is lost."""
+
+from __future__ import annotations
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from core.limits import limit
+from core.planning.answer.form import PLAN_FORM, carried, named_texts
+from core.planning.answer.stories import MEMORY_STORIES, STORIES
+from core.planning.compare import words
+from core.planning.compare.compared import as_kept, compared
+from core.planning.compare.entry import Entry, entry_of, pack, unpack
+from core.planning.compare.examples import examples
+from core.planning.compare.naming import suggested
+from pages.compare.columns import COPY, LEFT, PIN, REMOVE, RIGHT
+from pages.compare.form import MORE
+from pages.parts.registry import COMPARE, COMPUTE, HOME, MEMORY, PLAN_SEARCH, PageSpec
+from pages.parts.tray import IN_LINK
+from tests.app.plan_pages import bodies, linked, onwards, opened, shown, stripped
+from tests.app.plan_pages import words as said_on
+from tests.app.test_pages import APP
+
+THREE = (COMPUTE, MEMORY, PLAN_SEARCH)
+ADD = {page: f"{page.prefix}_add" for page in THREE}
+
+
+def with_plans(entries: tuple[Entry, ...] | str, page: PageSpec = COMPARE, **fields: str) -> AppTest:
+    """``page`` by a link that carries these plans."""
+    app = AppTest.from_file(APP, default_timeout=60).run().switch_page(page.path)
+    app.query_params["v"] = str(PLAN_FORM.version)
+    app.query_params[IN_LINK] = entries if isinstance(entries, str) else pack(entries)
+    for name, text in fields.items():
+        app.query_params[f"{page.prefix}_{name}"] = text
+    app.run()
+    assert not app.exception
+    return app
+
+
+def plans(app: AppTest) -> tuple[Entry, ...]:
+    """The tray, as the page's own link carries it."""
+    entries, said = unpack(linked(app).get(IN_LINK, ""))
+    assert not said
+    return entries
+
+
+def names(app: AppTest) -> list[str]:
+    return [one.name for one in plans(app)]
+
+
+def base(app: AppTest) -> str:
+    """Which plan the link calls the baseline."""
+    return names(app)[int(linked(app)["k_base"]) - 1]
+
+
+def choose(app: AppTest, place: int, what: str) -> None:
+    """Choose from the menu of the plan in a column, counted from 0."""
+    app.menu_button[place].set_value(what).run()
+    assert not app.exception
+
+
+def numbers(app: AppTest) -> list[str]:
+    """The number of each column's plan."""
+    return [(button.key or "").rpartition("_")[2] for button in app.menu_button]
+
+
+def answer(app: AppTest) -> str:
+    (said,) = bodies(app, "np-answer")
+    return stripped(said.partition("<small>")[0])
+
+
+def texts_of(entries: tuple[Entry, ...]) -> list[dict[str, str]]:
+    """The texts in force; types that a named precision decides are as it has them."""
+    return [dict(one.reading.texts) for one in entries]
+
+
+# ------------------------------------------------------------------------------------------ adding
+
+
+@pytest.mark.parametrize("page", THREE, ids=lambda page: page.id)
+def test_the_plan_on_screen_is_added_as_it_stands(page: PageSpec) -> None:
+    app = opened(page, {"count": "512", "n": "8B", "model": "Typed parameters"})
+    assert IN_LINK not in linked(app)
+    app.button(key=ADD[page]).click().run()
+    (one,) = plans(app)
+    onward = onwards(app, COMPUTE if page is not COMPUTE else MEMORY)[-1]
+    there = entry_of(one.name, carried({name: text for name, text in onward.items() if name != IN_LINK}))
+    assert one.texts == there.reading.texts
+    assert compared(one).answer is compared(there).answer
+    assert one.results == pytest.approx(as_kept(one).results, rel=1e-5)
+    assert (one.texts["count"], one.texts["n"], one.texts["find"]) == ("512", "8B", "time")
+    assert one.name == suggested(one.texts)
+
+
+def test_the_layout_found_is_added_with_the_plan() -> None:
+    app = opened(PLAN_SEARCH, {})
+    app.button(key=ADD[PLAN_SEARCH]).click().run()
+    (one,) = plans(app)
+    assert one.texts["tp"] != "1"
+    assert one.texts["tp"] == onwards(app, MEMORY)[-1]["tp"]
+
+
+def test_training_memory_adds_the_accelerators_that_it_names_whatever_another_page_finds() -> None:
+    app = opened(MEMORY, {"find": "accelerators", "count": "64", "n": "8B"})
+    app.button(key=ADD[MEMORY]).click().run()
+    (one,) = plans(app)
+    assert (one.texts["find"], one.texts["count"]) == ("time", "64")
+    assert named_texts(dict(one.texts))["find"] == "time"
+
+
+def test_the_tray_stays_from_page_to_page_and_in_every_link() -> None:
+    app = opened(COMPUTE, {})
+    app.button(key=ADD[COMPUTE]).click().run()
+    for page in (MEMORY, PLAN_SEARCH):
+        app.switch_page(page.path).run()
+        app.button(key=ADD[page]).click().run()
+    app.switch_page(HOME.path).run()
+    assert IN_LINK not in linked(app)
+    assert unpack(onwards(app, COMPUTE)[0][IN_LINK])[0]
+    for page in (*THREE, COMPARE):
+        app.switch_page(page.path).run()
+        assert len(plans(app)) == len(set(names(app))) == 3
+        carried_by_address = app.query_params[IN_LINK]
+        assert linked(app)[IN_LINK] in (carried_by_address, *carried_by_address)
+    again = with_plans(linked(app)[IN_LINK])
+    assert linked(again) == linked(app)
+    assert answer(again) == answer(app)
+
+
+def test_the_same_plan_is_added_once() -> None:
+    app = opened(COMPUTE, {})
+    for _ in range(2):
+        app.button(key=ADD[COMPUTE]).click().run()
+    assert len(plans(app)) == 1
+    assert names(app)[0] in said_on(app)
+
+
+def test_a_seventh_plan_is_refused_and_nothing_is_lost() -> None:
+    six = tuple(entry_of(name, story) for name, story in list(STORIES.items())[: limit("compared_plans")])
+    app = with_plans(six, COMPUTE, n="3B")
+    assert not bodies(app, "np-error")
+    app.button(key=ADD[COMPUTE]).click().run()
+    assert stripped(bodies(app, "np-error")[0]).strip() == shown(words.full())
+    assert texts_of(plans(app)) == texts_of(six)
+    app.switch_page(COMPARE.path).run()
+    assert app.button(key="k_add_it").disabled
+    choose(app, 0, COPY)
+    assert texts_of(plans(app)) == texts_of(six)
+
+
+# ------------------------------------------------------------------------------------------ the page
+
+
+def test_an_empty_page_offers_examples_in_one_click() -> None:
+    app = opened(COMPARE, {})
+    app.button(key="k_examples").click().run()
+    assert names(app) == [one.name for one in examples()]
+    assert answer(app) == shown(words.sentence([compared(one) for one in examples()], 0))
+
+
+def test_a_story_is_added_by_name() -> None:
+    app = opened(COMPARE, {})
+    name = list(STORIES)[2]
+    app.selectbox(key="k_add").set_value(name).run()
+    app.button(key="k_add_it").click().run()
+    assert names(app) == [name]
+    assert plans(app)[0].texts["count"] == STORIES[name]["count"]
+
+
+@pytest.mark.parametrize("count", range(2, limit("compared_plans") + 1))
+def test_a_link_alone_opens_the_comparison(count: int) -> None:
+    stories = list({**MEMORY_STORIES, **STORIES}.items())[-count:]
+    entries = tuple(entry_of(name, story) for name, story in stories)
+    app = with_plans(entries, base=str(count))
+    assert (names(app), texts_of(plans(app))) == ([one.name for one in entries], texts_of(entries))
+    assert base(app) == stories[-1][0]
+    assert answer(app) == shown(words.sentence([compared(one) for one in entries], count - 1))
+    (table,) = [body for body in bodies(app, "np-tabled") if "Wall time" in body]
+    assert all(words.called(compared(one)) in said_on(app) for one in entries)
+    assert table.count('<th scope="col"') == count + 1
+
+
+def test_numbers_are_changed_in_place_and_bad_ones_keep_the_last_good() -> None:
+    app = with_plans(examples())
+    before = plans(app)
+    number = numbers(app)[1]
+    app.text_input(key=f"k_count_{number}").set_value("4096").run()
+    after = plans(app)
+    assert texts_of((after[0], after[2])) == texts_of((before[0], before[2]))
+    assert after[1].texts == {**before[1].texts, "count": "4096"}
+    assert after[1].results == pytest.approx(as_kept(after[1]).results, rel=1e-5)
+    assert answer(app) == shown(words.sentence([compared(one) for one in after], 0))
+    said = answer(app)
+    app.text_input(key=f"k_count_{number}").set_value("many").run()
+    (message,) = bodies(app, "np-error")
+    assert "many" in message
+    assert "4096" in message
+    assert (plans(app), answer(app)) == (after, said)
+    app.switch_page(COMPUTE.path).run()
+    app.switch_page(COMPARE.path).run()
+    assert not bodies(app, "np-error")
+    assert app.text_input(key=f"k_count_{number}").value == "4096"
+
+
+def test_every_field_of_every_plan_can_be_changed_and_survives_anything_typed() -> None:
+    own = entry_of("own", {"model": "Own (config.json)", "prec": "own", "find": "tokens", "within": "$5M"})
+    app = with_plans((own, entry_of("typed", {"mfu": "40%"})), **{MORE.id: "true"})
+    keys = [box.key for box in app.text_input if not box.disabled]
+    assert {f"k_{name}_{numbers(app)[0]}" for name in ("shape", "within", "tp", "seq", "gb")} <= set(keys)
+    for key in keys:
+        before = plans(app)
+        app.text_input(key=key).set_value("⁇ no value").run()
+        assert not app.exception
+        if not (key or "").startswith("k_name"):
+            assert plans(app) == before
+    for i in range(len(app.selectbox)):
+        if i < len(app.selectbox):
+            app.selectbox[i].set_value(app.selectbox[i].options[-1]).run()
+            assert not app.exception
+    kinds = [one.texts["prec"] for one in plans(app)]
+    assert kinds == ["own", "own"]
+    number = numbers(app)[0]
+    assert app.selectbox(key=f"k_pw_{number}").value == plans(app)[0].texts["pw"]
+
+
+def test_names_are_changed_kept_apart_and_never_empty() -> None:
+    app = with_plans(examples())
+    first, second, _ = numbers(app)
+    app.text_input(key=f"k_name_{first}").set_value("<b>**mine**</b> =1+1").run()
+    assert names(app)[0] == "<b>**mine**</b> =1+1"
+    assert "<b>**mine" not in "".join(block.proto.body for block in app.get("html"))
+    assert "**mine" not in stripped(bodies(app, "np-answer")[0])
+    app.text_input(key=f"k_name_{second}").set_value(names(app)[0]).run()
+    assert len(set(names(app))) == 3
+    app.text_input(key=f"k_name_{second}").set_value("  ").run()
+    assert names(app)[1] == suggested(plans(app)[1].texts)
+
+
+def test_columns_are_moved_copied_and_removed() -> None:
+    app = with_plans(examples())
+    a, b, c = names(app)
+    choose(app, 0, RIGHT)
+    assert names(app) == [b, a, c]
+    assert base(app) == a
+    choose(app, 2, LEFT)
+    choose(app, 0, LEFT)
+    assert names(app) == [b, c, a]
+    choose(app, 1, COPY)
+    assert names(app)[:2] == [b, c]
+    assert names(app)[3] == a
+    assert plans(app)[2].texts == plans(app)[1].texts
+    assert base(app) == a
+    choose(app, 1, PIN)
+    assert base(app) == c
+    assert f"{c}, baseline" in said_on(app)
+
+
+def test_a_baseline_that_is_removed_leaves_the_first_plan_as_one() -> None:
+    app = with_plans(examples(), base="2")
+    a, b, c = names(app)
+    assert base(app) == b
+    choose(app, 1, REMOVE)
+    assert (names(app), base(app)) == ([a, c], a)
+    choose(app, 0, REMOVE)
+    choose(app, 0, REMOVE)
+    assert IN_LINK not in linked(app)
+    assert IN_LINK not in app.query_params
+    assert app.button(key="k_examples")
+
+
+def test_plans_that_have_no_answer_keep_their_column() -> None:
+    bad = entry_of("bad", {"find": "tokens", "within": "$5M", "gpu": "T4"})
+    lay = entry_of("lay", {"tp": "7"})
+    app = with_plans((entry_of("good", {}), bad, lay))
+    assert names(app) == ["good", "bad", "lay"]
+    said = said_on(app)
+    assert shown(compared(bad).why) in stripped(said)
+    assert "cannot be laid out" in said
+    assert len(app.menu_button) == 3
+
+
+def test_results_of_an_older_link_are_shown_beside_those_of_now() -> None:
+    kept = as_kept(examples()[0])
+    old = Entry(kept.name, kept.texts, {**kept.results, "days": 2 * kept.results["days"]})
+    app = with_plans((old, examples()[1]))
+    told = stripped(shown(words.since_kept(compared(old))))
+    assert told
+    assert told in stripped(said_on(app))
+    assert plans(app)[0].results["days"] == pytest.approx(old.results["days"], rel=1e-5)
+
+
+def test_what_a_link_says_badly_is_said_and_the_rest_opens() -> None:
+    app = with_plans("a~count.many~gpu.H100~zzz.1~~b~count.64")
+    said = "".join(bodies(app, "np-error"))
+    assert all(wrong in said for wrong in ("many", "“H100”", "zzz"))
+    assert [one.texts["count"] for one in plans(app)] == [PLAN_FORM["count"].default, "64"]

@@ -1,0 +1,334 @@
+"""Plans beside each other: how far apart they are, in which inputs, who leads, and what cannot be compared."""
+
+from __future__ import annotations
+
+import math
+import re
+from itertools import permutations, product
+
+import plotly.graph_objects as go
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from core.hardware.accelerators import accelerators
+from core.limits import limit
+from core.palette import LIGHT
+from core.planning.answer.form import PLAN_FORM
+from core.planning.answer.form_policy import OWN_FIELDS
+from core.planning.answer.plan import FINDS, OWN_POLICY
+from core.planning.answer.stories import MEMORY_STORIES, STORIES
+from core.planning.budget.errors import BudgetError
+from core.planning.compare import words
+from core.planning.compare.compared import (
+    QUANTITIES,
+    QUANTITY,
+    Compared,
+    as_kept,
+    change,
+    compared,
+    front,
+    lead,
+    least,
+    middles,
+    moved,
+    result,
+)
+from core.planning.compare.differing import counting, differing, wishes_differ
+from core.planning.compare.entry import Entry, entry_of
+from core.planning.compare.examples import examples
+from core.planning.compare.figures import bars, days_against_dollars
+from core.planning.compare.naming import distinct, suggested, unique
+from pages.parts.charts import wire
+from tests.core.said import says
+
+PAIRS = list(product({**STORIES, **MEMORY_STORIES}.items(), accelerators()))
+UNPRICED = next(device.name for device in accelerators() if math.isnan(device.price_low))
+ODD = (
+    {"gpu": UNPRICED},
+    {"find": "tokens", "gpu": UNPRICED, "within": "$5M"},
+    {"tp": "7", "count": "1,024"},
+    {"price": "0"},
+    {"mfu": "99%"},
+    {"find": "accelerators", "within": "20 min"},
+    {"n": "junk"},
+)
+
+
+def of(texts: dict[str, str], name: str = "plan") -> Compared:
+    return compared(entry_of(name, texts))
+
+
+def told(plans: list[Compared], base: int) -> list[str]:
+    """Everything that is said of a comparison."""
+    found = differing([one.reading for one in plans])
+    rows = [*words.result_rows(plans, base), *words.input_rows(found, base)]
+    assert all(len(cells) == len(plans) for _, cells in rows)
+    return [
+        words.sentence(plans, base),
+        words.beside(plans, base),
+        words.frontier(plans),
+        words.inputs_in_words(plans, found),
+        words.bars_alt(plans, base),
+        *words.remarks(plans),
+        *(text for head, cells in rows for cell in (head, *cells) for text in cell),
+        *(words.in_short(one) for one in plans),
+        *(words.given_instead(one, field) for one in plans for field in PLAN_FORM.fields),
+    ]
+
+
+def check(plans: list[Compared]) -> None:
+    """Every sentence and picture can be made of these plans, whichever is the baseline, and none says nan."""
+    for base in range(len(plans)):
+        for text in told(plans, base):
+            assert not any(word in text.split() for word in ("nan", "inf", "None")), text
+        for figure in (bars(plans, base, LIGHT), days_against_dollars(plans, base, LIGHT)):
+            go.Figure(wire(figure))
+
+
+# ------------------------------------------------------------------------------------------ one plan and itself
+
+
+@pytest.mark.parametrize("name", STORIES)
+def test_a_plan_differs_from_itself_in_nothing(name: str) -> None:
+    one, same = of(dict(STORIES[name]), "a"), of(dict(STORIES[name]), "b")
+    assert differing([one.reading, same.reading]) == ()
+    assert wishes_differ([one.reading, same.reading]) == ()
+    assert words.against(one, same) == ""
+    for quantity in QUANTITIES:
+        a, b = middles((one, same), quantity)
+        assert math.isnan(a) or change(a, b) == 0
+        assert least((a, b)) == ()
+        assert lead((a, b), 0) is None
+
+
+def test_numbers_written_otherwise_are_the_same_inputs() -> None:
+    assert differing([of({"count": "1,024"}).reading, of({"count": "1024"}).reading]) == ()
+
+
+def test_fields_that_do_not_count_do_not_differ() -> None:
+    """A typed size beside a model of the catalogue, types beside a named precision, a deadline nobody asked for."""
+    idle = {"model": "Llama 3 70B", "n": "8B", "pace": "steady steps", "within": "10 days", "shape": "layers=2"}
+    assert differing([of({"model": "Llama 3 70B"}).reading, of(idle).reading]) == ()
+    own = of({"prec": OWN_POLICY, "pw": "fp8"}).reading
+    assert {one.id for one in OWN_FIELDS.values()} <= counting(own)
+    (row,) = [row for row in differing([of({}).reading, own]) if row.field.id == "pw"]
+    assert row.texts == (None, "fp8")
+
+
+@pytest.mark.parametrize("find", FINDS)
+def test_what_is_found_is_no_input(find: str) -> None:
+    found = {"tokens": "tokens", "parameters": "n", "accelerators": "count", "MFU": "mfu", "time": "within"}
+    assert found[find] not in counting(of({"find": find}).reading)
+
+
+def test_what_a_search_is_asked_is_said_apart() -> None:
+    plans = [of({}), of({"ktp": "8", "aim": "memory headroom"})]
+    assert differing([one.reading for one in plans]) == ()
+    assert {one.id for one in wishes_differ([one.reading for one in plans])} == {"ktp", "aim"}
+    assert "Tensor" in words.inputs_in_words(plans, ())
+
+
+FIELD_TEXTS = {one.id: one.options or (one.default, "2", "7", "") for one in PLAN_FORM.fields}
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_a_change_of_a_field_that_does_not_count_changes_no_result(data: st.DataObject) -> None:
+    texts = dict(data.draw(st.sampled_from(list(STORIES.values()))))
+    one = of(texts)
+    silent = sorted({field.id for field in PLAN_FORM.fields} - counting(one.reading))
+    name = data.draw(st.sampled_from(silent))
+    other = of({**texts, name: data.draw(st.sampled_from(FIELD_TEXTS[name]))})
+    for quantity in QUANTITIES:
+        assert result(one, quantity) == result(other, quantity) or math.isnan(result(one, quantity).mid)
+
+
+# ------------------------------------------------------------------------------------------ order
+
+
+def test_the_order_of_plans_changes_only_their_order() -> None:
+    plans = [compared(one) for one in examples()] + [of({"gpu": UNPRICED}, "unpriced")]
+    base = plans[1]
+    rows = {cell for _, cells in words.result_rows(plans, 1) for cell in cells}
+    for order in permutations(plans):
+        at = order.index(base)
+        assert words.sentence(order, at) == words.sentence(plans, 1)
+        assert {cell for _, cells in words.result_rows(order, at) for cell in cells} == rows
+        assert {words.against(one, base) for one in order} == {words.against(one, base) for one in plans}
+        found = differing([one.reading for one in order])
+        assert [row.field for row in found] == [row.field for row in differing([one.reading for one in plans])]
+        assert sorted(words.remarks(order)) == sorted(words.remarks(plans))
+
+
+# ------------------------------------------------------------------------------------------ the net
+
+
+@pytest.mark.parametrize("part", range(6))
+def test_every_chip_compares_on_every_accelerator(part: int) -> None:
+    pairs = PAIRS[part::6]
+    most = limit("compared_plans")
+    for start in range(0, len(pairs), most):
+        chosen = pairs[start : start + most]
+        plans = [of({**story, "gpu": device.name}, f"{name} on {device.name}") for (name, story), device in chosen]
+        told(plans, start % len(plans))
+        if start % (7 * most) == 0:
+            check(plans)
+
+
+@pytest.mark.parametrize("odd", ODD, ids=str)
+def test_odd_plans_keep_their_column_and_say_why(odd: dict[str, str]) -> None:
+    one = of(odd, "odd")
+    check([one])
+    check([of({}, "usual"), one])
+    check([one, of(odd, "again"), of({}, "usual")])
+    said = " ".join(words.remarks([one]))
+    if one.answer is None:
+        with pytest.raises(BudgetError, match=re.escape(one.why)):
+            _ = one.entry.answer
+        assert one.why in said
+        return
+    a = one.entry.answer
+    assert ("unknown" in said) == math.isnan(a.dollars.mid)
+    assert ("laid out" in said) == (one.held is None)
+
+
+def test_results_are_those_of_the_answer() -> None:
+    for one in map(compared, examples()):
+        a = one.entry.answer
+        assert result(one, QUANTITY["days"]) == a.over("days")
+        assert result(one, QUANTITY["dollars"]) == a.dollars
+        assert result(one, QUANTITY["watt_hours"]) == a.energy
+        assert result(one, QUANTITY["memory_bytes"]).mid == a.memory.total
+
+
+# ------------------------------------------------------------------------------------------ who leads
+
+VALUES = st.one_of(st.just(math.nan), st.just(math.inf), st.floats(0.01, 1e6), st.sampled_from([1.0, 2.0, 3.0]))
+
+
+@given(st.lists(VALUES, min_size=1, max_size=6), st.data())
+def test_a_lead_is_over_the_baseline_or_else_over_the_next(values: list[float], data: st.DataObject) -> None:
+    base = data.draw(st.integers(0, len(values) - 1))
+    known = sorted(value for value in values if math.isfinite(value))
+    found = lead(values, base)
+    if found is None:
+        assert len(known) < 2 or math.isclose(known[0], known[1], rel_tol=1e-3)
+        return
+    assert values[found.plan] == known[0]
+    assert found.less == values[found.against] - values[found.plan] > 0
+    assert math.isclose(found.share * values[found.against], found.less)
+    if found.plan != base and math.isfinite(values[base]):
+        assert found.against == base
+    else:
+        assert values[found.against] == known[1]
+
+
+def test_the_sentence_names_who_is_sooner_and_cheaper() -> None:
+    slow, fast = of({"count": "512", "price": "2"}, "slow"), of({"count": "2,048", "price": "3"}, "fast")
+    a, b = slow.entry.answer, fast.entry.answer
+    for base in (0, 1):
+        said = words.sentence([slow, fast], base)
+        says(said, "fast is soonest", words.shown("days", a.middle.days - b.middle.days), "slow")
+        says(said, "slow is cheapest", words.shown("dollars", b.dollars.mid - a.dollars.mid), "fast")
+    says(words.against(fast, slow), "sooner", "dearer", "2,048 accelerators instead of 512")
+    says(words.against(slow, fast), "later", "cheaper", "512 accelerators instead of 2,048")
+
+
+def test_a_plan_that_leads_and_does_not_fit_says_so() -> None:
+    small, large = of({"n": "70B", "count": "8"}, "small"), of({"n": "70B", "count": "1,024", "tp": "8"}, "large")
+    says(words.sentence([small, large], 0), "large is soonest", "small")
+    says(words.sentence([of({"n": "70B", "count": "16"}, "two nodes"), small], 1), "two nodes (it does not fit)")
+
+
+def test_plans_alike_and_alone_have_a_sentence_of_their_own() -> None:
+    one, same = of({}, "one"), of({}, "same")
+    says(words.sentence([one, same], 0), "oth take the same", "; both cost the same")
+    says(words.sentence([one], 0), "one takes", words.shown("days", one.entry.answer.middle.days))
+    none = of({"find": "tokens", "gpu": UNPRICED, "within": "$5M"}, "none")
+    says(words.sentence([none, none], 0), "None")
+    says(words.sentence([none, one], 0), "Only one of 2", "one takes")
+
+
+# ------------------------------------------------------------------------------------------ days against dollars
+
+POINT = st.tuples(VALUES, VALUES)
+
+
+@given(st.lists(POINT, max_size=8))
+def test_the_front_is_that_of_brute_force(points: list[tuple[float, float]]) -> None:
+    for (a, b), on in zip(points, front(points), strict=True):
+        beaten = [(c, d) for c, d in points if (c <= a and d < b) or (c < a and d <= b)]
+        assert on == (math.isfinite(a) and math.isfinite(b) and not beaten)
+
+
+def test_who_cannot_be_placed_is_named() -> None:
+    plans = [of({}, "priced"), of({"gpu": UNPRICED}, "unpriced")]
+    said = words.frontier(plans)
+    says(said, "priced is", "unpriced cannot be placed")
+    (_, points) = days_against_dollars(plans, 0, LIGHT)["data"]
+    assert len(points["x"]) == 1
+
+
+def test_bars_are_the_answers_with_their_ranges() -> None:
+    plans = [compared(one) for one in examples()]
+    days, rent = bars(plans, 0, LIGHT)["data"]
+    for made, name in ((days, "days"), (rent, "dollars")):
+        for i, one in enumerate(plans):
+            found = result(one, QUANTITY[name])
+            scale = found.mid / made["x"][i]
+            assert math.isclose((made["x"][i] + made["error_x"]["array"][i]) * scale, found.high)
+            assert math.isclose((made["x"][i] - made["error_x"]["arrayminus"][i]) * scale, found.low)
+
+
+# ------------------------------------------------------------------------------------------ what was kept
+
+
+def test_results_that_moved_are_both_said() -> None:
+    kept = as_kept(entry_of("kept", {}))
+    assert moved(compared(kept)) == ()
+    assert words.since_kept(compared(kept)) == ""
+    days = kept.results["days"]
+    for off, seen in ((1 + 5e-4, False), (1.05, True)):
+        old = compared(Entry(kept.name, kept.texts, {**kept.results, "days": days * off}))
+        assert [row[0] for row in moved(old)] == ["days"] * seen
+        if seen:
+            says(words.since_kept(old), words.shown("days", days * off), words.shown("days", days))
+    assert as_kept(entry_of("none", {"find": "tokens", "gpu": UNPRICED, "within": "$5M"})).results == {}
+
+
+# ------------------------------------------------------------------------------------------ names
+
+
+def test_a_suggested_name_says_what_the_plan_is() -> None:
+    assert suggested({}) == "70B · 15T · 1,024 × H100 SXM"
+    assert suggested({"n": "70e9", "tokens": "15e12"}) == suggested({})
+    first = entry_of(suggested({}), {})
+    assert "40%" in suggested({"mfu": "40%"}, [first])
+    assert suggested({}, [first]) != first.name
+    for find in FINDS:
+        assert suggested({"find": find}).count("H100 SXM") == 1
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.sampled_from(list({**STORIES, **MEMORY_STORIES}.values())), min_size=2, max_size=6))
+def test_no_two_plans_have_one_name(stories: list[dict[str, str]]) -> None:
+    taken: list[Entry] = []
+    for story in stories:
+        taken.append(entry_of(suggested(story, taken), story))
+    assert len({one.name for one in taken}) == len(taken)
+    same = distinct(entry_of("n" * 200, story) for story in stories)
+    assert len({one.name for one in same}) == len(same)
+    assert all(len(one.name) <= limit("plan_name") for one in (*taken, *same))
+    assert unique("free", [one.name for one in same]) == "free"
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.text(min_size=1, max_size=80))
+def test_a_name_is_text_and_no_markup(name: str) -> None:
+    one = of({}, name)
+    assert not set("*`^") & set(words.called(one))
+    figure = bars([one, of({}, "other")], 0, LIGHT)
+    ticks = figure["layout"]["yaxis"]["ticktext"]
+    inner = ticks[0].removeprefix("<b>").removesuffix("</b><br>baseline").replace("<br>", "")
+    assert "<" not in inner
