@@ -11,6 +11,7 @@ run: .venv/run.stamp
 
 test: .venv/test.stamp
 	$(BIN)/python tests/browser/chromium.py
+	$(BIN)/python tests/team/ensure.py
 	$(BIN)/pytest -n 2 --dist worksteal
 
 lint: .venv/test.stamp
@@ -24,6 +25,7 @@ format: .venv/test.stamp
 
 perf: .venv/test.stamp
 	$(BIN)/python tests/browser/chromium.py
+	$(BIN)/python tests/team/ensure.py
 	$(BIN)/python -m tests.perf
 
 screenshots: .venv/test.stamp

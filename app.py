@@ -7,7 +7,7 @@ visitor's session then runs it as a script. Everything a page shows lives in ``p
 import streamlit as st
 from starlette.middleware import Middleware
 
-from pages.parts import show
+from pages.parts import show, sign_in
 from pages.parts.process import lifespan, prepare_process
 from pages.parts.registry import GROUPS, PAGES
 from pages.parts.room import Doorkeeper
@@ -21,6 +21,7 @@ def navigation() -> None:
             st.sidebar.html(f'<p class="np-group">{group}</p>')
         for p in members:
             st.sidebar.page_link(p.path, label=p.title, icon=p.icon, width="stretch")
+    sign_in.entry()
 
 
 def run() -> None:

@@ -19,6 +19,7 @@ from streamlit.runtime.pages_manager import PagesManager
 from pages.parts.echo import tell_echoes
 from pages.parts.log import OncePer
 from pages.parts.post import send_together
+from pages.parts.rejoin import welcome_back
 from pages.parts.room import keep_house, raise_limit
 from pages.parts.thrift import spare_reruns
 
@@ -61,6 +62,7 @@ async def lifespan(_app: object) -> AsyncIterator[None]:
     spare_reruns()
     tell_echoes()
     send_together()
+    welcome_back()
     sys.setswitchinterval(SWITCH_S)
     # A folder called pages makes Streamlit look for pages in it until some script has called st.navigation, and
     # greet the first deep link of a fresh process with "Page not found".

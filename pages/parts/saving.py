@@ -20,6 +20,7 @@ from core.store.where import opened
 from pages.parts import show
 from pages.parts.inputs import Inputs
 from pages.parts.registry import COMPUTE, SAVED, PageSpec
+from pages.parts.sign_in import who
 
 _ID, _REVISION = "r_plan", "r_rev"
 """Parameters of a link to a saved plan: which, and at what revision it was seen."""
@@ -35,12 +36,6 @@ def link_to(page: PageSpec, plan: SavedPlan, label: str = "") -> show.Html:
     unless another one is given."""
     texts = on_page(plan.entry, named=page != COMPUTE)
     return show.link(label or page.title, page, texts, {_ID: plan.id, _REVISION: str(plan.revision)})
-
-
-def visitor() -> str:
-    """Who is signed in, by name or address; empty where nobody is."""
-    user = st.user.to_dict() if getattr(st.user, "is_logged_in", False) else {}
-    return str(user.get("name") or user.get("email") or "")
 
 
 def allowed() -> None:
@@ -106,7 +101,7 @@ class _Row:
         if self.now == _NEW:
             name = st.session_state.get(self.name) or suggested(self.texts)
             entry = as_kept(entry_of(name, self.texts))
-            self._hold(store.save(entry, st.session_state.get(self.note) or "", owner=visitor()))
+            self._hold(store.save(entry, st.session_state.get(self.note) or "", owner=who()))
             st.session_state[self.name] = st.session_state[self.note] = ""
             return
         held, revision = st.session_state[self.held]
@@ -114,9 +109,9 @@ class _Row:
         mine = as_kept(self._mine(plan))
         if self.now == _COPY:
             name = f"{plan.entry.name[: limit('plan_name') - 7]} (mine)"
-            self._hold(store.save(replace(mine, name=name), plan.note, plan.tags, visitor()))
+            self._hold(store.save(replace(mine, name=name), plan.note, plan.tags, who()))
         else:
-            self._hold(store.change(held, revision, entry=mine, who=visitor()))
+            self._hold(store.change(held, revision, entry=mine, who=who()))
 
     def draw(self) -> None:
         """The saved plan that the page shows, and the fields to save a new one."""

@@ -17,7 +17,8 @@ from core.store.where import opened
 from pages.parts import show, tray
 from pages.parts.inputs import Inputs
 from pages.parts.registry import COMPARE, COMPUTE, MEMORY, PLAN_SEARCH
-from pages.parts.saving import allowed, conflict, link_to, visitor
+from pages.parts.saving import allowed, conflict, link_to
+from pages.parts.sign_in import who
 from pages.saved.form import PLAN
 
 _SAID, _UNDO, _WRONG, _MINE = "saved:said", "saved:undo", "saved:wrong", "saved:mine"
@@ -137,9 +138,7 @@ def _do(what: Callable[[], None]) -> None:
 
 def _change(id: str, revision: int, mine: dict[str, str]) -> None:
     try:
-        changed = opened().change(
-            id, revision, name=mine[NAME], note=mine[NOTE], tags=tags_of(mine[TAGS]), who=visitor()
-        )
+        changed = opened().change(id, revision, name=mine[NAME], note=mine[NOTE], tags=tags_of(mine[TAGS]), who=who())
     except Conflict:
         st.session_state[_MINE] = mine
         return
@@ -148,7 +147,7 @@ def _change(id: str, revision: int, mine: dict[str, str]) -> None:
 
 
 def _copy(inputs: Inputs, id: str, mine: dict[str, str]) -> None:
-    copy = opened().duplicate(id, visitor())
+    copy = opened().duplicate(id, who())
     _change(copy.id, copy.revision, {**mine, "id": copy.id})
     inputs.put(PLAN.id, copy.id)
 
@@ -158,16 +157,16 @@ def _forget_mine() -> None:
 
 
 def _duplicate(inputs: Inputs, id: str) -> None:
-    inputs.put(PLAN.id, opened().duplicate(id, visitor()).id)
+    inputs.put(PLAN.id, opened().duplicate(id, who()).id)
 
 
 def _archive(inputs: Inputs, id: str) -> None:
-    st.session_state[_UNDO] = opened().archive(id, visitor())
+    st.session_state[_UNDO] = opened().archive(id, who())
     inputs.put(PLAN.id, "")
 
 
 def _restore(inputs: Inputs, id: str) -> None:
-    restored = opened().restore(id, visitor())
+    restored = opened().restore(id, who())
     inputs.put(PLAN.id, id)
     st.session_state[_SAID] = f"“{restored.entry.name}” is back on the list."
 

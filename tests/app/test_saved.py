@@ -131,7 +131,7 @@ def test_of_two_visitors_neither_loses_a_change(store: Store, way: str) -> None:
     table = words(bo)
     assert "1T" in table
     assert "2T" in table
-    press(bo, f"c_{way}")
+    press(bo, {"take": "c_save_theirs", "over": "c_save_over", "copy": "c_save_copy"}[way])
     theirs, total = store.get(plan.id), store.find().total
     assert bo.text_input(key="c_tokens").value == ("1T" if way == "take" else "2T")
     assert theirs.entry.texts["tokens"] == ("2T" if way == "over" else "1T")

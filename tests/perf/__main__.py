@@ -26,6 +26,7 @@ from tests.perf import (
     soak,
     store,
     study,
+    team,
     tensors,
     walk,
 )
@@ -44,6 +45,7 @@ SUITES: dict[str, Callable[[], None]] = {
     "hover": hover.main,
     "walk": lambda: walk.main([]),
     "crowd": crowd.main,
+    "team": team.main,
     "soak": soak.main,
 }
 

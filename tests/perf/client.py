@@ -57,18 +57,19 @@ async def until_up(port: int) -> None:
 
 @dataclass
 class Run:
-    """One script run as the client saw it: seconds to first element and to the end, wire bytes, elements, errors."""
+    """One script run as the client saw it: seconds to first element and to the end, wire bytes, elements, HTML."""
 
     first_element_s: float = 0.0
     finished_s: float = 0.0
     wire_bytes: int = 0
     elements: int = 0
+    html: list[str] = field(default_factory=list[str])
     errors: list[str] = field(default_factory=list[str])
 
 
 @dataclass
 class Session:
-    """One visitor: a websocket, the page it looks at, and its boxes of text or choice (key → widget id, fragment)."""
+    """One visitor: a websocket, the page it looks at, and its fields, buttons and folds (key → widget id, fragment)."""
 
     port: int
     page_hash: str = ""
@@ -86,14 +87,19 @@ class Session:
     async def __aexit__(self, *_: object) -> None:
         await self.socket.close()
 
-    async def rerun(self, texts: dict[str, str] | None = None) -> Run:
-        """Ask for a rerun with these boxes changed, of their fragment as a browser would, and read to its end."""
+    async def rerun(self, texts: dict[str, str] | None = None, *, press: str = "", unfold: str = "") -> Run:
+        """Ask for a rerun with these boxes changed, of their fragment as a browser would, and read to its end.
+
+        press: the key of a button that is pressed with it; unfold: of an expander that is opened.
+        """
         request = BackMsg()
         request.rerun_script.page_script_hash = self.page_hash
-        for key, text in (texts or {}).items():
+        changed = [*((key, "string_value", text) for key, text in (texts or {}).items())]
+        changed += [(press, "trigger_value", True)] * bool(press) + [(unfold, "bool_value", True)] * bool(unfold)
+        for key, kind, value in changed:
             widget = request.rerun_script.widget_states.widgets.add()
             widget.id = self.boxes[key]
-            widget.string_value = text
+            setattr(widget, kind, value)
             if self.fragments.get(key):
                 request.rerun_script.fragment_id = self.fragments[key]
         seen = Run()
@@ -110,6 +116,8 @@ class Session:
                 seen.first_element_s = seen.first_element_s or time.perf_counter() - start
                 seen.elements += 1
                 self._note_box(message)
+                if message.delta.new_element.HasField("html"):
+                    seen.html.append(message.delta.new_element.html.body)
                 if message.delta.new_element.HasField("exception"):
                     seen.errors.append(message.delta.new_element.exception.type)
             elif kind == "script_finished":
@@ -121,8 +129,9 @@ class Session:
     def _note_box(self, message: ForwardMsg) -> None:
         element = message.delta.new_element
         kind = element.WhichOneof("type")
-        if kind in ("text_input", "text_area", "selectbox"):
-            widget = getattr(element, kind).id
+        widget = getattr(element, kind).id if kind in ("text_input", "text_area", "selectbox", "button") else ""
+        widget = widget or message.delta.add_block.expandable.id
+        if widget:
             key = widget.rsplit("-", 1)[-1]
             self.boxes[key], self.fragments[key] = widget, message.delta.fragment_id
 

@@ -1,0 +1,84 @@
+"""Signing in: nobody is asked unless it is configured, and then what is missing is said."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import streamlit as st
+from streamlit.testing.v1 import AppTest
+
+from core.limits import limit
+from pages.parts import sign_in
+
+APP = str(Path(__file__).parents[2] / "app.py")
+TABLE = {
+    "client_id": "a",
+    "client_secret": "b",
+    "server_metadata_url": "https://example.org/.well-known/openid-configuration",
+}
+AUTH = {"redirect_uri": "http://localhost:8501/oauth2callback", "cookie_secret": "c" * 32}
+
+
+def opened(**secrets: Any) -> AppTest:
+    app = AppTest.from_file(APP, default_timeout=60)
+    for name, value in secrets.items():
+        app.secrets[name] = value
+    return app.run()
+
+
+def entries(app: AppTest) -> list[str]:
+    return [button.label for button in app.sidebar.button]
+
+
+@pytest.mark.parametrize(
+    ("secrets", "labels"),
+    [
+        ({}, []),
+        ({"other": {"client_id": "a"}}, []),
+        ({"auth": AUTH | TABLE}, ["Sign in"]),
+        ({"auth": AUTH | {"google": TABLE, "okta": TABLE}}, ["Sign in with google", "Sign in with okta"]),
+    ],
+)
+def test_the_menu_asks_only_where_it_is_configured(secrets: dict[str, Any], labels: list[str]) -> None:
+    assert entries(opened(**secrets)) == labels
+
+
+def test_what_is_missing_is_said(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    app = opened(auth=AUTH | TABLE)  # of which the file on disk, where Streamlit looks again, has nothing
+    app.sidebar.button[0].click().run()
+    [said] = [one.value for one in app.sidebar.error]
+    assert "secrets.toml" not in said
+    assert "secrets.toml" in caplog.text
+    monkeypatch.setitem(sys.modules, "authlib", None)
+    app = opened(auth=AUTH | TABLE)
+    app.sidebar.button[0].click().run()
+    [said] = [one.value for one in app.sidebar.error]
+    assert "Authlib" in said
+    assert not app.exception
+
+
+@pytest.mark.parametrize(
+    ("user", "name"),
+    [
+        ({}, ""),
+        ({"name": "Ada"}, ""),  # set by nobody who signed in
+        ({"is_logged_in": False, "name": "Ada"}, ""),
+        ({"is_logged_in": True, "name": "Ada", "email": "a@b.c"}, "Ada"),
+        ({"is_logged_in": True, "name": "", "email": "a@b.c"}, "a@b.c"),
+        ({"is_logged_in": True, "name": "A" * 10_000}, "A" * limit("plan_owner")),
+    ],
+)
+def test_plans_belong_to_who_has_signed_in(monkeypatch: pytest.MonkeyPatch, user: dict[str, Any], name: str) -> None:
+    monkeypatch.setattr(type(st.user), "to_dict", lambda _: user)
+    assert sign_in.who() == name
+
+
+def test_a_name_is_text_and_no_markup(monkeypatch: pytest.MonkeyPatch) -> None:
+    user = {"is_logged_in": True, "name": "[Ada](https://example.org) **:red[x]**"}
+    monkeypatch.setattr(type(st.user), "to_dict", lambda _: user)
+    [label] = entries(opened(auth=AUTH | TABLE))
+    assert label.startswith("Sign out")
+    assert label.endswith(r"\[Ada\]\(https\:\/\/example\.org\) \*\*\:red\[x\]\*\*")

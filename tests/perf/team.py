@@ -1,0 +1,131 @@
+"""A team of a hundred behind nginx with two replicas, on SQLite and on PostgreSQL; one change in ten is a save."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import os
+import random
+import tempfile
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from websockets.exceptions import WebSocketException
+
+from tests.perf.client import Session
+from tests.perf.savers import lost, save, to_save
+from tests.perf.visitors import ANSWER_S, EDITS, THINK_S, held, p95
+from tests.team.topology import nginx, postgres, replicas
+
+PEOPLE = 100
+A_SECOND = 4.0
+STAY_S = 60.0
+SAVING = 0.1
+
+
+@dataclass
+class _Seen:
+    """Seconds of reruns and of saves, errors, what was confirmed (id → name), and how many asked in vain."""
+
+    reruns: list[float] = field(default_factory=list[float])
+    saves: list[float] = field(default_factory=list[float])
+    errors: list[str] = field(default_factory=list[str])
+    confirmed: dict[str, str] = field(default_factory=dict[str, str])
+    refused: int = 0
+    here: int = 0
+
+
+def main(people: int = PEOPLE) -> None:
+    """Measure and print, for both databases."""
+    print(f"{people} people behind nginx on two replicas, {THINK_S:g} s between changes, one in ten a save")
+    print(f"{'':<12}{'reruns':>8}{'p50':>7}{'p95, ms':>9}{'saves':>8}{'p95, ms':>9}", end="")
+    print(f"{'refused':>9}{'errors':>8}{'lost':>6}")
+    for kind in ("SQLite", "PostgreSQL"):
+        _one(kind, people)
+
+
+def _one(kind: str, people: int) -> None:
+    with tempfile.TemporaryDirectory() as name, ExitStack() as stack:
+        folder = Path(name)
+        address = (
+            stack.enter_context(postgres(durable=True)) if kind == "PostgreSQL" else f"sqlite:///{folder / 'napkin.db'}"
+        )
+        both = stack.enter_context(replicas(folder, environment={"DATABASE_URL": address}))
+        url = stack.enter_context(nginx(folder, [one.port for one in both]))
+        pids = [one.process.pid for one in both if one.process]
+        time.sleep(5)  # until they have warmed up
+        before, seen = sum(held(pid)[0] for pid in pids), _Seen()
+        steady = asyncio.run(_crowd(urlsplit(url).port or 0, seen, people, pids))
+        gone = lost(address, seen.confirmed)
+        print(
+            f"{kind:<12}{len(seen.reruns):>8,}{1000 * sorted(seen.reruns)[len(seen.reruns) // 2]:>7.0f}"
+            f"{1000 * p95(seen.reruns):>9.0f}{len(seen.confirmed):>8,}{1000 * p95(seen.saves):>9.0f}"
+            f"{seen.refused:>9}{len(seen.errors):>8}{len(gone):>6}",
+            flush=True,
+        )
+        alone, rise = before / len(pids), (sum(held(pid)[0] for pid in pids) - before) / people
+        print(
+            f"            {steady} a replica {alone:.0f} MB before anybody came, {rise:.2f} MB more for each visitor; "
+            f"load {os.getloadavg()[0]:.0f}"
+        )
+        for error in sorted(set(seen.errors)):
+            print(f"{seen.errors.count(error):>6} × {error}")
+
+
+def _worked(pids: Sequence[int]) -> float:
+    """Seconds of processor time of these processes; of Linux's /proc."""
+    fields = (Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split() for pid in pids)
+    return sum(int(one[11]) + int(one[12]) for one in fields) / os.sysconf("SC_CLK_TCK")
+
+
+async def _crowd(port: int, seen: _Seen, people: int, pids: Sequence[int]) -> str:
+    """All come, stay and leave; gives what a change costs the replicas while all are here."""
+    leave = asyncio.Event()
+
+    async def one(number: int) -> None:
+        await asyncio.sleep(number / A_SECOND)
+        while not leave.is_set():
+            try:
+                async with Session(port) as session:
+                    async with asyncio.timeout(2 * ANSWER_S):
+                        await to_save(session)
+                    seen.here += 1
+                    await _plan(session, seen, number, leave)
+            except (OSError, WebSocketException) as problem:
+                seen.errors.append(f"{type(problem).__name__}: {problem}")
+                await asyncio.sleep(THINK_S)
+
+    everybody = asyncio.gather(*map(one, range(people)))
+    while seen.here < people:
+        await asyncio.sleep(0.1)
+    worked, runs, start = _worked(pids), len(seen.reruns) + len(seen.saves), time.monotonic()
+    await asyncio.sleep(STAY_S)
+    worked, runs = _worked(pids) - worked, len(seen.reruns) + len(seen.saves) - runs
+    took = time.monotonic() - start
+    leave.set()
+    await everybody
+    return f"{1000 * worked / runs:.1f} ms of processor time a change, {worked / took:.2f} cores in all;"
+
+
+async def _plan(session: Session, seen: _Seen, number: int, leave: asyncio.Event) -> None:
+    """One visitor on Compute budget who changes the tokens, and saves now and then."""
+    chance, (key, values) = random.Random(number), EDITS["compute"]
+    for turn in itertools.count():
+        await asyncio.sleep(chance.uniform(0.5, 1.5) * THINK_S)
+        if leave.is_set():
+            return
+        async with asyncio.timeout(ANSWER_S):
+            if chance.random() < SAVING:
+                name = f"{number}, {turn}, {time.monotonic_ns()}"
+                run, saved = await save(session, name)
+                seen.saves.append(run.finished_s)
+                seen.refused += not saved
+                seen.confirmed |= {saved: name} if saved else {}
+            else:
+                run = await session.rerun({key: values[turn % len(values)]})
+                seen.reruns.append(run.finished_s)
+        seen.errors += run.errors

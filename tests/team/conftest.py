@@ -1,0 +1,54 @@
+"""One team's server for all browser tests of this folder: nginx, two replicas, a Chromium."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.browser.conftest import Tabs, browser, tabs
+from tests.team.provider import provider
+from tests.team.topology import Replica, free_port, nginx, postgres, replicas
+
+__all__ = ["Tabs", "browser", "tabs"]  # fixtures
+
+
+@dataclass(frozen=True)
+class Team:
+    """The proxy's base URL, the replicas behind it, and where the proxy logs."""
+
+    url: str
+    replicas: list[Replica]
+    log: Path
+
+    def answers(self) -> list[tuple[str, str]]:
+        """Path and replica's address of every GET that ended, oldest first; a websocket's is that of its end."""
+        lines = re.findall(r'"GET (\S+)" \d+ .* (\S+)$', self.log.read_text(), flags=re.MULTILINE)
+        return [(path, address) for path, address in lines if address != "-"]
+
+    def serves(self, path: str) -> Replica:
+        """The replica that gave the latest answer for paths that begin so."""
+        address = [where for asked, where in self.answers() if asked.startswith(path)][-1]
+        return next(one for one in self.replicas if address.endswith(f":{one.port}"))
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[str]:
+    """Address of an empty database in a PostgreSQL of these tests' own."""
+    with postgres() as address:
+        yield address
+
+
+@pytest.fixture(scope="session")
+def team(tmp_path_factory: pytest.TempPathFactory, cluster: str) -> Iterator[Team]:
+    """nginx before two replicas that keep plans in one PostgreSQL, with sign-in."""
+    folder, port = tmp_path_factory.mktemp("team"), free_port()
+    url, secrets = f"http://127.0.0.1:{port}", folder / "secrets.toml"
+    with provider() as signs_in:
+        signs_in.configure(secrets, url)
+        environment = {"DATABASE_URL": cluster, "STREAMLIT_SECRETS_FILES": str(secrets)}
+        with replicas(folder, environment=environment) as both, nginx(folder, [one.port for one in both], port=port):
+            yield Team(url, both, folder / "nginx.log")
