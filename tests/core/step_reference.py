@@ -86,18 +86,24 @@ class Reference:
             w = min(s.window.size, seq_len)
             seen = 2 * (w - w * w / (2 * seq_len))
         core = 2 * tokens * seen * queries / (self.peak * c.attention)
-        core += 2 * tokens * 2 * (queries + kv * s.head_dim) / self.memory
+        core += 2 * lay.context * tokens * 2 * (queries + kv * s.head_dim) / self.memory
         narrow = t if lay.sequence_parallel else 1
         turned = 6 if s.position_kind == "rotary" else 4
         gated = 6 if s.glu else 4
         elements = c.elementwise * tokens * (20 * s.hidden / narrow)
         elements += c.elementwise * tokens * (turned * (queries + 2 * kv * s.head_dim) + gated * inner)
         elements = (elements + moved) / self.memory
+        merged = {"forward": 0.0, "both": 0.0}
+        if lay.context > 1:
+            each, given = c.elementwise * tokens / self.memory, queries + 2 * kv * s.head_dim
+            front = 6 * lay.context * queries + (lay.context - 1) * given
+            back = 6 * lay.context * given + (lay.context - 1) * (given + 2 * queries)
+            merged = {"forward": each * front, "both": each * (front + back)}
         again = RECOMPUTED[int(lay.recompute)]
         repeat = {
             "none": 0.0,
             "selective": 0.7 * elements,
-            "full": forward + core + elements,
+            "full": forward + core + elements + merged["forward"],
             "per operation": 0.5 * forward + elements,
         }[again]
         added = 6 * weights / self.memory if lay.micro_batches > 1 else 0.0
@@ -122,15 +128,16 @@ class Reference:
             hop = c.hop_between if nodes > 1 else c.hop_inside
             expert = c.expert_wait * passes * (max(sent, far) + 2 * hop * math.log2(lay.expert))
         return {
-            "forward": forward + elements + (core if lay.context == 1 else 0.0),
+            "forward": forward + elements + merged["forward"] + (core if lay.context == 1 else 0.0),
             "matmul": 3 * forward,
             "attention": 3.5 * core,
-            "elementwise": 2.5 * elements + added,
+            "elementwise": 2.5 * elements + merged["both"],
+            "added": added,
             "recompute": repeat,
             "tensor": tensor,
             "context": context,
             "expert": expert,
-            "fixed": c.per_layer + (c.per_mixture if mixed else 0.0),
+            "fixed": c.per_layer + (c.per_expert * s.experts.count / lay.expert if mixed and s.experts else 0.0),
         }
 
     def _parts(self, seq_len: int) -> dict[str, float]:
@@ -142,7 +149,8 @@ class Reference:
             name: (s.dense_layers * dense.get(name, 0.0) + s.moe_layers * mixed.get(name, 0.0)) / s.layers
             for name in (dense or mixed)
         }
-        forward = layer.pop("forward")
+        forward, products = layer.pop("forward"), layer["matmul"] / 3
+        layer["elementwise"] += math.hypot(products, layer.pop("added")) - products
         p, v, many = lay.pipeline, lay.interleave, lay.micro_batches
         here = s.layers / p
         head = 3 * self.product(self.tokens, s.vocab / lay.tensor, s.hidden)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import fields, replace
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from core.models.spec import TransformerSpec
 from core.planning import BudgetError, Rates, Running, step_time
 from core.planning.step.constants import Constants, constants_of, family_of, step_constants
 from core.planning.step.fit import fit
+from core.planning.step.parts import Kernel, Software
 from core.planning.step.ranges import range_of
 from core.planning.step.report import Calibration, kept, lines_of, scores_of
 from core.planning.step.runs import step_runs
@@ -195,6 +197,11 @@ def test_what_cannot_be_is_refused() -> None:
         step_time(SMALL, H100, Layout(tensor=3), seq_len=SEQ)
     with pytest.raises(BudgetError, match="fp8 peak"):
         step_time(SMALL, cluster(find("A100 SXM 80 GB"), 8), Layout(data=8), seq_len=SEQ, running=Running(dtype="fp8"))
+    for field, known in (("attention", get_args(Kernel)), ("software", get_args(Software))):
+        with pytest.raises(BudgetError) as told:
+            Running(**{field: "fa9"})
+        assert told.value.field == field
+        assert all(repr(name) in str(told.value) for name in known)
 
 
 def test_materialised_scores_take_longer_than_fused_ones() -> None:

@@ -263,7 +263,7 @@ def test_ends_of_the_pipeline() -> None:
     np.testing.assert_array_equal(stages.layers / stages.layers[-1], [4, 3, 2, 1])
     np.testing.assert_array_equal(stages.embedding, [4 * tokens * 2048, 0, 0, 0])
     np.testing.assert_array_equal(stages.head, [0, 0, 0, 4 * tokens * 2048])
-    np.testing.assert_array_equal(stages.logits, [0, 0, 0, 14 * tokens * spec.vocab / 4])
+    np.testing.assert_array_equal(stages.logits, [0, 0, 0, 16 * tokens * spec.vocab / 4])
     last: dict[str, Any] = {"stage": 3, "chunks": 8}
     chunked = stage_activation_bytes(spec, MEGATRON_GPT, layout, 1024, **last)
     assert float(chunked.logits) == stages.logits[-1] / 8

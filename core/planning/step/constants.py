@@ -62,7 +62,7 @@ class Constants:
     context_wait: float
     transfer_wait: float
     per_layer: float
-    per_mixture: float
+    per_expert: float
     per_step: float
     expert_half16: float
     expert_half8: float

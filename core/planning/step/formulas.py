@@ -6,7 +6,6 @@ import numpy as np
 
 from core.formula import Source, Symbol, formula
 from core.models.parameter_formulas import count
-from core.products import PRODUCT
 from core.sources import DEEPSEEK_V3, OWN, ZERO
 
 _ROOFLINE = Source(
@@ -20,8 +19,10 @@ _WAVES = Source(
     "https://docs.nvidia.com/deeplearning/performance/dl-performance-matrix-multiplication/index.html",
 )
 _NCCL = Source("NVIDIA, nccl-tests", "doc/PERFORMANCE.md", "https://github.com/NVIDIA/nccl-tests")
-_NARAYANAN = Source(
-    "Narayanan et al. 2021, Megatron-LM on GPU Clusters", "section 2.2", "https://arxiv.org/abs/2104.04473"
+_MEGATRON = Source(
+    "Megatron-LM, megatron/core/tensor_parallel/layers.py",
+    "gradient_accumulation_fusion",
+    "https://github.com/NVIDIA/Megatron-LM",
 )
 _FSDP = Source("Zhao et al. 2023, PyTorch FSDP", "section 3.3", "https://arxiv.org/abs/2304.11277")
 _LLAMA = Source("Llama team 2024, The Llama 3 Herd of Models", "section 3.3", "https://arxiv.org/abs/2407.21783")
@@ -53,39 +54,55 @@ def product_seconds(flop: float, rate: float, weight: float, bytes: float, bandw
 
 
 @formula(
-    r"\frac{2}{3} \cdot \v{tail} \cdot (\v{m} + \v{n} + \v{k})",
+    r"\frac{2}{3} \cdot \v{tail} \cdot \v{sides}",
     result=Symbol(r"W_\text{t}", "work that the idle part of the last wave would have done", "flop"),
     symbols={
-        **{name: PRODUCT[name] for name in ("m", "n", "k")},
+        "sides": count(r"\Sigma", "sides of products, M + N + K of each, as many as are there for a token, or a layer"),
         "tail": count("a", "elements of half a wave of tiles"),
     },
     sources=(_WAVES, OWN),
 )
-def tail_flop(m: float, n: float, k: float, tail: float) -> float:
+def tail_flop(sides: float, tail: float) -> float:
     """Work lost at the end of a product, where fewer tiles are left than a chip has multiprocessors.
 
     Half a wave on average, as deep as the product’s inner side. Forward and both gradients of one product have each of
     its three sides as inner side once, so this is the mean of the three.
     """
-    return 2 / 3 * tail * (m + n + k)
+    return 2 / 3 * tail * sides
 
 
 @formula(
-    r"\v{tokens} + \v{experts} \cdot \v{half}",
-    result=Symbol("T'", "tokens that the experts’ products take as long as", "count"),
+    r"\v{experts} \cdot \v{half}",
+    result=Symbol("T'", "tokens by which the experts’ products take longer", "count"),
     symbols={
-        "tokens": count("T_r", "tokens routed to the experts of a rank"),
         "experts": count("E_r", "experts of the rank"),
         "half": count("M_0", "tokens per expert at which half the rate is reached"),
     },
     sources=(OWN,),
 )
-def padded_tokens(tokens: float, experts: float, half: float) -> float:
-    """Tokens that a grouped product takes as long as: each expert costs as if it had so many more.
+def padded_tokens(experts: float, half: float) -> float:
+    """Tokens by which a grouped product takes longer: each expert costs as if it had so many more.
 
     With M tokens per expert that is an efficiency of M / (M + M₀).
     """
-    return tokens + experts * half
+    return experts * half
+
+
+@formula(
+    r"\sqrt{\v{product}^2 + \v{added}^2} - \v{product}",
+    result=Symbol(r"t_\text{a}", "time by which a product takes longer for what it adds to", "seconds"),
+    symbols={
+        "product": Symbol("t", "time of the product", "seconds"),
+        "added": Symbol(r"t_\text{w}", "time of reading and writing what it adds to", "seconds"),
+    },
+    sources=(_MEGATRON, OWN),
+)
+def adding_seconds(product: float, added: float) -> float:
+    """Time that a product of gradients takes longer for adding its result to that of earlier micro-batches.
+
+    It reads and writes them tile by tile while other tiles are multiplied: a smooth form of the longer of two.
+    """
+    return np.sqrt(product**2 + added**2) - product
 
 
 @formula(
@@ -155,22 +172,6 @@ def nodes_met(nodes: float, chosen: float) -> float:
 def update_bytes(kept: float, gradients: float, weights: float) -> float:
     """Bytes that the optimizer moves for one parameter."""
     return kept * 2 + gradients + weights
-
-
-@formula(
-    r"\frac{\v{pipeline} - 1}{\v{interleave}} \cdot (\v{stage} + \v{transfer})",
-    result=Symbol(r"t_\text{b}", "time that a stage waits for the others", "seconds"),
-    symbols={
-        "pipeline": count("p", "pipeline stages"),
-        "interleave": count("v", "model chunks on each stage"),
-        "stage": Symbol(r"t_\text{s}", "forward and backward of one micro-batch on one stage", "seconds"),
-        "transfer": Symbol(r"t_\text{p}", "its transfers to and from the next stage", "seconds"),
-    },
-    sources=(_NARAYANAN,),
-)
-def bubble_seconds(pipeline: float, interleave: float, stage: float, transfer: float) -> float:
-    """The pipeline’s bubble: until the last stage has work, and after the first has none."""
-    return (pipeline - 1) / interleave * (stage + transfer)
 
 
 @formula(

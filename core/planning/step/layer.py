@@ -87,7 +87,8 @@ def layer_time(
     core, core_back = rank.core(seq_len)
     matmul, attention, elements = tokens * each + once, tokens * core, tokens * rank.elements()
     whole = tokens * (core + core_back)
-    forward = matmul + attention + elements
+    merged, merged_back = rank.merged()
+    forward = matmul + attention + elements + tokens * merged
     full, selective, by_one = (
         (d.recompute == one) * 1.0 for one in (Recompute.FULL, Recompute.SELECTIVE, Recompute.PER_OPERATION)
     )
@@ -100,7 +101,7 @@ def layer_time(
         last, last_once = rank.plain(work.last, speeds.narrow)
         again = forward - running.stops_early * (tokens * last + last_once)
     repeat = full * again + selective * repeated + by_one * (_SECOND * matmul + elements)
-    fixed: Any = c.per_layer + work.mixed * c.per_mixture
+    fixed: Any = c.per_layer + work.mixed * c.per_expert * rank.experts
     if work.mixed and np.any(np.equal(running.graphs, 0)):
         computing = 3.0 * matmul + (1.0 + BACK) * elements + whole + repeat + fixed
         fixed = fixed + work.mixed * (1 - running.graphs) * np.maximum(0.0, c.launches - computing)
@@ -109,7 +110,7 @@ def layer_time(
         forward=forward - ring * attention,
         matmul=3.0 * matmul,
         attention=whole,
-        elementwise=(1.0 + BACK) * elements + rank.added(),
+        elementwise=(1.0 + BACK) * elements + tokens * (merged + merged_back) + rank.added(matmul),
         recompute=repeat,
         tensor=_tensor(rank, tokens, 2.0 + full * (1.0 - 0.25 * running.stops_early)),
         context=_context(rank, tokens, 3.0 + full, whole),

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
+from core.planning.budget.errors import BudgetError
 from core.training.layout import Counts
 
 Software: TypeAlias = Literal["", "eager", "deepspeed 2021", "mature"]
@@ -44,6 +45,14 @@ class Running:
     graphs: Counts = 1
     stops_early: Counts = 0
     scattered: Counts = 0
+
+    def __post_init__(self) -> None:
+        """Raise `BudgetError` for a kernel or software that is not known."""
+        for field, kind in (("attention", Kernel), ("software", Software)):
+            given, known = getattr(self, field), get_args(kind)
+            if given not in known:
+                names = ", ".join(repr(name) for name in known)
+                raise BudgetError(field, f"{field} is {given!r}; known are {names}. For example: {known[0]!r}.")
 
 
 AS_USUAL = Running()

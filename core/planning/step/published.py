@@ -15,7 +15,7 @@ from core.hardware.accelerators import find
 from core.hardware.cluster import Cluster
 from core.planning.step.parts import Kernel, Running, Software
 from core.rows import whole
-from core.training.activations.tensors import FUSED, MEGATRON_GPT, Implementation
+from core.training.activations.tensors import FUSED, FUSED_DTENSOR, MEGATRON_GPT, Implementation
 from core.training.layout import Layout, Recompute
 
 Reading: TypeAlias = Literal["process", "reserved", "tensors"]
@@ -97,7 +97,15 @@ SOURCES = (
     Source("NVIDIA/Megatron-LM examples/llama", "Megatron-LM Llama", "Megatron-Core 2024", 2024, convention="full"),
     Source("NVIDIA-NeMo/Megatron-Bridge", "Megatron-Bridge", "Megatron-Bridge", 2025),
     Source("NVIDIA/dgxc-benchmarking", "NeMo 25.05", "NeMo 25.05", 2025),
-    Source("pytorch/torchtitan", "torchtitan", "torchtitan", 2024, attention="fa2", overlap_tensor=0),
+    Source(
+        "pytorch/torchtitan",
+        "torchtitan",
+        "torchtitan",
+        2024,
+        implementation=FUSED_DTENSOR,
+        attention="fa2",
+        overlap_tensor=0,
+    ),
 )
 
 _DTYPES = (("fp4", "fp4"), ("fp8", "fp8"), ("fp16", "fp16"))

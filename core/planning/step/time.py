@@ -12,7 +12,7 @@ from core.models.spec import TransformerSpec
 from core.planning.budget.errors import BudgetError
 from core.planning.step.constants import Constants, constants_of, family_of
 from core.planning.step.exchange import Exchange
-from core.planning.step.formulas import bubble_seconds, jitter_share
+from core.planning.step.formulas import jitter_share
 from core.planning.step.layer import LayerTime, layer_time
 from core.planning.step.links import BITS, Speeds, network, speeds_of
 from core.planning.step.parts import AS_USUAL, Rates, Running, StepTime, added_up
@@ -20,6 +20,7 @@ from core.planning.step.work import WIDE, layer_work
 from core.training import Layout, Optimizer, PrecisionPolicy, States, check, states_of, usual
 from core.training.activations.formulas import rank_tokens
 from core.training.activations.tensors import FUSED, Implementation
+from core.training.costs import bubble_seconds
 from core.training.layout import Counts, Degrees, degrees_of, pick
 from core.training.traffic import handed_on
 

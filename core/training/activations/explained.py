@@ -126,7 +126,7 @@ def explain_stage(
     found.append(stage_bytes.explain(layers=stacked, in_flight=flying, layer=layer))
     if stage == layout.pipeline - 1:
         vocab = spec.vocab * (1 + spec.mtp_modules)
-        each = logit_width(loss, width)
+        each = float(logit_width(loss, width, layout.tensor))
         found.append(
             logits_bytes.explain(tokens=tokens.value, vocab=vocab, each=each, tensor=int(layout.tensor), chunks=chunks)
         )

@@ -40,8 +40,9 @@ Bytes: TypeAlias = npt.NDArray[np.float64]
 
 Loss: TypeAlias = Literal["separate", "fused"]
 """Cross-entropy over logits of the computed format: "separate" holds the log-softmax and two gradients in fp32 beside
-them when backward begins (14 bytes per bf16 logit, measured on torch 2.13), "fused" overwrites their copy by their
-gradient, both in the computed format."""
+them when backward begins (14 bytes per bf16 logit, measured on torch 2.13), and where tensor parallelism divides the
+vocabulary a fourth array of fp32 in the logits' stead (16 bytes, torch's loss_parallel); "fused" overwrites their copy
+by their gradient, both in the computed format."""
 
 
 def in_flight(layout: Layout, stage: Counts = 0) -> Bytes:
@@ -170,6 +171,11 @@ def _input_per_token(spec: TransformerSpec, layout: Layout, width: float) -> Any
     return spec.hidden * width / ways("sequence", layout.tensor, layout.sequence_parallel, spec.kv_heads)
 
 
+def _gathered_per_token(spec: TransformerSpec, layout: Layout, width: float) -> Any:
+    """Bytes per token of one vector of the hidden width where sequence parallelism divides it: products gather it."""
+    return spec.hidden * width * ((np.asarray(layout.tensor) > 1) & (np.asarray(layout.sequence_parallel) > 0))
+
+
 def rank_tokens_of(layout: Layout, seq_len: Counts) -> Bytes:
     """Tokens of one micro-batch on one rank."""
     return rank_tokens.over(micro_batch=layout.micro_batch, seq_len=seq_len, context=layout.context)
@@ -179,9 +185,9 @@ def rank_tokens_of(layout: Layout, seq_len: Counts) -> Bytes:
 class StageActivations:
     """Activations that one rank of a pipeline stage holds at its fullest, in bytes.
 
-    layers: of all micro-batches in flight.  working: what recomputation makes anew, one layer at a time.
-    embedding: dropout masks of the first stage.  head: final norm and the head's input, on the last stage.  logits: on
-    the last stage, with what the loss makes of them.
+    layers: of all micro-batches in flight.  working: what one layer at a time makes anew, by recomputation or by
+    gathering what sequence parallelism divides.  embedding: dropout masks of the first stage.  head: final norm and the
+    head's input, gathered, on the last stage.  logits: on the last stage, with what the loss makes of them.
     """
 
     layers: Bytes
@@ -221,6 +227,7 @@ def stage_activation_bytes(
     full = np.asarray(layout.recompute) == Recompute.FULL
     mixed_in = np.asarray(layout.recompute) == Recompute.PER_OPERATION
     given = _input_per_token(spec, layout, width)
+    whole = _gathered_per_token(spec, layout, width)
     again: Any = given if _starts_from_input(spec, implementation) else 0.0
     once = largest = topmost = np.zeros(())
     dense, mixed = shared_out(spec, layout) if layers is None else layers
@@ -249,15 +256,15 @@ def stage_activation_bytes(
     logits = logits_bytes.over(
         tokens=tokens,
         vocab=spec.vocab * (1 + spec.mtp_modules),
-        each=logit_width(loss, width),
+        each=logit_width(loss, width, layout.tensor),
         tensor=layout.tensor,
         chunks=chunks,
     )
     return StageActivations(
         layers=stacked,
-        working=np.asarray(tokens * largest),
+        working=np.asarray(tokens * (largest + implementation.gathered * whole)),
         embedding=np.asarray(first * held(1, given / width) if implementation.dropout else 0.0),
-        head=np.asarray(last * tokens * given * (final / (spec.hidden * width))),
+        head=np.asarray(last * tokens * (given * (final / (spec.hidden * width)) + whole)),
         logits=np.asarray(last * logits),
     )
 
@@ -274,6 +281,8 @@ def _starts_from_input(spec: TransformerSpec, implementation: Implementation) ->
     return first.name != "norm 1 input in fp32"
 
 
-def logit_width(loss: Loss, width: int) -> float:
-    """Bytes per logit, with what the loss makes of it."""
-    return width + 3 * FP32 if loss == "separate" else 2 * width
+def logit_width(loss: Loss, width: int, tensor: Counts) -> Any:
+    """Bytes per logit, with what the loss makes of it, where ``tensor`` ranks divide the vocabulary."""
+    if loss == "fused":
+        return 2.0 * width
+    return pick(np.asarray(tensor) > 1, 4.0 * FP32, width + 3.0 * FP32)

@@ -8,7 +8,7 @@ sliding window changes nothing: flash kernels keep no scores at all, and materia
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, Literal, TypeAlias
 
@@ -38,6 +38,11 @@ _TRANSFORMERS = Source(
 )
 _FLASH = Source("Dao 2023, FlashAttention-2", "section 3.1", "https://arxiv.org/abs/2307.08691")
 _LIGER = Source("Hsu et al. 2024, Liger Kernel", url="https://arxiv.org/abs/2410.10989")
+_DTENSOR = Source(
+    "PyTorch 2.13, torch.distributed.tensor.parallel, measured",
+    "SequenceParallel and PrepareModuleInput",
+    "https://docs.pytorch.org/docs/stable/distributed.tensor.parallel.html",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +52,8 @@ class Implementation:
     flash: attention without its square of scores.  written_out: norms, gates and softmax as single operations of a
     framework, each of which keeps what it needs, norms and softmax in fp32.  dropout: on attention weights and on what
     each block adds to the residual stream.
+    gathered: vectors of the hidden width that sequence parallelism has whole on every rank in the layer at work,
+    whatever is kept: the input of its products, gathered again, and the gradient of it before it is scattered.
     """
 
     id: str
@@ -55,6 +62,7 @@ class Implementation:
     dropout: bool
     meaning: str
     sources: tuple[Source, ...]
+    gathered: float = 2.0
 
 
 MEGATRON_GPT = Implementation(
@@ -88,6 +96,14 @@ FUSED = Implementation(
     dropout=False,
     meaning="Flash attention, and one kernel each for a norm and for the gate: they keep their inputs only.",
     sources=(_FLASH, _LIGER),
+)
+FUSED_DTENSOR = replace(
+    FUSED,
+    id="fused kernels, DTensor",
+    meaning="The same under PyTorch’s own tensor parallelism: both blocks keep their gathered input, and the gradient "
+    "of one is there twice, the second time in the order in which it is scattered.",
+    sources=(*FUSED.sources, _DTENSOR),
+    gathered=4.0,
 )
 
 IMPLEMENTATIONS: Mapping[str, Implementation] = MappingProxyType(
