@@ -223,7 +223,7 @@ def test_of_two_who_rename_a_plan_neither_loses_a_change(store: Store, way: str)
         assert not app.exception
     assert store.get(plan.id).entry.name == "Ada’s"
     assert "Bo’s" in words(bo)
-    press(bo, f"r_{way}")
+    press(bo, {"take": "r_save_theirs", "over": "r_save_over", "copy": "r_save_copy"}[way])
     names = {one.entry.name for one in store.find().plans}
     assert names == {"take": {"Ada’s"}, "over": {"Bo’s"}, "copy": {"Ada’s", "Bo’s"}}[way]
     assert not any("changed meanwhile" in body for body in bodies(bo, "np-error"))
