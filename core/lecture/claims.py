@@ -47,7 +47,7 @@ class Finding:
 class Link:
     """The page (by id) that shows the claim, and the inputs (field name → text) that set it up there.
 
-    at: the part of the page that holds the evidence, a panel or the like; empty where the answer itself does.
+    at: the panel or other part that holds the evidence; empty where the answer itself does.
     """
 
     page: str
