@@ -343,7 +343,7 @@ def _keyed(text: str) -> str:
 
     Subscripts stay as they are, and are refused: 10₂ is not 102.
     """
-    powers = _SUPERSCRIPT_RUN.sub(lambda m: "^" + m.group().translate(FROM_SUPERSCRIPT), text)
+    powers = _SUPERSCRIPT_RUN.sub(lambda m: "^" + m.group().translate(FROM_SUPERSCRIPT), text).replace("−", "-")
     return "".join(c if "₀" <= c <= "₉" else unicodedata.normalize("NFKC", c) for c in powers)
 
 

@@ -52,6 +52,8 @@ def latex_quantity(value: float, kind: Kind, digits: int = 4) -> str:
     """
     if math.isnan(value):
         return r"\text{unknown}"
+    if math.isinf(value):
+        return r"\infty" if value > 0 else r"-\infty"
     return _latex(_plain(value, kind, digits))
 
 

@@ -73,10 +73,29 @@ function sayWhatIsOnScreen() {
   }
 }
 
+// A link may name the part of the page that it is about. That part stands still only when all above it is drawn, so it
+// is brought into sight again for a while, until the visitor does something.
+const STILL_DRAWING = 4000
+
+function landAt(name) {
+  if (!name || history.landed) return
+  history.landed = true
+  const part = document.getElementsByClassName(`st-key-${name}`)[0] ?? document.getElementById(name)
+  if (!part) return
+  part.style.scrollMarginTop = "4rem" // clear of Streamlit's bar
+  const bring = () => part.scrollIntoView()
+  const again = setInterval(bring, 100)
+  const stop = () => clearInterval(again)
+  setTimeout(stop, STILL_DRAWING)
+  for (const event of ["wheel", "touchstart", "pointerdown", "keydown"]) addEventListener(event, stop, true)
+  bring()
+}
+
 export default function ({ data, parentElement, setTriggerValue }) {
   const root = parentElement.querySelector(".root")
   oneEntryAPage()
   sayWhatIsOnScreen()
+  landAt(data.at)
   seen = data.answer
   sortAndDownloadTables()
   // The app's own style follows a moment after this call. Asking once per theme is enough, and cannot go in circles.

@@ -227,8 +227,9 @@ def takeaway(start: float, addend: float, steps: int, fmt: FloatFormat) -> str:
     """One sentence: what the sum should be, what it is, and where it stopped; a second one where it never moved."""
     run = add_up(start, addend, steps, fmt)
     target = start + steps * addend
-    first = f"{_number(start)} + " if start else ""
-    head = f"{first}{steps:,} × {_number(addend)} should give {_number(target, 9)}"
+    sign = "−" if addend < 0 else "+"
+    first = f"{_number(start)} {sign} " if start else "−" * (addend < 0)
+    head = f"{first}{steps:,} × {_number(abs(addend))} should give {_number(target, 9)}"
     end = _number(run.final)
     if run.overflowed == 0:
         return (
@@ -247,7 +248,7 @@ def takeaway(start: float, addend: float, steps: int, fmt: FloatFormat) -> str:
             f"{head}; in {fmt.title} the sum **stalls at {end}** after {run.stalled:,} additions."
             f"{_as_stored(start, addend, run)}"
         )
-    off = (run.final - target) / target if target else 0.0
+    off = (run.final - target) / abs(target) if target else 0.0
     error = f"{100 * off:+.2g} %".replace("-", "−") if off else "exact"
     return f"{head}; {fmt.title} reaches **{end}** ({error}).{_as_stored(start, addend, run)}"
 
@@ -266,7 +267,7 @@ def _as_stored(start: float, addend: float, run: Run) -> str:
 
 def _about_master(start: float, addend: float, steps: int, fmt: FloatFormat) -> str:
     if fmt.name in ("fp32", "fp64"):
-        return f" {_number(addend)} is at most half its step there."
+        return f" {_number(abs(addend))} is at most half its step there."
     copy = master_copy(start, addend, steps, fmt)
     if copy.stalled == 0:
         return " Nor does an fp32 master copy: even there it is at most half a step."
@@ -340,12 +341,20 @@ def explain(start: float, addend: float, steps: int, fmt: FloatFormat) -> tuple[
     """How the exact sum and the point of stalling are computed."""
     run = add_up(start, addend, steps, fmt)
     made = [exact_sum.explain(start=start, steps=steps, addend=addend)]
-    if np.isfinite(run.final) and run.final > 0:
-        code = encode_exact(Fraction(run.final), fmt)
-        above = decode_exact(code + 1, fmt) if code + 1 < 1 << fmt.bits else None
-        if above is not None:
-            made.append(half_step.explain(ulp=float(above - Fraction(run.final))))
+    if np.isfinite(run.final) and run.final:
+        # Codes grow with magnitude: the next sum is at the code after this one, or before it where the sum shrinks.
+        code = encode_exact(Fraction(run.final), fmt) + (1 if (addend < 0) == (run.final < 0) else -1)
+        following = decode_exact(code, fmt) if code < 1 << fmt.bits else None
+        if following is not None:
+            made.append(half_step.explain(ulp=float(abs(following - Fraction(run.final)))))
     return tuple(made)
+
+
+def of_what(start: float, addend: float, steps: int) -> str:
+    """What a table of sums is of, and what they should be."""
+    exact = _number(start + steps * addend)
+    added = f"{steps:,} additions of {_number(addend)} to {_number(start)}"
+    return f"After {added}, under each rounding; exact: {exact}."
 
 
 def _check(steps: int) -> None:

@@ -218,7 +218,8 @@ def accumulation(
         data += _sum_line(spread.at, spread.mean, "stochastic, mean ± σ", 2, palette.optimizer, ends, dash="dash")
     # Rounding up can run away exponentially; the picture stays with the sums that are of interest.
     most = exact[0] + 2.2 * (target - exact[0])
-    ends = [replace(end, y=min(end.y, most)) for end in ends]
+    nearer = min if target >= exact[0] else max
+    ends = [replace(end, y=nearer(end.y, most)) for end in ends]
     values = [end.y for end in ends] + [exact[0]]
     bottom, top = min(values), max(values)
     room = (top - bottom or 1.0) * 0.08

@@ -155,7 +155,7 @@ def magnify(asked: Fraction, fmt: FloatFormat, overflow: Overflow = "format") ->
         round_,
         sticky,
         tuple(_choice(mode, asked, high, position, fmt, overflow) for mode in ROUNDINGS),
-        _detour(asked, fmt, overflow),
+        through_fp32(asked, fmt, overflow),
     )
 
 
@@ -212,7 +212,7 @@ def _choice(
     return Choice(mode, code, value, value == high)
 
 
-def _detour(asked: Fraction, fmt: FloatFormat, overflow: Overflow) -> Detour | None:
+def through_fp32(asked: Fraction, fmt: FloatFormat, overflow: Overflow) -> Detour | None:
     """The way through fp32, for formats narrower than that."""
     wide = FORMATS["fp32"]
     if fmt.fraction_bits >= wide.fraction_bits:

@@ -13,6 +13,7 @@ from core.floats.codec import decode_exact, encode_exact, floor_log2
 from core.floats.compare import Stored, percent
 from core.floats.decimals import brief, power_form, raised, rounded, shortest_decimal
 from core.floats.formats import FloatFormat, Overflow
+from core.floats.microscope import overflows, through_fp32
 from core.floats.text import Typed, misread
 
 _LONG_TEXT = 36
@@ -37,7 +38,7 @@ def tell(stored: Stored) -> Story:
     """What became of the typed number, and why."""
     story = _tell(stored)
     hints = misread(stored.typed, stored.fmt), _added(stored)
-    return Story(story.answer, " ".join(part for part in (story.detail, *hints) if part))
+    return Story(story.answer + _twice(stored), " ".join(part for part in (story.detail, *hints) if part))
 
 
 def as_read(typed: Typed) -> str:
@@ -85,6 +86,20 @@ def _tell(stored: Stored) -> Story:
             f"{fmt.title} has no zero: whatever lies below its smallest value becomes that.",
         )
     return Story(f"{asked} becomes **{stored.text}** in {fmt.title}, {_off(stored)}.", _choice(stored))
+
+
+def _twice(stored: Stored) -> str:
+    """Where a typed number ends that is rounded to fp32 first, if that is elsewhere."""
+    asked = stored.typed.value
+    if asked is None or stored.typed.code is not None:
+        return ""
+    detour = through_fp32(asked, stored.fmt, stored.policy)
+    if detour is None or not detour.differs:
+        return ""
+    ends = (
+        overflows(detour.code, stored.fmt) if detour.value is None else brief(detour.value, stored.fmt.decimal_digits)
+    )
+    return f" By way of fp32 it becomes **{ends}**: **double rounding**."
 
 
 def _added(stored: Stored) -> str:
@@ -224,7 +239,8 @@ def _underflow(stored: Stored, asked: str) -> Story:
     name = f"{fmt.title} subnormal" if fmt.has_subnormals else f"{fmt.title} value above zero"
     answer = f"{asked} becomes **{stored.text}** in {fmt.title}: the smallest {name} is **{rounded(least, 3)}**."
     if abs(stored.typed.value or 0) == half:
-        return Story(answer, f"It is exactly half of that, {rounded(half, 3)}: the tie goes to zero.")
+        tie = f"It is exactly half of that, {rounded(half, 3)}: the tie goes to zero."
+        return Story(answer, tie + _SUBNORMAL * fmt.has_subnormals)
     steps = f"its grid ends at {_binary(least)}, and whatever is up to half a step, {_binary(half)}, rounds to zero"
     asked_value = abs(stored.typed.value or Fraction(0))
     sign = "−" * stored.typed.negative

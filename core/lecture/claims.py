@@ -45,10 +45,14 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """The page (by id) that shows the claim, and the inputs (field name → text) that set it up there."""
+    """The page (by id) that shows the claim, and the inputs (field name → text) that set it up there.
+
+    at: the panel or other part that holds the evidence; empty where the answer itself does.
+    """
 
     page: str
     fields: Mapping[str, str] = field(default_factory=dict[str, str])
+    at: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -139,9 +139,9 @@ def _faster() -> Finding:
     h100, a100 = find(H100), find(A100)
     fast, slow, wide = h100.peak("bf16"), a100.peak("bf16"), h100.peak("fp32")
     newer, older, single = (format_quantity(peak, "flop_per_s") for peak in (fast, slow, wide))
-    how = f"Dense peaks of the datasheets: {newer} over {older}, and over {single} in fp32 without the matrix units."
+    how = "Dense peaks of the datasheets; fp32 is without the matrix units."
     return Finding(
-        f"H100 is {fast / slow:.1f} × A100 in bf16; its bf16 is {fast / wide:.1f} × its fp32",
+        f"H100 in bf16 {newer}, {fast / slow:.1f} × A100 ({older}) and {fast / wide:.1f} × its own fp32 ({single})",
         fast / slow > 3 and fast / wide > 14,
         _clocks(H100, A100),
         how,
@@ -224,7 +224,7 @@ COMPUTE: tuple[Claim, ...] = (
         "Multiplying a B × D by a D × K matrix costs 2·B·D·K FLOPs.",
         "convention",
         _matmul,
-        Link("lecture", {"linear": "true", "lb": "1024", "ld": "256", "lk": "64"}),
+        Link("lecture", {"claim": "C1", "linear": "true", "lb": "1024", "ld": "256", "lk": "64"}, at="linear"),
         "A multiply-add counts as two. The first product of each sum needs no addition.",
     ),
     Claim(
@@ -234,7 +234,7 @@ COMPUTE: tuple[Claim, ...] = (
         "Forward costs 2 FLOPs per token and parameter, backward 4, training 6.",
         "rule of thumb",
         _six_nd_error,
-        Link("compute", {"model": "GPT-2 124M", "seq": "1024", "flops": "true"}),
+        Link("compute", {"model": "GPT-2 124M", "seq": "1024", "flops": "true"}, at="flops"),
         "The gap is attention’s products (more) and the embedding lookup (less).",
     ),
     Claim(
@@ -277,7 +277,7 @@ COMPUTE: tuple[Claim, ...] = (
         "Attention’s N² is negligible while the context is much shorter than the parameter count.",
         "needs care",
         _attention_share,
-        Link("compute", {"model": "GPT-3 175B", "attn": "full", "seq": "2048", "flops": "true"}),
+        Link("compute", {"model": "GPT-3 175B", "attn": "full", "seq": "2048", "flops": "true"}, at="flops"),
         "Per token and layer of training the full square is 12·N·H against 72·H²: compare the context with 6H, not "
         "with the parameters. Counted causally, half the square, it is 6·N·H, and what to compare with is 12H.",
     ),
@@ -288,7 +288,7 @@ COMPUTE: tuple[Claim, ...] = (
         "An H100 does 1,979 TFLOP/s, half of it without 2:4 sparsity; an A100 312.",
         "holds",
         _peaks,
-        Link("compute", {"gpu": H100, "dtype": "bf16", "parts": "true"}),
+        Link("compute", {"gpu": H100, "dtype": "bf16", "parts": "true"}, at="parts"),
         "Half of 1,978.9 is the dense peak. A sparse figure is never a peak of dense training.",
     ),
     Claim(
@@ -298,7 +298,7 @@ COMPUTE: tuple[Claim, ...] = (
         "The H100’s tensor core does a 4 × 4 product each clock.",
         "needs care",
         _tensor_core,
-        Link("compute", {"gpu": H100, "dtype": "bf16", "parts": "true"}),
+        Link("compute", {"gpu": H100, "dtype": "bf16", "parts": "true"}, at="parts"),
         "That was Volta. The H100’s peak needs eight times as much.",
     ),
     Claim(
@@ -308,7 +308,7 @@ COMPUTE: tuple[Claim, ...] = (
         "MFU is the share of the promised FLOP/s; 0.5 is good and 0.9 is out of reach.",
         "holds",
         _good_mfu,
-        Link("compute", {"model": "Llama 3.1 405B", "mfu": "41%", "runs": "true"}),
+        Link("compute", {"model": "Llama 3.1 405B", "mfu": "50%", "runs": "true"}, at="runs"),
         "Published figures mix attention conventions; a few per cent of difference mean nothing.",
     ),
     Claim(
@@ -318,7 +318,7 @@ COMPUTE: tuple[Claim, ...] = (
         "An H100 is much faster than an A100, and bf16 than fp32.",
         "holds",
         _faster,
-        Link("device", {}),
+        Link("compute", {"gpu": H100, "dtype": "bf16", "parts": "true"}, at="parts"),
         "Dense datasheet peaks; Measure times bf16 against fp32 on the machine at hand.",
     ),
     Claim(
@@ -328,7 +328,7 @@ COMPUTE: tuple[Claim, ...] = (
         "Over 95 % of the compute is matmul, forward and backward.",
         "rule of thumb",
         _mostly_matmul,
-        Link("compute", {"model": "GPT-3 175B", "gpu": H100, "seq": "2048", "roof": "true", "mb": "14"}),
+        Link("compute", {"model": "GPT-3 175B", "gpu": H100, "seq": "2048", "roof": "true", "mb": "14"}, at="roof"),
         "Of the FLOPs. Of the time less, because everything else waits for memory.",
     ),
     Claim(
@@ -338,7 +338,7 @@ COMPUTE: tuple[Claim, ...] = (
         "Matmul is compute-bound; LayerNorm, softmax and cross-entropy are memory-bound.",
         "rule of thumb",
         _memory_bound,
-        Link("compute", {"model": "GPT-3 175B", "gpu": H100, "seq": "2048", "roof": "true"}),
+        Link("compute", {"model": "GPT-3 175B", "gpu": H100, "seq": "2048", "roof": "true"}, at="roof"),
         "A matmul with few rows, as in decoding, is memory-bound too.",
     ),
     Claim(
@@ -348,7 +348,11 @@ COMPUTE: tuple[Claim, ...] = (
         "Forward, backward and all of training cost 1 : 2 : 6.",
         "needs care",
         _one_two_six,
-        Link("lecture", {"linear": "true", "xgrad": "true", "lb": "1024", "ld": "256", "lk": "64"}),
+        Link(
+            "lecture",
+            {"claim": "C17", "linear": "true", "xgrad": "true", "lb": "1024", "ld": "256", "lk": "64"},
+            at="linear",
+        ),
         "Forward, backward and both are 1 : 2 : 3. The 6 is another quantity: 2 + 4 FLOPs per parameter and token.",
     ),
 )

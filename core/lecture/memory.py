@@ -78,7 +78,7 @@ MEMORY: tuple[Claim, ...] = (
         "Eight H100 hold 40B parameters under naive fp32 AdamW.",
         "exact",
         _largest,
-        Link("memory", {"n": "40B", "opt": "AdamW", "prec": "fp32", "gpu": H100, "count": "8"}),
+        Link("memory", {"n": "40B", "opt": "AdamW", "prec": "fp32", "gpu": H100, "count": "8"}, at="remarks"),
         "Model states only: activations come on top, and then 40B do not fit.",
     ),
     Claim(
@@ -88,7 +88,7 @@ MEMORY: tuple[Claim, ...] = (
         "bf16 parameters and gradients with an fp32 master copy do not save memory.",
         "holds",
         _no_saving,
-        Link("memory", {"n": "40B", "prec": "mixed bf16, fp32 master"}),
+        Link("memory", {"n": "40B", "prec": "mixed bf16, fp32 master"}, at="remarks"),
         "With gradients accumulated in fp32 it even costs 2 B more.",
     ),
     Claim(
@@ -98,7 +98,7 @@ MEMORY: tuple[Claim, ...] = (
         "Momentum, AdaGrad and RMSProp keep one state per parameter, Adam keeps two.",
         "exact",
         _kept,
-        Link("memory", {"n": "8B", "opt": "Adam"}),
+        Link("memory", {"n": "8B", "opt": "Adam", "optims": "true"}, at="optims"),
     ),
     Claim(
         "M8",
@@ -107,7 +107,7 @@ MEMORY: tuple[Claim, ...] = (
         "A checkpoint holds the model and the optimizer: 70B under fp32 AdamW is 840 GB.",
         "exact",
         _checkpoint,
-        Link("memory", {"n": "70B", "opt": "AdamW", "prec": "fp32"}),
+        Link("memory", {"n": "70B", "opt": "AdamW", "prec": "fp32"}, at="remarks"),
         "Gradients are not saved.",
     ),
     Claim(

@@ -212,7 +212,7 @@ NUMBERS: tuple[Claim, ...] = (
         "bf16 has the dynamic range of fp32.",
         "holds",
         _range,
-        Link("floats", {"x": "3.0e38", "fmt": "bf16"}),
+        Link("floats", {"x": "3.3895e38", "fmt": "bf16"}),
         "For normal values; subnormals reach 2¹⁶ times less far down.",
     ),
     Claim(
@@ -250,7 +250,13 @@ NUMBERS: tuple[Claim, ...] = (
         "One GPT-3 feed-forward matrix, 12,288·4 × 12,288 in fp32, takes 2,304 MiB, “2.3 GB”.",
         "needs care",
         _gpt3_matrix,
-        Link("tensors", {"moved": "true", "dshape": "49152, 12288", "many": "1"}),
+        Link(
+            "tensors",
+            # The headline copies the matrix with both sides a 1,024th: 2,304 B. The panel counts it at full size.
+            {"shape": "48, 12", "x": "x.clone()", "dtype": "float32"}
+            | {"moved": "true", "dshape": "49152, 12288", "many": "1"},
+            at="moved",
+        ),
         "2,304 MiB is exact; in GB it is 2.4, in GiB 2.25.",
     ),
     Claim(
@@ -260,7 +266,7 @@ NUMBERS: tuple[Claim, ...] = (
         "A 32 × 32 fp32 tensor “costs 4,096 bytes of compute”.",
         "needs care",
         _not_compute,
-        Link("tensors", {"shape": "32, 32", "x": "x"}),
+        Link("tensors", {"shape": "32, 32", "x": "x.clone()", "dtype": "float32"}),
         "Bytes are memory; compute is counted in FLOPs.",
     ),
     Claim(
@@ -270,7 +276,7 @@ NUMBERS: tuple[Claim, ...] = (
         "A 4 × 8 fp32 tensor takes 128 B: memory is elements times element size.",
         "exact",
         _small_tensor,
-        Link("tensors", {"shape": "4, 8", "x": "x", "dtype": "float32"}),
+        Link("tensors", {"shape": "4, 8", "x": "x.clone()", "dtype": "float32"}),
     ),
     Claim(
         "F12",
@@ -279,7 +285,12 @@ NUMBERS: tuple[Claim, ...] = (
         "Deep learning cares about range more than precision, hence bf16.",
         "rule of thumb",
         _accumulate,
-        Link("floats", {"sums": "true", "start": "0", "add": "0.01", "times": "1000", "sum": "bf16"}),
+        Link(
+            "floats",
+            {"x": "4 + 0.01", "fmt": "bf16"}
+            | {"sums": "true", "start": "0", "add": "0.01", "times": "1000", "sum": "bf16"},
+            at="sums",
+        ),
         "The catch: a long sum in bf16 stalls where half a step exceeds the addend. Sums belong in fp32.",
     ),
     Claim(
@@ -289,7 +300,12 @@ NUMBERS: tuple[Claim, ...] = (
         "Keep parameters and optimizer state in fp32; compute in bf16 or fp8.",
         "holds",
         _master_weights,
-        Link("floats", {"sums": "true", "start": "1", "add": "0.001", "times": "100", "sum": "bf16"}),
+        Link(
+            "floats",
+            {"x": "1 - 0.001", "fmt": "bf16"}
+            | {"sums": "true", "start": "1", "add": "-0.001", "times": "100", "sum": "bf16"},
+            at="sums",
+        ),
         "Next to 1, bf16 steps by 0.0039 going down: half of that is more than the update, so it rounds away.",
     ),
 )

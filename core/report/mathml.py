@@ -24,6 +24,7 @@ _LETTERS = {
     "tau": "τ",
     "Delta": "Δ",
     "ell": "ℓ",
+    "infty": "∞",
 }
 _SIGNS = {"cdot": "·", "times": "×", "approx": "≈", "sum": "∑", "downarrow": "↓", "uparrow": "↑"}
 _NAMES = frozenset(("exp", "log", "max"))

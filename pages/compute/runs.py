@@ -15,7 +15,7 @@ from core.planning.evidence.anchored import anchored_score
 from core.planning.evidence.figures import Point, evidence_scatter, hours_of_a_run
 from core.planning.evidence.judged import predictions, score
 from core.planning.evidence.rows import Basis, Evidence, base_peak, evidence, left_out
-from core.planning.evidence.runs import Comparison, compare_all, explain_comparison
+from core.planning.evidence.runs import Comparison, compare_all, explain_comparison, printed_mfu
 from core.wording import known, percent
 from pages.compute.form import BASIS, FAMILY, MEASURE
 from pages.parts import show
@@ -65,6 +65,7 @@ def beside(a: Answer) -> None:
 def evidence_panel(inputs: Inputs, a: Answer) -> None:
     """Every published run, yours among them; the nearest with what sets them apart; each predicted from the others."""
     show.says(words.scored(score(), score("lab")))
+    show.note(printed_mfu().text)
     show.note(words.rival(anchored_score(), anchored_score("lab")))
     with st.container(horizontal=True):
         for field in (MEASURE, BASIS, FAMILY):

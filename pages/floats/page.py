@@ -15,22 +15,30 @@ from pages.parts.registry import FLOATS
 from pages.parts.theme import TOKENS
 
 STORIES = {
-    chip: {"x": number, "over": "format", **choice_of(format_name)}
-    for chip, number, format_name in (
-        ("1e-8 vanishes in fp16", "1e-8", "fp16"),
-        ("0.1 is never exact", "0.1", "bf16"),
-        ("The lecture’s 0.15625", "0.15625", "fp32"),
-        ("65504 fits fp16", "65504", "fp16"),
-        ("65520 does not", "65520", "fp16"),
-        ("448 fits E4M3", "448", "fp8_e4m3fn"),
-        ("464 is a tie", "464", "fp8_e4m3fn"),
-        ("465 is NaN", "465", "fp8_e4m3fn"),
-        ("3.0e38 fits bf16", "3.0e38", "bf16"),
-        ("2⁻¹³³, bf16’s smallest", "2^-133", "bf16"),
-        ("NaN", "nan", "fp16"),
-        ("The double-rounding trap", "1 + 2^-8 + 2^-40", "bf16"),
-        ("3 in E8M0", "3", "e8m0fnu"),
-    )
+    group: {chip: {"x": number, "over": "format", **choice_of(format_name)} for chip, number, format_name in stories}
+    for group, stories in {
+        "Precision": (
+            ("0.1 is never exact", "0.1", "bf16"),
+            ("The lecture’s 0.15625", "0.15625", "fp32"),
+            ("The double-rounding trap", "1 + 2^-8 + 2^-40", "bf16"),
+            ("3 in E8M0", "3", "e8m0fnu"),
+        ),
+        "Too small": (
+            ("1e-8 vanishes in fp16", "1e-8", "fp16"),
+            ("2⁻¹³³, bf16’s smallest", "2^-133", "bf16"),
+        ),
+        "Too large": (
+            ("65504 fits fp16", "65504", "fp16"),
+            ("65520 does not", "65520", "fp16"),
+            ("3.0e38 fits bf16", "3.0e38", "bf16"),
+        ),
+        "fp8 and NaN": (
+            ("448 fits E4M3", "448", "fp8_e4m3fn"),
+            ("464 is a tie", "464", "fp8_e4m3fn"),
+            ("465 is NaN", "465", "fp8_e4m3fn"),
+            ("NaN", "nan", "fp16"),
+        ),
+    }.items()
 }
 
 
@@ -48,7 +56,11 @@ def page() -> None:
     chips = show.slot()
     asked = ask(inputs)
     errors = show.slot()
-    inputs.presets("Stories", STORIES, into=chips)
+    with chips, st.container(horizontal=True, key="f_chips"):
+        for number, (group, stories) in enumerate(STORIES.items()):
+            with st.container(width="content", gap=None):
+                st.html(f'<p class="np-note">{group}</p>')
+                inputs.presets(group, stories, into=show.slot(), key=f"story{number}")
 
     typed, fmt, overflow = asked.typed, asked.fmt, asked.overflow
     stored = store(typed, fmt, overflow)
@@ -66,9 +78,9 @@ def page() -> None:
         ("The number among its neighbours", lambda: microscope(asked)),
         ("In every format", lambda: everywhere(inputs, asked)),
         ("What other libraries say", lambda: agree(asked)),
+        ("What rounding does to training", lambda: training(inputs)),
         ("The landscape of formats", lambda: landscape(inputs, asked)),
         ("What each format can hold", bits.format_table),
-        ("What rounding does to training", lambda: training(inputs)),
     ):
         with show.guarded(title):
             draw()

@@ -27,7 +27,7 @@ from core.floats.microscope import (
 )
 from core.floats.oracles import Verdict, ask, summary
 from core.floats.text import Typed
-from pages.floats.inputs import Asked, FloatInputs
+from pages.floats.inputs import COMMON, Asked, FloatInputs
 from pages.parts import show
 from pages.parts.components import component
 from pages.parts.heavy import torch_ready
@@ -194,6 +194,7 @@ def everywhere(inputs: FloatInputs, asked: Asked) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom"):
         order = inputs.choice("sort", "Sorted by", list(SORTS), "format", segmented=True)
         down = inputs.toggle("desc", "Largest first", False)
+        whole = inputs.toggle("all", f"All {len(everyone)} formats", False)
     policy = {
         "format": "",
         "saturate": ", clipped at the largest value",
@@ -206,6 +207,9 @@ def everywhere(inputs: FloatInputs, asked: Asked) -> None:
         if order != "format"
         else everyone[:: -1 if down else 1]
     )
+
+    if not whole:
+        rows = [row for row in rows if row[0].fmt.name in {*COMMON, asked.fmt.name}]
 
     def sort() -> None:
         asked: Any = getattr(st.session_state.get(_TABLE), "sort", None)

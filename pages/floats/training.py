@@ -36,12 +36,14 @@ _VALUE_FIELDS = ("vals", "out", "own")
 _RULE_HEADINGS = tuple(rule.short for rule in SCALE_RULES.values())
 _RULE_TITLES = {name: rule.title for name, rule in SCALE_RULES.items()}
 _MOST = 1e30
+_LARGEST_TERM = 1e6
+ADD_HELP = "What is added each time. An update of a weight is −(learning rate × gradient): −0.001, for example."
 _MOST_POWER = 40
 _SUMS = ("fp32", "tf32", "fp16", "bf16", "fp8_e4m3fn", "fp8_e5m2")
 _TARGETS = ("fp16", "bf16", "fp8_e5m2", "fp8_e4m3fn")
 ADDING = {
     "0.01 a thousand times": {"start": "0", "add": "0.01", "times": "1000", "sum": "bf16"},
-    "A bf16 weight that never moves": {"start": "1", "add": "0.001", "times": "1000", "sum": "bf16"},
+    "A bf16 weight that never moves": {"start": "1", "add": "-0.001", "times": "100", "sum": "bf16"},
     "fp16 counts to 2048": {"start": "0", "add": "1", "times": "4000", "sum": "fp16"},
     "fp8 sums": {"start": "0", "add": "0.1", "times": "200", "sum": "fp8_e4m3fn"},
 }
@@ -69,9 +71,9 @@ def training(inputs: FloatInputs) -> None:
 def adding(inputs: FloatInputs) -> None:
     """Add a small number many times."""
     head = show.slot()
-    with st.container(horizontal=True):
-        start = inputs.quantity("start", "Start", "1", "number", low=0.0, high=1e6)
-        addend = inputs.quantity("add", "Add", "0.001", "number", low=1e-9, high=1e6)
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        start = inputs.quantity("start", "Start", "1", "number", low=-_LARGEST_TERM, high=_LARGEST_TERM)
+        addend = inputs.quantity("add", "Add", "0.001", "number", low=-_LARGEST_TERM, high=_LARGEST_TERM, help=ADD_HELP)
         times = int(inputs.quantity("times", "Times", "1000", "count", low=1, high=limit("additions"), whole=True))
         fmt = FORMATS[inputs.choice("sum", "Sum kept in", list(_SUMS), "bf16", segmented=True)]
     with head:
@@ -90,8 +92,8 @@ def adding(inputs: FloatInputs) -> None:
             show.Column("stochastic", numeric=True),
         ),
         [[_two_lines(*cell) for cell in row] for row in accumulation.table(start, addend, times)],
-        caption=f"After {times:,} additions of {addend:g} to {start:g}, under each rounding; exact: "
-        f"{start + times * addend:g}. Stochastic: mean and deviation of {accumulation.REPLICAS} sums, which walk "
+        caption=accumulation.of_what(start, addend, times) + " Stochastic: mean and deviation of "
+        f"{accumulation.REPLICAS} sums, which walk "
         "through a table of all values; fp32 has too many for one.",
         here=_SUMS.index(fmt.name),
     )

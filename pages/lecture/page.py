@@ -79,7 +79,10 @@ def page() -> None:
 
 def _opens(claim: Claim) -> str:
     """The link to the page that shows the claim, or a dash where none does."""
-    return show.link(PAGE[claim.link.page].title, PAGE[claim.link.page], claim.link.fields) if claim.link else "–"
+    if claim.link is None:
+        return "–"
+    page = PAGE[claim.link.page]
+    return show.link(page.title, page, claim.link.fields, at=claim.link.at)
 
 
 show.body(page)

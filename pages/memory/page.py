@@ -78,7 +78,7 @@ def page() -> None:
     add_to_comparison(MEMORY, named_texts(inputs.reading.texts))
     with show.guarded("The picture"):
         show.chart(device_bars([("", h.one)], h.usable, TOKENS), alt=plain(said), key="memory:bars")
-    with show.guarded("Remarks"):
+    with st.container(key=inputs.key("remarks")), show.guarded("Remarks"):
         for line in words_memory.remarks(h):
             show.note(line)
         if lacking := words.matrix_units(h.policy, h.plan.device):

@@ -96,13 +96,13 @@ def facts(stored: Stored, about: str) -> None:
         ("Bits", _mono(view.binary)),
         ("Code", _mono(view.hex_code)),
     ]
+    if view.ulp is not None:
+        rows.append(("As a hexfloat", _mono(view.hexfloat)))
     if view.word:
         rows.append((f"As a {fmt.word_bits}-bit word", f"{_mono(view.word)}, {fmt.word_bits - fmt.bits} low bits zero"))
     if view.ulp is not None:
-        rows += [
-            ("As a hexfloat", _mono(view.hexfloat)),
-            ("Step here (1 ULP)", f"{_mono(rich(raised(power_form(view.ulp))))} = {_mono(rich(rounded(view.ulp, 6)))}"),
-        ]
+        step = f"{_mono(rich(raised(power_form(view.ulp))))} = {_mono(rich(rounded(view.ulp, 6)))}"
+        rows.append(("Step here (1 ULP, the unit in the last place)", step))
     rows.append(("Format", rich(about)))
     body = "".join(f"<div><dt>{name}</dt><dd>{value}</dd></div>" for name, value in rows)
     st.html(f'<dl class="np-facts">{body}</dl>')

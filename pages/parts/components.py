@@ -31,13 +31,15 @@ def component(name: str) -> Any:
     )
 
 
-def copy_link(query: str, *, key: str) -> None:
+def copy_link(query: str, *, key: str, at: str = "") -> None:
     """A button that copies this page's address with ``query`` (every field spelled out).
+
+    at: the key of the part of the page that the browser brings into sight, once after loading; may be empty.
 
     It also asks for a rerun when the theme is no longer the one that the logo and the charts were drawn for, and has
     the browser say from then on that it has seen the page up to here.
     """
-    data = {"query": query, "drawn": drawn_theme(), "answer": answered()}
+    data = {"query": query, "drawn": drawn_theme(), "answer": answered(), "at": at}
     component("copylink")(data=data, key=key, on_theme_change=_redraw)
 
 

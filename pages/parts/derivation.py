@@ -7,6 +7,8 @@ import re
 from core.formula import Explanation, Step
 
 _POWER = re.compile(r"(\(−?\w+\)|\w+)\^(\([^()]*\)|⌊[^⌋]*⌋|[−-]?\w+)")
+_SIGNS = {"−": "-", "⌊": r"\lfloor ", "⌋": r"\rfloor "}
+_SIGN = re.compile(f"([{''.join(_SIGNS)}])")
 
 
 def step_markdown(step: Step) -> str:
@@ -69,7 +71,13 @@ def _sources(step: Step) -> str:
 def _words(text: str) -> str:
     """A docstring's words in one line, its powers as superscripts."""
     flat = _plain(" ".join(text.split()))
-    return _POWER.sub(lambda m: rf"${m[1]}^{{\text{{{m[2].strip('()')}}}}}$", flat)
+    return _POWER.sub(lambda m: f"${m[1].replace('−', '-')}^{{{_raised(m[2].strip('()'))}}}$", flat)
+
+
+def _raised(text: str) -> str:
+    """A power in words as LaTeX, whose text knows no minus sign and no brackets of a floor."""
+    parts = (part.strip() for part in _SIGN.split(text))
+    return "".join(_SIGNS.get(part, rf"\text{{{part}}}") for part in parts if part)
 
 
 def _plain(text: str) -> str:

@@ -66,6 +66,15 @@ LECTURE = PageSpec(
     lead="Claims of Stanford CS336 lecture 2 and of students’ notes on it, each recomputed now by the code "
     "behind these pages, with a verdict.",
 )
+GLOSSARY = PageSpec(
+    id="glossary",
+    path="pages/glossary/page.py",
+    title="Glossary",
+    icon=":material/menu_book:",
+    url_path="glossary",
+    prefix="g",
+    lead="The terms that these pages use, from 6ND to ZeRO: one definition each, with the work it comes from.",
+)
 COMPUTE = PageSpec(
     id="compute",
     path="pages/compute/page.py",
@@ -146,7 +155,7 @@ DEVICE = PageSpec(
 
 GROUPS: dict[str, tuple[PageSpec, ...]] = {
     "": (HOME,),
-    "Learn": (FLOATS, TENSORS, LECTURE),
+    "Learn": (FLOATS, TENSORS, LECTURE, GLOSSARY),
     "Plan": (COMPUTE, MEMORY, PLAN_SEARCH, BOARD, COMPARE, CALENDAR, SAVED),
     "Measure": (DEVICE,),
 }

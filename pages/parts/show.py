@@ -15,6 +15,7 @@ import streamlit as st
 from streamlit.elements.lib.mutable_expander_container import ExpanderContainer
 
 from core.formula import Explanation, Source, derivation
+from core.limits import limit
 from core.markup import around_quotation, literal, rich, safe_text
 from core.palette import ROLES
 from core.units_shown import Shown, read_shown
@@ -25,6 +26,9 @@ from pages.parts.derivation import step_markdown
 from pages.parts.guard import guarded, guarded_page
 from pages.parts.inputs import Inputs, query_of
 from pages.parts.registry import PageSpec
+
+LANDS_AT = "at"
+"""The parameter of a link that names the part of the page to be in sight when it opens."""
 
 _ARXIV = re.compile(r"arXiv:(\d{4}\.\d{4,5})")
 _SITE = re.compile(r"(?:(?<=^)|(?<=; ))((?:[\w-]+\.)+(?:com|org|io|dev)/[^\s;,]*)")
@@ -159,18 +163,23 @@ def badge(word: str, role: str) -> Html:
     return Html(f'<span class="np-badge" style="color:var(--np-{role})">{html.escape(word)}</span>')
 
 
-def address(page: PageSpec, fields: Mapping[str, str], others: Mapping[str, str] | None = None) -> str:
+def address(page: PageSpec, fields: Mapping[str, str], others: Mapping[str, str] | None = None, at: str = "") -> str:
     """The relative address of ``page`` with these fields (names without prefix) set, and the plans to compare.
 
-    others: further parameters, by their names in an address.
+    others: further parameters, by their names in an address. at: the part of the page, by the same kind of name as its
+    fields, that is to be in sight when it opens.
     """
     named = {f"{page.prefix}_{name}": text for name, text in fields.items()}
-    return f"{page.url_path}?{query_of({**named, **(others or {}), **tray.in_link(page)})}"
+    there = {LANDS_AT: f"{page.prefix}_{at}"} if at else {}
+    return f"{page.url_path}?{query_of({**named, **(others or {}), **there, **tray.in_link(page)})}"
 
 
-def link(label: str, page: PageSpec, fields: Mapping[str, str], others: Mapping[str, str] | None = None) -> Html:
-    """A table cell that links into ``page`` and sets its fields."""
-    return Html(f'<a href="{html.escape(address(page, fields, others), quote=True)}">{html.escape(label)}</a>')
+def link(
+    label: str, page: PageSpec, fields: Mapping[str, str], others: Mapping[str, str] | None = None, at: str = ""
+) -> Html:
+    """A table cell that links into ``page``, sets its fields and lands at its part ``at``."""
+    there = address(page, fields, others, at)
+    return Html(f'<a href="{html.escape(there, quote=True)}">{html.escape(label)}</a>')
 
 
 def typed(text: str, remark: str = "") -> Html:
@@ -338,6 +347,7 @@ def footer(inputs: Inputs) -> None:
     """The permalink button: copies a link that spells out every field and a version."""
     for message in inputs.unsaid():  # about fields that are folded away
         _alert(literal(message))
-    copy_link(inputs.query(), key=f"{inputs.page.id}:link")
+    at = st.query_params.get(LANDS_AT, "")[: limit("number_chars")]
+    copy_link(inputs.query(), key=f"{inputs.page.id}:link", at=at)
     inputs.leave()
     tray.remember(inputs.page)

@@ -10,6 +10,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from core.floats import FORMATS
+from pages.floats.inputs import COMMON
 from tests.browser.conftest import settle, still
 
 pytestmark = pytest.mark.browser
@@ -266,6 +267,8 @@ def test_a_trap_in_the_address_the_microscope_and_the_table(open_page: OpenPage)
     put(page, "0.1", "bf16")
     table = page.get_by_role("table", name="Each rounded once")
     rows = table.locator("tbody tr")
+    expect(rows).to_have_count(len(COMMON))
+    page.get_by_text(f"All {len(FORMATS)} formats").click()
     expect(rows).to_have_count(len(FORMATS))
     table.get_by_role("button", name="Error in ULP").click()
     expect(table.get_by_role("columnheader", name="Error in ULP")).to_have_attribute("aria-sort", "ascending")

@@ -52,3 +52,18 @@ def test_a_bad_link_says_what_is_wrong(open_page: Callable[..., Page]) -> None:
 def test_one_claim_is_a_sentence_of_its_own(open_page: Callable[..., Page]) -> None:
     page = open_page(f"{LECTURE.url_path}?l_claim=F9")
     expect(page.locator(".np-answer")).to_contain_text("This claim needs care.")
+
+
+@pytest.mark.parametrize("claim", ["F9", "F12", "C16", "M8"])
+def test_a_link_lands_at_its_evidence(open_page: Callable[..., Page], claim: str) -> None:
+    """What the claim's link is about is in sight without scrolling, on a page that is long."""
+    page = open_page(f"{LECTURE.url_path}?l_claim={claim}")
+    href = page.locator(".np-table a").first.get_attribute("href")
+    link = CLAIMS[claim].link
+    assert href
+    assert link
+    page = open_page(href)
+    part = page.locator(f"[class~='st-key-{href.split('at=')[1].split('&')[0]}']").first
+    expect(part).to_be_in_viewport()
+    top = "e => e.getBoundingClientRect().top"
+    assert 0 <= part.evaluate(top) < 200

@@ -32,6 +32,7 @@ FOUNDATION = {
     "fields",
     "wording",
     "markup",
+    "glossary",
 }
 MAY_IMPORT: dict[str, set[str]] = {
     "units": {"limits"},
@@ -48,6 +49,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "fields": {"limits", "suggest", "units"},
     "wording": {"units"},
     "markup": set(),
+    "glossary": {"formula", "sources"},
     "floats": FOUNDATION,
     "tensors": FOUNDATION,
     "models": FOUNDATION,

@@ -26,6 +26,7 @@ from core.floats.accumulation import (
     table,
     takeaway,
 )
+from core.floats.rounding import Rounding
 from core.limits import limit
 
 
@@ -261,3 +262,26 @@ def test_explanations() -> None:
     total, half = explain(0, 0.01, 1000, FORMATS["bf16"])
     assert total.value == pytest.approx(10)
     assert half.value == 2**-6 / 1  # half of bf16's step of 2^-5 at 4
+    updated = explain(1, -0.001, 100, FORMATS["bf16"])
+    assert updated[0].value == pytest.approx(0.9)
+    assert updated[1].value == 2**-9  # going down from 1 the step is half as wide as going up
+
+
+@pytest.mark.parametrize("name", [*SHOWN, "fp64"])
+@pytest.mark.parametrize(
+    ("start", "addend", "steps"), [(1, 1e-3, 300), (0, 0.01, 300), (60000, 1000, 30), (-1, 0.01, 200)]
+)
+def test_subtracting_mirrors_adding(name: str, start: float, addend: float, steps: int) -> None:
+    """The negative of every sum is the sum of the negatives, with up and down exchanged."""
+    mirrored: dict[Rounding, Rounding] = {"up": "down", "down": "up"}
+    for mode in DETERMINISTIC:
+        plus = add_up(start, addend, steps, FORMATS[name], mode)
+        minus = add_up(-start, -addend, steps, FORMATS[name], mirrored.get(mode, mode))
+        np.testing.assert_array_equal(plus.sums, -minus.sums)
+        assert (plus.stalled, plus.overflowed) == (minus.stalled, minus.overflowed)
+
+
+def test_an_update_downhill_in_words() -> None:
+    bf16 = FORMATS["bf16"]
+    assert takeaway(1, -1e-3, 100, bf16).startswith("1 − 100 × 0.001 should give 0.9; in bf16 the sum **never moves**")
+    assert takeaway(0, -0.01, 1000, bf16).startswith("−1,000 × 0.01 should give −10; in bf16 the sum **stalls at −4**")

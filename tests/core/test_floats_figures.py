@@ -51,3 +51,9 @@ def test_the_stochastic_mean_lies_on_top_of_the_master() -> None:
     assert lines[-1]["dash"] == "dash"
     assert lines[-1]["color"] == LIGHT.optimizer
     assert lines[-2]["color"] == LIGHT.master
+
+
+@pytest.mark.parametrize(("start", "addend"), [(1.0, -1e-3), (0.0, -0.01)])
+def test_a_sum_that_falls_is_drawn_whole(start: float, addend: float) -> None:
+    low, high = figure(start, addend, 1000, "bf16")["layout"]["yaxis"]["range"]
+    assert low < start + 1000 * addend < start < high

@@ -264,3 +264,24 @@ def test_sentences_outside_the_usual(text: str, name: str, overflow: Overflow, p
     story = tell(store(parse(text, FORMATS[name]), FORMATS[name], overflow))
     for part in parts:
         assert part in f"{story.answer} {story.detail}"
+
+
+@pytest.mark.parametrize("name", ["bf16", "fp16"])
+def test_double_rounding_is_named_where_fp32_goes_astray(name: str) -> None:
+    """Beside a tie by less than fp32 can hold, and nowhere else."""
+    fmt = FORMATS[name]
+    tie = 1 + fmt.eps / 2
+    for text, astray in ((f"{tie} + 2^-40", True), (f"{tie} + 2^-20", False), (str(tie), False), ("0.1", False)):
+        answer = tell(store(parse(text, fmt), fmt, "format")).answer
+        assert ("double rounding" in answer) == astray, text
+    assert "By way of fp32 it becomes **1**" in tell(store(parse(f"{tie} + 2^-40", fmt), fmt, "format")).answer
+
+
+@EVERY
+def test_a_subnormal_is_explained_where_it_is_named(fmt: FloatFormat) -> None:
+    if not fmt.has_subnormals or not fmt.zero:
+        return
+    for value in (fmt.min_subnormal, fmt.min_subnormal / 2, fmt.min_subnormal / 3, fmt.min_subnormal * Fraction(5, 4)):
+        story = tell(store(parse(str(value), fmt), fmt, "format"))
+        if "ubnormal" in story.answer + story.detail:
+            assert "leading bit is 0" in story.detail, value

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import math
 import pkgutil
 import re
 from xml.etree import ElementTree
@@ -12,6 +13,7 @@ import pytest
 import core
 from core.formula import all_formulas
 from core.report.mathml import LatexError, mathml
+from core.units_latex import latex_quantity
 from tests.core.report_cases import CHIPS
 
 for _module in pkgutil.walk_packages(core.__path__, "core."):
@@ -106,3 +108,7 @@ def test_other_latex_is_refused(latex: str) -> None:
 
 def test_text_is_escaped() -> None:
     assert "<b>" not in mathml(r"\text{<b>&}")
+
+
+def test_infinity_is_written_as_a_formula_has_it() -> None:
+    assert "<mi>∞</mi>" in mathml(latex_quantity(math.inf, "bytes"))

@@ -225,7 +225,7 @@ def test_shown(shown: str, expected: str) -> None:
         (1_206_126, "tokens_per_s", r"1.206\text{M}\,\text{tokens/s}"),
         (6e15, "parameters", r"6 \times 10^{15}\,\text{parameters}"),
         (math.nan, "bytes", r"\text{unknown}"),
-        (math.inf, "count", r"\text{∞}"),
+        (math.inf, "count", r"\infty"),
     ],
 )
 def test_latex(value: float, kind: Kind, latex: str) -> None:

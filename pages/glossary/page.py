@@ -1,0 +1,45 @@
+"""Glossary: the terms that the pages use, each with one definition, a source and a link of its own."""
+
+from __future__ import annotations
+
+import html
+
+import streamlit as st
+
+from core.glossary import TERMS, Term, matching
+from core.limits import limit
+from pages.parts import show
+from pages.parts.inputs import Inputs
+from pages.parts.registry import GLOSSARY
+
+
+def page() -> None:
+    """The search field and the terms that it leaves."""
+    inputs = Inputs(GLOSSARY)
+    wanted = inputs.text("q", "Search", "", max_chars=limit("number_chars"), placeholder="MFU, ZeRO, stride …")
+    found = matching(wanted[: limit("number_chars")])
+    if found:
+        st.html(f'<dl class="np-glossary">{"".join(map(_entry, found))}</dl>')
+    else:
+        show.note(f"None of the {len(TERMS)} terms has that in its name or its definition.")
+    show.footer(inputs)
+
+
+def _entry(term: Term) -> str:
+    """Its name, which is a link to it, other names, definition and source."""
+    also = f"<small>{html.escape(', '.join(term.also))}</small>" if term.also else ""
+    cited = ""
+    if term.source:
+        cited = f' <a href="{html.escape(term.source.url, quote=True)}">{html.escape(str(term.source))}</a>'
+    return (
+        f'<dt id="{_landing(term)}">{show.link(term.name, GLOSSARY, {}, at=term.id)}{also}</dt>'
+        f"<dd>{show.rich(term.meaning)}<small>{cited}</small></dd>"
+    )
+
+
+def _landing(term: Term) -> str:
+    """The name under which a link lands at the term."""
+    return f"{GLOSSARY.prefix}_{term.id}"
+
+
+show.body(page)

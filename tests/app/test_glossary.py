@@ -1,0 +1,46 @@
+"""The Glossary page: every term with its link, and a search that leaves those that match."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from streamlit.testing.v1 import AppTest
+
+from core.glossary import TERMS
+from pages.parts.registry import GLOSSARY
+
+APP = str(Path(__file__).parents[2] / "app.py")
+
+
+def opened(**fields: str) -> AppTest:
+    app = AppTest.from_file(APP, default_timeout=60).run()
+    app.switch_page(GLOSSARY.path)
+    app.query_params.update({f"{GLOSSARY.prefix}_{name}": text for name, text in fields.items()})
+    return app.run()
+
+
+def listed(app: AppTest) -> str:
+    return "\n".join(one.proto.body for one in app.get("html") if 'class="np-glossary"' in one.proto.body)
+
+
+def test_every_term_has_a_place_and_a_link_to_it() -> None:
+    shown = listed(opened())
+    places = re.findall(r'<dt id="([^"]+)">', shown)
+    assert places == [f"g_{term.id}" for term in TERMS]
+    assert re.findall(r"at=([\w-]+)", shown) == places
+
+
+def test_a_search_leaves_what_matches() -> None:
+    app = opened(q="MFU")
+    shown = listed(app)
+    assert re.findall(r'<dt id="g_([^"]+)">', shown)[0] == "mfu"
+    assert "g_stride" not in shown
+    assert not app.exception
+
+
+def test_a_search_that_finds_nothing_says_so() -> None:
+    app = opened(q="<b>zzz")
+    assert not listed(app)
+    assert any("None of the" in one.proto.body for one in app.get("html"))
+    assert not app.exception

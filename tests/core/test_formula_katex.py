@@ -1,0 +1,94 @@
+"""Every formula, bare and with any values in it, is LaTeX that KaTeX knows: ASCII, or it warns."""
+
+from __future__ import annotations
+
+import importlib
+import math
+import pkgutil
+import re
+
+import pytest
+
+import core
+from core.floats import FORMATS
+from core.floats.view import describe, value_latex
+from core.formula import Explanation, all_formulas, derivation
+from core.lecture import findings
+from core.palette import LIGHT
+from core.units import UNIT
+from core.units_latex import latex_exact, latex_quantity
+from pages.parts.derivation import step_markdown
+
+for _module in pkgutil.walk_packages(core.__path__, "core."):
+    if not _module.name.endswith("worker"):
+        importlib.import_module(_module.name)
+
+FORMULAS = {name: f for name, f in sorted(all_formulas().items()) if name.startswith("core.")}
+VALUES = (0.0, 7.0, -3.0, -1.5e-9, 2.5e12, -12345.678, 1e300, math.nan, math.inf, -math.inf)
+_MATH = re.compile(r"\$\$(.*?)\$\$|(?<!\\)\$(.+?)(?<!\\)\$", re.DOTALL)
+
+
+def foreign(latex: str) -> str:
+    """The characters of ``latex`` that KaTeX may not know."""
+    return "".join(c for c in latex if not c.isascii())
+
+
+def latex_of(one: Explanation) -> str:
+    return " ".join((one.symbol, one.symbolic, one.substituted, one.found, *(term.latex for term in one.terms)))
+
+
+def written(markdown: str) -> str:
+    """What stands between dollar signs."""
+    return " ".join(a or b for a, b in _MATH.findall(markdown))
+
+
+@pytest.mark.parametrize("name", FORMULAS)
+def test_a_formula_is_ascii(name: str) -> None:
+    f = FORMULAS[name]
+    assert not foreign(" ".join((f.latex, f.result.latex, *(symbol.latex for symbol in f.symbols.values()))))
+
+
+@pytest.mark.parametrize("kind", UNIT)
+def test_a_value_in_a_formula_is_ascii(kind: str) -> None:
+    for value in VALUES:
+        assert not foreign(latex_quantity(value, kind)), value  # type: ignore[arg-type]
+        assert not foreign(latex_exact(value, kind, most=6)[0]), value  # type: ignore[arg-type]
+    assert latex_quantity(-math.inf, kind) == r"-\infty"  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", FORMULAS)
+def test_what_a_page_writes_of_a_formula_is_ascii(name: str) -> None:
+    """With whatever the words of its docstring hold that become powers."""
+    f = FORMULAS[name]
+    shown = [one for one in (explained(name, value) for value in (2.0, 3.0)) if one is not None]
+    said = f"{f.title} {f.detail}"
+    for step in derivation(shown):
+        assert not foreign(written(step_markdown(step))), said
+
+
+def explained(name: str, value: float) -> Explanation | None:
+    try:
+        return FORMULAS[name].explain(**dict.fromkeys(FORMULAS[name].symbols, value))
+    except (ValueError, ArithmeticError):
+        return None
+
+
+def test_the_lecture_is_ascii() -> None:
+    for claim, finding in findings().items():
+        for one in finding.explanations:
+            assert not foreign(latex_of(one)), claim
+        for step in derivation(finding.explanations):
+            assert not foreign(written(step_markdown(step))), claim
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_the_value_of_a_code_is_ascii(name: str) -> None:
+    fmt = FORMATS[name]
+    count = 1 << fmt.bits
+    for code in range(0, count, max(1, count // 256)):
+        assert not foreign(value_latex(describe(code, fmt), LIGHT)), code
+    assert not foreign(value_latex(describe(count - 1, fmt), LIGHT))
+
+
+def test_the_guard_sees_a_unicode_minus() -> None:
+    assert foreign(written("in words − and $a − b$")) == "−"

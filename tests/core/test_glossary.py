@@ -1,0 +1,87 @@
+"""The glossary defines what forms speak of, once and in short."""
+
+from __future__ import annotations
+
+import importlib
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from core.fields import Form
+from core.glossary import TERMS, matching
+
+ROOT = Path(__file__).parents[2]
+PLAIN = {
+    # units, times, file formats and what has no other name
+    *("GB", "MB", "TB", "GiB", "UTC", "US", "CO₂", "JSON", "AWS", "S3", "PyTorch", "NaN", "IEEE"),
+    # models, programs and layouts named after them
+    *("GPT", "LLaMA", "DeepSeek", "V2", "V3", "OLMo", "MPT", "DBRX", "PaLM", "LM", "DeepSpeed"),
+}
+"""What help texts may say without a definition."""
+
+_WORD = re.compile(r"\b\w*[A-Z]\w*[A-Z0-9]\w*\b|\b\d[A-Z]{2}\b|\b[a-z]+\d+\b")
+_WORDS_DEFINED = {word for term in TERMS for name in term.names for word in (name, *re.split(r"[\s/]", name))}
+
+
+def forms() -> Iterator[tuple[str, Form]]:
+    """Every form of a page, by page."""
+    for path in sorted((ROOT / "pages").glob("*/form.py")):
+        module = importlib.import_module(f"pages.{path.parent.name}.form")
+        yield from ((path.parent.name, value) for value in vars(module).values() if isinstance(value, Form))
+
+
+def undefined(text: str) -> set[str]:
+    """Abbreviations and formats in a text that are neither defined nor plain."""
+    return set(_WORD.findall(text)) - _WORDS_DEFINED - PLAIN
+
+
+def test_every_abbreviation_in_a_form_is_defined() -> None:
+    found = list(forms())
+    assert len(found) >= 5
+    for page, form in found:
+        for field in form.fields:
+            assert not undefined(f"{field.label} {field.help}"), (page, field.id)
+
+
+def test_the_guard_sees_an_abbreviation() -> None:
+    assert undefined("MFU of XPU in fp7, under ZeRO-3") == {"XPU", "fp7"}
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("P10", "P90", "6ND", "dense peak", "bf16", "ULP", "subnormal", "MFU", "HFU", "ZeRO", "micro-batch"),
+        ("gradient accumulation", "tensor parallel", "pipeline parallel", "data parallel", "context parallel"),
+        ("expert parallel", "FSDP", "HSDP", "master weights", "ridge point", "storage offset", "stride", "goodput"),
+        ("MTBF", "PUE", "recomputation", "loss scaling", "optimizer state"),
+    ],
+)
+def test_the_words_of_the_pages_are_defined(words: tuple[str, ...]) -> None:
+    names = {name for term in TERMS for name in term.names}
+    assert set(words) <= names
+
+
+def test_a_name_means_one_thing() -> None:
+    names = [name.lower() for term in TERMS for name in term.names]
+    assert len(names) == len(set(names))
+    assert len({term.id for term in TERMS}) == len(TERMS)
+    assert all(re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", term.id) for term in TERMS)
+
+
+def test_definitions_are_short_sentences() -> None:
+    for term in TERMS:
+        assert term.meaning.endswith("."), term.name
+        assert len(re.findall(r"[.;] |\.$", term.meaning)) <= 3, term.name
+        assert len(term.meaning) < 260, term.name
+        assert term.source is None or term.source.url.startswith("https://"), term.name
+
+
+def test_a_search_finds_names_before_definitions() -> None:
+    found = matching(" mfu ")
+    assert found[0].name == "MFU"
+    assert matching("") == TERMS
+    assert matching("bfloat16")[0].name == "bf16"
+    assert not matching("zzz")
+    assert [term.name for term in matching("bubble")] == ["pipeline parallelism"]
