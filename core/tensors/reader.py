@@ -103,7 +103,8 @@ class _Reader(ExpressionReader):
         self._check_name(name)
         if name == "x":
             raise ExpressionError(f"{self.quote(node)}: x is the tensor; give the number another name, n = 3.")
-        self.names.pop(name, None)
+        if self.names.pop(name, None) is not None:
+            self.steps[-1] = replace(self.steps[-1], forgets=(*self.steps[-1].forgets, name))
 
     def _show(self, node: ast.Name) -> None:
         """A line that is only a name: shown as a step, unless that is what the step before has just shown."""

@@ -39,7 +39,7 @@ def memory_walk(inputs: Inputs, run: Trace) -> None:
         asked = st.button("Time both walks on this machine", key=f"{_TIMED}:button", help="One second on one core.")
     step = _result(run)
     layout, item = (step.layout, step.element_size) if which == RESULT else (_EXAMPLES[which], 4)
-    name = f"`{step.label}`" if which == RESULT else which[:1].upper() + which[1:]
+    name = f"`{run.label(step)}`" if which == RESULT else which[:1].upper() + which[1:]
     row, column = _walks(layout, item)
     sentence, detail = headline(row, column)
     with head:
@@ -130,7 +130,7 @@ def overlap(inputs: Inputs, run: Trace) -> None:
     """Which elements of the result share memory, and an in-place operation replayed write by write."""
     step = _result(run)
     said, detail = overlap_of(step.layout, step.element_size).headline
-    st.html(f'<p class="np-takeaway">{show.rich(f"`{step.label}` above: {said} {detail}")}</p>')
+    st.html(f'<p class="np-takeaway">{show.rich(f"`{run.label(step)}` above: {said} {detail}")}</p>')
     chips = show.slot()
     view, shape, verb, by = st.columns([2.6, 1, 1, 0.8])
     with view:
