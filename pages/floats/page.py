@@ -70,7 +70,7 @@ def page() -> None:
         ("What each format can hold", bits.format_table),
         ("What rounding does to training", lambda: training(inputs)),
     ):
-        with show.guarded(title):
+        with show.guarded(title), show.said_under(inputs):
             draw()
     with errors:
         show.input_errors(inputs)
