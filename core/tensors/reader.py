@@ -45,6 +45,18 @@ _IMPORTS = (
 _NAME = re.compile(r"[A-Za-z]\w*", re.ASCII)
 
 
+_BLOCK = re.compile(r"^(async|class|def|elif|else|except|finally|for|if|match|try|while|with)\b[^\n]*:", re.MULTILINE)
+"""A line that heads a block; its lines have lost their indentation by then."""
+
+
+def _no_statement(text: str) -> str:
+    """What to say of a statement that is neither an expression nor an assignment."""
+    return (
+        f"`{text.splitlines()[0][:60]}`: expressions on x and assignments are run here, line after line, and no other "
+        f"statement: no loop, branch or function. Write out the lines that x goes through. For example: {EXAMPLE}."
+    )
+
+
 class _Reader(ExpressionReader):
     """Walks the lines: assignments, writes, and expressions whose result is shown."""
 
@@ -62,15 +74,16 @@ class _Reader(ExpressionReader):
                 case ast.Import() | ast.ImportFrom():
                     self._import(statement)
                 case _:
-                    raise ExpressionError(
-                        f"Expressions on x and assignments are understood, no other statement. For example: {EXAMPLE}."
-                    )
+                    raise ExpressionError(_no_statement(self.segment(statement)))
         return Plan(self.text, tuple(self.steps), self.names, tuple(self.asked))
 
     def _statements(self) -> list[ast.stmt]:
         try:
             module = ast.parse(self.text)  # parses only
         except (SyntaxError, ValueError, RecursionError, MemoryError) as problem:
+            block = _BLOCK.search(self.text)
+            if block:
+                raise ExpressionError(_no_statement(block[0])) from None
             reason = problem.msg if isinstance(problem, SyntaxError) else "nested too deeply"
             raise ExpressionError(f"This is not a complete expression: {reason}. For example: {EXAMPLE}.") from None
         _check_tree(module)
