@@ -235,7 +235,7 @@ def plans_of(trace: Trace) -> tuple[tuple[Step, Plan], ...]:
         call = PatternCall(
             function,
             texts[0],
-            tuple(trace[number].label for number in planned.inputs),
+            tuple(trace.label(trace[number], step.number - 1) for number in planned.inputs),
             sizes,
             str(reduction),
             words=bare and function == "einsum",

@@ -199,7 +199,7 @@ def _worked_out(what: str, parts: Sequence[Any], text: str) -> Count:
             case "slice":
                 return tuple(parts[0][slice(*parts[1:])])
             case "unpack":
-                return _unpacked(parts[0], parts[1])
+                return _unpacked(*parts)
             case "**" if all(isinstance(part, int) for part in parts) and abs(parts[0]) > 1 and parts[1] > 30:
                 raise ExpressionError(_TOO_LARGE)  # before Python works out a number of a million digits
             case _:
@@ -230,7 +230,13 @@ def _number(value: Any) -> int | float:
     return value
 
 
-def _unpacked(sizes: Sequence[Any], wanted: int) -> tuple[Any, ...]:
+def _unpacked(sizes: Sequence[Any], wanted: int, star: int | None) -> tuple[Any, ...]:
+    """The sizes, one per name; the name at ``star`` takes all that the others leave."""
+    if star is not None:
+        rest = len(sizes) - wanted + 1
+        if rest < 0:
+            raise ValueError(f"not enough values to unpack (expected at least {wanted - 1}, got {len(sizes)})")
+        return (*sizes[:star], tuple(sizes[star : star + rest]), *sizes[star + rest :])
     if len(sizes) > wanted:
         raise ValueError(f"too many values to unpack (expected {wanted}, got {len(sizes)})")
     if len(sizes) < wanted:

@@ -6,7 +6,6 @@ Source: https://docs.pytorch.org/docs/stable/generated/torch.einsum.html
 
 from __future__ import annotations
 
-import math
 import string
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -37,7 +36,7 @@ class EinsumPlan:
     operands, output: names, with ``…0`` for the first dimension an ellipsis stands for. sizes: by name.
     summed: names that are not in the output. summed_alone: elements of operands that are summed by themselves.
     batch: names in every operand and the output. pairs: the products in
-    order, left to right. layout: of the result. flop: of all pairs and sums. loop_flop: of one loop over all names.
+    order, left to right. layout: of the result. flop: of all pairs and sums.
     best_flop, best_order: the cheapest order of pairs, ``None`` for two operands or fewer, where there is one order.
     """
 
@@ -52,7 +51,6 @@ class EinsumPlan:
     layout: Layout
     element_size: int
     flop: int
-    loop_flop: int
     best_flop: int | None
     best_order: str
 
@@ -154,7 +152,6 @@ def explain_einsum(
         layout=layout,
         element_size=element_size,
         flop=sum(pair.flop for pair in pairs) + int(elementwise_flop(alone, 1)),
-        loop_flop=max(len(operands), 1 + bool(later)) * math.prod(sizes.values()),
         best_flop=best[0],
         best_order=best[1],
     )
@@ -179,8 +176,8 @@ def _read(equation: str, words: bool) -> tuple[list[list[str]], list[str] | None
 def _term(text: str, words: bool) -> list[str]:
     if text.count(".") != 3 * text.count(_DOTS) or text.count(_DOTS) > 1:
         raise ExpressionError(f"“{text.strip()[:60]}”: dots stand only as one ellipsis, `...`.")
-    spaced = text.replace(_DOTS, f" {_DOTS} ")
-    names = spaced.split() if words else [n for part in spaced.split() for n in ([part] if part == _DOTS else part)]
+    apart = text.replace(_DOTS, f" {_DOTS} ").split()  # torch reads "...ij", einops wants words with spaces between
+    names = text.split() if words else [n for part in apart for n in ([part] if part == _DOTS else part)]
     if len(names) > limit("pattern_axes") + 1:
         raise ExpressionError(f"{len(names)} names in one operand; at most {limit('pattern_axes')} here.")
     for name in names:

@@ -15,7 +15,7 @@ from core.tensors.arguments import literal, nested
 from core.tensors.counts import SYMBOLS, CountReader
 from core.tensors.operations import ANSWERS, OPERATIONS, find
 from core.tensors.plan import Form, PlanStep
-from core.tensors.table import ELEMENTWISE, INDEXING, PICKING, PIECE, Operation
+from core.tensors.table import ELEMENTWISE, INDEXING, PICKING, PIECE, Operation, Takes
 from core.tensors.text import EXAMPLE
 from core.tensors.values import MODULES, Asked, ExpressionError, Index, IndexItem, Slot, Value
 
@@ -51,6 +51,22 @@ _COMPARE: dict[type[ast.cmpop], str] = {
     ast.GtE: ">=",
 }
 _UNARY: dict[type[ast.unaryop], str] = {ast.USub: "-", ast.Invert: "~"}
+
+
+_TAKES: dict[Takes, str] = {
+    "int": "whole numbers",
+    "ints": "whole numbers",
+    "data": "lists of numbers",
+    "float": "numbers",
+    "bool": "True or False",
+    "none": "None",
+    "dtype": "a dtype",
+    "format": "a memory format",
+    "text": "a pattern in quotes",
+    "tensor": "a tensor",
+    "tensors": "a list of tensors",
+}
+_DEVICE = re.compile(r"(cuda|cpu|mps|xpu|meta)(:[0-9]+)?")
 
 
 class ExpressionReader(CountReader):
@@ -329,20 +345,28 @@ class ExpressionReader(CountReader):
             inputs.append(self.tensor(node))
             return Slot(len(inputs) - 1)
         if found is None:
-            raise ExpressionError(
-                f"{self.quote(node)} is not a number, a tuple of numbers, a dtype or a pattern. "
-                f"For example: {operation.example}."
-            )
+            raise ExpressionError(self._no_argument(operation, node, known=False))
         kind, value = found
         allowed = {"int": ("int", "float"), "ints": ("ints", "data")}.get(kind, (kind,))
         if not set(allowed) & set(operation.takes):
-            raise ExpressionError(
-                f"{self.quote(node)} is not an argument {operation.name} takes here. For example: {operation.example}."
-            )
+            raise ExpressionError(self._no_argument(operation, node, known=True))
         return value
+
+    def _no_argument(self, operation: Operation, node: ast.expr, known: bool) -> str:
+        """What to say of an argument that ``operation`` does not take. known: it is a literal of a kind understood."""
+        example = f"For example: {operation.example}."
+        if any(isinstance(part, ast.Constant) and _DEVICE.fullmatch(str(part.value)) for part in ast.walk(node)):
+            return f"{self.quote(node)}: {ANSWERS['device']}. {example}"
+        if not known:
+            return f"{self.quote(node)} is not a number, a tuple of numbers, a dtype or a pattern. {example}"
+        takes = list(dict.fromkeys(_TAKES[kind] for kind in operation.takes)) or ["nothing"]
+        words = " or ".join(part for part in (", ".join(takes[:-1]), takes[-1]) if part)
+        return f"{self.quote(node)} is no argument of `{operation.name}`, which takes {words} here. {example}"
 
     def _keyword(self, operation: Operation, node: ast.keyword, inputs: list[int]) -> tuple[str, Value]:
         name = node.arg or "**"
+        if name == "device":
+            raise ExpressionError(f"`device=`: {ANSWERS[name]}. For example: {operation.example}.")
         if name not in operation.keywords and (operation.keywords != ("*",) or name.startswith("_") or not node.arg):
             raise ExpressionError(f"{operation.name} takes no `{name[:40]}=` here. For example: {operation.example}.")
         return name, self._argument(operation, node.value, inputs)

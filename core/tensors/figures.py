@@ -176,7 +176,7 @@ class _Picture:
         if hops is not None and step.verdict is not None:
             tensor |= {
                 "name": step.source,
-                "before": self.trace.steps[step.inputs[0]].label,
+                "before": self.trace.label(self.trace.steps[step.inputs[0]]),
                 "facts": [
                     ("shape", shape_text(step.verdict.shape), ""),
                     ("", "no strides give this", "no"),
@@ -214,13 +214,13 @@ def _drawn(trace: Trace) -> list[_Drawn]:
     for step in trace.steps:
         if step.pieces and step.picked is None and step.kind in ("view", "copy"):
             for number, piece in enumerate(step.pieces):
-                named = (s.name for s in trace.steps if s.inputs == (step.number,) and s.layout == piece.layout)
-                name = next((name for name in named if name), f"{step.label}[{number}]")
+                named = (s for s in trace.steps if s.name and s.inputs == (step.number,) and s.layout == piece.layout)
+                name = next(map(trace.label, named), f"{trace.label(step)}[{number}]")
                 found.append(_Drawn(step, piece.layout, piece.is_contiguous, name))
         elif step.kind in ("start", "view", "copy") or (
             step.kind == "refused" and step.verdict is not None and step.verdict.hops is not None
         ):
-            found.append(_Drawn(step, step.layout, step.is_contiguous, step.label))
+            found.append(_Drawn(step, step.layout, step.is_contiguous, trace.label(step)))
     return found
 
 
@@ -257,7 +257,7 @@ def reason(trace: Trace) -> dict[str, Any] | None:
         return told if error else None
     tried, verdict = trace.steps[step.inputs[0]], step.verdict
     layout = tried.layout
-    told |= {"tensor": tried.name or tried.source, "view": step.source}
+    told |= {"tensor": trace.label(tried, step.number - 1) if tried.name else tried.source, "view": step.source}
     runs = [run for run in verdict.runs if run.numel != 1]
     if verdict.boundary is not None:
         told["breaks"] = next(i for i, run in enumerate(runs[1:]) if run.first <= verdict.boundary.right <= run.last)
@@ -265,7 +265,9 @@ def reason(trace: Trace) -> dict[str, Any] | None:
         **told,
         "runs": [_run(layout, run) for run in runs],
         "between": [_compare(layout, left, right) for left, right in pairwise(runs)],
-        "asked": _asked(verdict, runs) if layout.numel and (verdict.works or verdict.boundary) else [],
+        "asked": _asked(verdict, runs, step.kind == "copy")
+        if layout.numel and (verdict.works or verdict.boundary)
+        else [],
     }
 
 
@@ -295,8 +297,12 @@ def _compare(layout: Layout, left: Run, right: Run) -> str:
     return f"{layout.stride[a]} ≠ {layout.stride[b]} × {layout.shape[b]}"
 
 
-def _asked(verdict: ViewVerdict, runs: Sequence[Run]) -> list[dict[str, Any]]:
-    """The new dimensions, each with the runs that it draws on; one that draws on several cannot have one stride."""
+def _asked(verdict: ViewVerdict, runs: Sequence[Run], copied: bool) -> list[dict[str, Any]]:
+    """The new dimensions, each with the runs that it draws on; one that draws on several cannot have one stride.
+
+    copied: the step copied, so that its strides are those of the copy, and a view's are what might have been.
+    """
+    torn = "a view would have needed two strides" if copied else "two strides at once"
     edges: list[tuple[int, int]] = []
     reach = 1
     for run in reversed(runs):
@@ -310,7 +316,7 @@ def _asked(verdict: ViewVerdict, runs: Sequence[Run]) -> list[dict[str, Any]]:
         outer = inner * size
         parts = [i for i, (low, high) in enumerate(edges) if low < outer and inner < high] if size != 1 else []
         stride = "" if verdict.stride is None else f", stride {verdict.stride[dim]}"
-        text = ": two strides at once" if len(parts) > 1 else stride
+        text = f": {torn}" if len(parts) > 1 else stride
         asked.append({"dim": dim, "size": size, "parts": parts or [0], "text": text, "one": size == 1})
         inner = outer
     return asked[::-1]

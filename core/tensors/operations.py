@@ -32,7 +32,8 @@ ANSWERS: Mapping[str, str] = {
         ("shape", "size", "stride", "storage_offset", "is_contiguous", "dim", "ndim", "numel", "nelement", "dtype"),
         _SHOWN,
     ),
-    **dict.fromkeys(("ndimension", "element_size", "itemsize", "nbytes", "len", "type"), _SHOWN),
+    **dict.fromkeys(("ndimension", "element_size", "itemsize", "nbytes", "len"), _SHOWN),
+    "type": "the dtype of every tensor is shown anyway; to convert one, write x.to(torch.float16)",
     **dict.fromkeys(("print", "item", "tolist", "display"), _VALUES),
     **dict.fromkeys(
         ("data_ptr", "storage", "is_set_to", "_base", "_is_view", "id"),

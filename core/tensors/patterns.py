@@ -244,7 +244,7 @@ def _side(text: str, mark: str) -> _Side:
     groups: list[tuple[str, ...]] = []
     group: list[str] | None = None
     open_at = -1
-    spaced = text.replace("...", f" {_ELLIPSIS} ").replace("(", " ( ").replace(")", " ) ")
+    spaced = text.replace("...", _ELLIPSIS).replace("(", " ( ").replace(")", " ) ")
     words = spaced.split()
     axes = sum(word not in "()" for word in words)
     if axes > limit("pattern_axes"):
@@ -284,8 +284,9 @@ def _keys(word: str, mark: str) -> tuple[str, ...]:
             raise ExpressionError(f"An axis written as a number is a size of 1 or more, not {word[:20]}.")
         return () if int(word) == 1 else (f"{int(word)}#{mark}",)
     if not (word.isascii() and word.isidentifier()) or "_" in (word[0], word[-1]):
+        shown = word[:40].replace(_ELLIPSIS, "...")
         raise ExpressionError(
-            f"`{word[:40]}` is no name for an axis: letters and digits, not starting or ending with an underscore."
+            f"`{shown}` is no name for an axis: letters and digits, not starting or ending with an underscore."
         )
     return (word,)
 

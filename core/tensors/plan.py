@@ -22,7 +22,8 @@ class PlanStep:
     index: what stands in the brackets of an indexing or a write, ``None`` when there are none.
     pick: which of several results is taken. unpack: into how many names the results are unpacked.
     symbol: the operator of ``unary``, ``binary`` and ``write`` (``=``, ``+=``).
-    name: the name its result is bound to, empty for none. line: the line it stands in, from 1.
+    name: the name its result is bound to, empty for none. forgets: names that stand for numbers after it.
+    line: the line it stands in, from 1.
     source: the text this step adds; expression: the text up to its end, in its line.
     at: places in the text where the operation's name starts and where the step ends; -1 where it has no name.
     """
@@ -40,6 +41,7 @@ class PlanStep:
     unpack: int | None = None
     symbol: str = ""
     name: str = ""
+    forgets: tuple[str, ...] = ()
     at: tuple[int, int] = (-1, -1)
 
 

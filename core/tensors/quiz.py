@@ -133,6 +133,8 @@ def ask(item: Item, number: int = 0, seed: int = 0) -> Question:
     rng = random.Random(f"{item.source} {item.shape} {number} {seed}")  # noqa: S311
     if item.category == "alias":
         asks: tuple[Ask, ...] = (_ask_values(item, run, rng),)
+    elif run.refusal is not None or item.about == ("storage",):
+        asks = (_ask_storage(item, run),)  # so that a single question does not give away that torch refuses
     else:
         asks = (_ask_shape(item, run, rng), _ask_stride(item, run, rng), _ask_storage(item, run))
     return Question(number, seed, item, asks, run)
@@ -167,9 +169,7 @@ def _ask_storage(item: Item, run: Trace) -> Ask:
 
 
 def _ask_shape(item: Item, run: Trace, rng: random.Random) -> Ask:
-    last, before = run.last, _before(run)
-    right = None if last.kind == "refused" else last.layout.shape
-    wanted = _tried(run) if right is None else right
+    before, wanted = _before(run), run.last.layout.shape
     wrong = [
         (item.shape, "That is the shape of x."),
         (before.shape, "That is the shape before the last step."),
@@ -181,15 +181,13 @@ def _ask_shape(item: Item, run: Trace, rng: random.Random) -> Ask:
         (_merged(wanted), "Nothing merges dimensions here."),
         ((*wanted[:-1], sum(wanted[-1:]) + 1), "The last size is off by one."),
     ]
-    return _choices("shape", "Which shape does the result have?", item, run, wanted, right, wrong, rng)
+    return _choices("shape", "Which shape does the result have?", item, run, wanted, wrong, rng)
 
 
 def _ask_stride(item: Item, run: Trace, rng: random.Random) -> Ask:
     last, before = run.last, _before(run)
-    right = None if last.kind == "refused" else last.layout.stride
-    shape = _tried(run) if right is None else last.layout.shape
+    shape, wanted = last.layout.shape, last.layout.stride
     fresh = contiguous_strides(shape)
-    wanted = fresh if right is None else right
     size = last.element_size
     x = run[0].layout.stride
     backwards = "::-" in item.source or "flip" in item.source
@@ -210,7 +208,7 @@ def _ask_stride(item: Item, run: Trace, rng: random.Random) -> Ask:
         (tuple(2 * step for step in wanted), "Every stride is twice as long as it should be."),
         (tuple(step + 1 for step in wanted), "Every stride is one too long."),
     ]
-    return _choices("stride", "Which strides does it have?", item, run, wanted, right, wrong, rng)
+    return _choices("stride", "Which strides does it have?", item, run, wanted, wrong, rng)
 
 
 def _ask_values(item: Item, run: Trace, rng: random.Random) -> Ask:
@@ -227,8 +225,7 @@ def _ask_values(item: Item, run: Trace, rng: random.Random) -> Ask:
         other = list(start.values)
         other[(place + (place in written)) % len(other)] = 100
         wrong.append((_whole(other), "Another cell is written."))
-    right = None if refused else _whole(after)
-    return _choices("values", "Which values does x hold afterwards?", item, run, _whole(after), right, wrong, rng)
+    return _choices("values", "Which values does x hold afterwards?", item, run, _whole(after), wrong, rng)
 
 
 def _choices(
@@ -237,11 +234,14 @@ def _choices(
     item: Item,
     run: Trace,
     wanted: tuple[int, ...],
-    right: tuple[int, ...] | None,
     wrong: Sequence[tuple[tuple[int, ...], str]],
     rng: random.Random,
 ) -> Ask:
-    """The right answer among different wrong ones, shuffled, and the error last."""
+    """The right answer, ``wanted`` or the error, among different wrong ones, shuffled.
+
+    The error is an option, the last, where no other question asks about it.
+    """
+    right = None if run.refusal is not None else wanted
     if not wanted:
         wrong = [(option, "A single number has no dimensions.") for option in ((1,), (0,), (1, 1))]
     found: dict[tuple[int, ...], str] = {} if right is None else {right: _why(kind, item, run)}
@@ -255,8 +255,9 @@ def _choices(
     rng.shuffle(options)
     reasons = [found[option] if right is not None else "" for option in options]
     error = _error(item, run.last) if right is None else ""
+    last = (_ERROR,) if kind == "values" else ()
     answer = len(options) if right is None else options.index(right)
-    return Ask(kind, prompt, (*(str(option) for option in options), _ERROR), answer, (*reasons, error))
+    return Ask(kind, prompt, (*(str(option) for option in options), *last), answer, (*reasons, *([error] * len(last))))
 
 
 def _why(kind: AskKind, item: Item, run: Trace) -> str:
@@ -282,12 +283,6 @@ def _before(run: Trace) -> Layout:
     """The layout the last step worked on."""
     inputs = run.last.inputs
     return run[inputs[0]].layout if inputs else run[0].layout
-
-
-def _tried(run: Trace) -> tuple[int, ...]:
-    """The shape a refused step asked for, as far as it says; else that of its input."""
-    verdict = run.last.verdict
-    return _before(run).shape if verdict is None or min(verdict.shape, default=0) < 0 else verdict.shape
 
 
 def _merged(shape: tuple[int, ...]) -> tuple[int, ...]:

@@ -12,13 +12,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from core.limits import limit
-from core.tensors.counts import SYMBOLS, combined
+from core.tensors.counts import SYMBOLS, CountKind, combined
 from core.tensors.expressions import ExpressionReader
 from core.tensors.operations import OPERATIONS, REFUSED
 from core.tensors.plan import Plan, PlanStep
 from core.tensors.table import NAMING, PIECE, UPDATING, WRITING
 from core.tensors.text import EXAMPLE, check_lines, code_of, tidy
-from core.tensors.values import MODULES, Asked, ExpressionError, Index, Slot
+from core.tensors.values import MODULES, Asked, Count, ExpressionError, Index, Slot
 
 
 def read_expression(text: str) -> Plan:
@@ -26,8 +26,8 @@ def read_expression(text: str) -> Plan:
 
     Understands chains of operations on ``x``, operators, functions of torch and einops, names that a line assigns
     (``y = x.t()``, ``q, k, v = x.chunk(3)``), writes (``x[0] = 1``, ``y += 1``), numbers (``n = x.size(0)``,
-    ``b, n, d = x.shape``), comments, and imports of what is there anyway; lines that only print or assert are
-    skipped, unread. Raises `ExpressionError`, and nothing else,
+    ``b, n, d = x.shape``), comments, docstrings, and imports of what is there anyway; lines that only print or assert
+    are skipped, unread. Raises `ExpressionError`, and nothing else,
     for anything it does not understand.
     """
     tidied = tidy(text)
@@ -43,6 +43,18 @@ _IMPORTS = (
 """Modules as they may be imported, and the names they have here."""
 
 _NAME = re.compile(r"[A-Za-z]\w*", re.ASCII)
+
+
+_BLOCK = re.compile(r"^(async|class|def|elif|else|except|finally|for|if|match|try|while|with)\b[^\n]*:", re.MULTILINE)
+"""A line that heads a block; its lines have lost their indentation by then."""
+
+
+def _no_statement(text: str) -> str:
+    """What to say of a statement that is neither an expression nor an assignment."""
+    return (
+        f"`{text.splitlines()[0][:60]}`: expressions on x and assignments are run here, line after line, and no other "
+        f"statement: no loop, branch or function. Write out the lines that x goes through. For example: {EXAMPLE}."
+    )
 
 
 class _Reader(ExpressionReader):
@@ -62,15 +74,16 @@ class _Reader(ExpressionReader):
                 case ast.Import() | ast.ImportFrom():
                     self._import(statement)
                 case _:
-                    raise ExpressionError(
-                        f"Expressions on x and assignments are understood, no other statement. For example: {EXAMPLE}."
-                    )
+                    raise ExpressionError(_no_statement(self.segment(statement)))
         return Plan(self.text, tuple(self.steps), self.names, tuple(self.asked))
 
     def _statements(self) -> list[ast.stmt]:
         try:
             module = ast.parse(self.text)  # parses only
         except (SyntaxError, ValueError, RecursionError, MemoryError) as problem:
+            block = _BLOCK.search(self.text)
+            if block:
+                raise ExpressionError(_no_statement(block[0])) from None
             reason = problem.msg if isinstance(problem, SyntaxError) else "nested too deeply"
             raise ExpressionError(f"This is not a complete expression: {reason}. For example: {EXAMPLE}.") from None
         _check_tree(module)
@@ -91,8 +104,9 @@ class _Reader(ExpressionReader):
                 f"{self.quote(node)}: only torch, einops and torch.nn.functional as F are there, under these names."
             )
 
-    def _name_count(self, name: str, node: ast.Assign | ast.AugAssign, value: ast.expr) -> None:
-        kind, found = self.kind(value), self.count(value)
+    def _name_count(
+        self, name: str, node: ast.Assign | ast.AugAssign, kind: CountKind | None, found: Count | None
+    ) -> None:
         if kind is None or found is None:
             raise ExpressionError(f"{self.quote(node)}: `{name[:40]}` is a number here, and this is none.")
         self._rename(name, node)
@@ -103,7 +117,8 @@ class _Reader(ExpressionReader):
         self._check_name(name)
         if name == "x":
             raise ExpressionError(f"{self.quote(node)}: x is the tensor; give the number another name, n = 3.")
-        self.names.pop(name, None)
+        if self.names.pop(name, None) is not None:
+            self.steps[-1] = replace(self.steps[-1], forgets=(*self.steps[-1].forgets, name))
 
     def _show(self, node: ast.Name) -> None:
         """A line that is only a name: shown as a step, unless that is what the step before has just shown."""
@@ -111,8 +126,8 @@ class _Reader(ExpressionReader):
         if number != len(self.steps):
             self._alias(number, node, node.id)
 
-    def _alias(self, number: int, node: ast.expr | ast.stmt, name: str) -> None:
-        shown = self.segment(node)
+    def _alias(self, number: int, node: ast.expr | ast.stmt, name: str, shown: str = "") -> None:
+        shown = shown or self.segment(node)
         added = self.add(PlanStep(NAMING, "name", (number,), shown, shown, node.lineno, name=name))
         self._bind_tensor(name, added)
         if number in self.bundles:
@@ -125,7 +140,7 @@ class _Reader(ExpressionReader):
             case ast.Name(id=name):
                 self._check_name(name)
                 if self.kind(node.value) is not None:
-                    self._name_count(name, node, node.value)
+                    self._name_count(name, node, self.kind(node.value), self.count(node.value))
                 elif isinstance(node.value, ast.Name):
                     self._alias(self.named(node.value), node, name)
                 else:
@@ -149,13 +164,22 @@ class _Reader(ExpressionReader):
         self.steps[number - 1] = replace(self.steps[number - 1], name=name)
 
     def _unpack(self, elements: Sequence[ast.expr], node: ast.Assign) -> None:
-        names = [element.id for element in elements if isinstance(element, ast.Name)]
-        if len(names) != len(elements) or not names:
+        opened = [element.value if isinstance(element, ast.Starred) else element for element in elements]
+        names = [element.id for element in opened if isinstance(element, ast.Name)]
+        stars = [place for place, element in enumerate(elements) if isinstance(element, ast.Starred)]
+        if len(names) != len(elements) or not names or len(stars) > 1:
             raise ExpressionError("Unpack into names, for example y, z = x.chunk(2).")
         for name in names:
             self._check_name(name)
         if self.kind(node.value) == "sizes":
-            self._unpack_sizes(names, node)
+            self._unpack_sizes(names, next(iter(stars), None), node)
+            return
+        if stars:
+            raise ExpressionError(
+                f"{self.quote(node)}: Unpack into names; one with a star takes sizes, b, *rest = x.shape."
+            )
+        if isinstance(node.value, ast.Tuple | ast.List):
+            self._bind_each(names, node.value.elts, node)
             return
         number = self.named(node.value) if isinstance(node.value, ast.Name) else self.result(node.value)
         if number not in self.bundles:
@@ -166,16 +190,31 @@ class _Reader(ExpressionReader):
             step = PlanStep(PIECE, "piece", (number,), name, f"{shown}[{piece}]", node.lineno, pick=piece, name=name)
             self._bind_tensor(name, self.add(step))
 
-    def _unpack_sizes(self, names: Sequence[str], node: ast.Assign) -> None:
-        """``b, n, d = x.shape``: the sizes as one count, the names as its items."""
+    def _bind_each(self, names: Sequence[str], values: Sequence[ast.expr], node: ast.Assign) -> None:
+        """``q, k = x[0], x[1]``: every value first, as Python does, then every name."""
+        if len(names) != len(values):
+            raise ExpressionError(f"{self.quote(node)}: {len(names)} names for {len(values)} values.")
+        read: list[tuple[CountKind | None, Count | None]] = [(self.kind(value), self.count(value)) for value in values]
+        made = [None if kind else self.result(value) for value, (kind, _) in zip(values, read, strict=True)]
+        for name, value, (kind, found), number in zip(names, values, read, made, strict=True):
+            if number is None:
+                self._name_count(name, node, kind, found)
+            elif isinstance(value, ast.Name):
+                self._alias(number, node, name, f"{name} = {value.id}")
+            else:
+                self._bind(name, number)
+
+    def _unpack_sizes(self, names: Sequence[str], star: int | None, node: ast.Assign) -> None:
+        """``b, *rest, d = x.shape``: the sizes as one count, the names as its items."""
         text = self.segment(node)
-        sizes = combined("unpack", [self.count(node.value), len(names)], text, several=True)
+        sizes = combined("unpack", [self.count(node.value), len(names), star], text, several=True)
         if isinstance(sizes, Asked):
             self.asked.append(sizes)
             sizes = replace(sizes, what="name", parts=(), step=len(self.asked) - 1)
         for place, name in enumerate(names):
             self._rename(name, node)
-            self.bind_count(name, combined("item", [sizes, place], text), "number")
+            kind: CountKind = "sizes" if place == star else "number"
+            self.bind_count(name, combined("item", [sizes, place], text, several=place == star), kind)
 
     def _check_name(self, name: str) -> None:
         most = limit("expression_name")
@@ -195,7 +234,7 @@ class _Reader(ExpressionReader):
             raise ExpressionError(f"{self.quote(node)}: only a name or square brackets can be written to.")
         if isinstance(node.target, ast.Name) and node.target.id in self.kinds:
             value = ast.copy_location(ast.BinOp(node.target, node.op, node.value), node)
-            self._name_count(node.target.id, node, value)
+            self._name_count(node.target.id, node, self.kind(value), self.count(value))
             return
         self._write(node.target, node.value, f"{symbol}=", node)
 

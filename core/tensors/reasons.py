@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from core.tensors.layout import Layout
 from core.tensors.plan import PlanStep
 from core.tensors.steps import Fix, Kind, Step
-from core.tensors.table import PART, PICKING, SHORT_CASTS
+from core.tensors.table import PART, PICKING, REPEATED, SHORT_CASTS
 from core.tensors.view import ViewVerdict, explain_view
 
 _REGROUPING = ("view", "view_as", "reshape", "flatten", "ravel")
@@ -39,6 +39,10 @@ def reason(
         return "there is nothing to do, so it is the same tensor"
     if name == PICKING.name and kind == "view":
         return PART  # a tensor that holds a single whole number picks as that number does
+    if step.operation.why == REPEATED and not any(
+        n > 1 and not s for n, s in zip(layout.shape, layout.stride, strict=True)
+    ):
+        return "no size grows, so nothing is repeated: the same cells"
     if step.operation.group == "Named axes":
         return _pattern_reason(step, kind)
     return step.operation.why

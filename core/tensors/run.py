@@ -19,7 +19,7 @@ from core.tensors.layout import Layout
 from core.tensors.plan import Plan, PlanStep
 from core.tensors.reasons import fixes, reason, view_verdict
 from core.tensors.refusals import refusal_reason
-from core.tensors.steps import Kind, Piece, Scalar, Step
+from core.tensors.steps import Kind, Piece, Scalar, Step, label_of
 from core.tensors.table import SHORT_CASTS, WRITING
 from core.tensors.values import DType, ExpressionError, Index, IndexItem, MemoryFormat, Nested, Slot, Value
 
@@ -87,6 +87,7 @@ class Run:
             "inputs": step.inputs,
             "line": step.line,
             "name": step.name,
+            "forgets": step.forgets,
         }
         if step.form == "write" or operation.writes:
             self._record_write(inputs[0], result, basis)
@@ -299,7 +300,7 @@ class Run:
                 storage=storage,
                 storage_elements=cells,
                 sharing=tuple(step.number for step in sharing),
-                shares_storage_with=tuple(dict.fromkeys(step.label for step in sharing)),
+                shares_storage_with=(),
                 bytes_allocated=nbytes if new else 0,
                 bytes_total=before + (nbytes if new and kind != "start" else 0),
                 values=_values(tensor),
@@ -307,6 +308,8 @@ class Run:
                 **rest,
             )
         )
+        named = dict.fromkeys(label_of(self.steps, step) for step in sharing)
+        self.steps[-1] = replace(self.steps[-1], shares_storage_with=tuple(named))
 
     def _record_write(self, tensor: Any, cells: Any, basis: Mapping[str, Any]) -> None:
         """A write: the cells it touched and every tensor that sees them."""
@@ -366,6 +369,7 @@ class Run:
                 inputs=step.inputs,
                 line=step.line,
                 name=step.name,
+                forgets=(),
                 sharing=(),
                 shares_storage_with=(),
                 bytes_allocated=0,

@@ -100,10 +100,16 @@ class _Unrolled:
                 self._run(ast.Assign([target], self._simple(value)))
                 self._show(shown, name)
             case ast.Assign(targets=[ast.Tuple(elts=names) | ast.List(elts=names) as target], value=value):
-                self._run(ast.Assign([target], self._simple(value)))
-                for name in map(ast.unparse, names):
+                items = value.elts if isinstance(value, ast.Tuple | ast.List) else []
+                kinds: list[CountKind | None] = [self._kind(item) for item in items]
+                kinds += [None] * (len(names) - len(kinds))
+                self._run(ast.Assign([target], self._arguments(value) if items else self._simple(value)))
+                for name, kind in zip(map(ast.unparse, names), kinds, strict=True):
                     self.kinds.pop(name, None)
-                    self._show(name, name)
+                    if kind is None:
+                        self._show(name, name)
+                    else:
+                        self.kinds[name] = kind
             case ast.Assign(targets=[ast.Subscript() as target], value=value):
                 part = self._part(target)
                 self._run(ast.Assign([part], self._arguments(value)))
@@ -127,8 +133,10 @@ class _Unrolled:
 
     def _name_counts(self, target: ast.expr, kind: CountKind | None) -> None:
         names = target.elts if isinstance(target, ast.Tuple | ast.List) else [target]
-        for name in map(ast.unparse, names):
-            self.kinds[name] = kind if kind is not None and names == [target] else "number"
+        for node in names:
+            whole = names == [target] or isinstance(node, ast.Starred)
+            name = ast.unparse(node.value if isinstance(node, ast.Starred) else node)
+            self.kinds[name] = kind if kind is not None and whole else "number"
 
     def _number(self, node: ast.expr) -> ast.expr:
         """A number, or sizes, with the tensors that it asks replaced by variables."""

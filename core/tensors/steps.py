@@ -42,7 +42,8 @@ class Step:
     kind: ``start`` (x itself), ``same`` (the very same tensor), ``view`` (another tensor on the same storage),
     ``copy`` (a new storage), ``write`` (values written in place) or ``refused`` (torch raised an error).
     source: the text of this step; expression: the text of its line up to and including it; line: counted from 1, 0
-    for the start. name: the name bound to its tensor, empty for none. inputs: the steps it reads, none for
+    for the start. name: the name bound to its tensor, empty for none. forgets: names that stand for numbers after it,
+    no longer for tensors. inputs: the steps it reads, none for
     torch.zeros and its like.
     layout, dtype, element_size, storage: of the resulting tensor; for ``write`` of the tensor written through, and
     for ``refused`` of the tensor the operation was tried on (the start where it was tried on none).
@@ -89,6 +90,7 @@ class Step:
     picked: int | None = None
     written: tuple[int, ...] = ()
     changed: tuple[int, ...] = ()
+    forgets: tuple[str, ...] = ()
     after: tuple[tuple[Scalar, ...], ...] = ()
     updates: int = 0
     fullest: tuple[int, int] = (0, 0)
@@ -100,8 +102,56 @@ class Step:
 
     @property
     def label(self) -> str:
-        """What to call the tensor: its name, or the expression that made it."""
+        """What to call the tensor in its own line: its name, or the expression that made it. Later see `label_of`."""
         return self.name or self.expression
+
+
+def origin(steps: Sequence[Step], step: Step) -> int:
+    """The step that made this very tensor, which names, writes and operations with nothing to do hand on."""
+    while step.kind == "write" or (step.kind == "same" and step.operation != "piece"):
+        step = steps[step.inputs[0]]
+    return step.number
+
+
+def meant(steps: Sequence[Step], name: str, at: int) -> Step | None:
+    """The step that ``name`` stood for once step ``at`` was done; ``None`` for no tensor."""
+    for step in reversed(steps[: at + 1]):
+        if name in step.forgets and step.number < at:
+            return None
+        if step.name == name and step.kind != "refused":
+            return step
+    return None
+
+
+def is_old(steps: Sequence[Step], step: Step, at: int) -> bool:
+    """Whether the tensor of ``step`` had a name, and by step ``at`` it has none that still stands for it."""
+    return bool(step.name) and step.kind != "refused" and not names_of(steps, step, at)
+
+
+def label_of(steps: Sequence[Step], step: Step, at: int | None = None) -> str:
+    """What to call the tensor of ``step`` once step ``at`` was done, by default at the end.
+
+    Its name while that still stands for it, else another one that does, else ``old y``; with the line that made it
+    where several tensors of that name are old. Without a name, the expression that made it.
+    """
+    end = len(steps) if at is None else at
+    if not is_old(steps, step, end):
+        return next(iter(names_of(steps, step, end)), step.label) if step.name else step.label
+    lines: dict[int, int] = {}
+    for other in steps[: end + 1]:
+        if other.name == step.name and is_old(steps, other, end):
+            lines.setdefault(origin(steps, other), other.line)
+    line = lines[origin(steps, step)]
+    which = "" if len(lines) < 2 else f" (line {line})" if line else " (start)"
+    return f"old {step.name}{which}"
+
+
+def names_of(steps: Sequence[Step], step: Step, at: int) -> list[str]:
+    """The names that stand for the tensor of ``step`` once step ``at`` was done; its own first."""
+    mine = origin(steps, step)
+    names = dict.fromkeys([step.name, *(other.name for other in steps[: at + 1] if origin(steps, other) == mine)])
+    found = ((name, meant(steps, name, at)) for name in names if name)
+    return [name for name, now in found if now is not None and origin(steps, now) == mine]
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +175,10 @@ class Trace(Sequence[Step]):
 
     def __len__(self) -> int:
         return len(self.steps)
+
+    def label(self, step: Step, at: int | None = None) -> str:
+        """What to call the tensor of ``step`` once step ``at`` was done; see `label_of`."""
+        return label_of(self.steps, step, at)
 
     @property
     def last(self) -> Step:

@@ -7,9 +7,11 @@ from collections.abc import Sequence
 from core.formula import Explanation
 from core.tensors.cost import matrix_cell, merging_stride, tensor_bytes
 from core.tensors.layout import Layout
+from core.tensors.steps import is_old, names_of, origin
 from core.tensors.table import SHORT_CASTS
 from core.tensors.text import skipped
 from core.tensors.trace import Kind, Step, Trace
+from core.tensors.values import MemoryFormat
 
 KIND_WORDS: dict[Kind, str] = {
     "start": "start",
@@ -129,37 +131,45 @@ def _refused(trace: Trace, step: Step) -> tuple[str, str]:
 def _written(trace: Trace, step: Step) -> tuple[str, str]:
     cells = f"storage cell **{step.written[0]}**" if len(step.written) == 1 else f"**{len(step.written):,} cells**"
     through = trace.steps[step.inputs[0]]
+    writer, mine = trace.label(through, step.number), origin(trace.steps, through)
     seen = [trace.steps[number] for number in step.changed]
-    itself = [s.label for s in seen if s.label != through.label and _origin(trace, s) == _origin(trace, through)]
-    others = list(dict.fromkeys(s.label for s in seen if s.label not in (through.label, *itself)))
-    again = _repeated(trace, step)
+    itself: dict[str, bool] = {}
+    others: dict[str, bool] = {}
+    for one in (through, *seen):
+        old = is_old(trace.steps, one, step.number)
+        for label in names_of(trace.steps, one, step.number) or [trace.label(one, step.number)]:
+            if label != writer:
+                (itself if origin(trace.steps, one) == mine else others).setdefault(label, old)
+    again = _repeated(trace, step) + _moved_on(trace, step, seen)
+    bold = sorted([*others, *itself], key=lambda label: (label != "x", {**itself, **others}[label]))
     if step.storage != 0:
         maker = next(s for s in trace.steps if s.storage == step.storage)
         what = f"a {word(maker)}" if word(maker) in ("copy", "new tensor") else "another storage"
         made = maker.source if maker.source.startswith(".") else maker.expression
-        also = f" {_listed(others)} {_shows(others)} it too." if others else ""
+        rest = [label for label in bold if label != "x"]
+        also = f" {_listed(rest)} {_shows(rest)} it too." if rest else ""
+        kept = trace.label(trace.steps[0], step.number) if writer == "x" else "x"
+        outcome = "x shows it too" if "x" in bold else f"{kept} keeps its values"
         return (
-            f"`{_short(step.expression)}` writes {cells} of {what}, so **x keeps its values**.",
+            f"`{_short(step.expression)}` writes {cells} of {what}, so **{outcome}**.",
             f"`{_short(made)}` made it, with a storage of its own.{also}{again}",
         )
-    bold = [label for label in (*others, *itself) if label == "x"] or others or itself
     said = f"`{_short(step.expression)}` writes {cells}" + (
         f", so **{_short(bold[0])} shows it too**." if bold else "."
     )
     more: list[str] = []
     if others:
-        tensors = _listed([through.label, *others])
+        tensors = _listed([writer, *others])
         more.append(f"{tensors} are one storage, read through different shapes and strides.")
     if itself:
-        more.append(f"{_listed([through.label, *itself])} are one and the same tensor.")
+        more.append(f"{_listed([writer, *itself])} are one and the same tensor.")
     return said, f"{' '.join(more) or _alone(trace, step)}{again}"
 
 
-def _origin(trace: Trace, step: Step) -> int:
-    """The step that made this very tensor, which names and operations with nothing to do hand on."""
-    while step.kind == "same" and step.operation != "piece":
-        step = trace.steps[step.inputs[0]]
-    return step.number
+def _moved_on(trace: Trace, step: Step, seen: Sequence[Step]) -> str:
+    """Which names of tensors that see a write stand for something else by then."""
+    names = list(dict.fromkeys(s.name for s in seen if is_old(trace.steps, s, step.number)))
+    return f" By then {_listed(names)} {'names' if len(names) == 1 else 'name'} something else." if names else ""
 
 
 def _alone(trace: Trace, step: Step) -> str:
@@ -169,7 +179,7 @@ def _alone(trace: Trace, step: Step) -> str:
     ]
     if not tensors:
         return "x is the only tensor here." if step.number == len(trace.steps) - 1 else "x was the only tensor then."
-    beside = list(dict.fromkeys(s.label for s in tensors if s.storage == step.storage))
+    beside = list(dict.fromkeys(trace.label(s, step.number) for s in tensors if s.storage == step.storage))
     if not beside:
         return "No other tensor reads these cells."
     verb = "shares" if len(beside) == 1 else "share"
@@ -236,8 +246,11 @@ def _copied(trace: Trace) -> tuple[str, str]:
         detail = "`.reshape(-1)` would have been a view here: ravel copies whatever is not contiguous."
     elif step.operation == "contiguous":
         tried = trace.steps[step.inputs[0]].layout
+        planned = trace.planned[step.number - 1]
+        given = [v.name for v in (*planned.args, *dict(planned.keywords).values()) if isinstance(v, MemoryFormat)]
+        order = next((name for name in given if name != "contiguous_format"), "row-major")
         detail = (
-            f"Strides {shape_text(tried.stride)} are not row-major for shape {shape_text(tried.shape)}; "
+            f"Strides {shape_text(tried.stride)} are not {order} for shape {shape_text(tried.shape)}; "
             f"in the copy they are {shape_text(step.layout.stride)}."
         )
     if not detail and step.reason:

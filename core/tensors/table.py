@@ -60,7 +60,7 @@ _SIZES: tuple[Takes, ...] = ("int", "ints", "dtype")
 
 _STRIDES = "the same cells, read with other strides"
 PART = "a part of the same cells: only offset, sizes and strides change"
-_REPEATED = "stride 0 reads one cell many times"
+REPEATED = "stride 0 reads one cell many times"
 _PIECES = "each piece is a part of the same cells"
 _COMPUTED = "computed values need cells of their own"
 _COPIED = "each element is copied as often as asked; expand would read its cell again instead"
@@ -76,10 +76,10 @@ _VIEWS: tuple[Operation, ...] = (
     Operation("mT", _VIEW, "x.mT", forms=_PROPERTY, why=_STRIDES),
     Operation("movedim", _VIEW, "x.movedim(0, -1)", _INTS, ("source", "destination"), why=_STRIDES),
     Operation("swapaxes", _VIEW, "x.swapaxes(0, 1)", ("int",), ("axis0", "axis1"), why=_STRIDES),
-    Operation("expand", _VIEW, "x.expand(4, 2, 3)", _INTS, ("size",), _METHOD, guards.exact_sizes, why=_REPEATED),
-    Operation("expand_as", _VIEW, "x.expand_as(torch.ones(4, 2, 3))", ("tensor",), ("other",), _METHOD, why=_REPEATED),
+    Operation("expand", _VIEW, "x.expand(4, 2, 3)", _INTS, ("size",), _METHOD, guards.exact_sizes, why=REPEATED),
+    Operation("expand_as", _VIEW, "x.expand_as(torch.ones(4, 2, 3))", ("tensor",), ("other",), _METHOD, why=REPEATED),
     Operation(
-        "broadcast_to", _VIEW, "x.broadcast_to(4, 2, 3)", _INTS, ("size",), guard=guards.exact_sizes, why=_REPEATED
+        "broadcast_to", _VIEW, "x.broadcast_to(4, 2, 3)", _INTS, ("size",), guard=guards.exact_sizes, why=REPEATED
     ),
     Operation("squeeze", _VIEW, "x.squeeze(1)", _INTS, ("dim",), why="a size-1 dimension takes no step"),
     Operation("unsqueeze", _VIEW, "x.unsqueeze(0)", ("int",), ("dim",), why="a size-1 dimension takes no step"),

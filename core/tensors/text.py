@@ -33,7 +33,7 @@ _BRACKET = {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}
 
 
 def code_of(text: str) -> str:
-    """``text`` with spaces in place of comments and of whole statements that only print or assert.
+    """``text`` with spaces in place of comments, docstrings and whole statements that only print or assert.
 
     Such a statement stays where another follows it on its line, and where nothing else would be left.
     """
@@ -57,13 +57,21 @@ def _skimmed(text: str) -> tuple[str, tuple[str, ...]]:
     kinds: list[str] = []
     for start, end in _statements(mask):
         found = _SKIPPED.match(statement := mask[start:end])
-        if found and _whole(statement, found[1] is not None):
+        if _is_string(code[start:end].strip()):
+            kept.append(re.sub(r"[^\n]", " ", code[start:end]))
+        elif found and _whole(statement, found[1] is not None):
             kinds.append(found[1] or found[2])
             kept.append(re.sub(r"[^\n]", " ", code[start:end]))
         else:
             kept.append(code[start:end])
     left = "".join(kept)
     return (left, tuple(dict.fromkeys(kinds))) if left.strip() else (code, ())
+
+
+def _is_string(statement: str) -> bool:
+    """Whether a statement is a single closed string, such as a docstring."""
+    found = _QUOTED.match(statement)
+    return found is not None and found[0] == statement and _closed(statement)
 
 
 def _closed(quoted: str) -> bool:

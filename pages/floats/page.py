@@ -82,7 +82,7 @@ def page() -> None:
         ("The landscape of formats", lambda: landscape(inputs, asked)),
         ("What each format can hold", bits.format_table),
     ):
-        with show.guarded(title):
+        with show.guarded(title), show.said_under(inputs):
             draw()
     with errors:
         show.input_errors(inputs)

@@ -191,7 +191,7 @@ def everywhere(inputs: FloatInputs, asked: Asked) -> None:
         "Same number everywhere",
         f"Of {len(everyone)} formats **{exact}** hold it exactly, **{over}** overflow and **{zero}** flush it to zero.",
     )
-    with st.container(horizontal=True, vertical_alignment="bottom"):
+    with show.said_under(inputs), st.container(horizontal=True, vertical_alignment="bottom"):
         order = inputs.choice("sort", "Sorted by", list(SORTS), "format", segmented=True)
         down = inputs.toggle("desc", "Largest first", False)
         whole = inputs.toggle("all", f"All {len(everyone)} formats", False)

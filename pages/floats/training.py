@@ -65,13 +65,14 @@ def training(inputs: FloatInputs) -> None:
     ):
         with inputs.panel(name, title) as opened:
             if opened.open:
-                panel(inputs)
+                with show.said_under(inputs):
+                    panel(inputs)
 
 
 def adding(inputs: FloatInputs) -> None:
     """Add a small number many times."""
     head = show.slot()
-    with st.container(horizontal=True, vertical_alignment="bottom"):
+    with show.said_under(inputs), st.container(horizontal=True, vertical_alignment="bottom"):
         start = inputs.quantity("start", "Start", "1", "number", low=-_LARGEST_TERM, high=_LARGEST_TERM)
         addend = inputs.quantity("add", "Add", "0.001", "number", low=-_LARGEST_TERM, high=_LARGEST_TERM, help=ADD_HELP)
         times = int(inputs.quantity("times", "Times", "1000", "count", low=1, high=limit("additions"), whole=True))
@@ -118,7 +119,7 @@ def blocks(inputs: FloatInputs) -> None:
     fmt = BLOCK_FORMATS[name]
     _open_rule(inputs, fmt)
     _new_values(inputs)
-    with st.container(horizontal=True):
+    with show.said_under(inputs), st.container(horizontal=True):
         rule: Any = inputs.choice(
             "rule", "Scale rule", list(fmt.scale_rules), fmt.scale_rules[0], segmented=True, labels=_RULE_TITLES
         )
@@ -224,7 +225,7 @@ def _forget_own(inputs: FloatInputs) -> None:
 def scaling(inputs: FloatInputs) -> None:
     """Gradients under a loss scale."""
     head = show.slot()
-    with st.container(horizontal=True, vertical_alignment="bottom"):
+    with show.said_under(inputs), st.container(horizontal=True, vertical_alignment="bottom"):
         power = inputs.slider("k", "Loss scale 2ᵏ: k", 0, _MOST_POWER, 0)
         _typed_power(inputs, power)
         median = inputs.slider("med", "Median 2ᵐ: m", -48, 0, -24)

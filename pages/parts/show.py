@@ -124,6 +124,18 @@ def input_errors(inputs: Inputs) -> None:
     inputs.errors.clear()
 
 
+@contextmanager
+def said_under(inputs: Inputs) -> Iterator[None]:
+    """A row of fields, a panel or a section, with the messages about its bad inputs under it, not above the page."""
+    earlier = inputs.errors[:]
+    inputs.errors.clear()
+    try:
+        yield
+        input_errors(inputs)
+    finally:
+        inputs.errors[:0] = earlier
+
+
 def problems(inputs: Inputs, *fields: str) -> None:
     """The messages about these fields of the page's form, beside them; each is said once."""
     for message in inputs.problems(*fields):

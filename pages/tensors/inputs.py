@@ -34,7 +34,7 @@ PICTURE = "t:storage"
 CODE_HELP = (
     "Up to twelve lines of PyTorch on x, such as y = x.t() and then y.view(6). The code is read, not run as Python: "
     "only the operations listed at the end of the page do anything. Sizes may be worked out, as in "
-    "x.view(x.size(0), -1); comments, imports, print and assert are skipped."
+    "x.view(x.size(0), -1); comments, docstrings, imports, print and assert are skipped."
 )
 
 

@@ -39,7 +39,7 @@ def memory_walk(inputs: Inputs, run: Trace) -> None:
         asked = st.button("Time both walks on this machine", key=f"{_TIMED}:button", help="One second on one core.")
     step = _result(run)
     layout, item = (step.layout, step.element_size) if which == RESULT else (_EXAMPLES[which], 4)
-    name = f"`{step.label}`" if which == RESULT else which[:1].upper() + which[1:]
+    name = f"`{run.label(step)}`" if which == RESULT else which[:1].upper() + which[1:]
     row, column = _walks(layout, item)
     sentence, detail = headline(row, column)
     with head:
@@ -130,17 +130,18 @@ def overlap(inputs: Inputs, run: Trace) -> None:
     """Which elements of the result share memory, and an in-place operation replayed write by write."""
     step = _result(run)
     said, detail = overlap_of(step.layout, step.element_size).headline
-    st.html(f'<p class="np-takeaway">{show.rich(f"`{step.label}` above: {said} {detail}")}</p>')
+    st.html(f'<p class="np-takeaway">{show.rich(f"`{run.label(step)}` above: {said} {detail}")}</p>')
     chips = show.slot()
-    view, shape, verb, by = st.columns([2.6, 1, 1, 0.8])
-    with view:
-        text = inputs.text("view", "View of x", _FIRST["view"], max_chars=limit("expression_chars"))
-    with shape:
-        sizes = inputs.text("vshape", "Shape of x", _FIRST["vshape"], max_chars=limit("number_chars"))
-    with verb:
-        method = inputs.choice("verb", "In place", METHODS, _FIRST["verb"])
-    with by:
-        amount = int(inputs.quantity("by", "By", _FIRST["by"], "count", low=0, high=1000, whole=True))
+    with show.said_under(inputs):
+        view, shape, verb, by = st.columns([2.6, 1, 1, 0.8])
+        with view:
+            text = inputs.text("view", "View of x", _FIRST["view"], max_chars=limit("expression_chars"))
+        with shape:
+            sizes = inputs.text("vshape", "Shape of x", _FIRST["vshape"], max_chars=limit("number_chars"))
+        with verb:
+            method = inputs.choice("verb", "In place", METHODS, _FIRST["verb"])
+        with by:
+            amount = int(inputs.quantity("by", "By", _FIRST["by"], "count", low=0, high=1000, whole=True))
     inputs.presets("Hazards", HAZARD_CHIPS, into=chips, key="hazards")
     try:
         hazard = replay(text, read_shape(sizes), method, amount)
@@ -186,7 +187,7 @@ _SHAPE, _MANY = "32, 32", "2"
 def onto_device(inputs: Inputs) -> None:
     """Ways to get tensors onto a device, and the bytes each keeps and sends."""
     head = show.slot()
-    with st.container(horizontal=True):
+    with show.said_under(inputs), st.container(horizontal=True):
         sizes = inputs.text("dshape", "Shape of each tensor", _SHAPE, max_chars=limit("number_chars"))
         many = int(inputs.quantity("many", "Tensors", _MANY, "count", low=1, high=10_000, whole=True))
     try:

@@ -48,7 +48,8 @@ def page() -> None:
         for name, (title, draw) in PANELS.items():
             with inputs.panel(name, title) as panel:
                 if panel.open:
-                    draw()
+                    with show.said_under(inputs):
+                        draw()
         with show.fold("The steps as a table", key="t:table", icon=":material/table:") as panel:
             if panel.open:
                 show.small_table([show.Column(heading) for heading in TABLE_HEADINGS], table(run))

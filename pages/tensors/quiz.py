@@ -13,7 +13,7 @@ _SCORE, _REVEALED, _MISSING = "t:quiz:score", "t:quiz:revealed", "t:quiz:missing
 
 def quiz(inputs: TensorInputs) -> None:
     """One question: its code, what to predict, and once revealed the answers with their reasons."""
-    with st.container(horizontal=True, vertical_alignment="bottom"):
+    with show.said_under(inputs), st.container(horizontal=True, vertical_alignment="bottom"):
         number = int(
             inputs.quantity("q", f"Question, 1 to {len(items())}", "1", "count", low=1, high=len(items()), whole=True)
         )

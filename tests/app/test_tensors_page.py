@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 from streamlit.testing.v1 import AppTest
+from streamlit.testing.v1.element_tree import Block
 
 from core.tensors.presets import LECTURE
 from core.tensors.quiz import question
-from pages.parts.registry import TENSORS
+from pages.parts.registry import FLOATS, TENSORS, PageSpec
 from pages.tensors.inputs import GROUPS, MORE
 from pages.tensors.named import CHECKS
 from tests.app.test_pages import APP
@@ -111,3 +112,34 @@ def test_pasted_code_runs_with_its_comments(page: AppTest) -> None:
     page.run()
     assert not page.exception
     assert "In the code above" in f"{said(page)} {[element.value for element in (*page.markdown, *page.caption)]}"
+
+
+@pytest.mark.parametrize(
+    ("place", "panel", "field", "text", "using"),
+    [
+        (TENSORS, "t_quiz", "t_q", "999", "1"),
+        (TENSORS, "t_shared", "t_by", "abc", "1"),
+        (TENSORS, "t_moved", "t_many", "-3", "2"),
+        (FLOATS, "f_sums", "f_times", "many", "1,000"),
+        (FLOATS, "f_block", "f_out", "-1", "24"),
+    ],
+)
+def test_a_bad_value_in_a_panel_is_named_beside_its_field(
+    place: PageSpec, panel: str, field: str, text: str, using: str
+) -> None:
+    """Once, and with nothing but other fields of the row in between."""
+    app = AppTest.from_file(APP, default_timeout=60).run().switch_page(place.path)
+    app.session_state[panel] = True
+    app.run().text_input(key=field).set_value(text).run()
+    assert not app.exception
+    alerts = errors(app)
+    assert len(alerts) == 1
+    label = app.text_input(key=field).label.split(",")[0]
+    assert label in alerts[0]
+    assert f"Still using {using}" in alerts[0]
+    drawn = [node for node in app.main if not isinstance(node, Block)]
+    at = next(i for i, node in enumerate(drawn) if getattr(node, "key", None) == field)
+    alert = next(i for i, node in enumerate(drawn) if node.type == "html" and 'class="np-error' in node.proto.body)
+    between = {node.proto.body[:20] if node.type == "html" else node.type for node in drawn[at + 1 : alert]}
+    assert at < alert
+    assert between <= {"text_input", "button_group", "selectbox", "segmented_control", '<p class="np-score">'}

@@ -35,6 +35,17 @@ PASTED: list[tuple[str, tuple[int, ...], tuple[int, ...]]] = [
     ("_, n = x.shape\nx[:, : n - 1]", (2, 3), (2, 2)),
     ("h, d = 2, x.shape[-1] // 2\nx.view(-1, h, d)", (2, 4), (2, 2, 2)),
     ("(b, n) = x.shape[:2]\nx.view(n, b)", (2, 3), (3, 2)),
+    ("b, *rest = x.shape\nx.view(b * rest[0], *rest[1:])", (2, 3, 4), (6, 4)),
+    ("*rest, d = x.shape\nx.permute(2, 0, 1).reshape(d, *rest)", (2, 3, 4), (4, 2, 3)),
+    ("b, *_, d = x.t().shape\nx.view(b, d)", (2, 3), (3, 2)),
+    ("a, b, *c = (3, 2)\nx.view(a, b, *c)", (2, 3), (3, 2)),
+    ("q, k, v = x[0], x[1], x[2]\nq[0] = 7\nq + k + v", (3, 4), (4,)),
+    ("n, y = x.size(0), x.t()\ny.reshape(n, -1)", (2, 3), (2, 3)),
+    ("y = x.t()\nx, y = y, x\nx[0] = 7\ny", (2, 3), (2, 3)),
+    ("[a, b] = [x[0], x.chunk(2)[1]]\nb[0]", (2, 3), (3,)),
+    ("q, k = x[:, 0], 3\nk, q = 2, q.t()\nq.expand(k, -1)", (2, 3), (2, 2)),
+    ('"""What it does – in words.\n\nx[9]"""\nx.t()', (2, 3), (3, 2)),
+    ("x.t()\n'''a'''\n\"b\"", (2, 3), (3, 2)),
     ("s = x.shape\nx.t().contiguous().view(s[1] * s[0])", (2, 3), (6,)),
     ("s = (3, 2)\nx.view(s)", (2, 3), (3, 2)),
     ("n = x.size(0)\nn += 4\nn //= 3\nx.view(-1, n)", (2, 3), (3, 2)),
@@ -64,6 +75,40 @@ def test_what_people_paste_runs_and_becomes_a_script(
     assert made.refusal is None
     assert made.last.layout.shape == shape
     check(source, start, "int64")
+
+
+REAL = (
+    '"""Attention – by hand."""\n_, *rest = x.shape\nq, k, v = x[0], x[1], x[2]\nz = q.reshape(-1, rest[-1])',
+    "q, k, v = x.unbind(0)\n*_, d = q.shape\nk, q = q, k\nz = (q * d).reshape(d, -1)",
+    "q, k, v = x.split(1)\nn, z = q.numel(), k.transpose(0, -1)\nz = z.reshape(n)",
+)
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("source", REAL)
+def test_names_are_bound_as_in_python(source: str, seed: int) -> None:
+    """Sizes, strides, values and who shares storage, on random shapes."""
+    rng = random.Random(seed)
+    shape = (3, *(rng.randint(1, 4) for _ in range(rng.randint(1, 3))))
+    names = {"x": torch.arange(torch.Size(shape).numel()).view(shape)}
+    exec(source, {}, names)  # noqa: S102 (text of our own making)
+    made = trace(f"{source}\nz", shape).last
+    z = names["z"]
+    assert made.layout.shape == tuple(z.shape)
+    assert made.layout.stride == tuple(z.stride())
+    assert made.values == tuple(z.flatten()[: len(made.values)].tolist())
+    assert (made.storage == 0) == (z.untyped_storage().data_ptr() == names["x"].untyped_storage().data_ptr())
+
+
+def test_too_few_sizes_for_a_star_and_too_few_values() -> None:
+    for text, words in (
+        ("a, b, c, *d = x.shape", r"expected at least 3, got 2"),
+        ("a, *b, *c = x.shape", "Unpack into names"),
+        ("a, *b = x[0], x[1]", "takes sizes"),
+        ("a, b = x[0], x[1], x", "2 names for 3 values"),
+    ):
+        with pytest.raises(ExpressionError, match=words):
+            trace(f"{text}\nx", (2, 3))
 
 
 def test_a_fix_keeps_comments_imports_and_names() -> None:

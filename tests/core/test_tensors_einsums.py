@@ -225,6 +225,7 @@ def test_refusals_in_words_and_caps() -> None:
         ("a b, b c", "einops wants the output"),
         ("a _b, _b c -> a c", "not a name of letters"),
         ("a 1, 1 c -> a c", "not a name of letters"),
+        ("...a b, b c -> ...a c", "`...a` is not a name of letters"),
     ):
         with pytest.raises(ExpressionError, match=message):
             explain_einsum(equation, two, words=True)

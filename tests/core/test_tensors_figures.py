@@ -155,3 +155,10 @@ def test_writes_through_narrow_elements_mark_wide_cells() -> None:
     picture = storage_picture(trace("y = x.view(torch.int32)\ny[3] = 1\nz = x[2:].view(torch.int32)", (4,)))
     written = {tensor["name"]: tensor["written"] for tensor in picture["tensors"]}
     assert written == {"x": [1], "y": [3], "x[2:]": [1], "z": [3]}
+
+
+def test_a_reshape_that_copies_says_what_a_view_would_have_needed() -> None:
+    copied, refused = (storage_picture(trace(f"x.t().{name}(6)", (2, 3)))["why"] for name in ("reshape", "view"))
+    assert [dim["parts"] for dim in copied["asked"]] == [dim["parts"] for dim in refused["asked"]] == [[0, 1]]
+    assert "would have" in copied["asked"][0]["text"]
+    assert "would" not in refused["asked"][0]["text"]

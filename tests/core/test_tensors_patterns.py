@@ -228,6 +228,8 @@ REFUSED: list[tuple[str, str, dict[str, int], str]] = [
     ("rearrange", "a b -> b a", {"q": 2}, "no axis of this name"),
     ("rearrange", "a _b -> _b a", {}, "no name for an axis"),
     ("rearrange", "a é -> é a", {}, "no name for an axis"),
+    ("rearrange", "...pre b -> b ...pre", {}, "`...pre` is no name for an axis"),
+    ("rearrange", "a... -> ...a", {}, "`a...` is no name for an axis"),
     ("rearrange", "a 0 -> 0 a", {}, "size of 1 or more"),
     ("rearrange", "2 b -> b 2", {}, "one side only"),
     ("repeat", "a b -> a", {}, "repeat keeps every axis"),

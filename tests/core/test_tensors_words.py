@@ -81,6 +81,20 @@ def test_ravel_copies_where_reshape_would_not() -> None:
     assert trace("x[:, ::2].reshape(-1)", (4, 6)).last.kind == "view"
 
 
+def test_a_copy_in_channels_last_names_the_order_asked_for() -> None:
+    made = trace("x.contiguous(memory_format=torch.channels_last)", (2, 3, 4, 5))
+    says(headline(made)[1], "(60, 20, 5, 1)", "not channels_last", "(60, 1, 15, 3)")
+    says(headline(trace("x.t().contiguous()", (2, 3)))[1], "(1, 3)", "not row-major", "(2, 1)")
+
+
+@pytest.mark.parametrize("call", ["expand({})", "broadcast_to({})", "expand_as(torch.ones({}))"])
+@pytest.mark.parametrize("sizes", [(2, 1, 3), (4, 2, 1, 3), (2, 5, 3), (1, 2, 1, 3), (2, 0, 3)])
+def test_a_stride_of_zero_is_named_where_there_is_one(call: str, sizes: tuple[int, ...]) -> None:
+    step = trace(f"x.{call.format(', '.join(map(str, sizes)))}", (2, 1, 3)).last
+    zero = any(n > 1 and s == 0 for n, s in zip(step.layout.shape, step.layout.stride, strict=True))
+    assert ("stride 0" in step.reason) == zero
+
+
 def test_table_has_a_row_per_step() -> None:
     made = trace("x.t().view(2, 3)", (2, 3))
     rows = table(made)
