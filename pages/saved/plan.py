@@ -17,7 +17,7 @@ from core.store.where import opened
 from pages.parts import show, tray
 from pages.parts.inputs import Inputs
 from pages.parts.registry import COMPARE, COMPUTE, MEMORY, PLAN_SEARCH
-from pages.parts.saving import allowed, conflict, link_to
+from pages.parts.saving import allowed, conflict, link_to, refusals
 from pages.parts.sign_in import who
 from pages.saved.form import PLAN
 
@@ -55,7 +55,8 @@ def about(inputs: Inputs, plan: SavedPlan) -> None:
             _kept(inputs, plan)
         with show.fold("Change history", key=f"saved:history:{plan.id}", icon=":material/history:") as opened_:
             if opened_.open:
-                _history(plan)
+                with refusals():
+                    _history(plan)
 
 
 def _buttons(inputs: Inputs, plan: SavedPlan) -> None:

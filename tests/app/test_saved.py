@@ -297,3 +297,20 @@ def test_what_a_plan_says_is_text(store: Store) -> None:
     assert "<img" not in raw
     assert "<code>" not in raw.replace('class="np-mono"', "")
     assert evil in words(app)
+
+
+@pytest.mark.parametrize("method", ["tags", "find", "get", "history"])
+def test_a_database_that_goes_away_within_a_run_is_said(store: Store, method: str) -> None:
+    """Another visitor may delete the plan that is looked at, too, between the list and the plan."""
+    plan = store.save(entry_of("Gone", {}))
+    app = opened(SAVED, {})
+    fold(app, f"saved:history:{plan.id}", open=True)
+
+    def away(*_: object, **__: object) -> None:
+        raise StoreError("It went away.")
+
+    with patch.object(Store, method, away):
+        app.run()
+    assert not app.exception
+    assert any("It went away." in body for body in bodies(app, "np-error"))
+    assert [one.key for one in app.text_input].count("r_q") == 1
