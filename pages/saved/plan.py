@@ -9,7 +9,7 @@ import streamlit as st
 
 from core.limits import limit
 from core.planning.compare.compared import compared
-from core.planning.compare.words import called
+from core.planning.compare.words import KEPT_AS, called
 from core.store import Conflict, SavedPlan, StoreError, words
 from core.store.plans import NAME, NOTE, TAGS
 from core.store.rows import tags_of
@@ -47,7 +47,7 @@ def about(inputs: Inputs, plan: SavedPlan) -> None:
         if moved := words.since(plan):
             show.note("Data or formulas have changed since it was saved:")
             columns = [show.Column("Result"), show.Column("When saved", numeric=True), show.Column("Now", numeric=True)]
-            show.small_table(columns, [(words.RESULTS[name], *both) for name, both in moved.items()])
+            show.small_table(columns, [(KEPT_AS[name], *both) for name, both in moved.items()])
         links = " · ".join(link_to(page, plan) for page in (COMPUTE, MEMORY, PLAN_SEARCH))
         show.paragraph("Open on", show.Html(links))
         _buttons(inputs, plan)

@@ -43,10 +43,6 @@ class Entry:
         """What the plan comes to. Raises `BudgetError` where it has no answer."""
         return answer(plan_of(self.reading))
 
-    def kept(self) -> Entry:
-        """The same with the results of now."""
-        return replace(self, results=results_of(self.answer))
-
 
 def entry_of(name: str, texts: Mapping[str, str]) -> Entry:
     """A plan of ``texts`` by id, of which those of no field of a plan are left aside and missing ones are defaults."""
