@@ -22,12 +22,16 @@ def add_to_comparison(page: PageSpec, texts: Mapping[str, str]) -> None:
         # The plan is taken where it is drawn: a callback would have that of before a field just changed.
         if st.button("Add to comparison", key=f"{page.prefix}_add", icon=":material/add:"):
             said = _add(texts)
-        count = len(tray.held())
-        if count:
-            label = f"{count} of {limit('compared_plans')} in the comparison · open Compare"
-            st.page_link(COMPARE.path, label=label, width="content")
+        open_comparison()
     if said:
         show.error(said)
+
+
+def open_comparison() -> None:
+    """The way to Compare, once there is something in it."""
+    if count := len(tray.held()):
+        label = f"{count} of {limit('compared_plans')} in the comparison · open Compare"
+        st.page_link(COMPARE.path, label=label, width="content")
 
 
 def _add(texts: Mapping[str, str]) -> str:

@@ -15,8 +15,9 @@ from core.store.plans import NAME, NOTE, TAGS
 from core.store.rows import tags_of
 from core.store.where import opened
 from pages.parts import show, tray
+from pages.parts.adding import open_comparison
 from pages.parts.inputs import Inputs
-from pages.parts.registry import COMPARE, COMPUTE, MEMORY, PLAN_SEARCH
+from pages.parts.registry import COMPUTE, MEMORY, PLAN_SEARCH
 from pages.parts.saving import allowed, conflict, link_to, refusals
 from pages.parts.sign_in import who
 from pages.saved.form import PLAN
@@ -76,9 +77,7 @@ def _buttons(inputs: Inputs, plan: SavedPlan) -> None:
         st.button("Add to comparison", key=inputs.key(f"add_{plan.id}"), on_click=add, disabled=full)
         act("Duplicate", "duplicate", partial(_duplicate, inputs, plan.id))
         act("Archive", "archive", partial(_archive, inputs, plan.id))
-        if count := len(tray.held()):
-            label = f"{count} of {limit('compared_plans')} in the comparison · open Compare"
-            st.page_link(COMPARE.path, label=label, width="content")
+        open_comparison()
 
 
 def _kept(inputs: Inputs, plan: SavedPlan) -> None:

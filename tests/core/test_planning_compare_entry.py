@@ -46,3 +46,12 @@ def test_more_plans_than_fit_are_said() -> None:
     entries, said = unpack(pack(many))
     assert len(entries) == limit("compared_plans")
     assert str(len(many)) in said[0]
+
+
+def test_of_a_link_that_is_too_long_no_plan_is_changed_in_silence() -> None:
+    many = [entry_of(f"p{i}", {"shape": str(i) * 3_000}) for i in range(limit("compared_plans"))]
+    assert len(pack(many)) > limit("tray_chars")
+    entries, said = unpack(pack(many))
+    assert 1 < len(entries) < len(many)
+    assert entries == tuple(many[: len(entries)])
+    assert any(f"{limit('tray_chars'):,}" in line for line in said)
