@@ -9,6 +9,7 @@ from core.fields import clipped
 from core.limits import limit
 from core.planning.answer import words as words_answer
 from core.planning.answer.form import PLAN_FORM
+from core.planning.calendar.dates import shown as day
 from core.planning.compare.compared import Compared, compared, moved
 from core.planning.compare.entry import Entry
 from core.planning.compare.words import KEPT_AS, shown
@@ -37,7 +38,7 @@ def counted(found: Found, text: str, tags: Sequence[str], *, archived: bool) -> 
 
 def moment(when: datetime) -> str:
     """``22 Nov 2026, 10:54 UTC``."""
-    return f"{when.day} {when:%b %Y, %H:%M} UTC"
+    return f"{day(when.date())}, {when:%H:%M} UTC"
 
 
 def by(who: str) -> str:

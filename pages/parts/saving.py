@@ -93,7 +93,7 @@ class _Row:
             # Taken up once: the address goes on saying what the page was opened with.
             plan, revision = st.query_params.get(_ID, ""), st.query_params.get(_REVISION, "")
             known = revision.isascii() and revision.isdigit() and len(revision) < 10
-            st.session_state[self.held] = (plan[:32], int(revision) if known else 0) if plan else None
+            st.session_state[self.held] = (plan[: limit("plan_id")], int(revision) if known else 0) if plan else None
 
     def act(self) -> None:
         """Do what a button has asked for."""

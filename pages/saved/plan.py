@@ -14,8 +14,8 @@ from core.store import Conflict, SavedPlan, StoreError, words
 from core.store.plans import NAME, NOTE, TAGS
 from core.store.rows import tags_of
 from core.store.where import opened
-from pages.parts import show, tray
-from pages.parts.adding import open_comparison
+from pages.parts import show
+from pages.parts.adding import open_comparison, put
 from pages.parts.inputs import Inputs
 from pages.parts.registry import COMPUTE, MEMORY, PLAN_SEARCH
 from pages.parts.saving import allowed, conflict, link_to, refusals
@@ -73,8 +73,7 @@ def _buttons(inputs: Inputs, plan: SavedPlan) -> None:
                 show.note("The plan and its history are gone then, for everybody.")
                 act("Delete it", "forget", partial(_forget, inputs, plan))
             return
-        full, add = tray.full(), partial(tray.add, plan.entry)
-        st.button("Add to comparison", key=inputs.key(f"add_{plan.id}"), on_click=add, disabled=full)
+        st.button("Add to comparison", key=inputs.key(f"add_{plan.id}"), on_click=_compare, args=(plan,))
         act("Duplicate", "duplicate", partial(_duplicate, inputs, plan.id))
         act("Archive", "archive", partial(_archive, inputs, plan.id))
         open_comparison()
@@ -154,6 +153,10 @@ def _copy(inputs: Inputs, id: str, mine: dict[str, str]) -> None:
 
 def _forget_mine() -> None:
     st.session_state.pop(_MINE, None)
+
+
+def _compare(plan: SavedPlan) -> None:
+    st.session_state[_WRONG] = put(plan.entry)
 
 
 def _duplicate(inputs: Inputs, id: str) -> None:

@@ -287,7 +287,11 @@ def test_a_saved_plan_goes_into_the_comparison(store: Store) -> None:
     app = opened(SAVED, {})
     press(app, f"r_add_{plan.id}")
     assert tray.IN_LINK in linked(app)
-    assert "Beside" in linked(app)[tray.IN_LINK]
+    held = linked(app)[tray.IN_LINK]
+    assert "Beside" in held
+    press(app, f"r_add_{plan.id}")
+    assert linked(app)[tray.IN_LINK] == held
+    assert any("already" in body for body in bodies(app, "np-error"))
 
 
 def test_what_a_plan_says_is_text(store: Store) -> None:
