@@ -55,6 +55,16 @@ def _pieces(text: str) -> list[str]:
     return [safe_text(piece) for piece in _CODE.split(text.replace(_KEPT, ""))]
 
 
+def remarked(text: str, remark: str = "") -> str:
+    """Our markup as a cell of a table, with a quieter ``remark`` under it."""
+    return rich(text) + (f"<small>{rich(remark)}</small>" if remark else "")
+
+
+def typed(text: str, remark: str = "") -> str:
+    """The same of what a visitor typed, with no markup in it."""
+    return safe_text(text) + (f"<small>{safe_text(remark)}</small>" if remark else "")
+
+
 def safe_text(text: str) -> str:
     """``text`` as HTML that says just that, with real superscripts and units that stay with their numbers."""
     # Half of a surrogate pair, which JSON can spell, cannot be sent.

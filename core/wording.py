@@ -71,6 +71,11 @@ def dollars(value: float) -> str:
     return "under $0.01" if 0 < value < 0.005 else format_money(value)
 
 
+def rent(value: float) -> str:
+    """Dollars that a plan takes, to three digits, as every page shows them: ``$98,700``."""
+    return dollars(float(f"{value:.3g}"))
+
+
 def plain(text: str) -> str:
     """A sentence without its marks of emphasis, as a screen reader says it."""
     return text.replace("**", "")

@@ -6,7 +6,7 @@ import html
 from collections.abc import Sequence
 
 from core.formula import Explanation
-from core.markup import literal, rich, safe_text
+from core.markup import literal, remarked, rich, safe_text, typed
 from core.planning.answer import words, words_memory
 from core.planning.answer.answer import Answer
 from core.planning.answer.export import HEADINGS
@@ -123,13 +123,8 @@ def _beside(report: Report) -> str:
     names = [f"{one.name}, baseline" if i == report.base else one.name for i, one in enumerate(plans)]
     found = differing([one.reading for one in plans])
     rows = [*compare.result_rows(plans, report.base), *compare.input_rows(found, report.base)]
-    cells = [[_cell(cell) for cell in (head, *row)] for head, row in rows]
+    cells = [[remarked(*cell) for cell in (head, *row)] for head, row in rows]
     return f"<p class=says>{rich(compare.inputs_in_words(plans, found))}</p>" + _table(["", *names], cells)
-
-
-def _cell(cell: compare.Cell) -> str:
-    text, remark = cell
-    return rich(text) + (f"<small>{rich(remark)}</small>" if remark else "")
 
 
 def _lines(report: Report, one: Compared) -> str:
@@ -137,7 +132,7 @@ def _lines(report: Report, one: Compared) -> str:
     caption = "In each column MFU, price and all that follows belong together."
     return _table(
         HEADINGS[:4],
-        [[_remarked(cells[0], note), *(safe_text(cell) for cell in cells[1:4])] for cells, note in rows],
+        [[typed(cells[0], note), *(safe_text(cell) for cell in cells[1:4])] for cells, note in rows],
         caption=caption,
     )
 
@@ -146,7 +141,7 @@ def _quantities(report: Report) -> str:
     rows: list[list[str]] = []
     for name in report.quantities():
         cells = [line.cells() if (line := report.line(one, name)) else None for one in report.plans]
-        shown = [_remarked(c[2], f"{c[1]} … {c[3]}" if c[1] else "") if c else "–" for c in cells]
+        shown = [typed(c[2], f"{c[1]} … {c[3]}" if c[1] else "") if c else "–" for c in cells]
         rows.append([safe_text(name), *shown])
     names = [one.name for one in report.plans]
     caption = "The median, and from the pessimistic to the optimistic end where there is a range."
@@ -170,10 +165,6 @@ def _asked(report: Report) -> str:
 
 
 _EMPTY = "empty"
-
-
-def _remarked(text: str, remark: str) -> str:
-    return safe_text(text) + (f"<small>{safe_text(remark)}</small>" if remark else "")
 
 
 def _table(heads: Sequence[str], rows: Sequence[Sequence[str]], *, caption: str = "") -> str:

@@ -14,7 +14,7 @@ from core.report.told import Report, concerns
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 """What a text begins with that a spreadsheet would calculate."""
 
-_MARKS = re.compile(r"([\\`*_{}\[\]<>#|~])")
+_MARKS = re.compile(r"([\\`*_{}\[\]<>&#|~])")
 _ADDRESS = re.compile(r"https?://[^\s<>\"']+")
 
 

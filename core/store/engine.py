@@ -10,6 +10,7 @@ from typing import Any
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 from core.store.errors import StoreError
 
@@ -91,8 +92,8 @@ def _meaning(problem: SQLAlchemyError) -> str:
         said = next((word for start, word in _SQLITE.items() if name.startswith(start)), "")
         if not name:
             said = "away" if code is None or code.startswith(("08", "28", "3D", "57P")) else _POSTGRESQL.get(code, "")
-    else:
-        said = "locked"  # of SQLAlchemy's own, only that no connection became free
+    elif isinstance(problem, PoolTimeoutError):
+        said = "locked"  # no connection became free
     return _SAID[said].format(wait=WAIT_S)
 
 

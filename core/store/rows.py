@@ -28,7 +28,7 @@ _LAST = 253_402_300_799_999_999
 
 _Told = TypeVar("_Told", bound=BaseModel)
 _Moment = Annotated[int, Field(ge=0, le=_LAST)]
-_Text = Annotated[str, Field(max_length=20_000)]
+_Text = Annotated[str, Field(max_length=limit("saved_chars"))]
 
 
 class _Row(BaseModel):

@@ -44,9 +44,13 @@ class Store:
     @classmethod
     def open(cls, address: str) -> Store:
         """The store at an SQLAlchemy address, made where there is none and brought to the version of this code."""
-        engine = make_engine(address)
-        migrate(engine)
-        return cls(engine)
+        made = cls(make_engine(address))
+        try:
+            migrate(made._engine)
+        except StoreError:
+            made.close()
+            raise
+        return made
 
     def close(self) -> None:
         """Give back every connection."""

@@ -24,11 +24,15 @@ def opened() -> Store:
     """The store of this process, opened when it is first needed. Raises `StoreError`, and tries anew the next time.
 
     One thread imports the database's library, which half a second of processor time is spent on, and the others wait.
+    Nobody waits for another's connection: a database that is away takes seconds to say so.
     """
     where = address()
-    with _lock:
-        if where not in _stores:
+    if where not in _stores:
+        with _lock:
             from core.store.store import Store
 
-            _stores[where] = Store.open(where)
-        return _stores[where]
+        made = Store.open(where)
+        with _lock:
+            if _stores.setdefault(where, made) is not made:
+                made.close()
+    return _stores[where]

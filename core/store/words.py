@@ -9,22 +9,13 @@ from core.fields import clipped
 from core.limits import limit
 from core.planning.answer import words as words_answer
 from core.planning.answer.form import PLAN_FORM
+from core.planning.calendar.dates import shown as day
 from core.planning.compare.compared import Compared, compared, moved
 from core.planning.compare.entry import Entry
-from core.planning.compare.words import shown
+from core.planning.compare.words import KEPT_AS, shown
 from core.store.knowledge import knowledge
 from core.store.plans import ARCHIVED, NAME, NOTE, RESULT, TAGS, Change, Edit, Found, SavedPlan
 from core.wording import plural
-
-RESULTS: Mapping[str, str] = {
-    "days": "wall time",
-    "dollars": "rent",
-    "accelerators": "accelerators",
-    "mfu": "MFU",
-    "memory_bytes": "held by the fullest accelerator",
-    "watt_hours": "energy",
-}
-"""A result as a history names it."""
 
 _BEGINS = 70
 """Characters of a note that a row shows."""
@@ -47,7 +38,7 @@ def counted(found: Found, text: str, tags: Sequence[str], *, archived: bool) -> 
 
 def moment(when: datetime) -> str:
     """``22 Nov 2026, 10:54 UTC``."""
-    return f"{when.day} {when:%b %Y, %H:%M} UTC"
+    return f"{day(when.date())}, {when:%H:%M} UTC"
 
 
 def by(who: str) -> str:
@@ -92,7 +83,7 @@ def edit(one: Edit) -> str:
         return "archived" if one.new == "true" else "back on the list"
     if one.field.startswith(RESULT):
         name = one.field.removeprefix(RESULT)
-        return f"{RESULTS.get(name, name)}: {_amount(name, one.old)} → {_amount(name, one.new)}"
+        return f"{KEPT_AS.get(name, name)}: {_amount(name, one.old)} → {_amount(name, one.new)}"
     return f"{label(one.field)}: {_said(one.old)} → {_said(one.new)}"
 
 

@@ -41,7 +41,12 @@ def _runs(inputs: Inputs, a: Asked) -> None:
         caption="Days in UTC. A run’s name leads to its budget, where its days and dollars are the same",
     )
     st.download_button(
-        "Download the calendar (.ics)", as_ics(s), "calendar.ics", "text/calendar", on_click="ignore", key="y:ics"
+        "Download the calendar (.ics)",
+        lambda: as_ics(s).encode(),
+        "calendar.ics",
+        "text/calendar",
+        on_click="ignore",
+        key="y:ics",
     )
 
 

@@ -8,7 +8,7 @@ import streamlit as st
 
 from core.limits import limit
 from core.planning.compare.compared import as_kept
-from core.planning.compare.entry import entry_of
+from core.planning.compare.entry import Entry, entry_of
 from core.planning.compare.naming import suggested
 from core.planning.compare.words import already_in, full
 from pages.parts import show, tray
@@ -21,20 +21,22 @@ def add_to_comparison(page: PageSpec, texts: Mapping[str, str]) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         # The plan is taken where it is drawn: a callback would have that of before a field just changed.
         if st.button("Add to comparison", key=f"{page.prefix}_add", icon=":material/add:"):
-            said = _add(texts)
-        count = len(tray.held())
-        if count:
-            label = f"{count} of {limit('compared_plans')} in the comparison · open Compare"
-            st.page_link(COMPARE.path, label=label, width="content")
+            said = put(as_kept(entry_of(suggested(texts, tray.plans()), texts)))
+        open_comparison()
     if said:
         show.error(said)
 
 
-def _add(texts: Mapping[str, str]) -> str:
-    """Put the plan into the tray; what is to be said where it is not."""
-    plans = tray.plans()
-    entry = entry_of(suggested(texts, plans), texts)
-    there = next((one for one in plans if one.texts == entry.reading.texts), None)
+def open_comparison() -> None:
+    """The way to Compare, once there is something in it."""
+    if count := len(tray.held()):
+        label = f"{count} of {limit('compared_plans')} in the comparison · open Compare"
+        st.page_link(COMPARE.path, label=label, width="content")
+
+
+def put(entry: Entry) -> str:
+    """Put a plan into the tray; what is to be said where it is not."""
+    there = next((one for one in tray.plans() if one.texts == entry.reading.texts), None)
     if there:
         return already_in(there)
-    return "" if tray.add(as_kept(entry)) else full()
+    return "" if tray.add(entry) else full()

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 
@@ -38,6 +39,15 @@ def link_to(page: PageSpec, plan: SavedPlan, label: str = "") -> show.Html:
     return show.link(label or page.title, page, texts, {_ID: plan.id, _REVISION: str(plan.revision)})
 
 
+@contextmanager
+def refusals() -> Iterator[None]:
+    """Say what the database refuses within, in the place where it is asked."""
+    try:
+        yield
+    except StoreError as problem:
+        show.error(str(problem))
+
+
 def allowed() -> None:
     """Count one more change by this visitor; raises `StoreError` where they are too many."""
     left = taken(st.session_state.get(_BUCKET), time.monotonic(), limit("saves_per_minute"))
@@ -51,16 +61,9 @@ def saving(inputs: Inputs, texts: Mapping[str, str]) -> None:
     row = _Row(inputs, texts)
     with show.fold("Save this plan", key=f"{inputs.page.id}:saving", icon=":material/bookmark:") as drawn:
         if drawn.open:
-            try:
+            with refusals(), suppress(Conflict):  # what is drawn now shows it
                 row.act()
-            except Conflict:
-                pass  # what is drawn now shows it
-            except StoreError as problem:
-                show.error(str(problem))
-            try:
-                row.draw()
-            except StoreError as problem:
-                show.error(str(problem))
+            row.draw()
 
 
 def conflict(
@@ -90,7 +93,7 @@ class _Row:
             # Taken up once: the address goes on saying what the page was opened with.
             plan, revision = st.query_params.get(_ID, ""), st.query_params.get(_REVISION, "")
             known = revision.isascii() and revision.isdigit() and len(revision) < 10
-            st.session_state[self.held] = (plan[:32], int(revision) if known else 0) if plan else None
+            st.session_state[self.held] = (plan[: limit("plan_id")], int(revision) if known else 0) if plan else None
 
     def act(self) -> None:
         """Do what a button has asked for."""
@@ -116,10 +119,8 @@ class _Row:
     def draw(self) -> None:
         """The saved plan that the page shows, and the fields to save a new one."""
         if st.session_state[self.held]:
-            try:
+            with refusals():
                 self._changes(opened().get(st.session_state[self.held][0]))
-            except StoreError as problem:
-                show.error(str(problem))
         cells = st.columns([2, 3, 0.9], vertical_alignment="bottom")
         proposed = suggested(self.texts)
         cells[0].text_input("Name", key=self.name, max_chars=limit("plan_name"), placeholder=proposed)

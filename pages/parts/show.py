@@ -14,6 +14,7 @@ from typing import Any
 import streamlit as st
 from streamlit.elements.lib.mutable_expander_container import ExpanderContainer
 
+from core import markup
 from core.formula import Explanation, Source, derivation
 from core.limits import limit
 from core.markup import around_quotation, literal, rich, safe_text
@@ -165,7 +166,7 @@ class Html(str):
 
 def remarked(text: str, remark: str) -> Html:
     """A table cell of ``text`` with a quieter ``remark`` under it; both use the markup of `rich`."""
-    return Html(rich(text) + (f"<small>{rich(remark)}</small>" if remark else ""))
+    return Html(markup.remarked(text, remark))
 
 
 def badge(word: str, role: str) -> Html:
@@ -196,7 +197,7 @@ def link(
 
 def typed(text: str, remark: str = "") -> Html:
     """A table cell of what a visitor typed, with no markup in it, and a quieter remark of the same kind."""
-    return Html(safe_text(text) + (f"<small>{safe_text(remark)}</small>" if remark else ""))
+    return Html(markup.typed(text, remark))
 
 
 def paragraph(text: str, after: Html | None = None) -> None:

@@ -19,6 +19,6 @@ SEARCH = Field(
 TAGS = Field("tags", "Tags", "", tags_of, max_chars=limit("search_chars"))
 ARCHIVED = switch("old", "Archived", False)
 PAGE = quantity("page", "Page", "1", "count", low=1, high=limit("saved_plans"), whole=True)
-PLAN = Field("plan", "Plan", "", str, max_chars=32)
+PLAN = Field("plan", "Plan", "", str, max_chars=limit("plan_id"))
 
 FORM = Form("r", (SEARCH, TAGS, ARCHIVED, PAGE, PLAN))

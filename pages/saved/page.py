@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from core.store import Found, SavedPlan, StoreError, words
+from core.store import Found, SavedPlan, words
 from core.store.where import opened
 from pages.parts import show
 from pages.parts.inputs import Inputs
 from pages.parts.registry import COMPUTE, MEMORY, PLAN_SEARCH, SAVED
-from pages.parts.saving import link_to
+from pages.parts.saving import link_to, refusals
 from pages.saved.form import ARCHIVED, FORM, PAGE, PER_PAGE, PLAN, SEARCH, TAGS
 from pages.saved.plan import about, told
 
@@ -28,7 +28,6 @@ _COLUMNS = (
 
 def _ask(inputs: Inputs, tags: Sequence[str]) -> None:
     """The search, the tags in use, and the archive's switch."""
-    first = inputs.key(PAGE.id)
 
     def again() -> None:
         inputs.put(PAGE.id, PAGE.default)
@@ -39,7 +38,7 @@ def _ask(inputs: Inputs, tags: Sequence[str]) -> None:
     with cells[1]:
         inputs.draw(ARCHIVED, changed=again)
     if tags:
-        key = f"{first}:tags"
+        key = inputs.key("narrow")
         st.session_state[key] = [tag for tag in inputs.reading.values[TAGS.id] if tag in tags]
 
         def narrow() -> None:
@@ -93,15 +92,12 @@ def _choose(inputs: Inputs, plans: Sequence[SavedPlan]) -> None:
     wanted = inputs.reading.values[PLAN.id]
     names = {plan.id: plan.entry.name for plan in plans}
     if wanted and wanted not in names:
-        try:
+        with refusals():
             names = {wanted: opened().get(wanted).entry.name, **names}
-        except StoreError as problem:
-            show.error(str(problem))
-            wanted = ""
     if not names:
         return
     key = inputs.key("chosen")
-    st.session_state[key] = wanted or next(iter(names))
+    st.session_state[key] = wanted if wanted in names else next(iter(names))
     st.selectbox(
         "Look at",
         list(names),
@@ -118,32 +114,36 @@ def _nothing_yet() -> None:
         show.onwards(page.title, page, {})
 
 
+def _answer(inputs: Inputs) -> None:
+    """What was found, the plan that is looked at, and where all of them lie."""
+    v, store = inputs.reading.values, opened()
+    text, tags, archived = v[SEARCH.id], v[TAGS.id], v[ARCHIVED.id]
+    found = store.find(text, tags, archived=archived, page=int(v[PAGE.id]), per_page=PER_PAGE)
+    if not found.total and not text.strip() and not tags and not archived:
+        _nothing_yet()
+    else:
+        show.answer(words.counted(found, text, tags, archived=archived))
+    if found.plans:
+        with show.guarded("The list"):
+            _list(found)
+        _turn(inputs, found.total)
+    if found.plans or v[PLAN.id]:
+        _choose(inputs, found.plans)
+    show.note(f"They lie in `{store.where}`.")
+
+
 def page() -> None:
     """The search, the list, and the plan that is looked at."""
     inputs = Inputs(SAVED, FORM)
-    v = inputs.reading.values
-    text, tags, archived = v[SEARCH.id], v[TAGS.id], v[ARCHIVED.id]
-    try:
-        store = opened()
-        told(inputs)
-        _ask(inputs, store.tags(archived=archived))
-        found = store.find(text, tags, archived=archived, page=int(v[PAGE.id]), per_page=PER_PAGE)
-        show.input_errors(inputs)
-        if not found.total and not text.strip() and not tags and not archived:
-            _nothing_yet()
-        else:
-            show.answer(words.counted(found, text, tags, archived=archived))
-        if found.plans:
-            with show.guarded("The list"):
-                _list(found)
-            _turn(inputs, found.total)
-        if found.plans or v[PLAN.id]:
-            _choose(inputs, found.plans)
-        show.note(f"They lie in `{store.where}`.")
-    except StoreError as problem:
-        _ask(inputs, ())
-        show.input_errors(inputs)
-        show.error(str(problem))
+    told(inputs)
+    tags: Sequence[str] | None = None
+    with refusals():
+        tags = opened().tags(archived=inputs.reading.values[ARCHIVED.id])
+    _ask(inputs, tags or ())
+    show.input_errors(inputs)
+    if tags is not None:
+        with refusals():
+            _answer(inputs)
     show.footer(inputs)
 
 

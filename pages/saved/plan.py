@@ -9,15 +9,16 @@ import streamlit as st
 
 from core.limits import limit
 from core.planning.compare.compared import compared
-from core.planning.compare.words import called
+from core.planning.compare.words import KEPT_AS, called
 from core.store import Conflict, SavedPlan, StoreError, words
 from core.store.plans import NAME, NOTE, TAGS
 from core.store.rows import tags_of
 from core.store.where import opened
-from pages.parts import show, tray
+from pages.parts import show
+from pages.parts.adding import open_comparison, put
 from pages.parts.inputs import Inputs
-from pages.parts.registry import COMPARE, COMPUTE, MEMORY, PLAN_SEARCH
-from pages.parts.saving import allowed, conflict, link_to
+from pages.parts.registry import COMPUTE, MEMORY, PLAN_SEARCH
+from pages.parts.saving import allowed, conflict, link_to, refusals
 from pages.parts.sign_in import who
 from pages.saved.form import PLAN
 
@@ -47,7 +48,7 @@ def about(inputs: Inputs, plan: SavedPlan) -> None:
         if moved := words.since(plan):
             show.note("Data or formulas have changed since it was saved:")
             columns = [show.Column("Result"), show.Column("When saved", numeric=True), show.Column("Now", numeric=True)]
-            show.small_table(columns, [(words.RESULTS[name], *both) for name, both in moved.items()])
+            show.small_table(columns, [(KEPT_AS[name], *both) for name, both in moved.items()])
         links = " · ".join(link_to(page, plan) for page in (COMPUTE, MEMORY, PLAN_SEARCH))
         show.paragraph("Open on", show.Html(links))
         _buttons(inputs, plan)
@@ -55,7 +56,8 @@ def about(inputs: Inputs, plan: SavedPlan) -> None:
             _kept(inputs, plan)
         with show.fold("Change history", key=f"saved:history:{plan.id}", icon=":material/history:") as opened_:
             if opened_.open:
-                _history(plan)
+                with refusals():
+                    _history(plan)
 
 
 def _buttons(inputs: Inputs, plan: SavedPlan) -> None:
@@ -71,13 +73,10 @@ def _buttons(inputs: Inputs, plan: SavedPlan) -> None:
                 show.note("The plan and its history are gone then, for everybody.")
                 act("Delete it", "forget", partial(_forget, inputs, plan))
             return
-        full, add = tray.full(), partial(tray.add, plan.entry)
-        st.button("Add to comparison", key=inputs.key(f"add_{plan.id}"), on_click=add, disabled=full)
+        st.button("Add to comparison", key=inputs.key(f"add_{plan.id}"), on_click=_compare, args=(plan,))
         act("Duplicate", "duplicate", partial(_duplicate, inputs, plan.id))
         act("Archive", "archive", partial(_archive, inputs, plan.id))
-        if count := len(tray.held()):
-            label = f"{count} of {limit('compared_plans')} in the comparison · open Compare"
-            st.page_link(COMPARE.path, label=label, width="content")
+        open_comparison()
 
 
 def _kept(inputs: Inputs, plan: SavedPlan) -> None:
@@ -154,6 +153,10 @@ def _copy(inputs: Inputs, id: str, mine: dict[str, str]) -> None:
 
 def _forget_mine() -> None:
     st.session_state.pop(_MINE, None)
+
+
+def _compare(plan: SavedPlan) -> None:
+    st.session_state[_WRONG] = put(plan.entry)
 
 
 def _duplicate(inputs: Inputs, id: str) -> None:

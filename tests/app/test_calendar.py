@@ -229,7 +229,7 @@ def test_names_are_text_whatever_is_typed() -> None:
 def test_the_calendar_can_be_downloaded() -> None:
     with downloads() as made:
         opened(CALENDAR, {**STORIES["A year’s fleet with experiments"]})
-    events = made["calendar.ics"].count("BEGIN:VEVENT")
+    events = made["ics"]().count(b"BEGIN:VEVENT")
     assert events == 5 + 1 + 1  # runs, closed days, the deadline
 
 

@@ -16,6 +16,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from core.limits import LIMITS, Limit, limit
+from core.planning.compare.compared import as_kept
 from core.planning.compare.entry import entry_of
 from core.store import SavedPlan, StoreError, where
 from core.store.opening import on_page, with_changes
@@ -248,8 +249,8 @@ def test_archiving_can_be_undone_and_deleting_needs_the_archive(store: Store) ->
 
 
 def test_the_history_names_fields_and_results(store: Store) -> None:
-    plan = store.save(entry_of("Kept", {}).kept())
-    store.change(plan.id, 1, entry=entry_of("Kept", {"tokens": "3T"}).kept(), who="Ada")
+    plan = store.save(as_kept(entry_of("Kept", {})))
+    store.change(plan.id, 1, entry=as_kept(entry_of("Kept", {"tokens": "3T"})), who="Ada")
     app = opened(SAVED, {})
     fold(app, f"saved:history:{plan.id}", open=True)
     said = words(app)
@@ -259,7 +260,7 @@ def test_the_history_names_fields_and_results(store: Store) -> None:
 
 
 def test_results_that_moved_since_saving_stand_beside_those_of_now(store: Store) -> None:
-    entry = entry_of("Old", {}).kept()
+    entry = as_kept(entry_of("Old", {}))
     off = {**entry.results, "days": entry.results["days"] * 1.1, "mfu": entry.results["mfu"] * 1.0001}
     with patch("core.store.store.knowledge", lambda: "before"):
         store.save(type(entry)(entry.name, entry.texts, off))
@@ -282,11 +283,15 @@ def test_a_list_of_many_is_turned_page_by_page(store: Store) -> None:
 
 
 def test_a_saved_plan_goes_into_the_comparison(store: Store) -> None:
-    plan = store.save(entry_of("Beside", {"n": "8B"}).kept())
+    plan = store.save(as_kept(entry_of("Beside", {"n": "8B"})))
     app = opened(SAVED, {})
     press(app, f"r_add_{plan.id}")
     assert tray.IN_LINK in linked(app)
-    assert "Beside" in linked(app)[tray.IN_LINK]
+    held = linked(app)[tray.IN_LINK]
+    assert "Beside" in held
+    press(app, f"r_add_{plan.id}")
+    assert linked(app)[tray.IN_LINK] == held
+    assert any("already" in body for body in bodies(app, "np-error"))
 
 
 def test_what_a_plan_says_is_text(store: Store) -> None:
@@ -297,3 +302,20 @@ def test_what_a_plan_says_is_text(store: Store) -> None:
     assert "<img" not in raw
     assert "<code>" not in raw.replace('class="np-mono"', "")
     assert evil in words(app)
+
+
+@pytest.mark.parametrize("method", ["tags", "find", "get", "history"])
+def test_a_database_that_goes_away_within_a_run_is_said(store: Store, method: str) -> None:
+    """Another visitor may delete the plan that is looked at, too, between the list and the plan."""
+    plan = store.save(entry_of("Gone", {}))
+    app = opened(SAVED, {})
+    fold(app, f"saved:history:{plan.id}", open=True)
+
+    def away(*_: object, **__: object) -> None:
+        raise StoreError("It went away.")
+
+    with patch.object(Store, method, away):
+        app.run()
+    assert not app.exception
+    assert any("It went away." in body for body in bodies(app, "np-error"))
+    assert [one.key for one in app.text_input].count("r_q") == 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from datetime import date
 from itertools import permutations, product
 
 import plotly.graph_objects as go
@@ -14,11 +15,15 @@ from hypothesis import strategies as st
 from core.hardware.accelerators import accelerators
 from core.limits import limit
 from core.palette import LIGHT
+from core.planning.answer import words as words_answer
 from core.planning.answer.form import PLAN_FORM
 from core.planning.answer.form_policy import OWN_FIELDS
 from core.planning.answer.plan import FINDS, OWN_POLICY
 from core.planning.answer.stories import MEMORY_STORIES, STORIES
+from core.planning.board import words as words_board
 from core.planning.budget.errors import BudgetError
+from core.planning.calendar import words as words_calendar
+from core.planning.calendar.rule import Fleet, Run, schedule
 from core.planning.compare import words
 from core.planning.compare.compared import (
     QUANTITIES,
@@ -39,6 +44,7 @@ from core.planning.compare.entry import Entry, entry_of
 from core.planning.compare.examples import examples
 from core.planning.compare.figures import bars, days_against_dollars
 from core.planning.compare.naming import distinct, suggested, unique
+from core.wording import dollars, rent
 from pages.parts.charts import wire
 from tests.core.said import says
 
@@ -332,3 +338,19 @@ def test_a_name_is_text_and_no_markup(name: str) -> None:
     ticks = figure["layout"]["yaxis"]["ticktext"]
     inner = ticks[0].removeprefix("<b>").removesuffix("</b><br>baseline").replace("<br>", "")
     assert "<" not in inner
+
+
+def test_what_a_plan_costs_reads_alike_wherever_it_stands() -> None:
+    one = compared(entry_of("Small", {"n": "8B", "tokens": "301B", "count": "64", "mfu": "41%", "price": "2.51"}))
+    assert one.answer
+    a, money = one.answer, rent(one.answer.dollars.mid)
+    assert money != dollars(a.dollars.mid)  # whole dollars, of which three digits leave some out
+    fleet = schedule(Fleet(a.plan.accelerator, 64), [Run("Small", a.plan)], date(2027, 1, 15))
+    told = (
+        words_answer.sentence(a),
+        words_board.own(a, a.plan.limits),
+        words_calendar.rows(fleet)[0][-1],
+        words.sentence([one], 0),
+        words.bars_alt([one], 0),
+    )
+    assert all(money in said for said in told), told

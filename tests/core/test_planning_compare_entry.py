@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from core.limits import limit
 from core.planning.answer.form import PLAN_FORM
 from core.planning.answer.stories import STORIES
+from core.planning.compare.compared import as_kept
 from core.planning.compare.entry import Entry, entry_of, pack, results_of, unpack
 
 NAMES = st.text(min_size=1, max_size=limit("plan_name")).map(str.strip).filter(bool)
@@ -28,7 +29,7 @@ def test_any_text_opens(text: str) -> None:
 
 
 def test_results_travel_and_unknown_fields_are_named() -> None:
-    kept = [entry_of(name, texts).kept() for name, texts in list(STORIES.items())[:3]]
+    kept = [as_kept(entry_of(name, texts)) for name, texts in list(STORIES.items())[:3]]
     back, said = unpack(pack(kept))
     assert not said
     for one, again in zip(kept, back, strict=True):
@@ -45,3 +46,12 @@ def test_more_plans_than_fit_are_said() -> None:
     entries, said = unpack(pack(many))
     assert len(entries) == limit("compared_plans")
     assert str(len(many)) in said[0]
+
+
+def test_of_a_link_that_is_too_long_no_plan_is_changed_in_silence() -> None:
+    many = [entry_of(f"p{i}", {"shape": str(i) * 3_000}) for i in range(limit("compared_plans"))]
+    assert len(pack(many)) > limit("tray_chars")
+    entries, said = unpack(pack(many))
+    assert 1 < len(entries) < len(many)
+    assert entries == tuple(many[: len(entries)])
+    assert any(f"{limit('tray_chars'):,}" in line for line in said)

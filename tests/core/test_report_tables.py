@@ -103,3 +103,7 @@ def test_names_of_rows_keep_the_order_of_each_plan() -> None:
     assert sorted(found) == sorted(set().union(*orders))
     for order in orders:
         assert [name for name in found if name in order] == order
+
+
+def test_an_entity_in_a_name_stays_as_typed() -> None:
+    assert marked("&lt;b&gt; R&D") == r"\&lt;b\&gt; R\&D"

@@ -8,8 +8,10 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
+from threading import Barrier
 from typing import Any
 
 import pytest
@@ -19,7 +21,7 @@ from sqlalchemy import event, inspect
 
 from core.fields import LINK_VERSION
 from core.planning.compare.entry import entry_of
-from core.store import StoreError, engine
+from core.store import StoreError, engine, where
 from core.store.engine import make_engine, transaction
 from core.store.migrate import migrate, version_of
 from core.store.rows import read_change, read_plan
@@ -185,6 +187,22 @@ def refused(store: Store, about: str, total: int) -> None:
         store.save(PLAIN)
     assert store.where in str(raised.value)
     assert store.find().total == total
+
+
+def test_nobody_waits_for_the_connection_of_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two visitors open the database at once, and have one store between them."""
+    both = Barrier(2)
+
+    def opening(address: str) -> Store:
+        both.wait(60)
+        return Store(make_engine(address))
+
+    monkeypatch.setenv("DATABASE_URL", cases.address(tmp_path))
+    monkeypatch.setattr(Store, "open", opening)
+    with ThreadPoolExecutor(2) as visitors:
+        one, other = visitors.map(lambda _: where.opened(), range(2))
+    assert one is other
+    where._stores.pop(where.address()).close()
 
 
 def test_a_write_that_another_process_holds_up_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

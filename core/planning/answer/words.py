@@ -17,7 +17,7 @@ from core.planning.budget.errors import BudgetError
 from core.planning.evidence.reach import beyond
 from core.training import LayoutError, find_optimizer
 from core.units import format_count, format_duration, format_money, format_quantity, significant
-from core.wording import amount, dollars, interval, percent, plural, price, span
+from core.wording import amount, interval, percent, plural, price, rent, span
 
 FIRST = "This is not your plan but the first example, 70B parameters on 15T tokens."
 """What is said where a question cannot be answered and nothing was answered before it."""
@@ -113,7 +113,7 @@ def _cost(a: Answer) -> str:
     usd = a.dollars
     if math.isnan(usd.mid):
         return ""
-    low, middle, high = (dollars(float(f"{value:.3g}")) for value in (usd.low, usd.mid, usd.high))
+    low, middle, high = (rent(value) for value in (usd.low, usd.mid, usd.high))
     if a.find != "time" and a.plan.limits.in_money:
         return f"**{middle}** at {price(a.middle.price, a.middle.price)}"
     return f"**{middle}**" if low == high else f"about **{middle}** ({span(low, high)})"

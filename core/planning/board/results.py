@@ -11,7 +11,8 @@ import numpy as np
 
 from core.planning.answer.solving import Array
 from core.planning.board.rule import Board
-from core.units import SI_POWERS, format_count, format_money, significant
+from core.units import SI_POWERS, format_count, significant
+from core.wording import rent
 
 Unit: TypeAlias = Literal["time", "money", "count", "share", "Wh", "g", "memory"]
 
@@ -74,7 +75,7 @@ class Scale:
         if not math.isfinite(value):
             return "unknown"
         if self.result.unit == "money":
-            return format_money(value)
+            return rent(value)
         return format_count(value, 3) if self.result.unit == "count" else f"{self.cell(value)} {self.unit}"
 
     @property

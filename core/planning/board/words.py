@@ -18,7 +18,7 @@ from core.planning.board.results import RESULTS, Result, Scale
 from core.planning.board.rule import Board
 from core.training import LayoutError
 from core.units import format_duration, format_quantity
-from core.wording import dollars, listed
+from core.wording import listed, rent
 
 _UNITS: Mapping[str, str] = {
     "sequence length": "tokens",
@@ -94,7 +94,7 @@ def _capital(said: str) -> str:
 
 def _takes(days: float, cost: float) -> str:
     shown = f"**{format_duration(86400 * days, 3)}**"
-    return f"{shown} for **{dollars(cost)}**" if math.isfinite(cost) else shown
+    return f"{shown} for **{rent(cost)}**" if math.isfinite(cost) else shown
 
 
 def _nothing(board: Board) -> str:

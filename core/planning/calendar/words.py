@@ -10,7 +10,7 @@ from core.planning.calendar.rule import Placed, Schedule, Span
 from core.planning.money.rule import Way
 from core.planning.money.words import missing
 from core.units import format_count, format_duration
-from core.wording import amount, dollars, listed, plural, span
+from core.wording import amount, dollars, listed, plural, rent, span
 
 TABLE = ("run", "waits for", "accelerators", "begins", "ends", "quarter", "trains", "paused", "rent")
 
@@ -115,7 +115,7 @@ def rows(s: Schedule) -> list[tuple[str, ...]]:
             s.quarter(one.middle.end),
             format_duration(86400 * one.answer.middle.days, 3),
             paused(one.middle),
-            dollars(one.answer.dollars.mid),
+            rent(one.answer.dollars.mid),
         )
         for one in s.runs
     ]

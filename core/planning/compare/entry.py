@@ -43,10 +43,6 @@ class Entry:
         """What the plan comes to. Raises `BudgetError` where it has no answer."""
         return answer(plan_of(self.reading))
 
-    def kept(self) -> Entry:
-        """The same with the results of now."""
-        return replace(self, results=results_of(self.answer))
-
 
 def entry_of(name: str, texts: Mapping[str, str]) -> Entry:
     """A plan of ``texts`` by id, of which those of no field of a plan are left aside and missing ones are defaults."""
@@ -81,12 +77,20 @@ def pack(entries: Sequence[Entry]) -> str:
 def unpack(text: str, version: int = LINK_VERSION) -> tuple[tuple[Entry, ...], tuple[str, ...]]:
     """The plans of a link's text, written under ``version``, and what is to be said about them.
 
-    Unknown fields are named and left aside; more plans than a comparison holds are too.
+    Unknown fields are named and left aside; more plans than a comparison holds are too, and those that do not end
+    within the text that is read.
     """
     said: list[str] = []
     entries: list[Entry] = []
     first: dict[str, str] = {}
-    plans = text[: limit("tray_chars")].split(_PLAN) if text else []
+    most = limit("tray_chars")
+    plans = text[:most].split(_PLAN) if text else []
+    if len(text) > most and len(plans) > 1:
+        plans.pop()  # its end is missing, so what it says of itself would be another plan
+    if len(text) > most:
+        said.append(
+            f"The link’s plans have {len(text):,} characters; {most:,} are read, so some plans or fields are lost."
+        )
     if len(plans) > limit("compared_plans"):
         said.append(
             f"The link has {len(plans)} plans; a comparison holds {limit('compared_plans')}, the first of them."

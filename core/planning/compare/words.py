@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from core.fields import Field, clipped
 from core.limits import limit
@@ -42,8 +42,8 @@ from core.planning.compare.compared import (
 )
 from core.planning.compare.differing import Differing, wishes_differ
 from core.planning.compare.entry import Entry
-from core.units import format_bytes, format_count, format_duration, format_money, format_quantity
-from core.wording import dollars, listed, percent, plain, plural, signed, span
+from core.units import format_bytes, format_count, format_duration, format_quantity
+from core.wording import listed, percent, plain, plural, rent, signed, span
 
 _NEAR = 0.01
 """Share by which two models of one class may differ in parameters."""
@@ -75,7 +75,7 @@ def shown(quantity: str, value: float) -> str:
         case "days":
             return format_duration(86400 * value, 3)
         case "dollars":
-            return dollars(float(f"{value:.3g}"))
+            return rent(value)
         case "memory_bytes":
             return gib(value)
         case "usable_bytes":
@@ -240,7 +240,7 @@ def remarks(plans: Sequence[Compared]) -> list[str]:
     return said
 
 
-_KEPT_AS = {
+KEPT_AS: Mapping[str, str] = {
     "days": "wall time",
     "dollars": "rent",
     "accelerators": "accelerators",
@@ -248,13 +248,12 @@ _KEPT_AS = {
     "memory_bytes": "held by the fullest accelerator",
     "watt_hours": "energy",
 }
+"""A result that was kept with a plan, as sentences and histories name it."""
 
 
 def since_kept(one: Compared) -> str:
     """Results that are others than when the plan was kept: ``wall time when kept: 265 days; now 251 days``."""
-    told = [
-        f"{_KEPT_AS[name]} when kept: {shown(name, then)}; now {shown(name, now)}" for name, then, now in moved(one)
-    ]
+    told = [f"{KEPT_AS[name]} when kept: {shown(name, then)}; now {shown(name, now)}" for name, then, now in moved(one)]
     return ". ".join(text[0].upper() + text[1:] for text in told) + "." if told else ""
 
 
@@ -415,7 +414,7 @@ def full() -> str:
 def bars_alt(plans: Sequence[Compared], base: int) -> str:
     """What the bars show, for who does not see them."""
     told = [
-        f"{called(one)} {shown('days', one.answer.middle.days)}, {format_money(one.answer.dollars.mid)}"
+        f"{called(one)} {shown('days', one.answer.middle.days)}, {shown('dollars', one.answer.dollars.mid)}"
         for one in plans
         if one.answer
     ]
