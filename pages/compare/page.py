@@ -21,6 +21,7 @@ from pages.compare.form import ADD, BASE, FORM
 from pages.parts import show, tray
 from pages.parts.inputs import Inputs
 from pages.parts.registry import COMPARE, COMPUTE
+from pages.parts.saving import saving_all
 from pages.parts.takeaway import TAKE, files
 from pages.parts.theme import TOKENS
 
@@ -95,6 +96,7 @@ def _comparison(inputs: Inputs, plans: Mapping[int, Compared]) -> None:
                 "A marker’s area is the number of accelerators. Filled: no other plan is both sooner and cheaper."
             )
             show.chart(days_against_dollars(shown, base, TOKENS), alt=plain(said), key="compare:front")
+    saving_all(inputs, [one.entry for one in shown])
     with inputs.panel(TAKE.id, TAKE.label) as opened:
         if opened.open:
             files([one.entry for one in shown], inputs, base)
