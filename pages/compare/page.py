@@ -18,6 +18,7 @@ from core.planning.compare.figures import bars, days_against_dollars
 from core.wording import plain
 from pages.compare.columns import columns
 from pages.compare.form import ADD, BASE, FORM
+from pages.compare.opening import file_of_plans
 from pages.parts import show, tray
 from pages.parts.inputs import Inputs
 from pages.parts.registry import COMPARE, COMPUTE
@@ -36,6 +37,9 @@ def _more_plans(inputs: Inputs) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom"):
         inputs.draw(ADD)
         st.button("Add it", key=inputs.key("add_it"), on_click=add, disabled=tray.full())
+        said = file_of_plans(inputs)
+    for line in said:
+        show.error(line)
     if tray.full():
         show.note(words.full())
 

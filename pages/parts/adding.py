@@ -34,7 +34,6 @@ def _add(texts: Mapping[str, str]) -> str:
     """Put the plan into the tray; what is to be said where it is not."""
     plans = tray.plans()
     entry = entry_of(suggested(texts, plans), texts)
-    there = next((one for one in plans if one.texts == entry.reading.texts), None)
-    if there:
+    if there := tray.same(entry):
         return already_in(there)
     return "" if tray.add(as_kept(entry)) else full()
