@@ -48,7 +48,7 @@ def _nothing_yet(inputs: Inputs) -> None:
     """What this is for, and plans to begin with."""
     show.answer(
         "Nothing to compare yet.",
-        "“Add to comparison” on Compute budget, Training memory and Parallel plan puts the plan shown there into a "
+        "“Add to comparison” on Compute budget, Training memory, Parallel plan and What if puts the plan there into a "
         "column here. Up to six stand side by side, and a link carries them all.",
     )
     with st.container(horizontal=True):
