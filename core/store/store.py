@@ -79,6 +79,11 @@ class Store:
             rows = connection.execute(wanted.limit(size).offset(start)).mappings()
             return Found(tuple(read_plan(dict(row)) for row in rows), total)
 
+    def like(self, entry: Entry) -> SavedPlan | None:
+        """The plan on the list that was changed last of those with this name and these texts; None where none has."""
+        name, found = cleaned(entry.name, limit("plan_name")), self.find(entry.name, per_page=limit("plans_listed"))
+        return next((one for one in found.plans if one.entry.name == name and one.entry.texts == entry.texts), None)
+
     def tags(self, *, archived: bool = False) -> tuple[str, ...]:
         """Every tag in use."""
         asked = select(PLANS.c.tags).where(PLANS.c.archived == int(archived)).distinct()

@@ -25,8 +25,9 @@ _OWN = {NAME: "name", NOTE: "note", TAGS: "tags"}
 NOTHING = "No plan is saved yet."
 HOW_TO = (
     "“Save this plan” on Compute budget, Training memory and Parallel plan keeps the plan shown there, with its name, "
-    "for everybody who uses this Napkin."
+    "for everybody who uses this Napkin; “Save these plans” on Compare keeps all of them."
 )
+ALL = "Each is kept under its name, for everybody who uses this Napkin. One that is saved just so is not saved again."
 
 
 def counted(found: Found, text: str, tags: Sequence[str], *, archived: bool) -> str:

@@ -20,6 +20,7 @@ from core.wording import plain
 from pages.board.form import FORM, PANELS
 from pages.board.inputs import Asked, asked, draw
 from pages.parts import show
+from pages.parts.adding import add_to_comparison
 from pages.parts.components import component
 from pages.parts.inputs import Inputs
 from pages.parts.registry import BOARD, COMPUTE, MEMORY, PLAN_SEARCH
@@ -101,6 +102,7 @@ def page() -> None:
     if own:
         show.how(lambda: _explained(own), key="board:how")
     texts = carried({**inputs.reading.texts, FIND.id: "time"})
+    add_to_comparison(BOARD, texts)
     show.onwards("How long your plan trains, and what that costs", COMPUTE, texts)
     show.onwards("What each accelerator has to hold under it", MEMORY, texts)
     show.onwards("Which layout is fastest for it", PLAN_SEARCH, texts)

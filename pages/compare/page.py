@@ -18,9 +18,11 @@ from core.planning.compare.figures import bars, days_against_dollars
 from core.wording import plain
 from pages.compare.columns import columns
 from pages.compare.form import ADD, BASE, FORM
+from pages.compare.opening import file_of_plans
 from pages.parts import show, tray
 from pages.parts.inputs import Inputs
 from pages.parts.registry import COMPARE, COMPUTE
+from pages.parts.saving import saving_all
 from pages.parts.takeaway import TAKE, files
 from pages.parts.theme import TOKENS
 
@@ -35,6 +37,9 @@ def _more_plans(inputs: Inputs) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom"):
         inputs.draw(ADD)
         st.button("Add it", key=inputs.key("add_it"), on_click=add, disabled=tray.full())
+        said = file_of_plans(inputs)
+    for line in said:
+        show.error(line)
     if tray.full():
         show.note(words.full())
 
@@ -43,7 +48,7 @@ def _nothing_yet(inputs: Inputs) -> None:
     """What this is for, and plans to begin with."""
     show.answer(
         "Nothing to compare yet.",
-        "“Add to comparison” on Compute budget, Training memory and Parallel plan puts the plan shown there into a "
+        "“Add to comparison” on Compute budget, Training memory, Parallel plan and What if puts the plan there into a "
         "column here. Up to six stand side by side, and a link carries them all.",
     )
     with st.container(horizontal=True):
@@ -95,6 +100,7 @@ def _comparison(inputs: Inputs, plans: Mapping[int, Compared]) -> None:
                 "A marker’s area is the number of accelerators. Filled: no other plan is both sooner and cheaper."
             )
             show.chart(days_against_dollars(shown, base, TOKENS), alt=plain(said), key="compare:front")
+    saving_all(inputs, [one.entry for one in shown])
     with inputs.panel(TAKE.id, TAKE.label) as opened:
         if opened.open:
             files([one.entry for one in shown], inputs, base)

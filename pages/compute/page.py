@@ -67,12 +67,12 @@ def page() -> None:
             show.onwards("What fits, and on how many", MEMORY, carried(inputs.reading.texts, a))
         for line in words.cautions(a):
             show.note(line)
-    add_to_comparison(COMPUTE, carried(inputs.reading.texts, a))
     with show.guarded("The picture of published runs"):
         peers = peers_of(a)
         said = words_runs.pace(a, peers)
         show.says(said)
         show.chart(answer_strip(a, peers, TOKENS), alt=plain(said), key="compute:answer")
+    add_to_comparison(COMPUTE, carried(inputs.reading.texts, a))
     with show.guarded("The published run of this model"):
         beside(a)
     saving(inputs, inputs.reading.texts)

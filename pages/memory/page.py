@@ -75,9 +75,9 @@ def page() -> None:
     with show.guarded("The answer"):
         said = words_memory.sentence(h)
         show.answer(words_memory.verdict(h), words_memory.counted(h))
-    add_to_comparison(MEMORY, named_texts(inputs.reading.texts))
     with show.guarded("The picture"):
         show.chart(device_bars([("", h.one)], h.usable, TOKENS), alt=plain(said), key="memory:bars")
+    add_to_comparison(MEMORY, named_texts(inputs.reading.texts))
     with st.container(key=inputs.key("remarks")), show.guarded("Remarks"):
         for line in words_memory.remarks(h):
             show.note(line)

@@ -36,7 +36,6 @@ def open_comparison() -> None:
 
 def put(entry: Entry) -> str:
     """Put a plan into the tray; what is to be said where it is not."""
-    there = next((one for one in tray.plans() if one.texts == entry.reading.texts), None)
-    if there:
+    if there := tray.same(entry):
         return already_in(there)
     return "" if tray.add(entry) else full()

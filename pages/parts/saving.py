@@ -48,11 +48,13 @@ def refusals() -> Iterator[None]:
         show.error(str(problem))
 
 
-def allowed() -> None:
-    """Count one more change by this visitor; raises `StoreError` where they are too many."""
-    left = taken(st.session_state.get(_BUCKET), time.monotonic(), limit("saves_per_minute"))
-    if left is None:
-        raise StoreError(words.too_often())
+def allowed(changes: int = 1) -> None:
+    """Count so many more changes by this visitor; raises `StoreError` where they are too many, and counts none then."""
+    left, now = st.session_state.get(_BUCKET), time.monotonic()
+    for _ in range(changes):
+        left = taken(left, now, limit("saves_per_minute"))
+        if left is None:
+            raise StoreError(words.too_often())
     st.session_state[_BUCKET] = left
 
 
@@ -64,6 +66,30 @@ def saving(inputs: Inputs, texts: Mapping[str, str]) -> None:
             with refusals(), suppress(Conflict):  # what is drawn now shows it
                 row.act()
             row.draw()
+
+
+def saving_all(inputs: Inputs, entries: Sequence[Entry]) -> None:
+    """The row that saves several plans, each under its name; one that is saved just so already is not saved again."""
+    with show.fold("Save these plans", key=f"{inputs.page.id}:saving", icon=":material/bookmark:") as drawn:
+        if drawn.open:
+            show.note(words.ALL)
+            # Done where it is drawn, so that a field just changed counts.
+            if st.button("Save all", key=inputs.key("save_all"), icon=":material/bookmark_add:"):
+                try:
+                    kept = _keep_all(entries)
+                except StoreError as problem:
+                    show.error(str(problem))
+                else:
+                    links = " · ".join(show.link(one.entry.name, SAVED, {"plan": one.id}) for one in kept)
+                    show.paragraph("Kept in Saved plans:", show.Html(links))
+
+
+def _keep_all(entries: Sequence[Entry]) -> list[SavedPlan]:
+    """The saved plans that are as ``entries``, in their order, new where there was none."""
+    store = opened()
+    kept = [store.like(entry) for entry in entries]
+    allowed(kept.count(None))
+    return [old or store.save(as_kept(entry), owner=who()) for entry, old in zip(entries, kept, strict=True)]
 
 
 def conflict(

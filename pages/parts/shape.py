@@ -115,9 +115,8 @@ def _config(inputs: Inputs) -> None:
             # Any length is taken, since a box with a most empties itself: the reader says what is too long.
             st.text_area("Paste it here", key=inputs.key("config"), height=120, on_change=pasted, placeholder=PASTE)
         with right:
-            st.file_uploader(
-                "or choose the file", type="json", max_upload_size=1, key=inputs.key("upload"), on_change=uploaded
-            )
+            most, key = limit("upload_bytes") >> 20, inputs.key("upload")
+            st.file_uploader("or choose the file", type="json", max_upload_size=most, key=key, on_change=uploaded)
         said: ConfigSaid | None = st.session_state.get(_SAID)
         if said:
             (show.good if said.clean else show.error)(said.text)

@@ -32,8 +32,17 @@ def opened() -> tuple[str, ...]:
     entries, told = unpack(address[IN_LINK][-1], version)
     put(entries)
     said = (line for line in told if not line.endswith(newer(version)))  # which the page's own form says
-    problems = ((one.name, problem.message) for one in entries for problem in one.reading.problems)
-    return (*said, *(f"“{clipped(name)}”: {message}" for name, message in problems))
+    return (*said, *problems(entries))
+
+
+def problems(entries: Iterable[Entry]) -> tuple[str, ...]:
+    """What cannot be read of plans, each under its name."""
+    return tuple(f"“{clipped(one.name)}”: {wrong.message}" for one in entries for wrong in one.reading.problems)
+
+
+def same(entry: Entry) -> Entry | None:
+    """The plan of the tray that is this very plan, by whatever name; None where none is."""
+    return next((one for one in plans() if one.texts == entry.reading.texts), None)
 
 
 def plans() -> tuple[Entry, ...]:

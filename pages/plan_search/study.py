@@ -68,7 +68,7 @@ def study(inputs: Inputs, a: Asked) -> None:
         st.file_uploader(
             "or open results",
             type="parquet",
-            max_upload_size=limit("result_bytes") // 10**6,
+            max_upload_size=limit("upload_bytes") >> 20,
             key="plan_search:study:file",
             on_change=opened,
         )

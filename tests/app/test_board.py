@@ -14,8 +14,10 @@ from core.planning.board.axes import AXES, spread, typed
 from core.planning.board.choosing import pick
 from core.planning.board.rule import Board, Side, board, limits_of, plan_at
 from core.planning.board.stories import BOARD_STORIES as STORIES
+from core.planning.compare.entry import entry_of, unpack
 from pages.board.form import FORM
 from pages.parts.registry import BOARD, COMPUTE, MEMORY, PLAN_SEARCH, PageSpec
+from pages.parts.tray import IN_LINK
 from tests.app.plan_pages import bodies, linked, onwards, opened, shown, stripped
 from tests.app.plan_pages import words as said_on
 
@@ -159,3 +161,13 @@ def test_a_plan_without_an_answer_says_why_and_the_page_stands() -> None:
     app = opened(BOARD, {"rate1k": "MTBF 1 min", "back": "3 h", "pace": "steady steps"})
     assert any("No progress" in said for said in errors(app))
     assert answered(app)
+
+
+def test_the_plan_of_the_board_goes_into_the_comparison() -> None:
+    app = opened(BOARD, TYPED | {"n": "8B", "model": "Typed parameters", "count": "512"})
+    app.button(key="w_add").click().run()
+    assert not app.exception
+    (one,) = unpack(linked(app)[IN_LINK])[0]
+    there = entry_of(one.name, {k: text for k, text in onwards(app, COMPUTE)[-1].items() if k != IN_LINK})
+    assert one.texts == there.reading.texts
+    assert (one.texts["n"], one.texts["count"]) == ("8B", "512")

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import datetime
+import json
+
 import pytest
 from streamlit.testing.v1 import AppTest
 
@@ -13,8 +16,11 @@ from core.planning.compare.compared import as_kept, compared
 from core.planning.compare.entry import Entry, entry_of, pack, unpack
 from core.planning.compare.examples import examples
 from core.planning.compare.naming import suggested
+from core.report.data import PlansFileError, as_json, read_json
+from core.report.told import report_of
 from pages.compare.columns import COPY, LEFT, PIN, REMOVE, RIGHT
 from pages.compare.form import MORE
+from pages.parts import show
 from pages.parts.registry import COMPARE, COMPUTE, HOME, MEMORY, PLAN_SEARCH, PageSpec
 from pages.parts.tray import IN_LINK
 from tests.app.plan_pages import bodies, linked, onwards, opened, shown, stripped
@@ -146,6 +152,64 @@ def test_a_seventh_plan_is_refused_and_nothing_is_lost() -> None:
     assert app.button(key="k_add_it").disabled
     choose(app, 0, COPY)
     assert texts_of(plans(app)) == texts_of(six)
+
+
+# ------------------------------------------------------------------------------------------ a file
+
+
+def written(entries: tuple[Entry, ...], **changed: object) -> str:
+    """The file of these plans, with something in it changed."""
+    report = report_of(entries, "", datetime.date(2026, 1, 1))
+    return json.dumps({**json.loads(as_json(report)), **changed})
+
+
+def choose_file(app: AppTest, text: str) -> list[str]:
+    """Choose a file of this text; what is said about it."""
+    app.file_uploader(key="k_file").set_value(("plans.json", text.encode(), "application/json")).run()
+    assert not app.exception
+    return [stripped(body) for body in bodies(app, "np-error")]
+
+
+def test_a_file_that_was_taken_away_opens_as_the_same_comparison() -> None:
+    entries = tuple(as_kept(one) for one in examples())
+    app = opened(COMPARE, {})
+    assert choose_file(app, written(entries)) == []
+    assert (names(app), texts_of(plans(app))) == ([one.name for one in entries], texts_of(entries))
+    assert answer(app) == shown(words.sentence([compared(one) for one in entries], 0))
+
+
+def test_a_file_loses_no_plan_that_is_there() -> None:
+    stories = list({**STORIES, **MEMORY_STORIES}.items())
+    there = tuple(entry_of(name, story) for name, story in stories[: limit("compared_plans") - 2])
+    new = tuple(entry_of(f"new {count}", {"n": "3B", "count": str(count)}) for count in (1, 2, 3))
+    app = with_plans(there)
+    said = choose_file(app, written((there[1], *new)))
+    assert texts_of(plans(app)) == texts_of((*there, *new[:2]))
+    assert any(there[1].name in line for line in said)
+    assert any("new 3" in line for line in said)
+    assert not any("new 1" in line or "new 2" in line for line in said)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"kind": "other"}', "x" * 200_000])
+def test_a_file_of_no_plans_changes_nothing(text: str) -> None:
+    app = with_plans(examples())
+    before = plans(app)
+    (said,) = choose_file(app, text)
+    with pytest.raises(PlansFileError) as refused:
+        read_json(text)
+    assert said.strip() == stripped(show.rich(str(refused.value)))
+    assert plans(app) == before
+
+
+def test_what_a_file_says_badly_is_said_as_text_and_the_rest_opens() -> None:
+    app = opened(COMPARE, {})
+    evil = "<img src=x onerror=alert(1)>**x**"
+    said = choose_file(
+        app, written((entry_of("a", {}),), plans=[{"name": evil, "texts": {"n": "8B", "count": "many"}}])
+    )
+    assert any("many" in line and evil in line for line in said)
+    assert (plans(app)[0].texts["n"], plans(app)[0].texts["count"]) == ("8B", PLAN_FORM["count"].default)
+    assert "<img" not in "".join(block.proto.body for block in app.get("html"))
 
 
 # ------------------------------------------------------------------------------------------ the page

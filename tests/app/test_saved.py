@@ -18,12 +18,14 @@ from streamlit.testing.v1 import AppTest
 from core.limits import LIMITS, Limit, limit
 from core.planning.compare.compared import as_kept
 from core.planning.compare.entry import entry_of
+from core.planning.compare.examples import examples
 from core.store import SavedPlan, StoreError, where
 from core.store.opening import on_page, with_changes
 from core.store.store import Store
 from pages.parts import tray
-from pages.parts.registry import COMPUTE, MEMORY, PLAN_SEARCH, SAVED, PageSpec
+from pages.parts.registry import COMPARE, COMPUTE, MEMORY, PLAN_SEARCH, SAVED, PageSpec
 from tests.app.plan_pages import bodies, fold, linked, opened, words
+from tests.app.test_compare import with_plans
 from tests.app.test_pages import APP, ROOT
 
 
@@ -140,6 +142,29 @@ def test_of_two_visitors_neither_loses_a_change(store: Store, way: str) -> None:
     assert not any("changed meanwhile" in body for body in bodies(bo, "np-error"))
     kept = {one.entry.texts["tokens"] for one in store.find().plans}
     assert kept == {"take": {"1T"}, "over": {"2T"}, "copy": {"1T", "2T"}}[way]
+
+
+def test_a_comparison_is_saved_whole_and_no_plan_of_it_twice(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    app = with_plans(examples())
+    fold(app, f"{COMPARE.id}:saving", open=True)
+    press(app, "k_save_all")
+    kept = {one.entry.name: one for one in store.find().plans}
+    assert {name: one.entry.texts for name, one in kept.items()} == {one.name: one.texts for one in examples()}
+    assert all(one.entry.results == as_kept(one.entry).results for one in kept.values())
+    assert all(f"r_plan={one.id}" in words(app) for one in kept.values())
+    press(app, "k_save_all")
+    assert store.find().total == len(kept)
+    # One that is changed is one more; where they would be too many at once, none of them is kept.
+    app.text_input(key="k_count_1").set_value("64").run()
+    press(app, "k_save_all")
+    assert store.find().total == len(kept) + 1
+    assert store.find().plans[0].entry.texts["count"] == "64"
+    monkeypatch.setitem(LIMITS, "saves_per_minute", Limit(1, "saves", "a test"))
+    app.text_input(key="k_count_1").set_value("65").run()
+    app.text_input(key="k_count_2").set_value("65").run()
+    press(app, "k_save_all")
+    assert store.find().total == len(kept) + 1
+    assert any("a minute" in body for body in bodies(app, "np-error"))
 
 
 def test_saving_too_often_is_refused(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:

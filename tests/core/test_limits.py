@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -45,6 +47,18 @@ def test_every_cap_has_a_reason_and_a_use(name: str) -> None:
 
 def test_every_cap_asked_for_exists() -> None:
     assert set(LIMITS) >= USED
+
+
+def test_server_and_proxy_take_the_files_that_pages_ask_for() -> None:
+    """The server counts in MiB and lets a form around the file have one more; the proxy must not cut in before."""
+    most = LIMITS["upload_bytes"].value
+    server = tomllib.loads((ROOT / ".streamlit/config.toml").read_text(encoding="utf-8"))["server"]
+    assert server["maxUploadSize"] << 20 == most
+    proxy = re.findall(
+        r"client_max_body_size (\d+)m;", (ROOT / "deploy/nginx.conf.template").read_text(encoding="utf-8")
+    )
+    assert [int(one) << 20 for one in proxy] == [most + (1 << 20)]
+    assert 4 * LIMITS["config_chars"].value <= most
 
 
 def test_a_cap_that_is_only_mentioned_is_not_in_use() -> None:

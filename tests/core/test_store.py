@@ -190,6 +190,16 @@ def test_a_search_wants_every_word_and_every_tag_in_any_case(store: Store) -> No
     assert (store.tags(), store.tags(archived=True)) == (("Q3",), ("final", "Q3"))
 
 
+@given(name=cases.NAMES, count=st.integers(1, 10**6))
+def test_a_plan_is_like_the_one_of_its_name_and_texts_alone(shared: Store, name: str, count: int) -> None:
+    entry = entry_of(name, {"count": str(count)})
+    saved = shared.save(entry)
+    assert shared.like(entry) == saved
+    assert shared.like(entry_of(name, {"count": str(count + 10**6)})) is None
+    shared.archive(saved.id)
+    assert shared.like(entry) != saved
+
+
 @given(name=cases.NAMES, note=cases.NOTES)
 def test_a_plan_is_found_by_each_of_its_own_words(shared: Store, name: str, note: str) -> None:
     saved = shared.save(entry_of(name, {}), note)

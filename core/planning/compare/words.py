@@ -411,6 +411,12 @@ def full() -> str:
     )
 
 
+def no_room(entries: Sequence[Entry]) -> str:
+    """Which plans of a file are left out of a comparison that is full; empty where none is."""
+    names = ", ".join(f"“{clipped(one.name)}”" for one in entries)
+    return f"Left out of the comparison: {names}. {full()}" if entries else ""
+
+
 def bars_alt(plans: Sequence[Compared], base: int) -> str:
     """What the bars show, for who does not see them."""
     told = [

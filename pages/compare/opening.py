@@ -1,0 +1,43 @@
+"""Compare: a file of plans, as “Take it away” made it, opened beside the plans that are there."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from core.limits import limit
+from core.planning.compare import words
+from core.planning.compare.entry import Entry
+from core.report.data import PlansFileError, read_json
+from pages.parts import tray
+from pages.parts.inputs import Inputs
+
+
+def file_of_plans(inputs: Inputs) -> tuple[str, ...]:
+    """Where a file is chosen; what is to be said about the one that is."""
+    key = inputs.key("file")
+    about = f"{key}:about"
+
+    def taken() -> None:
+        file = st.session_state.get(key)
+        st.session_state[about] = _taken(file.getvalue().decode("utf-8", errors="replace")) if file else ()
+
+    with st.popover("Open a JSON", icon=":material/upload_file:"):
+        most = limit("upload_bytes") >> 20
+        st.file_uploader("Plans that were taken away", type="json", max_upload_size=most, key=key, on_change=taken)
+    return st.session_state.get(about, ()) if st.session_state.get(key) else ()
+
+
+def _taken(text: str) -> tuple[str, ...]:
+    """Put the plans of a file behind those that are compared; what is to be said about that."""
+    try:
+        entries, said = read_json(text)
+    except PlansFileError as problem:
+        return (str(problem),)
+    told, left = [*said, *tray.problems(entries)], list[Entry]()
+    for one in entries:
+        there = tray.same(one)
+        if there:
+            told.append(words.already_in(there))
+        elif not tray.add(one):
+            left.append(one)
+    return tuple(filter(None, (*told, words.no_room(left))))
