@@ -148,3 +148,7 @@ def _do(inputs: Inputs, key: str, number: int) -> None:
         tray.remove(number)
     order = list(tray.held())
     inputs.put(BASE.id, str(order.index(base) + 1 if base in order else 1))
+    # A browser that moves a field to another column may forget what was typed there, so all are told again.
+    for key in (inputs.key(f"{field.id}_{n}") for n in order for field in PLAN_FORM.fields):
+        if key in st.session_state:
+            st.session_state[key] = st.session_state[key]
