@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 from unittest.mock import patch
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+    from tests.browser.conftest import Tabs
 
 # No clock decides whether a test passes: a loaded machine is slower, not wrong. `make perf` prints times.
 settings.register_profile(
@@ -22,3 +28,25 @@ def nobodys_plans(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with patch.dict(os.environ, {"NAPKIN_DATA": str(tmp_path_factory.mktemp("plans"))}):
         os.environ.pop("DATABASE_URL", None)
         yield
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """One Chromium for all tests of a session, since a thread can drive only one; each opens its own context in it."""
+    from playwright.sync_api import sync_playwright
+
+    from tests.browser.chromium import ensure
+    from tests.browser.conftest import FLAGS
+
+    with sync_playwright() as playwright:
+        launched = playwright.chromium.launch(executable_path=ensure(), args=FLAGS)
+        yield launched
+        launched.close()
+
+
+@pytest.fixture(scope="session")
+def tabs(browser: Browser) -> Tabs:
+    """The tabs of this session's browser."""
+    from tests.browser.conftest import Tabs
+
+    return Tabs(browser)

@@ -23,6 +23,7 @@ _LETTERS = {
     "rho": "ρ",
     "tau": "τ",
     "Delta": "Δ",
+    "Sigma": "Σ",
     "ell": "ℓ",
     "infty": "∞",
 }

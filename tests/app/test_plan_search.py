@@ -91,12 +91,12 @@ def test_a_row_becomes_the_layout_of_the_form() -> None:
 def test_ranges_narrow_what_is_drawn_and_a_bad_one_is_told() -> None:
     with downloads() as made:
         app = opened(PLAN_SEARCH, {**SMALL, "space": "true", "otp": "2", "slow": "200"})
-    rows = made["plans.csv"].splitlines()
+    rows = made["csv"].splitlines()
     assert len(rows) > 2
     assert {row.split(",")[0] for row in rows[1:]} == {"2"}
     with downloads() as narrower:
         opened(PLAN_SEARCH, {**SMALL, "space": "true", "otp": "2", "slow": "5"})
-    assert len(narrower.get("plans.csv", "").splitlines()) < len(rows)
+    assert len(narrower.get("csv", "").splitlines()) < len(rows)
     assert "No plan lies" in stripped(said_on(opened(PLAN_SEARCH, {**SMALL, "space": "true", "otp": "7"})))
     assert "up to 8" in stripped(said_on(opened(PLAN_SEARCH, {**SMALL, "space": "true", "opp": "many"})))
     assert not app.exception

@@ -13,9 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, ConsoleMessage, Page, expect, sync_playwright
-
-from tests.browser.chromium import ensure
+from playwright.sync_api import Browser, ConsoleMessage, Page, expect
 
 ROOT = Path(__file__).parents[2]
 
@@ -79,15 +77,6 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 def fresh_server(tmp_path: Path) -> Callable[[], object]:
     """Call it as a context manager for a server that no browser has touched yet."""
     return lambda: running_server(tmp_path / "fresh.txt")
-
-
-@pytest.fixture(scope="session")
-def browser() -> Iterator[Browser]:
-    """One Chromium for the session; every test opens its own context in it."""
-    with sync_playwright() as playwright:
-        launched = playwright.chromium.launch(executable_path=ensure(), args=FLAGS)
-        yield launched
-        launched.close()
 
 
 TRAFFIC = """
@@ -222,12 +211,6 @@ class Tabs:
         page.problems = []  # type: ignore[attr-defined]
         watch(page, page.problems)  # type: ignore[attr-defined]
         return page
-
-
-@pytest.fixture(scope="session")
-def tabs(browser: Browser) -> Tabs:
-    """The tabs of this session's browser."""
-    return Tabs(browser)
 
 
 OpenPage = Callable[..., Page]

@@ -139,7 +139,7 @@ def test_every_panel_speaks(open_page: OpenPage) -> None:
     assert "%" in table_row(page, "Llama-3.1 405B")
     expect(page.locator('.np-note a[href="https://github.com/stas00/ml-engineering"]').first).to_be_visible()
     with page.expect_download() as saved:
-        page.get_by_role("button", name="Download as CSV").click()
+        page.get_by_role("button", name="Table as CSV").click()
     rows = saved.value.path().read_text().splitlines()
     assert rows[0] == "quantity,pessimistic,median,optimistic,unit,note"
     assert sum(row.lstrip('"').startswith("training compute, 6ND") for row in rows) == 1

@@ -9,11 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.browser.conftest import Tabs, browser, tabs
 from tests.team.provider import provider
 from tests.team.topology import Replica, free_port, nginx, postgres, replicas
-
-__all__ = ["Tabs", "browser", "tabs"]  # fixtures
 
 
 @dataclass(frozen=True)

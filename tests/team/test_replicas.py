@@ -39,7 +39,7 @@ def test_every_page_runs_under_the_policy(open_page: Callable[[str], Page]) -> N
 
 def test_files_go_through_both_ways(open_page: Callable[[str], Page], team: Team) -> None:
     """An upload must reach the replica of its session, and a download come from there."""
-    page = open_page(f"{COMPUTE.url_path}?v=1&c_model=Own+(config.json)&c_table=true")
+    page = open_page(f"{COMPUTE.url_path}?v=1&c_model=Own+(config.json)&c_take=true")
     here = team.serves(f"/{COMPUTE.url_path}")
     with page.expect_download() as saved:
         page.get_by_test_id("stDownloadButton").first.get_by_role("button").click()
@@ -59,7 +59,8 @@ def test_a_visitor_signs_in_and_out(open_page: Callable[[str], Page]) -> None:
     leave = page.get_by_role("button", name="Sign out")
     expect(leave).to_contain_text(f"Sign out · {NAME}")
     settle(page)
-    leave.click()
+    with page.expect_navigation():
+        leave.click()
     expect(page.get_by_role("button", name="Sign in")).to_be_visible()
     settle(page)
     assert page.problems == []  # type: ignore[attr-defined]
