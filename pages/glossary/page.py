@@ -17,6 +17,7 @@ def page() -> None:
     """The search field and the terms that it leaves."""
     inputs = Inputs(GLOSSARY)
     wanted = inputs.text("q", "Search", "", max_chars=limit("number_chars"), placeholder="MFU, ZeRO, stride …")
+    show.input_errors(inputs)
     found = matching(wanted[: limit("number_chars")])
     if found:
         st.html(f'<dl class="np-glossary">{"".join(map(_entry, found))}</dl>')

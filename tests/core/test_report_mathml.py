@@ -24,7 +24,7 @@ FORMULAS = {name: f for name, f in sorted(all_formulas().items()) if name.starts
 
 LETTERS = {
     "α": "alpha", "β": "beta", "δ": "delta", "ϵ": "epsilon", "η": "eta", "θ": "theta", "λ": "lambda", "μ": "mu",
-    "ρ": "rho", "τ": "tau", "Δ": "Delta", "ℓ": "ell", "exp": "exp", "log": "log", "max": "max",
+    "ρ": "rho", "τ": "tau", "Δ": "Delta", "Σ": "Sigma", "ℓ": "ell", "exp": "exp", "log": "log", "max": "max",
 }  # fmt: skip
 SIGNS = {"−": "-", "·": r"\cdot", "×": r"\times", "≈": r"\approx", "∑": r"\sum", "↓": r"\downarrow", "↑": r"\uparrow"}
 SIGNS |= {"′": "'", "″": "''", "^": r"\hat", "¯": r"\overline"}
