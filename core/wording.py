@@ -76,6 +76,12 @@ def rent(value: float) -> str:
     return dollars(float(f"{value:.3g}"))
 
 
+def apart_as_shown(a: float, b: float) -> float:
+    """How far two values are apart that are both shown to three digits, so that a reader who subtracts finds the same:
+    236 − 110 is 126. Of two that are shown alike it is the true distance."""
+    return abs(float(f"{a:.3g}") - float(f"{b:.3g}")) or abs(a - b)
+
+
 def plain(text: str) -> str:
     """A sentence without its marks of emphasis, as a screen reader says it."""
     return text.replace("**", "")

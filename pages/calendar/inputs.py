@@ -35,7 +35,7 @@ from pages.parts.shape import own_shape, row
 
 _GOOD = "calendar:good"
 _PLAN = (MODEL_NAME, PARAMETERS, TRAINED, SEQ_LEN, ACCELERATOR, COUNT, MFU)
-_WIDTHS = [1.1, 1.15, 0.95, 1.05, 1.15, 1.05, 1.1]
+_WIDTHS = [1.5, 1.05, 0.95, 1.05, 1.1, 1.05, 1.1]
 
 
 @dataclass(frozen=True, slots=True)

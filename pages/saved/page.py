@@ -129,7 +129,7 @@ def _answer(inputs: Inputs) -> None:
         _turn(inputs, found.total)
     if found.plans or v[PLAN.id]:
         _choose(inputs, found.plans)
-    show.note(f"They lie in `{store.where}`.")
+    show.note(f"Saved plans are kept in `{store.where}`.")
 
 
 def page() -> None:

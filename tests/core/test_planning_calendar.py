@@ -328,6 +328,12 @@ def test_axes_of_hours_days_and_years_have_a_few_ticks(tokens: str) -> None:
     assert all(0 <= at <= drawn["range"][1] for at in drawn["tickvals"])
 
 
+def test_the_day_of_an_end_stands_where_that_day_is() -> None:
+    s = replaced(ONE).schedule()
+    told = [one for one in calendar(s, LIGHT)["layout"]["annotations"] if one.get("y") == "run 1"]
+    assert [s.day(one["x"]) for one in told] == [s.day(s.runs[0].middle.end)]
+
+
 def test_the_calendar_file_says_every_day_and_keeps_to_its_lines() -> None:
     name = "A; b, c\\d é" * 3
     asked = replaced({**ONE, "due": "2027-12-24", "closed": "2027-07-05 to 2027-07-09", "r1n": name})

@@ -44,7 +44,7 @@ from core.planning.compare.entry import Entry, entry_of
 from core.planning.compare.examples import examples
 from core.planning.compare.figures import bars, days_against_dollars
 from core.planning.compare.naming import distinct, suggested, unique
-from core.wording import dollars, rent
+from core.wording import apart_as_shown, dollars, rent
 from pages.parts.charts import wire
 from tests.core.said import says
 
@@ -235,10 +235,18 @@ def test_the_sentence_names_who_is_sooner_and_cheaper() -> None:
     a, b = slow.entry.answer, fast.entry.answer
     for base in (0, 1):
         said = words.sentence([slow, fast], base)
-        says(said, "fast is soonest", words.shown("days", a.middle.days - b.middle.days), "slow")
-        says(said, "slow is cheapest", words.shown("dollars", b.dollars.mid - a.dollars.mid), "fast")
+        says(said, "fast is soonest", words.shown("days", apart_as_shown(a.middle.days, b.middle.days)), "slow")
+        says(said, "slow is cheapest", words.shown("dollars", apart_as_shown(b.dollars.mid, a.dollars.mid)), "fast")
     says(words.against(fast, slow), "sooner", "dearer", "2,048 accelerators instead of 512")
     says(words.against(slow, fast), "later", "cheaper", "512 accelerators instead of 2,048")
+
+
+@given(st.floats(0.01, 1e6), st.floats(0.01, 1e6))
+def test_what_plans_are_apart_by_is_what_a_reader_finds_who_subtracts(a: float, b: float) -> None:
+    shown = [float(f"{value:.3g}") for value in (a, b)]
+    assert apart_as_shown(a, b) == (abs(shown[0] - shown[1]) if shown[0] != shown[1] else abs(a - b))
+    assert math.isclose(apart_as_shown(a, b), abs(a - b), abs_tol=0.01 * max(a, b))
+    assert words.shown("days", apart_as_shown(235.7, 110.49)) == "126 days"
 
 
 def test_a_plan_that_leads_and_does_not_fit_says_so() -> None:

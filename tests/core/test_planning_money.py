@@ -205,3 +205,12 @@ def test_empty_fields_are_unknown_and_defaults_have_their_source() -> None:
             assert any(name in field.help for name in ("Amazon", "AWS", "Energy Information Administration")), field.id
     assert p.term == pytest.approx(365.25)
     assert form.read({"rprice": "-1", "data": "9" * 30, "kwh": "x"}).problems
+
+
+@pytest.mark.parametrize("name", ["data", "sent"])
+def test_a_size_needs_its_unit(name: str) -> None:
+    """Beside prices per GB a bare number would be taken for bytes, and the bill for cents."""
+    form = plan_form("y", *MONEY_FIELDS)
+    assert form.read({name: "100"}).about((name,))
+    assert form.read({name: "100 TB"}).values[name] == 1e14
+    assert form.read({name: "0"}).values[name] == 0

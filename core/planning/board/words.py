@@ -18,7 +18,7 @@ from core.planning.board.results import RESULTS, Result, Scale
 from core.planning.board.rule import Board
 from core.training import LayoutError
 from core.units import format_duration, format_quantity
-from core.wording import listed, rent
+from core.wording import apart_as_shown, listed, rent
 
 _UNITS: Mapping[str, str] = {
     "sequence length": "tokens",
@@ -141,7 +141,7 @@ def own(a: Answer, limits: Limits) -> str:
     elif limits.in_money:
         said.append(f"is {kept(limits)[not keeps]}")
     else:
-        apart = format_duration(86400 * abs(limits.days - m.days), 3)
+        apart = format_duration(86400 * apart_as_shown(limits.days, m.days), 3)
         said.append(f"{'meets' if keeps else 'misses'} {limited(limits)} by {apart}")
     return listed(said) + "."
 

@@ -165,15 +165,16 @@ def _deadline(s: Schedule, palette: Palette) -> list[dict[str, Any]]:
 
 
 def _ends(s: Schedule, palette: Palette) -> list[dict[str, Any]]:
-    """The day of each end, behind its range."""
+    """The day of each end over its mark: at the late end of the range it would be read as that."""
     return [
         label(
             palette,
             shown(s.day(one.middle.end)),
-            x=one.ends.high,
+            x=one.ends.mid,
             y=f"run {i + 1}",
             xanchor="left",
-            xshift=10,
+            xshift=6,
+            yshift=12,
             font={"family": MONO, "size": 12, "color": palette.text},
         )
         for i, one in enumerate(s.runs)

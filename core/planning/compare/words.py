@@ -31,6 +31,7 @@ from core.planning.compare.compared import (
     QUANTITY,
     SAME,
     Compared,
+    Lead,
     Quantity,
     change,
     front,
@@ -43,7 +44,7 @@ from core.planning.compare.compared import (
 from core.planning.compare.differing import Differing, wishes_differ
 from core.planning.compare.entry import Entry
 from core.units import format_bytes, format_count, format_duration, format_quantity
-from core.wording import listed, percent, plain, plural, rent, signed, span
+from core.wording import apart_as_shown, listed, percent, plain, plural, rent, signed, span
 
 _NEAR = 0.01
 """Share by which two models of one class may differ in parameters."""
@@ -109,22 +110,22 @@ def sentence(plans: Sequence[Compared], base: int) -> str:
     days, rents = (middles(plans, QUANTITY[name]) for name in ("days", "dollars"))
     sooner, cheaper = lead(days, base), lead(rents, base)
     if sooner and cheaper and sooner.plan == cheaper.plan:
-        money = f"**{shown('dollars', cheaper.less)}** ({_share(cheaper.share)})"
+        money = f"**{_less('dollars', rents, cheaper)}** ({_share(cheaper.share)})"
         than, other = called(plans[sooner.against]), ""
         if cheaper.against != sooner.against:
             other = f" than {called(plans[cheaper.against])}"
         return (
-            f"{_with_doubt(plans[sooner.plan])} is soonest and cheapest: **{shown('days', sooner.less)}** "
+            f"{_with_doubt(plans[sooner.plan])} is soonest and cheapest: **{_less('days', days, sooner)}** "
             f"({_share(sooner.share)}) sooner than {than}, and {money} cheaper{other}."
         )
     first = (
-        f"{_with_doubt(plans[sooner.plan])} is soonest, by **{shown('days', sooner.less)}** "
+        f"{_with_doubt(plans[sooner.plan])} is soonest, by **{_less('days', days, sooner)}** "
         f"({_share(sooner.share)}) before {called(plans[sooner.against])}"
         if sooner
         else _tied(plans, days, "days", "soonest", "take the same")
     )
     second = (
-        f"{_with_doubt(plans[cheaper.plan])} is cheapest, by **{shown('dollars', cheaper.less)}** "
+        f"{_with_doubt(plans[cheaper.plan])} is cheapest, by **{_less('dollars', rents, cheaper)}** "
         f"({_share(cheaper.share)}) under {called(plans[cheaper.against])}"
         if cheaper
         else _tied(plans, rents, "dollars", "cheapest", "cost the same")
@@ -154,6 +155,10 @@ def _tied(plans: Sequence[Compared], values: Sequence[float], name: str, lead: s
     return f"{all_of} {same}, **{shown(name, min(known))}**"
 
 
+def _less(quantity: str, values: Sequence[float], by: Lead) -> str:
+    return shown(quantity, apart_as_shown(values[by.against], values[by.plan]))
+
+
 def _share(share: float) -> str:
     return percent(share) if math.isfinite(share) else "all of it"
 
@@ -176,7 +181,7 @@ def against(one: Compared, base: Compared) -> str:
     """A plan beside the baseline: ``61 days sooner, 4 % cheaper, 141 GB instead of 80``; what is the same is left
     out."""
     by = _both(one, base, "days")
-    days = f"{shown('days', abs(by[1] - by[0]))} {'sooner' if by[0] < by[1] else 'later'}" if by else ""
+    days = f"{shown('days', apart_as_shown(*by))} {'sooner' if by[0] < by[1] else 'later'}" if by else ""
     said = [
         _relative(one, base, "dollars", "cheaper", "dearer"),
         _instead(one, base, "accelerators", " accelerators"),

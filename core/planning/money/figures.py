@@ -11,7 +11,7 @@ from core.palette import Palette
 from core.planning.answer.figures import scale_for
 from core.planning.money.rule import Way
 from core.planning.money.words import NAMES, ROLES
-from core.wording import dollars
+from core.wording import rent
 
 _PATTERN = {"idle": "/", "power": "x", "staff": ".", "space": "+", "checkpoints": "\\", "dataset": "-", "network": "|"}
 """Id of a line → its hatching, so that colour is never alone."""
@@ -51,7 +51,7 @@ def bills(ways: Sequence[Way], palette: Palette) -> Figure:
                     "fgcolor": palette.background,
                 },
             },
-            "customdata": [dollars(amount) for _, amount in found],
+            "customdata": [rent(amount) for _, amount in found],
             "hovertemplate": f"%{{y}}, {NAMES[which]}: %{{customdata}}<extra></extra>",
         }
         for which in ids
@@ -66,7 +66,7 @@ def bills(ways: Sequence[Way], palette: Palette) -> Figure:
             bargap=0.35,
             xaxis=axis(palette, scale.title, range=[0, most / scale.size * 1.04]),
             yaxis={
-                **named_axis(palette, names, [dollars(way.total.mid) for way in ways]),
+                **named_axis(palette, names, [rent(way.total.mid) for way in ways]),
                 "categoryorder": "array",
                 "categoryarray": names[::-1],
                 "range": [-0.5, len(names) - 0.5],

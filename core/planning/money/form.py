@@ -7,7 +7,7 @@ import math
 from core.fields import Field, Reading, optional, switch
 from core.limits import limit
 from core.planning.money.rule import Prices
-from core.units import Kind, parse_quantity
+from core.units import Kind, QuantityError, parse_quantity
 
 MONEY = "money"
 
@@ -27,7 +27,11 @@ def _amount(
     """A price or amount that is unknown while it is empty; in units of ``scale``."""
 
     def read(text: str) -> float:
-        return parse_quantity(text, kind, low=low, high=high, example=example) * scale
+        value = parse_quantity(text, kind, low=low, high=high, example=example)
+        # Prices here are per GB: a bare 100 would be 100 bytes, and the bill cents.
+        if kind == "bytes" and value and not text.strip()[-1].isalpha():
+            raise QuantityError(f"“{text.strip()}” has no unit. For example: {example}.")
+        return value * scale
 
     made = optional(id, label, read, nothing=math.nan, placeholder="unknown", part=MONEY, help=help)
     return made.with_default(default)
@@ -98,7 +102,9 @@ SPACE = _amount(
     "space", "Space, $ a year", "usd", high=_DOLLARS, example="1M", help="Rent of the building, or its share."
 )
 KEPT = _amount("keep", "Checkpoints kept", "number", high=1e6, example="10", help="Of each run, to the last day.")
-DATASET = _amount("data", "Dataset", "bytes", high=_BYTES, example="60 TB")
+DATASET = _amount(
+    "data", "Dataset", "bytes", high=_BYTES, example="60 TB", help="Stored to the last day, such as 60 TB."
+)
 GB_MONTH = _amount(
     "gbm",
     "Storage, $/GB-month",
@@ -108,7 +114,9 @@ GB_MONTH = _amount(
     default="0.023",
     help="$0.023 is Amazon S3 Standard in the eastern US, first 50 TB, in March 2026.",
 )
-SENT = _amount("sent", "Sent out", "bytes", high=_BYTES, example="10 TB", help="Out of the cloud or data centre.")
+SENT = _amount(
+    "sent", "Sent out", "bytes", high=_BYTES, example="10 TB", help="Out of the cloud or data centre, such as 10 TB."
+)
 GB_OUT = _amount("gbo", "Network, $/GB", "number", high=1000, example="0.05")
 
 MONEY_FIELDS: tuple[Field, ...] = (

@@ -10,7 +10,7 @@ from core.planning.calendar.rule import Schedule
 from core.planning.money import form
 from core.planning.money.rule import Line, Way, energy_of, idle_of
 from core.units import format_quantity
-from core.wording import amount, dollars, listed, percent, span
+from core.wording import amount, listed, percent, rent, span
 
 NAMES = {
     "rent": "accelerators",
@@ -106,7 +106,7 @@ def _amount(found: Interval, *, bold: bool = False) -> tuple[str, str]:
     """An amount, and its range."""
     if not found.known:
         return "unknown", ""
-    low, high, middle = dollars(found.low), dollars(found.high), dollars(found.mid)
+    low, high, middle = rent(found.low), rent(found.high), rent(found.mid)
     return f"**{middle}**" if bold else middle, span(low, high) if low != high else ""
 
 
@@ -115,15 +115,13 @@ def compared(ways: Sequence[Way]) -> str:
     known = [way for way in ways if way.total.known]
     if not known:
         return "No way of paying is known yet: each needs its price."
-    told = [
-        f"**{dollars(way.total.mid)}** {way.id}" + (f" ({said})" if (said := missing(way)) else "") for way in known
-    ]
+    told = [f"**{rent(way.total.mid)}** {way.id}" + (f" ({said})" if (said := missing(way)) else "") for way in known]
     unknown = [
-        f"{way.id}, {_needed(next(line.needs for line in way.lines if line.main))}"
+        f"{way.id} ({_needed(next(line.needs for line in way.lines if line.main))})"
         for way in ways
         if not way.total.known
     ]
-    rest = f" Unknown: {'; '.join(unknown)}." if unknown else ""
+    rest = f" Still unknown: {listed(unknown)}." if unknown else ""
     # What one of them leaves out and another counts would make it look cheap.
     alike = len(known) > 1 and len({way.without for way in known}) == 1
     least = f": least **{min(known, key=lambda way: way.total.mid).id}**" if alike else ""
