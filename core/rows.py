@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import hashlib
 import math
 from collections.abc import Iterable
 from functools import lru_cache
@@ -19,14 +18,6 @@ def read_rows(name: str) -> list[dict[str, str]]:
 
 
 @lru_cache(maxsize=1)
-def data_digest() -> str:
-    """Twelve digits that are others once any of the tables has changed."""
-    found = hashlib.sha256()
-    for table in sorted(_FOLDER.glob("*.csv")):
-        found.update(table.name.encode() + b"\0" + table.read_bytes())
-    return found.hexdigest()[:12]
-
-
 def number(cell: str) -> float:
     """A numeric cell; NaN where the cell is empty, which is how "unknown" travels through every formula."""
     return float(cell) if cell else math.nan

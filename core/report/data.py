@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from core.fields import LINK_VERSION, VERSION, clipped
+from core.knowledge import knowledge
 from core.limits import limit
 from core.models.config_json import ConfigError, read_object
 from core.planning.answer.form import PLAN_FORM
 from core.planning.answer.words import sentence
-from core.planning.compare.compared import Compared, compared
 from core.planning.compare.entry import RESULTS, Entry, entry_of, results_of
 from core.report.told import Report
-from core.rows import data_digest
 from core.wording import plain
 
 if TYPE_CHECKING:
@@ -31,7 +28,7 @@ class PlansFileError(ValueError):
 
 
 def as_json(report: Report) -> str:
-    """Each plan's texts and results, with the editions of data and formulas that they came from."""
+    """Each plan's texts and results, with the edition of data and formulas that they came from."""
     plans = [
         {
             "name": one.name,
@@ -47,17 +44,10 @@ def as_json(report: Report) -> str:
         "version": LINK_VERSION,
         "date": report.date.isoformat(),
         "link": report.link,
-        "data": data_digest(),
-        "formulas": formulas_digest(report.plans),
+        "knowledge": knowledge(),
         "plans": plans,
     }
     return json.dumps(made, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
-
-
-def formulas_digest(plans: Sequence[Compared]) -> str:
-    """Twelve digits that are others once a formula on the way to these answers is written otherwise."""
-    used = sorted({(step.name, step.symbolic) for one in plans if one.answer for step in one.answer.explain()})
-    return hashlib.sha256(repr(used).encode()).hexdigest()[:12]
 
 
 def read_json(text: str) -> tuple[tuple[Entry, ...], tuple[str, ...]]:
@@ -78,8 +68,7 @@ def read_json(text: str) -> tuple[tuple[Entry, ...], tuple[str, ...]]:
         said += [f"“{clipped(one.name)}”: {line.replace('The link', 'The file')}" for line in about]
         results = {name: value for name, value in one.results.items() if name in RESULTS}
         entries.append(replace(entry_of(one.name, texts), results=results))
-    plans = [compared(one) for one in entries]
-    if found.data and (found.data, found.formulas) != (data_digest(), formulas_digest(plans)):
+    if found.knowledge and found.knowledge != knowledge():
         said.append("The file was made with other data or formulas than Napkin has now: results may be others.")
     return tuple(entries), tuple(dict.fromkeys(said))
 

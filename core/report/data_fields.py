@@ -31,6 +31,5 @@ class FileFields(BaseModel):
 
     kind: str
     version: Annotated[int, Field(ge=1, lt=10**6)]
-    data: _Short = ""
-    formulas: _Short = ""
+    knowledge: _Short = ""
     plans: Annotated[list[PlanFields], Field(min_length=1)]

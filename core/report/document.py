@@ -6,6 +6,7 @@ import html
 from collections.abc import Sequence
 
 from core.formula import Explanation
+from core.knowledge import knowledge
 from core.markup import literal, remarked, rich, safe_text, typed
 from core.planning.answer import words, words_memory
 from core.planning.answer.answer import Answer
@@ -18,13 +19,11 @@ from core.planning.compare.compared import Compared
 from core.planning.compare.differing import counting, differing
 from core.planning.compare.figures import bars, days_against_dollars
 from core.planning.evidence.words import pace
-from core.report.data import formulas_digest
 from core.report.derived import steps
 from core.report.style import style
 from core.report.svg import INK, svg
 from core.report.tables import address
 from core.report.told import Report, concerns
-from core.rows import data_digest
 from core.training.device.figures import device_bars
 from core.wording import plain
 
@@ -193,5 +192,5 @@ def _explained(one: Compared) -> list[Explanation]:
 def _footer(report: Report) -> str:
     link = address(report.link)
     again = f'<p><a class=open href="{html.escape(link, quote=True)}">Open it again in Napkin</a></p>' if link else ""
-    edition = f"Data {data_digest()}, formulas {formulas_digest(report.plans)}."
+    edition = f"Data and formulas: edition {knowledge()}."
     return f"<footer>{again}<p>Made by Napkin on {report.date.isoformat()}. {edition}</p></footer>"

@@ -10,11 +10,11 @@ from typing import Any
 
 from sqlalchemy import Connection, Engine, delete, func, insert, select, update
 
+from core.knowledge import knowledge
 from core.limits import limit
 from core.planning.compare.entry import Entry
 from core.store.engine import make_engine, shown, transaction
 from core.store.errors import Conflict, StoreError
-from core.store.knowledge import knowledge
 from core.store.migrate import migrate
 from core.store.plans import Change, Edit, Found, SavedPlan
 from core.store.rows import (

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from core.fields import clipped
+from core.knowledge import knowledge
 from core.limits import limit
 from core.planning.answer import words as words_answer
 from core.planning.answer.form import PLAN_FORM
@@ -13,7 +14,6 @@ from core.planning.calendar.dates import shown as day
 from core.planning.compare.compared import Compared, compared, moved
 from core.planning.compare.entry import Entry
 from core.planning.compare.words import KEPT_AS, shown
-from core.store.knowledge import knowledge
 from core.store.plans import ARCHIVED, NAME, NOTE, RESULT, TAGS, Change, Edit, Found, SavedPlan
 from core.wording import plural
 

@@ -22,6 +22,7 @@ FOUNDATION = {
     "units_latex",
     "units_shown",
     "limits",
+    "knowledge",
     "formula",
     "sources",
     "palette",
@@ -37,6 +38,7 @@ FOUNDATION = {
 MAY_IMPORT: dict[str, set[str]] = {
     "units": {"limits"},
     "limits": set(),
+    "knowledge": set(),
     "rows": set(),
     "suggest": set(),
     "units_latex": {"units"},
@@ -58,7 +60,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "measure": FOUNDATION | {"hardware"},
     "planning": FOUNDATION | {"models", "hardware", "training"},
     "report": FOUNDATION | {"models", "hardware", "training", "planning"},
-    "store": {"fields", "limits", "planning", "wording"},
+    "store": {"fields", "knowledge", "limits", "planning", "wording"},
     "lecture": FOUNDATION | {"floats", "tensors", "models", "hardware", "training", "measure", "planning", "report"},
 }
 """Topic of core → the other topics it may import."""

@@ -269,6 +269,19 @@ def test_the_fewest_accelerators_that_are_enough() -> None:
     assert "1,024" in said  # the next fewer, which are not enough
 
 
+def test_within_a_sum_of_money_the_soonest_is_picked() -> None:
+    """Any number of accelerators costs the same, so the fewest would take years."""
+    by_days = of_story("70B: accelerators × MFU")
+    made = board(by_days.base, by_days.x, by_days.y, Limits(math.nan, 15e6))
+    picked = pick(made)
+    assert picked is not None
+    assert picked.by == "soonest"
+    lowest = int(np.argwhere(made.enough)[:, 0].min())
+    assert picked.cell[0] == lowest
+    assert made.days[picked.cell] == made.days[lowest][made.enough[lowest]].min()
+    assert "soonest" in words.sentence(made, picked)
+
+
 @pytest.mark.parametrize("story", BOARD_STORIES)
 def test_what_is_picked_is_enough_and_nothing_that_is_asks_for_less_money_where_kinds_are_swept(story: str) -> None:
     made = of_story(story)

@@ -10,8 +10,8 @@ import numpy as np
 from core.planning.answer.form import COUNT
 from core.planning.board.rule import Board
 
-By: TypeAlias = Literal["fewest", "most", "least", "cheapest", "roomiest"]
-"""What a cell has: the fewest accelerators, the most tokens, the lowest price, the most memory to spare."""
+By: TypeAlias = Literal["fewest", "soonest", "most", "least", "cheapest", "roomiest"]
+"""What a cell has: the fewest accelerators or days, the most tokens, the lowest price, the most memory to spare."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,8 @@ def pick(board: Board) -> Picked | None:
 
     Among kinds of things, the cheapest; where all cost the same, the one with most memory to spare. Of numbers, the
     fewest accelerators, then the lowest MFU to rest on and the most tokens, parameters or length that they can be had
-    with; of equals the one nearest to the plan itself, then the cheapest.
+    with; of equals the one nearest to the plan itself, then the cheapest. Where the limit is money, which any number of
+    accelerators costs alike, the soonest instead of the fewest, with the lowest MFU before it.
     """
     if not board.enough.any():
         return None
@@ -50,6 +51,8 @@ def pick(board: Board) -> Picked | None:
 
     if wanted:
         counts = any(axis.id == COUNT.id for axis in axes)
+        if counts and board.limits.in_money:
+            return Picked(min(cells, key=lambda cell: (asks(cell)[1], _rounded(float(board.days[cell])))), "soonest")
         by: By = "fewest" if counts else "most" if any(axis.want == "more" for axis in axes) else "least"
         return Picked(min(cells, key=lambda cell: (*asks(cell), cost[cell])), by)
     if len(set(cost.values())) > 1:

@@ -79,6 +79,7 @@ def sentence(board: Board, picked: Picked | None) -> str:
 
 _SUPERLATIVES: Mapping[By, str] = {
     "fewest": "are the fewest",
+    "soonest": "are the soonest",
     "most": "are the most",
     "least": "are the least",
     "cheapest": "are the cheapest",

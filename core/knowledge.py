@@ -6,7 +6,7 @@ import hashlib
 from functools import lru_cache
 from pathlib import Path
 
-_ROOT = Path(__file__).parents[2]
+_ROOT = Path(__file__).parents[1]
 _FOLDERS = ("core/planning", "core/training", "core/models", "core/hardware", "assets/data")
 _KINDS = (".py", ".csv")
 
