@@ -6,13 +6,13 @@
 """
 
 from core.tensors.layout import Bounds, Layout, Run, bounds, contiguous_strides
-from core.tensors.operations import catalogue
-from core.tensors.plan import Plan, PlanStep
-from core.tensors.reader import read_expression
-from core.tensors.steps import Fix, Piece, Step, Trace
-from core.tensors.text import read_shape, read_sizes, read_stride
-from core.tensors.trace import ELEMENT_DTYPES, START_DTYPES, load_torch, start_layout, trace
-from core.tensors.values import ExpressionError
+from core.tensors.reading.operations import catalogue
+from core.tensors.reading.plan import Plan, PlanStep
+from core.tensors.reading.reader import read_expression
+from core.tensors.reading.text import read_shape, read_sizes, read_stride
+from core.tensors.reading.values import ExpressionError
+from core.tensors.running.steps import Fix, Piece, Step, Trace
+from core.tensors.running.trace import ELEMENT_DTYPES, START_DTYPES, load_torch, start_layout, trace
 from core.tensors.view import Boundary, Hops, Narrowed, ViewVerdict, explain_view
 
 __all__ = [

@@ -7,9 +7,9 @@ from typing import Any
 
 import streamlit as st
 
-from core.tensors.cases import CASES, NEGATIVE, NegativePreset, NegativeStep, negative_step
-from core.tensors.figures import negative_picture
-from core.tensors.story import bytes_text, shape_text, word
+from core.tensors.panels.cases import CASES, NEGATIVE, NegativePreset, NegativeStep, negative_step
+from core.tensors.running.figures import negative_picture
+from core.tensors.running.story import bytes_text, shape_text, word
 from pages.parts import show
 from pages.parts.components import component
 from pages.parts.inputs import Inputs

@@ -10,9 +10,9 @@ from streamlit.delta_generator import DeltaGenerator
 
 from core.limits import limit
 from core.tensors import ELEMENT_DTYPES, ExpressionError, Trace, catalogue, read_shape, read_stride, trace
-from core.tensors.operations import REFUSED
-from core.tensors.presets import LECTURE
-from core.tensors.script import script
+from core.tensors.panels.presets import LECTURE
+from core.tensors.reading.operations import REFUSED
+from core.tensors.running.script import script
 from pages.parts import show
 from pages.parts.inputs import Inputs
 

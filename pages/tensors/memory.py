@@ -9,11 +9,11 @@ import streamlit as st
 
 from core.limits import limit
 from core.tensors import ExpressionError, Layout, Step, Trace, read_shape, read_sizes
-from core.tensors.figures_walk import walk_picture
-from core.tensors.names import Placement, placements
-from core.tensors.overlap import HAZARDS, METHODS, Hazard, overlap_of, replay
-from core.tensors.story import bytes_text, shape_text
-from core.tensors.walk import Walk, WalkBusyError, WalkTiming, explanations, headline, time_walks, walks
+from core.tensors.panels.figures_walk import walk_picture
+from core.tensors.panels.names import Placement, placements
+from core.tensors.panels.overlap import HAZARDS, METHODS, Hazard, overlap_of, replay
+from core.tensors.panels.walk import Walk, WalkBusyError, WalkTiming, explanations, headline, time_walks, walks
+from core.tensors.running.story import bytes_text, shape_text
 from pages.parts import show
 from pages.parts.charts import wire
 from pages.parts.components import component

@@ -9,12 +9,12 @@ import streamlit as st
 
 from core.limits import limit
 from core.tensors import ExpressionError, Trace, read_shape
-from core.tensors.calls import PRESETS, Plan, explain_call, plans_of
-from core.tensors.contract import OperandPlan, Pair
-from core.tensors.einsums import EinsumPlan
-from core.tensors.names import NamedDimension, check_names, read_named
-from core.tensors.patterns import PatternPlan, Stage
-from core.tensors.story import shape_text
+from core.tensors.axes.calls import PRESETS, Plan, explain_call, plans_of
+from core.tensors.axes.contract import OperandPlan, Pair
+from core.tensors.axes.einsums import EinsumPlan
+from core.tensors.axes.patterns import PatternPlan, Stage
+from core.tensors.panels.names import NamedDimension, check_names, read_named
+from core.tensors.running.story import shape_text
 from pages.parts import show
 from pages.parts.inputs import Inputs
 from pages.parts.show import rich

@@ -2,8 +2,8 @@
 
 import streamlit as st
 
-from core.tensors.figures import storage_picture
-from core.tensors.story import TABLE_HEADINGS, explanations, headline, passed_over, table
+from core.tensors.running.figures import storage_picture
+from core.tensors.running.story import TABLE_HEADINGS, explanations, headline, passed_over, table
 from pages.parts import show
 from pages.parts.components import component
 from pages.parts.heavy import torch_ready

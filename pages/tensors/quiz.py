@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from core.tensors.quiz import Grade, Question, grade, items, question
+from core.tensors.panels.quiz import Grade, Question, grade, items, question
 from pages.parts import show
 from pages.tensors.inputs import TensorInputs, story
 

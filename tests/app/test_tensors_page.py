@@ -6,8 +6,8 @@ import pytest
 from streamlit.testing.v1 import AppTest
 from streamlit.testing.v1.element_tree import Block
 
-from core.tensors.presets import LECTURE
-from core.tensors.quiz import question
+from core.tensors.panels.presets import LECTURE
+from core.tensors.panels.quiz import question
 from pages.parts.registry import FLOATS, TENSORS, PageSpec
 from pages.tensors.inputs import GROUPS, MORE
 from pages.tensors.named import CHECKS

@@ -8,7 +8,7 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from core.tensors.presets import LECTURE
+from core.tensors.panels.presets import LECTURE
 from pages.parts.registry import TENSORS
 from pages.tensors.inputs import MORE
 from tests.browser.conftest import settle

@@ -9,8 +9,8 @@ import torch
 
 from core.limits import limit
 from core.tensors import ExpressionError, Layout, Trace, explain_view, trace
-from core.tensors.operations import OPERATIONS
-from core.tensors.table import Operation
+from core.tensors.reading.operations import OPERATIONS
+from core.tensors.reading.table import Operation
 
 STORAGE = torch.arange(1 << 16)
 

@@ -10,9 +10,9 @@ import pytest
 import torch
 
 from core.tensors import trace
-from core.tensors.figures import storage_picture
-from core.tensors.steps import meant, origin
-from core.tensors.story import headline
+from core.tensors.running.figures import storage_picture
+from core.tensors.running.steps import meant, origin
+from core.tensors.running.story import headline
 from tests.core.said import says
 
 

@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from core.tensors import ExpressionError, trace
-from core.tensors.calls import PRESETS, PatternCall, PatternPreset, explain_call, plans_of, read_call
-from core.tensors.einsums import EinsumPlan
+from core.tensors.axes.calls import PRESETS, PatternCall, PatternPreset, explain_call, plans_of, read_call
+from core.tensors.axes.einsums import EinsumPlan
 
 
 def test_calls_are_read() -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from core.tensors import ExpressionError, Layout, Step, trace
-from core.tensors.cases import CASES, NEGATIVE, Case, NegativePreset, negative_step, sliced
+from core.tensors.panels.cases import CASES, NEGATIVE, Case, NegativePreset, negative_step, sliced
 
 # What the sentence of each case says, as a fact about the last step.
 FACTS: dict[str, Callable[[Step], bool]] = {

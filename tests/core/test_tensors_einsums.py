@@ -11,7 +11,7 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from core.tensors import ExpressionError, Layout
-from core.tensors.einsums import EinsumPlan, OperandPlan, explain_einsum
+from core.tensors.axes.einsums import EinsumPlan, OperandPlan, explain_einsum
 
 
 def layout_of(tensor: torch.Tensor) -> Layout:

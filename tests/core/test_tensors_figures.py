@@ -11,11 +11,11 @@ import pytest
 from core.limits import limit
 from core.palette import LIGHT
 from core.tensors import Layout, trace
-from core.tensors.cases import NEGATIVE, negative_step
-from core.tensors.figures import negative_picture, reason, storage_picture
-from core.tensors.figures_walk import walk_picture
-from core.tensors.story import letter
-from core.tensors.walk import walks
+from core.tensors.panels.cases import NEGATIVE, negative_step
+from core.tensors.panels.figures_walk import walk_picture
+from core.tensors.panels.walk import walks
+from core.tensors.running.figures import negative_picture, reason, storage_picture
+from core.tensors.running.story import letter
 
 
 def values(picture: dict[str, Any], number: int) -> list[str]:

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from core.tensors import ExpressionError, read_shape, read_sizes, trace
-from core.tensors.names import NamedTensor, check_names, placements, read_named
-from core.tensors.presets import LECTURE
+from core.tensors.panels.names import NamedTensor, check_names, placements, read_named
+from core.tensors.panels.presets import LECTURE
 
 TABLE = (Path(__file__).parents[1] / "data" / "jaxtyping_shapes.csv").read_text(encoding="utf-8")
 VERDICTS = list(csv.DictReader(io.StringIO(TABLE)))

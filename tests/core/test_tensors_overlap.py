@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from core.tensors import ExpressionError, Layout
-from core.tensors.overlap import HAZARDS, HazardPreset, overlap_of, replay, sharing
+from core.tensors.panels.overlap import HAZARDS, HazardPreset, overlap_of, replay, sharing
 
 
 def test_a_sliding_window() -> None:

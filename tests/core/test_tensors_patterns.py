@@ -13,7 +13,7 @@ from einops import EinopsError
 from einops.einops import _prepare_transformation_recipe, _reconstruct_from_shape
 
 from core.tensors import ExpressionError, Layout
-from core.tensors.patterns import PatternPlan, explain_pattern
+from core.tensors.axes.patterns import PatternPlan, explain_pattern
 
 FUNCTIONS = {"rearrange": einops.rearrange, "reduce": einops.reduce, "repeat": einops.repeat}
 

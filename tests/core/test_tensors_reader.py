@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from core.tensors import ExpressionError, catalogue, read_expression, read_shape, trace
-from core.tensors.operations import OPERATIONS, REFUSED
+from core.tensors.reading.operations import OPERATIONS, REFUSED
 
 HOSTILE: dict[str, tuple[str, str]] = {
     # text → words the message must contain, and what is dangerous about it
@@ -261,7 +261,8 @@ def test_bad_input_leaves_memory_flat() -> None:
     """In a fresh process, so that no earlier test hides a peak: all of it together stays under 4 MB."""
     script = """
         import resource
-        from core.tensors import ExpressionError, trace
+        from core.tensors import ExpressionError
+        from core.tensors import trace
         from tests.core.test_tensors_reader import HOSTILE, UNREADABLE
 
         def peak():
@@ -311,7 +312,7 @@ def test_nothing_runs_before_everything_is_read(monkeypatch: pytest.MonkeyPatch)
     def never() -> None:
         raise AssertionError("torch was asked for")
 
-    monkeypatch.setattr(sys.modules["core.tensors.trace"], "load_torch", never)
+    monkeypatch.setattr(sys.modules["core.tensors.running.trace"], "load_torch", never)
     with pytest.raises(ExpressionError, match="is not an operation"):
         trace("x.add_(1)\nx.__class__", (2, 3))
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from core.tensors import trace
-from core.tensors.story import headline
+from core.tensors.running.story import headline
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from core.tensors import ExpressionError, trace
-from core.tensors.operations import REFUSED
+from core.tensors.reading.operations import REFUSED
 
 TABLE = (Path(__file__).parents[1] / "data" / "tensor_views.csv").read_text(encoding="utf-8")
 ROWS = list(csv.DictReader(io.StringIO(TABLE, newline="")))

@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 
 from core.tensors import ExpressionError, trace
-from core.tensors.cases import CASES
-from core.tensors.overlap import HAZARDS
-from core.tensors.presets import LECTURE
-from core.tensors.quiz import items
-from core.tensors.script import script
+from core.tensors.panels.cases import CASES
+from core.tensors.panels.overlap import HAZARDS
+from core.tensors.panels.presets import LECTURE
+from core.tensors.panels.quiz import items
+from core.tensors.running.script import script
 from tests.core.tensors_random import DTYPES, SHAPES, outcome, random_program
 
 PROGRAMS: list[tuple[str, tuple[int, ...]]] = [

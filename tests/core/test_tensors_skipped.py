@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from core.tensors import ExpressionError, trace
-from core.tensors.story import passed_over
-from core.tensors.text import code_of, skipped
+from core.tensors.reading.text import code_of, skipped
+from core.tensors.running.story import passed_over
 
 PASTED = """import torch
 x = x.t()

@@ -12,7 +12,7 @@ import torch
 
 from core.limits import limit
 from core.tensors import ELEMENT_DTYPES, ExpressionError, Trace, trace
-from core.tensors.story import headline
+from core.tensors.running.story import headline
 
 
 def kinds(made: Trace) -> list[str]:
@@ -240,7 +240,7 @@ def test_traces_of_many_threads_do_not_mix() -> None:
 
 def test_importing_and_reading_do_not_load_torch() -> None:
     script = (
-        "import sys, core.tensors, core.tensors.figures, core.tensors.story\n"
+        "import sys, core.tensors, core.tensors.running.figures, core.tensors.running.story\n"
         "core.tensors.read_expression('x.t().view(2, 3)')\n"
         "assert not {'torch', 'einops', 'streamlit', 'pandas', 'plotly'} & set(sys.modules)"
     )

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from core.tensors import Layout
-from core.tensors.walk import (
+from core.tensors.panels.walk import (
     _TIMING,
     LINE_BYTES,
     Fetches,

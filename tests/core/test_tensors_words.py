@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from core.tensors import trace
-from core.tensors.story import KIND_WORDS, TABLE_HEADINGS, explanations, headline, table
+from core.tensors.running.story import KIND_WORDS, TABLE_HEADINGS, explanations, headline, table
 from tests.core.said import says
 
 

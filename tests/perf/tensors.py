@@ -12,8 +12,8 @@ import time
 from collections.abc import Callable
 
 from core.tensors import ExpressionError, trace
-from core.tensors.figures import storage_picture
-from core.tensors.story import headline
+from core.tensors.running.figures import storage_picture
+from core.tensors.running.story import headline
 from tests.core.tensors_random import DTYPES, SHAPES, compare_views, random_program, survives
 from tests.core.test_tensors_reader import HOSTILE, UNREADABLE
 

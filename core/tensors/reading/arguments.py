@@ -6,8 +6,8 @@ import ast
 from collections.abc import Callable
 from typing import TypeAlias
 
-from core.tensors.table import Takes
-from core.tensors.values import (
+from core.tensors.reading.table import Takes
+from core.tensors.reading.values import (
     DTYPES,
     MEMORY_FORMATS,
     Asked,

@@ -11,11 +11,11 @@ import numpy as np
 import numpy.typing as npt
 
 from core.limits import limit
-from core.tensors.cases import NegativeStep
 from core.tensors.layout import Layout, Run
-from core.tensors.steps import Scalar, Step, Trace
-from core.tensors.story import bytes_text, letter, shape_text, word
-from core.tensors.trace import trace
+from core.tensors.panels.cases import NegativeStep
+from core.tensors.running.steps import Scalar, Step, Trace
+from core.tensors.running.story import bytes_text, letter, shape_text, word
+from core.tensors.running.trace import trace
 from core.tensors.view import ViewVerdict
 
 _FEWEST_DRAWN = 48

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from core.formula import Explanation
 from core.tensors.cost import matrix_cell, merging_stride, tensor_bytes
 from core.tensors.layout import Layout
-from core.tensors.steps import is_old, names_of, origin
-from core.tensors.table import SHORT_CASTS
-from core.tensors.text import skipped
-from core.tensors.trace import Kind, Step, Trace
-from core.tensors.values import MemoryFormat
+from core.tensors.reading.table import SHORT_CASTS
+from core.tensors.reading.text import skipped
+from core.tensors.reading.values import MemoryFormat
+from core.tensors.running.steps import is_old, names_of, origin
+from core.tensors.running.trace import Kind, Step, Trace
 
 KIND_WORDS: dict[Kind, str] = {
     "start": "start",

@@ -5,8 +5,18 @@ from __future__ import annotations
 import difflib
 from collections.abc import Mapping
 
-from core.tensors.table import ELEMENTWISE, INDEXING, PICKING, ROWS, UPDATING, WRITING, Group, Operation, Written
-from core.tensors.values import ExpressionError
+from core.tensors.reading.table import (
+    ELEMENTWISE,
+    INDEXING,
+    PICKING,
+    ROWS,
+    UPDATING,
+    WRITING,
+    Group,
+    Operation,
+    Written,
+)
+from core.tensors.reading.values import ExpressionError
 
 OPERATIONS: Mapping[tuple[Written, str], Operation] = {(form, row.name): row for row in ROWS for form in row.forms}
 """Every operation by the way it is written and its name."""

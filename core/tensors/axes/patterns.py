@@ -16,9 +16,9 @@ from typing import Literal, TypeAlias
 from core.formula import Explanation
 from core.limits import limit
 from core.tensors.cost import merging_stride, tensor_bytes
-from core.tensors.guards import check_size
 from core.tensors.layout import Layout
-from core.tensors.values import ExpressionError
+from core.tensors.reading.guards import check_size
+from core.tensors.reading.values import ExpressionError
 from core.tensors.view import Boundary, explain_view
 
 Role: TypeAlias = Literal["named", "number", "ellipsis"]

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from core.formula import Explanation
 from core.limits import limit
 from core.tensors.cost import tensor_bytes
-from core.tensors.guards import check_size
-from core.tensors.text import read_shape
-from core.tensors.values import ExpressionError
+from core.tensors.reading.guards import check_size
+from core.tensors.reading.text import read_shape
+from core.tensors.reading.values import ExpressionError
 
 EXAMPLE = "x: batch seq hidden = 2, 3, 8"
 

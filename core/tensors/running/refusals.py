@@ -11,9 +11,9 @@ from itertools import zip_longest
 import numpy as np
 
 from core.tensors.layout import Layout, bounds
-from core.tensors.plan import PlanStep
-from core.tensors.steps import Step
-from core.tensors.values import DType, Index, Shape, Slot, Value, integers, named
+from core.tensors.reading.plan import PlanStep
+from core.tensors.reading.values import DType, Index, Shape, Slot, Value, integers, named
+from core.tensors.running.steps import Step
 from core.tensors.view import ViewVerdict, explain_view
 
 _BYTES = {"bool": 1, "uint8": 1, "int8": 1, "int16": 2, "float16": 2, "bfloat16": 2, "int32": 4, "float32": 4}

@@ -17,10 +17,10 @@ from core.formula import Explanation, Source, Symbol, formula
 from core.limits import limit
 from core.tensors.cost import tensor_bytes
 from core.tensors.layout import Layout
-from core.tensors.steps import Scalar
-from core.tensors.text import code_of
-from core.tensors.trace import trace
-from core.tensors.values import ExpressionError
+from core.tensors.reading.text import code_of
+from core.tensors.reading.values import ExpressionError
+from core.tensors.running.steps import Scalar
+from core.tensors.running.trace import trace
 
 _AS_STRIDED = Source(
     "PyTorch, torch.as_strided", "warning", "https://docs.pytorch.org/docs/stable/generated/torch.as_strided.html"

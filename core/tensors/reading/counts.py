@@ -15,8 +15,8 @@ from dataclasses import replace
 from typing import Any, Literal, TypeAlias, cast
 
 from core.limits import LIMITS, limit
-from core.tensors.arguments import is_whole
-from core.tensors.values import MODULES, Asked, Count, ExpressionError
+from core.tensors.reading.arguments import is_whole
+from core.tensors.reading.values import MODULES, Asked, Count, ExpressionError
 
 CountKind: TypeAlias = Literal["number", "sizes"]
 

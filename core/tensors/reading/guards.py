@@ -17,7 +17,7 @@ from itertools import zip_longest
 from typing import TypeAlias, TypeGuard
 
 from core.limits import LIMITS, limit
-from core.tensors.values import Arguments, ExpressionError, Keywords, Shape, Value, integers, named
+from core.tensors.reading.values import Arguments, ExpressionError, Keywords, Shape, Value, integers, named
 from core.units import scientific
 
 Guard: TypeAlias = Callable[[Sequence[Shape], Arguments, Keywords], None]

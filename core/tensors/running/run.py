@@ -12,16 +12,16 @@ import numpy as np
 import numpy.typing as npt
 
 from core.limits import limit
-from core.tensors import guards
-from core.tensors.counts import Counts
-from core.tensors.guards import Picker, check_size
 from core.tensors.layout import Layout
-from core.tensors.plan import Plan, PlanStep
-from core.tensors.reasons import fixes, reason, view_verdict
-from core.tensors.refusals import refusal_reason
-from core.tensors.steps import Kind, Piece, Scalar, Step, label_of
-from core.tensors.table import SHORT_CASTS, WRITING
-from core.tensors.values import DType, ExpressionError, Index, IndexItem, MemoryFormat, Nested, Slot, Value
+from core.tensors.reading import guards
+from core.tensors.reading.counts import Counts
+from core.tensors.reading.guards import Picker, check_size
+from core.tensors.reading.plan import Plan, PlanStep
+from core.tensors.reading.table import SHORT_CASTS, WRITING
+from core.tensors.reading.values import DType, ExpressionError, Index, IndexItem, MemoryFormat, Nested, Slot, Value
+from core.tensors.running.reasons import fixes, reason, view_verdict
+from core.tensors.running.refusals import refusal_reason
+from core.tensors.running.steps import Kind, Piece, Scalar, Step, label_of
 
 
 class Run:

@@ -6,9 +6,9 @@ import re
 from collections.abc import Sequence
 
 from core.tensors.layout import Layout
-from core.tensors.plan import PlanStep
-from core.tensors.steps import Fix, Kind, Step
-from core.tensors.table import PART, PICKING, REPEATED, SHORT_CASTS
+from core.tensors.reading.plan import PlanStep
+from core.tensors.reading.table import PART, PICKING, REPEATED, SHORT_CASTS
+from core.tensors.running.steps import Fix, Kind, Step
 from core.tensors.view import ViewVerdict, explain_view
 
 _REGROUPING = ("view", "view_as", "reshape", "flatten", "ravel")

@@ -1,7 +1,7 @@
 """Reads up to twelve lines on ``x`` into a plan of single operations. Nothing is evaluated and torch is not needed.
 
-The text is capped *before* Python's parser sees it (`core.tensors.text`), the syntax tree before it is walked; what
-an expression may hold is said in `core.tensors.expressions`.
+The text is capped *before* Python's parser sees it (`core.tensors.reading.text`), the syntax tree before it is walked;
+what an expression may hold is said in `core.tensors.reading.expressions`.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from core.limits import limit
-from core.tensors.counts import SYMBOLS, CountKind, combined
-from core.tensors.expressions import ExpressionReader
-from core.tensors.operations import OPERATIONS, REFUSED
-from core.tensors.plan import Plan, PlanStep
-from core.tensors.table import NAMING, PIECE, UPDATING, WRITING
-from core.tensors.text import EXAMPLE, check_lines, code_of, tidy
-from core.tensors.values import MODULES, Asked, Count, ExpressionError, Index, Slot
+from core.tensors.reading.counts import SYMBOLS, CountKind, combined
+from core.tensors.reading.expressions import ExpressionReader
+from core.tensors.reading.operations import OPERATIONS, REFUSED
+from core.tensors.reading.plan import Plan, PlanStep
+from core.tensors.reading.table import NAMING, PIECE, UPDATING, WRITING
+from core.tensors.reading.text import EXAMPLE, check_lines, code_of, tidy
+from core.tensors.reading.values import MODULES, Asked, Count, ExpressionError, Index, Slot
 
 
 def read_expression(text: str) -> Plan:

@@ -12,10 +12,10 @@ from types import EllipsisType
 import numpy as np
 
 from core.tensors.layout import Layout
-from core.tensors.reader import read_expression
-from core.tensors.steps import Scalar, Step, Trace
-from core.tensors.trace import load_torch, start_layout, trace
-from core.tensors.values import ExpressionError
+from core.tensors.reading.reader import read_expression
+from core.tensors.reading.values import ExpressionError
+from core.tensors.running.steps import Scalar, Step, Trace
+from core.tensors.running.trace import load_torch, start_layout, trace
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """One call of einops or einsum as a person types it, and presets from a transformer.
 
->>> from core.tensors.calls import explain_call
+>>> from core.tensors.axes.calls import explain_call
 >>> explain_call("rearrange(x, 'b s (h d) -> b h s d', h=2)", [(2, 3, 8)]).bytes_allocated
 0
 """
@@ -13,12 +13,12 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from core.limits import limit
-from core.tensors.einsums import EinsumPlan, explain_einsum
-from core.tensors.guards import check_size
+from core.tensors.axes.einsums import EinsumPlan, explain_einsum
+from core.tensors.axes.patterns import FUNCTIONS, PatternPlan, explain_pattern
 from core.tensors.layout import Layout
-from core.tensors.patterns import FUNCTIONS, PatternPlan, explain_pattern
-from core.tensors.steps import Step, Trace
-from core.tensors.values import ExpressionError
+from core.tensors.reading.guards import check_size
+from core.tensors.reading.values import ExpressionError
+from core.tensors.running.steps import Step, Trace
 
 Plan: TypeAlias = PatternPlan | EinsumPlan
 

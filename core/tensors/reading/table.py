@@ -1,6 +1,6 @@
 """The operations an expression may use: one row each, how they are written, what they take, and why they copy or not.
 
-What an operation could allocate is bounded by its guard, see `core.tensors.guards`.
+What an operation could allocate is bounded by its guard, see `core.tensors.reading.guards`.
 """
 
 from __future__ import annotations
@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from core.tensors import guards
-from core.tensors.guards import Guard
+from core.tensors.reading import guards
+from core.tensors.reading.guards import Guard
 
 Group: TypeAlias = Literal[
     "Always a view", "A view if it can, else a copy", "A new tensor", "Named axes", "Written in place", "Small tensors"

@@ -5,11 +5,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
-from core.tensors.counts import CountKind, kind_of
 from core.tensors.layout import Layout
-from core.tensors.reader import read_expression
-from core.tensors.text import code_of
-from core.tensors.trace import start_layout
+from core.tensors.reading.counts import CountKind, kind_of
+from core.tensors.reading.reader import read_expression
+from core.tensors.reading.text import code_of
+from core.tensors.running.trace import start_layout
 
 _EINOPS = ("rearrange", "reduce", "repeat", "einsum")
 

@@ -15,9 +15,9 @@ from typing import Literal, TypeAlias
 
 from core.rows import read_rows
 from core.tensors.layout import Layout, contiguous_strides
-from core.tensors.steps import Scalar, Step, Trace
-from core.tensors.text import read_shape
-from core.tensors.trace import trace
+from core.tensors.reading.text import read_shape
+from core.tensors.running.steps import Scalar, Step, Trace
+from core.tensors.running.trace import trace
 
 AskKind: TypeAlias = Literal["storage", "shape", "stride", "values"]
 

@@ -1,7 +1,7 @@
 """Reads the expressions of one line: chains of operations on tensors, operators, indices and arguments.
 
-Every syntax node must be one of a few kinds, every name one of `core.tensors.operations` or one that an earlier line
-assigned, every argument a literal or a tensor. Nothing is evaluated.
+Every syntax node must be one of a few kinds, every name one of `core.tensors.reading.operations` or one that an
+earlier line assigned, every argument a literal or a tensor. Nothing is evaluated.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ import re
 from collections.abc import Sequence
 
 from core.limits import limit
-from core.tensors.arguments import literal, nested
-from core.tensors.counts import SYMBOLS, CountReader
-from core.tensors.operations import ANSWERS, OPERATIONS, find
-from core.tensors.plan import Form, PlanStep
-from core.tensors.table import ELEMENTWISE, INDEXING, PICKING, PIECE, Operation, Takes
-from core.tensors.text import EXAMPLE
-from core.tensors.values import MODULES, Asked, ExpressionError, Index, IndexItem, Slot, Value
+from core.tensors.reading.arguments import literal, nested
+from core.tensors.reading.counts import SYMBOLS, CountReader
+from core.tensors.reading.operations import ANSWERS, OPERATIONS, find
+from core.tensors.reading.plan import Form, PlanStep
+from core.tensors.reading.table import ELEMENTWISE, INDEXING, PICKING, PIECE, Operation, Takes
+from core.tensors.reading.text import EXAMPLE
+from core.tensors.reading.values import MODULES, Asked, ExpressionError, Index, IndexItem, Slot, Value
 
 _SYNTAX_NAMES: dict[type[ast.AST], str] = {
     ast.Lambda: "lambda",

@@ -8,7 +8,7 @@ import numpy as np
 
 from core.figure import Figure, axis, label, layout
 from core.palette import Palette
-from core.tensors.walk import Walk
+from core.tensors.panels.walk import Walk
 
 SHOWN = 192
 """Accesses drawn of each walk; enough for the column walk to come back to its first line."""

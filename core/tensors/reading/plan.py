@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from core.tensors.table import Operation, Written
-from core.tensors.values import Asked, Index, Value
+from core.tensors.reading.table import Operation, Written
+from core.tensors.reading.values import Asked, Index, Value
 
 Form: TypeAlias = Written | Literal["index", "binary", "unary", "write", "name", "piece"]
 

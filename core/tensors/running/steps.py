@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias, overload
 
 from core.tensors.layout import Layout
-from core.tensors.plan import PlanStep
+from core.tensors.reading.plan import PlanStep
 from core.tensors.view import ViewVerdict
 
 Kind: TypeAlias = Literal["start", "same", "view", "copy", "write", "refused"]

@@ -6,8 +6,8 @@ import re
 from typing import Literal
 
 from core.limits import limit
-from core.tensors.guards import check_size
-from core.tensors.values import ExpressionError
+from core.tensors.reading.guards import check_size
+from core.tensors.reading.values import ExpressionError
 
 EXAMPLE = "x.t().view(2, 3)"
 

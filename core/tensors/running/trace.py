@@ -11,12 +11,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from core.limits import limit
-from core.tensors.guards import check_elements, check_size
 from core.tensors.layout import Layout
-from core.tensors.reader import read_expression
-from core.tensors.run import Run
-from core.tensors.steps import Kind, Scalar, Step, Trace
-from core.tensors.values import ExpressionError
+from core.tensors.reading.guards import check_elements, check_size
+from core.tensors.reading.reader import read_expression
+from core.tensors.reading.values import ExpressionError
+from core.tensors.running.run import Run
+from core.tensors.running.steps import Kind, Scalar, Step, Trace
 
 __all__ = ["ELEMENT_DTYPES", "START_DTYPES", "Kind", "Scalar", "Step", "Trace", "load_torch", "start_layout", "trace"]
 

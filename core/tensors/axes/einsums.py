@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from core.formula import Explanation
 from core.limits import limit
 from core.products import elementwise_flop, matmul_flop
-from core.tensors.contract import (
+from core.tensors.axes.contract import (
     Names,
     OperandPlan,
     Pair,
@@ -24,7 +24,7 @@ from core.tensors.contract import (
 )
 from core.tensors.cost import tensor_bytes
 from core.tensors.layout import Layout
-from core.tensors.values import ExpressionError
+from core.tensors.reading.values import ExpressionError
 
 __all__ = ["EinsumPlan", "OperandPlan", "Pair", "Reads", "explain_einsum"]
 

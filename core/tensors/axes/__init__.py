@@ -1,0 +1,1 @@
+"""Axes by name: what an einops pattern or an einsum becomes, and what that costs."""

@@ -1,0 +1,1 @@
+"""Questions beside a trace: overlap, walks through memory, surprises, checked names, a quiz, the lecture's claims."""
