@@ -101,6 +101,10 @@ def _decoded(raw: bytes) -> str:
     return raw.decode("utf-8", "replace")
 
 
+def _lower(text: object) -> object:
+    return text.lower() if isinstance(text, str) else text
+
+
 def _sqlite(url: URL) -> Engine:
     if url.database and not url.database.startswith("file:"):
         try:
@@ -116,6 +120,7 @@ def _sqlite(url: URL) -> Engine:
     def connected(connection: Any, _: object) -> None:  # pyright: ignore[reportUnusedFunction]
         connection.isolation_level = None  # transactions begin where SQLAlchemy begins them, those of a migration too
         connection.text_factory = _decoded  # a broken row must not hide the others
+        connection.create_function("lower", 1, _lower, deterministic=True)  # SQLite's own knows no letter beyond z
         for pragma in ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON"):
             connection.execute(f"PRAGMA {pragma}")
 

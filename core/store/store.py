@@ -70,7 +70,7 @@ class Store:
         c, tagged = PLANS.c, tags_of(tags)
         asked = [c.archived == int(archived)]
         asked += [c.searched.contains(word, autoescape=True) for word in folded(text)[: limit("search_chars")].split()]
-        asked += [c.tags.contains(f"\n{tag}\n", autoescape=True) for tag in tagged]
+        asked += [c.tags.icontains(f"\n{tag}\n", autoescape=True) for tag in tagged]
         size = max(1, min(per_page, limit("plans_listed")))
         wanted = select(PLANS).where(*asked).order_by(c.changed.desc(), c.id.desc())
         with transaction(self._engine) as connection:
@@ -89,7 +89,9 @@ class Store:
         asked = select(PLANS.c.tags).where(PLANS.c.archived == int(archived)).distinct()
         with transaction(self._engine) as connection:
             found = {tag for line in connection.execute(asked).scalars() for tag in tags_of(line.replace("\n", ","))}
-        return tuple(sorted(found, key=str.casefold))
+        # One of those that differ in case only, which a search does not tell apart.
+        alike = {tag.lower(): tag for tag in sorted(found, reverse=True)}
+        return tuple(alike[key] for key in sorted(alike))
 
     def history(self, id: str) -> tuple[Change, ...]:
         """The changes of a plan, the last one first."""

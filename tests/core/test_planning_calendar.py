@@ -350,6 +350,16 @@ def test_the_calendar_file_says_every_day_and_keeps_to_its_lines() -> None:
     assert plain == s.runs[0].run.name
 
 
+def test_two_calendars_of_one_start_do_not_overwrite_each_other() -> None:
+    def names(**changed: str) -> list[str]:
+        text = as_ics(replaced({**ONE, "due": "2027-12-24", **changed}).schedule())
+        return [line for line in text.split("\r\n") if line.startswith("UID:")]
+
+    assert names() == names()
+    assert not set(names()) & set(names(tokens="1T"))
+    assert not set(names()) & set(names(r1n="other"))
+
+
 def test_a_run_has_a_field_for_each_of_its_parts() -> None:
     ids = [field.id for fields in RUN_FIELDS.values() for field in fields.values()]
     assert len(set(ids)) == len(ids) == 7 * limit("calendar_runs")

@@ -174,6 +174,12 @@ def test_the_first_plan_of_a_deleted_one_is_missed(store: Store) -> None:
 # ------------------------------------------------------------------------------------------ finding
 
 
+def test_tags_that_differ_in_case_are_one(store: Store) -> None:
+    plans = [store.save(entry_of(tag, {}), tags=[tag]) for tag in ("Éclair", "éclair", "Eclair")]
+    assert {one.id for one in store.find(tags=["ÉCLAIR"]).plans} == {one.id for one in plans[:2]}
+    assert len(store.tags()) == 2
+
+
 def test_a_search_wants_every_word_and_every_tag_in_any_case(store: Store) -> None:
     a = store.save(entry_of("Überlauf 100%", {"model": "Mixtral 8x7B"}), "with_offload", ["final", "Q3"])
     b = store.save(entry_of("Second", {"gpu": "H200"}), tags=["Q3"])
@@ -184,6 +190,7 @@ def test_a_search_wants_every_word_and_every_tag_in_any_case(store: Store) -> No
     assert store.find(tags=["Q3"]).total == 2
     assert store.find(tags=["Q3", "final"]).plans == (a,)
     assert store.find(tags=["Q"]).total == 0
+    assert (store.find(tags=["q3"]).total, store.find(tags=["FINAL"]).plans) == (2, (a,))
     assert store.tags() == ("final", "Q3")
     store.archive(a.id)
     assert (store.find("mixtral").total, store.find("mixtral", archived=True).total) == (0, 1)

@@ -164,7 +164,19 @@ def postgres(*, durable: bool = False) -> Iterator[str]:
     port, data, log = free_port(), folder / "data", folder / "log.txt"
     process: subprocess.Popen[bytes] | None = None
     try:
-        make = [str(initdb), "-D", str(data), "-U", "napkin", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync"]
+        make = [
+            str(initdb),
+            "-D",
+            str(data),
+            "-U",
+            "napkin",
+            "-A",
+            "trust",
+            "-E",
+            "UTF8",
+            "--locale=C.UTF-8",
+            "--no-sync",
+        ]
         subprocess.run([*as_owner, *make], check=True, capture_output=True, cwd=folder, timeout=PATIENCE_S)
         serve = [str(initdb.parent / "postgres"), "-D", str(data), "-p", str(port), "-k", str(folder)]
         serve += ["-c", "listen_addresses=127.0.0.1", "-c", f"fsync={'on' if durable else 'off'}"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import date, timedelta
+from hashlib import sha256
 
 from core.planning.calendar.dates import day_of, shown
 from core.planning.calendar.rule import Schedule
@@ -33,7 +34,7 @@ def _event(s: Schedule, id: str, first: date, last: date, summary: str, said: st
     described = [f"DESCRIPTION:{_escaped(said)}"] if said else []
     return [
         "BEGIN:VEVENT",
-        f"UID:{id}-{s.start}@napkin",
+        f"UID:{id}-{_name(s)}@napkin",
         f"DTSTAMP:{day_of(s.start, 0):%Y%m%d}T000000Z",
         f"DTSTART;VALUE=DATE:{first:%Y%m%d}",
         f"DTEND;VALUE=DATE:{last + timedelta(days=1):%Y%m%d}",
@@ -41,6 +42,14 @@ def _event(s: Schedule, id: str, first: date, last: date, summary: str, said: st
         *described,
         "END:VEVENT",
     ]
+
+
+def _name(s: Schedule) -> str:
+    """Another for every calendar of other runs or days, and the same for the same one, so that a program finds it."""
+    # Not of figures: what a plan is worked out with may change from one edition of the data to the next.
+    runs = [(one.run.name, one.run.after, one.run.plan.tokens, one.run.plan.accelerators) for one in s.runs]
+    said = (s.start, s.due, runs, [(closed.first, closed.last) for closed in s.fleet.closed])
+    return sha256(repr(said).encode()).hexdigest()[:16]
 
 
 def _escaped(text: str) -> str:
