@@ -1,8 +1,8 @@
 """Transformer models: what they are made of, how many parameters that is, and how many FLOPs a token costs."""
 
 from core.models.catalog import CATALOG, CatalogModel, catalog, model_named
-from core.models.config import NoClosedFormError, ReadConfig, UnknownFamilyError, from_hf_config, read_hf_config
-from core.models.config_json import ConfigError
+from core.models.configs.config import NoClosedFormError, ReadConfig, UnknownFamilyError, from_hf_config, read_hf_config
+from core.models.configs.json_text import ConfigError
 from core.models.flops import FlopCount, flops_per_token, train_flop_6nd
 from core.models.mixer import Mixer
 from core.models.parameters import ParameterCount, parameters

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from core.limits import limit
-from core.models.build_events import MOST_FLOP, Built, on_parabola
+from core.models.building.events import MOST_FLOP, Built, on_parabola
 
 EXAMPLE = (
     "made=JambaForCausalLM by=transformers_5.23.0 total=51570323328 active=12110311296 "

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from core.limits import limit
 from core.models.catalog import CatalogModel, nearest_dense
-from core.models.config import ConfigError, NoClosedFormError, UnknownFamilyError, read_hf_config
+from core.models.configs.config import ConfigError, NoClosedFormError, UnknownFamilyError, read_hf_config
 from core.models.counted import CountedModel, read_counted
 from core.models.mixer import NAMES
 from core.models.parameters import parameters
@@ -115,7 +115,7 @@ PASTE = '{"model_type": "llama", "num_hidden_layers": 32, …}'
 class ConfigSaid:
     """What became of a config.json: its shape, or None; whether all is well with it; and what to tell.
 
-    buildable: whether building the model (`core.models.build_jobs`) can say more: it is of a kind that no formula
+    buildable: whether building the model (`core.models.building.jobs`) can say more: it is of a kind that no formula
     counts, more than its text model, or has keys that were not read. draft: a shape like that of a family not known,
     to be checked and edited where building refuses too; never a count of the model.
     """

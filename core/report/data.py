@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from core.fields import LINK_VERSION, VERSION, clipped
 from core.knowledge import knowledge
 from core.limits import limit
-from core.models.config_json import ConfigError, read_object
+from core.models.configs.json_text import ConfigError, read_object
 from core.planning.answer.form import PLAN_FORM
 from core.planning.answer.words import sentence
 from core.planning.compare.entry import RESULTS, Entry, entry_of, results_of

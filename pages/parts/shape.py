@@ -9,8 +9,8 @@ import streamlit as st
 
 from core.fields import Field
 from core.limits import limit
-from core.models.build_events import Built, Refused
-from core.models.build_jobs import BuildRunner
+from core.models.building.events import Built, Refused
+from core.models.building.jobs import BuildRunner
 from core.models.counted import counted, write_counted
 from core.models.own import (
     MIXTURE,

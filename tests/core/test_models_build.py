@@ -21,11 +21,11 @@ from transformers.utils import logging
 
 from core.limits import limit
 from core.models import flops_per_token, from_hf_config, parameters
-from core.models.build import build_model
-from core.models.build_count import count
-from core.models.build_events import Built, BuiltPart, Refused, decode, on_parabola
-from core.models.build_jobs import BuildRunner
-from core.models.build_worker import _made
+from core.models.building.build import build_model
+from core.models.building.count import count
+from core.models.building.events import Built, BuiltPart, Refused, decode, on_parabola
+from core.models.building.jobs import BuildRunner
+from core.models.building.worker import _made
 from core.models.counted import CountedModel, CountedTextError, counted, read_counted, write_counted
 from tests.core.models_oracle import DENSE, MIXTURES, STATES, config_of
 
@@ -123,7 +123,7 @@ def test_a_model_through_the_process() -> None:
 )
 def test_what_is_refused_has_a_reason(config: dict[str, Any], said: str) -> None:
     """In this process, to spare five starts of another."""
-    worker = importlib.import_module("core.models.build_worker")
+    worker = importlib.import_module("core.models.building.worker")
     with pytest.raises(worker.NotBuiltError, match=said):
         _made({"config": config}, transformers)
 
@@ -177,7 +177,7 @@ DEEDS = (
 def test_the_process_can_do_nothing_but_count() -> None:
     code = f"""
 import sys
-from core.models.build_worker import _guard
+from core.models.building.worker import _guard
 sys.addaudithook(_guard)
 for deed in {DEEDS!r}:
     try:

@@ -20,10 +20,10 @@ from core.models import (
     parameters,
     read_hf_config,
 )
-from core.models.config_families import FAMILIES
-from core.models.config_fields import Fields
-from core.models.config_json import EXAMPLE
-from core.models.config_keys import ALIASES, GENERIC
+from core.models.configs.families import FAMILIES
+from core.models.configs.fields import Fields
+from core.models.configs.json_text import EXAMPLE
+from core.models.configs.keys import ALIASES, GENERIC
 from core.models.own import read_config
 
 LLAMA = {

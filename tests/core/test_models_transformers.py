@@ -25,7 +25,7 @@ from core.models import (
     parameters,
     read_hf_config,
 )
-from core.models.config_families import FAMILIES
+from core.models.configs.families import FAMILIES
 from core.models.mixer import Mixer
 from tests.core.models_oracle import (
     DENSE,

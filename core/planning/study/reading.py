@@ -10,7 +10,7 @@ from core.hardware.accelerators import find
 from core.hardware.cluster import Cluster, cluster
 from core.limits import limit
 from core.models.catalog import model_named
-from core.models.config_json import ConfigError, read_object, sendable, shown
+from core.models.configs.json_text import ConfigError, read_object, sendable, shown
 from core.models.spec import SpecError, TransformerSpec, modelled
 from core.models.spec_text import SpecTextError, read_spec
 from core.planning.search.constraints import Constraints

@@ -1,4 +1,4 @@
-"""The building process: ``python -m core.models.build_worker``, a request on its standard input, one line of answer.
+"""The building process: ``python -m core.models.building.worker``, a request on its standard input, one line of answer.
 
 It builds the model that transformers knows under a config's ``model_type``, on torch's meta device where tensors have
 shapes and no memory, counts its parameters, and runs one sequence through it under torch's FLOP counter. It lives in
@@ -21,10 +21,10 @@ from pathlib import Path
 from typing import Any, cast
 
 from core.limits import limit
-from core.models.build_count import count, field_of, first_line
-from core.models.build_events import MOST_KEYS, TEXT_CHARS
-from core.models.config_json import INFINITE
-from core.models.config_keys import inert
+from core.models.building.count import count, field_of, first_line
+from core.models.building.events import MOST_KEYS, TEXT_CHARS
+from core.models.configs.json_text import INFINITE
+from core.models.configs.keys import inert
 
 _SETTINGS = {
     **dict.fromkeys(("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE", "HF_HUB_DISABLE_TELEMETRY"), "1"),

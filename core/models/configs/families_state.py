@@ -1,4 +1,4 @@
-"""Families whose layers have a state in place of attention, some or all; see `core.models.config_families`."""
+"""Families whose layers have a state in place of attention, some or all; see `core.models.configs.families`."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from core.models.config_keys import BIASED, EXPERTS, GROUPED, HEADED, QWEN_EXPERTS, Family, keys, sizes
+from core.models.configs.keys import BIASED, EXPERTS, GROUPED, HEADED, QWEN_EXPERTS, Family, keys, sizes
 from core.models.mixer import Mixer
 from core.models.spec_error import SpecError
 
 if TYPE_CHECKING:
-    from core.models.config_fields import Fields
+    from core.models.configs.fields import Fields
 
 _GATED = {"glu": True}
 _STATE_ALONE = {"heads": 1, "kv_heads": 1, "head_dim": 1, "ffn": 0, "glu": False, "norms_per_layer": 1}

@@ -1,4 +1,4 @@
-"""Building a model from its config.json in a process of its own; see `core.models.build_worker`."""
+"""Building a model from its config.json in a process of its own; see `core.models.building.worker`."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from pathlib import Path
 from typing import Any, cast
 
 from core.limits import limit
-from core.models.build_events import Built, Refused, decode
-from core.models.config_json import ConfigError, read_object
-from core.models.config_keys import GENERIC
+from core.models.building.events import Built, Refused, decode
+from core.models.configs.json_text import ConfigError, read_object
+from core.models.configs.keys import GENERIC
 
-_ROOT = Path(__file__).parents[2]
+_ROOT = Path(__file__).parents[3]
 _KEPT = ("PATH", "LD_LIBRARY_PATH", "LANG", "LC_ALL", "TMPDIR", "SYSTEMROOT")
 """Settings of the server that the process gets: what a library needs to load, and nothing that is secret."""
 
-WORKER: Sequence[str] = (sys.executable, "-m", "core.models.build_worker")
+WORKER: Sequence[str] = (sys.executable, "-m", "core.models.building.worker")
 
 
 def build_model(

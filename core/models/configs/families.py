@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from core.models.config_families_more import MORE
-from core.models.config_families_state import STATES
-from core.models.config_keys import (
+from core.models.configs.families_more import MORE
+from core.models.configs.families_state import STATES
+from core.models.configs.keys import (
     BIASED,
     DEEPSEEK,
     EXPERTS,
@@ -32,7 +32,7 @@ from core.models.config_keys import (
 )
 
 if TYPE_CHECKING:
-    from core.models.config_fields import Fields
+    from core.models.configs.fields import Fields
 
 _LAYERNORM = {"norm": "layernorm", "norm_vectors": 2}
 _ALL_BIASES = {"attention_bias": True, "output_bias": True, "ffn_bias": True}

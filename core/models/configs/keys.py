@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from core.models.config_fields import Fields
+    from core.models.configs.fields import Fields
 
 
 def _nothing(_: Fields) -> Mapping[str, Any]:

@@ -1,11 +1,11 @@
-"""More families of models as Hugging Face transformers knows them; see `core.models.config_families`."""
+"""More families of models as Hugging Face transformers knows them; see `core.models.configs.families`."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from core.models.config_keys import (
+from core.models.configs.keys import (
     BIASED,
     EXPERTS,
     GROUPED,
@@ -21,7 +21,7 @@ from core.models.config_keys import (
 )
 
 if TYPE_CHECKING:
-    from core.models.config_fields import Fields
+    from core.models.configs.fields import Fields
 
 _LAYERNORM = {"norm": "layernorm", "norm_vectors": 2}
 _GATED = {"glu": True}

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from core.limits import limit
-from core.models.build import build_model
-from core.models.build_events import Built, Refused
+from core.models.building.build import build_model
+from core.models.building.events import Built, Refused
 
 State: TypeAlias = Literal["waiting", "building", "done", "full"]
 

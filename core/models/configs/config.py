@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
-from core.models.config_families import FAMILIES
-from core.models.config_json import ConfigError, read_object, shown
-from core.models.config_keys import ALIASES, COMPOSITES, GENERIC, TEXT_PARTS, Family, inert
+from core.models.configs.families import FAMILIES
+from core.models.configs.json_text import ConfigError, read_object, shown
+from core.models.configs.keys import ALIASES, COMPOSITES, GENERIC, TEXT_PARTS, Family, inert
 from core.models.spec import Experts, LatentAttention, SlidingWindow, SpecError, TransformerSpec
 
 if TYPE_CHECKING:
-    from core.models.config_fields import Fields
+    from core.models.configs.fields import Fields
 
 
 class NoClosedFormError(ConfigError):
@@ -234,7 +234,7 @@ def _checked(values: Mapping[str, object], names: Mapping[str, str]) -> Fields:
     """The fields checked one by one; raises `ConfigError` naming the first that cannot be."""
     from pydantic import ValidationError
 
-    from core.models.config_fields import Fields
+    from core.models.configs.fields import Fields
 
     kinds = {name: info.annotation for name, info in Fields.model_fields.items()}
     given: dict[str, object] = {}

@@ -12,7 +12,7 @@ import signal
 from collections.abc import Callable, Mapping
 from typing import Any, cast
 
-from core.models.build_events import MOST_PARTS, TEXT_CHARS, on_parabola
+from core.models.building.events import MOST_PARTS, TEXT_CHARS, on_parabola
 
 _PATIENCE_S = 10.0
 _SHORT = (16, 32, 64, 128)

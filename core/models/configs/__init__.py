@@ -1,0 +1,1 @@
+"""Hugging Face's config.json, read into a shape: keys, families, and what was not understood."""
