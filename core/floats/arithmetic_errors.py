@@ -172,7 +172,7 @@ def explain_work(done: Work) -> tuple[Explanation, ...]:
     if operation.subtracts and operation.addends is not None and operation.exact:
         first, second = (one.value or Fraction(0) for one in operation.addends)
         found += _shown(condition_of_sum, first=first, second=second)
-    if errors is not None:
+    if errors is not None and errors.total:
         found += _shown(total_error, inherited=errors.inherited, rounding=errors.rounding)
     if operation.error and operation.cut is not None:
         found += _shown(error_in_ulp, error=operation.error, ulp=Fraction(2) ** operation.cut.last)
