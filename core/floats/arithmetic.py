@@ -139,8 +139,7 @@ class Operation:
     @property
     def overflowed(self) -> bool:
         """Whether what was rounded lies beyond the largest finite value."""
-        cut = self.cut
-        return cut is not None and (cut.kept + cut.up) * Fraction(2) ** cut.last > self.fmt.max_finite
+        return self.cut is not None and overflows(self.cut, self.fmt)
 
     @property
     def addends(self) -> tuple[Operand, Operand] | None:
@@ -372,6 +371,11 @@ def _cut(
     else:
         up = goes_up(kept & 1, guard, round_, sticky, rounding, negative=negative)
     return Cut(last, kept, guard, round_, sticky, last - before, up, bool((kept + up) >> fmt.fraction_bits + 1), rest)
+
+
+def overflows(cut: Cut, fmt: FloatFormat) -> bool:
+    """Whether what was rounded lies beyond the largest finite value."""
+    return (cut.kept + cut.up) * Fraction(2) ** cut.last > fmt.max_finite
 
 
 def goes_up(odd: int, guard: int, round_: int, sticky: int, rounding: Rounding, *, negative: bool) -> bool:

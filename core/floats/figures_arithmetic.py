@@ -20,6 +20,8 @@ ROLES: Mapping[str, str] = {
     "y": "sticky",
     "z": "filler",
     "s": "sign",
+    "e": "exponent",
+    "o": "operator",
     "d": "differs",
     "x": "dropped",
     "n": "name",
@@ -47,9 +49,12 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """Rows of equal length under each other. sums: rows under a rule, as in a sum on paper."""
+    """Rows of equal length under each other. stage: which of the operation's stages it shows, or what it is.
 
-    title: str
+    sums: rows under a rule, as in a sum on paper.
+    """
+
+    stage: str
     rows: tuple[Row, ...]
     sums: frozenset[int] = frozenset()
 
@@ -77,7 +82,7 @@ class _Line:
         return self
 
 
-def _grid(title: str, lines: Sequence[_Line], *, point: int | None = None, sums: Iterable[int] = ()) -> Grid:
+def _grid(stage: str, lines: Sequence[_Line], *, point: int | None = None, sums: Iterable[int] = ()) -> Grid:
     """Lines in one frame; a point behind the power ``point``, in lines that have bits on both sides of it."""
     places = sorted({place for line in lines for place in line.cells}, reverse=True)
     frame = range(places[0], places[-1] - 1, -1)
@@ -91,12 +96,12 @@ def _grid(title: str, lines: Sequence[_Line], *, point: int | None = None, sums:
         Row(
             line.label,
             (line.sign or " ") * signed + "".join(column[i][0] for column in columns),
-            ("s" if line.sign else " ") * signed + "".join(column[i][1] for column in columns),
+            ("o" if line.sign else " ") * signed + "".join(column[i][1] for column in columns),
             line.remark,
         )
         for i, line in enumerate(lines)
     )
-    return Grid(title, rows, frozenset(sums))
+    return Grid(stage, rows, frozenset(sums))
 
 
 def _bits(line: _Line) -> bool:
@@ -120,8 +125,8 @@ def _squeezed(columns: list[list[tuple[str, str]]]) -> list[list[tuple[str, str]
 
 
 def stages(operation: Operation) -> tuple[Grid, ...]:
-    """The grids of an operation: operands into one register, then normalised and rounded; none for special cases."""
-    grids: list[Grid] = []
+    """The grids of an operation: its codes, then, of all but special cases, one register, normalised and rounded."""
+    grids = [_codes(operation)]
     written = operation.operator == "multiply" or operation.fmt.fraction_bits < _LONG_MULTIPLICATION
     if operation.product is not None and written and not operation.special:
         grids.append(_multiplication(operation, operation.product))
@@ -130,6 +135,21 @@ def stages(operation: Operation) -> tuple[Grid, ...]:
     if operation.cut is not None:
         grids.append(_rounding(operation, operation.cut))
     return tuple(grids)
+
+
+def _codes(operation: Operation) -> Grid:
+    """Operands and result as codes, a gap between their fields."""
+    fmt = operation.fmt
+    widths = {"s": int(fmt.signed), "e": fmt.exponent_bits, "f": fmt.fraction_bits}
+    roles = " ".join(letter * width for letter, width in widths.items() if width)
+
+    def row(label: str, code: int) -> Row:
+        bits = iter(f"{code:0{fmt.bits}b}")
+        text = "".join(" " if role == " " else next(bits) for role in roles)
+        return Row(label, text, roles, f"0x{code:0{fmt.hex_digits}x}")
+
+    rows = [row(name, one.code) for name, one in zip("abc", operation.operands, strict=False)]
+    return Grid("Stored", (*rows, row("result", operation.code)), frozenset([len(rows)]))
 
 
 def _minus(negative: bool) -> str:
@@ -154,7 +174,7 @@ def _multiplication(operation: Operation, product: Operand) -> Grid:
         sums.append(len(lines))
     top = max(2 * width - 1, product.significand.bit_length()) - 1
     lines.append(_Line("a × b", f"exact, {2 * width} bits").bits(product.significand, 0, top))
-    return _grid("Multiply the significands", lines, sums=sums)
+    return _grid("Multiply", lines, sums=sums)
 
 
 def _addition(operation: Operation, register: Register) -> Grid:
@@ -181,9 +201,8 @@ def _addition(operation: Operation, register: Register) -> Grid:
         lines.append(_guards(line, low) if not fused and register.moved and at == mover else line)
     total = _Line("sum", sign=_minus(register.negative)).bits(register.total, low, top)
     lines.append(total if fused else _guards(total, low))
-    word = "Align, then subtract" if operation.subtracts else "Align, then add"
     stays = addends[1 - mover].exponent + widths[1 - mover] - 1
-    return _grid(word, lines, point=stays, sums=[len(lines) - 1])
+    return _grid("Subtract" if operation.subtracts else "Add", lines, point=stays, sums=[len(lines) - 1])
 
 
 def _guards(line: _Line, low: int) -> _Line:
@@ -213,9 +232,9 @@ def _rounding(operation: Operation, cut: Cut) -> Grid:
         if place < low:
             line.put(place, "0", role)
     line.mark([cut.last - 1], "g").mark([cut.last - 2], "r").mark(range(low, cut.last - 2), "y").mark(filled, "z")
-    step = _Line("round up" if cut.up else "cut off", sign="+").put(cut.last, str(int(cut.up)), "s")
+    step = _Line("round up" if cut.up else "cut off", sign="+").put(cut.last, str(int(cut.up)), "o")
     result = _Line("result", _ending(operation, cut)).bits(after, cut.last, top)
-    return _grid("Normalise, then round", [head, line, step, result], point=cut.last + fmt.fraction_bits, sums=[3])
+    return _grid("Round", [head, line, step, result], point=cut.last + fmt.fraction_bits, sums=[3])
 
 
 def _normalised(cut: Cut, fmt: FloatFormat) -> str:
@@ -260,4 +279,7 @@ def beside(exact: Fraction, stored: Sequence[tuple[FloatFormat, int]], remarks: 
         for place in range(bottom, last):
             line.put(place, "·", "x")
         lines.append(line)
+    for line in lines:  # the zeros in front
+        ones = [place for place, (text, _) in line.cells.items() if text == "1"]
+        line.mark([p for p in line.cells if p > max(ones, default=bottom) and line.cells[p] == ("0", "f")], "z")
     return _grid("Aligned at the binary point", lines, point=0)

@@ -138,13 +138,15 @@ def _special(operation: Operation) -> str:
 
 
 def _decision(cut: Cut, operation: Operation) -> str:
-    """What the three bits say under the chosen mode."""
+    return decision(cut, operation.rounding, (operation.exact or 0) < 0)
+
+
+def decision(cut: Cut, rounding: Rounding, negative: bool) -> str:
+    """What the three bits say in a rounding mode."""
     bits = f"guard {cut.guard}, round {cut.round_}, sticky {cut.sticky}"
     if not cut.inexact:
         return f"{bits}: nothing is cut off"
-    negative = (operation.exact or 0) < 0
     way = f"{'up' if cut.up else 'down'}{' in magnitude' if negative else ''}"
-    rounding = operation.rounding
     if rounding == "stochastic":
         return f"{bits}; by chance, with {shares(cut.chance)[0]} % for up, **{way}**"
     if rounding not in ("nearest_even", "nearest_away"):
