@@ -34,7 +34,7 @@ _LONG_MULTIPLICATION = 8
 _ALIKE, _ENDS = 12, 3
 """More columns alike than this in every row are drawn as their first and last few."""
 
-GAP = "⋯"
+GAP = "…"
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,8 +125,10 @@ def _squeezed(columns: list[list[tuple[str, str]]]) -> list[list[tuple[str, str]
 
 
 def stages(operation: Operation) -> tuple[Grid, ...]:
-    """The grids of an operation: its codes, then, of all but special cases, one register, normalised and rounded."""
-    grids = [_codes(operation)]
+    """The grids of an operation: codes first and last, between them, of all but special cases, how bits were added."""
+    fmt = operation.fmt
+    operands = tuple(_code("abc"[at], one.code, fmt) for at, one in enumerate(operation.operands))
+    grids = [Grid("Stored", operands)]
     written = operation.operator == "multiply" or operation.fmt.fraction_bits < _LONG_MULTIPLICATION
     if operation.product is not None and written and not operation.special:
         grids.append(_multiplication(operation, operation.product))
@@ -134,22 +136,16 @@ def stages(operation: Operation) -> tuple[Grid, ...]:
         grids.append(_addition(operation, operation.register))
     if operation.cut is not None:
         grids.append(_rounding(operation, operation.cut))
-    return tuple(grids)
+    return (*grids, Grid("Result", (_code("", operation.code, fmt),)))
 
 
-def _codes(operation: Operation) -> Grid:
-    """Operands and result as codes, a gap between their fields."""
-    fmt = operation.fmt
+def _code(label: str, code: int, fmt: FloatFormat) -> Row:
+    """The bits of a code, a gap between its fields."""
     widths = {"s": int(fmt.signed), "e": fmt.exponent_bits, "f": fmt.fraction_bits}
     roles = " ".join(letter * width for letter, width in widths.items() if width)
-
-    def row(label: str, code: int) -> Row:
-        bits = iter(f"{code:0{fmt.bits}b}")
-        text = "".join(" " if role == " " else next(bits) for role in roles)
-        return Row(label, text, roles, f"0x{code:0{fmt.hex_digits}x}")
-
-    rows = [row(name, one.code) for name, one in zip("abc", operation.operands, strict=False)]
-    return Grid("Stored", (*rows, row("result", operation.code)), frozenset([len(rows)]))
+    bits = iter(f"{code:0{fmt.bits}b}")
+    text = "".join(" " if role == " " else next(bits) for role in roles)
+    return Row(label, text, roles, f"0x{code:0{fmt.hex_digits}x}")
 
 
 def _minus(negative: bool) -> str:
@@ -194,8 +190,7 @@ def _addition(operation: Operation, register: Register) -> Grid:
             head.put(place, name, {"G": "g", "R": "r", "S": "y"}[name])
     lines = [head] if not fused else []
     for at, (name, one, lying) in enumerate(zip(names, addends, (register.first, register.second), strict=True)):
-        moved = f"moved {register.moved} place{'s' * (register.moved != 1)} right" if register.moved else ""
-        line = _Line(name, moved if at == mover and not fused else "", sign=_minus(one.negative))
+        line = _Line(name, sign=_minus(one.negative))
         own = min(one.exponent + widths[at] - 1, top)
         line.bits(lying, low, top).mark(range(own + 1, top + 1), "z").mark(range(low, one.exponent), "z")
         lines.append(_guards(line, low) if not fused and register.moved and at == mover else line)
@@ -226,7 +221,7 @@ def _rounding(operation: Operation, cut: Cut) -> Grid:
         filled = range(0)
     after = cut.kept + cut.up
     top = max(cut.last + max(fmt.fraction_bits, after.bit_length() - 1), low + total.bit_length() - 1)
-    head, line = _Line(""), _Line("normalised", _normalised(cut, fmt)).bits(total, low, top)
+    head, line = _Line(""), _Line("normalised").bits(total, low, top)
     for name, role, place in zip("GRS", "gry", range(cut.last - 1, cut.last - GUARDS - 1, -1), strict=True):
         head.put(place, name, role)
         if place < low:
@@ -237,17 +232,10 @@ def _rounding(operation: Operation, cut: Cut) -> Grid:
     return _grid("Round", [head, line, step, result], point=cut.last + fmt.fraction_bits, sums=[3])
 
 
-def _normalised(cut: Cut, fmt: FloatFormat) -> str:
-    if not cut.shift or fmt.twos_complement:
-        return ""
-    places = abs(cut.shift)
-    return f"{places} place{'s' * (places != 1)} to the {'right' if cut.shift > 0 else 'left'}"
-
-
 def _ending(operation: Operation, cut: Cut) -> str:
     if operation.overflowed:
         return "too large for the format"
-    return "one bit longer: the exponent goes up by one" if cut.carried else ""
+    return "a carry: the exponent + 1" if cut.carried else ""
 
 
 def beside(exact: Fraction, stored: Sequence[tuple[FloatFormat, int]], remarks: Sequence[str]) -> Grid | None:
@@ -266,7 +254,7 @@ def beside(exact: Fraction, stored: Sequence[tuple[FloatFormat, int]], remarks: 
     bottom = min(*bottoms, 0) - GUARDS
     if ends:
         bottom = max(bottom, min(1 - exact.denominator.bit_length(), *(place for place in bottoms)))
-    bottom = min(bottom, 0)
+    bottom = min(bottom, floor_log2(abs(exact)), 0)
     digits = int(abs(exact) / Fraction(2) ** bottom)
     more = "" if abs(exact) == digits * Fraction(2) ** bottom else "goes on"
     lines = [_Line("exact", more, _minus(exact < 0)).bits(digits, bottom, top)]

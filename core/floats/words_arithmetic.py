@@ -61,6 +61,14 @@ def told(code: int, fmt: FloatFormat) -> str:
     return rounded(Fraction(text), sum(c.isdigit() for c in text.partition("e")[0]))
 
 
+def held(code: int, fmt: FloatFormat) -> str:
+    """The value of a code: exact where that is short, else with enough digits to see what it is off by."""
+    value = decode_exact(code, fmt)
+    if not value or len(exact_decimal(value)) <= _SHORT:
+        return told(code, fmt)
+    return f"≈ {rounded(value, fmt.decimal_digits + 4)}"
+
+
 def exactly(value: Fraction, fmt: FloatFormat) -> str:
     """All digits of an exact result where they are few enough to read, else some more than the format has."""
     ends = value.denominator & (value.denominator - 1) == 0
@@ -179,10 +187,10 @@ def stages(done: Work) -> tuple[tuple[str, str], ...]:
         if operation.cut is not None:
             found.append(("Normalise", _shifted(operation, operation.cut)))
             found.append(("Round", f"{_sentence(_decision(operation.cut, operation))}."))
-        found.append(("Result", _result(operation)))
+    found.append(("Result", _result(operation)))
     fused = fused_or_not(done)
     error = _error(done)
-    return tuple(pair for pair in (*found, ("In two steps", fused), ("Error", error)) if pair[1])
+    return tuple(pair for pair in (*found, ("Unfused", fused), ("Error", error)) if pair[1])
 
 
 def _stored(done: Work) -> str:
@@ -193,16 +201,15 @@ def _stored(done: Work) -> str:
         same = one.kind == ("nan" if typed.nan else "inf") if typed.value is None else one.value == typed.value
         if same and typed.code is None:
             continue
-        parts.append(f"{name} as {_held(one, fmt)}")
+        parts.append(f"{name} as {_stored_as(one, fmt)}")
     if not parts:
         return "The operands are stored exactly."
     exact = "; the rest exactly" if len(parts) < len(done.typed) else ""
     return f"Rounded into {fmt.title} first, to nearest: {', '.join(parts)}{exact}."
 
 
-def _held(one: Operand, fmt: FloatFormat) -> str:
-    value = told(one.code, fmt) if one.value is None or not one.value else exactly(one.value, fmt)
-    return f"{value} (`0x{one.code:0{fmt.hex_digits}x}`)"
+def _stored_as(one: Operand, fmt: FloatFormat) -> str:
+    return told(one.code, fmt) if not one.value else exactly(one.value, fmt)
 
 
 def _power(one: Operand, fmt: FloatFormat) -> int:
@@ -214,7 +221,8 @@ def _multiplied(operation: Operation, product: Operand) -> str:
     fmt = operation.fmt
     a, b = operation.operands[:2]
     width = fmt.fraction_bits + 1
-    exponents = f"{_signed(_power(a, fmt))} + {_signed(_power(b, fmt))} = {_signed(_power(a, fmt) + _power(b, fmt))}"
+    first, second = _power(a, fmt), _power(b, fmt)
+    exponents = f"{_signed(first)} {'−' if second < 0 else '+'} {abs(second)} = {_signed(first + second)}"
     sign = "the signs differ, so it is negative" if product.negative else "the sign is +"
     return f"Two significands of {width} bits give one of {2 * width}, exactly; exponents add, {exponents}; {sign}."
 
@@ -282,22 +290,21 @@ def _shifted(operation: Operation, cut: Cut) -> str:
 
 def _result(operation: Operation) -> str:
     fmt, cut = operation.fmt, operation.cut
-    code = f"Code `0x{operation.code:0{fmt.hex_digits}x}`"
     if operation.overflowed:
         fate = fmt.outcome(operation.overflow)
         kept = operation.value is not None and fate != "saturate"
         what = "the largest finite value, as this mode never goes outward" if kept else OUTCOMES[fate]
-        return f"Beyond the largest finite value, {rounded(fmt.max_finite, 5)}: it becomes {what}. {code}."
+        return f"Beyond the largest finite value, {rounded(fmt.max_finite, 5)}: it becomes {what}."
     if cut is None or operation.value is None or operation.error is None:
-        return f"{code}."
+        return f"{_sentence(told(operation.code, fmt))}."
     tiny = operation.value and abs(operation.value) < fmt.min_normal and fmt.has_subnormals
     if tiny and operation.operator == "add":
         why = "A sum in the subnormal range is always exact: all its numbers are multiples of the smallest one"
-        return f"{why} (gradual underflow). {code}."
+        return f"{why} (gradual underflow)."
     if operation.error == 0:
-        return f"Exact. {code}."
+        return "Exact."
     off = rounded(abs(operation.error) / Fraction(2) ** cut.last, 3)
-    return f"{exactly(operation.value, fmt)}, off by {off} ULP of the exact result. {code}."
+    return f"{exactly(operation.value, fmt)}, off by {off} ULP of the exact result."
 
 
 def _error(done: Work) -> str:

@@ -9,7 +9,7 @@ from core.floats.decimals import exact_decimal, raised, rounded
 from core.floats.expansion import Doubling, Expansion, Halving, digits_of
 from core.floats.story import as_read
 from core.floats.text import Typed
-from core.floats.words_arithmetic import decision, told
+from core.floats.words_arithmetic import decision, held
 from core.limits import limit
 
 _SHOWN, _SHORT = 28, 12
@@ -42,7 +42,7 @@ def answer(typed: Typed, expansion: Expansion, code: int) -> str:
     bits = decision(cut, "nearest_even", expansion.value < 0)
     over = ", too large for the format" * overflows(cut, fmt)
     last = raised(f"2^{cut.last}")
-    return f"{head} {fmt.title} keeps {places}, the last place is {last}; {bits}{over}: **{told(code, fmt)}**."
+    return f"{head} {fmt.title} keeps {places}, the last place is {last}; {bits}{over}: **{held(code, fmt)}**."
 
 
 def _repeats(expansion: Expansion) -> str:
@@ -52,7 +52,11 @@ def _repeats(expansion: Expansion) -> str:
         count = expansion.lead_in
         return f"its digits end, {count:,} after the point" if count else "a whole number"
     lead = f" after the first {expansion.lead_in:,}" if expansion.lead_in else ""
-    return f"its digits never end;{lead} a block of {expansion.period:,} repeats for ever"
+    return f"its digits never end;{lead} a block of {_count(expansion.period)} repeats for ever"
+
+
+def _count(number: int) -> str:
+    return f"{number:,}" if number < 10**_SHORT else f"about {rounded(Fraction(number), 3)}"
 
 
 def halving(step: Halving) -> str:

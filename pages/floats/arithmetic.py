@@ -16,7 +16,7 @@ from core.floats.codec import encode_exact
 from core.floats.expansion import Expansion, expand
 from core.floats.figures_arithmetic import ROLES, Grid, Row, beside, stages
 from core.floats.text import FloatTextError, Typed, clipped, number_text, parse
-from core.floats.words_arithmetic import NAMES, answer, modes, told
+from core.floats.words_arithmetic import NAMES, answer, held, modes
 from core.floats.words_arithmetic import stages as sentences
 from core.floats.words_expansion import answer as digits_answer
 from core.floats.words_expansion import doubling, halving
@@ -152,7 +152,8 @@ def _staged(done: Work) -> str:
 
 def _drawn(grid: Grid) -> str:
     lines = "".join(_line(row, at in grid.sums) for at, row in enumerate(grid.rows))
-    return f'<div class="np-column" role="region" aria-label="{grid.stage}" tabindex="0">{lines}</div>'
+    kind = "np-column codes" if grid.stage in ("Stored", "Result") else "np-column"
+    return f'<div class="{kind}" role="region" aria-label="{grid.stage}" tabindex="0">{lines}</div>'
 
 
 def _line(row: Row, total: bool) -> str:
@@ -184,7 +185,7 @@ def _compared(done: Work, fmt: FloatFormat, mode: Rounding) -> None:
     if done.errors is None:
         return
     both = (done.operation, other.operation)
-    drawn = beside(done.errors.wanted, [(one.fmt, one.code) for one in both], [told(one.code, one.fmt) for one in both])
+    drawn = beside(done.errors.wanted, [(one.fmt, one.code) for one in both], [held(one.code, one.fmt) for one in both])
     if drawn is not None:
         st.html(_drawn(drawn))
 
@@ -192,7 +193,7 @@ def _compared(done: Work, fmt: FloatFormat, mode: Rounding) -> None:
 def conversion(inputs: FloatInputs, asked: Asked) -> None:
     """The page's number in binary, digit by digit, and what two formats keep of it."""
     head = show.slot()
-    other = inputs.choice("dv", "Beside it", list(COMMON), "fp16")
+    other = inputs.choice("dv", "Beside it", list(COMMON), "fp16", segmented=True)
     value, fmt = asked.typed.value, asked.fmt
     if value is None:
         with head:
@@ -205,7 +206,7 @@ def conversion(inputs: FloatInputs, asked: Asked) -> None:
     pair = [(fmt, asked.code)]
     if FORMATS[other] is not fmt:
         pair.append((FORMATS[other], encode_exact(value, FORMATS[other])))
-    drawn = beside(value, pair, [told(code, one) for one, code in pair])
+    drawn = beside(value, pair, [held(code, one) for one, code in pair])
     if drawn is not None:
         st.html(_drawn(drawn))
 
@@ -225,7 +226,8 @@ def _steps(expansion: Expansion) -> str:
     if expansion.doublings:
         items = [(-one.place, doubling(one), one.digit) for one in expansion.doublings]
         why = "The rest: double; what reaches 1 is the next digit."
-        again = " A rule stands where the repeating block begins anew." if expansion.period else ""
+        blocks = expansion.period and len(expansion.doublings) > expansion.lead_in + expansion.period
+        again = " A rule stands where the repeating block begins anew." if blocks else ""
         lists.append(f"<p>{why}{again}</p>" + _list(items, expansion, -1))
     return f'<div class="np-digits">{"".join(lists)}</div>'
 
