@@ -51,7 +51,8 @@ def _repeats(expansion: Expansion) -> str:
     if expansion.ends:
         count = expansion.lead_in
         return f"its digits end, {count:,} after the point" if count else "a whole number"
-    lead = f" after the first {expansion.lead_in:,}" if expansion.lead_in else ""
+    many = expansion.lead_in
+    lead = f" after {many:,} digit{'s' * (many != 1)}" if many else ""
     return f"its digits never end;{lead} a block of {_count(expansion.period)} repeats for ever"
 
 

@@ -169,20 +169,24 @@ def test_sums_and_products_are_those_of_the_processor(
         assert same(operate(operator, (left, right), fmt).code, result, fmt), (hex(left), hex(right))
 
 
-@pytest.mark.parametrize(("name", "dtype", "word"), VECTORS[:2], ids=[row[0] for row in VECTORS[:2]])
-def test_fused_multiply_add_is_that_of_the_c_library(name: str, dtype: Any, word: Any) -> None:
-    fmt, kind = FORMATS[name], {"fp64": ctypes.c_double, "fp32": ctypes.c_float}[name]
+def c_fma(name: str, dtype: Any, word: Any, codes: tuple[int, ...]) -> int:
+    """The C library's fused multiply-add of three codes of fp64 or fp32."""
+    kind = {"fp64": ctypes.c_double, "fp32": ctypes.c_float}[name]
     library = ctypes.CDLL(ctypes.util.find_library("m"))
     fma = library.fma if name == "fp64" else library.fmaf
     fma.restype, fma.argtypes = kind, [kind] * 3
+    return int(dtype(fma(*(float(word(code).view(dtype)) for code in codes))).view(word))
+
+
+@pytest.mark.parametrize(("name", "dtype", "word"), VECTORS[:2], ids=[row[0] for row in VECTORS[:2]])
+def test_fused_multiply_add_is_that_of_the_c_library(name: str, dtype: Any, word: Any) -> None:
+    fmt = FORMATS[name]
     a, b, c = codes_of(dtype, word, fmt.bits, 900).reshape(3, 300)
     with np.errstate(all="ignore"):
         nearly = (-(a.view(dtype) * b.view(dtype))).view(word)
-    c = np.where(np.arange(300) % 3 == 0, nearly, c)
-    for codes in zip(a.tolist(), b.tolist(), c.tolist(), strict=True):
-        values = [float(word(code).view(dtype)) for code in codes]
-        result = int(dtype(fma(*values)).view(word))
-        assert same(operate("fma", codes, fmt).code, result, fmt), [hex(code) for code in codes]
+        c = np.where(np.arange(300) % 3 == 0, nearly, c)
+        for codes in zip(a.tolist(), b.tolist(), c.tolist(), strict=True):
+            assert same(operate("fma", codes, fmt).code, c_fma(name, dtype, word, codes), fmt), [hex(c) for c in codes]
 
 
 @pytest.mark.parametrize(("name", "dtype"), EIGHT, ids=[row[0] for row in EIGHT])
