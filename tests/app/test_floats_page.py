@@ -153,6 +153,7 @@ def test_a_story_sets_the_operation_and_closed_panels_draw_nothing() -> None:
     next(chip for chip in app.get("button_group") if chip.key == "f:arith").set_value("0.1 + 0.2").run()
     assert app.text_input(key="f_aa").value == "0.1"
     assert "0.30000000000000004" in html(app)
+    assert next(chip for chip in app.get("button_group") if chip.key == "f:arith").value == "0.1 + 0.2"
     assert 'class="np-stages"' not in html(page())
 
 
