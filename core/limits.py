@@ -24,6 +24,8 @@ LIMITS: Mapping[str, Limit] = {
     "float_chars": Limit(1_200, "characters", "a typed float; fp64's smallest tie, 2^-1075 written out, has 1,077"),
     "float_exponent": Limit(400, "decimal exponent", "beyond fp64's 1e-324 to 1e308; bounds big-integer work"),
     "float_terms": Limit(16, "terms", "a typed sum such as 1 + 2^-8 + 2^-40; each term is an exact fraction"),
+    "binary_steps": Limit(72, "steps", "of writing a number in binary that are shown; fp64's digits take about 60"),
+    "binary_period": Limit(10_000, "digits", "of a repeating block that are counted through; half a hundredth second"),
     "additions": Limit(10_000, "additions", "a sum is simulated step by step; more takes longer than a click may"),
     "block_chars": Limit(600, "characters", "32 typed values of up to 18 characters"),
     "pasted_chars": Limit(20_000, "characters", "kept of a paste: it is in the address, and servers refuse 128 kB"),

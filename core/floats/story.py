@@ -9,7 +9,8 @@ import re
 from dataclasses import dataclass
 from fractions import Fraction
 
-from core.floats.codec import decode_exact, encode_exact, floor_log2
+from core.floats.arithmetic import add_up
+from core.floats.codec import decode_exact, floor_log2
 from core.floats.compare import Stored, percent
 from core.floats.decimals import brief, power_form, raised, rounded, shortest_decimal
 from core.floats.formats import FloatFormat, Overflow
@@ -105,18 +106,11 @@ def _twice(stored: Stored) -> str:
 def _added(stored: Stored) -> str:
     """Of a typed sum, what adding in the format gives: each term rounded first, then each sum."""
     terms, fmt = stored.typed.terms, stored.fmt
-    if len(terms) < 2:
-        return ""
-    rounded_terms = [decode_exact(encode_exact(term, fmt), fmt) for term in terms]
-    total = rounded_terms[0]
-    for term in rounded_terms[1:]:
-        if total is None or term is None:
-            return ""
-        total = decode_exact(encode_exact(total + term, fmt), fmt)
-    if total is None or total == stored.view.value:
+    total = add_up(terms, fmt) if len(terms) > 1 else None
+    if total is None or decode_exact(total, fmt) == stored.view.value:
         return ""
     exactly = "The sum was added exactly and rounded once."
-    word = shortest_decimal(encode_exact(total, fmt), fmt).replace("-", "−")
+    word = shortest_decimal(total, fmt).replace("-", "−")
     return f"{exactly} Adding in {fmt.title}, each term rounded first, as hardware does, gives **{word}**."
 
 

@@ -6,6 +6,7 @@ from core.floats.compare import explain_error, store
 from core.floats.story import tell
 from core.floats.text import code_text
 from core.floats.view import explain, explainable, value_latex
+from pages.floats.arithmetic import arithmetic
 from pages.floats.inputs import FloatInputs, ask, choice_of, policies
 from pages.floats.landscape import landscape
 from pages.floats.rounding import agree, everywhere, microscope
@@ -78,6 +79,7 @@ def page() -> None:
         ("The number among its neighbours", lambda: microscope(asked)),
         ("In every format", lambda: everywhere(inputs, asked)),
         ("What other libraries say", lambda: agree(asked)),
+        ("Arithmetic and digits", lambda: arithmetic(inputs, asked)),
         ("What rounding does to training", lambda: training(inputs)),
         ("The landscape of formats", lambda: landscape(inputs, asked)),
         ("What each format can hold", bits.format_table),

@@ -111,3 +111,63 @@ def test_negative_zero_is_a_policy_of_ones_own_format() -> None:
     app.toggle(key="f_cs").set_value(True).run()
     assert app.text_input(key="f_custom").value == "e4m3"
     assert not app.exception
+
+
+def test_arithmetic_stands_bit_by_bit_and_beside_another_format() -> None:
+    app = page(arith="true", aop="add", aa="1", ab="1e-8", af="bf16", av="fp16")
+    shown = html(app)
+    assert "b is swallowed" in shown
+    assert "stored as 0, so nothing is added" in shown
+    assert 'aria-label="Round"' in shown
+    assert 'aria-label="Aligned at the binary point"' in shown
+    fused = html(page(arith="true", aop="fma", aa="1 + 2^-10", ab="1 - 2^-10", ac="-1", fmt="fp16"))
+    assert "Unfused" in fused
+    assert "then added: <b>0</b>" in fused
+    assert not app.exception
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"aa": "0.1.2"}, "a: “0.1.2” is not a number Napkin can read"),
+        ({"ab": "1e999"}, "b: “1e999” is beyond every format"),
+        ({"aop": "divide"}, "which is not one of “add”, “multiply” and “fma”"),
+        ({"fmt": "e8m0fnu", "x": "2"}, "E8M0 is only the scale of a block"),
+        ({"aa": "nan", "af": "fp4_e2m1fn"}, "fp4 E2M1 has no NaN"),
+        ({"aa": "0x3c000", "af": "fp16"}, "longer than a code of fp16"),
+        ({"fmt": "custom", "custom": "e4m3f_inf", "aa": "inf", "ab": "-inf"}, "NaN is undefined"),
+    ],
+)
+def test_bad_operands_are_refused_under_their_fields(fields: dict[str, str], said: str) -> None:
+    app = page(arith="true", **fields)
+    shown = html(app)
+    alerts = [body for body in shown.split("\n") if 'class="np-error"' in body]
+    assert len(alerts) == 1
+    assert said in alerts[0]
+    assert shown.index('role="alert"') > shown.index("Same number everywhere")
+    assert not app.exception
+
+
+def test_a_story_sets_the_operation_and_closed_panels_draw_nothing() -> None:
+    app = page(arith="true")
+    next(chip for chip in app.get("button_group") if chip.key == "f:arith").set_value("0.1 + 0.2").run()
+    assert app.text_input(key="f_aa").value == "0.1"
+    assert "0.30000000000000004" in html(app)
+    assert next(chip for chip in app.get("button_group") if chip.key == "f:arith").value == "0.1 + 0.2"
+    assert 'class="np-stages"' not in html(page())
+
+
+@pytest.mark.parametrize(
+    ("number", "fmt", "said"),
+    [
+        ("0.1", "fp64", "<b>0.0(0011)</b>"),
+        ("13.375", "bf16", "<b>1101.011</b>"),
+        ("1e-400", "fp64", "400 digits a block of about"),
+        ("nan", "fp16", "have no digits"),
+        ("0", "fp16", "a whole number"),
+    ],
+)
+def test_a_number_is_written_in_binary(number: str, fmt: str, said: str) -> None:
+    app = page(digits="true", x=number, fmt=fmt, dv="bf16")
+    assert said in html(app)
+    assert not app.exception

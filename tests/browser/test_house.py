@@ -104,7 +104,19 @@ ECHOED: dict[str, list[dict[str, str]]] = {
         },
         {"c_model": "Own (config.json)", "c_shape": f"layers={LONG}"},
     ],
-    "floats": [{"f_x": LONG, "f_sums": "true", "f_start": NUMBER, "f_block": "true", "f_vals": LONG}],
+    "floats": [
+        {
+            "f_x": LONG,
+            "f_sums": "true",
+            "f_start": NUMBER,
+            "f_block": "true",
+            "f_vals": LONG,
+            "f_arith": "true",
+            "f_aa": LONG,
+            "f_aop": NUMBER,
+            "f_digits": "true",
+        }
+    ],
     "tensors": [
         {"t_x": f"x.{LONG}", **dict.fromkeys(("t_shape", "t_stride", "t_dtype"), NUMBER)},
         {"t_x": f"x.reshape({'1,' * 200}2, 3)"},

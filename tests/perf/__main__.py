@@ -13,6 +13,7 @@ from tempfile import TemporaryDirectory
 
 from pages.parts.registry import PAGES
 from tests.perf import (
+    arithmetic,
     crowd,
     families,
     floats,
@@ -34,6 +35,7 @@ from tests.perf import (
 SUITES: dict[str, Callable[[], None]] = {
     "pages": pages.main,
     "codec": floats.main,
+    "arithmetic": arithmetic.main,
     "traces": tensors.main,
     "models": models.main,
     "layouts": layouts.main,

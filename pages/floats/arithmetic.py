@@ -1,0 +1,260 @@
+"""Float formats, panels about digits: an operation as hardware does it, and a decimal number turned into binary."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterable
+from fractions import Fraction
+from functools import lru_cache
+
+import streamlit as st
+
+from core.floats import FORMATS, FloatFormat, FormatError, Overflow, Rounding
+from core.floats.arithmetic import OPERATORS, Operator, check_arithmetic
+from core.floats.arithmetic_errors import Work, explain_work, work
+from core.floats.codec import encode_exact
+from core.floats.expansion import Expansion, expand
+from core.floats.figures_arithmetic import ROLES, Grid, Row, beside, stages
+from core.floats.text import FloatTextError, Typed, clipped, number_text, parse
+from core.floats.words_arithmetic import NAMES, answer, held, modes
+from core.floats.words_arithmetic import stages as sentences
+from core.floats.words_expansion import answer as digits_answer
+from core.floats.words_expansion import doubling, halving
+from core.limits import limit
+from pages.floats.inputs import COMMON, Asked, FloatInputs
+from pages.floats.rounding import says
+from pages.parts import show
+from pages.parts.show import rich
+
+CHOSEN, NONE = "chosen above", "none"
+MODES: dict[str, Rounding] = {
+    "even": "nearest_even",
+    "away": "nearest_away",
+    "zero": "toward_zero",
+    "up": "up",
+    "down": "down",
+}
+DEFAULTS = ("0.1", "0.2", "0.3")
+MODE_HELP = (
+    "even: to nearest, ties to even. away: to nearest, ties away from zero. zero: toward zero. up: toward +∞. down: "
+    "toward −∞. The operands are rounded to nearest, ties to even, whatever is chosen here."
+)
+_STORIES: dict[str, tuple[str, Operator, tuple[str, ...], str]] = {
+    "0.1 + 0.2": ("fp64", "add", ("0.1", "0.2"), NONE),
+    "1 + 1e-8 is swallowed": ("bf16", "add", ("1", "1e-8"), "fp16"),
+    "Cancellation": ("bf16", "add", ("1.01", "-1"), "fp16"),
+    "fma keeps what two roundings lose": ("fp16", "fma", ("1 + 2^-10", "1 - 2^-10", "-1"), NONE),
+    "65504 + 16 overflows": ("fp16", "add", ("65504", "16"), "bf16"),
+    "Subnormals add exactly": ("fp16", "add", ("3*2^-24", "5*2^-24"), NONE),
+    "Sterbenz: 3.14 − 2.72": ("bf16", "add", ("3.14", "-2.72"), NONE),
+    "An fp8 product": ("fp8_e4m3fn", "multiply", ("1.1", "-3"), "fp8_e5m2"),
+}
+STORIES = {
+    chip: {"af": fmt, "aop": operator, "ar": "even", "av": other}
+    | {f"a{name}": number for name, number in zip(NAMES, numbers, strict=False)}
+    for chip, (fmt, operator, numbers, other) in _STORIES.items()
+}
+
+
+def arithmetic(inputs: FloatInputs, asked: Asked) -> None:
+    """The two panels, each running only while it is open."""
+    for name, title, panel in (
+        ("arith", "Arithmetic: add, multiply, fused multiply-add, bit by bit", operation),
+        ("digits", "Decimal to binary, step by step", conversion),
+    ):
+        with inputs.panel(name, title) as opened:
+            if opened.open:
+                with show.said_under(inputs):
+                    panel(inputs, asked)
+
+
+def operation(inputs: FloatInputs, asked: Asked) -> None:
+    """One operation in one format, and its result beside that in another."""
+    head = show.slot()
+    with show.said_under(inputs):
+        with st.container(horizontal=True, vertical_alignment="bottom"):
+            operator: Operator = inputs.choice("aop", "Operation", list(OPERATORS), "add", segmented=True)  # type: ignore[assignment]
+            fields = st.container(horizontal=True, width="stretch")
+        with st.container(horizontal=True, vertical_alignment="bottom"):
+            fmt = _format(inputs, asked.fmt)
+            mode = MODES[inputs.choice("ar", "Rounding", list(MODES), "even", segmented=True, help=MODE_HELP)]
+            other = inputs.choice("av", "Beside it", [NONE, *COMMON], NONE)
+        with fields:
+            typed = tuple(
+                _operand(inputs, f"a{name}", name, default, fmt)
+                for name, default in zip(NAMES[: 3 if operator == "fma" else 2], DEFAULTS, strict=False)
+            )
+    with head:
+        inputs.presets("Operations", STORIES, into=show.slot(), key="arith")
+    overflow: Overflow = asked.overflow if asked.overflow in fmt.overflows else "format"
+    try:
+        done = work(operator, typed, fmt, rounding=mode, overflow=overflow)
+    except FormatError as problem:
+        show.error(f"Result: {problem}")
+        return
+    with head:
+        says(answer(done))
+    st.html(_staged(done))
+    if other != NONE:
+        _compared(done, FORMATS[other], mode)
+    rows = modes(done)
+    if rows:
+        show.small_table(
+            (show.Column("Rounding"), show.Column("Last place"), show.Column("Result", numeric=True)),
+            rows,
+            caption="The same bits under every rounding mode",
+            here=list(MODES.values()).index(mode),
+        )
+    show.how(lambda: explain_work(done), key="floats:arith:how")
+
+
+def _format(inputs: FloatInputs, chosen: FloatFormat) -> FloatFormat:
+    name = inputs.choice("af", "In the format", [CHOSEN, *COMMON], CHOSEN)
+    fmt = chosen if name == CHOSEN else FORMATS[name]
+    try:
+        check_arithmetic(fmt)
+    except FormatError as problem:
+        inputs.fail(f"In the format: {problem}", "Using bf16.")
+        return FORMATS["bf16"]
+    return fmt
+
+
+def _operand(inputs: FloatInputs, name: str, label: str, default: str, fmt: FloatFormat) -> Typed:
+    """A typed operand; a bad one is reported, and the last good one stays."""
+    text = inputs.text(name, label, default, max_chars=limit("float_chars"))
+    try:
+        typed = _read(text, fmt)
+        inputs.keep(name, number_text(text, fmt))
+    except FloatTextError as problem:
+        good = inputs.last_good(name, default)
+        try:
+            typed = _read(good, fmt)
+        except FloatTextError:  # NaN, typed before a format without it was chosen
+            typed, good = _read(default, fmt), default
+        inputs.fail(f"{label}: {problem}", f"Still using {clipped(good)}.")
+    return typed
+
+
+def _read(text: str, fmt: FloatFormat) -> Typed:
+    typed = parse(text, fmt)
+    if typed.nan and not fmt.has_nan:
+        raise FloatTextError(f"{fmt.title} has no NaN: none of its codes stands for it. For example 0.1.")
+    return typed
+
+
+def _staged(done: Work) -> str:
+    """Every stage's sentence with its picture."""
+    grids = {grid.stage: _drawn(grid) for grid in stages(done.operation)}
+    parts = (
+        f"<dt>{name}</dt><dd><p>{rich(sentence)}</p>{grids.get(name, '')}</dd>" for name, sentence in sentences(done)
+    )
+    return f'<dl class="np-stages">{"".join(parts)}</dl>'
+
+
+def _drawn(grid: Grid) -> str:
+    lines = "".join(_line(row, at in grid.sums) for at, row in enumerate(grid.rows))
+    kind = "np-column codes" if grid.stage in ("Stored", "Result") else "np-column"
+    return f'<div class="{kind}" role="region" aria-label="{grid.stage}" tabindex="0">{lines}</div>'
+
+
+def _line(row: Row, total: bool) -> str:
+    kind = ' class="total"' if total else ""
+    name = html.escape(row.label)
+    return f"<div{kind}><span>{name}</span><code>{_spans(row)}</code><small>{rich(row.remark)}</small></div>"
+
+
+def _spans(row: Row) -> str:
+    """The characters of a row, those of one role next to each other in one element."""
+    parts: list[str] = []
+    start = 0
+    for at in range(1, len(row.text) + 1):
+        if at == len(row.text) or row.roles[at] != row.roles[start]:
+            text, role = html.escape(row.text[start:at]), row.roles[start]
+            parts.append(text if role == " " else f'<b class="{ROLES[role]}">{text}</b>')
+            start = at
+    return "".join(parts)
+
+
+def _compared(done: Work, fmt: FloatFormat, mode: Rounding) -> None:
+    """The same operation in another format, and both results under the exact one."""
+    try:
+        other = work(done.operation.operator, done.typed, fmt, rounding=mode)
+    except FormatError as problem:
+        show.note(f"Beside it: {problem}")
+        return
+    says(answer(other))
+    if done.errors is None:
+        return
+    both = (done.operation, other.operation)
+    drawn = beside(done.errors.wanted, [(one.fmt, one.code) for one in both], [held(one.code, one.fmt) for one in both])
+    if drawn is not None:
+        st.html(_drawn(drawn))
+
+
+def conversion(inputs: FloatInputs, asked: Asked) -> None:
+    """The page's number in binary, digit by digit, and what two formats keep of it."""
+    head = show.slot()
+    other = inputs.choice("dv", "Beside it", list(COMMON), "fp16", segmented=True)
+    value, fmt = asked.typed.value, asked.fmt
+    if value is None:
+        with head:
+            says("Infinity and NaN have no digits.")
+        return
+    expansion = _expanded(value, fmt)
+    with head:
+        says(digits_answer(asked.typed, expansion, asked.code))
+    st.html(_steps(expansion))
+    pair = [(fmt, asked.code)]
+    if FORMATS[other] is not fmt:
+        pair.append((FORMATS[other], encode_exact(value, FORMATS[other])))
+    drawn = beside(value, pair, [held(code, one) for one, code in pair])
+    if drawn is not None:
+        st.html(_drawn(drawn))
+
+
+@lru_cache(maxsize=64)
+def _expanded(value: Fraction, fmt: FloatFormat) -> Expansion:
+    return expand(value, fmt)
+
+
+def _steps(expansion: Expansion) -> str:
+    """Halvings and doublings, each list in columns, the digits in the colours of what becomes of them."""
+    lists: list[str] = []
+    if expansion.halvings:
+        count = len(expansion.whole)
+        items = [(count - one.before.bit_length(), halving(one), one.digit) for one in expansion.halvings]
+        lists.append("<p>Whole part: halve; the digits come out last to first.</p>" + _list(items, expansion, 1))
+    if expansion.doublings:
+        items = [(-one.place, doubling(one), one.digit) for one in expansion.doublings]
+        why = "The rest: double; what reaches 1 is the next digit."
+        blocks = expansion.period and len(expansion.doublings) > expansion.lead_in + expansion.period
+        again = " A rule stands where the repeating block begins anew." if blocks else ""
+        lists.append(f"<p>{why}{again}</p>" + _list(items, expansion, -1))
+    return f'<div class="np-digits">{"".join(lists)}</div>'
+
+
+def _list(items: Iterable[tuple[int, str, int]], expansion: Expansion, way: int) -> str:
+    """Steps as a list: the power of two, the sentence, the digit; where steps are missing, how many."""
+    parts: list[str] = []
+    before: int | None = None
+    for power, sentence, digit in items:
+        missing = 0 if before is None else (power - before) * way - 1
+        if missing:
+            parts.append(f"<li class=gap>{missing:,} steps more</li>")
+        before = power
+        into_block = -power - expansion.lead_in - 1
+        again = power < 0 and into_block >= 0 and expansion.period and into_block % expansion.period == 0
+        parts.append(
+            f"<li{' class=again' * bool(again)}>{rich(sentence)}<b class={_fate(power, expansion)}>{digit}</b></li>"
+        )
+    return f"<ol>{''.join(parts)}</ol>"
+
+
+def _fate(power: int, expansion: Expansion) -> str:
+    """What becomes of the digit of 2^``power``."""
+    cut = expansion.cut
+    if cut is None:
+        return ROLES["x"]
+    if power > cut.last + max(cut.kept.bit_length() - 1, 0):
+        return ROLES["z"]
+    return ROLES["f"] if power >= cut.last else ROLES["gry"[min(cut.last - 1 - power, 2)]]
