@@ -25,6 +25,7 @@ LIMITS: Mapping[str, Limit] = {
     "float_exponent": Limit(400, "decimal exponent", "beyond fp64's 1e-324 to 1e308; bounds big-integer work"),
     "float_terms": Limit(16, "terms", "a typed sum such as 1 + 2^-8 + 2^-40; each term is an exact fraction"),
     "additions": Limit(10_000, "additions", "a sum is simulated step by step; more takes longer than a click may"),
+    "scaled_steps": Limit(5_000, "steps", "of training whose scales follow one from another: 20 ms, and a full line"),
     "block_chars": Limit(600, "characters", "32 typed values of up to 18 characters"),
     "pasted_chars": Limit(20_000, "characters", "kept of a paste: it is in the address, and servers refuse 128 kB"),
     "expression_chars": Limit(1_000, "characters", "checked before parsing: deep nesting exhausts the parser"),
