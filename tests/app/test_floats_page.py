@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 from streamlit.testing.v1 import AppTest
 
 from core.floats import FORMATS, parse_custom
-from pages.floats.inputs import policies
+from pages.floats.inputs import COMMON, policies
 from pages.parts.bits import _layout, _limits
 
 ROOT = Path(__file__).parents[2]
@@ -44,12 +48,57 @@ def test_numbers_beyond_float64_are_shown(fields: dict[str, str]) -> None:
 
 
 def test_formulas_are_offered_only_where_there_are_some() -> None:
-    labels = {name: [e.label for e in page(x=x, fmt="fp16").expander] for name, x in (("nan", "nan"), ("half", "0.1"))}
-    exact = [e.label for e in page(x="0.5", fmt="fp16").expander]
-    assert "How is this computed" in labels["half"]
-    assert "How tie and chance are computed" in labels["half"]
-    assert "How is this computed" not in labels["nan"]
-    assert "How tie and chance are computed" not in exact
+    labels = {x: [e.label for e in page(x=x, fmt="fp16").expander] for x in ("nan", "0.5", "0.1")}
+    assert [sum("How is this computed" in label for label in labels[x]) for x in labels] == [0, 1, 1]
+
+
+def test_the_page_has_few_folds_and_few_rows_until_asked() -> None:
+    app = page(fmt="more", more="mxint8")
+    assert len(app.expander) <= 8
+    assert table_rows(app) == [*COMMON, "mxint8"]
+    assert table_rows(page(all="true")) == list(FORMATS)
+
+
+def table_rows(app: AppTest) -> list[str]:
+    """The formats in the table of one number everywhere, in order of the formats themselves."""
+    table = next(one.proto for one in app.get("bidi_component") if "floats:everywhere" in one.proto.id)
+    shown = {row["id"] for row in json.loads(table.json)["rows"]}
+    return [name for name in FORMATS if name in shown]
+
+
+BAD = {
+    "x": "0.1.2",
+    "over": "?",
+    "fmt": "?",
+    "sort": "?",
+    **dict.fromkeys(("start", "add", "times", "sum"), "?"),
+    **dict.fromkeys(
+        ("k", "grow", "back", "every", "to", "n", "med", "end", "sd", "spike", "many", "seed", "step"), "?"
+    ),
+    **dict.fromkeys(("how", "qto", "hist", "which", "margin", "qn", "qmed", "qend", "qsd", "qspike"), "?"),
+    **dict.fromkeys(("qmany", "qseed", "blk", "rule", "vals", "out", "own"), "?"),
+}
+FIELDS = {"text_input", "button_group", "slider", "number_input", "toggle", "selectbox", "button"}
+
+
+def drawn(block: Any) -> Iterator[tuple[str, str]]:
+    """Every element in the order of the page: its type, and the HTML in it."""
+    for _, one in sorted(block.children.items()):
+        if hasattr(one, "children"):
+            yield from drawn(one)
+        else:
+            yield one.type, one.proto.body if one.type == "html" else ""
+
+
+def test_every_message_stands_under_the_row_of_its_field() -> None:
+    app = page(**BAD, **dict.fromkeys(("sums", "loss", "fp8", "block"), "true"))
+    assert not app.exception
+    elements, alerts = list(drawn(app.main)), 0
+    for (before, text), (_, body) in pairwise(elements):
+        if 'class="np-error"' in body:
+            alerts += 1
+            assert before in FIELDS or 'class="np-error"' in text, body
+    assert alerts == len(BAD)
 
 
 def test_every_panel_follows_the_overflow() -> None:
