@@ -79,15 +79,16 @@ def loss_scaling(inputs: FloatInputs) -> None:
         says(lossscale.at_step(run, step))
     alt = _plain(lossscale.at_step(run, step))
     show.chart(_histogram(course, scaler, fmt, step), alt=alt, key="floats:gradients")
-    show.note(f"{lossscale.best_line(run, step)} {MODEL}")
+    show.note(f"A cross marks a skipped step. {lossscale.best_line(run, step)} {MODEL}")
     show.how(lambda: lossscale.explain(run, step), key="floats:scaling:how")
 
 
 def fp8_scaling(inputs: FloatInputs) -> None:
     """A tensor's scale over the steps, by the rule of one library or another."""
     head = show.slot()
-    with show.said_under(inputs), st.container(horizontal=True, vertical_alignment="bottom"):
+    with show.said_under(inputs):
         rule = inputs.choice("how", "Scale", list(RULES), "delayed", segmented=True, labels=_RULE_TITLES)
+    with show.said_under(inputs), st.container(horizontal=True, vertical_alignment="bottom"):
         fmt = FORMATS[inputs.choice("qto", "Kept in", list(_FP8), "fp8_e5m2", segmented=True)]
         length = _count(inputs, "hist", "History", "16", 1, limit("scaled_steps"), HISTORY_HELP)
         which: Any = inputs.choice("which", "of which", list(ALGORITHMS), "max", segmented=True)
@@ -99,7 +100,7 @@ def fp8_scaling(inputs: FloatInputs) -> None:
         says(fp8scale.takeaway(run))
     inputs.presets("Recipes", FP8, into=head, key="recipes")
     show.chart(_fitted(course, recipe, fmt), alt=_plain(fp8scale.takeaway(run)), key="floats:fitted")
-    show.note(f"{fp8scale.scale_line(run)} {MODEL}")
+    show.note(f"A cross marks a step that saturates. {fp8scale.scale_line(run)} {MODEL}")
     show.how(lambda: fp8scale.explain(run), key="floats:fp8:how")
 
 

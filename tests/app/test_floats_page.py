@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -159,4 +160,45 @@ def test_negative_zero_is_a_policy_of_ones_own_format() -> None:
     app.toggle(key="f_cs").set_value(False).run()
     app.toggle(key="f_cs").set_value(True).run()
     assert app.text_input(key="f_custom").value == "e4m3"
+    assert not app.exception
+
+
+def answer(app: AppTest) -> str:
+    """The answer in large type, without its markup."""
+    return re.sub(r"<[^>]*>", "", next(body for _, body in drawn(app.main) if "np-answer" in body))
+
+
+def bits(app: AppTest) -> int:
+    """How many bits the strip has."""
+    strip = next(one.proto for one in app.get("bidi_component") if "floats:bits" in one.proto.id)
+    return len(json.loads(strip.json)["bits"])
+
+
+def test_a_chip_tells_its_story() -> None:
+    app = page(x="65520", fmt="fp16", over="saturate")
+    assert "clipped to the largest finite value" in answer(app)
+    app.button_group(key="f:story2").set_value("65520 does not").run()
+    assert "65520 becomes infinity in fp16: the largest finite value is 65504." in answer(app)
+    app.button_group(key="f:story1").set_value("1e-8 in fp16").run()
+    assert "1e-8 becomes 0 in fp16" in answer(app)
+
+
+def test_a_link_may_name_any_format_and_the_page_takes_ones_own() -> None:
+    app = page(x="5", fmt="fp6_e3m2fn")
+    assert "in fp6 E3M2" in answer(app)
+    assert bits(app) == 6
+    app.button_group(key="f_more").set_value("e8m0fnu").run()
+    assert "in E8M0" in answer(app)
+    assert bits(app) == 8
+    app.button_group(key="f_fmt").set_value("custom").run()
+    app.text_input(key="f_custom").set_value("e3m2").run()
+    assert bits(app) == 6
+    assert app.number_input(key="f_ce").value == 3
+    app.number_input(key="f_cm").set_value(4).run()
+    assert app.text_input(key="f_custom").value == "e3m4"
+    assert bits(app) == 8
+    app.text_input(key="f_custom").set_value("e0m3").run()
+    alert = next(body for body in html(app).split("\n") if 'class="np-error"' in body)
+    assert all(words in alert for words in ("outside 1 to 11", "For example e4m3", "Still using e3m4"))
+    assert bits(app) == 8
     assert not app.exception
