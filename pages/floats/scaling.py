@@ -100,9 +100,8 @@ def fp8_scaling(inputs: FloatInputs) -> None:
         says(fp8scale.takeaway(run))
     inputs.presets("Recipes", FP8, into=head, key="recipes")
     show.chart(_fitted(course, recipe, fmt), alt=_plain(fp8scale.takeaway(run)), key="floats:fitted")
-    show.note(
-        f"amax is the largest magnitude of a step; a cross marks a step that saturates. {fp8scale.scale_line(run)} {MODEL}"
-    )
+    marks = "amax is the largest magnitude of a step; a cross marks a step that saturates."
+    show.note(f"{marks} {fp8scale.scale_line(run)} {MODEL}")
     show.how(lambda: fp8scale.explain(run), key="floats:fp8:how")
 
 
