@@ -162,11 +162,6 @@ class Followed:
         """Mean share of the gradients that become zero, over the steps that were not skipped."""
         return float(self.zero[~self.skipped].mean()) if not self.skipped.all() else 1.0
 
-    @property
-    def grown(self) -> int:
-        """How often the scale grew."""
-        return int(np.count_nonzero(np.diff(self.scales) > 0))
-
     def at(self, step: int) -> Scaled:
         """The gradients of one step, counted from 0, under the scale of that step."""
         drawn, course = self.drawn, self.drawn.course
