@@ -27,6 +27,7 @@ LIMITS: Mapping[str, Limit] = {
     "binary_steps": Limit(72, "steps", "of writing a number in binary that are shown; fp64's digits take about 60"),
     "binary_period": Limit(10_000, "digits", "of a repeating block that are counted through; half a hundredth second"),
     "additions": Limit(10_000, "additions", "a sum is simulated step by step; more takes longer than a click may"),
+    "scaled_steps": Limit(5_000, "steps", "of training whose scales follow one from another: 20 ms, and a full line"),
     "block_chars": Limit(600, "characters", "32 typed values of up to 18 characters"),
     "pasted_chars": Limit(20_000, "characters", "kept of a paste: it is in the address, and servers refuse 128 kB"),
     "expression_chars": Limit(1_000, "characters", "checked before parsing: deep nesting exhausts the parser"),

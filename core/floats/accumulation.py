@@ -232,10 +232,7 @@ def takeaway(start: float, addend: float, steps: int, fmt: FloatFormat) -> str:
     head = f"{first}{steps:,} × {_number(abs(addend))} should give {_number(target, 9)}"
     end = _number(run.final)
     if run.overflowed == 0:
-        return (
-            f"{_number(start)} is beyond the largest value of {fmt.title}, {_number(float(fmt.max_finite))}: the sum "
-            f"is **{end}** from the start."
-        )
+        return f"{_number(start)} is beyond the {_farthest(start, fmt)}: the sum is **{end}** from the start."
     if run.overflowed is not None:
         many = "addition" if run.overflowed == 1 else f"{run.overflowed:,} additions"
         many = f"the first {many}" if run.overflowed == 1 else many
@@ -248,7 +245,7 @@ def takeaway(start: float, addend: float, steps: int, fmt: FloatFormat) -> str:
             f"{head}; in {fmt.title} the sum **stalls at {end}** after {run.stalled:,} additions."
             f"{_as_stored(start, addend, run)}"
         )
-    off = (run.final - target) / abs(target) if target else 0.0
+    off = (run.final - target) / target if target else 0.0
     error = f"{100 * off:+.2g} %".replace("-", "−") if off else "exact"
     return f"{head}; {fmt.title} reaches **{end}** ({error}).{_as_stored(start, addend, run)}"
 
@@ -256,13 +253,19 @@ def takeaway(start: float, addend: float, steps: int, fmt: FloatFormat) -> str:
 def _as_stored(start: float, addend: float, run: Run) -> str:
     """What the format makes of start and addend, where that is something else."""
     if not math.isfinite(run.addend):
-        return f" {_number(addend)} itself is beyond its largest value, {_number(float(run.fmt.max_finite))}."
+        return f" {_number(addend)} itself is beyond the {_farthest(addend, run.fmt)}."
     pairs = ((start, float(run.sums[0])), (addend, run.addend))
     off = [f"{_number(v)} is stored as {_number(kept, 4)}" for v, kept in pairs if _coarse(v, kept)]
     if not off:
         return ""
     told = f" In {run.fmt.title} {' and '.join(off)}"
     return f"{told}: there is nothing to add." if not run.addend else f"{told}, which gives the second dotted line."
+
+
+def _farthest(value: float, fmt: FloatFormat) -> str:
+    """The finite value of ``fmt`` that ``value`` has passed, in words."""
+    which, end = ("most negative", fmt.max_finite * -1) if value < 0 else ("largest", fmt.max_finite)
+    return f"{which} value of {fmt.title}, {_number(float(end))}"
 
 
 def _about_master(start: float, addend: float, steps: int, fmt: FloatFormat) -> str:
@@ -289,11 +292,15 @@ def _coarse(value: float, kept: float) -> bool:
 def drawn(
     start: float, addend: float, steps: int, fmt: FloatFormat
 ) -> tuple[tuple[tuple[str, str, Run], ...], Spread | None]:
-    """What a picture of the sum shows: label, role of its colour and run of each line, and the stochastic spread."""
+    """What a picture of the sum shows: label, role of its colour and run of each line, and the stochastic spread.
+
+    Of the directed roundings it is the one that goes where the addend does: a falling sum is a rising one turned over.
+    """
+    onward: Rounding = "down" if addend < 0 else "up"
     runs = [
         (f"{fmt.title}, nearest", "gradients", add_up(start, addend, steps, fmt)),
         (f"{fmt.title}, toward zero", "activations", add_up(start, addend, steps, fmt, "toward_zero")),
-        (f"{fmt.title}, up", "buffers", add_up(start, addend, steps, fmt, "up")),
+        (f"{fmt.title}, {onward}", "buffers", add_up(start, addend, steps, fmt, onward)),
     ]
     if fmt.name != "fp32":
         runs.append((f"fp32 master, read in {fmt.title}", "master", master_copy(start, addend, steps, fmt)))

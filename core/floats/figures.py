@@ -1,4 +1,4 @@
-"""Charts: how far formats reach, how finely they divide, sums that stall, gradients under a loss scale."""
+"""Charts: how far formats reach, how finely they divide, and sums that stall."""
 
 from __future__ import annotations
 
@@ -12,10 +12,8 @@ import numpy.typing as npt
 
 from core.figure import MONO, Figure, axis, label, layout
 from core.floats.accumulation import Run, Spread, own_exact
-from core.floats.decimals import raised
 from core.floats.formats import FloatFormat
-from core.floats.landscape import reach, reaches, staircase
-from core.floats.lossscale import Scaled, percent
+from core.floats.landscape import reaches, staircase
 from core.palette import Palette
 
 _ROW = 22
@@ -207,7 +205,7 @@ def accumulation(
     ends = [_End(steps, target, "exact", palette.text)]
     own = own_exact(*exact, runs[0][2])
     if own is not None:
-        name = f"exact from {own[0]:.4g} with {own[1]:.4g}"
+        name = f"exact from {own[0]:.4g} with {own[1]:.4g}".replace("-", "−")
         reached = own[0] + steps * own[1]
         data.append(_line(across, np.array([own[0], reached]), name, 1.5, palette.muted, dash="dot"))
         ends.append(_End(steps, reached, name, palette.muted))
@@ -310,77 +308,6 @@ def _end_labels(ends: list[_End], bottom: float, top: float, palette: Palette) -
             )
         )
     return notes
-
-
-def gradients(scaled: Scaled, palette: Palette) -> Figure:
-    """Share of gradients per binade after scaling, coloured by what the format makes of them."""
-    fmt = scaled.fmt
-    here = reach(fmt)
-    flush, normal, largest = here.smallest - 1, here.normal, here.largest
-    low, high = flush - 16, largest + 10
-    centres = scaled.edges[:-1] + 0.5
-    inside = (centres > low) & (centres < high)
-    lost_below, lost_above = centres < flush, centres > largest
-    colours = np.where(
-        lost_below | lost_above, palette.gradients, np.where(centres < normal, palette.activations, palette.fraction)
-    )
-    shares = scaled.shares * 100
-    top = float(shares.max()) * 1.32
-    marks = (
-        (low, flush, f"zero: {percent(scaled.zero)}", palette.gradients),
-        (flush, normal, f"subnormal: {percent(scaled.subnormal)}", palette.activations),
-        (normal, largest, f"normal: {percent(max(scaled.kept, 0.0))}", palette.fraction),
-        (largest, high, f"overflow: {percent(scaled.overflow)}", palette.gradients),
-    )
-    ticks = list(range(math.ceil(low / 8) * 8, math.floor(high) + 1, 8))
-    return {
-        "data": [
-            {
-                "type": "bar",
-                "x": centres[inside],
-                "y": shares[inside],
-                "width": 0.9,
-                "marker": {"color": colours[inside].tolist()},
-                "hovertemplate": "%{y:.3g} % of the gradients<extra></extra>",
-            }
-        ],
-        "layout": layout(
-            palette,
-            height=300,
-            bargap=0,
-            xaxis=axis(
-                palette,
-                f"gradient magnitude × 2^{scaled.power}".replace(f"2^{scaled.power}", raised(f"2^{scaled.power}")),
-                range=[low, high],
-                tickvals=ticks,
-                ticktext=[f"2<sup>{t}</sup>".replace("-", "−") for t in ticks],
-                showgrid=False,
-            ),
-            yaxis=axis(palette, "share of gradients, % per binade", range=[0, top], rangemode="tozero"),
-            shapes=[
-                {
-                    "type": "line",
-                    "x0": x,
-                    "x1": x,
-                    "y0": 0,
-                    "y1": top,
-                    "line": {"width": 1, "dash": "dot", "color": palette.muted},
-                }
-                for x in (flush, normal, largest)
-            ],
-            annotations=[
-                label(
-                    palette,
-                    f"<b>{text.replace('<', '&lt;')}</b>",
-                    x=(a + b) / 2,
-                    y=top,
-                    yanchor="top",
-                    font={"size": 12, "color": colour},
-                )
-                for a, b, text, colour in marks
-            ],
-        ),
-    }
 
 
 def _ten(power: float) -> str:

@@ -13,7 +13,7 @@ from core.floats.landscape import GRID_BITS, explain, grid, reach, steepness, ta
 from core.floats.text import code_text
 from pages.floats.inputs import COMMON, Asked, FloatInputs
 from pages.floats.rounding import section
-from pages.parts import show
+from pages.parts import bits, show
 from pages.parts.charts import wire
 from pages.parts.components import component
 from pages.parts.theme import TOKENS
@@ -42,7 +42,15 @@ def landscape(inputs: FloatInputs, asked: Asked) -> None:
             key="floats:spacing",
         )
     codes(inputs, asked)
-    show.how(lambda: explain(fmt), key="floats:reach", label="How range and spacing are computed")
+
+
+def limits(fmt: FloatFormat) -> None:
+    """What every format can hold, and how that of the chosen one is computed: folded, as it explains the others."""
+    title = "What each format can hold, and how range and spacing are computed"
+    with show.fold(title, key="floats:formats", icon=":material/table:") as panel:
+        if panel.open:
+            bits.format_table()
+            show.derive(explain(fmt))
 
 
 @lru_cache(maxsize=64)
@@ -65,7 +73,8 @@ def codes(inputs: FloatInputs, asked: Asked) -> None:
             f"A format of up to {GRID_BITS} bits, such as {FORMATS[COMMON[5]].title}, also shows all its codes here."
         )
         return
-    colour = inputs.choice("paint", "All codes, coloured by", ["class", "value"], "class", segmented=True)
+    with show.said_under(inputs):
+        colour = inputs.choice("paint", "All codes, coloured by", ["class", "value"], "class", segmented=True)
 
     def pick() -> None:
         sent: Any = getattr(st.session_state.get(_GRID), "pick", None)

@@ -2,13 +2,13 @@
 
 import streamlit as st
 
-from core.floats.compare import explain_error, store
+from core.floats.compare import store
 from core.floats.story import tell
 from core.floats.text import code_text
-from core.floats.view import explain, explainable, value_latex
+from core.floats.view import value_latex
 from pages.floats.arithmetic import arithmetic
 from pages.floats.inputs import FloatInputs, ask, choice_of, policies
-from pages.floats.landscape import landscape
+from pages.floats.landscape import landscape, limits
 from pages.floats.rounding import agree, everywhere, microscope
 from pages.floats.training import training
 from pages.parts import bits, show
@@ -21,12 +21,12 @@ STORIES = {
         "Precision": (
             ("0.1 is never exact", "0.1", "bf16"),
             ("The lecture’s 0.15625", "0.15625", "fp32"),
-            ("The double-rounding trap", "1 + 2^-8 + 2^-40", "bf16"),
+            ("Double rounding", "1 + 2^-8 + 2^-40", "bf16"),
             ("3 in E8M0", "3", "e8m0fnu"),
         ),
         "Too small": (
-            ("1e-8 vanishes in fp16", "1e-8", "fp16"),
-            ("2⁻¹³³, bf16’s smallest", "2^-133", "bf16"),
+            ("1e-8 in fp16", "1e-8", "fp16"),
+            ("2⁻¹³³ in bf16", "2^-133", "bf16"),
         ),
         "Too large": (
             ("65504 fits fp16", "65504", "fp16"),
@@ -72,17 +72,15 @@ def page() -> None:
     with st.container(key="floats_formula"), show.guarded("The formula of the value"):
         st.latex(value_latex(stored.view, TOKENS))
     bits.facts(stored, policies(fmt))
-    if explainable(stored.view):
-        show.how(lambda: [*explain(stored.view), *explain_error(stored)], key="floats:how")
 
     for title, draw in (
-        ("The number among its neighbours", lambda: microscope(asked)),
+        ("The number among its neighbours", lambda: microscope(asked, stored)),
         ("In every format", lambda: everywhere(inputs, asked)),
         ("What other libraries say", lambda: agree(asked)),
         ("Arithmetic and digits", lambda: arithmetic(inputs, asked)),
         ("What rounding does to training", lambda: training(inputs)),
         ("The landscape of formats", lambda: landscape(inputs, asked)),
-        ("What each format can hold", bits.format_table),
+        ("What each format can hold", lambda: limits(asked.fmt)),
     ):
         with show.guarded(title), show.said_under(inputs):
             draw()

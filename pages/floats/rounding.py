@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
 import streamlit as st
 
-from core.floats import FORMATS, FloatFormat, Overflow
-from core.floats.compare import Stored, percent, store_everywhere
+from core.floats import FORMATS, FloatFormat, Overflow, view
+from core.floats.compare import Stored, explain_error, percent, store_everywhere
 from core.floats.decimals import brief, exact_decimal, rounded
 from core.floats.microscope import (
     WORDS,
@@ -27,6 +27,7 @@ from core.floats.microscope import (
 )
 from core.floats.oracles import Verdict, ask, summary
 from core.floats.text import Typed
+from core.formula import Explanation
 from pages.floats.inputs import COMMON, Asked, FloatInputs
 from pages.parts import show
 from pages.parts.components import component
@@ -54,21 +55,30 @@ def says(sentence: str) -> None:
     st.html(f'<p class="np-takeaway">{rich(sentence)}</p>')
 
 
-def microscope(asked: Asked) -> None:
-    """The number between its two neighbours, and where every rounding mode sends it."""
+def microscope(asked: Asked, stored: Stored) -> None:
+    """The number between its two neighbours, and where every rounding mode sends it; then how all is computed."""
     value, fmt = asked.typed.value, asked.fmt
     scope = magnify(value, fmt, asked.overflow) if value is not None else None
     if scope is None:
         section("Rounding microscope", _nowhere(value, fmt))
-        return
+    else:
+        _magnified(scope)
+    parts: list[tuple[str, Callable[[], Sequence[Explanation]]]] = []
+    if view.explainable(stored.view):
+        parts.append(("The value", lambda: (*view.explain(stored.view), *explain_error(stored))))
+    if scope is not None and explainable(scope):
+        parts.append(("Tie and chance", lambda: explain(scope)))
+    if parts:
+        show.how(lambda: [one for name, told in parts for one in (name, *told())], key="floats:how")
+
+
+def _magnified(scope: Microscope) -> None:
     drawn = heading("Rounding microscope", takeaway(scope))
     if not scope.exact:
         modes = "".join(_mode(choice, scope) for choice in scope.choices)
         drawn += f'<div class="np-scope">{_line(scope)}{modes}</div>{_grs(scope)}'
     # One element: each costs the server and the browser more than all that is in this one.
     st.html(drawn + _detour(scope))
-    if explainable(scope):
-        show.how(lambda: explain(scope), key="floats:scope", label="How tie and chance are computed")
 
 
 def _nowhere(value: Fraction | None, fmt: FloatFormat) -> str:
@@ -258,7 +268,7 @@ def _sort_key(order: str) -> Callable[[Stored], tuple[bool, Fraction]]:
 
 
 def _row(stored: Stored) -> dict[str, object]:
-    fmt, view = stored.fmt, stored.view
+    fmt, held = stored.fmt, stored.view
     if stored.error is None:
         relative, absolute, ulps = ("", "", "") if stored.exact else ("—", "", "—")
     elif stored.error == 0:
@@ -269,8 +279,8 @@ def _row(stored: Stored) -> dict[str, object]:
         "id": fmt.name,
         "title": fmt.title,
         "widths": f"{int(fmt.signed)} · {fmt.exponent_bits} · {fmt.fraction_bits}",
-        "hex": view.hex_code,
-        "bits": _fields(view.code, fmt),
+        "hex": held.hex_code,
+        "bits": _fields(held.code, fmt),
         "cells": [[stored.text, _class(stored)], [relative, absolute], [ulps, ""]],
     }
 

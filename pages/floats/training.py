@@ -1,4 +1,4 @@
-"""Float formats, panels about training: sums that stall, blocks under one scale, loss scaling."""
+"""Float formats, panels about training: sums that stall, and blocks under one scale; scales are in `scaling`."""
 
 from __future__ import annotations
 
@@ -16,15 +16,13 @@ from core.floats import (
     FloatFormat,
     FormatError,
     accumulation,
-    lossscale,
     workbench,
 )
 from core.floats.figures import accumulation as accumulation_figure
-from core.floats.figures import gradients as gradients_figure
 from core.limits import limit
-from core.units import significant
 from pages.floats.inputs import FloatInputs
 from pages.floats.rounding import says
+from pages.floats.scaling import fp8_scaling, loss_scaling
 from pages.parts import show
 from pages.parts.charts import wire
 from pages.parts.components import component
@@ -38,30 +36,22 @@ _RULE_TITLES = {name: rule.title for name, rule in SCALE_RULES.items()}
 _MOST = 1e30
 _LARGEST_TERM = 1e6
 ADD_HELP = "What is added each time. An update of a weight is −(learning rate × gradient): −0.001, for example."
-_MOST_POWER = 40
 _SUMS = ("fp32", "tf32", "fp16", "bf16", "fp8_e4m3fn", "fp8_e5m2")
-_TARGETS = ("fp16", "bf16", "fp8_e5m2", "fp8_e4m3fn")
 ADDING = {
     "0.01 a thousand times": {"start": "0", "add": "0.01", "times": "1000", "sum": "bf16"},
     "A bf16 weight that never moves": {"start": "1", "add": "-0.001", "times": "100", "sum": "bf16"},
     "fp16 counts to 2048": {"start": "0", "add": "1", "times": "4000", "sum": "fp16"},
     "fp8 sums": {"start": "0", "add": "0.1", "times": "200", "sum": "fp8_e4m3fn"},
 }
-SCALING = {
-    "No scaling": {"med": -24, "sd": 4, "k": 0, "to": "fp16"},
-    "× 1024": {"med": -24, "sd": 4, "k": 10, "to": "fp16"},
-    "Too much": {"med": -24, "sd": 4, "k": 32, "to": "fp16"},
-    "bf16 needs none": {"med": -24, "sd": 4, "k": 0, "to": "bf16"},
-    "E5M2 gradients": {"med": -24, "sd": 4, "k": 14, "to": "fp8_e5m2"},
-}
 
 
 def training(inputs: FloatInputs) -> None:
-    """The three panels, each running only while it is open."""
+    """The panels, each running only while it is open."""
     for name, title, panel in (
         ("sums", "Accumulation: add a small number many times, and see where the sum stalls", adding),
+        ("loss", "Loss scaling: which gradients fp16 loses, and the factor that follows them", loss_scaling),
+        ("fp8", "fp8 scaling: one scale for a tensor, from its own largest value or from those before", fp8_scaling),
         ("block", "Block formats: many values under one scale, and what an outlier does to them", blocks),
-        ("loss", "Loss scaling: which gradients fp16 loses, and the factor that saves them", scaling),
     ):
         with inputs.panel(name, title) as opened:
             if opened.open:
@@ -107,15 +97,11 @@ def _sums(start: float, addend: float, times: int, fmt: FloatFormat) -> dict[str
     return wire(accumulation_figure(runs, spread, exact=(start, addend), palette=TOKENS))
 
 
-@lru_cache(maxsize=64)
-def _histogram(median: int, spread: int, power: int, fmt: FloatFormat) -> dict[str, Any]:
-    return wire(gradients_figure(lossscale.scale_loss(median, spread, power, fmt), TOKENS))
-
-
 def blocks(inputs: FloatInputs) -> None:
     """A block of values under one shared scale."""
     head = show.slot()
-    name = inputs.choice("blk", "Block format", list(BLOCK_FORMATS), "mxfp4_e2m1", segmented=True)
+    with show.said_under(inputs):
+        name = inputs.choice("blk", "Block format", list(BLOCK_FORMATS), "mxfp4_e2m1", segmented=True)
     fmt = BLOCK_FORMATS[name]
     _open_rule(inputs, fmt)
     _new_values(inputs)
@@ -220,49 +206,6 @@ def _new_values(inputs: FloatInputs) -> None:
 
 def _forget_own(inputs: FloatInputs) -> None:
     st.session_state[inputs.key("own")] = ""
-
-
-def scaling(inputs: FloatInputs) -> None:
-    """Gradients under a loss scale."""
-    head = show.slot()
-    with show.said_under(inputs), st.container(horizontal=True, vertical_alignment="bottom"):
-        power = inputs.slider("k", "Loss scale 2ᵏ: k", 0, _MOST_POWER, 0)
-        _typed_power(inputs, power)
-        median = inputs.slider("med", "Median 2ᵐ: m", -48, 0, -24)
-        spread = inputs.slider("sd", "Spread σ, binades", 1, 10, 4)
-        fmt: FloatFormat = FORMATS[inputs.choice("to", "Gradients kept in", list(_TARGETS), "fp16", segmented=True)]
-    scaled = lossscale.scale_loss(median, spread, power, fmt)
-    with head:
-        says(lossscale.takeaway(scaled))
-    inputs.presets("Scales", SCALING, into=head, key="scaling")
-    show.chart(
-        _histogram(median, spread, power, fmt),
-        alt=f"Histogram of gradient magnitudes after scaling against the range of {fmt.title}. "
-        f"{lossscale.takeaway(scaled).replace('**', '')}",
-        key="floats:gradients",
-    )
-    best = lossscale.best_power(median, spread, fmt)
-    show.note(
-        f"The smallest scale that loses least here, to zero and to overflow together, is **{_raised(best)}**, or "
-        f"{significant(2.0**best)} (to one gradient in a billion). The magnitudes are a log-normal model. Scaling the "
-        "loss moves every gradient by the same factor, which is divided out in fp32 before the update."
-    )
-    show.how(lambda: lossscale.explain(scaled), key="floats:scaling:how")
-
-
-def _typed_power(inputs: FloatInputs, power: int) -> None:
-    """The slider's number to type: it writes the slider's field, which alone the link carries."""
-    key = "floats:k:typed"
-
-    def take() -> None:
-        st.session_state[inputs.key("k")] = st.session_state[key]
-
-    st.session_state[key] = power
-    st.number_input("or type k", 0, _MOST_POWER, key=key, on_change=take, width=110)
-
-
-def _raised(power: int) -> str:
-    return f"2{str(power).translate(str.maketrans('-0123456789', '⁻⁰¹²³⁴⁵⁶⁷⁸⁹'))}"
 
 
 def _two_lines(text: str, small: str) -> show.Html:

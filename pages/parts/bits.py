@@ -97,7 +97,7 @@ def facts(stored: Stored, about: str) -> None:
         ("Code", _mono(view.hex_code)),
     ]
     if view.ulp is not None:
-        rows.append(("As a hexfloat", _mono(view.hexfloat)))
+        rows.append(("Hexfloat", _mono(view.hexfloat)))
     if view.word:
         rows.append((f"As a {fmt.word_bits}-bit word", f"{_mono(view.word)}, {fmt.word_bits - fmt.bits} low bits zero"))
     if view.ulp is not None:
@@ -109,34 +109,31 @@ def facts(stored: Stored, about: str) -> None:
 
 
 def format_table() -> None:
-    """What every format can hold, folded: it explains the others and changes with nothing."""
-    with show.fold("What each format can hold", key="floats:formats", icon=":material/table:") as panel:
-        if not panel.open:
-            return
-        headings = (
-            "Largest",
-            "Smallest normal",
-            "Smallest subnormal",
-            "eps",
-            "Finite values",
-            "∞",
-            "NaN codes",
-        )
-        columns = [show.Column("Format"), *(show.Column(name, numeric=True) for name in headings)]
-        cells = [
-            show.column_cells(column, [show.Html(rich(text) + _small(remark)) for text, remark in limits])
-            for column, limits in zip(columns[1:], zip(*map(_limits, FORMATS.values()), strict=True), strict=True)
-        ]
-        rows = "".join(
-            f"<tr><th scope=row>{fmt.title}<small class=np-mono>{_layout(fmt)}</small>"
-            f"<small>{html.escape(fmt.used)}</small></th>{''.join(row)}</tr>"
-            for fmt, row in zip(FORMATS.values(), zip(*cells, strict=True), strict=True)
-        )
-        caption = (
-            "Under each name the bits of sign, exponent, fraction; under each extreme its code; eps: distance from 1 "
-            "to the next value, and under it how many significant decimal digits survive a round trip"
-        )
-        show.table_html(columns, rows, caption=caption, kind="np-formats np-limits")
+    """What every format can hold."""
+    headings = (
+        "Largest",
+        "Smallest normal",
+        "Smallest subnormal",
+        "eps",
+        "Finite values",
+        "∞",
+        "NaN codes",
+    )
+    columns = [show.Column("Format"), *(show.Column(name, numeric=True) for name in headings)]
+    cells = [
+        show.column_cells(column, [show.Html(rich(text) + _small(remark)) for text, remark in limits])
+        for column, limits in zip(columns[1:], zip(*map(_limits, FORMATS.values()), strict=True), strict=True)
+    ]
+    rows = "".join(
+        f"<tr><th scope=row>{fmt.title}<small class=np-mono>{_layout(fmt)}</small>"
+        f"<small>{html.escape(fmt.used)}</small></th>{''.join(row)}</tr>"
+        for fmt, row in zip(FORMATS.values(), zip(*cells, strict=True), strict=True)
+    )
+    caption = (
+        "Under each name the bits of sign, exponent, fraction; under each extreme its code; eps: distance from 1 "
+        "to the next value, and under it how many significant decimal digits survive a round trip"
+    )
+    show.table_html(columns, rows, caption=caption, kind="np-formats np-limits")
 
 
 def _limits(fmt: FloatFormat) -> tuple[tuple[str, str], ...]:

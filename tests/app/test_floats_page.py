@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import json
+import re
+from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 from streamlit.testing.v1 import AppTest
 
 from core.floats import FORMATS, parse_custom
-from pages.floats.inputs import policies
+from pages.floats.inputs import COMMON, policies
 from pages.parts.bits import _layout, _limits
 
 ROOT = Path(__file__).parents[2]
@@ -44,12 +49,57 @@ def test_numbers_beyond_float64_are_shown(fields: dict[str, str]) -> None:
 
 
 def test_formulas_are_offered_only_where_there_are_some() -> None:
-    labels = {name: [e.label for e in page(x=x, fmt="fp16").expander] for name, x in (("nan", "nan"), ("half", "0.1"))}
-    exact = [e.label for e in page(x="0.5", fmt="fp16").expander]
-    assert "How is this computed" in labels["half"]
-    assert "How tie and chance are computed" in labels["half"]
-    assert "How is this computed" not in labels["nan"]
-    assert "How tie and chance are computed" not in exact
+    labels = {x: [e.label for e in page(x=x, fmt="fp16").expander] for x in ("nan", "0.5", "0.1")}
+    assert [sum("How is this computed" in label for label in labels[x]) for x in labels] == [0, 1, 1]
+
+
+def test_the_page_has_few_folds_and_few_rows_until_asked() -> None:
+    app = page(fmt="more", more="mxint8")
+    assert len(app.expander) <= 8
+    assert table_rows(app) == [*COMMON, "mxint8"]
+    assert table_rows(page(all="true")) == list(FORMATS)
+
+
+def table_rows(app: AppTest) -> list[str]:
+    """The formats in the table of one number everywhere, in order of the formats themselves."""
+    table = next(one.proto for one in app.get("bidi_component") if "floats:everywhere" in one.proto.id)
+    shown = {row["id"] for row in json.loads(table.json)["rows"]}
+    return [name for name in FORMATS if name in shown]
+
+
+BAD = {
+    "x": "0.1.2",
+    "over": "?",
+    "fmt": "?",
+    "sort": "?",
+    **dict.fromkeys(("start", "add", "times", "sum"), "?"),
+    **dict.fromkeys(
+        ("k", "grow", "back", "every", "to", "n", "med", "end", "sd", "spike", "many", "seed", "step"), "?"
+    ),
+    **dict.fromkeys(("how", "qto", "hist", "which", "margin", "qn", "qmed", "qend", "qsd", "qspike"), "?"),
+    **dict.fromkeys(("qmany", "qseed", "blk", "rule", "vals", "out", "own"), "?"),
+}
+FIELDS = {"text_input", "button_group", "slider", "number_input", "toggle", "selectbox", "button"}
+
+
+def drawn(block: Any) -> Iterator[tuple[str, str]]:
+    """Every element in the order of the page: its type, and the HTML in it."""
+    for _, one in sorted(block.children.items()):
+        if hasattr(one, "children"):
+            yield from drawn(one)
+        else:
+            yield one.type, one.proto.body if one.type == "html" else ""
+
+
+def test_every_message_stands_under_the_row_of_its_field() -> None:
+    app = page(**BAD, **dict.fromkeys(("sums", "loss", "fp8", "block"), "true"))
+    assert not app.exception
+    elements, alerts = list(drawn(app.main)), 0
+    for (before, text), (_, body) in pairwise(elements):
+        if 'class="np-error"' in body:
+            alerts += 1
+            assert before in FIELDS or 'class="np-error"' in text, body
+    assert alerts == len(BAD)
 
 
 def test_every_panel_follows_the_overflow() -> None:
@@ -170,4 +220,44 @@ def test_a_story_sets_the_operation_and_closed_panels_draw_nothing() -> None:
 def test_a_number_is_written_in_binary(number: str, fmt: str, said: str) -> None:
     app = page(digits="true", x=number, fmt=fmt, dv="bf16")
     assert said in html(app)
+
+
+def answer(app: AppTest) -> str:
+    """The answer in large type, without its markup."""
+    return re.sub(r"<[^>]*>", "", next(body for _, body in drawn(app.main) if "np-answer" in body))
+
+
+def bits(app: AppTest) -> int:
+    """How many bits the strip has."""
+    strip = next(one.proto for one in app.get("bidi_component") if "floats:bits" in one.proto.id)
+    return len(json.loads(strip.json)["bits"])
+
+
+def test_a_chip_tells_its_story() -> None:
+    app = page(x="65520", fmt="fp16", over="saturate")
+    assert "clipped to the largest finite value" in answer(app)
+    app.button_group(key="f:story2").set_value("65520 does not").run()
+    assert "65520 becomes infinity in fp16: the largest finite value is 65504." in answer(app)
+    app.button_group(key="f:story1").set_value("1e-8 in fp16").run()
+    assert "1e-8 becomes 0 in fp16" in answer(app)
+
+
+def test_a_link_may_name_any_format_and_the_page_takes_ones_own() -> None:
+    app = page(x="5", fmt="fp6_e3m2fn")
+    assert "in fp6 E3M2" in answer(app)
+    assert bits(app) == 6
+    app.button_group(key="f_more").set_value("e8m0fnu").run()
+    assert "in E8M0" in answer(app)
+    assert bits(app) == 8
+    app.button_group(key="f_fmt").set_value("custom").run()
+    app.text_input(key="f_custom").set_value("e3m2").run()
+    assert bits(app) == 6
+    assert app.number_input(key="f_ce").value == 3
+    app.number_input(key="f_cm").set_value(4).run()
+    assert app.text_input(key="f_custom").value == "e3m4"
+    assert bits(app) == 8
+    app.text_input(key="f_custom").set_value("e0m3").run()
+    alert = next(body for body in html(app).split("\n") if 'class="np-error"' in body)
+    assert all(words in alert for words in ("outside 1 to 11", "For example e4m3", "Still using e3m4"))
+    assert bits(app) == 8
     assert not app.exception

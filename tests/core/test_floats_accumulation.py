@@ -285,3 +285,47 @@ def test_an_update_downhill_in_words() -> None:
     bf16 = FORMATS["bf16"]
     assert takeaway(1, -1e-3, 100, bf16).startswith("1 − 100 × 0.001 should give 0.9; in bf16 the sum **never moves**")
     assert takeaway(0, -0.01, 1000, bf16).startswith("−1,000 × 0.01 should give −10; in bf16 the sum **stalls at −4**")
+
+
+MIRRORED: dict[Rounding, Rounding] = {"up": "down", "down": "up"}
+
+
+@given(
+    st.floats(-100, 100), st.floats(-2, 2), st.integers(1, 60), st.sampled_from(SHOWN), st.sampled_from(DETERMINISTIC)
+)
+def test_a_sum_with_other_signs_is_the_mirror_image(
+    start: float, addend: float, steps: int, name: str, rounding: Rounding
+) -> None:
+    fmt = FORMATS[name]
+    there, back = (
+        add_up(start, addend, steps, fmt, rounding),
+        add_up(-start, -addend, steps, fmt, MIRRORED.get(rounding, rounding)),
+    )
+    np.testing.assert_array_equal(there.sums, -back.sums)
+    assert (there.stalled, there.overflowed) == (back.stalled, back.overflowed)
+    for (_, role, run), (_, same, mirror) in zip(
+        *(drawn(sign * start, sign * addend, steps, fmt)[0] for sign in (1, -1)), strict=True
+    ):
+        assert role == same
+        if addend:
+            np.testing.assert_array_equal(run.sums, -mirror.sums)
+
+
+@pytest.mark.parametrize(
+    ("start", "addend", "steps", "name", "told"),
+    [
+        (1, -1e-3, 100, "bf16", ("1 − 100 × 0.001 should give 0.9", "never moves** from 1", "reaches 0.900055")),
+        (-1, -1e-3, 1000, "fp16", ("−1 − 1,000 × 0.001 should give −2", "−1.97656** (−1.2 %)")),
+        (0, -0.01, 1000, "bf16", ("−1,000 × 0.01 should give −10", "stalls at −4** after 350")),
+        (-60000, -1000, 10, "fp16", ("overflows to −infinity** after 6",)),
+        (-1e6, -1, 10, "fp16", ("beyond the most negative value of fp16, −65504", "−infinity** from the start")),
+        (0, -1e6, 10, "fp8_e4m3fn", ("−1000000 itself is beyond the most negative value of fp8 E4M3, −448",)),
+    ],
+)
+def test_negative_updates_keep_their_sign(
+    start: float, addend: float, steps: int, name: str, told: tuple[str, ...]
+) -> None:
+    said = takeaway(start, addend, steps, FORMATS[name])
+    assert [words for words in told if words not in said] == []
+    exact = explain(start, addend, steps, FORMATS[name])[0]
+    assert exact.value == start + steps * addend

@@ -10,7 +10,8 @@ import pytest
 
 from core.floats import FORMATS, FloatFormat, custom_format, decode, decode_exact, parse_custom
 from core.floats.accumulation import drawn
-from core.floats.figures import accumulation, dynamic_range, gradients, spacing
+from core.floats.figures import accumulation, dynamic_range, spacing
+from core.floats.figures_scaling import gradients
 from core.floats.landscape import _rank, explain, grid, reach, reaches, staircase, steepness, takeaway
 from core.floats.lossscale import scale_loss
 from core.palette import LIGHT

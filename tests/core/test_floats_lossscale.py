@@ -1,19 +1,42 @@
-"""Shares of gradients that vanish or overflow, against the normal distribution and against torch's own fp16."""
+"""Shares of gradients that vanish or overflow against the normal distribution and torch's fp16; the scale that follows
+a run against torch's own GradScaler.
+"""
 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from statistics import NormalDist
 
 import numpy as np
+import plotly.graph_objects as go
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
 from core.floats import FORMATS
-from core.floats.lossscale import best_power, explain, percent, scale_loss, takeaway
+from core.floats.figures_scaling import followed
+from core.floats.lossscale import (
+    Scaler,
+    at_step,
+    best_line,
+    best_power,
+    borders,
+    explain,
+    follow,
+    percent,
+    scale_loss,
+    takeaway,
+    walk,
+)
+from core.floats.varying import Course
+from core.palette import LIGHT
+from pages.parts.charts import wire
 
 CASES = [(-24, 4, 0), (-24, 4, 10), (-24, 4, 32), (-30, 8, 15), (-10, 1, 0), (-40, 2, 20)]
 SAMPLES = 1 << 16
+QUICK = Scaler(interval=100)
 
 
 @pytest.mark.parametrize(("median", "spread", "power"), CASES)
@@ -63,13 +86,106 @@ def test_the_best_scale_loses_least() -> None:
     assert best_power(-24, 4, FORMATS["bf16"]) == 0
 
 
-def test_thresholds_and_words() -> None:
-    scaled = scale_loss(-24, 4, 10, FORMATS["fp16"])
-    flush, fits = explain(scaled)
-    assert flush.value == 2.0**-35
-    assert fits.value == 65504 / 1024
-    assert "2¹⁰" in takeaway(scaled)
+def torchs(pattern: list[bool], scaler: Scaler) -> list[float]:
+    """The scales that torch.amp.GradScaler uses when these steps bring an infinite gradient."""
+    weight = torch.nn.Parameter(torch.zeros(()))
+    optimizer = torch.optim.SGD([weight], lr=0.0)
+    theirs = torch.amp.GradScaler("cpu", scaler.initial, scaler.growth, scaler.backoff, scaler.interval)
+    scales: list[float] = []
+    for infinite in pattern:
+        scales.append(float(theirs.scale(torch.ones(()))))
+        weight.grad = torch.full((), math.inf if infinite else 1.0)
+        theirs.step(optimizer)
+        theirs.update()
+    return scales
+
+
+@given(
+    st.lists(st.booleans(), min_size=1, max_size=20),
+    st.builds(
+        Scaler,
+        st.integers(-20, 120).map(lambda power: 2.0**power) | st.floats(2.0**-10, 2.0**126, width=32),
+        st.sampled_from([2.0, 1.5, 1.001, 1000.0]),
+        st.sampled_from([0.5, 0.999, 0.3, 0.01]),
+        st.integers(1, 6),
+    ),
+)
+def test_the_scale_follows_any_steps_as_torchs_does(pattern: list[bool], scaler: Scaler) -> None:
+    scales, skipped = walk(lambda step, _: pattern[step], len(pattern), scaler)
+    assert scales.tolist() == torchs(pattern, scaler)
+    assert skipped.tolist() == pattern
+
+
+@pytest.mark.parametrize("scaler", [Scaler(), QUICK, Scaler(initial=2.0**32, interval=20), Scaler(1.0, 4.0, 0.25, 30)])
+@pytest.mark.parametrize("name", ["fp16", "bf16", "fp8_e4m3fn"])
+def test_a_run_is_torchs_on_its_own_overflows(scaler: Scaler, name: str) -> None:
+    run = follow(Course(steps=300, spike=14), scaler, FORMATS[name])
+    assert run.scales.tolist() == torchs(run.skipped.tolist(), scaler)
+    # A step is skipped where its largest gradient, scaled and rounded, is no finite number.
+    over = np.exp2(run.drawn.largest) * run.scales >= float(FORMATS[name].overflow_threshold)
+    assert run.skipped.tolist() == over.tolist()
+
+
+def test_torchs_defaults_are_ours() -> None:
+    theirs = torch.amp.GradScaler("cpu")
+    names = (theirs.get_scale(), theirs.get_growth_factor(), theirs.get_backoff_factor(), theirs.get_growth_interval())
+    assert Scaler() == Scaler(*names)
+
+
+def test_what_a_step_loses_is_the_same_beside_the_run_and_alone() -> None:
+    run = follow(Course(), QUICK, FORMATS["fp16"])
+    for step in (0, 17, int(np.argmax(run.skipped)), 599):
+        found = run.at(step)
+        assert found.zero == pytest.approx(float(run.zero[step]), rel=1e-9)
+        assert (found.overflow > 0) == bool(run.skipped[step])
+        assert found.zero + found.subnormal + found.overflow + found.kept == pytest.approx(1)
+    assert run.unscaled > 100 * run.lost
+
+
+def test_a_larger_scale_loses_no_more_to_zero() -> None:
+    small, large = (follow(Course(), Scaler(2.0**k), FORMATS["fp16"]) for k in (4, 8))
+    assert not small.skipped.any()
+    assert not large.skipped.any()
+    assert (large.zero <= small.zero).all()
+    assert small.lost < small.unscaled
+
+
+def test_words_hold_the_numbers() -> None:
+    run = follow(Course(), QUICK, FORMATS["fp16"])
+    said = takeaway(run)
+    assert f"{int(run.skipped.sum())} of 600" in said
+    assert percent(run.lost) in said
+    assert percent(run.unscaled) in said
+    assert "2¹⁵" in said
+    skipped = int(np.argmax(run.skipped)) + 1
+    assert "skipped" in at_step(run, skipped)
+    assert "skipped" not in at_step(run, skipped + 1)
+    assert "no step overflows" in takeaway(follow(Course(), Scaler(1.0), FORMATS["bf16"]))
+    assert f"2{'¹⁹'}" in best_line(run, 1)
+    growth, backoff, flush, fits = explain(run, 1)
+    assert (growth.value, backoff.value) == (2.0**17, 2.0**15)
+    assert flush.value == 2.0**-41
+    assert fits.value == 65504 / 2**16
     assert (percent(0), percent(0.4013), percent(0.0123)) == ("none", "40.1 %", "1.2 %")
     assert (percent(3e-7), percent(1e-5), percent(1e-13)) == ("< 0.001 %", "0.001 %", "none")
-    assert not any("^" in term.meaning for item in (flush, fits) for term in item.terms)
-    assert not any("^" in item.detail for item in (flush, fits))
+
+
+@pytest.mark.parametrize("course", [Course(), Course(steps=2), Course(first=20, last=20), Course(spike=0, last=-60)])
+@pytest.mark.parametrize("scaler", [QUICK, Scaler(2.0**40, 1.3, 0.7, 1)])
+def test_the_picture_has_every_step(course: Course, scaler: Scaler) -> None:
+    run = follow(course, scaler, FORMATS["fp16"])
+    figure = followed(run, LIGHT)
+    go.Figure(wire(figure))
+    ceiling, scale, skipped, lost = figure["data"]
+    assert (scale["y"] == np.log2(run.scales)).all()
+    assert skipped["x"].tolist() == (np.flatnonzero(run.skipped) + 1).tolist()
+    assert all(trace["x"].size == course.steps for trace in (ceiling, scale, lost))
+    assert all(np.isfinite(trace["y"]).all() for trace in figure["data"])
+    # A scale lies at or over the ceiling just where a step is skipped.
+    assert ((scale["y"] >= ceiling["y"]) == run.skipped).all()
+
+
+def test_a_run_of_one_gradient_is_all_or_nothing() -> None:
+    run = follow(replace(Course(), count=1), Scaler(1.0), FORMATS["fp16"])
+    assert set(run.zero.tolist()) <= {0.0, 1.0}
+    assert ((run.zero == 1) == (run.drawn.largest < borders(run.fmt)[0])).all()

@@ -1,0 +1,167 @@
+"""Float formats, panels about scales over a run: GradScaler's for the loss, and those of tensors in fp8."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import streamlit as st
+
+from core.floats import FORMATS, FloatFormat, fp8scale, lossscale
+from core.floats.figures_scaling import fitted, followed, gradients
+from core.floats.fp8scale import ALGORITHMS, RULES, Recipe
+from core.floats.lossscale import Scaler
+from core.floats.varying import KEPT, SPIKES, WANDER, Course
+from core.limits import limit
+from pages.floats.inputs import FloatInputs
+from pages.floats.rounding import says
+from pages.parts import show
+from pages.parts.charts import wire
+from pages.parts.theme import TOKENS
+
+_MOST_POWER = 40
+_MOST_INTERVAL = _MOST_SEED = 1_000_000
+_TARGETS = ("fp16", "bf16", "fp8_e5m2", "fp8_e4m3fn")
+_WIDTHS = (0.9, 1.5, 1.5, 1.2, 1.1, 1.2, 0.9)
+_FP8 = ("fp8_e5m2", "fp8_e4m3fn")
+_RULE_TITLES = {name: rule.title for name, rule in RULES.items()}
+_FIXED = {"k": 0, "every": "2000", "n": "600", "med": "-24", "end": "-30", "spike": "6", "to": "fp16"}
+LOSS = {
+    "Follows shrinking gradients": {**_FIXED, "k": 16, "every": "100"},
+    "As torch starts": {**_FIXED, "k": 16, "n": "5000"},
+    "No scaling": _FIXED,
+    "Starts too high": {**_FIXED, "k": 32, "every": "100"},
+    "Spikes of 2¹²": {**_FIXED, "k": 16, "every": "100", "spike": "12"},
+    "bf16 needs none": {**_FIXED, "to": "bf16"},
+}
+FP8 = {
+    "Delayed, 16 steps": {"how": "delayed", "hist": "16", "which": "max", "margin": "0"},
+    "TE’s default": {"how": "delayed", "hist": "1024", "which": "max", "margin": "0"},
+    "Only the step before": {"how": "delayed", "hist": "16", "which": "most_recent", "margin": "0"},
+    "With a margin of 2²": {"how": "delayed", "hist": "16", "which": "max", "margin": "2"},
+    "Current": {"how": "current"},
+    "Current, powers of two": {"how": "current2"},
+}
+EVERY_HELP = "Steps without overflow, one after another, before the scale grows. torch: 2,000."
+SPREAD_HELP = "Standard deviation of log2 of the magnitudes within a step, in binades (factors of two)."
+SPIKE_HELP = f"Binades by which a step in {1 / SPIKES:.0f} exceeds the others."
+COUNT_HELP = "In a step. The more there are, the further the largest lies from the median."
+HISTORY_HELP = "Steps whose largest values are remembered. Transformer Engine: 1,024."
+MARGIN_HELP = "Powers of two left free above the largest value remembered. Transformer Engine: 0."
+MODEL = (
+    "The gradients are a model: log-normal magnitudes whose median drifts from the first to the last, strays from that "
+    f"(a step keeps {100 * KEPT:.0f} % of it and adds a normal number of deviation {WANDER} binades) and jumps in a "
+    f"step of {1 / SPIKES:.0f}. Shares are exact, given the largest of each step, which is drawn."
+)
+
+
+def loss_scaling(inputs: FloatInputs) -> None:
+    """A loss scale that follows the gradients, and one step of them under it."""
+    head = show.slot()
+    with show.said_under(inputs), st.container(horizontal=True, vertical_alignment="bottom"):
+        power = inputs.slider("k", "First loss scale 2ᵏ: k", 0, _MOST_POWER, 16)
+        _typed_power(inputs, power)
+        growth = inputs.quantity("grow", "Growth", "2", "number", low=1.001, high=1024)
+        backoff = inputs.quantity("back", "Backoff", "0.5", "number", low=0.001, high=0.999)
+        interval = _count(inputs, "every", "Growth interval", "100", 1, _MOST_INTERVAL, EVERY_HELP)
+        fmt = FORMATS[inputs.choice("to", "Gradients kept in", list(_TARGETS), "fp16", segmented=True)]
+    course = _course(inputs, "")
+    scaler = Scaler(2.0**power, growth, backoff, interval)
+    run = lossscale.follow(course, scaler, fmt)
+    with head:
+        says(lossscale.takeaway(run))
+    inputs.presets("Scales", LOSS, into=head, key="scaling")
+    show.chart(_followed(course, scaler, fmt), alt=_plain(lossscale.takeaway(run)), key="floats:followed")
+    said, asked = st.columns([6, 1], vertical_alignment="bottom")
+    with asked, show.said_under(inputs):
+        step = min(_count(inputs, "step", "Step shown", "1", 1, limit("scaled_steps")), course.steps)
+    with said:
+        says(lossscale.at_step(run, step))
+    alt = _plain(lossscale.at_step(run, step))
+    show.chart(_histogram(course, scaler, fmt, step), alt=alt, key="floats:gradients")
+    show.note(f"A cross marks a skipped step. {lossscale.best_line(run, step)} {MODEL}")
+    show.how(lambda: lossscale.explain(run, step), key="floats:scaling:how")
+
+
+def fp8_scaling(inputs: FloatInputs) -> None:
+    """A tensor's scale over the steps, by the rule of one library or another."""
+    head = show.slot()
+    with show.said_under(inputs):
+        rule = inputs.choice("how", "Scale", list(RULES), "delayed", segmented=True, labels=_RULE_TITLES)
+    with show.said_under(inputs), st.container(horizontal=True, vertical_alignment="bottom"):
+        fmt = FORMATS[inputs.choice("qto", "Kept in", list(_FP8), "fp8_e5m2", segmented=True)]
+        length = _count(inputs, "hist", "History", "16", 1, limit("scaled_steps"), HISTORY_HELP)
+        which: Any = inputs.choice("which", "of which", list(ALGORITHMS), "max", segmented=True)
+        margin = _count(inputs, "margin", "Margin", "0", 0, 16, MARGIN_HELP)
+    course = _course(inputs, "q")
+    recipe = Recipe(rule, length, which, margin)
+    run = fp8scale.fit(course, recipe, fmt)
+    with head:
+        says(fp8scale.takeaway(run))
+    inputs.presets("Recipes", FP8, into=head, key="recipes")
+    show.chart(_fitted(course, recipe, fmt), alt=_plain(fp8scale.takeaway(run)), key="floats:fitted")
+    marks = "amax is the largest magnitude of a step; a cross marks a step that saturates."
+    show.note(f"{marks} {fp8scale.scale_line(run)} {MODEL}")
+    show.how(lambda: fp8scale.explain(run), key="floats:fp8:how")
+
+
+def _course(inputs: FloatInputs, prefix: str) -> Course:
+    """The gradients that a panel is about; each panel has its own, under names with its prefix."""
+    base = Course()
+
+    def number(name: str, label: str, default: float, low: float, high: float, help: str | None = None) -> float:
+        return inputs.quantity(prefix + name, label, f"{default:g}", "number", low=low, high=high, help=help)
+
+    with show.said_under(inputs):
+        fields = st.columns(_WIDTHS, gap="small")
+        with fields[0]:
+            steps = _count(inputs, f"{prefix}n", "Steps", f"{base.steps}", 2, limit("scaled_steps"))
+        with fields[1]:
+            first = number("med", "First median 2ᵐ", base.first, -60, 20)
+        with fields[2]:
+            last = number("end", "Last median 2ᵐ", base.last, -60, 20)
+        with fields[3]:
+            spread = number("sd", "Spread σ", base.spread, 0.5, 10, SPREAD_HELP)
+        with fields[4]:
+            spike = number("spike", "Spikes", base.spike, 0, 40, SPIKE_HELP)
+        with fields[5]:
+            count = _count(inputs, f"{prefix}many", "Gradients", "1M", 1_000, 1e12, COUNT_HELP)
+        with fields[6]:
+            seed = _count(inputs, f"{prefix}seed", "Seed", f"{base.seed}", 0, _MOST_SEED)
+    return Course(steps, first, last, spread, spike, count, seed)
+
+
+def _count(
+    inputs: FloatInputs, name: str, label: str, default: str, low: float, high: float, help: str | None = None
+) -> int:
+    return int(inputs.quantity(name, label, default, "count", low=low, high=high, whole=True, help=help))
+
+
+@lru_cache(maxsize=32)
+def _followed(course: Course, scaler: Scaler, fmt: FloatFormat) -> dict[str, Any]:
+    return wire(followed(lossscale.follow(course, scaler, fmt), TOKENS))
+
+
+@lru_cache(maxsize=32)
+def _histogram(course: Course, scaler: Scaler, fmt: FloatFormat, step: int) -> dict[str, Any]:
+    return wire(gradients(lossscale.follow(course, scaler, fmt).at(step - 1), TOKENS))
+
+
+@lru_cache(maxsize=32)
+def _fitted(course: Course, recipe: Recipe, fmt: FloatFormat) -> dict[str, Any]:
+    return wire(fitted(fp8scale.fit(course, recipe, fmt), TOKENS))
+
+
+def _typed_power(inputs: FloatInputs, power: int) -> None:
+    """The slider's number to type: it writes the slider's field, which alone the link carries."""
+    key = "floats:k:typed"
+
+    def take() -> None:
+        st.session_state[inputs.key("k")] = st.session_state[key]
+
+    st.session_state[key] = power
+    st.number_input("or type k", 0, _MOST_POWER, key=key, on_change=take, width=110)
+
+
+def _plain(text: str) -> str:
+    return text.replace("**", "")
