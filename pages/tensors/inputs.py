@@ -10,23 +10,24 @@ from streamlit.delta_generator import DeltaGenerator
 
 from core.limits import limit
 from core.tensors import ELEMENT_DTYPES, ExpressionError, Trace, catalogue, read_shape, read_stride, trace
-from core.tensors.panels.presets import LECTURE
+from core.tensors.panels.presets import ATTENTION, LECTURE, Preset
 from core.tensors.reading.operations import REFUSED
 from core.tensors.running.script import script
 from pages.parts import show
 from pages.parts.inputs import Inputs
+from pages.parts.registry import PageSpec
 
 SHAPE, DTYPE, CODE = "2, 3", ELEMENT_DTYPES[0], "x.transpose(1, 0).view(2, 3)"
 FIELDS: Mapping[str, str] = {"x": CODE, "shape": SHAPE, "stride": "", "dtype": DTYPE}
 
 GROUPS: Mapping[str, tuple[str, ...]] = {
-    "Layout": ("T1", "T2", "T3"),
+    "Layout": ("T1", "T3"),
     "Views and copies": ("T4", "T5", "T6", "T7", "T8"),
 }
 """The lecture's claims about tensors that stand above the code, by what they are about."""
 
-MORE = ("T9", "T10", "T11", "T12", "T13")
-"""Those behind “More”. The other two are shown in panels of their own, which have their own chips."""
+MORE = ("T2", "T9", "T10", "T11", "T12", "T13")
+"""Those behind “More”."""
 
 PICTURE = "t:storage"
 """Key of the component that draws storages and tensors."""
@@ -51,20 +52,26 @@ def story(code: str, shape: str = SHAPE, dtype: str = DTYPE, stride: str = "") -
     return {"x": code, "shape": shape, "stride": stride, "dtype": dtype}
 
 
-def _chips(claims: tuple[str, ...]) -> dict[str, dict[str, object]]:
-    return {
-        preset.label: story(preset.source, ", ".join(map(str, preset.shape)), preset.dtype)
-        for preset in LECTURE
-        if preset.claim in claims
-    }
+def _chips(*presets: Preset) -> dict[str, dict[str, object]]:
+    return {preset.label: story(preset.source, ", ".join(map(str, preset.shape)), preset.dtype) for preset in presets}
 
 
-_CHIPS = {group: _chips(claims) for group, claims in GROUPS.items()}
-_MORE = _chips(MORE)
+def _claimed(claims: tuple[str, ...]) -> dict[str, dict[str, object]]:
+    return _chips(*(preset for preset in LECTURE if preset.claim in claims))
+
+
+_CHIPS = {**{group: _claimed(claims) for group, claims in GROUPS.items()}, "Programs": _chips(ATTENTION)}
+_MORE = _claimed(MORE)
 
 
 class TensorInputs(Inputs):
     """The page's inputs, with what its callbacks need."""
+
+    def __init__(self, page: PageSpec) -> None:
+        super().__init__(page)
+        # Negative steps had a panel of their own; links that open it open the one that has them now.
+        if self.key("odd") not in st.session_state and st.query_params.get(self.key("back")) == "true":
+            st.session_state[self.key("odd")] = True
 
     def put(self, code: str) -> None:
         """In a callback: make ``code`` the expression."""

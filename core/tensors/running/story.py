@@ -295,43 +295,18 @@ def _viewed(trace: Trace, last: Step) -> tuple[str, str]:
     )
 
 
-TABLE_HEADINGS: tuple[str, ...] = (
-    "Step",
-    "Shape",
-    "Strides",
-    "Offset",
-    "Contiguous",
-    "Dtype",
-    "Storage",
-    "View or copy",
-    "New storage",
-    "Why",
-)
-
-
-def table(trace: Trace) -> list[tuple[str, ...]]:
-    """One row per step under `TABLE_HEADINGS`; a refused step has no layout of its own."""
-    rows: list[tuple[str, ...]] = []
-    for step in trace.steps:
-        layout = step.layout
-        if step.kind == "refused":
-            rows.append((f"`{step.source}`", "", "", "", "", "", "", word(step), "", step.reason))
-            continue
-        rows.append(
-            (
-                f"`{step.source}`",
-                shape_text(layout.shape),
-                shape_text(layout.stride),
-                str(layout.offset),
-                "yes" if step.is_contiguous else "no",
-                step.dtype,
-                letter(step.storage),
-                word(step),
-                bytes_text(step.bytes_allocated),
-                step.reason,
-            )
-        )
-    return rows
+def layout_texts(step: Step) -> tuple[str, str]:
+    """Shape and strides that a line of the timeline has room for: several tensors' together, the cells of a write."""
+    if step.kind == "refused":
+        return "", ""
+    if step.kind == "write":
+        return ("1 cell" if len(step.written) == 1 else f"{len(step.written):,} cells"), ""
+    if step.pieces and step.picked is None:
+        shapes, strides = ({getattr(piece.layout, name) for piece in step.pieces} for name in ("shape", "stride"))
+        count = len(step.pieces)
+        shape = f"{count} × {shape_text(min(shapes))}" if len(shapes) == 1 else f"{count} tensors"
+        return shape, shape_text(min(strides)) if len(strides) == 1 else ""
+    return shape_text(step.layout.shape), shape_text(step.layout.stride)
 
 
 def explanations(trace: Trace) -> tuple[Explanation, ...]:
