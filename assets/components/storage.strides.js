@@ -74,8 +74,8 @@ function draggable(input) {
 }
 
 // Whether torch has it: a word with its mark, the reason, the code, and buttons that take it or go back.
-function judged({ kind, word, why, code, source }, use, back) {
-  const line = make("p", `say ${kind}`, icon({ found: "view", strided: "write", none: "refused" }[kind]), make("b", "", word), ` ${why}`)
+function judged({ verdict, word, why, code, source }, use, back) {
+  const line = make("p", `say ${verdict}`, icon({ found: "view", strided: "write", none: "refused" }[verdict]), make("b", "", word), ` ${why}`)
   const actions = make("p", "actions")
   if (code) actions.append(make("code", "", code))
   for (const [label, act] of [source && ["Put into the code", () => use(source)], ["Back", back]].filter(Boolean)) {

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from core.limits import limit
-from core.tensors import ELEMENT_DTYPES, ExpressionError, Trace, catalogue, read_shape, read_stride, trace
+from core.tensors import ELEMENT_DTYPES, ExpressionError, Layout, Trace, catalogue, read_shape, read_stride, trace
 from core.tensors.panels.presets import ATTENTION, LECTURE, Preset
+from core.tensors.panels.tried import Tried, tried
 from core.tensors.reading.operations import REFUSED
 from core.tensors.running.script import script
 from pages.parts import show
@@ -28,6 +30,8 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
 
 MORE = ("T2", "T9", "T10", "T11", "T12", "T13")
 """Those behind “More”."""
+
+_TRIED = "t:tried"
 
 PICTURE = "t:storage"
 """Key of the component that draws storages and tensors."""
@@ -73,7 +77,7 @@ class TensorInputs(Inputs):
         if self.key("odd") not in st.session_state and st.query_params.get(self.key("back")) == "true":
             st.session_state[self.key("odd")] = True
 
-    def put(self, code: str) -> None:
+    def type_in(self, code: str) -> None:
         """In a callback: make ``code`` the expression."""
         st.session_state[self.key("x")] = code
 
@@ -81,7 +85,11 @@ class TensorInputs(Inputs):
         """In the picture's callback: the code that it offers instead of a refused view."""
         code: Any = getattr(st.session_state.get(PICTURE), "fix", None)
         if isinstance(code, str):
-            self.put(code[: limit("expression_chars")])
+            self.type_in(code[: limit("expression_chars")])
+
+    def try_layout(self) -> None:
+        """In the picture's callback: the sizes, strides and offset that are tried on one of its tensors."""
+        st.session_state[_TRIED] = getattr(st.session_state.get(PICTURE), "tried", None)
 
 
 def ask(inputs: TensorInputs) -> dict[str, str]:
@@ -125,6 +133,23 @@ def traced(inputs: TensorInputs, typed: Mapping[str, str]) -> Trace:
     for name, text in typed.items():
         inputs.keep(name, text)
     return made
+
+
+def verdict(run: Trace) -> dict[str, Any] | None:
+    """What torch has for the layout that is tried in the picture; ``None`` for nothing tried, or nothing readable."""
+    match st.session_state.get(_TRIED):
+        case {"tensor": int(number), "shape": [*shape], "stride": [*stride], "offset": int(offset)}:
+            numbers = [*shape, *stride]
+            if len(shape) != len(stride) or not all(isinstance(n, int) for n in numbers) or min(shape, default=0) < 0:
+                return None
+            layout = Layout(tuple(shape), tuple(stride), offset)
+        case _:
+            return None
+    try:
+        told = tried(run, number, layout)
+    except ExpressionError as problem:
+        told = Tried("none", "beyond what is drawn", str(problem))
+    return {"tensor": number, "shape": shape, "stride": stride, "offset": offset, **asdict(told)}
 
 
 def _trace(typed: Mapping[str, str]) -> Trace:

@@ -9,7 +9,7 @@ from pages.parts.components import component
 from pages.parts.heavy import torch_ready
 from pages.parts.registry import TENSORS
 from pages.tensors.cases import odd
-from pages.tensors.inputs import PICTURE, TensorInputs, as_script, ask, lecture_chips, operations, traced
+from pages.tensors.inputs import PICTURE, TensorInputs, as_script, ask, lecture_chips, operations, traced, verdict
 from pages.tensors.memory import memory_walk, overlap
 from pages.tensors.named import named_axes
 from pages.tensors.quiz import quiz
@@ -32,7 +32,12 @@ def page() -> None:
         if passed := passed_over(run):
             show.note(passed)
     with show.guarded("The picture of the storage"):
-        component("storage")(data=storage_picture(run), key=PICTURE, on_fix_change=inputs.take_fix)
+        component("storage")(
+            data={**storage_picture(run), "verdict": verdict(run)},
+            key=PICTURE,
+            on_fix_change=inputs.take_fix,
+            on_tried_change=inputs.try_layout,
+        )
 
     PANELS = {
         "named": ("Named axes: what einops and einsum do to memory", lambda: named_axes(inputs, run)),

@@ -40,7 +40,7 @@ def storage_picture(trace: Trace) -> dict[str, Any]:
 class _Picture:
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
-        self.drawn = _drawn(trace)
+        self.drawn = drawn(trace)
         share = limit("picture_cells") // (2 * max(len(self.drawn), 1))
         self.most = min(limit("storage_cells_drawn"), max(_FEWEST_DRAWN, share))
         self.listed = [step.number for step in trace.steps if step.operation != "piece"]
@@ -53,7 +53,7 @@ class _Picture:
         return {
             "steps": self._steps(),
             "storages": [self._storage(number) for number in self.memory],
-            "tensors": [self._tensor(drawn) for drawn in self.drawn],
+            "tensors": [self._tensor(one) for one in self.drawn],
             "why": reason(self.trace),
             "active": self._shown_at(self.trace.last),
             "kept": self.kept,
@@ -104,7 +104,7 @@ class _Picture:
 
     def _opened_by(self, step: Step) -> list[int]:
         """The tensors to look at for this step: its own first, all pieces of a split, all that see a write."""
-        mine = [number for number, drawn in enumerate(self.drawn) if drawn.step.number == step.number]
+        mine = [number for number, one in enumerate(self.drawn) if one.step.number == step.number]
         seen = [self._shown_at(self.trace.steps[number]) for number in step.changed]
         first = self._shown_at(step)
         return list(dict.fromkeys(number for number in (first, *mine, *seen) if number >= 0))[:_MOST_OPENED]
@@ -112,7 +112,7 @@ class _Picture:
     def _shown_at(self, step: Step) -> int:
         """The tensor that shows this step: its own, or the one it wrote through, returned or was refused on."""
         while True:
-            mine = [number for number, drawn in enumerate(self.drawn) if drawn.step.number == step.number]
+            mine = [number for number, one in enumerate(self.drawn) if one.step.number == step.number]
             if mine:
                 same = [number for number in mine if self.drawn[number].layout == step.layout]
                 return (same or mine)[0]
@@ -167,10 +167,10 @@ class _Picture:
 
     # -------------------------------------------------------------------------------------------- tensors
 
-    def _tensor(self, drawn: _Drawn) -> dict[str, Any]:
-        step, layout = drawn.step, drawn.layout
+    def _tensor(self, one: Drawn) -> dict[str, Any]:
+        step, layout = one.step, one.layout
         tensor: dict[str, Any] = {
-            "name": drawn.name,
+            "name": one.name,
             "word": word(step),
             "kind": step.kind,
             "step": self._line_of(step),
@@ -181,7 +181,7 @@ class _Picture:
             "offset": layout.offset,
             "total": layout.numel,
             "drawn": min(layout.numel, self.most),
-            "facts": _facts(layout, drawn.is_contiguous, step.element_size),
+            "facts": _facts(layout, one.is_contiguous, step.element_size),
         }
         if step.kind == "view" and not layout.rank:
             tensor["of"] = self._shown_at(self.trace.steps[step.inputs[0]])  # whose strides lead to the one element
@@ -203,7 +203,7 @@ class _Picture:
 
 
 @dataclass(frozen=True, slots=True)
-class _Drawn:
+class Drawn:
     """One tensor of the picture: that of a step, or one of the several that a split made."""
 
     step: Step
@@ -212,19 +212,19 @@ class _Drawn:
     name: str
 
 
-def _drawn(trace: Trace) -> list[_Drawn]:
+def drawn(trace: Trace) -> list[Drawn]:
     """Every tensor to draw: new ones, all pieces of a split, and the one that a refused view would have needed."""
-    found: list[_Drawn] = []
+    found: list[Drawn] = []
     for step in trace.steps:
         if step.pieces and step.picked is None and step.kind in ("view", "copy"):
             for number, piece in enumerate(step.pieces):
                 named = (s for s in trace.steps if s.name and s.inputs == (step.number,) and s.layout == piece.layout)
                 name = next(map(trace.label, named), f"{trace.label(step)}[{number}]")
-                found.append(_Drawn(step, piece.layout, piece.is_contiguous, name))
+                found.append(Drawn(step, piece.layout, piece.is_contiguous, name))
         elif step.kind in ("start", "view", "copy") or (
             step.kind == "refused" and step.verdict is not None and step.verdict.hops is not None
         ):
-            found.append(_Drawn(step, step.layout, step.is_contiguous, trace.label(step)))
+            found.append(Drawn(step, step.layout, step.is_contiguous, trace.label(step)))
     return found
 
 
