@@ -47,17 +47,21 @@ class Picture {
     this.readout = make("p", "readout", HINT)
     this.readout.setAttribute("role", "status")
     this.said = ""
-    this.list = make("div", `storages${this.steps.length > FEW + 1 ? " long" : ""}`, ...this.storages.map((storage) => this.storage(storage)))
+    this.list = make("div", "storages", ...this.storages.map((storage) => this.storage(storage)))
     this.rows = []
+    // A few steps are seen at a glance in the picture itself, which then stands first.
+    const steps = this.steps.length > 1 ? [timeline(this)] : []
+    const isLong = this.steps.length > FEW + 1
     root.replaceChildren(
-      ...(this.steps.length > 1 ? [timeline(this)] : []),
+      ...(isLong ? steps : []),
       ...(this.why ? [reason(this.why, (code) => root.fix(code))] : []),
       this.readout,
       this.list,
+      ...(isLong ? [] : steps),
     )
     this.width = 0
-    const last = this.steps[this.at]
-    this.open(this.steps.length > FEW + 1 && last ? last.tensors : this.tensors.map((tensor) => tensor.number), true)
+    this.list.classList.toggle("long", isLong)
+    this.open(isLong ? this.steps[this.at].tensors : this.tensors.map((tensor) => tensor.number), true)
     this.fit()
     this.list.onpointerover = (event) => this.point(event.target)
     this.list.onpointerleave = () => this.rest()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -64,19 +65,28 @@ def tried(run: Trace, number: int, layout: Layout) -> Tried:
         return Tried("none", "impossible", f"Beyond the storage: {room.reason} ({room.arithmetic}).")
     found = _found(all_drawn, one, layout)
     if found is not None:
-        name, calls = found
+        name, calls = _operand(found[0]), found[1]
         how = " and ".join(dict.fromkeys(word for call in calls for starts, word in _BY if call.startswith(starts)))
         code = f"{name}{''.join(calls)}"
         source = _program(run, code, layout)
         return Tried("found", "torch has it", f"By {how}: a view, 0 B.", code if source else "".join(calls), source)
     size, stride = (f"({', '.join(map(str, n))}{',' * (len(n) == 1)})" for n in (layout.shape, layout.stride))
     call = f".as_strided({size}, {stride}, {layout.offset})"
-    source = _program(run, f"{one.name}{call}", layout)
+    name = _operand(one.name)
+    source = _program(run, f"{name}{call}", layout)
     why = (
         "The cells are there, but transposing, slicing, regrouping, windows, diagonals and expanding do not give these "
         "strides in four operations or fewer."
     )
-    return Tried("strided", "as_strided only", why, f"{one.name}{call}" if source else call, source)
+    return Tried("strided", "as_strided only", why, f"{name}{call}" if source else call, source)
+
+
+def _operand(name: str) -> str:
+    """A tensor's label so that a method can stand behind it: a sum or product in round brackets."""
+    with suppress(SyntaxError):  # “old y” is no code, and no program has it
+        shown = ast.parse(name, mode="eval").body
+        return name if isinstance(shown, ast.Name | ast.Call | ast.Attribute | ast.Subscript) else f"({name})"
+    return name
 
 
 def _found(all_drawn: list[Drawn], one: Drawn, layout: Layout) -> tuple[str, Calls] | None:

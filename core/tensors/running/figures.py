@@ -66,10 +66,9 @@ class _Picture:
     def _steps(self) -> list[dict[str, Any]]:
         held: dict[int, int] = {}
         shown: list[dict[str, Any]] = []
-        chain = len({step.line for step in self.trace.steps}) < 3  # one line of code, which goes on from the start
         before: Step | None = None
         for step in map(self.trace.steps.__getitem__, self.listed):
-            goes_on = before is not None and before.number in step.inputs and (chain or before.line == step.line)
+            goes_on = before is not None and before.number in step.inputs and before.line == step.line
             before = step
             if step.bytes_allocated:
                 held[step.storage] = step.bytes_allocated
