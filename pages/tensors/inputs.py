@@ -114,8 +114,9 @@ def lecture_chips(inputs: TensorInputs, into: DeltaGenerator) -> None:
             inputs.presets(group, chips, into=st.container(width="content"), key=f"story{number}")
         now = {name: st.session_state.get(inputs.key(name)) for name in FIELDS}
         lit = next((label for label, fields in _MORE.items() if fields == now), "More")
-        # With another label it is another popover, so that a choice closes it and stays in sight.
-        inputs.presets("More", _MORE, into=st.popover(lit, type="tertiary", key=f"t_more_{lit}"), key="more")
+        # With another label it is another popover, so that a choice closes it and stays in sight; and other chips, as a
+        # closed popover does not hear that its choice was given up, and would choose it again with the next change.
+        inputs.presets("More", _MORE, into=st.popover(lit, type="tertiary", key=f"t_more_{lit}"), key=f"more {lit}")
 
 
 def traced(inputs: TensorInputs, typed: Mapping[str, str]) -> Trace:
