@@ -13,7 +13,7 @@ from core.tensors.layout import Layout, bounds
 from core.tensors.panels.reach import Calls, same_cells, views_to
 from core.tensors.reading.guards import check_size
 from core.tensors.reading.values import ExpressionError
-from core.tensors.running.figures import Drawn, drawn
+from core.tensors.running.drawn import Drawn, drawn
 from core.tensors.running.steps import Trace
 from core.tensors.running.trace import trace
 

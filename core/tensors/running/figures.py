@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -12,6 +12,7 @@ from core.limits import limit
 from core.tensors.cost import tensor_bytes
 from core.tensors.layout import Layout, Run
 from core.tensors.panels.cases import NegativeStep
+from core.tensors.running.drawn import Drawn, drawn
 from core.tensors.running.snapshots import Memory, are_kept, memories
 from core.tensors.running.steps import Scalar, Step, Trace
 from core.tensors.running.story import bytes_text, layout_texts, letter, word
@@ -199,32 +200,6 @@ class _Picture:
                 },
             }
         return tensor
-
-
-@dataclass(frozen=True, slots=True)
-class Drawn:
-    """One tensor of the picture: that of a step, or one of the several that a split made."""
-
-    step: Step
-    layout: Layout
-    is_contiguous: bool
-    name: str
-
-
-def drawn(trace: Trace) -> list[Drawn]:
-    """Every tensor to draw: new ones, all pieces of a split, and the one that a refused view would have needed."""
-    found: list[Drawn] = []
-    for step in trace.steps:
-        if step.pieces and step.picked is None and step.kind in ("view", "copy"):
-            for number, piece in enumerate(step.pieces):
-                named = (s for s in trace.steps if s.name and s.inputs == (step.number,) and s.layout == piece.layout)
-                name = next(map(trace.label, named), f"{trace.label(step)}[{number}]")
-                found.append(Drawn(step, piece.layout, piece.is_contiguous, name))
-        elif step.kind in ("start", "view", "copy") or (
-            step.kind == "refused" and step.verdict is not None and step.verdict.hops is not None
-        ):
-            found.append(Drawn(step, step.layout, step.is_contiguous, trace.label(step)))
-    return found
 
 
 def _facts(layout: Layout, is_contiguous: bool, item: int) -> list[tuple[str, str]]:
