@@ -89,7 +89,12 @@ class TensorInputs(Inputs):
 
     def try_layout(self) -> None:
         """In the picture's callback: the sizes, strides and offset that are tried on one of its tensors."""
-        st.session_state[_TRIED] = getattr(st.session_state.get(PICTURE), "tried", None)
+        asked: Any = getattr(st.session_state.get(PICTURE), "tried", None)
+        st.session_state[_TRIED] = {"asked": asked, "of": self.program()}
+
+    def program(self) -> tuple[object, ...]:
+        """What stands in the first row, as it was typed."""
+        return tuple(st.session_state.get(self.key(name)) for name in FIELDS)
 
 
 def ask(inputs: TensorInputs) -> dict[str, str]:
@@ -136,9 +141,20 @@ def traced(inputs: TensorInputs, typed: Mapping[str, str]) -> Trace:
     return made
 
 
-def verdict(run: Trace) -> dict[str, Any] | None:
-    """What torch has for the layout that is tried in the picture; ``None`` for nothing tried, or nothing readable."""
-    match st.session_state.get(_TRIED):
+def verdict(inputs: TensorInputs, run: Trace) -> dict[str, Any] | None:
+    """What torch has for the layout that is tried in the picture; ``None`` for nothing tried on this program."""
+    held: dict[str, Any] = st.session_state.get(_TRIED) or {}
+    if held.get("of") != inputs.program():
+        st.session_state.pop(_TRIED, None)
+        return None
+    if "told" not in held:
+        held["told"] = _told(held["asked"], run)
+    return held["told"]
+
+
+def _told(asked: Any, run: Trace) -> dict[str, Any] | None:
+    """The verdict on what the browser sent, which may be anything; ``None`` for what is no layout."""
+    match asked:
         case {"tensor": int(number), "shape": [*shape], "stride": [*stride], "offset": int(offset)}:
             numbers = [*shape, *stride]
             if len(shape) != len(stride) or not all(isinstance(n, int) for n in numbers) or min(shape, default=0) < 0:

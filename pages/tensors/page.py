@@ -33,7 +33,7 @@ def page() -> None:
             show.note(passed)
     with show.guarded("The picture of the storage"):
         component("storage")(
-            data={**storage_picture(run), "verdict": verdict(run)},
+            data={**storage_picture(run), "verdict": verdict(inputs, run)},
             key=PICTURE,
             on_fix_change=inputs.take_fix,
             on_tried_change=inputs.try_layout,

@@ -227,12 +227,13 @@ def _start(step: Step) -> tuple[str, str]:
 def _copied(trace: Trace) -> tuple[str, str]:
     made = [step for step in trace.steps[1:] if step.bytes_allocated]
     total = bytes_text(trace.bytes_copied)
-    steps = len(trace.steps) - 1
+    done = [step for step in trace.steps[1:] if step.operation != "piece"]  # a name for one of several is no step
+    steps = len(done)
     if len(made) > 1:
         names = ", ".join(f"`{_short(step.source)}` {bytes_text(step.bytes_allocated)}" for step in made)
         who = "Every step allocates" if len(made) == steps else f"**{len(made)} of {steps} steps** allocate"
         return f"{who} new storage: **{total}** in all.", f"{names}."
-    other = [step for step in trace.steps[1:] if step is not made[0]]
+    other = [step for step in done if step is not made[0]]
     rest = "" if not other else f"; the other {steps - 1} steps allocate nothing"
     if len(other) == 1:
         does = "is only a name" if other[0].operation == "name" else "allocates nothing"
