@@ -68,7 +68,7 @@ def _seen(trace: Trace, write: Step, dtype: str, values: Sequence[Scalar]) -> li
 def written_cells(write: Step, item: int) -> list[int]:
     """The cells, of ``item`` bytes each, that hold a byte which a step wrote."""
     size = write.element_size
-    if item == size:
+    if item == size or not write.written:
         return list(write.written)
     marks = np.zeros(-(-(write.storage_elements * size) // item) * item, dtype=np.bool_)
     marks[: write.storage_elements * size].reshape(-1, size)[np.array(write.written, dtype=np.int64)] = True
