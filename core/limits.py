@@ -42,7 +42,7 @@ LIMITS: Mapping[str, Limit] = {
     "pattern_axes": Limit(16, "axes per side", "einops and einsum patterns; twice what can be drawn"),
     "contraction_points": Limit(1 << 20, "multiply-adds", "einsum and @; bounds time and every intermediate tensor"),
     "tensor_elements": Limit(65_536, "elements", "half a megabyte of int64, which a server can spare for each step"),
-    "device_elements": Limit(10**12, "elements", "a tensor only counted, never made; more than any device holds"),
+    "view_tries": Limit(200, "tries", "of one kind of view for strides that are tried by hand; 20 us each"),
     "tensor_rank": Limit(8, "dimensions", "torch allows 64; beyond 8 nobody can read the picture"),
     "tensor_pieces": Limit(64, "tensors", "what one split, chunk or unbind may make; a page lists them all"),
     "overlap_cells": Limit(1 << 26, "cells", "the exact overlap test keeps one bit for each: 8 MB"),

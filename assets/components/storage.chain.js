@@ -1,47 +1,78 @@
-// For storage.js: the steps in a row, and why a view does or does not work.
+// For storage.js: the steps, a line each, and why a view does or does not work.
 
-// Each line of code as a chain of steps, and the bytes that all storages hold by then; a click calls choose(step).
-function timeline(steps, choose) {
+const ICONS = {
+  start: "M8 5a3 3 0 1 0 0 6a3 3 0 1 0 0-6z",
+  same: "M3 6h10M3 10h10",
+  view: "M1.5 8Q8 1 14.5 8Q8 15 1.5 8zM8 6a2 2 0 1 0 0 4a2 2 0 1 0 0-4z",
+  copy: "M2.5 5.5h7v8h-7zM6 5.5v-3h7.5v8h-4",
+  write: "M3 13l.8-3.3L11 2.5l2.5 2.5l-7.2 7.2zM9.5 4l2.5 2.5",
+  refused: "M8 2a6 6 0 1 0 0 12a6 6 0 1 0 0-12zM3.8 3.8l8.4 8.4",
+}
+
+// Beside its word, so that no kind of step is told by its colour alone.
+function icon(kind) {
+  const drawn = vector("svg", { viewBox: "0 0 16 16", width: 14, height: 14, class: "icon", "aria-hidden": "true" })
+  drawn.append(vector("path", { d: ICONS[kind] }))
+  return drawn
+}
+
+// Every step of the program as a line: code, what happened, shape, strides, new bytes, whose storage. A line is a button
+// that opens its tensors; the arrow keys go from line to line and show memory as it was then.
+function timeline(picture) {
+  const { steps } = picture
   const most = Math.max(1, ...steps.map((step) => step.held.reduce((sum, part) => sum + part, 0)))
-  const lines = make("ol", steps.at(-1).line > 1 ? "timeline lines" : "timeline")
-  lines.setAttribute("aria-label", "Steps")
-  let list = null
-  let line = -1
-  for (const step of steps) {
-    if (!list || (step.whole && step.line !== line)) {
-      list = make("ol", "chain")
-      lines.append(make("li", "", list))
-    }
-    line = step.line
-    const item = make("li")
-    const button = make("button", `step ${step.kind}`)
-    button.type = "button"
+  const table = make("div", "timeline")
+  table.setAttribute("role", "toolbar")
+  table.setAttribute("aria-orientation", "vertical")
+  table.setAttribute("aria-label", "Steps; arrow keys show memory after each, Enter opens and folds its tensors")
+  const head = make("div", "heading", ...["Step", "", "Shape", "Strides", "New bytes", "Storage", "In all"].map((text) => make("span", "", text)))
+  head.setAttribute("aria-hidden", "true")
+  table.append(head)
+  steps.forEach((step, at) => {
+    const goesOn = !step.whole
+    const row = make("button", `step ${step.kind}${goesOn ? " on" : ""}`)
+    row.type = "button"
     const bars = make("span", "bars")
-    bars.setAttribute("aria-hidden", "true")
     step.held.forEach((bytes, number) => {
-      if (!bytes) return
       const bar = make("i", `s${number % 4}`)
-      bar.style.height = `${Math.max(6, (100 * bytes) / most)}%`
-      bars.append(bar)
+      bar.style.width = `${(100 * bytes) / most}%`
+      if (bytes && step.total) bars.append(bar)
     })
-    button.append(
-      bars,
-      make("code", "source", step.name && make("span", "", `${step.name} = `), step.whole || step.source),
-      make("span", `badge ${step.kind}`, step.word),
-      make("span", "bytes", make("b", "", step.added), step.total && ` · ${step.total} in all`),
+    const { letter } = picture.storages[step.storage] || {}
+    const source = make("code", "source", step.name && make("span", "", `${step.name} = ${goesOn ? "…" : ""}`), step.whole || step.source)
+    source.title = source.textContent
+    row.append(
+      source,
+      make("span", `badge ${step.kind}`, icon(step.kind), step.word),
+      make("span", "shape", step.shape),
+      make("span", "stride", step.stride),
+      make("span", `bytes${step.added && step.added !== "0 B" ? " new" : ""}`, step.added),
+      make("span", `of s${Math.max(step.storage, 0) % 4}`, letter && make("b", "", letter)),
+      make("span", "held", bars, make("span", "total", step.total)),
     )
-    if (step.why) button.title = step.why
-    button.onclick = () => choose(step)
-    item.append(button)
-    list.append(item)
+    if (step.why) row.title = step.why
+    row.onclick = () => picture.choose(at)
+    table.append(row)
+    picture.rows.push(row)
+  })
+  table.onkeydown = (event) => {
+    const from = picture.rows.indexOf(event.target)
+    const moves = { ArrowDown: from + 1, ArrowRight: from + 1, ArrowUp: from - 1, ArrowLeft: from - 1, Home: 0, End: steps.length - 1 }
+    const to = moves[event.key]
+    if (from < 0 || to === undefined || event.altKey || event.ctrlKey || event.metaKey) return
+    event.preventDefault()
+    const row = picture.rows[Math.min(Math.max(to, 0), steps.length - 1)]
+    picture.go(picture.rows.indexOf(row))
+    row.focus()
   }
-  return lines
+  return table
 }
 
 // The old dimensions in runs that merge, between them the comparison; under them what was asked for.
 function reason(why, use) {
   const box = make("div", "why")
-  const has = make("div", "dims")
+  const tight = why.runs.flatMap((run) => run.dims).length > 3 // a row of more dimensions has room for numbers alone
+  const has = make("div", `dims${tight ? " tight" : ""}`)
   has.append(named(why.tensor, "has"))
   why.runs.forEach((run, r) => {
     if (r) has.append(joint(why.between[r - 1], r - 1 === why.breaks))
@@ -49,14 +80,14 @@ function reason(why, use) {
     const dims = make("span", "merging")
     run.dims.forEach(({ dim, size, stride }, i) => {
       if (i) dims.append(make("span", "joint merged", run.joints[i - 1]))
-      dims.append(make("span", "dim", make("b", "", size), make("small", "", `dim ${dim}, stride ${stride}`)))
+      dims.append(make("span", "dim", make("b", "", size), make("small", "", tight ? `stride ${stride}` : `dim ${dim}, stride ${stride}`)))
     })
-    group.append(dims, make("small", "tag", run.text))
+    group.append(dims, run.joints.length ? make("small", "tag", run.text) : "")
     has.append(group)
   })
   if (why.runs.length) box.append(has)
   if (why.asked.length) {
-    const asked = make("div", "dims asked")
+    const asked = make("div", `dims asked${tight ? " tight" : ""}`)
     asked.append(named(why.view, why.error ? "needs" : "gives"))
     why.asked.forEach(({ dim, size, parts, text, one }, i) => {
       if (i) asked.append(make("span", "joint", "·"))

@@ -1,48 +1,67 @@
-// Memory and the tensors that read it: every storage once, as a strip of cells, under it each tensor on it as nested
-// grids. Pointing at an element, or walking to it with the arrow keys, lights the same bytes wherever they are drawn.
+// The steps of a program, a line each, and the memory they leave: every storage once, as a strip of cells, under it the
+// tensors on it that are open, as nested grids. A line of the timeline opens its tensors and shows memory as of then.
+// Pointing at an element, or walking to it with the arrow keys, lights the same bytes wherever they are drawn.
 // All text is set with textContent. A run with the same data leaves the picture, and the focus in it, as it is.
-const HINT = "Point at a cell: its memory lights up everywhere. Keyboard: Tab into a grid, then the arrow keys."
 const RISE = 20 // pixels between one height of arcs and the next
 const DENSE = 400 // a tensor of more elements is drawn as small squares, whose values are read by pointing
 const DENSE_STRIP = 1024 // the same for a storage
 const INDENT = 20 // pixels from the edge of a storage to its strip
 const TINY = 6 // pixels of the smallest square
+const FEW = 2 // a program of so many steps after the start is shown with all its tensors open
 
 export default function ({ data, parentElement, setTriggerValue }) {
   const root = parentElement.querySelector(".root")
   root.fix = (code) => setTriggerValue("fix", code)
-  const drawn = JSON.stringify(data)
+  root.ask = (layout) => setTriggerValue("tried", layout)
+  const { verdict, ...picture } = data
+  const drawn = JSON.stringify(picture)
   if (root.drawn !== drawn) {
     root.drawn = drawn
-    root.picture = new Picture(root, data)
+    root.picture = new Picture(root, picture)
   }
+  root.picture.judge(verdict)
   if (!root.watching) {
     root.watching = new ResizeObserver(() => root.picture.fit())
     root.watching.observe(root)
   }
 }
 
-class Picture {
+class Picture extends Steps {
   constructor(root, data) {
+    super()
     this.root = root
     this.steps = data.steps
+    this.kept = data.kept
+    this.most = data.most
+    this.tries = data.tries
     this.storages = data.storages.map((storage, number) => ({ ...storage, number, strips: [], tensors: [] }))
+    for (const { readings } of this.storages)
+      for (const reading of readings) reading.widest = longest([...reading.values, ...reading.writes.flatMap((write) => write.before)])
     this.tensors = data.tensors.map((tensor, number) => this.located(tensor, number))
     this.why = data.why
     this.home = data.active
     this.active = -1
+    this.at = Math.max(this.steps.length - 1, 0)
     this.lit = []
     this.rove = new Map()
     this.readout = make("p", "readout", HINT)
     this.readout.setAttribute("role", "status")
     this.said = ""
+    this.list = make("div", "storages", ...this.storages.map((storage) => this.storage(storage)))
+    this.rows = []
+    // A few steps are seen at a glance in the picture itself, which then stands first.
+    const steps = this.steps.length > 1 ? [timeline(this)] : []
+    const isLong = this.steps.length > FEW + 1
     root.replaceChildren(
+      ...(isLong ? steps : []),
       ...(this.why ? [reason(this.why, (code) => root.fix(code))] : []),
       this.readout,
-      (this.list = make("div", "storages", ...this.storages.map((storage) => this.storage(storage)))),
-      ...(this.steps.length > 1 ? [timeline(this.steps, (step) => this.replay(step))] : []),
+      this.list,
+      ...(isLong ? [] : steps),
     )
     this.width = 0
+    this.list.classList.toggle("long", isLong)
+    this.open(isLong ? this.steps[this.at].tensors : this.tensors.map((tensor) => tensor.number), true)
     this.fit()
     this.list.onpointerover = (event) => this.point(event.target)
     this.list.onpointerleave = () => this.rest()
@@ -53,8 +72,12 @@ class Picture {
 
   // A tensor with the cell of each element that is drawn, and the reverse.
   located(tensor, number) {
-    const { shape, stride, offset, drawn } = tensor
-    const storage = this.storages[tensor.storage]
+    const made = { ...tensor, number, isOpen: false, nodes: [], ...this.places(tensor) }
+    this.storages[tensor.storage].tensors.push(made)
+    return made
+  }
+
+  places({ shape, stride, offset, drawn }) {
     const cells = new Array(drawn)
     const index = new Array(shape.length).fill(0)
     let cell = offset
@@ -74,33 +97,19 @@ class Picture {
       if (here) here.push(k)
       else elementsAt.set(at, [k])
     })
-    const made = { ...tensor, number, cells, elementsAt, nodes: [] }
-    storage.tensors.push(made)
-    return made
+    return { cells, elementsAt }
   }
 
   value(tensor, cell) {
-    return this.storages[tensor.storage].readings[tensor.reading].values[cell] ?? "…"
-  }
-
-  // Choose the tensor of a step; after a write, flash again what it changed.
-  replay(step) {
-    if (step.tensor >= 0) {
-      this.home = step.tensor
-      this.rest()
-      const card = this.tensors[step.tensor].card
-      card.scrollIntoView({ block: "nearest", behavior: "instant" })
-    }
-    const nodes = [...this.list.querySelectorAll(".written")]
-    for (const node of nodes) node.classList.remove("written")
-    void this.list.offsetWidth
-    for (const node of nodes) node.classList.add("written")
+    const { now, total } = this.storages[tensor.storage].readings[tensor.reading]
+    return cell < 0 || cell >= total ? "✕" : now[cell] ?? "…"
   }
 
   // -------------------------------------------------------------------------------------------- storages and strips
 
   storage(storage) {
-    const section = make("section", `storage s${storage.number % 4}`)
+    const section = (storage.section = make("section", `storage s${storage.number % 4}`))
+    for (const reading of storage.readings) reading.now = [...reading.values]
     const head = make("div", "head", make("h3", "", `Storage ${storage.letter}`), make("span", "", storage.title))
     if (storage.made) head.append(make("span", "", "made by ", make("code", "", storage.made)))
     storage.reads = make("span", "reads")
@@ -108,9 +117,7 @@ class Picture {
     section.append(head)
     storage.box = make("div", "memory")
     section.append(storage.box)
-    const cards = make("div", "cards")
-    for (const tensor of storage.tensors) cards.append(this.card(tensor))
-    section.append(cards)
+    section.append((storage.cards = make("div", "cards")))
     return section
   }
 
@@ -119,19 +126,26 @@ class Picture {
     const width = this.root.clientWidth || 900
     if (width === this.width) return
     this.width = width
+    this.refit()
+  }
+
+  refit() {
     this.lit = []
     for (const tensor of this.tensors) if (tensor.nodes[0]) delete tensor.nodes[0].closest(".scroll").scrolls
     for (const storage of this.storages) {
+      if (storage.section.hidden || storage.fitted === this.width) continue
+      storage.fitted = this.width
+      storage.shown = null
       storage.strips = storage.readings.map((reading, number) => this.strip(storage, reading, number))
       storage.box.replaceChildren(...storage.strips.map((strip) => strip.figure))
     }
     this.active = -1
-    this.rest()
+    this.go(this.at)
   }
 
   strip(storage, reading, number) {
     const count = reading.values.length
-    const length = Math.max(longest(reading.values), String(Math.max(count - 1, 0)).length)
+    const length = Math.max(reading.widest, String(Math.max(count - 1, 0)).length)
     const dense = count > DENSE_STRIP
     const roomy = count <= 16 && length < 5
     const numbered = dense || (count > 48 && count * narrow(length) > this.width - INDENT)
@@ -142,7 +156,7 @@ class Picture {
     const strip = { storage, reading, number, nodes: [], columns, pitch, broken, out: new Set() }
     const svg = vector("svg", { "aria-hidden": "true", width: 0, height: 0 })
     strip.svg = svg
-    const grid = make("div", `strip${dense ? " dense" : roomy ? " roomy" : ""}`)
+    const grid = make("div", `strip${dense ? " dense" : roomy ? " roomy" : numbered ? " numbered" : ""}`)
     grid.style.gridTemplateColumns = `${numbered ? "max-content " : ""}repeat(${columns}, ${pitch}px)`
     if (dense) grid.style.gridAutoRows = `${pitch}px`
     for (let cell = 0; cell < count; cell++) {
@@ -174,8 +188,6 @@ class Picture {
     if (strip.note) strip.figure.append(make("figcaption", "", strip.note))
     if (count < reading.total)
       strip.figure.append(make("figcaption", "", `first ${count.toLocaleString("en")} of ${reading.total.toLocaleString("en")} cells are drawn`))
-    for (const tensor of storage.tensors)
-      if (tensor.reading === number) for (const cell of tensor.written) strip.nodes[cell]?.classList.add("written")
     return strip
   }
 
@@ -193,16 +205,16 @@ class Picture {
   // Show on the strip how one tensor reads it: cells outside are hollow, arcs are its strides.
   activate(number) {
     if (number === this.active) return
-    this.tensors[this.active]?.card.classList.remove("active")
+    this.tensors[this.active]?.card?.classList.remove("active")
     this.active = number
     const tensor = this.tensors[number]
-    if (!tensor) return
-    tensor.card.classList.add("active")
+    tensor?.card?.classList.add("active")
     for (const storage of this.storages) {
-      const shown = storage.number === tensor.storage ? tensor : storage.shown || storage.tensors[storage.tensors.length - 1]
-      if (!shown || (storage.shown === shown && storage.drawnFor === this.width)) continue
+      if (storage.section.hidden) continue
+      const opened = storage.tensors.filter((one) => one.isOpen)
+      const shown = tensor?.isOpen && storage.number === tensor.storage ? tensor : opened.includes(storage.shown) ? storage.shown : opened.at(-1)
+      if (!shown || storage.shown === shown) continue
       storage.shown = shown
-      storage.drawnFor = this.width
       for (const strip of storage.strips) this.read(strip, shown)
     }
   }
@@ -265,7 +277,7 @@ class Picture {
       make("span", wanted ? "broken" : "", ` ${said}`),
       ...(shared ? [make("span", "key", "×n: n of its elements in one cell")] : []),
     )
-    hops = hops.filter((hop) => hop.from < count && hop.to < count && hop.to !== hop.from)
+    hops = hops.filter((hop) => hop.from < count && hop.to < count && hop.to >= 0 && hop.to !== hop.from)
     const svg = strip.svg
     svg.setAttribute("class", wanted ? "broken" : "")
     if (strip.broken || !hops.length) {
@@ -295,32 +307,65 @@ class Picture {
   // ------------------------------------------------------------------------------------------------------- tensors
 
   card(tensor) {
-    const { shape, drawn, total } = tensor
+    const card = make("figure", `card${tensor.hops ? " want" : ""}`)
+    const title = make("figcaption", "", make("code", "source", tensor.name))
+    if (tensor.word) title.append(make("span", `badge ${tensor.kind}`, icon(tensor.kind), tensor.word))
+    const facts = make("div", "facts")
+    for (const [text, strong] of tensor.facts) facts.append(make("span", strong || "", make("b", "", text)))
+    tensor.told = make("div", "verdict")
+    tensor.told.setAttribute("role", "status")
+    tensor.box = make("div", "scroll")
+    tensor.rest = make("p", "rest")
+    card.append(title, ...(tensor.hops ? [] : [layoutFields(tensor, this)]), facts, tensor.told, tensor.box, tensor.rest)
+    card.onpointerenter = () => this.activate(tensor.number)
+    this.elements(tensor)
+    return card
+  }
+
+  // The grid of a tensor, for the layout that it has or that is tried on it.
+  elements(tensor) {
+    const { shape, drawn, total, box } = tensor
     const wanted = Boolean(tensor.hops)
     const dense = drawn > DENSE
     const across = shape.length ? shape[shape.length - 1] : 1
-    const length = dense ? 1 : longest(tensor.cells.map((cell) => this.value(tensor, cell)))
+    const { widest } = this.storages[tensor.storage].readings[tensor.reading]
+    const length = dense ? 1 : Math.min(widest, Math.max(longest(tensor.cells.map((cell) => this.value(tensor, cell))), this.steps.some((step) => step.kind === "write") ? widest : 1))
     const roomy = drawn <= 16 && length < 5
     tensor.pitch = dense ? Math.min(Math.max(Math.floor(384 / Math.max(across, drawn / across)), TINY), 14) : roomy ? 40 : Math.max(26, 9 + 8 * length)
-    const card = make("figure", `card${wanted ? " want" : ""}`)
-    tensor.card = card
-    const title = make("figcaption", "", make("code", "source", tensor.name))
-    if (tensor.word) title.append(make("span", `badge ${tensor.kind}`, tensor.word))
-    card.append(title)
-    const facts = make("div", "facts")
-    for (const [name, value, strong] of tensor.facts) facts.append(make("span", strong || "", name && `${name} `, make("b", "", value)))
-    card.append(facts)
-    const scroll = make("div", "scroll")
-    card.append(scroll)
-    if (!total) scroll.append(make("p", "empty", "no elements"))
+    tensor.nodes = []
+    this.rove.delete(tensor)
+    box.className = `scroll grids${dense ? " dense" : roomy ? " roomy" : ""}`
+    if (!drawn) box.replaceChildren(make("p", "empty", total ? `${total.toLocaleString("en")} elements, too many to draw` : "no elements"))
     else {
-      scroll.append(this.nest(tensor, wanted ? tensor.hops.shape : shape, 0, { k: 0 }))
-      this.walkable(scroll, tensor, "grid of elements", `Elements of ${tensor.name}`)
+      box.replaceChildren(this.nest(tensor, wanted ? tensor.hops.shape : shape, 0, { k: 0 }))
+      this.walkable(box, tensor, "grid of elements", `Elements of ${tensor.name}`)
     }
-    scroll.classList.add("grids", ...(dense ? ["dense"] : roomy ? ["roomy"] : []))
-    if (drawn < total) card.append(make("p", "rest", `first ${drawn.toLocaleString("en")} of ${total.toLocaleString("en")} elements are drawn`))
-    card.onpointerenter = () => this.activate(tensor.number)
-    return card
+    tensor.rest.textContent = drawn && drawn < total ? `first ${drawn.toLocaleString("en")} of ${total.toLocaleString("en")} elements are drawn` : ""
+  }
+
+  // Draw a tensor as another layout would read its storage, and ask what torch has that gives it.
+  attempt(tensor, layout) {
+    tensor.real ||= { shape: tensor.shape, stride: tensor.stride, offset: tensor.offset }
+    const total = layout.shape.reduce((product, size) => product * size, 1)
+    tensor.large ??= !tensor.drawn && tensor.total > 0
+    Object.assign(tensor, layout, { total, drawn: tensor.large ? 0 : Math.min(total, this.most) })
+    Object.assign(tensor, this.places(tensor))
+    tensor.trying = !same(layout, tensor.real)
+    tensor.card.classList.toggle("trying", tensor.trying)
+    this.elements(tensor)
+    this.storages[tensor.storage].shown = null
+    this.active = -1
+    this.home = tensor.number
+    this.go(this.at)
+    clearTimeout(this.asking)
+    tensor.told.replaceChildren()
+    if (tensor.trying) this.asking = setTimeout(() => this.root.ask({ tensor: tensor.number, ...layout }), 150)
+  }
+
+  // What core says of the layout that is tried.
+  judge(verdict) {
+    const tensor = verdict && this.tensors[verdict.tensor]
+    if (tensor?.trying && same(tensor, verdict)) tensor.told.replaceChildren(...judged(verdict, (code) => this.root.fix(code), () => tensor.back()))
   }
 
   // Dimensions from the right: columns, rows, then blocks side by side, blocks of those one below the other, and so on.
@@ -343,14 +388,13 @@ class Picture {
     if (tensor.drawn > DENSE) grid.style.gridAutoRows = `${tensor.pitch}px`
     const { hops } = tensor
     const total = this.storages[tensor.storage].readings[tensor.reading].total
-    const written = new Set(tensor.written)
     const dense = tensor.drawn > DENSE
     for (let n = rows * columns; n > 0 && from.k < tensor.drawn; n--, from.k++) {
       const cell = tensor.cells[from.k]
       const node = make("div", "c", dense ? "" : this.value(tensor, cell))
       node.at = { tensor, k: from.k }
       node.style.setProperty("--p", shade(cell, total))
-      if (written.has(cell)) node.classList.add("written")
+      if (cell < 0 || cell >= total) node.classList.add("beyond")
       if (hops && hops.elements.includes(from.k)) node.classList.add("hop")
       tensor.nodes.push(node)
       grid.append(node)
@@ -413,7 +457,7 @@ class Picture {
   // Nothing is pointed at: the chosen tensor's strides, and the hint.
   rest() {
     this.dim()
-    this.say([HINT])
+    this.say(this.account())
     this.activate(this.home)
   }
 

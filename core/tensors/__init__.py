@@ -9,7 +9,7 @@ from core.tensors.layout import Bounds, Layout, Run, bounds, contiguous_strides
 from core.tensors.reading.operations import catalogue
 from core.tensors.reading.plan import Plan, PlanStep
 from core.tensors.reading.reader import read_expression
-from core.tensors.reading.text import read_shape, read_sizes, read_stride
+from core.tensors.reading.text import read_shape, read_stride
 from core.tensors.reading.values import ExpressionError
 from core.tensors.running.steps import Fix, Piece, Step, Trace
 from core.tensors.running.trace import ELEMENT_DTYPES, START_DTYPES, load_torch, start_layout, trace
@@ -39,7 +39,6 @@ __all__ = [
     "load_torch",
     "read_expression",
     "read_shape",
-    "read_sizes",
     "read_stride",
     "start_layout",
     "trace",

@@ -18,7 +18,13 @@ from pages.tensors.inputs import TensorInputs, story
 _TABLE = "t:cases"
 
 
-def surprises(inputs: TensorInputs) -> None:
+def odd(inputs: TensorInputs) -> None:
+    """Results that surprise, and under them the negative steps that torch does not take."""
+    _surprises(inputs)
+    _negative_steps(inputs)
+
+
+def _surprises(inputs: TensorInputs) -> None:
     """The table of cases; a click on one runs it above."""
     fields = [story(case.source, ", ".join(map(str, case.shape)), case.dtype) for case in CASES]
     now: dict[str, object] = {name: st.session_state.get(inputs.key(name)) for name in fields[0]}
@@ -62,7 +68,7 @@ def _rows() -> list[dict[str, Any]]:
     return rows
 
 
-def negative_steps(inputs: Inputs) -> None:
+def _negative_steps(inputs: Inputs) -> None:
     """numpy's view with a negative stride, beside torch's refusal and the copy it offers instead."""
     labels = [preset.label for preset in NEGATIVE]
     chosen = inputs.choice("neg", "An index with a negative step", labels, labels[0], segmented=True)

@@ -3,30 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from core.limits import limit
-from core.tensors import ELEMENT_DTYPES, ExpressionError, Trace, catalogue, read_shape, read_stride, trace
-from core.tensors.panels.presets import LECTURE
+from core.tensors import ELEMENT_DTYPES, ExpressionError, Layout, Trace, catalogue, read_shape, read_stride, trace
+from core.tensors.panels.presets import ATTENTION, LECTURE, Preset
+from core.tensors.panels.tried import Tried, tried
 from core.tensors.reading.operations import REFUSED
 from core.tensors.running.script import script
 from pages.parts import show
 from pages.parts.inputs import Inputs
+from pages.parts.registry import PageSpec
 
 SHAPE, DTYPE, CODE = "2, 3", ELEMENT_DTYPES[0], "x.transpose(1, 0).view(2, 3)"
 FIELDS: Mapping[str, str] = {"x": CODE, "shape": SHAPE, "stride": "", "dtype": DTYPE}
 
 GROUPS: Mapping[str, tuple[str, ...]] = {
-    "Layout": ("T1", "T2", "T3"),
+    "Layout": ("T1", "T3"),
     "Views and copies": ("T4", "T5", "T6", "T7", "T8"),
 }
 """The lecture's claims about tensors that stand above the code, by what they are about."""
 
-MORE = ("T9", "T10", "T11", "T12", "T13")
-"""Those behind “More”. The other two are shown in panels of their own, which have their own chips."""
+MORE = ("T2", "T9", "T10", "T11", "T12", "T13")
+"""Those behind “More”."""
+
+_TRIED = "t:tried"
 
 PICTURE = "t:storage"
 """Key of the component that draws storages and tensors."""
@@ -51,22 +56,28 @@ def story(code: str, shape: str = SHAPE, dtype: str = DTYPE, stride: str = "") -
     return {"x": code, "shape": shape, "stride": stride, "dtype": dtype}
 
 
-def _chips(claims: tuple[str, ...]) -> dict[str, dict[str, object]]:
-    return {
-        preset.label: story(preset.source, ", ".join(map(str, preset.shape)), preset.dtype)
-        for preset in LECTURE
-        if preset.claim in claims
-    }
+def _chips(*presets: Preset) -> dict[str, dict[str, object]]:
+    return {preset.label: story(preset.source, ", ".join(map(str, preset.shape)), preset.dtype) for preset in presets}
 
 
-_CHIPS = {group: _chips(claims) for group, claims in GROUPS.items()}
-_MORE = _chips(MORE)
+def _claimed(claims: tuple[str, ...]) -> dict[str, dict[str, object]]:
+    return _chips(*(preset for preset in LECTURE if preset.claim in claims))
+
+
+_CHIPS = {**{group: _claimed(claims) for group, claims in GROUPS.items()}, "Programs": _chips(ATTENTION)}
+_MORE = _claimed(MORE)
 
 
 class TensorInputs(Inputs):
     """The page's inputs, with what its callbacks need."""
 
-    def put(self, code: str) -> None:
+    def __init__(self, page: PageSpec) -> None:
+        super().__init__(page)
+        # Negative steps had a panel of their own; links that open it open the one that has them now.
+        if self.key("odd") not in st.session_state and st.query_params.get(self.key("back")) == "true":
+            st.session_state[self.key("odd")] = True
+
+    def type_in(self, code: str) -> None:
         """In a callback: make ``code`` the expression."""
         st.session_state[self.key("x")] = code
 
@@ -74,7 +85,16 @@ class TensorInputs(Inputs):
         """In the picture's callback: the code that it offers instead of a refused view."""
         code: Any = getattr(st.session_state.get(PICTURE), "fix", None)
         if isinstance(code, str):
-            self.put(code[: limit("expression_chars")])
+            self.type_in(code[: limit("expression_chars")])
+
+    def try_layout(self) -> None:
+        """In the picture's callback: the sizes, strides and offset that are tried on one of its tensors."""
+        asked: Any = getattr(st.session_state.get(PICTURE), "tried", None)
+        st.session_state[_TRIED] = {"asked": asked, "of": self.program()}
+
+    def program(self) -> tuple[object, ...]:
+        """What stands in the first row, as it was typed."""
+        return tuple(st.session_state.get(self.key(name)) for name in FIELDS)
 
 
 def ask(inputs: TensorInputs) -> dict[str, str]:
@@ -99,8 +119,9 @@ def lecture_chips(inputs: TensorInputs, into: DeltaGenerator) -> None:
             inputs.presets(group, chips, into=st.container(width="content"), key=f"story{number}")
         now = {name: st.session_state.get(inputs.key(name)) for name in FIELDS}
         lit = next((label for label, fields in _MORE.items() if fields == now), "More")
-        # With another label it is another popover, so that a choice closes it and stays in sight.
-        inputs.presets("More", _MORE, into=st.popover(lit, type="tertiary", key=f"t_more_{lit}"), key="more")
+        # With another label it is another popover, so that a choice closes it and stays in sight; and other chips, as a
+        # closed popover does not hear that its choice was given up, and would choose it again with the next change.
+        inputs.presets("More", _MORE, into=st.popover(lit, type="tertiary", key=f"t_more_{lit}"), key=f"more {lit}")
 
 
 def traced(inputs: TensorInputs, typed: Mapping[str, str]) -> Trace:
@@ -118,6 +139,34 @@ def traced(inputs: TensorInputs, typed: Mapping[str, str]) -> Trace:
     for name, text in typed.items():
         inputs.keep(name, text)
     return made
+
+
+def verdict(inputs: TensorInputs, run: Trace) -> dict[str, Any] | None:
+    """What torch has for the layout that is tried in the picture; ``None`` for nothing tried on this program."""
+    held: dict[str, Any] = st.session_state.get(_TRIED) or {}
+    if held.get("of") != inputs.program():
+        st.session_state.pop(_TRIED, None)
+        return None
+    if "told" not in held:
+        held["told"] = _told(held["asked"], run)
+    return held["told"]
+
+
+def _told(asked: Any, run: Trace) -> dict[str, Any] | None:
+    """The verdict on what the browser sent, which may be anything; ``None`` for what is no layout."""
+    match asked:
+        case {"tensor": int(number), "shape": [*shape], "stride": [*stride], "offset": int(offset)}:
+            numbers = [*shape, *stride]
+            if len(shape) != len(stride) or not all(isinstance(n, int) for n in numbers) or min(shape, default=0) < 0:
+                return None
+            layout = Layout(tuple(shape), tuple(stride), offset)
+        case _:
+            return None
+    try:
+        told = tried(run, number, layout)
+    except ExpressionError as problem:
+        told = Tried("none", "beyond what is drawn", str(problem))
+    return {"tensor": number, "shape": shape, "stride": stride, "offset": offset, **asdict(told)}
 
 
 def _trace(typed: Mapping[str, str]) -> Trace:

@@ -8,9 +8,8 @@ from typing import Any
 import streamlit as st
 
 from core.limits import limit
-from core.tensors import ExpressionError, Layout, Step, Trace, read_shape, read_sizes
+from core.tensors import ExpressionError, Layout, Step, Trace, read_shape
 from core.tensors.panels.figures_walk import walk_picture
-from core.tensors.panels.names import Placement, placements
 from core.tensors.panels.overlap import HAZARDS, METHODS, Hazard, overlap_of, replay
 from core.tensors.panels.walk import Walk, WalkBusyError, WalkTiming, explanations, headline, time_walks, walks
 from core.tensors.running.story import bytes_text, shape_text
@@ -177,44 +176,3 @@ def _replayed(hazard: Hazard, view: str, method: str, amount: int) -> dict[str, 
         "torch": [str(value) for value in hazard.torch],
         "sign": signs[method],
     }
-
-
-# ---------------------------------------------------------------------------------------------------- devices
-
-_SHAPE, _MANY = "32, 32", "2"
-
-
-def onto_device(inputs: Inputs) -> None:
-    """Ways to get tensors onto a device, and the bytes each keeps and sends."""
-    head = show.slot()
-    with show.said_under(inputs), st.container(horizontal=True):
-        sizes = inputs.text("dshape", "Shape of each tensor", _SHAPE, max_chars=limit("number_chars"))
-        many = int(inputs.quantity("many", "Tensors", _MANY, "count", low=1, high=10_000, whole=True))
-    try:
-        placed = placements(read_sizes(sizes), tensors=many)
-        inputs.keep("dshape", sizes)
-    except ExpressionError as problem:
-        sizes = inputs.last_good("dshape", _SHAPE)
-        show.error(f"{problem} Still showing shape {sizes}.")
-        placed = placements(read_sizes(sizes), tensors=many)
-    said, detail = placed.headline
-    with head:
-        st.html(f'<p class="np-takeaway">{show.rich(f"{said} {detail}")}</p>')
-    show.small_table(
-        [
-            show.Column("How"),
-            show.Column("Code, once per tensor"),
-            show.Column("Kept on the CPU", numeric=True),
-            show.Column("Over the bus", numeric=True),
-            show.Column("On the device", numeric=True),
-        ],
-        [
-            (way.how, " · ".join(f"`{line}`" for line in way.code.splitlines()), *map(bytes_text, _bytes(way)))
-            for way in placed.ways
-        ],
-    )
-    show.how(lambda: [placed.explanation], key="t:device:how", label="How bytes are computed")
-
-
-def _bytes(way: Placement) -> tuple[int, int, int]:
-    return way.host, way.bus, way.device

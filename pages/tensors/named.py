@@ -13,7 +13,6 @@ from core.tensors.axes.calls import PRESETS, Plan, explain_call, plans_of
 from core.tensors.axes.contract import OperandPlan, Pair
 from core.tensors.axes.einsums import EinsumPlan
 from core.tensors.axes.patterns import PatternPlan, Stage
-from core.tensors.panels.names import NamedDimension, check_names, read_named
 from core.tensors.running.story import shape_text
 from pages.parts import show
 from pages.parts.inputs import Inputs
@@ -170,55 +169,3 @@ def _pair(pair: Pair, plan: EinsumPlan, ink: _Ink) -> str:
 def _ready(side: OperandPlan) -> str:
     order = f".permute{shape_text(side.permute)}" if side.permute else ""
     return f"<code>{html.escape(order)}.reshape{shape_text(side.layout.shape)}</code>"
-
-
-# ---------------------------------------------------------------------------------------------- checked names
-
-NAMES = "x: batch seq hidden = 2, 3, 8\nw: hidden vocab = 8, 50"
-CHECKS = {
-    "They fit": {"names": NAMES},
-    "One does not": {"names": "x: batch seq hidden = 2, 3, 8\nw: hidden vocab = 9, 50"},
-    "Any batch dimensions": {
-        "names": "x: *batch hidden = 4, 8, 16, 32\nw: hidden out = 32, 2\ny: *batch out = 4, 8, 16, 2"
-    },
-}
-
-
-def checked_names(inputs: Inputs) -> None:
-    """The shapes of a call against the names of their dimensions, as a run-time checker does it."""
-    chips = show.slot()
-    text = inputs.lines(
-        "names", "A tensor per line: name, dimensions, shape", NAMES, max_chars=limit("expression_chars")
-    )
-    inputs.presets("Checks", CHECKS, into=chips, key="checks")
-    try:
-        check = check_names(read_named(text))
-        inputs.keep("names", text)
-    except ExpressionError as problem:
-        show.error(f"{problem} Still showing the last lines that could be read.")
-        check = check_names(read_named(inputs.last_good("names", NAMES)))
-    ink = _Ink()
-    said, detail = check.headline
-    rows = [
-        f'<div class="row"><code>{html.escape(tensor.name)}</code><span class="dims">{_named_dims(dims, ink)}</span>'
-        f'<span class="facts">shape <b>{shape_text(tensor.shape)}</b></span>{_fits("fits", "optimizer")}</div>'
-        for tensor, dims in zip(check.tensors, check.dimensions, strict=False)
-    ]
-    if check.refused is not None:
-        bad = check.refused
-        wanted = "".join(f'<span class="dim">{ink.axis(name, None)}</span>' for name in bad.annotation.split())
-        rows.append(
-            f'<div class="row"><code>{html.escape(bad.name)}</code><span class="dims">{wanted}</span>'
-            f'<span class="facts">shape <b>{shape_text(bad.shape)}</b></span>{_fits("refused", "gradients")}</div>'
-        )
-    st.html(f'<p class="np-takeaway">{rich(said)} {rich(detail)}</p><div class="np-axes">{"".join(rows)}</div>')
-    st.code(check.signature, language="python")
-
-
-def _named_dims(dims: Iterable[NamedDimension], ink: _Ink) -> str:
-    boxes = ("".join(ink.axis(dim.symbol, size) for size in dim.sizes) or ink.axis(dim.symbol, None) for dim in dims)
-    return "".join(f'<span class="dim">{box}</span>' for box in boxes)
-
-
-def _fits(word: str, role: str) -> str:
-    return f'<span class="np-badge" style="color:var(--np-{role})">{word}</span>'

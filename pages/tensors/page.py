@@ -3,15 +3,15 @@
 import streamlit as st
 
 from core.tensors.running.figures import storage_picture
-from core.tensors.running.story import TABLE_HEADINGS, explanations, headline, passed_over, table
+from core.tensors.running.story import explanations, headline, passed_over
 from pages.parts import show
 from pages.parts.components import component
 from pages.parts.heavy import torch_ready
 from pages.parts.registry import TENSORS
-from pages.tensors.cases import negative_steps, surprises
-from pages.tensors.inputs import PICTURE, TensorInputs, as_script, ask, lecture_chips, operations, traced
-from pages.tensors.memory import memory_walk, onto_device, overlap
-from pages.tensors.named import checked_names, named_axes
+from pages.tensors.cases import odd
+from pages.tensors.inputs import PICTURE, TensorInputs, as_script, ask, lecture_chips, operations, traced, verdict
+from pages.tensors.memory import memory_walk, overlap
+from pages.tensors.named import named_axes
 from pages.tensors.quiz import quiz
 
 
@@ -32,16 +32,21 @@ def page() -> None:
         if passed := passed_over(run):
             show.note(passed)
     with show.guarded("The picture of the storage"):
-        component("storage")(data=storage_picture(run), key=PICTURE, on_fix_change=inputs.take_fix)
+        component("storage")(
+            data={**storage_picture(run), "verdict": verdict(inputs, run)},
+            key=PICTURE,
+            on_fix_change=inputs.take_fix,
+            on_tried_change=inputs.try_layout,
+        )
 
     PANELS = {
         "named": ("Named axes: what einops and einsum do to memory", lambda: named_axes(inputs, run)),
         "lines": ("Memory walk: cache lines of rows and of columns", lambda: memory_walk(inputs, run)),
         "shared": ("Overlap: elements that share memory, and writing in place", lambda: overlap(inputs, run)),
-        "odd": ("Looks wrong but isn’t: results that surprise, each with its reason", lambda: surprises(inputs)),
-        "back": ("Negative steps: numpy’s view beside torch’s refusal", lambda: negative_steps(inputs)),
-        "typed": ("Names that are checked: shapes against jaxtyping’s annotations", lambda: checked_names(inputs)),
-        "moved": ("Onto a device: which bytes cross the bus", lambda: onto_device(inputs)),
+        "odd": (
+            "Looks wrong but isn’t: results that surprise, and negative steps",
+            lambda: odd(inputs),
+        ),
         "quiz": ("Quiz: predict shape, strides, view or copy", lambda: quiz(inputs)),
     }
     with st.container(gap=None, key="t_panels"):
@@ -50,9 +55,6 @@ def page() -> None:
                 if panel.open:
                     with show.said_under(inputs):
                         draw()
-        with show.fold("The steps as a table", key="t:table", icon=":material/table:") as panel:
-            if panel.open:
-                show.small_table([show.Column(heading) for heading in TABLE_HEADINGS], table(run))
         with show.fold("As a Python script, to copy and run", key="t:script", icon=":material/code:") as panel:
             if panel.open:
                 st.code(as_script(inputs), language="python")

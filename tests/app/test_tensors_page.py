@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from streamlit.testing.v1 import AppTest
 from streamlit.testing.v1.element_tree import Block
@@ -10,7 +12,6 @@ from core.tensors.panels.presets import LECTURE
 from core.tensors.panels.quiz import question
 from pages.parts.registry import FLOATS, TENSORS, PageSpec
 from pages.tensors.inputs import GROUPS, MORE
-from pages.tensors.named import CHECKS
 from tests.app.test_pages import APP
 
 
@@ -48,15 +49,23 @@ def test_several_lines_and_what_stays_after_bad_ones(page: AppTest) -> None:
     assert "and strides 1, 2" in errors(page)[0]
 
 
-def test_every_claim_stands_in_one_place(page: AppTest) -> None:
-    """Above the code, behind “More”, or as what a panel shows or offers."""
+def test_every_claim_stands_in_one_place() -> None:
+    """Above the code or behind “More”."""
     chips = [claim for claims in (*GROUPS.values(), MORE) for claim in claims]
-    rooms = {preset.room: preset for preset in LECTURE if preset.room != "expression"}
-    assert sorted([*chips, *(preset.claim for preset in rooms.values())]) == sorted(p.claim for p in LECTURE)
-    assert {"names": rooms["names"].source} in CHECKS.values()
-    page.session_state["t_moved"] = True
-    page.run()
-    assert page.text_input(key="t_dshape").value == ", ".join(map(str, rooms["devices"].shape))
+    assert sorted(chips) == sorted(preset.claim for preset in LECTURE)
+
+
+def test_links_to_panels_that_are_gone_still_open() -> None:
+    """Negative steps are in the panel of surprises; fields that nothing asks for any more are left aside."""
+    app = AppTest.from_file(APP, default_timeout=60).run().switch_page(TENSORS.path)
+    gone = {"back": "true", "neg": "Both reversed", "typed": "true", "names": "x: a = 2", "moved": "true", "many": "-3"}
+    for name, text in {**gone, "dshape": "no", "x": "x.t()", "v": "3"}.items():
+        app.query_params[name if name == "v" else f"t_{name}"] = text
+    app.run()
+    assert not app.exception
+    assert not errors(app)
+    assert "view" in answer(app)
+    assert "view with strides (-3, -1)" in re.sub(r"<[^>]*>", "", said(app))
 
 
 def test_the_quiz_counts_the_first_guess(page: AppTest) -> None:
@@ -93,16 +102,6 @@ def test_panels_take_the_tensor_that_a_refused_step_was_tried_on(page: AppTest) 
     assert ">x.transpose(1, 0)</code>: shape (3, 2)" in said(page)
 
 
-def test_a_device_takes_any_size(page: AppTest) -> None:
-    page.session_state["t_moved"] = True
-    page.run()
-    page.text_input(key="t_dshape").set_value("4096, 4096").run()
-    assert "2 tensors of 4096 × 4096 float32 take <b>134,217,728\N{NO-BREAK SPACE}B</b>" in said(page)
-    page.text_input(key="t_dshape").set_value("()").run()
-    assert "torch.zeros((), device=" in said(page)
-    assert not errors(page)
-
-
 def test_pasted_code_runs_with_its_comments(page: AppTest) -> None:
     page.text_area(key="t_x").set_value("import torch\nb, n = x.shape  # rows, columns\nx.t().view(b, n)").run()
     assert not errors(page)
@@ -114,12 +113,36 @@ def test_pasted_code_runs_with_its_comments(page: AppTest) -> None:
     assert "In the code above" in f"{said(page)} {[element.value for element in (*page.markdown, *page.caption)]}"
 
 
+def test_a_layout_that_is_tried_is_judged_whatever_the_browser_sends(page: AppTest) -> None:
+    page.text_area(key="t_x").set_value("y = x.t()").run()
+    of = ("y = x.t()", "2, 3", "", "int64")
+
+    def told(**asked: object) -> dict[str, str] | None:
+        page.session_state["t:tried"] = {"asked": asked or "no layout", "of": of}
+        page.run()
+        assert not page.exception
+        return page.session_state["t:tried"]["told"]
+
+    found = told(tensor=0, shape=[3, 2], stride=[1, 3], offset=0)
+    assert found is not None
+    assert (found["verdict"], found["code"]) == ("found", "x.t()")
+    for tensor, shape in ((99, [3, 2]), (0, [10**9, 10**9])):
+        wrong = told(tensor=tensor, shape=shape, stride=[1, 1], offset=0)
+        assert wrong is not None
+        assert (wrong["verdict"], wrong["source"]) == ("none", "")
+    assert told() is None
+    assert told(tensor=0, shape=[2], stride=[1, 1], offset=0) is None
+    assert told(tensor=0, shape=["2"], stride=[1], offset=0) is None
+    assert told(tensor=0, shape=[-2], stride=[1], offset=0) is None
+    page.text_area(key="t_x").set_value("x").run()  # another program: nothing is tried on it
+    assert "t:tried" not in page.session_state
+
+
 @pytest.mark.parametrize(
     ("place", "panel", "field", "text", "using"),
     [
         (TENSORS, "t_quiz", "t_q", "999", "1"),
         (TENSORS, "t_shared", "t_by", "abc", "1"),
-        (TENSORS, "t_moved", "t_many", "-3", "2"),
         (FLOATS, "f_sums", "f_times", "many", "1,000"),
         (FLOATS, "f_block", "f_out", "-1", "24"),
     ],

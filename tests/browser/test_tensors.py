@@ -8,7 +8,7 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from core.tensors.panels.presets import LECTURE
+from core.tensors.panels.presets import ATTENTION, LECTURE
 from pages.parts.registry import TENSORS
 from pages.tensors.inputs import MORE
 from tests.browser.conftest import settle
@@ -16,7 +16,7 @@ from tests.browser.conftest import settle
 pytestmark = pytest.mark.browser
 
 OpenPage = Callable[..., Page]
-PANELS = ("named", "lines", "shared", "odd", "back", "typed", "moved", "quiz")
+PANELS = ("named", "lines", "shared", "odd", "quiz")
 
 
 def opened(open_page: OpenPage, code: str, shape: str = "2, 3", more: str = "", **options: object) -> Page:
@@ -55,11 +55,11 @@ def test_first_sight_shows_why_the_view_fails_and_a_click_fixes_it(open_page: Op
     expect(answer(page)).to_contain_text("after .transpose(1, 0) the strides are (1, 3)")
     expect(answer(page)).to_contain_text("dimensions 0 and 1 cannot merge: stride 1 ≠ 3 × 2")
     assert page.locator(".timeline .badge").all_inner_texts() == ["start", "view", "refused"]
-    assert page.locator(".timeline .bytes").all_inner_texts() == ["+48 B · 48 B in all", "+0 B · 48 B in all", ""]
+    assert page.locator(".timeline .bytes").all_inner_texts() == ["48 B", "0 B", ""]
     why = page.locator(".why")
     assert why.locator(".run").all_inner_texts() == [
-        "3\ndim 0, stride 1\n3 elements, 1 apart",
-        "2\ndim 1, stride 3\n2 elements, 3 apart",
+        "3\ndim 0, stride 1",
+        "2\ndim 1, stride 3",
     ]
     expect(why.locator(".joint.broken")).to_have_text("1 ≠ 3 × 2")
     expect(why.locator(".crosses")).to_have_text("3dim 1: two strides at once")
@@ -90,6 +90,10 @@ def test_first_sight_shows_why_the_view_fails_and_a_click_fixes_it(open_page: Op
 
 def test_hover_and_keyboard_light_the_same_memory_everywhere(open_page: OpenPage) -> None:
     page = opened(open_page, "y = x.t()\nz = y.contiguous()\nw = x.view(torch.int32)")
+    expect(page.locator(".card:visible")).to_have_count(1)  # of many steps the last one's tensor alone
+    for folded in reversed(page.locator(".timeline .step[aria-expanded=false]").all()):
+        folded.click()
+    expect(page.locator(".card:visible")).to_have_count(4)
     card(page, "y").locator(".c").nth(1).hover()  # y[0, 1] is 3, in cell 3: bytes 24 to 31
     expect(page.locator(".readout")).to_have_text(
         "y[0, 1]: offset + i₀·s₀ + i₁·s₁ = 0 + 0·1 + 1·3 = cell 3 of storage A, value 3"
@@ -122,23 +126,54 @@ def test_hover_and_keyboard_light_the_same_memory_everywhere(open_page: OpenPage
         "aria-label", "y[1, 1]: offset + i₀·s₀ + i₁·s₁ = 0 + 1·1 + 1·3 = cell 4 of storage A, value 4"
     )
     page.keyboard.press("Tab")
-    expect(card(page, "w").locator(".c").first).to_be_focused()
+    expect(page.get_by_label("size of dimension 0 of w", exact=True)).to_be_focused()
     page.locator(".timeline button").nth(1).click()  # the step's tensor is chosen
     expect(card(page, "y")).to_have_class("card active")
+    page.locator(".timeline button").nth(1).click()  # and folded
+    expect(card(page, "y")).to_have_count(0)
+    try_strides(page)
     assert page.problems == []  # type: ignore[attr-defined]
+
+
+def try_strides(page: Page) -> None:
+    """Typed and stepped by the keyboard beside the tensor; drawn at once, judged, taken into the code."""
+    size, other = (page.get_by_label(f"size of dimension {dim} of x", exact=True) for dim in (0, 1))
+    said = page.locator(".verdict:visible").first
+    size.focus()
+    page.keyboard.press("ArrowUp")
+    expect(card(page, "x").locator(".c.beyond")).to_have_count(3)
+    expect(said).to_contain_text("cell 8")
+    other.fill("2")
+    for dim, stride in enumerate("13"):
+        page.get_by_label(f"stride of dimension {dim} of x", exact=True).fill(stride)
+    assert card(page, "x").locator(".c").all_inner_texts() == ["0", "3", "1", "4", "2", "5"]
+    expect(said).to_contain_text("x.t()")
+    settle(page)
+    page.get_by_role("button", name="Put into the code").click()
+    settle(page)
+    expect(code_box(page)).to_have_value("y = x.t()\nz = y.contiguous()\nw = x.view(torch.int32)\nx.t()")
 
 
 def test_a_write_flashes_every_tensor_that_sees_it(open_page: OpenPage) -> None:
     page = opened(open_page, "y = x.t()\nz = y.clone()\nx[0, 1] = 100")
     expect(answer(page)).to_contain_text("writes storage cell 1, so y shows it too")
     assert page.locator(".c.written").all_inner_texts() == ["100", "100", "100"]  # storage, x, y; not z
-    names = page.locator(".c.written").evaluate_all("cells => cells.map(c => getComputedStyle(c).animationName)")
+    names = page.locator(".c.fresh").evaluate_all("cells => cells.map(c => getComputedStyle(c).animationName)")
     assert names == ["written"] * 3
     assert parse_qs(urlsplit(page.url).query)["t_x"] == ["y = x.t()\nz = y.clone()\nx[0, 1] = 100"]
     page.emulate_media(reduced_motion="reduce")
-    names = page.locator(".c.written").evaluate_all("cells => cells.map(c => getComputedStyle(c).animationName)")
+    names = page.locator(".c.fresh").evaluate_all("cells => cells.map(c => getComputedStyle(c).animationName)")
     assert names == ["none"] * 3
     expect(answer(page)).to_contain_text("writes storage cell 1")
+    # the arrow keys step through memory
+    expect(page.locator(".readout")).to_contain_text("cell 1: 1 → 100")
+    page.locator(".timeline .step").last.focus()
+    page.keyboard.press("ArrowUp")
+    expect(page.locator(".timeline .step[aria-current=step]")).to_contain_text("y.clone()")
+    assert page.locator(".storage.s0 .strip .c").all_inner_texts() == ["0", "1", "2", "3", "4", "5"]
+    expect(page.locator(".c.written")).to_have_count(0)
+    page.keyboard.press("End")
+    expect(page.locator(".c.written")).to_have_count(3)
     # several lines survive the permalink
     link = page.locator("button[data-link]").get_attribute("data-link") or ""
     again = open_page(link.split("/", 3)[3])
@@ -179,7 +214,7 @@ def test_every_claim_of_the_lecture_is_a_chip(open_page: OpenPage) -> None:
     sources = {
         "T3": ["x", "x[0]", "x[:, 1]", "x.view(3, 2)", "x.transpose(1, 0)"],  # four lines, each from x
         "T4": ["x", "y = x.transpose(1, 0)", "x[0]", "x[0][0] = 100", "y"],
-        "T8": ["x", "[:, ::2]", ".view(-1)"],  # one line, step by step
+        "T8": ["x", "x[:, ::2]", ".view(-1)"],  # one line, step by step
     }
     chips = page.locator(".st-key-t_chips")
     expect(chips.get_by_role("radio")).to_have_count(8)
@@ -208,6 +243,17 @@ def test_every_claim_of_the_lecture_is_a_chip(open_page: OpenPage) -> None:
             assert low is not None
             assert high is not None
             assert low["y"] + low["height"] <= high["y"]  # what merges stands in one line, its sum below
+    page.get_by_role("radio", name=ATTENTION.label).click()
+    settle(page)
+    expect(answer(page)).to_contain_text("3 of 12 steps allocate")
+    assert page.locator('[data-testid="stMain"]').evaluate("main => main.scrollHeight") <= 2000
+    refused = ATTENTION.source.replace(".reshape(", ".view(")
+    run(page, refused)
+    expect(page.locator(".why .joint.broken")).to_have_text("16 ≠ 1 × 4")
+    tops = page.locator(".why .dims:first-child > *").evaluate_all(
+        "all => all.map(one => one.offsetParent && one.getBoundingClientRect().top)"
+    )
+    assert max(tops) - min(tops) < 40  # the reason of four dimensions is one row
     run(page, "torch.arange(4).as_strided((2, 2), (1, 1), 1)")
     assert page.locator(".o[data-times]").evaluate_all("all => all.map(o => [o.textContent, o.dataset.times])") == [
         ["2", "×2"]
@@ -237,7 +283,7 @@ def test_bad_input_says_why_and_keeps_the_last_good(open_page: OpenPage) -> None
             expect(page.locator(".np-error")).to_contain_text(words)
             expect(page.locator(".np-error")).to_contain_text("Still showing x.t() on int64 of shape 2, 3")
             settle(page)
-        expect(page.locator(".timeline .source").last).to_have_text(".t()")
+        expect(page.locator(".timeline .source").last).to_have_text("x.t()")
         link = page.locator("button[data-link]").get_attribute("data-link")
         assert link is not None
         assert parse_qs(urlsplit(link).query)["t_x"] == ["x.t()"]
@@ -284,10 +330,6 @@ def use_panels(page: Page) -> None:
     expect(answer(page)).to_contain_text("copies 48 B")
     expect(answer(page)).to_be_in_viewport()
 
-    page.get_by_role("radio", name="One does not").click()  # a claim of the lecture
-    settle(page)
-    expect(page.get_by_text("has 9", exact=False).first).to_be_visible()
-
     page.get_by_role("radio", name="Columns reversed").click()
     settle(page)
     expect(page.get_by_text("view with strides (3, -1)")).to_be_visible()
@@ -297,10 +339,9 @@ def use_panels(page: Page) -> None:
 
 
 def folds(page: Page) -> None:
-    for label in ("The steps as a table", "As a Python script", "How is this computed", "What can be typed"):
+    for label in ("As a Python script", "How is this computed", "What can be typed"):
         page.get_by_text(label, exact=label.startswith("How")).click()
         settle(page)
-    expect(page.get_by_text("the same cells, read with other strides").first).to_be_visible()
     expect(page.get_by_text("x = torch.arange(6, dtype=torch.int64)").first).to_be_visible()
     expect(page.get_by_text("Every step ran on torch")).to_be_visible()
     expect(page.get_by_text("which can be resized and written past every check")).to_be_visible()

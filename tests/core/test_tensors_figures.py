@@ -16,6 +16,7 @@ from core.tensors.panels.figures_walk import walk_picture
 from core.tensors.panels.walk import walks
 from core.tensors.running.figures import negative_picture, reason, storage_picture
 from core.tensors.running.story import letter
+from core.tensors.running.trace import Trace
 
 
 def values(picture: dict[str, Any], number: int) -> list[str]:
@@ -24,6 +25,15 @@ def values(picture: dict[str, Any], number: int) -> list[str]:
     cells = Layout(tensor["shape"], tensor["stride"], tensor["offset"]).cells().tolist()
     reading = picture["storages"][tensor["storage"]]["readings"][tensor["reading"]]["values"]
     return [reading[cell] for cell in cells]
+
+
+def written(picture: dict[str, Any]) -> dict[str, list[int]]:
+    """The cells that any step wrote, in the element type of each tensor."""
+    found: dict[str, list[int]] = {}
+    for tensor in picture["tensors"]:
+        reading = picture["storages"][tensor["storage"]]["readings"][tensor["reading"]]
+        found[tensor["name"]] = sorted({cell for write in reading["writes"] for cell in write["cells"]})
+    return found
 
 
 def test_a_storage_is_drawn_once_with_all_its_tensors() -> None:
@@ -47,14 +57,19 @@ def test_the_timeline_counts_bytes() -> None:
         ("y", ".t()", "view", 1),
         ("z", ".contiguous()", "copy", 2),
     ]
-    assert [s["added"] for s in steps] == ["+48 B", "+0 B", "+48 B"]
+    assert [s["added"] for s in steps] == ["48 B", "0 B", "48 B"]
     assert [s["total"] for s in steps] == ["48 B", "48 B", "96 B"]
+    assert [(s["shape"], s["stride"], s["storage"]) for s in steps[1:]] == [
+        ("(3, 2)", "(1, 3)", 0),
+        ("(3, 2)", "(2, 1)", 1),
+    ]
     assert [s["held"] for s in steps] == [[48, 0], [48, 0], [48, 48]]
 
 
 def test_a_write_marks_the_cell_in_every_tensor_of_the_storage() -> None:
     picture = storage_picture(trace("y = x.t()\nz = y.clone()\nx[0, 1] = 100", (2, 3)))
-    assert [t["written"] for t in picture["tensors"]] == [[1], [1], []]
+    assert written(picture) == {"x": [1], "y": [1], "z": []}
+    assert picture["steps"][-1]["tensors"] == [0, 1]  # those that see it are opened by it
     assert values(picture, 0) == ["0", "100", "2", "3", "4", "5"]
     assert values(picture, 1)[2] == "100"
     assert "100" not in values(picture, 2)
@@ -66,7 +81,7 @@ def test_a_write_through_another_element_type_shows_in_both_readings() -> None:
     assert [r["dtype"] for r in picture["storages"][0]["readings"]] == ["int64", "int32"]
     assert values(picture, 0) == ["0", "7", "2", "3"]
     assert values(picture, 1) == ["0", "0", "7", "0", "2", "0", "3", "0"]
-    assert [t["written"] for t in picture["tensors"]] == [[1], [2]]
+    assert written(picture) == {"x": [1], "y": [2]}
 
 
 def test_the_pieces_of_a_split_are_drawn_under_their_names() -> None:
@@ -148,13 +163,12 @@ def test_the_walk_is_a_plotly_figure(layout: Layout) -> None:
 
 def test_a_picture_of_the_largest_tensors_marks_every_drawn_cell() -> None:
     picture = storage_picture(trace("y = x.t()\nx += 1\ny.mul_(2)\nz = y.contiguous()\nx", (256, 256)))
-    assert picture["tensors"][0]["written"] == list(range(picture["tensors"][0]["drawn"]))
+    assert written(picture)["x"] == list(range(picture["tensors"][0]["drawn"]))
 
 
 def test_writes_through_narrow_elements_mark_wide_cells() -> None:
     picture = storage_picture(trace("y = x.view(torch.int32)\ny[3] = 1\nz = x[2:].view(torch.int32)", (4,)))
-    written = {tensor["name"]: tensor["written"] for tensor in picture["tensors"]}
-    assert written == {"x": [1], "y": [3], "x[2:]": [1], "z": [3]}
+    assert written(picture) == {"x": [1], "y": [3], "x[2:]": [1], "z": [3]}
 
 
 def test_a_reshape_that_copies_says_what_a_view_would_have_needed() -> None:
@@ -162,3 +176,61 @@ def test_a_reshape_that_copies_says_what_a_view_would_have_needed() -> None:
     assert [dim["parts"] for dim in copied["asked"]] == [dim["parts"] for dim in refused["asked"]] == [[0, 1]]
     assert "would have" in copied["asked"][0]["text"]
     assert "would" not in refused["asked"][0]["text"]
+
+
+def undone(picture: dict[str, Any], at: int) -> list[list[list[str]]]:
+    """Storage → reading → cells once line ``at`` of the timeline was done, as the browser works them out."""
+    found: list[list[list[str]]] = []
+    for storage in picture["storages"]:
+        found.append([])
+        for reading in storage["readings"]:
+            now = list(reading["values"])
+            for write in reversed(reading["writes"]):
+                if write["step"] > at:
+                    for cell, before in zip(write["cells"], write["before"], strict=True):
+                        now[cell] = before
+            found[-1].append(now)
+    return found
+
+
+def shown_then(made: Trace, at: int) -> dict[int, list[str]]:
+    """Storage → its cells as torch had them after step ``at``, in the type of the last step on it."""
+    last = {step.storage: step for step in made.steps[: at + 1] if step.kind != "refused"}
+    return {number: [f"{value:g}" for value in step.storage_values] for number, step in last.items()}
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "x[0] = 9\nx[1] = 8\nx[0] = 7",
+        "y = x.t()\nx += 1\nz = y.clone()\ny.mul_(2)\nz[0] = 5\nx[0, 0] = 3",
+        "y = x.clone()\nx.fill_(4)\nx = y\nx[1] -= 1\nx.view(5)",
+    ],
+)
+def test_undoing_writes_gives_the_memory_after_every_step(source: str) -> None:
+    made = trace(source, (2, 3))
+    picture = storage_picture(made)
+    assert picture["kept"]
+    assert len(picture["steps"]) == len(made)
+    for at in range(len(made)):
+        cells = undone(picture, at)
+        for number, values in shown_then(made, at).items():
+            assert cells[number][0] == values, (at, number)
+
+
+def test_snapshots_in_every_element_type_that_reads_the_storage() -> None:
+    picture = storage_picture(trace("y = x.view(torch.int32)\ny[2] = 7\nx[1] = 5\ny", (2,)))
+    assert [undone(picture, at)[0] for at in range(1, 5)] == [
+        [["0", "1"], ["0", "0", "1", "0"]],
+        [["0", "7"], ["0", "0", "7", "0"]],
+        [["0", "5"], ["0", "0", "5", "0"]],
+        [["0", "5"], ["0", "0", "5", "0"]],
+    ]
+
+
+def test_too_many_writes_to_keep_are_marked_without_what_was_before() -> None:
+    picture = storage_picture(trace("\n".join(["x += 1"] * 12), (64, 64)))
+    assert not picture["kept"]
+    (write,) = picture["storages"][0]["readings"][0]["writes"]
+    assert (len(write["cells"]), write["before"]) == (picture["tensors"][0]["drawn"], [])
+    assert len(json.dumps(picture)) < 200_000

@@ -16,7 +16,7 @@ import pytest
 from core.tensors import ExpressionError, trace
 from core.tensors.panels.cases import CASES
 from core.tensors.panels.overlap import HAZARDS
-from core.tensors.panels.presets import LECTURE
+from core.tensors.panels.presets import ATTENTION, LECTURE
 from core.tensors.panels.quiz import items
 from core.tensors.running.script import script
 from tests.core.tensors_random import DTYPES, SHAPES, outcome, random_program
@@ -100,9 +100,8 @@ def test_scripts_print_what_the_trace_says(source: str, shape: tuple[int, ...]) 
 
 
 def test_scripts_of_the_presets_and_of_the_quiz() -> None:
-    for preset in LECTURE:
-        if preset.room == "expression":
-            check(preset.source, preset.shape, preset.dtype)
+    for preset in (*LECTURE, ATTENTION):
+        check(preset.source, preset.shape, preset.dtype)
     for item in items():
         check(item.source, item.shape, item.dtype)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from core.tensors import trace
-from core.tensors.running.story import KIND_WORDS, TABLE_HEADINGS, explanations, headline, table
+from core.tensors.running.story import explanations, headline, layout_texts
 from tests.core.said import says
 
 
@@ -95,13 +95,19 @@ def test_a_stride_of_zero_is_named_where_there_is_one(call: str, sizes: tuple[in
     assert ("stride 0" in step.reason) == zero
 
 
-def test_table_has_a_row_per_step() -> None:
-    made = trace("x.t().view(2, 3)", (2, 3))
-    rows = table(made)
-    assert [len(row) for row in rows] == [len(TABLE_HEADINGS)] * 3
-    step = made[1]
-    assert rows[1] == ("`.t()`", "(3, 2)", "(1, 3)", "0", "no", "int64", "A", "view", "0 B", step.reason)
-    assert rows[2][7] == KIND_WORDS["refused"]
+@pytest.mark.parametrize(
+    ("source", "texts"),
+    [
+        ("x.t()", ("(6, 4)", "(1, 6)")),
+        ("x.view(5)", ("", "")),
+        ("x[0] = 1", ("6 cells", "")),
+        ("x.chunk(2)", ("2 × (2, 6)", "(6, 1)")),
+        ("x.split([1, 3])", ("2 tensors", "(6, 1)")),
+        ("x.chunk(2)[1]", ("(2, 6)", "(6, 1)")),
+    ],
+)
+def test_a_line_of_the_timeline_has_one_layout_or_says_of_how_many(source: str, texts: tuple[str, str]) -> None:
+    assert layout_texts(trace(source, (4, 6)).last) == texts
 
 
 def test_explanations_carry_the_numbers_of_the_trace() -> None:

@@ -1,23 +1,33 @@
 """Traces of tensors: how long a chain of ten steps takes, and the full-size checks that the tests run in small.
 
-200,000 layouts against torch, and random programs for a minute; both stop at the first thing that is wrong.
+200,000 layouts against torch, layouts by a chain of views, and random programs for a minute; all stop at the first
+thing that is wrong.
 """
 
 from __future__ import annotations
 
+import asyncio
+import os
 import random
 import resource
 import statistics
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 from core.tensors import ExpressionError, trace
+from core.tensors.panels.presets import ATTENTION
 from core.tensors.running.figures import storage_picture
 from core.tensors.running.story import headline
+from pages.parts.registry import TENSORS
 from tests.core.tensors_random import DTYPES, SHAPES, compare_views, random_program, survives
+from tests.core.test_tensors_reach import compare_chains
 from tests.core.test_tensors_reader import HOSTILE, UNREADABLE
+from tests.perf.client import Session, spawned, until_up
+from tests.perf.visitors import ROOT
 
 LAYOUTS = 200_000
+CHAINED = 100_000
 PROGRAM_SECONDS = 60
 ROUNDS = 200
 
@@ -51,6 +61,27 @@ def median_ms(call: Callable[[], object]) -> float:
         if turn >= 5:
             taken.append(time.perf_counter() - start)
     return 1000 * statistics.median(taken)
+
+
+async def rerun_cpu_ms(port: int, process: int) -> float:
+    """Processor milliseconds that a server spends on a change of six lines of attention, by ``/proc``."""
+
+    def spent() -> float:
+        """utime and stime, after the name in brackets."""
+        numbers = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+        return 1000 * (int(numbers[11]) + int(numbers[12])) / os.sysconf("SC_CLK_TCK")
+
+    await until_up(port)
+    async with Session(port) as session:
+        await session.open(TENSORS.url_path)
+        await session.rerun({"t_shape": ", ".join(map(str, ATTENTION.shape))})
+        texts = (ATTENTION.source, f"{ATTENTION.source}\nscores")
+        for text in texts * 3:
+            await session.rerun({"t_x": text})
+        before = spent()
+        for text in texts * (ROUNDS // 2):
+            await session.rerun({"t_x": text})
+        return (spent() - before) / ROUNDS
 
 
 def refuse(text: str) -> None:
@@ -87,6 +118,9 @@ def main() -> None:
     print(
         f"picture of writes to 256 elements {few:.2f} ms, to 65,536 {many:.2f} ms, ratio {many / few:.1f}", flush=True
     )
+    with spawned(ROOT) as (port, process):
+        taken = asyncio.run(rerun_cpu_ms(port, process))
+    print(f"a change of six lines of attention on the page, processor time of the server: {taken:.1f} ms", flush=True)
     usual = median_ms(lambda: trace("x.t()", (2, 3)))
     refused = {text: median_ms(lambda text=text: refuse(text)) for text in (*HOSTILE, *UNREADABLE)}
     worst = max(refused, key=lambda text: refused[text])
@@ -100,6 +134,12 @@ def main() -> None:
     taken = time.perf_counter() - start
     print(
         f"explain_view against torch: {LAYOUTS:,} layouts agree, {worked:,} of them views, in {taken:.0f} s", flush=True
+    )
+    start = time.perf_counter()
+    named = compare_chains(CHAINED, seed=1)
+    taken = time.perf_counter() - start
+    print(
+        f"chains of views named: {named:,} of {CHAINED:,} layouts, each as torch makes it, in {taken:.0f} s", flush=True
     )
     rng = random.Random(1)
     before, start, count, ran, slowest = peak_mb(), time.perf_counter(), 0, 0, 0.0

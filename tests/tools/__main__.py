@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import sys
 
-from tests.tools import block_tables, float_tables, named_shapes, optimizer_states, tensor_views
+from tests.tools import block_tables, float_tables, optimizer_states, tensor_views
 from tests.tools.tables import Table
 
 TABLES: dict[str, Table] = {
     table.name: table
     for table in (
         *(*float_tables.TABLES, *block_tables.TABLES),
-        *(tensor_views.TABLE, named_shapes.TABLE, optimizer_states.TABLE),
+        *(tensor_views.TABLE, optimizer_states.TABLE),
     )
 }
 

@@ -155,13 +155,6 @@ def read_shape(text: str) -> tuple[int, ...]:
     return shape
 
 
-def read_sizes(text: str) -> tuple[int, ...]:
-    """A shape of which no tensor is made, so that only its rank is capped. Raises `ExpressionError` as `read_shape`."""
-    shape = _sizes(text, "shape")
-    check_size((1,) * len(shape), "The tensor")
-    return shape
-
-
 def read_stride(text: str) -> tuple[int, ...]:
     """The start strides a person typed, written as a shape is. Raises `ExpressionError` for anything else."""
     return _sizes(text, "stride")

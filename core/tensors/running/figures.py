@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
 from core.limits import limit
+from core.tensors.cost import tensor_bytes
 from core.tensors.layout import Layout, Run
 from core.tensors.panels.cases import NegativeStep
+from core.tensors.running.drawn import Drawn, drawn
+from core.tensors.running.snapshots import Memory, are_kept, memories
 from core.tensors.running.steps import Scalar, Step, Trace
-from core.tensors.running.story import bytes_text, letter, shape_text, word
+from core.tensors.running.story import bytes_text, layout_texts, letter, word
 from core.tensors.running.trace import trace
 from core.tensors.view import ViewVerdict
+
+_MOST_OPENED = 8
+"""Tensors that one line of the timeline opens, such as the pieces of a split."""
 
 _FEWEST_DRAWN = 48
 """However many tensors there are, each shows this many elements."""
@@ -26,9 +30,10 @@ def storage_picture(trace: Trace) -> dict[str, Any]:
     """Steps, storages and tensors of ``trace``, for the component ``storage``.
 
     All text is plain and must be shown as text. A storage has one reading per element type that a tensor reads it
-    as; cells are numbered by offset and ``item`` is the bytes of one. A tensor refers to its storage and reading by
-    number; its elements follow from shape, strides and offset. At most ``picture_cells`` elements are drawn in all
-    and ``storage_cells_drawn`` of one storage or tensor; ``total`` says how many there are.
+    as; cells are numbered by offset and ``item`` is the bytes of one; its values are those at the end, and undoing its
+    writes gives those after any step (``kept`` says whether what they overwrote is there). A tensor refers to its
+    storage and reading by number; its elements follow from shape, strides and offset. At most ``picture_cells``
+    elements are drawn in all and ``storage_cells_drawn`` of one storage or tensor; ``total`` says how many there are.
     """
     return _Picture(trace).data()
 
@@ -36,23 +41,25 @@ def storage_picture(trace: Trace) -> dict[str, Any]:
 class _Picture:
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
-        self.drawn = _drawn(trace)
+        self.drawn = drawn(trace)
         share = limit("picture_cells") // (2 * max(len(self.drawn), 1))
         self.most = min(limit("storage_cells_drawn"), max(_FEWEST_DRAWN, share))
-        self.readings: dict[int, list[str]] = {}
-        for step in trace.steps:
-            types = self.readings.setdefault(step.storage, [])
-            if step.dtype not in types:
-                types.append(step.dtype)
-        self.written = {number: self._writes(number) for number in self.readings}
+        self.listed = [step.number for step in trace.steps if step.operation != "piece"]
+        """Steps with a line of their own: naming one of several results happens in the step that makes them."""
+        numbers = sorted({step.storage for step in trace.steps})
+        self.memory = {number: memories(trace, number, self.most) for number in numbers}
+        self.kept = are_kept(one for memory in self.memory.values() for one in memory.values())
 
     def data(self) -> dict[str, Any]:
         return {
             "steps": self._steps(),
-            "storages": [self._storage(number) for number in sorted(self.readings)],
-            "tensors": [self._tensor(drawn) for drawn in self.drawn],
+            "storages": [self._storage(number) for number in self.memory],
+            "tensors": [self._tensor(one) for one in self.drawn],
             "why": reason(self.trace),
             "active": self._shown_at(self.trace.last),
+            "kept": self.kept,
+            "most": self.most,
+            "tries": True,
         }
 
     # ------------------------------------------------------------------------------------------- timeline
@@ -60,16 +67,14 @@ class _Picture:
     def _steps(self) -> list[dict[str, Any]]:
         held: dict[int, int] = {}
         shown: list[dict[str, Any]] = []
-        chain = len({step.line for step in self.trace.steps}) < 3  # one line of code, which goes on from the start
         before: Step | None = None
-        for step in self.trace.steps:
-            if step.operation == "piece":
-                continue  # naming one of several results happens in the step that makes them
-            goes_on = before is not None and before.number in step.inputs and (chain or before.line == step.line)
+        for step in map(self.trace.steps.__getitem__, self.listed):
+            goes_on = before is not None and before.number in step.inputs and before.line == step.line
             before = step
             if step.bytes_allocated:
                 held[step.storage] = step.bytes_allocated
             refused = step.kind == "refused"
+            shape, stride = layout_texts(step)
             shown.append(
                 {
                     "source": step.expression if step.kind == "write" else step.source,
@@ -79,10 +84,13 @@ class _Picture:
                     "kind": step.kind,
                     "line": step.line,
                     "why": step.reason,
-                    "added": "" if refused else f"+{bytes_text(step.bytes_allocated)}",
+                    "shape": shape,
+                    "stride": stride,
+                    "added": "" if refused else bytes_text(step.bytes_allocated),
                     "total": "" if refused else bytes_text(sum(held.values())),
-                    "held": [held.get(number, 0) for number in sorted(self.readings)],
-                    "tensor": self._shown_at(step),
+                    "held": [held.get(number, 0) for number in self.memory],
+                    "storage": -1 if refused else step.storage,
+                    "tensors": self._opened_by(step),
                 }
             )
         return shown
@@ -94,10 +102,17 @@ class _Picture:
         pieces = [s.name for s in self.trace.steps if s.operation == "piece" and s.inputs == (step.number,)]
         return ", ".join(name for name in (step.name, *pieces) if name)
 
+    def _opened_by(self, step: Step) -> list[int]:
+        """The tensors to look at for this step: its own first, all pieces of a split, all that see a write."""
+        mine = [number for number, one in enumerate(self.drawn) if one.step.number == step.number]
+        seen = [self._shown_at(self.trace.steps[number]) for number in step.changed]
+        first = self._shown_at(step)
+        return list(dict.fromkeys(number for number in (first, *mine, *seen) if number >= 0))[:_MOST_OPENED]
+
     def _shown_at(self, step: Step) -> int:
         """The tensor that shows this step: its own, or the one it wrote through, returned or was refused on."""
         while True:
-            mine = [number for number, drawn in enumerate(self.drawn) if drawn.step.number == step.number]
+            mine = [number for number, one in enumerate(self.drawn) if one.step.number == step.number]
             if mine:
                 same = [number for number in mine if self.drawn[number].layout == step.layout]
                 return (same or mine)[0]
@@ -107,68 +122,66 @@ class _Picture:
             if step.pieces:
                 step = replace(step, layout=layout)
 
+    def _line_of(self, step: Step) -> int:
+        """The place of a step in the timeline."""
+        return bisect_right(self.listed, step.number) - 1
+
     # ------------------------------------------------------------------------------------------- storages
 
     def _storage(self, number: int) -> dict[str, Any]:
-        steps = [step for step in self.trace.steps if step.storage == number]
-        owner = steps[0]
+        owner = next(step for step in self.trace.steps if step.storage == number)
         cells, size = owner.storage_elements, owner.storage_elements * owner.element_size
         counted = "1 cell" if cells == 1 else f"{cells:,} cells"
         return {
             "letter": letter(number),
             "title": f"{counted} × {owner.element_size} B = {bytes_text(size)}, {owner.dtype}",
             "made": owner.source if owner.kind == "copy" else "",
+            "step": self._line_of(owner),
             "row": owner.layout.shape[-1] if owner.layout.rank else 1,
-            "readings": [self._reading(steps, dtype) for dtype in self.readings[number]],
+            "readings": [
+                {
+                    "dtype": dtype,
+                    "item": memory.item,
+                    "total": size // memory.item,
+                    "values": [_value(value) for value in memory.values],
+                    "writes": self._writes(memory),
+                }
+                for dtype, memory in self.memory[number].items()
+            ],
         }
 
-    def _reading(self, steps: Sequence[Step], dtype: str) -> dict[str, Any]:
-        """The storage as it is at the end, in elements of one type."""
-        last = next(s for s in reversed(steps) if s.dtype == dtype)
-        values = list(last.storage_values[: self.most])
-        # A later write may have gone through a tensor of another element type.
-        for write in steps:
-            if write.number > last.number:
-                for changed, after in zip(write.changed, write.after, strict=True):
-                    seen = self.trace.steps[changed]
-                    if seen.dtype == dtype:
-                        for cell, value in zip(seen.layout.cells(len(after)).tolist(), after, strict=True):
-                            if cell < len(values):
-                                values[cell] = value
-        return {
-            "dtype": dtype,
-            "item": last.element_size,
-            "total": last.storage_elements,
-            "values": [_value(v) for v in values],
-        }
-
-    def _writes(self, storage: int) -> npt.NDArray[np.bool_]:
-        """The bytes of a storage that any step wrote, which hold for every element type."""
-        steps = [step for step in self.trace.steps if step.storage == storage]
-        marks = np.zeros(max(step.storage_elements * step.element_size for step in steps), dtype=np.bool_)
-        for step in steps:
-            if step.kind == "write":
-                item = step.element_size
-                marks[: marks.size // item * item].reshape(-1, item)[np.array(step.written, dtype=np.int64)] = True
-        return marks
+    def _writes(self, memory: Memory) -> list[dict[str, Any]]:
+        """The cells of every write with what they held before; where that is too much, all cells as of the last."""
+        if not self.kept:
+            cells = sorted({cell for write in memory.writes for cell in write.cells})
+            return [{"step": len(self.listed) - 1, "cells": cells, "before": []}] if cells else []
+        return [
+            {
+                "step": self._line_of(self.trace.steps[write.step]),
+                "cells": write.cells,
+                "before": [_value(value) for value in write.before],
+            }
+            for write in memory.writes
+            if write.cells
+        ]
 
     # -------------------------------------------------------------------------------------------- tensors
 
-    def _tensor(self, drawn: _Drawn) -> dict[str, Any]:
-        step, layout = drawn.step, drawn.layout
+    def _tensor(self, one: Drawn) -> dict[str, Any]:
+        step, layout = one.step, one.layout
         tensor: dict[str, Any] = {
-            "name": drawn.name,
+            "name": one.name,
             "word": word(step),
             "kind": step.kind,
+            "step": self._line_of(step),
             "storage": step.storage,
-            "reading": self.readings[step.storage].index(step.dtype),
+            "reading": list(self.memory[step.storage]).index(step.dtype),
             "shape": layout.shape,
             "stride": layout.stride,
             "offset": layout.offset,
             "total": layout.numel,
             "drawn": min(layout.numel, self.most),
-            "facts": _facts(layout, drawn.is_contiguous),
-            "written": self._written(step),
+            "facts": _facts(layout, one.is_contiguous, step.element_size),
         }
         if step.kind == "view" and not layout.rank:
             tensor["of"] = self._shown_at(self.trace.steps[step.inputs[0]])  # whose strides lead to the one element
@@ -177,10 +190,7 @@ class _Picture:
             tensor |= {
                 "name": step.source,
                 "before": self.trace.label(self.trace.steps[step.inputs[0]]),
-                "facts": [
-                    ("shape", shape_text(step.verdict.shape), ""),
-                    ("", "no strides give this", "no"),
-                ],
+                "facts": [("no strides give this", "no")],
                 "hops": {
                     "shape": step.verdict.shape,
                     "dim": hops.new_dim,
@@ -191,51 +201,12 @@ class _Picture:
             }
         return tensor
 
-    def _written(self, step: Step) -> list[int]:
-        """Cells of this tensor's storage that were written, in its own element type."""
-        marks, item = self.written[step.storage], step.element_size
-        cells = marks[: marks.size // item * item].reshape(-1, item)[: self.most].any(axis=1)
-        return np.flatnonzero(cells).tolist()
 
-
-@dataclass(frozen=True, slots=True)
-class _Drawn:
-    """One tensor of the picture: that of a step, or one of the several that a split made."""
-
-    step: Step
-    layout: Layout
-    is_contiguous: bool
-    name: str
-
-
-def _drawn(trace: Trace) -> list[_Drawn]:
-    """Every tensor to draw: new ones, all pieces of a split, and the one that a refused view would have needed."""
-    found: list[_Drawn] = []
-    for step in trace.steps:
-        if step.pieces and step.picked is None and step.kind in ("view", "copy"):
-            for number, piece in enumerate(step.pieces):
-                named = (s for s in trace.steps if s.name and s.inputs == (step.number,) and s.layout == piece.layout)
-                name = next(map(trace.label, named), f"{trace.label(step)}[{number}]")
-                found.append(_Drawn(step, piece.layout, piece.is_contiguous, name))
-        elif step.kind in ("start", "view", "copy") or (
-            step.kind == "refused" and step.verdict is not None and step.verdict.hops is not None
-        ):
-            found.append(_Drawn(step, step.layout, step.is_contiguous, trace.label(step)))
-    return found
-
-
-def _facts(layout: Layout, is_contiguous: bool) -> list[tuple[str, str, str]]:
-    """The small print of a tensor: name, value, and ``no`` where the value is worth a warning."""
-    facts = [("shape", shape_text(layout.shape), ""), ("strides", shape_text(layout.stride), "")]
-    if layout.offset:
-        facts.append(("offset", str(layout.offset), ""))
-    if is_contiguous:
-        facts.append(("", "contiguous", ""))
-    elif layout.is_channels_last:
-        facts.append(("", "channels last", ""))
-    else:
-        facts.append(("", "not contiguous", "no"))
-    return facts
+def _facts(layout: Layout, is_contiguous: bool, item: int) -> list[tuple[str, str]]:
+    """The small print of a tensor under shape, strides and offset: text, and ``no`` where it is worth a warning."""
+    order = "contiguous" if is_contiguous else "channels last" if layout.is_channels_last else "not contiguous"
+    sent = bytes_text(int(tensor_bytes(layout.numel, item)))  # torch sends the elements, not the storage
+    return [(order, "no" if order == "not contiguous" else ""), (f"to a device: {sent}", "")]
 
 
 # ------------------------------------------------------------------------------------- why a view does or does not
@@ -347,12 +318,13 @@ def negative_picture(step: NegativeStep) -> dict[str, Any]:
         "offset": step.layout.offset,
         "total": step.layout.numel,
         "drawn": step.layout.numel,
-        "facts": _facts(step.layout, step.layout.is_contiguous),
+        "facts": _facts(step.layout, step.layout.is_contiguous, step.refusal.element_size),
     }
     error = f"{step.refusal.error_type}: {step.refusal.error_message}"
     return {
         **picture,
         "steps": [],
+        "tries": False,
         "tensors": [*picture["tensors"], view],
         "why": _told(f"torch: {error}"),
         "active": len(picture["tensors"]),

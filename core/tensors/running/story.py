@@ -227,12 +227,13 @@ def _start(step: Step) -> tuple[str, str]:
 def _copied(trace: Trace) -> tuple[str, str]:
     made = [step for step in trace.steps[1:] if step.bytes_allocated]
     total = bytes_text(trace.bytes_copied)
-    steps = len(trace.steps) - 1
+    done = [step for step in trace.steps[1:] if step.operation != "piece"]  # a name for one of several is no step
+    steps = len(done)
     if len(made) > 1:
         names = ", ".join(f"`{_short(step.source)}` {bytes_text(step.bytes_allocated)}" for step in made)
         who = "Every step allocates" if len(made) == steps else f"**{len(made)} of {steps} steps** allocate"
         return f"{who} new storage: **{total}** in all.", f"{names}."
-    other = [step for step in trace.steps[1:] if step is not made[0]]
+    other = [step for step in done if step is not made[0]]
     rest = "" if not other else f"; the other {steps - 1} steps allocate nothing"
     if len(other) == 1:
         does = "is only a name" if other[0].operation == "name" else "allocates nothing"
@@ -295,43 +296,18 @@ def _viewed(trace: Trace, last: Step) -> tuple[str, str]:
     )
 
 
-TABLE_HEADINGS: tuple[str, ...] = (
-    "Step",
-    "Shape",
-    "Strides",
-    "Offset",
-    "Contiguous",
-    "Dtype",
-    "Storage",
-    "View or copy",
-    "New storage",
-    "Why",
-)
-
-
-def table(trace: Trace) -> list[tuple[str, ...]]:
-    """One row per step under `TABLE_HEADINGS`; a refused step has no layout of its own."""
-    rows: list[tuple[str, ...]] = []
-    for step in trace.steps:
-        layout = step.layout
-        if step.kind == "refused":
-            rows.append((f"`{step.source}`", "", "", "", "", "", "", word(step), "", step.reason))
-            continue
-        rows.append(
-            (
-                f"`{step.source}`",
-                shape_text(layout.shape),
-                shape_text(layout.stride),
-                str(layout.offset),
-                "yes" if step.is_contiguous else "no",
-                step.dtype,
-                letter(step.storage),
-                word(step),
-                bytes_text(step.bytes_allocated),
-                step.reason,
-            )
-        )
-    return rows
+def layout_texts(step: Step) -> tuple[str, str]:
+    """Shape and strides that a line of the timeline has room for: several tensors' together, the cells of a write."""
+    if step.kind == "refused":
+        return "", ""
+    if step.kind == "write":
+        return ("1 cell" if len(step.written) == 1 else f"{len(step.written):,} cells"), ""
+    if step.pieces and step.picked is None:
+        shapes, strides = ({getattr(piece.layout, name) for piece in step.pieces} for name in ("shape", "stride"))
+        count = len(step.pieces)
+        shape = f"{count} × {shape_text(min(shapes))}" if len(shapes) == 1 else f"{count} tensors"
+        return shape, shape_text(min(strides)) if len(strides) == 1 else ""
+    return shape_text(step.layout.shape), shape_text(step.layout.stride)
 
 
 def explanations(trace: Trace) -> tuple[Explanation, ...]:

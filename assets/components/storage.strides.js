@@ -1,0 +1,88 @@
+// For storage.js: shape, strides and offset of a drawn tensor as fields, and what torch has that gives what is tried.
+
+const DRAG = 10 // pixels of dragging for one more
+const NAMES = { shape: "size", stride: "stride" }
+
+const same = (a, b) => a.offset === b.offset && ["shape", "stride"].every((name) => String(a[name]) === String(b[name]))
+
+// "shape (2, 3) strides (3, 1) offset 0", every number a field that is typed, dragged or stepped by the arrow keys.
+function layoutFields(tensor, picture) {
+  const box = make("div", "layout")
+  box.setAttribute("role", "group")
+  box.setAttribute("aria-label", `Layout of ${tensor.name}; other numbers are tried on its storage`)
+  const fields = { shape: [], stride: [], offset: [] }
+  const tried = () => {
+    const numbers = Object.values(fields).flat()
+    for (const field of numbers) field.setAttribute("aria-invalid", String(!Number.isInteger(field.valueAsNumber)))
+    if (!numbers.every((field) => Number.isInteger(field.valueAsNumber))) return
+    const [shape, stride] = [fields.shape, fields.stride].map((list) => list.map((field) => field.valueAsNumber))
+    picture.attempt(tensor, { shape, stride, offset: fields.offset[0].valueAsNumber })
+  }
+  const field = (name, value, dim) => {
+    const input = make("input")
+    input.type = "number"
+    input.value = value
+    input.min = name === "stride" ? -999 : 0
+    input.max = 99999
+    input.disabled = !picture.tries
+    input.setAttribute("aria-label", `${NAMES[name] || name}${dim === undefined ? "" : ` of dimension ${dim}`} of ${tensor.name}`)
+    input.title = "Type, drag sideways, or arrow up and down: drawn at once"
+    input.oninput = () => {
+      input.style.width = `${Math.max(1, input.value.length) + 0.3}ch`
+      tried()
+    }
+    input.style.width = `${String(value).length + 0.3}ch`
+    draggable(input)
+    fields[name].push(input)
+    return input
+  }
+  for (const name of ["shape", "stride"]) {
+    const list = make("span", "", name === "shape" ? "shape " : "strides ", "(")
+    tensor[name].forEach((value, dim) => list.append(...(dim ? [", "] : []), field(name, value, dim)))
+    list.append(tensor[name].length === 1 ? ",)" : ")")
+    box.append(list)
+  }
+  box.append(make("span", "", "offset ", field("offset", tensor.offset)))
+  tensor.back = () => {
+    for (const name of ["shape", "stride"])
+      fields[name].forEach((input, dim) => {
+        input.value = tensor.real[name][dim]
+        input.style.width = `${input.value.length + 0.3}ch`
+      })
+    fields.offset[0].value = tensor.real.offset
+    tried()
+    fields.stride[0]?.focus()
+  }
+  return box
+}
+
+function draggable(input) {
+  let from = null
+  input.onpointerdown = (event) => {
+    if (input.disabled) return
+    from = { x: event.clientX, value: input.valueAsNumber || 0 }
+    input.setPointerCapture(event.pointerId)
+  }
+  input.onpointermove = (event) => {
+    if (!from) return
+    const value = Math.min(Math.max(from.value + Math.round((event.clientX - from.x) / DRAG), input.min), input.max)
+    if (value === input.valueAsNumber) return
+    input.value = value
+    input.oninput()
+  }
+  input.onpointerup = input.onpointercancel = () => (from = null)
+}
+
+// Whether torch has it: a word with its mark, the reason, the code, and buttons that take it or go back.
+function judged({ verdict, word, why, code, source }, use, back) {
+  const line = make("p", `say ${verdict}`, icon({ found: "view", strided: "write", none: "refused" }[verdict]), make("b", "", word), ` ${why}`)
+  const actions = make("p", "actions")
+  if (code) actions.append(make("code", "", code))
+  for (const [label, act] of [source && ["Put into the code", () => use(source)], ["Back", back]].filter(Boolean)) {
+    const button = make("button", "fix", label)
+    button.type = "button"
+    button.onclick = act
+    actions.append(button)
+  }
+  return [line, actions]
+}

@@ -1,0 +1,32 @@
+"""The lecture's presets run and show what their claims say; the program of a model is what it is called."""
+
+from __future__ import annotations
+
+from core.tensors import trace
+from core.tensors.panels.presets import ATTENTION, LECTURE
+
+
+def test_the_lecture_has_a_preset_for_every_claim() -> None:
+    claims = [preset.claim for preset in LECTURE]
+    assert claims == [f"T{n}" for n in range(1, 1 + len(claims))]
+    last = {p.claim: trace(p.source, p.shape, dtype=p.dtype) for p in LECTURE}
+    assert {claim for claim, made in last.items() if made.refusal} == {"T5"}
+    assert [made.last.layout.offset for made in (last["T1"], last["T2"])] == [6, 5]
+    assert {step.storage for step in last["T3"]} == {0}
+    assert last["T4"].last.values == (100, 3, 1, 4, 2, 5)
+    assert last["T6"].last.storage == 1
+    assert (last["T7"].bytes_copied, last["T9"].bytes_copied) == (96, 48)
+    assert (last["T8"].last.kind, last["T8"].last.is_contiguous) == ("view", False)
+    assert len({step.layout for step in last["T10"].steps[2:]}) == 1
+    assert last["T10"].bytes_copied == 0
+    assert set(last["T11"].last.values) == {0}
+    assert last["T12"].last.values == (1, 1, 1, 0, 1, 1, 0, 0, 1)
+    assert last["T13"].last.layout.shape == (4, 8, 16, 2)
+
+
+def test_six_lines_of_attention_copy_once_and_make_two_products() -> None:
+    made = trace(ATTENTION.source, ATTENTION.shape, dtype=ATTENTION.dtype)
+    assert made.refusal is None
+    assert made.last.line == 6
+    assert [step.operation for step in made if step.bytes_allocated] == ["x", "matmul", "matmul", "reshape"]
+    assert all(step.storage == 0 for step in made if step.line < 5)

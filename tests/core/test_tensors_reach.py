@@ -1,0 +1,133 @@
+"""A chain of views that is named gives the very layout asked for on torch; what torch cannot do is said to be so."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+
+from core.tensors import ExpressionError, Layout, trace
+from core.tensors.panels.reach import same_cells, views_to
+from core.tensors.panels.tried import tried
+
+torch: Any = pytest.importorskip("torch")
+
+
+def layout_of(tensor: Any) -> Layout:
+    return Layout(tuple(tensor.shape), tuple(tensor.stride()), tensor.storage_offset())
+
+
+def viewed(rng: random.Random, x: Any) -> Any:
+    """Up to three random views of x."""
+    for _ in range(rng.randint(0, 3)):
+        dim = rng.randrange(x.dim()) if x.dim() else 0
+        match rng.choice(("permute", "slice", "unsqueeze", "expand", "unfold", "select", "diagonal")):
+            case "permute" if x.dim() > 1:
+                x = x.permute(rng.sample(range(x.dim()), x.dim()))
+            case "slice" if x.dim():
+                start = rng.randrange(x.shape[dim])
+                x = x[(slice(None),) * dim + (slice(start, None, rng.randint(1, 2)),)]
+            case "unsqueeze" if x.dim() < 4:
+                x = x.unsqueeze(rng.randint(0, x.dim()))
+            case "expand" if x.dim() and x.shape[dim] == 1:
+                x = x.expand(*x.shape[:dim], 3, *x.shape[dim + 1 :])
+            case "unfold" if x.dim() and x.shape[dim] > 1 and x.dim() < 4:
+                x = x.unfold(dim, 2, rng.randint(1, 2))
+            case "select" if x.dim():
+                x = x.select(dim, rng.randrange(x.shape[dim]))
+            case "diagonal" if x.dim() > 1:
+                x = x.diagonal(0, *rng.sample(range(x.dim()), 2))
+            case _:
+                pass
+    return x
+
+
+def compare_chains(count: int, seed: int) -> int:
+    """How many of ``count`` random layouts of a storage have a chain from another; each chain is run on torch."""
+    rng = random.Random(seed)
+    found = 0
+    for _ in range(count):
+        shape = [rng.randint(1, 4) for _ in range(rng.randint(0, 4))]
+        x = torch.arange(torch.Size(shape).numel()).view(shape)
+        base, target = viewed(rng, x), viewed(rng, x)
+        wanted = layout_of(target)
+        calls = views_to(layout_of(base), wanted)
+        if calls is None:
+            continue
+        made = eval("base" + "".join(calls), {"base": base})  # noqa: S307 (text of our own making)
+        assert same_cells(layout_of(made), wanted), (layout_of(base), wanted, calls)
+        assert made.untyped_storage()._cdata == x.untyped_storage()._cdata
+        assert torch.equal(made, target)
+        assert bool(calls) != same_cells(layout_of(base), wanted)
+        found += 1
+    return found
+
+
+def test_the_chain_named_gives_the_layout_on_torch() -> None:
+    assert compare_chains(1_500, seed=15) > 1_000
+
+
+def test_a_dense_matrix_has_views_for_every_layout_of_two_strides_that_fits() -> None:
+    """Windows of the flat tensor take any two steps, so as_strided is never alone there."""
+    rng = random.Random(3)
+    base = Layout.contiguous((3, 4))
+    for _ in range(300):
+        shape, stride = (rng.randint(1, 5), rng.randint(1, 5)), (rng.randint(0, 5), rng.randint(0, 5))
+        wanted = Layout(shape, stride, rng.randint(0, 4))
+        if wanted.fits(12):
+            assert views_to(base, wanted) is not None, wanted
+
+
+@pytest.mark.parametrize(
+    ("wanted", "calls"),
+    [
+        (Layout((3, 2), (1, 3)), (".t()",)),
+        (Layout((2,), (3,), 1), ("[:, 1]",)),
+        (Layout((2,), (4,)), (".diagonal()",)),
+        (Layout((6,), (1,)), (".view(-1)",)),
+        (Layout((4, 2, 3), (0, 3, 1)), (".expand(4, 2, 3)",)),
+        (Layout((1, 2, 3), (9, 3, 1)), ("[None]",)),
+        (Layout((2, 2, 2), (3, 1, 1)), (".unfold(1, 2, 1)",)),
+    ],
+)
+def test_the_shortest_chain_is_the_one_people_write(wanted: Layout, calls: tuple[str, ...]) -> None:
+    assert views_to(Layout.contiguous((2, 3)), wanted) == calls
+
+
+@pytest.mark.parametrize(
+    ("program", "number", "wanted", "verdict", "said"),
+    [
+        ("y = x + 1", 1, Layout((3, 2), (1, 3)), "found", "y.t()"),
+        ("x.t().view(2, 3)", 1, Layout((2, 3), (3, 1)), "found", "x.t().t()"),
+        ("x[0]", 1, Layout((2,), (3,)), "found", "x[:, 0]"),  # by another tensor of the storage
+        ("x", 0, Layout((2, 3), (1, 3)), "none", "cell 7"),
+        ("x", 0, Layout((2, 3), (-3, 1), 3), "none", "negative"),
+        ("x", 0, Layout((2, 3), (3, 1)), "found", "x itself"),
+        ("y = x.t()\ny = y + 1\ny = y.t()", 2, Layout((6,), (1,)), "found", ".view(-1)"),  # an old y has no name
+    ],
+)
+def test_a_layout_tried_in_a_program(program: str, number: int, wanted: Layout, verdict: str, said: str) -> None:
+    told = tried(trace(program, (2, 3)), number, wanted)
+    assert told.verdict == verdict
+    assert said in f"{told.why} {told.code}"
+    if told.source:
+        assert same_cells(trace(told.source, (2, 3)).last.layout, wanted)
+
+
+def test_strides_that_no_view_gives() -> None:
+    """Every third cell of a start that has only every second one: the cells between are there, but not for views."""
+    run = trace("x", (3,), (2,))
+    told = tried(run, 0, Layout((2,), (1,)))
+    assert (told.verdict, told.code) == ("strided", "x.as_strided((2,), (1,), 0)")
+    assert told.source.endswith(told.code)
+
+
+def test_what_is_beyond_the_caps_is_refused() -> None:
+    run = trace("x.t()", (2, 3))
+    for number, wanted in ((9, Layout((1,), (1,))), (-1, Layout((1,), (1,))), (0, Layout((1,) * 9, (1,) * 9))):
+        with pytest.raises(ExpressionError):
+            tried(run, number, wanted)
+    for wanted in (Layout((10**9,), (0,)), Layout((2,), (10**12,)), Layout((1,), (1,), 10**12)):
+        with pytest.raises(ExpressionError):
+            tried(run, 0, wanted)
