@@ -31,37 +31,45 @@ def padded_numel(shape: Sequence[int]) -> int:
     return math.prod(max(size, 1) for size in shape)
 
 
-def check_elements(count: int, what: str) -> None:
+class TooLarge(ExpressionError):
+    """More than is run on real numbers; the shapes of ``count`` elements may still be followed without memory."""
+
+    def __init__(self, message: str, count: int) -> None:
+        super().__init__(message)
+        self.count = count
+
+
+def check_elements(count: int, what: str, cap: str = "tensor_elements") -> None:
     """Refuse a tensor of ``count`` elements beyond the cap; ``what`` names it in the message."""
-    if count > limit("tensor_elements"):
+    if count > limit(cap):
         shown = f"{count:,}" if count < 10**15 else scientific(float(min(count, 10**300)))
-        raise ExpressionError(
-            f"{what} would have {shown} elements. Tensors here have at most {limit('tensor_elements'):,}: "
-            f"{LIMITS['tensor_elements'].reason}."
+        raise TooLarge(
+            f"{what} would have {shown} elements. Tensors here have at most {limit(cap):,}: {LIMITS[cap].reason}.", count
         )
 
 
-def check_size(shape: Sequence[int], what: str) -> None:
+def check_size(shape: Sequence[int], what: str, cap: str = "tensor_elements") -> None:
     """Refuse a tensor of ``shape`` beyond the caps on rank and elements; ``what`` names it in the message."""
     if len(shape) > limit("tensor_rank"):
         raise ExpressionError(f"{what} would have {len(shape)} dimensions. At most {limit('tensor_rank')} are drawn.")
-    check_elements(padded_numel(shape), what)
+    check_elements(padded_numel(shape), what, cap)
 
 
 def check_work(points: int, what: str) -> None:
     """Refuse a contraction of more than the capped number of multiply-adds."""
     if points > limit("contraction_points"):
-        raise ExpressionError(
-            f"{what} would take {points:,} multiply-adds; at most {limit('contraction_points'):,} are run here."
+        raise TooLarge(
+            f"{what} would take {points:,} multiply-adds; at most {limit('contraction_points'):,} are run here.", 0
         )
 
 
 def check_total(elements: int, last: str) -> None:
     """Refuse a program whose steps up to ``last`` have handled more elements together than one click may take."""
     if elements > limit("expression_work"):
-        raise ExpressionError(
+        raise TooLarge(
             f"Up to `{last[:60]}` the lines make or write {elements:,} elements, each step counted; at most "
-            f"{limit('expression_work'):,} are handled here. A smaller x shows the same."
+            f"{limit('expression_work'):,} are handled here. A smaller x shows the same.",
+            0,
         )
 
 
@@ -195,6 +203,8 @@ def counted(shapes: Sequence[Shape], args: Arguments, keywords: Keywords) -> Non
     """arange: from start to end by step; whichever of the ends are given, the longest way between them and 0."""
     given = named(("start", "end", "step"), args, {})
     step = keywords.get("step", given.pop("step", 1))
+    if any(isinstance(value, float) and not math.isfinite(value) for value in (*args, *keywords.values())):
+        raise ExpressionError("arange counts in finite numbers.")
     ends = [value for value in (*given.values(), keywords.get("start"), keywords.get("end")) if _is_number(value)]
     length = max((0, *ends)) - min((0, *ends))
     if _is_number(step) and step:

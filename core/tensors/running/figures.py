@@ -145,6 +145,8 @@ class _Picture:
     def _writes(self, storage: int) -> npt.NDArray[np.bool_]:
         """The bytes of a storage that any step wrote, which hold for every element type."""
         steps = [step for step in self.trace.steps if step.storage == storage]
+        if self.trace.counted:
+            return np.zeros(0, dtype=np.bool_)
         marks = np.zeros(max(step.storage_elements * step.element_size for step in steps), dtype=np.bool_)
         for step in steps:
             if step.kind == "write":
@@ -166,7 +168,7 @@ class _Picture:
             "stride": layout.stride,
             "offset": layout.offset,
             "total": layout.numel,
-            "drawn": min(layout.numel, self.most),
+            "drawn": 0 if self.trace.counted else min(layout.numel, self.most),
             "facts": _facts(layout, drawn.is_contiguous),
             "written": self._written(step),
         }

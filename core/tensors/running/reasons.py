@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from core.limits import limit
 from core.tensors.layout import Layout
 from core.tensors.reading.plan import PlanStep
 from core.tensors.reading.table import PART, PICKING, REPEATED, SHORT_CASTS
@@ -57,7 +58,9 @@ def _cast_reason(name: str, kind: Kind, tried: Step, layout: Layout, dtype: str)
     old, new = _steps(tried.layout), _steps(layout)
     if old == new:
         return "a copy was asked for"
-    if tried.layout.overlaps:
+    if 0 in (stride for size, stride in zip(tried.layout.shape, tried.layout.stride, strict=True) if size > 1) or (
+        tried.layout.numel <= limit("tensor_elements") and tried.layout.overlaps
+    ):
         how = "each element gets a cell of its own"
     elif _order(old) == _order(new):
         how = "the gaps between the elements close"

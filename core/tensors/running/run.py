@@ -14,11 +14,11 @@ import numpy.typing as npt
 from core.limits import limit
 from core.tensors.layout import Layout
 from core.tensors.reading import guards
-from core.tensors.reading.counts import Counts
 from core.tensors.reading.guards import Picker, check_size
 from core.tensors.reading.plan import Plan, PlanStep
 from core.tensors.reading.table import SHORT_CASTS, WRITING
 from core.tensors.reading.values import DType, ExpressionError, Index, IndexItem, MemoryFormat, Nested, Slot, Value
+from core.tensors.reading.worked import Counts
 from core.tensors.running.reasons import fixes, reason, view_verdict
 from core.tensors.running.refusals import refusal_reason
 from core.tensors.running.steps import Kind, Piece, Scalar, Step, label_of
@@ -26,6 +26,11 @@ from core.tensors.running.steps import Kind, Piece, Scalar, Step, label_of
 
 class Run:
     """The tensors of one trace, kept alive until its end so that storages can be told apart."""
+
+    cap = "tensor_elements"
+    """The entry of core.limits that caps a tensor."""
+    furthest = "expression_integer"
+    """The entry that caps a stride."""
 
     def __init__(self, torch: Any, einops: Any, plan: Plan) -> None:
         self.torch = torch
@@ -72,7 +77,7 @@ class Run:
             inputs = []
         self._guard(step, inputs)
         try:
-            made = self._apply(step, inputs)
+            made = self._ran(step, inputs)
             result, pieces = self._pick(step, made)
         except ExpressionError:
             raise
@@ -104,7 +109,7 @@ class Run:
             pieces=tuple(self._piece(piece) for piece in pieces),
             picked=step.pick,
             verdict=verdict,
-            reason=reason(step, kind, self._inputs(step), _layout(result), _name(result.dtype), verdict),
+            reason=reason(step, kind, self._inputs(step), layout_of(result), _name(result.dtype), verdict),
         )
         if pieces and step.pick is None:
             self.tensors[-1] = pieces
@@ -122,10 +127,13 @@ class Run:
     # ---------------------------------------------------------------------------------------------- before
 
     def _guard(self, step: PlanStep, inputs: Sequence[Any]) -> None:
-        shapes = [tuple(tensor.shape) for tensor in inputs if isinstance(tensor, self.torch.Tensor)]
+        shapes = [tuple(tensor.shape) for tensor in _opened(inputs)]
         if step.operation.guard is not None:
-            step.operation.guard(shapes, step.args, dict(step.keywords))
-        if step.index is not None:
+            args = step.args
+            if step.form == "bare" and args and isinstance(args[0], tuple):  # einops stacks a list first
+                shapes, args = [(len(shapes), *shapes[0])], args[1:]
+            step.operation.guard(shapes, args, dict(step.keywords))
+        if step.index is not None and step.form != "piece":
             guards.picked(shapes[0], [self._picker(item, inputs) for item in step.index])
         self._guard_complex(step, inputs)
 
@@ -145,7 +153,7 @@ class Run:
 
     def _guard_complex(self, step: PlanStep, inputs: Sequence[Any]) -> None:
         """torch would drop the imaginary part, with a warning nobody sees."""
-        complex_ = [tensor.is_complex() for tensor in inputs if isinstance(tensor, self.torch.Tensor)]
+        complex_ = [tensor.is_complex() for tensor in _opened(inputs)]
         if not any(complex_):
             return
         name = step.operation.name
@@ -163,11 +171,14 @@ class Run:
         if min(shape, default=0) < 0:
             # torch lets as_strided and broadcast_to make these when another size is 0.
             raise ExpressionError(f"`{step.source[:60]}` gives a tensor of shape {shape}; no size can be negative.")
-        check_size(shape, f"The result of `{step.source[:60]}`")
-        if max(result.stride(), default=0) > limit("expression_integer"):
-            raise ExpressionError(f"`{step.source[:60]}` gives a stride above {limit('expression_integer'):,}.")
+        check_size(shape, f"The result of `{step.source[:60]}`", self.cap)
+        if max(result.stride(), default=0) > limit(self.furthest):
+            raise ExpressionError(f"`{step.source[:60]}` gives a stride above {limit(self.furthest):,}.")
 
     # --------------------------------------------------------------------------------------------- running
+
+    def _ran(self, step: PlanStep, inputs: Sequence[Any]) -> Any:
+        return self._apply(step, inputs)
 
     def _apply(self, step: PlanStep, inputs: Sequence[Any]) -> Any:
         args = [self._value(arg, inputs) for arg in step.args]
@@ -213,7 +224,7 @@ class Run:
         if isinstance(value, DType | MemoryFormat):
             return getattr(self.torch, value.name)
         if isinstance(value, tuple) and any(isinstance(item, Slot) for item in value):
-            return [inputs[item.number] for item in value if isinstance(item, Slot)]
+            return _opened([inputs[item.number] for item in value if isinstance(item, Slot)])
         return value
 
     def _index(self, index: Index, inputs: Sequence[Any]) -> Any:
@@ -230,7 +241,7 @@ class Run:
                 items.append(_lists(item) if isinstance(item, tuple) else item)
         return items[0] if len(items) == 1 and not isinstance(items[0], list) else tuple(items)
 
-    def _write(self, step: PlanStep, inputs: Sequence[Any], value: Any) -> npt.NDArray[np.int64] | None:
+    def _write(self, step: PlanStep, inputs: Sequence[Any], value: Any) -> Any:
         """Write through a name or square brackets; gives the cells written, ``None`` for all of the tensor."""
         update = None if step.symbol == "=" else _operator(step.symbol)
         if step.index is None:
@@ -238,14 +249,18 @@ class Run:
                 update(inputs[0], value)
             return None
         index = self._index(step.index, inputs)
-        layout = _layout(inputs[0])
-        cells = None
-        with suppress(Exception):  # what is wrong with the index torch says below, of the write itself
-            cells = self.torch.from_numpy(layout.cells()).view(layout.shape)[index].flatten().numpy()
+        cells = self._cells_written(inputs[0], index)
         if update is not None:
             value = update(inputs[0][index], value)  # what Python does: read, update in place, write back
         inputs[0][index] = value
         return cells
+
+    def _cells_written(self, tensor: Any, index: Any) -> Any:
+        """The storage cells that square brackets take of ``tensor``, one per element; ``None`` where they fail."""
+        layout = layout_of(tensor)
+        with suppress(Exception):  # what is wrong with the index torch says of the write itself
+            return self.torch.from_numpy(layout.cells()).view(layout.shape)[index].flatten().numpy()
+        return None
 
     def _pick(self, step: PlanStep, made: Any) -> tuple[Any, tuple[Any, ...]]:
         """The tensor to go on with, and all pieces when there are several."""
@@ -255,12 +270,10 @@ class Run:
         if step.form == "name":
             return pieces[0], pieces
         if step.form == "piece":
-            return pieces[step.pick or 0], ()
-        if step.unpack is not None and step.unpack != len(pieces):
-            # Python's own words for q, k, v = x.chunk(2)
-            if len(pieces) < step.unpack:
-                raise ValueError(f"not enough values to unpack (expected {step.unpack}, got {len(pieces)})")
-            raise ValueError(f"too many values to unpack (expected {step.unpack})")
+            if step.index is None:
+                return pieces[step.pick or 0], ()
+            pieces = pieces[self._index(step.index, ())]
+        _check_unpacked(step.unpack, len(pieces))
         if not pieces:
             raise ExpressionError(f"`{step.source[:60]}` gives no tensor.")
         return pieces[step.pick or 0], pieces
@@ -270,14 +283,22 @@ class Run:
     def _kind(self, result: Any, inputs: Sequence[Any], step: PlanStep) -> Kind:
         if step.form in ("piece", "name") or any(result is tensor for tensor in inputs):
             return "same"
-        mine = _storage_identity(result)
-        return "view" if any(_storage_identity(tensor) == mine for tensor in inputs) else "copy"
+        mine = storage_identity(result)
+        return "view" if any(storage_identity(tensor) == mine for tensor in _opened(inputs)) else "copy"
 
     def _piece(self, tensor: Any) -> Piece:
-        return Piece(_layout(tensor), tensor.is_contiguous(), _values(tensor))
+        return Piece(layout_of(tensor), tensor.is_contiguous(), self.values(tensor))
+
+    def values(self, tensor: Any) -> tuple[Scalar, ...]:
+        """The first elements in logical order."""
+        return tuple(tensor.flatten()[: limit("storage_cells_drawn")].tolist())
+
+    def cells(self, tensor: Any, count: int) -> tuple[Scalar, ...]:
+        """The first ``count`` cells of the storage of ``tensor``, as elements of its dtype."""
+        return tuple(tensor.as_strided((count,), (1,), 0).tolist())
 
     def _record(self, tensor: Any, kind: Kind, **rest: Any) -> None:
-        identity = _storage_identity(tensor)
+        identity = storage_identity(tensor)
         new = identity not in self.storages
         if new:
             self.storages.append(identity)
@@ -293,7 +314,7 @@ class Run:
             Step(
                 number=len(self.steps),
                 kind=kind,
-                layout=_layout(tensor),
+                layout=layout_of(tensor),
                 dtype=_name(tensor.dtype),
                 element_size=element_size,
                 is_contiguous=tensor.is_contiguous(),
@@ -303,8 +324,8 @@ class Run:
                 shares_storage_with=(),
                 bytes_allocated=nbytes if new else 0,
                 bytes_total=before + (nbytes if new and kind != "start" else 0),
-                values=_values(tensor),
-                storage_values=tuple(tensor.as_strided((shown,), (1,), 0).tolist()),
+                values=self.values(tensor),
+                storage_values=self.cells(tensor, shown),
                 **rest,
             )
         )
@@ -315,9 +336,9 @@ class Run:
         """A write: the cells it touched and every tensor that sees them."""
         size: int = tensor.element_size()
         mark = np.zeros(tensor.untyped_storage().nbytes() // size, dtype=np.bool_)
-        touches = np.bincount(_layout(tensor).cells() if cells is None or cells is tensor else cells)
+        touches = np.bincount(layout_of(tensor).cells() if cells is None or cells is tensor else cells)
         mark[: len(touches)] = touches > 0
-        storage = self.storages.index(_storage_identity(tensor))
+        storage = self.storages.index(storage_identity(tensor))
         # Tensors of other element sizes may lie in the same storage, so cells are compared byte by byte.
         touched = np.zeros(tensor.untyped_storage().nbytes(), dtype=bool)
         touched[: mark.size * size] = mark.repeat(size)
@@ -339,16 +360,17 @@ class Run:
         shown: dict[tuple[Layout, Any], tuple[Scalar, ...]] = {}
         """What tensors alike see; a long chain has many that are."""
         for first in (_first(self.tensors[number]) for number in changed):
-            if (_layout(first), first.dtype) not in shown:
-                shown[_layout(first), first.dtype] = _values(first)
+            if (layout_of(first), first.dtype) not in shown:
+                shown[layout_of(first), first.dtype] = self.values(first)
         self._record(
             tensor,
             "write",
             **basis,
             written=tuple(np.flatnonzero(mark).tolist()),
+            touched=int(mark.sum()),
             changed=tuple(changed),
             after=tuple(
-                shown[_layout(first), first.dtype] for first in (_first(self.tensors[number]) for number in changed)
+                shown[layout_of(first), first.dtype] for first in (_first(self.tensors[number]) for number in changed)
             ),
             updates=int(touches.sum()),
             fullest=(int(touches.argmax()), int(touches.max())) if len(touches) else (0, 0),
@@ -377,6 +399,7 @@ class Run:
                 pieces=(),
                 picked=None,
                 written=(),
+                touched=0,
                 changed=(),
                 after=(),
                 updates=0,
@@ -399,8 +422,8 @@ class Run:
                 part = target[self._index(step.index, self._seen(step))]
             except (IndexError, TypeError, ValueError, RuntimeError):
                 return None  # the brackets are what torch refused
-            target = part if _storage_identity(part) == _storage_identity(target) else None
-        return None if target is None else _layout(target)
+            target = part if storage_identity(part) == storage_identity(target) else None
+        return None if target is None else layout_of(target)
 
     def _seen(self, step: PlanStep) -> list[Any]:
         return [self.tensors[number] for number in step.inputs]
@@ -422,12 +445,8 @@ def _operator(symbol: str) -> Callable[..., Any]:
     return getattr(operator, _OPERATORS[symbol])
 
 
-def _layout(tensor: Any) -> Layout:
+def layout_of(tensor: Any) -> Layout:
     return Layout(tuple(tensor.shape), tuple(tensor.stride()), tensor.storage_offset())
-
-
-def _values(tensor: Any) -> tuple[Scalar, ...]:
-    return tuple(tensor.flatten()[: limit("storage_cells_drawn")].tolist())
 
 
 def _any(cells: npt.NDArray[np.bool_], layout: Layout) -> bool:
@@ -435,6 +454,22 @@ def _any(cells: npt.NDArray[np.bool_], layout: Layout) -> bool:
     if not layout.numel:
         return False
     return bool(np.ndarray(layout.shape, bool, cells, layout.offset, layout.stride).any())
+
+
+def _opened(tensors: Sequence[Any]) -> list[Any]:
+    """``tensors`` with each split opened into its pieces."""
+    return [piece for made in tensors for piece in (made if _several(made) else (made,))]
+
+
+def _check_unpacked(wanted: int | None, found: int) -> None:
+    """Raise ``ValueError`` in Python's own words, for q, k, v = x.chunk(2). wanted: negative for at least so many."""
+    if wanted is None or wanted == found or 0 > wanted >= -found:
+        return
+    if wanted < 0:
+        raise ValueError(f"not enough values to unpack (expected at least {-wanted}, got {found})")
+    if found < wanted:
+        raise ValueError(f"not enough values to unpack (expected {wanted}, got {found})")
+    raise ValueError(f"too many values to unpack (expected {wanted})")
 
 
 def _first(made: Any) -> Any:
@@ -450,7 +485,7 @@ def _name(dtype: Any) -> str:
     return str(dtype).removeprefix("torch.")
 
 
-def _storage_identity(tensor: Any) -> int:
+def storage_identity(tensor: Any) -> int:
     """Identity of the storage while it lives; its data pointer will not do, all empty storages share one."""
     return tensor.untyped_storage()._cdata
 
