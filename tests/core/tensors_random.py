@@ -246,10 +246,12 @@ def survives(text: str, shape: tuple[int, ...], dtype: str = "int64") -> Trace |
         return made
     assert len(made) <= limit("expression_steps") + 1
     total = 0
+    most = limit("counted_elements" if made.counted else "tensor_elements")
     for step in made:
-        assert step.layout.numel <= limit("tensor_elements"), text
+        assert step.layout.numel <= most, text
         assert step.layout.fits(step.storage_elements), text
-        assert step.bytes_allocated <= 8 * limit("tensor_elements"), text
+        assert step.bytes_allocated <= 8 * most, text
+        assert not (made.counted and (step.values or step.storage_values)), text
         assert not step.error_type.endswith("Warning"), (text, step.error_message)
         total += step.bytes_allocated if step.number else 0
         assert step.bytes_total == total
@@ -262,5 +264,5 @@ def survives(text: str, shape: tuple[int, ...], dtype: str = "int64") -> Trace |
         if step.verdict is not None and step.operation != "ravel":
             assert step.verdict.works == (step.kind != "copy" or step.layout.numel == 0), text
         if step.kind == "write":
-            assert step.changed or not step.written, text
+            assert step.changed or not step.touched, text
     return made

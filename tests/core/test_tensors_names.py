@@ -63,7 +63,7 @@ def test_ranks_sizes_and_several_dimensions() -> None:
     [
         ("", "a line each"),
         ("x" * 100_000, "characters long"),
-        ("\n".join(["x: a = 2"] * 13), "a line each"),
+        ("\n".join(["x: a = 2"] * 41), "a line each"),
         ("x: a b", "is not written"),
         ("x: a-1 = 2", "no size, name"),
         ("x: 1a = 2", "no size, name"),

@@ -32,11 +32,15 @@ def padded_numel(shape: Sequence[int]) -> int:
 
 
 class TooLarge(ExpressionError):
-    """More than is run on real numbers; the shapes of ``count`` elements may still be followed without memory."""
+    """More than is run on real numbers; shapes of so many elements may still be followed without memory.
 
-    def __init__(self, message: str, count: int) -> None:
+    count: of elements, 0 where it is the work that is too much. what: names the tensor.
+    """
+
+    def __init__(self, message: str, count: int = 0, what: str = "") -> None:
         super().__init__(message)
         self.count = count
+        self.what = what
 
 
 def check_elements(count: int, what: str, cap: str = "tensor_elements") -> None:
@@ -44,7 +48,7 @@ def check_elements(count: int, what: str, cap: str = "tensor_elements") -> None:
     if count > limit(cap):
         shown = f"{count:,}" if count < 10**15 else scientific(float(min(count, 10**300)))
         raise TooLarge(
-            f"{what} would have {shown} elements. Tensors here have at most {limit(cap):,}: {LIMITS[cap].reason}.", count
+            f"{what} would have {shown} elements. Tensors here have at most {limit(cap):,}: {LIMITS[cap].reason}.", count, what
         )
 
 
@@ -59,7 +63,7 @@ def check_work(points: int, what: str) -> None:
     """Refuse a contraction of more than the capped number of multiply-adds."""
     if points > limit("contraction_points"):
         raise TooLarge(
-            f"{what} would take {points:,} multiply-adds; at most {limit('contraction_points'):,} are run here.", 0
+            f"{what} would take {points:,} multiply-adds; at most {limit('contraction_points'):,} are run here."
         )
 
 
@@ -68,8 +72,7 @@ def check_total(elements: int, last: str) -> None:
     if elements > limit("expression_work"):
         raise TooLarge(
             f"Up to `{last[:60]}` the lines make or write {elements:,} elements, each step counted; at most "
-            f"{limit('expression_work'):,} are handled here. A smaller x shows the same.",
-            0,
+            f"{limit('expression_work'):,} are handled here. A smaller x shows the same."
         )
 
 

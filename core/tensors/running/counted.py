@@ -9,9 +9,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from core.limits import limit
 from core.tensors.layout import Layout, bounds
-from core.tensors.reading.guards import Picker, TooLarge
+from core.tensors.reading.guards import Picker, TooLarge, check_elements
 from core.tensors.reading.plan import PlanStep
 from core.tensors.reading.table import WRITING
 from core.tensors.reading.values import ExpressionError, IndexItem, Slot
@@ -38,8 +37,7 @@ class CountedRun(Run):
         try:
             super()._guard(step, inputs)
         except TooLarge as problem:
-            if problem.count > limit(self.cap):
-                raise
+            check_elements(problem.count, problem.what, self.cap)
         if step.operation.name == "as_strided":
             self._guard_bounds(step, inputs[0])
 
@@ -67,6 +65,8 @@ class CountedRun(Run):
         return super()._picker(item, inputs)
 
     def _ran(self, step: PlanStep, inputs: Sequence[Any]) -> Any:
+        if step.form == "write" or step.operation.writes:
+            self._guard_reading(step, inputs)
         try:
             return super()._ran(step, inputs)
         except NotImplementedError:
@@ -83,6 +83,16 @@ class CountedRun(Run):
             raise
 
     # -------------------------------------------------------------------------------------------- writes
+
+    def _guard_reading(self, step: PlanStep, inputs: Sequence[Any]) -> None:
+        """Refuse to write from the same cells: torch refuses some of that, and the meta device none."""
+        for other in inputs[1:]:
+            same = storage_identity(other) == storage_identity(inputs[0])
+            if same and (step.index is not None or layout_of(other) != layout_of(inputs[0])):
+                raise ExpressionError(
+                    f"`{step.source[:60]}` reads the storage that it writes, which is not followed at this size. A "
+                    "smaller x shows it."
+                )
 
     def _cells_written(self, tensor: Any, index: Any) -> Layout | None:
         """Where a write through square brackets goes: the view that they take."""

@@ -88,8 +88,7 @@ def trace(source: str, shape: Sequence[int], stride: Sequence[int] | None = None
         run.start(layout, dtype)
         run.all()
     except TooLarge as problem:
-        if problem.count > limit("counted_elements"):
-            raise
+        check_elements(problem.count, problem.what, "counted_elements")
         run = CountedRun(torch, einops, plan)
         with torch.device("meta"):
             run.start(layout, dtype)
