@@ -28,7 +28,9 @@ LIMITS: Mapping[str, Limit] = {
     "block_chars": Limit(600, "characters", "32 typed values of up to 18 characters"),
     "pasted_chars": Limit(20_000, "characters", "kept of a paste: it is in the address, and servers refuse 128 kB"),
     "expression_chars": Limit(4_000, "characters", "checked before parsing: deep nesting exhausts the parser"),
-    "expression_lines": Limit(40, "lines", "a page shows the steps of each; the longest attention read in tests has 24"),
+    "expression_lines": Limit(
+        40, "lines", "a page shows the steps of each; the longest attention read in tests has 24"
+    ),
     "expression_nodes": Limit(2_400, "syntax nodes", "bounds the work of walking an expression"),
     "expression_levels": Limit(120, "nested syntax nodes", "the reader recurses; Python's own stack holds 1,000 calls"),
     "expression_steps": Limit(120, "operations", "a page lists each one; three for every line"),

@@ -139,7 +139,7 @@ class ArgumentReader(CountReader):
     def arguments(self, operation: Operation, nodes: Sequence[ast.expr], inputs: list[int]) -> list[Value]:
         """Arguments by their places, without a device, which every tensor here has."""
         found = [self._positional(operation, node, inputs) for node in nodes]
-        kept = [value for value in found if not isinstance(value, Device)]
+        kept: list[Value] = [value for value in found if not isinstance(value, Device)]
         if found and not kept:  # x.to(device) gives x itself
             kept.append(Asked("dtype", step=inputs[0]))
         return kept
@@ -152,7 +152,13 @@ class ArgumentReader(CountReader):
 
     def _is_ignored(self, operation: Operation, node: ast.keyword) -> bool:
         makes = not operation.subject or any(part in operation.name for part in _MAKERS) or operation.name == "to"
-        if node.arg not in IGNORED or node.arg in operation.keywords or not makes or "dtype" not in operation.takes:
+        if (
+            node.arg is None
+            or node.arg not in IGNORED
+            or node.arg in operation.keywords
+            or not makes
+            or "dtype" not in operation.takes
+        ):
             return False
         if node.arg == "device" or isinstance(node.value, ast.Constant):
             self.notes[f"`{node.arg}=` is left out: {IGNORED[node.arg]}."] = None

@@ -48,7 +48,9 @@ def check_elements(count: int, what: str, cap: str = "tensor_elements") -> None:
     if count > limit(cap):
         shown = f"{count:,}" if count < 10**15 else scientific(float(min(count, 10**300)))
         raise TooLarge(
-            f"{what} would have {shown} elements. Tensors here have at most {limit(cap):,}: {LIMITS[cap].reason}.", count, what
+            f"{what} would have {shown} elements. Tensors here have at most {limit(cap):,}: {LIMITS[cap].reason}.",
+            count,
+            what,
         )
 
 

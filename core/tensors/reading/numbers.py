@@ -19,7 +19,11 @@ _WHOLE_OF_WHOLE = ("abs", "min", "max", "sum", "math.prod", "np.prod")
 
 def _of_several(function: Callable[[Sequence[Any]], Any]) -> Callable[..., Any]:
     """A function that takes sizes, or several numbers."""
-    return lambda *given: function(given[0] if len(given) == 1 and isinstance(given[0], tuple) else given)
+
+    def of(*given: Any) -> Any:
+        return function(given[0] if isinstance(given[0], tuple) else given)
+
+    return of
 
 
 def _rounded(value: float, digits: int = 0) -> float:

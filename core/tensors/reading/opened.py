@@ -22,7 +22,7 @@ def opened(node: ast.stmt, longer: Mapping[str, str]) -> list[ast.stmt]:
     opener = _Opener(longer)
     if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Tuple | ast.List):
         each = _each(node.value)
-        if each is not None and not isinstance(each.over, ast.Tuple | ast.List):
+        if each is not None and not _are_short(each.over):
             return _over_several(node, node.targets[0].elts, each, opener)
     return [cast(ast.stmt, opener.visit(node))]
 
@@ -53,10 +53,13 @@ def _each(node: ast.expr) -> _Each | None:
             keywords=[],
         ):
             return _Each(parameter.arg, body, over)
-        case ast.ListComp(
-            elt=body, generators=[ast.comprehension(target=ast.Name(id=name), iter=over, ifs=[], is_async=0)]
-        ) | ast.GeneratorExp(
-            elt=body, generators=[ast.comprehension(target=ast.Name(id=name), iter=over, ifs=[], is_async=0)]
+        case (
+            ast.ListComp(
+                elt=body, generators=[ast.comprehension(target=ast.Name(id=name), iter=over, ifs=[], is_async=0)]
+            )
+            | ast.GeneratorExp(
+                elt=body, generators=[ast.comprehension(target=ast.Name(id=name), iter=over, ifs=[], is_async=0)]
+            )
         ):
             return _Each(name, body, over)
         case _:
@@ -73,7 +76,11 @@ def _over_several(
         raise ExpressionError(f"`{ast.unparse(node)[:60]}`: one name for each tensor, without a star.")
     place = each.over
     first = ast.Assign(
-        [ast.copy_location(ast.Tuple([ast.copy_location(ast.Name(n, ast.Store()), place) for n in names], ast.Store()), place)],
+        [
+            ast.copy_location(
+                ast.Tuple([ast.copy_location(ast.Name(n, ast.Store()), place) for n in names], ast.Store()), place
+            )
+        ],
         each.over,
     )
     items = each.of([ast.copy_location(ast.Name(name, ast.Load()), place) for name in names])
@@ -100,9 +107,7 @@ class _Opener(ast.NodeTransformer):
         """Written out where ``node`` is a comprehension over items that stand there; inner ones first."""
         super().generic_visit(node)
         each = _each(node) if isinstance(node, ast.expr) else None
-        if each is None or not isinstance(each.over, ast.Tuple | ast.List):
-            return node
-        if not all(_is_short(item) for item in each.over.elts):
+        if each is None or not isinstance(each.over, ast.Tuple | ast.List) or not _are_short(each.over):
             return node
         return ast.copy_location(ast.List(each.of(each.over.elts), ast.Load()), cast(ast.expr, node))
 
@@ -123,6 +128,6 @@ class _Opener(ast.NodeTransformer):
                 return self.generic_visit(node)
 
 
-def _is_short(node: ast.expr) -> bool:
-    """Whether an item may stand several times: nothing is worked out twice for it."""
-    return isinstance(node, ast.Name | ast.Constant)
+def _are_short(node: ast.expr) -> bool:
+    """Whether items stand there that may stand several times: nothing is worked out twice for them."""
+    return isinstance(node, ast.Tuple | ast.List) and all(isinstance(i, ast.Name | ast.Constant) for i in node.elts)

@@ -82,7 +82,9 @@ class _Plainer:
     def _body(self, body: Sequence[ast.stmt]) -> None:
         for statement in body:
             if self.ended:
-                raise ExpressionError(f"{_quote(statement)} stands after `return`, so it would never run; leave it away.")
+                raise ExpressionError(
+                    f"{_quote(statement)} stands after `return`, so it would never run; leave it away."
+                )
             self._statement(statement)
 
     def _statement(self, node: ast.stmt) -> None:
@@ -200,7 +202,9 @@ class _Plainer:
         self._bind([(name, value) for name, value in defaults.items() if name not in known], node)
         if not missing:
             return
-        numbers = [p.arg for p in _all_parameters(node) if isinstance(p.annotation, ast.Name) and p.annotation.id == "int"]
+        numbers = [
+            p.arg for p in _all_parameters(node) if isinstance(p.annotation, ast.Name) and p.annotation.id == "int"
+        ]
         if len(missing) > 1 or "x" in _parameters(node) or missing[0] in numbers:
             lines = "; ".join(f"{n} = {2 if n in numbers else 'torch.zeros(2, 3)'}" for n in missing[:4])
             raise ExpressionError(

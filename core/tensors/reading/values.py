@@ -82,7 +82,9 @@ MEMORY_FORMATS: tuple[str, ...] = ("contiguous_format", "preserve_format", "chan
 Nested: TypeAlias = "int | float | bool | tuple[Nested, ...]"
 """A number, or a tuple of such at any depth: the data of torch.tensor, or an index list."""
 
-Value: TypeAlias = "int | float | bool | str | DType | MemoryFormat | Device | Slot | Asked | tuple[Slot | Nested, ...] | None"
+Value: TypeAlias = (
+    "int | float | bool | str | DType | MemoryFormat | Device | Slot | Asked | tuple[Slot | Nested, ...] | None"
+)
 Arguments: TypeAlias = tuple[Value, ...]
 Keywords: TypeAlias = Mapping[str, Value]
 

@@ -80,7 +80,9 @@ def passed_over(trace: Trace) -> str:
     if kinds:
         said.insert(0, f"Skipped, not run: lines with {kinds}. Every step shows its shape and strides anyway.")
     if trace.counted:
-        said.append("Tensors of this size are counted, not made: shapes, strides and bytes are torch’s, without values.")
+        said.append(
+            "Tensors of this size are counted, not made: shapes, strides and bytes are torch’s, without values."
+        )
     return " ".join(said)
 
 

@@ -40,9 +40,7 @@ def load_torch() -> tuple[Any, Any]:
     return torch, einops
 
 
-def start_layout(
-    shape: Sequence[int], stride: Sequence[int] | None = None, cap: str = "tensor_elements"
-) -> Layout:
+def start_layout(shape: Sequence[int], stride: Sequence[int] | None = None, cap: str = "tensor_elements") -> Layout:
     """The layout of the start tensor: contiguous, or with the strides given, from storage cell 0.
 
     cap: the entry of core.limits that caps its elements.
