@@ -6,6 +6,7 @@ import random
 import subprocess
 import sys
 import textwrap
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -141,7 +142,7 @@ def test_who_sees_a_write_is_told_without_cells(text: str, changed: tuple[int, .
 def test_layouts_meet_where_their_cells_do() -> None:
     layouts = [layout for layout, _ in random_layouts(600, 7)]
     met = 0
-    for one, other in zip(layouts, layouts[1:], strict=False):
+    for one, other in pairwise(layouts):
         truth = bool(set(one.cells().tolist()) & set(other.cells().tolist()))
         assert one.meets(other) == other.meets(one) == truth, (one, other)
         met += truth

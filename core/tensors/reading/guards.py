@@ -31,7 +31,7 @@ def padded_numel(shape: Sequence[int]) -> int:
     return math.prod(max(size, 1) for size in shape)
 
 
-class TooLarge(ExpressionError):
+class TooLargeError(ExpressionError):
     """More than is run on real numbers; shapes of so many elements may still be followed without memory.
 
     count: of elements, 0 where it is the work that is too much. what: names the tensor.
@@ -47,7 +47,7 @@ def check_elements(count: int, what: str, cap: str = "tensor_elements") -> None:
     """Refuse a tensor of ``count`` elements beyond the cap; ``what`` names it in the message."""
     if count > limit(cap):
         shown = f"{count:,}" if count < 10**15 else scientific(float(min(count, 10**300)))
-        raise TooLarge(
+        raise TooLargeError(
             f"{what} would have {shown} elements. Tensors here have at most {limit(cap):,}: {LIMITS[cap].reason}.",
             count,
             what,
@@ -64,7 +64,7 @@ def check_size(shape: Sequence[int], what: str, cap: str = "tensor_elements") ->
 def check_work(points: int, what: str) -> None:
     """Refuse a contraction of more than the capped number of multiply-adds."""
     if points > limit("contraction_points"):
-        raise TooLarge(
+        raise TooLargeError(
             f"{what} would take {points:,} multiply-adds; at most {limit('contraction_points'):,} are run here."
         )
 
@@ -72,7 +72,7 @@ def check_work(points: int, what: str) -> None:
 def check_total(elements: int, last: str) -> None:
     """Refuse a program whose steps up to ``last`` have handled more elements together than one click may take."""
     if elements > limit("expression_work"):
-        raise TooLarge(
+        raise TooLargeError(
             f"Up to `{last[:60]}` the lines make or write {elements:,} elements, each step counted; at most "
             f"{limit('expression_work'):,} are handled here. A smaller x shows the same."
         )

@@ -102,8 +102,8 @@ class _Plainer:
             case ast.Return(value=value):
                 self._return(node, value)
                 self.ended = True
-            case _ if self.call is not None and self.call in ast.walk(node):
-                self._run_called(node)
+            case _ if self.function is not None and self.call is not None and self.call in ast.walk(node):
+                self._run_called(node, self.function, self.call)
             case _:
                 self._line(node)
 
@@ -168,11 +168,8 @@ class _Plainer:
         self.ended = False
         self.target = None
 
-    def _run_called(self, node: ast.stmt) -> None:
+    def _run_called(self, node: ast.stmt, function: ast.FunctionDef, call: ast.Call) -> None:
         """The function's lines at the place of its call, with its parameters bound first."""
-        function, call = self.function, self.call
-        assert function is not None
-        assert call is not None
         match node:
             case ast.Expr(value=value) if value is call:
                 target = None
@@ -207,9 +204,10 @@ class _Plainer:
         ]
         if len(missing) > 1 or "x" in _parameters(node) or missing[0] in numbers:
             lines = "; ".join(f"{n} = {2 if n in numbers else 'torch.zeros(2, 3)'}" for n in missing[:4])
+            call = f"{node.name[:40]}({', '.join('x' for _ in missing)})"
             raise ExpressionError(
                 f"`{node.name[:40]}` is given no {', '.join(f'`{n[:40]}`' for n in missing[:8])}. Write "
-                f"{lines} on a line before it, or call it after it: {node.name[:40]}({', '.join('x' for _ in missing)})."
+                f"{lines} on a line before it, or call it after it: {call}."
             )
         self.notes[f"`{missing[0][:40]}` starts as x, the only parameter that nothing else gives."] = None
         self._bind([(missing[0], _placed(ast.Name("x", ast.Load()), node))], node)
@@ -243,8 +241,8 @@ def _no_attribute(node: ast.Attribute, line: ast.AST) -> str:
     instead = (
         f"write what the layer computes, x @ {name}, with {name} = torch.ones(3, 4) on a line before"
         if called
-        else f"give it on a line before, as a number, {name} = 12, or as a tensor, {name} = torch.ones(3, 4), and write "
-        f"{name} for it"
+        else f"give it on a line before, as a number, {name} = 12, or as a tensor, {name} = torch.ones(3, 4), and "
+        f"write {name} for it"
     )
     return f"`self.{name}`: there is no self here; {instead}."
 

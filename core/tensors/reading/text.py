@@ -104,7 +104,7 @@ def _whole(statement: str, call: bool) -> bool:
 
 
 def tidy(text: str) -> str:
-    """``text`` without white space around its lines, where no block needs it; comments stay, of any printable character.
+    """``text`` without white space around its lines, where no block needs it; comments stay, of printable characters.
 
     Raises `ExpressionError` beyond the caps. Lines that only import, comment, print or assert are not counted.
     """

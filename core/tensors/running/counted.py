@@ -1,4 +1,4 @@
-"""A trace of tensors too large to be made: torch's meta device follows shapes, strides and bytes, and allocates nothing.
+"""A trace of tensors too large to be made: torch's meta device follows shapes, strides and bytes without memory.
 
 The operations are the same as on real tensors. There are no values, so what depends on them is refused and said.
 """
@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from core.tensors.layout import Layout, bounds
-from core.tensors.reading.guards import Picker, TooLarge, check_elements
+from core.tensors.reading.guards import Picker, TooLargeError, check_elements
 from core.tensors.reading.plan import PlanStep
 from core.tensors.reading.table import WRITING
 from core.tensors.reading.values import ExpressionError, IndexItem, Slot
@@ -36,7 +36,7 @@ class CountedRun(Run):
     def _guard(self, step: PlanStep, inputs: Sequence[Any]) -> None:
         try:
             super()._guard(step, inputs)
-        except TooLarge as problem:
+        except TooLargeError as problem:
             check_elements(problem.count, problem.what, self.cap)
         if step.operation.name == "as_strided":
             self._guard_bounds(step, inputs[0])

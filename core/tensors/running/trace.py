@@ -12,7 +12,7 @@ from typing import Any
 
 from core.limits import limit
 from core.tensors.layout import Layout
-from core.tensors.reading.guards import TooLarge, check_elements, check_size
+from core.tensors.reading.guards import TooLargeError, check_elements, check_size
 from core.tensors.reading.reader import read_expression
 from core.tensors.reading.values import ExpressionError
 from core.tensors.running.counted import CountedRun
@@ -85,7 +85,7 @@ def trace(source: str, shape: Sequence[int], stride: Sequence[int] | None = None
         run = Run(torch, einops, plan)
         run.start(layout, dtype)
         run.all()
-    except TooLarge as problem:
+    except TooLargeError as problem:
         check_elements(problem.count, problem.what, "counted_elements")
         run = CountedRun(torch, einops, plan)
         with torch.device("meta"):
