@@ -141,9 +141,11 @@ class ExpressionReader(ArgumentReader):
     def _no_tensor(self, node: ast.expr) -> str:
         """What to say of a number that stands where a tensor must."""
         match node:
-            case ast.Call(func=ast.Attribute(attr=name) | ast.Name(id=name)) | ast.Attribute(attr=name):
+            case ast.Call(func=ast.Attribute(attr=name) | ast.Name(id=name)) | ast.Attribute(attr=name) if (
+                name in ANSWERS
+            ):
                 return f"{self.quote(node)} is a number, not a tensor: {ANSWERS[name]}."
-            case ast.BinOp():
+            case ast.BinOp() | ast.Call() | ast.Attribute():
                 return f"{self.quote(node)} is a number and has no x in it. For example: {EXAMPLE}."
             case _:
                 name = _SYNTAX_NAMES.get(type(node), "a number")

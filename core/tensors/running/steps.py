@@ -57,8 +57,9 @@ class Step:
     and at most as many as are drawn.
     pieces: all tensors that a split made, empty for other operations; picked: which of them the step goes on with.
     written: storage cells written, none where they are only counted; touched: how many. changed: the earlier steps
-    whose tensors see the write, the one written through included, and after: their first elements after it, in the same order. updates: elements written, more than cells
-    where elements overlap; fullest: the cell written most often, and how often.
+    whose tensors see the write, the one written through included, and after: their first elements after it, in the
+    same order. updates: elements written, more than cells where elements overlap; fullest: the cell written most
+    often, and how often.
     verdict: what the layout algebra says about view, reshape, flatten and ravel, ``None`` for other operations
     (ravel copies whatever is not contiguous, even where a view would work).
     error_type, error_message: torch's own, when refused.
