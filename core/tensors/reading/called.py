@@ -109,7 +109,7 @@ class ArgumentReader(CountReader):
                 return self.lists[name]
             case ast.Name(id=name) if self.names.get(name) in self.bundles:
                 return (self.names[name],)
-            case ast.Call() | ast.Subscript() if self.gives_several(node):
+            case ast.Call() | ast.Subscript() if opens(node) or self.gives_several(node):
                 return (self.result(node),)
             case ast.List(elts=items) | ast.Tuple(elts=items):
                 found: list[int] = []
@@ -210,6 +210,15 @@ class ArgumentReader(CountReader):
             shown = node.arg or "**"
             raise ExpressionError(f"{operation.name} takes no `{shown[:40]}=` here. For example: {operation.example}.")
         return name, self._argument(operation, node.value, inputs)
+
+
+def opens(node: ast.expr) -> bool:
+    """Whether ``node`` is ``list(x)`` or ``tuple(x)``."""
+    match node:
+        case ast.Call(func=ast.Name(id="list" | "tuple"), args=[_], keywords=[]):
+            return True
+        case _:
+            return False
 
 
 def _is_here(kind: str, value: Value) -> Device | None:

@@ -60,6 +60,8 @@ def kind_of(node: ast.expr, names: Mapping[str, CountKind]) -> CountKind | None:
             return "number" if kind_of(index, names) == "number" else None
         case _ if written(node) in CONSTANTS or infinite(node) is not None or about_dtype(node) is not None:
             return "number"
+        case ast.Call(func=ast.Name(id="list" | "tuple"), args=[part], keywords=[]):
+            return "sizes" if kind_of(part, names) == "sizes" else None
         case ast.Call(func=function, args=parts, keywords=[]) if written(function) and parts:
             kinds = [kind_of(part, names) for part in parts]
             return "number" if kinds == ["sizes"] or set(kinds) == {"number"} else None
@@ -141,6 +143,8 @@ class CountReader(ABC):
                 return CONSTANTS[written(node)]
             case _ if (about := about_dtype(node)) is not None:
                 return Asked("finfo", (self.dtype(about[0]), about[1]), text=text, whole=False)
+            case ast.Call(func=ast.Name(id="list" | "tuple"), args=[sizes]):
+                return self._read(sizes)
             case ast.Call(func=function, args=given) if written(function):
                 return combined(written(function), [self._read(part) for part in given], text)
             case ast.Name(id=name):
@@ -151,11 +155,11 @@ class CountReader(ABC):
                 parts = [self._read(left), self._read(right)]
                 return combined(SYMBOLS[type(symbol)], parts, text, several=self.kind(node) == "sizes")
             case ast.Tuple(elts=items) | ast.List(elts=items):
-                sizes: list[Count] = []
+                opened: list[Count] = []
                 for item in items:
                     part = self._read(item)
-                    sizes += part if isinstance(part, tuple) else [part]
-                return combined("tuple", sizes, text, several=True)
+                    opened += part if isinstance(part, tuple) else [part]
+                return combined("tuple", opened, text, several=True)
             case ast.Starred(value=value):
                 found_ = self._read(value)
                 return Asked("star", (found_,), text=text, several=True) if isinstance(found_, Asked) else found_

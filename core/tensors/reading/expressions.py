@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from core.limits import limit
 from core.tensors.reading.arguments import nested
-from core.tensors.reading.called import ArgumentReader
+from core.tensors.reading.called import ArgumentReader, opens
 from core.tensors.reading.counts import SYMBOLS
 from core.tensors.reading.operations import ANSWERS, OPERATIONS, find
 from core.tensors.reading.plan import Form, PlanStep
@@ -118,7 +118,7 @@ class ExpressionReader(ArgumentReader):
         if self.kind(node) is not None:
             raise ExpressionError(self._no_tensor(node))
         if isinstance(node, ast.Call):
-            return self._call(node, None)
+            return self._opened(node) if opens(node) else self._call(node, None)
         if isinstance(node, ast.Attribute):
             return self._property(node)
         if isinstance(node, ast.Subscript):
@@ -137,6 +137,18 @@ class ExpressionReader(ArgumentReader):
             return self.add(PlanStep(ELEMENTWISE, "unary", (source,), shown, shown, node.lineno, symbol=symbol))
         name = _SYNTAX_NAMES.get(type(node), "this syntax")
         raise ExpressionError(f"{self.quote(node)} ({name}) is not understood here. For example: {EXAMPLE}.")
+
+    def _opened(self, node: ast.Call) -> int:
+        """``list(x)``: several tensors as they are, or the rows of a single one."""
+        inner = self.result(node.args[0])
+        return inner if inner in self.bundles else self.rows(inner, node)
+
+    def rows(self, number: int, node: ast.expr | ast.stmt) -> int:
+        """The rows of a tensor, which is what Python's own unpacking takes of it."""
+        text = self.segment(node)
+        made = self.add(PlanStep(OPERATIONS["method", "unbind"], "method", (number,), text, text, node.lineno))
+        self.bundles.add(made)
+        return made
 
     def _no_tensor(self, node: ast.expr) -> str:
         """What to say of a number that stands where a tensor must."""

@@ -198,9 +198,7 @@ class _Reader(ExpressionReader):
         """What a split made, or the rows of a single tensor, which Python unpacks as ``unbind(0)`` does."""
         shown = self.segment(node.value)
         if number not in self.bundles:
-            text = self.segment(node)
-            number = self.add(PlanStep(OPERATIONS["method", "unbind"], "method", (number,), text, text, node.lineno))
-            self.bundles.add(number)
+            number = self.rows(number, node)
         least = len(names) if star is None else 1 - len(names)
         self.steps[number - 1] = replace(self.steps[number - 1], unpack=least)
         for place, name in enumerate(names):
@@ -245,7 +243,7 @@ class _Reader(ExpressionReader):
             raise ExpressionError(
                 f"`{name[:40]}` cannot be a name here: a letter, then letters, digits and _, at most {most} in all."
             )
-        if name in (*MODULES, *BUILTINS, "len") or ("bare", name) in OPERATIONS:
+        if name in (*MODULES, *BUILTINS, "len", "list", "tuple", "map") or ("bare", name) in OPERATIONS:
             raise ExpressionError(f"`{name}` is already the name of something else; call the tensor y or z.")
 
     def _update(self, node: ast.AugAssign) -> None:
