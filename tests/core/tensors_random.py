@@ -103,7 +103,7 @@ _MISTAKES = ["x.__class__", "x.veiw(6)", "x.numpy()", "w.t()", "x.resize_(9)", "
 
 
 def random_program(rng: random.Random) -> str:
-    """Up to twelve lines as a visitor could type them: mostly well formed, sometimes with a slip."""
+    """Lines as a visitor could type them: mostly well formed, sometimes with a slip."""
     names = ["x"]
     lines = [_line(rng, names) for _ in range(rng.choice([1, 1, 1, 2, 3, 4, 6, 12]))]
     text = "\n".join(lines)
@@ -115,6 +115,23 @@ def random_program(rng: random.Random) -> str:
 
 def _line(rng: random.Random, names: list[str]) -> str:
     kind = rng.random()
+    if kind > 0.97:
+        one, two = rng.choice(names), rng.choice(names)
+        names += ["q", "k"] if rng.random() < 0.5 else []
+        return rng.choice(
+            [
+                f"q, k = {one}",
+                f"q, k = map(lambda t: t.flip(0), ({one}, {two}))",
+                f"q, *k = {one}.unbind(0)",
+                f"q = k = {one}",
+                f"rearrange([{one}, {two}], 'n ... -> ... n')",
+                f"ys = [{one}, {two}]; ys[-1]",
+                f"with torch.no_grad():\n    q = {one} + 1",
+                f"dt = {one}.dtype; {two}.to(dt)",
+                f"import math; n = math.ceil({one}.dim() / 2)",
+                f"{one} * math.sqrt(n)",
+            ]
+        )
     if kind > 0.92:
         asked = rng.choice(names)
         counted = ["3", f"{asked}.size(0)", f"len({asked})", f"{asked}.numel() // 2", "n + 1", "n * n"]

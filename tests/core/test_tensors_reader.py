@@ -41,7 +41,7 @@ HOSTILE: dict[str, tuple[str, str]] = {
     "__builtins__ = x": ("cannot be a name", "dunder name"),
     "y__x = x.t()": ("cannot be a name", "dunder inside a name"),
     "_y = x.t()": ("cannot be a name", "private name"),
-    "y = z = x": ("One name per assignment", "two targets"),
+    "y = z[0] = x": ("Only names are assigned at once", "two targets"),
     "a, (b, c) = x.chunk(2)": ("Unpack into names", "nested targets"),
     "y: x = x": ("no other statement", "annotation"),
     "del x": ("no other statement", "statement"),

@@ -20,11 +20,27 @@ def opened(node: ast.stmt, longer: Mapping[str, str]) -> list[ast.stmt]:
     Raises `ExpressionError` where writing it out would be too long.
     """
     opener = _Opener(longer)
+    if isinstance(node, ast.Assign) and len(node.targets) > 1:
+        return _one_by_one(node, longer)
     if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Tuple | ast.List):
         each = _each(node.value)
         if each is not None and not _are_short(each.over):
             return _over_several(node, node.targets[0].elts, each, opener)
     return [cast(ast.stmt, opener.visit(node))]
+
+
+def _one_by_one(node: ast.Assign, longer: Mapping[str, str]) -> list[ast.stmt]:
+    """``a = b = x.t()``: the first name takes the value, the others the first name."""
+    first, *others = node.targets
+    if not all(isinstance(target, ast.Name) for target in node.targets):
+        raise ExpressionError(
+            "Only names are assigned at once, y = z = x.t(); write anything else as lines of its own."
+        )
+    made = opened(ast.copy_location(ast.Assign([first], node.value), node), longer)
+    for target in others:
+        name = ast.copy_location(ast.Name(ast.unparse(first), ast.Load()), target)
+        made.append(ast.copy_location(ast.Assign([target], name), target))
+    return made
 
 
 class _Each:

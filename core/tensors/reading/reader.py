@@ -106,8 +106,6 @@ class _Reader(ExpressionReader):
             self.bundles.add(added)
 
     def _assign(self, node: ast.Assign) -> None:
-        if len(node.targets) != 1:
-            raise ExpressionError("One name per assignment; write y = x.t() and z = y as two lines.")
         match node.targets[0]:
             case ast.Name(id=name):
                 self._check_name(name)

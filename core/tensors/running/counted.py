@@ -68,7 +68,7 @@ class CountedRun(Run):
         if step.form == "write" or step.operation.writes:
             self._guard_reading(step, inputs)
         try:
-            return super()._ran(step, inputs)
+            return self._as_on_cpu(step, inputs, super()._ran(step, inputs))
         except NotImplementedError:
             raise ExpressionError(
                 f"What `{step.source[:60]}` gives depends on values, and tensors of this size are only counted. A "
@@ -83,6 +83,15 @@ class CountedRun(Run):
             raise
 
     # -------------------------------------------------------------------------------------------- writes
+
+    def _as_on_cpu(self, step: PlanStep, inputs: Sequence[Any], made: Any) -> Any:
+        """``made`` with the strides that the kernels of the CPU give it, where the meta device takes others.
+
+        Fused attention writes its result in the order of the queries.
+        """
+        if step.operation.name != "scaled_dot_product_attention" or made.dim() != 4:
+            return made
+        return self.torch.empty_like(inputs[0]) if inputs[0].shape == made.shape else made
 
     def _guard_reading(self, step: PlanStep, inputs: Sequence[Any]) -> None:
         """Refuse to write from the same cells: torch refuses some of that, and the meta device none."""
