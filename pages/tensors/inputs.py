@@ -34,7 +34,8 @@ PICTURE = "t:storage"
 CODE_HELP = (
     f"Up to {limit('expression_lines')} lines of PyTorch on x, such as y = x.t() and then y.view(6), also the body of "
     "one function. The code is read, not run as Python: only the operations listed at the end of the page do anything. "
-    "Sizes may be worked out, as in x.view(x.size(0), -1); comments, docstrings, imports, print and assert are skipped. "
+    "Sizes may be worked out, as in x.view(x.size(0), -1); comments, docstrings, imports, print and assert are "
+    "skipped. "
     "Shapes too large to draw are counted."
 )
 
