@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 CONSTANTS: Mapping[str, float] = {
     f"{module}.{name}": value
@@ -20,8 +20,8 @@ _WHOLE_OF_WHOLE = ("abs", "min", "max", "sum", "math.prod", "np.prod")
 def _of_several(function: Callable[[Sequence[Any]], Any]) -> Callable[..., Any]:
     """A function that takes sizes, or several numbers."""
 
-    def of(*given: Any) -> Any:
-        return function(given[0] if isinstance(given[0], tuple) else given)
+    def of(first: Any, *others: Any) -> Any:
+        return function((first, *others) if others or not isinstance(first, tuple) else cast("tuple[Any, ...]", first))
 
     return of
 
