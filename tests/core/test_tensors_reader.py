@@ -21,7 +21,7 @@ HOSTILE: dict[str, tuple[str, str]] = {
     "[" * 120 + "]" * 120: ("brackets inside one another", "depth"),
     "-" * 299 + "x": ("syntax nodes", "depth of unary operators"),
     "x" + "+x" * 140: ("syntax nodes", "nodes"),
-    ("x" + ".t()" * 61 + "\n") * 2: ("More than 120 operations", "steps"),
+    ("x" + ".t()" * 41 + "\n") * 3: ("More than 120 operations", "steps"),
     "x\n" * 40 + "x": ("41 lines", "lines"),
     ";".join("x" * 41): ("41 lines", "statements on one line"),
     "y" * 33 + " = x": ("cannot be a name", "long name"),

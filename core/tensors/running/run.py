@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -19,6 +18,7 @@ from core.tensors.reading.plan import Plan, PlanStep
 from core.tensors.reading.table import SHORT_CASTS, WRITING
 from core.tensors.reading.values import DType, ExpressionError, Index, IndexItem, MemoryFormat, Nested, Slot, Value
 from core.tensors.reading.worked import Counts
+from core.tensors.running.operators import operator_of
 from core.tensors.running.reasons import fixes, reason, view_verdict
 from core.tensors.running.refusals import refusal_reason
 from core.tensors.running.steps import Kind, Piece, Scalar, Step, label_of
@@ -202,7 +202,7 @@ class Run:
             case "unary":
                 return -inputs[0] if step.symbol == "-" else ~inputs[0]
             case "binary":
-                return _operator(step.symbol)(*args)
+                return operator_of(step.symbol)(*args)
             case "write":
                 return self._write(step, inputs, args[0])
             case "name":
@@ -243,7 +243,7 @@ class Run:
 
     def _write(self, step: PlanStep, inputs: Sequence[Any], value: Any) -> Any:
         """Write through a name or square brackets; gives the cells written, ``None`` for all of the tensor."""
-        update = None if step.symbol == "=" else _operator(step.symbol)
+        update = None if step.symbol == "=" else operator_of(step.symbol)
         if step.index is None:
             if update is not None:
                 update(inputs[0], value)
@@ -427,22 +427,6 @@ class Run:
 
     def _seen(self, step: PlanStep) -> list[Any]:
         return [self.tensors[number] for number in step.inputs]
-
-
-_OPERATORS: Mapping[str, str] = dict(
-    (
-        *(("+", "add"), ("-", "sub"), ("*", "mul"), ("/", "truediv"), ("//", "floordiv"), ("%", "mod"), ("**", "pow")),
-        *(("@", "matmul"), ("&", "and_"), ("|", "or_")),
-        *(("==", "eq"), ("!=", "ne"), ("<", "lt"), ("<=", "le"), (">", "gt"), (">=", "ge")),
-        *(("+=", "iadd"), ("-=", "isub"), ("*=", "imul"), ("/=", "itruediv")),
-        *(("//=", "ifloordiv"), ("%=", "imod"), ("**=", "ipow")),
-    )
-)
-"""Symbol → the function of Python's ``operator`` module that stands for it between two operands."""
-
-
-def _operator(symbol: str) -> Callable[..., Any]:
-    return getattr(operator, _OPERATORS[symbol])
 
 
 def layout_of(tensor: Any) -> Layout:
