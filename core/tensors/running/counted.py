@@ -67,6 +67,9 @@ class CountedRun(Run):
     def _ran(self, step: PlanStep, inputs: Sequence[Any]) -> Any:
         if step.form == "write" or step.operation.writes:
             self._guard_reading(step, inputs)
+        whole = inputs and not (inputs[0].is_floating_point() or inputs[0].is_complex())
+        if whole and step.symbol in ("**", "**=") and isinstance(step.args[-1], int) and step.args[-1] < 0:
+            raise RuntimeError("Integers to negative integer powers are not allowed.")  # as the CPU's kernels do
         try:
             return self._as_on_cpu(step, inputs, super()._ran(step, inputs))
         except NotImplementedError:

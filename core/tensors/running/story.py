@@ -135,13 +135,13 @@ def _refused(trace: Trace, step: Step) -> tuple[str, str]:
     return f"{who} **refuses** `{_short(step.source)}`{reason}.", _short(said, 200)
 
 
-_PARTLY = ("tril", "triu", "masked_", "scatter", "index_")
+PARTLY = ("tril", "triu", "masked_", "scatter", "index_")
 """Operations in place that write only a part of their tensor; which cells is not known of one that is only counted."""
 
 
 def _written(trace: Trace, step: Step) -> tuple[str, str]:
     cells = f"storage cell **{step.written[0]}**" if len(step.written) == 1 else f"**{step.touched:,} cells**"
-    if trace.counted and step.operation.startswith(_PARTLY):
+    if trace.counted and step.operation.startswith(PARTLY):
         cells = f"some of {cells}"
     through = trace.steps[step.inputs[0]]
     writer, mine = trace.label(through, step.number), origin(trace.steps, through)
