@@ -225,8 +225,12 @@ class ExpressionReader(CountReader):
         if not operation.several_with:
             return operation.several
         rest = node.args if form == "method" else node.args[1:]
-        dim = any(keyword.arg == operation.several_with for keyword in node.keywords)
-        return dim or (bool(rest) and self.kind(rest[0]) == "number")
+        given = (keyword.value for keyword in node.keywords if keyword.arg == operation.several_with)
+        said = any(
+            not isinstance(value, ast.Constant) or (value.value is not False and value.value is not None)
+            for value in given
+        )
+        return said or (bool(rest) and self.kind(rest[0]) == "number")
 
     def _restride(self, number: int) -> None:
         """Let every name of the tensor that step ``number`` gave another layout stand for that step."""
@@ -255,7 +259,7 @@ class ExpressionReader(CountReader):
             rest = rest[1:]
         args = tuple(self._positional(operation, argument, inputs) for argument in rest)
         keywords = tuple(self._keyword(operation, keyword, inputs) for keyword in node.keywords)
-        if not inputs and {"tensor", "tensors"} & set(operation.takes):
+        if not inputs and {"tensor", "tensors"} & set(operation.takes) and "float" not in operation.takes:
             raise ExpressionError(f"{name} needs at least one tensor, for example {operation.example}.")
         name_at = self.span(node.func)[1] - len(name)
         start, end = self.span(outer or node)

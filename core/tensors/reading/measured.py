@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
-from core.tensors.reading.guards import check_elements, check_size, padded_numel
+from core.tensors.reading.guards import check_elements, check_pieces, check_size, padded_numel
 from core.tensors.reading.values import Arguments, Keywords, Shape, integers, named
 
 Sums: TypeAlias = Sequence[tuple[int, int]]
@@ -25,6 +25,12 @@ def counts(shapes: Sequence[Shape], args: Arguments, keywords: Keywords, sums: S
     """bincount: one count per number up to the largest."""
     (least,) = integers((named(("weights", "minlength"), args, keywords).get("minlength"),)) or (0,)
     check_elements(max(least, sums[0][0] + 1), "The result")
+
+
+def cuts(shapes: Sequence[Shape], args: Arguments, keywords: Keywords, sums: Sums) -> None:
+    """tensor_split at the places that a tensor holds, or into as many pieces as it says."""
+    if len(sums) > 1:
+        check_pieces(max(sums[1][0] if not shapes[1] else padded_numel(shapes[1]) + 1, 1), "tensor_split")
 
 
 def repeated(shapes: Sequence[Shape], args: Arguments, keywords: Keywords, sums: Sums) -> None:

@@ -108,6 +108,13 @@ def inner(shapes: Sequence[Shape], args: Arguments, keywords: Keywords) -> None:
     check_work(padded_numel(result) * max((1, *left)[-1], (1, *right)[-1], 1), "The product")
 
 
+def both_multiplied(shapes: Sequence[Shape], args: Arguments, keywords: Keywords) -> None:
+    """bilinear: each pair of elements of two rows, times a weight for every output."""
+    if len(shapes) > 2 and shapes[0] and len(shapes[2]) == 3:
+        check_size((*shapes[0][:-1], shapes[2][0]), "The result")
+        check_work(padded_numel(shapes[0][:-1]) * padded_numel(shapes[2]), "bilinear")
+
+
 def contracted(shapes: Sequence[Shape], args: Arguments, keywords: Keywords) -> None:
     """tensordot: dims counts last dimensions of the left and first of the right, or names them in two lists."""
     if len(shapes) < 2:
@@ -193,13 +200,6 @@ def added_outer(shapes: Sequence[Shape], args: Arguments, keywords: Keywords) ->
     """addr: the tensor is added to the outer product of two vectors."""
     products(shapes[1:], args, keywords)
     check_size(broadcast(shapes[:1]), "The result")
-
-
-def crossed(shapes: Sequence[Shape], args: Arguments, keywords: Keywords) -> None:
-    """cross: both broadcast. torch guesses a dimension that is not given, and warns that it will not for long."""
-    if len(args) < 2 and "dim" not in keywords:
-        raise ExpressionError("Which dimension of size 3 is cross to run along? Say so, x.cross(y, -1).")
-    elementwise(shapes, args, keywords)
 
 
 def outside(shapes: Sequence[Shape], args: Arguments, keywords: Keywords) -> None:

@@ -20,6 +20,8 @@ def call(
         return _spread(torch, name, inputs[0], args, named)
     if name == "meshgrid":
         named = {"indexing": "ij", **named}  # what torch takes anyway, with a warning
+    if name == "cross" and len(args) < 2 and "dim" not in named:  # the first of size 3, as torch takes with a warning
+        named = {**named, "dim": next((dim for dim, size in enumerate(inputs[0].shape) if size == 3), -1)}
     if name == "scaled_dot_product_attention":
         args, named = [*args[:3], *([0.0] if len(args) > 3 else []), *args[4:]], {**named}
         if "dropout_p" in named:

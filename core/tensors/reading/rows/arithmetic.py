@@ -337,11 +337,11 @@ _PRODUCTS: tuple[Operation, ...] = (
     Operation(
         "cross",
         COMPUTED,
-        "x.cross(x + 1, 1)",
+        "x.cross(x + 1)",
         ("tensor", "int", "none"),
         ("other", "dim"),
         BOTH,
-        results.crossed,
+        guards.elementwise,
         why=COMPUTING,
     ),
 )

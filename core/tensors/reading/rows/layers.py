@@ -133,7 +133,7 @@ _LAYERS: tuple[Operation, ...] = (
         ("tensor", "none"),
         ("input2", "weight", "bias"),
         (*FUNCTIONAL, "torch"),
-        results.products,
+        results.both_multiplied,
         why=COMPUTING,
     ),
     Operation(

@@ -16,6 +16,7 @@ from core.tensors.reading.operation import (
 )
 
 _INSIDE = "the tensor itself keeps its values; with a _ at the end of the name it is written in place"
+_COUNTED = "how many there are hangs on the values"
 _WHERE = "which element comes from where hangs on the values, and strides cannot say that"
 
 _SCATTERS: tuple[Operation, ...] = (
@@ -139,19 +140,25 @@ ROWS: tuple[Operation, ...] = (
         guards.elementwise,
         why=_WHERE,
     ),
-    *(
-        Operation(
-            name, PICKED, f"x.{name}()", (), (), BOTH, results.places, why="how many there are hangs on the values"
-        )
-        for name in ("nonzero", "argwhere")
+    Operation(
+        "nonzero",
+        PICKED,
+        "x.nonzero(as_tuple=True)[1]",
+        ("bool",),
+        ("as_tuple",),
+        BOTH,
+        results.places,
+        why=_COUNTED,
+        several_with="as_tuple",
     ),
+    Operation("argwhere", PICKED, "x.argwhere()", (), (), BOTH, results.places, why=_COUNTED),
     *_SCATTERS,
     Operation(
         "embedding",
         PICKED,
         "F.embedding(x, torch.randn(6, 2))",
-        ("tensor", "int", "none"),
-        ("weight", "padding_idx"),
+        ("tensor", "int", "bool", "none"),
+        ("weight", "padding_idx", "scale_grad_by_freq", "sparse"),
         FUNCTIONAL,
         results.looked_up,
         why="a row of the weight is copied for every index",
@@ -161,14 +168,14 @@ ROWS: tuple[Operation, ...] = (
             name,
             COMPUTED,
             example,
-            ("tensor", "bool", "text"),
+            (*OPERAND, "text", "none"),
             (parameter, "out_int32", "right", *more),
             TORCH,
             why=COMPUTING,
         )
         for name, example, parameter, more in (
             ("bucketize", "torch.bucketize(x, torch.tensor([1, 3]))", "boundaries", ()),
-            ("searchsorted", "torch.searchsorted(torch.tensor([1, 3]), x)", "values", ("side",)),
+            ("searchsorted", "torch.searchsorted(torch.tensor([1, 3]), x)", "values", ("side", "sorter")),
         )
     ),
 )

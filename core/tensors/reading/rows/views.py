@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from core.tensors.reading import guards, results
+from core.tensors.reading import guards, measured, results
 from core.tensors.reading.operation import (
     BOTH,
     EITHER,
@@ -99,7 +99,7 @@ _SIZES: tuple[Operation, ...] = (
 )
 
 _PARTS: tuple[Operation, ...] = (
-    Operation("narrow", VIEW, "x.narrow(1, 0, 2)", ("int",), ("dim", "start", "length"), why=PART),
+    Operation("narrow", VIEW, "x.narrow(1, 0, 2)", ("int", "tensor"), ("dim", "start", "length"), why=PART),
     Operation("select", VIEW, "x.select(0, 1)", ("int",), ("dim", "index"), why=PART),
     Operation(
         "diagonal",
@@ -178,12 +178,13 @@ _PARTS: tuple[Operation, ...] = (
         "tensor_split",
         VIEW,
         "x.tensor_split(2)[1]",
-        INTS,
+        (*INTS, "tensor"),
         ("sections", "indices", "dim"),
         BOTH,
         guards.sections,
         several=True,
         why=PIECES,
+        measured=measured.cuts,
     ),
     *(
         Operation(name, VIEW, example, INTS, ("sections", "indices"), BOTH, guards.sections, several=True, why=PIECES)
