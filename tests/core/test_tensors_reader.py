@@ -177,7 +177,7 @@ HOSTILE: dict[str, tuple[str, str]] = {
     "torch.stack([])": ("at least one tensor", "nothing to stack"),
     "F.unfold(torch.ones(1, 1, 200, 200), 100)": ("elements", "patches as columns"),
     "F.unfold(torch.ones(1, 1, 2, 2), 2, padding=1000000000)": ("elements", "padding"),
-    "F.relu(x)": ("is not an operation", "another function"),
+    "F.conv2d(x, x)": ("is not an operation", "another function"),
     "torch.nn.functional.unfold(x, 2)": ("is not an operation", "a longer path"),
     "einsum(x, x, '" + " ".join(f"a{i}" for i in range(40)) + " -> ')": ("axes per operand", "many axes"),
     "einsum(torch.arange(3000), torch.arange(3000), 'a, b -> a b')": ("9,000,000", "a large outer product"),
@@ -224,6 +224,41 @@ HOSTILE: dict[str, tuple[str, str]] = {
     "torch.tensor([[1], x])": ("not a number", "a tensor inside data"),
     "x.add_(1, 2)": ("take one number or tensor", "an old form that only warns"),
     "rearrange([x, x], 'l a b -> l a b')": ("a list", "a list of tensors"),
+    "torch.full((1000, 1000), 7)": ("1,000,000 elements", "10⁶ elements"),
+    "x.new_full((1000, 1000), 7)": ("1,000,000 elements", "10⁶ elements"),
+    "torch.randn(1000, 1000)": ("1,000,000 elements", "10⁶ elements"),
+    "torch.randint(5, (1000, 1000))": ("1,000,000 elements", "10⁶ elements"),
+    "torch.randperm(1000000000)": ("1,000,000,000 elements", "10⁹ elements"),
+    "torch.eye(1000000)": ("1,000,000,000,000 elements", "10¹² elements"),
+    "torch.linspace(0, 1, 1000000000)": ("1,000,000,000 elements", "10⁹ elements"),
+    "torch.tril_indices(100000, 100000)": ("elements", "10¹⁰ elements"),
+    "torch.empty_strided((1, 3), (1, 1000000000))": ("2,000,000,001 elements", "a storage with gaps"),
+    "torch.arange(60000).diag_embed()": ("3,600,000,000 elements", "a square of a vector"),
+    "torch.arange(2).diag_embed(1000000)": ("elements", "a far diagonal"),
+    "torch.outer(torch.arange(5000), torch.arange(5000))": ("25,000,000 elements", "a large outer product"),
+    "torch.kron(torch.ones(300, 1), torch.ones(1, 300))": ("90,000 elements", "a large product"),
+    "torch.meshgrid(torch.arange(5000), torch.arange(5000))": ("25,000,000 elements", "a large grid"),
+    "torch.cartesian_prod(torch.arange(5000), torch.arange(5000))": ("50,000,000 elements", "all pairs"),
+    "torch.block_diag(torch.ones(300, 1), torch.ones(1, 300))": ("90,601 elements", "blocks far apart"),
+    "torch.hstack([torch.arange(60000), torch.arange(60000)])": ("120,000 elements", "two large halves"),
+    "torch.tensordot(torch.ones(5000), torch.ones(5000), 0)": ("25,000,000 elements", "a large outer product"),
+    "torch.ones(300).addr(torch.ones(300), torch.ones(300))": ("90,000 elements", "a large outer product"),
+    "F.pad(x, (1000000000, 0))": ("elements", "10⁹ elements"),
+    "F.one_hot(torch.tensor([1000000000]))": ("1,000,000,001 elements", "one large number"),
+    "F.one_hot(x, 1000000000)": ("elements", "10⁹ classes"),
+    "torch.bincount(torch.tensor([1000000000]))": ("1,000,000,001 elements", "one large number"),
+    "x.flatten().bincount(minlength=1000000000)": ("1,000,000,000 elements", "10⁹ counts"),
+    "x.repeat_interleave(torch.tensor([1000000000, 1]), 0)": ("elements", "a large sum of repeats"),
+    "x.tensor_split(torch.tensor(1000000000))": ("1,000,000,000 tensors", "10⁹ pieces"),
+    "F.embedding(torch.zeros(60000).long(), torch.ones(2, 100))": ("6,000,000 elements", "a row for every index"),
+    "F.linear(torch.ones(300, 1), torch.ones(300, 1))": ("90,000 elements", "a large product"),
+    "y = torch.ones(256, 256)\nF.linear(y, y)": ("multiply-adds", "a large product"),
+    "y = torch.ones(300, 1)\nF.scaled_dot_product_attention(y, y, y)": ("90,000 elements", "large scores"),
+    "torch.ones(200, 200).nonzero()": ("80,000 elements", "an index per dimension of every element"),
+    "x.diff(1000000000)": ("at most 64 times", "10⁹ rounds"),
+    "F.relu(x, inplace=True)": ("x.relu_()", "written in place without saying so"),
+    "torch.where(x > 2)": ("nonzero()", "several tensors of unknown number"),
+    "x.softmax()": ("Which dimension", "a dimension that torch guesses"),
 }  # fmt: skip
 
 
@@ -426,7 +461,7 @@ def test_broken_lines_are_shown_as_one() -> None:
         *((text, "are drawn") for text in ("print(x)", "x.tolist()", "x[0, 0].item()")),
         *((text, "letter of their storage") for text in ("x.data_ptr()", "id(x)", "x._base")),
         *((text, "memory of the CPU") for text in ("x.cuda()", "x.cpu()", "x.device")),
-        *((text, "torch.arange") for text in ("torch.randn(2, 3)", "y = torch.rand(2)")),
+        *((text, "counts 0, 1, 2") for text in ("torch.normal(0, 1, (2, 3))", "y = x.bernoulli_()")),
     ],
 )
 def test_questions_are_answered_where_the_page_answers_them(text: str, answer: str) -> None:
@@ -456,12 +491,14 @@ def test_every_operation_of_the_catalogue_runs() -> None:
         for text in examples:
             last = trace(text, (2, 3)).last
             assert last.kind != "refused", (text, last.error_message)
-            if group == "Always a view":
-                assert last.kind == "view", text
-            if group in ("A new tensor", "Small tensors"):
-                assert last.kind == "copy", text
-            if group == "Written in place":
-                assert last.kind == "write", text
+            kinds: dict[str, str] = {
+                "Always a view": "view",
+                **dict.fromkeys(("A new tensor", "Small tensors"), "copy"),
+                **dict.fromkeys(("Picked into a new tensor", "Computed into a new tensor"), "copy"),
+                "Written in place": "write",
+                "Laid out anew in place": "same",
+            }
+            assert last.kind == kinds.get(group, last.kind), text
 
 
 def test_every_operation_exists_in_torch_or_einops() -> None:

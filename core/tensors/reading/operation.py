@@ -77,7 +77,6 @@ class Operation:
     writes: it writes into the tensor it works on; restrides: it gives that tensor other sizes and strides.
     fill: what stands in the place of its random or unwritten numbers. why: the reason for what it
     does to memory, as the end of a sentence; empty where the layouts decide.
-    untried: why random shapes say nothing about it, empty for an operation that is tried on them.
     """
 
     name: str
@@ -96,4 +95,3 @@ class Operation:
     fields: tuple[str, ...] = ()
     restrides: bool = False
     fill: Fill = ""
-    untried: str = ""

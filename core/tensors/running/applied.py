@@ -74,7 +74,7 @@ def _spread(torch: Any, name: str, tensor: Any, args: Sequence[Any], named: dict
     count = math.prod(tensor.shape[dim] for dim in over if -tensor.dim() <= dim < tensor.dim())
     correction = given.get("correction", int(given.get("unbiased", True)))
     function = getattr(torch, name)
-    if correction is None or count > correction:
+    if correction is None or count > correction or {"correction", "unbiased"} <= set(given):
         return function(tensor, *args, **named)
     kept = {"dim": dims, "keepdim": given.get("keepdim", False)}
     if count == 0:
