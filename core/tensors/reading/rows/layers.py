@@ -223,6 +223,7 @@ _LOSSES: tuple[Operation, ...] = (
         _LOSS,
         ("target", "weight", "ignore_index", "reduction", "label_smoothing"),
         FUNCTIONAL,
+        results.labels,
         why=COMPUTING,
     ),
     Operation(
@@ -232,6 +233,7 @@ _LOSSES: tuple[Operation, ...] = (
         _LOSS,
         ("target", "weight", "ignore_index", "reduction"),
         FUNCTIONAL,
+        results.labels,
         why=COMPUTING,
     ),
     *(
