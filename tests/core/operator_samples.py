@@ -17,6 +17,7 @@ import torch
 from core.tensors import ExpressionError, Step, trace
 from core.tensors.reading.operations import OPERATIONS
 from core.tensors.reading.table import Operation, Written
+from tests.core.tensors_calls import difference
 
 _LITERALS = 40
 """Whole numbers that are written one by one; more of them count."""
@@ -224,15 +225,10 @@ def _difference(
     step: Step, result: torch.Tensor, inputs: Sequence[torch.Tensor], storages: set[int], *, values: bool
 ) -> str:
     """What differs between a step and what torch makes; empty for nothing. storages: those of the inputs."""
-    mine = (step.layout.shape, step.dtype, step.layout.stride)
-    theirs = (tuple(result.shape), str(result.dtype).removeprefix("torch."), result.stride())
-    if mine != theirs:
-        return f"{mine} is {theirs} in torch"
+    differs = difference(step, result, values=values)
+    if differs:
+        return differs
     pointers = {tensor.untyped_storage()._cdata for tensor in inputs}
     if (step.storage in storages) != (result.untyped_storage()._cdata in pointers):
         return f"a {step.kind}, other than in torch"
-    if values:
-        flat = result.flatten()[: len(step.values)].tolist()
-        if any(a != b and not (a != a and b != b) for a, b in zip(step.values, flat, strict=True)):
-            return f"values {step.values[:8]} are {flat[:8]} in torch"
     return ""

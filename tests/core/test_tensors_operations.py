@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import random
+import re
+from pathlib import Path
 
 import pytest
 
 from core.tensors import trace
 from core.tensors.reading.operation import Operation, Written
 from core.tensors.reading.table import ROWS
-from tests.core.tensors_calls import agreement, random_call, unknown_parameters
+from tests.core.tensors_calls import agreement, difference, in_torch, random_call, unknown_parameters
+
+SAMPLES = (Path(__file__).parents[1] / "data" / "tensor_operators.csv").read_text(encoding="utf-8")
 
 CASES: list[tuple[Operation, Written]] = [(row, form) for row in ROWS for form in row.forms if form != "bare"]
 """Patterns of einops have tests of their own."""
@@ -81,3 +87,17 @@ def test_random_numbers_count_and_say_so() -> None:
         assert any("random" in step.reason for step in made)
     assert trace("torch.randint(5, 8, (4,))", (1,)).last.values == (5, 6, 7, 5)
     assert trace("torch.empty(3)", (1,)).last.values == (0, 0, 0)
+
+
+def test_samples_of_torchs_own_operator_tests() -> None:
+    """One of each operator, as ``python -m tests.perf operators`` writes them all."""
+    for row in csv.DictReader(io.StringIO(SAMPLES, newline="")):
+        shape = tuple(map(int, filter(None, row["shape"].split("x"))))
+        result, _ = in_torch(re.sub(r"^r0.* = ", "r = ", row["program"], flags=re.MULTILINE), shape, row["dtype"])
+        made = trace(row["program"], shape, dtype=row["dtype"])
+        if isinstance(result, Exception):
+            assert made.refusal is not None, row
+            continue
+        named = [step for step in made if re.fullmatch(r"r\d*", step.name)]
+        for step, part in zip(named, result if isinstance(result, tuple | list) else [result], strict=True):
+            assert not difference(step, part), (row, difference(step, part))

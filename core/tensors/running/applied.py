@@ -26,6 +26,10 @@ def call(
         args, named = [*args[:3], *([0.0] if len(args) > 3 else []), *args[4:]], {**named}
         if "dropout_p" in named:
             named["dropout_p"] = 0.0
+    if name.startswith("masked_scatter") or (name, form) == ("where", "method"):
+        args = [*(_mask(torch, mask) for mask in args[:1]), *args[1:]]
+    elif name == "where":
+        inputs = [_mask(torch, inputs[0])]
     if name == "adjoint" and inputs[0].dim() == 0:
         return inputs[0].conj()  # the same, without a warning
     if form == "method":
@@ -40,6 +44,11 @@ def call(
     elif operation.fill == "input" and made is not inputs[0]:
         made.copy_(inputs[0])
     return made
+
+
+def _mask(torch: Any, mask: Any) -> Any:
+    """A mask of bytes as truth values, which torch takes it for, with a warning."""
+    return mask.bool() if isinstance(mask, torch.Tensor) and mask.dtype == torch.uint8 else mask
 
 
 def _property(tensor: Any, name: str) -> Any:

@@ -24,7 +24,7 @@ _SCATTERS: tuple[Operation, ...] = (
         "scatter",
         PICKED,
         "x.scatter(1, torch.tensor([[0], [2]]), 9)",
-        ("int", "tensor", "float", "text"),
+        ("int", "tensor", "float", "bool", "text"),
         ("dim", "index", "src", "value", "reduce"),
         why=_INSIDE,
     ),

@@ -198,6 +198,15 @@ ROWS: tuple[Operation, ...] = (
         for name in ("zeros", "ones", "empty")
     ),
     Operation(
+        "new_tensor",
+        SMALL,
+        "x.new_tensor([1, 2])",
+        ("data", "int", "float", "bool", "dtype"),
+        ("data", "dtype"),
+        METHOD,
+        why=NUMBERS,
+    ),
+    Operation(
         "new_full",
         SMALL,
         "x.new_full((2, 3), 7)",

@@ -30,7 +30,7 @@ _SCATTERS: tuple[Operation, ...] = (
     _written(
         "scatter_",
         "x.scatter_(1, torch.tensor([[0], [2]]), 9)",
-        ("int", "tensor", "float", "text"),
+        ("int", "tensor", "float", "bool", "text"),
         ("dim", "index", "src", "value", "reduce"),
     ),
     _written(
