@@ -183,6 +183,8 @@ def _applied(rng: random.Random, names: list[str], text: str, depth: int) -> str
     operation = OPERATIONS[form, name]
     given = _arguments(rng, names, operation)
     pick = f"[{rng.randint(-1, 2)}]" if operation.several and rng.random() < 0.9 else ""
+    if operation.fields and rng.random() < 0.7:
+        pick = f".{rng.choice(operation.fields)}"
     if form == "method":
         return f"{text}.{name}({', '.join(given)}){pick}"
     if form == "property":

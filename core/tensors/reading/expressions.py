@@ -17,7 +17,7 @@ from core.tensors.reading.called import ArgumentReader, opens
 from core.tensors.reading.counts import SYMBOLS
 from core.tensors.reading.operations import ANSWERS, OPERATIONS, find
 from core.tensors.reading.plan import Form, PlanStep
-from core.tensors.reading.table import ELEMENTWISE, INDEXING, PICKING, PIECE
+from core.tensors.reading.table import ELEMENTWISE, INDEXING, PICKING, PIECE, Operation
 from core.tensors.reading.text import EXAMPLE
 from core.tensors.reading.values import MODULES, Asked, ExpressionError, Index, IndexItem, Slot, Value
 
@@ -166,6 +166,9 @@ class ExpressionReader(ArgumentReader):
     def _property(self, node: ast.Attribute) -> int:
         if isinstance(node.value, ast.Name) and node.value.id in MODULES:
             raise ExpressionError(f"{self.quote(node)} is not a tensor. For example: {EXAMPLE}.")
+        field = self._field(node)
+        if field is not None:
+            return field
         if ("method", node.attr) in OPERATIONS:
             raise ExpressionError(
                 f"`.{node.attr}` needs brackets, for example {OPERATIONS['method', node.attr].example}."
@@ -194,8 +197,56 @@ class ExpressionReader(ArgumentReader):
             case _:
                 raise ExpressionError(f"{self.quote(node.func)} cannot be called. For example: {EXAMPLE}.")
 
-    def _call(self, node: ast.Call, outer: ast.Subscript | None) -> int:
-        """A method or function. ``outer`` is the subscript that picks one of several results."""
+    def _field(self, node: ast.Attribute) -> int | None:
+        """One of several results by its name, ``x.topk(2).indices``; ``None`` for anything else."""
+        if isinstance(node.value, ast.Call) and isinstance(node.value.func, ast.Name | ast.Attribute):
+            form, name, _ = self._called(node.value)
+            operation = OPERATIONS.get((form, name))  # type: ignore[arg-type]
+            if operation is not None and node.attr in operation.fields and self._several(operation, form, node.value):
+                return self._call(node.value, node)
+        if isinstance(node.value, ast.Name) and self.names.get(node.value.id) in self.bundles:
+            number = self.names[node.value.id]
+            fields = self._made(number).operation.fields
+            if node.attr in fields:
+                return self._taken(number, fields.index(node.attr), self.segment(node), node)
+        return None
+
+    def _taken(self, number: int, pick: int, shown: str, node: ast.expr) -> int:
+        return self.add(PlanStep(PIECE, "piece", (number,), shown, shown, node.lineno, pick=pick))
+
+    def _made(self, number: int) -> PlanStep:
+        """The step that made a tensor, which names hand on."""
+        step = self.steps[number - 1]
+        while step.form == "name" and step.inputs[0]:
+            step = self.steps[step.inputs[0] - 1]
+        return step
+
+    def _several(self, operation: Operation, form: Form, node: ast.Call) -> bool:
+        """Whether a call gives several tensors, by the arguments it has."""
+        if not operation.several_with:
+            return operation.several
+        rest = node.args if form == "method" else node.args[1:]
+        given = (keyword.value for keyword in node.keywords if keyword.arg == operation.several_with)
+        said = any(
+            not isinstance(value, ast.Constant) or (value.value is not False and value.value is not None)
+            for value in given
+        )
+        return said or (bool(rest) and self.kind(rest[0]) == "number")
+
+    def _restride(self, number: int) -> None:
+        """Let every name of the tensor that step ``number`` gave another layout stand for that step."""
+
+        def first(step: int) -> int:
+            while step and (self.steps[step - 1].form == "name" or self.steps[step - 1].operation.restrides):
+                step = self.steps[step - 1].inputs[0]
+            return step
+
+        mine = [name for name, step in self.names.items() if first(step) == first(number)]
+        self.names |= dict.fromkeys(mine, number)
+        self.steps[number - 1] = replace(self.steps[number - 1], name=next(iter(mine), ""))
+
+    def _call(self, node: ast.Call, outer: ast.Subscript | ast.Attribute | None) -> int:
+        """A method or function. ``outer`` is the subscript or field that picks one of several results."""
         form, name, receiver = self._called(node)
         operation = find(form, name)  # type: ignore[arg-type]
         inputs: list[int] = []
@@ -220,7 +271,7 @@ class ExpressionReader(ArgumentReader):
             rest = rest[1:]
         args += self.arguments(operation, rest, inputs)
         keywords = tuple(self.keywords(operation, named, inputs))
-        if not inputs and {"tensor", "tensors"} & set(operation.takes):
+        if not inputs and {"tensor", "tensors"} & set(operation.takes) and "float" not in operation.takes:
             raise ExpressionError(f"{name} needs at least one tensor, for example {operation.example}.")
         name_at = self.span(node.func)[1] - len(name)
         start, end = self.span(outer or node)
@@ -233,13 +284,18 @@ class ExpressionReader(ArgumentReader):
             node.lineno,
             args=tuple(args),
             keywords=keywords,
-            pick=None if outer is None else self._piece(outer),
+            pick=None if outer is None else self._picked(operation, outer),
             at=(name_at, end),
         )
         number = self.add(step)
-        if operation.several and outer is None:
+        if operation.restrides:
+            self._restride(number)
+        if outer is None and self._several(operation, form, node):
             self.bundles.add(number)
         return number
+
+    def _picked(self, operation: Operation, outer: ast.Subscript | ast.Attribute) -> int:
+        return operation.fields.index(outer.attr) if isinstance(outer, ast.Attribute) else self._piece(outer)
 
     def gives_several(self, node: ast.expr) -> bool:
         """Whether a call, or what a slice of its result, gives several tensors."""
@@ -251,7 +307,7 @@ class ExpressionReader(ArgumentReader):
             case ast.Call(func=ast.Name() | ast.Attribute()):
                 form, name, _ = self._called(node)
                 operation = OPERATIONS.get((form, name))  # type: ignore[arg-type]
-                return operation is not None and operation.several
+                return operation is not None and self._several(operation, form, node)
             case _:
                 return False
 

@@ -119,7 +119,7 @@ def interleaved(shapes: Sequence[Shape], args: Arguments, keywords: Keywords) ->
     check_elements(padded_numel(shapes[0]) * max(times, 1), "The result")
 
 
-def _check_pieces(count: int, name: str) -> None:
+def check_pieces(count: int, name: str) -> None:
     if count > limit("tensor_pieces"):
         raise ExpressionError(f"{name} would make {count:,} tensors; at most {limit('tensor_pieces')} are listed here.")
 
@@ -137,13 +137,13 @@ def chunks(shapes: Sequence[Shape], args: Arguments, keywords: Keywords) -> None
     given = named(("chunks", "dim"), args, keywords)
     size = _size(shapes[0], _dim(given.get("dim")))
     asked = _dim(given.get("chunks"))
-    _check_pieces(min(asked, size) if size else asked, "chunk")
+    check_pieces(min(asked, size) if size else asked, "chunk")
 
 
 def sections(shapes: Sequence[Shape], args: Arguments, keywords: Keywords) -> None:
     """tensor_split and hsplit: as many pieces as asked for, or one more than the places to cut at."""
     given = args[0] if args else next((value for name, value in keywords.items() if name != "dim"), 0)
-    _check_pieces(len(given) + 1 if isinstance(given, tuple) else _dim(given), "This")
+    check_pieces(len(given) + 1 if isinstance(given, tuple) else _dim(given), "This")
 
 
 def split_pieces(shapes: Sequence[Shape], args: Arguments, keywords: Keywords) -> None:
@@ -151,14 +151,14 @@ def split_pieces(shapes: Sequence[Shape], args: Arguments, keywords: Keywords) -
     given = named(("split_size", "dim"), args, keywords)
     sizes = given.get("split_size")
     if isinstance(sizes, tuple):
-        _check_pieces(len(sizes), "split")
+        check_pieces(len(sizes), "split")
     elif isinstance(sizes, int) and sizes > 0:
-        _check_pieces(-(-_size(shapes[0], _dim(given.get("dim"))) // sizes), "split")
+        check_pieces(-(-_size(shapes[0], _dim(given.get("dim"))) // sizes), "split")
 
 
 def unbind_pieces(shapes: Sequence[Shape], args: Arguments, keywords: Keywords) -> None:
     """unbind: one piece per index of the dimension."""
-    _check_pieces(_size(shapes[0], _dim(named(("dim",), args, keywords).get("dim"))), "unbind")
+    check_pieces(_size(shapes[0], _dim(named(("dim",), args, keywords).get("dim"))), "unbind")
 
 
 def elementwise(shapes: Sequence[Shape], args: Arguments, keywords: Keywords) -> None:
@@ -168,7 +168,7 @@ def elementwise(shapes: Sequence[Shape], args: Arguments, keywords: Keywords) ->
 
 def one_operand(shapes: Sequence[Shape], args: Arguments, keywords: Keywords) -> None:
     """add and its like: one number or tensor, of a shape that broadcasts. An older form with two only warns."""
-    if len(args) + len(keywords) > 1:
+    if len(args) + ("other" in keywords) > 1:
         raise ExpressionError("add, sub, mul and div take one number or tensor, for example x.add(2).")
     elementwise(shapes, args, keywords)
 

@@ -106,6 +106,9 @@ class CountedRun(Run):
                     "smaller x shows it."
                 )
 
+    def _touched(self, step: PlanStep, inputs: Sequence[Any]) -> None:
+        """Which cells a mask or an index would pick is not worked out: it would take one number for each of them."""
+
     def _cells_written(self, tensor: Any, index: Any) -> Layout | None:
         """Where a write through square brackets goes: the view that they take."""
         part = tensor[index]

@@ -12,8 +12,8 @@ from core.tensors.reading.table import PART, PICKING, REPEATED, SHORT_CASTS
 from core.tensors.running.steps import Fix, Kind, Step
 from core.tensors.view import ViewVerdict, explain_view
 
-_REGROUPING = ("view", "view_as", "reshape", "flatten", "ravel")
-_CASTS = ("to", "contiguous", *SHORT_CASTS)
+_REGROUPING = ("view", "view_as", "reshape", "reshape_as", "flatten", "ravel")
+_CASTS = ("to", "type_as", "contiguous", *SHORT_CASTS)
 
 
 def view_verdict(operation: str, inputs: Sequence[Step], shape: Sequence[int], dtype: str) -> ViewVerdict | None:
@@ -36,7 +36,9 @@ def reason(
         return verdict.reason
     if name == "view":
         return f"the same bytes, read as {dtype}"
-    if kind == "same" and step.form not in ("name", "piece"):
+    if step.form == "piece" and kind != "same":
+        return inputs[0].reason if inputs[0].kind == kind else "the same operation made it"
+    if kind == "same" and step.form not in ("name", "piece") and not step.operation.restrides:
         return "there is nothing to do, so it is the same tensor"
     if name == PICKING.name and kind == "view":
         return PART  # a tensor that holds a single whole number picks as that number does

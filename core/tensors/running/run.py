@@ -18,6 +18,7 @@ from core.tensors.reading.plan import Plan, PlanStep
 from core.tensors.reading.table import SHORT_CASTS, WRITING
 from core.tensors.reading.values import DType, ExpressionError, Index, IndexItem, MemoryFormat, Nested, Slot, Value
 from core.tensors.reading.worked import Counts
+from core.tensors.running.applied import call, touched
 from core.tensors.running.operators import operator_of
 from core.tensors.running.reasons import fixes, reason, view_verdict
 from core.tensors.running.refusals import refusal_reason
@@ -76,6 +77,9 @@ class Run:
         if step.form == "piece":
             inputs = []
         self._guard(step, inputs)
+        if step.operation.restrides:
+            self._keep_layouts(inputs[0])
+        written = self._touched(step, inputs) if step.operation.writes else None
         try:
             made = self._ran(step, inputs)
             result, pieces = self._pick(step, made)
@@ -95,18 +99,19 @@ class Run:
             "forgets": step.forgets,
         }
         if step.form == "write" or operation.writes:
-            self._record_write(inputs[0], result, basis)
+            self._record_write(inputs[0], written if operation.writes else result, basis)
             self._work(inputs[0].numel() * (1 + len(self.steps[-1].changed)), step)
             return True
         for tensor in (result, *pieces):
             self._check(tensor, step)
         verdict = view_verdict(operation.name, self._inputs(step), tuple(result.shape), _name(result.dtype))
         kind = self._kind(result, inputs, step)
+        together = [piece for piece in pieces if storage_identity(piece) == storage_identity(result)]
         self._record(
             result,
             kind,
             **basis,
-            pieces=tuple(self._piece(piece) for piece in pieces),
+            pieces=tuple(self._piece(piece) for piece in together) if len(together) > 1 or len(pieces) == 1 else (),
             picked=step.pick,
             verdict=verdict,
             reason=reason(step, kind, self._inputs(step), layout_of(result), _name(result.dtype), verdict),
@@ -133,6 +138,8 @@ class Run:
             if step.form == "bare" and args and isinstance(args[0], tuple):  # einops stacks a list first
                 shapes, args = [(len(shapes), *shapes[0])], args[1:]
             step.operation.guard(shapes, args, dict(step.keywords))
+        if step.operation.measured is not None:
+            step.operation.measured(shapes, step.args, dict(step.keywords), [_largest(t) for t in _opened(inputs)])
         if step.index is not None and step.form != "piece":
             guards.picked(shapes[0], [self._picker(item, inputs) for item in step.index])
         self._guard_complex(step, inputs)
@@ -181,22 +188,13 @@ class Run:
         return self._apply(step, inputs)
 
     def _apply(self, step: PlanStep, inputs: Sequence[Any]) -> Any:
-        args = [self._value(arg, inputs) for arg in step.args]
-        keywords = {name: self._value(value, inputs) for name, value in step.keywords}
-        name = step.operation.name
-        subject: Sequence[Any] = inputs[:1] if step.operation.subject else ()
+        args, keywords = self._given(step, inputs)
         match step.form:
-            case "method":
-                return getattr(inputs[0], name)(*args, **keywords)
-            case "property":
-                return self._property(inputs[0], name)
-            case "torch":
-                # Fresh memory may hold what another visitor left there, so empty is filled here.
-                return getattr(self.torch, "zeros" if name == "empty" else name)(*subject, *args, **keywords)
+            case "method" | "property" | "torch" | "F":
+                return call(self.torch, step.form, step.operation, inputs, args, keywords)
             case "bare":
-                return getattr(self.einops, name)(*subject, *args, **keywords)
-            case "F":
-                return getattr(self.torch.nn.functional, name)(*subject, *args, **keywords)
+                subject = inputs[:1] if step.operation.subject else ()
+                return getattr(self.einops, step.operation.name)(*subject, *args, **keywords)
             case "index":
                 return inputs[0][self._index(step.index or (), inputs)]
             case "unary":
@@ -210,13 +208,23 @@ class Run:
             case "piece":
                 return self.tensors[step.inputs[0]]
 
-    def _property(self, tensor: Any, name: str) -> Any:
-        # What torch does with these ranks is deprecated: it works, but warns once per process. Same results here.
-        if name == "T" and tensor.dim() != 2:
-            return tensor.permute(*reversed(range(tensor.dim())))
-        if name == "mT" and tensor.dim() == 0:
-            return tensor
-        return getattr(tensor, name)
+    def _touched(self, step: PlanStep, inputs: Sequence[Any]) -> npt.NDArray[np.int64] | None:
+        """The cells that an operation in place is about to write, ``None`` for all of its tensor."""
+        args, keywords = self._given(step, inputs)
+        with suppress(Exception):  # what is wrong with the arguments torch says of the operation itself
+            elements = touched(self.torch, step.operation, inputs[0], args, keywords)
+            return None if elements is None else layout_of(inputs[0]).cells()[elements.flatten().numpy()]
+        return None
+
+    def _given(self, step: PlanStep, inputs: Sequence[Any]) -> tuple[list[Any], dict[str, Any]]:
+        keywords = {name: self._value(value, inputs) for name, value in step.keywords}
+        return [self._value(arg, inputs) for arg in step.args], keywords
+
+    def _keep_layouts(self, tensor: Any) -> None:
+        """Let earlier steps keep the layout that ``tensor`` has now, which is about to change."""
+        for number, seen in enumerate(self.tensors):
+            if seen is tensor:
+                self.tensors[number] = tensor.as_strided(tensor.shape, tensor.stride(), tensor.storage_offset())
 
     def _value(self, value: Value, inputs: Sequence[Any]) -> Any:
         if isinstance(value, Slot):
@@ -281,9 +289,16 @@ class Run:
     # ------------------------------------------------------------------------------------------- recording
 
     def _kind(self, result: Any, inputs: Sequence[Any], step: PlanStep) -> Kind:
-        if step.form in ("piece", "name") or any(result is tensor for tensor in inputs):
+        if step.form == "name" or any(result is tensor for tensor in inputs):
             return "same"
         mine = storage_identity(result)
+        if step.form == "piece":
+            # Pieces of one storage are drawn with the step that made them all, others on their own.
+            if mine not in self.storages:
+                return "copy"
+            first = self.steps[step.inputs[0]]
+            there = first.storage == self.storages.index(mine) or any(result is tensor for tensor in self.tensors)
+            return "same" if there else "view"
         return "view" if any(storage_identity(tensor) == mine for tensor in _opened(inputs)) else "copy"
 
     def _piece(self, tensor: Any) -> Piece:
@@ -295,7 +310,7 @@ class Run:
 
     def cells(self, tensor: Any, count: int) -> tuple[Scalar, ...]:
         """The first ``count`` cells of the storage of ``tensor``, as elements of its dtype."""
-        return tuple(tensor.as_strided((count,), (1,), 0).tolist())
+        return tuple(_raw(tensor).as_strided((count,), (1,), 0).tolist())
 
     def _record(self, tensor: Any, kind: Kind, **rest: Any) -> None:
         identity = storage_identity(tensor)
@@ -336,7 +351,7 @@ class Run:
         """A write: the cells it touched and every tensor that sees them."""
         size: int = tensor.element_size()
         mark = np.zeros(tensor.untyped_storage().nbytes() // size, dtype=np.bool_)
-        touches = np.bincount(layout_of(tensor).cells() if cells is None or cells is tensor else cells)
+        touches = np.bincount(layout_of(tensor).cells() if cells is None else cells)
         mark[: len(touches)] = touches > 0
         storage = self.storages.index(storage_identity(tensor))
         # Tensors of other element sizes may lie in the same storage, so cells are compared byte by byte.
@@ -431,6 +446,21 @@ class Run:
 
 def layout_of(tensor: Any) -> Layout:
     return Layout(tuple(tensor.shape), tuple(tensor.stride()), tensor.storage_offset())
+
+
+def _largest(tensor: Any) -> tuple[int, int]:
+    """The largest element of a tensor of whole numbers and the sum of all, 0 for none."""
+    if tensor.is_floating_point() or tensor.is_complex() or not tensor.numel():
+        return 0, 0
+    if tensor.is_meta:
+        raise ExpressionError("How large the result is hangs on values, and a tensor that is only counted has none.")
+    return int(tensor.max()), int(tensor.sum())
+
+
+def _raw(tensor: Any) -> Any:
+    """``tensor`` without the notes that its cells count as conjugate or negative."""
+    plain = tensor.conj() if tensor.is_conj() else tensor
+    return plain._neg_view() if plain.is_neg() else plain
 
 
 def _any(cells: npt.NDArray[np.bool_], layout: Layout) -> bool:
