@@ -19,7 +19,7 @@ from core.tensors.reading.table import SHORT_CASTS, WRITING
 from core.tensors.reading.values import DType, ExpressionError, Index, IndexItem, MemoryFormat, Nested, Slot, Value
 from core.tensors.reading.worked import Counts
 from core.tensors.running.applied import call, touched
-from core.tensors.running.operators import operator_of
+from core.tensors.running.operators import largest, operator_of, raw
 from core.tensors.running.reasons import fixes, reason, view_verdict
 from core.tensors.running.refusals import refusal_reason
 from core.tensors.running.steps import Kind, Piece, Scalar, Step, label_of
@@ -139,7 +139,7 @@ class Run:
                 shapes, args = [(len(shapes), *shapes[0])], args[1:]
             step.operation.guard(shapes, args, dict(step.keywords))
         if step.operation.measured is not None:
-            step.operation.measured(shapes, step.args, dict(step.keywords), [_largest(t) for t in _opened(inputs)])
+            step.operation.measured(shapes, step.args, dict(step.keywords), [largest(t) for t in _opened(inputs)])
         if step.index is not None and step.form != "piece":
             guards.picked(shapes[0], [self._picker(item, inputs) for item in step.index])
         self._guard_complex(step, inputs)
@@ -310,7 +310,7 @@ class Run:
 
     def cells(self, tensor: Any, count: int) -> tuple[Scalar, ...]:
         """The first ``count`` cells of the storage of ``tensor``, as elements of its dtype."""
-        return tuple(_raw(tensor).as_strided((count,), (1,), 0).tolist())
+        return tuple(raw(tensor).as_strided((count,), (1,), 0).tolist())
 
     def _record(self, tensor: Any, kind: Kind, **rest: Any) -> None:
         identity = storage_identity(tensor)
@@ -446,21 +446,6 @@ class Run:
 
 def layout_of(tensor: Any) -> Layout:
     return Layout(tuple(tensor.shape), tuple(tensor.stride()), tensor.storage_offset())
-
-
-def _largest(tensor: Any) -> tuple[int, int]:
-    """The largest element of a tensor of whole numbers and the sum of all, 0 for none."""
-    if tensor.is_floating_point() or tensor.is_complex() or not tensor.numel():
-        return 0, 0
-    if tensor.is_meta:
-        raise ExpressionError("How large the result is hangs on values, and a tensor that is only counted has none.")
-    return int(tensor.max()), int(tensor.sum())
-
-
-def _raw(tensor: Any) -> Any:
-    """``tensor`` without the notes that its cells count as conjugate or negative."""
-    plain = tensor.conj() if tensor.is_conj() else tensor
-    return plain._neg_view() if plain.is_neg() else plain
 
 
 def _any(cells: npt.NDArray[np.bool_], layout: Layout) -> bool:
