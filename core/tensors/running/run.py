@@ -265,8 +265,8 @@ class Run:
 
     def _cells_written(self, tensor: Any, index: Any) -> Any:
         """The storage cells that square brackets take of ``tensor``, one per element; ``None`` where they fail."""
-        layout = layout_of(tensor)
         with suppress(Exception):  # what is wrong with the index torch says of the write itself
+            layout = layout_of(tensor)
             return self.torch.from_numpy(layout.cells()).view(layout.shape)[index].flatten().numpy()
         return None
 
@@ -357,8 +357,7 @@ class Run:
         # Tensors of other element sizes may lie in the same storage, so cells are compared byte by byte.
         touched = np.zeros(tensor.untyped_storage().nbytes(), dtype=bool)
         touched[: mark.size * size] = mark.repeat(size)
-        cells_of: dict[int, Any] = {}
-        """Element size → which cells of that size were touched."""
+        cells_of: dict[int, Any] = {}  # element size → which cells of that size were touched
         changed: list[int] = []
         for step, seen in zip(self.steps, self.tensors, strict=True):
             if step.storage != storage or step.kind == "write":
