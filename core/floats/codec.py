@@ -224,6 +224,8 @@ def _round_magnitude(magnitude: Fraction, fmt: FloatFormat, rounding: Rounding, 
     step = max(floor_log2(magnitude), fmt.emin)
     steps = magnitude / Fraction(2) ** (step - fmt.fraction_bits)
     rounded = round_fraction(steps, rounding, negative=negative, seed=seed)
+    if fmt.even_codes and rounding == "nearest_even" and steps == Fraction(3, 2):
+        rounded = 1 + (step - fmt.emin + 1) % 2
     return ((step - fmt.emin) << fmt.fraction_bits) + rounded - (0 if fmt.gradual else 1 << fmt.fraction_bits)
 
 

@@ -246,7 +246,17 @@ class FloatFormat:
 
         It does when the largest significand is odd (every ``ieee`` format); E4M3FN's is even: 464 gives 448.
         """
+        if self.even_codes:
+            return bool(self.max_code % 2)
         return bool(self.max_finite / self.quantum_max % 2)
+
+    @property
+    def even_codes(self) -> bool:
+        """Whether ties go to the even code, as in P3109 with one digit of precision.
+
+        A single digit is never even. IEEE 754-2019 (4.3.1) then takes the larger magnitude, P3109 the even code.
+        """
+        return self.fraction_bits == 0 and self.nan == "negative_zero" and self.gradual
 
     @cached_property
     def min_normal(self) -> Fraction:

@@ -118,7 +118,11 @@ def encode_patterns(
     if rounding == "stochastic":
         rounded = _stochastic(significand, drop, generator or np.random.default_rng())
     else:
-        rounded = _deterministic(significand, drop, negative, rounding)
+        places = np.minimum(drop, _DEEPEST).astype(np.uint64)
+        kept = significand >> places
+        # Where the significand is one digit, which is never even, only the code can be.
+        odd = (kept + (step - fmt.emin).astype(np.uint64) if fmt.even_codes else kept) & _ONE
+        rounded = (significand + _bump(places, odd, negative, rounding)) >> places
     code = ((step - fmt.emin).astype(np.uint64) << np.uint64(fmt.fraction_bits)) + rounded
     if not fmt.gradual:
         # Exponent field 0 has a leading 1 like the others, which the sum above counted as a step of the exponent.
@@ -127,23 +131,17 @@ def encode_patterns(
     return _finish(code, magnitude, negative, fmt, rounding, overflow)
 
 
-def _deterministic(
-    significand: Words, drop: npt.NDArray[np.int64], negative: npt.NDArray[np.bool_], rounding: Rounding
-) -> Words:
-    places = np.minimum(drop, _DEEPEST).astype(np.uint64)
+def _bump(places: Words, odd: Words, negative: npt.NDArray[np.bool_], rounding: Rounding) -> Words:
+    """What carries into the kept part exactly when rounding goes up. odd: whether a tie leaves where it stands."""
     unit = _ONE << places
     half = unit >> _ONE
     if rounding == "nearest_even":
-        # Just under half, or half when the kept part is odd, carries into it exactly when rounding goes up.
-        bump = half - _ONE + ((significand >> places) & _ONE)
-        bump = np.where(drop > 0, bump, np.uint64(0))
-    elif rounding == "nearest_away":
-        bump = half
-    elif rounding == "toward_zero":
-        bump = np.uint64(0)
-    else:
-        bump = np.where(negative == (rounding == "down"), unit - _ONE, np.uint64(0))
-    return (significand + bump) >> places
+        return np.where(places > 0, half - _ONE + odd, np.uint64(0))
+    if rounding == "nearest_away":
+        return half
+    if rounding == "toward_zero":
+        return np.zeros_like(unit)
+    return np.where(negative == (rounding == "down"), unit - _ONE, np.uint64(0))
 
 
 def _stochastic(significand: Words, drop: npt.NDArray[np.int64], generator: np.random.Generator) -> Words:

@@ -196,6 +196,42 @@ class Layout:
             occupied = line
         return occupied.bit_count() < self.numel
 
+    def meets(self, other: Layout) -> bool:
+        """Whether any element of either lies in a cell of the other; in time of the rank for layouts that nest.
+
+        Raises ``ValueError`` where that is not decided within ``meeting_tries`` of core.limits.
+        """
+        if not (self.numel and other.numel):
+            return False
+        spread: dict[int, tuple[int, int]] = {}
+        """Stride → how far it may go back and forth: on in this layout, back in the other."""
+        for layout, sign in ((self, 1), (other, -1)):
+            for size, stride in zip(layout.shape, layout.stride, strict=True):
+                ends = sorted((0, sign * (size - 1) * (1 if stride > 0 else -1)))
+                low, high = spread.get(abs(stride), (0, 0))
+                spread[abs(stride)] = low + ends[0], high + ends[1]
+        spread.pop(0, None)
+        walks = [(stride, *spread[stride]) for stride in sorted(spread, reverse=True)]
+        tries = limit("meeting_tries")
+
+        def reached(depth: int, left: int) -> bool:
+            nonlocal tries
+            tries -= 1
+            if tries < 0:
+                raise ValueError("the layouts nest in too many ways to tell whether they meet")
+            if depth == len(walks):
+                return left == 0
+            rest = walks[depth + 1 :]
+            if left % math.gcd(walks[depth][0], *(stride for stride, _, _ in rest)):
+                return False
+            stride, low, high = walks[depth]
+            # What the shorter strides can reach bounds how often this one may be taken.
+            first = max(low, -(-(left - sum(s * top for s, _, top in rest)) // stride))
+            last = min(high, (left - sum(s * bottom for s, bottom, _ in rest)) // stride)
+            return any(reached(depth + 1, left - i * stride) for i in range(first, last + 1))
+
+        return reached(0, other.offset - self.offset)
+
     @property
     def runs(self) -> tuple[Run, ...]:
         """The fewest runs of neighbouring dimensions that one stride each can walk, first dimension first.

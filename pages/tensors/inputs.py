@@ -37,9 +37,11 @@ PICTURE = "t:storage"
 """Key of the component that draws storages and tensors."""
 
 CODE_HELP = (
-    "Up to twelve lines of PyTorch on x, such as y = x.t() and then y.view(6). The code is read, not run as Python: "
-    "only the operations listed at the end of the page do anything. Sizes may be worked out, as in "
-    "x.view(x.size(0), -1); comments, docstrings, imports, print and assert are skipped."
+    f"Up to {limit('expression_lines')} lines of PyTorch on x, such as y = x.t() and then y.view(6), also the body of "
+    "one function. The code is read, not run as Python: only the operations listed at the end of the page do anything. "
+    "Sizes may be worked out, as in x.view(x.size(0), -1); comments, docstrings, imports, print and assert are "
+    "skipped. "
+    "Shapes too large to draw are counted."
 )
 
 
@@ -170,7 +172,7 @@ def _told(asked: Any, run: Trace) -> dict[str, Any] | None:
 
 
 def _trace(typed: Mapping[str, str]) -> Trace:
-    return trace(typed["x"], read_shape(typed["shape"]), _stride(typed), typed["dtype"])
+    return trace(typed["x"], read_shape(typed["shape"], "counted_elements"), _stride(typed), typed["dtype"])
 
 
 def _stride(typed: Mapping[str, str]) -> tuple[int, ...] | None:
@@ -180,7 +182,7 @@ def _stride(typed: Mapping[str, str]) -> tuple[int, ...] | None:
 def as_script(inputs: TensorInputs) -> str:
     """What is shown as a Python script that runs on its own."""
     good = {name: st.session_state.get(f"{inputs.key(name)}:good", default) for name, default in FIELDS.items()}
-    return script(good["x"], read_shape(good["shape"]), good["dtype"], _stride(good))
+    return script(good["x"], read_shape(good["shape"], "counted_elements"), good["dtype"], _stride(good))
 
 
 def operations() -> None:

@@ -103,7 +103,7 @@ _MISTAKES = ["x.__class__", "x.veiw(6)", "x.numpy()", "w.t()", "x.resize_(9)", "
 
 
 def random_program(rng: random.Random) -> str:
-    """Up to twelve lines as a visitor could type them: mostly well formed, sometimes with a slip."""
+    """Lines as a visitor could type them: mostly well formed, sometimes with a slip."""
     names = ["x"]
     lines = [_line(rng, names) for _ in range(rng.choice([1, 1, 1, 2, 3, 4, 6, 12]))]
     text = "\n".join(lines)
@@ -115,6 +115,23 @@ def random_program(rng: random.Random) -> str:
 
 def _line(rng: random.Random, names: list[str]) -> str:
     kind = rng.random()
+    if kind > 0.97:
+        one, two = rng.choice(names), rng.choice(names)
+        names += ["q", "k"] if rng.random() < 0.5 else []
+        return rng.choice(
+            [
+                f"q, k = {one}",
+                f"q, k = map(lambda t: t.flip(0), ({one}, {two}))",
+                f"q, *k = {one}.unbind(0)",
+                f"q = k = {one}",
+                f"rearrange([{one}, {two}], 'n ... -> ... n')",
+                f"ys = [{one}, {two}]; ys[-1]",
+                f"with torch.no_grad():\n    q = {one} + 1",
+                f"dt = {one}.dtype; {two}.to(dt)",
+                f"import math; n = math.ceil({one}.dim() / 2)",
+                f"{one} * math.sqrt(n)",
+            ]
+        )
     if kind > 0.92:
         asked = rng.choice(names)
         counted = ["3", f"{asked}.size(0)", f"len({asked})", f"{asked}.numel() // 2", "n + 1", "n * n"]
@@ -166,6 +183,8 @@ def _applied(rng: random.Random, names: list[str], text: str, depth: int) -> str
     operation = OPERATIONS[form, name]
     given = _arguments(rng, names, operation)
     pick = f"[{rng.randint(-1, 2)}]" if operation.several and rng.random() < 0.9 else ""
+    if operation.fields and rng.random() < 0.7:
+        pick = f".{rng.choice(operation.fields)}"
     if form == "method":
         return f"{text}.{name}({', '.join(given)}){pick}"
     if form == "property":
@@ -246,10 +265,12 @@ def survives(text: str, shape: tuple[int, ...], dtype: str = "int64") -> Trace |
         return made
     assert len(made) <= limit("expression_steps") + 1
     total = 0
+    most = limit("counted_elements" if made.counted else "tensor_elements")
     for step in made:
-        assert step.layout.numel <= limit("tensor_elements"), text
+        assert step.layout.numel <= most, text
         assert step.layout.fits(step.storage_elements), text
-        assert step.bytes_allocated <= 8 * limit("tensor_elements"), text
+        assert step.bytes_allocated <= 8 * most, text
+        assert not (made.counted and (step.values or step.storage_values)), text
         assert not step.error_type.endswith("Warning"), (text, step.error_message)
         total += step.bytes_allocated if step.number else 0
         assert step.bytes_total == total
@@ -262,5 +283,5 @@ def survives(text: str, shape: tuple[int, ...], dtype: str = "int64") -> Trace |
         if step.verdict is not None and step.operation != "ravel":
             assert step.verdict.works == (step.kind != "copy" or step.layout.numel == 0), text
         if step.kind == "write":
-            assert step.changed or not step.written, text
+            assert step.changed or not step.touched, text
     return made

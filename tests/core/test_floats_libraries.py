@@ -6,6 +6,7 @@ Each listed defect has a test of its own that fails when the library mends it.
 from __future__ import annotations
 
 import warnings
+from fractions import Fraction
 from functools import lru_cache
 
 import gfloat
@@ -16,6 +17,9 @@ from gfloat import formats as gfloat_formats
 from gfloat.types import Domain, FormatInfo, RoundMode, Signedness
 
 from core.floats import FORMATS, FloatFormat, Rounding, decode, encode
+from core.floats.codec import encode_exact
+from core.floats.custom import parse_custom
+from core.floats.formats import Overflow
 
 ML_DTYPES: dict[str, type] = {
     "fp16": np.float16,
@@ -164,6 +168,22 @@ def test_gfloat_decodes_the_same(name: str) -> None:
     with np.errstate(all="ignore"):
         theirs = np.asarray(gfloat.decode_ndarray(FORMAT_INFO[name], codes(fmt)))
     assert same(decode(codes(fmt), fmt), theirs).all()
+
+
+@pytest.mark.parametrize("saturate", [False, True], ids=["own overflow", "saturating"])
+@pytest.mark.parametrize(
+    ("k", "name", "domain"),
+    [(8, "e7m0fnuz_inf", Domain.Extended), (8, "e7m0fnuz", Domain.Finite), (4, "e3m0fnuz_inf", Domain.Extended)],
+)
+def test_p3109_with_one_digit_breaks_ties_to_the_even_code(k: int, name: str, domain: Domain, saturate: bool) -> None:
+    fmt, theirs = parse_custom(name), gfloat_formats.format_info_p3109(k, 1, Signedness.Signed, domain)
+    values = np.array([s * m * 2.0**e for e in range(-70, 70) for m in (1, 1.25, 1.5, 1.75) for s in (1, -1)])
+    overflow: Overflow = "saturate" if saturate else "format"
+    ours = encode(values, fmt, overflow=overflow)
+    rounded = np.asarray(gfloat.round_ndarray(theirs, values, RoundMode.TiesToEven, saturate))
+    assert same(decode(ours, fmt), rounded).all()
+    assert [encode_exact(Fraction(value), fmt, overflow) for value in values] == ours.tolist()
+    assert (encode_exact(fmt.overflow_threshold, fmt) != fmt.max_code) == fmt.tie_overflows
 
 
 @pytest.mark.parametrize("saturate", [False, True], ids=["own overflow", "saturating"])

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from core.tensors import ExpressionError, read_expression, trace
-from core.tensors.reading.counts import Counts
+from core.tensors.reading.worked import Counts
 from tests.core.test_tensors_script import check
 
 PASTED: list[tuple[str, tuple[int, ...], tuple[int, ...]]] = [

@@ -40,6 +40,10 @@ FRAGMENTS = [
         " # ",
         "; ",
     ),
+    *("q, k = ", "a, *b = ", "map(lambda t: t.t(), (x, x))", "[x, x]", "list(x)", "ys = ", "ys[0]", "torch.cat(", "b)"),
+    *("def f(x, n=2):\n    ", "return ", "\nf(x)", "with torch.no_grad():\n    ", "import math\n", "self.w"),
+    *("math.sqrt(", "float('-inf')", "torch.finfo(x.dtype).min", "x.dtype", "x.device", "int(", "device=", "axis=0"),
+    *("[t.t() for t in (x, x)]", "from torch import einsum\n", "x = y = ", "100000", "torch.zeros(1000, 1000)"),
     *(".chunk(2)[0]", "1000000000", ".view(2, 3)", ".reshape(-1)"),
 ]
 
@@ -70,7 +74,7 @@ def test_strewn_fragments(text: str, shape: tuple[int, ...]) -> None:
 
 
 def test_random_programs() -> None:
-    """Grammar-made programs of up to twelve lines with every operation; a good part of them runs to its end."""
+    """Grammar-made programs of several lines with every operation; a good part of them runs to its end."""
     rng = random.Random(20250402)
     ended = {"ran": 0, "refused by torch": 0, "not read": 0}
     for _ in range(2_500):

@@ -47,6 +47,21 @@ PROGRAMS: list[tuple[str, tuple[int, ...]]] = [
     ("x[[[0], [1]]]\nx[x] = x", (2, 2, 2)),
     ("import torch\nimport torch.nn.functional as F", (2, 3)),
     ("from einops import rearrange; import einops", (2, 3)),
+    ("q, k = x\nq + k", (2, 3)),
+    ("a, *b = x.t().chunk(3)\ntorch.cat([a, *b[1:]])\nb[-1]", (2, 3)),
+    ("ys = [x, x.t().reshape(2, 3)]\ntorch.cat(ys)\ny = ys[1]\ny[0] = 7\nys[0] + 1", (2, 3)),
+    ("rearrange([x, x + 1], 'n a b -> a (n b)')", (2, 3)),
+    ("q, k = map(lambda t: t.view(3, 2).t(), (x, x + 1))\nq.t() @ k", (2, 3)),
+    ("q, k = (t.t() for t in x.chunk(2))\nq + k", (2, 3)),
+    ("d = x.dtype\ny = x.to(torch.float32)\ny.to(d).to(x.device)", (2, 3)),
+    ("import math\nx / math.sqrt(x.size(-1)) * int(2.5) + math.pi", (2, 3)),
+    ("y = x.float()\ny + torch.finfo(y.dtype).min", (2, 3)),
+    ("x + float('-inf')", (2, 3)),
+    ("torch.zeros(2, 3, device='cuda:1', requires_grad=True)", (2, 3)),
+    ("def f(q, k=2):\n    'Halves.'\n    with torch.no_grad():\n        q = q * k\n    return q.t()", (2, 3)),
+    ("def f(q, k):\n    s = q @ k.t()\n    return s / k.size(-1) ** 0.5\ny = f(x, k=x + 1)\ny[0]", (2, 3)),
+    ("p = 'a b -> b a'\nrearrange(x, p)\nm = None\nx[m, 0]", (2, 3)),
+    ("from torch.nn.functional import unfold as u\nu(x.float(), 2)", (1, 1, 2, 3)),
 ]
 
 _BLOCK = re.compile(
@@ -157,4 +172,4 @@ def test_only_what_the_page_runs_becomes_a_script() -> None:
         with pytest.raises(ExpressionError):
             script(source, (2, 3))
     with pytest.raises(ExpressionError, match="would have"):
-        script("x", (10**9,))
+        script("x", (10**13,))

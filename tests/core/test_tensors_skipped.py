@@ -64,8 +64,8 @@ def test_nothing_in_a_skipped_line_is_evaluated(text: str) -> None:
         ("y = x.t()\nprint('y\nz = y)", "not a complete expression"),
         ("y = x.view(\nprint(x)\n)", "`print(x)` is not a number"),
         ("y = x.t()\nassert (z := y) is not None\nz.t()", "`z` is not known"),
-        ("x.t()\n" * 13 + "print(x)", "13 lines"),
-        ("x.t()\nprint('" + "a" * 1_000 + "')", "characters long"),
+        ("x.t()\n" * 41 + "print(x)", "41 lines"),
+        ("x.t()\nprint('" + "a" * 4_000 + "')", "characters long"),
         ("x.t()\nprint('\x07')", "has no place"),
     ],
 )
@@ -76,4 +76,4 @@ def test_what_is_skipped_lifts_no_cap_and_hides_nothing_else(text: str, words: s
 
 
 def test_many_skipped_lines_are_not_counted() -> None:
-    assert len(trace("print(x)\n" * 40 + "x.t()", (2, 3)).steps) == 2
+    assert len(trace("print(x)\n" * 60 + "x.t()", (2, 3)).steps) == 2

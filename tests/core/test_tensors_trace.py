@@ -199,12 +199,12 @@ def test_other_start_types_are_refused() -> None:
 
 def test_the_start_is_capped_too() -> None:
     for shape, stride, words in (
-        ((257, 256), None, "65,792 elements"),
+        ((2**20, 2**21), None, "2,199,023,255,552 elements"),
         ((1,) * 9, None, "9 dimensions"),
         ((-1,), None, "negative size"),
         ((2, 3), (1,), "1 strides for 2 dimensions"),
         ((2, 3), (-3, 1), "negative; torch has only"),
-        ((2, 3), (10**9, 1), "1,000,000,003 elements"),
+        ((2_000, 3), (10**9, 1), "1,999,000,000,003 elements"),
         ((2, 1), (1, 10**10), "Strides are at most"),
     ):
         with pytest.raises(ExpressionError, match=words):
@@ -247,16 +247,14 @@ def test_importing_and_reading_do_not_load_torch() -> None:
     subprocess.run([sys.executable, "-c", script], check=True, timeout=60)
 
 
-def test_all_steps_together_handle_at_most_so_many_elements() -> None:
-    """A tensor that a write changes counts again for everyone who sees it; a view costs nothing."""
-    with pytest.raises(ExpressionError, match=f"{limit('expression_work'):,}"):
-        trace("y = x" + ".t()" * 20 + ".fill_(1)" * 20, (256, 256))
-    assert len(trace("y = x" + ".t()" * 39, (256, 256))) == 40
-    assert len(trace("y = x" + ".t()" * 19 + ".fill_(1)" * 20, (32, 32))) == 40
+def test_all_steps_together_make_at_most_so_many_elements() -> None:
+    """Beyond that they are counted. A tensor that a write changes counts again for all who see it, a view nothing."""
+    assert trace("y = x" + ".t()" * 20 + ".fill_(1)" * 20, (256, 256)).counted
+    assert not trace("y = x" + ".t()" * 39, (256, 256)).counted
+    assert not trace("y = x" + ".t()" * 19 + ".fill_(1)" * 20, (32, 32)).counted
     most = limit("expression_work") // limit("tensor_elements")
-    assert len(trace("x" + " + 1" * most, (256, 256))) == most + 1
-    with pytest.raises(ExpressionError):
-        trace("x" + " + 1" * (most + 1), (256, 256))
+    assert not trace("x" + " + 1" * most, (256, 256)).counted
+    assert trace("x" + " + 1" * (most + 1), (256, 256)).counted
 
 
 @pytest.mark.parametrize(

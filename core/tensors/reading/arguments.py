@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
+from typing import Literal as OneOf
 from typing import TypeAlias
 
 from core.tensors.reading.table import Takes
@@ -19,7 +20,7 @@ from core.tensors.reading.values import (
     Value,
 )
 
-Literal: TypeAlias = tuple[Takes, Value]
+Literal: TypeAlias = tuple[Takes | OneOf["device"], Value]
 Read: TypeAlias = "Callable[[ast.expr], Count | None]"
 """The number that a node stands for, or several of them; ``None`` when it stands for none."""
 

@@ -1,22 +1,20 @@
 """Numbers in a program on tensors: ``n = 3``, ``x.size(0)``, ``b, n, d = x.shape``, ``d // 2``.
 
 Reading tells them from tensors by their syntax and keeps what they ask about; they are worked out when the tensors are
-there. Every result is bounded, whatever the arithmetic.
+there, see `core.tensors.reading.worked`.
 """
 
 from __future__ import annotations
 
 import ast
-import math
-import operator
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal, TypeAlias, cast
+from typing import Literal, TypeAlias
 
-from core.limits import LIMITS, limit
-from core.tensors.reading.arguments import is_whole
-from core.tensors.reading.values import MODULES, Asked, Count, ExpressionError
+from core.tensors.reading.numbers import CONSTANTS, about_dtype, infinite, written
+from core.tensors.reading.values import MODULES, Asked, Count, DType, ExpressionError
+from core.tensors.reading.worked import bounded, combined
 
 CountKind: TypeAlias = Literal["number", "sizes"]
 
@@ -30,18 +28,6 @@ SYMBOLS: Mapping[type[ast.operator], str] = {
     ast.Pow: "**",
 }
 """Arithmetic between numbers."""
-
-_OPERATORS: Mapping[str, str] = {
-    "+": "add",
-    "-": "sub",
-    "*": "mul",
-    "/": "truediv",
-    "//": "floordiv",
-    "%": "mod",
-    "**": "pow",
-    "item": "getitem",
-}
-"""What puts two parts together → the function of Python's ``operator`` module that does it."""
 
 PER_DIMENSION = ("size", "stride")
 """Methods that give one number per dimension, or that of one dimension."""
@@ -72,6 +58,13 @@ def kind_of(node: ast.expr, names: Mapping[str, CountKind]) -> CountKind | None:
                 bounds = (index.lower, index.upper, index.step)
                 return "sizes" if all(b is None or kind_of(b, names) == "number" for b in bounds) else None
             return "number" if kind_of(index, names) == "number" else None
+        case _ if written(node) in CONSTANTS or infinite(node) is not None or about_dtype(node) is not None:
+            return "number"
+        case ast.Call(func=ast.Name(id="list" | "tuple"), args=[part], keywords=[]):
+            return "sizes" if kind_of(part, names) == "sizes" else None
+        case ast.Call(func=function, args=parts, keywords=[]) if written(function) and parts:
+            kinds = [kind_of(part, names) for part in parts]
+            return "number" if kinds == ["sizes"] or set(kinds) == {"number"} else None
         case ast.Attribute(value=owner, attr="shape" | "ndim" as name) if not _is_module(owner):
             return "sizes" if name == "shape" else "number"
         case ast.Call(func=ast.Name(id="len"), args=[_], keywords=[]):
@@ -119,6 +112,9 @@ class CountReader(ABC):
     def result(self, node: ast.expr) -> int: ...
 
     @abstractmethod
+    def dtype(self, node: ast.expr) -> DType | Asked: ...
+
+    @abstractmethod
     def segment(self, node: ast.expr | ast.stmt) -> str: ...
 
     def kind(self, node: ast.expr) -> CountKind | None:
@@ -141,6 +137,16 @@ class CountReader(ABC):
         match node:
             case ast.Constant(value=int() | float() as value):
                 return bounded(value, text)
+            case _ if (found := infinite(node)) is not None:
+                return found
+            case _ if written(node) in CONSTANTS:
+                return CONSTANTS[written(node)]
+            case _ if (about := about_dtype(node)) is not None:
+                return Asked("finfo", (self.dtype(about[0]), about[1]), text=text, whole=False)
+            case ast.Call(func=ast.Name(id="list" | "tuple"), args=[sizes]):
+                return self._read(sizes)
+            case ast.Call(func=function, args=given) if written(function):
+                return combined(written(function), [self._read(part) for part in given], text)
             case ast.Name(id=name):
                 return self.counts[name]
             case ast.UnaryOp(operand=operand):
@@ -149,11 +155,11 @@ class CountReader(ABC):
                 parts = [self._read(left), self._read(right)]
                 return combined(SYMBOLS[type(symbol)], parts, text, several=self.kind(node) == "sizes")
             case ast.Tuple(elts=items) | ast.List(elts=items):
-                found: list[Count] = []
+                opened: list[Count] = []
                 for item in items:
                     part = self._read(item)
-                    found += part if isinstance(part, tuple) else [part]
-                return combined("tuple", found, text, several=True)
+                    opened += part if isinstance(part, tuple) else [part]
+                return combined("tuple", opened, text, several=True)
             case ast.Starred(value=value):
                 found_ = self._read(value)
                 return Asked("star", (found_,), text=text, several=True) if isinstance(found_, Asked) else found_
@@ -174,130 +180,3 @@ class CountReader(ABC):
                 return Asked(name, step=self.tensor(owner), text=text, several=name == "shape")
             case _:
                 raise ExpressionError(f"`{text[:60]}` is not a number.")
-
-
-def combined(what: str, parts: Sequence[Count | None], text: str, *, several: bool = False) -> Count:
-    """The number or sizes that ``what`` makes of ``parts``: worked out at once where all of them are known.
-
-    Raises `ExpressionError` quoting ``text`` beyond the caps and for what Python refuses, such as division by zero.
-    """
-    if any(isinstance(part, Asked) for part in parts):
-        whole = what != "/" and all(is_whole(part) for part in parts)
-        return Asked(what, tuple(parts), text=text, whole=whole, several=several)
-    return _worked_out(what, parts, text)
-
-
-def _worked_out(what: str, parts: Sequence[Any], text: str) -> Count:
-    try:
-        match what:
-            case "negative":
-                return bounded(-parts[0], text)
-            case "tuple":
-                return bounded(tuple(parts), text)
-            case "count":
-                return len(parts[0])
-            case "slice":
-                return tuple(parts[0][slice(*parts[1:])])
-            case "unpack":
-                return _unpacked(*parts)
-            case "**" if all(isinstance(part, int) for part in parts) and abs(parts[0]) > 1 and parts[1] > 30:
-                raise ExpressionError(_TOO_LARGE)  # before Python works out a number of a million digits
-            case _:
-                return bounded(getattr(operator, _OPERATORS[what])(*parts), text)
-    except (ArithmeticError, IndexError, TypeError, ValueError) as problem:
-        if isinstance(problem, ExpressionError):
-            raise
-        raise ExpressionError(f"`{text[:60]}`: {problem}.") from None
-
-
-_TOO_LARGE = f"A number in an expression is at most {LIMITS['expression_integer'].value:,}."
-
-
-def bounded(value: Any, text: str) -> Count:
-    """``value`` when it is a number, or sizes, within the caps. Raises `ExpressionError` for any other."""
-    if isinstance(value, tuple):
-        items = cast(tuple[Any, ...], value)
-        if len(items) > 4 * limit("tensor_rank"):
-            raise ExpressionError(f"`{text[:60]}`: more sizes than a tensor can have.")
-        return tuple(_number(item) for item in items)
-    return _number(value)
-
-
-def _number(value: Any) -> int | float:
-    # The size first: an integer of 309 digits has no float that could be finite or not.
-    if isinstance(value, complex) or abs(value) > limit("expression_integer") or not math.isfinite(value):
-        raise ExpressionError(_TOO_LARGE)
-    return value
-
-
-def _unpacked(sizes: Sequence[Any], wanted: int, star: int | None) -> tuple[Any, ...]:
-    """The sizes, one per name; the name at ``star`` takes all that the others leave."""
-    if star is not None:
-        rest = len(sizes) - wanted + 1
-        if rest < 0:
-            raise ValueError(f"not enough values to unpack (expected at least {wanted - 1}, got {len(sizes)})")
-        return (*sizes[:star], tuple(sizes[star : star + rest]), *sizes[star + rest :])
-    if len(sizes) > wanted:
-        raise ValueError(f"too many values to unpack (expected {wanted}, got {len(sizes)})")
-    if len(sizes) < wanted:
-        raise ValueError(f"not enough values to unpack (expected {wanted}, got {len(sizes)})")
-    return tuple(sizes)
-
-
-class Counts:
-    """Works numbers out once their tensors are there; ``tensors`` grows while the program runs."""
-
-    def __init__(self, named: Sequence[Asked], tensors: Sequence[Any]) -> None:
-        self.named = named
-        self.tensors = tensors
-        self.known: list[Any] = []
-
-    def all(self) -> None:
-        """Work out every number that a name stands for, also those that no operation uses."""
-        if self.named:
-            self._named(len(self.named) - 1)
-
-    def _named(self, number: int) -> Any:
-        # Each once, and in order: names made of names would otherwise double the work, or nest deeper, with every line.
-        for earlier in range(len(self.known), number + 1):
-            self.known.append(self.value(self.named[earlier]))
-        return self.known[number]
-
-    def value(self, part: Any) -> Any:
-        """The number or tuple of sizes that ``part`` stands for; anything else is given back.
-
-        Raises `ExpressionError` with the words of torch or Python where there is none.
-        """
-        if isinstance(part, slice):
-            whole = cast("slice[Any, Any, Any]", part)
-            return slice(self.value(whole.start), self.value(whole.stop), self.value(whole.step))
-        if not isinstance(part, Asked):
-            return part
-        if part.what == "name":
-            return self._named(part.step)
-        found: Any = self._asked(part) if part.step >= 0 else _worked_out(part.what, self.parts(part.parts), part.text)
-        if part.whole and isinstance(found, float):
-            raise ExpressionError(f"`{part.text[:60]}` is {found:g} here, which is no whole number.")
-        return found
-
-    def parts(self, parts: Sequence[Any]) -> list[Any]:
-        """All of ``parts``, those with a star opened."""
-        found: list[Any] = []
-        for part in parts:
-            if isinstance(part, Asked) and part.what == "star":
-                found += self.value(part.parts[0])
-            else:
-                found.append(self.value(part))
-        return found
-
-    def _asked(self, part: Asked) -> Any:
-        tensor = self.tensors[part.step]
-        try:
-            if part.what == "len":
-                found: Any = len(tensor)
-            else:
-                found = getattr(tensor, part.what)
-                found = found(*self.parts(part.parts)) if callable(found) else found
-        except (IndexError, TypeError, RuntimeError) as problem:
-            raise ExpressionError(f"`{part.text[:60]}`: {str(problem).splitlines()[0][:200]}.") from None
-        return bounded(found, part.text)

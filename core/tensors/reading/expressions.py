@@ -9,13 +9,15 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 from core.limits import limit
-from core.tensors.reading.arguments import literal, nested
-from core.tensors.reading.counts import SYMBOLS, CountReader
+from core.tensors.reading.arguments import nested
+from core.tensors.reading.called import ArgumentReader, opens
+from core.tensors.reading.counts import SYMBOLS
 from core.tensors.reading.operations import ANSWERS, OPERATIONS, find
 from core.tensors.reading.plan import Form, PlanStep
-from core.tensors.reading.table import ELEMENTWISE, INDEXING, PICKING, PIECE, Operation, Takes
+from core.tensors.reading.table import ELEMENTWISE, INDEXING, PICKING, PIECE, Operation
 from core.tensors.reading.text import EXAMPLE
 from core.tensors.reading.values import MODULES, Asked, ExpressionError, Index, IndexItem, Slot, Value
 
@@ -53,32 +55,12 @@ _COMPARE: dict[type[ast.cmpop], str] = {
 _UNARY: dict[type[ast.unaryop], str] = {ast.USub: "-", ast.Invert: "~"}
 
 
-_TAKES: dict[Takes, str] = {
-    "int": "whole numbers",
-    "ints": "whole numbers",
-    "data": "lists of numbers",
-    "float": "numbers",
-    "bool": "True or False",
-    "none": "None",
-    "dtype": "a dtype",
-    "format": "a memory format",
-    "text": "a pattern in quotes",
-    "tensor": "a tensor",
-    "tensors": "a list of tensors",
-}
-_DEVICE = re.compile(r"(cuda|cpu|mps|xpu|meta)(:[0-9]+)?")
-
-
-class ExpressionReader(CountReader):
+class ExpressionReader(ArgumentReader):
     """Walks the syntax tree and appends a `PlanStep` per operation. Step 0, ``x``, is implied."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
         self.text = text
-        self.steps: list[PlanStep] = []
-        self.names: dict[str, int] = {"x": 0}
-        self.bundles: set[int] = set()
-        """Steps whose result is several tensors of which none is picked yet."""
         self.starts = [0]
         for line in text.split("\n"):
             self.starts.append(self.starts[-1] + len(line) + 1)
@@ -91,7 +73,7 @@ class ExpressionReader(CountReader):
 
     def segment(self, node: ast.expr | ast.stmt) -> str:
         start, end = self.span(node)
-        return self.cut(start, end)
+        return self.cut(start, end) if end > start else ast.unparse(node)  # nobody typed it
 
     def cut(self, start: int, end: int) -> str:
         """The text from ``start`` to ``end`` on one line, without the space that broken lines leave at brackets."""
@@ -101,12 +83,6 @@ class ExpressionReader(CountReader):
     def quote(self, node: ast.expr | ast.stmt) -> str:
         return f"`{self.segment(node)[:60]}`"
 
-    def add(self, step: PlanStep) -> int:
-        if len(self.steps) >= limit("expression_steps"):
-            raise ExpressionError(f"More than {limit('expression_steps')} operations; each one is shown.")
-        self.steps.append(step)
-        return len(self.steps)
-
     # -------------------------------------------------------------------------------------------- tensors
 
     def named(self, node: ast.Name) -> int:
@@ -114,6 +90,13 @@ class ExpressionReader(CountReader):
             return self.names[node.id]
         if node.id in self.kinds:
             raise ExpressionError(f"`{node.id[:40]}` stands for a number here, not a tensor. For example: {EXAMPLE}.")
+        if node.id in self.lists:
+            raise ExpressionError(
+                f"`{node.id[:40]}` stands for several tensors; pick one, {node.id[:40]}[0], or join them, "
+                f"torch.cat({node.id[:40]})."
+            )
+        if node.id in self.literals:
+            raise ExpressionError(f"`{node.id[:40]}` stands for no tensor here. For example: {EXAMPLE}.")
         known = ", ".join(self.names)
         raise ExpressionError(
             f"`{node.id[:40]}` is not known; {known} {'is' if len(self.names) == 1 else 'are'}. For example: {EXAMPLE}."
@@ -135,7 +118,7 @@ class ExpressionReader(CountReader):
         if self.kind(node) is not None:
             raise ExpressionError(self._no_tensor(node))
         if isinstance(node, ast.Call):
-            return self._call(node, None)
+            return self._opened(node) if opens(node) else self._call(node, None)
         if isinstance(node, ast.Attribute):
             return self._property(node)
         if isinstance(node, ast.Subscript):
@@ -155,12 +138,26 @@ class ExpressionReader(CountReader):
         name = _SYNTAX_NAMES.get(type(node), "this syntax")
         raise ExpressionError(f"{self.quote(node)} ({name}) is not understood here. For example: {EXAMPLE}.")
 
+    def _opened(self, node: ast.Call) -> int:
+        """``list(x)``: several tensors as they are, or the rows of a single one."""
+        inner = self.result(node.args[0])
+        return inner if inner in self.bundles else self.rows(inner, node)
+
+    def rows(self, number: int, node: ast.expr | ast.stmt) -> int:
+        """The rows of a tensor, which is what Python's own unpacking takes of it."""
+        text = self.segment(node)
+        made = self.add(PlanStep(OPERATIONS["method", "unbind"], "method", (number,), text, text, node.lineno))
+        self.bundles.add(made)
+        return made
+
     def _no_tensor(self, node: ast.expr) -> str:
         """What to say of a number that stands where a tensor must."""
         match node:
-            case ast.Call(func=ast.Attribute(attr=name) | ast.Name(id=name)) | ast.Attribute(attr=name):
+            case ast.Call(func=ast.Attribute(attr=name) | ast.Name(id=name)) | ast.Attribute(attr=name) if (
+                name in ANSWERS
+            ):
                 return f"{self.quote(node)} is a number, not a tensor: {ANSWERS[name]}."
-            case ast.BinOp():
+            case ast.BinOp() | ast.Call() | ast.Attribute():
                 return f"{self.quote(node)} is a number and has no x in it. For example: {EXAMPLE}."
             case _:
                 name = _SYNTAX_NAMES.get(type(node), "a number")
@@ -169,6 +166,9 @@ class ExpressionReader(CountReader):
     def _property(self, node: ast.Attribute) -> int:
         if isinstance(node.value, ast.Name) and node.value.id in MODULES:
             raise ExpressionError(f"{self.quote(node)} is not a tensor. For example: {EXAMPLE}.")
+        field = self._field(node)
+        if field is not None:
+            return field
         if ("method", node.attr) in OPERATIONS:
             raise ExpressionError(
                 f"`.{node.attr}` needs brackets, for example {OPERATIONS['method', node.attr].example}."
@@ -187,27 +187,91 @@ class ExpressionReader(CountReader):
                 return "torch", name, None
             case ast.Attribute(value=ast.Name(id="F"), attr=name):
                 return "F", name, None
+            case ast.Attribute(value=ast.Name(id="nn"), attr=name):
+                raise ExpressionError(
+                    f"`nn.{name[:40]}` is a layer, and layers hold weights; write its arithmetic, x @ w, with "
+                    "w = torch.ones(3, 4) on a line before."
+                )
             case ast.Attribute(value=receiver, attr=name):
                 return "method", name, receiver
             case _:
                 raise ExpressionError(f"{self.quote(node.func)} cannot be called. For example: {EXAMPLE}.")
 
-    def _call(self, node: ast.Call, outer: ast.Subscript | None) -> int:
-        """A method or function. ``outer`` is the subscript that picks one of several results."""
+    def _field(self, node: ast.Attribute) -> int | None:
+        """One of several results by its name, ``x.topk(2).indices``; ``None`` for anything else."""
+        if isinstance(node.value, ast.Call) and isinstance(node.value.func, ast.Name | ast.Attribute):
+            form, name, _ = self._called(node.value)
+            operation = OPERATIONS.get((form, name))  # type: ignore[arg-type]
+            if operation is not None and node.attr in operation.fields and self._several(operation, form, node.value):
+                return self._call(node.value, node)
+        if isinstance(node.value, ast.Name) and self.names.get(node.value.id) in self.bundles:
+            number = self.names[node.value.id]
+            fields = self._made(number).operation.fields
+            if node.attr in fields:
+                return self._taken(number, fields.index(node.attr), self.segment(node), node)
+        return None
+
+    def _taken(self, number: int, pick: int, shown: str, node: ast.expr) -> int:
+        return self.add(PlanStep(PIECE, "piece", (number,), shown, shown, node.lineno, pick=pick))
+
+    def _made(self, number: int) -> PlanStep:
+        """The step that made a tensor, which names hand on."""
+        step = self.steps[number - 1]
+        while step.form == "name" and step.inputs[0]:
+            step = self.steps[step.inputs[0] - 1]
+        return step
+
+    def _several(self, operation: Operation, form: Form, node: ast.Call) -> bool:
+        """Whether a call gives several tensors, by the arguments it has."""
+        if not operation.several_with:
+            return operation.several
+        rest = node.args if form == "method" else node.args[1:]
+        given = (keyword.value for keyword in node.keywords if keyword.arg == operation.several_with)
+        said = any(
+            not isinstance(value, ast.Constant) or (value.value is not False and value.value is not None)
+            for value in given
+        )
+        return said or (bool(rest) and self.kind(rest[0]) == "number")
+
+    def _restride(self, number: int) -> None:
+        """Let every name of the tensor that step ``number`` gave another layout stand for that step."""
+
+        def first(step: int) -> int:
+            while step and (self.steps[step - 1].form == "name" or self.steps[step - 1].operation.restrides):
+                step = self.steps[step - 1].inputs[0]
+            return step
+
+        mine = [name for name, step in self.names.items() if first(step) == first(number)]
+        self.names |= dict.fromkeys(mine, number)
+        self.steps[number - 1] = replace(self.steps[number - 1], name=next(iter(mine), ""))
+
+    def _call(self, node: ast.Call, outer: ast.Subscript | ast.Attribute | None) -> int:
+        """A method or function. ``outer`` is the subscript or field that picks one of several results."""
         form, name, receiver = self._called(node)
         operation = find(form, name)  # type: ignore[arg-type]
         inputs: list[int] = []
         rest: Sequence[ast.expr] = node.args
+        args: list[Value] = []
+        named = node.keywords
         if receiver is not None:
             inputs.append(self.tensor(receiver))
         elif operation.subject:
+            if not rest and named and named[0].arg == "input" and form != "bare":
+                rest, named = [named[0].value], named[1:]
             if not rest:
                 raise ExpressionError(f"`{name}` needs a tensor first, for example {operation.example}.")
-            inputs.append(self.tensor(rest[0]))
+            several = self.listed(rest[0]) if form == "bare" else None
+            if several is None:
+                inputs.append(self.tensor(rest[0]))
+            elif several:
+                args.append(self.slots(several, inputs))
+                operation = replace(operation, subject=False)
+            else:
+                raise ExpressionError(f"`{name}` needs a tensor first, for example {operation.example}.")
             rest = rest[1:]
-        args = tuple(self._positional(operation, argument, inputs) for argument in rest)
-        keywords = tuple(self._keyword(operation, keyword, inputs) for keyword in node.keywords)
-        if not inputs and {"tensor", "tensors"} & set(operation.takes):
+        args += self.arguments(operation, rest, inputs)
+        keywords = tuple(self.keywords(operation, named, inputs))
+        if not inputs and {"tensor", "tensors"} & set(operation.takes) and "float" not in operation.takes:
             raise ExpressionError(f"{name} needs at least one tensor, for example {operation.example}.")
         name_at = self.span(node.func)[1] - len(name)
         start, end = self.span(outer or node)
@@ -218,23 +282,43 @@ class ExpressionReader(CountReader):
             self.cut(start, end) if receiver is None else f".{self.cut(name_at, end)}",
             self.segment(outer or node),
             node.lineno,
-            args=args,
+            args=tuple(args),
             keywords=keywords,
-            pick=None if outer is None else self._piece(outer),
+            pick=None if outer is None else self._picked(operation, outer),
             at=(name_at, end),
         )
         number = self.add(step)
-        if operation.several and outer is None:
+        if operation.restrides:
+            self._restride(number)
+        if outer is None and self._several(operation, form, node):
             self.bundles.add(number)
         return number
 
+    def _picked(self, operation: Operation, outer: ast.Subscript | ast.Attribute) -> int:
+        return operation.fields.index(outer.attr) if isinstance(outer, ast.Attribute) else self._piece(outer)
+
+    def gives_several(self, node: ast.expr) -> bool:
+        """Whether a call, or what a slice of its result, gives several tensors."""
+        match node:
+            case ast.Subscript(value=owner, slice=ast.Slice()):
+                return self.gives_several(owner)
+            case ast.Name(id=name):
+                return self.names.get(name) in self.bundles
+            case ast.Call(func=ast.Name() | ast.Attribute()):
+                form, name, _ = self._called(node)
+                operation = OPERATIONS.get((form, name))  # type: ignore[arg-type]
+                return operation is not None and self._several(operation, form, node)
+            case _:
+                return False
+
     def _subscript(self, node: ast.Subscript) -> int:
         base = node.value
-        if isinstance(base, ast.Call):
-            form, name, _ = self._called(base)
-            operation = OPERATIONS.get((form, name))  # type: ignore[arg-type]
-            if operation is not None and operation.several:
-                return self._call(base, node)
+        if isinstance(base, ast.Name) and base.id in self.lists:
+            return self._item(self.lists[base.id], node)
+        if isinstance(node.slice, ast.Slice) and self.gives_several(base):
+            return self.some(node, self.result(base), self._slice(node.slice))
+        if isinstance(base, ast.Call) and self.gives_several(base):
+            return self._call(base, node)
         if isinstance(base, ast.Name) and self.names.get(base.id) in self.bundles:
             shown = self.segment(node)
             step = PlanStep(PIECE, "piece", (self.names[base.id],), shown, shown, node.lineno, pick=self._piece(node))
@@ -253,6 +337,20 @@ class ExpressionReader(CountReader):
         )
         return self.add(step)
 
+    def some(self, node: ast.expr, number: int, part: slice, name: str = "") -> int:
+        """Some of several tensors, which stay several: ``x.chunk(4)[1:]``."""
+        shown = name or self.segment(node)
+        added = self.add(PlanStep(PIECE, "piece", (number,), shown, shown, node.lineno, index=(part,), name=name))
+        self.bundles.add(added)
+        return added
+
+    def _item(self, numbers: Sequence[int], node: ast.Subscript) -> int:
+        """One of a list of tensors that a line made: the very step, so that nothing is added."""
+        pick = self._piece(node)
+        if not -len(numbers) <= pick < len(numbers):
+            raise ExpressionError(f"{self.quote(node)}: the list has {len(numbers)} tensors.")
+        return numbers[pick]
+
     def _piece(self, node: ast.Subscript) -> int:
         pick = self.count(node.slice)
         if not isinstance(pick, int):
@@ -260,8 +358,9 @@ class ExpressionReader(CountReader):
         return pick
 
     def brackets(self, node: ast.Subscript) -> str:
-        opening = self.text.index("[", self.span(node.value)[1])
-        return self.cut(opening, self.span(node)[1])
+        start, end = self.span(node.value)[1], self.span(node)[1]
+        opening = self.text.find("[", start, end)
+        return self.cut(opening, end) if opening >= 0 else f"[{ast.unparse(node.slice)}]"  # nobody typed it
 
     def index(self, node: ast.Subscript, inputs: list[int]) -> Index:
         """Read what stands in square brackets; tensors in it are added to ``inputs``."""
@@ -273,18 +372,22 @@ class ExpressionReader(CountReader):
 
     def _index_item(self, node: ast.expr, inputs: list[int]) -> IndexItem:
         if isinstance(node, ast.Slice):
-            parts = [None if p is None else self._bound(p) for p in (node.lower, node.upper, node.step)]
-            return slice(*parts)
+            return self._slice(node)
         if isinstance(node, ast.List):
             values = self.count(node) if self.kind(node) else nested(node, self.count)
             if isinstance(values, tuple) or (isinstance(values, Asked) and values.whole):
                 return values  # type: ignore[return-value]
+        if isinstance(node, ast.Name) and self.literals.get(node.id) == ("none", None):
+            return None
         if isinstance(node, ast.Constant):
             return ... if node.value is Ellipsis else self._bound(node)
         if isinstance(node, ast.List | ast.Tuple) or self.kind(node) is not None:
             return self._bound(node)
         inputs.append(self.tensor(node))
         return Slot(len(inputs) - 1)
+
+    def _slice(self, node: ast.Slice) -> slice:
+        return slice(*(None if part is None else self._bound(part) for part in (node.lower, node.upper, node.step)))
 
     def _bound(self, node: ast.expr) -> int | Asked | None:
         if isinstance(node, ast.Constant) and node.value is None:
@@ -313,8 +416,8 @@ class ExpressionReader(CountReader):
                 raise ExpressionError("@ multiplies two tensors, for example x @ x.t().")
             operation = OPERATIONS["method", "matmul"]
         start, end = self.span(node)
-        at = self.text.index(symbol, self.span(left)[1])
-        added = self.cut(start, at + len(symbol)) if numbers[0] else self.cut(at, end)
+        at = self.text.find(symbol, self.span(left)[1], end)
+        added = self.segment(node) if at < 0 else self.cut(start, at + len(symbol)) if numbers[0] else self.cut(at, end)
         step = PlanStep(
             operation,
             "binary",
@@ -326,50 +429,6 @@ class ExpressionReader(CountReader):
             symbol=symbol,
         )
         return self.add(step)
-
-    # ------------------------------------------------------------------------------------------ arguments
-
-    def _positional(self, operation: Operation, node: ast.expr, inputs: list[int]) -> Value:
-        """An argument by its place, which may be sizes with a star, ``x.view(*x.shape[:2], -1)``."""
-        if isinstance(node, ast.Starred) and self.kind(node.value) == "sizes" and "int" in operation.takes:
-            return Asked("star", (self.count(node.value),), text=self.segment(node), several=True)
-        return self._argument(operation, node, inputs)
-
-    def _argument(self, operation: Operation, node: ast.expr, inputs: list[int]) -> Value:
-        if "tensors" in operation.takes and isinstance(node, ast.List | ast.Tuple):
-            first = len(inputs)
-            inputs += [self.tensor(item) for item in node.elts]
-            return tuple(Slot(slot) for slot in range(first, len(inputs)))
-        found = literal(node, self.count)
-        if found is None and "tensor" in operation.takes and not isinstance(node, ast.List | ast.Tuple):
-            inputs.append(self.tensor(node))
-            return Slot(len(inputs) - 1)
-        if found is None:
-            raise ExpressionError(self._no_argument(operation, node, known=False))
-        kind, value = found
-        allowed = {"int": ("int", "float"), "ints": ("ints", "data")}.get(kind, (kind,))
-        if not set(allowed) & set(operation.takes):
-            raise ExpressionError(self._no_argument(operation, node, known=True))
-        return value
-
-    def _no_argument(self, operation: Operation, node: ast.expr, known: bool) -> str:
-        """What to say of an argument that ``operation`` does not take. known: it is a literal of a kind understood."""
-        example = f"For example: {operation.example}."
-        if any(isinstance(part, ast.Constant) and _DEVICE.fullmatch(str(part.value)) for part in ast.walk(node)):
-            return f"{self.quote(node)}: {ANSWERS['device']}. {example}"
-        if not known:
-            return f"{self.quote(node)} is not a number, a tuple of numbers, a dtype or a pattern. {example}"
-        takes = list(dict.fromkeys(_TAKES[kind] for kind in operation.takes)) or ["nothing"]
-        words = " or ".join(part for part in (", ".join(takes[:-1]), takes[-1]) if part)
-        return f"{self.quote(node)} is no argument of `{operation.name}`, which takes {words} here. {example}"
-
-    def _keyword(self, operation: Operation, node: ast.keyword, inputs: list[int]) -> tuple[str, Value]:
-        name = node.arg or "**"
-        if name == "device":
-            raise ExpressionError(f"`device=`: {ANSWERS[name]}. For example: {operation.example}.")
-        if name not in operation.keywords and (operation.keywords != ("*",) or name.startswith("_") or not node.arg):
-            raise ExpressionError(f"{operation.name} takes no `{name[:40]}=` here. For example: {operation.example}.")
-        return name, self._argument(operation, node.value, inputs)
 
 
 def _operators() -> str:

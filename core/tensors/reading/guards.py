@@ -31,27 +31,40 @@ def padded_numel(shape: Sequence[int]) -> int:
     return math.prod(max(size, 1) for size in shape)
 
 
-def check_elements(count: int, what: str) -> None:
+class TooLargeError(ExpressionError):
+    """More than is run on real numbers; shapes of so many elements may still be followed without memory.
+
+    count: of elements, 0 where it is the work that is too much. what: names the tensor.
+    """
+
+    def __init__(self, message: str, count: int = 0, what: str = "") -> None:
+        super().__init__(message)
+        self.count = count
+        self.what = what
+
+
+def check_elements(count: int, what: str, cap: str = "tensor_elements") -> None:
     """Refuse a tensor of ``count`` elements beyond the cap; ``what`` names it in the message."""
-    if count > limit("tensor_elements"):
+    if count > limit(cap):
         shown = f"{count:,}" if count < 10**15 else scientific(float(min(count, 10**300)))
-        raise ExpressionError(
-            f"{what} would have {shown} elements. Tensors here have at most {limit('tensor_elements'):,}: "
-            f"{LIMITS['tensor_elements'].reason}."
+        raise TooLargeError(
+            f"{what} would have {shown} elements. Tensors here have at most {limit(cap):,}: {LIMITS[cap].reason}.",
+            count,
+            what,
         )
 
 
-def check_size(shape: Sequence[int], what: str) -> None:
+def check_size(shape: Sequence[int], what: str, cap: str = "tensor_elements") -> None:
     """Refuse a tensor of ``shape`` beyond the caps on rank and elements; ``what`` names it in the message."""
     if len(shape) > limit("tensor_rank"):
         raise ExpressionError(f"{what} would have {len(shape)} dimensions. At most {limit('tensor_rank')} are drawn.")
-    check_elements(padded_numel(shape), what)
+    check_elements(padded_numel(shape), what, cap)
 
 
 def check_work(points: int, what: str) -> None:
     """Refuse a contraction of more than the capped number of multiply-adds."""
     if points > limit("contraction_points"):
-        raise ExpressionError(
+        raise TooLargeError(
             f"{what} would take {points:,} multiply-adds; at most {limit('contraction_points'):,} are run here."
         )
 
@@ -59,7 +72,7 @@ def check_work(points: int, what: str) -> None:
 def check_total(elements: int, last: str) -> None:
     """Refuse a program whose steps up to ``last`` have handled more elements together than one click may take."""
     if elements > limit("expression_work"):
-        raise ExpressionError(
+        raise TooLargeError(
             f"Up to `{last[:60]}` the lines make or write {elements:,} elements, each step counted; at most "
             f"{limit('expression_work'):,} are handled here. A smaller x shows the same."
         )
@@ -106,7 +119,7 @@ def interleaved(shapes: Sequence[Shape], args: Arguments, keywords: Keywords) ->
     check_elements(padded_numel(shapes[0]) * max(times, 1), "The result")
 
 
-def _check_pieces(count: int, name: str) -> None:
+def check_pieces(count: int, name: str) -> None:
     if count > limit("tensor_pieces"):
         raise ExpressionError(f"{name} would make {count:,} tensors; at most {limit('tensor_pieces')} are listed here.")
 
@@ -124,13 +137,13 @@ def chunks(shapes: Sequence[Shape], args: Arguments, keywords: Keywords) -> None
     given = named(("chunks", "dim"), args, keywords)
     size = _size(shapes[0], _dim(given.get("dim")))
     asked = _dim(given.get("chunks"))
-    _check_pieces(min(asked, size) if size else asked, "chunk")
+    check_pieces(min(asked, size) if size else asked, "chunk")
 
 
 def sections(shapes: Sequence[Shape], args: Arguments, keywords: Keywords) -> None:
     """tensor_split and hsplit: as many pieces as asked for, or one more than the places to cut at."""
     given = args[0] if args else next((value for name, value in keywords.items() if name != "dim"), 0)
-    _check_pieces(len(given) + 1 if isinstance(given, tuple) else _dim(given), "This")
+    check_pieces(len(given) + 1 if isinstance(given, tuple) else _dim(given), "This")
 
 
 def split_pieces(shapes: Sequence[Shape], args: Arguments, keywords: Keywords) -> None:
@@ -138,14 +151,14 @@ def split_pieces(shapes: Sequence[Shape], args: Arguments, keywords: Keywords) -
     given = named(("split_size", "dim"), args, keywords)
     sizes = given.get("split_size")
     if isinstance(sizes, tuple):
-        _check_pieces(len(sizes), "split")
+        check_pieces(len(sizes), "split")
     elif isinstance(sizes, int) and sizes > 0:
-        _check_pieces(-(-_size(shapes[0], _dim(given.get("dim"))) // sizes), "split")
+        check_pieces(-(-_size(shapes[0], _dim(given.get("dim"))) // sizes), "split")
 
 
 def unbind_pieces(shapes: Sequence[Shape], args: Arguments, keywords: Keywords) -> None:
     """unbind: one piece per index of the dimension."""
-    _check_pieces(_size(shapes[0], _dim(named(("dim",), args, keywords).get("dim"))), "unbind")
+    check_pieces(_size(shapes[0], _dim(named(("dim",), args, keywords).get("dim"))), "unbind")
 
 
 def elementwise(shapes: Sequence[Shape], args: Arguments, keywords: Keywords) -> None:
@@ -155,7 +168,7 @@ def elementwise(shapes: Sequence[Shape], args: Arguments, keywords: Keywords) ->
 
 def one_operand(shapes: Sequence[Shape], args: Arguments, keywords: Keywords) -> None:
     """add and its like: one number or tensor, of a shape that broadcasts. An older form with two only warns."""
-    if len(args) + len(keywords) > 1:
+    if len(args) + ("other" in keywords) > 1:
         raise ExpressionError("add, sub, mul and div take one number or tensor, for example x.add(2).")
     elementwise(shapes, args, keywords)
 
@@ -195,6 +208,8 @@ def counted(shapes: Sequence[Shape], args: Arguments, keywords: Keywords) -> Non
     """arange: from start to end by step; whichever of the ends are given, the longest way between them and 0."""
     given = named(("start", "end", "step"), args, {})
     step = keywords.get("step", given.pop("step", 1))
+    if any(isinstance(value, float) and not math.isfinite(value) for value in (*args, *keywords.values())):
+        raise ExpressionError("arange counts in finite numbers.")
     ends = [value for value in (*given.values(), keywords.get("start"), keywords.get("end")) if _is_number(value)]
     length = max((0, *ends)) - min((0, *ends))
     if _is_number(step) and step:

@@ -35,7 +35,7 @@ REFUSED: Mapping[str, str] = {
 _SHOWN = "shape, strides, offset and contiguity of every tensor are shown anyway, so leave it away"
 _VALUES = "the values of every tensor are drawn anyway; leave it away and write the tensor alone"
 _CPU = "every tensor here lies in the memory of the CPU; moving one would copy its bytes over a bus"
-_RANDOM = "x counts 0, 1, 2, … so that every element can be told apart; give x its shape, or use torch.arange"
+_RANDOM = "x counts 0, 1, 2, … so that every element can be told apart, and torch.randn(2, 3) does here"
 
 ANSWERS: Mapping[str, str] = {
     **dict.fromkeys(
@@ -50,7 +50,7 @@ ANSWERS: Mapping[str, str] = {
         ("which tensors share memory is shown by the letter of their storage and by their offsets"),
     ),
     **dict.fromkeys(("cuda", "cpu", "device", "is_cuda", "pin_memory"), _CPU),
-    **dict.fromkeys(("randn", "rand", "randint", "randperm", "normal", "rand_like", "randn_like"), _RANDOM),
+    **dict.fromkeys(("normal", "bernoulli", "multinomial", "normal_", "uniform_", "bernoulli_"), _RANDOM),
 }
 """What people ask a tensor for, and what answers it instead."""
 

@@ -20,7 +20,8 @@ class PlanStep:
     ``x`` itself. args and keywords: its arguments after the tensor it works on; a `Slot` stands for an input,
     an `Asked` for a number that is known once its tensor is there.
     index: what stands in the brackets of an indexing or a write, ``None`` when there are none.
-    pick: which of several results is taken. unpack: into how many names the results are unpacked.
+    pick: which of several results is taken. unpack: into how many names the results are unpacked, negative for at
+    least so many.
     symbol: the operator of ``unary``, ``binary`` and ``write`` (``=``, ``+=``).
     name: the name its result is bound to, empty for none. forgets: names that stand for numbers after it.
     line: the line it stands in, from 1.
@@ -50,10 +51,11 @@ class Plan:
     """The operations of all lines in the order in which they run; the last one is the result.
 
     names: every name of a tensor at the end, and the number of its step. asked: the numbers that names stand for and
-    that only the tensors know, in the order of their lines.
+    that only the tensors know, in the order of their lines. notes: what was left out, a sentence each.
     """
 
     text: str
     steps: tuple[PlanStep, ...]
     names: Mapping[str, int]
     asked: tuple[Asked, ...] = ()
+    notes: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""Reads up to twelve lines on ``x`` into a plan of single operations. Nothing is evaluated and torch is not needed.
+"""Reads lines on ``x`` into a plan of single operations. Nothing is evaluated and torch is not needed.
 
 The text is capped *before* Python's parser sees it (`core.tensors.reading.text`), the syntax tree before it is walked;
 what an expression may hold is said in `core.tensors.reading.expressions`.
@@ -12,97 +12,60 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from core.limits import limit
-from core.tensors.reading.counts import SYMBOLS, CountKind, combined
+from core.tensors.reading.counts import SYMBOLS, CountKind
 from core.tensors.reading.expressions import ExpressionReader
-from core.tensors.reading.operations import OPERATIONS, REFUSED
+from core.tensors.reading.numbers import BUILTINS
+from core.tensors.reading.operations import OPERATIONS
+from core.tensors.reading.plain import plain
 from core.tensors.reading.plan import Plan, PlanStep
+from core.tensors.reading.syntax import no_statement, parsed
 from core.tensors.reading.table import NAMING, PIECE, UPDATING, WRITING
-from core.tensors.reading.text import EXAMPLE, check_lines, code_of, tidy
+from core.tensors.reading.text import check_lines, code_of, tidy
 from core.tensors.reading.values import MODULES, Asked, Count, ExpressionError, Index, Slot
+from core.tensors.reading.worked import combined
 
 
 def read_expression(text: str) -> Plan:
-    """Parse ``text``, up to twelve lines, into a `Plan`.
+    """Parse ``text`` into a `Plan`.
 
     Understands chains of operations on ``x``, operators, functions of torch and einops, names that a line assigns
     (``y = x.t()``, ``q, k, v = x.chunk(3)``), writes (``x[0] = 1``, ``y += 1``), numbers (``n = x.size(0)``,
-    ``b, n, d = x.shape``), comments, docstrings, and imports of what is there anyway; lines that only print or assert
-    are skipped, unread. Raises `ExpressionError`, and nothing else,
-    for anything it does not understand.
+    ``b, n, d = x.shape``), the body of one function or under ``torch.no_grad()``, comments, docstrings, and imports of
+    what is there anyway; lines that only print or assert are skipped, unread. Raises `ExpressionError`, and nothing
+    else, for anything it does not understand.
     """
     tidied = tidy(text)
     plan = _Reader(code_of(tidied)).read()
     return replace(plan, text=tidied)
 
 
-_IMPORTS = (
-    ("torch", "torch"),
-    ("einops", "einops"),
-    ("torch.nn.functional", "F"),
-)
-"""Modules as they may be imported, and the names they have here."""
-
 _NAME = re.compile(r"[A-Za-z]\w*", re.ASCII)
-
-
-_BLOCK = re.compile(r"^(async|class|def|elif|else|except|finally|for|if|match|try|while|with)\b[^\n]*:", re.MULTILINE)
-"""A line that heads a block; its lines have lost their indentation by then."""
-
-
-def _no_statement(text: str) -> str:
-    """What to say of a statement that is neither an expression nor an assignment."""
-    return (
-        f"`{text.splitlines()[0][:60]}`: expressions on x and assignments are run here, line after line, and no other "
-        f"statement: no loop, branch or function. Write out the lines that x goes through. For example: {EXAMPLE}."
-    )
+_NAMED_LITERALS = ("dtype", "format", "text", "bool", "none", "device")
+"""Kinds of values besides numbers and tensors that a name may stand for."""
 
 
 class _Reader(ExpressionReader):
     """Walks the lines: assignments, writes, and expressions whose result is shown."""
 
     def read(self) -> Plan:
-        for statement in self._statements():
+        program = plain(parsed(self.text))
+        check_lines(len(program.statements))
+        for statement in program.statements:
             match statement:
                 case ast.Expr(value=ast.Name() as name):
                     self._show(name)
                 case ast.Expr(value=value):
-                    self.result(value)
+                    self._value(value)
                 case ast.Assign():
                     self._assign(statement)
                 case ast.AugAssign():
                     self._update(statement)
-                case ast.Import() | ast.ImportFrom():
-                    self._import(statement)
                 case _:
-                    raise ExpressionError(_no_statement(self.segment(statement)))
-        return Plan(self.text, tuple(self.steps), self.names, tuple(self.asked))
-
-    def _statements(self) -> list[ast.stmt]:
-        try:
-            module = ast.parse(self.text)  # parses only
-        except (SyntaxError, ValueError, RecursionError, MemoryError) as problem:
-            block = _BLOCK.search(self.text)
-            if block:
-                raise ExpressionError(_no_statement(block[0])) from None
-            reason = problem.msg if isinstance(problem, SyntaxError) else "nested too deeply"
-            raise ExpressionError(f"This is not a complete expression: {reason}. For example: {EXAMPLE}.") from None
-        _check_tree(module)
-        check_lines(sum(not isinstance(statement, ast.Import | ast.ImportFrom) for statement in module.body))
-        return module.body
+                    raise ExpressionError(no_statement(self.segment(statement)))
+        notes = (*program.notes, *self.notes)
+        return Plan(self.text, tuple(self.steps), self.names, tuple(self.asked), notes)
 
     # ----------------------------------------------------------------------------------------- statements
-
-    def _import(self, node: ast.Import | ast.ImportFrom) -> None:
-        """Only what expressions can name anyway, under the name it has here; nothing is imported."""
-        module = f"{node.module}." if isinstance(node, ast.ImportFrom) else ""
-        for alias in node.names:
-            path, name = f"{module}{alias.name}", alias.asname or alias.name
-            einops = path.removeprefix("einops.") if path.startswith("einops.") else ""
-            if (path, name) in _IMPORTS or (name == einops and ("bare", einops) in OPERATIONS):
-                continue
-            raise ExpressionError(
-                f"{self.quote(node)}: only torch, einops and torch.nn.functional as F are there, under these names."
-            )
 
     def _name_count(
         self, name: str, node: ast.Assign | ast.AugAssign, kind: CountKind | None, found: Count | None
@@ -117,6 +80,7 @@ class _Reader(ExpressionReader):
         self._check_name(name)
         if name == "x":
             raise ExpressionError(f"{self.quote(node)}: x is the tensor; give the number another name, n = 3.")
+        self._forget_others(name)
         if self.names.pop(name, None) is not None:
             self.steps[-1] = replace(self.steps[-1], forgets=(*self.steps[-1].forgets, name))
 
@@ -126,25 +90,29 @@ class _Reader(ExpressionReader):
         if number != len(self.steps):
             self._alias(number, node, node.id)
 
+    def _value(self, node: ast.expr) -> None:
+        """A line that is an expression: shown as a step, also where it only picks from a list."""
+        before = len(self.steps)
+        number = self.result(node)
+        if number <= before:
+            self._alias(number, node, "")
+
     def _alias(self, number: int, node: ast.expr | ast.stmt, name: str, shown: str = "") -> None:
         shown = shown or self.segment(node)
         added = self.add(PlanStep(NAMING, "name", (number,), shown, shown, node.lineno, name=name))
-        self._bind_tensor(name, added)
+        if name:
+            self._bind_tensor(name, added)
         if number in self.bundles:
             self.bundles.add(added)
 
     def _assign(self, node: ast.Assign) -> None:
-        if len(node.targets) != 1:
-            raise ExpressionError("One name per assignment; write y = x.t() and z = y as two lines.")
         match node.targets[0]:
             case ast.Name(id=name):
                 self._check_name(name)
                 if self.kind(node.value) is not None:
                     self._name_count(name, node, self.kind(node.value), self.count(node.value))
-                elif isinstance(node.value, ast.Name):
-                    self._alias(self.named(node.value), node, name)
                 else:
-                    self._bind(name, self.result(node.value))
+                    self._assign_name(name, node)
             case ast.Subscript() as target:
                 self._write(target, node.value, "=", node)
             case ast.Tuple(elts=elements) | ast.List(elts=elements):
@@ -155,9 +123,37 @@ class _Reader(ExpressionReader):
                     "x[0][0] = 100."
                 )
 
+    def _assign_name(self, name: str, node: ast.Assign) -> None:
+        """``y = …`` of a tensor, several tensors, a list of them, a dtype or a pattern."""
+        value = node.value
+        if isinstance(value, ast.Name) and value.id in self.names:
+            self._alias(self.named(value), node, name)
+            return
+        found = self.literal(value)
+        if found is not None and found[0] in _NAMED_LITERALS:
+            self._rename(name, node)
+            self.literals[name] = found
+            return
+        listed = self.listed(value) if isinstance(value, ast.List | ast.Tuple | ast.Name) else None
+        if listed is not None and not set(listed) & self.bundles:
+            self._rename(name, node)
+            self.lists[name] = listed
+            return
+        before = len(self.steps)
+        number = self.result(value)
+        if number <= before:  # picked from a list: the tensor has a name or none of its own
+            self._alias(number, node, name)
+        else:
+            self._bind(name, number)
+
     def _bind_tensor(self, name: str, number: int) -> None:
+        self._forget_others(name)
         self.names[name] = number
+
+    def _forget_others(self, name: str) -> None:
         self.kinds.pop(name, None)
+        self.lists.pop(name, None)
+        self.literals.pop(name, None)
 
     def _bind(self, name: str, number: int) -> None:
         self._bind_tensor(name, number)
@@ -174,20 +170,42 @@ class _Reader(ExpressionReader):
         if self.kind(node.value) == "sizes":
             self._unpack_sizes(names, next(iter(stars), None), node)
             return
-        if stars:
-            raise ExpressionError(
-                f"{self.quote(node)}: Unpack into names; one with a star takes sizes, b, *rest = x.shape."
-            )
-        if isinstance(node.value, ast.Tuple | ast.List):
+        if isinstance(node.value, ast.Tuple | ast.List) and not stars:
             self._bind_each(names, node.value.elts, node)
             return
-        number = self.named(node.value) if isinstance(node.value, ast.Name) else self.result(node.value)
-        if number not in self.bundles:
-            raise ExpressionError("Only several tensors can be unpacked, for example y, z = x.chunk(2).")
-        self.steps[number - 1] = replace(self.steps[number - 1], unpack=len(names))
+        is_list = isinstance(node.value, ast.Tuple | ast.List) or (
+            isinstance(node.value, ast.Name) and node.value.id in self.lists
+        )
+        listed = self.listed(node.value) if is_list else None
+        if listed is not None:
+            self._unpack_list(names, listed, next(iter(stars), None), node)
+        else:
+            number = self.named(node.value) if isinstance(node.value, ast.Name) else self.result(node.value)
+            self._unpack_several(names, number, next(iter(stars), None), node)
+
+    def _unpack_list(self, names: Sequence[str], listed: Sequence[int], star: int | None, node: ast.Assign) -> None:
+        """The tensors of a list that a line made, each under its name."""
+        if star is not None:
+            raise ExpressionError(f"{self.quote(node)}: a name with a star takes sizes, or what a split made.")
+        if len(names) != len(listed):
+            raise ExpressionError(f"{self.quote(node)}: {len(names)} names for {len(listed)} values.")
+        for place, (name, number) in enumerate(zip(names, listed, strict=True)):
+            self._alias(number, node, name, f"{name} = {self.segment(node.value)}[{place}]")
+
+    def _unpack_several(self, names: Sequence[str], number: int, star: int | None, node: ast.Assign) -> None:
+        """What a split made, or the rows of a single tensor, which Python unpacks as ``unbind(0)`` does."""
         shown = self.segment(node.value)
-        for piece, name in enumerate(names):
-            step = PlanStep(PIECE, "piece", (number,), name, f"{shown}[{piece}]", node.lineno, pick=piece, name=name)
+        if number not in self.bundles:
+            number = self.rows(number, node)
+        least = len(names) if star is None else 1 - len(names)
+        self.steps[number - 1] = replace(self.steps[number - 1], unpack=least)
+        for place, name in enumerate(names):
+            behind = len(names) - 1 - place
+            if place == star:
+                self._bind_tensor(name, self.some(node.value, number, slice(place, -behind or None), name))
+                continue
+            pick = place if star is None or place < star else -behind - 1
+            step = PlanStep(PIECE, "piece", (number,), name, f"{shown}[{pick}]", node.lineno, pick=pick, name=name)
             self._bind_tensor(name, self.add(step))
 
     def _bind_each(self, names: Sequence[str], values: Sequence[ast.expr], node: ast.Assign) -> None:
@@ -195,12 +213,13 @@ class _Reader(ExpressionReader):
         if len(names) != len(values):
             raise ExpressionError(f"{self.quote(node)}: {len(names)} names for {len(values)} values.")
         read: list[tuple[CountKind | None, Count | None]] = [(self.kind(value), self.count(value)) for value in values]
+        before = range(len(self.steps) + 1)
         made = [None if kind else self.result(value) for value, (kind, _) in zip(values, read, strict=True)]
         for name, value, (kind, found), number in zip(names, values, read, made, strict=True):
             if number is None:
                 self._name_count(name, node, kind, found)
-            elif isinstance(value, ast.Name):
-                self._alias(number, node, name, f"{name} = {value.id}")
+            elif number in before or isinstance(value, ast.Name):
+                self._alias(number, node, name, f"{name} = {self.segment(value)}")
             else:
                 self._bind(name, number)
 
@@ -222,7 +241,7 @@ class _Reader(ExpressionReader):
             raise ExpressionError(
                 f"`{name[:40]}` cannot be a name here: a letter, then letters, digits and _, at most {most} in all."
             )
-        if name in (*MODULES, "len") or ("bare", name) in OPERATIONS:
+        if name in (*MODULES, *BUILTINS, "len", "list", "tuple", "map") or ("bare", name) in OPERATIONS:
             raise ExpressionError(f"`{name}` is already the name of something else; call the tensor y or z.")
 
     def _update(self, node: ast.AugAssign) -> None:
@@ -263,22 +282,3 @@ class _Reader(ExpressionReader):
         number_ = self.add(step)
         if isinstance(target, ast.Name):
             self._bind(target.id, number_)
-
-
-def _check_tree(module: ast.Module) -> None:
-    """Cap the number of nodes and how deep they lie, and refuse what is left out by design, naming the reason."""
-    nodes = deepest = 0
-    level: list[ast.AST] = [module]
-    while level:
-        nodes += len(level)
-        deepest += 1
-        if nodes > limit("expression_nodes") or deepest > limit("expression_levels"):
-            what = f"More than {limit('expression_nodes')} syntax nodes"
-            if deepest > limit("expression_levels"):
-                what = f"More than {limit('expression_levels')} syntax nodes inside one another"
-            raise ExpressionError(f"{what}; write less at once.")
-        for node in level:
-            name = node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
-            if name in REFUSED:
-                raise ExpressionError(f"`{name}` is refused here by design: {REFUSED[name]}.")
-        level = [child for node in level for child in ast.iter_child_nodes(node)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from typing import Literal
 
 from core.limits import limit
@@ -17,7 +18,7 @@ _RUN_ON = re.compile(r"(?<![A-Za-z_0-9])[0-9][0-9a-fA-FoxOX_.]*(and|else|for|if|
 """A number that runs into a word, ``0or``; Python's parser only warns, on the server's own console."""
 
 
-_IMPORT = re.compile(r"(import|from)\s")
+_IMPORT = re.compile(r"\s*(import|from)\s")
 
 _QUOTED = re.compile(r"""('''|\"\"\")(?:.|\n)*?(?:\1|\Z)|'[^'\n]*'?|"[^"\n]*"?|#[^\n]*""")
 """A string in quotes, closed or not, or a comment outside of one."""
@@ -103,13 +104,13 @@ def _whole(statement: str, call: bool) -> bool:
 
 
 def tidy(text: str) -> str:
-    """``text`` with the white space around its lines removed; comments stay, and may hold any printable character.
+    """``text`` without white space around its lines, where no block needs it; comments stay, of printable characters.
 
     Raises `ExpressionError` beyond the caps. Lines that only import, comment, print or assert are not counted.
     """
     if len(text) > 2 * limit("expression_chars"):
         raise ExpressionError(_too_long(len(text)))
-    tidied = "\n".join(line.strip() for line in text.replace("\t", " ").strip().splitlines())
+    tidied = _aligned(text)
     code = code_of(tidied)
     if not code.strip():
         raise ExpressionError(f"Empty. Type an expression on x, for example {EXAMPLE}.")
@@ -135,6 +136,20 @@ def tidy(text: str) -> str:
     return tidied
 
 
+_HEADS = re.compile(r"^(def|with|@)", re.MULTILINE)
+
+
+def _aligned(text: str) -> str:
+    """``text`` flush left. Indentation stays under the head of a function or ``with``, and only there."""
+    lines = [line.rstrip() for line in text.replace("\t", "    ").strip().splitlines()]
+    flat = "\n".join(line.strip() for line in lines)
+    if not _HEADS.search(code_of(flat)):
+        return flat
+    if lines and not _HEADS.match(lines[0]):  # the first line of what was pasted has often lost its indentation
+        lines[0] = " " * min((len(line) - len(line.lstrip()) for line in lines[1:] if line), default=0) + lines[0]
+    return textwrap.dedent("\n".join(lines))
+
+
 def check_lines(count: int) -> None:
     """Refuse more lines, or statements on them, than are run."""
     if count > limit("expression_lines"):
@@ -145,13 +160,15 @@ def _too_long(length: int) -> str:
     return f"That is {length:,} characters long; an expression has at most {limit('expression_chars'):,}."
 
 
-def read_shape(text: str) -> tuple[int, ...]:
+def read_shape(text: str, cap: str = "tensor_elements") -> tuple[int, ...]:
     """The start shape a person typed: ``2, 3``, ``(2, 3)``, ``2 × 3`` or ``()`` for a single number.
+
+    cap: the entry of core.limits that caps its elements; ``counted_elements`` where `trace` takes it.
 
     Raises `ExpressionError` with an example for anything else, and beyond the caps on rank and elements.
     """
     shape = _sizes(text, "shape")
-    check_size(shape, "The start tensor")
+    check_size(shape, "The start tensor", cap)
     return shape
 
 

@@ -29,6 +29,13 @@ class MemoryFormat:
 
 
 @dataclass(frozen=True, slots=True)
+class Device:
+    """A device, as typed. Every tensor here lies in the memory of the CPU, so it is never used."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
 class Slot:
     """The place of a tensor among the arguments: ``number`` counts the inputs of the step."""
 
@@ -45,7 +52,7 @@ class Asked:
     """
 
     what: str
-    parts: tuple[Count | None, ...] = ()
+    parts: tuple[Count | DType | str | None, ...] = ()
     step: int = -1
     text: str = ""
     whole: bool = True
@@ -67,7 +74,7 @@ DTYPES: Mapping[str, str] = {
 }
 """Element types an expression may name, with torch's aliases, and what each stands for."""
 
-MODULES = ("torch", "einops", "F")
+MODULES = ("torch", "einops", "F", "math", "np", "nn")
 """Modules that an expression may name."""
 
 MEMORY_FORMATS: tuple[str, ...] = ("contiguous_format", "preserve_format", "channels_last", "channels_last_3d")
@@ -75,7 +82,9 @@ MEMORY_FORMATS: tuple[str, ...] = ("contiguous_format", "preserve_format", "chan
 Nested: TypeAlias = "int | float | bool | tuple[Nested, ...]"
 """A number, or a tuple of such at any depth: the data of torch.tensor, or an index list."""
 
-Value: TypeAlias = "int | float | bool | str | DType | MemoryFormat | Slot | Asked | tuple[Slot | Nested, ...] | None"
+Value: TypeAlias = (
+    "int | float | bool | str | DType | MemoryFormat | Device | Slot | Asked | tuple[Slot | Nested, ...] | None"
+)
 Arguments: TypeAlias = tuple[Value, ...]
 Keywords: TypeAlias = Mapping[str, Value]
 

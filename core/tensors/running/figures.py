@@ -180,7 +180,7 @@ class _Picture:
             "stride": layout.stride,
             "offset": layout.offset,
             "total": layout.numel,
-            "drawn": min(layout.numel, self.most),
+            "drawn": 0 if self.trace.counted else min(layout.numel, self.most),
             "facts": _facts(layout, one.is_contiguous, step.element_size),
         }
         if step.kind == "view" and not layout.rank:

@@ -5,14 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from core.limits import limit
 from core.tensors.layout import Layout
 from core.tensors.reading.plan import PlanStep
 from core.tensors.reading.table import PART, PICKING, REPEATED, SHORT_CASTS
 from core.tensors.running.steps import Fix, Kind, Step
 from core.tensors.view import ViewVerdict, explain_view
 
-_REGROUPING = ("view", "view_as", "reshape", "flatten", "ravel")
-_CASTS = ("to", "contiguous", *SHORT_CASTS)
+_REGROUPING = ("view", "view_as", "reshape", "reshape_as", "flatten", "ravel")
+_CASTS = ("to", "type_as", "contiguous", *SHORT_CASTS)
 
 
 def view_verdict(operation: str, inputs: Sequence[Step], shape: Sequence[int], dtype: str) -> ViewVerdict | None:
@@ -35,7 +36,9 @@ def reason(
         return verdict.reason
     if name == "view":
         return f"the same bytes, read as {dtype}"
-    if kind == "same" and step.form not in ("name", "piece"):
+    if step.form == "piece" and kind != "same":
+        return inputs[0].reason if inputs[0].kind == kind else "the same operation made it"
+    if kind == "same" and step.form not in ("name", "piece") and not step.operation.restrides:
         return "there is nothing to do, so it is the same tensor"
     if name == PICKING.name and kind == "view":
         return PART  # a tensor that holds a single whole number picks as that number does
@@ -57,7 +60,9 @@ def _cast_reason(name: str, kind: Kind, tried: Step, layout: Layout, dtype: str)
     old, new = _steps(tried.layout), _steps(layout)
     if old == new:
         return "a copy was asked for"
-    if tried.layout.overlaps:
+    if 0 in (stride for size, stride in zip(tried.layout.shape, tried.layout.stride, strict=True) if size > 1) or (
+        tried.layout.numel <= limit("tensor_elements") and tried.layout.overlaps
+    ):
         how = "each element gets a cell of its own"
     elif _order(old) == _order(new):
         how = "the gaps between the elements close"

@@ -10,6 +10,7 @@ from itertools import zip_longest
 
 import numpy as np
 
+from core.limits import limit
 from core.tensors.layout import Layout, bounds
 from core.tensors.reading.plan import PlanStep
 from core.tensors.reading.values import DType, Index, Shape, Slot, Value, integers, named
@@ -162,6 +163,8 @@ def _write(step: PlanStep, inputs: Sequence[Step], target: Layout | None) -> str
     """One cell written for several elements, or read after it was written; brackets or sizes that do not fit."""
     if target is None:
         return _index(inputs[0].layout, step.index) if step.index is not None else ""
+    if target.numel > limit("tensor_elements"):
+        return ""  # neither cells nor what overlaps is worked out at this size
     if target.overlaps:
         return f"several elements of the tensor are one cell (strides {target.stride}): whose value should it keep?"
     given = step.args[0] if step.args else None

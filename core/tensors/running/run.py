@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -14,11 +13,13 @@ import numpy.typing as npt
 from core.limits import limit
 from core.tensors.layout import Layout
 from core.tensors.reading import guards
-from core.tensors.reading.counts import Counts
 from core.tensors.reading.guards import Picker, check_size
 from core.tensors.reading.plan import Plan, PlanStep
 from core.tensors.reading.table import SHORT_CASTS, WRITING
 from core.tensors.reading.values import DType, ExpressionError, Index, IndexItem, MemoryFormat, Nested, Slot, Value
+from core.tensors.reading.worked import Counts
+from core.tensors.running.applied import call, touched
+from core.tensors.running.operators import largest, operator_of, raw
 from core.tensors.running.reasons import fixes, reason, view_verdict
 from core.tensors.running.refusals import refusal_reason
 from core.tensors.running.steps import Kind, Piece, Scalar, Step, label_of
@@ -26,6 +27,11 @@ from core.tensors.running.steps import Kind, Piece, Scalar, Step, label_of
 
 class Run:
     """The tensors of one trace, kept alive until its end so that storages can be told apart."""
+
+    cap = "tensor_elements"
+    """The entry of core.limits that caps a tensor."""
+    furthest = "expression_integer"
+    """The entry that caps a stride."""
 
     def __init__(self, torch: Any, einops: Any, plan: Plan) -> None:
         self.torch = torch
@@ -71,8 +77,11 @@ class Run:
         if step.form == "piece":
             inputs = []
         self._guard(step, inputs)
+        if step.operation.restrides:
+            self._keep_layouts(inputs[0])
+        written = self._touched(step, inputs) if step.operation.writes else None
         try:
-            made = self._apply(step, inputs)
+            made = self._ran(step, inputs)
             result, pieces = self._pick(step, made)
         except ExpressionError:
             raise
@@ -90,21 +99,22 @@ class Run:
             "forgets": step.forgets,
         }
         if step.form == "write" or operation.writes:
-            self._record_write(inputs[0], result, basis)
+            self._record_write(inputs[0], written if operation.writes else result, basis)
             self._work(inputs[0].numel() * (1 + len(self.steps[-1].changed)), step)
             return True
         for tensor in (result, *pieces):
             self._check(tensor, step)
         verdict = view_verdict(operation.name, self._inputs(step), tuple(result.shape), _name(result.dtype))
         kind = self._kind(result, inputs, step)
+        together = [piece for piece in pieces if storage_identity(piece) == storage_identity(result)]
         self._record(
             result,
             kind,
             **basis,
-            pieces=tuple(self._piece(piece) for piece in pieces),
+            pieces=tuple(self._piece(piece) for piece in together) if len(together) > 1 or len(pieces) == 1 else (),
             picked=step.pick,
             verdict=verdict,
-            reason=reason(step, kind, self._inputs(step), _layout(result), _name(result.dtype), verdict),
+            reason=reason(step, kind, self._inputs(step), layout_of(result), _name(result.dtype), verdict),
         )
         if pieces and step.pick is None:
             self.tensors[-1] = pieces
@@ -122,10 +132,15 @@ class Run:
     # ---------------------------------------------------------------------------------------------- before
 
     def _guard(self, step: PlanStep, inputs: Sequence[Any]) -> None:
-        shapes = [tuple(tensor.shape) for tensor in inputs if isinstance(tensor, self.torch.Tensor)]
+        shapes = [tuple(tensor.shape) for tensor in _opened(inputs)]
         if step.operation.guard is not None:
-            step.operation.guard(shapes, step.args, dict(step.keywords))
-        if step.index is not None:
+            args = step.args
+            if step.form == "bare" and args and isinstance(args[0], tuple):  # einops stacks a list first
+                shapes, args = [(len(shapes), *shapes[0])], args[1:]
+            step.operation.guard(shapes, args, dict(step.keywords))
+        if step.operation.measured is not None:
+            step.operation.measured(shapes, step.args, dict(step.keywords), [largest(t) for t in _opened(inputs)])
+        if step.index is not None and step.form != "piece":
             guards.picked(shapes[0], [self._picker(item, inputs) for item in step.index])
         self._guard_complex(step, inputs)
 
@@ -145,7 +160,7 @@ class Run:
 
     def _guard_complex(self, step: PlanStep, inputs: Sequence[Any]) -> None:
         """torch would drop the imaginary part, with a warning nobody sees."""
-        complex_ = [tensor.is_complex() for tensor in inputs if isinstance(tensor, self.torch.Tensor)]
+        complex_ = [tensor.is_complex() for tensor in _opened(inputs)]
         if not any(complex_):
             return
         name = step.operation.name
@@ -163,35 +178,29 @@ class Run:
         if min(shape, default=0) < 0:
             # torch lets as_strided and broadcast_to make these when another size is 0.
             raise ExpressionError(f"`{step.source[:60]}` gives a tensor of shape {shape}; no size can be negative.")
-        check_size(shape, f"The result of `{step.source[:60]}`")
-        if max(result.stride(), default=0) > limit("expression_integer"):
-            raise ExpressionError(f"`{step.source[:60]}` gives a stride above {limit('expression_integer'):,}.")
+        check_size(shape, f"The result of `{step.source[:60]}`", self.cap)
+        if max(result.stride(), default=0) > limit(self.furthest):
+            raise ExpressionError(f"`{step.source[:60]}` gives a stride above {limit(self.furthest):,}.")
 
     # --------------------------------------------------------------------------------------------- running
 
+    def _ran(self, step: PlanStep, inputs: Sequence[Any]) -> Any:
+        return self._apply(step, inputs)
+
     def _apply(self, step: PlanStep, inputs: Sequence[Any]) -> Any:
-        args = [self._value(arg, inputs) for arg in step.args]
-        keywords = {name: self._value(value, inputs) for name, value in step.keywords}
-        name = step.operation.name
-        subject: Sequence[Any] = inputs[:1] if step.operation.subject else ()
+        args, keywords = self._given(step, inputs)
         match step.form:
-            case "method":
-                return getattr(inputs[0], name)(*args, **keywords)
-            case "property":
-                return self._property(inputs[0], name)
-            case "torch":
-                # Fresh memory may hold what another visitor left there, so empty is filled here.
-                return getattr(self.torch, "zeros" if name == "empty" else name)(*subject, *args, **keywords)
+            case "method" | "property" | "torch" | "F":
+                return call(self.torch, step.form, step.operation, inputs, args, keywords)
             case "bare":
-                return getattr(self.einops, name)(*subject, *args, **keywords)
-            case "F":
-                return getattr(self.torch.nn.functional, name)(*subject, *args, **keywords)
+                subject = inputs[:1] if step.operation.subject else ()
+                return getattr(self.einops, step.operation.name)(*subject, *args, **keywords)
             case "index":
                 return inputs[0][self._index(step.index or (), inputs)]
             case "unary":
                 return -inputs[0] if step.symbol == "-" else ~inputs[0]
             case "binary":
-                return _operator(step.symbol)(*args)
+                return operator_of(step.symbol)(*args)
             case "write":
                 return self._write(step, inputs, args[0])
             case "name":
@@ -199,13 +208,23 @@ class Run:
             case "piece":
                 return self.tensors[step.inputs[0]]
 
-    def _property(self, tensor: Any, name: str) -> Any:
-        # What torch does with these ranks is deprecated: it works, but warns once per process. Same results here.
-        if name == "T" and tensor.dim() != 2:
-            return tensor.permute(*reversed(range(tensor.dim())))
-        if name == "mT" and tensor.dim() == 0:
-            return tensor
-        return getattr(tensor, name)
+    def _touched(self, step: PlanStep, inputs: Sequence[Any]) -> npt.NDArray[np.int64] | None:
+        """The cells that an operation in place is about to write, ``None`` for all of its tensor."""
+        args, keywords = self._given(step, inputs)
+        with suppress(Exception):  # what is wrong with the arguments torch says of the operation itself
+            elements = touched(self.torch, step.operation, inputs[0], args, keywords)
+            return None if elements is None else layout_of(inputs[0]).cells()[elements.flatten().numpy()]
+        return None
+
+    def _given(self, step: PlanStep, inputs: Sequence[Any]) -> tuple[list[Any], dict[str, Any]]:
+        keywords = {name: self._value(value, inputs) for name, value in step.keywords}
+        return [self._value(arg, inputs) for arg in step.args], keywords
+
+    def _keep_layouts(self, tensor: Any) -> None:
+        """Let earlier steps keep the layout that ``tensor`` has now, which is about to change."""
+        for number, seen in enumerate(self.tensors):
+            if seen is tensor:
+                self.tensors[number] = tensor.as_strided(tensor.shape, tensor.stride(), tensor.storage_offset())
 
     def _value(self, value: Value, inputs: Sequence[Any]) -> Any:
         if isinstance(value, Slot):
@@ -213,7 +232,7 @@ class Run:
         if isinstance(value, DType | MemoryFormat):
             return getattr(self.torch, value.name)
         if isinstance(value, tuple) and any(isinstance(item, Slot) for item in value):
-            return [inputs[item.number] for item in value if isinstance(item, Slot)]
+            return _opened([inputs[item.number] for item in value if isinstance(item, Slot)])
         return value
 
     def _index(self, index: Index, inputs: Sequence[Any]) -> Any:
@@ -230,22 +249,26 @@ class Run:
                 items.append(_lists(item) if isinstance(item, tuple) else item)
         return items[0] if len(items) == 1 and not isinstance(items[0], list) else tuple(items)
 
-    def _write(self, step: PlanStep, inputs: Sequence[Any], value: Any) -> npt.NDArray[np.int64] | None:
+    def _write(self, step: PlanStep, inputs: Sequence[Any], value: Any) -> Any:
         """Write through a name or square brackets; gives the cells written, ``None`` for all of the tensor."""
-        update = None if step.symbol == "=" else _operator(step.symbol)
+        update = None if step.symbol == "=" else operator_of(step.symbol)
         if step.index is None:
             if update is not None:
                 update(inputs[0], value)
             return None
         index = self._index(step.index, inputs)
-        layout = _layout(inputs[0])
-        cells = None
-        with suppress(Exception):  # what is wrong with the index torch says below, of the write itself
-            cells = self.torch.from_numpy(layout.cells()).view(layout.shape)[index].flatten().numpy()
+        cells = self._cells_written(inputs[0], index)
         if update is not None:
             value = update(inputs[0][index], value)  # what Python does: read, update in place, write back
         inputs[0][index] = value
         return cells
+
+    def _cells_written(self, tensor: Any, index: Any) -> Any:
+        """The storage cells that square brackets take of ``tensor``, one per element; ``None`` where they fail."""
+        with suppress(Exception):  # what is wrong with the index torch says of the write itself
+            layout = layout_of(tensor)
+            return self.torch.from_numpy(layout.cells()).view(layout.shape)[index].flatten().numpy()
+        return None
 
     def _pick(self, step: PlanStep, made: Any) -> tuple[Any, tuple[Any, ...]]:
         """The tensor to go on with, and all pieces when there are several."""
@@ -255,12 +278,10 @@ class Run:
         if step.form == "name":
             return pieces[0], pieces
         if step.form == "piece":
-            return pieces[step.pick or 0], ()
-        if step.unpack is not None and step.unpack != len(pieces):
-            # Python's own words for q, k, v = x.chunk(2)
-            if len(pieces) < step.unpack:
-                raise ValueError(f"not enough values to unpack (expected {step.unpack}, got {len(pieces)})")
-            raise ValueError(f"too many values to unpack (expected {step.unpack})")
+            if step.index is None:
+                return pieces[step.pick or 0], ()
+            pieces = pieces[self._index(step.index, ())]
+        _check_unpacked(step.unpack, len(pieces))
         if not pieces:
             raise ExpressionError(f"`{step.source[:60]}` gives no tensor.")
         return pieces[step.pick or 0], pieces
@@ -268,16 +289,31 @@ class Run:
     # ------------------------------------------------------------------------------------------- recording
 
     def _kind(self, result: Any, inputs: Sequence[Any], step: PlanStep) -> Kind:
-        if step.form in ("piece", "name") or any(result is tensor for tensor in inputs):
+        if step.form == "name" or any(result is tensor for tensor in inputs):
             return "same"
-        mine = _storage_identity(result)
-        return "view" if any(_storage_identity(tensor) == mine for tensor in inputs) else "copy"
+        mine = storage_identity(result)
+        if step.form == "piece":
+            # Pieces of one storage are drawn with the step that made them all, others on their own.
+            if mine not in self.storages:
+                return "copy"
+            first = self.steps[step.inputs[0]]
+            there = first.storage == self.storages.index(mine) or any(result is tensor for tensor in self.tensors)
+            return "same" if there else "view"
+        return "view" if any(storage_identity(tensor) == mine for tensor in _opened(inputs)) else "copy"
 
     def _piece(self, tensor: Any) -> Piece:
-        return Piece(_layout(tensor), tensor.is_contiguous(), _values(tensor))
+        return Piece(layout_of(tensor), tensor.is_contiguous(), self.values(tensor))
+
+    def values(self, tensor: Any) -> tuple[Scalar, ...]:
+        """The first elements in logical order."""
+        return tuple(tensor.flatten()[: limit("storage_cells_drawn")].tolist())
+
+    def cells(self, tensor: Any, count: int) -> tuple[Scalar, ...]:
+        """The first ``count`` cells of the storage of ``tensor``, as elements of its dtype."""
+        return tuple(raw(tensor).as_strided((count,), (1,), 0).tolist())
 
     def _record(self, tensor: Any, kind: Kind, **rest: Any) -> None:
-        identity = _storage_identity(tensor)
+        identity = storage_identity(tensor)
         new = identity not in self.storages
         if new:
             self.storages.append(identity)
@@ -293,7 +329,7 @@ class Run:
             Step(
                 number=len(self.steps),
                 kind=kind,
-                layout=_layout(tensor),
+                layout=layout_of(tensor),
                 dtype=_name(tensor.dtype),
                 element_size=element_size,
                 is_contiguous=tensor.is_contiguous(),
@@ -303,8 +339,8 @@ class Run:
                 shares_storage_with=(),
                 bytes_allocated=nbytes if new else 0,
                 bytes_total=before + (nbytes if new and kind != "start" else 0),
-                values=_values(tensor),
-                storage_values=tuple(tensor.as_strided((shown,), (1,), 0).tolist()),
+                values=self.values(tensor),
+                storage_values=self.cells(tensor, shown),
                 **rest,
             )
         )
@@ -315,14 +351,13 @@ class Run:
         """A write: the cells it touched and every tensor that sees them."""
         size: int = tensor.element_size()
         mark = np.zeros(tensor.untyped_storage().nbytes() // size, dtype=np.bool_)
-        touches = np.bincount(_layout(tensor).cells() if cells is None or cells is tensor else cells)
+        touches = np.bincount(layout_of(tensor).cells() if cells is None else cells)
         mark[: len(touches)] = touches > 0
-        storage = self.storages.index(_storage_identity(tensor))
+        storage = self.storages.index(storage_identity(tensor))
         # Tensors of other element sizes may lie in the same storage, so cells are compared byte by byte.
         touched = np.zeros(tensor.untyped_storage().nbytes(), dtype=bool)
         touched[: mark.size * size] = mark.repeat(size)
-        cells_of: dict[int, Any] = {}
-        """Element size → which cells of that size were touched."""
+        cells_of: dict[int, Any] = {}  # element size → which cells of that size were touched
         changed: list[int] = []
         for step, seen in zip(self.steps, self.tensors, strict=True):
             if step.storage != storage or step.kind == "write":
@@ -339,16 +374,17 @@ class Run:
         shown: dict[tuple[Layout, Any], tuple[Scalar, ...]] = {}
         """What tensors alike see; a long chain has many that are."""
         for first in (_first(self.tensors[number]) for number in changed):
-            if (_layout(first), first.dtype) not in shown:
-                shown[_layout(first), first.dtype] = _values(first)
+            if (layout_of(first), first.dtype) not in shown:
+                shown[layout_of(first), first.dtype] = self.values(first)
         self._record(
             tensor,
             "write",
             **basis,
             written=tuple(np.flatnonzero(mark).tolist()),
+            touched=int(mark.sum()),
             changed=tuple(changed),
             after=tuple(
-                shown[_layout(first), first.dtype] for first in (_first(self.tensors[number]) for number in changed)
+                shown[layout_of(first), first.dtype] for first in (_first(self.tensors[number]) for number in changed)
             ),
             updates=int(touches.sum()),
             fullest=(int(touches.argmax()), int(touches.max())) if len(touches) else (0, 0),
@@ -377,6 +413,7 @@ class Run:
                 pieces=(),
                 picked=None,
                 written=(),
+                touched=0,
                 changed=(),
                 after=(),
                 updates=0,
@@ -399,35 +436,15 @@ class Run:
                 part = target[self._index(step.index, self._seen(step))]
             except (IndexError, TypeError, ValueError, RuntimeError):
                 return None  # the brackets are what torch refused
-            target = part if _storage_identity(part) == _storage_identity(target) else None
-        return None if target is None else _layout(target)
+            target = part if storage_identity(part) == storage_identity(target) else None
+        return None if target is None else layout_of(target)
 
     def _seen(self, step: PlanStep) -> list[Any]:
         return [self.tensors[number] for number in step.inputs]
 
 
-_OPERATORS: Mapping[str, str] = dict(
-    (
-        *(("+", "add"), ("-", "sub"), ("*", "mul"), ("/", "truediv"), ("//", "floordiv"), ("%", "mod"), ("**", "pow")),
-        *(("@", "matmul"), ("&", "and_"), ("|", "or_")),
-        *(("==", "eq"), ("!=", "ne"), ("<", "lt"), ("<=", "le"), (">", "gt"), (">=", "ge")),
-        *(("+=", "iadd"), ("-=", "isub"), ("*=", "imul"), ("/=", "itruediv")),
-        *(("//=", "ifloordiv"), ("%=", "imod"), ("**=", "ipow")),
-    )
-)
-"""Symbol → the function of Python's ``operator`` module that stands for it between two operands."""
-
-
-def _operator(symbol: str) -> Callable[..., Any]:
-    return getattr(operator, _OPERATORS[symbol])
-
-
-def _layout(tensor: Any) -> Layout:
+def layout_of(tensor: Any) -> Layout:
     return Layout(tuple(tensor.shape), tuple(tensor.stride()), tensor.storage_offset())
-
-
-def _values(tensor: Any) -> tuple[Scalar, ...]:
-    return tuple(tensor.flatten()[: limit("storage_cells_drawn")].tolist())
 
 
 def _any(cells: npt.NDArray[np.bool_], layout: Layout) -> bool:
@@ -435,6 +452,22 @@ def _any(cells: npt.NDArray[np.bool_], layout: Layout) -> bool:
     if not layout.numel:
         return False
     return bool(np.ndarray(layout.shape, bool, cells, layout.offset, layout.stride).any())
+
+
+def _opened(tensors: Sequence[Any]) -> list[Any]:
+    """``tensors`` with each split opened into its pieces."""
+    return [piece for made in tensors for piece in (made if _several(made) else (made,))]
+
+
+def _check_unpacked(wanted: int | None, found: int) -> None:
+    """Raise ``ValueError`` in Python's own words, for q, k, v = x.chunk(2). wanted: negative for at least so many."""
+    if wanted is None or wanted == found or 0 > wanted >= -found:
+        return
+    if wanted < 0:
+        raise ValueError(f"not enough values to unpack (expected at least {-wanted}, got {found})")
+    if found < wanted:
+        raise ValueError(f"not enough values to unpack (expected {wanted}, got {found})")
+    raise ValueError(f"too many values to unpack (expected {wanted})")
 
 
 def _first(made: Any) -> Any:
@@ -450,7 +483,7 @@ def _name(dtype: Any) -> str:
     return str(dtype).removeprefix("torch.")
 
 
-def _storage_identity(tensor: Any) -> int:
+def storage_identity(tensor: Any) -> int:
     """Identity of the storage while it lives; its data pointer will not do, all empty storages share one."""
     return tensor.untyped_storage()._cdata
 

@@ -5,10 +5,16 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
+from core.limits import limit
 from core.tensors.layout import Layout
+from core.tensors.reading.called import IGNORED
 from core.tensors.reading.counts import CountKind, kind_of
+from core.tensors.reading.numbers import about_dtype, infinite, written
+from core.tensors.reading.plain import plain
 from core.tensors.reading.reader import read_expression
+from core.tensors.reading.syntax import parsed
 from core.tensors.reading.text import code_of
+from core.tensors.reading.values import MODULES
 from core.tensors.running.trace import start_layout
 
 _EINOPS = ("rearrange", "reduce", "repeat", "einsum")
@@ -32,25 +38,38 @@ def _show(name, tensor):
     print(f"    shape {tuple(tensor.shape)}, strides {tensor.stride()}, offset {tensor.storage_offset()}, ", end="")
     print(f"{'contiguous' if tensor.is_contiguous() else 'not contiguous'}, {tensor.dtype}, ", end="")
     print(f"storage {letter} ({storage.nbytes()} B)")
-    print("   ", tensor.flatten()[:24].tolist())
+    if not tensor.is_meta:
+        print("   ", tensor.flatten()[:24].tolist())
 
 
 '''
 
 
-def script(source: str, shape: Sequence[int], dtype: str = "int64", stride: Sequence[int] | None = None) -> str:
+def script(
+    source: str,
+    shape: Sequence[int],
+    dtype: str = "int64",
+    stride: Sequence[int] | None = None,
+    *,
+    counted: bool = False,
+) -> str:
     """A stand-alone script that makes x, runs ``source`` operation by operation and prints each result.
 
-    Errors are caught and printed. Raises `ExpressionError` when the expression reader would not take ``source``.
+    counted: on torch's meta device, which allocates nothing, as it is anyway where x is too large to be made. Errors
+    are caught and printed. Raises `ExpressionError` when the expression reader would not take ``source``.
     """
     plan = read_expression(source)
-    layout = start_layout(shape, stride)
+    layout = start_layout(shape, stride, "counted_elements")
     body = _Unrolled(code_of(plan.text))
-    imports = ["import torch"]
+    imports = ["import math"] if "math" in body.taken else []
+    imports += ["import numpy as np"] if "np" in body.taken else []
+    imports.append("import torch")
     if "F" in body.taken:
         imports.append("import torch.nn.functional as F")
     if body.einops:
         imports.append(f"from einops import {', '.join(sorted(body.einops))}")
+    if counted or max(layout.numel, (layout.span or (0, 0))[1]) > limit("tensor_elements"):
+        imports += ["", 'torch.set_default_device("meta")  # shapes, strides and bytes; nothing is allocated']
     head = "\n".join(imports) + _SHOW + _start(layout, dtype) + '_show("x", x)\n'
     if not body.lines:  # nothing but imports
         return head
@@ -73,21 +92,25 @@ class _Unrolled:
     """
 
     def __init__(self, text: str) -> None:
-        tree = ast.parse(text)
+        tree = ast.Module(list(plain(parsed(text)).statements), [])
         self.taken = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
         self.einops: set[str] = set()
         self.lines: list[str] = []
         self.count = 0
         self.kinds: dict[str, CountKind] = {}
         """The names that stand for numbers."""
+        self.others: set[str] = set()
+        """The names that stand for a list of tensors, a dtype or a pattern."""
         for statement in tree.body:
             self._statement(statement)
 
     def _statement(self, statement: ast.stmt) -> None:
         shown = ast.unparse(statement)
         match statement:
-            case ast.Import() | ast.ImportFrom():
-                pass  # what is needed stands at the top
+            case ast.Assign(targets=[ast.Name(id=name) as target], value=value) if self._is_other(value):
+                self.kinds.pop(name, None)
+                self._run(ast.Assign([target], self._arguments(value)))
+                self.others.add(name)
             case ast.Assign(targets=[target], value=value) if self._kind(value) and not isinstance(
                 target, ast.Subscript
             ):
@@ -96,16 +119,19 @@ class _Unrolled:
             case ast.AugAssign(target=ast.Name(id=name) as target, op=symbol, value=value) if name in self.kinds:
                 self._run(ast.AugAssign(target, symbol, self._number(value)))
             case ast.Assign(targets=[ast.Name(id=name) as target], value=value):
+                made = self._simple(value)
                 self.kinds.pop(name, None)
-                self._run(ast.Assign([target], self._simple(value)))
+                self.others.discard(name)
+                self._run(ast.Assign([target], made))
                 self._show(shown, name)
             case ast.Assign(targets=[ast.Tuple(elts=names) | ast.List(elts=names) as target], value=value):
                 items = value.elts if isinstance(value, ast.Tuple | ast.List) else []
                 kinds: list[CountKind | None] = [self._kind(item) for item in items]
                 kinds += [None] * (len(names) - len(kinds))
                 self._run(ast.Assign([target], self._arguments(value) if items else self._simple(value)))
-                for name, kind in zip(map(ast.unparse, names), kinds, strict=True):
+                for name, kind in zip((ast.unparse(name).lstrip("*") for name in names), kinds, strict=True):
                     self.kinds.pop(name, None)
+                    self.others.discard(name)
                     if kind is None:
                         self._show(name, name)
                     else:
@@ -131,6 +157,24 @@ class _Unrolled:
     def _kind(self, node: ast.expr) -> CountKind | None:
         return kind_of(node, self.kinds)
 
+    def _is_other(self, node: ast.expr) -> bool:
+        """Whether what is assigned is a list of tensors, a dtype, a device, a pattern, a truth value or None."""
+        match node:
+            case ast.Name(id=name):
+                return name in self.others
+            case ast.Call(func=ast.Attribute(value=ast.Name(id="torch"), attr="device")):
+                return True
+            case (
+                ast.List()
+                | ast.Tuple()
+                | ast.Constant()
+                | ast.Attribute(value=ast.Name(id="torch"))
+                | ast.Attribute(attr="dtype" | "device")
+            ):
+                return self._kind(node) is None
+            case _:
+                return False
+
     def _name_counts(self, target: ast.expr, kind: CountKind | None) -> None:
         names = target.elts if isinstance(target, ast.Tuple | ast.List) else [target]
         for node in names:
@@ -141,6 +185,12 @@ class _Unrolled:
     def _number(self, node: ast.expr) -> ast.expr:
         """A number, or sizes, with the tensors that it asks replaced by variables."""
         match node:
+            case _ if infinite(node) is not None or written(node):
+                return node
+            case ast.Attribute(value=ast.Call(func=info, args=[asked]), attr=name) if about_dtype(node) is not None:
+                return ast.Attribute(ast.Call(info, [self._arguments(asked)], []), name)
+            case ast.Call(func=function, args=parts) if written(function):
+                return ast.Call(function, self._all(parts), [])
             case ast.Call(func=ast.Name(), args=[counted]):
                 return ast.Call(node.func, [self._arguments(counted)], [])
             case ast.Call(func=ast.Attribute(value=owner, attr=name)):
@@ -174,8 +224,8 @@ class _Unrolled:
 
     def _tensor(self, node: ast.expr) -> str:
         """The variable that holds the tensor ``node``; its operations are written before."""
-        if isinstance(node, ast.Name):
-            return node.id
+        if isinstance(node, ast.Name) or self._is_item(node):
+            return ast.unparse(node)
         shown = ast.unparse(node)
         made = self._simple(node)
         self.count += 1
@@ -185,6 +235,10 @@ class _Unrolled:
         self._run(ast.Assign([ast.Name(name)], made))
         self._show(shown, name)
         return name
+
+    def _is_item(self, node: ast.expr) -> bool:
+        """Whether ``node`` picks one tensor of a list."""
+        return isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name) and node.value.id in self.others
 
     def _simple(self, node: ast.expr) -> ast.expr:
         """``node`` with the tensors it works on replaced by variables, so that it is one operation."""
@@ -200,6 +254,8 @@ class _Unrolled:
             case ast.Call(func=ast.Attribute(value=owner, attr=method)):
                 made = ast.Attribute(ast.Name(self._tensor(owner)), method)
                 return ast.Call(made, self._all(node.args), self._keywords(node.keywords))
+            case ast.Subscript() if self._is_item(node):
+                return node
             case ast.Subscript(value=ast.Call() as several, slice=index) if _splits(several):
                 return ast.Subscript(self._simple(several), self._number(index))
             case ast.Subscript(value=owner, slice=index):
@@ -223,8 +279,12 @@ class _Unrolled:
 
     def _arguments(self, node: ast.expr) -> ast.expr:
         """An argument: a tensor becomes its variable, a literal stays, numbers, lists and tuples are opened."""
+        if isinstance(node, ast.Starred) and self._kind(node.value) is None:
+            return ast.Starred(self._arguments(node.value))
         if self._kind(node) is not None or isinstance(node, ast.Starred):
             return self._number(node)
+        if isinstance(node, ast.Attribute) and node.attr in ("dtype", "device") and not _is_module(node.value):
+            return ast.Attribute(ast.Name(self._tensor(node.value)), node.attr)
         if isinstance(node, ast.Slice):
             bounds = [None if b is None else self._arguments(b) for b in (node.lower, node.upper, node.step)]
             return ast.Slice(*bounds)
@@ -236,7 +296,9 @@ class _Unrolled:
         return [self._arguments(node) for node in nodes]
 
     def _keywords(self, keywords: Sequence[ast.keyword]) -> list[ast.keyword]:
-        return [ast.keyword(keyword.arg, self._arguments(keyword.value)) for keyword in keywords]
+        """Arguments by name, without those that the trace leaves out."""
+        kept = [keyword for keyword in keywords if keyword.arg not in IGNORED]
+        return [ast.keyword(keyword.arg, self._arguments(keyword.value)) for keyword in kept]
 
 
 _SPLITS = ("split", "chunk", "unbind", "tensor_split", "hsplit", "vsplit", "dsplit")
@@ -248,7 +310,7 @@ def _splits(node: ast.Call) -> bool:
 
 
 def _is_module(node: ast.expr) -> bool:
-    return isinstance(node, ast.Name) and node.id in ("torch", "einops", "F")
+    return isinstance(node, ast.Name) and node.id in MODULES
 
 
 def _has_tensor(node: ast.expr) -> bool:

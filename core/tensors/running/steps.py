@@ -56,9 +56,10 @@ class Step:
     values: the first elements in logical order; storage_values: the first cells of the storage, both after the step
     and at most as many as are drawn.
     pieces: all tensors that a split made, empty for other operations; picked: which of them the step goes on with.
-    written: storage cells written. changed: the earlier steps whose tensors see the write, the one written through
-    included, and after: their first elements after it, in the same order. updates: elements written, more than cells
-    where elements overlap; fullest: the cell written most often, and how often.
+    written: storage cells written, none where they are only counted; touched: how many. changed: the earlier steps
+    whose tensors see the write, the one written through included, and after: their first elements after it, in the
+    same order. updates: elements written, more than cells where elements overlap; fullest: the cell written most
+    often, and how often.
     verdict: what the layout algebra says about view, reshape, flatten and ravel, ``None`` for other operations
     (ravel copies whatever is not contiguous, even where a view would work).
     error_type, error_message: torch's own, when refused.
@@ -89,6 +90,7 @@ class Step:
     pieces: tuple[Piece, ...] = ()
     picked: int | None = None
     written: tuple[int, ...] = ()
+    touched: int = 0
     changed: tuple[int, ...] = ()
     forgets: tuple[str, ...] = ()
     after: tuple[tuple[Scalar, ...], ...] = ()
@@ -158,13 +160,17 @@ def names_of(steps: Sequence[Step], step: Step, at: int) -> list[str]:
 class Trace(Sequence[Step]):
     """All steps of one expression; the first is x itself, the last is the result or the refusal.
 
-    planned: the operation of every step after the first, with its numbers worked out.
+    planned: the operation of every step after the first, with its numbers worked out. notes: what was left out of the
+    text, a sentence each. counted: the tensors are too large to be made; layouts and bytes are torch's own, and there
+    are no values.
     """
 
     text: str
     steps: tuple[Step, ...]
     torch_version: str
     planned: tuple[PlanStep, ...] = ()
+    notes: tuple[str, ...] = ()
+    counted: bool = False
 
     @overload
     def __getitem__(self, index: int) -> Step: ...

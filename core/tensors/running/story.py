@@ -74,9 +74,16 @@ def bytes_text(count: int) -> str:
 
 
 def passed_over(trace: Trace) -> str:
-    """What kinds of lines were not run, in one sentence; empty where all were."""
+    """What was not run or left out, in sentences; empty where everything was run."""
     kinds = " and ".join(f"`{kind}`" for kind in skipped(trace.text))
-    return f"Skipped, not run: lines with {kinds}. Every step shows its shape and strides anyway." if kinds else ""
+    said = list(trace.notes)
+    if kinds:
+        said.insert(0, f"Skipped, not run: lines with {kinds}. Every step shows its shape and strides anyway.")
+    if trace.counted:
+        said.append(
+            "Tensors of this size are counted, not made: shapes, strides and bytes are torch’s, without values."
+        )
+    return " ".join(said)
 
 
 def headline(trace: Trace) -> tuple[str, str]:
@@ -128,8 +135,14 @@ def _refused(trace: Trace, step: Step) -> tuple[str, str]:
     return f"{who} **refuses** `{_short(step.source)}`{reason}.", _short(said, 200)
 
 
+PARTLY = ("tril", "triu", "masked_", "scatter", "index_")
+"""Operations in place that write only a part of their tensor; which cells is not known of one that is only counted."""
+
+
 def _written(trace: Trace, step: Step) -> tuple[str, str]:
-    cells = f"storage cell **{step.written[0]}**" if len(step.written) == 1 else f"**{len(step.written):,} cells**"
+    cells = f"storage cell **{step.written[0]}**" if len(step.written) == 1 else f"**{step.touched:,} cells**"
+    if trace.counted and step.operation.startswith(PARTLY):
+        cells = f"some of {cells}"
     through = trace.steps[step.inputs[0]]
     writer, mine = trace.label(through, step.number), origin(trace.steps, through)
     seen = [trace.steps[number] for number in step.changed]
@@ -188,14 +201,14 @@ def _alone(trace: Trace, step: Step) -> str:
 
 def _repeated(trace: Trace, step: Step) -> str:
     """The hazard of elements that share a cell: it is written once for each."""
-    if step.updates == len(step.written):
+    if step.updates == step.touched:
         return ""
     cell, times = step.fullest
     earlier = [s for s in trace.steps[: step.number] if (s.storage, s.dtype) == (step.storage, step.dtype)]
     values = ""
     if earlier and cell < min(len(earlier[-1].storage_values), len(step.storage_values)):
         values = f", from {earlier[-1].storage_values[cell]} to {step.storage_values[cell]}"
-    fall = f"**{step.updates:,} updates fall on {len(step.written):,} cells**"
+    fall = f"**{step.updates:,} updates fall on {step.touched:,} cells**"
     return f" {fall}: cell {cell} is written {times} times{values}."
 
 
@@ -266,7 +279,7 @@ def _sentence(text: str) -> str:
 def _viewed(trace: Trace, last: Step) -> tuple[str, str]:
     tried = trace.steps[last.inputs[0] if last.inputs else 0]
     layout = tried.layout
-    if last.operation == "indexing" and last.layout.rank == 0 and tried.kind == "start":
+    if last.operation == "indexing" and last.layout.rank == 0 and tried.kind == "start" and not trace.counted:
         index = _indices(layout, last.layout.offset)
         products = " + ".join(f"{i}·{s}" for i, s in zip(index, layout.stride, strict=True))
         return (
@@ -317,7 +330,8 @@ def explanations(trace: Trace) -> tuple[Explanation, ...]:
     matrix = next((s for s in reversed(trace.steps) if s.layout.rank == 2 and s.layout.numel), None)
     if matrix is not None:
         row, column = matrix.layout.shape[0] - 1, matrix.layout.shape[1] - 1
-        if last.operation == "indexing" and last.layout.rank == 0 and last.inputs == (matrix.number,):
+        single = last.operation == "indexing" and last.layout.rank == 0 and last.inputs == (matrix.number,)
+        if single and not trace.counted:
             row, column = _indices(matrix.layout, last.layout.offset)
         row_stride, column_stride = matrix.layout.stride
         made.append(

@@ -12,9 +12,10 @@ from typing import Any
 
 from core.limits import limit
 from core.tensors.layout import Layout
-from core.tensors.reading.guards import check_elements, check_size
+from core.tensors.reading.guards import TooLargeError, check_elements, check_size
 from core.tensors.reading.reader import read_expression
 from core.tensors.reading.values import ExpressionError
+from core.tensors.running.counted import CountedRun
 from core.tensors.running.run import Run
 from core.tensors.running.steps import Kind, Scalar, Step, Trace
 
@@ -39,8 +40,10 @@ def load_torch() -> tuple[Any, Any]:
     return torch, einops
 
 
-def start_layout(shape: Sequence[int], stride: Sequence[int] | None = None) -> Layout:
+def start_layout(shape: Sequence[int], stride: Sequence[int] | None = None, cap: str = "tensor_elements") -> Layout:
     """The layout of the start tensor: contiguous, or with the strides given, from storage cell 0.
+
+    cap: the entry of core.limits that caps its elements.
 
     Raises `ExpressionError` beyond the caps of core.limits, for strides that do not match the shape, and for negative
     ones, which torch does not have.
@@ -48,7 +51,7 @@ def start_layout(shape: Sequence[int], stride: Sequence[int] | None = None) -> L
     sizes = tuple(shape)
     if min(sizes, default=0) < 0:
         raise ExpressionError(f"Shape {sizes} has a negative size.")
-    check_size(sizes, "The start tensor")
+    check_size(sizes, "The start tensor", cap)
     if stride is None:
         return Layout.contiguous(sizes)
     steps = tuple(stride)
@@ -59,23 +62,35 @@ def start_layout(shape: Sequence[int], stride: Sequence[int] | None = None) -> L
     if max(steps, default=0) > limit("expression_integer"):
         raise ExpressionError(f"Strides are at most {limit('expression_integer'):,} here.")
     layout = Layout(sizes, steps)
-    check_elements(1 + (layout.span or (0, -1))[1], "The storage of the start tensor")
+    check_elements(1 + (layout.span or (0, -1))[1], "The storage of the start tensor", cap)
     return layout
 
 
 def trace(source: str, shape: Sequence[int], stride: Sequence[int] | None = None, dtype: str = "int64") -> Trace:
-    """Run ``source``, up to twelve lines on ``x``, and record every step; the first step is x itself.
+    """Run ``source``, lines on ``x``, and record every step; the first step is x itself.
 
     ``x`` has ``shape`` and ``stride`` (contiguous by default) over a storage that holds ``torch.arange`` of ``dtype``.
-    An error torch raises ends the trace as a ``refused`` step. Raises `ExpressionError` when the expression is not
-    understood or would exceed the caps of core.limits, before memory is allocated; ``ValueError`` for a dtype that
-    is not in `ELEMENT_DTYPES`.
+    What is too large for real numbers is run on torch's meta device instead, which allocates nothing: the trace is then
+    ``counted``, and has no values. An error torch raises ends the trace as a ``refused`` step. Raises
+    `ExpressionError` when the expression is not understood or would exceed the caps of core.limits, before memory is
+    allocated; ``ValueError`` for a dtype that is not in `ELEMENT_DTYPES`.
     """
     if dtype not in ELEMENT_DTYPES:
         raise ValueError(f"dtype {dtype!r} is not one of {', '.join(ELEMENT_DTYPES)}")
-    layout = start_layout(shape, stride)
+    layout = start_layout(shape, stride, "counted_elements")
     plan = read_expression(source)
-    run = Run(*load_torch(), plan)
-    run.start(layout, dtype)
-    run.all()
-    return Trace(plan.text, tuple(run.steps), str(run.torch.__version__), tuple(run.planned))
+    torch, einops = load_torch()
+    try:
+        check_elements(1 + (layout.span or (0, -1))[1], "The start tensor")
+        run = Run(torch, einops, plan)
+        run.start(layout, dtype)
+        run.all()
+    except TooLargeError as problem:
+        if problem.count > limit("counted_elements"):
+            check_elements(problem.count, problem.what, "counted_elements")  # which says what is followed
+        run = CountedRun(torch, einops, plan)
+        with torch.device("meta"):
+            run.start(layout, dtype)
+            run.all()
+    steps, planned = tuple(run.steps), tuple(run.planned)
+    return Trace(plan.text, steps, str(torch.__version__), planned, plan.notes, isinstance(run, CountedRun))

@@ -1,0 +1,221 @@
+"""Tensors too large to be made: shapes, strides, bytes and sharing are those of real ones, and nothing is allocated."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+import textwrap
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+import torch
+
+from core.tensors import ExpressionError, Layout, Step, catalogue, load_torch, read_expression, trace
+from core.tensors.running.counted import CountedRun
+from core.tensors.running.figures import storage_picture
+from core.tensors.running.run import Run
+from core.tensors.running.story import PARTLY, explanations, headline, passed_over, table
+from tests.core.tensors_random import SHAPES, random_layouts, random_program
+
+LARGE: dict[str, tuple[int, ...]] = {
+    "torch.zeros(x.size(0) * 500000)": (1_000_000,),
+    "x.expand(x.numel() * 100000000, 2, 3)": (600_000_000, 2, 3),
+    "y = x.view(6)[:, None, None].expand(6, 100, 100)\nx[y]": (6, 100, 100, 3),
+    "y = x.repeat(100, 100)\ny[y]": (200, 300, 300),
+    "torch.arange(5000)[:, None] > torch.arange(5000)": (5000, 5000),
+    "torch.zeros(1000000000)": (10**9,),
+    "torch.empty((30000, 30000))": (30_000, 30_000),
+    "torch.arange(-1, end=1000000000)": (10**9 + 1,),
+    "torch.arange(0, 1, step=0.000000001)": (10**9,),
+    "torch.diag(torch.arange(2), 1000000)": (1_000_002, 1_000_002),
+    "torch.cat([torch.arange(60000), torch.arange(60000)])": (120_000,),
+    "F.unfold(torch.ones(1, 1, 200, 200), 100)": (1, 10_000, 10_201),
+    "einsum(torch.arange(3000), torch.arange(3000), 'a, b -> a b')": (3000, 3000),
+    "x.repeat(40000, 40000)": (80_000, 120_000),
+    "x[:0].repeat(1, 1000000000)": (0, 3 * 10**9),
+    "x[:0].repeat_interleave(1000000000)": (0,),
+    "x.repeat_interleave(repeats=1000000000)": (6 * 10**9,),
+    "x.as_strided((1000000000,), (0,))": (10**9,),
+    "x.expand(10000, 2, 3).mT @ x": (10_000, 3, 3),
+    "torch.einsum('ab,cd,ef,gh,ij,kl,mn,op,qr,st,uv,wx->', " + ", ".join(["x"] * 12) + ")": (),
+    "repeat(x, 'a b -> a b r', r=1000000000)": (2, 3, 10**9),
+    "torch.full((1000, 1000), 7)": (1000, 1000),
+    "x.new_full((1000, 1000), 7)": (1000, 1000),
+    "torch.randn(1000, 1000)": (1000, 1000),
+    "torch.randint(5, (1000, 1000))": (1000, 1000),
+    "torch.randperm(1000000000)": (1000000000,),
+    "torch.eye(1000000)": (1000000, 1000000),
+    "torch.linspace(0, 1, 1000000000)": (1000000000,),
+    "torch.tril_indices(100000, 100000)": (2, 5000050000),
+    "torch.empty_strided((1, 3), (1, 1000000000))": (1, 3),
+    "torch.arange(60000).diag_embed()": (60000, 60000),
+    "torch.arange(2).diag_embed(1000000)": (1000002, 1000002),
+    "torch.outer(torch.arange(5000), torch.arange(5000))": (5000, 5000),
+    "torch.kron(torch.ones(300, 1), torch.ones(1, 300))": (300, 300),
+    "torch.meshgrid(torch.arange(5000), torch.arange(5000))": (5000, 5000),
+    "torch.cartesian_prod(torch.arange(5000), torch.arange(5000))": (25000000, 2),
+    "torch.block_diag(torch.ones(300, 1), torch.ones(1, 300))": (301, 301),
+    "torch.hstack([torch.arange(60000), torch.arange(60000)])": (120000,),
+    "torch.tensordot(torch.ones(5000), torch.ones(5000), 0)": (5000, 5000),
+    "torch.ones(300).addr(torch.ones(300), torch.ones(300))": (300, 300),
+    "F.pad(x, (1000000000, 0))": (2, 1000000003),
+    "F.embedding(torch.zeros(60000).long(), torch.ones(2, 100))": (60000, 100),
+    "F.linear(torch.ones(300, 1), torch.ones(300, 1))": (300, 300),
+    "y = torch.ones(256, 256)\nF.linear(y, y)": (256, 256),
+    "y = torch.ones(300, 1)\nF.scaled_dot_product_attention(y, y, y)": (300, 1),
+    "B, T, C = 8, 1024, 768\ny = torch.zeros(B, T, C)\ny.transpose(0, 1).reshape(T, -1)": (1024, 6144),
+}
+"""Programs on a small x whose tensors are not, and the shape they end with."""
+
+
+def test_large_tensors_are_counted_in_little_memory() -> None:
+    """In a fresh process, so that no earlier test hides a peak: all of them together stay under 8 MB."""
+    script = """
+        import resource
+        from core.tensors import trace
+        from tests.core.test_tensors_counted import LARGE
+
+        def peak():
+            return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+        for text, shape in LARGE.items():  # the code itself, once
+            made = trace(text, (2, 3))
+            assert made.counted and made.last.layout.shape == shape, text
+        before = peak()
+        for text in LARGE:
+            trace(text, (2, 3))
+        trace("x.t().contiguous()", (2 ** 20, 2 ** 20))
+        print(peak() - before)
+    """
+    run = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(script)],
+        capture_output=True,
+        text=True,
+        cwd=Path(__file__).parents[2],
+        check=True,
+        timeout=120,
+    )
+    assert int(run.stdout) < 8 * 1024  # KiB
+
+
+def counted(text: str, shape: tuple[int, ...], dtype: str = "int64") -> CountedRun:
+    """A run on the meta device of what would well run on real numbers."""
+    run = CountedRun(*load_torch(), read_expression(text))
+    with torch.device("meta"):
+        run.start(Layout.contiguous(shape), dtype)
+        run.all()
+    return run
+
+
+_LOSSES = ("mse_loss", "smooth_l1_loss", "huber_loss", "l1_loss")
+"""Whose single number lies, on the CPU, in the storage of all that it is the mean of."""
+
+
+def _facts(step: Step, rough: bool = False) -> tuple[object, ...]:
+    """What holds of a step; rough: without bytes, and without which cells an operation in place picks to write."""
+    known = (step.kind, step.layout, step.dtype, step.storage)
+    return known if rough else (*known, step.bytes_total, step.changed, step.touched, step.updates)
+
+
+def agrees(text: str, shape: tuple[int, ...], dtype: str = "int64") -> bool:
+    """Hold a counted run against the real one; False where either refuses, or values would be needed."""
+    try:
+        real = trace(text, shape, dtype=dtype)
+        made = counted(text, shape, dtype).steps
+    except ExpressionError:
+        return False
+    said = real.last.error_message
+    of_values = real.last.error_type == "IndexError" or "ZeroDivision" in said or "out of bounds" in said
+    if real.counted or (of_values and len(made) != len(real)):
+        return False  # an index tensor reaches too far, or a whole number is divided by zero
+    assert len(made) == len(real), text
+    for one, other in zip(made, real, strict=True):
+        rough = any(step.operation.startswith((*_LOSSES, *PARTLY)) for step in real)
+        assert _facts(one, rough) == _facts(other, rough), text
+        assert set(one.changed) >= set(other.changed), text
+        assert (one.values, one.storage_values, one.written) == ((), (), ()), text
+    return True
+
+
+def test_every_operation_of_the_catalogue_is_counted_as_it_runs() -> None:
+    examples = [text for group in catalogue().values() for text in group]
+    agreed = [text for text in examples if agrees(text, (2, 3))]
+    assert len(agreed) > 0.9 * len(examples), set(examples) - set(agreed)
+
+
+def test_random_programs_are_counted_as_they_run() -> None:
+    rng = random.Random(20261122)
+    assert sum(agrees(random_program(rng), rng.choice(SHAPES)) for _ in range(120)) > 40
+
+
+@pytest.mark.parametrize(
+    ("text", "changed", "touched"),
+    [
+        ("y = x.t()\ny[:, :500] = 7", (0, 1), 500_000),
+        ("y = x[500:]\nx[:500] += 1", (0,), 500_000),
+        ("y = x[500:]\nx[:501] += 1", (0, 1), 501_000),
+        ("y = x[::2]\nx[1::2] = 0", (0,), 500_000),
+        ("y = x.clone()\ny.zero_()", (1,), 1_000_000),
+        ("y, z = x.chunk(2)\nz.fill_(3)", (0, 3), 500_000),
+        ("y = x.view(torch.int32)\nx[0] = 1", (0, 1), 1_000),
+    ],
+)
+def test_who_sees_a_write_is_told_without_cells(text: str, changed: tuple[int, ...], touched: int) -> None:
+    made = trace(text, (1000, 1000))
+    assert made.counted
+    write = made.last
+    assert (write.kind, write.touched, write.written) == ("write", touched, ())
+    assert set(changed) <= set(write.changed)
+    assert ("x shows it too" in headline(made)[0]) == (0 in changed and made.label(made[write.inputs[0]]) != "x")
+    assert all(made[number].storage == write.storage for number in write.changed)
+
+
+def test_layouts_meet_where_their_cells_do() -> None:
+    layouts = [layout for layout, _ in random_layouts(600, 7)]
+    met = 0
+    for one, other in pairwise(layouts):
+        truth = bool(set(one.cells().tolist()) & set(other.cells().tolist()))
+        assert one.meets(other) == other.meets(one) == truth, (one, other)
+        met += truth
+    assert 50 < met < 590
+    with pytest.raises(ValueError, match="too many ways"):
+        Layout((10**6,) * 3, (7_001, 11_003, 13_001)).meets(Layout((10**6,) * 3, (17_011, 19_001, 23_003), 5))
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("x[x > 2]", "How many elements a mask picks depends on values"),
+        ("x[[0, 1]] = 3", "Which cells a list"),
+        ("x.as_strided((1000, 1000), (1000, 2))", "would be cell 1,000,998"),
+        ("x.expand(1000000000, 1000, 1000)", "1,099,511,627,776"),
+    ],
+)
+def test_what_needs_values_or_more_is_refused_in_words(text: str, words: str) -> None:
+    with pytest.raises(ExpressionError) as problem:
+        trace(text, (1000, 1000))
+    assert words in str(problem.value)
+
+
+def test_the_page_says_that_nothing_was_made() -> None:
+    made = trace(
+        "q, k, v = x.split(768, dim=2)\ny = q.transpose(1, 2)\ny.reshape(8, -1)", (8, 1024, 2304), dtype="float32"
+    )
+    assert "counted, not made" in passed_over(made)
+    assert "25,165,824 B" in headline(made)[0]
+    assert len(table(made)) == len(made)
+    assert explanations(made)
+    picture = storage_picture(made)
+    assert {tensor["drawn"] for tensor in picture["tensors"]} == {0}
+    assert not any(reading["values"] for storage in picture["storages"] for reading in storage["readings"])
+    refused = trace("x.transpose(0, 1).view(-1)", (1000, 1000)).last
+    assert (refused.kind, refused.error_type) == ("refused", "RuntimeError")
+    assert refused.fixes[0].bytes == 8_000_000
+
+
+def test_the_same_operations_run_either_way() -> None:
+    assert issubclass(CountedRun, Run)
+    assert not trace("x.t()", (256, 256)).counted
+    assert trace("x.t()", (257, 256)).counted

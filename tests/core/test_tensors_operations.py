@@ -1,0 +1,103 @@
+"""Every row of the table against torch on random shapes, and samples of torch's own operator tests."""
+
+from __future__ import annotations
+
+import csv
+import io
+import random
+import re
+from pathlib import Path
+
+import pytest
+
+from core.tensors import trace
+from core.tensors.reading.operation import Operation, Written
+from core.tensors.reading.table import ROWS
+from tests.core.tensors_calls import agreement, difference, in_torch, random_call, unknown_parameters
+
+SAMPLES = (Path(__file__).parents[1] / "data" / "tensor_operators.csv").read_text(encoding="utf-8")
+
+CASES: list[tuple[Operation, Written]] = [(row, form) for row in ROWS for form in row.forms if form != "bare"]
+"""Patterns of einops have tests of their own."""
+
+RUNS, TRIES = 2, 25
+
+
+@pytest.mark.parametrize("group", sorted({row.group for row, _ in CASES}))
+def test_random_calls_do_as_torch_does(group: str) -> None:
+    """Shape, strides, dtype, values and sharing; and no guard lets more be allocated than it counted."""
+    rng = random.Random(20251122)
+    for row, form in CASES:
+        if row.group != group:
+            continue
+        assert not unknown_parameters(row), row.name
+        ran = 0
+        for _ in range(TRIES):
+            ran += agreement(row, *random_call(rng, row, form)) == "ran"
+            if ran == RUNS:
+                break
+        assert ran == RUNS, (form, row.name)
+
+
+@pytest.mark.parametrize(
+    ("text", "kinds", "stored"),
+    [
+        ("v, i = x.topk(2)", ["copy", "same", "copy"], [48, 32, 0, 32]),
+        ("x.topk(2).indices", ["copy"], [48, 32]),
+        ("r = x.sort(1)\nr.indices", ["copy", "copy"], [48, 48, 48]),
+        ("x.max(1).values", ["copy"], [48, 16]),
+        ("x.max()", ["copy"], [48, 8]),
+        ("q, k, v = x.unbind(1)", ["view", "same", "same", "same"], [48, 0, 0, 0, 0]),
+        ("a, b = torch.meshgrid(x[0], x[1], indexing='ij')", ["view", "view", "view", "same", "same"], [48] + [0] * 5),
+    ],
+)
+def test_several_results_each_with_its_own_storage(text: str, kinds: list[str], stored: list[int]) -> None:
+    made = trace(text, (2, 3))
+    assert [step.kind for step in made[1:]] == kinds
+    assert [step.bytes_allocated for step in made] == stored
+
+
+def test_a_layout_changed_in_place_is_the_layout_of_every_name() -> None:
+    made = trace("y = x\nz = x.t()\nx.unsqueeze_(0)\nx.transpose_(1, 2)\ny[0, 2] = 7\nz", (2, 3))
+    assert [step.kind for step in made] == ["start", "same", "view", "same", "same", "write", "same"]
+    assert made[0].layout.shape == (2, 3)
+    assert (made[4].layout.shape, made[4].layout.stride, made[4].label) == ((1, 3, 2), (6, 1, 3), "x")
+    assert made[5].written == (2, 5)
+    assert made.last.values == (0, 3, 1, 4, 7, 7)
+
+
+@pytest.mark.parametrize(
+    ("text", "cells"),
+    [
+        ("x.masked_fill_(x > 3, 0)", (4, 5)),
+        ("x.scatter_(1, torch.tensor([[2], [0]]), 9)", (2, 3)),
+        ("x.t().index_fill_(0, torch.tensor([1]), 9)", (1, 4)),
+        ("x.tril_()", (1, 2, 5)),
+        ("x.clamp_(1, 4)", (0, 1, 2, 3, 4, 5)),
+    ],
+)
+def test_written_in_place_are_only_the_cells_that_the_operation_names(text: str, cells: tuple[int, ...]) -> None:
+    assert trace(text, (2, 3)).last.written == cells
+
+
+def test_random_numbers_count_and_say_so() -> None:
+    for text in ("torch.randn(2, 2)", "torch.rand_like(x.float())[:, :2]", "torch.randperm(4)"):
+        made = trace(text, (2, 2))
+        assert made.last.values == (0, 1, 2, 3)
+        assert any("random" in step.reason for step in made)
+    assert trace("torch.randint(5, 8, (4,))", (1,)).last.values == (5, 6, 7, 5)
+    assert trace("torch.empty(3)", (1,)).last.values == (0, 0, 0)
+
+
+def test_samples_of_torchs_own_operator_tests() -> None:
+    """One of each operator, as ``python -m tests.perf operators`` writes them all."""
+    for row in csv.DictReader(io.StringIO(SAMPLES, newline="")):
+        shape = tuple(map(int, filter(None, row["shape"].split("x"))))
+        result, _ = in_torch(re.sub(r"^r0.* = ", "r = ", row["program"], flags=re.MULTILINE), shape, row["dtype"])
+        made = trace(row["program"], shape, dtype=row["dtype"])
+        if isinstance(result, Exception):
+            assert made.refusal is not None, row
+            continue
+        named = [step for step in made if re.fullmatch(r"r\d*", step.name)]
+        for step, part in zip(named, result if isinstance(result, tuple | list) else [result], strict=True):
+            assert not difference(step, part), (row, difference(step, part))
