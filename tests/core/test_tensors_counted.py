@@ -102,7 +102,8 @@ def agrees(text: str, shape: tuple[int, ...], dtype: str = "int64") -> bool:
         made = counted(text, shape, dtype).steps
     except ExpressionError:
         return False
-    of_values = real.last.error_type == "IndexError" or "ZeroDivision" in real.last.error_message
+    said = real.last.error_message
+    of_values = real.last.error_type == "IndexError" or "ZeroDivision" in said or "out of bounds" in said
     if real.counted or (of_values and len(made) != len(real)):
         return False  # an index tensor reaches too far, or a whole number is divided by zero
     assert len(made) == len(real), text
