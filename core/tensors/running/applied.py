@@ -85,10 +85,11 @@ def _spread(torch: Any, name: str, tensor: Any, args: Sequence[Any], named: dict
     count = math.prod(tensor.shape[dim] for dim in over if -tensor.dim() <= dim < tensor.dim())
     correction = given.get("correction", int(given.get("unbiased", True)))
     function = getattr(torch, name)
-    if correction is None or count > correction or {"correction", "unbiased"} <= set(given):
+    enough = correction is None or (count > correction and tensor.numel() > 0)
+    if enough or {"correction", "unbiased"} <= set(given):
         return function(tensor, *args, **named)
     kept = {"dim": dims, "keepdim": given.get("keepdim", False)}
-    if count == 0:
+    if tensor.numel() == 0:
         mean = tensor.mean(**kept)  # refuses whole numbers as std does
         spread = torch.full_like(mean.real if mean.is_complex() else mean, math.nan)
         return (spread, mean) if name.endswith("_mean") else spread
