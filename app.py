@@ -9,6 +9,7 @@ from starlette.middleware import Middleware
 
 from pages.parts import show, sign_in
 from pages.parts.process import lifespan, prepare_process
+from pages.parts.projecting import switch
 from pages.parts.registry import GROUPS, PAGES
 from pages.parts.room import Doorkeeper
 from pages.parts.theme import install_theme
@@ -21,6 +22,8 @@ def navigation() -> None:
             st.sidebar.html(f'<p class="np-group">{group}</p>')
         for p in members:
             st.sidebar.page_link(p.path, label=p.title, icon=p.icon, width="stretch")
+    with st.sidebar.container(key="app-frame"):
+        switch()
     sign_in.entry()
 
 
@@ -49,6 +52,7 @@ def run() -> None:
     # The header goes out before the heavy imports of a cold start: a visitor reads while the server warms up.
     show.header(spec)
     prepare_process()
+    show.tour(spec)
     page.run()
 
 
