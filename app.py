@@ -52,7 +52,6 @@ def run() -> None:
     # The header goes out before the heavy imports of a cold start: a visitor reads while the server warms up.
     show.header(spec)
     prepare_process()
-    show.tour(spec)
     page.run()
 
 

@@ -13,7 +13,8 @@ function stepWithKeys(projector, step) {
     const on = document.napkinProjector.projector
     const rel = { ArrowLeft: "prev", ArrowRight: "next" }[event.key]
     if (event.key.toLowerCase() === "p" || (on && event.key === "Escape")) turn()
-    else if (on && rel) document.querySelector(event.shiftKey ? `.np-bar [rel=${rel}]` : `.np-bar .${rel}`)?.click()
+    else if (on && rel && event.shiftKey) toPage(rel === "next" ? 1 : -1)
+    else if (on && rel) document.querySelector(`.np-bar .${rel}`)?.click()
     else return
     event.preventDefault()
   })
@@ -23,6 +24,13 @@ function stepWithKeys(projector, step) {
     if (button.matches(".leave")) turn()
     else document.napkinProjector.step(Number(button.dataset.step))
   })
+}
+
+function toPage(by) {
+  const links = [...document.querySelectorAll("[data-testid=stSidebar] [data-testid=stPageLink] a")]
+  const name = location.pathname.split("/").at(-1)
+  const here = links.findIndex((link) => link.getAttribute("href") === name)
+  links.at((here + by) % links.length)?.click()
 }
 
 function turn() {

@@ -88,18 +88,20 @@ SCALE = 2
 LEAST = 24
 """Pixels of the smallest type there, wherever a figure has smaller than 12."""
 
+_APART = 1.3
+"""By how much a figure must be higher there: rows are 22 px apart or more, which keeps lines of 24 px legible."""
+
 _LENGTHS = frozenset(("standoff", "ticklen", "xshift", "yshift", "borderpad", "borderwidth"))
 _IN_FONT = re.compile(r"(?<=font-size:)\s*(\d+)(?=px)")
 
 
-def enlarged(figure: Mapping[str, Any], *, room: int | None = None) -> dict[str, Any]:
+def enlarged(figure: Mapping[str, Any], *, room: int) -> dict[str, Any]:
     """A copy of a figure for the last row of a lecture hall: all that is measured in pixels larger, data as it is.
 
-    room: pixels that it may be high at most.
+    room: pixels that it may be high, as far as its rows of text still stand apart in them.
     """
-    grown = _grown(figure, "")
-    height = round(SCALE * figure["layout"]["height"])
-    grown["layout"]["height"] = min(height, room) if room else height
+    grown, height = _grown(figure, ""), figure["layout"]["height"]
+    grown["layout"]["height"] = round(min(SCALE * height, max(room, _APART * height)))
     return grown
 
 

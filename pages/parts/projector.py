@@ -12,7 +12,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from pages.parts.inputs import Inputs
-from pages.parts.links import LANDS_AT, address
+from pages.parts.links import LANDS_AT
 from pages.parts.projecting import Chip, projecting
 from pages.parts.registry import (
     BOARD,
@@ -25,7 +25,6 @@ from pages.parts.registry import (
     HOME,
     LECTURE,
     MEMORY,
-    PAGES,
     PLAN_SEARCH,
     SAVED,
     TENSORS,
@@ -51,6 +50,9 @@ PICTURES: Mapping[str, str] = {
 
 _ROOM = 432
 """Pixels that a picture may be high, so that the bar and an answer of four lines stand with it on 720."""
+
+_PANEL_ROOM = 540
+"""The same in a panel, which may begin lower and be scrolled."""
 
 _OPENING: Mapping[str, str] = {HOME.id: "long"}
 """Page of several answers → the part that stands for it."""
@@ -130,8 +132,8 @@ def steps(inputs: Inputs) -> Steps:
         stop = stops[int(asked) - 1]
         if all(inputs.fields.get(inputs.key(name)) == text for name, text in stop.fields.items()):
             here = len(inputs.chips) + int(asked) - 1
-    elif not inputs.chips and not at and not stops[0].fields:
-        here = 0
+    elif not inputs.chips and not any(name.startswith(f"{page.prefix}_") for name in st.query_params):
+        here = 0  # a page without chips opens where its tour begins
     return Steps(inputs.chips, stops, hrefs(page), here)
 
 
@@ -143,25 +145,19 @@ def bar(inputs: Inputs) -> Steps | None:
     page, found = inputs.page, steps(inputs)
     count = len(found.chips) + len(found.stops)
     number = f"{found.here + 1} of {count}" if found.here is not None else f"{count} stories"
-    at = PAGES.index(page)
-    before, after = PAGES[at - 1], PAGES[(at + 1) % len(PAGES)]
     place.html(
         f'<div class="np-bar"><h1>{html.escape(page.h1)}</h1><span>{number}</span>'
         f"<nav>{found.control(-1, 'Previous story', '←')}{found.control(1, 'Next story', '→')}"
-        f'{_to(before, "prev")}{_to(after, "next")}<button type="button" class="leave">Leave</button></nav>'
+        '<button type="button" class="leave">Leave</button></nav>'
         f'<p class="np-story" aria-live="polite">{html.escape(found.name)}</p></div>'
         f"<style>{only(page, part_shown(page))}</style>"
     )
     return found
 
 
-def room(key: str) -> int | None:
-    """Pixels that the chart ``key`` may be high; None where it may take what it needs, as in a panel."""
-    return _ROOM if key in _CHARTS else None
-
-
-def _to(page: PageSpec, rel: str) -> str:
-    return f'<a class="away" rel="{rel}" href="{html.escape(address(page, {}), quote=True)}">{page.title}</a>'
+def room(key: str) -> int:
+    """Pixels that the chart ``key`` may be high."""
+    return _ROOM if key in _CHARTS else _PANEL_ROOM
 
 
 def only(page: PageSpec, part: str) -> str:

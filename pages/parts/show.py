@@ -52,17 +52,11 @@ def slot() -> Any:
 
 
 def header(page: PageSpec) -> None:
-    """Title and the sentence that says what one learns here; a projector's bar stands in their place."""
+    """Title, what one learns here, and the page's tour; a projector's bar stands in their place."""
     if projecting():
         return
     st.title(page.h1, anchor=False)
-    st.html(f'<p class="np-lead">{rich(page.lead)}</p>')
-
-
-def tour(page: PageSpec) -> None:
-    """The page's tour, folded to a line; on a projector the bar steps through it."""
-    if not projecting():
-        tours.row(page)
+    st.html(f'<p class="np-lead">{rich(page.lead)}</p>{tours.row(page)}')
 
 
 def body(draw: Callable[[], None]) -> None:

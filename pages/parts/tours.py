@@ -7,8 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-import streamlit as st
-
 from core.planning.answer.stories import LECTURE as LECTURES
 from core.planning.answer.stories import MEMORY_STORIES, SEARCH_STORIES, STORIES
 from core.planning.board.stories import BOARD_STORIES
@@ -171,8 +169,8 @@ def _examples() -> str:
     return pack(examples())
 
 
-def row(page: PageSpec) -> None:
-    """The tour, folded to a line: every stop a link."""
+def row(page: PageSpec) -> str:
+    """The tour as HTML, folded to a line: every stop a link."""
     stops = zip(TOURS[page.id], hrefs(page), strict=True)
     items = "".join(f'<li><a href="{html.escape(href, quote=True)}">{stop.says}</a></li>' for stop, href in stops)
-    st.html(f'<details class="np-tour"><summary>A tour in five steps</summary><ol>{items}</ol></details>')
+    return f'<details class="np-tour"><summary>A tour in five steps</summary><ol>{items}</ol></details>'
