@@ -67,6 +67,9 @@ _CHARTS = frozenset(
 
 _PART = re.compile(r"[a-z]_[a-z0-9_]{1,16}")
 _DRAWN = ":has(.stHtml, .stPlotlyChart, .stBidiComponent, .stMarkdown, .stCode):not(:has(.np-onwards, .np-question))"
+_AWAY = "position: absolute; visibility: hidden; height: 0; overflow: hidden;"
+"""Neither seen nor read nor reached; a chart without any width would wait for one in vain."""
+
 _OWN = "As typed"
 
 _PLACE: ContextVar[DeltaGenerator | None] = ContextVar("place of the bar", default=None)
@@ -167,4 +170,4 @@ def only(page: PageSpec, part: str) -> str:
     shown = f".st-key-{part} {_DRAWN}" if part else f":is({PICTURES[page.id]}):not(.stExpander *)"
     kept = f":is(:has(.np-bar), :has(.np-error), {answer}, {shown})"
     panel = f"[data-testid='stLayoutWrapper']:has(> .stExpander):not(.st-key-{part or 'none'})"
-    return f".stMain .stElementContainer:not({kept}), .stMain {panel} {{ display: none; }}"
+    return f".stMain .stElementContainer:not({kept}), .stMain {panel} {{ {_AWAY} }}"
