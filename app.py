@@ -12,6 +12,7 @@ from pages.parts.process import lifespan, prepare_process
 from pages.parts.projecting import switch
 from pages.parts.registry import GROUPS, PAGES
 from pages.parts.room import Doorkeeper
+from pages.parts.terms import definitions
 from pages.parts.theme import install_theme
 
 
@@ -24,6 +25,7 @@ def navigation() -> None:
             st.sidebar.page_link(p.path, label=p.title, icon=p.icon, width="stretch")
     with st.sidebar.container(key="app-frame"):
         switch()
+    definitions()
     sign_in.entry()
 
 
