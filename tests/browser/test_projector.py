@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Page, expect
 
+from core.glossary import appearances
 from pages.parts.charts import LEAST
 from pages.parts.projector import PICTURES
 from pages.parts.registry import COMPARE, HOME, PAGES
@@ -101,3 +102,12 @@ def test_every_page_is_readable_from_the_last_row_and_moved_through_by_keys(
     settle(page)
     assert "projector" not in page.url
     expect(page.locator(".np-answer")).to_contain_text(answer)
+
+    term, tip = page.locator(".np-answer .np-term").first, page.locator("#np-tip")
+    term.focus()
+    (meant,) = appearances(term.inner_text())
+    expect(tip).to_have_text(meant.meaning)
+    page.keyboard.press("Escape")
+    expect(tip).to_be_hidden()
+    term.hover()
+    expect(tip).to_be_visible()
