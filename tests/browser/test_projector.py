@@ -23,7 +23,7 @@ SMALL = """least => {
     if (e.shadowRoot) walk(e.shadowRoot)
     const own = [...e.childNodes].some(node => node.nodeType === Node.TEXT_NODE && node.textContent.trim())
     const box = e.getBoundingClientRect()
-    if (!own || !box.width || box.bottom < 0 || !e.checkVisibility({ visibilityProperty: true })) return
+    if (!own || box.width <= 1 || box.bottom < 0 || !e.checkVisibility({ visibilityProperty: true })) return
     const size = parseFloat(getComputedStyle(e).fontSize) * e.currentCSSZoom
     if (size < least - 0.1) found.push(`${e.tagName} ${e.textContent.slice(0, 30)}: ${size} px`)
   })
