@@ -88,8 +88,8 @@ SCALE = 2
 LEAST = 24
 """Pixels of the smallest type there, wherever a figure has smaller than 12."""
 
-_APART = 1.3
-"""By how much a figure must be higher there: rows are 22 px apart or more, which keeps lines of 24 px legible."""
+_APART = 1.08
+"""By how much a figure must be higher there: rows of type, 22 px apart or more, then just stand clear of each other."""
 
 _LENGTHS = frozenset(("standoff", "ticklen", "xshift", "yshift", "borderpad", "borderwidth"))
 _IN_FONT = re.compile(r"(?<=font-size:)\s*(\d+)(?=px)")
