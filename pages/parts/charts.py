@@ -88,9 +88,6 @@ SCALE = 2
 LEAST = 24
 """Pixels of the smallest type there, wherever a figure has smaller than 12."""
 
-_APART = 1.08
-"""By how much a figure must be higher there: rows of type, 22 px apart or more, then just stand clear of each other."""
-
 _LENGTHS = frozenset(("standoff", "ticklen", "xshift", "yshift", "borderpad", "borderwidth"))
 _IN_FONT = re.compile(r"(?<=font-size:)\s*(\d+)(?=px)")
 
@@ -98,10 +95,10 @@ _IN_FONT = re.compile(r"(?<=font-size:)\s*(\d+)(?=px)")
 def enlarged(figure: Mapping[str, Any], *, room: int) -> dict[str, Any]:
     """A copy of a figure for the last row of a lecture hall: all that is measured in pixels larger, data as it is.
 
-    room: pixels that it may be high, as far as its rows of text still stand apart in them.
+    room: pixels that it may be high.
     """
     grown, height = _grown(figure, ""), figure["layout"]["height"]
-    grown["layout"]["height"] = round(min(SCALE * height, max(room, _APART * height)))
+    grown["layout"]["height"] = min(SCALE * height, room)
     return grown
 
 

@@ -158,9 +158,9 @@ def bar(inputs: Inputs) -> Steps | None:
     return found
 
 
-def room(key: str) -> int:
-    """Pixels that the chart ``key`` may be high."""
-    return _ROOM if key in _CHARTS else _PANEL_ROOM
+def room(key: str, height: int) -> int:
+    """Pixels that the chart ``key``, ``height`` on a page, may be high; in a panel its rows must stay apart."""
+    return _ROOM if key in _CHARTS else max(_PANEL_ROOM, height + height // 10)
 
 
 def only(page: PageSpec, part: str) -> str:

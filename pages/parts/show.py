@@ -158,7 +158,7 @@ def chart(figure: Mapping[str, Any], *, alt: str, key: str) -> None:
     # The front end fills in the theme's colours when it draws, and draws again only what has changed.
     themed = {**figure, "layout": {**figure["layout"], "meta": {"theme": st.context.theme.type}}}
     if projecting():
-        themed = enlarged(themed, room=projector.room(key))
+        themed = enlarged(themed, room=projector.room(key, figure["layout"]["height"]))
     st.plotly_chart(ready(themed), width="stretch", config=_CHART_CONFIG, alt=alt, key=key)
 
 

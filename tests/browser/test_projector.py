@@ -21,7 +21,7 @@ SMALL = """least => {
   const found = []
   const walk = root => root.querySelectorAll('*').forEach(e => {
     if (e.shadowRoot) walk(e.shadowRoot)
-    const own = [...e.childNodes].some(node => node.nodeType === Node.TEXT_NODE && /[^\\s\\u200b]/.test(node.textContent))
+    const own = [...e.childNodes].some(n => n.nodeType === Node.TEXT_NODE && /[^\\s\\u200b]/.test(n.textContent))
     const box = e.getBoundingClientRect()
     if (!own || box.width <= 1 || box.bottom < 0 || !e.checkVisibility({ visibilityProperty: true })) return
     const size = parseFloat(getComputedStyle(e).fontSize) * e.currentCSSZoom
