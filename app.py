@@ -9,8 +9,10 @@ from starlette.middleware import Middleware
 
 from pages.parts import show, sign_in
 from pages.parts.process import lifespan, prepare_process
+from pages.parts.projecting import switch
 from pages.parts.registry import GROUPS, PAGES
 from pages.parts.room import Doorkeeper
+from pages.parts.terms import definitions
 from pages.parts.theme import install_theme
 
 
@@ -21,6 +23,9 @@ def navigation() -> None:
             st.sidebar.html(f'<p class="np-group">{group}</p>')
         for p in members:
             st.sidebar.page_link(p.path, label=p.title, icon=p.icon, width="stretch")
+    with st.sidebar.container(key="app-frame"):
+        switch()
+    definitions()
     sign_in.entry()
 
 

@@ -311,3 +311,27 @@ def matching(wanted: str) -> tuple[Term, ...]:
     text = " ".join(wanted.lower().split())
     named = [term for term in TERMS if any(text in name.lower() for name in term.names)]
     return (*named, *(term for term in TERMS if term not in named and text in term.meaning.lower()))
+
+
+def _written(term: Term) -> str:
+    """How a term may stand in a sentence: any of its names, an ordinary word also with a capital or in the plural."""
+    ways: list[str] = []
+    for name in sorted(term.names, key=len, reverse=True):
+        first, rest = name[0], re.escape(name[1:]).replace(r"\ ", r"[ \xa0-]")
+        if not name[1:2].islower():
+            ways.append(re.escape(first) + rest + ("s?" if name[-1].isalpha() and not name.endswith("s") else ""))
+            continue
+        plural = "" if name.endswith("s") else "(?:es)?" if name.endswith("ch") else "s?"
+        ways.append(f"[{first.lower()}{first.upper()}]{rest}{plural}")
+    return f"({'|'.join(ways)})"
+
+
+PATTERN = rf"(?<![\w/.-])(?:{'|'.join(_written(term) for term in TERMS)})(?![\w-]|/\w)"
+"""Where terms stand in a text: one group for each of `TERMS`, in syntax that JavaScript reads alike."""
+
+_PATTERN = re.compile(PATTERN)
+
+
+def appearances(text: str) -> tuple[Term, ...]:
+    """The terms that stand in a text, in order, each once."""
+    return tuple(dict.fromkeys(TERMS[int(found.lastindex or 1) - 1] for found in _PATTERN.finditer(text)))

@@ -98,6 +98,8 @@ export default function ({ data, parentElement, setTriggerValue }) {
   landAt(data.at)
   seen = data.answer
   sortAndDownloadTables()
+  markTerms()
+  stepWithKeys(data.projector, (index) => setTriggerValue("step", index))
   // The app's own style follows a moment after this call. Asking once per theme is enough, and cannot go in circles.
   setTimeout(() => {
     const theme = getComputedStyle(root).colorScheme

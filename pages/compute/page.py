@@ -25,6 +25,7 @@ from pages.compute.whole import split, whole
 from pages.parts import show
 from pages.parts.adding import add_to_comparison
 from pages.parts.inputs import Inputs
+from pages.parts.projecting import projecting
 from pages.parts.registry import CALENDAR, COMPUTE, MEMORY, PLAN_SEARCH
 from pages.parts.saving import saving
 from pages.parts.shape import adopt_built
@@ -68,7 +69,7 @@ def page() -> None:
         for line in words.cautions(a):
             show.note(line)
     with show.guarded("The picture of published runs"):
-        peers = peers_of(a)
+        peers = peers_of(a, 6) if projecting() else peers_of(a)
         said = words_runs.pace(a, peers)
         show.says(said)
         show.chart(answer_strip(a, peers, TOKENS), alt=plain(said), key="compute:answer")

@@ -20,6 +20,8 @@ def page() -> None:
     show.input_errors(inputs)
     found = matching(wanted[: limit("number_chars")])
     if found:
+        kept = f"**{len(found)}** of {len(TERMS)} terms" if len(found) < len(TERMS) else f"**{len(TERMS)}** terms"
+        show.answer(f"{kept}, one definition each.")
         st.html(f'<dl class="np-glossary">{"".join(map(_entry, found))}</dl>')
     else:
         show.note(f"None of the {len(TERMS)} terms has that in its name or its definition.")

@@ -84,7 +84,7 @@ HELD_CHIPS = {
 
 def how_long(inputs: Inputs, plan: Plan) -> Answer | None:
     """Days of a training run, as on Compute budget; nothing where that failed."""
-    with show.question(HOW_LONG):
+    with show.question(HOW_LONG, key=f"{HOME.prefix}_long"):
         chips, place, picture = show.slot(), show.slot(), show.slot()
         cells = st.columns([1, 1, 1, 1.2, 0.8])
         for cell, field in zip(cells, _ASKED, strict=True):
@@ -96,7 +96,7 @@ def how_long(inputs: Inputs, plan: Plan) -> Answer | None:
             a = answer(Plan())
             inputs.fail(str(problem), words_plan.FIRST)
         show.input_errors(inputs)
-        lit = inputs.stories("Assumptions", CHIPS, into=chips)
+        lit = inputs.stories("Assumptions", CHIPS, into=chips, at="long")
         with place:
             show.answer(words_plan.sentence(a), words_plan.assumptions(a))
             if lit == _LECTURES:
@@ -118,7 +118,7 @@ def how_large(inputs: Inputs, plan: Plan) -> Largest | None:
     """The largest model that fits, as on Training memory; nothing where that failed."""
     values, texts = inputs.reading.values, inputs.reading.texts
     asked = replace(plan, accelerator=values[HOLDER.id], accelerators=values[HELD.id])
-    with show.question(HOW_LARGE):
+    with show.question(HOW_LARGE, key=f"{HOME.prefix}_large"):
         chips, place, picture = show.slot(), show.slot(), show.slot()
         cells = st.columns([1.2, 1.4, 2, 1.2])
         for cell, field in zip(cells, _ASKED_OF_MEMORY, strict=False):
@@ -132,7 +132,7 @@ def how_large(inputs: Inputs, plan: Plan) -> Largest | None:
             found = largest(asked, values[COUNTED.id])
             inputs.fail(f"The layout cannot be: {words.refused(problem)}", "Counted as without splitting the model.")
         show.input_errors(inputs)
-        inputs.stories("What is counted", HELD_CHIPS, into=chips, key="held")
+        inputs.stories("What is counted", HELD_CHIPS, into=chips, key="held", at="large")
         with place:
             show.answer(words.holding(found), words.what_is_counted(found, largest(asked)))
         with picture:
@@ -153,7 +153,7 @@ def how_exact(inputs: Inputs) -> list[Stored] | None:
     text = inputs.reading.values[NUMBER.id]
     number = parse(text, FORMATS["fp32"])
     kept = store_everywhere(number, [FORMATS[name] for name in SHOWN])
-    with show.question(HOW_EXACT):
+    with show.question(HOW_EXACT, key=f"{HOME.prefix}_exact"):
         place, picture = show.slot(), show.slot()
         cells = st.columns([1, 4])
         with cells[0]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import importlib
+import re
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
@@ -79,3 +80,43 @@ def _array(values: np.ndarray) -> Any:
     if values.ndim > 1:
         sent["shape"] = ", ".join(map(str, values.shape))
     return sent
+
+
+SCALE = 2
+"""By how much type, marks and lines of a figure are larger on a projector: its smallest type, 12 px, becomes 24."""
+
+LEAST = 24
+"""Pixels of the smallest type there, wherever a figure has smaller than 12."""
+
+_LENGTHS = frozenset(("standoff", "ticklen", "xshift", "yshift", "borderpad", "borderwidth"))
+_IN_FONT = re.compile(r"(?<=font-size:)\s*(\d+)(?=px)")
+
+
+def enlarged(figure: Mapping[str, Any], *, room: int) -> dict[str, Any]:
+    """A copy of a figure for the last row of a lecture hall: all that is measured in pixels larger, data as it is.
+
+    room: pixels that it may be high.
+    """
+    grown, height = _grown(figure, ""), figure["layout"]["height"]
+    grown["layout"]["height"] = min(SCALE * height, room)
+    return grown
+
+
+def _grown(value: Any, of: str) -> Any:
+    """``value``, which stands under the name ``of``, with what is in pixels by its own or its parent's name larger."""
+    if isinstance(value, Mapping):
+        return {name: _grown_in(of, name, item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_grown(item, of) for item in value]
+    if isinstance(value, str) and "font-size" in value:
+        return _IN_FONT.sub(lambda found: str(max(LEAST, SCALE * int(found[1]))), value)
+    return value
+
+
+def _grown_in(parent: str, name: str, value: Any) -> Any:
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        if parent.endswith("font") and name == "size":
+            return max(LEAST, round(SCALE * value))
+        in_pixels = name in _LENGTHS or parent == "margin" or (parent, name) in (("marker", "size"), ("line", "width"))
+        return SCALE * value if in_pixels else value
+    return _grown(value, name)

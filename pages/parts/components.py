@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -31,16 +32,24 @@ def component(name: str) -> Any:
     )
 
 
-def copy_link(query: str, *, key: str, at: str = "") -> None:
+def copy_link(
+    query: str, *, key: str, at: str = "", projector: bool = False, take: Callable[[object], None] | None = None
+) -> None:
     """A button that copies this page's address with ``query`` (every field spelled out).
 
     at: the key of the part of the page that the browser brings into sight, once after loading; may be empty.
+    projector: whether arrow keys step through stories; ``take`` is called with the index of the one stepped to.
 
     It also asks for a rerun when the theme is no longer the one that the logo and the charts were drawn for, and has
     the browser say from then on that it has seen the page up to here.
     """
-    data = {"query": query, "drawn": drawn_theme(), "answer": answered(), "at": at}
-    component("copylink")(data=data, key=key, on_theme_change=_redraw)
+    data = {"query": query, "drawn": drawn_theme(), "answer": answered(), "at": at, "projector": projector}
+
+    def step() -> None:
+        if take:
+            take(getattr(st.session_state.get(key), "step", None))
+
+    component("copylink")(data=data, key=key, on_theme_change=_redraw, on_step_change=step)
 
 
 def _redraw() -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 from urllib.parse import urlencode
 
@@ -25,6 +25,7 @@ from core.suggest import suggestions
 from core.units import Kind, QuantityError, format_quantity, parse_quantity
 from pages.parts import tray
 from pages.parts.guard import guarded
+from pages.parts.projecting import Chip
 from pages.parts.registry import PageSpec
 
 _NOWHERE = object()
@@ -42,6 +43,7 @@ class Inputs:
         self.fields: dict[str, str] = {}
         self.errors: list[str] = []
         self.drawn: set[str] = set()
+        self.chips: list[Chip] = []
         self._said: set[str] = set()
         self._held: set[str] = set()
         self.errors.extend(tray.opened())
@@ -145,19 +147,40 @@ class Inputs:
         st.text_input(label, key=key, disabled=True)
 
     def stories(
-        self, label: str, stories: Mapping[str, Mapping[str, str]], *, into: DeltaGenerator, key: str = "story"
+        self,
+        label: str,
+        stories: Mapping[str, Mapping[str, str]],
+        *,
+        into: DeltaGenerator,
+        key: str = "story",
+        at: str = "",
     ) -> str | None:
-        """One-click chips; each sets fields of the form. The chip whose fields mean what the present ones do is lit."""
+        """One-click chips; each sets fields of the form. The chip whose fields mean what the present ones do is lit.
+
+        at: the part of the page that they are about.
+        """
         widget = f"{self.page.prefix}:{key}"
 
-        def apply() -> None:
-            for name, text in stories.get(st.session_state.get(widget, ""), {}).items():
+        def put(story: str) -> None:
+            for name, text in stories.get(story, {}).items():
                 self.put(name, text)
 
         lit = next((story for story, texts in stories.items() if self.form.means(self.reading, texts)), None)
+        self._chips(stories, put, lit, at)
         st.session_state[widget] = lit
-        into.pills(label, list(stories), key=widget, on_change=apply, label_visibility="collapsed")
+        into.pills(
+            label,
+            list(stories),
+            key=widget,
+            on_change=lambda: put(st.session_state.get(widget, "")),
+            label_visibility="collapsed",
+        )
         return lit
+
+    def _chips(self, stories: Mapping[str, Any], put: Callable[[str], None], lit: str | None, at: str = "") -> None:
+        """Remember the chips, which arrow keys step through on a projector."""
+        there = at and self.key(at)
+        self.chips.extend(Chip(story, partial(put, story), story == lit, there) for story in stories)
 
     def leave(self) -> None:
         """Hold on to the fields that were not drawn: Streamlit forgets what a widget that is gone was set to.
@@ -378,8 +401,8 @@ class Inputs:
         """
         widget = f"{self.page.prefix}:{key}"
 
-        def apply() -> None:
-            for name, value in stories.get(st.session_state.get(widget, ""), {}).items():
+        def put(story: str) -> None:
+            for name, value in stories.get(story, {}).items():
                 st.session_state[self.key(name)] = value
 
         lit = None
@@ -387,8 +410,16 @@ class Inputs:
             if all(st.session_state.get(self.key(name)) == value for name, value in values.items()):
                 lit = story
                 break
+        if key.startswith("story"):  # others are those of a panel
+            self._chips(stories, put, lit)
         st.session_state[widget] = lit
-        into.pills(label, list(stories), key=widget, on_change=apply, label_visibility="collapsed")
+        into.pills(
+            label,
+            list(stories),
+            key=widget,
+            on_change=lambda: put(st.session_state.get(widget, "")),
+            label_visibility="collapsed",
+        )
         return lit
 
     def query(self) -> str:

@@ -20,16 +20,15 @@ from core.limits import limit
 from core.markup import around_quotation, literal, rich, safe_text
 from core.palette import ROLES
 from core.units_shown import Shown, read_shown
-from pages.parts import tray
-from pages.parts.charts import ready
+from pages.parts import projector, tours, tray
+from pages.parts.charts import enlarged, ready
 from pages.parts.components import copy_link
 from pages.parts.derivation import step_markdown
 from pages.parts.guard import guarded, guarded_page
 from pages.parts.inputs import Inputs, query_of
+from pages.parts.links import LANDS_AT, address
+from pages.parts.projecting import projecting
 from pages.parts.registry import PageSpec
-
-LANDS_AT = "at"
-"""The parameter of a link that names the part of the page to be in sight when it opens."""
 
 _ARXIV = re.compile(r"arXiv:(\d{4}\.\d{4,5})")
 _SITE = re.compile(r"(?:(?<=^)|(?<=; ))((?:[\w-]+\.)+(?:com|org|io|dev)/[^\s;,]*)")
@@ -53,9 +52,11 @@ def slot() -> Any:
 
 
 def header(page: PageSpec) -> None:
-    """Title and the sentence that says what one learns here."""
+    """Title, what one learns here, and the page's tour; a projector's bar stands in their place."""
+    if projecting():
+        return
     st.title(page.h1, anchor=False)
-    st.html(f'<p class="np-lead">{rich(page.lead)}</p>')
+    st.html(f'<p class="np-lead">{rich(page.lead)}</p>{tours.row(page)}')
 
 
 def body(draw: Callable[[], None]) -> None:
@@ -68,15 +69,16 @@ def body(draw: Callable[[], None]) -> None:
     @wraps(draw)
     def page() -> None:
         with guarded_page(query_of(st.query_params.to_dict())):
+            projector.begin()
             draw()
 
     st.fragment(page)()
 
 
 @contextmanager
-def question(title: str) -> Iterator[None]:
+def question(title: str, *, key: str | None = None) -> Iterator[None]:
     """A section under a thin rule, headed by the question that it answers. What raises in it takes only the section."""
-    with st.container():
+    with st.container(key=key):
         st.html(f'<h2 class="np-question">{rich(title)}</h2>')
         with guarded(title):
             yield
@@ -155,6 +157,8 @@ def chart(figure: Mapping[str, Any], *, alt: str, key: str) -> None:
     """
     # The front end fills in the theme's colours when it draws, and draws again only what has changed.
     themed = {**figure, "layout": {**figure["layout"], "meta": {"theme": st.context.theme.type}}}
+    if projecting():
+        themed = enlarged(themed, room=projector.room(key, figure["layout"]["height"]))
     st.plotly_chart(ready(themed), width="stretch", config=_CHART_CONFIG, alt=alt, key=key)
 
 
@@ -174,17 +178,6 @@ def badge(word: str, role: str) -> Html:
     if role not in ROLES:
         raise KeyError(role)
     return Html(f'<span class="np-badge" style="color:var(--np-{role})">{html.escape(word)}</span>')
-
-
-def address(page: PageSpec, fields: Mapping[str, str], others: Mapping[str, str] | None = None, at: str = "") -> str:
-    """The relative address of ``page`` with these fields (names without prefix) set, and the plans to compare.
-
-    others: further parameters, by their names in an address. at: the part of the page, by the same kind of name as its
-    fields, that is to be in sight when it opens.
-    """
-    named = {f"{page.prefix}_{name}": text for name, text in fields.items()}
-    there = {LANDS_AT: f"{page.prefix}_{at}"} if at else {}
-    return f"{page.url_path}?{query_of({**named, **(others or {}), **there, **tray.in_link(page)})}"
 
 
 def link(
@@ -360,7 +353,11 @@ def footer(inputs: Inputs) -> None:
     """The permalink button: copies a link that spells out every field and a version."""
     for message in inputs.unsaid():  # about fields that are folded away
         _alert(literal(message))
-    at = st.query_params.get(LANDS_AT, "")[: limit("number_chars")]
-    copy_link(inputs.query(), key=f"{inputs.page.id}:link", at=at)
+    key, at = f"{inputs.page.id}:link", st.query_params.get(LANDS_AT, "")[: limit("number_chars")]
+    steps = projector.bar(inputs)
+    if steps:
+        copy_link(inputs.query(), key=key, projector=True, take=steps.take)
+    else:
+        copy_link(inputs.query(), key=key, at=at)
     inputs.leave()
     tray.remember(inputs.page)

@@ -14,6 +14,7 @@ from pathlib import Path
 import streamlit as st
 
 from core.palette import DARK, LIGHT, Palette
+from pages.parts.projecting import projecting
 
 _ASSETS = Path(__file__).parents[2] / "assets"
 
@@ -44,9 +45,10 @@ def css_variables() -> str:
     return " ".join(pairs)
 
 
-@lru_cache(maxsize=1)
-def _stylesheet() -> str:
-    css = (_ASSETS / "napkin.css").read_text(encoding="utf-8")
+@lru_cache(maxsize=2)
+def _stylesheet(projector: bool) -> str:
+    names = ("napkin.css", "projector.css") if projector else ("napkin.css",)
+    css = "\n".join((_ASSETS / name).read_text(encoding="utf-8") for name in names)
     return f"<style>.stApp {{ {css_variables()} }}\n{css}</style>"
 
 
@@ -62,7 +64,7 @@ def install_theme() -> None:
     """Logo and stylesheet; called by ``app.py`` on every run of the whole app."""
     st.session_state[_DRAWN] = st.context.theme.type or ""
     st.logo(str(_ASSETS / "static" / _logo()), size="large", link=None)
-    st.html(_stylesheet())
+    st.html(_stylesheet(projecting()))
 
 
 def _logo() -> str:

@@ -14,6 +14,7 @@ from core.planning.search.explained import explain
 from pages.parts import show
 from pages.parts.adding import add_to_comparison
 from pages.parts.inputs import Inputs
+from pages.parts.projecting import projecting
 from pages.parts.registry import COMPUTE, MEMORY, PLAN_SEARCH
 from pages.parts.saving import saving
 from pages.parts.shape import adopt_built
@@ -25,7 +26,7 @@ from pages.plan_search.inputs import draw
 from pages.plan_search.measured import proof, published
 from pages.plan_search.space import whole_space
 from pages.plan_search.study import study
-from pages.plan_search.why import why
+from pages.plan_search.why import goes_to, why
 
 _PANELS: dict[str, Callable[[Inputs, Asked], None]] = {
     "space": whole_space,
@@ -77,6 +78,9 @@ def page() -> None:
             show.answer(words.sentence(a.plan, a.query, a.here), words.counted(a.query, a.result, a.here))
         for line in words.beside(a.plan, a.query, a.result, a.here):
             show.note(line)
+    if projecting() and a.here is not None:
+        with show.guarded("The picture"):
+            goes_to(a.here, key="plan_search:picture")
     add_to_comparison(PLAN_SEARCH, _in_force(inputs, a))
     saving(inputs, _in_force(inputs, a))
 

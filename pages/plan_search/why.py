@@ -6,6 +6,7 @@ from core.planning.answer.searching import stages, traffic
 from core.planning.search import words_why as words
 from core.planning.search.figures_grid import device_grid
 from core.planning.search.figures_step import pipeline, waterfall
+from core.planning.search.found import Found
 from core.planning.search.placement import groups
 from core.planning.search.timeline import timeline_of
 from core.training.device.figures import device_bars
@@ -24,13 +25,8 @@ def why(_: Inputs, a: Asked) -> None:
         show.note("Nothing fits, so there is no plan to take apart. Type one under “Own layout”.")
         return
     here, layout = a.here, a.here.layout
-    said = words.goes_to(here)
-    show.says(said)
-    show.chart(
-        waterfall(here.step, TOKENS, low=here.low, high=here.high),
-        alt=f"One step, part after part. {plain(said)}",
-        key="plan_search:waterfall",
-    )
+    show.says(words.goes_to(here))
+    goes_to(here, key="plan_search:waterfall")
     line = timeline_of(layout, here.step)
     said = words.waits(layout, line, here.step)
     show.says(said)
@@ -64,3 +60,12 @@ def why(_: Inputs, a: Asked) -> None:
             words.group_rows(found),
             caption="What each kind of parallelism sends, and over which links.",
         )
+
+
+def goes_to(here: Found, *, key: str) -> None:
+    """The picture of what a plan's step goes to."""
+    show.chart(
+        waterfall(here.step, TOKENS, low=here.low, high=here.high),
+        alt=f"One step, part after part. {plain(words.goes_to(here))}",
+        key=key,
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -9,10 +10,16 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from core.glossary import appearances
+from pages.parts.projecting import PROJECTOR
 from pages.parts.registry import PAGES, PageSpec
+from tests.core.test_glossary import undefined
 
 ROOT = Path(__file__).parents[2]
 APP = str(ROOT / "app.py")
+NAMES = {"H100", "SXM", "CPU", "TFLOP", "GWh"}
+"""What an answer says without a definition: products, and units with a prefix."""
+
 IDS = [page.id for page in PAGES]
 
 
@@ -29,9 +36,16 @@ def test_page_runs(spec: PageSpec) -> None:
     assert not app.exception
     assert [title.value for title in app.title] == [spec.h1]
     keys = [w.key for kind in ("text_input", "selectbox", "toggle", "number_input", "slider") for w in app.get(kind)]
+    keys.remove(PROJECTOR)  # the menu's switch is every page's
     assert keys, "a page without an input answers nothing"
     assert all(key and key.startswith(f"{spec.prefix}_") for key in keys), keys
     assert all(len(chart.proto.alt) > 30 for chart in app.get("plotly_chart"))
+    html = [block.proto.body for block in app.get("html")]
+    said = " ".join(re.sub(r"<[^>]+>", "", body) for body in html if 'class="np-answer"' in body)
+    assert said
+    assert not undefined(said) - NAMES, "abbreviations of an answer stand in the glossary"
+    (defined,) = (body for body in html if 'class="np-terms"' in body)
+    assert all(f'id="np-term-{term.id}"' in defined for term in appearances(said))
 
 
 @pytest.mark.parametrize("spec", PAGES, ids=IDS)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from core.fields import Form
-from core.glossary import TERMS, matching
+from core.glossary import PATTERN, TERMS, Term, appearances, matching
 
 ROOT = Path(__file__).parents[2]
 PLAIN = {
@@ -85,3 +85,21 @@ def test_a_search_finds_names_before_definitions() -> None:
     assert matching("bfloat16")[0].name == "bf16"
     assert not matching("zzz")
     assert [term.name for term in matching("bubble")] == ["pipeline parallelism"]
+
+
+def test_terms_are_found_where_they_stand() -> None:
+    said = "Micro-batches under ZeRO-3, data-parallel ranks; P10–P90 of MFU, TFLOP/s dense bf16, and FLOPs by 6ND."
+    names = ["micro-batch", "ZeRO", "data parallelism", "rank", "P10–P90", "MFU", "bf16", "FLOP", "6ND"]
+    assert [term.name for term in appearances(said)] == names
+    assert not appearances("`x.view()`, reviewed; a subviewer, Adam, TFLOP/s, MFU-like")
+
+
+@pytest.mark.parametrize("term", TERMS, ids=lambda term: term.id)
+def test_every_name_finds_its_own_term_alone(term: Term) -> None:
+    for name in term.names:
+        assert appearances(name) == appearances(f"({name.replace(' ', chr(0xA0))}, so") == (term,), name
+
+
+def test_the_pattern_has_a_group_for_each_term_and_is_read_by_javascript_alike() -> None:
+    assert re.compile(PATTERN).groups == len(TERMS)
+    assert not re.search(r"\(\?(?!:|<!|!)|\\[AZz]|[+*?}][+]", PATTERN), "syntax that JavaScript lacks"

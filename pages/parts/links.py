@@ -1,0 +1,24 @@
+"""Addresses within the product: a page with its fields, the part to be in sight, and what stays with a visitor."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pages.parts import tray
+from pages.parts.inputs import query_of
+from pages.parts.projecting import in_link
+from pages.parts.registry import PageSpec
+
+LANDS_AT = "at"
+"""The parameter of a link that names the part of the page to be in sight when it opens."""
+
+
+def address(page: PageSpec, fields: Mapping[str, str], others: Mapping[str, str] | None = None, at: str = "") -> str:
+    """The relative address of ``page`` with these fields (names without prefix) set, and the plans to compare.
+
+    others: further parameters, by their names in an address. at: the part of the page, by the same kind of name as its
+    fields, that is to be in sight when it opens.
+    """
+    named = {f"{page.prefix}_{name}": text for name, text in fields.items()}
+    there = {LANDS_AT: f"{page.prefix}_{at}"} if at else {}
+    return f"{page.url_path}?{query_of({**named, **(others or {}), **there, **tray.in_link(page), **in_link()})}"

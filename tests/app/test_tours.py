@@ -1,0 +1,72 @@
+"""Every stop of every tour opens on a projector without a message, where it says, in type for the last row."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import parse_qsl
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from pages.parts.charts import LEAST
+from pages.parts.links import LANDS_AT
+from pages.parts.projecting import PROJECTOR
+from pages.parts.registry import PAGES, PageSpec
+from pages.parts.tours import TOUR, TOURS, hrefs
+from tests.app.plan_pages import words
+from tests.app.test_pages import APP
+
+STOPS = [(page, number) for page in PAGES for number in range(1, 1 + len(TOURS[page.id]))]
+
+
+def opened(page: PageSpec, address: str) -> AppTest:
+    app = AppTest.from_file(APP, default_timeout=60)
+    app.query_params[PROJECTOR] = "true"
+    if not page.default:
+        app.run().switch_page(page.path)
+    app.query_params.update(dict(parse_qsl(address, keep_blank_values=True)))
+    return app.run()
+
+
+def types(value: Any) -> Iterator[float]:
+    """The sizes of all type in a figure."""
+    if isinstance(value, dict):
+        for name, item in value.items():
+            if name.endswith("font") and isinstance(item, dict) and "size" in item:
+                yield item["size"]
+            yield from types(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from types(item)
+
+
+def test_every_page_has_a_tour_of_five() -> None:
+    assert {page.id: len(TOURS[page.id]) for page in PAGES} == {page.id: 5 for page in PAGES}
+    says = [stop.says for stops in TOURS.values() for stop in stops]
+    assert len(set(says)) == len(says)
+    assert all(len(one) <= 62 for one in says), "it stands on one line of a projector"
+
+
+@pytest.mark.parametrize(("page", "number"), STOPS, ids=[f"{page.id}-{number}" for page, number in STOPS])
+def test_a_stop_opens_to_what_it_says(page: PageSpec, number: int) -> None:
+    stop, href = TOURS[page.id][number - 1], hrefs(page)[number - 1]
+    path, _, query = href.partition("?")
+    assert path == page.url_path
+    asked = dict(parse_qsl(query, keep_blank_values=True))
+    assert asked[TOUR] == str(number)
+    app = opened(page, query)
+    assert not app.exception
+    said = words(app)
+    assert 'class="np-error' not in said
+    assert f'aria-live="polite">{stop.says}</p>' in said, "the bar names another story, so a field was not taken up"
+    assert 'class="np-answer' in said
+    if stop.at and stop.at in stop.fields:
+        assert asked[LANDS_AT] == f"{page.prefix}_{stop.at}"
+        (panel,) = (one for one in app.expander if one.proto.id.endswith(f"-{asked[LANDS_AT]}"))
+        assert panel.proto.expanded
+    for chart in app.get("plotly_chart"):
+        sizes = list(types(json.loads(chart.proto.spec)))
+        assert sizes
+        assert min(sizes) >= LEAST

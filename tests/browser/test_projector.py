@@ -1,0 +1,113 @@
+"""On a projector: every page at 1280 × 720 by keys alone, readable from the last row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from core.glossary import appearances
+from pages.parts.charts import LEAST
+from pages.parts.projector import PICTURES
+from pages.parts.registry import COMPARE, HOME, PAGES
+from tests.browser.conftest import settle, still
+from tests.browser.test_house import overflow, serious
+
+pytestmark = pytest.mark.browser
+
+HEIGHT = 720
+SMALL = """least => {
+  const found = []
+  const walk = root => root.querySelectorAll('*').forEach(e => {
+    if (e.shadowRoot) walk(e.shadowRoot)
+    const own = [...e.childNodes].some(n => n.nodeType === Node.TEXT_NODE && /[^\\s\\u200b]/.test(n.textContent))
+    const box = e.getBoundingClientRect()
+    if (!own || box.width <= 1 || box.bottom < 0 || !e.checkVisibility({ visibilityProperty: true })) return
+    const size = parseFloat(getComputedStyle(e).fontSize) * e.currentCSSZoom
+    if (size < least - 0.1) found.push(`${e.tagName} ${e.textContent.slice(0, 30)}: ${size} px`)
+  })
+  walk(document.querySelector('.stApp'))
+  return found
+}"""
+"""Type that is drawn smaller than ``least`` pixels, icons included."""
+
+ENDS = """([picture]) => ['.np-story', '.np-answer', picture].map(selector => {
+  const shown = [...document.querySelectorAll(selector)].filter(e => e.checkVisibility())
+  return shown.length ? Math.round(Math.min(...shown.map(e => e.getBoundingClientRect().bottom))) : null
+})"""
+"""Where the story's name, the answer and the picture end; null for what is not drawn."""
+
+LONGER = frozenset(("tensors", "lecture", "glossary"))
+"""Pages whose picture is a list or has parts: it begins on the first screen, and goes on."""
+
+
+def readable(page: Page, id: str) -> None:
+    """The story's name, the answer and its picture on the first screen, nothing small, nothing for axe to find."""
+    picture = ".st-key-h_long .stPlotlyChart" if id == HOME.id else f".stElementContainer:is({PICTURES[id]})"
+    still(page)
+    name, answer, drawn = page.evaluate(ENDS, [picture])
+    assert name < answer < HEIGHT, id
+    top = page.evaluate("selector => document.querySelector(selector).getBoundingClientRect().top", picture)
+    assert drawn <= HEIGHT or (id in LONGER and top < HEIGHT / 2), (id, drawn)
+    assert page.evaluate(SMALL, LEAST) == [], id
+    assert overflow(page) <= 0, id
+    assert serious(page) == [], id
+
+
+def story(page: Page) -> str:
+    return page.locator(".np-story").inner_text()
+
+
+def test_every_page_is_readable_from_the_last_row_and_moved_through_by_keys(
+    open_page: Callable[..., Page],
+) -> None:
+    page = open_page(COMPARE.url_path)
+    page.set_viewport_size({"width": 1280, "height": HEIGHT})
+    page.get_by_text("A tour in five steps").click()
+    page.locator(".np-tour a").first.click()
+    page.get_by_label("Baseline").first.wait_for()
+    settle(page)
+    page.get_by_label("Add a plan").press("p")  # in a field it is a letter
+    expect(page.locator(".np-bar")).to_have_count(0)
+    page.keyboard.press("Escape")
+    page.locator("h1").click()
+    page.keyboard.press("p")
+    order = [*PAGES[PAGES.index(COMPARE) :], *PAGES[: PAGES.index(COMPARE)]]
+    for spec in order:
+        expect(page.locator(".np-bar h1")).to_have_text(spec.h1)
+        settle(page)
+        assert "projector=true" in page.url
+        readable(page, spec.id)
+        page.keyboard.press("Shift+ArrowRight")
+    expect(page.locator(".np-bar h1")).to_have_text(COMPARE.h1)
+    assert page.problems == []  # type: ignore[attr-defined]
+
+    page.keyboard.press("Shift+ArrowRight")
+    expect(page.locator(".np-bar h1")).to_have_text(PAGES[PAGES.index(COMPARE) + 1].h1)
+    settle(page)
+    first = story(page)
+    page.keyboard.press("ArrowRight")
+    expect(page.locator(".np-story")).not_to_have_text(first)
+    settle(page)
+    second, answer = story(page), page.locator(".np-answer").inner_text()
+    page.keyboard.press("ArrowRight")
+    expect(page.locator(".np-story")).not_to_have_text(second)
+    settle(page)
+    page.get_by_role("button", name="Previous story").click()
+    expect(page.locator(".np-story")).to_have_text(second)
+    assert page.locator(".np-answer").inner_text() == answer
+    page.keyboard.press("Escape")
+    expect(page.locator(".np-bar")).to_have_count(0)
+    settle(page)
+    assert "projector" not in page.url
+    expect(page.locator(".np-answer")).to_contain_text(answer)
+
+    term, tip = page.locator(".np-answer .np-term").first, page.locator("#np-tip")
+    term.focus()
+    (meant,) = appearances(term.inner_text())
+    expect(tip).to_have_text(meant.meaning)
+    page.keyboard.press("Escape")
+    expect(tip).to_be_hidden()
+    term.hover()
+    expect(tip).to_be_visible()
