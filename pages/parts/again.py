@@ -33,6 +33,7 @@ COMMANDS = (
     "html",
     "markdown",
     "number_input",
+    "plotly_chart",
     "segmented_control",
     "selectbox",
     "slider",
@@ -40,7 +41,7 @@ COMMANDS = (
     "toggle",
 )
 
-MOST_BYTES = 8192
+MOST_BYTES = 32768
 """A longer message is not kept: a session keeps one for each place on its page."""
 
 _VALUES = frozenset((str, int, float, bool, type(None)))
