@@ -177,6 +177,7 @@ def _by_slug() -> Mapping[str, Accelerator]:
     return {accelerator.id: accelerator for accelerator in accelerators()}
 
 
+@lru_cache(maxsize=256)
 def find(name: str) -> Accelerator:
     """The accelerator of this name or id, whatever its case and punctuation.
 

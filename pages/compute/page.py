@@ -6,12 +6,9 @@ from collections.abc import Callable
 
 from core.planning.answer import words
 from core.planning.answer.answer import Answer
-from core.planning.answer.figures import answer_strip
 from core.planning.answer.form import carried
-from core.planning.answer.peers import peers_of
 from core.planning.answer.stories import REMARKS, STORIES
 from core.planning.counting.words import SCOPE
-from core.planning.evidence import words as words_runs
 from core.wording import plain
 from pages.compute.flops import where
 from pages.compute.form import FORM, PANELS
@@ -19,7 +16,7 @@ from pages.compute.inputs import asked, draw
 from pages.compute.layer import roof
 from pages.compute.moves import moves
 from pages.compute.parts import parts
-from pages.compute.runs import beside, comparisons, evidence_panel
+from pages.compute.runs import beside, comparisons, evidence_panel, paced
 from pages.compute.table import table
 from pages.compute.whole import split, whole
 from pages.parts import show
@@ -30,7 +27,6 @@ from pages.parts.registry import CALENDAR, COMPUTE, MEMORY, PLAN_SEARCH
 from pages.parts.saving import saving
 from pages.parts.shape import adopt_built
 from pages.parts.takeaway import TAKE, take_away
-from pages.parts.theme import TOKENS
 
 _PANELS: dict[str, Callable[[Inputs, Answer], None]] = {
     "whole": whole,
@@ -69,10 +65,9 @@ def page() -> None:
         for line in words.cautions(a):
             show.note(line)
     with show.guarded("The picture of published runs"):
-        peers = peers_of(a, 6) if projecting() else peers_of(a)
-        said = words_runs.pace(a, peers)
+        said, strip = paced(a, most=6) if projecting() else paced(a)
         show.says(said)
-        show.chart(answer_strip(a, peers, TOKENS), alt=plain(said), key="compute:answer")
+        show.chart(strip, alt=plain(said), key="compute:answer")
     add_to_comparison(COMPUTE, carried(inputs.reading.texts, a))
     with show.guarded("The published run of this model"):
         beside(a)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any
 
 import streamlit as st
 
 from core.formula import Explanation
 from core.planning.answer.answer import Answer
+from core.planning.answer.figures import answer_strip
 from core.planning.answer.peers import peers_of
 from core.planning.answer.plan import OWN
 from core.planning.evidence import words
@@ -19,6 +22,7 @@ from core.planning.evidence.runs import Comparison, compare_all, explain_compari
 from core.wording import known, percent
 from pages.compute.form import BASIS, FAMILY, MEASURE
 from pages.parts import show
+from pages.parts.charts import wire
 from pages.parts.inputs import Inputs
 from pages.parts.theme import TOKENS
 
@@ -34,6 +38,13 @@ def _runs(a: Answer) -> list[Comparison]:
 def comparisons(a: Answer) -> list[Explanation]:
     """The utilisation of the published run of the very model, if there is one."""
     return [explain_comparison(run) for run in _runs(a)[:1]]
+
+
+@lru_cache(maxsize=128)
+def paced(a: Answer, **most: int) -> tuple[str, dict[str, Any]]:
+    """The pace of published runs in words, and the picture of it. Most reruns show the plan of the rerun before."""
+    peers = peers_of(a, **most)
+    return words.pace(a, peers), wire(answer_strip(a, peers, TOKENS))
 
 
 def beside(a: Answer) -> None:

@@ -28,18 +28,27 @@ _TYPED = {
 """numpy's names of the array types that plotly.js reads in binary, with plotly's names for them."""
 
 
-def ready(figure: Mapping[str, Any]) -> Any:
-    """``figure`` as an object that ``st.plotly_chart`` takes for a validated figure and sends as it stands."""
-    made = _figure_class()()
-    made.__dict__["spec"] = wire(figure)
-    return made
+def ready(figure: Mapping[str, Any], theme: str | None = None) -> Any:
+    """``figure`` as an object that ``st.plotly_chart`` takes for a validated figure and sends as it stands.
+
+    theme: whose colours the front end fills in; it draws again what says another one. A figure that a page keeps
+    becomes one object for each theme.
+    """
+    kept: dict[str | None, Any] = vars(figure).setdefault("ready", {}) if isinstance(figure, Wired) else {}
+    if theme not in kept:
+        made = _figure_class()()
+        made.__dict__["spec"] = wire({**figure, "layout": {**figure["layout"], "meta": {"theme": theme}}})
+        kept[theme] = made
+    return kept[theme]
 
 
 @lru_cache(maxsize=1)
 def _figure_class() -> Any:
     # By name, because plotly must not be imported before the first page has shown its header.
     base = importlib.import_module("plotly.basedatatypes").BaseFigure
-    return type("ReadyFigure", (base,), {"__init__": lambda self: None, "to_dict": lambda self: self.__dict__["spec"]})
+    ways = {"__init__": lambda self: None, "to_dict": lambda self: self.__dict__["spec"]}
+    # plotly's own comparison goes through both figures; one that is shown again is the same object.
+    return type("ReadyFigure", (base,), {**ways, "__eq__": object.__eq__, "__hash__": object.__hash__})
 
 
 class Wired(dict[str, Any]):

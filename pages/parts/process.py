@@ -16,11 +16,13 @@ from collections.abc import AsyncIterator
 
 from streamlit.runtime.pages_manager import PagesManager
 
+from pages.parts.again import draw_again
 from pages.parts.echo import tell_echoes
 from pages.parts.log import OncePer
 from pages.parts.post import send_together
 from pages.parts.rejoin import welcome_back
 from pages.parts.room import keep_house, raise_limit
+from pages.parts.state import spare_state
 from pages.parts.thrift import spare_reruns
 
 HEAVY = ("pandas", "plotly.graph_objects", "numpy")
@@ -60,6 +62,8 @@ async def lifespan(_app: object) -> AsyncIterator[None]:
     raise_limit()
     spare_the_log()
     spare_reruns()
+    spare_state()
+    draw_again()
     tell_echoes()
     send_together()
     welcome_back()

@@ -155,11 +155,10 @@ def chart(figure: Mapping[str, Any], *, alt: str, key: str) -> None:
 
     A page that caches its figures caches what `pages.parts.charts.wire` makes of them.
     """
-    # The front end fills in the theme's colours when it draws, and draws again only what has changed.
-    themed = {**figure, "layout": {**figure["layout"], "meta": {"theme": st.context.theme.type}}}
     if projecting():
-        themed = enlarged(themed, room=projector.room(key, figure["layout"]["height"]))
-    st.plotly_chart(ready(themed), width="stretch", config=_CHART_CONFIG, alt=alt, key=key)
+        figure = enlarged(figure, room=projector.room(key, figure["layout"]["height"]))
+    drawn = ready(figure, st.context.theme.type)
+    st.plotly_chart(drawn, width="stretch", config=_CHART_CONFIG, alt=alt, key=key)
 
 
 class Html(str):

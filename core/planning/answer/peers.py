@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 from core.planning.answer.answer import Answer
 from core.planning.evidence.reach import Near, nearest
@@ -22,6 +23,7 @@ class Peer:
     near: Near
 
 
+@lru_cache(maxsize=128)
 def peers_of(a: Answer, most: int = 12) -> tuple[Peer, ...]:
     """The plan at the utilisation of each of the nearest runs, the nearest first."""
     found: list[Peer] = []

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
+from operator import attrgetter
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from core.hardware.accelerators import find
 from core.planning.evidence.expectation import Setting
 from core.planning.evidence.neighbours import kind_of, published_fit, squared_distances
 from core.planning.evidence.rows import Evidence, evidence
-from core.planning.evidence.runs import PublishedRun, published_runs
+from core.planning.evidence.runs import published_runs
 from core.units import Kind, format_quantity
 
 _ALIKE = 1.05
@@ -84,19 +85,22 @@ def nearest(setting: Setting, most: int = 9) -> tuple[Near, ...]:
     )
 
 
-def _largest(of: Callable[[PublishedRun], float]) -> PublishedRun:
-    """The published whole run with the most of something, its hours known or not."""
+@lru_cache(maxsize=8)
+def _most(what: str) -> tuple[float, str]:
+    """The most of something that a published whole run had, its hours known or not, and the run's model."""
+    of = attrgetter(what)
     known = [run for run in published_runs() if run.kind == "full_run" and not math.isnan(of(run))]
-    return max(known, key=of)
+    run = max(known, key=of)
+    return of(run), run.model
 
 
-def _past(value: float, noun: str, kind: Kind, of: Callable[[PublishedRun], float]) -> tuple[str, ...]:
-    run = _largest(of)
-    if value <= of(run):
+def _past(value: float, noun: str, kind: Kind, what: str) -> tuple[str, ...]:
+    most, model = _most(what)
+    if value <= most:
         return ()
     return (
-        f"{format_quantity(value, kind)} {noun} are more than any published run had: {run.model} had "
-        f"{format_quantity(of(run), kind)}.",
+        f"{format_quantity(value, kind)} {noun} are more than any published run had: {model} had "
+        f"{format_quantity(most, kind)}.",
     )
 
 
@@ -146,9 +150,9 @@ def _width(setting: Setting) -> tuple[str, ...]:
 def beyond(setting: Setting) -> tuple[str, ...]:
     """What of ``setting`` (of numbers) lies beyond every published run, a sentence each; none where nothing does."""
     return (
-        *_past(float(setting.accelerators), "accelerators", "count", lambda run: run.accelerators),
-        *_past(float(setting.params), "parameters (active)", "count", lambda run: run.params),
-        *_past(float(setting.tokens), "tokens", "count", lambda run: run.tokens),
+        *_past(float(setting.accelerators), "accelerators", "count", "accelerators"),
+        *_past(float(setting.params), "parameters (active)", "count", "params"),
+        *_past(float(setting.tokens), "tokens", "count", "tokens"),
         *_chip(setting),
         *_links(setting),
         *_width(setting),
