@@ -42,6 +42,7 @@ PROGRAMS: list[tuple[str, tuple[int, ...]]] = [
     ("x.to(memory_format=torch.channels_last)", (2, 3, 4, 4)),
     ("torch.zeros(2, 3, dtype=torch.complex64).real", (2, 3)),
     ("x[:, 1] += 1", (2, 3)),
+    ("x.max(dim=0)[0] + x.sort(0).indices.t()[0]\nx.max()[None]\ntorch.topk(x, 2).values", (2, 3)),
     ("x[..., ::2] -= x[:, :1]\nx[0, :2] = 5", (2, 4)),
     ("[a, b] = x.split(1)\nb[..., None] *= 3", (2, 3)),
     ("x[[[0], [1]]]\nx[x] = x", (2, 2, 2)),

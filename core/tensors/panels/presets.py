@@ -57,7 +57,7 @@ ATTENTION = Preset(
 q = q.view(2, 4, 2, 4).transpose(1, 2)
 k = k.view(2, 4, 2, 4).transpose(1, 2)
 v = v.view(2, 4, 2, 4).transpose(1, 2)
-scores = q @ k.transpose(-2, -1)
+scores = (q @ k.transpose(-2, -1)).softmax(-1)
 (scores @ v).transpose(1, 2).reshape(2, 4, 8)""",
 )
-"""What heads of attention do to memory, without the softmax: views up to each product, a copy at the end."""
+"""What heads of attention do to memory, unscaled: views up to the first product, and a copy at the end."""

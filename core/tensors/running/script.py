@@ -10,6 +10,7 @@ from core.tensors.layout import Layout
 from core.tensors.reading.called import IGNORED
 from core.tensors.reading.counts import CountKind, kind_of
 from core.tensors.reading.numbers import about_dtype, infinite, written
+from core.tensors.reading.operations import OPERATIONS
 from core.tensors.reading.plain import plain
 from core.tensors.reading.reader import read_expression
 from core.tensors.reading.syntax import parsed
@@ -258,6 +259,8 @@ class _Unrolled:
                 return node
             case ast.Subscript(value=ast.Call() as several, slice=index) if _splits(several):
                 return ast.Subscript(self._simple(several), self._number(index))
+            case ast.Attribute(value=ast.Call() as several, attr=name) if _splits(several):
+                return ast.Attribute(self._simple(several), name)
             case ast.Subscript(value=owner, slice=index):
                 return ast.Subscript(ast.Name(self._tensor(owner)), self._index(index))
             case ast.Attribute(value=owner, attr=name) if not _is_module(owner):
@@ -301,12 +304,21 @@ class _Unrolled:
         return [ast.keyword(keyword.arg, self._arguments(keyword.value)) for keyword in kept]
 
 
-_SPLITS = ("split", "chunk", "unbind", "tensor_split", "hsplit", "vsplit", "dsplit")
+_SEVERAL = {row.name: row for row in OPERATIONS.values() if row.several or row.several_with}
+"""Operations that can give several tensors."""
 
 
 def _splits(node: ast.Call) -> bool:
-    """Whether a call gives several tensors."""
-    return isinstance(node.func, ast.Attribute) and node.func.attr in _SPLITS
+    """Whether a call gives several tensors, of which brackets or a field pick one."""
+    match node.func:
+        case ast.Attribute(value=owner, attr=name) if name in _SEVERAL:
+            rest = node.args[1:] if _is_module(owner) else node.args
+        case _:
+            return False
+    wants = _SEVERAL[name].several_with
+    said = [keyword.value for keyword in node.keywords if keyword.arg == wants]
+    given = any(not isinstance(one, ast.Constant) or not (one.value is None or one.value is False) for one in said)
+    return not wants or given or (bool(rest) and not _has_tensor(rest[0]))
 
 
 def _is_module(node: ast.expr) -> bool:
