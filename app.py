@@ -49,8 +49,8 @@ def run() -> None:
     )
     spec = next(p for p in PAGES if p.url_path == page.url_path)
     st.set_page_config(page_title=f"{spec.title} · Napkin")
-    install_theme()
     navigation()
+    install_theme()  # after the menu, whose switch says for which screen
     # The header goes out before the heavy imports of a cold start: a visitor reads while the server warms up.
     show.header(spec)
     prepare_process()

@@ -187,7 +187,7 @@ class Picture extends Steps {
     strip.figure.append(svg, scroll)
     if (strip.note) strip.figure.append(make("figcaption", "", strip.note))
     if (count < reading.total)
-      strip.figure.append(make("figcaption", "", `first ${count.toLocaleString("en")} of ${reading.total.toLocaleString("en")} cells are drawn`))
+      strip.figure.append(make("figcaption", "", count ? `first ${count.toLocaleString("en")} of ${reading.total.toLocaleString("en")} cells are drawn` : `${reading.total.toLocaleString("en")} cells, counted and not made`))
     return strip
   }
 

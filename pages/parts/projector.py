@@ -149,7 +149,7 @@ def bar(inputs: Inputs) -> Steps | None:
     count = len(found.chips) + len(found.stops)
     number = f"{found.here + 1} of {count}" if found.here is not None else f"{count} stories"
     place.html(
-        f'<div class="np-bar"><h1>{html.escape(page.h1)}</h1><span>{number}</span>'
+        f'<div class="np-bar" data-chips="{len(found.chips)}"><h1>{html.escape(page.h1)}</h1><span>{number}</span>'
         f"<nav>{found.control(-1, 'Previous story', '←')}{found.control(1, 'Next story', '→')}"
         '<button type="button" class="leave">Leave</button></nav>'
         f'<p class="np-story" aria-live="polite">{html.escape(found.name)}</p></div>'

@@ -15,7 +15,7 @@ from core.tensors.panels.cases import NEGATIVE, negative_step
 from core.tensors.panels.figures_walk import walk_picture
 from core.tensors.panels.walk import walks
 from core.tensors.running.figures import negative_picture, reason, storage_picture
-from core.tensors.running.story import letter
+from core.tensors.running.story import headline, letter
 from core.tensors.running.trace import Trace
 
 
@@ -238,3 +238,14 @@ def test_too_many_writes_to_keep_are_marked_without_what_was_before() -> None:
     (write,) = picture["storages"][0]["readings"][0]["writes"]
     assert (len(write["cells"]), write["before"]) == (picture["tensors"][0]["drawn"], [])
     assert len(json.dumps(picture)) < 200_000
+
+
+def test_the_timeline_adds_up_to_what_was_allocated() -> None:
+    program = "w, idx = torch.topk(x, 2, dim=-1)\nw = w.softmax(-1)\ny = idx.permute(1, 0).reshape(-1)\ny += 1"
+    made = trace(program, (32, 8), None, "float32")
+    shown = storage_picture(made)["steps"]
+    start = made.steps[0].bytes_allocated
+    assert shown[-1]["total"] == f"{start + made.bytes_copied:,} B"
+    assert [one["added"] for one in shown] == ["1,024 B", "768 B", "256 B", "0 B", "512 B", "0 B"]
+    assert [one["name"] for one in shown] == ["", "w, idx", "w", "", "y", ""]
+    assert "3 of 4 steps" in headline(trace(program.removesuffix("\ny += 1"), (32, 8), None, "float32"))[0]

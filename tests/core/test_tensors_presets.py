@@ -28,5 +28,5 @@ def test_six_lines_of_attention_copy_once_and_make_two_products() -> None:
     made = trace(ATTENTION.source, ATTENTION.shape, dtype=ATTENTION.dtype)
     assert made.refusal is None
     assert made.last.line == 6
-    assert [step.operation for step in made if step.bytes_allocated] == ["x", "matmul", "matmul", "reshape"]
+    assert [step.operation for step in made if step.bytes_allocated] == ["x", "matmul", "softmax", "matmul", "reshape"]
     assert all(step.storage == 0 for step in made if step.line < 5)

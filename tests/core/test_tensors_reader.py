@@ -370,7 +370,7 @@ def test_an_operation_like_no_other_is_answered_by_examples_that_run() -> None:
             "of `with`, only torch.no_grad",
         ),
         ("for i in range(2): x[0] = 1", "`for i in range(2): x[0] = 1`"),
-        ("class A:\n    def f(x):\n        return x.t()", "`class A:`"),
+        ("class A:\n    def f(x):\n        return x.t()", "`class A`:"),
         ("def f(q, k):\n    return q @ k", "call it after it: f(x, x)"),
         ("def f(x, n: int):\n    return x", "Write n = 2 on a line before it"),
         ("x.view(-1, self.n_head)", "as a number, n_head = 12"),

@@ -21,7 +21,7 @@ def parsed(text: str) -> ast.Module:
     except (SyntaxError, ValueError, RecursionError, MemoryError) as problem:
         block = _BLOCK.search(text)
         if block:
-            raise ExpressionError(no_statement(block[0].strip())) from None
+            raise ExpressionError(no_statement(block[0].strip().removesuffix(":"))) from None
         reason = problem.msg if isinstance(problem, SyntaxError) else "nested too deeply"
         raise ExpressionError(f"This is not a complete expression: {reason}. For example: {EXAMPLE}.") from None
     _check_tree(module)

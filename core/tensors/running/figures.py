@@ -71,8 +71,8 @@ class _Picture:
         for step in map(self.trace.steps.__getitem__, self.listed):
             goes_on = before is not None and before.number in step.inputs and before.line == step.line
             before = step
-            if step.bytes_allocated:
-                held[step.storage] = step.bytes_allocated
+            made = self.trace.made_by(step)
+            held |= made
             refused = step.kind == "refused"
             shape, stride = layout_texts(step)
             shown.append(
@@ -86,7 +86,7 @@ class _Picture:
                     "why": step.reason,
                     "shape": shape,
                     "stride": stride,
-                    "added": "" if refused else bytes_text(step.bytes_allocated),
+                    "added": "" if refused else bytes_text(sum(made.values())),
                     "total": "" if refused else bytes_text(sum(held.values())),
                     "held": [held.get(number, 0) for number in self.memory],
                     "storage": -1 if refused else step.storage,
@@ -97,7 +97,8 @@ class _Picture:
 
     def _names(self, step: Step) -> str:
         """What the line binds this step's result to: ``y``, or ``q, k, v`` for the pieces of a split."""
-        if step.kind in ("start", "refused") or step.operation == "name":  # `y = x` says so itself
+        says_so = step.operation == "name" or (step.kind == "write" and step.expression.startswith(step.name))
+        if step.kind in ("start", "refused") or says_so:  # as `y = x` and `y += 1` do
             return ""
         pieces = [s.name for s in self.trace.steps if s.operation == "piece" and s.inputs == (step.number,)]
         return ", ".join(name for name in (step.name, *pieces) if name)

@@ -195,6 +195,11 @@ class Trace(Sequence[Step]):
         """The step torch refused, if any; it is then the last."""
         return self.last if self.last.kind == "refused" else None
 
+    def made_by(self, step: Step) -> dict[int, int]:
+        """Bytes of each storage that ``step`` allocated, those of several results that later steps pick among them."""
+        pieces = [one for one in self.steps if one.operation == "piece" and one.inputs == (step.number,)]
+        return {one.storage: one.bytes_allocated for one in (step, *pieces) if one.bytes_allocated}
+
     @property
     def bytes_copied(self) -> int:
         """Bytes all steps after the start allocated."""

@@ -12,6 +12,7 @@ from core.tensors.reading.text import skipped
 from core.tensors.reading.values import MemoryFormat
 from core.tensors.running.steps import is_old, names_of, origin
 from core.tensors.running.trace import Kind, Step, Trace
+from core.units import format_bytes
 
 KIND_WORDS: dict[Kind, str] = {
     "start": "start",
@@ -69,8 +70,8 @@ def letter(storage: int) -> str:
 
 
 def bytes_text(count: int) -> str:
-    """Bytes of storage, exact."""
-    return f"{count:,} B"
+    """Bytes of storage, exact up to a mebibyte."""
+    return f"{count:,} B" if count < 2**20 else format_bytes(count, system="binary", digits=4)
 
 
 def passed_over(trace: Trace) -> str:
@@ -238,12 +239,12 @@ def _start(step: Step) -> tuple[str, str]:
 
 
 def _copied(trace: Trace) -> tuple[str, str]:
-    made = [step for step in trace.steps[1:] if step.bytes_allocated]
-    total = bytes_text(trace.bytes_copied)
     done = [step for step in trace.steps[1:] if step.operation != "piece"]  # a name for one of several is no step
-    steps = len(done)
+    kept = {step.number: sum(trace.made_by(step).values()) for step in done}
+    made = [step for step in done if kept[step.number]]
+    total, steps = bytes_text(trace.bytes_copied), len(done)
     if len(made) > 1:
-        names = ", ".join(f"`{_short(step.source)}` {bytes_text(step.bytes_allocated)}" for step in made)
+        names = ", ".join(f"`{_short(step.source)}` {bytes_text(kept[step.number])}" for step in made)
         who = "Every step allocates" if len(made) == steps else f"**{len(made)} of {steps} steps** allocate"
         return f"{who} new storage: **{total}** in all.", f"{names}."
     other = [step for step in done if step is not made[0]]
