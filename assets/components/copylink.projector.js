@@ -22,12 +22,12 @@ function stepWithKeys(projector, step) {
     const button = event.target instanceof Element && event.target.closest(".np-bar button")
     if (!button) return
     if (button.matches(".leave")) turn()
-    else step(button)
+    else press(button)
   })
 }
 
 // A press that comes before the page has answered the last one goes on from there.
-function step(button) {
+function press(button) {
   const here = Number(button.dataset.step), bar = button.closest(".np-bar")
   for (const [name, index] of [["next", here + 1], ["prev", here - 1]]) {
     const other = bar.querySelector(`button.${name}`)

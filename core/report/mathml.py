@@ -18,6 +18,7 @@ _LETTERS = {
     "epsilon": "ϵ",
     "eta": "η",
     "theta": "θ",
+    "kappa": "κ",
     "lambda": "λ",
     "mu": "μ",
     "rho": "ρ",

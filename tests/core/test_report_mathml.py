@@ -23,7 +23,8 @@ for _module in pkgutil.walk_packages(core.__path__, "core."):
 FORMULAS = {name: f for name, f in sorted(all_formulas().items()) if name.startswith("core.")}
 
 LETTERS = {
-    "α": "alpha", "β": "beta", "δ": "delta", "ϵ": "epsilon", "η": "eta", "θ": "theta", "λ": "lambda", "μ": "mu",
+    "α": "alpha", "β": "beta", "δ": "delta", "ϵ": "epsilon", "η": "eta", "θ": "theta", "κ": "kappa", "λ": "lambda",
+    "μ": "mu",
     "ρ": "rho", "τ": "tau", "Δ": "Delta", "Σ": "Sigma", "ℓ": "ell", "exp": "exp", "log": "log", "max": "max",
 }  # fmt: skip
 SIGNS = {"−": "-", "·": r"\cdot", "×": r"\times", "≈": r"\approx", "∑": r"\sum", "↓": r"\downarrow", "↑": r"\uparrow"}

@@ -30,7 +30,7 @@ def connected(address: str) -> Generator[Any]:
     distributed: Any = importlib.import_module("distributed")
     try:
         client = distributed.Client(address, timeout=_CONNECT_S, set_as_default=False)
-    except (OSError, ValueError, TypeError) as problem:
+    except (OSError, ValueError, TypeError, AssertionError) as problem:  # the last on a machine too busy for its loop
         raise StudyError(
             f"No Dask scheduler answers at “{address[:200]}” within {_CONNECT_S} seconds "
             f"({_first_line(problem)}). Start one with “dask scheduler”, correct DASK_SCHEDULER, or unset it to search "
