@@ -245,7 +245,7 @@ def test_every_claim_of_the_lecture_is_a_chip(open_page: OpenPage) -> None:
             assert low["y"] + low["height"] <= high["y"]  # what merges stands in one line, its sum below
     page.get_by_role("radio", name=ATTENTION.label).click()
     settle(page)
-    expect(answer(page)).to_contain_text("3 of 12 steps allocate")
+    expect(answer(page)).to_contain_text("4 of 13 steps allocate")
     assert page.locator('[data-testid="stMain"]').evaluate("main => main.scrollHeight") <= 2000
     refused = ATTENTION.source.replace(".reshape(", ".view(")
     run(page, refused)
