@@ -26,14 +26,16 @@ function stepWithKeys(projector, step) {
   })
 }
 
-// A press that comes before the page has answered the last one goes on from there.
+// A press goes on from the one before, whose answer may be on its way, and not from what is still drawn.
+const ON_ITS_WAY_MS = 1500
+let last = { index: -1, at: -ON_ITS_WAY_MS }
+
 function press(button) {
-  const here = Number(button.dataset.step), bar = button.closest(".np-bar")
-  for (const [name, index] of [["next", here + 1], ["prev", here - 1]]) {
-    const other = bar.querySelector(`button.${name}`)
-    if (other && index >= 0 && index < Number(bar.dataset.chips)) other.dataset.step = index
-  }
-  document.napkinProjector.step(here)
+  const drawn = Number(button.dataset.step), chips = Number(button.closest(".np-bar").dataset.chips)
+  const onward = last.index + (button.matches(".next") ? 1 : -1)
+  const soon = performance.now() - last.at < ON_ITS_WAY_MS && onward >= 0 && onward < chips
+  last = { index: soon ? onward : drawn, at: performance.now() }
+  document.napkinProjector.step(last.index)
 }
 
 function toPage(by) {
