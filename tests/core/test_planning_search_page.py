@@ -399,7 +399,7 @@ def test_neighbours_say_what_changes(found: Searched) -> None:
     assert all(row[4] for row in rows)
     fits = [one.found.seconds for one in around if one.found and one.found.spare >= 0]
     assert min(fits) >= here.seconds * (1 - 1e-9), "a neighbour beats the best of all"
-    assert "No single change is faster" in words_why.around(here, around)
+    assert "No single change that fits is faster" in words_why.around(here, around)
 
 
 def test_stages_hold_what_the_fullest_holds() -> None:

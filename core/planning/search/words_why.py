@@ -178,7 +178,7 @@ def around(here: Found, found: Sequence[Neighbour]) -> str:
     verdict = (
         f"**{_step(here, best)} is {percent(faster)} faster**"
         if faster > 0
-        else f"**No single change is faster**; the nearest is {_step(here, best)}, {percent(-faster)} slower"
+        else f"**No single change that fits is faster**; the nearest is {_step(here, best)}, {percent(-faster)} slower"
     )
     return (
         f"{verdict}. The dearest that fits is {_step(here, worst)}, {percent(times[worst] / here.seconds - 1)} slower."
