@@ -54,7 +54,7 @@ def test_one_claim_is_a_sentence_of_its_own(open_page: Callable[..., Page]) -> N
     expect(page.locator(".np-answer")).to_contain_text("This claim needs care.")
 
 
-@pytest.mark.parametrize("claim", ["F9", "F12", "C16", "M8"])
+@pytest.mark.parametrize("claim", ["F13", "F12", "C16", "M8"])
 def test_a_link_lands_at_its_evidence(open_page: Callable[..., Page], claim: str) -> None:
     """What the claim's link is about is in sight without scrolling, on a page that is long."""
     page = open_page(f"{LECTURE.url_path}?l_claim={claim}")
