@@ -25,7 +25,7 @@ function timeline(picture) {
   table.setAttribute("role", "toolbar")
   table.setAttribute("aria-orientation", "vertical")
   table.setAttribute("aria-label", "Steps; arrow keys show memory after each, Enter opens and folds its tensors")
-  const head = make("div", "heading", ...["Step", "", "Shape", "Strides", "New bytes", "Storage", "In all"].map((text) => make("span", "", text)))
+  const head = make("div", "heading", ...["Step", "", "Shape", "Strides", "New bytes", "Storage", "So far"].map((text) => make("span", "", text)))
   head.setAttribute("aria-hidden", "true")
   table.append(head)
   steps.forEach((step, at) => {

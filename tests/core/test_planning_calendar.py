@@ -356,7 +356,8 @@ def test_two_calendars_of_one_start_do_not_overwrite_each_other() -> None:
         return [line for line in text.split("\r\n") if line.startswith("UID:")]
 
     assert names() == names()
-    assert not set(names()) & set(names(tokens="1T"))
+    for changed in ({"tokens": "1T"}, {"gpu": "H200 SXM"}, {"n": "9B"}):
+        assert not set(names()) & set(names(**changed))
     assert not set(names()) & set(names(r1n="other"))
 
 

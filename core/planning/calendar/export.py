@@ -47,8 +47,11 @@ def _event(s: Schedule, id: str, first: date, last: date, summary: str, said: st
 def _name(s: Schedule) -> str:
     """Another for every calendar of other runs or days, and the same for the same one, so that a program finds it."""
     # Not of figures: what a plan is worked out with may change from one edition of the data to the next.
-    runs = [(one.run.name, one.run.after, one.run.plan.tokens, one.run.plan.accelerators) for one in s.runs]
-    said = (s.start, s.due, runs, [(closed.first, closed.last) for closed in s.fleet.closed])
+    said: list[object] = [s.start, s.due, [(closed.first, closed.last) for closed in s.fleet.closed]]
+    for run in (one.run for one in s.runs):
+        plan = run.plan
+        said += [run.name, run.after, run.earliest, plan.model, plan.parameters, plan.tokens]
+        said += [plan.accelerator, plan.accelerators]
     return sha256(repr(said).encode()).hexdigest()[:16]
 
 

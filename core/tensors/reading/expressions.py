@@ -223,15 +223,8 @@ class ExpressionReader(ArgumentReader):
 
     def _several(self, operation: Operation, form: Form, node: ast.Call) -> bool:
         """Whether a call gives several tensors, by the arguments it has."""
-        if not operation.several_with:
-            return operation.several
         rest = node.args if form == "method" else node.args[1:]
-        given = (keyword.value for keyword in node.keywords if keyword.arg == operation.several_with)
-        said = any(
-            not isinstance(value, ast.Constant) or (value.value is not False and value.value is not None)
-            for value in given
-        )
-        return said or (bool(rest) and self.kind(rest[0]) == "number")
+        return operation.gives_several(rest, node.keywords, lambda one: self.kind(one) == "number")
 
     def _restride(self, number: int) -> None:
         """Let every name of the tensor that step ``number`` gave another layout stand for that step."""

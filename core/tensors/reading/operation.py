@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -24,6 +26,7 @@ Takes: TypeAlias = Literal[
 ]
 Written: TypeAlias = Literal["method", "property", "torch", "bare", "F"]
 Fill: TypeAlias = Literal["", "zeros", "counting", "input"]
+Numeric: TypeAlias = Callable[[ast.expr], bool]
 
 VIEW: Group = "Always a view"
 EITHER: Group = "A view if it can, else a copy"
@@ -95,3 +98,11 @@ class Operation:
     fields: tuple[str, ...] = ()
     restrides: bool = False
     fill: Fill = ""
+
+    def gives_several(self, rest: Sequence[ast.expr], named: Sequence[ast.keyword], numeric: Numeric) -> bool:
+        """Whether a call gives several tensors. rest: its arguments after the tensor; numeric: tells a number's."""
+        if not self.several_with:
+            return self.several
+        given = (one.value for one in named if one.arg == self.several_with)
+        said = any(not isinstance(v, ast.Constant) or not (v.value is None or v.value is False) for v in given)
+        return said or (bool(rest) and numeric(rest[0]))

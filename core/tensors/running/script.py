@@ -313,12 +313,9 @@ def _splits(node: ast.Call) -> bool:
     match node.func:
         case ast.Attribute(value=owner, attr=name) if name in _SEVERAL:
             rest = node.args[1:] if _is_module(owner) else node.args
+            return _SEVERAL[name].gives_several(rest, node.keywords, lambda one: not _has_tensor(one))
         case _:
             return False
-    wants = _SEVERAL[name].several_with
-    said = [keyword.value for keyword in node.keywords if keyword.arg == wants]
-    given = any(not isinstance(one, ast.Constant) or not (one.value is None or one.value is False) for one in said)
-    return not wants or given or (bool(rest) and not _has_tensor(rest[0]))
 
 
 def _is_module(node: ast.expr) -> bool:
