@@ -28,14 +28,15 @@ function stepWithKeys(projector, step) {
 
 // A press goes on from the one before, whose answer may be on its way, and not from what is still drawn.
 const ON_ITS_WAY_MS = 1500
-let last = { index: -1, at: -ON_ITS_WAY_MS }
+let last = { index: -1, at: -ON_ITS_WAY_MS, page: "" }
 
 function press(button) {
   const drawn = Number(button.dataset.step), chips = Number(button.closest(".np-bar").dataset.chips)
   const onward = last.index + (button.matches(".next") ? 1 : -1)
-  const soon = performance.now() - last.at < ON_ITS_WAY_MS && onward >= 0 && onward < chips
-  last = { index: soon ? onward : drawn, at: performance.now() }
-  document.napkinProjector.step(last.index)
+  const recent = last.page === location.pathname && performance.now() - last.at < ON_ITS_WAY_MS
+  const index = recent && onward >= 0 && onward < chips ? onward : drawn
+  last = { index, at: performance.now(), page: location.pathname }
+  document.napkinProjector.step(index)
 }
 
 function toPage(by) {
