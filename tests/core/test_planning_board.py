@@ -27,6 +27,7 @@ from core.planning.board.rule import Board, Side, board, limits_of, plan_at
 from core.planning.board.stories import BOARD_STORIES
 from core.training import LayoutError
 from core.units import QuantityError
+from core.wording import percent
 
 PAIRS = [(x, y) for x, y in combinations(AXES.values(), 2) if not clash(x, y)]
 STARTS = {**STORIES, **BOARD_STORIES}
@@ -309,6 +310,7 @@ def test_the_plan_itself_is_told_as_its_answer_has_it() -> None:
     said = words.own(a, LIMITS)
     assert f"{a.middle.days:.0f} days" in said
     assert f"misses 90 days by {float(f'{a.middle.days:.0f}') - 90:.0f} days" in said
+    assert f"MFU {percent(a.middle.mfu)} over all hours" in said
     assert "meets 200 days" in words.own(a, Limits(200.0))
 
 

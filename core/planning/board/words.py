@@ -18,7 +18,7 @@ from core.planning.board.results import RESULTS, Result, Scale
 from core.planning.board.rule import Board
 from core.training import LayoutError
 from core.units import format_duration, format_quantity
-from core.wording import apart_as_shown, listed, rent
+from core.wording import apart_as_shown, listed, percent, rent
 
 _UNITS: Mapping[str, str] = {
     "sequence length": "tokens",
@@ -128,7 +128,10 @@ def _less(board: Board, picked: Picked) -> str:
 def own(a: Answer, limits: Limits) -> str:
     """What the plan itself comes to: time and money, memory, and the limit."""
     m = a.middle
-    said = [f"**Yours** takes {_takes(m.days, a.dollars.mid)}"]
+    # Which MFU it rests on tells why the days of the same cluster are others where another is assumed.
+    origin = "as published runs lead one to expect" if a.published else "typed"
+    rests = f"MFU {percent(m.mfu)} over all hours, {origin}"
+    said = [f"**Yours** takes {_takes(m.days, a.dollars.mid)} ({rests})"]
     try:
         h = a.memory
     except LayoutError as problem:
