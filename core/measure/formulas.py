@@ -24,6 +24,20 @@ def achieved_rate(flop: float, seconds: float) -> float:
 
 
 @formula(
+    r"\frac{\v{size}}{\v{seconds}}",
+    result=Symbol("B", "achieved bandwidth", "bytes_per_s"),
+    symbols={
+        "size": Symbol("Q", "bytes read and written", "bytes"),
+        "seconds": Symbol("t", "time of one run", "seconds"),
+    },
+    sources=(_LECTURE,),
+)
+def achieved_bandwidth(size: float, seconds: float) -> float:
+    """Achieved bandwidth of a timed operation: each operand read once, each result written once."""
+    return size / seconds
+
+
+@formula(
     r"\frac{\v{rate}}{\v{peak}}",
     result=Symbol("u", "share of the datasheet peak", "ratio"),
     symbols={

@@ -1,0 +1,202 @@
+"""What all timing shares: a clock per device, times in bounded memory, and a point or a refusal at the end of it.
+
+Warm-up by time, one timing per run, the median as headline. On CUDA the runs lie between events and the L2 cache is
+overwritten before each, unless what is timed is the cache itself; elsewhere a clock brackets the call.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+
+from core.measure.points import Item, Outcome, Point, Refusal, State, clip
+from core.measure.programme import DeviceKind
+from core.units import format_bytes
+
+MIN_RUNS = 5
+"""Fewer runs than these have no spread worth showing."""
+
+KEPT_TIMES = 20_000
+"""Times kept per item; of tiny runs, millions of them, every second, fourth, … one is."""
+
+_BATCH_S = 0.2
+_L2_FLUSH_BYTES = 256 * 2**20
+
+Report = Callable[[str, float], None]
+"""Called with what is being done and how far the item is, 0 to 1."""
+
+
+class Timer(Protocol):
+    """Times ``count`` calls of ``run`` one by one, in seconds. flush: whether caches are emptied before each."""
+
+    def __call__(self, run: Callable[[], object], count: int, *, flush: bool = True) -> list[float]: ...
+
+
+def cpu_timer(run: Callable[[], object], count: int, *, flush: bool = True) -> list[float]:
+    """Wall-clock seconds of each call, which on a CPU returns when it is done. Caches are left as they are."""
+    times: list[float] = []
+    for _ in range(count):
+        start = time.perf_counter()
+        run()
+        times.append(time.perf_counter() - start)
+    return times
+
+
+class CudaTimer:
+    """Seconds of each call between CUDA events, with the L2 cache overwritten before each."""
+
+    def __init__(self, torch: Any, device: str) -> None:
+        self.torch = torch
+        l2_bytes = int(torch.cuda.get_device_properties(device).L2_cache_size)
+        self.flush = torch.empty(max(2 * l2_bytes, _L2_FLUSH_BYTES), dtype=torch.uint8, device=device)
+
+    def __call__(self, run: Callable[[], object], count: int, *, flush: bool = True) -> list[float]:
+        event = self.torch.cuda.Event
+        pairs = [(event(enable_timing=True), event(enable_timing=True)) for _ in range(count)]
+        for start, end in pairs:
+            if flush:
+                # The write keeps the device busy long enough for the next launch to be queued behind it.
+                self.flush.zero_()
+            start.record()
+            run()
+            end.record()
+        self.torch.cuda.synchronize()
+        return [start.elapsed_time(end) / 1e3 for start, end in pairs]
+
+
+@dataclass
+class Times:
+    """The times of any number of runs in bounded memory: beyond ``cap``, every second one is dropped, again and again.
+
+    Thinning by a fixed stride leaves percentiles what they are; ``runs`` counts all, ``best`` is the best of all.
+    """
+
+    cap: int = KEPT_TIMES
+    runs: int = field(default=0, init=False)
+    best: float = field(default=math.inf, init=False)
+    kept: list[float] = field(default_factory=list[float], init=False)
+    stride: int = field(default=1, init=False)
+
+    def add(self, batch: Sequence[float]) -> None:
+        """Take the times of further runs."""
+        self.kept += batch[-self.runs % self.stride :: self.stride]
+        self.runs += len(batch)
+        self.best = min(self.best, *batch)
+        while len(self.kept) > self.cap:
+            self.kept = self.kept[::2]
+            self.stride *= 2
+
+    def percentiles(self) -> tuple[float, float, float]:
+        """p10, median and p90."""
+        p10, median, p90 = np.quantile(self.kept, [0.1, 0.5, 0.9])
+        return float(p10), float(median), float(p90)
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """One device, ready to measure.
+
+    place: where torch puts tensors ("cpu", "cuda:0"). state: what reports clocks. room: bytes that are free for this
+    process, infinite where nothing tells; on a CPU the system kills a process that takes more.
+    """
+
+    torch: Any
+    kind: DeviceKind
+    place: str
+    timer: Timer
+    state: Callable[[], State]
+    room: Callable[[], float]
+
+    def need(self, size: float, what: str) -> None:
+        """Raise `TooLargeError` when ``size`` bytes for ``what`` are not free."""
+        if size > (free := self.room()):
+            need, left = (format_bytes(each, system="binary", digits=3) for each in (size, free))
+            raise TooLargeError(f"{what} take {need}, and {left} is free")
+
+
+class TooLargeError(Exception):
+    """What was asked for does not fit into the memory that is free."""
+
+
+class SkippedError(Exception):
+    """Not tried, for the reason given."""
+
+
+class WrongError(Exception):
+    """The library's result is wrong."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One item, made ready: what to call, how much work a call is, and what checking it has found; see `Point`."""
+
+    call: Callable[[], object]
+    shape: tuple[int, ...]
+    flop: float
+    bytes: float
+    relative_error: float | None = None
+    note: str = ""
+    flush: bool = True
+
+
+def attempt(bench: Bench, item: Item, make: Callable[[], Run], report: Report) -> Outcome:
+    """Make an item ready and time it. Whatever the library refuses comes back in its own words."""
+    try:
+        report("checking", 0.0)
+        return timed(bench, item, make(), report)
+    except (TooLargeError, SkippedError) as problem:
+        return Refusal(item=item, why="skipped", text=clip(str(problem)))
+    except bench.torch.OutOfMemoryError as problem:
+        said = str(problem).splitlines()[0] if str(problem) else "out of memory"
+        return Refusal(item=item, why="skipped", text=clip(said))
+    except WrongError as problem:
+        return Refusal(item=item, why="refused", text=clip(f"wrong result: {problem}"))
+    except Exception as problem:
+        # Support cannot be inferred from a name, so everything is tried; any error is the library's answer.
+        return Refusal(item=item, why="refused", text=clip(f"{type(problem).__name__}: {problem}"))
+
+
+def warm_up_s(seconds: float) -> float:
+    """Seconds of untimed runs before so many timed ones: caches fill, clocks rise."""
+    return min(max(seconds / 4, 0.05), 2.0)
+
+
+def timed(bench: Bench, item: Item, run: Run, report: Report) -> Point:
+    """Warm up by time, then time run after run until the item's seconds are over."""
+    warm, before = warm_up_s(item.seconds), bench.state()
+    whole, start, each = warm + item.seconds, time.monotonic(), math.inf
+    while (elapsed := time.monotonic() - start) < warm:
+        report("warming up", min(0.05 + 0.95 * elapsed / whole, 1.0))
+        each = min(each, *bench.timer(run.call, _batch(each), flush=run.flush))
+    times, begun = Times(), time.monotonic()
+    while (elapsed := time.monotonic() - begun) < item.seconds or times.runs < MIN_RUNS:
+        report("timing", min(0.05 + 0.95 * (warm + elapsed) / whole, 1.0))
+        times.add(bench.timer(run.call, _batch(each), flush=run.flush))
+    duration = time.monotonic() - begun
+    p10, median, p90 = times.percentiles()
+    return Point(
+        item=item,
+        shape=run.shape,
+        flop=run.flop,
+        bytes=run.bytes,
+        median_s=median,
+        best_s=times.best,
+        p10_s=p10,
+        p90_s=p90,
+        runs=times.runs,
+        duration_s=duration,
+        relative_error=run.relative_error,
+        before=before,
+        after=bench.state(),
+        note=clip(run.note),
+    )
+
+
+def _batch(each: float) -> int:
+    """How many runs between two looks at the clock; one as long as nothing is known."""
+    return 1 if math.isinf(each) else min(max(int(_BATCH_S / each), 1), 512)
