@@ -1,0 +1,105 @@
+"""What all that is said of a measurement shares: the device, its datasheet, the points of a kind, and their doubts."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterable, Mapping, Sequence
+
+from core.hardware.accelerators import Accelerator
+from core.measure.datasheet import NO_CPU_DATASHEET, Datasheet, match
+from core.measure.points import Kind, Point
+from core.measure.programme import DeviceKind
+from core.measure.record import Record
+from core.units import format_quantity, significant
+
+WIDE = 1.5
+"""Runs whose p90 rate is this many times their p10 rate did not have the device to themselves."""
+
+SUSTAINED_S = 10.0
+"""Timed seconds from which a rate counts as sustained: by then power and temperature limits show."""
+
+OVER = 1.0
+"""Above this share of a dense peak the peak is in doubt, not the clock."""
+
+_SCALES = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15, "E": 1e18}
+
+_IN_SHEETS: Mapping[str, tuple[str, ...]] = {
+    "fp64": ("fp64_tensor", "fp64"),
+    "fp8 by row": ("fp8",),
+    "mxfp8": ("fp8",),
+    "nvfp4": ("fp4",),
+}
+"""Where a dtype's dense peak stands in a datasheet, where not under its own name; the first that is known. Matrix units
+take fp64 where there are such."""
+
+
+def rate_text(rate: float) -> str:
+    """A rate to three digits: 790 TFLOP/s."""
+    return format_quantity(rate, "flop_per_s", 3)
+
+
+def bandwidth_text(rate: float) -> str:
+    """A bandwidth to three digits: 3.91 TB/s."""
+    return format_quantity(rate, "bytes_per_s", 3)
+
+
+def spread(low: float, middle: float, high: float, kind: str = "flop_per_s") -> str:
+    """A range of rates, both ends in the unit of the middle."""
+    unit = format_quantity(middle, "flop_per_s" if kind == "flop_per_s" else "bytes_per_s", 3).split(" ")[1]
+    scale = _SCALES[unit[: -len("FLOP/s" if kind == "flop_per_s" else "B/s")]]
+    return f"{significant(low / scale, 3)}–{significant(high / scale, 3)} {unit}"
+
+
+def listed(items: Sequence[str]) -> str:
+    """ "fp32, fp16 and bf16"; empty for none."""
+    return "".join(items) if len(items) < 2 else f"{', '.join(items[:-1])} and {items[-1]}"
+
+
+def when(record: Record) -> str:
+    """When it was begun, as a date and a time."""
+    return time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(record.started))
+
+
+def device_phrase(kind: DeviceKind, name: str) -> str:
+    """ "This CPU", "This NVIDIA H200" or "This GPU"."""
+    return "This CPU" if kind == "cpu" else f"This {name or 'GPU'}"
+
+
+def subject(record: Record) -> str:
+    """What the sentences of a record are about: this device, or the named one of an imported record."""
+    name = record.facts.name if record.facts else ""
+    return (name or "Another device") if record.origin else device_phrase(record.programme.device, name)
+
+
+def datasheet_of(record: Record) -> Datasheet:
+    """The datasheet of the device that was measured."""
+    if record.programme.device == "cpu":
+        return NO_CPU_DATASHEET
+    if record.facts is None:
+        return Datasheet((), "the device has not said yet what it is")
+    return match(record.facts.name, record.facts.memory_bytes, record.facts.power_limit_w)
+
+
+def peak_of(sheet: Datasheet, dtype: str) -> float:
+    """Dense peak of ``dtype`` as measured here, in FLOP/s; NaN where no datasheet gives it."""
+    peaks = (sheet.peak(name) for name in _IN_SHEETS.get(dtype, (dtype,)))
+    return next((peak for peak in peaks if not math.isnan(peak)), math.nan)
+
+
+def best_by_others(sheet: Datasheet, dtype: str) -> float:
+    """The best matmul rate others measured on such a device, in FLOP/s; NaN where there is none at hand."""
+    name = _IN_SHEETS.get(dtype, (dtype,))[0]
+    rows: Iterable[Accelerator] = sheet.rows
+    found = {row.best_measured(name) for row in rows}
+    return found.pop() if len(found) == 1 else math.nan
+
+
+def of_kind(record: Record, kind: Kind) -> tuple[Point, ...]:
+    """The points of a kind, in order."""
+    return tuple(point for point in record.points if point.item.kind == kind)
+
+
+def wide(point: Point) -> bool:
+    """Whether its runs spread too widely to mean much."""
+    return point.p90_s >= WIDE * point.p10_s
