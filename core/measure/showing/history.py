@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from core.figure import MONO, Figure, axis, label, layout
 from core.measure.formulas import speed_ratio
 from core.measure.record import Record, Stage
-from core.measure.showing.common import bandwidth_text, of_kind, rate_text, wide, when
+from core.measure.showing.common import bandwidth_text, of_kind, rate_text, when, wide
 from core.measure.showing.matmul import best_square, headline
 from core.palette import Palette
 from core.units import significant

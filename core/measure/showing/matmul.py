@@ -106,7 +106,7 @@ def answer(record: Record) -> tuple[str, str]:
     if not math.isnan(share):
         sentence += f", **{format_quantity(share, 'ratio', 3)}** of its datasheet peak"
     fast, slow = max(tops, key=lambda p: p.rate), min(tops, key=lambda p: p.rate)
-    for other, word in ((fast, "faster"), (slow, "slower")):
+    for other, word in ((fast, "as fast"), (slow, "slower")):
         if other is top or wide(other):
             continue
         if apart := _apart(max(top.rate, other.rate), min(top.rate, other.rate)):

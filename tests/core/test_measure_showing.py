@@ -1,0 +1,183 @@
+"""What a measurement says: numbers and verdicts, doubts before headlines, and nothing that contradicts the points."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.measure.showing import common, figures, history, matmul, others, roofline, state
+from core.palette import LIGHT
+from tests.core.measure_cases import copy, item, on_gpu, point, record, refusal, square
+
+GPU = on_gpu()
+
+
+def test_the_answer_names_rate_size_share_and_how_far_dtypes_lie_apart() -> None:
+    sentence, detail = matmul.answer(GPU)
+    for said in ("NVIDIA H200", "670 TFLOP/s", "bf16", "n = 8,192", "68 %", "fp8", "1.9 times", "fp32", "13 times"):
+        assert said in sentence.replace("\u00a0", " "), said
+    assert "620 TFLOP/s" in detail.replace("\u00a0", " ")
+    assert "93 %" in detail.replace("\u00a0", " ")
+    assert "H200 SXM" in detail
+
+
+def test_runs_that_spread_too_widely_give_a_reason_and_no_headline() -> None:
+    busy = record("cpu", square("fp32", 1024, 5.7e9, spread=30.0))
+    sentence, detail = matmul.answer(busy)
+    assert "busy" in sentence
+    assert "reached **" not in sentence
+    assert "6.33 GFLOP/s" in detail.replace("\u00a0", " "), "the best run is told, and not led with"
+    assert matmul.warning(busy) == ""
+
+
+def test_another_dtypes_wide_runs_are_a_warning() -> None:
+    mixed = record("cuda", square("bf16", 4096, 6e14), square("fp16", 4096, 3e14, spread=4.0))
+    assert "fp16" in matmul.warning(mixed)
+    assert "fp16" not in matmul.answer(mixed)[0]
+
+
+def test_a_size_whose_runs_agree_goes_before_a_faster_one_whose_do_not() -> None:
+    found = record("cpu", square("fp32", 512, 1e11), square("fp32", 1024, 2e11, spread=5.0))
+    top = matmul.best_square(found, "fp32")
+    assert top is not None
+    assert top.shape[0] == 512
+
+
+def test_the_headline_is_bf16_on_a_gpu_and_fp32_on_a_cpu() -> None:
+    both = (square("fp32", 1024, 1e11), square("bf16", 1024, 4e11))
+    assert [matmul.headline(record(kind, *both)).item.name for kind in ("cpu", "cuda")] == ["fp32", "bf16"]  # type: ignore[arg-type, union-attr]
+    assert matmul.headline(record("cuda", square("fp8", 1024, 1e15))).item.name == "fp8"  # type: ignore[union-attr]
+    assert matmul.headline(record("cuda", refusal("bf16", 1024, "no"))) is None
+
+
+def test_a_share_over_the_peak_asks_to_check_the_peak() -> None:
+    (row,) = matmul.rows(record("cuda", square("bf16", 8192, 1.2e15)))
+    assert matmul.CHECK in " ".join(row)
+    (row,) = matmul.rows(record("cuda", square("bf16", 8192, 9e14)))
+    assert matmul.CHECK not in " ".join(row)
+
+
+def test_the_table_has_as_many_cells_as_headings_and_peaks_of_their_own_dtype() -> None:
+    for found in (GPU, record("cpu", square("fp32", 512, 1e11), square("fp64", 512, 5e10))):
+        for row in matmul.rows(found):
+            assert len(row) == len(matmul.headings(found))
+    sheet = common.datasheet_of(GPU)
+    assert common.peak_of(sheet, "fp8 by row") == common.peak_of(sheet, "mxfp8") == sheet.peak("fp8")
+    assert common.peak_of(sheet, "fp64") == sheet.peak("fp64_tensor")
+    assert math.isnan(common.peak_of(sheet, "nvfp4"))
+    assert common.best_by_others(sheet, "fp8 by row") == common.best_by_others(sheet, "fp8")
+
+
+def test_bars_say_why_there_is_none() -> None:
+    bars = {bar.dtype: bar for bar in matmul.bars(GPU)}
+    assert bars["nvfp4"].note.startswith("refused: RuntimeError")
+    assert math.isnan(bars["nvfp4"].peak)
+    assert [size for size, _ in bars["bf16"].others] == ["n = 1,024", "n = 4,095"]
+    half = record("cuda", square("fp32", 512, 1e13), stage="running")
+    half = half.model_copy(update={"programme": half.programme.model_copy(update={"dtypes": ("fp32", "bf16", "fp16")})})
+    assert [bar.note for bar in matmul.bars(half, doing="bf16")] == ["", "measuring …", "waiting"]
+    assert [bar.note for bar in matmul.bars(half.model_copy(update={"stage": "cancelled"}))][1] == "not measured"
+
+
+def test_refusals_alike_are_said_once() -> None:
+    same = record("cuda", *(refusal("fp8", n, "RuntimeError: no kernel") for n in (256, 512, 1024)))
+    assert sum("no kernel" in remark for remark in matmul.remarks(same)) == 1
+    room = record("cuda", square("bf16", 512, 1e14), refusal("bf16", 16384, "no room", "skipped"))
+    (said,) = [remark for remark in matmul.remarks(room) if "no room" in remark]
+    assert "n = 16,384" in said
+
+
+def test_a_lowered_clock_is_said_with_its_share() -> None:
+    (said,) = [remark for remark in matmul.remarks(GPU) if "MHz" in remark]
+    assert "71 %" in said.replace("\u00a0", " ")
+    assert "690 W" in said
+
+
+def test_figures_hold_every_point() -> None:
+    drawn = figures.rates(matmul.bars(GPU), LIGHT)
+    assert len(drawn["data"][0]["x"]) == 3
+    lines = figures.curves(GPU, LIGHT)
+    assert sum(len(trace["x"]) for trace in lines["data"]) == 6, "sustained runs are no part of the curve"
+    assert "8,192" in figures.curves_alt(GPU)
+    assert "1,024" in lines["layout"]["xaxis"]["ticktext"]
+    assert figures.curves(record("cpu", refusal("fp32", 64, "no")), LIGHT)["data"] == []
+
+
+def test_the_roofline_names_what_memory_limits() -> None:
+    roof = roofline.measured(GPU, 4e12)
+    assert roof.peaks == {"bf16": 6.7e14, "fp32": 5e13}
+    rows = {row[0]: row for row in roofline.rows(GPU, roof)}
+    assert next(row for name, row in rows.items() if "LayerNorm" in name)[-1] == "memory"
+    assert next(row for name, row in rows.items() if "flash" in name)[-1] == "compute"
+    said = roofline.takeaway(GPU, roof, roofline.Roof({"bf16": 9.89e14}, 4.8e12))
+    assert "LayerNorm" in said
+    assert "168" in said
+    drawn = roofline.picture(GPU, roof, roofline.Roof({"bf16": 9.89e14}, 4.8e12), LIGHT)
+    assert sum(trace["mode"] == "markers" for trace in drawn["data"]) == 2
+    assert any(trace.get("line", {}).get("dash") == "dash" for trace in drawn["data"])
+    assert not roofline.Roof({}, 1e12).known
+
+
+@given(st.lists(st.tuples(st.floats(1e-6, 1), st.floats(1e3, 1e13), st.floats(1e3, 1e11)), max_size=6))
+def test_any_points_can_stand_on_a_roofline(points: list[tuple[float, float, float]]) -> None:
+    found = record(
+        "cuda",
+        square("bf16", 4096, 5e14),
+        *(point(item("operations", f"op {i}", "x"), s, flop=f, bytes=b) for i, (s, f, b) in enumerate(points)),
+    )
+    roof = roofline.measured(found, 3e12)
+    drawn = roofline.picture(found, roof, roofline.Roof({}, math.nan), LIGHT)
+    assert sum(len(trace["x"]) for trace in drawn["data"] if trace["mode"] == "markers") == len(points)
+    assert len(roofline.rows(found, roof)) == len(points)
+
+
+def test_memory_says_the_largest_copy_and_the_fastest() -> None:
+    said = others.says(GPU, "memory").replace("\u00a0", " ")
+    for part in ("1 GiB", "4 TB/s", "83 %", "1 MiB", "2 times"):
+        assert part in said, part
+    drawn = others.bandwidths(GPU, LIGHT)
+    assert drawn["data"][0]["x"] == ["1 MiB", "1 GiB"]
+    assert drawn["layout"]["shapes"], "the datasheet's bandwidth"
+    assert not others.bandwidths(record("cpu", copy("1 MiB", 2**20, 8e10)), LIGHT)["layout"]["shapes"]
+
+
+def test_rows_leave_out_columns_in_which_nothing_stands() -> None:
+    points = common.of_kind(GPU, "memory")
+    assert "Rate" not in others.headings(points)
+    assert all(len(row) == len(others.headings(points)) for row in others.rows(points))
+    assert others.says(record("cpu", square("fp32", 64, 1e9)), "memory") == ""
+
+
+def test_history_compares_what_both_have() -> None:
+    slower = record("cuda", square("bf16", 8192, 3.35e14), copy("1 GiB", 2**30, 2e12), torch="2.12.0")
+    table = {row[0]: row for row in history.compared(slower, GPU)}
+    assert table["matmul, bf16"][-1] == "2 ×"
+    assert table["copy, 1 GiB"][-1] == "2 ×"
+    assert "2 times" in history.says(slower, GPU)
+    assert "2.12.0" in history.comparable(slower, GPU)
+    assert history.comparable(GPU, GPU) == ""
+    assert len(history.rows([GPU, slower])[0]) == len(history.HEADINGS)
+    drawn = history.picture(slower, GPU, LIGHT)
+    assert [len(trace["x"]) for trace in drawn["data"]] == [1, 3]
+
+
+@pytest.mark.parametrize(("stage", "word"), [("cancelled", "Cancelled"), ("failed", "Failed"), ("lost", "Lost")])
+def test_an_end_before_the_end_says_what_is_kept_and_what_is_not(stage: str, word: str) -> None:
+    cut = record("cpu", square("fp32", 512, 1e11), stage=stage, message="It was killed.")
+    items = [cut.outcomes[0].item, item("matmul", "bf16", "n = 512", (512, 512, 512))]
+    kind, said = state.ended(cut, items)
+    assert word in said
+    assert "1 measured result." in said
+    assert "Not measured: bf16" in said
+    assert kind == ("note" if stage == "cancelled" else "error")
+    assert state.ended(GPU, items) == ("", "")
+
+
+def test_explanations_open_every_number_of_the_answer() -> None:
+    said = " ".join(one.title + one.title for one in matmul.explanations(GPU))
+    for dtype in ("bf16", "fp8", "fp32"):
+        assert dtype in said
+    assert len(others.explanations(common.of_kind(GPU, "memory"))) == 2
