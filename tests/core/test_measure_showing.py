@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from core.measure.showing import common, figures, history, matmul, others, roofline, state
 from core.palette import LIGHT
-from tests.core.measure_cases import copy, item, on_gpu, point, record, refusal, square
+from tests.core.measured_cases import copy, item, on_gpu, point, record, refusal, square
 
 GPU = on_gpu()
 

@@ -60,7 +60,7 @@ def record(device: DeviceKind, *outcomes: Outcome, **options: Any) -> Record:
     """A finished measurement of these outcomes."""
     dtypes = tuple(dict.fromkeys(one.item.name for one in outcomes if one.item.kind == "matmul"))
     sizes = sorted({one.item.shape[0] for one in outcomes if one.item.kind == "matmul"})
-    kinds = tuple(dict.fromkeys(one.item.kind for one in outcomes)) or ("matmul",)
+    kinds: tuple[Kind, ...] = tuple(dict.fromkeys(one.item.kind for one in outcomes)) or ("matmul",)
     given: dict[str, Any] = {
         "id": "0123456789ab",
         "programme": Programme(device=device, kinds=kinds, dtypes=dtypes, sizes=tuple(sizes), seconds=0.2),
@@ -78,7 +78,7 @@ def record(device: DeviceKind, *outcomes: Outcome, **options: Any) -> Record:
 
 def on_gpu(**options: Any) -> Record:
     """A measurement of an H200 with most of what can be in one."""
-    state = {
+    state: dict[str, Any] = {
         "before": State(clock_mhz=1980, temperature_c=40, power_w=120),
         "after": State(clock_mhz=1400, temperature_c=61, power_w=690),
     }
