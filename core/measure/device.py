@@ -13,7 +13,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from core.measure.spec import DeviceKind
+from core.measure.programme import DeviceKind
 
 _BF16_FLAGS = ("amx_bf16", "avx512_bf16", "bf16")
 _FP16_FLAGS = ("amx_fp16", "avx512_fp16", "asimdhp")
@@ -30,11 +30,12 @@ class Gpu:
 
 @dataclass(frozen=True, slots=True)
 class GpuState:
-    """A GPU at one moment; None for what nothing reports."""
+    """A GPU at one moment, and its board's default power limit; None for what nothing reports."""
 
     clock_mhz: float | None = None
     temperature_c: float | None = None
     power_limit_w: float | None = None
+    power_w: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +101,7 @@ def gpus() -> tuple[Gpu, ...]:
 
 
 def nvml_state(uuid: str) -> GpuState:
-    """Clock, temperature and default power limit of the GPU with CUDA's ``uuid``; unknown where NVML is silent."""
+    """Clock, temperature and power of the GPU with CUDA's ``uuid``; unknown where NVML is silent."""
     nvml = _nvml()
     if nvml is None or not uuid:
         return GpuState()
@@ -114,6 +115,7 @@ def nvml_state(uuid: str) -> GpuState:
             float(nvml.nvmlDeviceGetClockInfo(handle, nvml.NVML_CLOCK_SM)),
             float(nvml.nvmlDeviceGetTemperature(handle, nvml.NVML_TEMPERATURE_GPU)),
             _watts(nvml, handle),
+            _draw(nvml, handle),
         )
     except nvml.NVMLError:
         return GpuState()
@@ -128,6 +130,13 @@ def _text(name: str | bytes) -> str:
 def _watts(nvml: Any, handle: object) -> float | None:
     try:
         return float(nvml.nvmlDeviceGetPowerManagementDefaultLimit(handle)) / 1000
+    except nvml.NVMLError:
+        return None
+
+
+def _draw(nvml: Any, handle: object) -> float | None:
+    try:
+        return float(nvml.nvmlDeviceGetPowerUsage(handle)) / 1000
     except nvml.NVMLError:
         return None
 

@@ -1,8 +1,21 @@
-"""Reading a process's output without trusting it: lines with a cap, and the tail of what it complained about."""
+"""Reading a process's output without trusting it: lines with a cap, what they say, and the tail of its complaints."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TypeVar
+
+from pydantic import TypeAdapter, ValidationError
+
+Said = TypeVar("Said")
+
+
+def decoded(known: TypeAdapter[Said], line: bytes) -> Said | None:
+    """The one of the ``known`` events that a line of JSON is, every field checked; None when it is anything else."""
+    try:
+        return known.validate_json(line)
+    except ValidationError:
+        return None
 
 
 @dataclass

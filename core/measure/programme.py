@@ -42,6 +42,9 @@ SIZES: Mapping[DeviceKind, tuple[int, ...]] = {
 SECONDS: Mapping[DeviceKind, float] = {"cpu": 0.5, "cuda": 0.2, "xpu": 0.2, "mps": 0.2}
 """Timed seconds per item."""
 
+SUSTAINED_S: Mapping[DeviceKind, float] = {"cpu": 0.0, "cuda": 10.0, "xpu": 10.0, "mps": 10.0}
+"""Long enough for a GPU to meet its power limit."""
+
 
 class LayerShape(Told):
     """One layer of a plan's model and one micro-batch of it, on one device. experts: 0 where the layer is dense."""
@@ -89,3 +92,16 @@ class Programme(Told):
         if unknown := [dtype for dtype in self.dtypes if dtype not in DTYPES]:
             raise ValueError(f"no such dtypes: {', '.join(unknown)}")
         return self
+
+
+def default_programme(device: DeviceKind, layer: LayerShape | None = None) -> Programme:
+    """Everything that is measured on such a device, in well under a minute."""
+    return Programme(
+        device=device,
+        kinds=KINDS,
+        dtypes=CPU_DTYPES if device == "cpu" else DTYPES,
+        sizes=SIZES[device],
+        seconds=SECONDS[device],
+        sustained_s=SUSTAINED_S[device],
+        layer=layer,
+    )

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -69,6 +70,24 @@ class CudaTimer:
         return [start.elapsed_time(end) / 1e3 for start, end in pairs]
 
 
+class SyncTimer:
+    """Wall-clock seconds of each call and of waiting for the device, for devices without better: Intel GPUs, Apple's.
+
+    Written after torch's documentation and not tried on such a device. Caches are left as they are.
+    """
+
+    def __init__(self, synchronize: Callable[[], object]) -> None:
+        self.synchronize = synchronize
+
+    def __call__(self, run: Callable[[], object], count: int, *, flush: bool = True) -> list[float]:
+        def finished() -> None:
+            run()
+            self.synchronize()
+
+        self.synchronize()
+        return cpu_timer(finished, count)
+
+
 @dataclass
 class Times:
     """The times of any number of runs in bounded memory: beyond ``cap``, every second one is dropped, again and again.
@@ -98,11 +117,25 @@ class Times:
 
 
 @dataclass(frozen=True, slots=True)
+class Pace:
+    """How long one run of a size took, and how much work that was."""
+
+    shape: tuple[int, ...]
+    flop: float
+    seconds: float
+
+    def seconds_for(self, flop: float) -> float:
+        """Expected seconds of other work at the same rate."""
+        return self.seconds * flop / self.flop
+
+
+@dataclass(frozen=True, slots=True)
 class Bench:
     """One device, ready to measure.
 
     place: where torch puts tensors ("cpu", "cuda:0"). state: what reports clocks. room: bytes that are free for this
-    process, infinite where nothing tells; on a CPU the system kills a process that takes more.
+    process, infinite where nothing tells; on a CPU the system kills a process that takes more. pace: the largest run
+    so far by name.
     """
 
     torch: Any
@@ -111,6 +144,13 @@ class Bench:
     timer: Timer
     state: Callable[[], State]
     room: Callable[[], float]
+    pace: dict[str, Pace] = field(default_factory=dict[str, Pace])
+
+    def keep_pace(self, name: str, pace: Pace) -> None:
+        """Remember a run, unless a larger one of that name is known."""
+        known = self.pace.get(name)
+        if known is None or pace.flop >= known.flop:
+            self.pace[name] = pace
 
     def need(self, size: float, what: str) -> None:
         """Raise `TooLargeError` when ``size`` bytes for ``what`` are not free."""
@@ -131,9 +171,16 @@ class WrongError(Exception):
     """The library's result is wrong."""
 
 
+class RefusedError(Exception):
+    """The library gives something else than was asked for, and does not say so."""
+
+
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One item, made ready: what to call, how much work a call is, and what checking it has found; see `Point`."""
+    """One item, made ready: what to call, how much work a call is, and what checking it has found; see `Point`.
+
+    setting: what the library is set to while it is timed. flush: whether caches are emptied before each call.
+    """
 
     call: Callable[[], object]
     shape: tuple[int, ...]
@@ -142,13 +189,16 @@ class Run:
     relative_error: float | None = None
     note: str = ""
     flush: bool = True
+    setting: Callable[[], AbstractContextManager[None]] = nullcontext
 
 
 def attempt(bench: Bench, item: Item, make: Callable[[], Run], report: Report) -> Outcome:
     """Make an item ready and time it. Whatever the library refuses comes back in its own words."""
     try:
         report("checking", 0.0)
-        return timed(bench, item, make(), report)
+        run = make()
+        with run.setting():
+            return timed(bench, item, run, report)
     except (TooLargeError, SkippedError) as problem:
         return Refusal(item=item, why="skipped", text=clip(str(problem)))
     except bench.torch.OutOfMemoryError as problem:
@@ -156,6 +206,8 @@ def attempt(bench: Bench, item: Item, make: Callable[[], Run], report: Report) -
         return Refusal(item=item, why="skipped", text=clip(said))
     except WrongError as problem:
         return Refusal(item=item, why="refused", text=clip(f"wrong result: {problem}"))
+    except RefusedError as problem:
+        return Refusal(item=item, why="refused", text=clip(str(problem)))
     except Exception as problem:
         # Support cannot be inferred from a name, so everything is tried; any error is the library's answer.
         return Refusal(item=item, why="refused", text=clip(f"{type(problem).__name__}: {problem}"))

@@ -1,0 +1,1 @@
+"""The process that measures: what it says, what it does, and who watches it."""

@@ -1,0 +1,55 @@
+"""Everything that is timed, by kind: what there is to time for a programme, and who makes an item ready."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from core.measure.points import Item, Kind
+from core.measure.programme import KINDS, DeviceKind, Programme
+from core.measure.timing import matmul
+from core.measure.timing.bench import Bench, Run, warm_up_s
+
+STARTUP_S: Mapping[DeviceKind, float] = {"cpu": 3.0, "cuda": 6.0, "xpu": 6.0, "mps": 4.0}
+"""About what starting the process, importing torch and creating a device's context take."""
+
+SETUP_S: Mapping[DeviceKind, float] = {"cpu": 0.1, "cuda": 0.15, "xpu": 0.15, "mps": 0.15}
+"""About what inputs, their check and trying smaller sizes take per item."""
+
+
+class Timing(Protocol):
+    """A kind's module. Neither function imports torch: `prepare` has it from the bench."""
+
+    def items(self, programme: Programme) -> tuple[Item, ...]: ...
+    def prepare(self, bench: Bench, programme: Programme, item: Item) -> Run: ...
+
+
+TIMINGS: Mapping[Kind, Timing] = {"matmul": matmul}
+
+
+def items(programme: Programme) -> tuple[Item, ...]:
+    """What the programme times, in order: kind by kind, and last what is timed for long."""
+    kinds: list[Kind] = [kind for kind in KINDS if kind in programme.kinds]
+    found = [item for kind in kinds if kind in TIMINGS for item in TIMINGS[kind].items(programme)]
+    return (*found, *(matmul.sustained(programme) if "matmul" in kinds else ()))
+
+
+def item_s(programme: Programme, item: Item) -> float:
+    """About how long one item takes, everything included."""
+    return SETUP_S[programme.device] + warm_up_s(item.seconds) + item.seconds
+
+
+def expected_s(programme: Programme) -> float:
+    """About how long the whole programme takes, at most: what is refused or skipped takes less."""
+    return STARTUP_S[programme.device] + left_s(programme, 0)
+
+
+def left_s(programme: Programme, done: int, fraction: float = 0.0) -> float:
+    """About how long it still takes once the first ``done`` items have an outcome and the next one is part done."""
+    left = [item_s(programme, item) for item in items(programme)[done:]]
+    return sum(left) - fraction * left[0] if left else 0.0
+
+
+def prepare(bench: Bench, programme: Programme, item: Item) -> Run:
+    """Make an item ready, whatever its kind."""
+    return TIMINGS[item.kind].prepare(bench, programme, item)
