@@ -82,6 +82,8 @@ LIMITS: Mapping[str, Limit] = {
     "measure_outcomes": Limit(400, "results", "of one measurement: ten dtypes by sixteen sizes and all else, twice"),
     "measure_text_chars": Limit(4_000, "characters", "a library's own words; the rest is cut with an ellipsis"),
     "measure_name_chars": Limit(80, "characters", "what was timed, by name; it stands in a row or beside a bar"),
+    "job_queue": Limit(8, "jobs", "in line while one runs; at half a minute each, the last waits four"),
+    "job_pause": Limit(20, "seconds", "between two jobs of one visitor, in which anybody else can come between"),
     "witness_layers": Limit(4, "layers", "of the small model that a real step is run on; more show nothing new"),
     "witness_width": Limit(512, "elements", "its hidden width: 8 experts of 3.5 times it are 90 M parameters"),
     "witness_vocab": Limit(2_048, "tokens", "its vocabulary; the loss needs about 12 bytes for each and position"),
