@@ -11,7 +11,7 @@ from core.measure.programme import CPU_DTYPES, DTYPES, KINDS, SECONDS, SIZES, De
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """One thing to choose: its name, what it tells in a sentence, and the kinds that it measures.
+    """One thing to choose: its name, what it tells, with {it} for the device, and the kinds that it measures.
 
     dtypes: of matmuls, where not all. one_size: only the largest square.
     """
@@ -24,28 +24,30 @@ class Choice:
 
 
 CHOICES: Mapping[str, Choice] = {
-    "dtypes": Choice("Matmul by dtype", "how fast it multiplies matrices, in every dtype and size", ("matmul",)),
+    "dtypes": Choice("Matmul by dtype", "how fast {it} multiplies matrices, in every dtype and size", ("matmul",)),
     "lecture": Choice(
         "The lecture’s experiment",
-        "what x @ w reaches in fp32 and then in bf16, and the MFU of each",
+        "what x @ w reaches on {it} in fp32 and then in bf16, and the MFU of each",
         ("matmul",),
         ("fp32", "bf16"),
         one_size=True,
     ),
     "memory": Choice(
         "Memory and small operations",
-        "how fast it moves bytes, what a launch costs, and what runs between matmuls",
+        "how fast {it} moves bytes, what a launch costs, and what lies between matmuls",
         ("memory", "overhead", "operations"),
     ),
-    "attention": Choice("Attention", "which attention is fastest, forward and backward", ("attention",)),
-    "layer": Choice("One layer’s training step", "how long a real training step of one layer takes", ("layer",)),
+    "attention": Choice("Attention", "which attention is fastest on {it}, forward and backward", ("attention",)),
+    "layer": Choice(
+        "One layer’s training step", "how long a real training step of one layer takes on {it}", ("layer",)
+    ),
     "plan": Choice(
         "Rates for a plan",
-        "the rates that a plan can use in place of the datasheet’s",
+        "the rates of {it} that a plan can use in place of a datasheet’s",
         ("matmul", "memory"),
         ("fp32", "bf16", "fp8", "nvfp4"),
     ),
-    "all": Choice("Everything", "all of it, one after the other", KINDS),
+    "all": Choice("Everything", "all of this about {it}", KINDS),
 }
 """By id, in the order in which they are offered; the first is the default."""
 

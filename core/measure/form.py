@@ -36,7 +36,7 @@ def each(device: DeviceKind) -> Field:
     """Seconds timed per size and dtype."""
     top = limit("measure_dtype_seconds")
     usual = f"{usual_seconds(device):g} s"
-    return quantity("each", "Timed seconds each", usual, "seconds", low=MIN_SECONDS, high=top)
+    return quantity("each", "Seconds each", usual, "seconds", low=MIN_SECONDS, high=top)
 
 
 def measure_form(device: DeviceKind, prefix: str) -> Form:

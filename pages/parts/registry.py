@@ -150,7 +150,7 @@ DEVICE = PageSpec(
     icon=":material/speed:",
     url_path="measure",
     prefix="d",
-    lead="Time square matmuls on the machine Napkin runs on, and compare them with its datasheet where there is one.",
+    lead="What this machine really does, next to what its datasheet promises, and into the plan.",
 )
 
 GROUPS: dict[str, tuple[PageSpec, ...]] = {

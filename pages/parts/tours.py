@@ -145,11 +145,11 @@ TOURS: Mapping[str, tuple[Stop, ...]] = {
         Stop("With the archive", {"old": "true"}),
     ),
     DEVICE.id: (
-        Stop("The rates of this machine"),
-        Stop("Small matrices wait for memory", {"n": "256"}),
-        Stop("Large ones keep the units busy", {"n": "1,024"}),
-        Stop("A short measurement", {"s": "0.5 s"}),
-        Stop("A longer one: less chance in it", {"s": "2 s"}),
+        Stop("The rates of this machine, dtype by dtype"),
+        Stop("The lecture’s experiment", {"what": "The lecture’s experiment"}),
+        Stop("What moves bytes, and what a launch costs", {"what": "Memory and small operations"}),
+        Stop("Its own roofline", {"what": "Everything", "roof": "true"}, at="roof"),
+        Stop("One layer, predicted and timed", {"what": "One layer’s training step"}),
     ),
 }
 """The stops of each page, by its id."""

@@ -26,9 +26,11 @@ def worker_command(programme: Programme) -> Sequence[str]:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A job at one moment. record: what it has found so far. ignored_lines: output that was no event."""
+    """A job at one moment. record: what it has found so far. place: in line, 1 for the next, 0 when it is not in line.
+    ignored_lines: output that was no event."""
 
     record: Record
+    place: int
     progress: Progress | None
     stderr: str
     ignored_lines: int
@@ -104,7 +106,7 @@ class _Job(Job[Programme, Snapshot]):
             message=clip(self.message),
         )
         progress = self.progress if self.state == "running" else None
-        return Snapshot(record, progress, self.stderr, self.ignored_lines)
+        return Snapshot(record, self.place, progress, self.stderr, self.ignored_lines)
 
 
 class Runner(ProcessRunner[Programme, Snapshot]):

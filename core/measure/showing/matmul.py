@@ -114,6 +114,13 @@ def answer(record: Record) -> tuple[str, str]:
     return f"{sentence}.", " ".join((*_circumstances(record, top), *_about(record)))
 
 
+def error_text(point: Point) -> str:
+    """How far the result was from float64, relative to it."""
+    if point.relative_error is None:
+        return "not compared"
+    return scientific(point.relative_error, 2) if point.relative_error else "none"
+
+
 def _size(point: Point) -> str:
     return f"n = {point.shape[0]:,}"
 
@@ -215,7 +222,7 @@ def rows(record: Record) -> tuple[tuple[str, ...], ...]:
         others = format_quantity(share_of_peak(p.rate, best_by_others(sheet, dtype)), "ratio", 3)
         shares = (shown, others) if sheet.rows else ()
         times = f"{significant(speed_ratio(p.rate, base.rate), 3)} ×" if base else "unknown"
-        error = "unknown" if p.relative_error is None else scientific(p.relative_error, 2)
+        error = error_text(p)
         median = rate_text(p.rate)
         ends = spread(p.p10_rate, p.rate, p.p90_rate)
         found.append((dtype, f"{p.shape[0]:,}", median, ends, f"{p.runs:,}", *shares, times, error))
@@ -237,7 +244,7 @@ def every_row(record: Record) -> tuple[tuple[str, ...], ...]:
             rate_text(p.best_rate),
             f"{p.runs:,}",
             format_duration(p.duration_s, 2),
-            "unknown" if p.relative_error is None else scientific(p.relative_error, 2),
+            error_text(p),
         )
         for p in of_kind(record, "matmul")
         if len(p.shape) == 3
@@ -251,16 +258,16 @@ def remarks(record: Record) -> tuple[str, ...]:
 
 
 def _refusals(record: Record) -> list[str]:
-    """Per dtype, once for all sizes that were refused in the same words."""
+    """One remark per dtype: each reason with the sizes that it holds for."""
     said: list[str] = []
     for dtype in record.programme.dtypes:
         alike: dict[tuple[str, str], list[str]] = {}
         for one in _refused(record, dtype):
             alike.setdefault((one.why, clip(one.text, 900)), []).append(one.item.label)
-        measured = bool(squares(record, dtype))
-        for (why, text), labels in alike.items():
-            which = f" at {listed(labels)}" if measured or len(alike) > 1 else ""
-            said.append(f"**{dtype} {why}{which}**: {text}")
+        whole = len(alike) == 1 and not squares(record, dtype)
+        parts = [f"{why}{'' if whole else f' at {listed(at)}'}: {text}" for (why, text), at in alike.items()]
+        if parts:
+            said.append(f"**{dtype}** {'; '.join(parts)}.")
     return said
 
 

@@ -11,8 +11,9 @@ from core.measure.formulas import achieved_bandwidth, achieved_rate, share_of_pe
 from core.measure.points import Kind, Point, clip
 from core.measure.record import Record
 from core.measure.showing.common import bandwidth_text, datasheet_of, of_kind, rate_text, subject
+from core.measure.showing.matmul import error_text
 from core.palette import Palette
-from core.units import format_bytes, format_duration, format_quantity, scientific, significant
+from core.units import format_bytes, format_duration, format_quantity, significant
 
 TITLES: dict[Kind, str] = {
     "memory": "How fast does memory move bytes?",
@@ -111,7 +112,7 @@ def _cells(points: Sequence[Point]) -> list[tuple[str, ...]]:
             rate_text(p.rate) if p.flop else "",
             bandwidth_text(p.bandwidth) if p.bytes else "",
             f"{p.runs:,}",
-            "" if p.relative_error is None else scientific(p.relative_error, 2),
+            "" if p.relative_error is None else error_text(p),
             "" if p.peak_memory_bytes is None else format_bytes(p.peak_memory_bytes, system="binary", digits=3),
         )
         for p in points

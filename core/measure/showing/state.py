@@ -57,9 +57,15 @@ def machine_line(machine: Machine) -> str:
 def invitation(machine: Machine, choice: str, programme: Programme, expected_s: float) -> tuple[str, str]:
     """Before the first run: what pressing the button will bring, how long it takes, on which device."""
     thing = device_phrase(programme.device, machine.name).replace("This", "this", 1)
-    sentence = f"In about **{format_duration(expected_s, 2)}** you will know {CHOICES[choice].tells}, on {thing}."
+    tells = CHOICES[choice].tells.format(it=thing)
+    sentence = f"In about **{format_duration(expected_s, 2)}** you will know {tells}."
     tried = f" {listed(programme.dtypes)} will be tried." if programme.dtypes else ""
     return sentence, f"Nothing of it has been measured here yet.{tried}"
+
+
+def estimate(expected_s: float) -> str:
+    """About how long a measurement takes."""
+    return f"Takes about {format_duration(expected_s, 2)}."
 
 
 def progress_line(item: Item | None, phase: str, place: int, of: int, left_s: float) -> str:

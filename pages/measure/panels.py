@@ -1,0 +1,93 @@
+"""The parts of the page under its answer: what else was timed, the roofline, every matmul, how it was done."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from core.formula import Explanation
+from core.measure.points import Kind, Point
+from core.measure.record import Record
+from core.measure.showing import common, figures, matmul, others, roofline
+from pages.parts import show
+from pages.parts.theme import TOKENS
+
+MATMUL_CAPTION = "Each dtype at the square where it is fastest; the error is relative to a float64 product."
+_WORDS = ("What", "Of", "Error")
+
+
+def table(headings: Sequence[str], rows: Sequence[Sequence[str]], caption: str, words: int = 1) -> None:
+    """A table whose first ``words`` columns are words, and the others figures."""
+    show.small_table([show.Column(h, numeric=i >= words) for i, h in enumerate(headings)], rows, caption=caption)
+
+
+def matmuls(record: Record, *, key: str) -> None:
+    """Answer, doubts, charts and table of a record's matmuls."""
+    if matmul.bests(record):
+        show.answer(*matmul.answer(record))
+    if doubt := matmul.warning(record):
+        show.error(doubt)
+    show.chart(figures.rates(matmul.bars(record), TOKENS), alt=matmul.chart_alt(record), key=key)
+    if len(record.programme.sizes) > 1 and matmul.bests(record):
+        with show.question("How does the rate grow with the size?"):
+            show.chart(figures.curves(record, TOKENS), alt=figures.curves_alt(record), key=f"{key}:curves")
+    if matmul.bests(record):
+        table(matmul.headings(record), matmul.rows(record), MATMUL_CAPTION)
+    for remark in matmul.remarks(record):
+        show.note(remark)
+
+
+def kinds_of(record: Record) -> tuple[Kind, ...]:
+    """The kinds but matmul of which something was tried, in the order in which they are shown."""
+    tried = {one.item.kind for one in record.outcomes}
+    return tuple(kind for kind in others.TITLES if kind in tried)
+
+
+def kind(record: Record, which: Kind) -> None:
+    """What was timed of one kind: takeaway, picture where there is one, and table."""
+    points = common.of_kind(record, which)
+    with show.question(others.TITLES[which]):
+        if points:
+            show.says(others.says(record, which))
+            if which == "memory":
+                show.chart(others.bandwidths(record, TOKENS), alt=others.bandwidths_alt(record), key="device:memory")
+            table(others.headings(points), others.rows(points), "", words=2)
+        for remark in others.refusals(record, which):
+            show.note(remark)
+
+
+def roof(record: Record) -> None:
+    """The measured roofline, and the datasheet's."""
+    bandwidth = largest_copy(record)
+    measured = roofline.measured(record, bandwidth)
+    if not measured.known:
+        lacks = "a matmul in bf16 or fp32" if math.isnan(measured.top) else "memory bandwidth"
+        show.note(f"A roofline needs {lacks}, which has not been measured here yet: choose “Everything”.")
+        return
+    promised = common.datasheet_of(record)
+    sheet = roofline.Roof(
+        {dtype: common.peak_of(promised, dtype) for dtype in ("bf16", "fp32")}, others.sheet_bandwidth(record)
+    )
+    show.says(roofline.takeaway(record, measured, sheet))
+    drawn = roofline.picture(record, measured, sheet, TOKENS)
+    show.chart(drawn, alt=roofline.takeaway(record, measured, sheet).replace("**", ""), key="device:roof")
+    if found := roofline.rows(record, measured):
+        table(roofline.HEADINGS, found, "Each operation reads and writes every operand once, at the least.")
+    show.how(roofline.explanations(record, measured), key="device:roof:how", label="How the roofline is computed")
+
+
+def largest_copy(record: Record) -> float:
+    """Bandwidth of the largest copy, in bytes per second; NaN where none was measured."""
+    found = max(common.of_kind(record, "memory"), key=lambda p: p.bytes, default=None)
+    return math.nan if found is None else found.bandwidth
+
+
+def every(record: Record) -> None:
+    """Every matmul, squares and shapes."""
+    table(matmul.ALL_HEADINGS, matmul.every_row(record), "In the order of measuring.", words=2)
+
+
+def opened(record: Record) -> tuple[Explanation, ...]:
+    """Every number of the page, opened."""
+    rest: list[Point] = [p for kind in others.TITLES for p in common.of_kind(record, kind)]
+    return (*matmul.explanations(record), *others.explanations(rest))

@@ -1,0 +1,112 @@
+"""The one device of this server: who measures on it, who waits, and what was measured."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import streamlit as st
+
+from core.measure.process import NotStartedError
+from core.measure.programme import Programme
+from core.measure.record import Record
+from core.measure.running.jobs import Runner, Snapshot
+from core.measure.showing import figures, matmul, state
+from core.measure.timing.kinds import items
+from pages.parts import show
+from pages.parts.theme import TOKENS
+from pages.parts.visitor import visitor
+
+_SAID = "device:said"
+
+
+@st.cache_resource
+def shared_runner() -> Runner:
+    """The one runner of this process: every session sees the same line."""
+    return Runner()
+
+
+def ask(runner: Runner, programme: Programme) -> None:
+    """Begin a measurement, or get in line; why not is said where the page is drawn next."""
+    try:
+        runner.start(programme, visitor())
+    except NotStartedError as problem:
+        st.session_state[_SAID] = str(problem)
+
+
+def say_why_not() -> None:
+    """Why the last press began nothing, once."""
+    if said := st.session_state.pop(_SAID, ""):
+        show.error(said)
+
+
+def mine(runner: Runner) -> Snapshot | None:
+    """This visitor's measurement, as long as it waits or runs."""
+    own = runner.own(visitor())
+    return own if own is not None and own.record.stage in ("queued", "running") else None
+
+
+def live(runner: Runner) -> bool:
+    """The running measurement and the line before the device, looked at once a second. False where there is none.
+
+    Where the watched one ends, the page is drawn anew.
+    """
+    running, own = runner.latest(), mine(runner)
+    if (running is None or not running.running) and own is None:
+        return False
+    watched = {one.id for one in (running, own) if one is not None and one.record.stage in ("queued", "running")}
+
+    @st.fragment(run_every=1)
+    def look() -> None:
+        now, waiting = runner.latest(), mine(runner)
+        found = {one.id for one in (now, waiting) if one is not None and one.record.stage in ("queued", "running")}
+        if found != watched:
+            st.rerun()
+        if now is not None and now.running:
+            _running(runner, now, own=waiting is not None and waiting.id == now.id)
+        if waiting is not None and waiting.record.stage == "queued":
+            _waiting(runner, waiting, now)
+
+    look()
+    return True
+
+
+def _running(runner: Runner, now: Snapshot, *, own: bool) -> None:
+    record, asked = now.record, items(now.record.programme)
+    if not own:
+        show.note("Somebody else measures on this device; it does one thing at a time. You may cancel it.")
+    place = len(record.outcomes) + 1
+    at = now.progress
+    bar, stop = st.columns([5, 1], vertical_alignment="center")
+    said = state.progress_line(at.item if at else None, at.phase if at else "", place, len(asked), now.left_s)
+    bar.progress(now.fraction, text=said)
+    stop.button("Cancel", key="d:cancel", on_click=runner.cancel, args=(now.id,))
+    with show.guarded("The rates so far"):
+        if matmul.bests(record):
+            doing = at.item.name if at and at.item.kind == "matmul" else ""
+            show.chart(
+                figures.rates(matmul.bars(record, doing=doing), TOKENS), alt=matmul.chart_alt(record), key="device:live"
+            )
+            show.chart(figures.curves(record, TOKENS), alt=figures.curves_alt(record), key="device:live:curves")
+
+
+def _waiting(runner: Runner, own: Snapshot, now: Snapshot | None) -> None:
+    said, stop = st.columns([5, 1], vertical_alignment="center")
+    with said:
+        show.note(state.waiting_line(own.place, now.left_s if now else 0.0))
+    stop.button("Leave the line", key="d:leave", on_click=runner.cancel, args=(own.id,))
+
+
+def ended(runner: Runner) -> None:
+    """How this visitor's last measurement ended, where it did not finish."""
+    own = runner.own(visitor())
+    if own is None:
+        return
+    kind, said = state.ended(own.record, items(own.record.programme))
+    if kind:
+        (show.error if kind == "error" else show.note)(said)
+
+
+def past(runner: Runner) -> Sequence[Record]:
+    """What was measured on this machine, the newest first."""
+    found = runner.latest_with_results()
+    return [found.record] if found else []
