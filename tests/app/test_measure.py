@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import re
-import time
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +10,18 @@ import pytest
 import streamlit as st
 from streamlit.testing.v1 import AppTest
 
-from core.measure import device, jobs
+from core.measure import device
+from core.measure.choices import CHOICES
 from core.measure.device import Cpu, Gpu, Machine
-from core.measure.events import DeviceFacts, Outcome, Progress, Refusal, Result
-from core.measure.jobs import Snapshot
-from core.measure.spec import METHOD, DeviceKind, Spec
+from core.measure.points import Outcome
+from core.measure.process import NotStartedError
+from core.measure.programme import DeviceKind, Programme
+from core.measure.record import Record
+from core.measure.running.events import Progress
+from core.measure.running.jobs import Snapshot
+from pages.measure import running
 from pages.parts.registry import DEVICE
+from tests.core.measured_cases import on_gpu, record, refusal, square
 from tests.core.said import says
 
 APP = str(Path(__file__).parents[2] / "app.py")
@@ -26,56 +29,50 @@ APP = str(Path(__file__).parents[2] / "app.py")
 CPU = Cpu("AMD EPYC", "bf16 instructions: avx512_bf16, fp16 instructions: none", 2, 2.5e10)
 NO_GPU = Machine((), CPU, "There is no CUDA GPU on this machine, so Napkin measures the CPU.")
 WITH_GPU = Machine((Gpu("NVIDIA H200", 150.8e9, 700.0),), CPU, "")
+FP32 = square("fp32", 1024, 2e11, error=1e-7)
 
 
-def result(dtype: str, n: int, rate: float) -> Result:
-    seconds = 2 * n**3 / rate
-    return Result(dtype, n, seconds, 0.9 * seconds, 0.95 * seconds, 1.1 * seconds, 50, 2.0, 1e-3)
+def seen(of: Record, *, place: int = 0, progress: Progress | None = None) -> Snapshot:
+    return Snapshot(record=of, place=place, progress=progress, stderr="", ignored_lines=0)
 
 
-def job(kind: DeviceKind, *outcomes: Outcome, **options: Any) -> Snapshot:
-    facts = DeviceFacts("NVIDIA H200", "", 0, 150.1e9, 700.0) if kind == "cuda" else None
-    given: dict[str, Any] = {"id": "1", "state": "finished", "message": "", "progress": None, **options}
-    return Snapshot(
-        spec=Spec(kind, 1024, 2.0),
-        started=time.time(),
-        elapsed_s=4.0,
-        method=METHOD,
-        torch="2.13.0",
-        facts=facts,
-        outcomes=outcomes,
-        stderr="",
-        ignored_lines=0,
-        **given,
-    )
+def cpu(*outcomes: Outcome, **options: Any) -> Record:
+    return record("cpu", *outcomes, **options)
 
 
 class StillRunner:
-    """Has one latest job and remembers what was asked of it."""
+    """Has one latest job, perhaps one of the visitor's own, and remembers what was asked of it."""
 
-    def __init__(self, latest: Snapshot | None, best: Snapshot | None = None) -> None:
-        self.job = latest
-        self.best = best or (latest if latest and latest.outcomes else None)
+    def __init__(self, latest: Record | None = None, own: Snapshot | None = None, **more: Any) -> None:
+        self.job = seen(latest, progress=more.get("progress")) if latest else None
+        self.mine = own
+        self.best: Record | None = more.get("best") or (latest if latest and latest.points else None)
+        self.refuses: str = more.get("refuses", "")
         self.asked: list[object] = []
 
     def latest(self) -> Snapshot | None:
         return self.job
 
     def latest_with_results(self) -> Snapshot | None:
-        return self.best
+        return seen(self.best) if self.best else None
 
-    def poll(self, job_id: str) -> Snapshot | None:
-        return self.job if self.job and self.job.id == job_id else None
+    def own(self, who: str) -> Snapshot | None:
+        assert who
+        return self.mine
 
-    def start(self, spec: Spec) -> tuple[Snapshot, bool]:
-        self.asked.append(spec)
-        self.job = job(spec.device, id="2", state="running")
+    def start(self, programme: Programme, who: str) -> tuple[Snapshot, bool]:
+        if self.refuses:
+            raise NotStartedError(self.refuses, 12)
+        self.asked.append(programme)
+        self.job = self.mine = seen(cpu(stage="running").model_copy(update={"programme": programme}))
         return self.job, True
 
     def cancel(self, job_id: str) -> bool:
         self.asked.append(job_id)
         assert self.job
-        self.job = replace(self.job, state="cancelled", message="The measurement was cancelled.")
+        done = self.job.record.model_copy(update={"stage": "cancelled", "message": "It was cancelled."})
+        self.job = self.mine = seen(done)
+        self.best = done
         return True
 
 
@@ -84,11 +81,14 @@ Open = Callable[..., AppTest]
 
 @pytest.fixture
 def open_page(monkeypatch: pytest.MonkeyPatch) -> Iterator[Open]:
-    def open_(runner: StillRunner, machine: Machine = NO_GPU) -> AppTest:
+    def open_(runner: StillRunner, machine: Machine = NO_GPU, **fields: str) -> AppTest:
         st.cache_resource.clear()
-        monkeypatch.setattr(jobs, "Runner", lambda: runner)
+        monkeypatch.setattr(running, "shared_runner", lambda: runner)
         monkeypatch.setattr(device, "machine", lambda: machine)
-        app = AppTest.from_file(APP, default_timeout=60).run().switch_page(DEVICE.path).run()
+        app = AppTest.from_file(APP, default_timeout=60)
+        for name, text in fields.items():
+            app.query_params[name] = text
+        app.run().switch_page(DEVICE.path).run()
         assert not app.exception
         return app
 
@@ -108,103 +108,136 @@ def button(app: AppTest, label: str) -> Any:
 
 
 def test_idle_without_a_gpu(open_page: Open) -> None:
-    app = open_page(StillRunner(None))
+    app = open_page(StillRunner())
     said = words(app)
     assert "There is no CUDA GPU on this machine" in said
-    assert "<b>10 s</b> you will know how fast this CPU" in said
-    assert "What will happen" in said
+    assert "how fast this CPU multiplies matrices" in said
     assert not button(app, "Measure on this CPU").disabled
-    assert app.text_input(key="d_n").value == "1024"
+    assert app.text_input(key="d_n").value == "2048"
     assert not app.get("plotly_chart")
 
 
 def test_idle_with_a_gpu(open_page: Open) -> None:
-    app = open_page(StillRunner(None), WITH_GPU)
+    app = open_page(StillRunner(), WITH_GPU)
     assert not button(app, "Measure on this GPU").disabled
     assert "datasheet H200 SXM" in words(app)
-    assert app.text_input(key="d_n").value == "8192"
+    assert "nvfp4 will be tried" in words(app)
+    assert app.text_input(key="d_n").value == "16384"
 
 
-def test_starting_runs_what_was_typed(open_page: Open) -> None:
-    runner = StillRunner(None)
-    app = open_page(runner)
-    app.text_input(key="d_n").set_value("2^9").run()
-    app.text_input(key="d_s").set_value("500 ms").run()
-    button(app, "Measure on this CPU").click().run()
-    assert runner.asked == [Spec("cpu", 512, 0.5)]
-    assert button(app, "Measure on this CPU").disabled
-    assert "Somebody else" not in words(app)
+@pytest.mark.parametrize("kind", ["cpu", "cuda"])
+@pytest.mark.parametrize("choice", CHOICES)
+def test_every_choice_starts_its_own_programme(open_page: Open, choice: str, kind: DeviceKind) -> None:
+    runner = StillRunner()
+    app = open_page(
+        runner, WITH_GPU if kind == "cuda" else NO_GPU, d_n="512", d_each="50 ms", d_what=CHOICES[choice].name
+    )
+    button(app, "Measure on this GPU" if kind == "cuda" else "Measure on this CPU").click().run()
+    (asked,) = runner.asked
+    assert isinstance(asked, Programme)
+    assert asked.device == kind
+    assert asked.kinds == CHOICES[choice].kinds
+    assert asked.seconds == 0.05
+    assert asked.sizes[-1:] == ((512,) if "matmul" in asked.kinds else ())
+    assert (asked.layer is None) == (not {"operations", "attention", "layer"} & set(asked.kinds))
+    assert not app.exception
+    assert button(app, "Measure on this GPU" if kind == "cuda" else "Measure on this CPU").disabled
 
 
 @pytest.mark.parametrize(
     ("key", "bad", "good"),
-    [("d_n", "8", "1024"), ("d_n", "64.5", "1024"), ("d_n", "1e9", "1024"), ("d_s", "0.1", "2"), ("d_s", "2 h", "2")],
+    [
+        ("d_n", "8", "2,048"),
+        ("d_n", "64.5", "2,048"),
+        ("d_n", "1e9", "2,048"),
+        ("d_each", "0.001", "500 ms"),
+        ("d_each", "2 h", "500 ms"),
+    ],
 )
 def test_a_bad_input_is_explained_and_not_used(open_page: Open, key: str, bad: str, good: str) -> None:
-    runner = StillRunner(None)
+    runner = StillRunner()
     app = open_page(runner)
     app.text_input(key=key).set_value(bad).run()
     assert bad in words(app)
-    assert f"Still using {float(good):,.0f}" in words(app)
+    assert "Still using" in words(app)
     button(app, "Measure on this CPU").click().run()
-    assert runner.asked == [Spec("cpu", 1024, 2.0)]
+    (asked,) = runner.asked
+    assert isinstance(asked, Programme)
+    assert (asked.sizes[-1], asked.seconds) == (2048, 0.5)
+
+
+def test_a_pause_or_a_full_line_is_said_and_starts_nothing(open_page: Open) -> None:
+    app = open_page(StillRunner(refuses="You can start the next one in 12 s."))
+    button(app, "Measure on this CPU").click().run()
+    assert "You can start the next one in 12 s." in words(app)
+    assert not button(app, "Measure on this CPU").disabled
+    app.text_input(key="d_n").set_value("256").run()
+    assert "12 s." not in words(app), "said once"
 
 
 def test_running_shows_progress_to_everybody_and_lets_them_cancel(open_page: Open) -> None:
-    runner = StillRunner(
-        job("cpu", result("fp32", 1024, 2e11), state="running", progress=Progress("fp16", "timing", 0.5))
-    )
+    whole = cpu(FP32, square("fp32", 512, 1e11)).programme.model_copy(update={"dtypes": ("fp32", "bf16")})
+    now = cpu(FP32, stage="running", programme=whole)
+    at = Progress(item=refusal("bf16", 512, "").item, phase="timing", fraction=0.5)
+    runner = StillRunner(now, progress=at)
     app = open_page(runner)
-    assert button(app, "Measure on this CPU").disabled
-    assert "Somebody else started this measurement" in words(app)
+    assert not button(app, "Measure on this CPU").disabled, "one may get in line"
+    assert "Somebody else measures on this device" in words(app)
     (bar,) = app.get("progress")
-    says(bar.proto.text, "fp16 (2 of 3)", "5 s left")
-    assert "<b>200 GFLOP/s</b> in fp32" in words(app)
+    says(bar.proto.text, "bf16, n = 512 (2 of 4)", "s left")
+    assert len(app.get("plotly_chart")) == 2
     button(app, "Cancel").click().run()
-    assert runner.asked == ["1"]
-    says(words(app), "<b>Cancelled</b> after 4 s", "Kept: fp32", "Not measured: fp16 and bf16")
+    assert runner.asked == [now.id]
+    says(words(app), "<b>Cancelled</b> after 20 s", "1 measured result", "Not measured: fp32 and bf16")
     assert "<b>200 GFLOP/s</b> in fp32" in words(app)
-    assert not button(app, "Measure on this CPU").disabled
+
+
+def test_ones_own_measurement_is_nobody_elses(open_page: Open) -> None:
+    now = cpu(FP32, stage="running")
+    app = open_page(StillRunner(now, own=seen(now)))
+    assert "Somebody else" not in words(app)
+    assert button(app, "Measure on this CPU").disabled
+
+
+def test_waiting_in_line_says_the_place_and_lets_one_leave(open_page: Open) -> None:
+    now, mine = cpu(FP32, stage="running"), cpu(stage="queued", id="ba9876543210")
+    runner = StillRunner(now, own=seen(mine, place=2))
+    app = open_page(runner)
+    assert "1 more is before it" in words(app)
+    assert button(app, "Measure on this CPU").disabled
+    button(app, "Leave the line").click()
+    app.run()
+    assert runner.asked == [mine.id]
 
 
 def test_a_failure_is_told_in_the_processes_words_and_keeps_earlier_results(open_page: Open) -> None:
-    failed = job("cuda", state="failed", message="The measuring process ended with exit code 1. <b>CUDA</b> error")
-    app = open_page(StillRunner(failed, best=job("cuda", result("bf16", 8192, 790e12), id="0")), WITH_GPU)
+    failed = record("cuda", stage="failed", message="The process ended with exit code 1. <b>CUDA</b> error")
+    app = open_page(StillRunner(failed, own=seen(failed), best=on_gpu()), WITH_GPU)
     said = words(app)
     assert 'role="alert"' in said
     assert "exit code 1. &lt;b&gt;CUDA&lt;/b&gt; error" in said
-    assert "<b>790 TFLOP/s</b> in bf16, <b>80 %</b> of its datasheet peak" in said
+    assert "<b>670 TFLOP/s</b> in bf16 at n = 8,192, <b>68 %</b> of its datasheet peak" in said
 
 
-def test_results_with_a_refusal(open_page: Open) -> None:
-    done = job("cuda", result("fp32", 8192, 51e12), Refusal("tf32", "refused", "RuntimeError: no `tf32` <here>"))
-    app = open_page(StillRunner(done), WITH_GPU)
-    assert "<b>tf32 refused</b>: RuntimeError: no <code" in words(app)
-    assert "&lt;here&gt;" in words(app)
-    (chart,) = app.get("plotly_chart")
-    assert "fp32 51 TFLOP/s of 66.9 TFLOP/s peak" in chart.proto.alt
+def test_a_measurement_with_everything_shows_each_kind_and_its_panels(open_page: Open) -> None:
+    app = open_page(StillRunner(on_gpu()), WITH_GPU, d_roof="true", d_every="true")
+    said = words(app)
+    for part in ("4 TB/s", "flash, forward", "LayerNorm", "RuntimeError: not on this device", "memory is the limit"):
+        assert part in said, part
+    assert len(app.get("plotly_chart")) == 4
+    assert "np-error" not in said
 
 
-def test_a_job_in_which_everything_was_refused_has_no_answer_but_its_reasons(open_page: Open) -> None:
-    done = job("cuda", *(Refusal(dtype, "refused", "RuntimeError: no") for dtype in ("fp32", "tf32", "fp16", "bf16")))
-    app = open_page(StillRunner(done), WITH_GPU)
+def test_everything_refused_has_no_answer_but_its_reasons(open_page: Open) -> None:
+    none = record("cuda", *(refusal(dtype, 512, "RuntimeError: no") for dtype in ("fp32", "tf32", "fp16", "bf16")))
+    app = open_page(StillRunner(none, best=none), WITH_GPU)
     assert "np-answer" not in words(app)
     assert words(app).count("RuntimeError: no") == 4
     assert not button(app, "Measure on this GPU").disabled
 
 
-def test_a_result_of_other_inputs_is_said_to_be_one(open_page: Open) -> None:
-    app = open_page(StillRunner(job("cpu", result("fp32", 1024, 2e11))))
-    assert "A run takes about 10 s." in words(app)
-    assert "Last measured on this server" not in words(app)
-    app.text_input(key="d_n").set_value("512").run()
-    assert re.search(r"<b>Last measured on this server:</b> [\d: -]+ UTC, n = 1,024, 2 s per dtype", words(app))
-
-
 def test_without_a_datasheet_nothing_is_said_of_a_share(open_page: Open) -> None:
-    app = open_page(StillRunner(job("cpu", result("fp32", 1024, 2e11))))
-    said = words(app)
+    said = words(open_page(StillRunner(cpu(FP32))))
     assert "Of datasheet peak" not in said
-    assert said.count("unknown") == said.count("Peak unknown: no datasheet") == 1
-    with_sheet = words(open_page(StillRunner(job("cuda", result("bf16", 8192, 790e12))), WITH_GPU))
-    assert "Of datasheet peak" in with_sheet
+    assert "Peak unknown: no datasheet" in said
+    assert "Of datasheet peak" in words(open_page(StillRunner(on_gpu()), WITH_GPU))

@@ -79,7 +79,9 @@ def progress_line(item: Item | None, phase: str, place: int, of: int, left_s: fl
 
 def waiting_line(place: int, left_s: float) -> str:
     """That a measurement waits, where in line, and about how long. place: 1 is next."""
-    ahead = "It is next in line" if place == 1 else f"{place - 1} others are before it in line"
+    ahead = (
+        "It is next in line" if place == 1 else f"{place - 1} more {'is' if place == 2 else 'are'} before it in line"
+    )
     return f"**Waiting for the device.** {ahead}; it starts by itself in about {format_duration(max(left_s, 1), 1)}."
 
 
