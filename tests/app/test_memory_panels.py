@@ -96,7 +96,9 @@ class StillRunner:
 
 def step(trial: Trial = TRIAL, **options: Any) -> Witness:
     given: dict[str, Any] = {"state": "finished", "advance": None, "measured": {}, "message": "", **options}
-    return Witness(id="1", spec=trial, seconds=3.0, began=Began("2.13.0", "5.23.0", "CPU"), **given)
+    return Witness(
+        id="1", spec=trial, seconds=3.0, began=Began(torch="2.13.0", transformers="5.23.0", device="CPU"), **given
+    )
 
 
 Open = Callable[..., AppTest]
@@ -131,7 +133,7 @@ def test_the_button_runs_the_plan_in_small(open_with: Open) -> None:
 
 
 def test_a_running_step_shows_what_it_does_and_can_be_cancelled(open_with: Open) -> None:
-    runner = StillRunner(step(state="running", advance=Advance("forward"), measured={"parameters": 8_900_000.0}))
+    runner = StillRunner(step(state="running", advance=Advance(phase="forward"), measured={"parameters": 8_900_000.0}))
     app = open_with(runner)
     assert "Somebody else started this step" in words(app)
     (bar,) = app.get("progress")

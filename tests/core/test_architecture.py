@@ -57,7 +57,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "models": FOUNDATION,
     "hardware": FOUNDATION,
     "training": FOUNDATION | {"models", "hardware", "measure"},
-    "measure": FOUNDATION | {"hardware"},
+    "measure": FOUNDATION | {"hardware", "models"},
     "planning": FOUNDATION | {"models", "hardware", "training"},
     "report": FOUNDATION | {"models", "hardware", "training", "planning"},
     "store": {"fields", "knowledge", "limits", "planning", "wording"},

@@ -221,6 +221,9 @@ class FakeNvml:
     def nvmlDeviceGetPowerManagementDefaultLimit(self, handle: str) -> int:  # noqa: N802
         return 700_000
 
+    def nvmlDeviceGetPowerUsage(self, handle: str) -> int:  # noqa: N802
+        return 300_500
+
     def nvmlDeviceGetClockInfo(self, handle: str, kind: int) -> int:  # noqa: N802
         return 1980
 
@@ -238,8 +241,8 @@ def nvml(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeNvml]:
 
 def test_gpus_come_from_nvml(nvml: FakeNvml) -> None:
     assert device.gpus() == (GPU,)
-    assert device.nvml_state("1234") == GpuState(1980.0, 41.0, 700.0)
-    assert device.nvml_state("GPU-1234") == GpuState(1980.0, 41.0, 700.0)
+    assert device.nvml_state("1234") == GpuState(1980.0, 41.0, 700.0, 300.5)
+    assert device.nvml_state("GPU-1234") == GpuState(1980.0, 41.0, 700.0, 300.5)
     assert device.nvml_state("") == GpuState()
 
 
@@ -247,9 +250,14 @@ def test_gpus_come_from_nvml(nvml: FakeNvml) -> None:
     ("broken", "gpus", "state"),
     [
         ("nvmlInit", (), GpuState()),
-        ("nvmlDeviceGetCount", (), GpuState(1980.0, 41.0, 700.0)),
+        ("nvmlDeviceGetCount", (), GpuState(1980.0, 41.0, 700.0, 300.5)),
         ("nvmlDeviceGetHandleByUUID", (GPU,), GpuState()),
-        ("nvmlDeviceGetPowerManagementDefaultLimit", (Gpu(GPU.name, GPU.memory_bytes, None),), GpuState(1980.0, 41.0)),
+        (
+            "nvmlDeviceGetPowerManagementDefaultLimit",
+            (Gpu(GPU.name, GPU.memory_bytes, None),),
+            GpuState(1980.0, 41.0, None, 300.5),
+        ),
+        ("nvmlDeviceGetPowerUsage", (GPU,), GpuState(1980.0, 41.0, 700.0)),
     ],
 )
 def test_what_nvml_does_not_tell_is_unknown(

@@ -97,11 +97,11 @@ TRIAL = trial_of(LLAMA, "AdamW", POLICIES[FP32], "cpu")
 
 
 def test_a_step_is_cancelled_and_keeps_what_it_has() -> None:
-    runner = scripted(says(Advance("forward")), says(Measured("parameters", 5.0)), "time.sleep(600)")
+    runner = scripted(says(Advance(phase="forward")), says(Measured(part="parameters", size=5.0)), "time.sleep(600)")
     job, _ = runner.start(TRIAL)
     now = wait(runner, job.id, lambda now: bool(now.measured))
     assert now.running
-    assert now.advance == Advance("forward")
+    assert now.advance == Advance(phase="forward")
     assert words.progress(now).startswith("Forward")
     assert runner.cancel(job.id)
     ended = wait(runner, job.id, lambda now: not now.running)
@@ -181,7 +181,15 @@ def test_a_difference_is_said_with_its_part() -> None:
     assert words.rows(off)[-1][-1] == "1.07000"
 
 
-@pytest.mark.parametrize("event", [Began("2.13", "5.23", "CPU"), Advance("forward"), Measured("peak", 1e9), Done(2.0)])
+@pytest.mark.parametrize(
+    "event",
+    [
+        Began(torch="2.13", transformers="5.23", device="CPU"),
+        Advance(phase="forward"),
+        Measured(part="peak", size=1e9),
+        Done(elapsed_s=2.0),
+    ],
+)
 def test_events_survive_the_pipe_and_nothing_else_does(event: Event) -> None:
     assert decode(encode(event).encode()) == event
     for bad in (b"", b"noise", b'{"event": "measured", "part": "parameters", "size": -1}', b'{"event": "done"}'):
@@ -199,6 +207,8 @@ def test_a_gpus_peak_is_counted_as_all_at_once_and_judges_no_part() -> None:
 
 
 def test_progress_goes_forward() -> None:
-    shares = [Advance(phase).fraction for phase in ("loading torch and transformers", "forward", "optimizer step")]
+    shares = [
+        Advance(phase=phase).fraction for phase in ("loading torch and transformers", "forward", "optimizer step")
+    ]
     assert 0 < shares[0] < shares[1] < shares[2] < 1
     assert "activations" in MEASURED

@@ -47,9 +47,9 @@ class Snapshot:
 
     @property
     def left_s(self) -> float:
-        """About how many seconds are left, 0 when it has ended."""
+        """About how many seconds are left once it runs, 0 when it has ended."""
         record = self.record
-        if not self.running:
+        if record.stage not in ("queued", "running"):
             return 0.0
         if not record.method:
             return max(kinds.expected_s(record.programme) - record.elapsed_s, 0.0)

@@ -2,36 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Annotated, Literal, TypeAlias, get_args
 
-from core.measure.events import read, written
+from pydantic import Field, TypeAdapter
 
-MEASURED = ("parameters", "gradients", "master", "optimizer", "activations", "peak")
+from core.measure.lines import decoded
+from core.measure.points import Amount, Text, Told
+
+Measure: TypeAlias = Literal["parameters", "gradients", "master", "optimizer", "activations", "peak"]
+Phase: TypeAlias = Literal[
+    "loading torch and transformers", "building the model", "forward", "backward", "optimizer step"
+]
+
+MEASURED: tuple[Measure, ...] = get_args(Measure)
 """What is measured, in the order in which it is shown."""
 
-PHASES = ("loading torch and transformers", "building the model", "forward", "backward", "optimizer step")
+PHASES: tuple[Phase, ...] = get_args(Phase)
 
 
-@dataclass(frozen=True, slots=True)
-class Began:
+class Began(Told):
     """The libraries are there: their versions, and the device as torch names it."""
 
-    torch: str
-    transformers: str
-    device: str
+    event: Literal["began"] = "began"
+    torch: Text
+    transformers: Text
+    device: Text
 
 
-@dataclass(frozen=True, slots=True)
-class Advance:
+class Advance(Told):
     """What is being done."""
 
-    phase: str
-
-    def __post_init__(self) -> None:
-        if self.phase not in PHASES:
-            raise ValueError(f"no such phase: {self.phase}")
+    event: Literal["advance"] = "advance"
+    phase: Phase
 
     @property
     def fraction(self) -> float:
@@ -39,35 +41,31 @@ class Advance:
         return (PHASES.index(self.phase) + 1) / (len(PHASES) + 1)
 
 
-@dataclass(frozen=True, slots=True)
-class Measured:
+class Measured(Told):
     """Bytes of one part."""
 
-    part: str
-    size: float
-
-    def __post_init__(self) -> None:
-        if self.part not in MEASURED:
-            raise ValueError(f"no such part: {self.part}")
+    event: Literal["measured"] = "measured"
+    part: Measure
+    size: Amount
 
 
-@dataclass(frozen=True, slots=True)
-class Done:
+class Done(Told):
     """Everything is measured; how long it took."""
 
-    elapsed_s: float
+    event: Literal["done"] = "done"
+    elapsed_s: Amount
 
 
 Event: TypeAlias = Began | Advance | Measured | Done
 
-_KINDS: Mapping[str, type[Any]] = {"began": Began, "advance": Advance, "measured": Measured, "done": Done}
+_EVENTS: TypeAdapter[Event] = TypeAdapter(Annotated[Event, Field(discriminator="event")])
 
 
 def encode(event: Event) -> str:
     """``event`` as one line of JSON, without the line end."""
-    return written(event, _KINDS)
+    return event.model_dump_json()
 
 
 def decode(line: bytes) -> Event | None:
     """The event on one line, None when it is anything else."""
-    return read(line, _KINDS)
+    return decoded(_EVENTS, line)

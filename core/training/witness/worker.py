@@ -116,36 +116,36 @@ class _Step:
 def run(trial: Trial, say: Callable[[Event], None] = _say) -> None:
     """Run the step, saying everything on the way."""
     start = time.monotonic()
-    say(Advance("loading torch and transformers"))
+    say(Advance(phase="loading torch and transformers"))
     torch: Any = importlib.import_module("torch")
     transformers: Any = importlib.import_module("transformers")
     transformers.utils.logging.set_verbosity_error()
     cuda = trial.device == "cuda"
     name = torch.cuda.get_device_name() if cuda else "CPU"
-    say(Began(str(torch.__version__), str(transformers.__version__), str(name)))
-    say(Advance("building the model"))
+    say(Began(torch=str(torch.__version__), transformers=str(transformers.__version__), device=str(name)))
+    say(Advance(phase="building the model"))
     made = _Step(torch, trial)
-    say(Measured("parameters", _bytes(made.weights)))
-    say(Advance("forward"))
+    say(Measured(part="parameters", size=_bytes(made.weights)))
+    say(Advance(phase="forward"))
     loss, kept = made.forward()
-    say(Measured("activations", kept))
-    say(Advance("backward"))
+    say(Measured(part="activations", size=kept))
+    say(Advance(phase="backward"))
     made.backward(loss)
     del loss
-    say(Measured("gradients", _bytes(made.gradients)))
-    say(Advance("optimizer step"))
+    say(Measured(part="gradients", size=_bytes(made.gradients)))
+    say(Advance(phase="optimizer step"))
     made.step()
     if made.master:
-        say(Measured("master", _bytes(made.master)))
-    say(Measured("optimizer", _bytes(made.states)))
+        say(Measured(part="master", size=_bytes(made.master)))
+    say(Measured(part="optimizer", size=_bytes(made.states)))
     if cuda:
         torch.cuda.reset_peak_memory_stats()
         for _ in range(_STEPS_TO_PEAK - 1):
             made.forget()
             made.backward(made.forward()[0])
             made.step()
-        say(Measured("peak", torch.cuda.max_memory_allocated()))
-    say(Done(time.monotonic() - start))
+        say(Measured(part="peak", size=torch.cuda.max_memory_allocated()))
+    say(Done(elapsed_s=time.monotonic() - start))
 
 
 def main() -> None:

@@ -1,0 +1,450 @@
+"""Matrix products: what is rounded how, what is tried and skipped, and what a wrong kernel is told."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.measure.points import Item, Outcome, Point, Refusal, State
+from core.measure.programme import CPU_DTYPES, DTYPES, LayerShape, Programme, default_programme
+from core.measure.shape import layer_shape
+from core.measure.timing import matmul
+from core.measure.timing.bench import MIN_RUNS, Bench, SkippedError, attempt, cpu_timer
+from core.measure.timing.numerics import NUMERICS, e2m1_codes, e2m1_values, power_scales, rounded, swizzled
+from core.models import CATALOG, parameters
+from core.products import matmul_flop
+
+PROGRAMME = Programme(device="cpu", kinds=("matmul",), dtypes=("fp32",), sizes=(96,), seconds=0.02)
+FLOATS = st.floats(-7, 7, width=32)
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    """So small a product is no work for many, and waiting for each other costs more on a busy machine."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+def bench(fake: Any = torch, timer: Any = cpu_timer, room: float = math.inf) -> Bench:
+    return Bench(fake, "cpu", "cpu", timer, State, lambda: room)
+
+
+def item(dtype: str, n: int = 96, **more: Any) -> Item:
+    given: dict[str, Any] = {"label": f"n = {n:,}", "shape": (n, n, n), "seconds": 0.02}
+    return Item(kind="matmul", name=dtype, **(given | more))
+
+
+def measure(here: Bench, asked: Item) -> Outcome:
+    phases: list[str] = []
+
+    def report(phase: str, fraction: float) -> None:
+        phases.append(phase)
+        assert 0 <= fraction <= 1
+
+    outcome = attempt(here, asked, lambda: matmul.prepare(here, PROGRAMME, asked), report)
+    expected = ["checking", "warming up", "timing"] if isinstance(outcome, Point) else ["checking"]
+    assert list(dict.fromkeys(phases)) == expected
+    return outcome
+
+
+def stand_in(**functions: Any) -> Any:
+    """torch with some functions replaced."""
+
+    class Torch:
+        def __getattr__(self, name: str) -> Any:
+            return functions.get(name) or getattr(torch, name)
+
+    return Torch()
+
+
+# ------------------------------------------------------------------------------------------ on this CPU
+
+AS_WRONG_AS = {
+    "fp64": (0, 1e-14),
+    "fp32": (1e-8, 2e-6),
+    "bf16": (1e-3, 6e-3),
+    "fp16": (1e-4, 1e-3),
+    "int8": (5e-3, 3e-2),
+    "fp8": (2e-2, 6e-2),
+    "fp8 by row": (2e-2, 6e-2),
+    "mxfp8": (2e-2, 6e-2),
+    "nvfp4": (5e-2, 0.2),
+}
+"""Error of a product of normal numbers: √2 times what rounding one of them costs, and a little for the result."""
+
+
+@pytest.mark.parametrize("dtype", [*CPU_DTYPES, "fp8 by row"])
+def test_measuring_on_this_cpu(dtype: str) -> None:
+    point = measure(bench(), item(dtype))
+    assert isinstance(point, Point), point
+    assert point.runs >= MIN_RUNS
+    assert point.relative_error is not None
+    low, high = AS_WRONG_AS[dtype]
+    assert low <= point.relative_error < high
+    assert (point.flop, point.shape) == (2 * 96**3, (96, 96, 96))
+    assert point.bytes == pytest.approx(96**2 * (2 * NUMERICS[dtype].element_bytes + NUMERICS[dtype].result_bytes), 0.1)
+
+
+def test_what_this_library_refuses_is_said_in_its_words() -> None:
+    for dtype in ("mxfp8", "nvfp4"):
+        outcome = measure(bench(), item(dtype))
+        assert isinstance(outcome, Refusal)
+        assert outcome.why == "refused"
+        assert "swizzle" in outcome.text
+
+
+# ------------------------------------------------------------------------------------------ rounding
+
+
+@given(st.lists(FLOATS | st.sampled_from([0.25, 0.75, 1.25, 1.75, 2.5, 3.5, 5.0, 6.0]), min_size=1, max_size=64))
+def test_four_bits_are_those_of_an_independent_library(values: list[float]) -> None:
+    both = np.array([*values, *(-value for value in values)], np.float32) + np.float32(0)
+    codes = e2m1_codes(torch, torch.from_numpy(both)).numpy()
+    theirs = np.clip(both, -6, 6).astype(ml_dtypes.float4_e2m1fn)
+    assert (e2m1_values(torch, torch.from_numpy(codes)).numpy() == theirs.astype(np.float32)).all()
+    nonzero = both != 0
+    assert (codes[nonzero] == theirs.view(np.uint8)[nonzero]).all()
+
+
+@given(st.floats(2.0**-100, 2.0**100, width=32))
+def test_a_power_of_two_is_the_smallest_that_fits(top: float) -> None:
+    exponent = int(power_scales(torch, torch.tensor(top)))
+    assert top <= 448 * 2.0**exponent
+    assert top > 448 * 2.0 ** (exponent - 1)
+
+
+def normal(rows: int, k: int) -> Any:
+    torch.manual_seed(1)
+    return torch.randn(rows, k) * torch.logspace(-3, 1, rows)[:, None]
+
+
+def unswizzled(flat: Any, rows: int, blocks: int) -> Any:
+    """The scales in rows again, each fetched from where the vendor's guide says that it lies."""
+    across = -(-blocks // 4)
+    found = np.zeros((rows, blocks), flat.dtype)
+    for r, c in itertools.product(range(rows), range(blocks)):
+        tile = (r // 128) * across + c // 4
+        found[r, c] = flat[tile * 512 + (r % 32) * 16 + (r % 128) // 32 * 4 + c % 4]
+    return found
+
+
+@pytest.mark.parametrize(("rows", "blocks"), [(1, 1), (33, 4), (128, 5), (300, 9)])
+def test_scales_lie_where_tensor_cores_look_for_them(rows: int, blocks: int) -> None:
+    scales = (torch.arange(rows * blocks) % 251 + 1).to(torch.uint8).view(rows, blocks)
+    flat = swizzled(torch, scales)
+    assert flat.numel() == -(-rows // 128) * 128 * -(-blocks // 4) * 4
+    assert (unswizzled(flat.numpy(), rows, blocks) == scales.numpy()).all()
+    assert int(flat.long().sum()) == int(scales.long().sum()), "what fills a tile up is zero"
+
+
+def e4m3(values: Any) -> Any:
+    return values.astype(ml_dtypes.float8_e4m3fn).astype(np.float32)
+
+
+def decoded(dtype: str, operand: Any) -> Any:
+    """What the bytes of a scaled operand stand for, read by an independent library."""
+    raw = operand.data.view(torch.uint8).numpy()
+    if dtype == "nvfp4":
+        pairs = np.stack((raw & 15, raw >> 4), axis=2).reshape(len(raw), -1)
+        scales = unswizzled(operand.scales.view(torch.uint8).numpy(), len(raw), pairs.shape[1] // 16)
+        wide = scales.view(ml_dtypes.float8_e4m3fn).astype(np.float32).repeat(16, axis=1)
+        return pairs.view(ml_dtypes.float4_e2m1fn).astype(np.float32) * wide
+    values = raw.view(ml_dtypes.float8_e4m3fn).astype(np.float32)
+    if dtype == "mxfp8":
+        scales = unswizzled(operand.scales.view(torch.uint8).numpy(), len(raw), raw.shape[1] // 32)
+        return values * scales.view(ml_dtypes.float8_e8m0fnu).astype(np.float32).repeat(32, axis=1)
+    return values * operand.scales.numpy()
+
+
+@pytest.mark.parametrize("dtype", ["fp8", "fp8 by row", "mxfp8", "nvfp4"])
+def test_bytes_and_scales_stand_for_the_values(dtype: str) -> None:
+    """Rounded once, to the nearest, with scales under which the largest magnitude just fits."""
+    values = normal(40, 96)
+    operand = rounded(torch, NUMERICS[dtype], values)
+    found, exact = decoded(dtype, operand), values.numpy()
+    some = torch.tensor([3, 39, 3])
+    assert (operand.restored(some).numpy() == found[some.numpy()]).all()
+    size = {"mxfp8": 32, "nvfp4": 16}.get(dtype, 96)
+    blocks = np.abs(exact).reshape(40, -1, size).max(axis=2)
+    if dtype == "fp8":
+        scale = np.full_like(blocks, blocks.max() / 448)
+    elif dtype == "mxfp8":
+        scale = 2.0 ** np.ceil(np.log2(blocks / 448))
+    else:
+        scale = e4m3(blocks / 6) if dtype == "nvfp4" else (blocks / 448).astype(np.float32)
+    wide = np.repeat(scale, size, axis=1).astype(np.float32)
+    kind = (ml_dtypes.float4_e2m1fn, 6) if dtype == "nvfp4" else (ml_dtypes.float8_e4m3fn, 448)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        expected = np.clip(exact / wide, -kind[1], kind[1]).astype(kind[0]).astype(np.float32) * wide
+    assert found == pytest.approx(np.where(wide == 0, 0, expected), rel=1e-6)
+
+
+def test_integers_are_exact() -> None:
+    values = normal(8, 64)
+    operand = rounded(torch, NUMERICS["int8"], values)
+    assert int(operand.data.abs().max()) == 127
+    assert (operand.data.float() * operand.scales - values).abs().max() <= operand.scales / 2 * (1 + 1e-6)
+
+
+def scaled_mm(a: Any, b: Any, scale_a: Any, recipe_a: Any, scale_b: Any, recipe_b: Any, **more: Any) -> Any:
+    """A device that has block scales: reads bytes, scales and layout as the library's documentation says."""
+    assert recipe_a == recipe_b
+    dtype = {"BlockWise1x32": "mxfp8", "BlockWise1x16": "nvfp4"}[recipe_a.name]
+    assert more.pop("swizzle_a") == more.pop("swizzle_b") == torch.nn.functional.SwizzleType.SWIZZLE_32_4_4
+    assert more == {"output_dtype": torch.bfloat16}
+    assert (a.is_contiguous(), b.t().is_contiguous()) == (True, True)
+    wide = [
+        decoded(dtype, rounded(torch, NUMERICS[dtype], torch.ones(1, 32)).__class__(data, scales, lambda rows: rows))
+        for data, scales in ((a, scale_a), (b.t(), scale_b))
+    ]
+    return torch.from_numpy(wide[0] @ wide[1].T).to(torch.bfloat16)
+
+
+def blocked(multiply: Callable[..., Any]) -> Any:
+    class Functional:
+        ScalingType = torch.nn.functional.ScalingType
+        SwizzleType = torch.nn.functional.SwizzleType
+        scaled_mm = staticmethod(multiply)
+
+    class Nn:
+        functional = Functional
+
+    return stand_in(nn=Nn)
+
+
+@pytest.mark.parametrize("dtype", ["mxfp8", "nvfp4"])
+def test_block_scales_are_given_as_a_device_wants_them(dtype: str) -> None:
+    point = measure(bench(blocked(scaled_mm)), item(dtype, 64))
+    assert isinstance(point, Point), point
+    assert point.relative_error is not None
+    low, high = AS_WRONG_AS[dtype]
+    assert low <= point.relative_error < high
+
+    def mixed_up(a: Any, b: Any, scale_a: Any, recipe: Any, *rest: Any, **more: Any) -> Any:
+        turned = scale_a.view(torch.uint8).view(-1, 4).flip(1).reshape(-1).view(scale_a.dtype)
+        return scaled_mm(a, b, turned, recipe, *rest, **more)
+
+    outcome = measure(bench(blocked(mixed_up)), item(dtype, 128))
+    assert isinstance(outcome, Refusal)
+    assert "wrong result" in outcome.text
+
+
+def test_blocks_that_do_not_come_out_even_are_skipped() -> None:
+    outcome = measure(bench(), item("mxfp8", 63))
+    assert isinstance(outcome, Refusal)
+    assert (outcome.why, "63" in outcome.text, "32" in outcome.text) == ("skipped", True, True)
+
+
+# ------------------------------------------------------------------------------------------ right or wrong
+
+
+def test_a_refusal_carries_the_librarys_words() -> None:
+    def mm(*_: Any, **__: Any) -> None:
+        raise RuntimeError('"addmm" not implemented for BFloat16')
+
+    outcome = measure(bench(stand_in(mm=mm)), item("bf16"))
+    text = 'RuntimeError: "addmm" not implemented for BFloat16'
+    assert outcome == Refusal(item=item("bf16"), why="refused", text=text)
+
+
+@pytest.mark.parametrize("factor", [1.1, math.nan, 0.0])
+def test_a_wrong_result_is_refused(factor: float) -> None:
+    def mm(a: Any, b: Any, out: Any) -> Any:
+        return torch.mm(a, b, out=out).mul_(factor)
+
+    outcome = measure(bench(stand_in(mm=mm)), item("bf16"))
+    assert isinstance(outcome, Refusal)
+    assert outcome.why == "refused"
+    assert "wrong result" in outcome.text
+
+
+@pytest.mark.parametrize("n", [16, 48, 200])
+def test_tf32_is_told_from_fp32_by_its_error(n: int) -> None:
+    """What rounding the inputs to TF32 costs is beyond fp32's tolerance and within TF32's, whatever the size."""
+    torch.manual_seed(0)
+    a, b = torch.randn(n, n).double(), torch.randn(n, n).double()
+    tf32 = [(x.float().view(torch.int32) & ~0x1FFF).view(torch.float32).double() for x in (a, b)]
+    error = float((tf32[0] @ tf32[1] - a @ b).norm() / (a @ b).norm())
+    assert NUMERICS["fp32"].tolerance < error < NUMERICS["tf32"].tolerance
+
+
+def test_tf32_that_is_as_exact_as_fp32_is_no_tf32() -> None:
+    outcome = measure(bench(), item("tf32"))
+    assert isinstance(outcome, Refusal)
+    assert outcome.why == "refused"
+    assert "no TF32" in outcome.text
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_the_fp32_setting_is_put_back(device: Any) -> None:
+    backend = torch.backends.cuda.matmul if device == "cuda" else torch.backends.mkldnn.matmul
+    before = backend.fp32_precision
+    for value in ("ieee", "tf32") if device == "cuda" else ("ieee",):
+        with matmul.fp32_precision(torch, device, value):
+            assert backend.fp32_precision == value
+        assert backend.fp32_precision == before
+    with pytest.raises(RuntimeError, match="inside"), matmul.fp32_precision(torch, device, "ieee"):
+        raise RuntimeError("inside")
+    assert backend.fp32_precision == before
+
+
+def test_fp32_is_fp32_while_it_is_timed() -> None:
+    settings: set[str] = set()
+
+    def mm(a: Any, b: Any, out: Any) -> Any:
+        settings.add(torch.backends.mkldnn.matmul.fp32_precision)
+        return torch.mm(a, b, out=out)
+
+    assert isinstance(measure(bench(stand_in(mm=mm)), item("fp32", 32)), Point)
+    assert settings == {"ieee"}
+
+
+# ------------------------------------------------------------------------------------------ memory and time
+
+
+def test_matrices_beyond_free_memory_are_skipped() -> None:
+    outcome = measure(bench(room=1000.0), item("fp32"))
+    assert isinstance(outcome, Refusal)
+    assert outcome.why == "skipped"
+    assert "1,000 B is free" in outcome.text
+
+
+def test_one_size_out_of_memory_leaves_the_others() -> None:
+    def randn(rows: int, *rest: Any, **more: Any) -> Any:
+        if rows == 80:
+            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 1 GiB.\nSee documentation")
+        return torch.randn(rows, *rest, **more)
+
+    here = bench(stand_in(randn=randn))
+    full = measure(here, item("fp32", 80))
+    assert isinstance(full, Refusal)
+    assert (full.why, full.text) == ("skipped", "CUDA out of memory. Tried to allocate 1 GiB.")
+    assert isinstance(measure(here, item("fp32", 64)), Point)
+
+
+SHAPES = st.tuples(*[st.integers(1, 40_000)] * 3)
+
+
+@given(SHAPES)
+def test_smaller_products_lead_up_to_a_shape(shape: tuple[int, int, int]) -> None:
+    sizes = matmul.rungs(shape)
+    work = [matmul_flop(*size) for size in (*sizes, shape)]
+    assert work == sorted(work)
+    assert work[0] <= matmul.SMALLEST or not sizes
+    assert all(after <= 64 * before for before, after in itertools.pairwise(work))
+    assert all(d <= own and (d % 32 == 0 or d == own) for size in sizes for d, own in zip(size, shape, strict=True))
+    assert bool(sizes) == (work[-1] > matmul.SMALLEST)
+
+
+@given(st.floats(1e8, 1e15), st.floats(1e-7, 1e-3), st.lists(SHAPES, min_size=1, max_size=4), st.floats(0.02, 60))
+def test_nothing_runs_much_longer_than_its_seconds(
+    rate: float, launch: float, shapes: list[tuple[int, int, int]], seconds: float
+) -> None:
+    """On a device of any speed, whatever the order: what is tried fits, and what fits is not given up."""
+    here, taken = bench(), list[float]()
+    budget = max(seconds, matmul.PATIENCE_S)
+
+    def once(shape: tuple[int, int, int]) -> float:
+        taken.append(launch + matmul_flop(*shape) / rate)
+        return taken[-1]
+
+    for shape in shapes:
+        true = launch + matmul_flop(*shape) / rate
+        given_up = False
+        try:
+            matmul.afford(here, item("fp16", seconds=seconds), shape, once)
+        except SkippedError:
+            given_up = True
+        low, high = 0.5 * budget, budget * 1.01 + MIN_RUNS * launch
+        assert true * MIN_RUNS > low if given_up else true * MIN_RUNS <= high
+    smallest = launch + matmul.SMALLEST / rate
+    assert max(taken, default=0) * MIN_RUNS <= max(budget * 1.01 + MIN_RUNS * launch, MIN_RUNS * smallest)
+
+
+def test_a_slow_dtype_is_skipped_beyond_what_fits() -> None:
+    """fp16 at 1.2 GFLOP/s: n = 512 takes 0.22 s, so that five runs take more than a second."""
+
+    def timer(run: Callable[[], Any], count: int, *, flush: bool = True) -> list[float]:
+        return [2 * run().shape[0] ** 3 / 1.2e9] * count
+
+    here = bench(timer=timer)
+    assert isinstance(measure(here, item("fp16", 256)), Point)
+    for n, words in ((512, "224 ms"), (1024, "1.8 s")):
+        outcome = measure(here, item("fp16", n))
+        assert isinstance(outcome, Refusal)
+        assert outcome.why == "skipped"
+        assert words in outcome.text
+        assert "n = 256" in outcome.text
+
+
+def test_a_hiccup_does_not_decide() -> None:
+    times = {128: [5.0, 1e-4], 256: [8e-4]}
+    matmul.afford(bench(), item("fp32"), (512, 512, 512), lambda shape: times[shape[0]].pop(0))
+    assert times == {128: [], 256: []}
+
+
+# ------------------------------------------------------------------------------------------ what there is to measure
+
+LLAMA = layer_shape(CATALOG["Llama 3 8B"].spec, "Llama 3 8B", 2048, 2)
+MIXTRAL = layer_shape(CATALOG["Mixtral 8x7B"].spec, "Mixtral 8x7B", 2048, 1)
+
+
+def test_the_plans_shapes_are_all_of_a_dense_model() -> None:
+    """Two FLOP for each token and each parameter in a matrix: what is left out are norms and the input table."""
+    spec = CATALOG["Llama 3 8B"].spec
+    shapes = dict(matmul.layer_matmuls(LLAMA))
+    assert set(shapes) == {"QKV", "output", "FFN up", "FFN down", "head"}
+    flop = {label: matmul_flop(*shape) for label, shape in shapes.items()}
+    whole = spec.layers * (sum(flop.values()) - flop["head"]) + flop["head"]
+    left_out = spec.vocab * spec.hidden + (2 * spec.layers + 1) * spec.hidden
+    assert whole == 2 * LLAMA.tokens * (parameters(spec).total - left_out)
+
+
+def test_an_expert_takes_its_share_of_the_tokens() -> None:
+    shapes = dict(matmul.layer_matmuls(MIXTRAL))
+    assert set(shapes) == {"QKV", "output", "experts", "head"}
+    assert shapes["experts"] == (2048 * 2 // 8, 2 * 14336, 4096)
+
+
+def test_latent_attention_is_as_wide_as_its_scores() -> None:
+    layer = layer_shape(CATALOG["DeepSeek-V3"].spec, "x" * 200, 4096, 1)
+    assert (layer.heads, layer.kv_heads, layer.head_dim) == (128, 128, 192)
+    assert (layer.experts, layer.experts_per_token, layer.ffn) == (256, 8, 2048)
+    assert len(layer.model) <= 80
+
+
+@pytest.mark.parametrize("layer", [None, LLAMA, MIXTRAL])
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_every_item_is_told_from_the_others(device: Any, layer: LayerShape | None) -> None:
+    programme = default_programme(device, layer)
+    found = matmul.items(programme)
+    assert len({one.key for one in found}) == len(found)
+    squares = [one for one in found if one.label.startswith("n = ")]
+    assert len(squares) == len(programme.dtypes) * len(programme.sizes)
+    for dtype in programme.dtypes:
+        sizes = [one.shape[0] for one in squares if one.name == dtype]
+        assert sizes == sorted(programme.sizes)
+    assert {one.name for one in found if one not in squares} <= {"bf16"}
+    assert set(NUMERICS) == set(DTYPES)
+
+
+def test_where_bf16_is_refused_the_plans_shapes_are_measured_in_fp32() -> None:
+    no = Refusal(item=item("bf16"), why="refused", text="no")
+    late = Refusal(item=item("bf16"), why="skipped", text="too slow")
+    shape, square = item("bf16", label="QKV"), item("bf16", regime="sustained")
+    assert matmul.instead(shape, [no]).name == "fp32"
+    assert matmul.instead(square, [no]).name == "fp32"
+    assert matmul.instead(item("bf16", 128), [no]).name == "bf16"
+    assert matmul.instead(shape, [no, late]).name == "bf16"
+    assert matmul.instead(shape, []).name == "bf16"
