@@ -177,14 +177,16 @@ def warm_up_s(seconds: float) -> float:
 def timed(bench: Bench, item: Item, run: Run, report: Report) -> Point:
     """Warm up by time, then time run after run until the item's seconds are over."""
     timer, warm, before = run.timer or bench.timer, warm_up_s(item.seconds), bench.state()
-    whole, start, each = warm + item.seconds, time.monotonic(), math.inf
+    whole, start, batch = warm + item.seconds, time.monotonic(), 1
     while (elapsed := time.monotonic() - start) < warm:
         report("warming up", min(0.05 + 0.95 * elapsed / whole, 1.0))
-        each = min(each, *timer(run.call, _batch(each), flush=run.flush))
+        batch = _batch(timer(run.call, batch, flush=run.flush))
     times, begun = Times(), time.monotonic()
     while (elapsed := time.monotonic() - begun) < item.seconds or times.runs < MIN_RUNS:
         report("timing", min(0.05 + 0.95 * (warm + elapsed) / whole, 1.0))
-        times.add([taken / run.repeats for taken in timer(run.call, _batch(each), flush=run.flush)])
+        taken = timer(run.call, batch, flush=run.flush)
+        times.add([each / run.repeats for each in taken])
+        batch = _batch(taken)
     duration = time.monotonic() - begun
     p10, median, p90 = times.percentiles()
     return Point(
@@ -206,6 +208,6 @@ def timed(bench: Bench, item: Item, run: Run, report: Report) -> Point:
     )
 
 
-def _batch(each: float) -> int:
-    """How many runs between two looks at the clock; one as long as nothing is known."""
-    return 1 if math.isinf(each) else min(max(int(_BATCH_S / each), 1), 512)
+def _batch(latest: Sequence[float]) -> int:
+    """How many calls between two looks at the clock, from how long the latest took: on a busy device, not the best."""
+    return min(max(int(_BATCH_S * len(latest) / max(sum(latest), 1e-9)), 1), 512)
