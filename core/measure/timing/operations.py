@@ -152,8 +152,17 @@ def _cross_entropy(torch: Any, name: str, x: Any, options: Mapping[str, Any]) ->
     return call, error_of(torch, call(), right / rows)
 
 
+def adamw(torch: Any, weights: list[Any], rate: float) -> tuple[Any, str]:
+    """AdamW over ``weights``: in one kernel where torch has that for their device, else over all tensors at once."""
+    options = {"lr": rate, "betas": _BETAS, "eps": _ADAM_EPS, "weight_decay": _DECAY}
+    try:
+        return torch.optim.AdamW(weights, fused=True, **options), "fused"
+    except RuntimeError:
+        return torch.optim.AdamW(weights, foreach=True, **options), "foreach"
+
+
 def _adamw(bench: Bench, item: Item) -> Run:
-    """One step of AdamW: fused where torch has that for the device, else for all tensors at once."""
+    """One step of AdamW on one long vector."""
     torch, (count,) = bench.torch, item.shape
     # Weight, gradient and both moments; the unfused one makes as much again on the way.
     bench.need(2 * ADAMW_BYTES * count, "AdamW’s weights and states")
@@ -161,13 +170,8 @@ def _adamw(bench: Bench, item: Item) -> Run:
     weights.grad = torch.randn(count, device=bench.place)
     places = picked(torch, count).to(bench.place)
     w, g = exact(torch, weights[places]), exact(torch, weights.grad[places])
-    options = {"lr": _LR, "betas": _BETAS, "eps": _ADAM_EPS, "weight_decay": _DECAY}
-    try:
-        optimizer, how = torch.optim.AdamW([weights], fused=True, **options), "fused"
-        optimizer.step()
-    except RuntimeError:
-        optimizer, how = torch.optim.AdamW([weights], foreach=True, **options), "foreach"
-        optimizer.step()
+    optimizer, how = adamw(torch, [weights], _LR)
+    optimizer.step()
     # The first step's moments, corrected, are the gradient and its square.
     right = -_LR * (_DECAY * w + g / (g.abs() + _ADAM_EPS))
     error = error_of(torch, exact(torch, weights[places]) - w, right)
