@@ -224,10 +224,12 @@ class Step:
 
 def sizes(shape: LayerShape) -> Mapping[str, tuple[int, ...]]:
     """The layer's weights by name, matrices as (outputs, inputs)."""
-    heads = shape.heads * shape.head_dim
+    heads, shared = shape.heads * shape.head_dim, shape.kv_heads * shape.head_dim
     return {
         "norm 1": (shape.hidden,),
-        "Q, K, V": (heads + 2 * shape.kv_heads * shape.head_dim, shape.hidden),
+        "queries": (heads, shape.hidden),
+        "keys": (shared, shape.hidden),
+        "values": (shared, shape.hidden),
         "output": (shape.hidden, heads),
         "norm 2": (shape.hidden,),
         "up": ((2 if shape.gated else 1) * shape.ffn, shape.hidden),
@@ -247,18 +249,19 @@ def forward(torch: Any, shape: LayerShape, weights: Mapping[str, Any], x: Any, t
     """The layer on (sequences, tokens, width)."""
     functional = torch.nn.functional
     sequences, length, width = x.shape
-    heads, kv_heads = shape.heads, shape.kv_heads
+
+    def projected(name: str) -> Any:
+        made = functional.linear(normed, weights[name])
+        return made.view(sequences, length, -1, shape.head_dim).transpose(1, 2)
 
     def turned(a: Any) -> Any:
         low, high = a.chunk(2, -1)
         return a * turns[0] + torch.cat((-high, low), -1) * turns[1]
 
     normed = functional.rms_norm(x, (width,), weights["norm 1"], _EPS)
-    projected = functional.linear(normed, weights["Q, K, V"]).view(sequences, length, -1, shape.head_dim)
-    q, k, v = projected.transpose(1, 2).split((heads, kv_heads, kv_heads), 1)
-    seen = functional.scaled_dot_product_attention(
-        turned(q), turned(k), v, is_causal=True, enable_gqa=heads != kv_heads
-    )
+    q, k, v = turned(projected("queries")), turned(projected("keys")), projected("values")
+    grouped = shape.heads != shape.kv_heads
+    seen = functional.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=grouped)
     x = x + functional.linear(seen.transpose(1, 2).reshape(sequences, length, -1), weights["output"])
     normed = functional.rms_norm(x, (width,), weights["norm 2"], _EPS)
     inner = functional.linear(normed, weights["up"])
