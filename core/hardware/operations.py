@@ -62,6 +62,14 @@ def band_bytes(m: float, n: float, k: float, groups: float, element: float) -> f
     return element * groups * m * (2 * k + n)
 
 
+def fused_attention_bytes(tokens: Value, heads: int, kv_heads: int, widths: int, element: float) -> Value:
+    """Bytes of fused attention: queries, keys and values read once, the result written once, scores never.
+
+    widths: of a head in the product of queries and keys, plus that in the product with values.
+    """
+    return np.multiply(tokens, (heads + kv_heads) * widths * element)
+
+
 @formula(
     r"\v{elements} \cdot \v{bytes_per_element}",
     result=_BYTES,

@@ -23,8 +23,6 @@ _LAYERED = ("operations", "attention", "layer")
 
 
 def _layer(inputs: Inputs) -> LayerShape:
-    from core.measure.timing.matmul import layer_shape
-
     values = inputs.reading.values
     spec = model_named(values[MODEL.id]).spec
     return layer_shape(spec, values[MODEL.id], int(values[LENGTH.id]), int(values[MICRO_BATCH.id]))

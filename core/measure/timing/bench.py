@@ -177,9 +177,12 @@ class RefusedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One item, made ready: what to call, how much work a call is, and what checking it has found; see `Point`.
+    """One item, made ready: what to call, how much work a run is, and what checking it has found; see `Point`.
 
     setting: what the library is set to while it is timed. flush: whether caches are emptied before each call.
+    repeats: runs in one call, back to back, where one is too short for a clock; times are then means of so many.
+    timer: in place of the bench's, where something else is timed than a device at work. peak: asked once all is
+    timed, the most bytes that were allocated.
     """
 
     call: Callable[[], object]
@@ -190,6 +193,9 @@ class Run:
     note: str = ""
     flush: bool = True
     setting: Callable[[], AbstractContextManager[None]] = nullcontext
+    repeats: int = 1
+    timer: Timer | None = None
+    peak: Callable[[], float] | None = None
 
 
 def attempt(bench: Bench, item: Item, make: Callable[[], Run], report: Report) -> Outcome:
@@ -220,15 +226,17 @@ def warm_up_s(seconds: float) -> float:
 
 def timed(bench: Bench, item: Item, run: Run, report: Report) -> Point:
     """Warm up by time, then time run after run until the item's seconds are over."""
-    warm, before = warm_up_s(item.seconds), bench.state()
-    whole, start, each = warm + item.seconds, time.monotonic(), math.inf
+    timer, warm, before = run.timer or bench.timer, warm_up_s(item.seconds), bench.state()
+    whole, start, batch = warm + item.seconds, time.monotonic(), 1
     while (elapsed := time.monotonic() - start) < warm:
         report("warming up", min(0.05 + 0.95 * elapsed / whole, 1.0))
-        each = min(each, *bench.timer(run.call, _batch(each), flush=run.flush))
+        batch = _batch(timer(run.call, batch, flush=run.flush))
     times, begun = Times(), time.monotonic()
     while (elapsed := time.monotonic() - begun) < item.seconds or times.runs < MIN_RUNS:
         report("timing", min(0.05 + 0.95 * (warm + elapsed) / whole, 1.0))
-        times.add(bench.timer(run.call, _batch(each), flush=run.flush))
+        taken = timer(run.call, batch, flush=run.flush)
+        times.add([each / run.repeats for each in taken])
+        batch = _batch(taken)
     duration = time.monotonic() - begun
     p10, median, p90 = times.percentiles()
     return Point(
@@ -240,15 +248,16 @@ def timed(bench: Bench, item: Item, run: Run, report: Report) -> Point:
         best_s=times.best,
         p10_s=p10,
         p90_s=p90,
-        runs=times.runs,
+        runs=times.runs * run.repeats,
         duration_s=duration,
         relative_error=run.relative_error,
+        peak_memory_bytes=run.peak() if run.peak else None,
         before=before,
         after=bench.state(),
         note=clip(run.note),
     )
 
 
-def _batch(each: float) -> int:
-    """How many runs between two looks at the clock; one as long as nothing is known."""
-    return 1 if math.isinf(each) else min(max(int(_BATCH_S / each), 1), 512)
+def _batch(latest: Sequence[float]) -> int:
+    """How many calls between two looks at the clock, from how long the latest took: on a busy device, not the best."""
+    return min(max(int(_BATCH_S * len(latest) / max(sum(latest), 1e-9)), 1), 512)

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from core.measure.points import Item, Kind
 from core.measure.programme import KINDS, DeviceKind, Programme
-from core.measure.timing import matmul
+from core.measure.timing import attention, layer, matmul, memory, operations, overhead
 from core.measure.timing.bench import Bench, Run, warm_up_s
 
 STARTUP_S: Mapping[DeviceKind, float] = {"cpu": 3.0, "cuda": 6.0, "xpu": 6.0, "mps": 4.0}
@@ -24,13 +24,20 @@ class Timing(Protocol):
     def prepare(self, bench: Bench, programme: Programme, item: Item) -> Run: ...
 
 
-TIMINGS: Mapping[Kind, Timing] = {"matmul": matmul}
+TIMINGS: Mapping[Kind, Timing] = {
+    "matmul": matmul,
+    "memory": memory,
+    "overhead": overhead,
+    "operations": operations,
+    "attention": attention,
+    "layer": layer,
+}
 
 
 def items(programme: Programme) -> tuple[Item, ...]:
     """What the programme times, in order: kind by kind, and last what is timed for long."""
     kinds: list[Kind] = [kind for kind in KINDS if kind in programme.kinds]
-    found = [item for kind in kinds if kind in TIMINGS for item in TIMINGS[kind].items(programme)]
+    found = [item for kind in kinds for item in TIMINGS[kind].items(programme)]
     return (*found, *(matmul.sustained(programme) if "matmul" in kinds else ()))
 
 

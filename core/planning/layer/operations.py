@@ -1,8 +1,7 @@
 """One layer of a model, operation by operation, on the roofline of an accelerator: forward, backward, and the update.
 
 The bytes convention is that of `core.hardware.operations`: each operand read once, each result written once, one
-kernel per operation. FLOPs per element outside the matrix products are counted as written below; another count moves
-them by a few, and no verdict.
+kernel per operation. FLOPs per element outside the matrix products are those of `core.hardware.elements`.
 
 In a dtype below 16 bits only the products with a layer's own weights run: they read it and write 16 bits. Attention's
 products of activations, softmax, norms, the router and the output head stay in 16 bits, as DeepSeek-V3 trained
@@ -20,7 +19,19 @@ import numpy.typing as npt
 
 from core.formula import Explanation
 from core.hardware.accelerators import Accelerator
-from core.hardware.operations import Placed, Value, Work, band, elementwise, place, product
+from core.hardware.elements import (
+    ADAMW_BYTES,
+    ADAMW_FLOP,
+    CROSS_ENTROPY,
+    GELU,
+    LAYERNORM,
+    RESIDUAL,
+    RMSNORM,
+    SOFTMAX,
+    SWIGLU,
+    ElementCost,
+)
+from core.hardware.operations import Placed, Value, Work, band, elementwise, fused_attention_bytes, place, product
 from core.models.parameters import parameters
 from core.models.spec import Experts, TransformerSpec
 from core.planning.budget.errors import BudgetError
@@ -33,24 +44,6 @@ ELEMENT_BYTES = {"fp32": 4.0, "tf32": 4.0, "bf16": 2.0, "fp16": 2.0, "fp8": 1.0,
 """Bytes per element in each dtype."""
 
 _WIDE = ("bf16", "fp16")
-
-# FLOPs and elements moved, forward and backward. Norms: mean, deviation, square, sum, scale, gain, bias. Softmax:
-# maximum, difference, exp, sum, quotient; backward y·(dy − Σ y·dy). Cross-entropy: maximum, difference, exp, sum;
-# backward exp, quotient, difference. GELU by tanh. SwiGLU: sigmoid in three, times its input, times the other half.
-_LAYERNORM = (8.0, 2.0, 14.0, 3.0)
-_RMSNORM = (4.0, 2.0, 8.0, 3.0)
-_SOFTMAX = (5.0, 2.0, 4.0, 3.0)
-_CROSS_ENTROPY = (4.0, 1.0, 3.0, 2.0)
-_GELU = (8.0, 2.0, 12.0, 3.0)
-_SWIGLU = (5.0, 3.0, 9.0, 5.0)
-_RESIDUAL = (1.0, 3.0, 1.0, 3.0)
-
-ADAMW_FLOP = 15.0
-"""FLOPs of AdamW per parameter: two moments (3 and 4), corrections (2), root, quotient and step (4), decay (2)."""
-
-ADAMW_BYTES = 28.0
-"""Bytes of AdamW per parameter: weight and both moments in fp32 read and written (24), a 16-bit gradient read, a
-16-bit copy of the weight written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,10 +116,9 @@ class _Sheet:
         self.add(id, name, "matmul", "forward", forward)
         self.add(id, name, "matmul", "backward", forward + forward)
 
-    def each(self, id: str, name: str, elements: Value, cost: tuple[float, float, float, float]) -> None:
-        ahead, moved, back, moved_back = cost
-        self.add(id, name, "other", "forward", elementwise(elements, ahead, self.element * moved))
-        self.add(id, name, "other", "backward", elementwise(elements, back, self.element * moved_back))
+    def each(self, id: str, name: str, elements: Value, cost: ElementCost) -> None:
+        self.add(id, name, "other", "forward", elementwise(elements, cost.ahead, self.element * cost.moved))
+        self.add(id, name, "other", "backward", elementwise(elements, cost.back, self.element * cost.moved_back))
 
 
 def layer_roofline(
@@ -161,7 +153,7 @@ def layer_roofline(
     length: Value = np.minimum(t, seq_len) if isinstance(t, np.ndarray) else min(t, float(seq_len))
     kind = kind or kinds_of(spec, seq_len)[0]
     sheet = _Sheet(device, dtype)
-    norm = _LAYERNORM if spec.norm_vectors == 2 else _RMSNORM
+    norm = LAYERNORM if spec.norm_vectors == 2 else RMSNORM
     sheet.each("norms", "Norms", np.multiply(t, spec.hidden * spec.norms_per_layer), norm)
     _projections(sheet, spec, t)
     _square(sheet, spec, t, length, kind.window, fused_attention)
@@ -170,12 +162,12 @@ def layer_roofline(
         _experts(sheet, spec, spec.experts, t)
     else:
         _feed_forward(sheet, spec, t)
-    sheet.each("residual", "Residual additions", np.multiply(t, 2 * spec.hidden), _RESIDUAL)
+    sheet.each("residual", "Residual additions", np.multiply(t, 2 * spec.hidden), RESIDUAL)
     sheet.add("update", "AdamW update", "other", "update", _update(_own_parameters(spec, kind), t))
     if head:
         sheet.in_layer = False
         sheet.weights("head", "Output head", 1.0, t, spec.table_width, spec.vocab, wide=True)
-        sheet.each("loss", "Cross-entropy", np.multiply(t, spec.vocab), _CROSS_ENTROPY)
+        sheet.each("loss", "Cross-entropy", np.multiply(t, spec.vocab), CROSS_ENTROPY)
         sheet.add("head_update", "AdamW update, head", "other", "update", _update(spec.table_width * spec.vocab, t))
     return tuple(sheet.found)
 
@@ -199,13 +191,13 @@ def _square(sheet: _Sheet, spec: TransformerSpec, t: Value, length: Value, windo
     both = spec.score_dim + spec.value_dim
     if not fused:
         sheet.band("scores", "Attention scores", heads, length, spec.score_dim, span)
-        sheet.each("softmax", "Softmax", np.multiply(heads, np.multiply(length, span)), _SOFTMAX)
+        sheet.each("softmax", "Softmax", np.multiply(heads, np.multiply(length, span)), SOFTMAX)
         sheet.band("values", "Attention values", heads, length, spec.value_dim, span)
         return
     # The first tokens of a sequence see half a window on average, the others a whole one.
     seen = np.subtract(span, np.divide(np.multiply(span, span), np.multiply(length, 2)))
     pairs = np.multiply(np.multiply(heads, length), seen)
-    moved = np.multiply(t, (spec.heads + spec.kv_heads) * both * sheet.element)
+    moved = fused_attention_bytes(t, spec.heads, spec.kv_heads, both, sheet.element)
     sheet.add("attention", "Attention, fused", "matmul", "forward", Work(np.multiply(pairs, 2.0 * both), moved))
     # Backward: the scores again, and the gradients of both factors of both products; five products for forward's two.
     again = np.multiply(pairs, 4.0 * both + 2.0 * spec.score_dim)
@@ -215,7 +207,7 @@ def _square(sheet: _Sheet, spec: TransformerSpec, t: Value, length: Value, windo
 def _feed_forward(sheet: _Sheet, spec: TransformerSpec, t: Value) -> None:
     inner = spec.ffn_matrices - 1
     sheet.weights("up", "Feed-forward, in", 1.0, t, spec.hidden, inner * spec.ffn)
-    sheet.each("activation", "Activation function", np.multiply(t, spec.ffn), _SWIGLU if spec.glu else _GELU)
+    sheet.each("activation", "Activation function", np.multiply(t, spec.ffn), SWIGLU if spec.glu else GELU)
     sheet.weights("down", "Feed-forward, out", 1.0, t, spec.ffn, spec.hidden)
 
 
@@ -230,7 +222,7 @@ def _experts(sheet: _Sheet, spec: TransformerSpec, moe: Experts, t: Value) -> No
     shared, width = float(moe.shared), moe.shared_width or moe.width
     active = np.add(np.multiply(copies, moe.width), np.multiply(t, shared * width))
     sheet.weights("up", "Experts, in", busy, rows, spec.hidden, inner * moe.width)
-    sheet.each("activation", "Activation function", active, _SWIGLU if spec.glu else _GELU)
+    sheet.each("activation", "Activation function", active, SWIGLU if spec.glu else GELU)
     sheet.weights("down", "Experts, out", busy, rows, moe.width, spec.hidden)
     if moe.shared:
         sheet.weights("shared_up", "Shared experts, in", shared, t, spec.hidden, inner * width)
