@@ -1,11 +1,15 @@
-"""How numbers stand in sentences, wherever a sentence stands: shares, ranges, differences, plurals, lists."""
+"""How numbers and names stand in sentences, wherever a sentence stands: shares, ranges, differences, plurals, lists."""
 
 from __future__ import annotations
 
 import math
+import unicodedata
 from collections.abc import Sequence
 
 from core.units import format_count, format_money, format_quantity, scientific
+
+_TURNS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+"""Characters that turn the direction of writing, by which a name could take on the look of another one."""
 
 
 def signed(share: float) -> str:
@@ -85,3 +89,9 @@ def apart_as_shown(a: float, b: float) -> float:
 def plain(text: str) -> str:
     """A sentence without its marks of emphasis, as a screen reader says it."""
     return text.replace("**", "")
+
+
+def cleaned(text: str, most: int, *, lines: bool = False) -> str:
+    """``text`` without what cannot be shown or stored, at most so long; lines: with its line breaks."""
+    kept = (c for c in text if unicodedata.category(c) not in ("Cc", "Cs") or (c == "\n" and lines))
+    return "".join(c for c in kept if c not in _TURNS).strip()[:most].rstrip()

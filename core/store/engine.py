@@ -73,14 +73,17 @@ def shown(engine: Engine) -> str:
 
 
 @contextmanager
-def transaction(engine: Engine, *, writes: bool = False) -> Generator[Connection]:
-    """A transaction that is whole or not at all. Raises `StoreError` for whatever the database refuses."""
+def transaction(engine: Engine, *, writes: bool = False, what: str = "saved plans") -> Generator[Connection]:
+    """A transaction that is whole or not at all. Raises `StoreError` for whatever the database refuses.
+
+    what: that which it is about, as the message names it.
+    """
     try:
         with engine.connect().execution_options(**{_WRITES: writes}) as connection, connection.begin():
             yield connection
     except SQLAlchemyError as problem:
-        _LOG.warning("The database of saved plans: %s", problem)
-        raise StoreError(f"The saved plans ({shown(engine)}): {_meaning(problem)}") from problem
+        _LOG.warning("The database of %s: %s", what, problem)
+        raise StoreError(f"The {what} ({shown(engine)}): {_meaning(problem)}") from problem
 
 
 def _meaning(problem: SQLAlchemyError) -> str:

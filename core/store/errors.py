@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 class StoreError(Exception):
-    """A plan cannot be read or written, and nothing was. The message says why and what helps."""
+    """A plan or a measurement cannot be read or written, and nothing was. The message says why and what helps."""
 
 
 class Conflict(StoreError):  # noqa: N818 - it is no fault

@@ -18,33 +18,31 @@ from core.limits import limit
 from core.planning.answer.form import ACCELERATOR, MODEL_NAME, PLAN_FORM
 from core.planning.compare.entry import RESULTS, Entry, entry_of
 from core.store.plans import ARCHIVED, NAME, NOTE, RESULT, TAGS, Change, Edit, SavedPlan
+from core.wording import cleaned
 
-_TURNS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
-"""Characters that turn the direction of writing, by which a name could take on the look of another one."""
-
-_LAST = 253_402_300_799_999_999
+LAST = 253_402_300_799_999_999
 """Microseconds from 1970 to the end of the year 9999."""
 
 
 _Told = TypeVar("_Told", bound=BaseModel)
-_Moment = Annotated[int, Field(ge=0, le=_LAST)]
-_Text = Annotated[str, Field(max_length=limit("saved_chars"))]
+Moment = Annotated[int, Field(ge=0, le=LAST)]
+RowText = Annotated[str, Field(max_length=limit("saved_chars"))]
 
 
 class _Row(BaseModel):
     """A row of plans. The defaults stand in for what cannot be read."""
 
-    id: _Text = ""
-    name: _Text = "Unreadable"
-    note: _Text = ""
-    tags: _Text = ""
-    owner: _Text = ""
+    id: RowText = ""
+    name: RowText = "Unreadable"
+    note: RowText = ""
+    tags: RowText = ""
+    owner: RowText = ""
     texts: Json[dict[str, str]] = Field(default_factory=dict[str, str])
     form_version: Annotated[int, Field(ge=1)] = LINK_VERSION
     results: Json[dict[str, float]] = Field(default_factory=dict[str, float])
-    knowledge: _Text = ""
-    made: _Moment = 0
-    changed: _Moment = 0
+    knowledge: RowText = ""
+    made: Moment = 0
+    changed: Moment = 0
     revision: Annotated[int, Field(ge=1)] = 1
     archived: bool = False
 
@@ -53,14 +51,14 @@ class _ChangeRow(BaseModel):
     """A row of plan_changes, likewise."""
 
     revision: int = 0
-    changed: _Moment = 0
-    who: _Text = ""
+    changed: Moment = 0
+    who: RowText = ""
     edits: Json[list[tuple[str, str, str]]] = Field(default_factory=list[tuple[str, str, str]])
 
 
 def read_plan(row: Mapping[str, Any]) -> SavedPlan:
     """The plan of a row of plans."""
-    told, bad = _read(_Row, row)
+    told, bad = read_cells(_Row, row)
     problems = [f"Of the saved row, {quoted(bad)} cannot be read."] if bad else []
     texts, _ = PLAN_FORM.given(
         {PLAN_FORM.key(name): (text,) for name, text in told.texts.items()} | {VERSION: (str(told.form_version),)}
@@ -80,8 +78,8 @@ def read_plan(row: Mapping[str, Any]) -> SavedPlan:
         note=cleaned(told.note, limit("plan_note"), lines=True),
         tags=tags_of(told.tags.replace("\n", ",")),
         owner=cleaned(told.owner, limit("plan_owner")),
-        made=_moment(told.made),
-        changed=_moment(told.changed),
+        made=moment(told.made),
+        changed=moment(told.changed),
         revision=told.revision,
         archived=told.archived,
         knowledge=told.knowledge,
@@ -91,11 +89,11 @@ def read_plan(row: Mapping[str, Any]) -> SavedPlan:
 
 def read_change(row: Mapping[str, Any]) -> Change:
     """The change of a row of plan_changes; what cannot be read of it is left out."""
-    told, _ = _read(_ChangeRow, row)
-    return Change(told.revision, _moment(told.changed), told.who, tuple(Edit(*edit) for edit in told.edits))
+    told, _ = read_cells(_ChangeRow, row)
+    return Change(told.revision, moment(told.changed), told.who, tuple(Edit(*edit) for edit in told.edits))
 
 
-def _read(model: type[_Told], row: Mapping[str, Any]) -> tuple[_Told, tuple[str, ...]]:
+def read_cells(model: type[_Told], row: Mapping[str, Any]) -> tuple[_Told, tuple[str, ...]]:
     """A row through its model, and the columns that keep their defaults because they cannot be read."""
     try:
         return model.model_validate(dict(row)), ()
@@ -129,12 +127,6 @@ def folded(text: str) -> str:
     return cleaned(unicodedata.normalize("NFC", text.casefold()), len(text) + limit("saved_chars"), lines=True)
 
 
-def cleaned(text: str, most: int, *, lines: bool = False) -> str:
-    """``text`` without what cannot be shown or stored, at most so long; lines: with its line breaks."""
-    kept = (c for c in text if unicodedata.category(c) not in ("Cc", "Cs") or (c == "\n" and lines))
-    return "".join(c for c in kept if c not in _TURNS).strip()[:most].rstrip()
-
-
 def tags_of(text: str | Iterable[str]) -> tuple[str, ...]:
     """Tags from a line with commas, or from several: in order, each once whatever its case, as many as a plan has."""
     line = text if isinstance(text, str) else ",".join(text)
@@ -164,5 +156,6 @@ def _finite(results: Mapping[str, float]) -> dict[str, float]:
     return {name: float(results[name]) for name in RESULTS if math.isfinite(results.get(name, math.nan))}
 
 
-def _moment(microseconds: int) -> datetime:
+def moment(microseconds: int) -> datetime:
+    """Microseconds since 1970 as a time in UTC."""
     return datetime.fromtimestamp(microseconds // 1_000_000, UTC).replace(microsecond=microseconds % 1_000_000)

@@ -15,6 +15,7 @@ from core.limits import limit
 from core.planning.compare.entry import Entry
 from core.store.engine import make_engine, shown, transaction
 from core.store.errors import Conflict, StoreError
+from core.store.measurements import Measurements
 from core.store.migrate import migrate
 from core.store.plans import Change, Edit, Found, SavedPlan
 from core.store.rows import (
@@ -33,13 +34,14 @@ from core.store.tables import CHANGES, PLANS
 class Store:
     """The saved plans of one database. Every method raises `StoreError` where it cannot do what it says.
 
-    clock: microseconds since 1970, UTC.
+    clock: microseconds since 1970, UTC. measurements: those kept in the same database.
     """
 
     def __init__(self, engine: Engine, clock: Callable[[], int] = lambda: time.time_ns() // 1000) -> None:
         self._engine = engine
         self._clock = clock
         self.where = shown(engine)
+        self.measurements = Measurements(engine, clock)
 
     @classmethod
     def open(cls, address: str) -> Store:

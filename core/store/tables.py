@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import BigInteger, Column, ForeignKey, Index, Integer, MetaData, String, Table, Text
 
-HEAD = "0001"
+HEAD = "0002"
 """The version of the database that this code reads and writes."""
 
 META = MetaData()
@@ -38,4 +38,30 @@ CHANGES = Table(
     Column("changed", BigInteger, nullable=False),
     Column("who", Text, nullable=False),
     Column("edits", Text, nullable=False),
+)
+
+MEASUREMENTS = Table(
+    "measurements",
+    META,
+    Column("id", String(32), primary_key=True),
+    Column("stage", Text, nullable=False),
+    Column("imported", Integer, nullable=False),
+    Column("kept", BigInteger, nullable=False),  # when it came here
+    Column("beat", BigInteger, nullable=False),  # when it was last heard of
+    Column("started", BigInteger, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("device", Text, nullable=False),
+    Column("results", Integer, nullable=False),
+    Column("owner", Text, nullable=False),
+    Column("server", Text, nullable=False),
+    Column("head", Text, nullable=False),  # the record without its results, as JSON in ASCII
+    Index("measurements_newest", "started", "id"),
+)
+
+POINTS = Table(
+    "measurement_points",
+    META,
+    Column("measurement", String(32), ForeignKey("measurements.id", ondelete="CASCADE"), primary_key=True),
+    Column("seq", Integer, primary_key=True, autoincrement=False),
+    Column("outcome", Text, nullable=False),
 )

@@ -60,7 +60,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "measure": FOUNDATION | {"models", "hardware"},
     "planning": FOUNDATION | {"models", "hardware", "training", "measure"},
     "report": FOUNDATION | {"models", "hardware", "training", "planning"},
-    "store": {"fields", "knowledge", "limits", "planning", "wording"},
+    "store": {"fields", "knowledge", "limits", "planning", "wording", "measure"},
     "lecture": FOUNDATION | {"floats", "tensors", "models", "hardware", "training", "measure", "planning", "report"},
 }
 """Topic of core → the other topics it may import."""

@@ -1,0 +1,168 @@
+"""Keeps what is measured while it is measured: a thread of its own writes, so that no database holds a job up."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from core.limits import limit
+from core.measure.record import Record
+from core.store.errors import StoreError
+from core.store.measurements import Measurements
+
+LOG = logging.getLogger(__name__)
+
+BEAT_S = 5.0
+"""A running measurement is written so often at least, or it counts as lost; and so long after a fault it is tried anew.
+A twelfth of `core.store.measured.LOST_S`."""
+
+
+class Measuring(Protocol):
+    """A job at one moment, as its runner tells of it."""
+
+    @property
+    def record(self) -> Record:
+        """What it has measured so far."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Unsaved:
+    """What is measured and not yet in the database. results: how many. why: what the database has said, empty while
+    nothing has gone wrong."""
+
+    results: int
+    why: str
+
+
+@dataclass
+class _Told:
+    """What is known of a measurement. written: its results that are in the database. new: whether something is not."""
+
+    record: Record
+    owner: str
+    written: int = 0
+    new: bool = True
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing more will be told of it."""
+        return self.record.stage not in ("queued", "running")
+
+
+class Keeper:
+    """Hears what runners tell (it is their listener) and writes it: every result as soon as it is there, a sign of life
+    every ``beat_s``, and the end. What cannot be written stays in memory, and is written when the database is back.
+
+    opened: the measurements to write into; asked in the thread that writes, each time. What waits in line, or was
+    cancelled there, is not kept.
+    """
+
+    def __init__(self, opened: Callable[[], Measurements], beat_s: float = BEAT_S) -> None:
+        self._opened = opened
+        self._beat_s = beat_s
+        self._changed = threading.Condition()
+        self._told: OrderedDict[str, _Told] = OrderedDict()
+        self._owners: dict[str, str] = {}
+        self._why = ""
+        self._writes = False
+
+    def __call__(self, seen: Measuring) -> None:
+        """Hear of a job; returns at once."""
+        record = seen.record
+        with self._changed:
+            told = self._told.get(record.id)
+            if told is None:
+                if record.stage in ("queued", "cancelled"):
+                    return
+                self._told[record.id] = _Told(record, self._owners.pop(record.id, ""))
+                self._forget()
+            else:
+                told.new = told.new or _news(told.record, record)
+                told.record = record
+            if not self._writes:
+                self._writes = True
+                threading.Thread(target=self._write, daemon=True).start()
+            self._changed.notify_all()
+
+    def owned(self, id: str, owner: str) -> None:
+        """Say who has started a measurement, by name."""
+        with self._changed:
+            if id in self._told:
+                self._told[id].owner, self._told[id].new = owner, True
+                self._changed.notify_all()
+            elif len(self._owners) < 2 * limit("job_queue"):
+                self._owners[id] = owner
+
+    @property
+    def unsaved(self) -> Unsaved | None:
+        """What is not in the database yet; None when all is."""
+        with self._changed:
+            if not self._due():
+                return None
+            return Unsaved(sum(len(one.record.outcomes) - one.written for one in self._told.values()), self._why)
+
+    # ------------------------------------------------------------------------------------------ under the lock
+
+    def _due(self) -> list[_Told]:
+        return [one for one in self._told.values() if one.new]
+
+    def _forget(self) -> None:
+        """Let the oldest go that nobody could write, when there are too many."""
+        while len(self._told) > limit("measurements_waiting"):
+            _, gone = self._told.popitem(last=False)
+            unsaved = len(gone.record.outcomes) - gone.written
+            LOG.error("Of measurement %s, %d results are lost: %s", gone.record.id, unsaved, self._why)
+
+    # ------------------------------------------------------------------------------------------ in a thread of its own
+
+    def _write(self) -> None:
+        """Write what is new, again and again."""
+        settled = False
+        while True:
+            with self._changed:
+                if self._why:
+                    self._changed.wait_for(lambda: False, self._beat_s)
+                elif not self._due():
+                    self._changed.wait_for(self._due, self._beat_s if self._told else None)
+                todo = [(one, one.record, one.owner) for one in self._told.values()]
+            why = ""
+            try:
+                kept = self._opened()
+                if not settled:
+                    kept.lost()  # what an earlier server of this database has left behind
+                    settled = True
+                for told, record, owner in todo:
+                    try:
+                        kept.keep(record, owner)
+                    except StoreError:
+                        raise
+                    except Exception:  # of this one; the others are written all the same
+                        LOG.exception("Measurement %s could not be saved", record.id)
+                        why = "Something in them cannot be saved. The server’s log says what."
+                    else:
+                        self._written(told, record, owner)
+            except Exception as problem:
+                if not isinstance(problem, StoreError):
+                    LOG.exception("The database of measurements could not be opened")
+                why = str(problem)
+            with self._changed:
+                self._why = why
+
+    def _written(self, told: _Told, record: Record, owner: str) -> None:
+        with self._changed:
+            told.written = len(record.outcomes)
+            told.new = told.owner != owner or _news(record, told.record)
+            if told.over and not told.new:
+                self._told.pop(record.id, None)
+
+
+def _news(old: Record, new: Record) -> bool:
+    """Whether there is more in ``new`` than a little more time."""
+    return len(old.outcomes) != len(new.outcomes) or old.model_copy(
+        update={"elapsed_s": 0.0, "outcomes": ()}
+    ) != new.model_copy(update={"elapsed_s": 0.0, "outcomes": ()})
