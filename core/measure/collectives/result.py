@@ -82,7 +82,7 @@ def read_result(data: bytes) -> ResultFields:
     if values.get("format") != FORMAT:
         raise ResultError(f"{_NONE}: its “format” is not “{FORMAT}”.")
     version = values.get("version")
-    if version != VERSION:
+    if version != VERSION or version is True:
         said = clip(json.dumps(version), 20)
         raise ResultError(f"The file has version {said} of its format; this Napkin reads version {VERSION}.")
     try:

@@ -21,8 +21,8 @@ from core.measure.collectives.operations import Bench, Job
 from core.measure.collectives.ranks import Ranks, over_ranks
 from core.measure.collectives.result import shown
 from core.measure.collectives.result_fields import PointFields, RefusalFields
-from core.measure.collectives.spec import ITEM_BYTES, MIN_RUNS, MOST_RUNS, OPERATIONS, Name, Spec
-from core.units import format_bytes, format_duration
+from core.measure.collectives.spec import ITEM_BYTES, MIN_RUNS, MOST_RUNS, OPERATIONS, Name, Spec, size_text
+from core.units import format_duration
 
 _WARM_UP = 0.2
 """Share of a size's seconds that goes to untimed runs: connections open, clocks rise."""
@@ -59,11 +59,6 @@ class Place:
         if place.world < 2:
             raise CannotError("One rank alone exchanges nothing. For example: --nproc-per-node 2")
         return place
-
-
-def size_text(size: int) -> str:
-    """A message's size as people say it: 64 KiB."""
-    return format_bytes(size, system="binary", digits=3)
 
 
 def join(place: Place, spec: Spec, backend: str) -> tuple[Ranks, Bench, dict[str, Any]]:
@@ -177,24 +172,32 @@ class Measuring:
             times.append(max(time.perf_counter() - start, 1e-9))
         return times
 
+    def _rounds(self, job: Job, seconds: float, least: int, what: str) -> tuple[list[float], float]:
+        """Seconds of each of as many runs as fit into ``seconds``, at least ``least``; and what one takes in all.
+
+        Rank 0's clock decides, between rounds that grow.
+        """
+        begun, best, runs = time.perf_counter(), math.inf, 1
+        times: list[float] = []
+        while runs := self.ranks.decide(runs):
+            start = time.perf_counter()
+            times += self._times(job, runs, what)
+            now = time.perf_counter()
+            best = min(best, (now - start) / runs)  # a hiccup of a busy machine must not decide what fits
+            fit = int((seconds - (now - begun)) * len(times) / (now - begun))
+            runs = min(len(times), max(fit, least - len(times), 0), MOST_RUNS - len(times))
+        return times, best
+
     def _point(self, name: Name, size: int, job: Job, what: str) -> str:
         """Warm up, time, and keep it; or why not."""
         share = self.spec.share_s(self.bench.world)
-        begun, run_s, runs = time.perf_counter(), math.inf, 1
-        while runs := self.ranks.decide(runs):
-            start = time.perf_counter()
-            self._times(job, runs, what)
-            now = time.perf_counter()
-            run_s = min(run_s, (now - start) / runs)  # a hiccup of a busy machine must not decide what fits
-            runs = 0 if now - begun >= _WARM_UP * share else min(2 * runs, MOST_RUNS)
+        _, run_s = self._rounds(job, _WARM_UP * share, 2, what)
         if self.ranks.decide(int(run_s * MIN_RUNS > share)):
             took = format_duration(self.ranks.decide(round(run_s * 1e9)) / 1e9, 2)
             return f"a run takes {took}, and {MIN_RUNS} do not fit into the {format_duration(share, 2)} of each size"
-        fit = int((1 - _WARM_UP) * share / run_s)
-        runs = self.ranks.decide(min(max(fit, MIN_RUNS), MOST_RUNS))
-        start = time.perf_counter()
-        mine = self._times(job, runs, what)
-        duration = time.perf_counter() - start
+        begun = time.perf_counter()
+        mine, _ = self._rounds(job, (1 - _WARM_UP) * share, MIN_RUNS, what)
+        duration = time.perf_counter() - begun
         times, slowest = over_ranks(mine, self.ranks.rank, self.ranks.world, self.bench.reduce)
         if self.draft is not None:
             p10, median, p90 = quantiles(times)
@@ -206,12 +209,12 @@ class Measuring:
                 best_s=min(times),
                 p10_s=p10,
                 p90_s=p90,
-                runs=runs,
+                runs=len(times),
                 duration_s=duration,
                 slowest_rank=slowest,
             )
             self.draft.add(point)
-            self.say(f"{what}: {format_duration(median, 3)}, median of {runs:,} runs")
+            self.say(f"{what}: {format_duration(median, 3)}, median of {len(times):,} runs")
         return ""
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from core.limits import limit
+from core.units import format_bytes
 
 METHOD = "collectives-1"
 """Version of the method, stamped on every result. Results of different versions are not comparable.
@@ -54,6 +55,11 @@ STEP = 4
 """Each size is so many times the one before it."""
 
 MIN_TIMEOUT_S = 1.0
+
+
+def size_text(size: float) -> str:
+    """A message's size as people say it: 64 KiB."""
+    return format_bytes(size, system="binary", digits=3)
 
 
 @dataclass(frozen=True, slots=True)
