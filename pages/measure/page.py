@@ -9,6 +9,7 @@ from core.measure.device import machine
 from core.measure.form import LENGTH, MICRO_BATCH, MODEL, PANELS, WHAT, measure_form
 from core.measure.programme import LayerShape, Programme
 from core.measure.record import Record
+from core.measure.shape import layer_shape
 from core.measure.showing import state
 from core.measure.timing.kinds import expected_s
 from core.models.catalog import model_named

@@ -33,6 +33,11 @@ def ask(runner: Runner, programme: Programme) -> None:
         st.session_state[_SAID] = str(problem)
 
 
+def stop_it(runner: Runner, id: str) -> None:
+    """Stop a measurement, or leave the line."""
+    runner.cancel(id)
+
+
 def say_why_not() -> None:
     """Why the last press began nothing, once."""
     if said := st.session_state.pop(_SAID, ""):
@@ -79,7 +84,7 @@ def _running(runner: Runner, now: Snapshot, *, own: bool) -> None:
     bar, stop = st.columns([5, 1], vertical_alignment="center")
     said = state.progress_line(at.item if at else None, at.phase if at else "", place, len(asked), now.left_s)
     bar.progress(now.fraction, text=said)
-    stop.button("Cancel", key="d:cancel", on_click=runner.cancel, args=(now.id,))
+    stop.button("Cancel", key="d:cancel", on_click=stop_it, args=(runner, now.id))
     with show.guarded("The rates so far"):
         if matmul.bests(record):
             doing = at.item.name if at and at.item.kind == "matmul" else ""
@@ -93,7 +98,7 @@ def _waiting(runner: Runner, own: Snapshot, now: Snapshot | None) -> None:
     said, stop = st.columns([5, 1], vertical_alignment="center")
     with said:
         show.note(state.waiting_line(own.place, now.left_s if now else 0.0))
-    stop.button("Leave the line", key="d:leave", on_click=runner.cancel, args=(own.id,))
+    stop.button("Leave the line", key="d:leave", on_click=stop_it, args=(runner, own.id))
 
 
 def ended(runner: Runner) -> None:
