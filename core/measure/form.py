@@ -15,6 +15,8 @@ WHAT = choice("what", "What to measure", tuple(one.name for one in CHOICES.value
 MODEL = choice("model", "Layer of", tuple(one.name for one in catalog() if one.laid_out), "Llama 3 8B", part="layer")
 LENGTH = quantity("seq", "Sequence length", "4096", "count", low=16, high=131_072, whole=True, part="layer")
 MICRO_BATCH = quantity("mb", "Micro-batch", "1", "count", low=1, high=256, whole=True, part="layer")
+NODES = quantity("nodes", "Nodes", "1", "count", low=1, high=1024, whole=True, part="several")
+GPUS = quantity("gpus", "Devices each", "8", "count", low=1, high=72, whole=True, part="several")
 
 PANELS = (
     switch("roof", "Measured roofline", False, part="panels"),
@@ -44,4 +46,4 @@ def measure_form(device: DeviceKind, prefix: str) -> Form:
     model, length = MODEL, LENGTH
     if device == "cpu":
         model, length = model.with_default("GPT-2 124M"), length.with_default("512")
-    return Form(prefix, (WHAT, largest(device), each(device), model, length, MICRO_BATCH, *PANELS))
+    return Form(prefix, (WHAT, largest(device), each(device), model, length, MICRO_BATCH, NODES, GPUS, *PANELS))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import streamlit as st
 
 from core.measure.choices import CHOICES, programme
@@ -13,12 +15,13 @@ from core.measure.shape import layer_shape
 from core.measure.showing import state
 from core.measure.timing.kinds import expected_s
 from core.models.catalog import model_named
-from pages.measure import panels
-from pages.measure.running import ask, ended, live, mine, past, say_why_not, shared_runner
+from pages.measure import kept, panels
+from pages.measure.running import ask, ended, live, mine, say_why_not, shared_runner
 from pages.parts import show
 from pages.parts.inputs import Inputs
 from pages.parts.registry import DEVICE
 
+_NOTHING = "Nothing has been measured here yet."
 _LAYERED = ("operations", "attention", "layer")
 """Kinds that take the shapes of a model's layer."""
 
@@ -65,31 +68,44 @@ def _found(record: Record) -> None:
         panels.kind(record, kind)
 
 
+def _shown(newest: Record | None, everything: Sequence[Record]) -> Record | None:
+    """The measurement to show: what was chosen, or the newest of this machine."""
+    mine = [record for record in everything if record.origin is None and record.programme.device == machine().kind]
+    known = [*([newest] if newest else []), *(record for record in mine if newest is None or record.id != newest.id)]
+    picked = kept.chosen()
+    return next((one for one in (*known, *everything) if one.id == picked), known[0] if known else None)
+
+
 def page() -> None:
     """The button, the running measurement or the latest one, and how it was done."""
     runner, here = shared_runner(), machine()
     inputs = Inputs(DEVICE, measure_form(here.kind, DEVICE.prefix))
     choice, wanted = _asked(inputs)
-    found = past(runner)
-    _draw(inputs, wanted, waits=mine(runner) is not None, known=bool(found))
+    latest = runner.latest_with_results()
+    everything = kept.records()
+    shown = _shown(latest.record if latest else None, everything)
+    _draw(inputs, wanted, waits=mine(runner) is not None, known=shown is not None)
     show.note(state.machine_line(here))
     say_why_not()
+    kept.unsaved()
     if not live(runner):
         ended(runner)
-        if found:
-            _found(found[0])
+        if shown is not None:
+            _found(shown)
         else:
             show.answer(*state.invitation(here, choice, wanted, expected_s(wanted)))
-    if found:
-        for one, content in zip(PANELS, (panels.roof, panels.every), strict=False):
-            with inputs.panel(one.id, one.label) as panel:
-                if panel.open:
-                    content(found[0])
-    show.how(
-        lambda: panels.opened(found[0]) if found else (),
-        notes=state.method(here.kind),
-        key="device:how",
-    )
+    content = {
+        "roof": lambda: panels.roof(panels.supplemented(shown, everything)) if shown else show.note(_NOTHING),
+        "every": lambda: panels.every(shown) if shown else show.note(_NOTHING),
+        "past": lambda: kept.past(inputs, shown),
+        "several": lambda: kept.several(inputs),
+        "file": lambda: kept.files(inputs, shown),
+    }
+    for one in PANELS:
+        with inputs.panel(one.id, one.label) as panel:
+            if panel.open:
+                content[one.id]()
+    show.how(lambda: panels.opened(shown) if shown else (), notes=state.method(here.kind), key="device:how")
     show.footer(inputs)
 
 

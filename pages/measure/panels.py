@@ -76,6 +76,21 @@ def roof(record: Record) -> None:
     show.how(roofline.explanations(record, measured), key="device:roof:how", label="How the roofline is computed")
 
 
+def supplemented(record: Record, others: Sequence[Record]) -> Record:
+    """A measurement with what it lacks, kind by kind, from the newest other one of the same device and method."""
+    device = record.facts.name if record.facts else ""
+    alike = [
+        r for r in others if r.method == record.method and r.facts and r.facts.name == device and r.id != record.id
+    ]
+    have = {point.item.kind for point in record.points}
+    more: list[Point] = []
+    for other in alike:
+        found = [p for p in other.points if p.item.kind not in have]
+        have |= {p.item.kind for p in found}
+        more += found
+    return record.model_copy(update={"outcomes": (*record.outcomes, *more)})
+
+
 def largest_copy(record: Record) -> float:
     """Bandwidth of the largest copy, in bytes per second; NaN where none was measured."""
     found = max(common.of_kind(record, "memory"), key=lambda p: p.bytes, default=None)

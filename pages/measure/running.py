@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import streamlit as st
 
 from core.measure.process import NotStartedError
 from core.measure.programme import Programme
-from core.measure.record import Record
 from core.measure.running.jobs import Runner, Snapshot
 from core.measure.showing import figures, matmul, state
 from core.measure.timing.kinds import items
+from core.store.keeper import Keeper
+from core.store.where import opened
 from pages.parts import show
 from pages.parts.theme import TOKENS
 from pages.parts.visitor import visitor
@@ -20,9 +19,15 @@ _SAID = "device:said"
 
 
 @st.cache_resource
+def keeper() -> Keeper:
+    """What writes down all that is measured in this process."""
+    return Keeper(lambda: opened().measurements)
+
+
+@st.cache_resource
 def shared_runner() -> Runner:
     """The one runner of this process: every session sees the same line."""
-    return Runner()
+    return Runner(listener=keeper())
 
 
 def ask(runner: Runner, programme: Programme) -> None:
@@ -109,9 +114,3 @@ def ended(runner: Runner) -> None:
     kind, said = state.ended(own.record, items(own.record.programme))
     if kind:
         (show.error if kind == "error" else show.note)(said)
-
-
-def past(runner: Runner) -> Sequence[Record]:
-    """What was measured on this machine, the newest first."""
-    found = runner.latest_with_results()
-    return [found.record] if found else []

@@ -110,8 +110,15 @@ class _Job(Job[Programme, Snapshot]):
 
 
 class Runner(ProcessRunner[Programme, Snapshot]):
-    """Measures one thing at a time. timeout_s: the most a job may take, the cap of `core.limits` by default."""
+    """Measures one thing at a time. timeout_s: the most a job may take, the cap of `core.limits` by default. listener,
+    pause_s: see `ProcessRunner`."""
 
-    def __init__(self, command: Command = worker_command, timeout_s: float | None = None) -> None:
+    def __init__(
+        self,
+        command: Command = worker_command,
+        timeout_s: float | None = None,
+        listener: Callable[[Snapshot], None] | None = None,
+        pause_s: float | None = None,
+    ) -> None:
         most = float(limit("measure_seconds")) if timeout_s is None else timeout_s
-        super().__init__(command, _Job, most, "measurement")
+        super().__init__(command, _Job, most, "measurement", listener, pause_s)

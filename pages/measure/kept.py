@@ -1,0 +1,198 @@
+"""Measurements that are kept: those of this machine, those of others, and how they go out and come in."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+import streamlit as st
+
+from core.limits import limit
+from core.measure.collectives import commands
+from core.measure.collectives import figures as links
+from core.measure.collectives import words as told
+from core.measure.collectives.result import read_result
+from core.measure.collectives.result_fields import ResultFields
+from core.measure.exchange import read_record, written
+from core.measure.record import Record
+from core.measure.showing import history
+from core.store import StoreError
+from core.store.measured import Kept
+from core.store.where import opened
+from pages.measure.panels import table
+from pages.measure.running import keeper
+from pages.parts import show
+from pages.parts.inputs import Inputs
+from pages.parts.theme import TOKENS
+
+_FRESH_S = 15.0
+_CACHE, _WHY = "device:kept", "device:kept:why"
+_FILE, _WRONG, _LINKS = "device:file", "device:file:wrong", "device:links"
+
+
+def forget() -> None:
+    """Have the database asked again at the next look."""
+    st.session_state.pop(_CACHE, None)
+
+
+def all_kept() -> Sequence[Kept]:
+    """The newest measurements of the database; none where it cannot be read, which `why_none` then says."""
+    asked, found = st.session_state.get(_CACHE, (0.0, ()))
+    if time.monotonic() - asked > _FRESH_S or not asked:
+        try:
+            found = opened().measurements.history(per_page=limit("plans_listed")).kept
+            st.session_state.pop(_WHY, None)
+        except StoreError as problem:
+            st.session_state[_WHY] = str(problem)
+        st.session_state[_CACHE] = (time.monotonic(), found)
+    return found
+
+
+def records() -> list[Record]:
+    """Those of `all_kept` that can be read and have a result, the newest first."""
+    return [one.record for one in all_kept() if one.record is not None and one.record.outcomes]
+
+
+def unsaved() -> None:
+    """What is measured and not in the database yet, and why the rest of it cannot be read."""
+    if (waits := keeper().unsaved) and waits.why:
+        show.error(
+            f"**{waits.results} results are not in the database yet**; they will be when it is back. {waits.why}"
+        )
+    if why := st.session_state.get(_WHY):
+        show.error(why)
+
+
+def past(inputs: Inputs, shown: Record | None) -> None:
+    """Every measurement, which of them is shown, and two of them beside each other."""
+    unreadable = [one for one in all_kept() if one.record is None]
+    found = records()
+    if unreadable:
+        show.note(f"{len(unreadable)} measurements cannot be read: {'; '.join(unreadable[0].problems)}")
+    if not found:
+        show.note("There is none yet: measure something, or bring in a file that another Napkin has written.")
+        return
+    names = {record.id: history.named(record) for record in found}
+    ids = list(names)
+    rows = history.rows(found)
+    table(history.HEADINGS, rows, "The newest first; times in UTC.", words=len(history.HEADINGS))
+    left, right, gone = st.columns([2, 2, 1], vertical_alignment="bottom")
+    with left:
+        st.selectbox("Shown above", ids, format_func=names.__getitem__, key="device:shown", index=_at(ids, shown))
+    others = [one for one in ids if shown is None or one != shown.id]
+    with right:
+        against = st.selectbox(
+            "Compared with", others, format_func=names.__getitem__, key="device:against", index=None,
+            placeholder="Choose another one",
+        )  # fmt: skip
+    with gone:
+        st.button("Remove the one shown", key="device:remove", on_click=_remove, args=(ids[_at(ids, shown)],))
+    if shown is None or against is None:
+        return
+    other = next(record for record in found if record.id == against)
+    show.says(history.says(other, shown))
+    if doubt := history.comparable(other, shown):
+        show.error(doubt)
+    if rows := history.compared(other, shown):
+        drawn = history.picture(other, shown, TOKENS)
+        if drawn["data"]:
+            show.chart(drawn, alt=history.picture_alt(other, shown), key="device:compared")
+        columns = ("What", history.named(other), history.named(shown), "Times as fast")
+        table(columns, rows, "The first is the one compared with, the second the one shown.")
+
+
+def _at(ids: Sequence[str], shown: Record | None) -> int:
+    return ids.index(shown.id) if shown is not None and shown.id in ids else 0
+
+
+def _remove(id: str) -> None:
+    try:
+        opened().measurements.remove(id)
+    except StoreError as problem:
+        st.session_state[_WHY] = str(problem)
+    st.session_state.pop("device:shown", None)
+    forget()
+
+
+def chosen() -> str:
+    """The id of the measurement that a visitor has chosen to see; empty for the newest."""
+    return st.session_state.get("device:shown") or ""
+
+
+def files(inputs: Inputs, shown: Record | None) -> None:
+    """The measurement shown as a file, and one of another machine."""
+    if shown is not None:
+        st.download_button(
+            "Download the measurement shown (JSON)",
+            lambda: written(shown).encode(),
+            f"napkin-measurement-{shown.id}.json",
+            "application/json",
+            on_click="ignore",
+            key="device:download",
+        )
+    most = limit("upload_bytes") >> 20
+    st.file_uploader(
+        "Bring in a measurement of another machine", type="json", max_upload_size=most, key=_FILE, on_change=_brought
+    )
+    if wrong := st.session_state.get(_WRONG):
+        show.error(wrong)
+
+
+def _brought() -> None:
+    file = st.session_state.get(_FILE)
+    st.session_state.pop(_WRONG, None)
+    if file is None:
+        return
+    try:
+        record = read_record(file.getvalue(), file.name)
+        opened().measurements.keep(record)
+        st.session_state["device:shown"] = record.id
+    except (ValueError, StoreError) as problem:
+        st.session_state[_WRONG] = str(problem)
+    forget()
+
+
+def several(inputs: Inputs) -> None:
+    """How collectives are measured, and what a file of them says."""
+    show.note(
+        "Over several devices a page cannot measure: run this in Napkin’s folder on the cluster, and bring the file "
+        "here. It times all-reduce, all-gather, reduce-scatter, all-to-all and point to point over message sizes."
+    )
+    gpus = inputs.reading.values["gpus"]
+    nodes = inputs.reading.values["nodes"]
+    row = st.columns([1, 1, 3])
+    for place, name in zip(row, ("nodes", "gpus"), strict=False):
+        with place:
+            inputs.draw(inputs.form[name])
+    if nodes * gpus < 2:
+        show.note("A collective needs two devices at least.")
+    else:
+        st.code(commands.local_command(gpus) if nodes == 1 else commands.slurm_script(nodes, gpus), language="bash")
+    st.file_uploader(
+        "result.json", type="json", max_upload_size=limit("upload_bytes") >> 20, key=_LINKS, on_change=_linked
+    )
+    if wrong := st.session_state.get(f"{_LINKS}:wrong"):
+        show.error(wrong)
+    found: ResultFields | None = st.session_state.get(f"{_LINKS}:found")
+    if found is None:
+        return
+    sentence, detail = told.answer(found)
+    show.says(sentence)
+    show.note(detail)
+    if found.points:
+        show.chart(links.bandwidths(found, TOKENS), alt=told.chart_alt(found), key="device:links:chart")
+        table(told.HEADINGS, [row.cells for row in told.rows(found)], "", words=1)
+    for remark in told.remarks(found):
+        show.note(remark)
+    show.how(told.explanations(found), key="device:links:how", label="How bus bandwidth is computed")
+
+
+def _linked() -> None:
+    file = st.session_state.get(_LINKS)
+    st.session_state.pop(f"{_LINKS}:wrong", None)
+    if file is None:
+        return
+    try:
+        st.session_state[f"{_LINKS}:found"] = read_result(file.getvalue())
+    except ValueError as problem:
+        st.session_state[f"{_LINKS}:wrong"] = str(problem)
