@@ -58,7 +58,7 @@ def found_in(path: Path) -> ResultFields:
 
 def test_two_ranks_measure_every_operation(tmp_path: Path) -> None:
     out = tmp_path / "result.json"
-    job = started(2, out, "--seconds", "2", "--smallest", "1000", "--largest", "4000", "--dtype", "bf16")
+    job = started(2, out, "--seconds", "1", "--smallest", "1000", "--largest", "4000", "--dtype", "bf16")
     said, _ = job.communicate(timeout=250)
     assert job.returncode == 0, said
     result = found_in(out)
@@ -88,7 +88,7 @@ def rank_process(torchrun: int, rank: int) -> int:
 
 def test_a_killed_rank_ends_the_others_and_keeps_what_was_measured(tmp_path: Path) -> None:
     out = tmp_path / "result.json"
-    job = started(3, out, "--seconds", "60", "--smallest", "1000", "--largest", "1000000")
+    job = started(3, out, "--seconds", "30", "--smallest", "1000", "--largest", "1000000")
     while not out.exists():
         assert job.poll() is None, job.communicate()[0]
         time.sleep(0.02)

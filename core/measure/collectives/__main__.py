@@ -56,7 +56,6 @@ def run(path: Path, spec: Spec, backend: str) -> None:
             _writable(path)
         if not spec.ladder(place.world):
             raise CannotError("The largest size has not one element for every rank. For example: --largest 1048576")
-        guard.step("joining the other ranks")
         ranks, bench, facts = join(place, spec, backend)
         if place.rank == 0:
             kept.draft = Draft(path, facts)

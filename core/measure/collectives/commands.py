@@ -28,13 +28,14 @@ def slurm_script(nodes: int, gpus: int) -> str:
 #SBATCH --job-name=collectives
 #SBATCH --nodes={nodes}
 #SBATCH --ntasks-per-node=1
+#SBATCH --cpus-per-task={2 * gpus}
 #SBATCH --gpus-per-node={gpus}
 #SBATCH --exclusive
 #SBATCH --time=00:15:00
 
 # Run it in Napkin's folder, on a file system that all nodes see.
 head=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)
-srun torchrun --nnodes {nodes} --nproc-per-node {gpus} \\
+srun --cpus-per-task={2 * gpus} torchrun --nnodes {nodes} --nproc-per-node {gpus} \\
   --rdzv-backend c10d --rdzv-id "$SLURM_JOB_ID" --rdzv-endpoint "$head:{PORT}" \\
   -m core.measure.collectives --out result.json
 """

@@ -19,6 +19,9 @@ from core.units import format_duration
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 _LOOK_S = 0.2
 
+START_S = 300.0
+"""What loading libraries and meeting the other ranks may take at least; a shared disk is slow when all nodes read."""
+
 
 class Guard:
     """Watches the steps of one rank. keep: called once with why it ended, before the process is gone.
@@ -31,18 +34,21 @@ class Guard:
         self._timeout_s = timeout_s
         self._keep = keep
         self._ending = threading.Lock()
-        self._step = ("starting", time.monotonic())
+        self._what = "starting"
+        self._allowed_s = max(timeout_s, START_S)
+        self._since = time.monotonic()
         signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
         threading.Thread(target=self._watch, daemon=True).start()
 
     def step(self, what: str) -> None:
         """A step begins, and the one before it has ended."""
-        self._step = (what, time.monotonic())
+        self._since = time.monotonic()
+        self._what, self._allowed_s = what, self._timeout_s
 
     def end(self, why: str) -> NoReturn:
         """Keep what there is, say why, and end the process, whatever its other threads wait for."""
         self._ending.acquire()  # never given back: the first reason counts
-        said = f"{self._name} ended during “{self._step[0]}”: {why}"
+        said = f"{self._name} ended during “{self._what}”: {why}"
         try:
             self._keep(said)
         finally:
@@ -55,6 +61,7 @@ class Guard:
             if told is not None:
                 name = signal.Signals(told.si_signo).name
                 self.end(f"it was told to stop ({name}), as it is when another rank has ended")
-            if time.monotonic() - self._step[1] > self._timeout_s:
-                waited = format_duration(self._timeout_s, 2)
+            allowed = self._allowed_s
+            if time.monotonic() - self._since > allowed:
+                waited = format_duration(allowed, 2)
                 self.end(f"nothing came of it within {waited}; another rank may have ended or hang")

@@ -12,11 +12,12 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
+from typing import Any, Literal
 
 from core.limits import limit
 from core.measure import device
 from core.measure.collectives.draft import Draft
+from core.measure.collectives.guard import START_S
 from core.measure.collectives.operations import Bench, Job
 from core.measure.collectives.ranks import Ranks, over_ranks
 from core.measure.collectives.result import shown
@@ -75,7 +76,7 @@ def join(place: Place, spec: Spec, backend: str) -> tuple[Ranks, Bench, dict[str
         torch.cuda.set_device(here)
         options["device_id"] = torch.device(here)
     # The guard is what ends a rank that waits too long, with words; the library's own patience must be longer.
-    patience = timedelta(seconds=2 * spec.timeout_s + 10)
+    patience = timedelta(seconds=2 * max(spec.timeout_s, START_S))
     store, rank, world = next(iter(dist.rendezvous("env://", timeout=patience)))
     ranks = Ranks(dist.PrefixStore("napkin", store), rank, world)
     name = str(torch.cuda.get_device_name(here)) if backend == "nccl" else device.cpu().name or "CPU"
@@ -124,9 +125,9 @@ class Measuring:
         except Exception as problem:
             return shown(f"{type(problem).__name__}: {problem}")
 
-    def _out(self, name: Name, size: int, kind: str, text: str) -> None:
+    def _out(self, name: Name, size: int, kind: Literal["refused", "skipped"], text: str) -> None:
         if self.draft is not None:
-            self.draft.add(RefusalFields(operation=name, bytes=size, kind=kind, text=text))  # type: ignore[arg-type]
+            self.draft.add(RefusalFields(operation=name, bytes=size, kind=kind, text=text))
             self.say(f"{name} {kind}: {text}")
 
     def _operation(self, name: Name) -> None:
