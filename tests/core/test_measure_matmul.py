@@ -283,6 +283,23 @@ def test_tf32_that_is_as_exact_as_fp32_is_no_tf32() -> None:
     assert "no TF32" in outcome.text
 
 
+def test_tf32_is_measured_where_it_is() -> None:
+    """A device that rounds to TF32 while it is asked to, and only then, also while it is timed."""
+
+    def mm(a: Any, b: Any, out: Any) -> Any:
+        if torch.backends.cuda.matmul.fp32_precision == "tf32":
+            a, b = ((x.contiguous().view(torch.int32) & ~0x1FFF).view(torch.float32) for x in (a, b))
+        return torch.mm(a, b, out=out)
+
+    here = Bench(stand_in(mm=mm), "cuda", "cpu", cpu_timer, State, lambda: math.inf)
+    errors: list[float] = []
+    for dtype in ("fp32", "tf32"):
+        point = measure(here, item(dtype))
+        assert isinstance(point, Point), point
+        errors.append(point.relative_error or 0)
+    assert errors[0] < NUMERICS["fp32"].tolerance < errors[1] < NUMERICS["tf32"].tolerance
+
+
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
 def test_the_fp32_setting_is_put_back(device: Any) -> None:
     backend = torch.backends.cuda.matmul if device == "cuda" else torch.backends.mkldnn.matmul

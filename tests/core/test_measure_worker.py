@@ -113,6 +113,12 @@ def test_a_default_programme_takes_less_than_a_minute(device: Any) -> None:
     assert kinds.expected_s(programme) < 60 < limit("measure_seconds")
 
 
+def test_a_programme_of_any_length_ends_before_it_is_stopped() -> None:
+    most = limit("measure_dtype_seconds")
+    programme = default_programme("cuda").model_copy(update={"seconds": float(most), "sustained_s": float(most)})
+    assert kinds.expected_s(programme) == kinds.LONGEST_S < limit("measure_seconds")
+
+
 def test_what_is_left_shrinks_to_nothing() -> None:
     everything = len(kinds.items(PROGRAMME))
     left = [kinds.left_s(PROGRAMME, done, fraction) for done in range(everything + 2) for fraction in (0.0, 0.5)]
