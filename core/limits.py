@@ -77,7 +77,9 @@ LIMITS: Mapping[str, Limit] = {
     "spec_chars": Limit(900, "characters", "a shape as text with every field set; it also stands in the link"),
     "matmul_size": Limit(16_384, "rows", "a square fp32 matmul of 16,384 takes 3.2 GB for its three operands"),
     "measure_seconds": Limit(300, "seconds", "one measuring job; it holds the device for everybody"),
-    "measure_dtype_seconds": Limit(60, "seconds", "timed seconds per dtype; four with warm-up stay under a job's cap"),
+    "measure_dtype_seconds": Limit(
+        60, "seconds", "timed seconds per item; what does not fit into a job any more is skipped"
+    ),
     "measure_sizes": Limit(16, "sizes", "of square matmuls in one measurement; halvings of the largest are eleven"),
     "measure_outcomes": Limit(400, "results", "of one measurement: ten dtypes by sixteen sizes and all else, twice"),
     "measure_text_chars": Limit(4_000, "characters", "a library's own words; the rest is cut with an ellipsis"),

@@ -39,7 +39,7 @@ SIZES: Mapping[DeviceKind, tuple[int, ...]] = {
 }
 """Squares to start from; those that do not fit into memory or time are skipped and said so."""
 
-SECONDS: Mapping[DeviceKind, float] = {"cpu": 0.5, "cuda": 0.2, "xpu": 0.2, "mps": 0.2}
+SECONDS: Mapping[DeviceKind, float] = {"cpu": 0.5, "cuda": 0.1, "xpu": 0.1, "mps": 0.1}
 """Timed seconds per item."""
 
 SUSTAINED_S: Mapping[DeviceKind, float] = {"cpu": 0.0, "cuda": 10.0, "xpu": 10.0, "mps": 10.0}

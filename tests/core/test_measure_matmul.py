@@ -131,12 +131,9 @@ def normal(rows: int, k: int) -> Any:
 
 def unswizzled(flat: Any, rows: int, blocks: int) -> Any:
     """The scales in rows again, each fetched from where the vendor's guide says that it lies."""
-    across = -(-blocks // 4)
-    found = np.zeros((rows, blocks), flat.dtype)
-    for r, c in itertools.product(range(rows), range(blocks)):
-        tile = (r // 128) * across + c // 4
-        found[r, c] = flat[tile * 512 + (r % 32) * 16 + (r % 128) // 32 * 4 + c % 4]
-    return found
+    r, c = np.indices((rows, blocks))
+    tile = r // 128 * -(-blocks // 4) + c // 4
+    return flat[tile * 512 + r % 32 * 16 + r % 128 // 32 * 4 + c % 4]
 
 
 @pytest.mark.parametrize(("rows", "blocks"), [(1, 1), (33, 4), (128, 5), (300, 9)])
@@ -284,6 +281,23 @@ def test_tf32_that_is_as_exact_as_fp32_is_no_tf32() -> None:
     assert isinstance(outcome, Refusal)
     assert outcome.why == "refused"
     assert "no TF32" in outcome.text
+
+
+def test_tf32_is_measured_where_it_is() -> None:
+    """A device that rounds to TF32 while it is asked to, and only then, also while it is timed."""
+
+    def mm(a: Any, b: Any, out: Any) -> Any:
+        if torch.backends.cuda.matmul.fp32_precision == "tf32":
+            a, b = ((x.contiguous().view(torch.int32) & ~0x1FFF).view(torch.float32) for x in (a, b))
+        return torch.mm(a, b, out=out)
+
+    here = Bench(stand_in(mm=mm), "cuda", "cpu", cpu_timer, State, lambda: math.inf)
+    errors: list[float] = []
+    for dtype in ("fp32", "tf32"):
+        point = measure(here, item(dtype))
+        assert isinstance(point, Point), point
+        errors.append(point.relative_error or 0)
+    assert errors[0] < NUMERICS["fp32"].tolerance < errors[1] < NUMERICS["tf32"].tolerance
 
 
 @pytest.mark.parametrize("device", ["cpu", "cuda"])

@@ -1,38 +1,46 @@
-"""Measured matmul rates beside two other ways of timing the same call, on the device that the page would measure.
+"""Measured matmul rates beside other ways of timing the same call, on the device that would be measured.
 
-Back to back: one clock around many calls, caches left warm, which is how a training loop meets a matmul. The other is
-torch's own benchmark timer. Where the three lie far apart, something other than the matmul is being timed.
+Three measurements after each other say how far a median is from itself. Back to back: one clock around many calls,
+caches left warm, which is how a training loop meets a matmul. torch's own benchmark timer is the second judge, and on
+a GPU a plain loop of events with a cleared cache the third. Where they lie far apart, something other than the matmul
+is being timed.
 """
 
 from __future__ import annotations
 
+import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
 import torch.utils.benchmark
 
 from core.measure.device import machine
-from core.measure.events import Result
-from core.measure.jobs import Runner, Snapshot
-from core.measure.methods import NUMERICS, fp32_precision
-from core.measure.report import rate_text
-from core.measure.spec import DeviceKind, Spec
+from core.measure.points import Outcome, Point
+from core.measure.programme import CPU_DTYPES, DTYPES, DeviceKind, Programme
+from core.measure.running.jobs import Runner
+from core.measure.running.worker import cpu_bench, cuda_bench
+from core.measure.timing import matmul
+from core.measure.timing.bench import Bench
+from core.measure.timing.numerics import NUMERICS
+from core.units import format_quantity
 
 SIZES: dict[DeviceKind, tuple[int, ...]] = {"cpu": (256, 1024), "cuda": (512, 2048, 8192)}
-SECONDS = 2.0
+SECONDS = 1.0
+RUNS = 3
+_CLEARED_BYTES = 512 * 2**20
 
 
-def measured(spec: Spec) -> Snapshot:
-    """The job as the page would run it, at its end; raises ``SystemExit`` when it fails."""
+def measured(programme: Programme) -> tuple[Outcome, ...]:
+    """What the page would find; raises ``SystemExit`` when it fails."""
     runner = Runner()
-    job, _ = runner.start(spec)
+    job, _ = runner.start(programme)
     while (now := runner.poll(job.id)) is not None and now.running:
         time.sleep(0.1)
-    if now is None or now.state != "finished":
-        raise SystemExit(f"the measurement did not finish: {now.message if now else 'forgotten'}")
-    return now
+    if now is None or now.record.stage != "finished":
+        raise SystemExit(f"the measurement did not finish: {now.record.message if now else 'forgotten'}")
+    return now.record.outcomes
 
 
 def back_to_back(run: Callable[[], object], finish: Callable[[], object], batch: int) -> float:
@@ -49,33 +57,58 @@ def back_to_back(run: Callable[[], object], finish: Callable[[], object], batch:
     return per_call
 
 
-def others(kind: DeviceKind, result: Result) -> tuple[float, float]:
-    """Seconds per call of the same matmul: back to back, and by torch's benchmark timer (its median)."""
-    numeric = NUMERICS[result.dtype]
-    options: dict[str, Any] = {"dtype": getattr(torch, numeric.torch_name), "device": kind}
-    a, b = (torch.randn(result.n, result.n, **options) for _ in range(2))
-    out = torch.empty(result.n, result.n, **options)
-    finish = torch.cuda.synchronize if kind == "cuda" else lambda: None
-    with fp32_precision(torch, kind, numeric.fp32_precision):
-        looped = back_to_back(lambda: torch.mm(a, b, out=out), finish, max(int(0.2 / result.median_s), 1))
-        timer = torch.utils.benchmark.Timer(
-            "torch.mm(a, b, out=out)",
-            globals={"torch": torch, "a": a, "b": b, "out": out},
-            num_threads=torch.get_num_threads(),
-        )
-        return looped, float(timer.blocked_autorange(min_run_time=SECONDS).median)
+def plain_loop(run: Callable[[], object]) -> float:
+    """Median seconds of single calls on a GPU, each between two events after the cache was written over."""
+    cleared = torch.empty(_CLEARED_BYTES, dtype=torch.int8, device="cuda")
+    found: list[float] = []
+    until = time.perf_counter() + 2 * SECONDS
+    while time.perf_counter() < until:
+        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        cleared.fill_(1)
+        start.record()
+        run()
+        end.record()
+        end.synchronize()
+        found.append(start.elapsed_time(end) / 1e3)
+    return statistics.median(found[len(found) // 2 :])
+
+
+def others(bench: Bench, point: Point) -> Mapping[str, float]:
+    """Seconds per call of the same product, by other clocks."""
+    numeric = NUMERICS[point.item.name]
+    m, n, k = point.shape
+    finish: Callable[[], Any] = torch.cuda.synchronize if bench.kind == "cuda" else lambda: None
+    with matmul.fp32_precision(torch, bench.kind, numeric.fp32_precision):
+        run = matmul.product(bench, numeric, (m, n, k)).call
+        timer = torch.utils.benchmark.Timer("run()", globals={"run": run}, num_threads=torch.get_num_threads())
+        found = {
+            "back to back": back_to_back(run, finish, max(int(0.2 / point.median_s), 1)),
+            "torch timer": float(timer.blocked_autorange(min_run_time=SECONDS).median),
+        }
+        return {**found, "plain loop": plain_loop(run)} if bench.kind == "cuda" else found
 
 
 def main() -> None:
     """Measure and print."""
     here = machine()
+    kind = here.kind
+    dtypes = CPU_DTYPES if kind == "cpu" else DTYPES
+    programme = Programme(device=kind, kinds=("matmul",), dtypes=dtypes, sizes=SIZES[kind], seconds=SECONDS)
     print(f"matmul on {here.name}, torch {torch.__version__}; rates relative to the measured median\n")
-    print(f"{'':<7}{'n':>7}{'median':>15}{'best':>15}{'back to back':>15}{'torch timer':>15}")
-    for n in SIZES[here.kind]:
-        for outcome in measured(Spec(here.kind, n, SECONDS)).outcomes:
-            if not isinstance(outcome, Result):
-                print(f"{outcome.dtype:<7}{n:>7}  {outcome.kind}: {outcome.text.splitlines()[0]}")
-                continue
-            ratios = [outcome.median_s / seconds for seconds in (outcome.best_s, *others(here.kind, outcome))]
-            cells = "".join(f"{ratio:>14.2f}×" for ratio in ratios)
-            print(f"{outcome.dtype:<7}{outcome.n:>7}{rate_text(outcome.rate):>15}{cells}", flush=True)
+    ways = ["best", "back to back", "torch timer", *(["plain loop"] if kind == "cuda" else [])]
+    print(f"{'':<11}{'':>11}{'median':>15}{f'spread of {RUNS}':>14}" + "".join(f"{way:>14}" for way in ways))
+    first, *again = [measured(programme) for _ in range(RUNS)]
+    bench, _ = (cuda_bench if kind == "cuda" else cpu_bench)(torch)
+    for i, outcome in enumerate(first):
+        head = f"{outcome.item.name:<11}{outcome.item.label:>11}"
+        points = [one for one in (outcome, *(run[i] for run in again)) if isinstance(one, Point)]
+        if not isinstance(outcome, Point) or len(points) < RUNS:
+            said = next(one for one in (outcome, *(run[i] for run in again)) if not isinstance(one, Point))
+            print(f"{head}  {said.why}: {said.text.splitlines()[0]}")
+            continue
+        medians = [point.median_s for point in points]
+        middle = statistics.median(medians)
+        seconds = {"best": min(point.best_s for point in points), **others(bench, outcome)}
+        cells = "".join(f"{middle / seconds[way]:>13.2f}×" for way in ways)
+        rate = format_quantity(outcome.flop / middle, "flop_per_s", 3)
+        print(f"{head}{rate:>15}{max(medians) / min(medians) - 1:>13.1%} {cells}", flush=True)

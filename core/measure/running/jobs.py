@@ -54,7 +54,8 @@ class Snapshot:
         if not record.method:
             return max(kinds.expected_s(record.programme) - record.elapsed_s, 0.0)
         under_way = self.progress.fraction if self.progress else 0.0
-        return kinds.left_s(record.programme, len(record.outcomes), under_way)
+        left = kinds.left_s(record.programme, len(record.outcomes), under_way)
+        return max(min(left, kinds.LONGEST_S - record.elapsed_s), 0.0)
 
     @property
     def fraction(self) -> float:

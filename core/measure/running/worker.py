@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import importlib
-import math
 import sys
 import threading
 import time
@@ -16,7 +15,6 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any, TextIO
 
-from core.limits import limit
 from core.measure import device
 from core.measure.points import DeviceFacts, Item, Outcome, Refusal, State, clip
 from core.measure.process import end_with_parent
@@ -27,9 +25,6 @@ from core.measure.timing.bench import Bench, CudaTimer, SyncTimer, attempt, cpu_
 from core.units import format_bytes
 
 _PROGRESS_EVERY_S = 0.25
-
-_LAST_START = 0.9
-"""Part of the seconds that a measurement may take after which nothing new is begun, so that it ends by itself."""
 
 
 class Reporter:
@@ -133,7 +128,7 @@ def context_lost(bench: Bench) -> str:
     return ""
 
 
-def run(programme: Programme, reporter: Reporter, seconds: float = math.inf) -> None:
+def run(programme: Programme, reporter: Reporter, seconds: float = kinds.LONGEST_S) -> None:
     """Measure every item of ``programme``, saying everything through ``reporter``, in about ``seconds`` at most."""
     start = time.monotonic()
     torch: Any = importlib.import_module("torch")
@@ -168,7 +163,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if options.end_with_parent:
         threading.Thread(target=end_with_parent, daemon=True).start()
     programme = Programme.model_validate_json(options.programme)
-    run(programme, Reporter(sys.stdout), _LAST_START * limit("measure_seconds"))
+    run(programme, Reporter(sys.stdout))
 
 
 if __name__ == "__main__":

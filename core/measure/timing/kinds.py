@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol
 
+from core.limits import limit
 from core.measure.points import Item, Kind
 from core.measure.programme import KINDS, DeviceKind, Programme
 from core.measure.timing import attention, layer, matmul, memory, operations, overhead
@@ -15,6 +16,10 @@ STARTUP_S: Mapping[DeviceKind, float] = {"cpu": 3.0, "cuda": 6.0, "xpu": 6.0, "m
 
 SETUP_S: Mapping[DeviceKind, float] = {"cpu": 0.1, "cuda": 0.15, "xpu": 0.15, "mps": 0.15}
 """About what inputs, their check and trying smaller sizes take per item."""
+
+
+LONGEST_S = 0.9 * limit("measure_seconds")
+"""Nothing is begun that would not end by then, so that a measurement ends by itself before it is stopped."""
 
 
 class Timing(Protocol):
@@ -48,7 +53,7 @@ def item_s(programme: Programme, item: Item) -> float:
 
 def expected_s(programme: Programme) -> float:
     """About how long the whole programme takes, at most: what is refused or skipped takes less."""
-    return STARTUP_S[programme.device] + left_s(programme, 0)
+    return min(STARTUP_S[programme.device] + left_s(programme, 0), LONGEST_S)
 
 
 def left_s(programme: Programme, done: int, fraction: float = 0.0) -> float:

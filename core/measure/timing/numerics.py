@@ -100,7 +100,12 @@ def _by_range(torch: Any, values: Any, most: float, *, rows: bool, narrow: Calla
     top = values.abs().amax(dim=1, keepdim=True) if rows else values.abs().amax()
     scale = (top / most).float()
     data = narrow((values / scale).clamp_(-most, most))
-    return Operand(data, scale, lambda picked: data[picked].float() * (scale[picked] if rows else scale))
+    return Operand(data, scale, lambda picked: _some(torch, data, picked).float() * (scale[picked] if rows else scale))
+
+
+def _some(torch: Any, data: Any, rows: Any) -> Any:
+    """Some rows of 8-bit data, taken as bytes: not every device can index narrow floats."""
+    return data.view(torch.uint8)[rows].view(data.dtype)
 
 
 def _blocks(values: Any, size: int) -> Any:
@@ -114,19 +119,19 @@ def _blocks(values: Any, size: int) -> Any:
 def power_scales(torch: Any, top: Any) -> Any:
     """Exponents of the smallest powers of two that bring magnitudes ``top`` within E4M3's range, as int32."""
     fraction, exponent = torch.frexp(top / E4M3_MAX)
-    return (exponent - (fraction == 0.5).int()).clamp(-127, 127)
+    return (exponent - (fraction == 0.5).int()).clamp(-126, 127)
 
 
 def _mxfp8(torch: Any, values: Any) -> Operand:
     blocks = _blocks(values, 32)
     exponent = power_scales(torch, blocks.abs().amax(dim=2))
-    scale = torch.ldexp(torch.ones_like(exponent, dtype=torch.float32), exponent)
+    scale = (exponent + 127 << 23).view(torch.float32)  # exact on every device, being put together from bits
     data = (blocks / scale[..., None]).clamp_(-E4M3_MAX, E4M3_MAX).to(torch.float8_e4m3fn)
     stored = (exponent + 127).to(torch.uint8)
     return Operand(
         data.view(values.shape),
         swizzled(torch, stored).view(torch.float8_e8m0fnu),
-        lambda rows: (data[rows].float() * scale[rows][..., None]).flatten(1),
+        lambda rows: (_some(torch, data, rows).float() * scale[rows][..., None]).flatten(1),
     )
 
 

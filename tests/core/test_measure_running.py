@@ -1,0 +1,431 @@
+"""What the measuring process says is checked, and its runner keeps its promises: crash, hang, babble, or cancel."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.limits import limit
+from core.measure.lines import LineReader, Tail
+from core.measure.points import DeviceFacts, Item, Point, Refusal, State, clip
+from core.measure.process import KEPT_JOBS
+from core.measure.programme import KINDS, METHOD, Programme
+from core.measure.running.events import Device, Done, Event, Found, Progress, Started, decode, encode
+from core.measure.running.jobs import Runner, Snapshot, worker_command
+from core.measure.timing import kinds
+
+ROOT = Path(__file__).parents[2]
+PROGRAMME = Programme(device="cpu", kinds=("matmul",), dtypes=("fp32", "fp16"), sizes=(128,), seconds=0.05)
+ITEMS = kinds.items(PROGRAMME)
+POINT = Point(
+    item=ITEMS[0],
+    shape=(128, 128, 128),
+    flop=2.0 * 128**3,
+    bytes=3.0 * 4 * 128**2,
+    median_s=2e-3,
+    best_s=1e-3,
+    p10_s=1.5e-3,
+    p90_s=4e-3,
+    runs=50,
+    duration_s=0.2,
+    relative_error=1e-7,
+    before=State(clock_mhz=1980.0, temperature_c=40.0),
+    after=State(power_w=600.0),
+    note="a note",
+)
+REFUSAL = Refusal(item=ITEMS[1], why="refused", text="RuntimeError: not here")
+FACTS = DeviceFacts(name="A processor", detail="", threads=2, memory_bytes=1e9, power_limit_w=None)
+START = [Started(method=METHOD, torch="2.13.0"), Device(facts=FACTS)]
+FOUND, REFUSED, DONE = Found(outcome=POINT), Found(outcome=REFUSAL), Done(elapsed_s=1.0)
+HALF_WAY = Progress(item=ITEMS[1], phase="timing", fraction=0.5)
+
+# ------------------------------------------------------------------------------------------ lines
+
+texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=100)
+names = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=20)
+amounts = st.floats(0, 1e30)
+maybe = st.none() | amounts
+items = st.builds(
+    Item,
+    kind=st.sampled_from(KINDS),
+    name=names,
+    label=names,
+    shape=st.lists(st.integers(0, 2**63 - 1), max_size=8).map(tuple),
+    seconds=st.floats(1e-9, 1e6),
+    regime=st.sampled_from(["burst", "sustained"]),
+)
+states = st.builds(State, clock_mhz=maybe, temperature_c=maybe, power_w=maybe)
+times = st.lists(st.floats(1e-9, 1e3), min_size=4, max_size=4).map(sorted)
+
+
+def taking(best: float, p10: float, median: float, p90: float, **more: Any) -> Point:
+    return POINT.model_copy(update={"best_s": best, "p10_s": p10, "median_s": median, "p90_s": p90, **more})
+
+
+points = st.tuples(times, items, amounts, maybe, states, texts).map(
+    lambda v: taking(*v[0], item=v[1], flop=v[2], peak_memory_bytes=v[3], after=v[4], note=v[5])
+)
+facts = st.builds(
+    DeviceFacts, name=texts, detail=texts, threads=st.integers(0, 4096), memory_bytes=maybe, power_limit_w=maybe
+)
+events: st.SearchStrategy[Event] = st.one_of(
+    st.builds(Started, method=texts, torch=texts),
+    st.builds(Device, facts=facts),
+    st.builds(Progress, item=items, phase=texts, fraction=st.floats(0, 1)),
+    st.builds(Found, outcome=points),
+    st.builds(Found, outcome=st.builds(Refusal, item=items, why=st.sampled_from(["refused", "skipped"]), text=texts)),
+    st.builds(Done, elapsed_s=amounts),
+)
+
+
+@given(events)
+def test_events_survive_the_pipe(event: Event) -> None:
+    line = encode(event)
+    assert "\n" not in line
+    assert decode(line.encode()) == event
+
+
+def changed(**changes: Any) -> bytes:
+    """A point with other fields; None takes a field away."""
+    said = json.loads(encode(FOUND))
+    said["outcome"].update(changes)
+    return json.dumps(said).encode()
+
+
+def other_item(**changes: Any) -> bytes:
+    return changed(item={**json.loads(encode(FOUND))["outcome"]["item"], **changes})
+
+
+def test_a_point_with_its_own_fields_is_one() -> None:
+    assert decode(changed(note="a note")) == FOUND
+    assert decode(other_item(seconds=0.05)) == FOUND
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"",
+        b"null",
+        b"[]",
+        b"{",
+        b"\xff\xfe",
+        b'{"event": "done"}',
+        b'{"event": "done", "elapsed_s": NaN}',
+        b'{"event": "done", "elapsed_s": Infinity}',
+        b'{"event": "done", "elapsed_s": 1e999}',
+        b'{"event": "done", "elapsed_s": true}',
+        b'{"event": "done", "elapsed_s": "1"}',
+        b'{"event": "done", "elapsed_s": -1}',
+        b'{"event": "done", "elapsed_s": 1, "more": 2}',
+        b'{"event": ["done"], "elapsed_s": 1}',
+        b'{"elapsed_s": 1}',
+        encode(HALF_WAY).replace("0.5", "1.5").encode(),
+        encode(REFUSED).replace('"refused"', '"eaten"').encode(),
+        b"[" * 100_000,
+        other_item(kind="sorcery"),
+        other_item(name=""),
+        other_item(shape=[1] * 9),
+        other_item(shape=[-1]),
+        other_item(regime="eternal"),
+        other_item(seconds=0),
+        changed(shape=[10.5]),
+        changed(shape="128"),
+        changed(runs=0),
+        changed(runs=2**63),
+        changed(runs=True),
+        changed(best_s=0),
+        changed(best_s=3e-3),
+        changed(p10_s=2.5e-3),
+        changed(p90_s=1e-3),
+        changed(flop=-1),
+        changed(relative_error=float("nan")),
+        changed(note="x" * (limit("measure_text_chars") + 1)),
+        changed(note=None),
+        changed(after={"clock_mhz": "fast"}),
+        changed(surprise=1),
+    ],
+)
+def test_anything_else_is_no_event(line: bytes) -> None:
+    assert decode(line) is None
+
+
+def test_rates_follow_from_times() -> None:
+    flop = 2 * 128**3
+    assert POINT.rate == pytest.approx(flop / 2e-3)
+    assert POINT.best_rate == pytest.approx(flop / 1e-3)
+    assert (POINT.p10_rate, POINT.p90_rate) == pytest.approx((flop / 4e-3, flop / 1.5e-3))
+    assert POINT.p10_rate <= POINT.rate <= POINT.p90_rate <= POINT.best_rate
+    assert POINT.bandwidth == pytest.approx(3 * 4 * 128**2 / 2e-3)
+
+
+def test_long_texts_are_clipped_visibly() -> None:
+    assert clip("short") == "short"
+    assert clip("x" * 9000) == "x" * (limit("measure_text_chars") - 1) + "…"
+
+
+@pytest.mark.parametrize("size", [1, 3, 7, 1000])
+def test_lines_come_out_whole_whatever_the_chunks(size: int) -> None:
+    data = b"one\n\nthree and more\n" + b"z" * 40 + b"\nlast\nunfinished"
+    reader = LineReader(cap=20)
+    found = [found for i in range(0, len(data), size) for found in reader.feed(data[i : i + size])]
+    assert found == [b"one", b"", b"three and more", b"last"]
+    assert reader.oversize == 1
+
+
+def test_tail_keeps_the_end() -> None:
+    tail = Tail(cap=5)
+    for chunk in (b"abc", b"defg", b"h"):
+        tail.feed(chunk)
+    assert tail.text() == "defgh"
+
+
+# ------------------------------------------------------------------------------------------ jobs
+
+
+def line(event: Event) -> str:
+    return f"print({encode(event)!r}, flush=True)"
+
+
+def runner(body: str) -> Runner:
+    """A runner whose worker is the Python program ``body``."""
+    code = "import os, sys, time, subprocess\n" + textwrap.dedent(body)
+    return Runner(lambda programme: [sys.executable, "-S", "-c", code])
+
+
+def wait(run: Runner, job_id: str, until: Callable[[Snapshot], bool], seconds: float = 60.0) -> Snapshot:
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        now = run.poll(job_id)
+        assert now is not None
+        if until(now):
+            return now
+        time.sleep(0.01)
+    raise AssertionError(f"still {run.poll(job_id)}")
+
+
+def finish(run: Runner, programme: Programme = PROGRAMME) -> Snapshot:
+    job, mine = run.start(programme)
+    assert mine
+    return wait(run, job.id, lambda now: not now.running)
+
+
+def alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def gone(pid: int) -> bool:
+    """Whether the process ends within a minute: a kill is sent at once, and takes effect when the process next runs."""
+    deadline = time.monotonic() + 60
+    while alive(pid) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return not alive(pid)
+
+
+def test_a_job_runs_to_its_end() -> None:
+    ended = finish(runner("\n".join(line(event) for event in [*START, HALF_WAY, FOUND, REFUSED, DONE])))
+    record = ended.record
+    assert (record.stage, record.message, ended.stderr, ended.ignored_lines) == ("finished", "", "", 0)
+    assert (record.id, record.programme) == (ended.id, PROGRAMME)
+    assert record.outcomes == (POINT, REFUSAL)
+    assert (record.points, record.refusals) == ((POINT,), (REFUSAL,))
+    assert (record.method, record.torch, record.facts) == (METHOD, "2.13.0", FACTS)
+    assert (ended.progress, ended.left_s, ended.fraction) == (None, 0.0, 1.0)
+
+
+def test_progress_is_seen_while_it_runs() -> None:
+    body = [*(line(event) for event in [*START, FOUND, HALF_WAY]), "time.sleep(600)"]
+    run = runner("\n".join(body))
+    job, _ = run.start(PROGRAMME)
+    assert 0 < job.left_s <= kinds.expected_s(PROGRAMME)
+    now = wait(run, job.id, lambda now: now.progress is not None)
+    assert now.running
+    assert now.progress == HALF_WAY
+    assert now.left_s == pytest.approx(0.5 * kinds.item_s(PROGRAMME, ITEMS[1]))
+    assert 0 < now.fraction < 1
+    assert run.latest() is not None
+    assert run.cancel(job.id)
+
+
+def test_a_crash_keeps_results_and_shows_the_last_words() -> None:
+    ended = finish(runner(f"{line(FOUND)}\nprint('noise', file=sys.stderr)\nraise RuntimeError('boom')"))
+    assert ended.record.stage == "failed"
+    assert ended.record.outcomes == (POINT,)
+    assert "exit code 1" in ended.record.message
+    assert ended.record.message.endswith("RuntimeError: boom")
+    assert "Traceback" in ended.stderr
+
+
+def test_a_killed_process_says_by_what() -> None:
+    ended = finish(runner("os.kill(os.getpid(), 9)"))
+    assert ended.record.stage == "failed"
+    assert "SIGKILL" in ended.record.message
+    assert "memory" in ended.record.message
+
+
+def test_ending_early_without_an_error_is_a_failure() -> None:
+    ended = finish(runner(line(FOUND)))
+    assert ended.record.stage == "failed"
+    assert "before it was done" in ended.record.message
+    assert ended.record.outcomes == (POINT,)
+
+
+def test_trouble_after_the_last_event_concerns_no_result() -> None:
+    assert finish(runner(f"{line(FOUND)}\n{line(DONE)}\nos.abort()")).record.stage == "finished"
+
+
+@pytest.mark.parametrize(
+    "hang",
+    [
+        "time.sleep(600)",
+        "os.close(1); os.close(2); time.sleep(600)",
+        "import signal; signal.signal(15, 1); time.sleep(600)",
+    ],
+    ids=["silent", "with closed output", "ignoring SIGTERM"],
+)
+def test_a_hanging_process_is_killed_with_its_group(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hang: str) -> None:
+    child = tmp_path / "child"
+    body = f"""
+        print({encode(FOUND)!r}, flush=True)
+        p = subprocess.Popen([sys.executable, "-S", "-c", "import time; time.sleep(600)"])
+        open({str(child)!r}, "w").write(str(p.pid))
+        {hang}
+    """
+    run = runner(body)
+    job, _ = run.start(PROGRAMME)
+    wait(run, job.id, lambda now: bool(now.record.outcomes) and child.exists() and child.read_text() != "")
+    monkeypatch.setattr(run, "_timeout_s", 0.01)  # only now, so that a slow start is not taken for hanging
+    ended = wait(run, job.id, lambda now: not now.running)
+    assert ended.record.stage == "failed"
+    assert "stopped after 0.01 s" in ended.record.message
+    assert ended.record.outcomes == (POINT,)
+    assert gone(int(child.read_text()))
+
+
+def test_a_child_left_behind_is_killed_and_not_waited_for(tmp_path: Path) -> None:
+    """It inherits the pipes, so waiting for their end would wait for it."""
+    child = tmp_path / "child"
+    body = f"""
+        p = subprocess.Popen([sys.executable, "-S", "-c", "import time; time.sleep(600)"])
+        open({str(child)!r}, "w").write(str(p.pid))
+        {line(DONE)}
+    """
+    assert finish(runner(body)).record.stage == "finished"
+    assert gone(int(child.read_text()))
+
+
+def test_lines_that_are_no_events_are_counted_and_ignored() -> None:
+    garbage = ["hello", "{", "[]", '{"event": "nonsense"}', '{"event": "done"}', "[" * 5000, '{"event": NaN}', "\\x00"]
+    ended = finish(runner("\n".join([line(FOUND), *(f"print('{text}')" for text in garbage), "print()", line(DONE)])))
+    assert ended.record.stage == "finished"
+    assert ended.record.outcomes == (POINT,)
+    assert ended.ignored_lines == len(garbage)
+
+
+def test_no_process_says_more_than_a_record_holds() -> None:
+    most = limit("measure_outcomes")
+    ended = finish(runner(f"for _ in range({most + 3}): {line(REFUSED)}\n{line(DONE)}"))
+    assert (ended.record.stage, len(ended.record.outcomes), ended.ignored_lines) == ("finished", most, 3)
+    assert ended.left_s == 0
+
+
+def test_a_line_beyond_the_cap_is_dropped_and_the_next_one_counts() -> None:
+    ended = finish(runner(f"print('x' * {3 * limit('worker_line_bytes')})\n{line(FOUND)}\n{line(DONE)}"))
+    assert ended.record.stage == "finished"
+    assert ended.record.outcomes == (POINT,)
+    assert ended.ignored_lines == 1
+
+
+def test_a_babbling_process_is_stopped() -> None:
+    ended = finish(runner("while True: print('more')"))
+    assert ended.record.stage == "failed"
+    assert f"more than {limit('worker_lines'):,} lines" in ended.record.message
+
+
+def test_only_the_tail_of_the_errors_is_kept() -> None:
+    ended = finish(runner("sys.stderr.write('y' * 100_000 + '\\nthe end\\n'); sys.exit(4)"))
+    assert len(ended.stderr) <= limit("worker_stderr_bytes")
+    assert ended.record.message.endswith("the end")
+
+
+def test_long_last_words_are_cut_to_what_a_record_holds() -> None:
+    ended = finish(runner("sys.stderr.write('y' * 8_000); sys.exit(4)"))
+    assert len(ended.record.message) == limit("measure_text_chars")
+
+
+def test_cancel_keeps_what_there_is(tmp_path: Path) -> None:
+    pid = tmp_path / "pid"
+    body = f"""
+        open({str(pid)!r}, "w").write(str(os.getpid()))
+        {line(FOUND)}
+        time.sleep(600)
+    """
+    run = runner(body)
+    job, _ = run.start(PROGRAMME)
+    wait(run, job.id, lambda now: bool(now.record.outcomes))
+    assert run.cancel(job.id)
+    ended = run.poll(job.id)
+    assert ended is not None
+    assert ended.record.stage == "cancelled"
+    assert ended.record.outcomes == (POINT,)
+    assert "cancelled" in ended.record.message
+    assert gone(int(pid.read_text()))
+    assert not run.cancel(job.id)
+    assert not run.cancel("no such job")
+
+
+def test_a_command_that_does_not_exist_is_a_failed_job() -> None:
+    run = Runner(lambda programme: ["/nowhere/to/be/found"])
+    job, mine = run.start(PROGRAMME)
+    assert mine
+    assert job.record.stage == "failed"
+    assert "did not start" in job.record.message
+    assert not run.cancel(job.id)
+
+
+def test_a_later_failure_does_not_hide_the_last_results() -> None:
+    programs = iter([f"{line(FOUND)}\n{line(DONE)}", *["import sys; sys.exit(1)"] * (KEPT_JOBS + 2)])
+
+    def command(programme: Programme) -> Sequence[str]:
+        return [sys.executable, "-S", "-c", next(programs)]
+
+    run = Runner(command)
+    assert run.latest() is None
+    assert run.latest_with_results() is None
+    good = finish(run)
+    ids = [finish(run).id for _ in range(KEPT_JOBS + 2)]
+    latest, best = run.latest(), run.latest_with_results()
+    assert latest is not None
+    assert best is not None
+    assert latest.id == ids[-1]
+    assert best.id == good.id
+    assert run.poll(ids[0]) is None, "old jobs are forgotten"
+
+
+def test_the_real_worker_measures_and_ends_by_itself() -> None:
+    ended = finish(Runner())
+    assert (ended.record.stage, ended.record.message, ended.stderr) == ("finished", "", "")
+    assert ended.record.method == METHOD
+    assert ended.record.facts is not None
+    assert ended.record.facts.threads > 0
+    assert [one.item for one in ended.record.outcomes] == list(ITEMS)
+    assert ended.ignored_lines == 0
+
+
+def test_the_worker_ends_when_its_parent_is_gone() -> None:
+    """Closed standard input is what a dead server looks like from there."""
+    long = PROGRAMME.model_copy(update={"seconds": 60.0})
+    done = subprocess.run(worker_command(long), cwd=ROOT, stdin=subprocess.DEVNULL, capture_output=True, timeout=60)
+    assert done.returncode == 3
