@@ -58,6 +58,10 @@ def _checked(said: object) -> Record:
         raise ValueError(
             f"It was written by a newer Napkin (version {version} of the format; this one reads up to {_VERSION})."
         )
+    outcomes = told.get("outcomes")
+    if isinstance(outcomes, list) and len(cast("list[Any]", outcomes)) > limit("measure_outcomes"):
+        # Before each of them is looked at, which takes a second for a hundred thousand.
+        raise ValueError(f"This is no measurement: it has more than {limit('measure_outcomes')} “outcomes”.")
     # Through JSON once more: to a strict model a list is no tuple, and a JSON array is one.
     return Record.model_validate_json(json.dumps(_shown(told)))
 
@@ -80,11 +84,12 @@ def _misfits(problem: ValidationError) -> str:
     places = [one["loc"] for one in errors]
     # A result is tried as each kind of result, named after its number; it is meant as the one that it misses by least.
     tried = Counter(place[:3] for place in places if _is_tried(place))
+    meant = {kind[:2]: kind for kind, _ in tried.most_common()}
     named: dict[str, None] = {}
     for place in places:
         if not _is_tried(place):
             named[".".join(map(str, place))] = None
-        elif place[:3] == min((kind for kind in tried if kind[:2] == place[:2]), key=lambda kind: tried[kind]):
+        elif meant[place[:2]] == place[:3]:
             named[".".join(map(str, place[:2] + place[3:]))] = None
     return (
         "This is no measurement: of its fields, these are missing, unknown or out of range: "

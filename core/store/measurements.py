@@ -144,7 +144,7 @@ class Measurements:
     def _make_room(self, connection: Connection, record: Record, now: int) -> None:
         """Room for one more; raises `StoreError` for an imported one where there is none."""
         c, imported = MEASUREMENTS.c, record.origin is not None
-        most = limit("measurements_imported" if imported else "measurements_kept")
+        most = limit("measurements_imported") if imported else limit("measurements_kept")
         asked = select(func.count()).select_from(MEASUREMENTS).where(c.imported == int(imported))
         excess = connection.execute(asked).scalar_one() - most + 1
         if excess <= 0:

@@ -23,10 +23,12 @@ from core.fields import LINK_VERSION
 from core.planning.compare.entry import entry_of
 from core.store import StoreError, engine, where
 from core.store.engine import make_engine, transaction
+from core.store.measured import read_kept
 from core.store.migrate import migrate, version_of
 from core.store.rows import read_change, read_plan
 from core.store.store import Store
 from core.store.tables import HEAD, META
+from tests.core import measure_cases as measured
 from tests.core import store_cases as cases
 
 ROOT = Path(__file__).parents[2]
@@ -120,6 +122,51 @@ def test_texts_of_an_older_version_are_translated(store: Store, tmp_path: Path) 
         assert connection.execute("SELECT form_version FROM plans").fetchone() == (LINK_VERSION,)
 
 
+# ------------------------------------------------------------------------------------------ rows of measurements
+
+
+@given(st.dictionaries(st.sampled_from(("id", "owner", "server", "kept", "beat", "head")), CELL | JSON), st.lists(CELL))
+def test_any_row_is_a_measurement_that_says_what_it_lacks(row: dict[str, Any], results: list[Any]) -> None:
+    kept = read_kept(row, results, 0)
+    assert kept.record is None
+    assert kept.problems
+
+
+BROKEN_MEASUREMENT = {
+    "UPDATE measurements SET head = '{'": "damaged",
+    "UPDATE measurements SET head = '" + "[" * 50_000 + "'": "damaged",
+    "UPDATE measurements SET head = replace(head, '\"version\": 1', '\"version\": 2')": "newer",
+    "UPDATE measurements SET head = x'fffe'": "damaged",
+    "UPDATE measurements SET kept = 'yesterday'": "“kept”",
+    "UPDATE measurements SET owner = x'fffe'": "“owner”",
+    "UPDATE measurement_points SET outcome = 'x' WHERE seq = 1": "1 of its results",
+    "UPDATE measurement_points SET outcome = replace(outcome, 'median_s', 'mean_s')": "3 of its results",
+    "INSERT INTO measurement_points SELECT measurement, 10000 + seq, outcome FROM measurement_points": "",
+}
+
+
+@pytest.mark.parametrize("change", BROKEN_MEASUREMENT)
+def test_a_broken_measurement_is_listed_with_a_message_and_can_be_removed(
+    store: Store, tmp_path: Path, change: str
+) -> None:
+    broken = measured.record(1, points=3)
+    store.measurements.keep(broken)
+    by_hand(tmp_path, change)
+    whole = measured.record(2)
+    store.measurements.keep(whole)
+    found = {one.id: one for one in store.measurements.history().kept}
+    assert found.pop(whole.id).record == whole
+    ((_, kept),) = found.items()
+    if about := BROKEN_MEASUREMENT[change]:
+        (message,) = kept.problems
+        assert about in message
+    else:
+        assert kept.record == broken
+    assert store.measurements.lost() == 0
+    store.measurements.remove(kept.id)
+    assert store.measurements.history().total == 1
+
+
 # ------------------------------------------------------------------------------------------ versions of the database
 
 
@@ -148,6 +195,8 @@ def test_a_database_of_the_first_version_is_brought_to_this_one(tmp_path: Path) 
     store = Store.open(cases.address(tmp_path))
     assert store.get("a").entry.texts == PLAIN.texts
     assert store.change("a", 1, name="New").entry.name == "New"
+    store.measurements.keep(measured.record())
+    assert store.measurements.history().total == 1
     store.close()
 
 
@@ -251,6 +300,9 @@ def test_a_database_that_may_only_be_read_is_read(store: Store, tmp_path: Path) 
     reader = Store.open(f"sqlite:///file:{tmp_path / 'napkin.db'}?mode=ro&uri=true")
     assert reader.get(saved.id) == saved
     refused(reader, "read and not written", 1)
+    with pytest.raises(StoreError, match=r"The measurements .*read and not written"):
+        reader.measurements.keep(measured.record())
+    assert reader.measurements.history().total == 0
     reader.close()
 
 

@@ -14,13 +14,16 @@ from core.planning.compare.entry import entry_of
 from core.store import Conflict, StoreError
 from core.store.engine import make_engine
 from core.store.store import Store
-from core.store.tables import CHANGES, PLANS
+from core.store.tables import CHANGES, MEASUREMENTS, PLANS, POINTS
 from tests.core import store_cases as cases
 from tests.core import test_store as laws
+from tests.core import test_store_measurements as measured_laws
 
 # The store's own tests and fixtures, collected here as well; each asks `cases.fresh` for its database.
-globals().update({name: one for name, one in vars(laws).items() if name.startswith("test_")})
+for module in (laws, measured_laws):
+    globals().update({name: one for name, one in vars(module).items() if name.startswith("test_")})
 store, shared = laws.store, laws.shared
+clock, kept, shared_kept = measured_laws.clock, measured_laws.kept, measured_laws.shared_kept
 
 
 @pytest.fixture(scope="module")
@@ -44,8 +47,8 @@ def in_postgresql(empty: str) -> Iterator[None]:
     @contextmanager
     def fresh() -> Iterator[Store]:
         with engine.begin() as connection:
-            connection.execute(CHANGES.delete())
-            connection.execute(PLANS.delete())
+            for table in (CHANGES, PLANS, POINTS, MEASUREMENTS):
+                connection.execute(table.delete())
         yield Store(engine)
 
     with patch.object(cases, "fresh", fresh):
