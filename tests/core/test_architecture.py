@@ -58,7 +58,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "hardware": FOUNDATION,
     "training": FOUNDATION | {"models", "hardware", "measure"},
     "measure": FOUNDATION | {"hardware"},
-    "planning": FOUNDATION | {"models", "hardware", "training"},
+    "planning": FOUNDATION | {"models", "hardware", "training", "measure"},
     "report": FOUNDATION | {"models", "hardware", "training", "planning"},
     "store": {"fields", "knowledge", "limits", "planning", "wording"},
     "lecture": FOUNDATION | {"floats", "tensors", "models", "hardware", "training", "measure", "planning", "report"},
