@@ -98,9 +98,7 @@ def draw(inputs: Inputs, asked: Asked) -> None:
         with top[2]:
             inputs.draw(PRICE)
     show.input_errors(inputs)
-    with st.expander(
-        "More: what the MFU is of, peak’s dtype, sequence length, attention, price, model states, measured rates"
-    ):
+    with st.expander("More: what the MFU is of, peak’s dtype, length, attention, price, model states, measured rates"):
         cells = st.columns([1.5, 0.9, 1, 1.2, 1.4])
         for cell, field in zip(cells, (PACE, DTYPE, SEQ_LEN, ATTENTION, PRICE), strict=True):
             with cell:

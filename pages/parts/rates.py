@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from core.measure.device import machine
+from core.measure import device
 from core.planning.answer import words_rates
 from core.planning.answer.form_rates import MEASURED_FIELDS
 from core.planning.answer.plan import Plan
@@ -38,6 +38,6 @@ def draw_rates(inputs: Inputs) -> None:
 
 def measure_here(plan: Plan) -> None:
     """The way to measure the plan's accelerator, where this machine has one."""
-    here = machine()
+    here = device.machine()
     if here.kind == "cuda" and is_here(plan.accelerator, here.gpus[0]):
         show.onwards("Measure on this GPU", DEVICE, {})

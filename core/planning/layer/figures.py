@@ -81,7 +81,7 @@ def roofline(
         )
         if chosen
     ]
-    top = math.log10(max(*matrix.values(), *sheet.values()) / 1e12)
+    top = math.log10(max([*matrix.values(), *sheet.values()]) / 1e12)
     low = min(float(o.placed.attainable) for o in operations) / 1e12
     low = min(low, float(np.min(np.asarray(trail.placed.attainable))) / 1e12)
     return {
