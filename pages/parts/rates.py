@@ -24,8 +24,10 @@ def rates_note(inputs: Inputs, plan: Plan) -> None:
         for field in MEASURED_FIELDS:
             inputs.put(field.id, "")
 
-    with st.container(horizontal=True, vertical_alignment="center", key=inputs.key("rates")):
+    told, back = st.columns([4.2, 1], vertical_alignment="center")
+    with told:
         (show.error if found == "other" else show.note)(words_rates.told(plan))
+    with back:
         st.button("Use the datasheet again", key=inputs.key("datasheet"), type="tertiary", on_click=clear)
 
 

@@ -33,6 +33,7 @@ from core.planning.search import words
 from core.planning.step.constants import constants_of, family_of
 from core.planning.step.links import speeds_of
 from core.planning.step.parts import Running
+from core.planning.study.words import without_rates
 from core.training import Layout
 from core.units import UNIT, QuantityError
 
@@ -115,6 +116,14 @@ def test_rates_count_for_their_own_accelerator(origin: str, gpu: str, expected: 
     assert ("stand in" in said) == (expected == "stands in")
     assert gpu in said or expected == "own"
     assert bool(words_rates.change(plan)) == bool(words_rates.by(plan)) == (expected != "other")
+
+
+def test_a_study_says_that_it_takes_the_datasheets_rates() -> None:
+    assert [bool(without_rates(with_rates(**given))) for given in ({}, GIVEN, {**GIVEN, "gpu": "T4"})] == [
+        False,
+        True,
+        False,
+    ]
 
 
 def test_no_rates_are_none_whatever_their_origin() -> None:

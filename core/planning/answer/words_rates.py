@@ -49,8 +49,8 @@ def change(plan: Plan) -> str:
         return ""
     whose = "that is asked for" if plan.find == "MFU" else "that is typed" if plan.mfu else "of published runs"
     return (
-        "They change the step times of layouts and the roofline of a layer. Days and dollars follow from the MFU "
-        f"{whose}, which they leave as it is."
+        "**Measured rates change the step times of layouts and the roofline of a layer.** Days and dollars follow from "
+        f"the MFU {whose}, which they leave as it is."
     )
 
 

@@ -14,6 +14,7 @@ from core.planning.layer.operations import LayerOperation
 from core.units import format_count, format_quantity
 
 _RANGE = (0.1, 1e5)
+_LEFT_ABOVE = {"xanchor": "right", "yanchor": "bottom"}
 
 
 def roofline(
@@ -113,8 +114,7 @@ def roofline(
                     f"{'measured ' if datasheet else ''}ridge, {ridge:.0f} FLOP/B",
                     x=math.log10(ridge),
                     y=math.log10(first / 1e12),
-                    xanchor="right",
-                    yanchor="bottom",
+                    **({"xanchor": "left", "yanchor": "top", "xshift": 10} if datasheet else _LEFT_ABOVE),
                     font={"family": SANS, "size": 12, "color": palette.muted},
                 ),
                 *(_ends(trail, climbing, tokens, palette)),
