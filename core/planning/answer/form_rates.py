@@ -35,7 +35,7 @@ def _rate(id: str, label: str, kind: Kind, high: float, example: str) -> Field:
         nothing=NOT_MEASURED,
         placeholder="datasheet’s",
         part=RATES,
-        help=f"{_MEANT} For example: {example}.",
+        help=_MEANT,
     )
     return replace(field, quiet=True)
 
