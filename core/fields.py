@@ -37,7 +37,8 @@ class Field:
 
     id: short and stable, unique in its form; links and rows carry it. default: a text that ``read`` takes. read: text →
     value, raising `QuantityError` with rule and example. shown: how the value in force is named after a refusal.
-    part: the part of a form that it belongs to, such as a panel. low, high: of a slider.
+    part: the part of a form that it belongs to, such as a panel. low, high: of a slider. quiet: links leave it out
+    while it is empty.
     """
 
     id: str
@@ -52,6 +53,7 @@ class Field:
     help: str = ""
     placeholder: str = ""
     max_chars: int = 64
+    quiet: bool = False
 
     def with_default(self, default: str) -> Field:
         """The same field beginning with another text."""
@@ -249,8 +251,11 @@ class Form:
 
     def write(self, texts: Mapping[str, str]) -> dict[str, str]:
         """Every field with its text and the version, under the names of an address."""
-        named = {self.key(one.id): texts.get(one.id, one.default) for one in self.fields}
-        return {VERSION: str(self.version), **named}
+        return {VERSION: str(self.version), **self.named({one.id: one.default for one in self.fields} | dict(texts))}
+
+    def named(self, texts: Mapping[str, str]) -> dict[str, str]:
+        """The texts of this form's fields under the names of an address, but for quiet ones that are empty."""
+        return {self.key(one.id): texts[one.id] for one in self.fields if texts[one.id] or not one.quiet}
 
     def given(self, address: Mapping[str, Sequence[str]]) -> tuple[dict[str, str], tuple[str, ...]]:
         """What an address says of this form's fields, by id, and what is to be said about the address itself.

@@ -1,5 +1,6 @@
 """Plans: what a training run takes in time, accelerators and dollars, and what published runs took."""
 
+from core.hardware.rates import Rates
 from core.planning.answer.answer import Answer, Column, answer
 from core.planning.answer.form import PLAN_FIELDS, PLAN_FORM, plan_from, plan_of
 from core.planning.answer.plan import Limits, Plan, parse_mfu, parse_price, parse_within
@@ -12,7 +13,7 @@ from core.planning.search.neighbours import Neighbour, neighbours
 from core.planning.search.question import Question
 from core.planning.search.search import Objective, search_plans, searched
 from core.planning.search.sizes import Sized, best_by_size, sizes_with_plans
-from core.planning.step.parts import Rates, Running, StepTime
+from core.planning.step.parts import Running, StepTime
 from core.planning.step.time import step_time
 
 __all__ = [

@@ -34,6 +34,7 @@ from core.planning.counting.words import fixed_parameters
 from core.wording import price
 from pages.parts import show
 from pages.parts.inputs import Inputs
+from pages.parts.rates import draw_rates, measure_here, rates_note
 from pages.parts.shape import own_shape
 
 _GOOD = "compute:good"
@@ -87,6 +88,8 @@ def draw(inputs: Inputs, asked: Asked) -> None:
                 st.text_input(label, text, disabled=True, key=inputs.key(f"fixed_{model.active}"))
             else:
                 inputs.draw(field)
+    rates_note(inputs, plan)
+    measure_here(plan)
     if plan.model == OWN and wanted != "parameters":
         own_shape(inputs)
     # A price that nobody published is asked for where it can be seen; any other is folded away with the rest.
@@ -95,7 +98,7 @@ def draw(inputs: Inputs, asked: Asked) -> None:
         with top[2]:
             inputs.draw(PRICE)
     show.input_errors(inputs)
-    with st.expander("More: what the MFU is of, peak’s dtype, sequence length, attention, price, model states"):
+    with st.expander("More: what the MFU is of, peak’s dtype, length, attention, price, model states, measured rates"):
         cells = st.columns([1.5, 0.9, 1, 1.2, 1.4])
         for cell, field in zip(cells, (PACE, DTYPE, SEQ_LEN, ATTENTION, PRICE), strict=True):
             with cell:
@@ -107,3 +110,4 @@ def draw(inputs: Inputs, asked: Asked) -> None:
         for cell, field in zip(cells, (OPTIMIZER, POLICY, ZERO), strict=True):
             with cell:
                 inputs.draw(field)
+        draw_rates(inputs)

@@ -7,12 +7,15 @@ from functools import partial
 import numpy as np
 import streamlit as st
 
+from core.hardware.rates import Rates
 from core.models.spec import TransformerSpec
 from core.planning.answer.answer import Answer
+from core.planning.answer.rates import rates_of
+from core.planning.answer.words_rates import by
 from core.planning.layer import words
 from core.planning.layer.figures import roofline
 from core.planning.layer.kinds import LayerKind, kinds_of
-from core.planning.layer.operations import ELEMENT_BYTES, LayerOperation, layer_roofline, wide_dtype
+from core.planning.layer.operations import ELEMENT_BYTES, LayerOperation, layer_roofline, peaks_of, wide_dtype
 from core.wording import plain
 from pages.compute.form import FFN, FUSED, MICRO_BATCH, WINDOWED
 from pages.parts import show
@@ -35,27 +38,39 @@ def roof(inputs: Inputs, a: Answer) -> None:
         inputs.draw(FUSED)
         kind = _kind(inputs, spec, seq_len)
     tokens, fused = 2 ** inputs.reading.values[MICRO_BATCH.id], inputs.reading.values[FUSED.id]
-    if dtype not in ELEMENT_BYTES or not device.bandwidth > 0:
+    rates = rates_of(a.plan)
+    bandwidth = (rates or Rates()).copied(device.bandwidth)
+    if dtype not in ELEMENT_BYTES or not bandwidth > 0:
         show.note(f"No roofline: the {dtype} peak or the bandwidth of {device.name} is not known.")
         return
-    layer = partial(layer_roofline, spec, device, dtype=dtype, seq_len=seq_len, kind=kind)
+    layer = partial(layer_roofline, spec, device, dtype=dtype, seq_len=seq_len, kind=kind, rates=rates)
     either = {way: layer(tokens=float(tokens), fused_attention=way) for way in (True, False)}
     found = either[fused]
     trail = next(o for o in layer(tokens=_TRAIL) if o.id in _TRAILED and o.phase == "forward")
+    said = words.layered(found, f"{device.name}{by(a.plan)}", tokens)
     with head:
-        show.says(words.layered(found, device.name, tokens))
+        show.says(said)
     shown: list[LayerOperation] = [o for o in found if o.phase != "backward" and o.id != "head_update"]
     wide = wide_dtype(device, dtype)
-    peaks = {name: device.peak(name) for name in (dtype, wide)}
+    peaks = peaks_of(device, dtype, rates)
     vector = device.peak("fp32")
     show.chart(
-        roofline(shown, trail, _TRAIL, peaks, vector if vector > 0 else peaks[wide], device.bandwidth, TOKENS),
-        alt=f"Roofline of {device.name}. {plain(words.layered(found, device.name, tokens))}",
+        roofline(
+            shown,
+            trail,
+            _TRAIL,
+            peaks,
+            vector if vector > 0 else peaks[wide],
+            bandwidth,
+            TOKENS,
+            (peaks_of(device, dtype), device.bandwidth) if rates else None,
+        ),
+        alt=f"Roofline of {device.name}. {plain(said)}",
         key="compute:roofline",
     )
     show.note(
         "Forward pass. Circles: limited by compute; diamonds: limited by memory. Dotted: the same matrix product from "
-        "1 to 32,768 tokens at once."
+        "1 to 32,768 tokens at once." + (" Solid: as measured; dashed: the datasheet’s." if rates else "")
     )
     if divided := words.narrow(dtype, wide, mixture=kind.mixture):
         show.note(divided)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from core.planning.answer import words
+from core.planning.answer import words, words_rates
 from core.planning.answer.answer import Answer
 from core.planning.answer.form import carried
 from core.planning.answer.stories import REMARKS, STORIES
@@ -62,7 +62,7 @@ def page() -> None:
         if tight := words.tight(a):
             show.note(tight)
             show.onwards("What fits, and on how many", MEMORY, carried(inputs.reading.texts, a))
-        for line in words.cautions(a):
+        for line in filter(None, (*words.cautions(a), words_rates.change(a.plan))):
             show.note(line)
     with show.guarded("The picture of published runs"):
         said, strip = paced(a, most=6) if projecting() else paced(a)

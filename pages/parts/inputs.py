@@ -48,7 +48,7 @@ class Inputs:
         self._held: set[str] = set()
         self.errors.extend(tray.opened())
         self.reading = self._read()
-        self.fields.update({self.key(name): text for name, text in self.reading.texts.items()})
+        self.fields.update(self.form.named(self.reading.texts))
 
     def key(self, name: str) -> str:
         """The query parameter and widget key of the field ``name``."""

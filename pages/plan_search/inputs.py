@@ -47,6 +47,7 @@ from core.planning.answer.form_search import (
 from core.planning.answer.plan import OWN, Plan
 from pages.parts import show
 from pages.parts.inputs import Inputs
+from pages.parts.rates import draw_rates, rates_note
 from pages.parts.shape import own_shape, row
 from pages.plan_search.form import LOOK
 
@@ -63,14 +64,16 @@ def draw(inputs: Inputs, plan: Plan) -> None:
     row(inputs, [1.6, 1.05, 1.35, 0.85, 0.95, 1.15, 0.9], _FIRST, plan)
     if plan.model == OWN:
         own_shape(inputs)
+    rates_note(inputs, plan)
     with st.container(horizontal=True, vertical_alignment="bottom"):
         inputs.draw(AIM)
         inputs.draw(LOOK)
     with st.expander("Keep to: degrees, ZeRO, recomputation, nodes, offload"):
         row(inputs, [1, 1, 1, 1, 1.2, 1], _KEPT, plan)
         row(inputs, [1.3, 2.2, 1.1, 1], _CHOSEN, plan)
-    with st.expander("More: optimizer, precision, price, deadline"):
+    with st.expander("More: optimizer, precision, price, deadline, measured rates"):
         row(inputs, [1, 1.9, 0.9, 0.9, 0.9], _STATES, plan)
+        draw_rates(inputs)
     with st.expander("Own layout"):
         row(inputs, [1, 1, 1, 1, 1, 1.2], _DEGREES, plan)
         row(inputs, [1.1, 2.2, 0.8, 1.1, 1.1], _OTHERS, plan)

@@ -58,6 +58,8 @@ def study(inputs: Inputs, a: Asked) -> None:
                 _keep(list(points), len(points))
 
     show.note(words.ABOUT)
+    if apart := words.without_rates(a.plan):
+        show.note(apart)
     key = "plan_search:study:text"
     if key not in st.session_state:
         st.session_state[key] = words.example(a.plan, a.query)

@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import product
 from typing import Any, get_args
 
@@ -16,10 +16,11 @@ import plotly.graph_objects as go
 from core.formula import Explanation
 from core.hardware import words as words_device
 from core.hardware.accelerators import accelerators
+from core.hardware.rates import Rates
 from core.models.flops import FlopCount, flops_per_token, train_flop_6nd
 from core.palette import LIGHT
 from core.planning import Answer, BudgetError, Plan, answer, plan_from
-from core.planning.answer import words, words_memory
+from core.planning.answer import words, words_memory, words_rates
 from core.planning.answer.exploring import rescues, sizes
 from core.planning.answer.export import plan_lines
 from core.planning.answer.figures import answer_strip
@@ -27,6 +28,7 @@ from core.planning.answer.holding import held, under_each_optimizer
 from core.planning.answer.largest import Counted, largest
 from core.planning.answer.peers import peers_of
 from core.planning.answer.plan import FINDS, OWN
+from core.planning.answer.rates import rates_of
 from core.planning.answer.searching import asked, query_of, searched, stages, traffic
 from core.planning.answer.stories import MEMORY_STORIES, STORIES
 from core.planning.counting import figures as figures_count
@@ -42,7 +44,7 @@ from core.planning.evidence.runs import compare_all, explain_comparison
 from core.planning.layer import words as words_layer
 from core.planning.layer.figures import roofline
 from core.planning.layer.kinds import kinds_of
-from core.planning.layer.operations import ELEMENT_BYTES, layer_roofline, wide_dtype
+from core.planning.layer.operations import ELEMENT_BYTES, layer_roofline, peaks_of, wide_dtype
 from core.planning.moves import words as words_moves
 from core.planning.moves.figures import days_around, iso_days_figure, tornado
 from core.planning.moves.sensitivity import as_found, iso_days, swings
@@ -79,7 +81,7 @@ Shown = str | Explanation | Mapping[str, Any]
 
 def _head(a: Answer) -> Iterator[Shown]:
     yield from (words.sentence(a), words.assumptions(a), words.impossible(a), *words.cautions(a))
-    yield from (words.memory(a), words.tight(a))
+    yield from (words.memory(a), words.tight(a), words_rates.told(a.plan), words_rates.change(a.plan))
     if a.find != "time":
         label, text = words.in_its_field(a.find, a)
         assert text != "none"
@@ -261,16 +263,18 @@ def _flops(a: Answer) -> Iterator[Shown]:
 def _roof(a: Answer) -> Iterator[Shown]:
     if a.dtype not in ELEMENT_BYTES or not a.device.bandwidth > 0:
         return
-    spec, seq_len, trail = a.shape.spec, a.plan.seq_len, 2.0 ** np.arange(16)
+    spec, seq_len, trail, rates = a.shape.spec, a.plan.seq_len, 2.0 ** np.arange(16), rates_of(a.plan)
     for kind in kinds_of(spec, seq_len):
-        found = layer_roofline(spec, a.device, dtype=a.dtype, seq_len=seq_len, tokens=8192.0, kind=kind)
-        along = layer_roofline(spec, a.device, dtype=a.dtype, seq_len=seq_len, tokens=trail, kind=kind)
+        layer = partial(layer_roofline, spec, a.device, dtype=a.dtype, seq_len=seq_len, kind=kind, rates=rates)
+        found, along = layer(tokens=8192.0), layer(tokens=trail)
         up = next(one for one in along if one.id in ("up", "shared_up") and one.phase == "forward")
         wide = wide_dtype(a.device, a.dtype)
-        peaks = {name: a.device.peak(name) for name in (a.dtype, wide)}
+        peaks, sheet = (peaks_of(a.device, a.dtype, of) for of in (rates, None))
+        bandwidth = (rates or Rates()).copied(a.device.bandwidth)
         vector = a.device.peak("fp32") if a.device.peak("fp32") > 0 else peaks[wide]
         shown = [one for one in found if one.phase != "backward" and one.id != "head_update"]
-        yield roofline(shown, up, trail, peaks, vector, a.device.bandwidth, LIGHT)
+        beside = (sheet, a.device.bandwidth) if rates else None
+        yield roofline(shown, up, trail, peaks, vector, bandwidth, LIGHT, beside)
         yield words_layer.layered(found, a.device.name, 8192)
         yield from _cells(words_layer.operations(found))
         yield from (step for one in found if one.id in ("up", "norms") for step in one.placed.explanations)

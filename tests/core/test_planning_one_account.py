@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 from dataclasses import replace
 
 import pytest
 
 from core.hardware.accelerators import accelerators
+from core.hardware.rates import Rates
 from core.models import CATALOG
 from core.planning import PLAN_FORM, BudgetError, Plan, answer, plan_of
 from core.planning.answer import words, words_memory
@@ -15,7 +17,8 @@ from core.planning.answer.export import plan_lines
 from core.planning.answer.form import carried
 from core.planning.answer.holding import held
 from core.planning.answer.largest import largest
-from core.planning.answer.plan import FINDS, TYPED
+from core.planning.answer.plan import FINDS, TYPED, Measured
+from core.planning.answer.rates import rates_of
 from core.training import POLICIES, LayoutError, optimizers
 from core.training.layout import RECOMPUTES
 
@@ -45,6 +48,9 @@ def texts_of(draw: random.Random) -> dict[str, str]:
         "cp": str(power([1, 1, 1, 2])),
         "off": draw.choice(["true", "false"]),
         "hsdp": draw.choice(["", "", "2"]),
+        "r16": draw.choice(["", f"{draw.randint(50, 3000)} TFLOP/s"]),
+        "rmem": draw.choice(["", f"{draw.randint(500, 9000)} GB/s"]),
+        "rof": draw.choice(["", "H100 80GB HBM3, 22 Nov 2026"]),
     }
 
 
@@ -65,6 +71,8 @@ def test_compute_and_training_memory_have_one_account() -> None:
             assert "cannot be laid out" in words.memory(a)
             met["refused"] += 1
             continue
+        assert there.measured == plan.measured
+        assert rates_of(there) == rates_of(plan)
         found = a.memory
         rel = 1e-6 if plan.find in ("parameters", "accelerators") else 1e-12  # what was found is carried in digits
         assert found.layout == here.layout
@@ -80,6 +88,23 @@ def test_compute_and_training_memory_have_one_account() -> None:
         assert bool(words.memory(a) or words.tight(a)) == (here.fits == "over") == ("not fit" in said)
         met[here.fits] += 1
     assert min(met.values()) >= 20, met
+
+
+def test_measured_rates_change_no_answer_but_that_of_a_search() -> None:
+    """Days, dollars and bytes follow from MFU and layout, on every page alike, whatever was measured."""
+    draw = random.Random(4)
+    told = 0
+    for _ in range(COUNT // 10):
+        plan = plan_of(PLAN_FORM.read(texts_of(draw)))
+        with contextlib.suppress(BudgetError):
+            a, b = answer(plan), answer(replace(plan, measured=Measured()))
+            assert repr(a.middle) == repr(b.middle)
+            assert (words.sentence(a), words.assumptions(a)) == (words.sentence(b), words.assumptions(b))
+            measured = [line for line in plan_lines(a) if line.name.startswith("measured, ")]
+            assert repr([line for line in plan_lines(a) if line not in measured]) == repr(list(plan_lines(b)))
+            assert {line.value for line in measured} == {rate for _, rate in (rates_of(plan) or Rates()).known}
+            told += bool(measured)
+    assert told >= 5
 
 
 def test_the_largest_model_fits_and_a_slightly_larger_one_does_not() -> None:

@@ -32,6 +32,9 @@ CORNERS: dict[str, dict[str, str]] = {
     "twenty minutes": {"find": "accelerators", "within": "20 min"},
     "no power known": {"gpu": "TPU v4", "draw": "1%"},
     "replicated momentum": {"opt": "SGD", "prec": "bf16 throughout", "zero": "0", "model": "DeepSeek-V3"},
+    "measured": {"gpu": "H100 SXM", "r16": "662 TFLOP/s", "r8": "2.5 PFLOP/s", "rmem": "2.9 TB/s", "rof": "H100, 2026"},
+    "of a device that nobody knows": {"r16": "1 MFLOP/s", "rmem": "10 PB/s", "gpu": "TPU v4"},
+    "measured elsewhere": {"r16": "662 TFLOP/s", "rof": "A100 80GB, 2026"},
     "stands still": {"other": "90%", "waits": "0%", "mfu": "40%"},
 }
 

@@ -10,6 +10,7 @@ from core.models.flops import conventions, train_flop_6nd
 from core.planning.answer import words_memory
 from core.planning.answer.answer import Answer, Column, dollars_over
 from core.planning.answer.plan import whole_accelerators
+from core.planning.answer.rates import replaced
 from core.planning.answer.words import limited
 from core.planning.split.scaling import overtraining
 from core.planning.whole.words import failures
@@ -70,6 +71,7 @@ def plan_lines(a: Answer) -> tuple[Line, ...]:
     counted = {way.id: way for way in conventions(a.shape.spec, plan.seq_len)}
     by_layer = counted[plan.attention].per_token / counted["rule"].per_token
     layers = f"layers of {a.shape.name}"
+    whose = plan.measured.origin
     origin = "published runs" if a.published else "found" if a.find == "MFU" else "typed"
     return (
         Line("asked for", a.find),
@@ -85,6 +87,7 @@ def plan_lines(a: Answer) -> tuple[Line, ...]:
         line("accelerators", lambda made: whole_accelerators(made.accelerators), "count"),
         *_nodes(a, columns),
         Line("dense peak of one", a.peak, "flop_per_s", note=a.dtype),
+        *(Line(f"measured, {one.name}", one.measured, one.kind, note=whose) for one in replaced(plan)),
         line("MFU over all hours", lambda made: made.mfu, "ratio", origin),
         line("MFU of the steps", lambda made: made.steps, "ratio", "impossible" if a.impossible else ""),
         line("goodput", lambda made: made.goodput, "ratio", "share left by checkpoints, failures and restarts"),

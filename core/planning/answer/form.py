@@ -17,6 +17,7 @@ from core.models.spec_text import EXAMPLE, SpecTextError
 from core.planning.answer.answer import Answer
 from core.planning.answer.form_layout import LAYOUT_FIELDS
 from core.planning.answer.form_policy import OWN_FIELDS, POLICY, STATES, led, own_of
+from core.planning.answer.form_rates import MEASURED_FIELDS, measured_of
 from core.planning.answer.form_search import ANY, SEARCH, SEARCH_FIELDS
 from core.planning.answer.holding import model_copies
 from core.planning.answer.plan import (
@@ -304,6 +305,7 @@ PLAN_FIELDS: tuple[Field, ...] = (
     DRAW,
     PUE,
     GRID,
+    *MEASURED_FIELDS,
 )
 """Every field of a plan, in the order in which a link spells them."""
 
@@ -399,6 +401,7 @@ def plan_of(reading: Reading) -> Plan:
             in_node=v["knode"],
             offload=v["koff"],
         ),
+        measured=measured_of(v),
     )
 
 
@@ -427,13 +430,14 @@ def plan_from(texts: Mapping[str, str]) -> Plan:
 def carried(texts: Mapping[str, str], a: Answer | None = None) -> dict[str, str]:
     """Of the texts of one page's form those that are the plan's, for a link to another page.
 
-    Left out is what says nothing: an own shape beside another model, types beside a named precision, and fields of the
-    whole run and of the search where every page begins with the same.
+    Left out is what says nothing: an own shape beside another model, types beside a named precision, rates that nobody
+    measured, and fields of the whole run and of the search where every page begins with the same.
     a: their answer, whose accelerators or parameters stand where they were asked for.
     """
     silent: set[str] = set() if texts.get(MODEL_NAME.id) == OWN else {SHAPE.id}
     silent |= set() if texts.get(POLICY.id) == OWN_POLICY else {one.id for one in OWN_FIELDS.values()}
     silent |= {one.id for one in PLAN_FIELDS if one.part in (WHOLE, SEARCH) and texts.get(one.id) == one.default}
+    silent |= {one.id for one in PLAN_FIELDS if one.quiet and not texts.get(one.id)}
     found = {one.id: texts[one.id] for one in PLAN_FIELDS if one.id in texts and one.id not in silent}
     if a and a.find == "accelerators":
         found[COUNT.id] = f"{model_copies(a.plan, a.middle.accelerators):,}"

@@ -10,6 +10,7 @@ from typing import Literal, TypeAlias
 
 from core.hardware.accelerators import Accelerator
 from core.hardware.accelerators import find as find_accelerator
+from core.hardware.rates import Rates
 from core.limits import limit
 from core.models.catalog import CatalogModel, model_named
 from core.models.flops import Attention
@@ -145,6 +146,24 @@ class Computed:
     slack: float = MEASURED.slack
 
 
+NOT_MEASURED = math.nan
+"""A rate that nobody measured."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """Rates that a plan carries. origin: on what they were measured and when, as text, of which nothing is known but
+    that it is short."""
+
+    rates: Rates = field(default_factory=Rates)
+    origin: str = ""
+
+    @property
+    def device(self) -> str:
+        """What they were measured on, as it calls itself; empty where nobody said."""
+        return self.origin.rpartition(",")[0].strip() or self.origin
+
+
 @dataclass(frozen=True, slots=True)
 class Plan:
     """Everything that is asked of a run; the field that ``find`` names is not looked at.
@@ -155,6 +174,7 @@ class Plan:
     optimizer, policy: of the model states, by name, as `core.training` has them; own: the types of `OWN_POLICY`.
     layout: of one step, all but its data-parallel degree, which is what the accelerators leave.
     wishes: what a search over layouts is asked; no other number depends on them.
+    measured: rates of the accelerator; whether and where they count, `core.planning.answer.rates` decides.
     """
 
     find: Find = "time"
@@ -179,6 +199,7 @@ class Plan:
     reliability: Reliability = field(default_factory=Reliability)
     power: Power = field(default_factory=Power)
     wishes: Wishes = field(default_factory=Wishes)
+    measured: Measured = field(default_factory=Measured)
 
     @property
     def device(self) -> Accelerator:

@@ -10,10 +10,12 @@ import numpy as np
 
 from core.hardware.accelerators import find
 from core.hardware.cluster import Cluster, cluster
+from core.hardware.rates import Rates
 from core.models.spec import TransformerSpec
 from core.planning.answer.holding import spec_of
 from core.planning.answer.laying import laid
 from core.planning.answer.plan import Computed, Plan, whole_accelerators
+from core.planning.answer.rates import rates_of
 from core.planning.answer.wishes import Batch, Span, Wishes
 from core.planning.search.constraints import Constraints
 from core.planning.search.found import Found, Searched
@@ -42,7 +44,8 @@ _WIDEST = 4_096
 class Query:
     """All that a search depends on, and nothing else of the plan: neither its tokens nor its layout.
 
-    batch: sequences of one step. What its wishes say of the batch counts no more.
+    batch: sequences of one step. What its wishes say of the batch counts no more. rates: those that count in place of
+    the datasheet's; None where none do.
     """
 
     spec: TransformerSpec
@@ -55,6 +58,7 @@ class Query:
     policy: PrecisionPolicy
     computed: Computed
     wishes: Wishes
+    rates: Rates | None = None
 
     @property
     def cluster(self) -> Cluster:
@@ -104,6 +108,7 @@ def query_of(plan: Plan) -> Query:
         policy=plan.policy_under(find_optimizer(plan.optimizer)),
         computed=plan.computed,
         wishes=replace(plan.wishes, batch=Batch()),
+        rates=rates_of(plan),
     )
 
 
@@ -122,6 +127,7 @@ def asked(query: Query) -> Question:
         running=Running(query.dtype),
         constraints=query.constraints,
         runtime=_runtime(query),
+        rates=query.rates,
         loss=how.loss,
         chunks=how.chunks,
     )

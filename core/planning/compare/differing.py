@@ -19,11 +19,13 @@ from core.planning.answer.form import (
     WITHIN,
 )
 from core.planning.answer.form_policy import OWN_FIELDS, POLICY
+from core.planning.answer.form_rates import RATES
 from core.planning.answer.form_search import BATCH
 from core.planning.answer.plan import OWN, OWN_POLICY, TYPED
 
 _FOUND = {"tokens": TRAINED.id, "parameters": PARAMETERS.id, "accelerators": COUNT.id, "MFU": MFU.id}
-_WISHES = frozenset(one.id for one in PLAN_FORM.part(SEARCH))
+_IDLE = tuple(one for one in PLAN_FORM.fields if one.part in (SEARCH, RATES) and one.id != BATCH.id)
+"""What a search over layouts is asked and counts with, but for the batch: no answer depends on it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,12 +39,12 @@ class Differing:
 def counting(reading: Reading) -> frozenset[str]:
     """The ids of the fields on which the answer to a plan depends, and its global batch.
 
-    What a search over layouts is asked besides moves no answer. A model that is known by its name needs no number of
-    parameters, one of types chosen by name none of its own, and what is found is not given.
+    What a search over layouts is asked besides moves no answer, nor do measured rates. A model that is known by its
+    name needs no number of parameters, one of types chosen by name none of its own, and what is found is not given.
     """
     values = reading.values
     find, model = values["find"], values[MODEL_NAME.id]
-    silent = {one for one in _WISHES if one != BATCH.id} | {_FOUND.get(find, WITHIN.id)}
+    silent = {one.id for one in _IDLE} | {_FOUND.get(find, WITHIN.id)}
     if find == "parameters":
         silent.add(MODEL_NAME.id)
     if find == "parameters" or model != TYPED:
@@ -75,6 +77,5 @@ def differing(readings: Sequence[Reading]) -> tuple[Differing, ...]:
 
 
 def wishes_differ(readings: Sequence[Reading]) -> tuple[Field, ...]:
-    """Fields of the search in which plans differ, and on which nothing that is compared depends."""
-    fields = [one for one in PLAN_FORM.part(SEARCH) if one.id != BATCH.id]
-    return tuple(one for one in fields if any(not alike(r, readings[0], one) for r in readings[1:]))
+    """Fields of the search, and rates, in which plans differ, and on which nothing that is compared depends."""
+    return tuple(one for one in _IDLE if any(not alike(r, readings[0], one) for r in readings[1:]))

@@ -1,7 +1,7 @@
 """A plan with a name, as a comparison, a saved row and a report hold it, and as a link carries several of them.
 
-The first plan of a link spells every field, so that the link opens to the same plans after a default has changed; the
-others spell what differs from the first.
+The first plan of a link spells every field but quiet ones that are empty, so that the link opens to the same plans
+after a default has changed; the others spell what differs from the first.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ RESULTS = ("days", "dollars", "accelerators", "mfu", "memory_bytes", "watt_hours
 """What is kept of an answer beside its plan, in base units, so that a later one can be held against it."""
 
 _ITEM, _PLAN, _VALUE, _RESULT = "~", "~~", ".", "_"
+_QUIET = frozenset(one.id for one in PLAN_FORM.fields if one.quiet)
 _ESCAPES = (("!", "!e"), ("~", "!t"))
 
 
@@ -66,7 +67,8 @@ def pack(entries: Sequence[Entry]) -> str:
     first: Mapping[str, str] = entries[0].texts if entries else {}
     packed: list[str] = []
     for i, one in enumerate(entries):
-        said = {name: text for name, text in one.texts.items() if i == 0 or text != first.get(name)}
+        texts = one.texts.items()
+        said = {name: text for name, text in texts if (text != first.get(name) if i else text or name not in _QUIET)}
         items = [_escaped(one.name)]
         items += [f"{name}{_VALUE}{_escaped(text)}" for name, text in said.items()]
         items += [f"{_RESULT}{name}{_VALUE}{value:.6g}" for name, value in one.results.items()]

@@ -383,7 +383,7 @@ def inputs_in_words(plans: Sequence[Compared], found: Sequence[Differing]) -> st
     )
     if idle:
         names = listed([f"“{one.label}”" for one in idle])
-        said += f" What a search over layouts is asked differs, too ({names}); no number here depends on that."
+        said += f" What only a search over layouts depends on differs, too ({names}); no number here rests on that."
     return said
 
 

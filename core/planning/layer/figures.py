@@ -14,6 +14,7 @@ from core.planning.layer.operations import LayerOperation
 from core.units import format_count, format_quantity
 
 _RANGE = (0.1, 1e5)
+_LEFT_ABOVE = {"xanchor": "right", "yanchor": "bottom"}
 
 
 def roofline(
@@ -24,18 +25,22 @@ def roofline(
     vector: float,
     bandwidth: float,
     palette: Palette,
+    datasheet: tuple[Mapping[str, float], float] | None = None,
 ) -> Figure:
     """Each operation at its intensity and the rate it can reach: blue where compute is the limit, red where memory is.
 
     trail: one matrix product over micro-batches of ``tokens``, drawn as the way it climbs. matrix: dtype → peak of
     the matrix units in FLOP/s, that of the products with weights first and, where others stay wider, theirs after it.
-    vector: peak of the vector units; bandwidth in bytes per second.
+    vector: peak of the vector units; bandwidth in bytes per second. datasheet: where ``matrix`` and ``bandwidth`` were
+    measured, the same by the datasheet.
     """
     x = np.geomspace(*_RANGE, 161)
     first, *rest = matrix.values()
     ridge = first / bandwidth
 
-    def roof(peak: float, dash: str) -> Figure:
+    sheet, sheet_bandwidth = datasheet or ({}, bandwidth)
+
+    def roof(peak: float, dash: str, bandwidth: float = bandwidth) -> Figure:
         return {
             "type": "scatter",
             "mode": "lines",
@@ -77,13 +82,14 @@ def roofline(
         )
         if chosen
     ]
-    top = math.log10(max(matrix.values()) / 1e12)
+    top = math.log10(max([*matrix.values(), *sheet.values()]) / 1e12)
     low = min(float(o.placed.attainable) for o in operations) / 1e12
     low = min(low, float(np.min(np.asarray(trail.placed.attainable))) / 1e12)
     return {
         "data": [
             roof(first, "solid"),
             *(roof(peak, "solid") for peak in rest),
+            *(roof(peak, "dash", sheet_bandwidth) for peak in sheet.values() if peak == peak),
             *([roof(vector, "dash")] if vector < first else []),
             path,
             *dots,
@@ -102,24 +108,13 @@ def roofline(
             ),
             yaxis=axis(palette, "TFLOP/s it can reach", type="log", range=[math.log10(low) - 0.3, top + 0.25], dtick=1),
             annotations=[
-                *(
-                    label(
-                        palette,
-                        f"{format_quantity(peak, 'flop_per_s')} {dtype if rest else 'matrix'} peak",
-                        x=5,
-                        y=math.log10(peak / 1e12),
-                        xanchor="right",
-                        yanchor="bottom",
-                    )
-                    for dtype, peak in matrix.items()
-                ),
+                *_peaks(matrix, sheet, palette),
                 label(
                     palette,
-                    f"ridge, {ridge:.0f} FLOP/B",
+                    f"{'measured ' if datasheet else ''}ridge, {ridge:.0f} FLOP/B",
                     x=math.log10(ridge),
                     y=math.log10(first / 1e12),
-                    xanchor="right",
-                    yanchor="bottom",
+                    **({"xanchor": "left", "yanchor": "top", "xshift": 10} if datasheet else _LEFT_ABOVE),
                     font={"family": SANS, "size": 12, "color": palette.muted},
                 ),
                 *(_ends(trail, climbing, tokens, palette)),
@@ -127,6 +122,25 @@ def roofline(
             ],
         ),
     }
+
+
+def _peaks(matrix: Mapping[str, float], sheet: Mapping[str, float], palette: Palette) -> list[Figure]:
+    """Names of the roofs; of a measured one and the datasheet's, which are near each other, on both sides."""
+
+    def named(text: str, peak: float, *, above: bool) -> Figure:
+        side = "bottom" if above else "top"
+        return label(palette, text, x=5, y=math.log10(peak / 1e12), xanchor="right", yanchor=side)
+
+    found: list[Figure] = []
+    for dtype, peak in matrix.items():
+        shown, other = format_quantity(peak, "flop_per_s"), sheet.get(dtype, peak)
+        if other == peak or other != other:
+            found.append(named(f"{shown} {dtype if len(matrix) > 1 else 'matrix'} peak", peak, above=True))
+        else:
+            found.append(named(f"{shown} {dtype}, measured", peak, above=peak > other))
+            expected = f"{format_quantity(other, 'flop_per_s')} {dtype}, datasheet"
+            found.append(named(expected, other, above=peak < other))
+    return found
 
 
 def _ends(

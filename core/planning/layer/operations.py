@@ -32,6 +32,7 @@ from core.hardware.elements import (
     ElementCost,
 )
 from core.hardware.operations import Placed, Value, Work, band, elementwise, fused_attention_bytes, place, product
+from core.hardware.rates import Rates
 from core.models.parameters import parameters
 from core.models.spec import Experts, TransformerSpec
 from core.planning.budget.errors import BudgetError
@@ -79,16 +80,22 @@ def wide_dtype(device: Accelerator, dtype: str) -> str:
     return known[0] if ELEMENT_BYTES[dtype] < 2 and known else dtype
 
 
+def peaks_of(device: Accelerator, dtype: str, rates: Rates | None = None) -> dict[str, float]:
+    """FLOP/s of products with weights in ``dtype``, and of those that stay wider where there are any, by dtype."""
+    rates = rates or Rates()
+    return {name: rates.product(name, device.peak(name)) for name in (dtype, wide_dtype(device, dtype))}
+
+
 class _Sheet:
     """Collects operations, forward and backward at once."""
 
-    def __init__(self, device: Accelerator, dtype: str) -> None:
+    def __init__(self, device: Accelerator, dtype: str, rates: Rates) -> None:
         self.narrow, self.wide = dtype, wide_dtype(device, dtype)
-        self.peak = {name: device.peak(name) for name in (self.narrow, self.wide)}
+        self.peak = peaks_of(device, dtype, rates)
         vector = device.peak("fp32")
         # Matrix units do no exponentials; without a known vector rate the ridge is taken from the matrix one.
         self.vector = vector if vector == vector else self.peak[self.wide]
-        self.bandwidth = device.bandwidth
+        self.bandwidth = rates.copied(device.bandwidth)
         self.element = ELEMENT_BYTES[self.wide]
         self.found: list[LayerOperation] = []
         self.in_layer = True
@@ -131,6 +138,7 @@ def layer_roofline(
     fused_attention: bool = True,
     head: bool = True,
     kind: LayerKind | None = None,
+    rates: Rates | None = None,
 ) -> tuple[LayerOperation, ...]:
     """Every operation of one layer of ``spec`` on ``device``, for a micro-batch of ``tokens``.
 
@@ -141,7 +149,7 @@ def layer_roofline(
     masked or not. Their products count as `core.models.flops` does, "causal" and "full". head: the output head, the
     cross-entropy of its logits and its update too. kind: the layer drawn, one of `kinds_of`; None: the most frequent
     one. Tokens are spread evenly over experts. An update is of the layer's (or the head's) own parameters, once per
-    step.
+    step. rates: measured ones, in place of the datasheet's peaks and bandwidth.
 
     Raises `BudgetError` for a dtype without a known peak, and for fewer than one token.
     """
@@ -152,7 +160,7 @@ def layer_roofline(
     t: Value = np.asarray(tokens, dtype=np.float64) if isinstance(tokens, np.ndarray) else float(tokens)
     length: Value = np.minimum(t, seq_len) if isinstance(t, np.ndarray) else min(t, float(seq_len))
     kind = kind or kinds_of(spec, seq_len)[0]
-    sheet = _Sheet(device, dtype)
+    sheet = _Sheet(device, dtype, rates or Rates())
     norm = LAYERNORM if spec.norm_vectors == 2 else RMSNORM
     sheet.each("norms", "Norms", np.multiply(t, spec.hidden * spec.norms_per_layer), norm)
     _projections(sheet, spec, t)

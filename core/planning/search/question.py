@@ -11,12 +11,13 @@ import numpy as np
 import numpy.typing as npt
 
 from core.hardware.cluster import Cluster
+from core.hardware.rates import Rates
 from core.models.flops import flops_per_token
 from core.models.spec import TransformerSpec, modelled
 from core.planning.budget.equations import mfu_needed
 from core.planning.search.constraints import FREE, Constraints
 from core.planning.search.found import Found
-from core.planning.step.parts import AS_USUAL, Rates, Running, StepTime
+from core.planning.step.parts import AS_USUAL, Running, StepTime
 from core.planning.step.ranges import range_of
 from core.planning.step.time import step_over, step_time
 from core.training import (

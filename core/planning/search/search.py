@@ -7,6 +7,7 @@ import time
 from typing import Literal, TypeAlias, get_args
 
 from core.hardware.cluster import Cluster
+from core.hardware.rates import Rates
 from core.models.spec import TransformerSpec
 from core.planning.budget.errors import BudgetError
 from core.planning.budget.rule import accelerator_hours, rent
@@ -15,7 +16,7 @@ from core.planning.search.found import Searched
 from core.planning.search.question import Question
 from core.planning.search.space import groups_of
 from core.planning.search.sweep import Sweep
-from core.planning.step.parts import AS_USUAL, Rates, Running
+from core.planning.step.parts import AS_USUAL, Running
 from core.training import Optimizer, PrecisionPolicy, Runtime, usual
 from core.training.activations.tensors import FUSED, Implementation
 from core.training.device.buffers import MEASURED

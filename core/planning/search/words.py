@@ -11,6 +11,7 @@ from core.planning.answer.exploring import Rescue, Size, days_for
 from core.planning.answer.plan import OWN, Plan
 from core.planning.answer.searching import Query
 from core.planning.answer.words_memory import gib, laid_out, recomputed
+from core.planning.answer.words_rates import by
 from core.planning.budget.errors import BudgetError
 from core.planning.search.constraints import SpaceError
 from core.planning.search.found import Columns, Found, Searched
@@ -70,7 +71,8 @@ def sentence(plan: Plan, query: Query, found: Found) -> str:
     room = "how much memory there is, is unknown" if math.isnan(found.spare) else room
     return (
         f"{_model(plan)} on {_cluster(query)} under **{degrees(found.layout)}**: a step takes {_seconds(found)} at "
-        f"**{percent(found.mfu)} MFU**; {format_count(plan.tokens)} tokens take **{days}**, steps alone; {room}."
+        f"**{percent(found.mfu)} MFU**{by(plan)}; {format_count(plan.tokens)} tokens take **{days}**, steps alone; "
+        f"{room}."
     )
 
 

@@ -11,8 +11,9 @@ import numpy as np
 
 from core.hardware.accelerators import Accelerator
 from core.hardware.cluster import Cluster
+from core.hardware.rates import Rates
 from core.planning.step.constants import Constants
-from core.planning.step.parts import Rates, Running
+from core.planning.step.parts import Running
 
 BITS = {"bf16": 16, "fp16": 16, "fp8": 8, "fp4": 4}
 """Formats in which a step can be computed, with their bits."""
@@ -74,18 +75,13 @@ def speeds_of(cluster: Cluster, running: Running, constants: Constants, rates: R
     wide = wide_peak(device) * factor
     bits = BITS[running.dtype]
     narrow = wide if bits == 16 else device.peak(running.dtype) * factor
-    shares = {16: (c.matmul16, measured.matmul16), 8: (c.matmul8, measured.matmul8), 4: (c.matmul4, measured.matmul4)}
-
-    def reached(peak: float, of: int) -> float:
-        share, rate = shares[of]
-        return peak * share if math.isnan(rate) else rate
-
+    share = {16: c.matmul16, 8: c.matmul8, 4: c.matmul4}
     attention = {"newest": c.attention, "fa2": c.attention_fa2, "triton": c.attention_triton}[running.attention]
     return Speeds(
-        narrow=reached(narrow, bits),
-        wide=reached(wide, 16),
+        narrow=measured.product(running.dtype, narrow * share[bits]),
+        wide=measured.product("bf16", wide * share[16]),
         attention=wide * attention,
-        memory=device.bandwidth * c.bandwidth if math.isnan(measured.memory) else measured.memory,
+        memory=measured.copied(device.bandwidth * c.bandwidth),
         inside=cluster.link_inside * c.inside,
         between=network(cluster) * c.between,
         domain=cluster.per_node,

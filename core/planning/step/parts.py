@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from typing import Any, Literal, TypeAlias, get_args
@@ -57,20 +56,6 @@ class Running:
 
 AS_USUAL = Running()
 """16 bits, overlapped, the newest kernels."""
-
-
-@dataclass(frozen=True, slots=True)
-class Rates:
-    """Rates measured on a device, in place of datasheet times efficiency; NaN where nothing was measured.
-
-    matmul16, matmul8, matmul4: FLOP/s of large products by the bits of their factors.  memory: bytes per second of a
-    large copy, read and written.
-    """
-
-    matmul16: float = math.nan
-    matmul8: float = math.nan
-    matmul4: float = math.nan
-    memory: float = math.nan
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from core.hardware.cluster import Cluster
+from core.hardware.rates import Rates
 from core.models.spec import TransformerSpec
 from core.planning.budget.errors import BudgetError
 from core.planning.step.constants import Constants, constants_of, family_of
@@ -15,7 +16,7 @@ from core.planning.step.exchange import Exchange
 from core.planning.step.formulas import jitter_share
 from core.planning.step.layer import LayerTime, layer_time
 from core.planning.step.links import BITS, Speeds, network, speeds_of
-from core.planning.step.parts import AS_USUAL, Rates, Running, StepTime, added_up
+from core.planning.step.parts import AS_USUAL, Running, StepTime, added_up
 from core.planning.step.work import WIDE, layer_work
 from core.training import Layout, Optimizer, PrecisionPolicy, States, check, states_of, usual
 from core.training.activations.formulas import rank_tokens

@@ -10,6 +10,7 @@ from core.models.spec_text import write_spec
 from core.planning.answer.plan import OWN, TYPED, Plan
 from core.planning.answer.searching import Query
 from core.planning.answer.words_memory import gib
+from core.planning.answer.words_rates import by
 from core.planning.search.words import brief
 from core.planning.study.result import PointResult
 from core.planning.study.study import Study
@@ -21,6 +22,11 @@ ABOUT = (
     "studies run from a terminal, on every core or on a Dask cluster: `python -m core.planning.study study.json --out "
     "results/`. Open its `study.parquet` here."
 )
+
+
+def without_rates(plan: Plan) -> str:
+    """That a study does not take the rates that a plan is counted with; empty where there are none."""
+    return "**A study takes the datasheets’ rates**, not those measured for this plan." if by(plan) else ""
 
 
 def example(plan: Plan, query: Query) -> str:

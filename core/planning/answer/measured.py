@@ -1,0 +1,41 @@
+"""A plan that uses what a measurement found: the texts of its fields, for a link to a page about a plan."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from core.measure.datasheet import Datasheet, match
+from core.measure.rates import measured_rates
+from core.measure.record import Record
+from core.planning.answer.form import ACCELERATOR
+from core.planning.answer.form_rates import ORIGIN, RATE_FIELDS, said_of
+from core.planning.answer.rates import KIND_OF
+from core.units import format_quantity
+
+
+def using(record: Record) -> dict[str, str]:
+    """The rates of ``record`` as texts of a plan's fields by id, with its accelerator where one row of the catalogue
+    is this device; nothing where it gives no rate.
+
+    Values and not the measurement's name: the texts mean the same where nobody has it.
+    """
+    found = measured_rates(record)
+    if not found.rates.known:
+        return {}
+    texts: dict[str, str] = {}
+    for name, rate in found.rates.known:
+        texts[RATE_FIELDS[name].id] = format_quantity(rate, KIND_OF[name])
+    day = datetime.fromtimestamp(found.started, UTC)
+    texts[ORIGIN.id] = said_of(found.device, f"{day.day} {day:%b %Y}")
+    rows = datasheet_of(record).rows
+    if len(rows) == 1:
+        texts[ACCELERATOR.id] = rows[0].name
+    return texts
+
+
+def datasheet_of(record: Record) -> Datasheet:
+    """The row of the catalogue that a measurement's device is."""
+    facts = record.facts
+    if facts is None or record.programme.device != "cuda":
+        return Datasheet((), "")
+    return match(facts.name, facts.memory_bytes, facts.power_limit_w)

@@ -1,0 +1,45 @@
+"""Rates that a plan carries: what they are, beside the accelerator, and the way back to the datasheet’s."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from core.measure import device
+from core.planning.answer import words_rates
+from core.planning.answer.form_rates import MEASURED_FIELDS
+from core.planning.answer.plan import Plan
+from core.planning.answer.rates import is_here, standing
+from pages.parts import show
+from pages.parts.inputs import Inputs
+from pages.parts.registry import DEVICE
+
+
+def rates_note(inputs: Inputs, plan: Plan) -> None:
+    """The plan's rates in a line, those that are not used with the reason; nothing where it has none."""
+    found = standing(plan)
+    if found == "none":
+        return
+
+    def clear() -> None:
+        for field in MEASURED_FIELDS:
+            inputs.put(field.id, "")
+
+    told, back = st.columns([4.2, 1], vertical_alignment="center")
+    with told:
+        (show.error if found == "other" else show.note)(words_rates.told(plan))
+    with back:
+        st.button("Use the datasheet again", key=inputs.key("datasheet"), type="tertiary", on_click=clear)
+
+
+def draw_rates(inputs: Inputs) -> None:
+    """The fields of the rates."""
+    for cell, field in zip(st.columns([1, 1, 1, 1, 1.8]), MEASURED_FIELDS, strict=True):
+        with cell:
+            inputs.draw(field)
+
+
+def measure_here(plan: Plan) -> None:
+    """The way to measure the plan's accelerator, where this machine has one."""
+    here = device.machine()
+    if here.kind == "cuda" and is_here(plan.accelerator, here.gpus[0]):
+        show.onwards("Measure on this GPU", DEVICE, {})

@@ -1,0 +1,87 @@
+"""Measured rates on Compute budget and Parallel plan: told, drawn, cleared, carried, and refused where they are not."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from core.measure import device
+from core.measure.device import Cpu, Gpu, Machine
+from core.planning.answer import words_rates
+from core.planning.answer.form import plan_of
+from core.planning.answer.searching import query_of, searched
+from core.planning.search import words
+from pages.compute.form import FORM as COMPUTE_FORM
+from pages.parts.registry import COMPUTE, DEVICE, PLAN_SEARCH
+from pages.plan_search.form import FORM
+from tests.app.plan_pages import bodies, linked, onwards, opened, shown, stripped
+from tests.app.plan_pages import words as said_on
+
+GIVEN = {"r16": "500 TFLOP/s", "rmem": "2.5 TB/s", "rof": "H100 80GB HBM3, 22 Nov 2026"}
+SMALL = {"model": "Llama 3.1 8B", "count": "16", "gb": "128", "seq": "4,096", "tokens": "1T", "gpu": "H100 SXM"}
+
+
+def answer(app: AppTest) -> str:
+    return stripped(bodies(app, "np-answer")[0])
+
+
+def clear(app: AppTest, prefix: str) -> None:
+    app.button(key=f"{prefix}_datasheet").click().run()
+    assert not app.exception
+
+
+def test_parallel_plan_times_steps_by_them_until_they_are_cleared() -> None:
+    plain, app = opened(PLAN_SEARCH, SMALL), opened(PLAN_SEARCH, {**SMALL, **GIVEN})
+    plan = plan_of(FORM.read({**SMALL, **GIVEN}))
+    best = searched(query_of(plan)).best
+    assert best
+    assert shown(words.sentence(plan, query_of(plan), best)) in answer(app)
+    assert answer(app) != answer(plain)
+    assert shown(words_rates.told(plan)) in stripped(said_on(app))
+    assert {f"s_{name}" for name in GIVEN} <= linked(app).keys()
+    assert GIVEN.items() <= onwards(app, COMPUTE)[0].items()
+    clear(app, "s")
+    assert answer(app) == answer(plain)
+    assert linked(app) == linked(plain)
+    assert not {name for name in app.query_params if name in {f"s_{one}" for one in GIVEN}}
+    assert "Rates measured" not in said_on(app)
+
+
+def test_compute_budget_says_what_they_change_and_draws_their_roof() -> None:
+    plain, app = opened(COMPUTE, {**SMALL, "roof": "true"}), opened(COMPUTE, {**SMALL, **GIVEN, "roof": "true"})
+    plan = plan_of(COMPUTE_FORM.read({**SMALL, **GIVEN}))
+    said = stripped(said_on(app))
+    assert answer(app) == answer(plain)
+    assert shown(words_rates.told(plan)) in said
+    assert shown(words_rates.change(plan)) in said
+    assert f"{500e12 / 2.5e12:.0f} FLOP/B" in json.dumps(roof_of(app))
+    assert roof_of(app) != roof_of(plain)
+    assert GIVEN.items() <= onwards(app, PLAN_SEARCH)[0].items()
+    clear(app, "c")
+    assert roof_of(app) == roof_of(plain)
+    assert linked(app) == linked(plain)
+
+
+def roof_of(app: AppTest) -> Any:
+    charts = [json.loads(chart.proto.spec) for chart in app.get("plotly_chart")]
+    return next(chart for chart in charts if "ridge" in json.dumps(chart))
+
+
+def test_rates_of_another_accelerator_are_refused_on_the_page() -> None:
+    app = opened(PLAN_SEARCH, {**SMALL, **GIVEN, "gpu": "A100 SXM 80 GB"})
+    assert "are not used" in said_on(app)
+    assert answer(app) == answer(opened(PLAN_SEARCH, {**SMALL, "gpu": "A100 SXM 80 GB"}))
+
+
+@pytest.mark.parametrize(("gpu", "offered"), [("H100 SXM", True), ("A100 SXM 80 GB", False)])
+def test_the_gpu_of_this_machine_can_be_measured(gpu: str, offered: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    cpu = Cpu("a processor", "", 2, None)
+    here = Machine((Gpu("NVIDIA H100 80GB HBM3", 85_045_968_896.0, 700.0),), cpu, "")
+    monkeypatch.setattr(device, "machine", lambda: here)
+    app = opened(COMPUTE, {"gpu": gpu})
+    assert (f'href="{DEVICE.url_path}?' in "".join(bodies(app, "np-onwards"))) == offered
+    monkeypatch.setattr(device, "machine", lambda: Machine((), cpu, "There is none."))
+    assert f'href="{DEVICE.url_path}?' not in "".join(bodies(opened(COMPUTE, {"gpu": gpu}), "np-onwards"))

@@ -1,0 +1,180 @@
+"""Four rates from a measurement: which points they are of, what is left aside and why, and the plan that uses them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import pytest
+
+from core.measure.points import DeviceFacts, Item, Kind, Outcome, Point, Refusal, Regime
+from core.measure.programme import Programme
+from core.measure.rates import COPY_BYTES, MeasuredRates, measured_rates
+from core.measure.record import Record
+from core.planning import plan_from
+from core.planning.answer.form_rates import ORIGIN
+from core.planning.answer.measured import using
+from core.planning.answer.rates import rates_of, standing
+
+H100 = DeviceFacts(
+    name="NVIDIA H100 80GB HBM3", detail="", threads=0, memory_bytes=85_045_968_896.0, power_limit_w=700.0
+)
+CPU = DeviceFacts(
+    name="AMD EPYC 7763 (64-Core), Processor", detail="", threads=8, memory_bytes=None, power_limit_w=None
+)
+STARTED = 1_795_350_000.0  # 22 November 2026
+
+
+def timed(
+    kind: Kind,
+    name: str,
+    shape: tuple[int, ...],
+    work: tuple[float, float],
+    seconds: float,
+    spread: float = 1.02,
+    regime: Regime = "burst",
+) -> Point:
+    flop, moved = work
+    label = f"{shape} {regime}"
+    return Point(
+        item=Item(kind=kind, name=name, label=label, shape=shape, seconds=0.2, regime=regime),
+        shape=shape,
+        flop=flop,
+        bytes=moved,
+        median_s=seconds,
+        best_s=seconds / math.sqrt(spread),
+        p10_s=seconds / math.sqrt(spread),
+        p90_s=seconds * math.sqrt(spread),
+        runs=50,
+        duration_s=0.2,
+    )
+
+
+def square(dtype: str, n: int, rate: float, spread: float = 1.02, regime: Regime = "burst") -> Point:
+    return timed("matmul", dtype, (n, n, n), (2.0 * n**3, 6.0 * n * n), 2.0 * n**3 / rate, spread, regime)
+
+
+def copy(moved: float, rate: float, spread: float = 1.02) -> Point:
+    return timed("memory", "copy", (int(moved),), (0.0, moved), moved / rate, spread)
+
+
+def record(outcomes: Sequence[Outcome], facts: DeviceFacts | None = H100) -> Record:
+    cpu = facts is CPU
+    return Record(
+        id="0123456789ab",
+        programme=Programme(
+            device="cpu" if cpu else "cuda", kinds=("matmul", "memory"), dtypes=("bf16",), sizes=(256,), seconds=0.2
+        ),
+        stage="finished",
+        started=STARTED,
+        elapsed_s=60.0,
+        method="measure-2",
+        torch="2.11",
+        facts=facts,
+        outcomes=tuple(outcomes),
+    )
+
+
+def of(*outcomes: Outcome, facts: DeviceFacts = H100) -> MeasuredRates:
+    return measured_rates(record(outcomes, facts))
+
+
+def test_the_median_of_large_squares_is_the_rate() -> None:
+    squares = [
+        square("bf16", n, rate) for n, rate in ((256, 9e14), (4095, 1e14), (4096, 6e14), (8192, 7e14), (16384, 6.6e14))
+    ]
+    found = of(*squares, square("fp8", 8192, 1.2e15), square("nvfp4", 4096, 4e15), copy(2e9, 2.9e12), copy(1e9, 5e12))
+    assert found.rates.matmul16 == pytest.approx(6.6e14)
+    assert found.rates.matmul8 == pytest.approx(1.2e15)
+    assert found.rates.matmul4 == pytest.approx(4e15)
+    assert found.rates.memory == pytest.approx(2.9e12)
+    assert [one.shape[0] for one in found.taken[0].points] == [4096, 8192, 16384]
+    assert (found.device, found.started, found.method, found.record) == (
+        H100.name,
+        STARTED,
+        "measure-2",
+        "0123456789ab",
+    )
+    assert found.refusals == ()
+
+
+def test_the_sustained_rate_counts_before_the_others() -> None:
+    found = of(square("bf16", 8192, 7e14), square("bf16", 8192, 6e14, regime="sustained"))
+    assert found.rates.matmul16 == pytest.approx(6e14)
+    spread = of(square("bf16", 8192, 7e14), square("bf16", 8192, 6e14, 1.6, regime="sustained"))
+    assert spread.rates.matmul16 == pytest.approx(7e14)
+
+
+def test_fp16_stands_where_bf16_was_not_measured_and_nothing_else_does() -> None:
+    assert of(square("fp16", 8192, 6e14)).rates.matmul16 == pytest.approx(6e14)
+    assert of(square("bf16", 8192, 6e14, 2.0), square("fp16", 8192, 5e14)).rates.matmul16 == pytest.approx(5e14)
+    others = of(square("fp32", 8192, 5e13), square("fp8 by row", 8192, 1e15), square("mxfp8", 8192, 1e15))
+    assert others.rates.known == ()
+    shapes = timed("matmul", "bf16", (8192, 8192, 1024), (1e12, 1e9), 1e-3)
+    assert of(shapes).rates.known == ()
+
+
+@pytest.mark.parametrize(
+    ("outcome", "why"),
+    [
+        (square("fp8", 8192, 1e15, spread=1.51), "fp8: runs of its large squares differ"),
+        (square("fp8", 2048, 1e15), "fp8: no square of 4,096"),
+        (copy(2e9, 3e12, spread=1.6), "memory: runs of its largest copy differ"),
+        (copy(COPY_BYTES / 2, 9e12), "memory: no copy"),
+        (Refusal(item=square("fp8", 8192, 1e15).item, why="refused", text="no fp8 here"), "fp8: no square"),
+    ],
+)
+def test_what_is_left_aside_is_said(outcome: Outcome, why: str) -> None:
+    found = of(outcome)
+    assert found.rates.known == ()
+    assert any(why in said for said in found.refusals)
+    assert len(found.refusals) == 4
+
+
+def test_a_spread_that_clocks_explain_is_no_fault() -> None:
+    assert of(square("fp8", 8192, 1e15, spread=1.49)).rates.matmul8 == pytest.approx(1e15)
+
+
+def test_a_smaller_copy_never_speaks_for_the_largest() -> None:
+    assert of(copy(1e9, 3e12), copy(2e9, 3e12, spread=3)).rates.known == ()
+
+
+def test_on_a_cpu_the_largest_there_is_counts() -> None:
+    found = of(square("bf16", 512, 2e11), square("bf16", 1024, 1e11), copy(1e7, 2e10), copy(2e7, 1e10), facts=CPU)
+    assert found.rates.matmul16 == pytest.approx(1e11)
+    assert found.rates.memory == pytest.approx(1e10)
+
+
+def test_a_plan_uses_a_measurement_by_value() -> None:
+    texts = using(record([square("bf16", 8192, 6.6234e14), copy(2e9, 2.913e12)]))
+    assert texts == {
+        "r16": "662.3 TFLOP/s",
+        "rmem": "2.913 TB/s",
+        "rof": "H100 80GB HBM3, 22 Nov 2026",
+        "gpu": "H100 SXM",
+    }
+    plan = plan_from(texts)
+    assert standing(plan) == "own"
+    rates = rates_of(plan)
+    assert rates
+    assert (rates.matmul16, rates.memory) == (662.3e12, 2.913e12)
+
+
+def test_a_device_without_a_datasheet_names_no_accelerator() -> None:
+    texts = using(record([square("bf16", 1024, 1e11)], CPU))
+    assert "gpu" not in texts
+    assert ORIGIN.read(texts["rof"]) == "AMD EPYC 7763 (64-Core) Processor, 22 Nov 2026"
+    assert standing(plan_from(texts)) == "stands in"
+
+
+def test_a_name_of_any_length_and_letters_becomes_an_origin() -> None:
+    for name in ("Ж_" * 100, "GPU " * 40, "[a](b) **c**", ""):
+        facts = H100.model_copy(update={"name": name})
+        texts = using(record([square("bf16", 8192, 6e14)], facts))
+        assert len(texts["rof"]) <= ORIGIN.max_chars
+        assert ORIGIN.read(texts["rof"]).endswith(", 22 Nov 2026") or not name.isascii() or not name
+
+
+def test_a_measurement_without_rates_gives_no_plan() -> None:
+    assert using(record([])) == {}
+    assert using(record([square("fp32", 8192, 5e13)], None)) == {}

@@ -1,0 +1,275 @@
+"""Measured rates of a plan: whose they are, what they change, and that what follows from them agrees everywhere."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import replace
+from urllib.parse import parse_qs, urlencode
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.hardware.accelerators import accelerators, find
+from core.hardware.cluster import cluster
+from core.hardware.rates import Rates
+from core.models import CATALOG
+from core.palette import LIGHT
+from core.planning import PLAN_FORM, Plan, plan_from, plan_of, step_time
+from core.planning.answer import words_rates
+from core.planning.answer.form import carried
+from core.planning.answer.form_rates import MEASURED_FIELDS, ORIGIN, RATE_FIELDS
+from core.planning.answer.plan import Measured
+from core.planning.answer.rates import KIND_OF, TOO_GOOD, rates_of, replaced, standing
+from core.planning.answer.searching import judged, query_of, searched
+from core.planning.answer.stories import SEARCH_STORIES, STORIES
+from core.planning.compare.differing import counting, wishes_differ
+from core.planning.compare.entry import entry_of, pack, unpack
+from core.planning.layer.figures import roofline
+from core.planning.layer.operations import layer_roofline, peaks_of
+from core.planning.search import words
+from core.planning.step.constants import constants_of, family_of
+from core.planning.step.links import speeds_of
+from core.planning.step.parts import Running
+from core.planning.study.words import without_rates
+from core.training import Layout
+from core.units import UNIT, QuantityError
+
+H100 = "H100 80GB HBM3, 22 Nov 2026"
+SMALL = {"model": "Llama 3.1 8B", "count": "16", "gb": "128", "seq": "4,096", "tokens": "1T", "gpu": "H100 SXM"}
+GIVEN = {"r16": "662 TFLOP/s", "r8": "1.2 PFLOP/s", "rmem": "2.9 TB/s", "rof": H100}
+
+
+def with_rates(**given: str) -> Plan:
+    return plan_from({**SMALL, **given})
+
+
+def reached(plan: Plan) -> Rates:
+    """What the plan's accelerator is taken to reach without a measurement."""
+    device = plan.device
+    found = speeds_of(cluster(device, 8), Running(plan.peak_dtype), constants_of(family_of(device)), None)
+    narrow = {"fp8": "matmul8", "fp4": "matmul4"}.get(plan.peak_dtype)
+    return Rates(matmul16=found.wide, memory=found.memory, **({narrow: found.narrow} if narrow else {}))
+
+
+# ------------------------------------------------------------------------------------------ texts and links
+
+
+def test_links_of_plans_without_rates_are_what_they_were() -> None:
+    named = {PLAN_FORM.key(one.id) for one in MEASURED_FIELDS}
+    for story in (*STORIES.values(), *SEARCH_STORIES.values()):
+        assert not named & PLAN_FORM.write(story).keys()
+        assert not {one.id for one in MEASURED_FIELDS} & carried(PLAN_FORM.read(story).texts).keys()
+        assert plan_from(story).measured == Measured()
+    packed = pack([entry_of("a", {}), entry_of("b", {"r16": "1 TFLOP/s"}), entry_of("c", {"n": "8B"})])
+    assert packed.count("r16") == 1
+
+
+def test_rates_stand_in_links_and_comparisons_as_values() -> None:
+    texts = {**SMALL, **GIVEN}
+    address = parse_qs(urlencode(PLAN_FORM.write(texts)))
+    given, said = PLAN_FORM.given(address)
+    assert said == ()
+    assert plan_of(PLAN_FORM.read(given)) == plan_from(texts)
+    assert rates_of(plan_from(texts)) == Rates(662e12, 1.2e15, math.nan, 2.9e12)
+    entries = (entry_of("without", SMALL), entry_of("with", texts), entry_of("again", SMALL))
+    for order in (entries, entries[1:], entries[::-1]):
+        assert unpack(pack(order))[0] == order
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [{"r16": "fast"}, {"r16": "1"}, {"rmem": "3 PFLOP/s"}, {"r8": "1e30 FLOP/s"}, {"rof": "[x](y)"}, {"rof": "**x**"}],
+)
+def test_what_is_no_rate_is_refused(texts: dict[str, str]) -> None:
+    with pytest.raises(QuantityError):
+        plan_from(texts)
+    reading = PLAN_FORM.read(texts)
+    assert "stays empty" in reading.problems[0].message
+    assert plan_of(reading) == plan_from({})
+
+
+# ------------------------------------------------------------------------------------------ whose rates
+
+
+@pytest.mark.parametrize(
+    ("origin", "gpu", "expected"),
+    [
+        (H100, "H100 SXM", "own"),
+        (H100, "H100 PCIe", "other"),
+        ("A100-SXM4-80GB, 1 May 2026", "A100 SXM 80 GB", "own"),
+        ("A100-SXM4-80GB, 1 May 2026", "A100 SXM 40 GB", "other"),
+        ("GH200 480GB, 1 May 2026", "GH200 96 GB", "own"),
+        ("H100 SXM", "H100 SXM", "own"),
+        ("our own chip, 2026", "H100 SXM", "stands in"),
+        ("", "MI300X", "stands in"),
+    ],
+)
+def test_rates_count_for_their_own_accelerator(origin: str, gpu: str, expected: str) -> None:
+    plan = with_rates(gpu=gpu, r16="500 TFLOP/s", rof=origin)
+    assert standing(plan) == expected
+    assert rates_of(plan) == (None if expected == "other" else plan.measured.rates)
+    said = words_rates.told(plan)
+    assert ("not used" in said) == (expected == "other")
+    assert ("stand in" in said) == (expected == "stands in")
+    assert gpu in said or expected == "own"
+    assert bool(words_rates.change(plan)) == bool(words_rates.by(plan)) == (expected != "other")
+
+
+def test_a_study_says_that_it_takes_the_datasheets_rates() -> None:
+    assert [bool(without_rates(with_rates(**given))) for given in ({}, GIVEN, {**GIVEN, "gpu": "T4"})] == [
+        False,
+        True,
+        False,
+    ]
+
+
+def test_no_rates_are_none_whatever_their_origin() -> None:
+    plan = with_rates(rof=H100)
+    assert (standing(plan), rates_of(plan), words_rates.told(plan), words_rates.change(plan)) == ("none", None, "", "")
+
+
+def test_rates_beyond_the_datasheet_are_doubted_and_count() -> None:
+    peak = find("H100 SXM").peak("bf16")
+    for share, doubted in ((TOO_GOOD * 1.001, True), (TOO_GOOD * 0.999, False), (0.7, False)):
+        plan = with_rates(r16=f"{share * peak!r} FLOP/s", rof=H100)
+        (one,) = replaced(plan)
+        assert (one.name, one.datasheet, one.doubtful) == ("bf16", peak, doubted)
+        assert ("check the peak" in words_rates.told(plan)) == doubted
+        assert rates_of(plan) is not None
+    assert replaced(with_rates(gpu="T4", r16="60 TFLOP/s"))[0].name == "fp16"
+
+
+def test_what_is_told_has_both_numbers() -> None:
+    said = words_rates.told(with_rates(**GIVEN))
+    assert H100 in said
+    assert all(number in said for number in ("bf16 662 TFLOP/s", "989", "fp8 1.2 PFLOP/s", "2.9 TB/s", "3.35 TB/s"))
+
+
+# ------------------------------------------------------------------------------------------ what they change
+
+
+@pytest.mark.parametrize("dtype", ["bf16", "fp8"])
+def test_rates_as_expected_of_the_datasheet_change_no_number(dtype: str) -> None:
+    plan = with_rates(dtype=dtype)
+    same = {RATE_FIELDS[name].id: f"{rate!r} {UNIT[KIND_OF[name]]}" for name, rate in reached(plan).known}
+    measured = with_rates(dtype=dtype, rof=H100, **same)
+    assert rates_of(measured) == reached(plan)
+    one, other = (searched(query_of(each)) for each in (plan, measured))
+    assert one.best == other.best
+    assert one.pareto == other.pareto
+    assert words.sentence(measured, query_of(measured), other.best or one.pareto[0]).count("measured on H100") == 1
+
+
+def test_clearing_the_rates_brings_the_first_answer_back() -> None:
+    texts = {**SMALL, **GIVEN}
+    before, cleared = plan_from(SMALL), plan_from(texts | dict.fromkeys((one.id for one in MEASURED_FIELDS), ""))
+    assert cleared == before
+    assert query_of(cleared) == query_of(before)
+    assert query_of(plan_from(texts)) != query_of(before)
+
+
+RATE = st.floats(1e13, 5e15)
+
+
+FASTER = st.floats(1, 4)
+
+
+@given(
+    st.tuples(RATE, RATE, st.floats(1e11, 1e13)), st.tuples(FASTER, FASTER, FASTER), st.integers(0, 3), st.booleans()
+)
+def test_higher_rates_never_take_longer(
+    rates: tuple[float, float, float], faster: tuple[float, float, float], zero: int, mixture: bool
+) -> None:
+    spec = CATALOG["Mixtral 8x7B" if mixture else "Llama 3.1 8B"].spec
+    layout = Layout(tensor=2, pipeline=2, data=4, micro_batches=8, zero=zero, sequence_parallel=1)
+    seconds = [
+        step_time(
+            spec,
+            cluster(find("H100 SXM"), 16),
+            layout,
+            seq_len=4096,
+            running=Running("fp8"),
+            rates=Rates(matmul16=times[0], matmul8=times[1], memory=times[2]),
+        ).total
+        for times in (rates, tuple(r * f for r, f in zip(rates, faster, strict=True)))
+    ]
+    assert seconds[1] <= seconds[0] * (1 + 1e-12)
+
+
+def test_every_page_that_times_steps_takes_the_same_rates() -> None:
+    """The search, one typed layout, and step time by itself."""
+    plan = with_rates(**GIVEN)
+    query = query_of(plan)
+    best = searched(query).best
+    assert best
+    alone = step_time(
+        query.spec,
+        query.cluster,
+        best.layout,
+        seq_len=query.seq_len,
+        running=best.running,
+        policy=query.policy,
+        rates=rates_of(plan),
+    )
+    assert judged(query, best.layout).step == best.step
+    assert alone.total == pytest.approx(best.seconds)
+    slower = searched(query_of(with_rates(**GIVEN | {"r16": "300 TFLOP/s"}))).best
+    assert slower
+    assert slower.seconds > 1.5 * best.seconds
+
+
+def test_rates_of_another_accelerator_change_nothing() -> None:
+    assert query_of(with_rates(**GIVEN | {"gpu": "A100 SXM 80 GB"})) == query_of(with_rates(gpu="A100 SXM 80 GB"))
+
+
+def test_a_comparison_says_apart_that_rates_differ() -> None:
+    readings = [PLAN_FORM.read(SMALL), PLAN_FORM.read({**SMALL, **GIVEN})]
+    assert {one.id for one in wishes_differ(readings)} == set(GIVEN)
+    assert counting(readings[0]) == counting(readings[1])
+    assert not {one.id for one in MEASURED_FIELDS} & counting(readings[1])
+
+
+# ------------------------------------------------------------------------------------------ the roofline
+
+
+def test_the_roofline_stands_on_what_was_measured() -> None:
+    device, spec = find("H100 SXM"), CATALOG["Llama 3.1 8B"].spec
+    rates = Rates(matmul16=662e12, memory=2.9e12)
+    found = layer_roofline(spec, device, seq_len=4096, tokens=8192.0, rates=rates)
+    sheet = layer_roofline(spec, device, seq_len=4096, tokens=8192.0)
+    assert peaks_of(device, "bf16", rates) == {"bf16": 662e12}
+    assert peaks_of(device, "fp8", rates) == {"fp8": device.peak("fp8"), "bf16": 662e12}
+    for one, other in zip(found, sheet, strict=True):
+        assert one.placed.bandwidth == 2.9e12
+        assert one.placed.peak == (662e12 if one.kind == "matmul" else other.placed.peak)
+        assert one.placed.seconds > other.placed.seconds
+    same = Rates(matmul16=device.peak("bf16"), memory=device.bandwidth)
+    again = layer_roofline(spec, device, seq_len=4096, tokens=8192.0, rates=same)
+    assert [one.placed.seconds for one in again] == [one.placed.seconds for one in sheet]
+
+
+def test_the_picture_has_measured_roofs_solid_and_the_datasheets_dashed() -> None:
+    device, spec = find("H100 SXM"), CATALOG["Llama 3.1 8B"].spec
+    rates, tokens = Rates(matmul16=662e12, memory=2.9e12), 2.0 ** np.arange(6)
+    up = next(one for one in layer_roofline(spec, device, seq_len=4096, tokens=tokens, rates=rates) if one.id == "up")
+    found = layer_roofline(spec, device, seq_len=4096, tokens=8192.0, rates=rates)
+    beside = (peaks_of(device, "bf16"), device.bandwidth)
+    figure = roofline(found, up, tokens, {"bf16": 662e12}, device.peak("fp32"), 2.9e12, LIGHT, beside)
+    lines = [line for line in figure["data"] if line.get("hoverinfo") == "skip"]
+    roofs = {(line["line"]["dash"], float(max(line["y"]))) for line in lines}
+    assert {("solid", 662.0), ("dash", device.peak("bf16") / 1e12)} <= roofs
+    notes = [note["text"] for note in figure["layout"]["annotations"]]
+    (ridge,) = [text for text in notes if "ridge" in text]
+    assert re.search(r"measured ridge, (\d+)", ridge)[1] == f"{662e12 / 2.9e12:.0f}"  # type: ignore[index]
+    assert {"662 TFLOP/s bf16, measured", "989.4 TFLOP/s bf16, datasheet"} <= set(notes)
+
+
+def test_every_accelerator_can_have_rates() -> None:
+    for device in accelerators():
+        plan = replace(with_rates(r16="100 TFLOP/s", rmem="1 TB/s"), accelerator=device.name)
+        assert device.name in words_rates.told(plan)
+        assert "nan" not in words_rates.told(plan).lower().split()
+    assert ORIGIN.id in {one.id for one in MEASURED_FIELDS}
