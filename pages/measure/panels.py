@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from core.formula import Explanation
 from core.measure.points import Kind, Point
+from core.measure.rates import measured_rates
 from core.measure.record import Record
 from core.measure.showing import common, figures, matmul, others, roofline
 from pages.parts import show
@@ -58,10 +59,9 @@ def kind(record: Record, which: Kind) -> None:
 
 def roof(record: Record) -> None:
     """The measured roofline, and the datasheet's."""
-    bandwidth = largest_copy(record)
-    measured = roofline.measured(record, bandwidth)
+    measured = roofline.measured(record, measured_rates(record).rates.memory)
     if not measured.known:
-        lacks = "a matmul in bf16 or fp32" if math.isnan(measured.top) else "memory bandwidth"
+        lacks = "a matmul in bf16 or fp32" if math.isnan(measured.top) else "a large copy whose runs agree"
         show.note(f"A roofline needs {lacks}, which has not been measured here yet: choose “Everything”.")
         return
     promised = common.datasheet_of(record)
@@ -89,12 +89,6 @@ def supplemented(record: Record, others: Sequence[Record]) -> Record:
         have |= {p.item.kind for p in found}
         more += found
     return record.model_copy(update={"outcomes": (*record.outcomes, *more)})
-
-
-def largest_copy(record: Record) -> float:
-    """Bandwidth of the largest copy, in bytes per second; NaN where none was measured."""
-    found = max(common.of_kind(record, "memory"), key=lambda p: p.bytes, default=None)
-    return math.nan if found is None else found.bandwidth
 
 
 def every(record: Record) -> None:

@@ -13,9 +13,6 @@ from core.measure.programme import DeviceKind
 from core.measure.record import Record
 from core.units import format_quantity, significant
 
-WIDE = 1.5
-"""Runs whose p90 rate is this many times their p10 rate did not have the device to themselves."""
-
 SUSTAINED_S = 10.0
 """Timed seconds from which a rate counts as sustained: by then power and temperature limits show."""
 
@@ -98,8 +95,3 @@ def best_by_others(sheet: Datasheet, dtype: str) -> float:
 def of_kind(record: Record, kind: Kind) -> tuple[Point, ...]:
     """The points of a kind, in order."""
     return tuple(point for point in record.points if point.item.kind == kind)
-
-
-def wide(point: Point) -> bool:
-    """Whether its runs spread too widely to mean much."""
-    return point.p90_s >= WIDE * point.p10_s

@@ -8,11 +8,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from core.figure import MONO, SANS, Figure, apart, axis, label, layout
+from core.measure.best import squares
 from core.measure.points import Point
 from core.measure.programme import MISALIGNED
 from core.measure.record import Record
 from core.measure.showing.common import rate_text
-from core.measure.showing.matmul import Bar, squares
+from core.measure.showing.matmul import Bar
 from core.palette import Palette
 
 _ROW_PX = 68
@@ -174,7 +175,7 @@ def curves(record: Record, palette: Palette) -> Figure:
 
     A size that no tile divides stands as a cross beside its line. All lines are blue, for all is computing.
     """
-    lines = [(dtype, found) for dtype in record.programme.dtypes if (found := squares(record, dtype))]
+    lines = [(dtype, found) for dtype in record.programme.dtypes if (found := squares(record.points, dtype))]
     data: list[Figure] = []
     ends: list[tuple[str, float, float]] = []
     for i, (dtype, found) in enumerate(lines):
@@ -278,7 +279,7 @@ def curves_alt(record: Record) -> str:
     """The takeaway of `curves` for those who do not see it."""
     said: list[str] = []
     for dtype in record.programme.dtypes:
-        found = squares(record, dtype)
+        found = squares(record.points, dtype)
         if len(found) > 1:
             first, top = found[0], max(found, key=lambda p: p.rate)
             said.append(

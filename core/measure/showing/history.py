@@ -6,9 +6,10 @@ import math
 from collections.abc import Sequence
 
 from core.figure import MONO, Figure, axis, label, layout
+from core.measure.best import largest_copy, wide
 from core.measure.formulas import speed_ratio
 from core.measure.record import Record, Stage
-from core.measure.showing.common import bandwidth_text, of_kind, rate_text, when, wide
+from core.measure.showing.common import bandwidth_text, of_kind, rate_text, when
 from core.measure.showing.matmul import best_square, headline
 from core.palette import Palette
 from core.units import significant
@@ -58,7 +59,7 @@ def _headline(record: Record) -> str:
 
 
 def _copy(record: Record) -> str:
-    found = max(of_kind(record, "memory"), key=lambda p: p.bytes, default=None)
+    found = largest_copy(record.points)
     return "–" if found is None or wide(found) else bandwidth_text(found.bandwidth)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from core.formula import Explanation
+from core.measure.best import fastest, squares, sustained, wide
 from core.measure.formulas import achieved_rate, share_of_peak, speed_ratio
 from core.measure.points import Point, Refusal, clip
 from core.measure.record import Record
@@ -23,7 +24,6 @@ from core.measure.showing.common import (
     spread,
     subject,
     when,
-    wide,
 )
 from core.products import matmul_flop
 from core.units import format_duration, format_quantity, scientific, significant
@@ -57,21 +57,9 @@ class Bar:
     others: tuple[tuple[str, float], ...] = ()
 
 
-def is_square(point: Point) -> bool:
-    """Whether a matmul is one of the squares that dtypes are compared by."""
-    return len(point.shape) == 3 and len(set(point.shape)) == 1 and point.item.regime == "burst"
-
-
-def squares(record: Record, dtype: str) -> tuple[Point, ...]:
-    """The squares of a dtype, smallest first."""
-    found = [p for p in of_kind(record, "matmul") if p.item.name == dtype and is_square(p)]
-    return tuple(sorted(found, key=lambda point: point.shape))
-
-
 def best_square(record: Record, dtype: str) -> Point | None:
     """The square at which a dtype runs fastest, of those whose runs agree where there are any; None without one."""
-    found = squares(record, dtype)
-    return max([p for p in found if not wide(p)] or found, key=lambda point: point.rate, default=None)
+    return fastest(squares(record.points, dtype))
 
 
 def bests(record: Record) -> tuple[Point, ...]:
@@ -142,9 +130,9 @@ def _circumstances(record: Record, top: Point) -> list[str]:
     said = [
         f"Median of {top.runs:,} runs in {format_duration(top.duration_s, 2)}{on}; best {rate_text(top.best_rate)}."
     ]
-    long = [p for p in of_kind(record, "matmul") if p.item.regime == "sustained"]
+    long = [p for dtype in record.programme.dtypes for p in sustained(record.points, dtype)]
     for point in long:
-        burst = next((p for p in squares(record, point.item.name) if p.shape == point.shape), None)
+        burst = next((p for p in squares(record.points, point.item.name) if p.shape == point.shape), None)
         kept = f", {format_quantity(speed_ratio(point.rate, burst.rate), 'ratio', 3)} of its burst" if burst else ""
         lasted = format_duration(point.duration_s, 2)
         said.append(f"Kept up for {lasted}, {point.item.name} at {_size(point)} ran at {rate_text(point.rate)}{kept}.")
@@ -182,7 +170,7 @@ def bars(record: Record, *, doing: str = "") -> tuple[Bar, ...]:
     for dtype in record.programme.dtypes:
         top = best_square(record, dtype)
         if top is not None:
-            rest = tuple((_size(p), p.rate) for p in squares(record, dtype) if p is not top)
+            rest = tuple((_size(p), p.rate) for p in squares(record.points, dtype) if p is not top)
             ends = (top.rate, top.p10_rate, top.p90_rate)
             made.append(Bar(dtype, _size(top), *ends, peak_of(sheet, dtype), "", rest))
             continue
@@ -264,7 +252,7 @@ def _refusals(record: Record) -> list[str]:
         alike: dict[tuple[str, str], list[str]] = {}
         for one in _refused(record, dtype):
             alike.setdefault((one.why, clip(one.text, 900)), []).append(one.item.label)
-        whole = len(alike) == 1 and not squares(record, dtype)
+        whole = len(alike) == 1 and not squares(record.points, dtype)
         parts = [f"{why}{'' if whole else f' at {listed(at)}'}: {text}" for (why, text), at in alike.items()]
         if parts:
             said.append(f"**{dtype}** {'; '.join(parts)}.")

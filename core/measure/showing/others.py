@@ -77,7 +77,7 @@ def _operations(record: Record, points: Sequence[Point]) -> str:
 
 def _attention(record: Record, points: Sequence[Point]) -> str:
     best = max(points, key=lambda p: p.rate)
-    return f"**{best.item.name}** is the fastest, {rate_text(best.rate)} ({best.item.label}), causal half counted once."
+    return f"**{best.item.name}** is the fastest, {rate_text(best.rate)} ({best.item.label}); only causal pairs count."
 
 
 def _layer(record: Record, points: Sequence[Point]) -> str:

@@ -13,10 +13,11 @@ from core.figure import SANS, Figure, apart, axis, label, layout
 from core.formula import Explanation
 from core.hardware.operations import Placed, Work, place
 from core.hardware.roofline import ridge_point
+from core.measure.best import is_square
 from core.measure.points import Point
 from core.measure.record import Record
 from core.measure.showing.common import bandwidth_text, listed, of_kind, rate_text, subject
-from core.measure.showing.matmul import best_square, is_square
+from core.measure.showing.matmul import best_square
 from core.palette import Palette
 from core.units import format_quantity
 
@@ -49,7 +50,7 @@ class Roof:
 def placed(record: Record) -> tuple[Point, ...]:
     """What stands on a roofline: everything timed that both computes and moves bytes, but the squares of one dtype."""
     kinds = [p for kind in ("operations", "attention", "layer") for p in of_kind(record, kind)]
-    shapes = [p for p in of_kind(record, "matmul") if not is_square(p) and p.item.regime == "burst"]
+    shapes = [p for p in of_kind(record, "matmul") if not is_square(p)]
     return tuple(p for p in (*shapes, *kinds) if p.flop and p.bytes)
 
 
