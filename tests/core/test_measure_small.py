@@ -51,17 +51,6 @@ def test_copies_from_kilobytes_to_gigabytes(monkeypatch: pytest.MonkeyPatch) -> 
         assert point.bandwidth == 2 * size / point.median_s
 
 
-def test_the_largest_copy_beyond_every_cache_stands_for_memory() -> None:
-    def copy(size: int) -> Point:
-        item = memory.items(programme())[0].model_copy(update={"shape": (size,), "label": str(size)})
-        times = dict.fromkeys(("median_s", "best_s", "p10_s", "p90_s"), 1e-3)
-        return Point(item=item, shape=(size,), flop=0, bytes=2 * size, runs=5, duration_s=1, **times)
-
-    points = [copy(2**n) for n in (30, 12, 26)]
-    assert memory.largest_copy(points) == points[0]
-    assert memory.largest_copy(points[1:]) is None
-
-
 def test_a_copy_that_arrives_torn_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     real = torch.Tensor.copy_
 
