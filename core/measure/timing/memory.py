@@ -6,9 +6,9 @@ it; the largest, which fits into none, is the bandwidth of memory.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
-from core.measure.points import Item, Point
+from core.measure.points import Item
 from core.measure.programme import DeviceKind, Programme
 from core.measure.timing.bench import Bench, Run, WrongError
 from core.units import format_bytes
@@ -16,9 +16,6 @@ from core.units import format_bytes
 SMALLEST = 4 * 2**10
 
 LARGEST: Mapping[DeviceKind, int] = {"cpu": 2**30, "cuda": 4 * 2**30, "xpu": 4 * 2**30, "mps": 2**30}
-
-BEYOND_CACHES = 256 * 2**20
-"""A copy of fewer bytes may lie in a cache: servers have had 300 MB and more of it, and two buffers are at work."""
 
 _STEP = 4
 _ONE_CALL = 64 * 2**20
@@ -70,9 +67,3 @@ def prepare(bench: Bench, programme: Programme, item: Item) -> Run:
     if not all(map(torch.equal, target.split(_COMPARED // 8), source.split(_COMPARED // 8))):
         raise WrongError("the copy is not what was copied")
     return Run(call, (size,), flop=0.0, bytes=2.0 * size, flush=False, repeats=repeats)
-
-
-def largest_copy(points: Iterable[Point]) -> Point | None:
-    """The point that stands for the bandwidth of memory: the largest copy beyond every cache, None without one."""
-    copies = [one for one in points if one.item.kind == "memory" and one.shape[0] >= BEYOND_CACHES]
-    return max(copies, key=lambda one: one.shape[0], default=None)

@@ -1,0 +1,123 @@
+"""Attention by back end: timed here, with the work that a person would count, and refused where it is wrong."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.measure.points import Point, Refusal
+from core.measure.programme import SIZES
+from core.measure.timing import attention
+from tests.core.timing_bench import BF16, FP32, TINY, bench, measured, processor, programme
+from tests.core.timing_bench import one_thread as one_thread
+
+TOKENS, HEADS, KV_HEADS, LENGTH, WIDTH = 64, 4, 2, 32, 16
+FLOP = 2 * HEADS * WIDTH * LENGTH * TOKENS
+ELEMENTS = TOKENS * (2 * HEADS + 2 * KV_HEADS) * WIDTH
+REAL = torch.nn.functional.scaled_dot_product_attention
+
+
+@pytest.mark.parametrize("element", [BF16, FP32])
+def test_every_back_end_of_this_cpu(element: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    processor(monkeypatch, element)
+    for item in attention.items(programme()):
+        point = measured(attention, item, programme())
+        assert isinstance(point, Point), point
+        times = 3 if item.label.startswith(attention.BOTH) else 1
+        assert (point.flop, point.bytes) == (times * FLOP, times * element * ELEMENTS)
+        assert point.shape == (2, HEADS, KV_HEADS, LENGTH, WIDTH)
+        assert point.relative_error is not None
+        assert point.relative_error < (1e-2 if element == BF16 else 1e-5)
+
+
+def test_a_back_end_that_torch_refuses_is_a_refusal_by_itself() -> None:
+    """As on a GPU, where all four are tried: the CPU has no kernel of the memory-efficient one."""
+    items = attention.items(programme(device="cuda"))
+    assert {item.name for item in items} == set(attention.BACKENDS)
+    refused = next(item for item in items if item.name == "efficient")
+    found = measured(attention, refused, programme())
+    assert isinstance(found, Refusal)
+    assert found.why == "refused"
+    assert "scaled_dot_product_attention" in found.text
+
+
+def test_the_reasons_that_torch_warns_of_stand_in_the_refusal(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: Any, **__: Any) -> None:
+        warnings.warn("Flash attention wants sm80. (Triggered internally at sdp_utils.cpp:7.)", stacklevel=1)
+        raise RuntimeError("No available kernel.")
+
+    monkeypatch.setattr(torch.nn.functional, "scaled_dot_product_attention", refuse)
+    found = measured(attention, attention.items(programme())[0], programme())
+    assert isinstance(found, Refusal)
+    assert found.text == "RuntimeError: No available kernel. Flash attention wants sm80."
+
+
+def blind(q: Any, k: Any, v: Any, is_causal: bool, enable_gqa: bool) -> Any:
+    return REAL(q, k, v, is_causal=False, enable_gqa=enable_gqa)
+
+
+def doubled(which: int) -> Any:
+    """Attention whose result is right, and whose gradient of one input is twice what it should be."""
+
+    def attend(*qkv: Any, is_causal: bool, enable_gqa: bool) -> Any:
+        given = [2 * one - one.detach() if i == which else one for i, one in enumerate(qkv)]
+        return REAL(*given, is_causal=is_causal, enable_gqa=enable_gqa)
+
+    return attend
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        (blind, "relative error"),
+        (doubled(0), "gradient of queries"),
+        (doubled(1), "gradient of keys"),
+        (doubled(2), "gradient of values"),
+    ],
+)
+def test_wrong_attention_is_not_timed(wrong: Any, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.nn.functional, "scaled_dot_product_attention", wrong)
+    both = next(item for item in attention.items(programme()) if item.label.startswith(attention.BOTH))
+    found = measured(attention, both, programme())
+    assert isinstance(found, Refusal)
+    assert found.text.startswith(f"wrong result: {said}")
+
+
+@given(st.integers(1, 64), st.integers(1, 64), st.integers(1, 8), st.integers(1, 2**20), st.sampled_from(sorted(SIZES)))
+def test_what_would_take_too_long_is_timed_with_fewer_tokens(
+    batch: int, kv_heads: int, group: int, length: int, kind: Any
+) -> None:
+    layer = TINY.model_copy(
+        update={"micro_batch": batch, "seq_len": length, "heads": kv_heads * group, "kv_heads": kv_heads}
+    )
+    for item in attention.items(programme(layer, kind)):
+        fewer, heads, _, shorter, _ = item.shape
+        assert heads == layer.heads
+        assert fewer <= batch
+        assert shorter <= length
+        small = attention.forward_flop(item.shape) <= attention.MOST_FLOP[kind]
+        assert small or (fewer == 1 and shorter < 32)
+        assert shorter == length or fewer == 1, "sequences are given up before their length"
+
+
+def test_a_shorter_sequence_says_so_and_scores_that_do_not_fit_are_not_written_out() -> None:
+    long = programme(TINY.model_copy(update={"seq_len": 8192, "heads": 16}))
+    flash, written = (next(i for i in attention.items(long) if i.name == name) for name in ("flash", "math"))
+    length = flash.shape[3]
+    assert length < 8192
+    found = measured(attention, written, long, bench(room=20 * 16 * length**2))
+    assert isinstance(found, Refusal)
+    assert found.why == "skipped"
+    assert "8,192 tokens of the plan" in attention.prepare(bench(), long, flash).note
+
+
+def test_without_a_plan_there_is_a_usual_shape() -> None:
+    for kind in SIZES:
+        shapes = {item.shape for item in attention.items(programme(None, kind))}
+        assert len(shapes) == 1
+        assert attention.forward_flop(shapes.pop()) <= attention.MOST_FLOP[kind]

@@ -1,0 +1,89 @@
+"""What is predicted of one layer that trains alone: no head, no embedding, and no more than its own states."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+
+import pytest
+
+from core.hardware.accelerators import find
+from core.measure.layer import default_layer, layer_flop, layer_parameters
+from core.planning.budget.errors import BudgetError
+from core.planning.step.alone import alone
+from core.planning.step.parts import StepTime
+from core.planning.step.time import Rates
+
+LLAMA = default_layer("cuda")
+H100 = find("H100 SXM")
+PARAMETERS = 2 * 4096 * (32 + 8) * 128 + 3 * 4096 * 14336 + 2 * 4096
+
+
+def test_a_layer_of_llama_on_an_h100() -> None:
+    """Memory by hand: 16 bytes a parameter, and per token the tensors that fused kernels keep."""
+    found = alone(LLAMA, H100, compiled=True)
+    assert layer_parameters(LLAMA) == PARAMETERS
+    assert found.states_bytes == 16 * PARAMETERS
+    hidden, keys, ffn = 4096 * 2, 1024 * 2, 14336 * 2
+    # Inputs and outputs of two norms, queries and the result of attention; keys and values; log-sum-exp; gate, up
+    # and their product.
+    per_token = 6 * hidden + 2 * keys + 32 * 4 + 3 * ffn
+    assert found.activation_bytes == 8192 * per_token
+    assert found.peak_bytes == found.states_bytes + found.activation_bytes
+    assert 0.3 < layer_flop(LLAMA) / found.seconds / H100.peak("bf16") < 0.75, "a plausible MFU of a layer"
+    titles = " ".join(step.title for step in found.explanations)
+    assert "what a model of two takes longer" in titles
+    assert found.explanations[0].value == pytest.approx(found.seconds)
+    assert found.explanations[-1].value == found.peak_bytes
+
+
+@pytest.mark.parametrize(("vocab", "compiled"), [(1_000, False), (500_000, True)])
+def test_the_vocabulary_is_no_part_of_it(vocab: int, compiled: bool) -> None:
+    """Embedding and head are in both models whose difference the layer is."""
+    other = alone(LLAMA.model_copy(update={"vocab": vocab}), H100, compiled=compiled)
+    one = alone(LLAMA, H100, compiled=compiled)
+    assert other.seconds == pytest.approx(one.seconds)
+    assert other.peak_bytes == one.peak_bytes
+
+
+@pytest.mark.parametrize(("micro_batch", "seq_len"), [(1, 512), (3, 2048), (16, 8192)])
+def test_more_tokens_take_longer_and_more_memory(micro_batch: int, seq_len: int) -> None:
+    less = LLAMA.model_copy(update={"micro_batch": micro_batch, "seq_len": seq_len})
+    more = less.model_copy(update={"micro_batch": micro_batch + 1})
+    few, many = alone(less, H100), alone(more, H100)
+    assert few.seconds < many.seconds
+    assert few.activation_bytes < many.activation_bytes
+    assert few.states_bytes == many.states_bytes
+
+
+def test_operation_by_operation_it_is_slower_and_keeps_more() -> None:
+    eager, compiled = alone(LLAMA, H100), alone(LLAMA, H100, compiled=True)
+    assert eager.seconds > compiled.seconds
+    assert eager.activation_bytes > compiled.activation_bytes
+
+
+@pytest.mark.parametrize(("matmul", "memory", "faster"), [(1e11, 3e10, 7.0), (7e14, 2.8e12, 0.3), (2e15, 8e12, 1.1)])
+def test_of_an_unlisted_device_the_rates_say_all(matmul: float, memory: float, faster: float) -> None:
+    """All but launches takes a time that is inverse to the rates."""
+    slow, fast = (alone(LLAMA, None, rates=Rates(matmul16=matmul * by, memory=memory * by)).time for by in (1, faster))
+    for part in fields(StepTime):
+        by = 1.0 if part.name == "fixed" else faster
+        assert getattr(slow, part.name) == pytest.approx(by * getattr(fast, part.name), rel=1e-6, abs=1e-12)
+
+
+@pytest.mark.parametrize("rates", [None, Rates(), Rates(matmul16=1e14), Rates(memory=1e12)])
+def test_without_a_catalogue_and_rates_nothing_is_predicted(rates: Rates | None) -> None:
+    with pytest.raises(BudgetError, match="rates of 16-bit products and of memory"):
+        alone(LLAMA, None, rates=rates)
+
+
+def test_measured_rates_replace_those_of_the_catalogue() -> None:
+    measured = Rates(matmul16=H100.peak("bf16"), memory=H100.bandwidth)
+    assert alone(LLAMA, H100, rates=measured).seconds < alone(LLAMA, H100).seconds
+
+
+def test_a_mixture_has_all_its_experts_states() -> None:
+    mixture = LLAMA.model_copy(update={"ffn": 1024, "experts": 16, "experts_per_token": 2})
+    assert layer_parameters(mixture) == 2 * 4096 * 40 * 128 + 16 * 3 * 4096 * 1024 + 16 * 4096 + 2 * 4096
+    found = alone(mixture, replace(H100, name="another"))
+    assert found.states_bytes == 16 * layer_parameters(mixture)
+    assert found.seconds > 0

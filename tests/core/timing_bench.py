@@ -1,0 +1,153 @@
+"""Benches on this CPU, and a stand-in for CUDA, for the tests of what is timed."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Generator
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+
+from core.measure import device
+from core.measure.points import Item, Outcome, State
+from core.measure.programme import DeviceKind, LayerShape, Programme
+from core.measure.timing.bench import Bench, attempt, cpu_timer
+
+TINY = LayerShape(
+    model="tiny", hidden=64, heads=4, kv_heads=2, head_dim=16, ffn=96, gated=True, vocab=100, seq_len=32, micro_batch=2
+)  # fmt: skip
+"""A layer of 30,720 weights in matrices and 128 gains, with 64 tokens."""
+
+
+BF16, FP32 = 2, 4
+"""Bytes of an element."""
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Generator[None]:
+    """Tiny operations by one thread: on a busy machine several wait for each other longer than they work."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+def processor(monkeypatch: pytest.MonkeyPatch, element: int) -> int:
+    """Have a processor with, or without, instructions for bf16; gives the bytes that it computes in."""
+    detail = "bf16 instructions: amx_bf16" if element == BF16 else device.no_instructions("bf16")
+    monkeypatch.setattr(device, "cpu", lambda: device.Cpu("a processor", detail, 2, None))
+    return element
+
+
+def programme(layer: LayerShape | None = TINY, device: DeviceKind = "cpu") -> Programme:
+    return Programme(device=device, kinds=("layer",), dtypes=(), sizes=(), seconds=0.02, layer=layer)
+
+
+def bench(library: Any = torch, kind: DeviceKind = "cpu", room: float = 1e10) -> Bench:
+    """A bench whose tensors lie on the CPU, whatever it takes itself for."""
+    return Bench(library, kind, "cpu", cpu_timer, State, lambda: room)
+
+
+def measured(module: ModuleType, item: Item, asked: Programme, on: Bench | None = None) -> Outcome:
+    """What becomes of one item."""
+    here = on or bench()
+    said: list[float] = []
+    found = attempt(here, item, lambda: module.prepare(here, asked, item), lambda _, fraction: said.append(fraction))
+    assert said == sorted(said)
+    return found
+
+
+def stand_in(**instead: Any) -> Any:
+    """torch with some names replaced."""
+
+    class Torch:
+        def __getattr__(self, name: str) -> Any:
+            return instead[name] if name in instead else getattr(torch, name)
+
+    return Torch()
+
+
+class FakeCuda:
+    """As much of torch.cuda as launches need: a device whose kernels take 2 µs each, and what the host asked for."""
+
+    KERNEL_S = 2e-6
+
+    def __init__(self) -> None:
+        self.log: list[str] = []
+        self.clock = 0.0
+        self.captured: list[Callable[[], None]] | None = None
+        outer = self
+
+        class Event:
+            def __init__(self, enable_timing: bool) -> None:
+                assert enable_timing
+                self.at = -1.0
+
+            def record(self) -> None:
+                outer.log.append("record")
+                self.at = outer.clock
+
+            def elapsed_time(self, end: Event) -> float:
+                assert outer.log[-1] == "synchronize", "read before the device was done"
+                return (end.at - self.at) * 1e3
+
+        class CUDAGraph:
+            def __init__(self) -> None:
+                self.kernels: list[Callable[[], None]] = []
+
+            def replay(self) -> None:
+                for kernel in self.kernels:
+                    outer.launch(kernel)
+
+        self.Event, self.CUDAGraph = Event, CUDAGraph
+
+    def Stream(self) -> Any:  # noqa: N802, as torch calls it
+        return SimpleNamespace(wait_stream=lambda _: None)
+
+    current_stream = Stream
+
+    def stream(self, _: Any) -> Any:
+        return contextlib.nullcontext()
+
+    @contextlib.contextmanager
+    def graph(self, graph: Any) -> Generator[None]:
+        self.captured = graph.kernels
+        yield
+        self.captured = None
+
+    def synchronize(self) -> None:
+        self.log.append("synchronize")
+
+    def _sleep(self, cycles: int) -> None:
+        assert cycles > 0
+        self.log.append("sleep")
+
+    def launch(self, kernel: Callable[[], None]) -> None:
+        """A kernel: done now, or put into the graph that is being captured."""
+        if self.captured is not None:
+            self.captured.append(kernel)
+            return
+        self.clock += self.KERNEL_S
+        self.log.append("kernel")
+        kernel()
+
+
+class FakeNumber:
+    """A tensor of one element on the stand-in."""
+
+    def __init__(self, cuda: FakeCuda) -> None:
+        self.cuda, self.value = cuda, 0.0
+
+    def add_(self, by: float) -> None:
+        def add() -> None:
+            self.value += by
+
+        self.cuda.launch(add)
+
+    def zero_(self) -> None:
+        self.value = 0.0
+
+    def __float__(self) -> float:
+        return self.value
