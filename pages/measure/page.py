@@ -66,6 +66,7 @@ def _found(record: Record) -> None:
             panels.matmuls(record, key="device:rates")
     for kind in panels.kinds_of(record):
         panels.kind(record, kind)
+    panels.use(record)
 
 
 def _shown(newest: Record | None, everything: Sequence[Record]) -> Record | None:
@@ -91,7 +92,7 @@ def page() -> None:
     if not live(runner):
         ended(runner)
         if shown is not None:
-            _found(shown)
+            _found(panels.supplemented(shown, everything) if shown.origin is None else shown)
         else:
             show.answer(*state.invitation(here, choice, wanted, expected_s(wanted)))
     content = {

@@ -10,7 +10,11 @@ from core.measure.points import Kind, Point
 from core.measure.rates import measured_rates
 from core.measure.record import Record
 from core.measure.showing import common, figures, matmul, others, roofline
+from core.planning.answer.measured import named, using
+from core.planning.step.beside import HEADINGS, beside
+from core.wording import listed
 from pages.parts import show
+from pages.parts.registry import COMPUTE, PLAN_SEARCH
 from pages.parts.theme import TOKENS
 
 MATMUL_CAPTION = "Each dtype at the square where it is fastest; the error is relative to a float64 product."
@@ -53,6 +57,8 @@ def kind(record: Record, which: Kind) -> None:
             if which == "memory":
                 show.chart(others.bandwidths(record, TOKENS), alt=others.bandwidths_alt(record), key="device:memory")
             table(others.headings(points), others.rows(points), "", words=2)
+            if which == "layer":
+                _layer(record)
         for remark in others.refusals(record, which):
             show.note(remark)
 
@@ -99,4 +105,28 @@ def every(record: Record) -> None:
 def opened(record: Record) -> tuple[Explanation, ...]:
     """Every number of the page, opened."""
     rest: list[Point] = [p for kind in others.TITLES for p in common.of_kind(record, kind)]
-    return (*matmul.explanations(record), *others.explanations(rest))
+    predicted = [step for one in beside(record)[0] for step in one.explanations]
+    return (*matmul.explanations(record), *others.explanations(rest), *predicted)
+
+
+def use(record: Record) -> None:
+    """The way into a plan with the rates that were measured, and why some are missing."""
+    texts = using(record)
+    if not texts:
+        return
+    said = listed([f"{name} {text}" for name, text in named(texts)])
+    with show.question("What does that mean for a plan?"):
+        show.note(
+            f"{said} can stand in a plan in place of the datasheet’s. {' '.join(measured_rates(record).refusals)}"
+        )
+        show.onwards("Use these rates in Compute budget", COMPUTE, texts)
+        show.onwards("Use these rates in Parallel plan", PLAN_SEARCH, texts)
+
+
+def _layer(record: Record) -> None:
+    """What was predicted of each step that was timed."""
+    found, why = beside(record)
+    if found:
+        table(HEADINGS, [one.cells for one in found], "Predicted by the rates measured here, else by the datasheet.")
+    elif why:
+        show.note(why)

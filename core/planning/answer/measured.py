@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 
 from core.measure.datasheet import Datasheet, match
@@ -31,6 +32,11 @@ def using(record: Record) -> dict[str, str]:
     if len(rows) == 1:
         texts[ACCELERATOR.id] = rows[0].name
     return texts
+
+
+def named(texts: Mapping[str, str]) -> list[tuple[str, str]]:
+    """The rates among such texts, by what a plan calls them."""
+    return [(field.label, texts[field.id]) for field in RATE_FIELDS.values() if field.id in texts]
 
 
 def datasheet_of(record: Record) -> Datasheet:
