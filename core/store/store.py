@@ -218,12 +218,13 @@ class Store:
         come to the database, and only the answer was lost."""
 
         def write(connection: Connection, again: bool) -> bool:
+            done = False
             try:
-                return act(connection) or (again and _there(connection, row["id"]) == row)
-            except IntegrityError:  # a new plan has an id of its own
-                if again:
-                    return True
-                raise
+                done = act(connection)
+            except IntegrityError:  # of a new plan, whose id is its own: it is there
+                if not again:
+                    raise
+            return done or (again and _there(connection, row["id"]) == row)
 
         return asked(self._engine, write, writes=True)
 
