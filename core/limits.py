@@ -120,6 +120,7 @@ LIMITS: Mapping[str, Limit] = {
     "board_chars": Limit(400, "characters", "the values of one side as typed; sixteen precisions have about so many"),
     "boards_kept": Limit(32, "boards", "answered last, about 30 kB each; a rerun of a page asks for the same again"),
     "saved_plans": Limit(50_000, "plans", "of one database, five times what its list is measured with; 3 kB each"),
+    "database_connections": Limit(15, "connections", "of one process; PostgreSQL by default has a hundred for all"),
     "saved_chars": Limit(20_000, "characters", "a saved plan's fields; all of them at their longest have about 8,000"),
     "plan_id": Limit(32, "characters", "of a link that names a saved plan; ids have 16"),
     "plan_note": Limit(2_000, "characters", "a plan's note; a page of text"),

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
+from core.limits import limit
 from core.store.errors import StoreError
 
 _LOG = logging.getLogger(__name__)
@@ -20,6 +21,8 @@ WAIT_S = 5
 """How long a write waits for that of another process before it gives up."""
 
 _WRITES = "writes"
+
+_Given = TypeVar("_Given")
 
 _SQLITE = {
     "SQLITE_BUSY": "locked",
@@ -50,8 +53,11 @@ _SAID = {
 }
 
 
-def make_engine(address: str) -> Engine:
-    """An engine for an SQLAlchemy address of SQLite or PostgreSQL; nothing is opened yet. Raises `StoreError`."""
+def make_engine(address: str | Path) -> Engine:
+    """An engine for a file of SQLite, or for an SQLAlchemy address of SQLite or PostgreSQL; nothing is opened yet.
+    Raises `StoreError`."""
+    if isinstance(address, Path):  # whose name may have a "?", which has a meaning of its own in an address
+        return _sqlite(URL.create("sqlite", database=str(address)))
     try:
         url = make_url(address.replace("postgres://", "postgresql://", 1))
         kind = url.get_backend_name()
@@ -72,15 +78,42 @@ def shown(engine: Engine) -> str:
     return f"PostgreSQL, {url.database} on {url.host or 'this machine'}"
 
 
+def asked(engine: Engine, act: Callable[[Connection, bool], _Given], *, writes: bool = False) -> _Given:
+    """What ``act`` gives. Raises `StoreError` for whatever the database refuses.
+
+    In SQLite it is one transaction; in PostgreSQL each statement of it is, so that what belongs together is one. A
+    connection of the pool may have died meanwhile: ``act`` is then done once more, on another one, with True. What it
+    sent before may have been done all the same.
+    """
+    if engine.dialect.name != "postgresql":
+        with transaction(engine, writes=writes) as connection:
+            return act(connection, False)
+    with _faults(engine):
+        try:
+            with engine.connect() as connection:
+                return act(connection, False)
+        except DBAPIError as problem:
+            if not problem.connection_invalidated:
+                raise
+        with engine.connect() as connection:
+            return act(connection, True)
+
+
 @contextmanager
 def transaction(engine: Engine, *, writes: bool = False, what: str = "saved plans") -> Generator[Connection]:
     """A transaction that is whole or not at all. Raises `StoreError` for whatever the database refuses.
 
     what: that which it is about, as the message names it.
     """
+    options = {"isolation_level": "READ COMMITTED"} if engine.dialect.name == "postgresql" else {_WRITES: writes}
+    with _faults(engine, what), engine.connect().execution_options(**options) as connection, connection.begin():
+        yield connection
+
+
+@contextmanager
+def _faults(engine: Engine, what: str = "saved plans") -> Generator[None]:
     try:
-        with engine.connect().execution_options(**{_WRITES: writes}) as connection, connection.begin():
-            yield connection
+        yield
     except SQLAlchemyError as problem:
         _LOG.warning("The database of %s: %s", what, problem)
         raise StoreError(f"The {what} ({shown(engine)}): {_meaning(problem)}") from problem
@@ -142,6 +175,11 @@ def _postgresql(url: URL) -> Engine:
         url.set(drivername="postgresql+psycopg"),
         hide_parameters=True,  # names and notes stay out of the log
         connect_args={"connect_timeout": WAIT_S, "options": patience},
-        pool_pre_ping=True,  # a server that was restarted costs no visitor an error
+        isolation_level="AUTOCOMMIT",  # `asked` needs no BEGIN and COMMIT, each of which is a way there and back
+        # All are kept: the server starts a process for each new one. The last one used goes first, so that there are
+        # no more of them than were needed at once; nobody asks whether it is alive, `asked` finds out.
+        pool_size=limit("database_connections"),
+        max_overflow=0,
+        pool_use_lifo=True,
         pool_timeout=WAIT_S,
     )

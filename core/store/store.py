@@ -5,15 +5,18 @@ from __future__ import annotations
 import json
 import secrets
 import time
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
 
-from sqlalchemy import Connection, Engine, delete, func, insert, select, update
+from sqlalchemy import Connection, Engine, Select, bindparam, delete, func, select
+from sqlalchemy.exc import IntegrityError
 
 from core.knowledge import knowledge
 from core.limits import limit
 from core.planning.compare.entry import Entry
-from core.store.engine import make_engine, shown, transaction
+from core.store.engine import asked, make_engine, shown
 from core.store.errors import Conflict, StoreError
 from core.store.measurements import Measurements
 from core.store.migrate import migrate
@@ -29,6 +32,12 @@ from core.store.rows import (
     tags_of,
 )
 from core.store.tables import CHANGES, PLANS
+from core.store.written import added, altered
+
+_Given = TypeVar("_Given")
+_ONE = select(PLANS).where(PLANS.c.id == bindparam("one"))
+_RACES = 20
+"""Times that a plan may be changed by somebody else between being read here and written."""
 
 
 class Store:
@@ -44,8 +53,8 @@ class Store:
         self.measurements = Measurements(engine, clock)
 
     @classmethod
-    def open(cls, address: str) -> Store:
-        """The store at an SQLAlchemy address, made where there is none and brought to the version of this code."""
+    def open(cls, address: str | Path) -> Store:
+        """The store in a file or at an SQLAlchemy address, made where there is none, of the version of this code."""
         made = cls(make_engine(address))
         try:
             migrate(made._engine)
@@ -62,24 +71,26 @@ class Store:
 
     def get(self, id: str) -> SavedPlan:
         """One plan, archived or not."""
-        with transaction(self._engine) as connection:
-            return self._plan(connection, id)
+        return read_plan(self._read(lambda connection: _row(connection, id)))
 
     def find(
         self, text: str = "", tags: Sequence[str] = (), *, archived: bool = False, page: int = 1, per_page: int = 20
     ) -> Found:
         """Plans that have every word of ``text`` and every tag, newest change first. page: from 1."""
         c, tagged = PLANS.c, tags_of(tags)
-        asked = [c.archived == int(archived)]
-        asked += [c.searched.contains(word, autoescape=True) for word in folded(text)[: limit("search_chars")].split()]
-        asked += [c.tags.icontains(f"\n{tag}\n", autoescape=True) for tag in tagged]
+        where = [c.archived == int(archived)]
+        where += [c.searched.contains(word, autoescape=True) for word in folded(text)[: limit("search_chars")].split()]
+        where += [c.tags.icontains(f"\n{tag}\n", autoescape=True) for tag in tagged]
         size = max(1, min(per_page, limit("plans_listed")))
-        wanted = select(PLANS).where(*asked).order_by(c.changed.desc(), c.id.desc())
-        with transaction(self._engine) as connection:
-            total = connection.execute(select(func.count()).select_from(PLANS).where(*asked)).scalar_one()
+        wanted = select(PLANS).where(*where).order_by(c.changed.desc(), c.id.desc()).limit(size)
+
+        def found(connection: Connection) -> tuple[list[dict[str, Any]], int]:
+            total = connection.execute(select(func.count()).select_from(PLANS).where(*where)).scalar_one()
             start = min(max(1, page) - 1, max(0, total - 1) // size) * size
-            rows = connection.execute(wanted.limit(size).offset(start)).mappings()
-            return Found(tuple(read_plan(dict(row)) for row in rows), total)
+            return _rows(connection, wanted.offset(start)), total
+
+        rows, total = self._read(found)
+        return Found(tuple(map(read_plan, rows)), total)
 
     def like(self, entry: Entry) -> SavedPlan | None:
         """The plan on the list that was changed last of those with this name and these texts; None where none has."""
@@ -88,19 +99,18 @@ class Store:
 
     def tags(self, *, archived: bool = False) -> tuple[str, ...]:
         """Every tag in use."""
-        asked = select(PLANS.c.tags).where(PLANS.c.archived == int(archived)).distinct()
-        with transaction(self._engine) as connection:
-            found = {tag for line in connection.execute(asked).scalars() for tag in tags_of(line.replace("\n", ","))}
+        wanted = select(PLANS.c.tags).where(PLANS.c.archived == int(archived)).distinct()
+        lines = self._read(lambda connection: connection.execute(wanted).scalars().all())
+        found = {tag for line in lines for tag in tags_of(line.replace("\n", ","))}
         # One of those that differ in case only, which a search does not tell apart.
         alike = {tag.lower(): tag for tag in sorted(found, reverse=True)}
         return tuple(alike[key] for key in sorted(alike))
 
     def history(self, id: str) -> tuple[Change, ...]:
         """The changes of a plan, the last one first."""
-        asked = select(CHANGES).where(CHANGES.c.plan == id).order_by(CHANGES.c.revision.desc())
-        with transaction(self._engine) as connection:
-            rows = connection.execute(asked.limit(limit("changes_listed"))).mappings()
-            return tuple(read_change(dict(row)) for row in rows)
+        wanted = select(CHANGES).where(CHANGES.c.plan == id).order_by(CHANGES.c.revision.desc())
+        wanted = wanted.limit(limit("changes_listed"))
+        return tuple(map(read_change, self._read(lambda connection: _rows(connection, wanted))))
 
     # ------------------------------------------------------------------------------------------ writing
 
@@ -115,8 +125,7 @@ class Store:
 
     def duplicate(self, id: str, owner: str = "") -> SavedPlan:
         """A new plan that is like another, whatever the other's state; its history begins anew."""
-        with transaction(self._engine) as connection:
-            row = self._row(connection, id)
+        row = self._read(lambda connection: _row(connection, id))
         name = cleaned(str(row["name"]), limit("plan_name") - len(_COPY)) + _COPY
         return self._insert({**row, "name": name}, owner)
 
@@ -157,24 +166,19 @@ class Store:
 
     def forget(self, id: str) -> None:
         """Delete an archived plan and its history for good."""
-        with transaction(self._engine, writes=True) as connection:
-            plan = self._plan(connection, id, locked=True)
-            if not plan.archived:
+        gone = delete(PLANS).where(PLANS.c.id == id, PLANS.c.archived == 1)  # the database deletes its history with it
+
+        def forgotten(connection: Connection, again: bool) -> None:
+            if not connection.execute(gone).rowcount and not (again and _there(connection, id) is None):
+                _row(connection, id)
                 raise StoreError("Only an archived plan can be deleted.")
-            connection.execute(delete(CHANGES).where(CHANGES.c.plan == id))
-            connection.execute(delete(PLANS).where(PLANS.c.id == id))
+
+        asked(self._engine, forgotten, writes=True)
 
     # ------------------------------------------------------------------------------------------ within
 
-    def _row(self, connection: Connection, id: str, *, locked: bool = False) -> dict[str, Any]:
-        asked = select(PLANS).where(PLANS.c.id == id)
-        row = connection.execute(asked.with_for_update() if locked else asked).mappings().first()
-        if row is None:
-            raise StoreError("This plan is no longer here: it was deleted, or it is of another database.")
-        return dict(row)
-
-    def _plan(self, connection: Connection, id: str, *, locked: bool = False) -> SavedPlan:
-        return read_plan(self._row(connection, id, locked=locked))
+    def _read(self, act: Callable[[Connection], _Given]) -> _Given:
+        return asked(self._engine, lambda connection, _: act(connection))
 
     def _insert(self, row: dict[str, Any], owner: str) -> SavedPlan:
         now = self._clock()
@@ -182,19 +186,16 @@ class Store:
         full = {**row, **fresh, "owner": cleaned(owner, limit("plan_owner"))}
         plan = read_plan(full)
         full["searched"] = searched(plan)
-        with transaction(self._engine, writes=True) as connection:
-            if connection.execute(select(func.count()).select_from(PLANS)).scalar_one() >= limit("saved_plans"):
-                raise StoreError(
-                    f"{limit('saved_plans'):,} plans are saved, as many as there may be. Archive some that nobody "
-                    "needs, delete them from the archive, and save again."
-                )
-            connection.execute(insert(PLANS).values(full))
-            self._tell(connection, plan, now, plan.owner, ())
+        if not self._write(full, lambda connection: added(connection, full, _told(plan.owner, ()))):
+            raise StoreError(
+                f"{limit('saved_plans'):,} plans are saved, as many as there may be. Archive some that nobody "
+                "needs, delete them from the archive, and save again."
+            )
         return plan
 
     def _change(self, id: str, given: dict[str, Any], who: str, revision: int | None = None) -> SavedPlan:
-        with transaction(self._engine, writes=True) as connection:
-            row = self._row(connection, id, locked=True)
+        for _ in range(_RACES):
+            row = self._read(lambda connection: _row(connection, id))
             old = read_plan(row)
             if revision not in (None, old.revision):
                 raise Conflict(old)
@@ -206,18 +207,50 @@ class Store:
                 return old
             # A clock may be set back; the order of a plan's changes is that of its revisions all the same.
             now = max(self._clock(), _microseconds(old) + 1)
-            told = {**given, "changed": now, "revision": old.revision + 1}
-            new = read_plan({**row, **told})
-            connection.execute(update(PLANS).where(PLANS.c.id == id).values({**told, "searched": searched(new)}))
-            self._tell(connection, new, now, who, edits)
-        return new
+            changed = {**given, "changed": now, "revision": old.revision + 1}
+            new = read_plan({**row, **changed})
+            changed["searched"] = searched(new)
+            act = partial(altered, id=id, seen=row["revision"], new=changed, told=_told(who, edits))
+            if self._write({**row, **changed}, act):
+                return new
+        raise StoreError("Others change this plan again and again. Nothing was saved; try again in a moment.")
 
-    def _tell(self, connection: Connection, plan: SavedPlan, now: int, who: str, edits: tuple[Edit, ...]) -> None:
-        told = json.dumps([(edit.field, edit.old, edit.new) for edit in edits])
-        by = cleaned(who, limit("plan_owner"))
-        connection.execute(
-            insert(CHANGES).values(plan=plan.id, revision=plan.revision, changed=now, who=by, edits=told)
-        )
+    def _write(self, row: Mapping[str, Any], act: Callable[[Connection], bool]) -> bool:
+        """Whether ``act`` wrote ``row``. Where the connection was lost and it is done again, its first time may have
+        come to the database, and only the answer was lost."""
+
+        def write(connection: Connection, again: bool) -> bool:
+            done = False
+            try:
+                done = act(connection)
+            except IntegrityError:  # of a new plan, whose id is its own: it is there
+                if not again:
+                    raise
+            return done or (again and _there(connection, row["id"]) == row)
+
+        return asked(self._engine, write, writes=True)
+
+
+def _rows(connection: Connection, wanted: Select[Any]) -> list[dict[str, Any]]:
+    return [dict(row) for row in connection.execute(wanted).mappings()]
+
+
+def _there(connection: Connection, id: str) -> dict[str, Any] | None:
+    row = connection.execute(_ONE, {"one": id}).mappings().first()
+    return None if row is None else dict(row)
+
+
+def _row(connection: Connection, id: str) -> dict[str, Any]:
+    row = _there(connection, id)
+    if row is None:
+        raise StoreError("This plan is no longer here: it was deleted, or it is of another database.")
+    return row
+
+
+def _told(who: str, edits: tuple[Edit, ...]) -> dict[str, str]:
+    """What a history says of a change."""
+    said = json.dumps([(edit.field, edit.old, edit.new) for edit in edits])
+    return {"who": cleaned(who, limit("plan_owner")), "edits": said}
 
 
 _COPY = " (copy)"

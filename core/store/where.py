@@ -11,13 +11,13 @@ if TYPE_CHECKING:
     from core.store.store import Store
 
 _lock = threading.Lock()
-_stores: dict[str, Store] = {}
+_stores: dict[str | Path, Store] = {}
 
 
-def address() -> str:
+def address() -> str | Path:
     """``DATABASE_URL``; without one, a file in ``NAPKIN_DATA``, or in ~/.local/share/napkin."""
     folder = os.environ.get("NAPKIN_DATA") or Path("~/.local/share/napkin").expanduser()
-    return os.environ.get("DATABASE_URL") or f"sqlite:///{Path(folder).absolute() / 'napkin.db'}"
+    return os.environ.get("DATABASE_URL") or Path(folder).absolute() / "napkin.db"
 
 
 def opened() -> Store:

@@ -115,6 +115,8 @@ class _Row:
         self.held, self.asked = f"{inputs.page.id}:saved", f"{inputs.page.id}:asked"
         self.name, self.note = inputs.key("save_name"), inputs.key("save_note")
         self.now = st.session_state.pop(self.asked, "")
+        self.plan: SavedPlan | None = None
+        """The plan that this run has saved."""
         if self.held not in st.session_state:
             # Taken up once: the address goes on saying what the page was opened with.
             plan, revision = st.query_params.get(_ID, ""), st.query_params.get(_REVISION, "")
@@ -146,7 +148,7 @@ class _Row:
         """The saved plan that the page shows, and the fields to save a new one."""
         if st.session_state[self.held]:
             with refusals():
-                self._changes(opened().get(st.session_state[self.held][0]))
+                self._changes(self.plan or opened().get(st.session_state[self.held][0]))
         cells = st.columns([2, 3, 0.9], vertical_alignment="bottom")
         proposed = suggested(self.texts)
         cells[0].text_input("Name", key=self.name, max_chars=limit("plan_name"), placeholder=proposed)
@@ -180,6 +182,7 @@ class _Row:
 
     def _hold(self, plan: SavedPlan) -> None:
         """The page shows this saved plan from now on, also when its address is loaded again."""
+        self.plan = plan
         st.session_state[self.held] = (plan.id, plan.revision)
         st.query_params.update({_ID: plan.id, _REVISION: str(plan.revision)})
 

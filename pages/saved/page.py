@@ -90,22 +90,22 @@ def _turn(inputs: Inputs, total: int) -> None:
 def _choose(inputs: Inputs, plans: Sequence[SavedPlan]) -> None:
     """Which plan is looked at, one of the list or the one of a link, and all about it."""
     wanted = inputs.reading.values[PLAN.id]
-    names = {plan.id: plan.entry.name for plan in plans}
-    if wanted and wanted not in names:
+    known = {plan.id: plan for plan in plans}
+    if wanted and wanted not in known:
         with refusals():
-            names = {wanted: opened().get(wanted).entry.name, **names}
-    if not names:
+            known = {wanted: opened().get(wanted), **known}
+    if not known:
         return
     key = inputs.key("chosen")
-    st.session_state[key] = wanted if wanted in names else next(iter(names))
+    st.session_state[key] = wanted if wanted in known else next(iter(known))
     st.selectbox(
         "Look at",
-        list(names),
+        list(known),
         key=key,
-        format_func=lambda one: names.get(one, one),
+        format_func=lambda one: known[one].entry.name if one in known else one,
         on_change=lambda: inputs.put(PLAN.id, st.session_state[key]),
     )
-    about(inputs, opened().get(st.session_state[key]))
+    about(inputs, known[st.session_state[key]])
 
 
 def _nothing_yet() -> None:

@@ -331,9 +331,9 @@ def test_what_a_plan_says_is_text(store: Store) -> None:
 
 @pytest.mark.parametrize("method", ["tags", "find", "get", "history"])
 def test_a_database_that_goes_away_within_a_run_is_said(store: Store, method: str) -> None:
-    """Another visitor may delete the plan that is looked at, too, between the list and the plan."""
-    plan = store.save(entry_of("Gone", {}))
-    app = opened(SAVED, {})
+    """The plan that is looked at is not of the list, so that it is asked for by itself."""
+    plan = store.archive(store.save(entry_of("Gone", {})).id)
+    app = opened(SAVED, {"plan": plan.id})
     fold(app, f"saved:history:{plan.id}", open=True)
 
     def away(*_: object, **__: object) -> None:

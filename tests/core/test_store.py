@@ -17,7 +17,7 @@ from core.planning.compare.entry import Entry, entry_of
 from core.store import Conflict, SavedPlan, StoreError
 from core.store.bucket import Bucket, taken
 from core.store.plans import ARCHIVED, NAME, NOTE, RESULT, TAGS
-from core.store.rows import cleaned, folded, tags_of
+from core.store.rows import cleaned, folded, searched, tags_of
 from core.store.store import Store
 from tests.core import store_cases as cases
 
@@ -143,6 +143,36 @@ def test_of_two_who_change_one_plan_the_second_is_told(store: Store) -> None:
     over = store.change(first.id, mine.revision, name="theirs", who="Bo")
     assert (over.note, over.entry.name) == ("mine", "theirs")
     assert [change.who for change in store.history(first.id)] == ["Bo", "Ada", ""]
+
+
+@pytest.mark.parametrize("times", [1, 1000])
+def test_a_change_between_reading_and_writing_is_not_overwritten(
+    store: Store, monkeypatch: pytest.MonkeyPatch, times: int
+) -> None:
+    """Somebody else is faster, once or always. What asks for no revision goes on from theirs, or gives up."""
+    saved, faster, busy = store.save(PLAIN), iter(range(times)), [False]
+
+    def late(plan: SavedPlan) -> str:
+        if not busy[0] and (turn := next(faster, None)) is not None:
+            busy[0] = True
+            store.change(saved.id, store.get(saved.id).revision, note=f"theirs {turn}", who="Bo")
+            busy[0] = False
+        return searched(plan)
+
+    monkeypatch.setattr("core.store.store.searched", late)
+    if times == 1:
+        archived = store.archive(saved.id, "Ada")
+        assert (archived.archived, archived.note, archived.revision) == (True, "theirs 0", 3)
+        assert [change.who for change in store.history(saved.id)] == ["Ada", "Bo", ""]
+    else:
+        with pytest.raises(StoreError, match="again and again"):
+            store.archive(saved.id, "Ada")
+        assert {change.who for change in store.history(saved.id)} == {"Bo", ""}
+        now = store.get(saved.id)
+        with pytest.raises(Conflict) as raised:
+            store.change(saved.id, now.revision, name="mine", who="Ada")
+        assert raised.value.newer == store.get(saved.id)
+        assert raised.value.newer.revision == now.revision + 1
 
 
 def test_a_change_of_nothing_is_none(store: Store) -> None:

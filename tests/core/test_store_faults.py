@@ -254,6 +254,17 @@ def test_nobody_waits_for_the_connection_of_another(tmp_path: Path, monkeypatch:
     where._stores.pop(where.address()).close()
 
 
+def test_a_folder_of_any_name_holds_the_database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "what? 100% #1 & ü:memory:"
+    monkeypatch.delenv("DATABASE_URL", raising=False)
+    monkeypatch.setenv("NAPKIN_DATA", str(folder))
+    store = where.opened()
+    store.save(PLAIN)
+    assert store.where == str(folder / "napkin.db")
+    assert (folder / "napkin.db").stat().st_size > 0
+    where._stores.pop(where.address()).close()
+
+
 def test_a_write_that_another_process_holds_up_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine, "WAIT_S", 0)
     store = Store.open(cases.address(tmp_path))
