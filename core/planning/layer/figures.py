@@ -114,7 +114,9 @@ def roofline(
                     f"{'measured ' if datasheet else ''}ridge, {ridge:.0f} FLOP/B",
                     x=math.log10(ridge),
                     y=math.log10(first / 1e12),
-                    **({"xanchor": "left", "yanchor": "top", "xshift": 10} if datasheet else _LEFT_ABOVE),
+                    **(
+                        {"xanchor": "left", "yanchor": "top", "xshift": 10, "yshift": -16} if datasheet else _LEFT_ABOVE
+                    ),
                     font={"family": SANS, "size": 12, "color": palette.muted},
                 ),
                 *(_ends(trail, climbing, tokens, palette)),
