@@ -24,7 +24,7 @@ def rates_note(inputs: Inputs, plan: Plan) -> None:
         for field in MEASURED_FIELDS:
             inputs.put(field.id, "")
 
-    told, back = st.columns([4.2, 1], vertical_alignment="center")
+    told, back = st.columns([3.5, 1], vertical_alignment="center")
     with told:
         (show.error if found == "other" else show.note)(words_rates.told(plan))
     with back:

@@ -15,6 +15,7 @@ from core.units import format_count, format_quantity
 
 _RANGE = (0.1, 1e5)
 _LEFT_ABOVE = {"xanchor": "right", "yanchor": "bottom"}
+_RIGHT_BELOW = {"xanchor": "left", "yanchor": "top", "xshift": 10, "yshift": -16}
 
 
 def roofline(
@@ -114,7 +115,7 @@ def roofline(
                     f"{'measured ' if datasheet else ''}ridge, {ridge:.0f} FLOP/B",
                     x=math.log10(ridge),
                     y=math.log10(first / 1e12),
-                    **({"xanchor": "left", "yanchor": "top", "xshift": 10} if datasheet else _LEFT_ABOVE),
+                    **(_RIGHT_BELOW if datasheet else _LEFT_ABOVE),
                     font={"family": SANS, "size": 12, "color": palette.muted},
                 ),
                 *(_ends(trail, climbing, tokens, palette)),
