@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from core.measure.device import DeviceKind
 from core.measure.points import Kind
-from core.measure.programme import CPU_DTYPES, DTYPES, KINDS, SECONDS, SIZES, DeviceKind, LayerShape, Programme
+from core.measure.programme import CPU_DTYPES, DTYPES, KINDS, SECONDS, SIZES, LayerShape, Programme
 
 
 @dataclass(frozen=True, slots=True)

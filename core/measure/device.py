@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
-from core.measure.programme import DeviceKind
+DeviceKind: TypeAlias = Literal["cpu", "cuda", "xpu", "mps"]
+"""Where tensors go, as torch spells it; ROCm goes by cuda."""
 
 _BF16_FLAGS = ("amx_bf16", "avx512_bf16", "bf16")
 _FP16_FLAGS = ("amx_fp16", "avx512_fp16", "asimdhp")

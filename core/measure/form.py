@@ -5,7 +5,7 @@ from __future__ import annotations
 from core.fields import Field, Form, choice, quantity, switch
 from core.limits import limit
 from core.measure.choices import CHOICES, LARGEST, usual_seconds
-from core.measure.programme import DeviceKind
+from core.measure.device import DeviceKind
 from core.models.catalog import catalog
 
 MIN_N = 64

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from core.measure.programme import DeviceKind, LayerShape
+from core.measure.device import DeviceKind
+from core.measure.programme import LayerShape
 from core.models.flop_formulas import train_flop_by_layer
 from core.models.flops import flops_per_token
 from core.models.parameters import parameters

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Literal, Self, TypeAlias
+from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
 from core.limits import limit
+from core.measure.device import DeviceKind
 from core.measure.points import Count, Kind, Name, Seconds, Told
 
 METHOD = "measure-2"
 """Version of the method, stamped on every measurement. Those of different versions are not comparable."""
-
-DeviceKind: TypeAlias = Literal["cpu", "cuda", "xpu", "mps"]
-"""Where tensors go, as torch spells it; ROCm goes by cuda."""
 
 KINDS: tuple[Kind, ...] = ("matmul", "memory", "overhead", "operations", "attention", "layer")
 """In the order in which they are measured."""

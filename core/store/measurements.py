@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import Connection, Engine, case, delete, func, insert, or_, select, update
 
 from core.limits import limit
-from core.measure.programme import DeviceKind
+from core.measure.device import DeviceKind
 from core.measure.record import Record
 from core.store.engine import transaction
 from core.store.errors import StoreError

@@ -12,10 +12,10 @@ from streamlit.testing.v1 import AppTest
 
 from core.measure import device
 from core.measure.choices import CHOICES
-from core.measure.device import Cpu, Gpu, Machine
+from core.measure.device import Cpu, DeviceKind, Gpu, Machine
 from core.measure.points import Outcome
 from core.measure.process import NotStartedError
-from core.measure.programme import DeviceKind, Programme
+from core.measure.programme import Programme
 from core.measure.record import Record
 from core.measure.running.events import Progress
 from core.measure.running.jobs import Snapshot

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from core.measure.device import DeviceKind
 from core.measure.points import DeviceFacts, Item, Kind, Outcome, Point, Refusal, State
-from core.measure.programme import METHOD, DeviceKind, Programme
+from core.measure.programme import METHOD, Programme
 from core.measure.record import Record
 from core.products import matmul_flop
 

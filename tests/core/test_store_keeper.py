@@ -24,7 +24,7 @@ from core.store.store import Store
 from tests.core import measure_cases as measured
 from tests.core import store_cases as cases
 from tests.core.measure_cases import DONE, SLEEPS, SPEC, Runner, Seen, program, says
-from tests.core.test_measure_jobs import gone
+from tests.core.test_measure_running import gone
 
 ROOT = Path(__file__).parents[2]
 POINTS = [measured.point(f"n = {i}") for i in range(6)]

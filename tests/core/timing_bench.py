@@ -11,8 +11,9 @@ import pytest
 import torch
 
 from core.measure import device
+from core.measure.device import DeviceKind
 from core.measure.points import Item, Outcome, State
-from core.measure.programme import DeviceKind, LayerShape, Programme
+from core.measure.programme import LayerShape, Programme
 from core.measure.timing.bench import Bench, attempt, cpu_timer
 
 TINY = LayerShape(

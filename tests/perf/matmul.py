@@ -16,9 +16,9 @@ from typing import Any
 import torch
 import torch.utils.benchmark
 
-from core.measure.device import machine
+from core.measure.device import DeviceKind, machine
 from core.measure.points import Outcome, Point
-from core.measure.programme import CPU_DTYPES, DTYPES, DeviceKind, Programme
+from core.measure.programme import CPU_DTYPES, DTYPES, Programme
 from core.measure.running.jobs import Runner
 from core.measure.running.worker import cpu_bench, cuda_bench
 from core.measure.timing import matmul

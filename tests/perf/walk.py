@@ -32,7 +32,7 @@ from streamlit.proto.WidgetStates_pb2 import WidgetState
 from streamlit.testing.v1 import AppTest
 from streamlit.testing.v1.element_tree import Block, Widget
 
-from core.measure import jobs
+from core.measure.running import jobs
 from pages.parts.registry import PAGES, PageSpec
 
 ROOT = Path(__file__).parents[2]

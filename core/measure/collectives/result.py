@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, cast
 from core.limits import limit
 from core.measure.collectives.formulas import algorithm_bandwidth, bus_bandwidth
 from core.measure.collectives.spec import OPERATIONS
-from core.measure.events import clip
+from core.measure.points import clip
 
 if TYPE_CHECKING:
     from core.measure.collectives.result_fields import PointFields, ResultFields

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from core.hardware.accelerators import Accelerator
 from core.measure.datasheet import NO_CPU_DATASHEET, Datasheet, match
+from core.measure.device import DeviceKind
 from core.measure.points import Kind, Point
-from core.measure.programme import DeviceKind
 from core.measure.record import Record
 from core.units import format_quantity, significant
 

@@ -8,9 +8,9 @@ from typing import Literal
 
 from core.measure.choices import CHOICES
 from core.measure.datasheet import match
-from core.measure.device import Machine
+from core.measure.device import DeviceKind, Machine
 from core.measure.points import Item, clip
-from core.measure.programme import DeviceKind, Programme
+from core.measure.programme import Programme
 from core.measure.record import Record
 from core.measure.showing.common import SUSTAINED_S, device_phrase, listed
 from core.units import format_bytes, format_duration

@@ -12,8 +12,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from core.hardware.operations import fused_attention_bytes
+from core.measure.device import DeviceKind
 from core.measure.points import Item
-from core.measure.programme import DeviceKind, Programme
+from core.measure.programme import Programme
 from core.measure.timing.bench import Bench, Run
 from core.measure.timing.narrow import checked, error_of, exact, format_of, picked
 from core.models.flop_formulas import square_flop_causal

@@ -15,8 +15,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from core.measure.device import DeviceKind
 from core.measure.points import Item, Outcome, Point, Refusal, State, clip
-from core.measure.programme import DeviceKind
 from core.units import format_bytes
 
 MIN_RUNS = 5

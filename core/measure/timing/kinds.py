@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from core.limits import limit
+from core.measure.device import DeviceKind
 from core.measure.points import Item, Kind
-from core.measure.programme import KINDS, DeviceKind, Programme
+from core.measure.programme import KINDS, Programme
 from core.measure.timing import attention, layer, matmul, memory, operations, overhead
 from core.measure.timing.bench import Bench, Run, warm_up_s
 

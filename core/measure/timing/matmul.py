@@ -17,8 +17,9 @@ from functools import partial
 from typing import Any
 
 from core.hardware.operations import product_bytes
+from core.measure.device import DeviceKind
 from core.measure.points import Item, Outcome, Point
-from core.measure.programme import DeviceKind, LayerShape, Programme
+from core.measure.programme import LayerShape, Programme
 from core.measure.timing.bench import MIN_RUNS, Bench, Pace, RefusedError, Run, SkippedError, WrongError
 from core.measure.timing.numerics import NUMERICS, Numeric, Operand, product_errors, rounded, slice_rows
 from core.products import matmul_flop

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from core.measure.device import DeviceKind
 from core.measure.points import Item
-from core.measure.programme import DeviceKind, Programme
+from core.measure.programme import Programme
 from core.measure.timing.bench import Bench, Run, WrongError
 from core.units import format_bytes
 

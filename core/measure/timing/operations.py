@@ -23,8 +23,9 @@ from core.hardware.elements import (
     ElementCost,
 )
 from core.hardware.operations import elementwise
+from core.measure.device import DeviceKind
 from core.measure.points import Item
-from core.measure.programme import DeviceKind, Programme
+from core.measure.programme import Programme
 from core.measure.timing.bench import Bench, Run
 from core.measure.timing.narrow import FP32, Format, checked, error_of, exact, format_of, picked
 

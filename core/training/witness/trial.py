@@ -14,8 +14,8 @@ from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
 from core.limits import limit
+from core.measure.device import DeviceKind
 from core.measure.process import Job, ProcessRunner, State
-from core.measure.programme import DeviceKind
 from core.models import TransformerSpec, from_hf_config, parameters
 from core.training.activations.stage import stage_activation_bytes
 from core.training.activations.tensors import HF_SDPA
