@@ -145,7 +145,8 @@ def test_this_machine_can_be_described() -> None:
 def test_the_build_of_torch_is_read_without_importing_it() -> None:
     assert device.torch_has_cuda() == (torch.version.cuda is not None)
     code = (
-        "import sys\nfrom core.measure import device\nfrom core.measure.running import jobs\nfrom core.measure.showing import matmul\ndevice.machine()\n"
+        "import sys\nfrom core.measure import device\nfrom core.measure.running import jobs\n"
+        "from core.measure.showing import matmul\ndevice.machine()\n"
         "print([m for m in ('torch', 'streamlit', 'pandas', 'plotly') if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=60)
