@@ -290,7 +290,8 @@ _TERMS = (
     ),
     Term(
         "ULP",
-        "Unit in the last place: the step between a number’s neighbours in its format.",
+        "Unit in the last place: what the last bit of a stored number is worth, the step to its neighbour away from "
+        "zero. From a power of two the step towards zero is half as wide.",
     ),
     Term("view", "A tensor that shares its storage with another and differs in shape, strides or offset; no copy."),
     Term(

@@ -240,7 +240,7 @@ def everywhere(inputs: FloatInputs, asked: Asked) -> None:
                 {"id": "code", "title": "Code", "below": "bits", "numeric": False},
                 {"id": "value", "title": "Stored value", "below": "class", "numeric": True},
                 {"id": "relative error", "title": "Relative error", "below": "absolute error", "numeric": True},
-                {"id": "error in ULP", "title": "Error in ULP", "below": "", "numeric": True},
+                {"id": "error in ULP", "title": "Error in ULP", "below": "of the stored value", "numeric": True},
             ],
             "sort": order,
             "down": down,
