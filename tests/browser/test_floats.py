@@ -265,7 +265,7 @@ def test_sums_stall_and_scales_follow_the_gradients(open_page: OpenPage) -> None
     page.keyboard.press("ArrowRight")
     expect(said).to_contain_text("stays at 21")
     page.wait_for_function("location.search.includes('f_k=1')")
-    typed = page.get_by_label("or type k")
+    typed = page.get_by_label("or its log₂")
     expect(typed).to_have_value("1")
     typed.fill("40")
     typed.press("Enter")
