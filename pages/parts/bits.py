@@ -101,7 +101,7 @@ def facts(stored: Stored, about: str) -> None:
     if view.word:
         rows.append((f"As a {fmt.word_bits}-bit word", f"{_mono(view.word)}, {fmt.word_bits - fmt.bits} low bits zero"))
     if view.ulp is not None:
-        rows.append(("Step outwards, 1 ULP" if view.inward else "Step here, 1 ULP", _step(view.ulp)))
+        rows.append(("1 ULP, the step outwards" if view.inward else "1 ULP", _step(view.ulp)))
     if view.inward is not None:
         rows.append(("Step towards zero", _step(view.inward)))
     rows.append(("Format", rich(about)))

@@ -111,6 +111,8 @@ def test_bits_flip_and_the_grid_loads_codes(open_page: OpenPage) -> None:
     expect(number(page)).to_have_value("1.0009765625")
     expect(answer(page)).to_contain_text("stored exactly in fp32")
     by_keyboard(page)
+    page.locator("summary", has_text="The landscape").click()
+    settle(page)
     by_grid(page)
     assert page.problems == []  # type: ignore[attr-defined]
 
@@ -213,6 +215,8 @@ def test_a_trap_in_the_address_the_microscope_and_the_table(open_page: OpenPage)
 
     put(page, "0.1", "bf16")
     expect(page.locator(".np-scope .row")).to_have_count(7)
+    still(page)
+    assert page.evaluate("document.querySelector('[data-testid=stMain]').scrollHeight") < 2600  # all folds closed
     page.get_by_role("radio", name="Double rounding").click()
     expect(page.get_by_role("alert").filter(has_text="Double rounding")).to_contain_text(
         "rounds to 1: the wrong neighbour"
