@@ -221,7 +221,7 @@ def test_a_trap_in_the_address_the_microscope_and_the_table(open_page: OpenPage)
     expect(page.get_by_role("alert").filter(has_text="Double rounding")).to_contain_text(
         "rounds to 1: the wrong neighbour"
     )
-    expect(page.locator(".np-takeaway").first).to_contain_text("hair above halfway")
+    expect(page.locator(".np-takeaway").filter(has_text="hair above halfway")).to_be_visible()
 
     put(page, "0x1.0100000001p+0", "bf16")
     page.get_by_text("Who agrees?").click()  # libraries are asked only now
