@@ -60,11 +60,14 @@ def overflow(page: Page) -> int:
 
 @contextmanager
 def warned(page: Page) -> Iterator[list[str]]:
-    """Collect what the page warns of on its console; errors are among its problems."""
+    """Collect what the page warns of on its console; errors are among its problems.
+
+    That a picture drawn by WebGL waits for a machine without a graphics card is its driver's remark, not the page's.
+    """
     heard: list[str] = []
 
     def hear(message: ConsoleMessage) -> None:
-        if message.type == "warning":
+        if message.type == "warning" and "GL Driver Message (OpenGL, Performance" not in message.text:
             heard.append(message.text)
 
     page.on("console", hear)
