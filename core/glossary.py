@@ -189,6 +189,7 @@ _TERMS = (
         "loss scaling",
         "Multiplying the loss, and so every gradient, by a factor that lifts small gradients above fp16’s smallest "
         "value; it is divided out before the update.",
+        ("loss scale",),
         source=_MICIKEVICIUS,
     ),
     Term(
@@ -290,7 +291,8 @@ _TERMS = (
     ),
     Term(
         "ULP",
-        "Unit in the last place: the step between a number’s neighbours in its format.",
+        "Unit in the last place: what the last bit of a stored number is worth, the step to its neighbour away from "
+        "zero. From a power of two the step towards zero is half as wide.",
     ),
     Term("view", "A tensor that shares its storage with another and differs in shape, strides or offset; no copy."),
     Term(
@@ -304,6 +306,14 @@ _TERMS = (
 
 TERMS: tuple[Term, ...] = tuple(sorted(_TERMS, key=lambda term: term.name.lower()))
 """Every term, in alphabetical order."""
+
+
+_MEANINGS = {name: term.meaning for term in TERMS for name in term.names}
+
+
+def meaning(name: str) -> str:
+    """The definition of a term, for a text that begins with it. Raises ``KeyError`` where there is none."""
+    return _MEANINGS[name]
 
 
 def matching(wanted: str) -> tuple[Term, ...]:

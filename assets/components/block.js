@@ -25,7 +25,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
     span(asked, place(value))
     span(kept, place(back))
     bar.classList.toggle("clipped", clipped)
-    out.textContent = clipped ? "clip" : known && back === 0 && value !== 0 ? "0" : ""
+    out.textContent = clipped ? "clip" : known && back === 0 && value !== 0 ? short(back) : ""
     bar.setAttribute("aria-valuenow", String(value))
     bar.setAttribute("aria-valuetext", known ? `${short(value)}, comes back as ${short(back)}${clipped ? ", clipped" : ""}` : short(value))
     bar.setAttribute("aria-valuemin", String(-top))
@@ -108,7 +108,7 @@ function span(node, edge) {
 }
 
 function short(value) {
-  if (value === 0) return "0"
+  if (value === 0) return Object.is(value, -0) ? "−0" : "0"
   const size = Math.abs(value)
   const text = size >= 1e5 || size < 1e-3 ? value.toExponential(2) : String(Number(value.toPrecision(4)))
   return text.replace("-", "−").replace("e+", "e")

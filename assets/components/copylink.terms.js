@@ -1,7 +1,7 @@
 // Terms of the field where they stand: their first appearance in each part of a page is underlined, and hover, focus
 // and tap show its definition. Names and definitions are those of the Glossary (pages/parts/terms.py puts them on the
 // page once); the text itself stays as it is.
-const MARKABLE = ".np-answer, .np-note, .np-takeaway, .np-good, .np-lead, .np-table caption, .np-table td"
+const MARKABLE = ".np-answer, .np-note, .np-takeaway, .np-good, .np-lead, .np-table caption, .np-table td, .np-facts dt"
 const NOT_IN = "a, button, code, sup, .np-term, .katex, .np-glossary, .np-bar"
 const PART = "[data-testid=stExpander], [data-testid=stMain]"
 const PAUSE = 150 // ms after the last change, so that a page that is being drawn is gone through once

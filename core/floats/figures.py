@@ -226,11 +226,21 @@ def accumulation(
         "layout": layout(
             palette,
             height=340,
-            xaxis=axis(palette, "additions", range=[0, steps * 1.34], tickformat=",d", showgrid=False),
+            # The lines' names stand right of the last addition, where no number is.
+            xaxis=axis(
+                palette, "additions", range=[0, steps * 1.34], tickvals=_upto(steps), tickformat=",d", showgrid=False
+            ),
             yaxis=axis(palette, "sum", range=[bottom - room, top + room], showgrid=False),
             annotations=_end_labels(ends, bottom - room, top + room, palette),
         ),
     }
+
+
+def _upto(last: float) -> list[float]:
+    """Round numbers from 0 to ``last``, half a dozen at most."""
+    unit = 10.0 ** math.floor(math.log10(last / 5))
+    every = max(1.0, next(times * unit for times in (1, 2, 5, 10, 20) if last <= 5 * times * unit))
+    return (every * np.arange(last // every + 1)).tolist()
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,8 +19,8 @@ from core.palette import Palette
 _FLOOR = -6
 """log10 of the smallest share drawn, one gradient in a million; smaller ones lie on the floor."""
 
-_ROOM = 1.19
-"""The lines end short of the right edge, where their names stand."""
+_LETTER = 7
+"""Pixels of a letter of the lines' names, which stand right of the last step."""
 
 
 def gradients(scaled: Scaled, palette: Palette) -> Figure:
@@ -183,12 +183,14 @@ def _stacked(upper: list[dict[str, Any]], lower: list[dict[str, Any]], what: str
         if trace["mode"] == "lines"
     ]
     _apart(notes[:2], 175 / (high - low))
+    room = 14 + _LETTER * max(len(note["text"]) for note in notes)
     return {
         "data": [*upper, *lower],
         "layout": layout(
             palette,
             height=380,
-            xaxis=axis(palette, "step", range=[1, steps * _ROOM], tickformat=",d", showgrid=False, anchor="y2"),
+            margin={"l": 8, "r": room, "t": 16, "b": 8},
+            xaxis=axis(palette, "step", range=[1, steps], tickformat=",d", showgrid=False, anchor="y2"),
             yaxis=axis(
                 palette,
                 what,

@@ -107,7 +107,8 @@ def fixed_value(sign: float, fraction: float, fraction_bits: float, places: floa
 def unit_in_last_place(exponent: float, bias: float, fraction_bits: float) -> float:
     """Unit in the last place.
 
-    The spacing of the format's values from this one to the next larger magnitude.
+    The spacing of the format's values from this one to the next larger magnitude. From a power of two the next smaller
+    one is half as far, down to where subnormals begin.
     """
     return 2.0 ** (exponent - bias - fraction_bits)
 

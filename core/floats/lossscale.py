@@ -13,7 +13,7 @@ import numpy.typing as npt
 from core.floats.decimals import raised
 from core.floats.formats import FloatFormat
 from core.floats.landscape import log2_exact
-from core.floats.varying import Course, Drawn, Floats, draw, share
+from core.floats.varying import KEPT, SPIKES, WANDER, Course, Drawn, Floats, draw, share
 from core.formula import Explanation, Source, Symbol, formula
 from core.units import significant
 
@@ -232,10 +232,33 @@ def at_step(run: Followed, step: int) -> str:
 def best_line(run: Followed, step: int) -> str:
     """What scale would lose least at one step, counted from 1."""
     best = best_power(float(run.drawn.medians[step - 1]), run.drawn.course.spread, run.fmt)
+    return raised(f"At step {step:,} the smallest scale that loses least to zero and to overflow is **2^{best}**.")
+
+
+def course_line(course: Course) -> str:
+    """What the gradients of a run are like, in numbers: where they begin and end, how far they spread, their spikes."""
+    ends = (
+        f"half of a step’s are below **{factor(course.first)}**, in every step"
+        if course.first == course.last
+        else f"half of a step’s are below **{factor(course.first)}** in the first step and below "
+        f"**{factor(course.last)}** in the last"
+    )
+    spikes = f"; in about one step of {1 / SPIKES:.0f}, a spike, all are {factor(course.spike)} times as large"
     return raised(
-        f"The smallest scale that loses least at step {step:,}, to zero and to overflow together, is **2^{best}**, or "
-        f"{significant(2.0**best)} (to one gradient in a billion). Scaling the loss moves every gradient by the same "
-        "factor, which is divided out in fp32 before the update."
+        f"The gradients, by magnitude: {ends}; two thirds lie within a factor of {factor(course.spread)} of that"
+        f"{spikes if course.spike else ''}."
+    )
+
+
+@lru_cache(maxsize=1)
+def model_notes() -> tuple[str, ...]:
+    """What the gradients of a run are drawn from."""
+    return (
+        "**The gradients** are drawn, not measured: magnitudes are log-normal. log₂ of their median goes straight from "
+        f"first to last and wanders about that line: each step keeps {100 * KEPT:.0f} % of the distance to it and adds "
+        f"a random number of standard deviation {WANDER}. Each step is a spike with a chance of {100 * SPIKES:.0f} %.",
+        "**The largest** of each step is drawn too, from the distribution of the largest of so many. Given it, every "
+        "share is exact.",
     )
 
 

@@ -270,11 +270,20 @@ def _choice(stored: Stored) -> str:
     else:
         off = rounded(abs(stored.ulps), 3)
         hair = "just under " * (off == "0.5" and abs(stored.ulps) < Fraction(1, 2))
-        text = f"Its neighbours are {low} and {high}; the nearer one wins, off by {hair}{off} ULP."
+        text = f"Its neighbours are {low} and {high}; the nearer one wins, off by {hair}{off} ULP{_of_which(stored)}."
     if view.kind == "subnormal":
         bits = f"{significant} of {fmt.fraction_bits + 1}"
         text += f" A subnormal, whose leading bit is 0: this far down it keeps {bits} significant bits."
     return text
+
+
+def _of_which(stored: Stored) -> str:
+    """Where the number was rounded across the narrower side of the value it became: which step an ULP is."""
+    view, asked = stored.view, stored.typed.value
+    if view.inward is None or view.value is None or asked is None or view.ulp is None or abs(asked) >= abs(view.value):
+        return ""
+    here, ulp, step = (brief(one) for one in (view.value, view.ulp, view.inward))
+    return f". 1 ULP is {ulp}, the step outwards from {here}; towards zero the step is {step}"
 
 
 def _place(stored: Stored) -> str:

@@ -94,6 +94,19 @@ class CodeView:
         return self.fmt.lead(self.exponent)
 
     @property
+    def inward(self) -> Fraction | None:
+        """The step to the neighbour towards zero where it is not one ULP: from a power of two it is half of one.
+
+        Without subnormals the smallest normal value is further from zero. None where there is no such neighbour.
+        """
+        code = self.below if self.value is not None and self.value > 0 else self.above
+        other = decode_exact(code, self.fmt) if self.value and code is not None else None
+        if self.value is None or other is None or abs(other) >= abs(self.value):
+            return None
+        step = abs(self.value - other)
+        return None if step == self.ulp else step
+
+    @property
     def payload(self) -> int | None:
         """The payload of a NaN, see `nan_payload`."""
         return nan_payload(self.code, self.fmt)

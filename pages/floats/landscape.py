@@ -12,7 +12,7 @@ from core.floats.figures import dynamic_range, spacing
 from core.floats.landscape import GRID_BITS, explain, grid, reach, steepness, takeaway
 from core.floats.text import code_text
 from pages.floats.inputs import COMMON, Asked, FloatInputs
-from pages.floats.rounding import section
+from pages.floats.rounding import says
 from pages.parts import bits, show
 from pages.parts.charts import wire
 from pages.parts.components import component
@@ -23,10 +23,20 @@ _STAIRS = ("fp32", "tf32", "fp16", "bf16", "fp8_e4m3fn", "fp8_e5m2", "fp4_e2m1fn
 
 
 def landscape(inputs: FloatInputs, asked: Asked) -> None:
-    """Range and precision of every format, and the grid of a small format's codes."""
+    """The panel, running only while it is open."""
+    with inputs.panel(
+        "land", "The landscape: reach and spacing of every format, all codes of the small ones"
+    ) as opened:
+        if opened.open:
+            with show.said_under(inputs):
+                _landscape(inputs, asked)
+
+
+def _landscape(inputs: FloatInputs, asked: Asked) -> None:
+    """Range and precision of every format, the grid of a small format's codes, and what all formats can hold."""
     fmt = asked.fmt
     here = reach(fmt)
-    section("The landscape", takeaway(fmt))
+    says(takeaway(fmt))
     left, right = st.columns([1.12, 1])
     with left:
         show.chart(
@@ -42,9 +52,10 @@ def landscape(inputs: FloatInputs, asked: Asked) -> None:
             key="floats:spacing",
         )
     codes(inputs, asked)
+    _limits(fmt)
 
 
-def limits(fmt: FloatFormat) -> None:
+def _limits(fmt: FloatFormat) -> None:
     """What every format can hold, and how that of the chosen one is computed: folded, as it explains the others."""
     title = "What each format can hold, and how range and spacing are computed"
     with show.fold(title, key="floats:formats", icon=":material/table:") as panel:

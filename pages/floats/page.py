@@ -8,7 +8,7 @@ from core.floats.text import code_text
 from core.floats.view import value_latex
 from pages.floats.arithmetic import arithmetic
 from pages.floats.inputs import FloatInputs, ask, choice_of, policies
-from pages.floats.landscape import landscape, limits
+from pages.floats.landscape import landscape
 from pages.floats.rounding import agree, everywhere, microscope
 from pages.floats.training import training
 from pages.parts import bits, show
@@ -74,13 +74,12 @@ def page() -> None:
     bits.facts(stored, policies(fmt))
 
     for title, draw in (
-        ("The number among its neighbours", lambda: microscope(asked, stored)),
         ("In every format", lambda: everywhere(inputs, asked)),
+        ("The number among its neighbours", lambda: microscope(asked, stored)),
         ("What other libraries say", lambda: agree(asked)),
         ("Arithmetic and digits", lambda: arithmetic(inputs, asked)),
         ("What rounding does to training", lambda: training(inputs)),
         ("The landscape of formats", lambda: landscape(inputs, asked)),
-        ("What each format can hold", lambda: limits(asked.fmt)),
     ):
         with show.guarded(title), show.said_under(inputs):
             draw()

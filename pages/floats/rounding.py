@@ -197,14 +197,16 @@ def everywhere(inputs: FloatInputs, asked: Asked) -> None:
     exact = sum(s.exact for s, _ in everyone)
     over = sum(s.overflowed for s, _ in everyone)
     zero = sum(s.fate == "underflow" for s, _ in everyone)
-    section(
-        "Same number everywhere",
-        f"Of {len(everyone)} formats **{exact}** hold it exactly, **{over}** overflow and **{zero}** flush it to zero.",
-    )
-    with show.said_under(inputs), st.container(horizontal=True, vertical_alignment="bottom"):
-        order = inputs.choice("sort", "Sorted by", list(SORTS), "format", segmented=True)
-        down = inputs.toggle("desc", "Largest first", False)
+    with show.said_under(inputs), st.container(horizontal=True, vertical_alignment="bottom", key="floats_head"):
+        section(
+            "Same number everywhere",
+            f"Of {len(everyone)} formats **{exact}** hold it exactly, **{over}** overflow and **{zero}** flush it to "
+            "zero.",
+        )
         whole = inputs.toggle("all", f"All {len(everyone)} formats", False)
+        with st.popover("Sort", type="tertiary"):  # as the table's headings do
+            order = inputs.choice("sort", "Sorted by", list(SORTS), "format", segmented=True)
+            down = inputs.toggle("desc", "Largest first", False)
     policy = {
         "format": "",
         "saturate": ", clipped at the largest value",
@@ -240,7 +242,7 @@ def everywhere(inputs: FloatInputs, asked: Asked) -> None:
                 {"id": "code", "title": "Code", "below": "bits", "numeric": False},
                 {"id": "value", "title": "Stored value", "below": "class", "numeric": True},
                 {"id": "relative error", "title": "Relative error", "below": "absolute error", "numeric": True},
-                {"id": "error in ULP", "title": "Error in ULP", "below": "", "numeric": True},
+                {"id": "error in ULP", "title": "Error in ULP", "below": "of the stored value", "numeric": True},
             ],
             "sort": order,
             "down": down,

@@ -11,7 +11,7 @@ from core.floats import FORMATS, FloatFormat, fp8scale, lossscale
 from core.floats.figures_scaling import fitted, followed, gradients
 from core.floats.fp8scale import ALGORITHMS, RULES, Recipe
 from core.floats.lossscale import Scaler
-from core.floats.varying import KEPT, SPIKES, WANDER, Course
+from core.floats.varying import SPIKES, Course
 from core.limits import limit
 from pages.floats.inputs import FloatInputs
 from pages.floats.rounding import says
@@ -42,27 +42,25 @@ FP8 = {
     "Current": {"how": "current"},
     "Current, powers of two": {"how": "current2"},
 }
+POWER_HELP = "Its power of two: −24 is 2⁻²⁴, about 6 × 10⁻⁸. Half of a step’s gradients are smaller in magnitude."
+GROWTH_HELP = "The scale is multiplied by it after as many steps without overflow as the growth interval says."
+BACKOFF_HELP = "The scale is multiplied by it after every step that overflows."
 EVERY_HELP = "Steps without overflow, one after another, before the scale grows. torch: 2,000."
-SPREAD_HELP = "Standard deviation of log2 of the magnitudes within a step, in binades (factors of two)."
-SPIKE_HELP = f"Binades by which a step in {1 / SPIKES:.0f} exceeds the others."
-COUNT_HELP = "In a step. The more there are, the further the largest lies from the median."
+SPREAD_HELP = "Standard deviation of log₂ of the magnitudes of a step: 4 is a factor of 2⁴ up or down."
+SPIKE_HELP = f"A power of two: 6 makes about one step in {1 / SPIKES:.0f} 2⁶ times as large as the others. 0: none."
+COUNT_HELP = "In each step. The more there are, the further the largest lies from the median."
 HISTORY_HELP = "Steps whose largest values are remembered. Transformer Engine: 1,024."
 MARGIN_HELP = "Powers of two left free above the largest value remembered. Transformer Engine: 0."
-MODEL = (
-    "The gradients are a model: log-normal magnitudes whose median drifts from the first to the last, strays from that "
-    f"(a step keeps {100 * KEPT:.0f} % of it and adds a normal number of deviation {WANDER} binades) and jumps in a "
-    f"step of {1 / SPIKES:.0f}. Shares are exact, given the largest of each step, which is drawn."
-)
 
 
 def loss_scaling(inputs: FloatInputs) -> None:
     """A loss scale that follows the gradients, and one step of them under it."""
     head = show.slot()
     with show.said_under(inputs), st.container(horizontal=True, vertical_alignment="bottom"):
-        power = inputs.slider("k", "First loss scale 2ᵏ: k", 0, _MOST_POWER, 16)
+        power = inputs.slider("k", "First loss scale", 0, _MOST_POWER, 16, shown="2^%d")
         _typed_power(inputs, power)
-        growth = inputs.quantity("grow", "Growth", "2", "number", low=1.001, high=1024)
-        backoff = inputs.quantity("back", "Backoff", "0.5", "number", low=0.001, high=0.999)
+        growth = inputs.quantity("grow", "Growth factor", "2", "number", low=1.001, high=1024, help=GROWTH_HELP)
+        backoff = inputs.quantity("back", "Backoff factor", "0.5", "number", low=0.001, high=0.999, help=BACKOFF_HELP)
         interval = _count(inputs, "every", "Growth interval", "100", 1, _MOST_INTERVAL, EVERY_HELP)
         fmt = FORMATS[inputs.choice("to", "Gradients kept in", list(_TARGETS), "fp16", segmented=True)]
     course = _course(inputs, "")
@@ -79,8 +77,8 @@ def loss_scaling(inputs: FloatInputs) -> None:
         says(lossscale.at_step(run, step))
     alt = _plain(lossscale.at_step(run, step))
     show.chart(_histogram(course, scaler, fmt, step), alt=alt, key="floats:gradients")
-    show.note(f"A cross marks a skipped step. {lossscale.best_line(run, step)} {MODEL}")
-    show.how(lambda: lossscale.explain(run, step), key="floats:scaling:how")
+    show.note(f"A cross in the first picture marks a skipped step. {lossscale.best_line(run, step)}")
+    show.how(lambda: lossscale.explain(run, step), key="floats:scaling:how", notes=lossscale.model_notes())
 
 
 def fp8_scaling(inputs: FloatInputs) -> None:
@@ -101,8 +99,8 @@ def fp8_scaling(inputs: FloatInputs) -> None:
     inputs.presets("Recipes", FP8, into=head, key="recipes")
     show.chart(_fitted(course, recipe, fmt), alt=_plain(fp8scale.takeaway(run)), key="floats:fitted")
     marks = "amax is the largest magnitude of a step; a cross marks a step that saturates."
-    show.note(f"{marks} {fp8scale.scale_line(run)} {MODEL}")
-    show.how(lambda: fp8scale.explain(run), key="floats:fp8:how")
+    show.note(f"{marks} {fp8scale.scale_line(run)}")
+    show.how(lambda: fp8scale.explain(run), key="floats:fp8:how", notes=lossscale.model_notes())
 
 
 def _course(inputs: FloatInputs, prefix: str) -> Course:
@@ -112,23 +110,27 @@ def _course(inputs: FloatInputs, prefix: str) -> Course:
     def number(name: str, label: str, default: float, low: float, high: float, help: str | None = None) -> float:
         return inputs.quantity(prefix + name, label, f"{default:g}", "number", low=low, high=high, help=help)
 
+    said = show.slot()
     with show.said_under(inputs):
         fields = st.columns(_WIDTHS, gap="small")
         with fields[0]:
             steps = _count(inputs, f"{prefix}n", "Steps", f"{base.steps}", 2, limit("scaled_steps"))
         with fields[1]:
-            first = number("med", "First median 2ᵐ", base.first, -60, 20)
+            first = number("med", "First median, log₂", base.first, -60, 20, POWER_HELP)
         with fields[2]:
-            last = number("end", "Last median 2ᵐ", base.last, -60, 20)
+            last = number("end", "Last median, log₂", base.last, -60, 20, POWER_HELP)
         with fields[3]:
-            spread = number("sd", "Spread σ", base.spread, 0.5, 10, SPREAD_HELP)
+            spread = number("sd", "Spread, log₂", base.spread, 0.5, 10, SPREAD_HELP)
         with fields[4]:
-            spike = number("spike", "Spikes", base.spike, 0, 40, SPIKE_HELP)
+            spike = number("spike", "Spike, log₂", base.spike, 0, 40, SPIKE_HELP)
         with fields[5]:
             count = _count(inputs, f"{prefix}many", "Gradients", "1M", 1_000, 1e12, COUNT_HELP)
         with fields[6]:
             seed = _count(inputs, f"{prefix}seed", "Seed", f"{base.seed}", 0, _MOST_SEED)
-    return Course(steps, first, last, spread, spike, count, seed)
+    course = Course(steps, first, last, spread, spike, count, seed)
+    with said:
+        show.note(lossscale.course_line(course))
+    return course
 
 
 def _count(
@@ -160,7 +162,7 @@ def _typed_power(inputs: FloatInputs, power: int) -> None:
         st.session_state[inputs.key("k")] = st.session_state[key]
 
     st.session_state[key] = power
-    st.number_input("or type k", 0, _MOST_POWER, key=key, on_change=take, width=110)
+    st.number_input("or its log₂", 0, _MOST_POWER, key=key, on_change=take, width=110)
 
 
 def _plain(text: str) -> str:

@@ -110,7 +110,7 @@ def blocks(inputs: FloatInputs) -> None:
             "rule", "Scale rule", list(fmt.scale_rules), fmt.scale_rules[0], segmented=True, labels=_RULE_TITLES
         )
         source: Any = inputs.choice("vals", "Values", list(workbench.DISTRIBUTIONS), "one outlier", segmented=True)
-        outlier = inputs.quantity("out", "Outlier", "24", "number", low=0.0, high=1e6)
+        outlier = inputs.quantity("out", "Outlier", f"{workbench.OUTLIER:g}", "number", low=0.0, high=1e6)
     own_row = st.container(horizontal=True, vertical_alignment="bottom")
     with own_row:
         text = inputs.text(

@@ -101,11 +101,16 @@ def facts(stored: Stored, about: str) -> None:
     if view.word:
         rows.append((f"As a {fmt.word_bits}-bit word", f"{_mono(view.word)}, {fmt.word_bits - fmt.bits} low bits zero"))
     if view.ulp is not None:
-        step = f"{_mono(rich(raised(power_form(view.ulp))))} = {_mono(rich(rounded(view.ulp, 6)))}"
-        rows.append(("Step here (1 ULP, the unit in the last place)", step))
+        rows.append(("1 ULP, the step outwards" if view.inward else "1 ULP", _step(view.ulp)))
+    if view.inward is not None:
+        rows.append(("Step towards zero", _step(view.inward)))
     rows.append(("Format", rich(about)))
     body = "".join(f"<div><dt>{name}</dt><dd>{value}</dd></div>" for name, value in rows)
     st.html(f'<dl class="np-facts">{body}</dl>')
+
+
+def _step(width: Fraction) -> str:
+    return f"{_mono(rich(raised(power_form(width))))} = {_mono(rich(rounded(width, 6)))}"
 
 
 def format_table() -> None:

@@ -290,8 +290,8 @@ class Inputs:
         self.fields[key] = shown[value]
         return value
 
-    def slider(self, name: str, label: str, low: int, high: int, default: int, *, help: str | None = None) -> int:
-        """A whole number from ``low`` to ``high``."""
+    def slider(self, name: str, label: str, low: int, high: int, default: int, *, shown: str | None = None) -> int:
+        """A whole number from ``low`` to ``high``; ``shown``: how it is written, such as ``2^%d``."""
         key = self.key(name)
         linked = self._linked(key)
         whole = linked is not None and re.fullmatch(r"-?\d{1,9}", linked, re.ASCII)
@@ -300,7 +300,7 @@ class Inputs:
                 f"{label}: the link says “{clipped(linked)}”, which is not a whole number from {low} to {high}.",
                 f"Using {default}.",
             )
-        value = int(st.slider(label, low, high, default, key=key, help=help, bind="query-params"))
+        value = int(st.slider(label, low, high, default, format=shown, key=key, bind="query-params"))
         self.fields[key] = str(value)
         return value
 

@@ -111,6 +111,8 @@ def test_bits_flip_and_the_grid_loads_codes(open_page: OpenPage) -> None:
     expect(number(page)).to_have_value("1.0009765625")
     expect(answer(page)).to_contain_text("stored exactly in fp32")
     by_keyboard(page)
+    page.locator("summary", has_text="The landscape").click()
+    settle(page)
     by_grid(page)
     assert page.problems == []  # type: ignore[attr-defined]
 
@@ -213,11 +215,13 @@ def test_a_trap_in_the_address_the_microscope_and_the_table(open_page: OpenPage)
 
     put(page, "0.1", "bf16")
     expect(page.locator(".np-scope .row")).to_have_count(7)
+    still(page)
+    assert page.evaluate("document.querySelector('[data-testid=stMain]').scrollHeight") < 2600  # all folds closed
     page.get_by_role("radio", name="Double rounding").click()
     expect(page.get_by_role("alert").filter(has_text="Double rounding")).to_contain_text(
         "rounds to 1: the wrong neighbour"
     )
-    expect(page.locator(".np-takeaway").first).to_contain_text("hair above halfway")
+    expect(page.locator(".np-takeaway").filter(has_text="hair above halfway")).to_be_visible()
 
     put(page, "0x1.0100000001p+0", "bf16")
     page.get_by_text("Who agrees?").click()  # libraries are asked only now
@@ -265,7 +269,7 @@ def test_sums_stall_and_scales_follow_the_gradients(open_page: OpenPage) -> None
     page.keyboard.press("ArrowRight")
     expect(said).to_contain_text("stays at 21")
     page.wait_for_function("location.search.includes('f_k=1')")
-    typed = page.get_by_label("or type k")
+    typed = page.get_by_label("or its log₂")
     expect(typed).to_have_value("1")
     typed.fill("40")
     typed.press("Enter")
@@ -315,6 +319,9 @@ def test_a_block_is_dragged_and_typed(open_page: OpenPage) -> None:
     own.press("Enter")
     expect(alert).to_have_count(0)
     expect(bars.nth(2)).to_have_attribute("aria-valuenow", "600")
+    expect(bars.nth(0)).to_have_attribute("aria-valuetext", "1, comes back as 0")
+    expect(bars.nth(1)).to_have_attribute("aria-valuetext", "−1, comes back as −0")
+    expect(bars.nth(3)).to_have_attribute("aria-valuetext", "0, comes back as 0")
     settle(page)
     page.get_by_role("button", name="Back to normal").click()
     expect(bars).to_have_count(32)

@@ -40,6 +40,15 @@ def test_a_sum_that_overflows_ends_in_a_cross() -> None:
     assert (crosses[0]["x"].tolist(), crosses[0]["y"].tolist()) == ([5], [64960])
 
 
+@pytest.mark.parametrize("steps", [1, 2, 7, 1000, 1001, 9999])
+def test_no_tick_stands_past_the_last_addition(steps: int) -> None:
+    ticks = figure(1, 1e-3, steps, "bf16")["layout"]["xaxis"]["tickvals"]
+    assert ticks[0] == 0
+    assert steps * 0.6 <= ticks[-1] <= steps
+    assert 2 <= len(ticks) <= 6
+    assert all(tick.is_integer() for tick in ticks)
+
+
 def test_what_the_format_adds_has_an_exact_line_of_its_own() -> None:
     texts = [note["text"] for note in figure(1, 1e-3, 1000, "fp8_e4m3fn")["layout"]["annotations"]]
     assert "exact from 1 with 0.001953" in texts

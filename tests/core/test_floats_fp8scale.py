@@ -179,6 +179,7 @@ def test_the_picture_has_every_step(course: Course, rule: str) -> None:
     assert (amax["y"] == run.drawn.largest).all()
     assert saturated["x"].tolist() == clamped["x"].tolist() == (np.flatnonzero(run.saturated) + 1).tolist()
     assert (reach["customdata"] == run.scales).all()
+    assert figure["layout"]["xaxis"]["range"] == [1, course.steps]
     assert all(np.isfinite(trace["y"]).all() for trace in (amax, reach, lost))
 
 

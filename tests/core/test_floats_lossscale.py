@@ -23,6 +23,7 @@ from core.floats.lossscale import (
     best_line,
     best_power,
     borders,
+    course_line,
     explain,
     follow,
     percent,
@@ -30,7 +31,7 @@ from core.floats.lossscale import (
     takeaway,
     walk,
 )
-from core.floats.varying import Course
+from core.floats.varying import SPIKES, Course, draw
 from core.palette import LIGHT
 from pages.parts.charts import wire
 
@@ -170,6 +171,21 @@ def test_words_hold_the_numbers() -> None:
     assert (percent(3e-7), percent(1e-5), percent(1e-13)) == ("< 0.001 %", "0.001 %", "none")
 
 
+def test_a_course_is_told_in_its_own_numbers() -> None:
+    """The median's ends, the spread, the spike and how rare it is are those that the steps are drawn with."""
+    course = Course(first=-24, last=-30, spread=4, spike=6)
+    drawn, plain = draw(course), draw(replace(course, spike=0))
+    assert (drawn.medians[drawn.spikes] - plain.medians[drawn.spikes] == 6).all()
+    told = course_line(course)
+    assert all(part in told for part in ("**2⁻²⁴** in the first", "**2⁻³⁰** in the last", "factor of 2⁴", "2⁶ times"))
+    assert f"one step of {1 / SPIKES:.0f}," in told
+    flat = course_line(Course(first=-20, last=-20, spike=0, spread=4.5))
+    assert "in every step" in flat
+    assert "spike" not in flat
+    assert "factor of 22.6" in flat
+    assert "^" not in told + flat
+
+
 @pytest.mark.parametrize("course", [Course(), Course(steps=2), Course(first=20, last=20), Course(spike=0, last=-60)])
 @pytest.mark.parametrize("scaler", [QUICK, Scaler(2.0**40, 1.3, 0.7, 1)])
 def test_the_picture_has_every_step(course: Course, scaler: Scaler) -> None:
@@ -181,6 +197,8 @@ def test_the_picture_has_every_step(course: Course, scaler: Scaler) -> None:
     assert skipped["x"].tolist() == (np.flatnonzero(run.skipped) + 1).tolist()
     assert all(trace["x"].size == course.steps for trace in (ceiling, scale, lost))
     assert all(np.isfinite(trace["y"]).all() for trace in figure["data"])
+    # The axis ends where the steps do.
+    assert figure["layout"]["xaxis"]["range"] == [1, course.steps]
     # A scale lies at or over the ceiling just where a step is skipped.
     assert ((scale["y"] >= ceiling["y"]) == run.skipped).all()
 

@@ -285,3 +285,33 @@ def test_a_subnormal_is_explained_where_it_is_named(fmt: FloatFormat) -> None:
         story = tell(store(parse(str(value), fmt), fmt, "format"))
         if "ubnormal" in story.answer + story.detail:
             assert "leading bit is 0" in story.detail, value
+
+
+@EVERY
+def test_an_ulp_is_the_step_outwards_where_the_step_towards_zero_is_another(fmt: FloatFormat) -> None:
+    """Around a power of two: the named ULP times the error in ULP is the error, to the digits told."""
+    power = max(fmt.min_normal * 2, Fraction(1)) if fmt.max_finite >= 2 else fmt.max_finite
+    here = value_of(encode_exact(power, fmt), fmt)
+    assert here is not None
+    steps = line(fmt)[0] if fmt.bits <= 10 else []
+    shape = re.compile(rf"1 ULP is {NUMBER}, the step outwards from {NUMBER}; towards zero the step is {NUMBER}")
+    for side in (1, -1) if fmt.signed else (1,):
+        for asked in (side * here * (1 - fmt.eps / 16), side * here * (1 + fmt.eps / 16)):
+            stored = store(parse(typed(asked), fmt), fmt)
+            said = tell(stored).detail
+            named = shape.search(said)
+            assert (named is not None) == (stored.view.inward is not None and abs(asked) < abs(here)), said
+            if named is None or stored.ulps is None:
+                continue
+            ulp, value, inward = (Fraction(read(one)) for one in named.groups())
+            assert value == side * here
+            assert abs(2 * inward / ulp - 1) < Fraction(1, 1000)
+            assert abs(abs(stored.ulps) * ulp / abs(asked - value) - 1) < Fraction(1, 1000)
+            if steps:
+                place = steps.index(here)
+                assert (inward, ulp) == (here - steps[place - 1], steps[place + 1] - here)
+
+
+def test_the_ulp_just_below_a_power_of_two() -> None:
+    detail = tell(store(parse("65519.999", FORMATS["bf16"]), FORMATS["bf16"])).detail
+    assert "off by 0.0313 ULP. 1 ULP is 512, the step outwards from 65536; towards zero the step is 256" in detail

@@ -180,6 +180,23 @@ def test_ulp_is_the_step_outwards(drawn: tuple[FloatFormat, int]) -> None:
 
 
 @given(any_code)
+def test_the_step_towards_zero_is_named_where_it_is_no_ulp(drawn: tuple[FloatFormat, int]) -> None:
+    fmt, code = drawn
+    view = describe(code, fmt)
+    if not view.value:
+        assert view.inward is None
+        return
+    beside = [decode_exact(other, fmt) for other in (view.below, view.above) if other is not None]
+    inner = [other for other in beside if other is not None and abs(other) < abs(view.value)]
+    step = view.inward or view.ulp
+    assert all(abs(view.value - other) == step for other in inner)
+    if view.inward is not None:
+        assert view.inward != view.ulp
+        assert abs(view.value).numerator == 1 or abs(view.value).denominator == 1
+        assert view.fraction == 0
+
+
+@given(any_code)
 def test_every_bit_is_described(drawn: tuple[FloatFormat, int]) -> None:
     fmt, code = drawn
     strip = bits(code, fmt)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import re
 from collections.abc import Iterator
@@ -10,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from core.fields import Form
-from core.glossary import PATTERN, TERMS, Term, appearances, matching
+from core.glossary import PATTERN, TERMS, Term, appearances, matching, meaning
 
 ROOT = Path(__file__).parents[2]
 PLAIN = {
@@ -43,6 +44,39 @@ def test_every_abbreviation_in_a_form_is_defined() -> None:
     for page, form in found:
         for field in form.fields:
             assert not undefined(f"{field.label} {field.help}"), (page, field.id)
+
+
+def words(text: str) -> list[str]:
+    return re.findall(r"[\w’]+", text.lower())
+
+
+def runs(text: str) -> set[tuple[str, ...]]:
+    """Every eight words in a row."""
+    told = words(text)
+    return {tuple(told[at : at + 8]) for at in range(len(told) - 7)}
+
+
+def retold(text: str) -> set[str]:
+    """Terms whose definition a text tells in part, and so keeps a second one."""
+    return {t.name for t in TERMS if runs(t.meaning) & runs(text) and t.meaning not in text}
+
+
+def test_no_help_text_keeps_a_second_definition() -> None:
+    """What defines a term in a help text is the glossary's own sentence, whole."""
+    for page, form in forms():
+        for field in form.fields:
+            assert not retold(field.help), (page, field.id)
+    for path in (ROOT / "pages").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                assert not retold(node.value), (path, node.lineno)
+
+
+def test_the_guard_sees_a_second_definition() -> None:
+    power = meaning("PUE")
+    assert not retold(f"{power} Or type it.")
+    assert retold(power.removesuffix(".").replace("machines", "computers")) == {"PUE"}
+    assert meaning("pipeline bubble") == meaning("pipeline parallelism")
 
 
 def test_the_guard_sees_an_abbreviation() -> None:

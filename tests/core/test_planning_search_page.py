@@ -402,6 +402,27 @@ def test_neighbours_say_what_changes(found: Searched) -> None:
     assert "No single change that fits is faster" in words_why.around(here, around)
 
 
+def test_a_faster_change_that_does_not_fit_is_not_called_better() -> None:
+    """From a plan beside the best the way back is named; once whatever is faster no longer fits, nothing is."""
+    where = asked(query())
+    beside = [one.found for one in neighbours(best(), where) if one.found and one.fits]
+    slower = max(beside, key=lambda found: found.seconds)
+    around = neighbours(slower, where)
+    faster = [one for one in around if one.fits and one.found and one.found.seconds < slower.seconds]
+    assert faster
+    said = words_why.around(slower, around)
+    assert "% faster**" in said
+    assert "No single change" not in said
+    tight = [
+        replace(one, found=replace(one.found, usable=0.0)) if one in faster and one.found else one for one in around
+    ]
+    said = words_why.around(slower, tight)
+    assert "**No single change that fits is faster**" in said
+    assert "% faster" not in said
+    rows = [words_why.neighbour_row(slower, one) for one in tight if one.found and not one.fits]
+    assert any(row[2].startswith("−") and " over" in row[3] for row in rows), "it is still listed, as faster and over"
+
+
 def test_stages_hold_what_the_fullest_holds() -> None:
     here = best(kpp="4", kvpp="1")
     rows = stages(query(), here.layout, 16)

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from core.fields import Field, Form, Reading, choice, optional, quantity
+from core.glossary import meaning
 from core.hardware.accelerators import DTYPES, accelerators
 from core.limits import limit
 from core.models.catalog import catalog
@@ -125,9 +126,8 @@ MFU = Field(
     PUBLISHED,
     parse_mfu,
     part=CLUSTER,
-    help="Model FLOPs utilisation: the FLOPs the model needs, over what the accelerators could do at dense peak in the "
-    "same time. “published” takes what published runs lead one to expect, as a range. Or type one: 0.4, 40%, or a "
-    "range, 35-45%.",
+    help=f"{meaning('MFU')} “published” takes what published runs lead one to expect, as a range. Or type one: 0.4, "
+    "40%, or a range, 35-45%.",
 )
 PACE = choice(
     "pace",
@@ -187,7 +187,7 @@ OPTIMIZER = choice(
     USUAL_OPTIMIZER,
     why_not=why_not,
     part=STATES,
-    help="What it keeps for each parameter between steps: Adam and AdamW two numbers, momentum one, plain SGD none.",
+    help="Adam and AdamW keep two numbers for each parameter, momentum one, plain SGD none.",
 )
 FAILURES = Field(
     "rate1k",
@@ -264,7 +264,7 @@ PUE = quantity(
     low=1.0,
     high=3.0,
     part=WHOLE,
-    help="Power of the whole building over that of the machines.",
+    help=meaning("PUE"),
 )
 GRID = quantity(
     "grid",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from core.fields import Field, choice, optional, quantity, switch
+from core.glossary import meaning
 from core.limits import limit
 from core.training.activations.tensors import FUSED, IMPLEMENTATIONS
 from core.training.layout import RECOMPUTES
@@ -70,7 +71,7 @@ SEQUENCE_PARALLEL = switch(
     "Sequence parallel",
     True,
     part=LAYOUT,
-    help="Norms and residuals are split along the sequence over the tensor-parallel accelerators, too.",
+    help=meaning("sequence parallelism"),
 )
 SHARD_GROUP = optional(
     "hsdp",
