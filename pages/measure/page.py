@@ -23,7 +23,6 @@ from pages.parts.registry import DEVICE
 
 _NOTHING = "Nothing has been measured here yet."
 _LAYERED = ("operations", "attention", "layer")
-"""Kinds that take the shapes of a model's layer."""
 
 
 def _layer(inputs: Inputs) -> LayerShape:

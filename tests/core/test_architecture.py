@@ -244,7 +244,6 @@ def test_a_planted_import_in_core_is_found(path: str, source: str) -> None:
         ("core/planning/whole/words.py", "from core.training.words import plural"),
         ("core/planning/answer/export.py", "from core.planning.whole.words import failures"),
         ("core/planning/budget/words.py", "from core.planning.answer.answer import Answer"),
-        ("core/measure/showing/words.py", "from core.measure.showing.figures import rates"),
         ("core/lecture/compute.py", "from core.planning.layer.words import signed"),
         ("core/planning/budget/rule.py", "from core import figure"),
     ],

@@ -79,16 +79,17 @@ def of(*outcomes: Outcome, facts: DeviceFacts = H100) -> MeasuredRates:
     return measured_rates(record(outcomes, facts))
 
 
-def test_the_median_of_large_squares_is_the_rate() -> None:
+def test_the_fastest_of_the_large_squares_is_the_rate() -> None:
     squares = [
         square("bf16", n, rate) for n, rate in ((256, 9e14), (4095, 1e14), (4096, 6e14), (8192, 7e14), (16384, 6.6e14))
     ]
     found = of(*squares, square("fp8", 8192, 1.2e15), square("nvfp4", 4096, 4e15), copy(2e9, 2.9e12), copy(1e9, 5e12))
-    assert found.rates.matmul16 == pytest.approx(6.6e14)
+    assert found.rates.matmul16 == pytest.approx(7e14)
     assert found.rates.matmul8 == pytest.approx(1.2e15)
     assert found.rates.matmul4 == pytest.approx(4e15)
     assert found.rates.memory == pytest.approx(2.9e12)
-    assert [one.shape[0] for one in found.taken[0].points] == [4096, 8192, 16384]
+    assert found.taken[0].point is not None
+    assert found.taken[0].point.shape[0] == 8192
     assert (found.device, found.started, found.method, found.record) == (
         H100.name,
         STARTED,
@@ -139,9 +140,9 @@ def test_a_smaller_copy_never_speaks_for_the_largest() -> None:
     assert of(copy(1e9, 3e12), copy(2e9, 3e12, spread=3)).rates.known == ()
 
 
-def test_on_a_cpu_the_largest_there_is_counts() -> None:
+def test_on_a_cpu_the_fastest_square_and_the_largest_copy_count() -> None:
     found = of(square("bf16", 512, 2e11), square("bf16", 1024, 1e11), copy(1e7, 2e10), copy(2e7, 1e10), facts=CPU)
-    assert found.rates.matmul16 == pytest.approx(1e11)
+    assert found.rates.matmul16 == pytest.approx(2e11)
     assert found.rates.memory == pytest.approx(1e10)
 
 
