@@ -281,7 +281,7 @@ def test_bad_input_says_why_and_keeps_the_last_good(open_page: OpenPage) -> None
             box.fill(text)
             box.press("Control+Enter")
             expect(page.locator(".np-error")).to_contain_text(words)
-            expect(page.locator(".np-error")).to_contain_text("Still showing x.t() on int64 of shape 2, 3")
+            expect(page.locator(".np-error")).to_contain_text("Showing x.t() on int64 of shape 2, 3")
             settle(page)
         expect(page.locator(".timeline .source").last).to_have_text("x.t()")
         link = page.locator("button[data-link]").get_attribute("data-link")

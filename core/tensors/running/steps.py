@@ -195,6 +195,11 @@ class Trace(Sequence[Step]):
         """The step torch refused, if any; it is then the last."""
         return self.last if self.last.kind == "refused" else None
 
+    @property
+    def fits(self) -> bool:
+        """Whether torch refuses nothing, or only a view that the strides forbid: the code suits the start's shape."""
+        return self.refusal is None or (self.last.verdict is not None and self.last.verdict.boundary is not None)
+
     def made_by(self, step: Step) -> dict[int, int]:
         """Bytes of each storage that ``step`` allocated, those of several results that later steps pick among them."""
         pieces = [one for one in self.steps if one.operation == "piece" and one.inputs == (step.number,)]
