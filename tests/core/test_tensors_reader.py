@@ -64,8 +64,8 @@ HOSTILE: dict[str, tuple[str, str]] = {
     "[[[x for a in (1,) * 9] for b in x] for c in x]": ("is not understood", "nested comprehensions"),
     "[" * 8 + "x" + "".join(f" for {c} in (1, 2, 3, 4, 5, 6, 7, 8)]" for c in "abcdefgh"): ("2,400", "8⁸ items"),
     "self.weight + x": ("there is no self", "attribute of a layer"),
-    "nn.Linear(3, 4)(x)": ("cannot be called", "layer"),
-    "y = nn.Linear(3, 4)": ("layers hold weights", "layer"),
+    "torch.nn.Linear(3, 4)(x)": ("makes a layer", "layer called"),
+    "y = nn.Conv2d(3, 4, 5)": ("x @ w, with w =", "layer without a function here"),
     "n = round(x.size(0), -1000000000)": ("at most 20 digits", "a power of a million digits"),
     "n = math.inf - math.inf": ("not a number", "not a number"),
     "n = int(math.inf)": ("infinity", "infinity as a whole number"),
@@ -515,3 +515,19 @@ def test_bad_shapes_say_why(text: str, words: str) -> None:
     with pytest.raises(ExpressionError) as problem:
         read_shape(text)
     assert words in str(problem.value)
+
+
+def test_a_layer_names_the_function_that_computes_the_same() -> None:
+    """Whatever is named runs, and the layers of everyday models are among those that have one."""
+    named: dict[str, str] = {}
+    for name in (name for name in dir(torch.nn) if name[0].isupper()):
+        with pytest.raises(ExpressionError, match=f"`nn.{name}` makes a layer") as said:
+            read_expression(f"y = nn.{name}(3)(x)")
+        instead = str(said.value).partition("Write ")[2].removesuffix(".")
+        if not instead.startswith("its arithmetic"):
+            named[name] = instead
+            for each in instead.split(", or "):
+                assert trace(each, (2, 3)).refusal is None, each
+    assert len(named) > 40
+    assert {"Linear", "Embedding", "LayerNorm", "RMSNorm", "ReLU", "GELU", "SiLU", "Softmax"} <= set(named)
+    assert {"Dropout", "CrossEntropyLoss", "MSELoss", "MultiheadAttention", "Flatten", "Identity"} <= set(named)

@@ -134,12 +134,14 @@ class _Opener(ast.NodeTransformer):
         return ast.copy_location(ast.Attribute(ast.copy_location(ast.Name(module), node), name), node)
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
-        """``torch.nn.functional.softmax`` and ``nn.functional.softmax`` are ``F.softmax``."""
+        """``torch.nn.functional.softmax`` and ``nn.functional.softmax`` are ``F.softmax``; ``torch.nn`` is ``nn``."""
         match node:
             case ast.Attribute(value=ast.Attribute(value=ast.Name(id="torch"), attr="nn"), attr="functional"):
                 return ast.copy_location(ast.Name("F", ast.Load()), node)
             case ast.Attribute(value=ast.Name(id="nn"), attr="functional"):
                 return ast.copy_location(ast.Name("F", ast.Load()), node)
+            case ast.Attribute(value=ast.Name(id="torch"), attr="nn"):
+                return ast.copy_location(ast.Name("nn", ast.Load()), node)
             case _:
                 return self.generic_visit(node)
 

@@ -81,5 +81,31 @@ def find(form: Written, name: str) -> Operation:
     raise ExpressionError(f"`{shown}` is not an operation here. {guess}")
 
 
+_LAYERS: Mapping[str, str] = {
+    **{
+        name.replace("_", ""): OPERATIONS[form, name].example
+        for wanted in ("torch", "method", "F")
+        for form, name in OPERATIONS
+        if form == wanted
+    },
+    "linear": "F.linear(x.float(), torch.randn(4, 3)), or x.float() @ torch.randn(3, 4)",
+    "bcewithlogitsloss": OPERATIONS["F", "binary_cross_entropy_with_logits"].example,
+    "multiheadattention": OPERATIONS["F", "scaled_dot_product_attention"].example,
+    "flatten": "x.flatten(1)",
+    "parameter": "torch.randn(3, 4)",
+    "identity": "x",
+}
+"""Layers of torch.nn, in small letters, and the function that computes the same."""
+
+
+def no_layer(name: str) -> str:
+    """What to say of ``nn.Linear(…)``: its function, where that is an operation here."""
+    known = name.lower()
+    instead = _LAYERS.get(known) or _LAYERS.get(known.removesuffix("loss"))
+    if instead is None:
+        instead = "its arithmetic, x @ w, with w = torch.ones(3, 4) on a line before"
+    return f"`nn.{name[:40]}` makes a layer, and only tensors are made here. Write {instead}."
+
+
 _PREFIX: Mapping[Written, str] = {"method": ".", "property": ".", "torch": "torch.", "bare": "", "F": "F."}
 _SUFFIX: Mapping[Written, str] = {"method": "(…)", "property": "", "torch": "(…)", "bare": "(…)", "F": "(…)"}

@@ -162,7 +162,7 @@ class Trace(Sequence[Step]):
 
     planned: the operation of every step after the first, with its numbers worked out. notes: what was left out of the
     text, a sentence each. counted: the tensors are too large to be made; layouts and bytes are torch's own, and there
-    are no values.
+    are no values. suits: the dtype of x with which torch runs the step that it refuses with this one, empty for none.
     """
 
     text: str
@@ -171,6 +171,7 @@ class Trace(Sequence[Step]):
     planned: tuple[PlanStep, ...] = ()
     notes: tuple[str, ...] = ()
     counted: bool = False
+    suits: str = ""
 
     @overload
     def __getitem__(self, index: int) -> Step: ...
