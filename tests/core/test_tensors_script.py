@@ -6,9 +6,9 @@ import ast
 import io
 import random
 import re
-import warnings
 import subprocess
 import sys
+import warnings
 from contextlib import redirect_stdout
 from pathlib import Path
 
