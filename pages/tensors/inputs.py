@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -10,10 +10,10 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from core.limits import limit
-from core.tensors import ELEMENT_DTYPES, ExpressionError, Layout, Trace, catalogue, read_shape, read_stride, trace
+from core.tensors import ELEMENT_DTYPES, ExpressionError, Layout, Trace, read_shape, read_stride, trace
 from core.tensors.panels.presets import ATTENTION, LECTURE, Preset
 from core.tensors.panels.tried import Tried, tried
-from core.tensors.reading.operations import REFUSED
+from core.tensors.reading.operations import REFUSED, topics
 from core.tensors.running.script import script
 from pages.parts import show
 from pages.parts.inputs import Inputs
@@ -192,12 +192,21 @@ def as_script(inputs: TensorInputs) -> str:
 
 def operations() -> None:
     """What the code box understands, and what it leaves out and why."""
-    rows = [(group, " · ".join(f"`{example}`" for example in examples)) for group, examples in catalogue().items()]
-    rows.append(("numbers, not tensors", " · ".join(f"`{example}`" for example in NUMBERS)))
-    show.small_table([show.Column("Memory"), show.Column("Operations")], rows)
+    kinds = [_kind(topic, tuple(groups.items())) for topic, groups in topics().items()]
+    st.html("".join((*kinds, _kind("Numbers, not tensors", (("", NUMBERS),)))))
     show.small_table(
         [show.Column("Left out"), show.Column("Because")], [(f"`{name}`", why) for name, why in REFUSED.items()]
     )
+
+
+def _kind(title: str, groups: Sequence[tuple[str, Sequence[str]]]) -> str:
+    """A kind of operations as HTML, folded to a line that says how many there are."""
+    count = sum(len(examples) for _, examples in groups)
+    lists = "".join(
+        f"<p>{f'<b>{group}</b> ' if group else ''}{show.rich(' · '.join(f'`{example}`' for example in examples))}</p>"
+        for group, examples in groups
+    )
+    return f'<details class="np-kind"><summary>{title} <small>{count}</small></summary>{lists}</details>'
 
 
 def _one_line(code: str) -> str:

@@ -8,10 +8,11 @@ import pytest
 from streamlit.testing.v1 import AppTest
 from streamlit.testing.v1.element_tree import Block
 
+from core.tensors import catalogue
 from core.tensors.panels.presets import LECTURE
 from core.tensors.panels.quiz import question
 from pages.parts.registry import FLOATS, TENSORS, PageSpec
-from pages.tensors.inputs import GROUPS, MORE
+from pages.tensors.inputs import GROUPS, MORE, NUMBERS
 from tests.app.test_pages import APP
 
 
@@ -130,6 +131,10 @@ def test_pasted_code_runs_with_its_comments(page: AppTest) -> None:
     page.session_state["t_named"] = True
     page.run()
     assert not page.exception
+    page.session_state["t:operations"] = True
+    page.run()
+    counts = map(int, re.findall(r"<small>(\d+)</small></summary>", said(page)))
+    assert sum(counts) == sum(map(len, catalogue().values())) + len(NUMBERS)
     assert "In the code above" in f"{said(page)} {[element.value for element in (*page.markdown, *page.caption)]}"
 
 

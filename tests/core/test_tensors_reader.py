@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from core.tensors import ExpressionError, catalogue, read_expression, read_shape, trace
-from core.tensors.reading.operations import OPERATIONS, REFUSED
+from core.tensors.reading.operations import OPERATIONS, REFUSED, topics
 
 HOSTILE: dict[str, tuple[str, str]] = {
     # text → words the message must contain, and what is dangerous about it
@@ -480,6 +480,12 @@ def test_every_operation_of_the_catalogue_runs() -> None:
                 "Laid out anew in place": "same",
             }
             assert last.kind == kinds.get(group, last.kind), text
+
+
+def test_every_operation_stands_under_one_topic() -> None:
+    for group, examples in catalogue().items():
+        found = [text for groups in topics().values() for text in groups.get(group, ())]
+        assert sorted(found) == sorted(examples)
 
 
 def test_every_operation_exists_in_torch_or_einops() -> None:
