@@ -80,7 +80,7 @@ const STILL_DRAWING = 4000
 function landAt(name) {
   if (!name || history.landed) return
   history.landed = true
-  const part = document.getElementsByClassName(`st-key-${name}`)[0] ?? document.getElementById(name)
+  const part = document.getElementsByClassName(`st-key-${name}`)[0] ?? document.getElementById(name) ?? document.querySelector(`.${CSS.escape(name)}`)
   if (!part) return
   part.style.scrollMarginTop = "4rem" // clear of Streamlit's bar
   const bring = () => part.scrollIntoView()

@@ -3,7 +3,7 @@
 const HINT = "Point at a cell: its memory lights up everywhere. Arrow keys walk a grid, and the steps with memory as of each."
 
 // What a picture does with its steps: rows of the timeline, tensors, storages and `at`, the step that is shown.
-class Steps {
+class Steps extends Pointing {
   // A click or Enter on a line: open its tensors, or fold them when they were open and in view already.
   choose(number) {
     const { tensors } = this.steps[number]

@@ -108,6 +108,10 @@ def enlarged(figure: Mapping[str, Any], *, room: int) -> dict[str, Any]:
     """
     grown, height = _grown(figure, ""), figure["layout"]["height"]
     grown["layout"]["height"] = min(SCALE * height, room)
+    if SCALE * height > room:  # rows move together, and names of two lines would run into one another
+        for name, axis in grown["layout"].items():
+            if name.startswith("yaxis") and "ticktext" in axis:
+                axis["ticktext"] = [text.partition("<br>")[0] for text in axis["ticktext"]]
     return grown
 
 

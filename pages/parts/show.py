@@ -26,7 +26,7 @@ from pages.parts.components import copy_link
 from pages.parts.derivation import step_markdown
 from pages.parts.guard import guarded, guarded_page
 from pages.parts.inputs import Inputs, query_of
-from pages.parts.links import LANDS_AT, address
+from pages.parts.links import address
 from pages.parts.projecting import projecting
 from pages.parts.registry import PageSpec
 
@@ -56,7 +56,7 @@ def header(page: PageSpec) -> None:
     if projecting():
         return
     st.title(page.h1, anchor=False)
-    st.html(f'<p class="np-lead">{rich(page.lead)}</p>{tours.row(page)}')
+    st.html(f'<p class="np-lead">{rich(page.lead)}</p>{tours.row(page, st.query_params.get(tours.TOUR, ""))}')
 
 
 def body(draw: Callable[[], None]) -> None:
@@ -352,7 +352,7 @@ def footer(inputs: Inputs) -> None:
     """The permalink button: copies a link that spells out every field and a version."""
     for message in inputs.unsaid():  # about fields that are folded away
         _alert(literal(message))
-    key, at = f"{inputs.page.id}:link", st.query_params.get(LANDS_AT, "")[: limit("number_chars")]
+    key, at = f"{inputs.page.id}:link", tours.landing(st.query_params)[: limit("number_chars")]
     steps = projector.bar(inputs)
     if steps:
         copy_link(inputs.query(), key=key, projector=True, take=steps.take)

@@ -14,7 +14,7 @@ from core.planning.calendar.stories import STORIES as CALENDAR_STORIES
 from core.planning.compare.entry import pack
 from core.planning.compare.examples import examples
 from pages.parts import tray
-from pages.parts.links import address
+from pages.parts.links import LANDS_AT, address
 from pages.parts.registry import (
     BOARD,
     CALENDAR,
@@ -34,6 +34,10 @@ from pages.parts.registry import (
 
 TOUR = "tour"
 """The parameter of a link that says which stop of the tour it is."""
+
+
+ANSWER = "np-answer"
+"""The class of a page's answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,8 +173,20 @@ def _examples() -> str:
     return pack(examples())
 
 
-def row(page: PageSpec) -> str:
-    """The tour as HTML, folded to a line: every stop a link."""
-    stops = zip(TOURS[page.id], hrefs(page), strict=True)
-    items = "".join(f'<li><a href="{html.escape(href, quote=True)}">{stop.says}</a></li>' for stop, href in stops)
-    return f'<details class="np-tour"><summary>A tour in five steps</summary><ol>{items}</ol></details>'
+def row(page: PageSpec, at: str = "") -> str:
+    """The tour as HTML, every stop a link: folded to a line, or open beside the page for who is at stop ``at``."""
+    items = [
+        f'<li><a href="{html.escape(href, quote=True)}"{" aria-current=step" if at == str(number) else ""}>'
+        f"{stop.says}</a></li>"
+        for number, (stop, href) in enumerate(zip(TOURS[page.id], hrefs(page), strict=True), 1)
+    ]
+    beside = any("aria-current" in item for item in items)
+    return (
+        f'<details class="np-tour{" np-beside" if beside else ""}"{" open" if beside else ""}>'
+        f"<summary>A tour in five steps</summary><ol>{''.join(items)}</ol></details>"
+    )
+
+
+def landing(asked: Mapping[str, str]) -> str:
+    """What is brought into sight for the address ``asked``: the part it names, or the answer at any other stop."""
+    return asked.get(LANDS_AT, "") or (ANSWER if TOUR in asked else "")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -10,10 +10,10 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from core.limits import limit
-from core.tensors import ELEMENT_DTYPES, ExpressionError, Layout, Trace, catalogue, read_shape, read_stride, trace
+from core.tensors import ELEMENT_DTYPES, ExpressionError, Layout, Trace, read_shape, read_stride, trace
 from core.tensors.panels.presets import ATTENTION, LECTURE, Preset
 from core.tensors.panels.tried import Tried, tried
-from core.tensors.reading.operations import REFUSED
+from core.tensors.reading.operations import REFUSED, topics
 from core.tensors.running.script import script
 from pages.parts import show
 from pages.parts.inputs import Inputs
@@ -71,10 +71,11 @@ _MORE = _claimed(MORE)
 
 
 class TensorInputs(Inputs):
-    """The page's inputs, with what its callbacks need."""
+    """The page's inputs, with what its callbacks need. shown: what is drawn, by field: as typed, or the last good."""
 
     def __init__(self, page: PageSpec) -> None:
         super().__init__(page)
+        self.shown: Mapping[str, str] = FIELDS
         # Negative steps had a panel of their own; links that open it open the one that has them now.
         if self.key("odd") not in st.session_state and st.query_params.get(self.key("back")) == "true":
             st.session_state[self.key("odd")] = True
@@ -131,15 +132,19 @@ def traced(inputs: TensorInputs, typed: Mapping[str, str]) -> Trace:
     try:
         made = _trace(typed)
     except ExpressionError as problem:
-        good = {name: inputs.last_good(name, default) for name, default in FIELDS.items()}
-        strides = f" and strides {good['stride']}" if good["stride"].strip() else ""
+        inputs.shown = {name: inputs.last_good(name, default) for name, default in FIELDS.items()}
+        strides = f" and strides {inputs.shown['stride']}" if inputs.shown["stride"].strip() else ""
         inputs.fail(
             str(problem),
-            f"Still showing `{_one_line(good['x'])}` on {good['dtype']} of shape {good['shape']}{strides}.",
+            f"Showing `{_one_line(inputs.shown['x'])}` on {inputs.shown['dtype']} of shape {inputs.shown['shape']}"
+            f"{strides} instead.",
         )
-        return _trace(good)
-    for name, text in typed.items():
-        inputs.keep(name, text)
+        return _trace(inputs.shown)
+    inputs.shown = typed
+    # Code that was meant for another shape runs, but torch refuses it: it and the new shape were never meant together.
+    if made.fits or typed["x"] != st.session_state.get(f"{inputs.key('x')}:good", CODE):
+        for name, text in typed.items():
+            inputs.keep(name, text)
     return made
 
 
@@ -181,18 +186,27 @@ def _stride(typed: Mapping[str, str]) -> tuple[int, ...] | None:
 
 def as_script(inputs: TensorInputs) -> str:
     """What is shown as a Python script that runs on its own."""
-    good = {name: st.session_state.get(f"{inputs.key(name)}:good", default) for name, default in FIELDS.items()}
-    return script(good["x"], read_shape(good["shape"], "counted_elements"), good["dtype"], _stride(good))
+    shown = inputs.shown
+    return script(shown["x"], read_shape(shown["shape"], "counted_elements"), shown["dtype"], _stride(shown))
 
 
 def operations() -> None:
     """What the code box understands, and what it leaves out and why."""
-    rows = [(group, " · ".join(f"`{example}`" for example in examples)) for group, examples in catalogue().items()]
-    rows.append(("numbers, not tensors", " · ".join(f"`{example}`" for example in NUMBERS)))
-    show.small_table([show.Column("Memory"), show.Column("Operations")], rows)
+    kinds = [_kind(topic, tuple(groups.items())) for topic, groups in topics().items()]
+    st.html("".join((*kinds, _kind("Numbers, not tensors", (("", NUMBERS),)))))
     show.small_table(
         [show.Column("Left out"), show.Column("Because")], [(f"`{name}`", why) for name, why in REFUSED.items()]
     )
+
+
+def _kind(title: str, groups: Sequence[tuple[str, Sequence[str]]]) -> str:
+    """A kind of operations as HTML, folded to a line that says how many there are."""
+    count = sum(len(examples) for _, examples in groups)
+    lists = "".join(
+        f"<p>{f'<b>{group}</b> ' if group else ''}{show.rich(' · '.join(f'`{example}`' for example in examples))}</p>"
+        for group, examples in groups
+    )
+    return f'<details class="np-kind"><summary>{title} <small>{count}</small></summary>{lists}</details>'
 
 
 def _one_line(code: str) -> str:

@@ -8,10 +8,11 @@ import pytest
 from streamlit.testing.v1 import AppTest
 from streamlit.testing.v1.element_tree import Block
 
+from core.tensors import catalogue
 from core.tensors.panels.presets import LECTURE
 from core.tensors.panels.quiz import question
 from pages.parts.registry import FLOATS, TENSORS, PageSpec
-from pages.tensors.inputs import GROUPS, MORE
+from pages.tensors.inputs import GROUPS, MORE, NUMBERS
 from tests.app.test_pages import APP
 
 
@@ -35,7 +36,7 @@ def test_several_lines_and_what_stays_after_bad_ones(page: AppTest) -> None:
     for bad in ("y = x.veiw(6)", "x" * 100_000, "import os", "(" * 500):
         page.text_area(key="t_x").set_value(bad).run()
         assert not page.exception
-        assert "Still showing <code" in errors(page)[0]
+        assert "Showing <code" in errors(page)[0]
         assert "y = x.t(); y[0, 0] = 7" in errors(page)[0]
         assert "writes storage cell" in answer(page)
     page.text_area(key="t_x").set_value("x.as_strided((9, 9), (9, 9))").run()
@@ -47,6 +48,26 @@ def test_several_lines_and_what_stays_after_bad_ones(page: AppTest) -> None:
     page.text_input(key="t_stride").set_value("1, -2").run()
     assert "is not a stride" in errors(page)[0]
     assert "and strides 1, 2" in errors(page)[0]
+
+
+def test_refused_input_shows_code_and_shape_that_belong_together(page: AppTest) -> None:
+    """New code is typed after its new shape, on which the old code meanwhile ran and failed."""
+    page.text_area(key="t_x").set_value("x.view(3, 2)").run()
+    for shape, again in (("4, 4", "2, 3"), ("3, 2", "3, 2")):
+        page.text_area(key="t_x").set_value("x.view(3, 2)").run()
+        page.text_input(key="t_shape").set_value(shape).run()
+        assert not errors(page)
+        assert ("fails" in answer(page)) == (shape != again)
+        page.text_area(key="t_x").set_value("x.veiw(8, 2)").run()
+        assert f">x.view(3, 2)</code> on int64 of shape {again} instead" in errors(page)[0]
+        assert "fails" not in answer(page)
+    page.text_input(key="t_shape").set_value("4, 4").run()
+    page.session_state["t:script"] = True
+    page.text_area(key="t_x").set_value("x.view(8, 3)").run()
+    page.text_area(key="t_x").set_value("x.veiw(8, 2)").run()
+    assert ">x.view(8, 3)</code> on int64 of shape 4, 4 instead" in errors(page)[0]
+    assert "fails" in answer(page)
+    assert "(4, 4)" in page.code[0].value
 
 
 def test_every_claim_stands_in_one_place() -> None:
@@ -110,6 +131,10 @@ def test_pasted_code_runs_with_its_comments(page: AppTest) -> None:
     page.session_state["t_named"] = True
     page.run()
     assert not page.exception
+    page.session_state["t:operations"] = True
+    page.run()
+    counts = map(int, re.findall(r"<small>(\d+)</small></summary>", said(page)))
+    assert sum(counts) == sum(map(len, catalogue().values())) + len(NUMBERS)
     assert "In the code above" in f"{said(page)} {[element.value for element in (*page.markdown, *page.caption)]}"
 
 

@@ -14,7 +14,7 @@ from pages.parts.charts import LEAST
 from pages.parts.links import LANDS_AT
 from pages.parts.projecting import PROJECTOR
 from pages.parts.registry import PAGES, PageSpec
-from pages.parts.tours import TOUR, TOURS, hrefs
+from pages.parts.tours import ANSWER, TOUR, TOURS, hrefs, landing, row
 from tests.app.plan_pages import words
 from tests.app.test_pages import APP
 
@@ -42,6 +42,30 @@ def types(value: Any) -> Iterator[float]:
             yield from types(item)
 
 
+def assert_rows_apart(layout: dict[str, Any]) -> None:
+    """The names of rows do not run into one another."""
+    for axis in layout.values():
+        if isinstance(axis, dict) and axis.get("type") == "category" and axis.get("ticktext"):
+            low, high = axis.get("domain", (0, 1))
+            margins = layout["margin"]["t"] + layout["margin"]["b"]
+            row = (layout["height"] - margins) * (high - low) / len(axis["ticktext"])
+            lines = 1 + max(text.count("<br>") for text in axis["ticktext"])
+            assert lines * axis["tickfont"]["size"] <= row, axis["ticktext"]
+
+
+def test_the_tour_stays_open_at_its_stop_and_brings_the_answer_into_sight() -> None:
+    for page in PAGES:
+        assert "open" not in row(page).split(">")[0]
+        assert "aria-current" not in row(page, "6")
+        at = row(page, "2")
+        assert " open>" in at
+        assert at.count("aria-current=step") == 1
+        assert f"aria-current=step>{TOURS[page.id][1].says}<" in at
+    assert landing({}) == ""
+    assert landing({TOUR: "2"}) == ANSWER
+    assert landing({TOUR: "2", LANDS_AT: "d_why"}) == "d_why"
+
+
 def test_every_page_has_a_tour_of_five() -> None:
     assert {page.id: len(TOURS[page.id]) for page in PAGES} == {page.id: 5 for page in PAGES}
     says = [stop.says for stops in TOURS.values() for stop in stops]
@@ -67,6 +91,8 @@ def test_a_stop_opens_to_what_it_says(page: PageSpec, number: int) -> None:
         (panel,) = (one for one in app.expander if one.proto.id.endswith(f"-{asked[LANDS_AT]}"))
         assert panel.proto.expanded
     for chart in app.get("plotly_chart"):
-        sizes = list(types(json.loads(chart.proto.spec)))
+        figure = json.loads(chart.proto.spec)
+        assert_rows_apart(figure["layout"])
+        sizes = list(types(figure))
         assert sizes
         assert min(sizes) >= LEAST

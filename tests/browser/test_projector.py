@@ -11,6 +11,7 @@ from core.glossary import appearances
 from pages.parts.charts import LEAST
 from pages.parts.projector import PICTURES
 from pages.parts.registry import COMPARE, HOME, PAGES
+from pages.parts.tours import TOURS
 from tests.browser.conftest import settle, still
 from tests.browser.test_house import overflow, serious
 
@@ -55,6 +56,20 @@ def readable(page: Page, id: str) -> None:
     assert serious(page) == [], id
 
 
+def larger(page: Page) -> None:
+    """The same on 1920 × 1080, half as large again: type, and a chart from edge to edge."""
+    page.set_viewport_size({"width": 1920, "height": 1080})
+    still(page)
+    assert page.evaluate(SMALL, 1.5 * LEAST) == []
+    assert overflow(page) <= 0
+    chart = page.locator(".js-plotly-plot .main-svg").first.bounding_box()
+    assert chart is not None
+    assert chart["x"] + chart["width"] == pytest.approx(1920 - 48, abs=3)
+    assert chart["width"] == pytest.approx(1920 - 96, abs=6)
+    page.set_viewport_size({"width": 1280, "height": HEIGHT})
+    still(page)
+
+
 def story(page: Page) -> str:
     return page.locator(".np-story").inner_text()
 
@@ -68,6 +83,8 @@ def test_every_page_is_readable_from_the_last_row_and_moved_through_by_keys(
     page.locator(".np-tour a").first.click()
     page.get_by_label("Baseline").first.wait_for()
     settle(page)
+    expect(page.locator(".np-tour[open] [aria-current]")).to_have_text(TOURS[COMPARE.id][0].says)
+    expect(page.locator(".np-answer").first).to_be_in_viewport()
     page.get_by_label("Add a plan").press("p")  # in a field it is a letter
     expect(page.locator(".np-bar")).to_have_count(0)
     page.keyboard.press("Escape")
@@ -82,6 +99,7 @@ def test_every_page_is_readable_from_the_last_row_and_moved_through_by_keys(
         page.keyboard.press("Shift+ArrowRight")
     expect(page.locator(".np-bar h1")).to_have_text(COMPARE.h1)
     assert page.problems == []  # type: ignore[attr-defined]
+    larger(page)
 
     page.keyboard.press("Shift+ArrowRight")
     expect(page.locator(".np-bar h1")).to_have_text(PAGES[PAGES.index(COMPARE) + 1].h1)

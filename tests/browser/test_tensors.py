@@ -18,6 +18,10 @@ pytestmark = pytest.mark.browser
 OpenPage = Callable[..., Page]
 PANELS = ("named", "lines", "shared", "odd", "quiz")
 
+SCROLLING = """all => all.filter(box => box.checkVisibility()).map(box => [
+  box.scrollWidth - box.clientWidth > 1 || box.scrollHeight - box.clientHeight > 1, box.dataset.cut])"""
+"""Whether more is in each box than is in sight, and where its drawn edges say so."""
+
 
 def opened(open_page: OpenPage, code: str, shape: str = "2, 3", more: str = "", **options: object) -> Page:
     query = urlencode({"t_shape": shape, "t_x": code})
@@ -188,6 +192,7 @@ def test_a_thousand_elements_are_linked_and_fit_the_page(open_page: OpenPage) ->
     expect(page.locator(".readout")).to_contain_text("cell 26 of storage A")
     assert len(lit(card(page, "x"))) == len(lit(card(page, "x.t()"))) == 1
     expect(page.locator(".c.lit")).to_have_count(3)  # the storage's as well
+    scrolled: list[list[object]] = []
     for code in (
         "torch.ones(64, 64).flip(0)",
         "torch.ones(256, 256)",
@@ -197,6 +202,11 @@ def test_a_thousand_elements_are_linked_and_fit_the_page(open_page: OpenPage) ->
         expect(page.locator(".timeline .source").nth(1)).to_contain_text(code.partition(")")[0])
         wide = page.locator('[data-testid="stMain"]').evaluate("main => main.scrollWidth - main.clientWidth")
         assert wide <= 0, code
+        page.evaluate("() => new Promise(requestAnimationFrame)")
+        scrolled += (said := page.locator(".scroll").evaluate_all(SCROLLING))
+        assert all(scrolls == bool(signs) for scrolls, signs in said), (code, said)
+    assert [False, ""] in scrolled
+    assert [True, "down"] in scrolled
     assert page.locator(".card").last.locator(".c").count() == 96
     assert page.locator(".card").last.locator(".block > small").first.inner_text() == "i₀ = 0"
     assert page.problems == []  # type: ignore[attr-defined]
@@ -281,7 +291,7 @@ def test_bad_input_says_why_and_keeps_the_last_good(open_page: OpenPage) -> None
             box.fill(text)
             box.press("Control+Enter")
             expect(page.locator(".np-error")).to_contain_text(words)
-            expect(page.locator(".np-error")).to_contain_text("Still showing x.t() on int64 of shape 2, 3")
+            expect(page.locator(".np-error")).to_contain_text("Showing x.t() on int64 of shape 2, 3")
             settle(page)
         expect(page.locator(".timeline .source").last).to_have_text("x.t()")
         link = page.locator("button[data-link]").get_attribute("data-link")

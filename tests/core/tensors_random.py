@@ -124,6 +124,7 @@ def _line(rng: random.Random, names: list[str]) -> str:
                 f"q, k = map(lambda t: t.flip(0), ({one}, {two}))",
                 f"q, *k = {one}.unbind(0)",
                 f"q = k = {one}",
+                f"for i in range({rng.randint(0, 4)}):\n    q = {one}[i]\n    {two} = {two} + i",
                 f"rearrange([{one}, {two}], 'n ... -> ... n')",
                 f"ys = [{one}, {two}]; ys[-1]",
                 f"with torch.no_grad():\n    q = {one} + 1",

@@ -96,7 +96,7 @@ def test_nearly_all_lines_of_real_code_are_read_and_do_what_torch_does() -> None
     share = taken / (taken + len(refused))
     print(f"{taken} of {taken + len(refused)} lines read ({share:.1%}), {held} tensors as in torch")
     print("\n".join(refused))
-    assert share >= 0.95, refused
+    assert share >= 0.99, refused
     assert held > 200
 
 

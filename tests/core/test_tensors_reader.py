@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from core.tensors import ExpressionError, catalogue, read_expression, read_shape, trace
-from core.tensors.reading.operations import OPERATIONS, REFUSED
+from core.tensors.reading.operations import OPERATIONS, REFUSED, topics
 
 HOSTILE: dict[str, tuple[str, str]] = {
     # text → words the message must contain, and what is dangerous about it
@@ -46,7 +46,15 @@ HOSTILE: dict[str, tuple[str, str]] = {
     "y: x = x": ("no other statement", "annotation"),
     "del x": ("no other statement", "statement"),
     "x[0]: int = 3": ("no other statement", "annotation"),
-    "for y in x: y": ("no other statement", "loop"),
+    "for y in x: y": ("a loop counts in whole numbers that stand there", "loop over a tensor"),
+    "for i in range(x.size(0)): x": ("a loop counts in whole numbers", "loop as long as a tensor"),
+    "for i in range(1, 2, 0): x": ("a loop counts in whole numbers", "steps of 0"),
+    "for i in range(1000000000): x = x.t()": ("at most 40 rounds", "a billion rounds"),
+    "for i in range(9):\n    for j in range(9):\n        x = x.t()": ("at most 40 are run", "rounds of rounds"),
+    "for i in range(2):\n    break": ("no other statement", "break"),
+    "for i in range(2):\n    x\nelse:\n    x": ("a loop counts in whole numbers", "else of a loop"),
+    "torch.tensor(range(1000000000))": ("A range has at most", "a range of a billion numbers"),
+    "x.permute(range(1, -1, -1))": ("is no argument of `permute`", "a range as sizes"),
     "while x: x": ("no other statement", "loop"),
     "with x: x": ("of `with`, only torch.no_grad", "context manager"),
     "with open('a') as f: x": ("of `with`, only torch.no_grad", "context manager"),
@@ -64,8 +72,8 @@ HOSTILE: dict[str, tuple[str, str]] = {
     "[[[x for a in (1,) * 9] for b in x] for c in x]": ("is not understood", "nested comprehensions"),
     "[" * 8 + "x" + "".join(f" for {c} in (1, 2, 3, 4, 5, 6, 7, 8)]" for c in "abcdefgh"): ("2,400", "8⁸ items"),
     "self.weight + x": ("there is no self", "attribute of a layer"),
-    "nn.Linear(3, 4)(x)": ("cannot be called", "layer"),
-    "y = nn.Linear(3, 4)": ("layers hold weights", "layer"),
+    "torch.nn.Linear(3, 4)(x)": ("makes a layer", "layer called"),
+    "y = nn.Conv2d(3, 4, 5)": ("x @ w, with w =", "layer without a function here"),
     "n = round(x.size(0), -1000000000)": ("at most 20 digits", "a power of a million digits"),
     "n = math.inf - math.inf": ("not a number", "not a number"),
     "n = int(math.inf)": ("infinity", "infinity as a whole number"),
@@ -364,12 +372,12 @@ def test_an_operation_like_no_other_is_answered_by_examples_that_run() -> None:
         ("x.sum(0, device='cuda')", "`device=`: every tensor here lies in the memory of the CPU"),
         ("x.to(torch.device('cuda'))", "in the memory of the CPU"),
         ("x.type(torch.float16)", "write x.to(torch.float16)"),
-        ("for i in range(2):\n    x = x + 1", "no loop, branch or class"),
+        ("if x:\n    x = x + 1", "no branch, class or loop but over a range"),
         (
             "y = x.t()\nwith torch.cuda.stream(y):\n    y[0] = 1",
             "of `with`, only torch.no_grad",
         ),
-        ("for i in range(2): x[0] = 1", "`for i in range(2): x[0] = 1`"),
+        ("for i in (1, 2): x[0] = 1", "`for i in (1, 2):`"),
         ("class A:\n    def f(x):\n        return x.t()", "`class A`:"),
         ("def f(q, k):\n    return q @ k", "call it after it: f(x, x)"),
         ("def f(x, n: int):\n    return x", "Write n = 2 on a line before it"),
@@ -382,6 +390,8 @@ def test_an_operation_like_no_other_is_answered_by_examples_that_run() -> None:
         ("torch.einsum('ij->ji')", "einsum needs at least one tensor"),
         ("torch.einsum(x)", "einsum takes an equation of letters first"),
         ("rearrange(x)", "takes the tensor, then a pattern"),
+        ("torch.tensordot(x, x, x)", "tensordot takes dims as a number"),
+        ("torch.tensordot(x, x, x, (1, 0))", "tensordot takes dims as a number"),
     ],
 )
 def test_messages_help(text: str, words: str) -> None:
@@ -474,6 +484,12 @@ def test_every_operation_of_the_catalogue_runs() -> None:
             assert last.kind == kinds.get(group, last.kind), text
 
 
+def test_every_operation_stands_under_one_topic() -> None:
+    for group, examples in catalogue().items():
+        found = [text for groups in topics().values() for text in groups.get(group, ())]
+        assert sorted(found) == sorted(examples)
+
+
 def test_every_operation_exists_in_torch_or_einops() -> None:
     import einops
 
@@ -515,3 +531,19 @@ def test_bad_shapes_say_why(text: str, words: str) -> None:
     with pytest.raises(ExpressionError) as problem:
         read_shape(text)
     assert words in str(problem.value)
+
+
+def test_a_layer_names_the_function_that_computes_the_same() -> None:
+    """Whatever is named runs, and the layers of everyday models are among those that have one."""
+    named: dict[str, str] = {}
+    for name in (name for name in dir(torch.nn) if name[0].isupper()):
+        with pytest.raises(ExpressionError, match=f"`nn.{name}` makes a layer") as said:
+            read_expression(f"y = nn.{name}(3)(x)")
+        instead = str(said.value).partition("Write ")[2].removesuffix(".")
+        if not instead.startswith("its arithmetic"):
+            named[name] = instead
+            for each in instead.split(", or "):
+                assert trace(each, (2, 3)).refusal is None, each
+    assert len(named) > 40
+    assert {"Linear", "Embedding", "LayerNorm", "RMSNorm", "ReLU", "GELU", "SiLU", "Softmax"} <= set(named)
+    assert {"Dropout", "CrossEntropyLoss", "MSELoss", "MultiheadAttention", "Flatten", "Identity"} <= set(named)

@@ -315,3 +315,32 @@ def test_an_expanded_dimension_need_not_be_copied() -> None:
     assert first.instead == "[:1].reshape(1, 6).expand(5, 6)"
     assert first.source == "x.t().expand(5, 3, 2)[:1].reshape(1, 6).expand(5, 6) + 1"
     assert [fix.bytes for fix in refused.fixes] == [48, 240, 240]
+
+
+@pytest.mark.parametrize(
+    ("expression", "dtype", "shape"),
+    [
+        ("x.softmax(-1)", "int64", (2, 3)),
+        ("y = x + 1\ny.mean(0).view(7)", "uint8", (2, 3)),
+        ("x /= 2", "int32", (2, 3)),
+        ("reduce(x, 'a b -> a', 'mean')", "int64", (2, 3)),
+        ("x @ torch.randn(3, 2)", "bfloat16", (2, 3)),
+        ("x & 1", "float32", (2, 3)),
+        ("torch.ones(4)[x]", "float16", (3,)),
+    ],
+)
+def test_a_step_that_other_elements_allow_names_their_type(expression: str, dtype: str, shape: tuple[int, ...]) -> None:
+    made = trace(expression, shape, dtype=dtype)
+    assert made.refusal is not None
+    assert made.suits != dtype
+    assert f"choose **{made.suits} as Element type**" in headline(made)[0]
+    then = trace(expression, shape, dtype=made.suits)
+    assert then.refusal is None or then.refusal.number > made.refusal.number
+
+
+@pytest.mark.parametrize("expression", ["x.select(2, 0)", "x.half() @ x.t().float()", "x.t().view(6)", "x + x.t()"])
+def test_no_type_is_named_where_none_helps(expression: str) -> None:
+    made = trace(expression, (2, 3))
+    assert made.refusal is not None
+    assert made.suits == ""
+    assert "Element type" not in headline(made)[0]

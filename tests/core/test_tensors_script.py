@@ -8,6 +8,7 @@ import random
 import re
 import subprocess
 import sys
+import warnings
 from contextlib import redirect_stdout
 from pathlib import Path
 
@@ -61,6 +62,8 @@ PROGRAMS: list[tuple[str, tuple[int, ...]]] = [
     ("torch.zeros(2, 3, device='cuda:1', requires_grad=True)", (2, 3)),
     ("def f(q, k=2):\n    'Halves.'\n    with torch.no_grad():\n        q = q * k\n    return q.t()", (2, 3)),
     ("def f(q, k):\n    s = q @ k.t()\n    return s / k.size(-1) ** 0.5\ny = f(x, k=x + 1)\ny[0]", (2, 3)),
+    ("for i in range(2):\n    y = x[i]\n    for j in range(2, 0, -1):\n        y += j\ny", (2, 3)),
+    ("ys = [x[:, i] for i in range(3)]\nx.new_tensor(range(x.size(0))) + torch.stack(ys)", (2, 2, 3)),
     ("p = 'a b -> b a'\nrearrange(x, p)\nm = None\nx[m, 0]", (2, 3)),
     ("from torch.nn.functional import unfold as u\nu(x.float(), 2)", (1, 1, 2, 3)),
 ]
@@ -80,9 +83,10 @@ def facts(printed: str) -> list[tuple[str, str, int, bool, str, str, int]]:
 
 
 def run_here(text: str) -> str:
-    """What the script prints, run in this process."""
+    """What the script prints, run in this process, where torch's warnings are no errors."""
     printed = io.StringIO()
-    with redirect_stdout(printed):
+    with redirect_stdout(printed), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
         exec(compile(text, "script", "exec"), {})  # noqa: S102 (text of our own making)
     return printed.getvalue()
 

@@ -62,11 +62,14 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=60.0, help="how long the soak lasts")
     parser.add_argument("--steps", type=int, default=20_000, help="how far the random walk goes")
     parser.add_argument("--plans", type=int, default=100_000, help="how many random plans the laws are tried on")
+    parser.add_argument("--calls", type=int, default=tensors.CALLS, help="how many calls traces holds against torch")
+    parser.add_argument("--programs", type=int, default=tensors.PROGRAMS, help="how many programs traces runs")
     asked = parser.parse_args()
     steps = ["--steps", str(asked.steps)]
     suites = SUITES | {"families": lambda: families.main([])} if "families" in asked.what else SUITES
     suites = suites | {"plans": lambda: plans.main(["--plans", str(asked.plans)])}
     suites = suites | {"soak": lambda: soak.main(asked.minutes), "walk": lambda: walk.main(steps)}
+    suites = suites | {"traces": lambda: tensors.main(asked.calls, asked.programs)}
     named = frozenset(asked.what)
     if unknown := named - ids - set(SUITES) - {"families"}:
         parser.error(f"neither a suite nor a page: {', '.join(sorted(unknown))}")

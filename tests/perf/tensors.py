@@ -102,8 +102,8 @@ def peak_mb() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000
 
 
-def main() -> None:
-    """Measure and print."""
+def main(calls: int = CALLS, typed: int = PROGRAMS) -> None:
+    """Measure and print. calls, typed: how many calls are held against torch, and how many programs are run."""
     print(f"{'ten steps, median of ' + str(ROUNDS) + ', ms':<36}{'trace':>8}{'+ words and picture':>22}")
     for name, (text, shape) in CHAINS.items():
         made = trace(text, shape)
@@ -145,8 +145,8 @@ def main() -> None:
     print(
         f"chains of views named: {named:,} of {CHAINED:,} layouts, each as torch makes it, in {taken:.0f} s", flush=True
     )
-    print(operations(CALLS), flush=True)
-    print(programs(PROGRAMS), flush=True)
+    print(operations(calls), flush=True)
+    print(programs(typed), flush=True)
 
 
 def operations(count: int) -> str:

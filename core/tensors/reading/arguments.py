@@ -39,6 +39,8 @@ def nested(node: ast.expr, read: Read) -> Nested | None:
 def literal(node: ast.expr, read: Read) -> Literal | None:
     """The kind and value of a literal; ``None`` when the node is none, so that it may be a tensor."""
     found = read(node)
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "range":
+        return None if found is None else ("data", found)  # torch takes a range as numbers, not as sizes
     if found is not None:
         return _kind(found), found
     match node:

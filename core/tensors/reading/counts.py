@@ -62,6 +62,8 @@ def kind_of(node: ast.expr, names: Mapping[str, CountKind]) -> CountKind | None:
             return "number"
         case ast.Call(func=ast.Name(id="list" | "tuple"), args=[part], keywords=[]):
             return "sizes" if kind_of(part, names) == "sizes" else None
+        case ast.Call(func=ast.Name(id="range"), args=[_, *_] as parts, keywords=[]):
+            return "sizes" if len(parts) < 4 and {kind_of(part, names) for part in parts} == {"number"} else None
         case ast.Call(func=function, args=parts, keywords=[]) if written(function) and parts:
             kinds = [kind_of(part, names) for part in parts]
             return "number" if kinds == ["sizes"] or set(kinds) == {"number"} else None
@@ -145,6 +147,8 @@ class CountReader(ABC):
                 return Asked("finfo", (self.dtype(about[0]), about[1]), text=text, whole=False)
             case ast.Call(func=ast.Name(id="list" | "tuple"), args=[sizes]):
                 return self._read(sizes)
+            case ast.Call(func=ast.Name(id="range"), args=given):
+                return combined("range", [self._read(part) for part in given], text, several=True)
             case ast.Call(func=function, args=given) if written(function):
                 return combined(written(function), [self._read(part) for part in given], text)
             case ast.Name(id=name):

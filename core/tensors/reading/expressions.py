@@ -15,7 +15,7 @@ from core.limits import limit
 from core.tensors.reading.arguments import nested
 from core.tensors.reading.called import ArgumentReader, opens
 from core.tensors.reading.counts import SYMBOLS
-from core.tensors.reading.operations import ANSWERS, OPERATIONS, find
+from core.tensors.reading.operations import ANSWERS, OPERATIONS, find, no_layer
 from core.tensors.reading.plan import Form, PlanStep
 from core.tensors.reading.table import ELEMENTWISE, INDEXING, PICKING, PIECE, Operation
 from core.tensors.reading.text import EXAMPLE
@@ -187,11 +187,11 @@ class ExpressionReader(ArgumentReader):
                 return "torch", name, None
             case ast.Attribute(value=ast.Name(id="F"), attr=name):
                 return "F", name, None
-            case ast.Attribute(value=ast.Name(id="nn"), attr=name):
-                raise ExpressionError(
-                    f"`nn.{name[:40]}` is a layer, and layers hold weights; write its arithmetic, x @ w, with "
-                    "w = torch.ones(3, 4) on a line before."
-                )
+            case (
+                ast.Attribute(value=ast.Name(id="nn"), attr=name)
+                | ast.Call(func=ast.Attribute(value=ast.Name(id="nn"), attr=name))
+            ):
+                raise ExpressionError(no_layer(name))
             case ast.Attribute(value=receiver, attr=name):
                 return "method", name, receiver
             case _:

@@ -1,4 +1,4 @@
-"""Comprehensions and ``map`` over a few tensors, written out; names that an import gave, in full.
+"""Comprehensions, loops and ``map`` over a few items, written out; names that an import gave, in full.
 
 ``q, k, v = map(lambda t: t.transpose(1, 2), (q, k, v))`` becomes one expression for each of q, k and v.
 """
@@ -43,13 +43,40 @@ def _one_by_one(node: ast.Assign, longer: Mapping[str, str]) -> list[ast.stmt]:
     return made
 
 
+def numbers_of(node: ast.expr) -> list[ast.expr] | None:
+    """The numbers of ``range(3)``, as nodes at its place; ``None`` for what is no range of numbers that stand there."""
+    match node:
+        case ast.Call(func=ast.Name(id="range"), args=[_, *_] as parts, keywords=[]) if len(parts) < 4:
+            given = [_whole(part) for part in parts]
+        case _:
+            return None
+    known = [number for number in given if number is not None]
+    if len(known) < len(given) or (len(known) == 3 and not known[2]):
+        return None
+    found, most = range(*known), limit("expression_lines")
+    if len(found) > most:
+        raise ExpressionError(f"`{ast.unparse(node)[:60]}`: at most {most} rounds are written out.")
+    return [ast.copy_location(ast.Constant(number), node) for number in found]
+
+
+def _whole(node: ast.expr) -> int | None:
+    match node:
+        case ast.Constant(value=int() as number) if not isinstance(number, bool):
+            return number
+        case ast.UnaryOp(op=ast.USub(), operand=operand) if (number := _whole(operand)) is not None:
+            return -number
+        case _:
+            return None
+
+
 class _Each:
     """An expression made once for each item: ``body`` with ``name`` for the items of ``over``."""
 
     def __init__(self, name: str, body: ast.expr, over: ast.expr) -> None:
         self.name = name
         self.body = body
-        self.over = over
+        numbers = numbers_of(over)
+        self.over = over if numbers is None else ast.copy_location(ast.Tuple(numbers, ast.Load()), over)
 
     def of(self, items: Sequence[ast.expr]) -> list[ast.expr]:
         """The body for each of ``items``, which are names, numbers or short chains of them."""
@@ -134,12 +161,14 @@ class _Opener(ast.NodeTransformer):
         return ast.copy_location(ast.Attribute(ast.copy_location(ast.Name(module), node), name), node)
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
-        """``torch.nn.functional.softmax`` and ``nn.functional.softmax`` are ``F.softmax``."""
+        """``torch.nn.functional.softmax`` and ``nn.functional.softmax`` are ``F.softmax``; ``torch.nn`` is ``nn``."""
         match node:
             case ast.Attribute(value=ast.Attribute(value=ast.Name(id="torch"), attr="nn"), attr="functional"):
                 return ast.copy_location(ast.Name("F", ast.Load()), node)
             case ast.Attribute(value=ast.Name(id="nn"), attr="functional"):
                 return ast.copy_location(ast.Name("F", ast.Load()), node)
+            case ast.Attribute(value=ast.Name(id="torch"), attr="nn"):
+                return ast.copy_location(ast.Name("nn", ast.Load()), node)
             case _:
                 return self.generic_visit(node)
 

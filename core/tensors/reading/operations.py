@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
+from core.tensors.reading.rows import arithmetic, layers, moving, named, picking, starts, views, writes
 from core.tensors.reading.table import (
     ELEMENTWISE,
     INDEXING,
@@ -55,10 +56,35 @@ ANSWERS: Mapping[str, str] = {
 """What people ask a tensor for, and what answers it instead."""
 
 
+TOPICS: Mapping[str, tuple[Operation, ...]] = {
+    "Start: out of sizes and numbers": starts.ROWS,
+    "View: other sizes and strides on the same cells": (INDEXING, *views.ROWS),
+    "Move: the same elements in other cells": moving.ROWS,
+    "Pick: by indices and masks": (*picking.ROWS, PICKING),
+    "Compute element by element": (*arithmetic.EACH, ELEMENTWISE),
+    "Reduce: sums, means, extremes": arithmetic.REDUCED,
+    "Run along a dimension": arithmetic.ALONG,
+    "Multiply vectors and matrices": arithmetic.PRODUCTS,
+    "Layers and losses of torch.nn.functional": layers.ROWS,
+    "Name the axes: einops and einsum": named.ROWS,
+    "Write in place": (*writes.ROWS, WRITING, UPDATING),
+}
+"""What one wants to do, and every operation that does it."""
+
+
+def topics() -> dict[str, dict[Group, tuple[str, ...]]]:
+    """Examples of what one wants to do, by what each does to memory."""
+    return {topic: _by_group(rows) for topic, rows in TOPICS.items()}
+
+
 def catalogue() -> dict[Group, tuple[str, ...]]:
     """An example of every operation, by what it does to memory, in the order of the table."""
+    return _by_group((INDEXING, *ROWS, PICKING, ELEMENTWISE, WRITING, UPDATING))
+
+
+def _by_group(rows: Sequence[Operation]) -> dict[Group, tuple[str, ...]]:
     groups: dict[Group, list[str]] = {}
-    for row in (INDEXING, *ROWS, PICKING, ELEMENTWISE, WRITING, UPDATING):
+    for row in rows:
         groups.setdefault(row.group, []).append(row.example)
     return {group: tuple(examples) for group, examples in groups.items()}
 
@@ -79,6 +105,32 @@ def find(form: Written, name: str) -> Operation:
     some = ", ".join(f"`{examples[0]}`" for examples in catalogue().values())
     guess = f"Did you mean `{near[0]}`?" if near else f"For example {some}."
     raise ExpressionError(f"`{shown}` is not an operation here. {guess}")
+
+
+_LAYERS: Mapping[str, str] = {
+    **{
+        name.replace("_", ""): OPERATIONS[form, name].example
+        for wanted in ("torch", "method", "F")
+        for form, name in OPERATIONS
+        if form == wanted
+    },
+    "linear": "F.linear(x.float(), torch.randn(4, 3)), or x.float() @ torch.randn(3, 4)",
+    "bcewithlogitsloss": OPERATIONS["F", "binary_cross_entropy_with_logits"].example,
+    "multiheadattention": OPERATIONS["F", "scaled_dot_product_attention"].example,
+    "flatten": "x.flatten(1)",
+    "parameter": "torch.randn(3, 4)",
+    "identity": "x",
+}
+"""Layers of torch.nn, in small letters, and the function that computes the same."""
+
+
+def no_layer(name: str) -> str:
+    """What to say of ``nn.Linear(…)``: its function, where that is an operation here."""
+    known = name.lower()
+    instead = _LAYERS.get(known) or _LAYERS.get(known.removesuffix("loss"))
+    if instead is None:
+        instead = "its arithmetic, x @ w, with w = torch.ones(3, 4) on a line before"
+    return f"`nn.{name[:40]}` makes a layer, and only tensors are made here. Write {instead}."
 
 
 _PREFIX: Mapping[Written, str] = {"method": ".", "property": ".", "torch": "torch.", "bare": "", "F": "F."}

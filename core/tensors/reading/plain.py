@@ -1,4 +1,4 @@
-"""Real code made plain: the body of one function, bodies under ``with`` and ``map`` become simple lines.
+"""Real code made plain: the body of one function, bodies under ``with``, loops and ``map`` become simple lines.
 
 Works on the syntax tree before it is read. Nodes keep their places, so every step still quotes what was typed.
 """
@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import TypeVar
 
 from core.tensors.reading.imports import read_import
-from core.tensors.reading.opened import opened
+from core.tensors.reading.opened import numbers_of, opened
+from core.tensors.reading.text import check_lines
 from core.tensors.reading.values import ExpressionError
 
 _Node = TypeVar("_Node", bound="ast.stmt | ast.expr")
@@ -95,6 +97,8 @@ class _Plainer:
                 pass
             case ast.With():
                 self._with(node)
+            case ast.For():
+                self._loop(node)
             case ast.FunctionDef():
                 if self.call is None:
                     self._given_by_name(node)
@@ -132,6 +136,18 @@ class _Plainer:
             why = _BODIES[name] or "it changes no shape, and no gradient is kept here anyway"
             self.notes[f"`{name}` is left out: {why}."] = None
         self._body(node.body)
+
+    def _loop(self, node: ast.For) -> None:
+        """A loop over the numbers of a range, its lines once for each."""
+        numbers = numbers_of(node.iter)
+        if numbers is None or not isinstance(node.target, ast.Name) or node.orelse:
+            raise ExpressionError(
+                f"{_quote(node)}: a loop counts in whole numbers that stand there, for i in range(3); write out others."
+            )
+        for number in numbers:
+            self._bind([(node.target.id, number)], node)
+            self._body([deepcopy(statement) for statement in node.body])
+            check_lines(len(self.made))
 
     def _return(self, node: ast.Return, value: ast.expr | None) -> None:
         if self.target is not None:

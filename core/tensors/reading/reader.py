@@ -241,7 +241,7 @@ class _Reader(ExpressionReader):
             raise ExpressionError(
                 f"`{name[:40]}` cannot be a name here: a letter, then letters, digits and _, at most {most} in all."
             )
-        if name in (*MODULES, *BUILTINS, "len", "list", "tuple", "map") or ("bare", name) in OPERATIONS:
+        if name in (*MODULES, *BUILTINS, "len", "list", "tuple", "map", "range") or ("bare", name) in OPERATIONS:
             raise ExpressionError(f"`{name}` is already the name of something else; call the tensor y or z.")
 
     def _update(self, node: ast.AugAssign) -> None:

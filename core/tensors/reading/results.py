@@ -119,11 +119,12 @@ def contracted(shapes: Sequence[Shape], args: Arguments, keywords: Keywords) -> 
     """tensordot: dims counts last dimensions of the left and first of the right, or names them in two lists."""
     if len(shapes) < 2:
         return
-    left, right = shapes
+    left, right = shapes[:2]
     dims = named(("other", "dims"), args, keywords).get("dims", 2)
+    lists = isinstance(dims, tuple) and len(dims) == 2 and all(isinstance(part, tuple) for part in dims)
+    if len(shapes) > 2 or (isinstance(dims, tuple) and not lists):
+        raise ExpressionError("tensordot takes dims as a number or as two lists, dims=([1], [0]).")
     if isinstance(dims, tuple):
-        if len(dims) != 2 or not all(isinstance(part, tuple) for part in dims):
-            raise ExpressionError("tensordot takes dims as a number or as two lists, dims=([1], [0]).")
         mine, theirs = (integers((part,)) if isinstance(part, tuple) else () for part in dims)
         summed = [left[dim] for dim in mine if -len(left) <= dim < len(left)]
         gone = [right[dim] for dim in theirs if -len(right) <= dim < len(right)]

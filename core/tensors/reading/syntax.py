@@ -10,7 +10,7 @@ from core.tensors.reading.operations import REFUSED
 from core.tensors.reading.text import EXAMPLE
 from core.tensors.reading.values import ExpressionError
 
-_BLOCK = re.compile(r"^ *(async|class|elif|else|except|finally|for|if|match|try|while)\b[^\n]*:", re.MULTILINE)
+_BLOCK = re.compile(r"^ *(async|class|elif|else|except|finally|if|match|try|while)\b[^\n]*:", re.MULTILINE)
 """A line that heads a block which is not understood; its lines may have lost their indentation by then."""
 
 
@@ -32,8 +32,8 @@ def no_statement(text: str) -> str:
     """What to say of a statement that is not understood."""
     return (
         f"`{text.splitlines()[0][:60]}`: expressions on x and assignments are run here, line after line, those of one "
-        "function and under torch.no_grad() too, and no other statement: no loop, branch or class. Write out the "
-        f"lines that x goes through. For example: {EXAMPLE}."
+        "function and under torch.no_grad() too, and no other statement: no branch, class or loop but over a range. "
+        f"Write out the lines that x goes through. For example: {EXAMPLE}."
     )
 
 

@@ -136,7 +136,7 @@ def tidy(text: str) -> str:
     return tidied
 
 
-_HEADS = re.compile(r"^(def|with|@)", re.MULTILINE)
+_HEADS = re.compile(r"^(def|with|for|@)", re.MULTILINE)
 
 
 def _aligned(text: str) -> str:

@@ -53,6 +53,8 @@ def _worked_out(what: str, parts: Sequence[Any], text: str) -> Count:
                 return tuple(parts[0][slice(*parts[1:])])
             case "unpack":
                 return _unpacked(*parts)
+            case "range":
+                return _counting(*parts)
             case "finfo":
                 return _float_info(*parts)
             case _ if what in FUNCTIONS:
@@ -93,6 +95,14 @@ def _float_info(dtype: DType, name: str) -> float:
     import torch
 
     return float(getattr(torch.finfo(getattr(torch, dtype.name)), name))
+
+
+def _counting(*parts: Any) -> tuple[int, ...]:
+    """The numbers of a range, as many as a tensor could have sizes several times over."""
+    found, most = range(*parts), 4 * limit("tensor_rank")
+    if len(found) > most:
+        raise ExpressionError(f"A range has at most {most} numbers here, and this one has {len(found):,}.")
+    return tuple(found)
 
 
 def _unpacked(sizes: Sequence[Any], wanted: int, star: int | None) -> tuple[Any, ...]:

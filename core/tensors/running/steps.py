@@ -162,7 +162,7 @@ class Trace(Sequence[Step]):
 
     planned: the operation of every step after the first, with its numbers worked out. notes: what was left out of the
     text, a sentence each. counted: the tensors are too large to be made; layouts and bytes are torch's own, and there
-    are no values.
+    are no values. suits: the dtype of x with which torch runs the step that it refuses with this one, empty for none.
     """
 
     text: str
@@ -171,6 +171,7 @@ class Trace(Sequence[Step]):
     planned: tuple[PlanStep, ...] = ()
     notes: tuple[str, ...] = ()
     counted: bool = False
+    suits: str = ""
 
     @overload
     def __getitem__(self, index: int) -> Step: ...
@@ -194,6 +195,11 @@ class Trace(Sequence[Step]):
     def refusal(self) -> Step | None:
         """The step torch refused, if any; it is then the last."""
         return self.last if self.last.kind == "refused" else None
+
+    @property
+    def fits(self) -> bool:
+        """Whether torch refuses nothing, or only a view that the strides forbid: the code suits the start's shape."""
+        return self.refusal is None or (self.last.verdict is not None and self.last.verdict.boundary is not None)
 
     def made_by(self, step: Step) -> dict[int, int]:
         """Bytes of each storage that ``step`` allocated, those of several results that later steps pick among them."""

@@ -133,6 +133,8 @@ def _refused(trace: Trace, step: Step) -> tuple[str, str]:
     who = "einops" if step.error_type == "EinopsError" else "torch"
     lines = step.error_message.strip().splitlines() or [""]
     said = f"{step.error_type}: {lines[-1 if who == 'einops' else 0].strip()}"  # einops names the cause last
+    if trace.suits:
+        reason = f" on x of {trace[0].dtype}: choose **{trace.suits} as Element type**, and it runs"
     return f"{who} **refuses** `{_short(step.source)}`{reason}.", _short(said, 200)
 
 

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from contextlib import nullcontext, suppress
 from typing import Any
 
 from core.limits import limit
 from core.tensors.layout import Layout
 from core.tensors.reading.guards import TooLargeError, check_elements, check_size
+from core.tensors.reading.plan import Plan
 from core.tensors.reading.reader import read_expression
 from core.tensors.reading.values import ExpressionError
 from core.tensors.running.counted import CountedRun
@@ -79,18 +81,41 @@ def trace(source: str, shape: Sequence[int], stride: Sequence[int] | None = None
         raise ValueError(f"dtype {dtype!r} is not one of {', '.join(ELEMENT_DTYPES)}")
     layout = start_layout(shape, stride, "counted_elements")
     plan = read_expression(source)
-    torch, einops = load_torch()
     try:
         check_elements(1 + (layout.span or (0, -1))[1], "The start tensor")
-        run = Run(torch, einops, plan)
-        run.start(layout, dtype)
-        run.all()
+        run = _ran(Run, plan, layout, dtype)
     except TooLargeError as problem:
         if problem.count > limit("counted_elements"):
             check_elements(problem.count, problem.what, "counted_elements")  # which says what is followed
-        run = CountedRun(torch, einops, plan)
-        with torch.device("meta"):
-            run.start(layout, dtype)
-            run.all()
+        run = _ran(CountedRun, plan, layout, dtype)
     steps, planned = tuple(run.steps), tuple(run.planned)
-    return Trace(plan.text, steps, str(torch.__version__), planned, plan.notes, isinstance(run, CountedRun))
+    version, counted = str(run.torch.__version__), isinstance(run, CountedRun)
+    return Trace(plan.text, steps, version, planned, plan.notes, counted, _suiting(run, layout, dtype))
+
+
+def _ran(kind: type[Run], plan: Plan, layout: Layout, dtype: str) -> Run:
+    """``plan`` run on x of this layout and dtype, on the meta device where it is only counted."""
+    torch, einops = load_torch()
+    run = kind(torch, einops, plan)
+    with torch.device("meta") if kind is CountedRun else nullcontext():
+        run.start(layout, dtype)
+        run.all()
+    return run
+
+
+def _suiting(run: Run, layout: Layout, dtype: str) -> str:
+    """The dtype of x with which torch runs the step that it refuses in ``run``; empty where that is not the cause.
+
+    Asked of torch itself, as its messages name kernels, not causes: ``"softmax_lastdim_kernel_impl" not implemented``.
+    """
+    last = run.steps[-1]
+    if last.kind != "refused" or last.reason:
+        return ""
+    for other in (START_DTYPES[1], START_DTYPES[0]):
+        with suppress(ExpressionError):
+            if other != dtype and any(
+                step.number == last.number and step.kind != "refused"
+                for step in _ran(type(run), run.plan, layout, other).steps
+            ):
+                return other
+    return ""

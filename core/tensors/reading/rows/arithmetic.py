@@ -75,7 +75,7 @@ def _plain(name: str, example: str, takes: tuple[Takes, ...] = (), keywords: tup
     return Operation(name, COMPUTED, example, takes, keywords, why=COMPUTING)
 
 
-_ELEMENTWISE: tuple[Operation, ...] = (
+EACH: tuple[Operation, ...] = (
     *(_plain(name, f"x.{name}()") for name in UNARY if name not in ("logit", "sigmoid", "tanh")),
     *(_plain(name, f"x.float().{name}()") for name in FLOATING if name == "frac"),
     *(_plain(name, f"x.{name}()") for name in QUESTIONS),
@@ -139,7 +139,7 @@ _ELEMENTWISE: tuple[Operation, ...] = (
     _plain("angle", "x.angle()"),
 )
 
-_REDUCED: tuple[Operation, ...] = (
+REDUCED: tuple[Operation, ...] = (
     *(_plain(name, f"x.{name}(0)", _SUMS, (*_KEPT, "dtype")) for name in ("sum", "nansum", "prod")),
     *(_plain(name, f"x.float().{name}(0)", _SUMS, (*_KEPT, "dtype")) for name in ("mean", "nanmean")),
     *(_plain(name, f"x.{name}(0)", _DIMS, _KEPT) for name in ("amax", "amin", "any", "all", "logsumexp")),
@@ -217,7 +217,7 @@ _REDUCED: tuple[Operation, ...] = (
     ),
 )
 
-_ALONG: tuple[Operation, ...] = (
+ALONG: tuple[Operation, ...] = (
     *(_plain(name, f"x.{name}(1)", ("int", "dtype", "none"), ("dim", "dtype")) for name in ("cumsum", "cumprod")),
     _plain("logcumsumexp", "x.float().logcumsumexp(1)", ("int",), ("dim",)),
     *(
@@ -269,7 +269,7 @@ _ALONG: tuple[Operation, ...] = (
     _plain("renorm", "x.float().renorm(2, 0, 1)", (*NUMBER,), ("p", "dim", "maxnorm")),
 )
 
-_PRODUCTS: tuple[Operation, ...] = (
+PRODUCTS: tuple[Operation, ...] = (
     Operation("matmul", COMPUTED, "x @ x.t()", ("tensor",), ("other",), guard=guards.matmul, why=COMPUTING),
     *(
         Operation(name, COMPUTED, example, ("tensor",), (parameter,), BOTH, guards.matmul, why=COMPUTING)
@@ -346,4 +346,4 @@ _PRODUCTS: tuple[Operation, ...] = (
     ),
 )
 
-ROWS: tuple[Operation, ...] = (*_ELEMENTWISE, *_REDUCED, *_ALONG, *_PRODUCTS)
+ROWS: tuple[Operation, ...] = (*EACH, *REDUCED, *ALONG, *PRODUCTS)
