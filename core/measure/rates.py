@@ -81,7 +81,7 @@ def measured_rates(record: Record) -> MeasuredRates:
 
 
 def _products(points: Sequence[Point], name: RateName, dtypes: Sequence[str], gpu: bool) -> Taken:
-    """The point of the first of ``dtypes`` that has one to be used, or why none has."""
+    """The point of the first of ``dtypes`` that was measured at all, or why it cannot be used."""
     why: list[str] = []
     for dtype in dtypes:
         least = SQUARE if gpu else 0
@@ -90,9 +90,8 @@ def _products(points: Sequence[Point], name: RateName, dtypes: Sequence[str], gp
         if found := fastest(p for p in used if p.item.regime == "sustained") or fastest(used):
             return Taken(name, found)
         if large:
-            why.append(f"{dtype}: runs of its large squares differ by more than {WIDE:g} times.")
-        else:
-            why.append(f"{dtype}: no square {f'of {SQUARE:,} or more ' if gpu else ''}was measured.")
+            return Taken(name, None, f"{dtype}: runs of its large squares differ by more than {WIDE:g} times.")
+        why.append(f"{dtype}: no square {f'of {SQUARE:,} or more ' if gpu else ''}was measured.")
     return Taken(name, None, " ".join(why))
 
 

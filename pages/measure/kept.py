@@ -86,7 +86,7 @@ def past(inputs: Inputs, shown: Record | None) -> None:
             placeholder="Choose another one",
         )  # fmt: skip
     with gone:
-        st.button("Remove the one shown", key="device:remove", on_click=_remove, args=(ids[_at(ids, shown)],))
+        st.button("Remove it", key="device:remove", on_click=_remove, args=(ids[_at(ids, shown)],))
     if shown is None or against is None:
         return
     other = next(record for record in found if record.id == against)
@@ -158,8 +158,7 @@ def several(inputs: Inputs) -> None:
         "Over several devices a page cannot measure: run this in Napkin’s folder on the cluster, and bring the file "
         "here. It times all-reduce, all-gather, reduce-scatter, all-to-all and point to point over message sizes."
     )
-    gpus = inputs.reading.values["gpus"]
-    nodes = inputs.reading.values["nodes"]
+    gpus, nodes = (int(inputs.reading.values[name]) for name in ("gpus", "nodes"))
     row = st.columns([1, 1, 3])
     for place, name in zip(row, ("nodes", "gpus"), strict=False):
         with place:

@@ -63,9 +63,9 @@ def _found(record: Record) -> None:
     with show.guarded("The rates"):
         if "matmul" in record.programme.kinds:
             panels.matmuls(record, key="device:rates")
+    panels.use(record)
     for kind in panels.kinds_of(record):
         panels.kind(record, kind)
-    panels.use(record)
 
 
 def _shown(newest: Record | None, everything: Sequence[Record]) -> Record | None:

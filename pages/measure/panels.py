@@ -56,9 +56,11 @@ def kind(record: Record, which: Kind) -> None:
             show.says(others.says(record, which))
             if which == "memory":
                 show.chart(others.bandwidths(record, TOKENS), alt=others.bandwidths_alt(record), key="device:memory")
-            table(others.headings(points), others.rows(points), "", words=2)
             if which == "layer":
                 _layer(record)
+            with show.fold("In numbers", key=f"device:{which}:numbers") as numbers:
+                if numbers.open:
+                    table(others.headings(points), others.rows(points), "", words=2)
         for remark in others.refusals(record, which):
             show.note(remark)
 
@@ -78,7 +80,11 @@ def roof(record: Record) -> None:
     drawn = roofline.picture(record, measured, sheet, TOKENS)
     show.chart(drawn, alt=roofline.takeaway(record, measured, sheet).replace("**", ""), key="device:roof")
     if found := roofline.rows(record, measured):
-        table(roofline.HEADINGS, found, "Each operation reads and writes every operand once, at the least.")
+        table(
+            roofline.HEADINGS,
+            found,
+            "Each operand read once and each result written once; above 100 % a cache holds them.",
+        )
     show.how(roofline.explanations(record, measured), key="device:roof:how", label="How the roofline is computed")
 
 

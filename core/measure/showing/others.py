@@ -10,7 +10,7 @@ from core.formula import Explanation
 from core.measure.formulas import achieved_bandwidth, achieved_rate, share_of_peak
 from core.measure.points import Kind, Point, clip
 from core.measure.record import Record
-from core.measure.showing.common import bandwidth_text, datasheet_of, of_kind, rate_text, subject
+from core.measure.showing.common import bandwidth_text, datasheet_of, listed, of_kind, rate_text, subject
 from core.measure.showing.matmul import error_text
 from core.palette import Palette
 from core.units import format_bytes, format_duration, format_quantity, significant
@@ -63,7 +63,7 @@ def _memory(record: Record, points: Sequence[Point]) -> str:
 def _overhead(record: Record, points: Sequence[Point]) -> str:
     least = min(points, key=lambda p: p.median_s)
     took = format_duration(least.median_s, 2)
-    return f"The least that an operation costs here is **{took}** ({least.item.name}): work shorter than that is lost."
+    return f"The cheapest call takes **{took}** ({least.item.name}): work shorter than that waits for the call."
 
 
 def _operations(record: Record, points: Sequence[Point]) -> str:
@@ -82,9 +82,8 @@ def _attention(record: Record, points: Sequence[Point]) -> str:
 
 def _layer(record: Record, points: Sequence[Point]) -> str:
     best = min(points, key=lambda p: p.median_s)
-    return (
-        f"A step of one layer takes **{format_duration(best.median_s, 3)}** ({best.item.name}), {rate_text(best.rate)}."
-    )
+    took = format_duration(best.median_s, 3)
+    return f"A training step of one layer takes **{took}** ({best.item.label}), at {rate_text(best.rate)}."
 
 
 HEADINGS = ("What", "Of", "Median time", "p10–p90", "Rate", "Bandwidth", "Runs", "Error", "Peak memory")
@@ -126,7 +125,11 @@ def refusals(record: Record, kind: Kind) -> tuple[str, ...]:
         for r in record.refusals
         if r.item.kind == kind
     ]
-    return (*said, *(f"{p.item.name}, {p.item.label}: {p.note}." for p in of_kind(record, kind) if p.note))
+    notes: dict[str, dict[str, None]] = {}
+    for p in of_kind(record, kind):
+        if p.note:
+            notes.setdefault(p.note, {})[p.item.name] = None
+    return (*said, *(f"{listed(list(names))}: {note}." for note, names in notes.items()))
 
 
 def bandwidths(record: Record, palette: Palette) -> Figure:

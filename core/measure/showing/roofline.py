@@ -13,7 +13,7 @@ from core.figure import SANS, Figure, apart, axis, label, layout
 from core.formula import Explanation
 from core.hardware.operations import Placed, Work, place
 from core.hardware.roofline import ridge_point
-from core.measure.best import is_square
+from core.measure.best import is_square, wide
 from core.measure.points import Point
 from core.measure.record import Record
 from core.measure.showing.common import bandwidth_text, listed, of_kind, rate_text, subject
@@ -63,7 +63,7 @@ def picture(record: Record, roof: Roof, sheet: Roof, palette: Palette) -> Figure
     x = np.geomspace(low / 2, high * 2, 121)
     tops = [roof.top, sheet.top if sheet.known else 0.0]
     floor = min([*(p.rate for p in points), min(roof.top, low * roof.bandwidth)])
-    y_range = [math.log10(floor) - 0.3, math.log10(max(tops)) + 0.3]
+    y_range = [math.log10(floor) - 0.3, math.log10(max([*tops, *(p.rate for p in points)])) + 0.3]
     data = [_line(x, roof.bandwidth, peak, "solid", palette) for peak in roof.peaks.values() if not math.isnan(peak)]
     if sheet.known:
         data.append(_line(x, sheet.bandwidth, sheet.top, "dash", palette))
@@ -168,7 +168,14 @@ def _names(palette: Palette, points: Sequence[Point], floor: float, width: float
     wanted = [(math.log10(p.rate) - floor) / width * inner for p in ordered]
     places = apart(wanted, [14.0] * len(ordered))
     return [
-        label(palette, p.item.name, x=math.log10(p.flop / p.bytes), y=math.log10(p.rate), xanchor="left", xshift=9)
+        label(
+            palette,
+            p.item.label if p.item.kind == "matmul" else p.item.name,
+            x=math.log10(p.flop / p.bytes),
+            y=math.log10(p.rate),
+            xanchor="left",
+            xshift=9,
+        )
         | {"yshift": at - want, "font": {"family": SANS, "size": 11, "color": palette.muted}}
         for p, want, at in zip(ordered, wanted, places, strict=True)
     ]
@@ -215,7 +222,7 @@ def explanations(record: Record, roof: Roof) -> tuple[Explanation, ...]:
 def measured(record: Record, bandwidth: float) -> Roof:
     """The roofline of what was measured: the best squares in 16 and 32 bits, and a bandwidth."""
     found = {dtype: best_square(record, dtype) for dtype in ("bf16", "fp16", "fp32")}
-    peaks = {dtype: point.rate for dtype, point in found.items() if point is not None}
+    peaks = {dtype: point.rate for dtype, point in found.items() if point is not None and not wide(point)}
     if "bf16" in peaks:
         peaks.pop("fp16", None)
     return Roof(peaks, bandwidth)
