@@ -15,6 +15,7 @@ from pages.parts.registry import PAGES
 from tests.perf import (
     arithmetic,
     crowd,
+    during,
     families,
     floats,
     hover,
@@ -43,6 +44,7 @@ SUITES: dict[str, Callable[[], None]] = {
     "layouts": layouts.main,
     "search": search.main,
     "matmul": matmul.main,
+    "during": during.main,
     "plans": lambda: plans.main([]),
     "study": study.main,
     "store": store.main,
