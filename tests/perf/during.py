@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import tempfile
 import time
-from pathlib import Path
 
 from pages.parts.registry import COMPUTE, DEVICE
 from tests.perf.client import Session, spawned, until_up
-from tests.perf.visitors import EDITS, p95
+from tests.perf.visitors import EDITS, ROOT, p95
 
 VISITORS = 5
 THINK_S = 1.0
@@ -30,6 +28,7 @@ async def edits(port: int, until: float, found: list[float]) -> None:
 
 
 async def _both(port: int) -> None:
+    await until_up(port)
     alone: list[float] = []
     beside: list[float] = []
     await asyncio.gather(*(edits(port, time.monotonic() + STAY_S, alone) for _ in range(VISITORS)))
@@ -45,6 +44,5 @@ async def _both(port: int) -> None:
 
 def main() -> None:
     """Measure and print."""
-    with tempfile.TemporaryDirectory() as folder, spawned(Path(folder)) as (_, port):
-        until_up(port)
+    with spawned(ROOT) as (port, _):
         asyncio.run(_both(port))
