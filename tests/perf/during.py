@@ -31,7 +31,8 @@ async def _both(port: int) -> None:
     await until_up(port)
     alone: list[float] = []
     beside: list[float] = []
-    await asyncio.gather(*(edits(port, time.monotonic() + STAY_S, alone) for _ in range(VISITORS)))
+    for found, stay in (([], 5.0), (alone, STAY_S)):  # the first ones wait for what a server imports once
+        await asyncio.gather(*(edits(port, time.monotonic() + stay, found) for _ in range(VISITORS)))
     async with Session(port) as measures:
         await measures.open(DEVICE.url_path)
         await measures.rerun({"d_what": "Everything"})
