@@ -1,13 +1,16 @@
-"""Measuring on this machine in a real browser: to the end, cancelled midway, and watched by somebody else."""
+"""Measuring on this machine in a real browser: to the end and after a reload, cancelled midway, and in line."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from core.measure.device import machine
+from core.measure.exchange import read_record
 from pages.parts.registry import DEVICE
 from tests.browser.conftest import settle
 from tests.browser.test_house import serious
@@ -17,6 +20,8 @@ pytestmark = pytest.mark.browser
 Open = Callable[..., Page]
 
 KIND = "GPU" if machine().kind == "cuda" else "CPU"
+PAUSE_MS = 25_000
+"""A little more than a visitor waits between two measurements."""
 
 
 def run_button(page: Page) -> Locator:
@@ -25,15 +30,15 @@ def run_button(page: Page) -> Locator:
 
 def row(page: Page, dtype: str) -> Locator:
     """The table row of a measured dtype."""
-    return page.locator(".np-table tbody tr").filter(has=page.get_by_role("cell", name=dtype, exact=True))
+    return page.locator(".np-table tbody tr").filter(has=page.get_by_role("cell", name=dtype, exact=True)).first
 
 
 @pytest.fixture
 def open_idle(open_page: Open) -> Open:
     """Open the page with given inputs while nothing runs; whatever is still running is cancelled first."""
 
-    def open_(n: int, seconds: float, **options: str) -> Page:
-        page = open_page(f"{DEVICE.url_path}?d_n={n}&d_s={seconds}+s", **options)
+    def open_(n: int, each: float, **options: str) -> Page:
+        page = open_page(f"{DEVICE.url_path}?d_n={n}&d_each={each}+s", **options)
         cancel = page.get_by_role("button", name="Cancel", exact=True)
         if cancel.count():
             cancel.click()
@@ -43,31 +48,50 @@ def open_idle(open_page: Open) -> Open:
     return open_
 
 
-def test_measuring_to_the_end(open_idle: Open, open_page: Open) -> None:
-    page = open_idle(256, 0.5)
-    expect(page.locator(".np-note").filter(has_text=machine().name)).to_have_count(1)
+def press(page: Page) -> None:
+    """Begin a measurement, after the pause where one has just ended."""
     run_button(page).click()
+    settle(page)
+    if page.get_by_text("You can start the next one in").count():
+        page.wait_for_timeout(PAUSE_MS)
+        run_button(page).click()
     expect(page.get_by_role("progressbar")).to_be_visible()
+
+
+def test_measuring_to_the_end_and_after_a_reload(open_idle: Open, open_page: Open, tmp_path: Path) -> None:
+    page = open_idle(256, 0.05)
+    expect(page.locator(".np-note").filter(has_text=machine().name)).to_have_count(1)
+    press(page)
     expect(run_button(page)).to_be_disabled()
     expect(run_button(page)).to_be_enabled()
     settle(page)
-
     expect(page.get_by_role("progressbar")).to_have_count(0)
-    expect(page.locator(".np-answer")).to_contain_text("FLOP/s in")
-    expect(page.locator(".np-answer")).to_contain_text("method matmul-1")
+    expect(page.locator(".np-answer")).to_contain_text("FLOP/s")
+    expect(page.locator(".np-answer")).to_contain_text("method measure-2")
     expect(row(page, "fp32")).to_contain_text("FLOP/s")
-    expect(row(page, "bf16")).to_contain_text("FLOP/s")
-    expect(page.locator(".js-plotly-plot")).to_be_visible()
+    expect(page.locator(".js-plotly-plot").first).to_be_visible()
     page.wait_for_timeout(500)
     assert serious(page) == []
 
-    page.get_by_text("How is this computed").click()
-    settle(page)
-    expect(page.get_by_text("Achieved rate of a timed matmul").first).to_be_visible()
-    expect(page.get_by_text("random normal numbers")).to_be_visible()
+    run_button(page).click()
+    expect(page.get_by_text("You can start the next one in")).to_be_visible()
+    expect(page.get_by_text("Somebody else measures")).to_have_count(0)
+
+    page.get_by_text("Take it away, or bring one here").click()
+    with page.expect_download() as taken:
+        page.get_by_role("button", name="Download the measurement shown").click()
+    file = tmp_path / "measurement.json"
+    taken.value.save_as(file)
+    assert read_record(file.read_bytes()).points
+    page.get_by_test_id("stFileUploader").locator("input").first.set_input_files(file)
+    expect(page.locator(".np-answer")).to_contain_text("imported")
+    wrong = tmp_path / "wrong.json"
+    wrong.write_text(json.dumps({"format": "<b>nothing</b>"}))
+    page.get_by_test_id("stFileUploader").locator("input").first.set_input_files(wrong)
+    expect(page.get_by_role("alert").filter(has_text="no measurement")).to_be_visible()
 
     again = open_page(DEVICE.url_path, theme="dark")
-    assert again.locator(".np-answer").inner_text() == page.locator(".np-answer").inner_text()
+    expect(again.locator(".np-answer")).to_contain_text("FLOP/s")
     again.wait_for_timeout(500)
     assert serious(again) == []
     assert page.problems == []  # type: ignore[attr-defined]
@@ -75,34 +99,28 @@ def test_measuring_to_the_end(open_idle: Open, open_page: Open) -> None:
 
 def test_cancelling_midway_keeps_what_was_measured(open_idle: Open) -> None:
     page = open_idle(128, 3)
-    run_button(page).click()
-    expect(page.get_by_role("progressbar")).to_be_visible()
-    settle(page)  # until then results of an earlier run may still stand in the table
-    expect(row(page, "fp32")).to_be_visible()
-    page.get_by_role("button", name="Cancel", exact=True).click()
-    note = page.locator(".np-note").filter(has_text="Cancelled")
-    expect(note).to_contain_text("Kept: fp32. Not measured:")
-    expect(run_button(page)).to_be_enabled()
-    expect(page.get_by_role("progressbar")).to_have_count(0)
-    expect(row(page, "fp32")).to_contain_text("FLOP/s")
-    expect(row(page, "bf16")).to_have_count(0)
+    press(page)
+    expect(page.get_by_text("(2 of")).to_be_visible()
     page.reload()
     settle(page)
-    expect(page.locator(".np-note").filter(has_text="Cancelled")).to_contain_text("Kept: fp32")
+    expect(page.get_by_text("Somebody else measures")).to_have_count(0)
+    page.get_by_role("button", name="Cancel", exact=True).click()
+    expect(page.locator(".np-note").filter(has_text="Cancelled")).to_contain_text("Kept: 1 measured result")
+    expect(run_button(page)).to_be_enabled()
+    expect(page.get_by_role("progressbar")).to_have_count(0)
     assert page.problems == []  # type: ignore[attr-defined]
 
 
-def test_a_second_browser_watches_and_may_cancel(open_idle: Open, open_page: Open) -> None:
+def test_a_second_browser_waits_in_line_and_leaves_it(open_idle: Open, open_page: Open) -> None:
     first = open_idle(128, 20)
-    run_button(first).click()
-    expect(first.get_by_role("progressbar")).to_be_visible()
-    second = open_page(DEVICE.url_path, theme="dark")
+    press(first)
+    second = open_page(f"{DEVICE.url_path}?d_n=128&d_each=0.05+s", theme="dark")
+    expect(second.get_by_text("Somebody else measures on this device")).to_be_visible()
+    run_button(second).click()
+    expect(second.get_by_text("next in line")).to_be_visible()
     expect(run_button(second)).to_be_disabled()
-    expect(second.get_by_text("Somebody else started this measurement")).to_be_visible()
-    bar = second.get_by_role("progressbar")
-    expect(bar).to_be_visible()
-    before = bar.get_attribute("aria-valuenow")
-    expect(bar).not_to_have_attribute("aria-valuenow", before or "")
+    second.get_by_role("button", name="Leave the line", exact=True).click()
+    expect(second.get_by_text("next in line")).to_have_count(0)
     second.get_by_role("button", name="Cancel", exact=True).click()
     expect(run_button(second)).to_be_enabled()
     # The first browser learns of it by itself.
