@@ -121,6 +121,15 @@ def test_the_roofline_names_what_memory_limits() -> None:
     assert not roofline.Roof({}, 1e12).known
 
 
+def test_a_matmul_stands_under_a_peak_of_its_own_dtype_or_nowhere() -> None:
+    qkv = item("matmul", "bf16", "QKV", (512, 768, 2304))
+    shape = point(qkv, 1e-3, flop=2 * 512 * 768 * 2304, bytes=6e6)
+    doubtful = record("cuda", square("fp32", 4096, 5e13), square("bf16", 4096, 6e14, spread=5.0), shape)
+    assert roofline.rows(doubtful, roofline.measured(doubtful, 3e12)) == ()
+    sure = record("cuda", square("bf16", 4096, 6e14), shape)
+    assert len(roofline.rows(sure, roofline.measured(sure, 3e12))) == 1
+
+
 @given(st.lists(st.tuples(st.floats(1e-6, 1), st.floats(1e3, 1e13), st.floats(1e3, 1e11)), max_size=6))
 def test_any_points_can_stand_on_a_roofline(points: list[tuple[float, float, float]]) -> None:
     found = record(

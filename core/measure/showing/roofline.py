@@ -47,16 +47,17 @@ class Roof:
         return place(Work(point.flop, point.bytes), self.top if math.isnan(peak) else peak, self.bandwidth)
 
 
-def placed(record: Record) -> tuple[Point, ...]:
-    """What stands on a roofline: everything timed that both computes and moves bytes, but the squares of one dtype."""
+def placed(record: Record, roof: Roof) -> tuple[Point, ...]:
+    """What stands on a roofline: everything timed that both computes and moves bytes, but the squares that it is made
+    of, and other matmuls only under a peak of their own dtype."""
     kinds = [p for kind in ("operations", "attention", "layer") for p in of_kind(record, kind)]
-    shapes = [p for p in of_kind(record, "matmul") if not is_square(p)]
+    shapes = [p for p in of_kind(record, "matmul") if not is_square(p) and p.item.name in roof.peaks]
     return tuple(p for p in (*shapes, *kinds) if p.flop and p.bytes)
 
 
 def picture(record: Record, roof: Roof, sheet: Roof, palette: Palette) -> Figure:
     """Points on the measured roofline; sheet: the datasheet's, dashed where it is known."""
-    points = placed(record)
+    points = placed(record, roof)
     at = [p.flop / p.bytes for p in points]
     ridge = ridge_point(roof.top, roof.bandwidth)
     low, high = min([*at, ridge / 100]), max([*at, ridge * 10])
@@ -189,7 +190,7 @@ def takeaway(record: Record, roof: Roof, sheet: Roof) -> str:
     if sheet.known:
         there = format_quantity(ridge_point(sheet.top, sheet.bandwidth), "flop_per_byte", 3)
         said += f" Its datasheet puts the ridge at {there}."
-    bound = list(dict.fromkeys(p.item.name for p in placed(record) if roof.place(p).bound == "memory"))
+    bound = list(dict.fromkeys(p.item.name for p in placed(record, roof) if roof.place(p).bound == "memory"))
     return said + (f" Memory-bound here: {listed(bound)}." if bound else "")
 
 
@@ -207,14 +208,14 @@ def rows(record: Record, roof: Roof) -> tuple[tuple[str, ...], ...]:
             format_quantity(p.rate / float(roof.place(p).attainable), "ratio", 2),
             roof.place(p).bound,
         )
-        for p in placed(record)
+        for p in placed(record, roof)
     )
 
 
 def explanations(record: Record, roof: Roof) -> tuple[Explanation, ...]:
     """The ridge point, and of each point its intensity and what the roof allows."""
     made = [ridge_point.explain(peak=roof.top, bandwidth=roof.bandwidth)]
-    for p in placed(record):
+    for p in placed(record, roof):
         made += [step.about(name(p)) for step in roof.place(p).explanations]
     return tuple(made)
 
