@@ -101,6 +101,13 @@ def gpus() -> tuple[Gpu, ...]:
         nvml.nvmlShutdown()
 
 
+def hold_nvml() -> None:
+    """Keep NVML ready until this process ends: starting it looks at every GPU anew, each time it is asked."""
+    if (nvml := _nvml()) is not None:
+        with contextlib.suppress(nvml.NVMLError):
+            nvml.nvmlInit()
+
+
 def nvml_state(uuid: str) -> GpuState:
     """Clock, temperature and power of the GPU with CUDA's ``uuid``; unknown where NVML is silent."""
     nvml = _nvml()

@@ -41,12 +41,14 @@ class Unsaved:
 
 @dataclass
 class _Told:
-    """What is known of a measurement. written: its results that are in the database. new: whether something is not."""
+    """What is known of a measurement. written: its results that are in the database. new: whether something is not.
+    logged: whether the log has why it cannot be written."""
 
     record: Record
     owner: str
     written: int = 0
     new: bool = True
+    logged: bool = False
 
     @property
     def over(self) -> bool:
@@ -95,8 +97,10 @@ class Keeper:
             if id in self._told:
                 self._told[id].owner, self._told[id].new = owner, True
                 self._changed.notify_all()
-            elif len(self._owners) < 2 * limit("job_queue"):
+            else:
                 self._owners[id] = owner
+                while len(self._owners) > 2 * limit("job_queue"):  # the oldest were cancelled in line
+                    del self._owners[next(iter(self._owners))]
 
     @property
     def unsaved(self) -> Unsaved | None:
@@ -142,7 +146,9 @@ class Keeper:
                     except StoreError:
                         raise
                     except Exception:  # of this one; the others are written all the same
-                        LOG.exception("Measurement %s could not be saved", record.id)
+                        if not told.logged:  # it is tried again for as long as it is here
+                            told.logged = True
+                            LOG.exception("Measurement %s could not be saved", record.id)
                         why = "Something in them cannot be saved. The server’s log says what."
                     else:
                         self._written(told, record, owner)

@@ -247,6 +247,15 @@ def test_gpus_come_from_nvml(nvml: FakeNvml) -> None:
     assert device.nvml_state("") == GpuState()
 
 
+def test_nvml_is_started_once_for_all_looks(nvml: FakeNvml) -> None:
+    device.hold_nvml()
+    assert device.nvml_state("1234").clock_mhz == 1980
+    assert nvml.open == 1
+    nvml.nvmlShutdown()
+    nvml.broken = "nvmlInit"
+    device.hold_nvml()
+
+
 @pytest.mark.parametrize(
     ("broken", "gpus", "state"),
     [

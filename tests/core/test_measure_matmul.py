@@ -18,8 +18,9 @@ from core.measure.points import Item, Outcome, Point, Refusal, State
 from core.measure.programme import CPU_DTYPES, DTYPES, LayerShape, Programme, default_programme
 from core.measure.shape import layer_shape
 from core.measure.timing import matmul
-from core.measure.timing.bench import MIN_RUNS, Bench, SkippedError, attempt, cpu_timer
+from core.measure.timing.bench import MIN_RUNS, Bench, SkippedError, attempt
 from core.measure.timing.numerics import NUMERICS, e2m1_codes, e2m1_values, power_scales, rounded, swizzled
+from core.measure.timing.timers import cpu_timer
 from core.models import CATALOG, parameters
 from core.products import matmul_flop
 

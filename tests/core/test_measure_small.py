@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 from core.measure.points import Point, Refusal
 from core.measure.programme import SIZES
 from core.measure.timing import memory, operations, overhead
+from core.measure.timing.timers import QueuedTimer
 from tests.core.timing_bench import (
     BF16,
     FP32,
@@ -155,6 +157,34 @@ def test_launches_on_a_stand_in_for_cuda(label: str) -> None:
         point = measured(overhead, item, asked, fake)
         assert isinstance(point, Point)
         assert point.median_s == pytest.approx(cuda.KERNEL_S), "the time of one launch"
+
+
+@pytest.mark.parametrize(("launch_cycles", "sleeps"), [(10_000, 1), (30_000, 2), (70_000, 3)])
+def test_only_calls_that_the_host_has_issued_in_time_count(launch_cycles: int, sleeps: int) -> None:
+    cuda, emptied = FakeCuda(launch_cycles), list[int]()
+    timer = QueuedTimer(stand_in(cuda=cuda), lambda: emptied.append(1))
+
+    def run() -> None:
+        for _ in range(200):
+            cuda.launch(lambda: None)
+
+    assert timer(run, 3) == pytest.approx([200 * cuda.KERNEL_S] * 3)
+    assert cuda.log.count("sleep") == 3 + sleeps - 1, "each head start that was too short is made longer once"
+    assert cuda.ahead >= 0
+    assert len(emptied) == cuda.log.count("sleep")
+    assert len(timer(run, 2, flush=False)) == 2
+    assert len(emptied) == 3 + sleeps - 1
+
+
+def test_a_host_that_is_never_in_time_ends_all_the_same() -> None:
+    cuda = FakeCuda(10**9)
+    assert len(QueuedTimer(stand_in(cuda=cuda))(lambda: cuda.launch(lambda: None), 3)) == 3
+
+
+def test_copies_that_fit_a_cache_wait_for_no_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    queued = replace(bench(), queued=QueuedTimer(torch))
+    for item in memory.items(programme())[:2]:
+        assert memory.prepare(queued, programme(), item).timer is queued.queued
 
 
 def test_launches_that_do_nothing_are_refused() -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import io
 import statistics
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,13 +17,14 @@ from hypothesis import strategies as st
 
 from core.limits import limit
 from core.measure.device import GpuState
-from core.measure.points import DeviceFacts, Outcome, Point, Refusal, State
+from core.measure.points import DeviceFacts, Item, Outcome, Point, Refusal, State
 from core.measure.programme import METHOD, SIZES, Programme, default_programme
 from core.measure.running import worker
 from core.measure.running.events import Device, Done, Event, Found, Progress, Started, decode
 from core.measure.running.worker import Reporter, context_lost, cuda_bench, mps_bench, run, xpu_bench
 from core.measure.timing import kinds
-from core.measure.timing.bench import Bench, CudaTimer, SyncTimer, Times, cpu_timer
+from core.measure.timing.bench import Bench, Run, Times, timed
+from core.measure.timing.timers import CudaTimer, SyncTimer, cpu_timer
 
 PROGRAMME = Programme(device="cpu", kinds=("matmul",), dtypes=("fp32", "bf16"), sizes=(32, 16), seconds=0.02)
 MIB = 2**20
@@ -200,6 +202,33 @@ def test_cuda_runs_lie_between_events(flush: bool) -> None:
     assert cuda.flush_bytes >= 2 * 500 * MIB
 
 
+def test_a_device_is_looked_at_while_it_works_and_no_batch_outlasts_its_item() -> None:
+    log: list[int] = []
+    waiting = [0]
+
+    def slow(run: Callable[[], object], count: int, *, flush: bool = True) -> list[float]:
+        log.append(count)
+        for _ in range(count):
+            time.sleep(1e-3)  # what lies between two calls: caches are emptied, a head start is given
+        return [1e-6] * count
+
+    def call() -> None:
+        waiting[0] += 1
+
+    def state() -> State:
+        return State(clock_mhz=float(waiting[0]))
+
+    def wait() -> None:
+        waiting[0] = 0
+
+    bench = Bench(torch, "cuda", "cpu", slow, state, lambda: 1e12, wait)
+    item = Item(kind="operations", name="slow", label="slow", shape=(), seconds=0.04)
+    point = timed(bench, item, Run(call, (), 1.0, 1.0), lambda *_: None)
+    assert max(log) <= 10, "a quarter of 40 ms"
+    assert point.after.clock_mhz
+    assert waiting == [0], "and nothing is left to do"
+
+
 def test_other_devices_are_waited_for_before_and_after_each_run() -> None:
     log: list[str] = []
     times = SyncTimer(lambda: log.append("wait"))(lambda: log.append("run"), 2)
@@ -214,12 +243,14 @@ def test_other_devices_are_waited_for_before_and_after_each_run() -> None:
 def gpu(full: bool = False, hip: str | None = None) -> Any:
     """torch on an H200 of which 864 MiB are free, and as much again held by torch itself without use."""
 
-    def empty(*_: Any, **__: Any) -> None:
+    def empty(*_: Any, **__: Any) -> Any:
         if full:
             raise torch.OutOfMemoryError("CUDA out of memory")
+        return SimpleNamespace(zero_=None)
 
     cuda = SimpleNamespace(
         mem_get_info=lambda place: (864 * MIB, 140 * 2**30),
+        synchronize=lambda: None,
         memory_reserved=lambda place: 2000 * MIB,
         memory_allocated=lambda place: 1136 * MIB,
         get_device_properties=lambda place: SimpleNamespace(

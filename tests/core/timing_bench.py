@@ -14,7 +14,8 @@ from core.measure import device
 from core.measure.device import DeviceKind
 from core.measure.points import Item, Outcome, State
 from core.measure.programme import LayerShape, Programme
-from core.measure.timing.bench import Bench, attempt, cpu_timer
+from core.measure.timing.bench import Bench, attempt
+from core.measure.timing.timers import cpu_timer
 
 TINY = LayerShape(
     model="tiny", hidden=64, heads=4, kv_heads=2, head_dim=16, ffn=96, gated=True, vocab=100, seq_len=32, micro_batch=2
@@ -71,11 +72,15 @@ def stand_in(**instead: Any) -> Any:
 
 
 class FakeCuda:
-    """As much of torch.cuda as launches need: a device whose kernels take 2 µs each, and what the host asked for."""
+    """As much of torch.cuda as launches need: a device whose kernels take 2 µs each, and what the host asked for.
+
+    launch_cycles: of the device, that the host takes to issue a kernel.
+    """
 
     KERNEL_S = 2e-6
 
-    def __init__(self) -> None:
+    def __init__(self, launch_cycles: int = 10_000) -> None:
+        self.launch_cycles, self.ahead = launch_cycles, 0
         self.log: list[str] = []
         self.clock = 0.0
         self.captured: list[Callable[[], None]] | None = None
@@ -89,6 +94,9 @@ class FakeCuda:
             def record(self) -> None:
                 outer.log.append("record")
                 self.at = outer.clock
+
+            def query(self) -> bool:
+                return outer.ahead < 0
 
             def elapsed_time(self, end: Event) -> float:
                 assert outer.log[-1] == "synchronize", "read before the device was done"
@@ -123,6 +131,7 @@ class FakeCuda:
 
     def _sleep(self, cycles: int) -> None:
         assert cycles > 0
+        self.ahead = cycles
         self.log.append("sleep")
 
     def launch(self, kernel: Callable[[], None]) -> None:
@@ -130,6 +139,7 @@ class FakeCuda:
         if self.captured is not None:
             self.captured.append(kernel)
             return
+        self.ahead -= self.launch_cycles
         self.clock += self.KERNEL_S
         self.log.append("kernel")
         kernel()

@@ -24,7 +24,8 @@ from core.measure.process import end_with_parent
 from core.measure.programme import METHOD, Programme
 from core.measure.running.events import Device, Done, Event, Found, Progress, Started, encode
 from core.measure.timing import kinds, matmul
-from core.measure.timing.bench import Bench, CudaTimer, SyncTimer, attempt, cpu_timer
+from core.measure.timing.bench import Bench, attempt
+from core.measure.timing.timers import CudaTimer, QueuedTimer, SyncTimer, cpu_timer
 from core.units import format_bytes
 
 _PROGRESS_EVERY_S = 0.25
@@ -60,6 +61,7 @@ def cuda_bench(torch: Any) -> tuple[Bench, DeviceFacts]:
     place = "cuda:0"
     properties = torch.cuda.get_device_properties(place)
     uuid = str(getattr(properties, "uuid", ""))
+    device.hold_nvml()
     software = f"CUDA {torch.version.cuda}" if torch.version.cuda else f"ROCm {torch.version.hip}"
     facts = DeviceFacts(
         name=clip(str(properties.name)),
@@ -79,7 +81,8 @@ def cuda_bench(torch: Any) -> tuple[Bench, DeviceFacts]:
     except torch.OutOfMemoryError:
         free, total = (format_bytes(size, system="binary", digits=3) for size in torch.cuda.mem_get_info(place))
         sys.exit(f"No room to measure: {free} of the GPU's {total} is free; other programs may hold the rest.")
-    return Bench(torch, "cuda", place, timer, partial(_gpu_state, uuid), room), facts
+    queued = QueuedTimer(torch, timer.flush.zero_)
+    return Bench(torch, "cuda", place, timer, partial(_gpu_state, uuid), room, torch.cuda.synchronize, queued), facts
 
 
 def step_aside() -> None:

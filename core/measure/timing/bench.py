@@ -1,7 +1,6 @@
-"""What all timing shares: a clock per device, times in bounded memory, and a point or a refusal at the end of it.
+"""What all timing shares: times in bounded memory, and a point or a refusal at the end of it.
 
-Warm-up by time, one timing per run, the median as headline. On CUDA the runs lie between events and the L2 cache is
-overwritten before each, unless what is timed is the cache itself; elsewhere a clock brackets the call.
+Warm-up by time, one timing per run, the median as headline.
 """
 
 from __future__ import annotations
@@ -11,12 +10,13 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from core.measure.device import DeviceKind
 from core.measure.points import Item, Outcome, Point, Refusal, State, clip
+from core.measure.timing.timers import Timer
 from core.units import format_bytes
 
 MIN_RUNS = 5
@@ -26,66 +26,10 @@ KEPT_TIMES = 20_000
 """Times kept per item; of tiny runs, millions of them, every second, fourth, … one is."""
 
 _BATCH_S = 0.2
-_L2_FLUSH_BYTES = 256 * 2**20
+"""Between two looks at the clock at most, a quarter of an item's seconds where these are few."""
 
 Report = Callable[[str, float], None]
 """Called with what is being done and how far the item is, 0 to 1."""
-
-
-class Timer(Protocol):
-    """Times ``count`` calls of ``run`` one by one, in seconds. flush: whether caches are emptied before each."""
-
-    def __call__(self, run: Callable[[], object], count: int, *, flush: bool = True) -> list[float]: ...
-
-
-def cpu_timer(run: Callable[[], object], count: int, *, flush: bool = True) -> list[float]:
-    """Wall-clock seconds of each call, which on a CPU returns when it is done. Caches are left as they are."""
-    times: list[float] = []
-    for _ in range(count):
-        start = time.perf_counter()
-        run()
-        times.append(time.perf_counter() - start)
-    return times
-
-
-class CudaTimer:
-    """Seconds of each call between CUDA events, with the L2 cache overwritten before each."""
-
-    def __init__(self, torch: Any, device: str) -> None:
-        self.torch = torch
-        l2_bytes = int(torch.cuda.get_device_properties(device).L2_cache_size)
-        self.flush = torch.empty(max(2 * l2_bytes, _L2_FLUSH_BYTES), dtype=torch.uint8, device=device)
-
-    def __call__(self, run: Callable[[], object], count: int, *, flush: bool = True) -> list[float]:
-        event = self.torch.cuda.Event
-        pairs = [(event(enable_timing=True), event(enable_timing=True)) for _ in range(count)]
-        for start, end in pairs:
-            if flush:
-                # The write keeps the device busy long enough for the next launch to be queued behind it.
-                self.flush.zero_()
-            start.record()
-            run()
-            end.record()
-        self.torch.cuda.synchronize()
-        return [start.elapsed_time(end) / 1e3 for start, end in pairs]
-
-
-class SyncTimer:
-    """Wall-clock seconds of each call and of waiting for the device, for devices without better: Intel GPUs, Apple's.
-
-    Written after torch's documentation and not tried on such a device. Caches are left as they are.
-    """
-
-    def __init__(self, synchronize: Callable[[], object]) -> None:
-        self.synchronize = synchronize
-
-    def __call__(self, run: Callable[[], object], count: int, *, flush: bool = True) -> list[float]:
-        def finished() -> None:
-            run()
-            self.synchronize()
-
-        self.synchronize()
-        return cpu_timer(finished, count)
 
 
 @dataclass
@@ -134,8 +78,9 @@ class Bench:
     """One device, ready to measure.
 
     place: where torch puts tensors ("cpu", "cuda:0"). state: what reports clocks. room: bytes that are free for this
-    process, infinite where nothing tells; on a CPU the system kills a process that takes more. pace: the largest run
-    so far by name.
+    process, infinite where nothing tells; on a CPU the system kills a process that takes more. wait: waits for the
+    device, None where a call is over when it returns. queued: a timer for calls that a device may work off faster than
+    the host issues them, None where that cannot be. pace: the largest run so far by name.
     """
 
     torch: Any
@@ -144,6 +89,8 @@ class Bench:
     timer: Timer
     state: Callable[[], State]
     room: Callable[[], float]
+    wait: Callable[[], object] | None = None
+    queued: Timer | None = None
     pace: dict[str, Pace] = field(default_factory=dict[str, Pace])
 
     def keep_pace(self, name: str, pace: Pace) -> None:
@@ -227,17 +174,21 @@ def warm_up_s(seconds: float) -> float:
 def timed(bench: Bench, item: Item, run: Run, report: Report) -> Point:
     """Warm up by time, then time run after run until the item's seconds are over."""
     timer, warm, before = run.timer or bench.timer, warm_up_s(item.seconds), bench.state()
-    whole, start, batch = warm + item.seconds, time.monotonic(), 1
-    while (elapsed := time.monotonic() - start) < warm:
+    whole, batch = warm + item.seconds, 1
+    within = min(_BATCH_S, item.seconds / 4)
+    start = now = time.monotonic()
+    while (elapsed := now - start) < warm:
         report("warming up", min(0.05 + 0.95 * elapsed / whole, 1.0))
-        batch = _batch(timer(run.call, batch, flush=run.flush))
-    times, begun = Times(), time.monotonic()
-    while (elapsed := time.monotonic() - begun) < item.seconds or times.runs < MIN_RUNS:
+        timer(run.call, batch, flush=run.flush)
+        before_it, now = now, time.monotonic()
+        batch = _batch(batch, now - before_it, within)
+    times, begun = Times(), now
+    while (elapsed := now - begun) < item.seconds or times.runs < MIN_RUNS:
         report("timing", min(0.05 + 0.95 * (warm + elapsed) / whole, 1.0))
-        taken = timer(run.call, batch, flush=run.flush)
-        times.add([each / run.repeats for each in taken])
-        batch = _batch(taken)
-    duration = time.monotonic() - begun
+        times.add([each / run.repeats for each in timer(run.call, batch, flush=run.flush)])
+        before_it, now = now, time.monotonic()
+        batch = _batch(batch, now - before_it, within)
+    after = _state_at_work(bench, run, batch)
     p10, median, p90 = times.percentiles()
     return Point(
         item=item,
@@ -249,15 +200,26 @@ def timed(bench: Bench, item: Item, run: Run, report: Report) -> Point:
         p10_s=p10,
         p90_s=p90,
         runs=times.runs * run.repeats,
-        duration_s=duration,
+        duration_s=now - begun,
         relative_error=run.relative_error,
         peak_memory_bytes=run.peak() if run.peak else None,
         before=before,
-        after=bench.state(),
+        after=after,
         note=clip(run.note),
     )
 
 
-def _batch(latest: Sequence[float]) -> int:
-    """How many calls between two looks at the clock, from how long the latest took: on a busy device, not the best."""
-    return min(max(int(_BATCH_S * len(latest) / max(sum(latest), 1e-9)), 1), 512)
+def _batch(count: int, took: float, within: float) -> int:
+    """How many calls to time in ``within`` seconds, ``count`` having taken so long, with all that lay between them."""
+    return min(max(int(within * count / max(took, 1e-9)), 1), 512)
+
+
+def _state_at_work(bench: Bench, run: Run, count: int) -> State:
+    """The device's state while it works on so many calls more: once it is idle, its clock says nothing of the runs."""
+    if bench.wait is None:
+        return bench.state()
+    for _ in range(count):
+        run.call()
+    state = bench.state()
+    bench.wait()
+    return state

@@ -45,8 +45,11 @@ _PREFIX = 16
 _BACK = 2.5
 """Errors of gradients that are still right, over those of results: a backward pass rounds more often."""
 
+_STATE_BYTES = 16
+"""Bytes per parameter of the step: weight, gradient, master weight and two moments, whether mixed or all in fp32."""
+
 _CHECK_BYTES = 16
-"""Bytes per parameter of the check: weights and gradients in float64."""
+"""Bytes per parameter of the check, beside them: weights and gradients in float64."""
 
 
 def items(programme: Programme) -> tuple[Item, ...]:
@@ -80,7 +83,7 @@ def prepare(bench: Bench, programme: Programme, item: Item) -> Run:
     before = torch.cuda.memory_allocated() if cuda else 0
     parameters = layer_parameters(shape)
     least = smaller(shape)[0]
-    bench.need((2 * how.bytes + _CHECK_BYTES) * parameters + kept_bytes(least, how), f"a layer of {shape.model}")
+    bench.need((_STATE_BYTES + _CHECK_BYTES) * parameters + kept_bytes(least, how), f"a layer of {shape.model}")
     step = Step(torch, bench.place, shape, how)
     chosen, expected = _fitting(bench, shape, step, how)
     step.feed(chosen)

@@ -67,4 +67,4 @@ def prepare(bench: Bench, programme: Programme, item: Item) -> Run:
     call()
     if not all(map(torch.equal, target.split(_COMPARED // 8), source.split(_COMPARED // 8))):
         raise WrongError("the copy is not what was copied")
-    return Run(call, (size,), flop=0.0, bytes=2.0 * size, flush=False, repeats=repeats)
+    return Run(call, (size,), flop=0.0, bytes=2.0 * size, flush=False, repeats=repeats, timer=bench.queued)

@@ -7,7 +7,6 @@ always has the next one queued; and the same out of a CUDA graph, which the host
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
@@ -15,6 +14,7 @@ from typing import Any, Final
 from core.measure.points import Item
 from core.measure.programme import Programme
 from core.measure.timing.bench import Bench, Run, WrongError
+from core.measure.timing.timers import HostTimer, QueuedTimer
 from core.products import matmul_flop
 
 ADD = "addition of one element"
@@ -30,8 +30,6 @@ REPEATS: Final = 200
 """In one call: a clock's own cost is shared by so many. CUDA queues up to about a thousand launches, then waits."""
 
 _SIDE: Final = 16
-_SLEEP_CYCLES = 4_000_000
-"""Cycles that the device is kept busy before a timed call, about 2 ms: long enough to issue all of it meanwhile."""
 
 
 def items(programme: Programme) -> tuple[Item, ...]:
@@ -51,42 +49,6 @@ def items(programme: Programme) -> tuple[Item, ...]:
 
 def _shape(name: str) -> tuple[int, ...]:
     return (_SIDE, _SIDE, _SIDE) if name == PRODUCT else (1,)
-
-
-@dataclass(frozen=True, slots=True)
-class HostTimer:
-    """Seconds in which the host issues each call; the device works them off before the next one begins."""
-
-    torch: Any
-
-    def __call__(self, run: Callable[[], object], count: int, *, flush: bool = True) -> list[float]:
-        times: list[float] = []
-        for _ in range(count):
-            self.torch.cuda.synchronize()
-            start = time.perf_counter()
-            run()
-            times.append(time.perf_counter() - start)
-        self.torch.cuda.synchronize()
-        return times
-
-
-@dataclass(frozen=True, slots=True)
-class QueuedTimer:
-    """Seconds of each call on the device, all of it queued before the first of it starts."""
-
-    torch: Any
-
-    def __call__(self, run: Callable[[], object], count: int, *, flush: bool = True) -> list[float]:
-        cuda, times = self.torch.cuda, list[float]()
-        for _ in range(count):
-            start, end = (cuda.Event(enable_timing=True) for _ in range(2))
-            cuda._sleep(_SLEEP_CYCLES)
-            start.record()
-            run()
-            end.record()
-            cuda.synchronize()
-            times.append(start.elapsed_time(end) / 1e3)
-        return times
 
 
 def prepare(bench: Bench, programme: Programme, item: Item) -> Run:
