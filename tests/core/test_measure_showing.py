@@ -33,6 +33,16 @@ def test_runs_that_spread_too_widely_give_a_reason_and_no_headline() -> None:
     assert matmul.warning(busy) == ""
 
 
+def test_rates_whose_runs_do_not_agree_are_not_compared_with_fp32() -> None:
+    at = matmul.headings(GPU).index("Times fp32") - len(matmul.headings(GPU))
+    for wide in ("fp32", "bf16"):
+        found = [square(name, 1024, 1e11, spread=4.0 if name == wide else 1.1) for name in ("fp32", "bf16", "fp64")]
+        cells = {row[0]: row[at] for row in matmul.rows(record("cuda", *found))}
+        assert cells["fp32"] == "1 ×"
+        assert cells["bf16"] == "unknown"
+        assert cells["fp64"] == ("unknown" if wide == "fp32" else "1 ×")
+
+
 def test_another_dtypes_wide_runs_are_a_warning() -> None:
     mixed = record("cuda", square("bf16", 4096, 6e14), square("fp16", 4096, 3e14, spread=4.0))
     assert "fp16" in matmul.warning(mixed)
@@ -99,6 +109,9 @@ def test_a_lowered_clock_is_said_with_its_share() -> None:
 def test_figures_hold_every_point() -> None:
     drawn = figures.rates(matmul.bars(GPU), LIGHT)
     assert len(drawn["data"][0]["x"]) == 3
+    full, bare = (figures.rates_key(matmul.bars(of)) for of in (GPU, record("cpu", square("fp32", 512, 1e11))))
+    assert all(mark in full and mark not in bare for mark in ("ring", "stroke"))
+    assert "p10" in bare
     lines = figures.curves(GPU, LIGHT)
     assert sum(len(trace["x"]) for trace in lines["data"]) == 6, "sustained runs are no part of the curve"
     assert "8,192" in figures.curves_alt(GPU)

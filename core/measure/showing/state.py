@@ -72,7 +72,7 @@ def progress_line(item: Item | None, phase: str, place: int, of: int, left_s: fl
     """What a running measurement is doing and how long it will still take. place: of the item, from 1."""
     left = f"about {max(math.ceil(left_s), 1)} s left"
     if item is None:
-        doing = "starting the measuring process" if place <= 1 else "finishing" if place > of else "preparing the next"
+        doing = "Starting the measuring process" if place <= 1 else "Finishing" if place > of else "Preparing the next"
         return f"{doing}, {left}"
     return f"{item.name}, {item.label} ({place} of {of}): {phase}, {left}"
 
