@@ -167,9 +167,8 @@ def several(inputs: Inputs) -> None:
         show.note("A collective needs two devices at least.")
     else:
         st.code(commands.local_command(gpus) if nodes == 1 else commands.slurm_script(nodes, gpus), language="bash")
-    st.file_uploader(
-        "result.json", type="json", max_upload_size=limit("upload_bytes") >> 20, key=_LINKS, on_change=_linked
-    )
+    most = limit("upload_bytes") >> 20
+    st.file_uploader("Bring in its result.json", type="json", max_upload_size=most, key=_LINKS, on_change=_linked)
     if wrong := st.session_state.get(f"{_LINKS}:wrong"):
         show.error(wrong)
     found: ResultFields | None = st.session_state.get(f"{_LINKS}:found")

@@ -42,16 +42,19 @@ def _asked(inputs: Inputs) -> tuple[str, Programme]:
 def _draw(inputs: Inputs, wanted: Programme, *, waits: bool, known: bool) -> None:
     """The row of inputs, with the button at its end."""
     runner, form = shared_runner(), inputs.form
-    row = st.columns([1.65, 0.7, 0.75, 1.15, 0.95], vertical_alignment="bottom")
-    asked = (WHAT.id, "n", "each") if wanted.sizes else (WHAT.id, "each")  # only squares have a size
-    for place, name in zip(row, asked, strict=False):
+    asked = {WHAT.id: 1.65, "n": 0.7, "each": 0.75}
+    if not wanted.sizes:  # only squares have an n
+        del asked["n"]
+    widths = [*asked.values(), 1.15, 4.05 - sum(asked.values())]
+    *fields, start, beside = st.columns(widths, vertical_alignment="bottom")
+    for place, name in zip(fields, asked, strict=True):
         with place:
             inputs.draw(form[name])
-    with row[len(asked)]:
+    with start:
         name = "Measure on this GPU" if wanted.device == "cuda" else "Measure on this CPU"
         st.button(name, type="primary", key="d:run", disabled=waits, on_click=ask, args=(runner, wanted))
     if known:  # before the first run the answer says it
-        with row[len(asked) + 1].container(key="measure_estimate"):
+        with beside.container(key="measure_estimate"):
             show.note(state.estimate(expected_s(wanted)))
     if wanted.layer is not None:
         for place, one in zip(st.columns([1.5, 0.8, 0.9, 2.2]), form.part("layer"), strict=False):

@@ -73,8 +73,8 @@ def roof(record: Record) -> None:
     """The measured roofline, and the datasheet's."""
     measured = roofline.measured(record, measured_rates(record).rates.memory)
     if not measured.known:
-        lacks = "a matmul in bf16 or fp32" if math.isnan(measured.top) else "a large copy whose runs agree"
-        show.note(f"A roofline needs {lacks}, which has not been measured here yet: choose “Everything”.")
+        lacks = "a matmul in bf16 or fp32" if math.isnan(measured.top) else "a large copy"
+        show.note(f"A roofline needs {lacks} whose runs agree, and there is none yet: measure “Rates for a plan”.")
         return
     promised = common.datasheet_of(record)
     sheet = roofline.Roof(
@@ -109,6 +109,9 @@ def supplemented(record: Record, others: Sequence[Record]) -> Record:
 
 def every(record: Record) -> None:
     """Every matmul, squares and shapes."""
+    if not matmul.bests(record):
+        show.note("No matmul is part of this measurement.")
+        return
     table(matmul.ALL_HEADINGS, matmul.every_row(record), "In the order of measuring.", words=2)
 
 

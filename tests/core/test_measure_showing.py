@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.measure.layer import default_layer
 from core.measure.showing import common, figures, history, matmul, others, roofline, state
 from core.palette import LIGHT
 from tests.core.measured_cases import copy, item, on_gpu, point, record, refusal, square
@@ -155,6 +156,25 @@ def test_memory_says_the_largest_copy_and_the_fastest() -> None:
     assert drawn["data"][0]["x"] == ["1 MiB", "1 GiB"]
     assert drawn["layout"]["shapes"], "the datasheet's bandwidth"
     assert not others.bandwidths(record("cpu", copy("1 MiB", 2**20, 8e10)), LIGHT)["layout"]["shapes"]
+
+
+@pytest.mark.parametrize(("timed", "less"), [((1, 512), False), ((1, 128), True)])
+def test_a_layers_step_says_of_how_many_tokens_it_is(timed: tuple[int, int], less: bool) -> None:
+    step = point(item("layer", "training step", "eager", (1, 512)), 2.0, flop=5e9).model_copy(update={"shape": timed})
+    found = record("cpu", step)
+    layer = default_layer("cpu").model_copy(update={"seq_len": 512, "micro_batch": 1})
+    said = others.says(
+        found.model_copy(update={"programme": found.programme.model_copy(update={"layer": layer})}), "layer"
+    )
+    assert f"1 × {timed[1]} tokens" in said
+    assert layer.model in said
+    assert ("1 × 512 asked" in said) == less
+    assert "1 × " in others.says(found, "layer"), "of a usual layer too"
+
+
+def test_a_measurement_that_takes_longer_than_expected_promises_no_end() -> None:
+    assert "about 2 s left" in state.progress_line(None, "", 1, 4, 1.2)
+    assert "s left" not in state.progress_line(None, "", 5, 4, 0.0)
 
 
 def test_rows_leave_out_columns_in_which_nothing_stands() -> None:

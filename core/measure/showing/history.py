@@ -14,7 +14,7 @@ from core.measure.showing.matmul import best_square, headline
 from core.palette import Palette
 from core.units import significant
 
-HEADINGS = ("When", "Device", "What", "Headline", "Largest copy", "torch", "State")
+HEADINGS = ("When", "Device", "What", "Matmul", "Largest copy", "torch", "State")
 
 STATES: dict[Stage, str] = {
     "queued": "waiting",
@@ -50,7 +50,7 @@ def rows(records: Sequence[Record]) -> tuple[tuple[str, ...], ...]:
 def named(record: Record) -> str:
     """One measurement in a list to choose from."""
     top = _headline(record)
-    return f"{when(record)} · {device_name(record)}" + (f" · {top}" if top != "–" else "")
+    return f"{when(record)} · {', '.join(record.programme.kinds) if top == '–' else top} · {device_name(record)}"
 
 
 def _headline(record: Record) -> str:
@@ -102,7 +102,7 @@ def says(first: Record, second: Record) -> str:
     top = headline(first)
     other = best_square(second, top.item.name) if top else None
     if top is None or other is None:
-        return "They have no dtype in common to be compared by."
+        return "No matmul was measured in both."
     ratio = speed_ratio(other.rate, top.rate)
     word = "as fast as" if math.isclose(ratio, 1, rel_tol=0.02) else f"{significant(ratio, 3)} times as fast as"
     return (

@@ -70,7 +70,7 @@ def estimate(expected_s: float) -> str:
 
 def progress_line(item: Item | None, phase: str, place: int, of: int, left_s: float) -> str:
     """What a running measurement is doing and how long it will still take. place: of the item, from 1."""
-    left = f"about {max(math.ceil(left_s), 1)} s left"
+    left = f"about {math.ceil(left_s)} s left" if left_s > 0 else "longer than expected, as on a busy machine"
     if item is None:
         doing = "Starting the measuring process" if place <= 1 else "Finishing" if place > of else "Preparing the next"
         return f"{doing}, {left}"
