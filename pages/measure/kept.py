@@ -76,7 +76,7 @@ def past(inputs: Inputs, shown: Record | None) -> None:
     ids = list(names)
     rows = history.rows(found)
     table(history.HEADINGS, rows, "The newest first; times in UTC.", words=len(history.HEADINGS))
-    left, right, gone = st.columns([2, 2, 1], vertical_alignment="bottom")
+    left, right, gone = st.columns([2.6, 2.6, 1], vertical_alignment="bottom")
     with left:
         st.selectbox("Shown above", ids, format_func=names.__getitem__, key="device:shown", index=_at(ids, shown))
     others = [one for one in ids if shown is None or one != shown.id]
@@ -97,8 +97,8 @@ def past(inputs: Inputs, shown: Record | None) -> None:
         drawn = history.picture(other, shown, TOKENS)
         if drawn["data"]:
             show.chart(drawn, alt=history.picture_alt(other, shown), key="device:compared")
-        columns = ("What", history.named(other), history.named(shown), "Times as fast")
-        table(columns, rows, "The first is the one compared with, the second the one shown.")
+        caption = f"First, compared with: {history.named(other)}. Second, shown: {history.named(shown)}."
+        table(("What", "First", "Second", "Second: times as fast"), rows, caption)
 
 
 def _at(ids: Sequence[str], shown: Record | None) -> int:

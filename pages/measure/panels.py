@@ -130,8 +130,8 @@ def use(record: Record) -> None:
     said = listed([f"{name} {text}" for name, text in named(texts)])
     with show.question("What does that mean for a plan?"):
         show.note(f"A plan can take {said} in place of a datasheet’s. {' '.join(measured_rates(record).refusals)}")
-        show.onwards("Use these rates in Compute budget", COMPUTE, texts)
         show.onwards("Use these rates in Parallel plan", PLAN_SEARCH, texts)
+        show.onwards("Use these rates in Compute budget", COMPUTE, texts)
 
 
 def _layer(record: Record) -> None:

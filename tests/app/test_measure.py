@@ -248,6 +248,6 @@ def test_everything_refused_has_no_answer_but_its_reasons(open_page: Open) -> No
 
 def test_without_a_datasheet_nothing_is_said_of_a_share(open_page: Open) -> None:
     said = words(open_page(StillRunner(cpu(FP32))))
-    assert "Of datasheet peak" not in said
+    assert "Of the peak" not in said
     assert "Peak unknown: no datasheet" in said
-    assert "Of datasheet peak" in words(open_page(StillRunner(on_gpu()), WITH_GPU))
+    assert "Of the peak" in words(open_page(StillRunner(on_gpu()), WITH_GPU))

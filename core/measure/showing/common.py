@@ -60,8 +60,8 @@ def when(record: Record) -> str:
 
 def measured_line(record: Record) -> str:
     """When and where it was measured, with which torch and by which method."""
-    origin = " elsewhere and imported" if record.origin else ""
-    return f"Measured{origin} {when(record)} with torch {record.torch}, method {record.method}."
+    where, how = (" elsewhere", ", and imported") if record.origin else ("", "")
+    return f"Measured{where} {when(record)} with torch {record.torch}, method {record.method}{how}."
 
 
 def device_phrase(kind: DeviceKind, name: str) -> str:

@@ -36,7 +36,7 @@ def rows(records: Sequence[Record]) -> tuple[tuple[str, ...], ...]:
     return tuple(
         (
             when(record),
-            device_name(record) + (" (imported)" if record.origin else ""),
+            _device(record),
             ", ".join(record.programme.kinds),
             _headline(record),
             _copy(record),
@@ -48,9 +48,14 @@ def rows(records: Sequence[Record]) -> tuple[tuple[str, ...], ...]:
 
 
 def named(record: Record) -> str:
-    """One measurement in a list to choose from."""
+    """One measurement in a list to choose from: when (UTC), what and of which device."""
     top = _headline(record)
-    return f"{when(record)} · {', '.join(record.programme.kinds) if top == '–' else top} · {device_name(record)}"
+    what = ", ".join(record.programme.kinds) if top == "–" else top
+    return f"{when(record).removesuffix(' UTC')} · {what} · {_device(record)}"
+
+
+def _device(record: Record) -> str:
+    return device_name(record) + (" (imported)" if record.origin else "")
 
 
 def _headline(record: Record) -> str:

@@ -194,8 +194,8 @@ def _missing(record: Record, dtype: str, doing: str) -> str:
 
 def headings(record: Record) -> tuple[str, ...]:
     """The headings over the cells of `rows`; the first is over words, the others over figures."""
-    shares = ("Of datasheet peak", "Of the best by others") if datasheet_of(record).rows else ()
-    return ("dtype", "Fastest at n", "Median", "p10–p90", "Runs", *shares, "Times fp32", "Error")
+    shares = ("Of the peak", "Of others’ best") if datasheet_of(record).rows else ()
+    return ("dtype", "Best n", "Median", "p10–p90", "Runs", *shares, "Times fp32", "Error")
 
 
 def rows(record: Record) -> tuple[tuple[str, ...], ...]:
