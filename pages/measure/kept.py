@@ -76,7 +76,7 @@ def past(inputs: Inputs, shown: Record | None) -> None:
     ids = list(names)
     rows = history.rows(found)
     table(history.HEADINGS, rows, "The newest first; times in UTC.", words=len(history.HEADINGS))
-    left, right, gone = st.columns([2, 2, 1], vertical_alignment="bottom")
+    left, right, gone = st.columns([2.6, 2.6, 1], vertical_alignment="bottom")
     with left:
         st.selectbox("Shown above", ids, format_func=names.__getitem__, key="device:shown", index=_at(ids, shown))
     others = [one for one in ids if shown is None or one != shown.id]
@@ -97,8 +97,8 @@ def past(inputs: Inputs, shown: Record | None) -> None:
         drawn = history.picture(other, shown, TOKENS)
         if drawn["data"]:
             show.chart(drawn, alt=history.picture_alt(other, shown), key="device:compared")
-        columns = ("What", history.named(other), history.named(shown), "Times as fast")
-        table(columns, rows, "The first is the one compared with, the second the one shown.")
+        caption = f"First, compared with: {history.named(other)}. Second, shown: {history.named(shown)}."
+        table(("What", "First", "Second", "Second: times as fast"), rows, caption)
 
 
 def _at(ids: Sequence[str], shown: Record | None) -> int:
@@ -167,9 +167,8 @@ def several(inputs: Inputs) -> None:
         show.note("A collective needs two devices at least.")
     else:
         st.code(commands.local_command(gpus) if nodes == 1 else commands.slurm_script(nodes, gpus), language="bash")
-    st.file_uploader(
-        "result.json", type="json", max_upload_size=limit("upload_bytes") >> 20, key=_LINKS, on_change=_linked
-    )
+    most = limit("upload_bytes") >> 20
+    st.file_uploader("Bring in its result.json", type="json", max_upload_size=most, key=_LINKS, on_change=_linked)
     if wrong := st.session_state.get(f"{_LINKS}:wrong"):
         show.error(wrong)
     found: ResultFields | None = st.session_state.get(f"{_LINKS}:found")

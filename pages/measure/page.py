@@ -12,7 +12,8 @@ from core.measure.form import LENGTH, MICRO_BATCH, MODEL, PANELS, WHAT, measure_
 from core.measure.programme import LayerShape, Programme
 from core.measure.record import Record
 from core.measure.shape import layer_shape
-from core.measure.showing import state
+from core.measure.showing import others, state
+from core.measure.showing.common import measured_line
 from core.measure.timing.kinds import expected_s
 from core.models.catalog import model_named
 from pages.measure import kept, panels
@@ -41,15 +42,19 @@ def _asked(inputs: Inputs) -> tuple[str, Programme]:
 def _draw(inputs: Inputs, wanted: Programme, *, waits: bool, known: bool) -> None:
     """The row of inputs, with the button at its end."""
     runner, form = shared_runner(), inputs.form
-    row = st.columns([1.5, 0.75, 0.8, 1.15, 1], vertical_alignment="bottom")
-    for place, name in zip(row, (WHAT.id, "n", "each"), strict=False):
+    asked = {WHAT.id: 1.65, "n": 0.7, "each": 0.75}
+    if not wanted.sizes:  # only squares have an n
+        del asked["n"]
+    widths = [*asked.values(), 1.15, 4.05 - sum(asked.values())]
+    *fields, start, beside = st.columns(widths, vertical_alignment="bottom")
+    for place, name in zip(fields, asked, strict=True):
         with place:
             inputs.draw(form[name])
-    with row[3]:
+    with start:
         name = "Measure on this GPU" if wanted.device == "cuda" else "Measure on this CPU"
         st.button(name, type="primary", key="d:run", disabled=waits, on_click=ask, args=(runner, wanted))
     if known:  # before the first run the answer says it
-        with row[4].container(key="measure_estimate"):
+        with beside.container(key="measure_estimate"):
             show.note(state.estimate(expected_s(wanted)))
     if wanted.layer is not None:
         for place, one in zip(st.columns([1.5, 0.8, 0.9, 2.2]), form.part("layer"), strict=False):
@@ -58,14 +63,21 @@ def _draw(inputs: Inputs, wanted: Programme, *, waits: bool, known: bool) -> Non
     show.input_errors(inputs)
 
 
-def _found(record: Record) -> None:
-    """What a measurement found."""
-    with show.guarded("The rates"):
-        if "matmul" in record.programme.kinds:
-            panels.matmuls(record, key="device:rates")
-    panels.use(record)
-    for kind in panels.kinds_of(record):
-        panels.kind(record, kind)
+def _found(record: Record, more: Record) -> None:
+    """What a measurement found, what that means for a plan, and what else was timed. more: with that added."""
+    own, led = panels.kinds_of(record), None
+    if "matmul" in record.programme.kinds:
+        with show.guarded("The rates"):
+            panels.matmuls(more, key="device:rates")
+        own = ()
+    elif led := next((kind for kind in own if others.says(record, kind)), None):
+        show.answer(others.says(record, led), measured_line(record))
+    for kind in own:
+        panels.kind(more, kind, led=kind == led)
+    panels.use(more)
+    for kind in panels.kinds_of(more):
+        if kind not in own:
+            panels.kind(more, kind)
 
 
 def _shown(newest: Record | None, everything: Sequence[Record]) -> Record | None:
@@ -91,7 +103,7 @@ def page() -> None:
     if not live(runner):
         ended(runner)
         if shown is not None:
-            _found(panels.supplemented(shown, everything) if shown.origin is None else shown)
+            _found(shown, panels.supplemented(shown, everything) if shown.origin is None else shown)
         else:
             show.answer(*state.invitation(here, choice, wanted, expected_s(wanted)))
     content = {

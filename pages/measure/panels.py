@@ -32,7 +32,10 @@ def matmuls(record: Record, *, key: str) -> None:
         show.answer(*matmul.answer(record))
     if doubt := matmul.warning(record):
         show.error(doubt)
-    show.chart(figures.rates(matmul.bars(record), TOKENS), alt=matmul.chart_alt(record), key=key)
+    drawn = matmul.bars(record)
+    show.chart(figures.rates(drawn, TOKENS), alt=matmul.chart_alt(record), key=key)
+    if read := figures.rates_key(drawn):
+        show.note(read)
     if len(record.programme.sizes) > 1 and matmul.bests(record):
         with show.question("How does the rate grow with the size?"):
             show.chart(figures.curves(record, TOKENS), alt=figures.curves_alt(record), key=f"{key}:curves")
@@ -48,12 +51,13 @@ def kinds_of(record: Record) -> tuple[Kind, ...]:
     return tuple(kind for kind in others.TITLES if kind in tried)
 
 
-def kind(record: Record, which: Kind) -> None:
-    """What was timed of one kind: takeaway, picture where there is one, and table."""
+def kind(record: Record, which: Kind, *, led: bool = False) -> None:
+    """What was timed of one kind: takeaway, picture where there is one, and table. led: it has been said already."""
     points = common.of_kind(record, which)
     with show.question(others.TITLES[which]):
         if points:
-            show.says(others.says(record, which))
+            if not led:
+                show.says(others.says(record, which))
             if which == "memory":
                 show.chart(others.bandwidths(record, TOKENS), alt=others.bandwidths_alt(record), key="device:memory")
             if which == "layer":
@@ -69,8 +73,8 @@ def roof(record: Record) -> None:
     """The measured roofline, and the datasheet's."""
     measured = roofline.measured(record, measured_rates(record).rates.memory)
     if not measured.known:
-        lacks = "a matmul in bf16 or fp32" if math.isnan(measured.top) else "a large copy whose runs agree"
-        show.note(f"A roofline needs {lacks}, which has not been measured here yet: choose “Everything”.")
+        lacks = "a matmul in bf16 or fp32" if math.isnan(measured.top) else "a large copy"
+        show.note(f"A roofline needs {lacks} whose runs agree, and there is none yet: measure “Rates for a plan”.")
         return
     promised = common.datasheet_of(record)
     sheet = roofline.Roof(
@@ -105,6 +109,9 @@ def supplemented(record: Record, others: Sequence[Record]) -> Record:
 
 def every(record: Record) -> None:
     """Every matmul, squares and shapes."""
+    if not matmul.bests(record):
+        show.note("No matmul is part of this measurement.")
+        return
     table(matmul.ALL_HEADINGS, matmul.every_row(record), "In the order of measuring.", words=2)
 
 
@@ -122,11 +129,9 @@ def use(record: Record) -> None:
         return
     said = listed([f"{name} {text}" for name, text in named(texts)])
     with show.question("What does that mean for a plan?"):
-        show.note(
-            f"{said} can stand in a plan in place of the datasheet’s. {' '.join(measured_rates(record).refusals)}"
-        )
-        show.onwards("Use these rates in Compute budget", COMPUTE, texts)
+        show.note(f"A plan can take {said} in place of a datasheet’s. {' '.join(measured_rates(record).refusals)}")
         show.onwards("Use these rates in Parallel plan", PLAN_SEARCH, texts)
+        show.onwards("Use these rates in Compute budget", COMPUTE, texts)
 
 
 def _layer(record: Record) -> None:

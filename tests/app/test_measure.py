@@ -21,7 +21,7 @@ from core.measure.running.events import Progress
 from core.measure.running.jobs import Snapshot
 from pages.measure import running
 from pages.parts.registry import DEVICE
-from tests.core.measured_cases import on_gpu, record, refusal, square
+from tests.core.measured_cases import copy, on_gpu, record, refusal, square
 from tests.core.said import says
 
 APP = str(Path(__file__).parents[2] / "app.py")
@@ -132,6 +132,9 @@ def test_every_choice_starts_its_own_programme(open_page: Open, choice: str, kin
     app = open_page(
         runner, WITH_GPU if kind == "cuda" else NO_GPU, d_n="512", d_each="50 ms", d_what=CHOICES[choice].name
     )
+    assert ("d_n" in {one.key for one in app.text_input}) == ("matmul" in CHOICES[choice].kinds), (
+        "asked where it counts"
+    )
     button(app, "Measure on this GPU" if kind == "cuda" else "Measure on this CPU").click().run()
     (asked,) = runner.asked
     assert isinstance(asked, Programme)
@@ -228,6 +231,13 @@ def test_a_measurement_with_everything_shows_each_kind_and_its_panels(open_page:
     assert "np-error" not in said
 
 
+def test_without_matmuls_the_answer_is_of_what_was_timed_and_comes_first(open_page: Open) -> None:
+    said = words(open_page(StillRunner(cpu(copy("1 GiB", 2**30, 4e10)))))
+    assert said.count("<b>40 GB/s</b>") == 1, "said once"
+    places = [said.index(part) for part in ("np-answer", "<b>40 GB/s</b>", "move bytes?", "mean for a plan?")]
+    assert places == sorted(places)
+
+
 def test_everything_refused_has_no_answer_but_its_reasons(open_page: Open) -> None:
     none = record("cuda", *(refusal(dtype, 512, "RuntimeError: no") for dtype in ("fp32", "tf32", "fp16", "bf16")))
     app = open_page(StillRunner(none, best=none), WITH_GPU)
@@ -238,6 +248,6 @@ def test_everything_refused_has_no_answer_but_its_reasons(open_page: Open) -> No
 
 def test_without_a_datasheet_nothing_is_said_of_a_share(open_page: Open) -> None:
     said = words(open_page(StillRunner(cpu(FP32))))
-    assert "Of datasheet peak" not in said
+    assert "Of the peak" not in said
     assert "Peak unknown: no datasheet" in said
-    assert "Of datasheet peak" in words(open_page(StillRunner(on_gpu()), WITH_GPU))
+    assert "Of the peak" in words(open_page(StillRunner(on_gpu()), WITH_GPU))

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.measure.layer import default_layer
 from core.measure.showing import common, figures, history, matmul, others, roofline, state
 from core.palette import LIGHT
 from tests.core.measured_cases import copy, item, on_gpu, point, record, refusal, square
@@ -31,6 +32,16 @@ def test_runs_that_spread_too_widely_give_a_reason_and_no_headline() -> None:
     assert "reached **" not in sentence
     assert "6.33 GFLOP/s" in detail.replace("\u00a0", " "), "the best run is told, and not led with"
     assert matmul.warning(busy) == ""
+
+
+def test_rates_whose_runs_do_not_agree_are_not_compared_with_fp32() -> None:
+    at = matmul.headings(GPU).index("Times fp32") - len(matmul.headings(GPU))
+    for wide in ("fp32", "bf16"):
+        found = [square(name, 1024, 1e11, spread=4.0 if name == wide else 1.1) for name in ("fp32", "bf16", "fp64")]
+        cells = {row[0]: row[at] for row in matmul.rows(record("cuda", *found))}
+        assert cells["fp32"] == "1 ×"
+        assert cells["bf16"] == "unknown"
+        assert cells["fp64"] == ("unknown" if wide == "fp32" else "1 ×")
 
 
 def test_another_dtypes_wide_runs_are_a_warning() -> None:
@@ -99,6 +110,9 @@ def test_a_lowered_clock_is_said_with_its_share() -> None:
 def test_figures_hold_every_point() -> None:
     drawn = figures.rates(matmul.bars(GPU), LIGHT)
     assert len(drawn["data"][0]["x"]) == 3
+    full, bare = (figures.rates_key(matmul.bars(of)) for of in (GPU, record("cpu", square("fp32", 512, 1e11))))
+    assert all(mark in full and mark not in bare for mark in ("ring", "stroke"))
+    assert "p10" in bare
     lines = figures.curves(GPU, LIGHT)
     assert sum(len(trace["x"]) for trace in lines["data"]) == 6, "sustained runs are no part of the curve"
     assert "8,192" in figures.curves_alt(GPU)
@@ -151,6 +165,25 @@ def test_memory_says_the_largest_copy_and_the_fastest() -> None:
     assert drawn["data"][0]["x"] == ["1 MiB", "1 GiB"]
     assert drawn["layout"]["shapes"], "the datasheet's bandwidth"
     assert not others.bandwidths(record("cpu", copy("1 MiB", 2**20, 8e10)), LIGHT)["layout"]["shapes"]
+
+
+@pytest.mark.parametrize(("timed", "less"), [((1, 512), False), ((1, 128), True)])
+def test_a_layers_step_says_of_how_many_tokens_it_is(timed: tuple[int, int], less: bool) -> None:
+    step = point(item("layer", "training step", "eager", (1, 512)), 2.0, flop=5e9).model_copy(update={"shape": timed})
+    found = record("cpu", step)
+    layer = default_layer("cpu").model_copy(update={"seq_len": 512, "micro_batch": 1})
+    said = others.says(
+        found.model_copy(update={"programme": found.programme.model_copy(update={"layer": layer})}), "layer"
+    )
+    assert f"1 × {timed[1]} tokens" in said
+    assert layer.model in said
+    assert ("1 × 512 asked" in said) == less
+    assert "1 × " in others.says(found, "layer"), "of a usual layer too"
+
+
+def test_a_measurement_that_takes_longer_than_expected_promises_no_end() -> None:
+    assert "about 2 s left" in state.progress_line(None, "", 1, 4, 1.2)
+    assert "s left" not in state.progress_line(None, "", 5, 4, 0.0)
 
 
 def test_rows_leave_out_columns_in_which_nothing_stands() -> None:

@@ -58,6 +58,12 @@ def when(record: Record) -> str:
     return time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(record.started))
 
 
+def measured_line(record: Record) -> str:
+    """When and where it was measured, with which torch and by which method."""
+    where, how = (" elsewhere", ", and imported") if record.origin else ("", "")
+    return f"Measured{where} {when(record)} with torch {record.torch}, method {record.method}{how}."
+
+
 def device_phrase(kind: DeviceKind, name: str) -> str:
     """ "This CPU", "This NVIDIA H200" or "This GPU"."""
     return "This CPU" if kind == "cpu" else f"This {name or 'GPU'}"

@@ -112,6 +112,17 @@ def rates(bars: Sequence[Bar], palette: Palette) -> Figure:
     }
 
 
+def rates_key(bars: Sequence[Bar]) -> str:
+    """How `rates` is read: only of what is in it, and empty where there is no bar."""
+    done = [bar for bar in bars if not math.isnan(bar.rate)]
+    said = ["Bar: the median", "whisker: p10 to p90"]
+    if any(bar.others for bar in done):
+        said.append("ring: the median at another n")
+    if any(not math.isnan(bar.peak) for bar in done):
+        said.append("upright stroke: the datasheet’s dense peak")
+    return f"{'; '.join(said)}." if done else ""
+
+
 def _others(bars: Sequence[Bar], scale: float, palette: Palette) -> list[Figure]:
     """Small rings under each bar: the rates at the other sizes."""
     found = [

@@ -14,7 +14,7 @@ from core.measure.showing.matmul import best_square, headline
 from core.palette import Palette
 from core.units import significant
 
-HEADINGS = ("When", "Device", "What", "Headline", "Largest copy", "torch", "State")
+HEADINGS = ("When", "Device", "What", "Matmul", "Largest copy", "torch", "State")
 
 STATES: dict[Stage, str] = {
     "queued": "waiting",
@@ -36,7 +36,7 @@ def rows(records: Sequence[Record]) -> tuple[tuple[str, ...], ...]:
     return tuple(
         (
             when(record),
-            device_name(record) + (" (imported)" if record.origin else ""),
+            _device(record),
             ", ".join(record.programme.kinds),
             _headline(record),
             _copy(record),
@@ -48,9 +48,14 @@ def rows(records: Sequence[Record]) -> tuple[tuple[str, ...], ...]:
 
 
 def named(record: Record) -> str:
-    """One measurement in a list to choose from."""
+    """One measurement in a list to choose from: when (UTC), what and of which device."""
     top = _headline(record)
-    return f"{when(record)} · {device_name(record)}" + (f" · {top}" if top != "–" else "")
+    what = ", ".join(record.programme.kinds) if top == "–" else top
+    return f"{when(record).removesuffix(' UTC')} · {what} · {_device(record)}"
+
+
+def _device(record: Record) -> str:
+    return device_name(record) + (" (imported)" if record.origin else "")
 
 
 def _headline(record: Record) -> str:
@@ -102,7 +107,7 @@ def says(first: Record, second: Record) -> str:
     top = headline(first)
     other = best_square(second, top.item.name) if top else None
     if top is None or other is None:
-        return "They have no dtype in common to be compared by."
+        return "No matmul was measured in both."
     ratio = speed_ratio(other.rate, top.rate)
     word = "as fast as" if math.isclose(ratio, 1, rel_tol=0.02) else f"{significant(ratio, 3)} times as fast as"
     return (

@@ -18,12 +18,12 @@ from core.measure.showing.common import (
     datasheet_of,
     device_phrase,
     listed,
+    measured_line,
     of_kind,
     peak_of,
     rate_text,
     spread,
     subject,
-    when,
 )
 from core.products import matmul_flop
 from core.units import format_duration, format_quantity, scientific, significant
@@ -150,8 +150,7 @@ def _about(record: Record) -> list[str]:
         said = [f"{sheet.reason}; a peak is shown where they agree."]
     else:
         said = [f"Peaks are the dense datasheet rates of {sheet.name}."]
-    origin = " elsewhere and imported" if record.origin else ""
-    return [*said, f"Measured{origin} {when(record)} with torch {record.torch}, method {record.method}."]
+    return [*said, measured_line(record)]
 
 
 def warning(record: Record) -> str:
@@ -195,8 +194,8 @@ def _missing(record: Record, dtype: str, doing: str) -> str:
 
 def headings(record: Record) -> tuple[str, ...]:
     """The headings over the cells of `rows`; the first is over words, the others over figures."""
-    shares = ("Of datasheet peak", "Of the best by others") if datasheet_of(record).rows else ()
-    return ("dtype", "Fastest at n", "Median", "p10–p90", "Runs", *shares, "Times fp32", "Error")
+    shares = ("Of the peak", "Of others’ best") if datasheet_of(record).rows else ()
+    return ("dtype", "Best n", "Median", "p10–p90", "Runs", *shares, "Times fp32", "Error")
 
 
 def rows(record: Record) -> tuple[tuple[str, ...], ...]:
@@ -209,12 +208,17 @@ def rows(record: Record) -> tuple[tuple[str, ...], ...]:
         shown = format_quantity(share, "ratio", 3) + (f" ({CHECK})" if share > OVER else "")
         others = format_quantity(share_of_peak(p.rate, best_by_others(sheet, dtype)), "ratio", 3)
         shares = (shown, others) if sheet.rows else ()
-        times = f"{significant(speed_ratio(p.rate, base.rate), 3)} ×" if base else "unknown"
+        times = f"{significant(speed_ratio(p.rate, base.rate), 3)} ×" if base and _sure(p, base) else "unknown"
         error = error_text(p)
         median = rate_text(p.rate)
         ends = spread(p.p10_rate, p.rate, p.p90_rate)
         found.append((dtype, f"{p.shape[0]:,}", median, ends, f"{p.runs:,}", *shares, times, error))
     return tuple(found)
+
+
+def _sure(point: Point, base: Point) -> bool:
+    """Whether the runs of both agree well enough to be held against each other."""
+    return point is base or not (wide(point) or wide(base))
 
 
 ALL_HEADINGS = ("dtype", "What", "m × n × k", "Median", "p10–p90", "Best", "Runs", "Timed", "Error")
@@ -330,6 +334,6 @@ def explanations(record: Record) -> tuple[Explanation, ...]:
         made.append(achieved_rate.explain(flop=p.flop, seconds=p.median_s).about(f"{dtype}, median"))
         if not math.isnan(peak):
             made.append(share_of_peak.explain(rate=p.rate, peak=peak).about(f"{dtype}, {sheet.name}"))
-        if base and base is not p:
+        if base and base is not p and _sure(p, base):
             made.append(speed_ratio.explain(fast=p.rate, slow=base.rate).about(f"{dtype} and fp32"))
     return tuple(made)

@@ -9,6 +9,7 @@ from core.figure import MONO, Figure, axis, label, layout
 from core.formula import Explanation
 from core.measure.formulas import achieved_bandwidth, achieved_rate, share_of_peak
 from core.measure.points import Kind, Point, clip
+from core.measure.programme import LayerShape
 from core.measure.record import Record
 from core.measure.showing.common import bandwidth_text, datasheet_of, listed, of_kind, rate_text, subject
 from core.measure.showing.matmul import error_text
@@ -82,8 +83,19 @@ def _attention(record: Record, points: Sequence[Point]) -> str:
 
 def _layer(record: Record, points: Sequence[Point]) -> str:
     best = min(points, key=lambda p: p.median_s)
-    took = format_duration(best.median_s, 3)
-    return f"A training step of one layer takes **{took}** ({best.item.label}), at {rate_text(best.rate)}."
+    took, layer = format_duration(best.median_s, 3), record.programme.layer
+    of = f" of {layer.model}" if layer else ""
+    batch = f"{' × '.join(f'{size:,}' for size in best.shape)} tokens"
+    short = f", not the {layer.micro_batch:,} × {layer.seq_len:,} asked for" if layer and _less(best, layer) else ""
+    return (
+        f"A training step of one layer{of} takes **{took}** on {batch}{short} ({best.item.label}), at "
+        f"{rate_text(best.rate)}."
+    )
+
+
+def _less(point: Point, layer: LayerShape) -> bool:
+    """Whether fewer tokens were timed than the programme asked for, as where a step would take too long."""
+    return math.prod(point.shape) < layer.tokens
 
 
 HEADINGS = ("What", "Of", "Median time", "p10–p90", "Rate", "Bandwidth", "Runs", "Error", "Peak memory")

@@ -70,9 +70,9 @@ def estimate(expected_s: float) -> str:
 
 def progress_line(item: Item | None, phase: str, place: int, of: int, left_s: float) -> str:
     """What a running measurement is doing and how long it will still take. place: of the item, from 1."""
-    left = f"about {max(math.ceil(left_s), 1)} s left"
+    left = f"about {math.ceil(left_s)} s left" if left_s > 0 else "longer than expected, as on a busy machine"
     if item is None:
-        doing = "starting the measuring process" if place <= 1 else "finishing" if place > of else "preparing the next"
+        doing = "Starting the measuring process" if place <= 1 else "Finishing" if place > of else "Preparing the next"
         return f"{doing}, {left}"
     return f"{item.name}, {item.label} ({place} of {of}): {phase}, {left}"
 
