@@ -148,6 +148,11 @@ _TERMS = (
         "IEEE 754’s 16-bit float, with 5 exponent and 10 fraction bits: finer than bf16, but it ends at 65,504.",
         source=_IEEE,
     ),
+    Term(
+        "fp64",
+        "IEEE 754’s 64-bit float, with 11 exponent and 52 fraction bits: to check against, not to train in.",
+        source=_IEEE,
+    ),
     Term("fp32", "IEEE 754’s 32-bit float, with 8 exponent and 23 fraction bits.", source=_IEEE),
     Term(
         "fp8",
@@ -185,6 +190,7 @@ _TERMS = (
         "Hybrid sharded data parallelism: FSDP inside groups of accelerators, plain data parallelism between them.",
         source=_FSDP,
     ),
+    Term("int8", "A whole number of 8 bits, from −128 to 127; of floats it holds what a scale makes of them."),
     Term(
         "loss scaling",
         "Multiplying the loss, and so every gradient, by a factor that lifts small gradients above fp16’s smallest "

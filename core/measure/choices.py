@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from core.measure.device import DeviceKind
 from core.measure.points import Kind
-from core.measure.programme import CPU_DTYPES, DTYPES, KINDS, SECONDS, SIZES, LayerShape, Programme
+from core.measure.programme import CPU_DTYPES, DTYPES, KINDS, SECONDS, SIZES, SUSTAINED_S, LayerShape, Programme
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +71,7 @@ def programme(
         dtypes=dtypes if matmul else (),
         sizes=(*below, largest) if matmul else (),
         seconds=seconds,
+        sustained_s=SUSTAINED_S[device] if matmul and not one.one_size else 0.0,
         layer=layer,
     )
 

@@ -90,16 +90,3 @@ class Programme(Told):
         if unknown := [dtype for dtype in self.dtypes if dtype not in DTYPES]:
             raise ValueError(f"no such dtypes: {', '.join(unknown)}")
         return self
-
-
-def default_programme(device: DeviceKind, layer: LayerShape | None = None) -> Programme:
-    """Everything that is measured on such a device, in well under a minute."""
-    return Programme(
-        device=device,
-        kinds=KINDS,
-        dtypes=CPU_DTYPES if device == "cpu" else DTYPES,
-        sizes=SIZES[device],
-        seconds=SECONDS[device],
-        sustained_s=SUSTAINED_S[device],
-        layer=layer,
-    )

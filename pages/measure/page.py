@@ -14,7 +14,7 @@ from core.measure.record import Record
 from core.measure.shape import layer_shape
 from core.measure.showing import others, state
 from core.measure.showing.common import measured_line
-from core.measure.timing.kinds import expected_s
+from core.measure.timing.kinds import expected_s, items
 from core.models.catalog import model_named
 from pages.measure import kept, panels
 from pages.measure.running import ask, ended, live, mine, say_why_not, shared_runner
@@ -106,6 +106,7 @@ def page() -> None:
             _found(shown, panels.supplemented(shown, everything) if shown.origin is None else shown)
         else:
             show.answer(*state.invitation(here, choice, wanted, expected_s(wanted)))
+            panels.table(state.STEPS, state.steps(items(wanted), expected_s(wanted)), "What will happen", words=2)
     content = {
         "roof": lambda: panels.roof(panels.supplemented(shown, everything)) if shown else show.note(_NOTHING),
         "every": lambda: panels.every(shown) if shown else show.note(_NOTHING),

@@ -125,7 +125,7 @@ def opened(record: Record) -> tuple[Explanation, ...]:
 def use(record: Record) -> None:
     """The way into a plan with the rates that were measured, and why some are missing."""
     texts = using(record)
-    if not texts:
+    if not texts or record.programme.device == "cpu":  # no plan trains on one
         return
     said = listed([f"{name} {text}" for name, text in named(texts)])
     with show.question("What does that mean for a plan?"):

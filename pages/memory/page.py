@@ -24,7 +24,6 @@ from pages.memory.parallel import parallel
 from pages.memory.policy import policy
 from pages.memory.step import step
 from pages.memory.why import why
-from pages.memory.witness import witness
 from pages.parts import show
 from pages.parts.adding import add_to_comparison
 from pages.parts.inputs import Inputs
@@ -36,6 +35,13 @@ from pages.parts.theme import TOKENS
 
 _GOOD = "memory:good"
 
+
+def _witness(h: Held) -> None:
+    from pages.memory.witness import witness  # what checks a process's words takes long to load
+
+    witness(None if h.stands_in else h.spec, h.optimizer, h.policy)
+
+
 _PANELS: dict[str, Callable[[Inputs, Held], None]] = {
     "why": why,
     "optims": side_by_side,
@@ -43,7 +49,7 @@ _PANELS: dict[str, Callable[[Inputs, Held], None]] = {
     "zeros": parallel,
     "step": step,
     "acts": activations,
-    "torch": lambda _, h: witness(None if h.stands_in else h.spec, h.optimizer, h.policy),
+    "torch": lambda _, h: _witness(h),
     "motion": lambda inputs, _: motion(inputs),
     TAKE.id: lambda inputs, _: take_away(inputs, named_texts(inputs.reading.texts)),
 }

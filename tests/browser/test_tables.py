@@ -60,6 +60,8 @@ def test_headings_sort_and_downloads_have_plain_numbers(open_page: Callable[...,
 
 def test_a_table_drawn_by_hand_is_one_too(open_page: Callable[..., Page]) -> None:
     page = open_page(FLOATS.url_path)
+    page.get_by_text("The landscape: reach and spacing").click()
+    settle(page)
     page.get_by_text("What each format can hold").click()
     settle(page)
     rows = downloaded(page, page.locator(".np-tabled", has_text="Smallest normal").first)

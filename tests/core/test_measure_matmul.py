@@ -14,8 +14,10 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.measure import choices
+from core.measure.choices import LARGEST
 from core.measure.points import Item, Outcome, Point, Refusal, State
-from core.measure.programme import CPU_DTYPES, DTYPES, LayerShape, Programme, default_programme
+from core.measure.programme import CPU_DTYPES, DTYPES, LayerShape, Programme
 from core.measure.shape import layer_shape
 from core.measure.timing import matmul
 from core.measure.timing.bench import MIN_RUNS, Bench, SkippedError, attempt
@@ -442,7 +444,7 @@ def test_latent_attention_is_as_wide_as_its_scores() -> None:
 @pytest.mark.parametrize("layer", [None, LLAMA, MIXTRAL])
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
 def test_every_item_is_told_from_the_others(device: Any, layer: LayerShape | None) -> None:
-    programme = default_programme(device, layer)
+    programme = choices.programme("all", device, LARGEST[device], 0.1, layer)
     found = matmul.items(programme)
     assert len({one.key for one in found}) == len(found)
     squares = [one for one in found if one.label.startswith("n = ")]

@@ -16,9 +16,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.limits import limit
+from core.measure.choices import LARGEST, programme, usual_seconds
 from core.measure.device import GpuState
 from core.measure.points import DeviceFacts, Item, Outcome, Point, Refusal, State
-from core.measure.programme import METHOD, SIZES, Programme, default_programme
+from core.measure.programme import METHOD, SIZES, Programme
 from core.measure.running import worker
 from core.measure.running.events import Device, Done, Event, Found, Progress, Started, decode
 from core.measure.running.worker import Reporter, context_lost, cuda_bench, mps_bench, run, xpu_bench
@@ -108,17 +109,22 @@ def test_once_the_context_is_lost_nothing_more_is_tried(monkeypatch: pytest.Monk
 # ------------------------------------------------------------------------------------------ how long it takes
 
 
+def usual(choice: str, device: Any) -> Programme:
+    """What a visitor starts who changes nothing."""
+    return programme(choice, device, LARGEST[device], usual_seconds(device))
+
+
 @pytest.mark.parametrize("device", SIZES)
 def test_a_default_programme_takes_less_than_a_minute(device: Any) -> None:
-    programme = default_programme(device)
-    assert kinds.items(programme)
-    assert kinds.expected_s(programme) < 60 < limit("measure_seconds")
+    asked = usual("dtypes", device)
+    assert kinds.items(asked)
+    assert kinds.expected_s(asked) < 60 < limit("measure_seconds")
 
 
 def test_a_programme_of_any_length_ends_before_it_is_stopped() -> None:
     most = limit("measure_dtype_seconds")
-    programme = default_programme("cuda").model_copy(update={"seconds": float(most), "sustained_s": float(most)})
-    assert kinds.expected_s(programme) == kinds.LONGEST_S < limit("measure_seconds")
+    asked = usual("all", "cuda").model_copy(update={"seconds": float(most), "sustained_s": float(most)})
+    assert kinds.expected_s(asked) == kinds.LONGEST_S < limit("measure_seconds")
 
 
 def test_what_is_left_shrinks_to_nothing() -> None:

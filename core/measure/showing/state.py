@@ -9,11 +9,22 @@ from typing import Literal
 from core.measure.choices import CHOICES
 from core.measure.datasheet import match
 from core.measure.device import DeviceKind, Machine
-from core.measure.points import Item, clip
+from core.measure.points import Item, Kind, clip
 from core.measure.programme import Programme
 from core.measure.record import Record
 from core.measure.showing.common import SUSTAINED_S, device_phrase, listed
 from core.units import format_bytes, format_duration
+
+STEPS = ("Timed", "How many")
+
+_WORDS: dict[Kind, str] = {
+    "matmul": "Matmuls",
+    "memory": "Memory",
+    "overhead": "Calls and launches",
+    "operations": "Operations between matmuls",
+    "attention": "Attention",
+    "layer": "One layer’s step",
+}
 
 METHODS: dict[str, str] = {
     "cpu": "Each run is one call of torch on random normal numbers into a preallocated output, bracketed by a wall "
@@ -61,6 +72,18 @@ def invitation(machine: Machine, choice: str, programme: Programme, expected_s: 
     sentence = f"In about **{format_duration(expected_s, 2)}** you will know {tells}."
     tried = f" {listed(programme.dtypes)} will be tried." if programme.dtypes else ""
     return sentence, f"Nothing of it has been measured here yet.{tried}"
+
+
+def steps(items: Sequence[Item], expected_s: float) -> tuple[tuple[str, str], ...]:
+    """What a measurement will do: what is timed, and how many of it."""
+    counts: dict[Kind, list[str]] = {}
+    for item in items:
+        counts.setdefault(item.kind, []).append(item.name)
+    rows = [(_WORDS[kind], f"{len(names):,} of {listed(list(dict.fromkeys(names)))}") for kind, names in counts.items()]
+    return (
+        *rows,
+        ("In all", f"{len(items):,} timings, each checked and warmed up, in about {format_duration(expected_s, 2)}"),
+    )
 
 
 def estimate(expected_s: float) -> str:

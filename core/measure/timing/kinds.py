@@ -18,6 +18,8 @@ STARTUP_S: Mapping[DeviceKind, float] = {"cpu": 3.0, "cuda": 6.0, "xpu": 6.0, "m
 SETUP_S: Mapping[DeviceKind, float] = {"cpu": 0.1, "cuda": 0.15, "xpu": 0.15, "mps": 0.15}
 """About what inputs, their check and trying smaller sizes take per item."""
 
+COMPILE_S: Mapping[DeviceKind, float] = {"cpu": 30.0, "cuda": 15.0, "xpu": 15.0, "mps": 15.0}
+"""About what torch.compile takes for one layer, forward and backward."""
 
 LONGEST_S = 0.9 * limit("measure_seconds")
 """Nothing is begun that would not end by then, so that a measurement ends by itself before it is stopped."""
@@ -49,7 +51,8 @@ def items(programme: Programme) -> tuple[Item, ...]:
 
 def item_s(programme: Programme, item: Item) -> float:
     """About how long one item takes, everything included."""
-    return SETUP_S[programme.device] + warm_up_s(item.seconds) + item.seconds
+    more = COMPILE_S[programme.device] if item.label == layer.COMPILED else 0.0
+    return SETUP_S[programme.device] + more + warm_up_s(item.seconds) + item.seconds
 
 
 def expected_s(programme: Programme) -> float:
