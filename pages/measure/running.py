@@ -12,6 +12,7 @@ from core.measure.timing.kinds import items
 from core.store.keeper import Keeper
 from core.store.where import opened
 from pages.parts import show
+from pages.parts.sign_in import who
 from pages.parts.theme import TOKENS
 from pages.parts.visitor import visitor
 
@@ -33,7 +34,9 @@ def shared_runner() -> Runner:
 def ask(runner: Runner, programme: Programme) -> None:
     """Begin a measurement, or get in line; why not is said where the page is drawn next."""
     try:
-        runner.start(programme, visitor())
+        seen, _ = runner.start(programme, visitor())
+        if name := who():
+            keeper().owned(seen.id, name)
     except NotStartedError as problem:
         st.session_state[_SAID] = str(problem)
 
