@@ -9,6 +9,7 @@ import streamlit as st
 from core.measure.choices import CHOICES, programme
 from core.measure.device import machine
 from core.measure.form import LENGTH, MICRO_BATCH, MODEL, PANELS, WHAT, measure_form
+from core.measure.points import Kind
 from core.measure.programme import LayerShape, Programme
 from core.measure.record import Record
 from core.measure.shape import layer_shape
@@ -65,7 +66,8 @@ def _draw(inputs: Inputs, wanted: Programme, *, waits: bool, known: bool) -> Non
 
 def _found(record: Record, more: Record) -> None:
     """What a measurement found, what that means for a plan, and what else was timed. more: with that added."""
-    own, led = panels.kinds_of(record), None
+    own: tuple[Kind, ...] = panels.kinds_of(record)
+    led: Kind | None = None
     if "matmul" in record.programme.kinds:
         with show.guarded("The rates"):
             panels.matmuls(more, key="device:rates")
