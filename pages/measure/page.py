@@ -72,7 +72,8 @@ def _found(record: Record, more: Record) -> None:
         with show.guarded("The rates"):
             panels.matmuls(more, key="device:rates")
         own = ()
-    elif led := next((kind for kind in own if others.says(record, kind)), None):
+    elif told := [kind for kind in own if others.says(record, kind)]:
+        led = told[0]
         show.answer(others.says(record, led), measured_line(record))
     for kind in own:
         panels.kind(more, kind, led=kind == led)
