@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 from core.hardware.accelerators import Accelerator
 from core.measure.datasheet import NO_CPU_DATASHEET, Datasheet, match
@@ -46,11 +46,6 @@ def spread(low: float, middle: float, high: float, kind: str = "flop_per_s") -> 
     unit = format_quantity(middle, "flop_per_s" if kind == "flop_per_s" else "bytes_per_s", 3).split(" ")[1]
     scale = _SCALES[unit[: -len("FLOP/s" if kind == "flop_per_s" else "B/s")]]
     return f"{significant(low / scale, 3)}–{significant(high / scale, 3)} {unit}"
-
-
-def listed(items: Sequence[str]) -> str:
-    """ "fp32, fp16 and bf16"; empty for none."""
-    return "".join(items) if len(items) < 2 else f"{', '.join(items[:-1])} and {items[-1]}"
 
 
 def when(record: Record) -> str:

@@ -17,7 +17,6 @@ from core.measure.showing.common import (
     best_by_others,
     datasheet_of,
     device_phrase,
-    listed,
     measured_line,
     of_kind,
     peak_of,
@@ -27,6 +26,7 @@ from core.measure.showing.common import (
 )
 from core.products import matmul_flop
 from core.units import format_duration, format_quantity, scientific, significant
+from core.wording import listed
 
 NOTICEABLE = 1.2
 """Two dtypes closer than this factor are not worth a sentence."""

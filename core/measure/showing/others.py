@@ -11,10 +11,11 @@ from core.measure.formulas import achieved_bandwidth, achieved_rate, share_of_pe
 from core.measure.points import Kind, Point, clip
 from core.measure.programme import LayerShape
 from core.measure.record import Record
-from core.measure.showing.common import bandwidth_text, datasheet_of, listed, of_kind, rate_text, subject
+from core.measure.showing.common import bandwidth_text, datasheet_of, of_kind, rate_text, subject
 from core.measure.showing.matmul import error_text
 from core.palette import Palette
 from core.units import format_bytes, format_duration, format_quantity, significant
+from core.wording import listed
 
 TITLES: dict[Kind, str] = {
     "memory": "How fast does memory move bytes?",

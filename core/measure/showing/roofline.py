@@ -16,10 +16,11 @@ from core.hardware.roofline import ridge_point
 from core.measure.best import is_square, wide
 from core.measure.points import Point
 from core.measure.record import Record
-from core.measure.showing.common import bandwidth_text, listed, of_kind, rate_text, subject
+from core.measure.showing.common import bandwidth_text, of_kind, rate_text, subject
 from core.measure.showing.matmul import best_square
 from core.palette import Palette
 from core.units import format_quantity
+from core.wording import listed
 
 _HEIGHT = 440
 

@@ -12,8 +12,9 @@ from core.measure.device import DeviceKind, Machine
 from core.measure.points import Item, Kind, clip
 from core.measure.programme import Programme
 from core.measure.record import Record
-from core.measure.showing.common import SUSTAINED_S, device_phrase, listed
+from core.measure.showing.common import SUSTAINED_S, device_phrase
 from core.units import format_bytes, format_duration
+from core.wording import listed
 
 STEPS = ("Timed", "How many")
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
-from core.measure.datasheet import Datasheet, match
 from core.measure.rates import measured_rates
 from core.measure.record import Record
+from core.measure.showing.common import datasheet_of
 from core.planning.answer.form import ACCELERATOR
 from core.planning.answer.form_rates import ORIGIN, RATE_FIELDS, said_of
 from core.planning.answer.rates import KIND_OF
@@ -39,11 +39,3 @@ def named(texts: Mapping[str, str]) -> list[tuple[str, str]]:
     return [
         (field.label.removeprefix("Measured, "), texts[field.id]) for field in RATE_FIELDS.values() if field.id in texts
     ]
-
-
-def datasheet_of(record: Record) -> Datasheet:
-    """The row of the catalogue that a measurement's device is."""
-    facts = record.facts
-    if facts is None or record.programme.device != "cuda":
-        return Datasheet((), "")
-    return match(facts.name, facts.memory_bytes, facts.power_limit_w)

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from core.formula import Explanation
-from core.measure.datasheet import match
 from core.measure.layer import default_layer, with_tokens
 from core.measure.points import Point
 from core.measure.rates import measured_rates
 from core.measure.record import Record
+from core.measure.showing.common import datasheet_of
 from core.models.spec_error import SpecError
 from core.planning.budget.errors import BudgetError
 from core.planning.step.alone import Alone, alone
@@ -69,8 +69,7 @@ def beside(record: Record) -> tuple[tuple[Beside, ...], str]:
 
 
 def _of(points: Sequence[Point], record: Record) -> list[Beside]:
-    facts, rates = record.facts, measured_rates(record).rates
-    rows = match(facts.name, facts.memory_bytes, facts.power_limit_w).rows if facts else ()
+    rates, rows = measured_rates(record).rates, datasheet_of(record).rows
     shape = record.programme.layer or default_layer(record.programme.device)
     return [
         Beside(
