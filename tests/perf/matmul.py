@@ -2,8 +2,10 @@
 
 Three measurements after each other say how far a median is from itself. Back to back: one clock around many calls,
 caches left warm, which is how a training loop meets a matmul. torch's own benchmark timer is the second judge, and on
-a GPU a plain loop of events with a cleared cache the third. Where they lie far apart, something other than the matmul
-is being timed.
+a GPU a plain loop of events with a cleared cache the third. A shared processor changes its rate from second to second,
+by three times where neighbours use its matrix unit; so the judges take turns with the method itself, a quarter of a
+second each, and what is printed is the middle one of the ratios of neighbouring turns. Where that is far from one,
+something other than the matmul is being timed.
 """
 
 from __future__ import annotations
@@ -22,13 +24,14 @@ from core.measure.programme import CPU_DTYPES, DTYPES, Programme
 from core.measure.running.jobs import Runner
 from core.measure.running.worker import cpu_bench, cuda_bench
 from core.measure.timing import matmul
-from core.measure.timing.bench import Bench
-from core.measure.timing.numerics import NUMERICS
+from core.measure.timing.bench import Bench, timed
 from core.units import format_quantity
 
 SIZES: dict[DeviceKind, tuple[int, ...]] = {"cpu": (256, 1024), "cuda": (512, 2048, 8192)}
 SECONDS = 1.0
 RUNS = 3
+TURN_S = 0.25
+TURNS = 15
 _CLEARED_BYTES = 512 * 2**20
 
 
@@ -44,24 +47,20 @@ def measured(programme: Programme) -> tuple[Outcome, ...]:
 
 
 def back_to_back(run: Callable[[], object], finish: Callable[[], object], batch: int) -> float:
-    """Seconds per call of batches without a pause for `SECONDS`, after as long a warm-up."""
-    per_call = 0.0
-    for _ in ("warm up", "time"):
-        count, start = 0, time.perf_counter()
-        while time.perf_counter() - start < SECONDS:
-            for _ in range(batch):
-                run()
-            finish()
-            count += batch
-        per_call = (time.perf_counter() - start) / count
-    return per_call
+    """Seconds per call of batches without a pause, for `TURN_S`."""
+    count, start = 0, time.perf_counter()
+    while time.perf_counter() - start < TURN_S:
+        for _ in range(batch):
+            run()
+        finish()
+        count += batch
+    return (time.perf_counter() - start) / count
 
 
-def plain_loop(run: Callable[[], object]) -> float:
+def plain_loop(run: Callable[[], object], cleared: torch.Tensor) -> float:
     """Median seconds of single calls on a GPU, each between two events after the cache was written over."""
-    cleared = torch.empty(_CLEARED_BYTES, dtype=torch.int8, device="cuda")
     found: list[float] = []
-    until = time.perf_counter() + 2 * SECONDS
+    until = time.perf_counter() + TURN_S
     while time.perf_counter() < until:
         start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
         cleared.fill_(1)
@@ -70,22 +69,31 @@ def plain_loop(run: Callable[[], object]) -> float:
         end.record()
         end.synchronize()
         found.append(start.elapsed_time(end) / 1e3)
-    return statistics.median(found[len(found) // 2 :])
+    return statistics.median(found)
 
 
 def others(bench: Bench, point: Point) -> Mapping[str, float]:
-    """Seconds per call of the same product, by other clocks."""
-    numeric = NUMERICS[point.item.name]
-    m, n, k = point.shape
+    """Rate by other clocks over the rate by the method, of the same product: the middle of `TURNS` ratios each."""
+    item = point.item.model_copy(update={"seconds": TURN_S})
+    prepared = matmul.prepare(bench, Programme(device=bench.kind, kinds=("matmul",), dtypes=(item.name,), sizes=(),
+                                               seconds=TURN_S), item)  # fmt: skip
+    run, batch = prepared.call, max(int(TURN_S / 4 / point.median_s), 1)
+    timer = torch.utils.benchmark.Timer("run()", globals={"run": run}, num_threads=torch.get_num_threads())
     finish: Callable[[], Any] = torch.cuda.synchronize if bench.kind == "cuda" else lambda: None
-    with matmul.fp32_precision(torch, bench.kind, numeric.fp32_precision):
-        run = matmul.product(bench, numeric, (m, n, k)).call
-        timer = torch.utils.benchmark.Timer("run()", globals={"run": run}, num_threads=torch.get_num_threads())
-        found = {
-            "back to back": back_to_back(run, finish, max(int(0.2 / point.median_s), 1)),
-            "torch timer": float(timer.blocked_autorange(min_run_time=SECONDS).median),
-        }
-        return {**found, "plain loop": plain_loop(run)} if bench.kind == "cuda" else found
+    ways: dict[str, Callable[[], float]] = {
+        "back to back": lambda: back_to_back(run, finish, batch),
+        "torch timer": lambda: float(timer.blocked_autorange(min_run_time=TURN_S).median),
+    }
+    if bench.kind == "cuda":
+        cleared = torch.empty(_CLEARED_BYTES, dtype=torch.int8, device="cuda")
+        ways["plain loop"] = lambda: plain_loop(run, cleared)
+    found: dict[str, list[float]] = {way: [] for way in ways}
+    with prepared.setting():
+        for _ in range(TURNS):
+            for way, seconds in ways.items():
+                own = timed(bench, item, prepared, lambda *_: None).median_s
+                found[way].append(own / seconds())
+    return {way: statistics.median(ratios) for way, ratios in found.items()}
 
 
 def main() -> None:
@@ -108,7 +116,7 @@ def main() -> None:
             continue
         medians = [point.median_s for point in points]
         middle = statistics.median(medians)
-        seconds = {"best": min(point.best_s for point in points), **others(bench, outcome)}
-        cells = "".join(f"{middle / seconds[way]:>13.2f}×" for way in ways)
+        ratios = {"best": middle / min(point.best_s for point in points), **others(bench, outcome)}
+        cells = "".join(f"{ratios[way]:>13.2f}×" for way in ways)
         rate = format_quantity(outcome.flop / middle, "flop_per_s", 3)
         print(f"{head}{rate:>15}{max(medians) / min(medians) - 1:>13.1%} {cells}", flush=True)
