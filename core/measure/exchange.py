@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections import Counter
-from typing import Any, NoReturn, cast
-from uuid import uuid4
+from typing import Any, cast
 
 from pydantic import ValidationError
 
 from core.fields import quoted
 from core.limits import limit
+from core.measure.file import read_object, too_deep
 from core.measure.record import Record
 from core.wording import cleaned
 
 _FORMAT: str = Record.model_fields["format"].default
+_WHAT = "measurement"
 _VERSION: int = Record.model_fields["version"].default
 
 
@@ -24,35 +26,24 @@ def written(record: Record) -> str:
 
 
 def read_record(data: bytes, name: str = "") -> Record:
-    """The measurement in a file, under a new id and with its origin: ``name``, that of the file.
+    """The measurement in a file, with its origin: ``name``, that of the file.
 
+    Its id is made from all else that it says: what comes twice is one measurement, and what names the id of another
+    does not take its place.
     One that was not over when the file was written never will be: it is lost, with what it has. Characters that cannot
     be shown, or that turn the direction of writing, are left out of its texts. Raises ``ValueError`` for anything that
     is no measurement.
     """
-    most = limit("upload_bytes")
-    if len(data) > most:
-        raise ValueError(f"The file has {len(data):,} bytes; a measurement has at most {most:,}.")
     try:
-        said: object = json.loads(
-            data.decode("utf-8-sig"), parse_constant=_no_constant, parse_int=_whole, object_pairs_hook=_unique
-        )
-        return _arrived(_checked(said), name)
+        return _arrived(_checked(read_object(data, _WHAT, _FORMAT)), name)
     except RecursionError:
-        raise ValueError("This is no measurement: its brackets are nested too deep.") from None
-    except UnicodeDecodeError:
-        raise ValueError("This is no measurement: the file is no text in UTF-8.") from None
-    except json.JSONDecodeError as problem:
-        raise ValueError(f"This is no JSON: {problem.msg} at line {problem.lineno}.") from None
+        raise too_deep(_WHAT) from None
     except ValidationError as problem:
         raise ValueError(_misfits(problem)) from None
 
 
-def _checked(said: object) -> Record:
+def _checked(told: dict[str, Any]) -> Record:
     """What a file says, as a measurement; raises ``ValueError`` for anything else."""
-    if not isinstance(said, dict) or cast("dict[str, Any]", said).get("format") != _FORMAT:
-        raise ValueError(f"This is no measurement of Napkin: such a file says “format”: “{_FORMAT}”.")
-    told = cast("dict[str, Any]", said)
     version = told.get("version")
     if isinstance(version, int) and version > _VERSION:
         raise ValueError(
@@ -69,10 +60,11 @@ def _checked(said: object) -> Record:
 def _arrived(record: Record, name: str) -> Record:
     """A measurement of elsewhere, as one that is here now."""
     origin = cleaned(name, limit("measure_name_chars")) or "a file"
-    now: dict[str, object] = {"id": uuid4().hex[:12], "origin": origin}
+    said = record.model_dump_json(exclude={"id", "origin"})
+    now: dict[str, object] = {"id": hashlib.sha256(said.encode()).hexdigest()[:12], "origin": origin}
     if record.stage in ("queued", "running"):
-        said = "It still ran when its file was written: what came later is not in it."
-        now |= {"stage": "lost", "message": said}
+        why = "It still ran when its file was written: what came later is not in it."
+        now |= {"stage": "lost", "message": why}
     return record.model_copy(update=now)
 
 
@@ -80,7 +72,7 @@ def _misfits(problem: ValidationError) -> str:
     """Which fields of a file do not fit, as somebody finds them in it."""
     errors = problem.errors(include_url=False, include_context=False, include_input=False)
     if any(one["type"] == "json_invalid" for one in errors):
-        return "This is no measurement: its brackets are nested too deep."
+        return str(too_deep(_WHAT))
     places = [one["loc"] for one in errors]
     # A result is tried as each kind of result, named after its number; it is meant as the one that it misses by least.
     tried = Counter(place[:3] for place in places if _is_tried(place))
@@ -110,21 +102,3 @@ def _shown(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _shown(one) for key, one in cast("dict[str, Any]", value).items()}
     return value
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        twice, _ = Counter(name for name, _ in pairs).most_common(1)[0]
-        raise ValueError(f"This is no measurement: {quoted([cleaned(twice, 40)])} stands in it twice.")
-    return found
-
-
-def _no_constant(name: str) -> NoReturn:
-    raise ValueError(f"This is no measurement: {name} is no JSON number.")
-
-
-def _whole(digits: str) -> int:
-    if len(digits) > limit("number_chars"):
-        raise ValueError(f"This is no measurement: it has a number of {len(digits):,} digits.")
-    return int(digits)

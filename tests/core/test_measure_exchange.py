@@ -45,6 +45,14 @@ def test_what_was_written_is_what_is_read(record: Record) -> None:
     assert read_record(written(read).encode(), "other.json").outcomes == read.outcomes
 
 
+def test_what_comes_twice_is_one_measurement() -> None:
+    first, second = (read_record(written(GOOD).encode(), name) for name in ("a.json", "b.json"))
+    onwards = read_record(written(first).encode(), "c.json")
+    other = read_record(changed(elapsed_s=GOOD.elapsed_s + 1).encode(), "a.json")
+    assert first.id == second.id == onwards.id
+    assert other.id not in (first.id, GOOD.id)
+
+
 @pytest.mark.parametrize("stage", ["queued", "running"])
 def test_one_that_was_not_over_never_will_be(stage: Any) -> None:
     read = read_record(written(GOOD.model_copy(update={"stage": stage})).encode(), "half.json")
