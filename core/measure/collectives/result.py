@@ -58,8 +58,8 @@ def read_result(data: bytes) -> ResultFields:
     from core.measure.collectives.result_fields import FORMAT, VERSION, ResultFields
 
     values = read_object(data, "result of measuring collectives", FORMAT)
-    version = values.get("version")
-    if version != VERSION or version is True:
+    version: object = values.get("version")
+    if version != VERSION or isinstance(version, bool):
         said = f"version {clip(shown(str(version)), 20)}" if isinstance(version, int | str) else "no version"
         raise ValueError(f"The file has {said} of its format; this Napkin reads version {VERSION}.")
     try:
