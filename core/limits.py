@@ -97,6 +97,7 @@ LIMITS: Mapping[str, Limit] = {
     "collective_ranks": Limit(65_536, "ranks", "that exchange at once; the largest jobs announced have about as many"),
     "collective_devices": Limit(16, "names", "of devices in one measuring of collectives; one or two are usual"),
     "collective_points": Limit(256, "points", "measured sizes of all operations in a file; 1 KiB to 1 GiB has 66"),
+    "collectives_kept": Limit(100, "files", "of collectives, of up to a megabyte, which nobody but a visitor removes"),
     "collective_name_chars": Limit(120, "characters", "the name of a device, or a library's version, in such a file"),
     "collective_text_chars": Limit(600, "characters", "why an operation is missing there, in a library's own words"),
     "witness_layers": Limit(4, "layers", "of the small model that a real step is run on; more show nothing new"),

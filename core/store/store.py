@@ -18,6 +18,7 @@ from core.limits import limit
 from core.planning.compare.entry import Entry
 from core.store.engine import asked, make_engine, shown
 from core.store.errors import Conflict, StoreError
+from core.store.links import Links
 from core.store.measurements import Measurements
 from core.store.migrate import migrate
 from core.store.plans import Change, Edit, Found, SavedPlan
@@ -43,7 +44,7 @@ _RACES = 20
 class Store:
     """The saved plans of one database. Every method raises `StoreError` where it cannot do what it says.
 
-    clock: microseconds since 1970, UTC. measurements: those kept in the same database.
+    clock: microseconds since 1970, UTC. measurements, links: what was measured, kept in the same database.
     """
 
     def __init__(self, engine: Engine, clock: Callable[[], int] = lambda: time.time_ns() // 1000) -> None:
@@ -51,6 +52,7 @@ class Store:
         self._clock = clock
         self.where = shown(engine)
         self.measurements = Measurements(engine, clock)
+        self.links = Links(engine, clock)
 
     @classmethod
     def open(cls, address: str | Path) -> Store:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import BigInteger, Column, ForeignKey, Index, Integer, MetaData, String, Table, Text
 
-HEAD = "0002"
+HEAD = "0003"
 """The version of the database that this code reads and writes."""
 
 META = MetaData()
@@ -64,4 +64,13 @@ POINTS = Table(
     Column("measurement", String(32), ForeignKey("measurements.id", ondelete="CASCADE"), primary_key=True),
     Column("seq", Integer, primary_key=True, autoincrement=False),
     Column("outcome", Text, nullable=False),
+)
+
+COLLECTIVES = Table(
+    "collectives",
+    META,
+    Column("id", String(32), primary_key=True),  # a hash of the result
+    Column("kept", BigInteger, nullable=False),
+    Column("name", Text, nullable=False),
+    Column("result", Text, nullable=False),  # as its file has it, JSON in ASCII
 )

@@ -129,6 +129,14 @@ def ranks_text(result: ResultFields) -> str:
     return f"{result.world_size:,} ranks on {where}"
 
 
+def named(result: ResultFields) -> str:
+    """One result in a list to choose from: ranks, links, device and when (UTC)."""
+    top = headline(result)
+    rate = f"{rate_text(bus_rate(result, top))} {top.operation}" if top else "nothing measured"
+    device = listed(result.devices) or "unknown device"
+    return f"{result.when[:16].replace('T', ' ')} · {rate} · {ranks_text(result)} · {device}"
+
+
 def answer(result: ResultFields, link: float = math.nan) -> tuple[str, str]:
     """The finding in one sentence, and the quieter line with its circumstances.
 

@@ -1,0 +1,79 @@
+"""Kept collectives: what a file said is what is read, once however often it comes, and a broken row hides no other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from sqlalchemy import update
+
+from core.limits import LIMITS, Limit
+from core.measure.collectives.words import named
+from core.store import StoreError
+from core.store.engine import transaction
+from core.store.links import Links
+from core.store.tables import COLLECTIVES
+from tests.core import store_cases as cases
+from tests.core.collectives_cases import made, point
+
+
+class Clock:
+    """Seconds apart, in microseconds."""
+
+    now = 1_700_000_000_000_000
+
+    def __call__(self) -> int:
+        self.now += 1_000_000
+        return self.now
+
+
+@pytest.fixture
+def links() -> Iterator[Links]:
+    with cases.fresh() as store:
+        yield Links(store._engine, Clock())
+
+
+def test_what_was_kept_is_read_newest_first_and_once(links: Links) -> None:
+    first, second = made(), made(points=[point("ring", 1024, 1e-4)], torch="é\u4e00")
+    ids = [links.keep(one) for one in (first, second, first)]
+    assert ids[0] == ids[2] != ids[1]
+    assert [one.id for one in links.all()] == [ids[1], ids[0]]
+    assert [one.name for one in links.all()] == [named(second), named(first)]
+    assert links.all()[0].kept > links.all()[1].kept
+    assert [links.get(one) for one in ids] == [first, second, first]
+
+
+def test_what_was_removed_is_gone_and_may_be_removed_again(links: Links) -> None:
+    first = links.keep(made())
+    links.remove(first)
+    links.remove(first)
+    assert links.all() == ()
+    with pytest.raises(StoreError, match="no longer here"):
+        links.get(first)
+
+
+def test_there_are_as_many_as_may_be(links: Links, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(LIMITS, "collectives_kept", Limit(1, "files", "few"))
+    first = links.keep(made())
+    with pytest.raises(StoreError, match="Remove one"):
+        links.keep(made(torch="2.0"))
+    assert links.keep(made()) == first
+    links.remove(first)
+    assert links.keep(made(torch="2.0")) != id
+
+
+@pytest.mark.parametrize(
+    "broken", [{"result": "{}"}, {"result": b"\xff"}, {"result": ""}, {"kept": -5}, {"kept": 2**62}, {"name": "\u202e"}]
+)
+def test_a_broken_row_hides_no_other(links: Links, broken: dict[str, object]) -> None:
+    first, other = links.keep(made()), links.keep(made(torch="2.0"))
+    with transaction(links._engine, writes=True) as connection:
+        connection.execute(update(COLLECTIVES).where(COLLECTIVES.c.id == first).values(broken))
+    assert {one.id for one in links.all()} == {first, other}
+    assert all(one.name for one in links.all())
+    assert links.get(other) == made(torch="2.0")
+    if "result" in broken:
+        with pytest.raises(StoreError, match="cannot be read"):
+            links.get(first)
+    links.remove(first)
+    assert [one.id for one in links.all()] == [other]
