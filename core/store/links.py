@@ -14,7 +14,6 @@ from sqlalchemy import Connection, Engine, delete, func, insert, select
 
 from core.limits import limit
 from core.measure.collectives.result import read_result
-from core.measure.collectives.words import named
 from core.store.engine import transaction
 from core.store.errors import StoreError
 from core.store.rows import Moment, RowText, moment, read_cells
@@ -72,8 +71,8 @@ class Links:
                 "only be removed."
             ) from None
 
-    def keep(self, result: ResultFields) -> str:
-        """Write it, unless it is here; gives its id, which is made from all that it says."""
+    def keep(self, result: ResultFields, name: str) -> str:
+        """Write it, unless it is here; gives its id, which is made from all that it says. name: it in a line."""
         told = result.model_dump_json(ensure_ascii=True)
         this, c, most = hashlib.sha256(told.encode()).hexdigest()[:32], COLLECTIVES.c, limit("collectives_kept")
         with self._transaction(writes=True) as connection:
@@ -84,7 +83,12 @@ class Links:
                     f"{most:,} files of collectives are kept, as many as there may be. Remove one that nobody needs, "
                     "and bring this one in again."
                 )
-            row = {"id": this, "kept": self._clock(), "name": named(result), "result": told}
+            row = {
+                "id": this,
+                "kept": self._clock(),
+                "name": cleaned(name, limit("measure_text_chars")),
+                "result": told,
+            }
             connection.execute(insert(COLLECTIVES).values(row))
         return this
 

@@ -39,7 +39,7 @@ def roof(inputs: Inputs, a: Answer) -> None:
         kind = _kind(inputs, spec, seq_len)
     tokens, fused = 2 ** inputs.reading.values[MICRO_BATCH.id], inputs.reading.values[FUSED.id]
     rates = rates_of(a.plan)
-    bandwidth = (rates or Rates()).copied(device.bandwidth)
+    bandwidth = (rates or Rates()).of("memory", device.bandwidth)
     if dtype not in ELEMENT_BYTES or not bandwidth > 0:
         show.note(f"No roofline: the {dtype} peak or the bandwidth of {device.name} is not known.")
         return

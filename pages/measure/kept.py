@@ -8,11 +8,6 @@ from collections.abc import Sequence
 import streamlit as st
 
 from core.limits import limit
-from core.measure.collectives import commands
-from core.measure.collectives import figures as links
-from core.measure.collectives import words as told
-from core.measure.collectives.result import read_result
-from core.measure.collectives.result_fields import ResultFields
 from core.measure.exchange import read_record, written
 from core.measure.record import Record
 from core.measure.showing import history
@@ -27,7 +22,7 @@ from pages.parts.theme import TOKENS
 
 _FRESH_S = 15.0
 _CACHE, _WHY = "device:kept", "device:kept:why"
-_FILE, _WRONG, _LINKS = "device:file", "device:file:wrong", "device:links"
+_FILE, _WRONG = "device:file", "device:file:wrong"
 
 
 def forget() -> None:
@@ -150,47 +145,3 @@ def _brought() -> None:
     except (ValueError, StoreError) as problem:
         st.session_state[_WRONG] = str(problem)
     forget()
-
-
-def several(inputs: Inputs) -> None:
-    """How collectives are measured, and what a file of them says."""
-    show.note(
-        "Over several devices a page cannot measure: run this in Napkin’s folder on the cluster, and bring the file "
-        "here. It times all-reduce, all-gather, reduce-scatter, all-to-all and point to point over message sizes."
-    )
-    gpus, nodes = (int(inputs.reading.values[name]) for name in ("gpus", "nodes"))
-    row = st.columns([1, 1, 3])
-    for place, name in zip(row, ("nodes", "gpus"), strict=False):
-        with place:
-            inputs.draw(inputs.form[name])
-    if nodes * gpus < 2:
-        show.note("A collective needs two devices at least.")
-    else:
-        st.code(commands.local_command(gpus) if nodes == 1 else commands.slurm_script(nodes, gpus), language="bash")
-    most = limit("upload_bytes") >> 20
-    st.file_uploader("Bring in its result.json", type="json", max_upload_size=most, key=_LINKS, on_change=_linked)
-    if wrong := st.session_state.get(f"{_LINKS}:wrong"):
-        show.error(wrong)
-    found: ResultFields | None = st.session_state.get(f"{_LINKS}:found")
-    if found is None:
-        return
-    sentence, detail = told.answer(found)
-    show.says(sentence)
-    show.note(detail)
-    if found.points:
-        show.chart(links.bandwidths(found, TOKENS), alt=told.chart_alt(found), key="device:links:chart")
-        table(told.HEADINGS, [row.cells for row in told.rows(found)], "", words=1)
-    for remark in told.remarks(found):
-        show.note(remark)
-    show.how(told.explanations(found), key="device:links:how", label="How bus bandwidth is computed")
-
-
-def _linked() -> None:
-    file = st.session_state.get(_LINKS)
-    st.session_state.pop(f"{_LINKS}:wrong", None)
-    if file is None:
-        return
-    try:
-        st.session_state[f"{_LINKS}:found"] = read_result(file.getvalue())
-    except ValueError as problem:
-        st.session_state[f"{_LINKS}:wrong"] = str(problem)

@@ -17,7 +17,7 @@ from core.measure.showing import others, state
 from core.measure.showing.common import measured_line
 from core.measure.timing.kinds import expected_s, items
 from core.models.catalog import model_named
-from pages.measure import kept, panels
+from pages.measure import kept, links, panels
 from pages.measure.running import ask, ended, live, mine, say_why_not, shared_runner
 from pages.parts import show
 from pages.parts.inputs import Inputs
@@ -114,7 +114,7 @@ def page() -> None:
         "roof": lambda: panels.roof(panels.supplemented(shown, everything)) if shown else show.note(_NOTHING),
         "every": lambda: panels.every(shown) if shown else show.note(_NOTHING),
         "past": lambda: kept.past(inputs, shown),
-        "several": lambda: kept.several(inputs),
+        "several": lambda: links.several(inputs, shown),
         "file": lambda: kept.files(inputs, shown),
     }
     for one in PANELS:

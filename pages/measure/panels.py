@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from core.formula import Explanation
 from core.measure.points import Kind, Point
@@ -127,11 +127,16 @@ def use(record: Record) -> None:
     texts = using(record)
     if not texts or record.programme.device == "cpu":  # no plan trains on one
         return
-    said = listed([f"{name} {text}" for name, text in named(texts)])
     with show.question("What does that mean for a plan?"):
-        show.note(f"A plan can take {said} in place of a datasheet’s. {' '.join(measured_rates(record).refusals)}")
-        show.onwards("Use these rates in Parallel plan", PLAN_SEARCH, texts)
-        show.onwards("Use these rates in Compute budget", COMPUTE, texts)
+        offered(texts, measured_rates(record).refusals)
+
+
+def offered(texts: Mapping[str, str], lacking: Sequence[str] = ()) -> None:
+    """Rates as a plan's texts, and the ways to it. lacking: why some are not there."""
+    said = listed([f"{name} {text}" for name, text in named(texts)])
+    show.note(" ".join((f"A plan can take {said} in place of a datasheet’s.", *lacking)))
+    show.onwards("Use these rates in Parallel plan", PLAN_SEARCH, texts)
+    show.onwards("Use these rates in Compute budget", COMPUTE, texts)
 
 
 def _layer(record: Record) -> None:

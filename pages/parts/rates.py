@@ -33,9 +33,10 @@ def rates_note(inputs: Inputs, plan: Plan) -> None:
 
 def draw_rates(inputs: Inputs) -> None:
     """The fields of the rates."""
-    for cell, field in zip(st.columns([1, 1, 1, 1, 1.8]), MEASURED_FIELDS, strict=True):
-        with cell:
-            inputs.draw(field)
+    for row, fields in (([1] * 4, MEASURED_FIELDS[:4]), ([1, 1, 2], MEASURED_FIELDS[4:])):
+        for cell, field in zip(st.columns(row), fields, strict=True):
+            with cell:
+                inputs.draw(field)
 
 
 def measure_here(plan: Plan) -> None:

@@ -19,8 +19,10 @@ from core.measure.programme import Programme
 from core.measure.record import Record
 from core.measure.running.events import Progress
 from core.measure.running.jobs import Snapshot
+from core.store.where import opened
 from pages.measure import running
 from pages.parts.registry import DEVICE
+from tests.core.collectives_cases import made as collectives
 from tests.core.measured_cases import copy, on_gpu, record, refusal, square
 from tests.core.said import says
 
@@ -251,3 +253,33 @@ def test_without_a_datasheet_nothing_is_said_of_a_share(open_page: Open) -> None
     assert "Of the peak" not in said
     assert "Peak unknown: no datasheet" in said
     assert "Of the peak" in words(open_page(StillRunner(on_gpu()), WITH_GPU))
+
+
+@pytest.fixture
+def database(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """An empty one of its own."""
+    monkeypatch.delenv("DATABASE_URL", raising=False)
+    monkeypatch.setenv("NAPKIN_DATA", str(tmp_path))
+    return tmp_path / "napkin.db"
+
+
+def test_collectives_are_kept_shown_and_offered_to_a_plan(open_page: Open, database: Path) -> None:
+    few, many = collectives(), collectives(nodes=2, world_size=16)
+    app = open_page(StillRunner(on_gpu()), WITH_GPU, d_several="true")
+    assert not [one for one in app.selectbox if one.label == "Shown"]
+    ids = [opened().links.keep(one, f"{one.nodes} nodes") for one in (few, many)]
+    app = open_page(StillRunner(on_gpu()), WITH_GPU, d_several="true")
+    (shown,) = [one for one in app.selectbox if one.label == "Shown"]
+    assert shown.value == ids[1]
+    assert "<b>16 ranks on 2 nodes</b>" in words(app)
+    assert "of the datasheet’s 400 GB/s" in words(app)
+    shown.set_value(ids[0]).run()
+    said = words(app)
+    assert "<b>8 ranks on one node</b>" in said
+    assert "of the datasheet’s 450 GB/s" in said
+    assert "A plan can take links 375.8 GB/s" in said
+    assert "s_rin=" in said
+    button(app, "Remove it").click().run()
+    assert "<b>16 ranks on 2 nodes</b>" in words(app)
+    assert [one.id for one in opened().links.all()] == [ids[1]]
+    assert not app.exception

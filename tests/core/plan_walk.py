@@ -270,7 +270,7 @@ def _roof(a: Answer) -> Iterator[Shown]:
         up = next(one for one in along if one.id in ("up", "shared_up") and one.phase == "forward")
         wide = wide_dtype(a.device, a.dtype)
         peaks, sheet = (peaks_of(a.device, a.dtype, of) for of in (rates, None))
-        bandwidth = (rates or Rates()).copied(a.device.bandwidth)
+        bandwidth = (rates or Rates()).of("memory", a.device.bandwidth)
         vector = a.device.peak("fp32") if a.device.peak("fp32") > 0 else peaks[wide]
         shown = [one for one in found if one.phase != "backward" and one.id != "head_update"]
         beside = (sheet, a.device.bandwidth) if rates else None

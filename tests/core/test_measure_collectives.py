@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.hardware.cluster import all_reduce_seconds
+from core.hardware.rates import Rates
 from core.limits import limit
 from core.measure.collectives import commands, words
 from core.measure.collectives.figures import bandwidths
@@ -22,7 +23,7 @@ from core.measure.collectives.formulas import algorithm_bandwidth, bus_bandwidth
 from core.measure.collectives.result import (
     algorithm_rate,
     bus_rate,
-    link_bandwidth,
+    link_rates,
     read_result,
     shown,
     write_result,
@@ -59,10 +60,41 @@ def test_bus_bandwidth_is_what_the_estimate_of_an_all_reduce_asks_for(ranks: int
     assert all_reduce_seconds(ranks, size, bus) == pytest.approx(seconds)
 
 
-def test_the_link_is_that_of_the_largest_all_reduce() -> None:
-    result = made()
-    assert link_bandwidth(result) == bus_rate(result, result.points[1]) == pytest.approx(375.81e9, rel=1e-5)
-    assert math.isnan(link_bandwidth(made(points=[point("ring", 1024, 1e-4)])))
+LARGE, SMALL = 1 << 30, 1 << 20
+
+
+def summing(**other: float) -> list[dict[str, Any]]:
+    """Large messages of three operations, with the seconds given for them."""
+    seconds = {"all_reduce": 0.005, "all_gather": 0.0025, "reduce_scatter": 0.0024, **other}
+    return [point(name.replace("_", "-"), LARGE, took) for name, took in seconds.items()]
+
+
+def test_links_are_the_slowest_of_what_training_waits_for() -> None:
+    result = made(points=[*summing(), point("all-reduce", SMALL, 1.0), point("ring", LARGE, 1.0)])
+    slowest = bus_rate(result, result.points[0])
+    assert link_rates(result) == Rates(inside=slowest)
+    assert slowest == pytest.approx(375.81e9, rel=1e-5)
+    slower = made(points=summing(reduce_scatter=0.01))
+    assert link_rates(slower) == Rates(inside=pytest.approx(93.95e9, rel=1e-4))
+
+
+def test_over_nodes_it_is_the_share_of_the_network() -> None:
+    result = made(points=summing(), nodes=4, world_size=32)
+    assert link_rates(result).known == (("between", bus_rate(result, result.points[0]) / 8),)
+
+
+@pytest.mark.parametrize(
+    "points",
+    [
+        [],
+        [point("ring", LARGE, 1e-3)],
+        [point("all-reduce", SMALL, 1e-4)],
+        [point("all-reduce", LARGE, 0.005, p90_s=0.02)],
+        [*summing()[:1], point("all-gather", SMALL, 1e-4)],
+    ],
+)
+def test_nothing_is_taken_from_small_messages_or_wide_runs(points: list[dict[str, Any]]) -> None:
+    assert link_rates(made(points=points)).known == ()
 
 
 @given(st.integers(2, 600), st.integers(1, 1 << 20), st.integers(0, 1 << 24), st.sampled_from(["fp32", "bf16"]))

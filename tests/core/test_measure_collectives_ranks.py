@@ -21,7 +21,7 @@ from core.measure.collectives.__main__ import main
 from core.measure.collectives.draft import Draft
 from core.measure.collectives.operations import Bench, Job
 from core.measure.collectives.ranks import Ranks, over_ranks
-from core.measure.collectives.result import link_bandwidth, read_result
+from core.measure.collectives.result import bus_rate, read_result
 from core.measure.collectives.result_fields import ResultFields
 from core.measure.collectives.run import Measuring, Place, quantiles
 from core.measure.collectives.spec import ITEM_BYTES, OPERATIONS, Dtype, Spec
@@ -75,7 +75,7 @@ def test_two_ranks_measure_every_operation(tmp_path: Path) -> None:
         assert one.runs >= 5
         assert one.duration_s >= one.best_s * one.runs * 0.99
     top = max((one for one in result.points if one.operation == "all-reduce"), key=lambda one: one.bytes)
-    assert link_bandwidth(result) == pytest.approx(top.bytes / top.median_s)  # 2 · (2 − 1) / 2 is 1
+    assert bus_rate(result, top) == pytest.approx(top.bytes / top.median_s)  # 2 · (2 − 1) / 2 is 1
 
 
 def rank_process(torchrun: int, rank: int) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
@@ -13,8 +14,10 @@ from core.measure.rates import COPY_BYTES, MeasuredRates, measured_rates
 from core.measure.record import Record
 from core.planning import plan_from
 from core.planning.answer.form_rates import ORIGIN
-from core.planning.answer.measured import using
+from core.planning.answer.measured import promised, using, using_links
 from core.planning.answer.rates import rates_of, standing
+from tests.core.collectives_cases import made as collectives
+from tests.core.collectives_cases import point
 
 H100 = DeviceFacts(
     name="NVIDIA H100 80GB HBM3", detail="", threads=0, memory_bytes=85_045_968_896.0, power_limit_w=700.0
@@ -181,3 +184,31 @@ def test_a_name_of_any_length_and_letters_becomes_an_origin() -> None:
 def test_a_measurement_without_rates_gives_no_plan() -> None:
     assert using(record([])) == {}
     assert using(record([square("fp32", 8192, 5e13)], None)) == {}
+
+
+def test_measured_links_go_into_a_plan_with_the_rates_of_the_same_device() -> None:
+    links = collectives(points=[point("all-reduce", 1 << 30, 0.005)])
+    mine = record([square("bf16", 8192, 7e14), copy(2e9, 2.9e12)])
+    texts = using_links(links, mine)
+    plan = plan_from(texts)
+    assert (plan.accelerator, standing(plan)) == ("H100 SXM", "own")
+    assert plan.measured.rates.known == tuple(
+        (name, pytest.approx(rate, rel=1e-3))
+        for name, rate in (("matmul16", 7e14), ("memory", 2.9e12), ("inside", 375.81e9))
+    )
+    assert plan_from(using_links(links)).measured.origin == "H100 80GB HBM3, 4 Mar 2026"
+    other = record([square("bf16", 8192, 7e14)], H100.model_copy(update={"name": "NVIDIA H200"}))
+    assert using_links(links, other) == using_links(links)
+
+
+@pytest.mark.parametrize("fields", [{"backend": "gloo"}, {"devices": ["NVIDIA H200", "NVIDIA L4"]}, {"points": []}])
+def test_links_between_processors_or_unlike_devices_are_no_plans(fields: dict[str, Any]) -> None:
+    assert using_links(collectives(**{"points": [point("all-reduce", 1 << 30, 0.005)], **fields})) == {}
+
+
+def test_what_links_are_held_against() -> None:
+    assert promised(collectives()) == 450e9
+    assert promised(collectives(nodes=2, world_size=16)) == pytest.approx(8 * 50e9)
+    assert promised(collectives(nodes=8, ranks_per_node=1)) == pytest.approx(50e9)
+    assert math.isnan(promised(collectives(devices=["our own chip"])))
+    assert math.isnan(promised(collectives(devices=["NVIDIA H100 80GB HBM3", "NVIDIA L4"])))

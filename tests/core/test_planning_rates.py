@@ -25,13 +25,14 @@ from core.planning.answer.plan import Measured
 from core.planning.answer.rates import KIND_OF, TOO_GOOD, rates_of, replaced, standing
 from core.planning.answer.searching import judged, query_of, searched
 from core.planning.answer.stories import SEARCH_STORIES, STORIES
+from core.planning.budget.errors import BudgetError
 from core.planning.compare.differing import counting, wishes_differ
 from core.planning.compare.entry import entry_of, pack, unpack
 from core.planning.layer.figures import roofline
 from core.planning.layer.operations import layer_roofline, peaks_of
 from core.planning.search import words
 from core.planning.step.constants import constants_of, family_of
-from core.planning.step.links import speeds_of
+from core.planning.step.links import network, speeds_of
 from core.planning.step.parts import Running
 from core.planning.study.words import without_rates
 from core.training import Layout
@@ -51,7 +52,8 @@ def reached(plan: Plan) -> Rates:
     device = plan.device
     found = speeds_of(cluster(device, 8), Running(plan.peak_dtype), constants_of(family_of(device)), None)
     narrow = {"fp8": "matmul8", "fp4": "matmul4"}.get(plan.peak_dtype)
-    return Rates(matmul16=found.wide, memory=found.memory, **({narrow: found.narrow} if narrow else {}))
+    links = {"inside": found.inside, "between": found.between}
+    return Rates(matmul16=found.wide, memory=found.memory, **links, **({narrow: found.narrow} if narrow else {}))
 
 
 # ------------------------------------------------------------------------------------------ texts and links
@@ -219,6 +221,51 @@ def test_every_page_that_times_steps_takes_the_same_rates() -> None:
     slower = searched(query_of(with_rates(**GIVEN | {"r16": "300 TFLOP/s"}))).best
     assert slower
     assert slower.seconds > 1.5 * best.seconds
+
+
+@given(st.floats(1e9, 1e12), st.floats(1e9, 1e12), FASTER, st.sampled_from(["inside", "between"]))
+def test_faster_links_never_take_longer(inside: float, between: float, faster: float, which: str) -> None:
+    links = {"inside": inside, "between": between}
+    seconds = [
+        step_time(
+            CATALOG["Llama 3.1 8B"].spec,
+            cluster(find("H100 SXM"), 32),
+            Layout(tensor=4, data=8, micro_batches=2, zero=3, sequence_parallel=1),
+            seq_len=4096,
+            rates=Rates(**links | {which: links[which] * times}),
+        ).total
+        for times in (1, faster)
+    ]
+    assert seconds[1] <= seconds[0] * (1 + 1e-12)
+
+
+def test_slow_links_slow_the_layouts_that_cross_them_and_no_other() -> None:
+    plan, slow = with_rates(count="32", gb="256"), with_rates(count="32", gb="256", rnet="1 GB/s", rof=H100)
+    assert [one.name for one in replaced(slow)] == ["network"]
+    assert replaced(slow)[0].datasheet == network(cluster(find("H100 SXM"), 1))
+    before, after = (searched(query_of(one)).best for one in (plan, slow))
+    assert before
+    assert after
+    assert after.seconds > 1.1 * before.seconds
+    alone = [
+        step_time(
+            CATALOG["Llama 3.1 8B"].spec, cluster(find("H100 SXM"), 8), Layout(tensor=8), seq_len=4096, rates=each
+        )
+        for each in (None, rates_of(slow))
+    ]
+    assert alone[0].total == alone[1].total
+
+
+def test_a_measured_network_stands_in_where_the_catalogue_has_none() -> None:
+    """A layout over nodes of an accelerator whose network is unknown can be timed once somebody measured it."""
+    device = next(one for one in accelerators() if math.isnan(network(cluster(one, 1))) and one.peak("bf16") > 0)
+    layout = Layout(data=2 * device.node_size, zero=1)
+    many = cluster(device, 2 * device.node_size)
+    spec = CATALOG["Llama 3.1 8B"].spec
+    with pytest.raises(BudgetError, match="network"):
+        step_time(spec, many, layout, seq_len=4096)
+    rates = Rates(inside=1e11, between=2e10)
+    assert step_time(spec, many, layout, seq_len=4096, rates=rates).total > 0
 
 
 def test_rates_of_another_accelerator_change_nothing() -> None:

@@ -8,7 +8,6 @@ import pytest
 from sqlalchemy import update
 
 from core.limits import LIMITS, Limit
-from core.measure.collectives.words import named
 from core.store import StoreError
 from core.store.engine import transaction
 from core.store.links import Links
@@ -35,16 +34,16 @@ def links() -> Iterator[Links]:
 
 def test_what_was_kept_is_read_newest_first_and_once(links: Links) -> None:
     first, second = made(), made(points=[point("ring", 1024, 1e-4)], torch="é\u4e00")
-    ids = [links.keep(one) for one in (first, second, first)]
+    ids = [links.keep(one, one.torch) for one in (first, second, first)]
     assert ids[0] == ids[2] != ids[1]
     assert [one.id for one in links.all()] == [ids[1], ids[0]]
-    assert [one.name for one in links.all()] == [named(second), named(first)]
+    assert [one.name for one in links.all()] == [second.torch, first.torch]
     assert links.all()[0].kept > links.all()[1].kept
     assert [links.get(one) for one in ids] == [first, second, first]
 
 
 def test_what_was_removed_is_gone_and_may_be_removed_again(links: Links) -> None:
-    first = links.keep(made())
+    first = links.keep(made(), "a")
     links.remove(first)
     links.remove(first)
     assert links.all() == ()
@@ -54,19 +53,19 @@ def test_what_was_removed_is_gone_and_may_be_removed_again(links: Links) -> None
 
 def test_there_are_as_many_as_may_be(links: Links, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(LIMITS, "collectives_kept", Limit(1, "files", "few"))
-    first = links.keep(made())
+    first = links.keep(made(), "a")
     with pytest.raises(StoreError, match="Remove one"):
-        links.keep(made(torch="2.0"))
-    assert links.keep(made()) == first
+        links.keep(made(torch="2.0"), "b")
+    assert links.keep(made(), "a") == first
     links.remove(first)
-    assert links.keep(made(torch="2.0")) != id
+    assert links.keep(made(torch="2.0"), "b") != id
 
 
 @pytest.mark.parametrize(
     "broken", [{"result": "{}"}, {"result": b"\xff"}, {"result": ""}, {"kept": -5}, {"kept": 2**62}, {"name": "\u202e"}]
 )
 def test_a_broken_row_hides_no_other(links: Links, broken: dict[str, object]) -> None:
-    first, other = links.keep(made()), links.keep(made(torch="2.0"))
+    first, other = links.keep(made(), "a"), links.keep(made(torch="2.0"), "b")
     with transaction(links._engine, writes=True) as connection:
         connection.execute(update(COLLECTIVES).where(COLLECTIVES.c.id == first).values(broken))
     assert {one.id for one in links.all()} == {first, other}

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import math
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from core.hardware.rates import Rates
 from core.limits import limit
+from core.measure.best import WIDE
 from core.measure.collectives.formulas import algorithm_bandwidth, bus_bandwidth
-from core.measure.collectives.spec import OPERATIONS
+from core.measure.collectives.spec import OPERATIONS, Name
 from core.measure.file import read_object
 from core.measure.points import clip
 
@@ -32,10 +33,35 @@ def bus_rate(result: ResultFields, point: PointFields, seconds: float | None = N
     return bus_bandwidth(times, result.world_size, rate) if times else rate
 
 
-def link_bandwidth(result: ResultFields) -> float:
-    """What a link carries one way, in bytes per second: bus bandwidth of the largest all-reduce; NaN without one."""
-    points = [point for point in result.points if point.operation == "all-reduce"]
-    return bus_rate(result, max(points, key=lambda point: point.bytes)) if points else math.nan
+LINK_BYTES = 64 * 2**20
+"""A smaller message takes its time to begin rather than to pass."""
+
+_SUMS: tuple[Name, ...] = ("all-reduce", "all-gather", "reduce-scatter")
+
+
+def link_rates(result: ResultFields) -> Rates:
+    """What collectives reach on one rank's links, one way: inside a node where all ranks are on one, else on its share
+    of the network, which the ranks of a node have together; nothing where large messages were not measured, or spread
+    widely.
+
+    It is the slowest of all-reduce, all-gather and reduce-scatter at the largest message: which of them a training step
+    waits for depends on its layout.
+    """
+    largest = [max(found, key=lambda point: point.bytes) for name in _SUMS if (found := points_of(result, name))]
+    if not largest or any(wide(point) or point.bytes < LINK_BYTES for point in largest):
+        return Rates()
+    rate = min(bus_rate(result, point) for point in largest)
+    return Rates(inside=rate) if result.nodes == 1 else Rates(between=rate / result.ranks_per_node)
+
+
+def points_of(result: ResultFields, name: Name) -> tuple[PointFields, ...]:
+    """What was measured of one operation."""
+    return tuple(point for point in result.points if point.operation == name)
+
+
+def wide(point: PointFields) -> bool:
+    """Whether its runs spread so widely that something else probably used the links."""
+    return point.p90_s >= WIDE * point.p10_s
 
 
 def shown(text: str) -> str:

@@ -8,16 +8,13 @@ from typing import TYPE_CHECKING
 
 from core.formula import Explanation
 from core.measure.collectives.formulas import algorithm_bandwidth, bus_bandwidth
-from core.measure.collectives.result import algorithm_rate, bus_rate
+from core.measure.collectives.result import algorithm_rate, bus_rate, points_of, wide
 from core.measure.collectives.spec import MIN_RUNS, OPERATIONS, Name, size_text
 from core.units import format_duration, format_quantity
 from core.wording import listed, percent, plural, span
 
 if TYPE_CHECKING:
     from core.measure.collectives.result_fields import PointFields, ResultFields
-
-WIDE = 1.5
-"""Runs whose p90 is this many times their p10 did not have the links to themselves."""
 
 METHOD_TEXT = (
     "Before anything is timed, each operation exchanges a small message of known numbers, and one whose result is "
@@ -112,8 +109,7 @@ def largest(result: ResultFields) -> dict[Name, PointFields]:
     """The largest message of each operation that was measured, in the order of measuring."""
     found: dict[Name, PointFields] = {}
     for name in OPERATIONS:
-        points = [point for point in result.points if point.operation == name]
-        if points:
+        if points := points_of(result, name):
             found[name] = max(points, key=lambda point: point.bytes)
     return found
 
@@ -170,9 +166,9 @@ def remarks(result: ResultFields) -> tuple[str, ...]:
     """What the table has no column for: that it ended early, what is missing and why, and wide spreads."""
     said = [] if result.complete else [f"**Incomplete**: {_sentence(result.problem)}"]
     said += [f"**{one.operation} {one.kind}**: {_sentence(one.text)}" for one in result.refusals]
-    wide = [point for point in largest(result).values() if point.p90_s >= WIDE * point.p10_s]
-    if wide:
-        names = listed([f"{point.operation} of {size_text(point.bytes)}" for point in wide])
+    doubtful = [point for point in largest(result).values() if wide(point)]
+    if doubtful:
+        names = listed([f"{point.operation} of {size_text(point.bytes)}" for point in doubtful])
         said.append(f"**The runs of {names} spread widely**: something else probably used the links meanwhile.")
     return tuple(said)
 

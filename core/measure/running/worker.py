@@ -29,7 +29,7 @@ from core.measure.timing.timers import CudaTimer, QueuedTimer, SyncTimer, cpu_ti
 from core.units import format_bytes
 
 _PROGRESS_EVERY_S = 0.25
-_NICE = 10
+_NICE = 5
 
 
 class Reporter:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from core.fields import Field, optional
-from core.hardware.rates import Rates
+from core.hardware.rates import RateName, Rates
 from core.limits import limit
 from core.planning.answer.plan import NOT_MEASURED, Measured
 from core.units import Kind, QuantityError, parse_quantity
@@ -42,11 +42,13 @@ def _rate(id: str, label: str, kind: Kind, high: float, example: str) -> Field:
 
 _FLOP_PER_S, _BYTES_PER_S = float(limit("measured_flop_per_s")), float(limit("measured_bytes_per_s"))
 
-RATE_FIELDS = {
+RATE_FIELDS: Mapping[RateName, Field] = {
     "matmul16": _rate("r16", "Measured, 16-bit", "flop_per_s", _FLOP_PER_S, "662 TFLOP/s"),
     "matmul8": _rate("r8", "Measured, 8-bit", "flop_per_s", _FLOP_PER_S, "1.2 PFLOP/s"),
     "matmul4": _rate("r4", "Measured, 4-bit", "flop_per_s", _FLOP_PER_S, "4 PFLOP/s"),
     "memory": _rate("rmem", "Measured, memory", "bytes_per_s", _BYTES_PER_S, "3 TB/s"),
+    "inside": _rate("rin", "Measured, links", "bytes_per_s", _BYTES_PER_S, "370 GB/s"),
+    "between": _rate("rnet", "Measured, network", "bytes_per_s", _BYTES_PER_S, "46 GB/s"),
 }
 """What of `Rates` is measured, and its field."""
 

@@ -10,11 +10,12 @@ from functools import lru_cache
 from typing import Literal, TypeAlias
 
 from core.hardware.accelerators import Accelerator
+from core.hardware.cluster import cluster
 from core.hardware.rates import RateName, Rates
 from core.measure.datasheet import match
 from core.measure.device import Gpu
 from core.planning.answer.plan import Plan
-from core.planning.step.links import wide_peak
+from core.planning.step.links import network, wide_peak
 from core.units import Kind
 
 Standing: TypeAlias = Literal["none", "own", "stands in", "other"]
@@ -60,17 +61,26 @@ KIND_OF: Mapping[RateName, Kind] = {
     "matmul8": "flop_per_s",
     "matmul4": "flop_per_s",
     "memory": "bytes_per_s",
+    "inside": "bytes_per_s",
+    "between": "bytes_per_s",
 }
 
 TOO_GOOD = 1.05
 """Share of the datasheet's rate from which one of the two is doubtful: clocks above nominal explain a few percent."""
 
-NAMES: Mapping[RateName, str] = {"matmul16": "bf16", "matmul8": "fp8", "matmul4": "fp4", "memory": "memory"}
+NAMES: Mapping[RateName, str] = {
+    "matmul16": "bf16",
+    "matmul8": "fp8",
+    "matmul4": "fp4",
+    "memory": "memory",
+    "inside": "links in a node",
+    "between": "network",
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Replaced:
-    """One rate that counts, and the datasheet's in its place, NaN where unknown. name: the format, or memory."""
+    """One rate that counts, and the datasheet's in its place, NaN where unknown. name: the format, memory or links."""
 
     id: RateName
     name: str
@@ -105,4 +115,7 @@ def _named(device: Accelerator, name: RateName) -> str:
 def _datasheet(device: Accelerator, name: RateName) -> float:
     if name == "memory":
         return device.bandwidth
+    if name in ("inside", "between"):
+        here = cluster(device, 1)
+        return here.link_inside if name == "inside" else network(here)
     return wide_peak(device) if name == "matmul16" else device.peak(NAMES[name])

@@ -24,7 +24,9 @@ def told(plan: Plan) -> str:
     measured = listed([f"{one.name} {format_quantity(one.measured, one.kind, 3)}" for one in rates])
     sheet = listed([format_quantity(one.datasheet, one.kind, 3) for one in rates])
     head = f"**Rates measured** on {whose}" if whose else "**Measured rates**"
-    return f"{head}: {measured} in place of the datasheet’s {sheet}.{_unknown(plan)}{''.join(map(_doubt, rates))}"
+    ways = " Links and network count one way." if any(one.id in ("inside", "between") for one in rates) else ""
+    doubts = "".join(map(_doubt, rates))
+    return f"{head}: {measured} in place of the datasheet’s {sheet}.{ways}{_unknown(plan)}{doubts}"
 
 
 def _unknown(plan: Plan) -> str:

@@ -95,7 +95,7 @@ class _Sheet:
         vector = device.peak("fp32")
         # Matrix units do no exponentials; without a known vector rate the ridge is taken from the matrix one.
         self.vector = vector if vector == vector else self.peak[self.wide]
-        self.bandwidth = rates.copied(device.bandwidth)
+        self.bandwidth = rates.of("memory", device.bandwidth)
         self.element = ELEMENT_BYTES[self.wide]
         self.found: list[LayerOperation] = []
         self.in_layer = True

@@ -81,9 +81,9 @@ def speeds_of(cluster: Cluster, running: Running, constants: Constants, rates: R
         narrow=measured.product(running.dtype, narrow * share[bits]),
         wide=measured.product("bf16", wide * share[16]),
         attention=wide * attention,
-        memory=measured.copied(device.bandwidth * c.bandwidth),
-        inside=cluster.link_inside * c.inside,
-        between=network(cluster) * c.between,
+        memory=measured.of("memory", device.bandwidth * c.bandwidth),
+        inside=measured.of("inside", cluster.link_inside * c.inside),
+        between=measured.of("between", network(cluster) * c.between),
         domain=cluster.per_node,
     )
 

@@ -55,7 +55,8 @@ def step_time(
         rates=rates, constants=constants,
     )  # fmt: skip
     if np.any(np.isnan(found.total)):
-        far = np.any(np.greater(layout.accelerators, cluster.per_node)) and math.isnan(network(cluster))
+        unknown = math.isnan((rates or Rates()).of("between", network(cluster)))
+        far = np.any(np.greater(layout.accelerators, cluster.per_node)) and unknown
         missing = "network between nodes" if far else "links inside a node"
         raise BudgetError(
             "accelerator",

@@ -1,0 +1,130 @@
+"""Collectives over several devices: the command that measures them, and what kept files of them say."""
+
+from __future__ import annotations
+
+import time
+
+import streamlit as st
+
+from core.limits import limit
+from core.measure.collectives import commands, figures, words
+from core.measure.collectives.result import read_result
+from core.measure.collectives.result_fields import ResultFields
+from core.measure.record import Record
+from core.planning.answer.measured import promised, using_links
+from core.store import StoreError
+from core.store.where import opened
+from pages.measure.panels import offered, table
+from pages.parts import show
+from pages.parts.inputs import Inputs
+from pages.parts.theme import TOKENS
+
+_FRESH_S = 15.0
+_FILE, _WRONG, _LIST, _SHOWN, _FOUND = (f"device:links:{one}" for one in ("file", "wrong", "list", "shown", "found"))
+
+
+def several(inputs: Inputs, shown: Record | None) -> None:
+    """How collectives are measured, and what a file of them says. shown: the measurement of one device above."""
+    show.note(
+        "Over several devices a page cannot measure: run this in Napkin’s folder on the cluster, and bring the file "
+        "here. It times all-reduce, all-gather, reduce-scatter, all-to-all and point to point over message sizes."
+    )
+    gpus, nodes = (int(inputs.reading.values[name]) for name in ("gpus", "nodes"))
+    row = st.columns([1, 1, 3])
+    for place, name in zip(row, ("nodes", "gpus"), strict=False):
+        with place:
+            inputs.draw(inputs.form[name])
+    if nodes * gpus < 2:
+        show.note("A collective needs two devices at least.")
+    else:
+        st.code(commands.local_command(gpus) if nodes == 1 else commands.slurm_script(nodes, gpus), language="bash")
+    most = limit("upload_bytes") >> 20
+    st.file_uploader("Bring in its result.json", type="json", max_upload_size=most, key=_FILE, on_change=_brought)
+    listing = _chosen()
+    if wrong := st.session_state.get(_WRONG):
+        show.error(wrong)
+    if (found := _result(listing)) is not None:
+        _said(found, shown)
+
+
+def _said(found: ResultFields, shown: Record | None) -> None:
+    """One result: what it found, and the way into a plan."""
+    link = promised(found)
+    sentence, detail = words.answer(found, link)
+    show.says(sentence)
+    show.note(detail)
+    if found.points:
+        show.chart(figures.bandwidths(found, TOKENS, link), alt=words.chart_alt(found, link), key="device:links:chart")
+        table(words.HEADINGS, [row.cells for row in words.rows(found)], "", words=1)
+    for remark in words.remarks(found):
+        show.note(remark)
+    if texts := using_links(found, shown):
+        offered(texts)
+    show.how(words.explanations(found), key="device:links:how", label="How bus bandwidth is computed")
+
+
+def _chosen() -> str:
+    """The id of the kept file that is shown, empty for none; a list to choose from where there are several."""
+    asked, names, why = st.session_state.get(_LIST, (0.0, {}, ""))
+    if not asked or time.monotonic() - asked > _FRESH_S:
+        try:
+            names, why = {one.id: one.name for one in opened().links.all()}, ""
+        except StoreError as problem:
+            why = str(problem)
+        st.session_state[_LIST] = (time.monotonic(), names, why)
+    if why:
+        show.error(why)
+    here, found = st.session_state.get(_FOUND, ("", None))
+    if found is not None and not here:
+        names = {"": f"{words.named(found)} (not kept)", **names}
+    if not names:
+        return ""
+    if st.session_state.get(_SHOWN) not in names:
+        st.session_state.pop(_SHOWN, None)
+    choice, gone = st.columns([5.2, 1], vertical_alignment="bottom")
+    with choice:
+        picked: str = st.selectbox("Shown", list(names), format_func=names.__getitem__, key=_SHOWN)
+    with gone:
+        st.button("Remove it", key="device:links:remove", on_click=_remove, args=(picked,))
+    return picked
+
+
+def _result(wanted: str) -> ResultFields | None:
+    """The file of that id, else the one brought in that could not be kept; None without one."""
+    here, found = st.session_state.get(_FOUND, ("", None))
+    if wanted and here != wanted:
+        try:
+            found = opened().links.get(wanted)
+            st.session_state[_FOUND] = (wanted, found)
+        except StoreError as problem:
+            show.error(str(problem))
+            return None
+    return found
+
+
+def _brought() -> None:
+    file = st.session_state.get(_FILE)
+    for one in (_WRONG, _LIST):
+        st.session_state.pop(one, None)
+    if file is None:
+        return
+    try:
+        found = read_result(file.getvalue())
+    except ValueError as problem:
+        st.session_state[_WRONG] = str(problem)
+        return
+    kept = ""
+    try:
+        kept = opened().links.keep(found, words.named(found))
+    except StoreError as problem:
+        st.session_state[_WRONG] = f"It is shown, and not kept. {problem}"
+    st.session_state[_FOUND], st.session_state[_SHOWN] = (kept, found), kept
+
+
+def _remove(wanted: str) -> None:
+    try:
+        opened().links.remove(wanted)
+    except StoreError as problem:
+        st.session_state[_WRONG] = str(problem)
+    for one in (_SHOWN, _FOUND, _LIST):
+        st.session_state.pop(one, None)
