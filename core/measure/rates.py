@@ -9,7 +9,7 @@ from core.hardware.rates import RateName, Rates
 from core.measure.best import WIDE, fastest, largest_copy, squares, sustained, wide
 from core.measure.points import Point
 from core.measure.record import Record
-from core.units import format_bytes
+from core.units import format_bytes, format_duration
 
 SQUARE = 4_096
 """Smaller squares leave a GPU partly idle, or lie in its cache."""
@@ -53,6 +53,16 @@ class MeasuredRates:
     def refusals(self) -> tuple[str, ...]:
         """Why rates are missing."""
         return tuple(one.why_not for one in self.taken if one.why_not)
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """Which rates are not those of the headline, and why others are missing."""
+        kept_up = [one.point for one in self.taken if one.point is not None and one.point.item.regime == "sustained"]
+        said = [
+            f"Of {p.item.name} it is the rate kept up for {format_duration(p.duration_s, 2)}, not that of a burst."
+            for p in kept_up
+        ]
+        return (*said, *self.refusals)
 
 
 def measured_rates(record: Record) -> MeasuredRates:

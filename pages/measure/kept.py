@@ -71,11 +71,12 @@ def past(inputs: Inputs, shown: Record | None) -> None:
     ids = list(names)
     rows = history.rows(found)
     table(history.HEADINGS, rows, "The newest first; times in UTC.", words=len(history.HEADINGS))
-    left, right, gone = st.columns([2.6, 2.6, 1], vertical_alignment="bottom")
-    with left:
+    choice, gone = st.columns([5.2, 1], vertical_alignment="bottom")
+    with choice:
         st.selectbox("Shown above", ids, format_func=names.__getitem__, key="device:shown", index=_at(ids, shown))
     others = [one for one in ids if shown is None or one != shown.id]
-    with right:
+    second, _ = st.columns([5.2, 1])
+    with second:
         against = st.selectbox(
             "Compared with", others, format_func=names.__getitem__, key="device:against", index=None,
             placeholder="Choose another one",

@@ -128,7 +128,7 @@ def use(record: Record) -> None:
     if not texts or record.programme.device == "cpu":  # no plan trains on one
         return
     with show.question("What does that mean for a plan?"):
-        offered(texts, measured_rates(record).refusals)
+        offered(texts, measured_rates(record).remarks)
 
 
 def offered(texts: Mapping[str, str], lacking: Sequence[str] = ()) -> None:

@@ -105,8 +105,11 @@ def test_the_fastest_of_the_large_squares_is_the_rate() -> None:
 def test_the_sustained_rate_counts_before_the_others() -> None:
     found = of(square("bf16", 8192, 7e14), square("bf16", 8192, 6e14, regime="sustained"))
     assert found.rates.matmul16 == pytest.approx(6e14)
+    assert "bf16" in found.remarks[0]
+    assert "200 ms" in found.remarks[0]
     spread = of(square("bf16", 8192, 7e14), square("bf16", 8192, 6e14, 1.6, regime="sustained"))
     assert spread.rates.matmul16 == pytest.approx(7e14)
+    assert spread.remarks == spread.refusals
 
 
 def test_fp16_stands_where_bf16_was_not_measured_and_nothing_else_does() -> None:

@@ -28,7 +28,7 @@ def test_the_answer_names_rate_size_share_and_how_far_dtypes_lie_apart() -> None
 def test_runs_that_spread_too_widely_give_a_reason_and_no_headline() -> None:
     busy = record("cpu", square("fp32", 1024, 5.7e9, spread=30.0))
     sentence, detail = matmul.answer(busy)
-    assert "busy" in sentence
+    assert "too unevenly" in sentence
     assert "reached **" not in sentence
     assert "6.33 GFLOP/s" in detail.replace("\u00a0", " "), "the best run is told, and not led with"
     assert matmul.warning(busy) == ""

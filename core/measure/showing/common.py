@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 from core.hardware.accelerators import Accelerator
 from core.measure.datasheet import NO_CPU_DATASHEET, Datasheet, match
@@ -46,6 +47,18 @@ def spread(low: float, middle: float, high: float, kind: str = "flop_per_s") -> 
     unit = format_quantity(middle, "flop_per_s" if kind == "flop_per_s" else "bytes_per_s", 3).split(" ")[1]
     scale = _SCALES[unit[: -len("FLOP/s" if kind == "flop_per_s" else "B/s")]]
     return f"{significant(low / scale, 3)}–{significant(high / scale, 3)} {unit}"
+
+
+def rate_ticks(low: float, high: float) -> dict[str, list[Any]]:
+    """Ticks of a logarithmic axis of rates between powers ``low`` and ``high`` of ten: powers where there are three,
+    else one, two and five times them."""
+    values: list[float] = []
+    for steps in ((1.0,), (1.0, 2.0, 5.0)):
+        powers = range(math.floor(low), math.ceil(high) + 1)
+        values = [step * 10.0**k for k in powers for step in steps if low <= math.log10(step) + k <= high]
+        if len(values) > 2:
+            break
+    return {"tickvals": values, "ticktext": [rate_text(value) for value in values]}
 
 
 def when(record: Record) -> str:

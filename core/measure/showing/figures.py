@@ -12,7 +12,7 @@ from core.measure.best import squares
 from core.measure.points import Point
 from core.measure.programme import MISALIGNED
 from core.measure.record import Record
-from core.measure.showing.common import rate_text
+from core.measure.showing.common import rate_text, rate_ticks
 from core.measure.showing.matmul import Bar
 from core.palette import Palette
 
@@ -21,6 +21,7 @@ _TOOLS_PX = 32
 """Above the rows, so that plotly's tool icons lie over no label."""
 
 _CURVES_PX = 340
+_LEAST_DECADES = 0.5
 _SYMBOLS = (
     "circle",
     "square",
@@ -201,8 +202,9 @@ def curves(record: Record, palette: Palette) -> Figure:
         ends.append((dtype, float(last.shape[0]), last.rate))
     sizes = sorted({p.shape[0] for _, found in lines for p in found} - {MISALIGNED})
     rates = [p.rate for _, found in lines for p in found] or [1e9, 1e12]
-    low, high = math.log10(min(rates)), math.log10(max(rates))
-    room = max(high - low, 1.0)
+    low = math.log10(min(rates))
+    room = max(math.log10(max(rates)) - low, _LEAST_DECADES)
+    ends_at = [low - 0.06 * room, low + 1.08 * room]
     return {
         "data": data,
         "layout": layout(
@@ -222,11 +224,11 @@ def curves(record: Record, palette: Palette) -> Figure:
                 palette,
                 "achieved rate",
                 type="log",
-                range=[low - 0.06 * room, high + 0.08 * room],
+                range=ends_at,
                 fixedrange=True,
-                **_decades(low, high),
+                **rate_ticks(*ends_at),
             ),
-            annotations=_line_ends(palette, ends, low - 0.06 * room, 1.14 * room),
+            annotations=_line_ends(palette, ends, ends_at[0], 1.14 * room),
             margin={"l": 8, "r": 96, "t": _TOOLS_PX, "b": 8},
         ),
     }
@@ -257,11 +259,6 @@ def _curve(dtype: str, points: Sequence[Point], mode: str, symbol: str, palette:
 
 def _padded(sizes: Sequence[int]) -> list[float]:
     return [math.log10(sizes[0]) - 0.06, math.log10(sizes[-1]) + 0.06] if sizes else [1.0, 4.0]
-
-
-def _decades(low: float, high: float) -> Figure:
-    powers = [10.0**k for k in range(math.floor(low), math.ceil(high) + 1)]
-    return {"tickvals": powers, "ticktext": [rate_text(value) for value in powers]}
 
 
 def _line_ends(palette: Palette, ends: Sequence[tuple[str, float, float]], low: float, room: float) -> list[Figure]:

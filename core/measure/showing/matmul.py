@@ -83,9 +83,10 @@ def answer(record: Record) -> tuple[str, str]:
     if wide(top):
         said = spread(top.p10_rate, top.rate, top.p90_rate)
         return (
-            f"{who} was **too busy with something else** to say how fast it is: runs of {top.item.name} at "
-            f"{_size(top)} went at {said} (p10–p90).",
-            f"Measure again when nothing else runs. The best of {top.runs:,} runs reached {rate_text(top.best_rate)}; "
+            f"{who} ran **too unevenly to say how fast it is**: {top.item.name} at {_size(top)} went at {said} "
+            "(p10–p90 of its runs).",
+            "Something else probably used it meanwhile: measure again when nothing else runs. The best of "
+            f"{top.runs:,} runs reached {rate_text(top.best_rate)}; "
             f"one run is no rate that a plan can count on. {' '.join(_about(record))}",
         )
     sheet = datasheet_of(record)

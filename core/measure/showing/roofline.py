@@ -16,7 +16,7 @@ from core.hardware.roofline import ridge_point
 from core.measure.best import is_square, wide
 from core.measure.points import Point
 from core.measure.record import Record
-from core.measure.showing.common import bandwidth_text, of_kind, rate_text, subject
+from core.measure.showing.common import bandwidth_text, of_kind, rate_text, rate_ticks, subject
 from core.measure.showing.matmul import best_square
 from core.palette import Palette
 from core.units import format_quantity
@@ -88,7 +88,7 @@ def picture(record: Record, roof: Roof, sheet: Roof, palette: Palette) -> Figure
                 fixedrange=True,
                 dtick=1,
             ),
-            yaxis=axis(palette, "achieved rate", type="log", range=y_range, fixedrange=True, **_decades(*y_range)),
+            yaxis=axis(palette, "achieved rate", type="log", range=y_range, fixedrange=True, **rate_ticks(*y_range)),
             annotations=[
                 *_regions(palette, ridge, low / 2, high * 2, y_range[0]),
                 *_roofs(palette, roof, high * 2),
@@ -127,11 +127,6 @@ def name(point: Point) -> str:
     """What was timed, for a row or beside a dot."""
     item = point.item
     return f"{item.label}, {item.name}" if item.kind == "matmul" else f"{item.name}, {item.label}"
-
-
-def _decades(low: float, high: float) -> Figure:
-    powers = [10.0**k for k in range(math.ceil(low), math.floor(high) + 1)]
-    return {"tickvals": powers, "ticktext": [rate_text(value) for value in powers]}
 
 
 def _regions(palette: Palette, ridge: float, low: float, high: float, floor: float) -> list[Figure]:
