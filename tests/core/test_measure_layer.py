@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import signal
 import threading
 from itertools import pairwise
@@ -80,6 +81,43 @@ def test_the_layer_is_that_of_transformers() -> None:
     assert torch.allclose(ours.passes(ours.upstream), right, atol=1e-5)
 
 
+MIXTURE = TINY.model_copy(update={"experts": 8, "experts_per_token": 2})
+
+
+@pytest.mark.parametrize("element", [BF16, FP32])
+@pytest.mark.parametrize("fields", [{}, {"gated": False}, {"experts": 7, "experts_per_token": 3}, {"experts": 2}])
+def test_a_mixture_is_stepped_with_the_work_of_the_experts_that_a_token_goes_to(
+    element: int, fields: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    processor(monkeypatch, element)
+    shape = MIXTURE.model_copy(update=fields)
+    point = measured(layer, EAGER, programme(shape))
+    assert isinstance(point, Point), point
+    assert point.flop == layer_flop(shape)
+    assert sum(math.prod(size) for size in layer.sizes(shape).values()) == layer_parameters(shape)
+    one = layer_flop(shape.model_copy(update={"experts_per_token": 1}))
+    assert one < layer_flop(shape) < shape.experts_per_token * one
+    assert point.relative_error is not None
+    assert point.relative_error < (2e-2 if element == BF16 else 1e-5)
+
+
+def test_a_mixture_of_like_experts_is_the_dense_layer() -> None:
+    """Whichever experts a token goes to: their shares add up to one."""
+    dense, mixture = (layer.Step(torch, "cpu", shape, FP32_FORMAT) for shape in (TINY, MIXTURE))
+    dense.feed(TINY)
+    mixture.feed(MIXTURE)
+    mixture.x, mixture.upstream = dense.x.detach().clone().requires_grad_(), dense.upstream
+    with torch.no_grad():
+        for name, weight in mixture.weights.items():
+            if name != "router":
+                weight.copy_(dense.weights[name])
+    assert torch.allclose(mixture.passes(mixture.upstream), dense.passes(dense.upstream), atol=1e-5)
+    assert mixture.x.grad is not None
+    assert torch.allclose(mixture.x.grad, dense.x.grad, atol=1e-4)
+    shares = torch.bincount(mixture.route[0].flatten(), minlength=8)
+    assert shares.max() - shares.min() <= 1
+
+
 @pytest.mark.parametrize("how", [FP32_FORMAT, BF16_FORMAT])
 def test_a_step_is_that_of_adamw(how: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """The first step's moments, corrected, are the gradient and its square."""
@@ -105,12 +143,12 @@ def test_a_wrong_layer_is_not_timed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Compiled code that forgets something is found out: forward, and in a gradient alone."""
 
     def unscaled(run: Any) -> Any:
-        return lambda torch, shape, weights, x, turns: 1.1 * run(torch, shape, weights, x, turns)
+        return lambda *given: 1.1 * run(*given)
 
     def deaf(run: Any) -> Any:
-        def forward(torch: Any, shape: Any, weights: Any, x: Any, turns: Any) -> Any:
+        def forward(torch: Any, shape: Any, weights: Any, *given: Any) -> Any:
             up = weights["up"]
-            return run(torch, shape, {**weights, "up": 2 * up - up.detach()}, x, turns)
+            return run(torch, shape, {**weights, "up": 2 * up - up.detach()}, *given)
 
         return forward
 
@@ -191,11 +229,11 @@ def test_peak_memory_is_what_the_layer_adds_on_a_gpu() -> None:
 
 
 def test_what_a_step_is_not_timed_for() -> None:
-    mixture = TINY.model_copy(update={"experts": 8, "experts_per_token": 2})
+    mixture = TINY.model_copy(update={"experts": 8, "experts_per_token": 9})
     odd = TINY.model_copy(update={"head_dim": 15})
     # Of its states and the check's, at 32 bytes per parameter, a byte of each is missing.
     scant = 31 * layer_parameters(TINY) + layer.kept_bytes(TINY, format_of(bench()))
-    for shape, room, why in ((mixture, 1e10, "mixture"), (odd, 1e10, "even"), (TINY, scant, "is free")):
+    for shape, room, why in ((mixture, 1e10, "9 of 8"), (odd, 1e10, "even"), (TINY, scant, "is free")):
         found = measured(layer, EAGER, programme(shape), bench(room=room))
         assert isinstance(found, Refusal)
         assert (found.why, why in found.text) == ("skipped", True)

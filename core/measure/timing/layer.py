@@ -17,9 +17,10 @@ import threading
 from collections.abc import Callable, Generator, Mapping
 from typing import Any
 
-from core.measure.layer import default_layer, layer_flop, layer_parameters, smaller
+from core.measure.layer import default_layer, layer_flop, layer_parameters, smaller, with_tokens
 from core.measure.points import Item
 from core.measure.programme import LayerShape, Programme
+from core.measure.timing import experts
 from core.measure.timing.bench import Bench, Run, SkippedError
 from core.measure.timing.narrow import FP32, Format, checked, error_of, exact, format_of
 from core.measure.timing.operations import adamw
@@ -70,12 +71,11 @@ def items(programme: Programme) -> tuple[Item, ...]:
 def prepare(bench: Bench, programme: Programme, item: Item) -> Run:
     """The layer with its optimizer, checked against float64, with as many of its tokens as a step takes time for.
 
-    Raises `SkippedError` for a mixture of experts and where compiling takes too long, `TooLargeError` where states do
-    not fit, `WrongError`; and whatever torch raises that cannot compile.
+    Raises `SkippedError` where compiling takes too long, `TooLargeError` where states do not fit, `WrongError`; and
+    whatever torch raises that cannot compile.
     """
     torch, shape, how = bench.torch, programme.layer or default_layer(programme.device), format_of(bench)
-    if shape.experts:
-        raise SkippedError("a mixture of experts: its speed is that of its grouped kernels, which torch’s loop lacks")
+    experts.checked(shape)
     if shape.head_dim % 2:
         raise SkippedError(f"rotary positions need an even head width, not {shape.head_dim}")
     torch.manual_seed(0)
@@ -99,6 +99,8 @@ def prepare(bench: Bench, programme: Programme, item: Item) -> Run:
     if cuda:
         torch.cuda.reset_peak_memory_stats()
     note = f"in {how.name}, {step.update_kind} AdamW"
+    if shape.experts:
+        note += f", {shape.experts_per_token:,} of {shape.experts:,} experts a token, all as busy"
     if chosen != shape:
         asked = f"{shape.micro_batch:,} × {shape.seq_len:,} tokens would take too long or too much memory"
         note += f"; {asked}: the next step up about {format_duration(expected, 2)}"
@@ -116,7 +118,9 @@ def prepare(bench: Bench, programme: Programme, item: Item) -> Run:
 def kept_bytes(shape: LayerShape, how: Format) -> float:
     """Bytes of activations that the step needs at most: what is kept, and as much again at work."""
     heads = (shape.heads + shape.kv_heads) * shape.head_dim
-    return 2.0 * how.bytes * shape.tokens * (10 * shape.hidden + 4 * heads + 6 * shape.ffn)
+    each = max(shape.experts_per_token, 1)
+    routed = 4 * each * shape.hidden + 2 * shape.experts if shape.experts else 0
+    return 2.0 * how.bytes * shape.tokens * (10 * shape.hidden + 4 * heads + 6 * each * shape.ffn + routed)
 
 
 def _fitting(bench: Bench, shape: LayerShape, step: Step, how: Format) -> tuple[LayerShape, float]:
@@ -149,7 +153,7 @@ class Step:
         self.weights: dict[str, Any] = {}
         for name, size in sizes(shape).items():
             made = torch.ones(size, **self.options)
-            self.weights[name] = made.normal_(std=size[1] ** -0.5) if len(size) > 1 else made
+            self.weights[name] = made.normal_(std=size[-1] ** -0.5) if len(size) > 1 else made
         for weight in self.weights.values():
             weight.requires_grad_()
         wide = how is FP32
@@ -165,6 +169,7 @@ class Step:
         self.x = self.torch.randn(size, **self.options, requires_grad=True)
         self.upstream = self.torch.randn(size, **self.options)
         self.turns = tuple(one.to(self.options["dtype"]) for one in turns(self.torch, shape, self.place))
+        self.route = experts.routes(self.torch, shape, self.place)
 
     def compile(self) -> None:
         """Compile the layer, forward and backward, for the tokens that it has now."""
@@ -178,7 +183,7 @@ class Step:
 
     def passes(self, upstream: Any) -> Any:
         """Forward and backward; gives the result, and leaves gradients behind."""
-        out = self.forward(self.torch, self.shape, self.weights, self.x, self.turns)
+        out = self.forward(self.torch, self.shape, self.weights, self.x, self.turns, self.route)
         out.backward(upstream)
         return out
 
@@ -214,7 +219,8 @@ class Step:
         weights = {name: weight.detach().to(**double).requires_grad_() for name, weight in self.weights.items()}
         x = self.x[:1, :few].detach().to(**double).requires_grad_()
         turned = tuple(one[:few].to(**double) for one in self.turns)
-        right = forward(torch, self.shape, weights, x, turned)
+        route = experts.routes(torch, with_tokens(self.shape, 1, few), place)
+        right = forward(torch, self.shape, weights, x, turned, route)
         right.backward(upstream[:1, :few].to(**double))
         error = checked(error_of(torch, out[:1, :few], exact(torch, right)), self.how.tolerance)
         most = _BACK * self.how.tolerance
@@ -237,12 +243,11 @@ def sizes(shape: LayerShape) -> Mapping[str, tuple[int, ...]]:
         "values": (shared, shape.hidden),
         "output": (shape.hidden, heads),
         "norm 2": (shape.hidden,),
-        "up": ((2 if shape.gated else 1) * shape.ffn, shape.hidden),
-        "down": (shape.hidden, shape.ffn),
+        **experts.sizes(shape),
     }
 
 
-def turns(torch: Any, shape: LayerShape, place: str) -> tuple[Any, Any]:
+def turns(torch: Any, shape: LayerShape, place: str) -> tuple[Any, ...]:
     """Cosines and sines of rotary positions, (tokens, head width), the halves of a head turned together."""
     half = torch.arange(0, shape.head_dim, 2, dtype=torch.float32, device=place) / shape.head_dim
     angles = torch.outer(torch.arange(shape.seq_len, dtype=torch.float32, device=place), _TURNS**-half)
@@ -250,8 +255,10 @@ def turns(torch: Any, shape: LayerShape, place: str) -> tuple[Any, Any]:
     return both.cos(), both.sin()
 
 
-def forward(torch: Any, shape: LayerShape, weights: Mapping[str, Any], x: Any, turns: tuple[Any, Any]) -> Any:
-    """The layer on (sequences, tokens, width)."""
+def forward(
+    torch: Any, shape: LayerShape, weights: Mapping[str, Any], x: Any, turns: tuple[Any, ...], route: tuple[Any, ...]
+) -> Any:
+    """The layer on (sequences, tokens, width). route: of its tokens to experts, where it has some."""
     functional = torch.nn.functional
     sequences, length, width = x.shape
 
@@ -269,13 +276,16 @@ def forward(torch: Any, shape: LayerShape, weights: Mapping[str, Any], x: Any, t
     seen = functional.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=grouped)
     x = x + functional.linear(seen.transpose(1, 2).reshape(sequences, length, -1), weights["output"])
     normed = functional.rms_norm(x, (width,), weights["norm 2"], _EPS)
-    inner = functional.linear(normed, weights["up"])
-    if shape.gated:
+
+    def activated(inner: Any) -> Any:
+        if not shape.gated:
+            return functional.gelu(inner, approximate="tanh")
         gate, up = inner.chunk(2, -1)
-        inner = functional.silu(gate) * up
-    else:
-        inner = functional.gelu(inner, approximate="tanh")
-    return x + functional.linear(inner, weights["down"])
+        return functional.silu(gate) * up
+
+    if route:
+        return x + experts.mixed(torch, weights, normed.reshape(-1, width), route, activated).view_as(x)
+    return x + functional.linear(activated(functional.linear(normed, weights["up"])), weights["down"])
 
 
 class _TimeUp(BaseException):
