@@ -67,6 +67,11 @@ class Machine:
         """The device to be measured."""
         return self.cpu.name if self.kind == "cpu" else self.gpus[0].name
 
+    def has(self, kind: DeviceKind, name: str) -> bool:
+        """Whether a device of that name is here, as far as anything tells."""
+        known = (self.cpu.name,) if kind == "cpu" else tuple(gpu.name for gpu in self.gpus)
+        return name in known or kind in ("xpu", "mps")
+
 
 def _nvml() -> Any | None:
     try:

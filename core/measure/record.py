@@ -19,7 +19,7 @@ class Record(Told):
 
     id: 12 hexadecimal digits. started: seconds since 1970, UTC. method, torch: versions, empty until the process has
     said them. facts: None until then. message: why it failed, was cancelled or lost; empty otherwise. origin: the file
-    that it came in, None of one that was measured here.
+    that it came in, or the server that measured it; None of one that was measured here.
     """
 
     format: Literal["napkin-measurement"] = "napkin-measurement"

@@ -13,7 +13,8 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from core.fields import quoted
 from core.limits import limit
-from core.measure.points import Outcome
+from core.measure.device import Machine
+from core.measure.points import Outcome, clip
 from core.measure.record import Record
 from core.store.rows import LAST, Moment, RowText, moment, read_cells
 from core.wording import cleaned, plural
@@ -39,6 +40,17 @@ class Kept:
     server: str
     kept: datetime
     problems: tuple[str, ...] = ()
+
+
+def seen_from(kept: Kept, here: Machine, node: str) -> Record | None:
+    """The record as this machine, named ``node``, shows it. What another server of the database has measured, on a
+    device that is not here, has that server as its origin."""
+    record = kept.record
+    if record is None or record.origin is not None or record.facts is None or kept.server in ("", node):
+        return record
+    if here.has(record.programme.device, record.facts.name):
+        return record
+    return record.model_copy(update={"origin": clip(kept.server, limit("measure_name_chars"))})
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import platform
 import time
 from collections.abc import Sequence
 
 import streamlit as st
 
 from core.limits import limit
+from core.measure.device import machine
 from core.measure.exchange import read_record, written
 from core.measure.record import Record
 from core.measure.showing import history
 from core.store import StoreError
-from core.store.measured import Kept
+from core.store.measured import Kept, seen_from
 from core.store.where import opened
 from pages.measure.panels import table
 from pages.measure.running import keeper
@@ -45,7 +47,8 @@ def all_kept() -> Sequence[Kept]:
 
 def records() -> list[Record]:
     """Those of `all_kept` that can be read and have a result, the newest first."""
-    return [one.record for one in all_kept() if one.record is not None and one.record.outcomes]
+    seen = (seen_from(one, machine(), platform.node()) for one in all_kept())
+    return [record for record in seen if record is not None and record.outcomes]
 
 
 def unsaved() -> None:
@@ -72,8 +75,11 @@ def past(inputs: Inputs, shown: Record | None) -> None:
     rows = history.rows(found)
     table(history.HEADINGS, rows, "The newest first; times in UTC.", words=len(history.HEADINGS))
     choice, gone = st.columns([5.2, 1], vertical_alignment="bottom")
+    here = ids.index(shown.id) if shown is not None and shown.id in ids else None
     with choice:
-        st.selectbox("Shown above", ids, format_func=names.__getitem__, key="device:shown", index=_at(ids, shown))
+        st.selectbox(
+            "Shown above", ids, format_func=names.__getitem__, key="device:shown", index=here, placeholder="Choose one"
+        )
     others = [one for one in ids if shown is None or one != shown.id]
     second, _ = st.columns([5.2, 1])
     with second:
@@ -82,7 +88,8 @@ def past(inputs: Inputs, shown: Record | None) -> None:
             placeholder="Choose another one",
         )  # fmt: skip
     with gone:
-        st.button("Remove it", key="device:remove", on_click=_remove, args=(ids[_at(ids, shown)],))
+        if here is not None:
+            st.button("Remove it", key="device:remove", on_click=_remove, args=(ids[here],))
     if shown is None or against is None:
         return
     other = next(record for record in found if record.id == against)
@@ -95,10 +102,6 @@ def past(inputs: Inputs, shown: Record | None) -> None:
             show.chart(drawn, alt=history.picture_alt(other, shown), key="device:compared")
         caption = f"First, compared with: {history.named(other)}. Second, shown: {history.named(shown)}."
         table(("What", "First", "Second", "Second: times as fast"), rows, caption)
-
-
-def _at(ids: Sequence[str], shown: Record | None) -> int:
-    return ids.index(shown.id) if shown is not None and shown.id in ids else 0
 
 
 def _remove(id: str) -> None:

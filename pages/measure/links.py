@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 
 import streamlit as st
 
@@ -14,7 +15,7 @@ from core.measure.record import Record
 from core.planning.answer.measured import promised, using_links
 from core.store import StoreError
 from core.store.where import opened
-from pages.measure.panels import offered, table
+from pages.measure.panels import offered
 from pages.parts import show
 from pages.parts.inputs import Inputs
 from pages.parts.theme import TOKENS
@@ -55,12 +56,21 @@ def _said(found: ResultFields, shown: Record | None) -> None:
     show.note(detail)
     if found.points:
         show.chart(figures.bandwidths(found, TOKENS, link), alt=words.chart_alt(found, link), key="device:links:chart")
-        table(words.HEADINGS, [row.cells for row in words.rows(found)], "", words=1)
+        _table(words.top_rows(found), words.CAPTION)
     for remark in words.remarks(found):
         show.note(remark)
     if texts := using_links(found, shown):
         offered(texts)
+    if len(found.points) > len(words.top_rows(found)):
+        with show.fold("Every size in numbers", key="device:links:numbers") as numbers:
+            if numbers.open:
+                _table(words.rows(found), "")
     show.how(words.explanations(found), key="device:links:how", label="How bus bandwidth is computed")
+
+
+def _table(rows: Sequence[words.Row], caption: str) -> None:
+    columns = [show.Column(name, numeric=i > 0, whole=i == 0) for i, name in enumerate(words.HEADINGS)]
+    show.small_table(columns, [row.cells for row in rows], caption=caption)
 
 
 def _chosen() -> str:

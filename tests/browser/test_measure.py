@@ -87,7 +87,7 @@ def test_measuring_to_the_end_and_after_a_reload(open_idle: Open, open_page: Ope
     taken.value.save_as(file)
     assert read_record(file.read_bytes()).points
     page.get_by_test_id("stFileUploader").locator("input").first.set_input_files(file)
-    expect(page.locator(".np-answer")).to_contain_text("imported")
+    expect(page.locator(".np-answer")).to_contain_text("elsewhere (measurement.json)")
     wrong = tmp_path / "wrong.json"
     wrong.write_text(json.dumps({"format": "<b>nothing</b>"}))
     page.get_by_test_id("stFileUploader").locator("input").first.set_input_files(wrong)

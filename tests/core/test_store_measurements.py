@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -10,12 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.limits import LIMITS, Limit, limit
+from core.measure.device import Cpu, Gpu, Machine
 from core.measure.record import Record
 from core.store import StoreError
-from core.store.measured import LOST_S
+from core.store.measured import LOST_S, Kept, seen_from
 from core.store.measurements import Measurements
 from tests.core import measure_cases as measured
 from tests.core import store_cases as cases
+from tests.core.measured_cases import on_gpu
 
 
 class Clock:
@@ -157,6 +161,24 @@ def test_writes_in_any_order_lose_no_result(writes: list[tuple[int, int]]) -> No
         found = {one.id: one.record for one in kept.history().kept}
         assert {one: len(record.outcomes) for one, record in found.items() if record} == most
         assert all(found[one.id] == cut(one, most[one.id]) for one in whole if one.id in found)
+
+
+@pytest.mark.parametrize(
+    ("server", "device", "origin"),
+    [("b", "NVIDIA L4", "b"), ("b", "NVIDIA H200", None), ("a", "NVIDIA L4", None), ("", "NVIDIA L4", None)],
+)
+def test_what_another_server_has_measured_on_another_device_is_of_elsewhere(
+    server: str, device: str, origin: str | None
+) -> None:
+    here = Machine((Gpu("NVIDIA H200", 1.5e11, 700.0),), Cpu("AMD EPYC", "", 2, None), "")
+    record = on_gpu()
+    assert record.facts
+    record = record.model_copy(update={"facts": record.facts.model_copy(update={"name": device})})
+    kept = Kept(record.id, record, "", server, datetime.now(UTC))
+    assert seen_from(kept, here, "a") == record.model_copy(update={"origin": origin})
+    brought = replace(kept, record=record.model_copy(update={"origin": "x.json"}))
+    assert seen_from(brought, here, "a") == brought.record
+    assert seen_from(replace(kept, record=None), here, "a") is None
 
 
 def test_names_are_cut_and_cleaned(kept: Measurements) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -71,19 +72,31 @@ class Row:
 HEADINGS = (
     "Operation",
     "Message",
-    "Bus bandwidth",
+    "Bus",
     "p10–p90",
     "Best",
-    "Algorithm bandwidth",
-    "Median time",
+    "Algorithm",
+    "Time",
     "Runs",
-    "Slowest rank",
+    "Slowest",
 )
 """Over the cells of `rows`; the first is over words, the others over figures."""
 
 
+CAPTION = "Bus and algorithm bandwidth at the median time of the slowest rank; which rank that was most often."
+
+
+def top_rows(result: ResultFields) -> tuple[Row, ...]:
+    """The largest message of each operation."""
+    return _rows(result, tuple(largest(result).values()))
+
+
 def rows(result: ResultFields) -> tuple[Row, ...]:
     """The table: every measured size, in the order of measuring."""
+    return _rows(result, result.points)
+
+
+def _rows(result: ResultFields, points: Sequence[PointFields]) -> tuple[Row, ...]:
     return tuple(
         Row(
             point.operation,
@@ -96,7 +109,7 @@ def rows(result: ResultFields) -> tuple[Row, ...]:
             f"{point.runs:,}",
             f"{point.slowest_rank:,}",
         )
-        for point in result.points
+        for point in points
     )
 
 

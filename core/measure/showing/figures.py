@@ -20,6 +20,9 @@ _ROW_PX = 68
 _TOOLS_PX = 32
 """Above the rows, so that plotly's tool icons lie over no label."""
 
+_UNDER = 0.4
+"""Of a row: how far a peak's label lies below its bar, midway to the next one however high rows are."""
+
 _CURVES_PX = 340
 _LEAST_DECADES = 0.5
 _SYMBOLS = (
@@ -173,12 +176,10 @@ def _labels(palette: Palette, y: int, bar: Bar, scale: float, span: float, *, so
         said = f"<b>{rate_text(bar.rate)}</b>"
         texts.append(label(palette, said, x=end, xshift=12, **left) | {"font": strong})
         if some and math.isnan(peak):
-            texts.append(
-                label(palette, "peak unknown", x=0, y=y, yshift=-27, xshift=6, xanchor="left") | {"font": quiet}
-            )
+            texts.append(label(palette, "peak unknown", x=0, y=y + _UNDER, xshift=6, xanchor="left") | {"font": quiet})
     if not math.isnan(peak):
         text = f"peak {rate_text(bar.peak)}"
-        texts.append(label(palette, text, x=peak, y=y, yshift=-27, xshift=-3, xanchor="left") | {"font": quiet})
+        texts.append(label(palette, text, x=peak, y=y + _UNDER, xshift=5, xanchor="left") | {"font": quiet})
     return texts
 
 

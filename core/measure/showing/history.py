@@ -55,7 +55,7 @@ def named(record: Record) -> str:
 
 
 def _device(record: Record) -> str:
-    return device_name(record) + (" (imported)" if record.origin else "")
+    return device_name(record) + (" (elsewhere)" if record.origin else "")
 
 
 def _headline(record: Record) -> str:
