@@ -22,12 +22,14 @@ _MEANT = (
     "roofline of a layer are of these rates; empty: of the datasheet’s."
 )
 
+_ONE_WAY = " Bus bandwidth of large collectives, one way, of one accelerator: between nodes its share of the network."
+
 
 def _read(kind: Kind, high: float, example: str) -> Callable[[str], float]:
     return lambda text: parse_quantity(text, kind, low=_LEAST, high=high, example=example)
 
 
-def _rate(id: str, label: str, kind: Kind, high: float, example: str) -> Field:
+def _rate(id: str, label: str, kind: Kind, high: float, example: str, more: str = "") -> Field:
     field = optional(
         id,
         label,
@@ -35,7 +37,7 @@ def _rate(id: str, label: str, kind: Kind, high: float, example: str) -> Field:
         nothing=NOT_MEASURED,
         placeholder="datasheet’s",
         part=RATES,
-        help=_MEANT,
+        help=_MEANT + more,
     )
     return replace(field, quiet=True)
 
@@ -47,8 +49,8 @@ RATE_FIELDS: Mapping[RateName, Field] = {
     "matmul8": _rate("r8", "Measured, 8-bit", "flop_per_s", _FLOP_PER_S, "1.2 PFLOP/s"),
     "matmul4": _rate("r4", "Measured, 4-bit", "flop_per_s", _FLOP_PER_S, "4 PFLOP/s"),
     "memory": _rate("rmem", "Measured, memory", "bytes_per_s", _BYTES_PER_S, "3 TB/s"),
-    "inside": _rate("rin", "Measured, links", "bytes_per_s", _BYTES_PER_S, "370 GB/s"),
-    "between": _rate("rnet", "Measured, network", "bytes_per_s", _BYTES_PER_S, "46 GB/s"),
+    "inside": _rate("rin", "Measured, links", "bytes_per_s", _BYTES_PER_S, "370 GB/s", _ONE_WAY),
+    "between": _rate("rnet", "Measured, network", "bytes_per_s", _BYTES_PER_S, "46 GB/s", _ONE_WAY),
 }
 """What of `Rates` is measured, and its field."""
 
