@@ -18,6 +18,7 @@ from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileMan
 from streamlit.runtime.state.session_state import SessionState
 
 from pages.parts.echo import SEEN, tell_echoes
+from tests.app.serving import stop
 
 SCRIPT = """
 import streamlit as st
@@ -121,8 +122,7 @@ def walk(tmp_path: Path, seeds: range) -> None:
         await server.start()
         for seed in seeds:
             await visit(server, random.Random(seed), f"seed {seed}")
-        server.stop()
-        await server.stopped
+        await stop(server)
 
     # In a thread of its own: where a browser was driven before, this one has an event loop already.
     with ThreadPoolExecutor(1) as own:

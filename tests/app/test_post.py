@@ -22,6 +22,7 @@ from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIO
 
 from pages.parts import post
 from pages.parts.post import send_together
+from tests.app.serving import stop
 
 SCRIPT = """
 import time, streamlit as st
@@ -87,8 +88,7 @@ def visited(tmp_path: Path, script: str, visit: Callable[[Runtime, str, Client],
         server = Runtime(RuntimeConfig(str(path), MemoryMediaFileStorage("/media"), MemoryUploadedFileManager("/up")))
         await server.start()
         await visit(server, server.connect_session(client, {}), client)
-        server.stop()
-        await server.stopped
+        await stop(server)
 
     asyncio.run(serve())
     return client
