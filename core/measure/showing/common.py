@@ -51,9 +51,9 @@ def spread(low: float, middle: float, high: float, kind: str = "flop_per_s") -> 
 
 def rate_ticks(low: float, high: float) -> dict[str, list[Any]]:
     """Ticks of a logarithmic axis of rates between powers ``low`` and ``high`` of ten: powers where there are three,
-    else one, two and five times them."""
+    else one, two and five times them, or finer."""
     values: list[float] = []
-    for steps in ((1.0,), (1.0, 2.0, 5.0)):
+    for steps in ((1.0,), (1.0, 2.0, 5.0), (1.0, 1.5, 2.0, 3.0, 5.0, 7.0)):
         powers = range(math.floor(low), math.ceil(high) + 1)
         values = [step * 10.0**k for k in powers for step in steps if low <= math.log10(step) + k <= high]
         if len(values) > 2:

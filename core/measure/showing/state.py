@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Literal
 
 from core.measure.choices import CHOICES
@@ -117,7 +117,8 @@ def ended(record: Record, items: Sequence[Item]) -> tuple[Literal["", "note", "e
     missing = [item for item in items if item.key not in done]
     count = len(record.points)
     kept = f" Kept: {count} measured result{'s' if count != 1 else ''}." if count else " Nothing was measured yet."
-    lost = f" Not measured: {_short(missing)}." if missing else ""
+    begun = {one.item.name for one in record.outcomes}
+    lost = f" Not measured: {_short(missing, begun)}." if missing else ""
     when = f" after {format_duration(record.elapsed_s, 2)}"
     if record.stage == "cancelled":
         return "note", f"**Cancelled**{when}.{kept}{lost}"
@@ -125,7 +126,8 @@ def ended(record: Record, items: Sequence[Item]) -> tuple[Literal["", "note", "e
     return "error", f"**{word}**{when}. {clip(record.message, 600)}{kept}{lost}"
 
 
-def _short(items: Sequence[Item]) -> str:
-    """The names of items, each once, the first few of them."""
-    names = list(dict.fromkeys(item.name for item in items))
+def _short(items: Sequence[Item], begun: Collection[str]) -> str:
+    """The names of items, each once, the first few of them; last those that are ``begun``, of which a rest is left."""
+    alone = list(dict.fromkeys(item.name for item in items))
+    names = [name for name in alone if name not in begun] + [f"the rest of {name}" for name in alone if name in begun]
     return listed(names) if len(names) <= 6 else f"{', '.join(names[:5])} and {len(names) - 5} more"
