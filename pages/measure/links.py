@@ -60,7 +60,7 @@ def _said(found: ResultFields, shown: Record | None) -> None:
     for remark in words.remarks(found):
         show.note(remark)
     if texts := using_links(found, shown):
-        offered(texts)
+        offered(texts, (words.link_line(found),))
     if len(found.points) > len(words.top_rows(found)):
         with show.fold("Every size in numbers", key="device:links:numbers") as numbers:
             if numbers.open:

@@ -81,6 +81,9 @@ def test_links_are_the_slowest_of_what_training_waits_for() -> None:
 def test_over_nodes_it_is_the_share_of_the_network() -> None:
     result = made(points=summing(), nodes=4, world_size=32)
     assert link_rates(result).known == (("between", bus_rate(result, result.points[0]) / 8),)
+    assert "all-reduce" in words.link_line(result)
+    assert "over the 8 ranks" in words.link_line(result)
+    assert "over the" not in words.link_line(made(points=summing()))
 
 
 @pytest.mark.parametrize(
@@ -95,6 +98,7 @@ def test_over_nodes_it_is_the_share_of_the_network() -> None:
 )
 def test_nothing_is_taken_from_small_messages_or_wide_runs(points: list[dict[str, Any]]) -> None:
     assert link_rates(made(points=points)).known == ()
+    assert words.link_line(made(points=points)) == ""
 
 
 @given(st.integers(2, 600), st.integers(1, 1 << 20), st.integers(0, 1 << 24), st.sampled_from(["fp32", "bf16"]))

@@ -214,4 +214,5 @@ def test_what_links_are_held_against() -> None:
     assert promised(collectives(nodes=2, world_size=16)) == pytest.approx(8 * 50e9)
     assert promised(collectives(nodes=8, ranks_per_node=1)) == pytest.approx(50e9)
     assert math.isnan(promised(collectives(devices=["our own chip"])))
+    assert math.isnan(promised(collectives(devices=["our own chip", "NVIDIA H100 80GB HBM3"])))
     assert math.isnan(promised(collectives(devices=["NVIDIA H100 80GB HBM3", "NVIDIA L4"])))

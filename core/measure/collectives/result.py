@@ -47,11 +47,19 @@ def link_rates(result: ResultFields) -> Rates:
     It is the slowest of all-reduce, all-gather and reduce-scatter at the largest message: which of them a training step
     waits for depends on its layout.
     """
+    slowest = link_point(result)
+    if slowest is None:
+        return Rates()
+    rate = bus_rate(result, slowest)
+    return Rates(inside=rate) if result.nodes == 1 else Rates(between=rate / result.ranks_per_node)
+
+
+def link_point(result: ResultFields) -> PointFields | None:
+    """The point that `link_rates` are of; None where they are of nothing."""
     largest = [max(found, key=lambda point: point.bytes) for name in _SUMS if (found := points_of(result, name))]
     if not largest or any(wide(point) or point.bytes < LINK_BYTES for point in largest):
-        return Rates()
-    rate = min(bus_rate(result, point) for point in largest)
-    return Rates(inside=rate) if result.nodes == 1 else Rates(between=rate / result.ranks_per_node)
+        return None
+    return min(largest, key=lambda point: bus_rate(result, point))
 
 
 def points_of(result: ResultFields, name: Name) -> tuple[PointFields, ...]:

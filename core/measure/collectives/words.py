@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from core.formula import Explanation
 from core.measure.collectives.formulas import algorithm_bandwidth, bus_bandwidth
-from core.measure.collectives.result import algorithm_rate, bus_rate, points_of, wide
+from core.measure.collectives.result import algorithm_rate, bus_rate, link_point, points_of, wide
 from core.measure.collectives.spec import MIN_RUNS, OPERATIONS, Name, size_text
 from core.units import format_duration, format_quantity
 from core.wording import listed, percent, plural, span
@@ -163,6 +163,18 @@ def answer(result: ResultFields, link: float = math.nan) -> tuple[str, str]:
         f"rank, most often rank {top.slowest_rank:,}; p10–p90 {spread(result, top)}."
     )
     return f"**{ranks_text(result)}**: {found}.", f"{said} {_where(result)}"
+
+
+def link_line(result: ResultFields) -> str:
+    """Where the rate of the links that a plan can take comes from; empty where there is none."""
+    point = link_point(result)
+    if point is None:
+        return ""
+    said = f"Of links it is the slowest of all-reduce, all-gather and reduce-scatter: {point.operation}, bus bandwidth"
+    rate = rate_text(bus_rate(result, point))
+    if result.nodes == 1:
+        return f"{said} {rate}, one way."
+    return f"{said} {rate} one way, over the {result.ranks_per_node:,} ranks of a node, which share its network."
 
 
 def _where(result: ResultFields) -> str:

@@ -63,6 +63,8 @@ def promised(result: ResultFields) -> float:
     Over several nodes all ranks of one have its network together.
     """
     rows = {row for device in result.devices for row in rows_of(device)}
+    if not all(rows_of(device) for device in result.devices):
+        return math.nan
     found: set[float] = set()
     for row in rows:
         here = cluster(find(row), 1)
