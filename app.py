@@ -7,13 +7,14 @@ visitor's session then runs it as a script. Everything a page shows lives in ``p
 import streamlit as st
 from starlette.middleware import Middleware
 
-from pages.parts import show, sign_in
-from pages.parts.process import lifespan, prepare_process
-from pages.parts.projecting import switch
-from pages.parts.registry import GROUPS, PAGES
-from pages.parts.room import Doorkeeper
-from pages.parts.terms import definitions
-from pages.parts.theme import install_theme
+from pages.common import show
+from pages.common.projector import switch
+from pages.common.registry import GROUPS, PAGES
+from pages.common.server import sign_in
+from pages.common.server.admission import Doorkeeper
+from pages.common.server.policy import Policy
+from pages.common.server.process import lifespan, prepare_process
+from pages.common.theme import definitions, install_theme
 
 
 def navigation() -> None:
@@ -60,4 +61,4 @@ def run() -> None:
 if __name__ == "__main__":
     run()
 else:
-    app = st.App(__file__, lifespan=lifespan, middleware=[Middleware(Doorkeeper)])
+    app = st.App(__file__, lifespan=lifespan, middleware=[Middleware(Policy), Middleware(Doorkeeper)])

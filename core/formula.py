@@ -23,7 +23,8 @@ from __future__ import annotations
 import inspect
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import Any, Generic, ParamSpec, cast
@@ -163,22 +164,41 @@ def _step(uses: tuple[Explanation, ...]) -> Step:
     )
 
 
-_HEARD: ContextVar[list[tuple[Formula[Any], dict[str, float]]] | None] = ContextVar("heard", default=None)
-"""Uses of formulas on numbers, while somebody listens."""
+_RECORD: ContextVar[list[tuple[Formula[Any], dict[str, float], str]] | None] = ContextVar("record", default=None)
+"""Uses of formulas on single numbers while they are recorded, each with what it is for."""
+
+_PURPOSE: ContextVar[str] = ContextVar("purpose", default="")
 
 
-def explain_run(run: Callable[[], object]) -> list[Explanation]:
-    """Every use of a formula's ``over`` on plain numbers while ``run`` runs, in that order; those that find nothing, or
-    have no finite number, left out."""
-    heard: list[tuple[Formula[Any], dict[str, float]]] = []
-    token = _HEARD.set(heard)
+@contextmanager
+def used_for(what: str) -> Generator[None]:
+    """Formulas used inside say in a recording that they are about ``what``."""
+    token = _PURPOSE.set(what)
+    try:
+        yield
+    finally:
+        _PURPOSE.reset(token)
+
+
+def explain_run(run: Callable[[], object], *, zeros: bool = False) -> list[Explanation]:
+    """Every use of a formula's ``over`` on single numbers while ``run`` runs, in that order; those that have no finite
+    number left out, and where ``zeros`` are not wanted those that find nothing."""
+    record: list[tuple[Formula[Any], dict[str, float], str]] = []
+    token = _RECORD.set(record)
     try:
         run()
     finally:
-        _HEARD.reset(token)
-    finite = (pair for pair in heard if all(math.isfinite(value) for value in pair[1].values()))
-    found = (one.explain(**values) for one, values in finite)
-    return [one for one in found if math.isfinite(one.value) and one.value > 0]
+        _RECORD.reset(token)
+    steps: list[Explanation] = []
+    for used, values, what in record:
+        if all(math.isfinite(value) for value in values.values()):
+            try:
+                step = used.explain(**values)
+            except ZeroDivisionError:  # plain numbers have no infinity to say it by
+                continue
+            if math.isfinite(step.value) and (zeros or step.value != 0):
+                steps.append(step.about(what) if what else step)
+    return steps
 
 
 class Formula(Generic[P]):
@@ -226,9 +246,10 @@ class Formula(Generic[P]):
     def over(self, **values: float | npt.NDArray[Any]) -> npt.NDArray[np.float64]:
         """The same formula on numpy arrays, broadcast against each other; one call for a million values."""
         function: Callable[..., Any] = self.function
-        heard = _HEARD.get()
-        if heard is not None and all(np.ndim(value) == 0 for value in values.values()):
-            heard.append((cast("Formula[Any]", self), {name: float(value) for name, value in values.items()}))
+        record = _RECORD.get()
+        if record is not None and all(np.size(value) == 1 for value in values.values()):
+            numbers = {name: float(np.asarray(value).item()) for name, value in values.items()}
+            record.append((cast("Formula[Any]", self), numbers, _PURPOSE.get()))
         return np.asarray(function(**values), dtype=np.float64)
 
     def symbolic(self) -> str:

@@ -72,7 +72,7 @@ LIMITS: Mapping[str, Limit] = {
     "build_wait": Limit(180, "seconds", "the same by the clock: on a machine that is busy with others"),
     "build_memory": Limit(3_000_000_000, "bytes", "a building process beyond its libraries; honest models take 0.3 GB"),
     "build_output": Limit(1_000_000, "bytes", "what a building process may print; an answer has about 10,000"),
-    "build_queue": Limit(4, "models", "waiting while another is built; the fifth is told to come back"),
+    "build_queue": Limit(4, "models", "waiting while the machine builds another; the fifth is told to come back"),
     "build_answers": Limit(64, "models", "built and remembered by a server, about 10 kB each"),
     "spec_chars": Limit(900, "characters", "a shape as text with every field set; it also stands in the link"),
     "matmul_size": Limit(16_384, "rows", "a square fp32 matmul of 16,384 takes 3.2 GB for its three operands"),

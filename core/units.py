@@ -31,6 +31,7 @@ Kind: TypeAlias = Literal[
     "bytes",  # decimal: kB, MB, GB
     "bytes_binary",  # binary: KiB, MiB, GiB
     "bytes_per_s",
+    "bits_per_s",  # of a network, one way
     "bytes_per_parameter",
     "seconds",
     "accelerator_hours",
@@ -58,6 +59,7 @@ UNIT: dict[Kind, str] = {
     "bytes": "B",
     "bytes_binary": "B",
     "bytes_per_s": "B/s",
+    "bits_per_s": "b/s",
     "bytes_per_parameter": "B/parameter",
     "seconds": "s",
     "accelerator_hours": "h",
@@ -242,7 +244,7 @@ def format_quantity(value: float, kind: Kind, digits: int = 4) -> str:
     return f"{text} {UNIT[kind]}".rstrip()
 
 
-PREFIXED: tuple[Kind, ...] = ("flop_per_s", "bytes_per_s", "watts", "watt_hours")
+PREFIXED: tuple[Kind, ...] = ("flop_per_s", "bytes_per_s", "bits_per_s", "watts", "watt_hours")
 """Kinds shown with a decimal prefix before their unit."""
 
 
@@ -316,6 +318,7 @@ _GRAMMARS: dict[Kind, _Grammar] = {
     "bytes": _Grammar("a size in bytes", "80 GB, 80 GiB or 8e10", _BYTE_SUFFIXES),
     "bytes_binary": _Grammar("a size in bytes", "80 GiB, 80 GB or 8e10", _BYTE_SUFFIXES),
     "bytes_per_s": _Grammar("a bandwidth", "3.35 TB/s or 3.35e12", _si("B/s", "")),
+    "bits_per_s": _Grammar("a network’s bandwidth", "400 Gb/s", _si("b/s", "bit/s", "bps")),
     "seconds": _Grammar("a duration", "30 days, 12 h or 90 s", _DURATION_SUFFIXES),
     "usd": _Grammar("an amount of dollars", "2.50 or $5M", _COUNT_SUFFIXES),
     "usd_per_hour": _Grammar("a price per hour", "2.50", {"": Fraction(1), "/h": Fraction(1)}),
@@ -333,6 +336,9 @@ _NUMBER = re.compile(
     re.VERBOSE | re.IGNORECASE | re.ASCII,
 )
 
+
+IN_PERCENT = 2
+"""A share typed without a percent sign is meant in percent from here on. Whether 1.5 is 1.5 % or 150 % nobody knows."""
 
 _SUPERSCRIPT_RUN = re.compile(r"[⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+")
 """The way `scientific` writes powers, so that a shown number can be typed again."""
@@ -359,7 +365,7 @@ def parse_quantity(
     """What a person typed, in base units.
 
     Understands 70B, 1.5T, 6e24, 16,384, 2^20, 40%, 80 GiB, 30 days, $2.50, 5M$, according to ``kind``, and the same
-    in full-width characters or with pasted non-breaking spaces.
+    in full-width characters or with pasted non-breaking spaces. A share of 45 is 45 %, where no share can be 45.
     whole: refuse fractions, for things that come one by one. example: shown in messages instead of the kind's own.
     Raises `QuantityError` with a reason and an example for anything else, and outside [low, high].
     """
@@ -387,6 +393,8 @@ def parse_quantity(
             raise QuantityError(f"“{text.strip()}” is too large a power. For example: 2^20.")
         value = value ** int(match["power"])
     value *= grammar.suffixes[suffix]
+    if kind == "ratio" and not suffix and IN_PERCENT * max(1.0, high) <= value <= 100 * high:
+        value /= 100
     if match["sign"] == "-":
         value = -value
     try:
@@ -404,7 +412,8 @@ def _range_message(text: str, value: float, kind: Kind, low: float, high: float)
     shown_low, shown_high = _bound(low, kind), _bound(high, kind)
     if math.isinf(high):
         return f"“{text.strip()}” is too small: at least {shown_low}."
-    meant = f" Did you mean {significant(value)}%?" if kind == "ratio" and 1 < value <= 100 else ""
+    unclear = kind == "ratio" and 1 < value < IN_PERCENT and "%" not in text
+    meant = f" Did you mean {significant(value)}%?" if unclear else ""
     return f"“{text.strip()}” is out of range: from {shown_low} to {shown_high}.{meant}"
 
 

@@ -19,6 +19,9 @@ from core.units import (
     significant,
 )
 
+DOLLAR = r"\text{\textdollar}"
+"""The sign without itself, which in Markdown would end the formula, a backslash before it or not."""
+
 _PLAINLY: dict[Kind, str] = {
     "count": "",
     "seconds": " s",
@@ -62,7 +65,7 @@ def _latex(text: str) -> str:
     if match is None:
         return rf"\text{{{text}}}"
     number, power, letter, unit = match.groups()
-    latex = number.replace("$", r"\$").replace(",", "{,}")
+    latex = number.replace(",", "{,}").replace("$", DOLLAR)
     if power:
         latex += rf" \times 10^{{{power.translate(FROM_SUPERSCRIPT)}}}"
     if letter:

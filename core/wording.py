@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import math
+import re
 import unicodedata
 from collections.abc import Sequence
 
 from core.units import format_count, format_money, format_quantity, scientific
 
-_TURNS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
-"""Characters that turn the direction of writing, by which a name could take on the look of another one."""
+_UNSEEN = re.compile(
+    "[\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e0fff]"
+)
+"""Characters that nobody sees, of which some turn the direction of writing: by them a name could take on the look of
+another one. Joiners, which scripts and emoji need, are none of them."""
+
+_BLANK = frozenset("\u115f\u1160\u200c\u200d\u2800\u3164\uffa0")
+"""Letters, signs and joiners that show nothing by themselves."""
+
+_MARKS = 4
+"""Accents over or under one letter; more would lie over the lines beside it."""
 
 
 def signed(share: float) -> str:
@@ -80,6 +90,11 @@ def rent(value: float) -> str:
     return dollars(float(f"{value:.3g}"))
 
 
+def rent_or_none(value: float) -> str:
+    """The same of accelerators that may be owned: ``no rent``."""
+    return rent(value) if value else "no rent"
+
+
 def apart_as_shown(a: float, b: float) -> float:
     """How far two values are apart that are both shown to three digits, so that a reader who subtracts finds the same:
     236 − 110 is 126. Of two that are shown alike it is the true distance."""
@@ -92,6 +107,13 @@ def plain(text: str) -> str:
 
 
 def cleaned(text: str, most: int, *, lines: bool = False) -> str:
-    """``text`` without what cannot be shown or stored, at most so long; lines: with its line breaks."""
-    kept = (c for c in text if unicodedata.category(c) not in ("Cc", "Cs") or (c == "\n" and lines))
-    return "".join(c for c in kept if c not in _TURNS).strip()[:most].rstrip()
+    """``text`` without what cannot be shown or stored, at most so long; lines: with its line breaks. Empty where nobody
+    would see anything of it."""
+    kept, marks = list[str](), 0
+    for c in _UNSEEN.sub("", text):
+        kind = unicodedata.category(c)
+        marks = marks + 1 if kind[0] == "M" else 0
+        if marks <= _MARKS and (kind not in ("Cc", "Cs") or (c == "\n" and lines)):
+            kept.append(c)
+    said = "".join(kept).strip()[:most].rstrip()
+    return said if any(not c.isspace() and c not in _BLANK for c in said) else ""

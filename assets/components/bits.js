@@ -122,6 +122,7 @@ function build(root, data) {
   strip.setAttribute("role", "toolbar")
   strip.setAttribute("aria-label", `The ${data.bits.length} bits of ${data.title}`)
   strip.dataset.bits = data.bits.length
+  strip.style.setProperty("--count", Math.min(data.bits.length, PER_ROW))
   const bits = []
   const hex = []
   let byte, nibble

@@ -65,7 +65,11 @@ function button(cell, setTriggerValue) {
   made.setAttribute("aria-pressed", String(cell.here))
   made.style.setProperty("--shade", `light-dark(${cell.light}, ${cell.dark})`)
   made.append(element("span", "", cell.text))
-  if (cell.tag) made.append(element("small", "", cell.tag))
+  if (cell.tag) {
+    const tags = element("small")
+    tags.append(...cell.tag.split(" · ").map(tag => element("span", "", tag)))
+    made.append(tags)
+  }
   made.onclick = () => setTriggerValue("pick", cell.id)
   return made
 }

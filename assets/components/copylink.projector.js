@@ -1,6 +1,6 @@
-// A page on a projector (pages/parts/projector.py): P turns it on and off, Escape off, the arrow keys step through its
-// stories, and with Shift through the pages. One listener on the document serves all pages; what it does is a click
-// on the switch in the menu, or on a button or link of the bar.
+// A page on a projector (pages/common/projector.py): P turns it on and off, Escape off, the arrow keys and the page keys,
+// which clickers send, step through its slides, and with Shift through the pages. One listener on the document serves
+// all pages; what it does is a click on the switch in the menu, or on a button of the bar.
 const FIELDS = "input, textarea, select, [contenteditable=true], [role=radiogroup], [role=slider], [role=grid], [role=listbox], [role=menu], [role=dialog]"
 
 function stepWithKeys(projector, step) {
@@ -11,7 +11,7 @@ function stepWithKeys(projector, step) {
     const inside = event.composedPath().some((one) => one instanceof Element && one.matches(FIELDS))
     if (inside || event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || event.repeat) return
     const on = document.napkinProjector.projector
-    const rel = { ArrowLeft: "prev", ArrowRight: "next" }[event.key]
+    const rel = { ArrowLeft: "prev", PageUp: "prev", ArrowRight: "next", PageDown: "next" }[event.key]
     if (event.key.toLowerCase() === "p" || (on && event.key === "Escape")) turn()
     else if (on && rel && event.shiftKey) toPage(rel === "next" ? 1 : -1)
     else if (on && rel) document.querySelector(`.np-bar .${rel}`)?.click()
@@ -31,11 +31,12 @@ const ON_ITS_WAY_MS = 1500
 let last = { index: -1, at: -ON_ITS_WAY_MS, page: "" }
 
 function press(button) {
-  const drawn = Number(button.dataset.step), chips = Number(button.closest(".np-bar").dataset.chips)
-  const onward = last.index + (button.matches(".next") ? 1 : -1)
+  const slides = Number(button.closest(".np-bar").dataset.slides)
+  const onward = button.matches(".next") ? (last.index + 1) % slides : Math.max(last.index - 1, 0)
   const recent = last.page === location.pathname && performance.now() - last.at < ON_ITS_WAY_MS
-  const index = recent && onward >= 0 && onward < chips ? onward : drawn
+  const index = recent ? onward : Number(button.dataset.step)
   last = { index, at: performance.now(), page: location.pathname }
+  document.querySelector("[data-testid=stMain]").scrollTo(0, 0)
   document.napkinProjector.step(index)
 }
 

@@ -1,4 +1,4 @@
-// Every table of the product (`table_html` in pages/parts/show.py) can be sorted by a heading and downloaded as CSV.
+// Every table of the product (`table_html` in pages/common/show.py) can be sorted by a heading and downloaded as CSV.
 // One listener on the document serves all of them, whenever they are drawn.
 function sortAndDownloadTables() {
   if (document.napkinTables) return
@@ -78,8 +78,8 @@ function fields(table) {
   return flattened[0].map((_, i) => flattened.map((column) => column[i]))
 }
 
-// A spreadsheet takes what begins like this for a formula.
-const safe = (text) => (/^[=+\-@]/.test(text) ? `'${text}` : text)
+// A spreadsheet takes what begins like this for a formula, also behind what separates cells in some country.
+const safe = (text) => text.replace(/(^|;)(?=\s*[-+=@－＋＝＠])/g, "$1'")
 const quoted = (field) => (/[",\n]/.test(field) ? `"${field.replaceAll('"', '""')}"` : field)
 
 function download(table) {

@@ -1,5 +1,5 @@
 // Terms of the field where they stand: their first appearance in each part of a page is underlined, and hover, focus
-// and tap show its definition. Names and definitions are those of the Glossary (pages/parts/terms.py puts them on the
+// and tap show its definition. Names and definitions are those of the Glossary (pages/common/terms.py puts them on the
 // page once); the text itself stays as it is.
 const MARKABLE = ".np-answer, .np-note, .np-takeaway, .np-good, .np-lead, .np-table caption, .np-table td, .np-facts dt"
 const NOT_IN = "a, button, code, sup, .np-term, .katex, .np-glossary, .np-bar"

@@ -255,8 +255,10 @@ class FloatFormat:
         """Whether ties go to the even code, as in P3109 with one digit of precision.
 
         A single digit is never even. IEEE 754-2019 (4.3.1) then takes the larger magnitude, P3109 the even code.
+        P3109 has NaN at the code of −0, and, where there is no sign, at the last code.
         """
-        return self.fraction_bits == 0 and self.nan == "negative_zero" and self.gradual
+        nan = "negative_zero" if self.signed else "all_ones"
+        return self.fraction_bits == 0 and self.nan == nan and self.gradual
 
     @cached_property
     def min_normal(self) -> Fraction:

@@ -19,7 +19,7 @@ import numpy as np
 from core.floats.codec import classify, decode_exact, encode_exact
 from core.floats.decimals import brief
 from core.floats.formats import FORMATS, FloatFormat, Overflow
-from core.floats.text import Typed, typed_code
+from core.floats.typed_numbers import Typed, typed_code
 
 TORCH = {
     "fp64": "float64",

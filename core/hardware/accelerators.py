@@ -42,7 +42,9 @@ class Accelerator:
     ``generation`` counts contemporaries across vendors: 0 with V100 and TPU v3, 1 with A100, TPU v4 and MI250X, 2 with
     H100, TPU v5 and v6, MI300X, Gaudi 2 and 3, 3 with B200, TPU7x and MI355X. ``node_size`` is how many come as one
     unit, joined by the fastest links they have: a server (8 cards or modules as a rule), the rack of an NVL72, the host
-    of TPUs, which are cut to slices of any number of hosts.
+    of TPUs, which are cut to slices of any number of hosts. ``pcie`` is the slot, the link of cards that have no other.
+    ``network`` is the bandwidth to other nodes, one way, of one accelerator in the system that it usually comes in,
+    which ``network_source`` names; ``network_confidence`` may also be "assumed", where no such system is known.
     """
 
     id: str
@@ -60,7 +62,10 @@ class Accelerator:
     interconnect: str
     interconnect_bandwidth: float
     scaleup_domain: str
-    network: str
+    pcie: str
+    network: float
+    network_confidence: str
+    network_source: str
     tdp_watts: float
     tdp_note: str
     price_low: float
@@ -148,7 +153,10 @@ def _accelerator(row: Mapping[str, str], clock: Clock | None) -> Accelerator:
         interconnect=row["interconnect"],
         interconnect_bandwidth=number(row["interconnect_gb_s_bidir_per_gpu"]) * 1e9,
         scaleup_domain=row["scaleup_domain"],
-        network=row["network_per_gpu"],
+        pcie=row["pcie"],
+        network=number(row["network_gbit_s"]) * 1e9 / 8,
+        network_confidence=row["network_confidence"],
+        network_source=row["network_source"],
         tdp_watts=_watts(row["tdp_w"]),
         tdp_note=row["tdp_w"],
         price_low=low,

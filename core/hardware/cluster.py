@@ -1,13 +1,12 @@
 """A cluster: so many of one accelerator, in nodes, with its links inside a node and between nodes.
 
-Vendors print the bandwidth of a link inside a node as the sum of both directions, and that of the network one way in
-bits; here both are bytes per second, one way, of one accelerator.
+Vendors print the bandwidth of a link inside a node as the sum of both directions; here it is one way, like that of the
+network: bytes per second of one accelerator.
 """
 
 from __future__ import annotations
 
 import math
-import re
 from dataclasses import dataclass
 
 from core.formula import Explanation, Source, Symbol, formula
@@ -15,7 +14,9 @@ from core.hardware.accelerators import Accelerator
 from core.sources import ML_ENGINEERING
 
 _NETWORK = ML_ENGINEERING.at("network")
-_RATE = re.compile(r"(\d+)\s*Gb/s")
+_PCIE = {"3.0 x16": 15.75e9, "4.0 x16": 31.5e9, "5.0 x16": 63.0e9}
+"""Bytes per second one way of a slot: 16 lanes of 8, 16 or 32 GT/s, of whose 130 bits 128 are data."""
+
 _NCCL = Source("NCCL tests", "doc/PERFORMANCE.md", "https://github.com/NVIDIA/nccl-tests")
 
 
@@ -75,13 +76,15 @@ class Cluster:
 
     @property
     def link_inside(self) -> float:
-        """Bytes per second one way of one accelerator to its neighbours in the node; NaN when unknown."""
-        return self.accelerator.interconnect_bandwidth / 2
+        """Bytes per second one way of one accelerator to its neighbours in the node: over its own links, else its slot;
+        NaN when unknown."""
+        own = self.accelerator.interconnect_bandwidth / 2
+        return _PCIE.get(self.accelerator.pcie, math.nan) if math.isnan(own) else own
 
     @property
     def link_between(self) -> float:
-        """Bytes per second one way of one accelerator to other nodes; NaN when unknown, or a range."""
-        return network_bandwidth(self.accelerator)
+        """Bytes per second one way of one accelerator to other nodes; NaN when unknown."""
+        return self.accelerator.network
 
     @property
     def memory_bytes(self) -> float:
@@ -107,13 +110,6 @@ class Cluster:
     def explain_peak(self, dtype: str) -> Explanation:
         """`peak` with its formula."""
         return cluster_peak.explain(count=self.count, peak=self.accelerator.peak(dtype))
-
-
-def network_bandwidth(accelerator: Accelerator) -> float:
-    """Bytes per second one way to other nodes, from the catalogue's Gb/s; NaN for ranges and for anything else."""
-    cell = accelerator.network
-    match = _RATE.match(cell)
-    return int(match[1]) / 8 * 1e9 if match else math.nan
 
 
 def cluster(accelerator: Accelerator, count: int, per_node: int | None = None) -> Cluster:

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import math
 
+from core.budget.run import training_seconds
 from core.formula import Explanation
 from core.hardware.accelerators import find
 from core.hardware.operations import elementwise, intensity, product
 from core.hardware.roofline import explain_device, peak_from_clock, ridge_point
 from core.lecture.claims import Claim, Finding, Link, titled
+from core.models.attention_share import attention_over_rest
 from core.models.catalog import model_named
 from core.models.flops import flops_per_token, train_flop_6nd, train_flop_by_layer
 from core.models.linear import literal_operations
-from core.planning.answer.stories import LECTURE, STORIES
-from core.planning.budget.rule import training_seconds
-from core.planning.counting.growth import attention_over_rest
-from core.planning.evidence.runs import printed_mfu, published_runs
-from core.planning.layer.operations import layer_roofline, matmul_share
+from core.planning.presets import LECTURE, STORIES
 from core.products import matmul_flop
+from core.runs.published import printed_mfu, published_runs
+from core.step_time.layer_roofline import layer_roofline, matmul_share
 from core.units import format_quantity
 from core.wording import signed
 

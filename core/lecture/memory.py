@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from core.hardware.accelerators import find
 from core.lecture.claims import Claim, Finding, Link, titled
-from core.training import (
-    Layout,
+from core.training.device.states_only import explain_largest
+from core.training.layout import Layout
+from core.training.memory import (
+    PARTS,
     StateBytes,
     bytes_per_parameter,
-    find_optimizer,
-    find_policy,
     saved_per_parameter,
     states_per_parameter,
     token_bytes,
     token_width,
 )
-from core.training.device.alone import explain_largest
-from core.training.memory import PARTS
 from core.training.optimizer_state import optimizer_bytes
+from core.training.optimizers import find_optimizer
+from core.training.precision import find_policy
 from core.units import format_bytes, format_count, format_quantity
 
 H100 = "H100 SXM"

@@ -7,10 +7,12 @@ from functools import lru_cache
 
 import numpy as np
 
-from core.floats import FORMATS, FloatFormat, accumulation, decode, decode_exact, encode, encode_exact
-from core.floats.accumulation import half_step
+from core.floats.arithmetic import accumulation
+from core.floats.arithmetic.accumulation import half_step
+from core.floats.code_description import describe, explain
+from core.floats.codec import decode, decode_exact, encode, encode_exact
 from core.floats.decimals import rounded
-from core.floats.view import describe, explain
+from core.floats.formats import FORMATS, FloatFormat
 from core.formula import Explanation
 from core.lecture.claims import Claim, Finding, Link, titled
 from core.tensors.cost import tensor_bytes

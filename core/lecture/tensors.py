@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from core.formula import Explanation
 from core.lecture.claims import Claim, Finding, Link, titled
-from core.tensors import Layout, explain_view
 from core.tensors.cost import matrix_cell, merging_stride, tensor_bytes
+from core.tensors.layout import Layout
+from core.tensors.view_rule import explain_view
 
 
 def _transposed(layout: Layout) -> Layout:

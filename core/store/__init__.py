@@ -3,8 +3,3 @@
 What a page needs before it looks into the database stands here; what reads and writes it is imported by
 `core.store.where.opened`.
 """
-
-from core.store.errors import Conflict, StoreError
-from core.store.plans import Change, Edit, Found, SavedPlan
-
-__all__ = ["Change", "Conflict", "Edit", "Found", "SavedPlan", "StoreError"]

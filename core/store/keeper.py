@@ -9,8 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
+from core.benchmark.record import Record
 from core.limits import limit
-from core.measure.record import Record
 from core.store.errors import StoreError
 from core.store.measurements import Measurements
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel
 from sqlalchemy import Connection, Engine, delete, func, insert, select
 
+from core.benchmark.collectives.result import read_result
 from core.limits import limit
-from core.measure.collectives.result import read_result
 from core.store.engine import transaction
 from core.store.errors import StoreError
 from core.store.rows import Moment, RowText, moment, read_cells
@@ -21,7 +21,7 @@ from core.store.tables import COLLECTIVES
 from core.wording import cleaned
 
 if TYPE_CHECKING:
-    from core.measure.collectives.result_fields import ResultFields
+    from core.benchmark.collectives.result_fields import ResultFields
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,11 +11,11 @@ from typing import Any
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
+from core.benchmark.device import Machine
+from core.benchmark.points import Outcome, clip
+from core.benchmark.record import Record
 from core.fields import quoted
 from core.limits import limit
-from core.measure.device import Machine
-from core.measure.points import Outcome, clip
-from core.measure.record import Record
 from core.store.rows import LAST, Moment, RowText, moment, read_cells
 from core.wording import cleaned, plural
 

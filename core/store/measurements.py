@@ -9,9 +9,9 @@ from typing import Any
 
 from sqlalchemy import Connection, Engine, case, delete, func, insert, or_, select, update
 
+from core.benchmark.device import DeviceKind
+from core.benchmark.record import Record
 from core.limits import limit
-from core.measure.device import DeviceKind
-from core.measure.record import Record
 from core.store.engine import transaction
 from core.store.errors import StoreError
 from core.store.measured import LOST_S, History, Kept, columns, outcome_text, read_kept

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from core.planning.answer.form import FIND, carried
-from core.planning.compare.compared import compared
-from core.planning.compare.entry import Entry, entry_of
+from core.planning.comparison.comparison import compared
+from core.planning.comparison.entry import Entry, entry_of
+from core.planning.form.plan_form import FIND, carried
 
 
 def on_page(entry: Entry, *, named: bool) -> dict[str, str]:

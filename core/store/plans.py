@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from core.planning.compare.entry import Entry
+from core.planning.comparison.entry import Entry
 
 RESULT = "_"
 """Before the name of a result in a history: that of a field has none."""
@@ -19,7 +19,7 @@ class SavedPlan:
     """A plan as it was kept.
 
     owner: who saved it; empty without sign-in. made, changed: in UTC. revision: 1 when saved, one more with each
-    change. knowledge: of `core.knowledge` when its results were worked out. problems: what could not be read of
+    change. knowledge: of `core.data_version` when its results were worked out. problems: what could not be read of
     the row; where there are any, its fields can be looked at and copied, not changed.
     """
 

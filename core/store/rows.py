@@ -15,8 +15,8 @@ from pydantic import BaseModel, Field, Json, ValidationError
 
 from core.fields import LINK_VERSION, VERSION, quoted
 from core.limits import limit
-from core.planning.answer.form import ACCELERATOR, MODEL_NAME, PLAN_FORM
-from core.planning.compare.entry import RESULTS, Entry, entry_of
+from core.planning.comparison.entry import RESULTS, Entry, entry_of
+from core.planning.form.plan_form import ACCELERATOR, MODEL_NAME, PLAN_FORM
 from core.store.plans import ARCHIVED, NAME, NOTE, RESULT, TAGS, Change, Edit, SavedPlan
 from core.wording import cleaned
 
@@ -71,7 +71,7 @@ def read_plan(row: Mapping[str, Any]) -> SavedPlan:
         )
     elif told.form_version == LINK_VERSION and unknown:
         problems.append(f"It has fields that are not known here and were left aside: {quoted(unknown)}.")
-    entry = entry_of(cleaned(told.name, limit("plan_name")), texts)
+    entry = entry_of(told.name, texts)
     return SavedPlan(
         id=told.id,
         entry=replace(entry, results=_finite(told.results)),
@@ -104,7 +104,7 @@ def read_cells(model: type[_Told], row: Mapping[str, Any]) -> tuple[_Told, tuple
 
 def columns(entry: Entry, knowledge: str) -> dict[str, Any]:
     """A plan as columns of its row. Raises ``ValueError`` for one without a name or too long."""
-    kept = entry_of(cleaned(entry.name, limit("plan_name")), entry.texts)
+    kept = entry_of(entry.name, entry.texts)
     # Half of a surrogate pair, which no browser sends, is no text for a database.
     texts = json.dumps({name: text.encode("utf-8", "replace").decode("utf-8") for name, text in kept.texts.items()})
     if not kept.name:

@@ -13,9 +13,9 @@ from typing import Any, TypeVar
 from sqlalchemy import Connection, Engine, Select, bindparam, delete, func, select
 from sqlalchemy.exc import IntegrityError
 
-from core.knowledge import knowledge
+from core.data_version import knowledge
 from core.limits import limit
-from core.planning.compare.entry import Entry
+from core.planning.comparison.entry import Entry
 from core.store.engine import asked, make_engine, shown
 from core.store.errors import Conflict, StoreError
 from core.store.links import Links

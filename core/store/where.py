@@ -1,4 +1,4 @@
-"""Where this process keeps plans: a file of the user's, or the database that the environment names."""
+"""Where this process keeps things: a folder of the user's, or one, or a database, that the environment names."""
 
 from __future__ import annotations
 
@@ -14,10 +14,14 @@ _lock = threading.Lock()
 _stores: dict[str | Path, Store] = {}
 
 
+def data_folder() -> Path:
+    """``NAPKIN_DATA``, or ~/.local/share/napkin: of all servers of a machine that belong together."""
+    return Path(os.environ.get("NAPKIN_DATA") or Path("~/.local/share/napkin").expanduser()).absolute()
+
+
 def address() -> str | Path:
-    """``DATABASE_URL``; without one, a file in ``NAPKIN_DATA``, or in ~/.local/share/napkin."""
-    folder = os.environ.get("NAPKIN_DATA") or Path("~/.local/share/napkin").expanduser()
-    return os.environ.get("DATABASE_URL") or Path(folder).absolute() / "napkin.db"
+    """``DATABASE_URL``; without one, a file in the `data_folder`."""
+    return os.environ.get("DATABASE_URL") or data_folder() / "napkin.db"
 
 
 def opened() -> Store:

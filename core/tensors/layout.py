@@ -19,6 +19,10 @@ CHANNELS_LAST: dict[int, tuple[int, ...]] = {4: (1, 3, 2, 0), 5: (1, 4, 3, 2, 0)
 """Rank → the dimensions from fastest to slowest in torch's channels-last formats (NCHW and NCDHW)."""
 
 
+class TooLargeError(ValueError):
+    """A tensor with more elements than are gone through one by one. The message is for a reader."""
+
+
 @dataclass(frozen=True, slots=True)
 class Run:
     """Neighbouring dimensions ``first`` to ``last`` that a single stride can walk: ``numel`` steps of ``stride``."""
@@ -111,6 +115,14 @@ class Layout:
                 raise IndexError(f"index {i} is out of bounds for dimension {dim} with size {size}")
             cell += (i + size if i < 0 else i) * stride
         return cell
+
+    def each_cell(self) -> npt.NDArray[np.int64]:
+        """Storage cells of all elements; raises `TooLargeError` beyond ``tensor_elements`` of core.limits."""
+        if self.numel > limit("tensor_elements"):
+            raise TooLargeError(
+                f"{self.numel:,} elements are too many to go through one by one; at most {limit('tensor_elements'):,}."
+            )
+        return self.cells()
 
     def cells(self, count: int | None = None) -> npt.NDArray[np.int64]:
         """Storage cells of the first ``count`` elements (all by default) in logical, row-major order; 8 B each."""

@@ -81,6 +81,24 @@ class PrecisionPolicy:
         return self.saved or self.multiplies
 
     @property
+    def autocasts(self) -> bool:
+        """Whether products read fp32 tensors through casts to a narrower type, weights too, as torch.autocast does."""
+        return self.weights is FP32 and self.multiplies.bytes < FP32.bytes and self.saved is None
+
+    @property
+    def residual(self) -> StorageType:
+        """What the residual stream is in: fp32 under autocast, which casts inputs of products and nothing else."""
+        return self.weights if self.autocasts else self.activations
+
+    @property
+    def new_gradient_bytes(self) -> float:
+        """Bytes per parameter of gradients that each step makes anew.
+
+        Those in fp32 beside narrower weights, and what adds them up, are buffers that last from step to step.
+        """
+        return 0.0 if self.gradients is FP32 and self.weights is not FP32 else self.gradients.bytes
+
+    @property
     def gradient_bytes(self) -> float:
         """Bytes per parameter of the gradients and of the buffer they are added up in, where there is one."""
         return self.gradients.bytes + (self.accumulation.bytes if self.accumulation else 0.0)
@@ -142,8 +160,9 @@ POLICIES: Mapping[str, PrecisionPolicy] = MappingProxyType(
                 master=None,
                 states=FP32,
                 phrase="in fp32 with bf16 autocast",
-                note="PyTorch AMP: only matmul inputs and activations are bf16. The bf16 copies of the weights are "
-                "temporary and not counted, up to 2 B/parameter while a step runs.",
+                note="PyTorch AMP: each product casts its input and its weights to bf16 and keeps both casts for "
+                "backward, 2 B/parameter more while a step runs; the residual stream stays fp32. FSDP’s own mixed "
+                "precision casts once, as it gathers: choose “mixed bf16, fp32 master”, as many bytes.",
                 sources=(_AMP,),
                 autocast=BF16,
             ),

@@ -5,14 +5,15 @@ from __future__ import annotations
 import streamlit as st
 
 from core.fields import Field
-from core.planning.answer.form import PRICE
-from core.planning.money import form, words
-from core.planning.money.figures import bills
+from core.planning.cost import form
+from core.planning.form.plan_form import PRICE
+from core.views.cost import text
+from core.views.cost.charts import bills
 from core.wording import plain, price
 from pages.calendar.inputs import Asked
-from pages.parts import show
-from pages.parts.inputs import Inputs
-from pages.parts.theme import TOKENS
+from pages.common import show
+from pages.common.inputs import Inputs
+from pages.common.theme import TOKENS
 
 _ROWS: tuple[tuple[Field, ...], ...] = (
     (PRICE, form.HELD, form.RESERVED, form.TERM),
@@ -29,14 +30,14 @@ def bill(inputs: Inputs, a: Asked) -> None:
             with cell:
                 inputs.draw(field, placeholder=usual if field == PRICE else "")
     show.problems(inputs, *(field.id for fields in _ROWS for field in fields))
-    said = words.compared(a.ways)
+    said = text.compared(a.ways)
     show.says(said)
     show.chart(
         bills(a.ways, TOKENS), alt=f"Dollars of the calendar, each way of paying. {plain(said)}", key="calendar:bill"
     )
-    show.note(words.OWNED)
+    show.note(text.OWNED)
     show.small_table(
-        [show.Column(heading, numeric=i > 0) for i, heading in enumerate(words.TABLE)],
-        [[show.remarked(*cell) for cell in row] for row in words.rows(a.ways)],
+        [show.Column(heading, numeric=i > 0) for i, heading in enumerate(text.TABLE)],
+        [[show.remarked(*cell) for cell in row] for row in text.rows(a.ways)],
         caption="In the middle of the range, and under it the range: every run early, or every run late",
     )

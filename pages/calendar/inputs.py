@@ -6,8 +6,13 @@ from dataclasses import dataclass
 
 import streamlit as st
 
-from core.planning.answer import words
-from core.planning.answer.form import (
+from core.budget.errors import BudgetError
+from core.planning.calendar.form import CLOSED, COUNTED, DUE, MONTHLY, RUN_FIELDS, SPARE, START, asked_of
+from core.planning.calendar.form import Asked as Question
+from core.planning.calendar.schedule import Schedule
+from core.planning.cost.bill import Way, costs
+from core.planning.cost.form import prices_of
+from core.planning.form.plan_form import (
     ACCELERATOR,
     COUNT,
     DRAW,
@@ -21,17 +26,12 @@ from core.planning.answer.form import (
     TRAINED,
     named_plan,
 )
-from core.planning.answer.plan import OWN
-from core.planning.budget.errors import BudgetError
-from core.planning.calendar.form import CLOSED, COUNTED, DUE, MONTHLY, RUN_FIELDS, SPARE, START, asked_of
-from core.planning.calendar.form import Asked as Question
-from core.planning.calendar.rule import Schedule
-from core.planning.money.form import prices_of
-from core.planning.money.rule import Way, costs
+from core.planning.plan import OWN
+from core.views.plan import text
 from pages.calendar.form import FORM
-from pages.parts import show
-from pages.parts.inputs import Inputs
-from pages.parts.shape import own_shape, row
+from pages.common import show
+from pages.common.inputs import Inputs
+from pages.common.shape import own_shape, row
 
 _GOOD = "calendar:good"
 _PLAN = (MODEL_NAME, PARAMETERS, TRAINED, SEQ_LEN, ACCELERATOR, COUNT, MFU)
@@ -58,7 +58,7 @@ def asked(inputs: Inputs) -> Asked:
         inputs.fail(str(problem), "Still showing the last calendar." if last else "Showing the first example.")
         question = last or asked_of(FORM.read({}))
         made = question.schedule()
-    why, instead = words.other_peak(made.runs[0].answer)
+    why, instead = text.other_peak(made.runs[0].answer)
     if why:
         inputs.fail(why, instead)
     return Asked(question, made, costs(made, prices_of(inputs.reading)))
@@ -68,7 +68,7 @@ def draw(inputs: Inputs) -> None:
     """Every field of the question but those of the bill."""
     plan = named_plan(inputs.reading)
     row(inputs, [0.9, 0.9, 0.8, 2.2, 1.0], (START, DUE, SPARE, CLOSED, MONTHLY), plan)
-    row(inputs, [1.4, 1.0, 0.75, 1.3, 1.25, 0.85, 1.05], _PLAN, plan)
+    row(inputs, [1.63, 1.04, 0.74, 1.04, 1.56, 0.8, 0.9], _PLAN, plan)
     if plan.model == OWN:
         own_shape(inputs)
     with st.expander("More: what the MFU is of, peak’s dtype, power"):

@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import streamlit as st
 
-from core.planning.answer.form import carried
-from core.planning.calendar import words
-from core.planning.calendar.export import as_ics
-from core.planning.calendar.figures import calendar
 from core.planning.calendar.form import texts_of
-from core.planning.calendar.stories import SOURCES, STORIES
-from core.planning.money.rule import explain
-from core.planning.money.words import held
+from core.planning.calendar.presets import SOURCES
+from core.planning.cost.bill import explain
+from core.planning.form.plan_form import carried
+from core.views.calendar import text
+from core.views.calendar.charts import calendar
+from core.views.calendar.ics import as_ics
+from core.views.cost.text import held
 from pages.calendar.bill import bill
-from pages.calendar.form import FORM
+from pages.calendar.form import CHIPS, FORM
 from pages.calendar.inputs import Asked, asked, draw
-from pages.parts import show
-from pages.parts.inputs import Inputs
-from pages.parts.registry import CALENDAR, COMPUTE, MEMORY
-from pages.parts.shape import adopt_built
-from pages.parts.theme import TOKENS
+from pages.common import show
+from pages.common.beginning import plan_chips
+from pages.common.inputs import Inputs
+from pages.common.registry import CALENDAR, COMPUTE, MEMORY
+from pages.common.shape import adopt_built
+from pages.common.theme import TOKENS
 
 
 def _runs(inputs: Inputs, a: Asked) -> None:
@@ -27,16 +28,13 @@ def _runs(inputs: Inputs, a: Asked) -> None:
     s = a.schedule
     rows = [
         [show.remarked(cell, remark) for cell, remark in zip(*row, strict=True)]
-        for row in zip(words.rows(s), words.remarks(s), strict=True)
+        for row in zip(text.rows(s), text.remarks(s), strict=True)
     ]
-    for row, one, under in zip(rows, s.runs, words.remarks(s), strict=True):
+    for row, one, under in zip(rows, s.runs, text.remarks(s), strict=True):
         name = show.link(one.run.name, COMPUTE, texts_of(inputs.reading, one.run))
         row[0] = show.Html(name + show.remarked("", under[0]))
     show.small_table(
-        [
-            show.Column(heading, numeric=i in (2, 6, 7, 8), whole=i in (3, 4, 5))
-            for i, heading in enumerate(words.TABLE)
-        ],
+        [show.Column(heading, numeric=i in (2, 6, 7, 8), whole=i in (3, 4, 5)) for i, heading in enumerate(text.TABLE)],
         rows,
         caption="Days in UTC. A run’s name leads to its budget, where its days and dollars are the same",
     )
@@ -57,20 +55,21 @@ def page() -> None:
     chips = show.slot()
     a = asked(inputs)
     draw(inputs)
-    story = inputs.stories("Stories", STORIES, into=chips)
+    story = plan_chips(inputs, CHIPS, into=chips)
     s, rented = a.schedule, a.ways[0]
 
     with show.guarded("The answer"):
-        show.answer(words.sentence(s, rented), words.detail(s, rented, held(s)))
-        for wrong in (words.missed(s), *words.impossible(s)):
+        show.answer(text.sentence(s, rented), text.detail(s, rented, held(s)))
+        lost, saved = text.unfitting(s)
+        for wrong in (text.missed(s), *text.impossible(s), *lost):
             if wrong:
                 show.error(wrong)
-        for line in words.queued(s):
+        for line in (*saved, *text.queued(s)):
             show.note(line)
         for source in SOURCES.get(story or "", ()):
             show.source(source)
     with show.guarded("The calendar"):
-        show.chart(calendar(s, TOKENS), alt=words.picture(s), key="calendar:bars")
+        show.chart(calendar(s, TOKENS), alt=text.picture(s), key="calendar:bars")
         _runs(inputs, a)
     with show.question("What does it cost?"):
         bill(inputs, a)
@@ -83,7 +82,7 @@ def page() -> None:
             *explain(a.ways),
         ],
         key="calendar:how",
-        notes=[words.METHOD],
+        notes=[text.METHOD],
     )
     show.onwards("FLOPs, days and dollars of the plan alone", COMPUTE, carried(inputs.reading.texts))
     show.onwards("What each accelerator has to hold", MEMORY, carried(inputs.reading.texts))

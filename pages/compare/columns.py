@@ -10,7 +10,12 @@ import streamlit as st
 
 from core.fields import Field
 from core.limits import limit
-from core.planning.answer.form import (
+from core.planning.comparison.comparison import Compared, as_kept
+from core.planning.comparison.differences import counting, differing
+from core.planning.comparison.entry import entry_of
+from core.planning.comparison.names import suggested
+from core.planning.form.layout import CONTEXT, EXPERT, MICRO_BATCH, PIPELINE, RECOMPUTE, TENSOR, ZERO
+from core.planning.form.plan_form import (
     ACCELERATOR,
     COUNT,
     DTYPE,
@@ -28,17 +33,12 @@ from core.planning.answer.form import (
     TRAINED,
     WITHIN,
 )
-from core.planning.answer.form_layout import CONTEXT, EXPERT, MICRO_BATCH, PIPELINE, RECOMPUTE, TENSOR, ZERO
-from core.planning.answer.form_search import BATCH
-from core.planning.compare import words
-from core.planning.compare.compared import Compared, as_kept
-from core.planning.compare.differing import counting, differing
-from core.planning.compare.entry import entry_of
-from core.planning.compare.naming import suggested
+from core.planning.form.search import BATCH
+from core.views.comparison import text as comparison_text
 from core.wording import price
+from pages.common import comparison_list, show
+from pages.common.inputs import Inputs
 from pages.compare.form import BASE, MORE
-from pages.parts import show, tray
-from pages.parts.inputs import Inputs
 
 _MAIN = (MODEL_NAME, PARAMETERS, TRAINED, ACCELERATOR, COUNT, MFU, PRICE, SEQ_LEN, BATCH, MICRO_BATCH)
 _MORE = (FIND, WITHIN, PACE, DTYPE, OPTIMIZER, POLICY, ZERO, TENSOR, PIPELINE, CONTEXT, EXPERT, RECOMPUTE)
@@ -80,7 +80,7 @@ def _head(inputs: Inputs, number: int, one: Compared, at: int, *, pinned: bool) 
     name = inputs.key(f"name_{number}")
     st.session_state.setdefault(name, one.name)
     st.text_input("Name", key=name, max_chars=limit("plan_name"), on_change=_rename, args=(name, number))
-    show.says(words.in_short(one))
+    show.says(comparison_text.in_short(one))
 
 
 def _fields(inputs: Inputs, number: int, one: Compared, fields: Sequence[Field]) -> None:
@@ -89,7 +89,7 @@ def _fields(inputs: Inputs, number: int, one: Compared, fields: Sequence[Field])
     for field in fields:
         key = inputs.key(f"{field.id}_{number}")
         if field.id not in counts:
-            st.session_state[f"{key}_still"] = words.given_instead(one, field)
+            st.session_state[f"{key}_still"] = comparison_text.given_instead(one, field)
             st.text_input(field.label, disabled=True, key=f"{key}_still")
             continue
         text = one.entry.texts[field.id]
@@ -111,29 +111,29 @@ def _change(inputs: Inputs, key: str, number: int, field: Field) -> None:
     """Take over what was typed or chosen, if it can be read; what follows from it in other fields too."""
     held = st.session_state[key]
     text = str(held).lower() if isinstance(held, bool) else str(held or "")
-    entry = tray.held().get(number)
+    entry = comparison_list.held().get(number)
     if entry is None:
         return
     reading = PLAN_FORM.read({**entry.texts, field.id: text}, entry.texts)
     for led in reading.led:
         st.session_state.pop(inputs.key(f"{led}_{number}"), None)
     if not reading.about((field.id,)):
-        tray.change(number, as_kept(entry_of(entry.name, reading.texts)))
+        comparison_list.change(number, as_kept(entry_of(entry.name, reading.texts)))
 
 
 def _rename(key: str, number: int) -> None:
     """Give a plan another name; one without gets the suggested one back."""
-    entry = tray.held().get(number)
+    entry = comparison_list.held().get(number)
     if entry is not None:
-        others = [one for n, one in tray.held().items() if n != number]
+        others = [one for n, one in comparison_list.held().items() if n != number]
         typed = entry_of(st.session_state[key] or "", entry.texts).name
-        tray.change(number, replace(entry, name=typed or suggested(entry.texts, others)))
-        st.session_state[key] = tray.held()[number].name
+        comparison_list.change(number, replace(entry, name=typed or suggested(entry.texts, others)))
+        st.session_state[key] = comparison_list.held()[number].name
 
 
 def _do(inputs: Inputs, key: str, number: int) -> None:
     """What was chosen from a plan's menu; the baseline stays the plan that it was, or becomes the first."""
-    order = list(tray.held())
+    order = list(comparison_list.held())
     if number not in order:
         return
     base = order[min(int(st.session_state.get(inputs.key(BASE.id), 1)), len(order)) - 1]
@@ -141,12 +141,12 @@ def _do(inputs: Inputs, key: str, number: int) -> None:
     if chosen == PIN:
         base = number
     elif chosen in (LEFT, RIGHT):
-        tray.move(number, -1 if chosen == LEFT else 1)
+        comparison_list.move(number, -1 if chosen == LEFT else 1)
     elif chosen == COPY:
-        tray.insert(tray.held()[number], order.index(number) + 1)
+        comparison_list.insert(comparison_list.held()[number], order.index(number) + 1)
     elif chosen == REMOVE:
-        tray.remove(number)
-    order = list(tray.held())
+        comparison_list.remove(number)
+    order = list(comparison_list.held())
     inputs.put(BASE.id, str(order.index(base) + 1 if base in order else 1))
     # A browser that moves a field to another column may forget what was typed there, so all are told again.
     for key in (inputs.key(f"{field.id}_{n}") for n in order for field in PLAN_FORM.fields):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from core.fields import Form, choice, slider, switch
 from core.limits import limit
-from core.planning.answer.stories import STORIES
-from pages.parts.takeaway import TAKE
+from core.planning.presets import STORIES
+from pages.common.takeaway import TAKE
 
 BASE = slider("base", "Baseline", 1, limit("compared_plans"), 1)
 ADD = choice("add", "Add a plan", list(STORIES), next(iter(STORIES)))

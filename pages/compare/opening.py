@@ -5,11 +5,11 @@ from __future__ import annotations
 import streamlit as st
 
 from core.limits import limit
-from core.planning.compare import words
-from core.planning.compare.entry import Entry
-from core.report.data import PlansFileError, read_json
-from pages.parts import tray
-from pages.parts.inputs import Inputs
+from core.planning.comparison.entry import Entry
+from core.views.comparison import text as comparison_text
+from core.views.report.data import PlansFileError, read_json
+from pages.common import comparison_list
+from pages.common.inputs import Inputs
 
 
 def file_of_plans(inputs: Inputs) -> tuple[str, ...]:
@@ -33,11 +33,11 @@ def _taken(text: str) -> tuple[str, ...]:
         entries, said = read_json(text)
     except PlansFileError as problem:
         return (str(problem),)
-    told, left = [*said, *tray.problems(entries)], list[Entry]()
+    told, left = [*said, *comparison_list.problems(entries)], list[Entry]()
     for one in entries:
-        there = tray.same(one)
+        there = comparison_list.same(one)
         if there:
-            told.append(words.already_in(there))
-        elif not tray.add(one):
+            told.append(comparison_text.already_in(there))
+        elif not comparison_list.add(one):
             left.append(one)
-    return tuple(filter(None, (*told, words.no_room(left))))
+    return tuple(filter(None, (*told, comparison_text.no_room(left))))

@@ -6,25 +6,25 @@ from collections.abc import Mapping, Sequence
 
 import streamlit as st
 
-from core.planning.answer import words as words_answer
-from core.planning.answer.form import carried
-from core.planning.answer.stories import STORIES
-from core.planning.compare import words
-from core.planning.compare.compared import Compared, as_kept, compared
-from core.planning.compare.differing import differing
-from core.planning.compare.entry import entry_of
-from core.planning.compare.examples import examples
-from core.planning.compare.figures import bars, days_against_dollars
+from core.planning.comparison.comparison import Compared, as_kept, compared
+from core.planning.comparison.differences import differing
+from core.planning.comparison.entry import entry_of
+from core.planning.comparison.examples import examples
+from core.planning.form.plan_form import carried
+from core.planning.presets import STORIES
+from core.views.comparison import text
+from core.views.comparison.charts import bars, days_against_dollars
+from core.views.plan import text as words_answer
 from core.wording import plain
+from pages.common import comparison_list, show
+from pages.common.inputs import Inputs
+from pages.common.registry import COMPARE, COMPUTE
+from pages.common.saving import saving_all
+from pages.common.takeaway import TAKE, files
+from pages.common.theme import TOKENS
 from pages.compare.columns import columns
 from pages.compare.form import ADD, BASE, FORM
 from pages.compare.opening import file_of_plans
-from pages.parts import show, tray
-from pages.parts.inputs import Inputs
-from pages.parts.registry import COMPARE, COMPUTE
-from pages.parts.saving import saving_all
-from pages.parts.takeaway import TAKE, files
-from pages.parts.theme import TOKENS
 
 
 def _more_plans(inputs: Inputs) -> None:
@@ -32,16 +32,16 @@ def _more_plans(inputs: Inputs) -> None:
 
     def add() -> None:
         name = str(st.session_state.get(inputs.key(ADD.id)))
-        tray.add(as_kept(entry_of(name, STORIES.get(name, {}))))
+        comparison_list.add(as_kept(entry_of(name, STORIES.get(name, {}))))
 
     with st.container(horizontal=True, vertical_alignment="bottom"):
         inputs.draw(ADD)
-        st.button("Add it", key=inputs.key("add_it"), on_click=add, disabled=tray.full())
+        st.button("Add it", key=inputs.key("add_it"), on_click=add, disabled=comparison_list.full())
         said = file_of_plans(inputs)
     for line in said:
         show.error(line)
-    if tray.full():
-        show.note(words.full())
+    if comparison_list.full():
+        show.note(text.full())
 
 
 def _nothing_yet(inputs: Inputs) -> None:
@@ -56,7 +56,7 @@ def _nothing_yet(inputs: Inputs) -> None:
             "Begin with an example: Llama 3 70B on H100, H200 and B200",
             key=inputs.key("examples"),
             type="primary",
-            on_click=lambda: tray.put(as_kept(one) for one in examples()),
+            on_click=lambda: comparison_list.put(as_kept(one) for one in examples()),
         )
 
 
@@ -64,9 +64,9 @@ def _table(plans: Sequence[Compared], base: int) -> None:
     """Results and differing inputs, a plan a column."""
     found = differing([one.reading for one in plans])
     if len(plans) > 1:
-        show.says(words.inputs_in_words(plans, found))
-    names = [f"{words.called(one)}, baseline" if i == base else words.called(one) for i, one in enumerate(plans)]
-    rows = [*words.result_rows(plans, base), *words.input_rows(found, base)]
+        show.says(text.inputs_in_words(plans, found))
+    names = [f"{text.called(one)}, baseline" if i == base else text.called(one) for i, one in enumerate(plans)]
+    rows = [*text.result_rows(plans, base), *text.input_rows(found, base)]
     links = [show.link(COMPUTE.title, COMPUTE, carried(one.reading.texts)) for one in plans]
     with st.container(key="compare_table"):
         show.small_table(
@@ -82,11 +82,11 @@ def _comparison(inputs: Inputs, plans: Mapping[int, Compared]) -> None:
     shown = tuple(plans.values())
     base = min(inputs.reading.values[BASE.id], len(shown)) - 1
     with show.guarded("The answer"):
-        show.answer(words.sentence(shown, base), words.beside(shown, base))
-        for line in words.remarks(shown):
+        show.answer(text.sentence(shown, base), text.beside(shown, base))
+        for line in text.remarks(shown):
             show.note(line)
     with show.guarded("The bars"):
-        show.chart(bars(shown, base, TOKENS), alt=words.bars_alt(shown, base), key="compare:bars")
+        show.chart(bars(shown, base, TOKENS), alt=text.bars_alt(shown, base), key="compare:bars")
     with show.guarded("The columns"):
         columns(inputs, plans, base)
     _more_plans(inputs)
@@ -94,7 +94,7 @@ def _comparison(inputs: Inputs, plans: Mapping[int, Compared]) -> None:
         _table(shown, base)
     if len(shown) > 1:
         with show.question("Days against dollars"):
-            said = words.frontier(shown)
+            said = text.frontier(shown)
             show.says(said)
             show.note(
                 "A marker’s area is the number of accelerators. Filled: no other plan is both sooner and cheaper."
@@ -117,7 +117,7 @@ def _comparison(inputs: Inputs, plans: Mapping[int, Compared]) -> None:
 def page() -> None:
     """The comparison, or how to begin one."""
     inputs = Inputs(COMPARE, FORM)
-    plans = {number: compared(entry) for number, entry in tray.held().items()}
+    plans = {number: compared(entry) for number, entry in comparison_list.held().items()}
     if plans:
         _comparison(inputs, plans)
     else:

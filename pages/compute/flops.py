@@ -5,20 +5,20 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
+from core.models.attention_share import growth
 from core.models.flops import Attention, flops_per_token
+from core.models.layer_count import explain_count, scale_of
 from core.models.spec import TransformerSpec
-from core.planning.answer.answer import Answer
-from core.planning.counting import words
-from core.planning.counting.figures import flops_by_component, flops_treemap, score_bars, sequence_sweep
-from core.planning.counting.growth import growth
-from core.planning.counting.layers import explain_count, scale_of
-from core.planning.counting.scored import which_mfu
+from core.planning.evaluation import Answer
+from core.runs.conventions import which_mfu
+from core.views.flops import text
+from core.views.flops.charts import flops_by_component, flops_treemap, score_bars, sequence_sweep
 from core.wording import plain
+from pages.common import show
+from pages.common.inputs import Inputs
+from pages.common.theme import TOKENS
 from pages.compute.form import PICTURE, RATE
-from pages.parts import show
-from pages.parts.charts import wire
-from pages.parts.inputs import Inputs
-from pages.parts.theme import TOKENS
+from pages.streamlit_patches.charts import wire
 
 
 def where(inputs: Inputs, a: Answer) -> None:
@@ -27,40 +27,38 @@ def where(inputs: Inputs, a: Answer) -> None:
     scale = scale_of(spec, m.parameters)
     counted = flops_per_token(spec, seq_len, attention)
     if a.stands_in:
-        show.note(words.stand_in(a.shape, a.middle.parameters))
-    show.says(words.where(counted, scale))
+        show.note(text.stand_in(a.shape, a.middle.parameters))
+    show.says(text.where(counted, scale))
     inputs.draw(PICTURE)
     picture = inputs.reading.values[PICTURE.id]
     show.chart(
         _bars(spec, seq_len, attention, scale) if picture == "bars" else _areas(spec, seq_len, attention, scale),
-        alt=f"FLOPs per token of training of {a.shape.name} by component; {words.largest(counted)}.",
+        alt=f"FLOPs per token of training of {a.shape.name} by component; {text.largest(counted)}.",
         key=f"compute:{picture}",
     )
     grown = growth(spec, seq_len, attention)
-    show.says(words.growing(grown))
+    show.says(text.growing(grown))
     show.chart(
         _sweep(spec, seq_len, attention, scale),
         alt="FLOPs per token against sequence length. Products with weights stay level, "
-        f"{words.of_activations(grown.states)} rise. " + plain(words.growing(grown)),
+        f"{text.of_activations(grown.states)} rise. " + plain(text.growing(grown)),
         key="compute:sweep",
     )
-    for line in (words.gap(a.shape, seq_len, attention), *words.cautions(a.shape, seq_len)):
+    for line in (text.gap(a.shape, seq_len, attention), *text.cautions(a.shape, seq_len)):
         show.note(line)
     inputs.draw(RATE, placeholder=f"the plan’s: {a.middle.tokens_per_second:,.0f}")
     show.problems(inputs, RATE.id)
     rate = inputs.reading.values[RATE.id] or a.middle.tokens_per_second
     cluster = {"accelerators": a.middle.accelerators, "peak": a.peak}
     found = which_mfu(spec, seq_len, tokens_per_second=rate, scale=scale, **cluster)
-    said = words.scored_run(found, rate)
+    said = text.scored_run(found, rate)
     show.says(said)
     show.chart(
         score_bars(found, TOKENS),
         alt=f"Utilisation of one run under {len(found)} conventions. {plain(said)}",
         key="compute:scores",
     )
-    show.small_table(
-        [show.Column(heading, numeric=i > 0) for i, heading in enumerate(words.SCORES)], words.scores(found)
-    )
+    show.small_table([show.Column(heading, numeric=i > 0) for i, heading in enumerate(text.SCORES)], text.scores(found))
     show.how(
         lambda: [
             *(s.explanation for s in found),
@@ -68,7 +66,7 @@ def where(inputs: Inputs, a: Answer) -> None:
             *grown.explain(),
         ],
         key="compute:flops:how",
-        notes=[words.SCOPE],
+        notes=[text.SCOPE],
     )
 
 

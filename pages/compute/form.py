@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from core.fields import choice, optional, slider, switch
 from core.hardware.accelerators import accelerators
-from core.planning.answer.form import plan_form
+from core.planning.form.plan_form import plan_form, whole
+from core.planning.presets import STORIES
 from core.units import parse_quantity
-from pages.parts.takeaway import TAKE
+from pages.common.takeaway import TAKE
 
 _SHOWN = "shown"
+
+CHIPS = whole(STORIES)
 
 PANELS = {
     name: switch(name, title, False, part="panels")

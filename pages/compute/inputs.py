@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import streamlit as st
 
-from core.planning import BudgetError, Plan
-from core.planning.answer import words
-from core.planning.answer.answer import Answer, answer
-from core.planning.answer.form import (
+from core.budget.errors import BudgetError
+from core.planning.evaluation import Answer, answer
+from core.planning.form.layout import ZERO
+from core.planning.form.plan_form import (
     ACCELERATOR,
     ATTENTION,
     COUNT,
@@ -28,14 +28,14 @@ from core.planning.answer.form import (
     WITHIN,
     plan_of,
 )
-from core.planning.answer.form_layout import ZERO
-from core.planning.answer.plan import OWN, Find
-from core.planning.counting.words import fixed_parameters
+from core.planning.plan import OWN, Find, Plan
+from core.views.flops.text import fixed_parameters
+from core.views.plan import text as plan_text
 from core.wording import price
-from pages.parts import show
-from pages.parts.inputs import Inputs
-from pages.parts.rates import draw_rates, measure_here, rates_note
-from pages.parts.shape import own_shape
+from pages.common import show
+from pages.common.inputs import Inputs
+from pages.common.rates import draw_rates, measure_here, rates_note
+from pages.common.shape import own_shape
 
 _GOOD = "compute:good"
 _SOLVED = {"tokens": TRAINED, "parameters": PARAMETERS, "accelerators": COUNT, "MFU": MFU}
@@ -59,8 +59,8 @@ def asked(inputs: Inputs) -> Asked:
     except BudgetError as problem:
         last: Plan | None = st.session_state.get(_GOOD)
         found = answer(last or Plan())
-        inputs.fail(str(problem), "Still showing the last answer." if last else words.FIRST)
-    why, instead = words.other_peak(found)
+        inputs.fail(str(problem), "Still showing the last answer." if last else plan_text.FIRST)
+    why, instead = plan_text.other_peak(found)
     if why:
         inputs.fail(why, instead)
     return Asked(plan.find, found)
@@ -76,11 +76,11 @@ def draw(inputs: Inputs, asked: Asked) -> None:
     if wanted != "time":
         with top[1]:
             inputs.draw(WITHIN)
-    cells = st.columns([1.7, 1.45, 1.0, 1.55, 0.95, 1.0])
+    cells = st.columns([1.6, 1.3, 1.15, 1.55, 1.05, 1.0])
     for cell, field in zip(cells, (MODEL_NAME, PARAMETERS, TRAINED, ACCELERATOR, COUNT, MFU), strict=True):
         with cell:
             if _SOLVED.get(wanted) == field:
-                inputs.found(field, *words.in_its_field(wanted, a))
+                inputs.found(field, *plan_text.in_its_field(wanted, a))
             elif field == MODEL_NAME and wanted == "parameters":
                 inputs.found(field, "Model", "of any shape")
             elif field == PARAMETERS and (model := plan.known):

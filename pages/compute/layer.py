@@ -9,18 +9,18 @@ import streamlit as st
 
 from core.hardware.rates import Rates
 from core.models.spec import TransformerSpec
-from core.planning.answer.answer import Answer
-from core.planning.answer.rates import rates_of
-from core.planning.answer.words_rates import by
-from core.planning.layer import words
-from core.planning.layer.figures import roofline
-from core.planning.layer.kinds import LayerKind, kinds_of
-from core.planning.layer.operations import ELEMENT_BYTES, LayerOperation, layer_roofline, peaks_of, wide_dtype
+from core.planning.evaluation import Answer
+from core.planning.rates import rates_of
+from core.step_time.layer_kinds import LayerKind, kinds_of
+from core.step_time.layer_roofline import ELEMENT_BYTES, LayerOperation, layer_roofline, peaks_of, wide_dtype
+from core.views.plan.text_rates import by
+from core.views.roofline import text
+from core.views.roofline.charts import roofline
 from core.wording import plain
+from pages.common import show
+from pages.common.inputs import Inputs
+from pages.common.theme import TOKENS
 from pages.compute.form import FFN, FUSED, MICRO_BATCH, WINDOWED
-from pages.parts import show
-from pages.parts.inputs import Inputs
-from pages.parts.theme import TOKENS
 
 _TRAIL = 2.0 ** np.arange(16)
 _TRAILED = ("up", "shared_up")
@@ -30,7 +30,7 @@ def roof(inputs: Inputs, a: Answer) -> None:
     """The panel's content."""
     device, spec, dtype, seq_len = a.device, a.shape.spec, a.dtype, a.plan.seq_len
     if spec.unmodelled:
-        show.note(words.no_account(spec))
+        show.note(text.no_account(spec))
         return
     head = show.slot()
     with st.container(horizontal=True, vertical_alignment="bottom"):
@@ -47,7 +47,7 @@ def roof(inputs: Inputs, a: Answer) -> None:
     either = {way: layer(tokens=float(tokens), fused_attention=way) for way in (True, False)}
     found = either[fused]
     trail = next(o for o in layer(tokens=_TRAIL) if o.id in _TRAILED and o.phase == "forward")
-    said = words.layered(found, f"{device.name}{by(a.plan)}", tokens)
+    said = text.layered(found, f"{device.name}{by(a.plan)}", tokens)
     with head:
         show.says(said)
     shown: list[LayerOperation] = [o for o in found if o.phase != "backward" and o.id != "head_update"]
@@ -72,21 +72,21 @@ def roof(inputs: Inputs, a: Answer) -> None:
         "Forward pass. Circles: limited by compute; diamonds: limited by memory. Dotted: the same matrix product from "
         "1 to 32,768 tokens at once." + (" Solid: as measured; dashed: the datasheet’s." if rates else "")
     )
-    if divided := words.narrow(dtype, wide, mixture=kind.mixture):
+    if divided := text.narrow(dtype, wide, mixture=kind.mixture):
         show.note(divided)
-        show.source(words.NARROW_SOURCE)
-    name = words.kind_name(kind, kinds_of(spec, seq_len))
+        show.source(text.NARROW_SOURCE)
+    name = text.kind_name(kind, kinds_of(spec, seq_len))
     show.small_table(
-        [show.Column(heading, numeric=i not in (0, 4)) for i, heading in enumerate(words.OPERATIONS)],
-        words.operations(found),
+        [show.Column(heading, numeric=i not in (0, 4)) for i, heading in enumerate(text.OPERATIONS)],
+        text.operations(found),
         caption=f"One layer of {a.shape.name}{f' ({name})' if name else ''}, forward and backward together, and "
         "what is beside it",
     )
-    show.note(words.fused(either[True], either[False]))
+    show.note(text.fused(either[True], either[False]))
     show.how(
         lambda: [step for o in found if o.id in (*_TRAILED, "norms") for step in o.explanations],
         key="compute:roof:how",
-        notes=words.LAYER_NOTES,
+        notes=text.LAYER_NOTES,
     )
 
 
@@ -96,8 +96,8 @@ def _kind(inputs: Inputs, spec: TransformerSpec, seq_len: int) -> LayerKind:
     values = inputs.reading.values
     found = list(kinds)
     for field, sized, has in (
-        (WINDOWED, words.windows(kinds), lambda kind: "window" if kind.window else "full attention"),
-        (FFN, words.mixtures(kinds), lambda kind: "experts" if kind.mixture else "dense"),
+        (WINDOWED, text.windows(kinds), lambda kind: "window" if kind.window else "full attention"),
+        (FFN, text.mixtures(kinds), lambda kind: "experts" if kind.mixture else "dense"),
     ):
         if sized:
             inputs.draw(field, label=sized)

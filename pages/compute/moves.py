@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import math
-
 import streamlit as st
 
-from core.planning.answer.answer import Answer
-from core.planning.answer.form import PRICE
-from core.planning.moves.figures import days_around, iso_days_figure, tornado
-from core.planning.moves.sensitivity import as_found, iso_days, swings
-from core.planning.moves.words import moved, named
+from core.planning.evaluation import Answer
+from core.planning.sensitivity import as_found, iso_days, swings
+from core.views.sensitivity.charts import days_around, iso_days_figure, tornado
+from core.views.sensitivity.text import moved, named, unrented
 from core.wording import plain
+from pages.common import show
+from pages.common.inputs import Inputs
+from pages.common.theme import TOKENS
 from pages.compute.form import MOVED, SWAY
-from pages.parts import show
-from pages.parts.inputs import Inputs
-from pages.parts.theme import TOKENS
 
 
 def moves(inputs: Inputs, a: Answer) -> None:
@@ -25,8 +22,8 @@ def moves(inputs: Inputs, a: Answer) -> None:
         inputs.draw(MOVED)
         inputs.draw(SWAY)
     dollars = inputs.reading.values[MOVED.id] == "dollars"
-    if dollars and math.isnan(a.middle.dollars):
-        show.note(f"The price of {a.device.name} is unknown: type one as “{PRICE.label}”. These are days.")
+    if dollars and unrented(a):
+        show.note(unrented(a))
         dollars = False
     plan = as_found(a)
     found = named(swings(plan, inputs.reading.values[SWAY.id] / 100), dollars=dollars)

@@ -4,14 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from core.planning.answer import words, words_rates
-from core.planning.answer.answer import Answer
-from core.planning.answer.form import carried
-from core.planning.answer.stories import REMARKS, STORIES
-from core.planning.counting.words import SCOPE
+from core.planning.evaluation import Answer
+from core.planning.form.plan_form import carried
+from core.planning.presets import REMARKS
+from core.views.flops.text import SCOPE
+from core.views.plan import text, text_rates
 from core.wording import plain
+from pages.common import show
+from pages.common.adding import add_to_comparison
+from pages.common.beginning import plan_chips
+from pages.common.inputs import Inputs
+from pages.common.projecting import projecting
+from pages.common.registry import CALENDAR, COMPUTE, MEMORY, PLAN_SEARCH
+from pages.common.saving import saving
+from pages.common.shape import adopt_built
+from pages.common.takeaway import TAKE, take_away
 from pages.compute.flops import where
-from pages.compute.form import FORM, PANELS
+from pages.compute.form import CHIPS, FORM, PANELS
 from pages.compute.inputs import asked, draw
 from pages.compute.layer import roof
 from pages.compute.moves import moves
@@ -19,14 +28,6 @@ from pages.compute.parts import parts
 from pages.compute.runs import beside, comparisons, evidence_panel, paced
 from pages.compute.table import table
 from pages.compute.whole import split, whole
-from pages.parts import show
-from pages.parts.adding import add_to_comparison
-from pages.parts.inputs import Inputs
-from pages.parts.projecting import projecting
-from pages.parts.registry import CALENDAR, COMPUTE, MEMORY, PLAN_SEARCH
-from pages.parts.saving import saving
-from pages.parts.shape import adopt_built
-from pages.parts.takeaway import TAKE, take_away
 
 _PANELS: dict[str, Callable[[Inputs, Answer], None]] = {
     "whole": whole,
@@ -48,21 +49,21 @@ def page() -> None:
     chips = show.slot()
     now = asked(inputs)
     draw(inputs, now)
-    story = inputs.stories("Stories", STORIES, into=chips)
+    story = plan_chips(inputs, CHIPS, into=chips)
     a = now.answer
 
     with show.guarded("The answer"):
-        show.answer(words.sentence(a), words.assumptions(a))
+        show.answer(text.sentence(a), text.assumptions(a))
         if story and story in REMARKS:
             show.note(REMARKS[story])
-        if wrong := words.impossible(a):
+        if wrong := text.impossible(a):
             show.error(wrong)
-        if wrong := words.memory(a):
+        if wrong := text.memory(a):
             show.error(wrong)
-        if tight := words.tight(a):
+        if tight := text.tight(a):
             show.note(tight)
             show.onwards("What fits, and on how many", MEMORY, carried(inputs.reading.texts, a))
-        for line in filter(None, (*words.cautions(a), words_rates.change(a.plan))):
+        for line in filter(None, (*text.cautions(a), text_rates.change(a.plan))):
             show.note(line)
     with show.guarded("The picture of published runs"):
         said, strip = paced(a, most=6) if projecting() else paced(a)

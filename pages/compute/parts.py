@@ -2,30 +2,30 @@
 
 from __future__ import annotations
 
-from core.hardware import words as words_device
-from core.planning.answer.answer import Answer
-from core.planning.answer.plan import OWN
-from core.planning.counting import words
+from core.planning.evaluation import Answer
+from core.planning.plan import OWN
+from core.views.flops import text
+from core.views.hardware import text as words_device
 from core.wording import known
-from pages.parts import show
-from pages.parts.inputs import Inputs
+from pages.common import show
+from pages.common.inputs import Inputs
 
 
 def parts(inputs: Inputs, a: Answer) -> None:
     """The panel's content."""
     model, device = a.shape, a.device
     if a.stands_in:
-        show.note(words.stand_in(model, a.middle.parameters))
-    if counted := words.active_counts(model):
+        show.note(text.stand_in(model, a.middle.parameters))
+    if counted := text.active_counts(model):
         show.note(counted)
-    headings, rows = words.components(model)
+    headings, rows = text.components(model)
     show.small_table(
         [show.Column(heading, numeric=heading != headings[0]) for heading in headings],
         rows,
         caption=f"Parameters of {model.name} by component",
     )
     if a.stands_in or a.plan.model != OWN:
-        show.note(words.model_origin(model))
+        show.note(text.model_origin(model))
         show.source(f"{model.source} ({known(model.confidence)})")
     show.small_table(
         [show.Column("dtype"), show.Column("dense peak", numeric=True), show.Column("ridge point", numeric=True)],

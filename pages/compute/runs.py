@@ -9,22 +9,21 @@ from typing import Any
 import streamlit as st
 
 from core.formula import Explanation
-from core.planning.answer.answer import Answer
-from core.planning.answer.figures import answer_strip
-from core.planning.answer.peers import peers_of
-from core.planning.answer.plan import OWN
-from core.planning.evidence import words
-from core.planning.evidence.anchored import anchored_score
-from core.planning.evidence.figures import Point, evidence_scatter, hours_of_a_run
-from core.planning.evidence.judged import predictions, score
-from core.planning.evidence.rows import Basis, Evidence, base_peak, evidence, left_out
-from core.planning.evidence.runs import Comparison, compare_all, explain_comparison, printed_mfu
+from core.planning.evaluation import Answer
+from core.planning.nearest_runs import peers_of
+from core.planning.plan import OWN
+from core.runs.published import Comparison, compare_all, explain_comparison, printed_mfu
+from core.runs.scores import predictions, score
+from core.runs.utilisation import Basis, Evidence, base_peak, evidence, left_out
+from core.views.plan.charts import answer_strip
+from core.views.runs import text
+from core.views.runs.charts import Point, evidence_scatter, hours_of_a_run
 from core.wording import known, percent
+from pages.common import show
+from pages.common.inputs import Inputs
+from pages.common.theme import TOKENS
 from pages.compute.form import BASIS, FAMILY, MEASURE
-from pages.parts import show
-from pages.parts.charts import wire
-from pages.parts.inputs import Inputs
-from pages.parts.theme import TOKENS
+from pages.streamlit_patches.charts import wire
 
 
 def _runs(a: Answer) -> list[Comparison]:
@@ -44,20 +43,20 @@ def comparisons(a: Answer) -> list[Explanation]:
 def paced(a: Answer, **most: int) -> tuple[str, dict[str, Any]]:
     """The pace of published runs in words, and the picture of it. Most reruns show the plan of the rerun before."""
     peers = peers_of(a, **most)
-    return words.pace(a, peers), wire(answer_strip(a, peers, TOKENS))
+    return text.pace(a, peers), wire(answer_strip(a, peers, TOKENS))
 
 
 def beside(a: Answer) -> None:
     """The published run of the same model beside the plan, and folded, why they differ."""
     runs = _runs(a)
     if a.model and a.plan.model != OWN and not runs:
-        show.note(words.no_run(a.model))
+        show.note(text.no_run(a.model))
     for published in runs[:1]:
-        headings = words.beside_headings(published, a.middle.mfu, a.dtype)
+        headings = text.beside_headings(published, a.middle.mfu, a.dtype)
         show.small_table(
             [show.Column(heading, numeric=i > 0) for i, heading in enumerate(headings)],
-            words.beside(published, a.middle.accelerators, a.middle.steps * a.peak / base_peak(a.device.name)),
-            caption=words.about_run(published),
+            text.beside(published, a.middle.accelerators, a.middle.steps * a.peak / base_peak(a.device.name)),
+            caption=text.about_run(published),
         )
         with show.fold("Why the published hours and 6ND differ", key="compute:why") as panel:
             if panel.open:
@@ -68,16 +67,15 @@ def beside(a: Answer) -> None:
                         "published ones.",
                         key="compute:hours",
                     )
-                for line in (*words.reasons(published), *words.other_runs(runs[1:])):
+                for line in (*text.reasons(published), *text.other_runs(runs[1:])):
                     show.note(line)
                 show.source(f"{published.run.source} ({known(published.run.confidence)})")
 
 
 def evidence_panel(inputs: Inputs, a: Answer) -> None:
     """Every published run, yours among them; the nearest with what sets them apart; each predicted from the others."""
-    show.says(words.scored(score(), score("lab")))
+    show.says(text.scored(score(), score("lab")))
     show.note(printed_mfu().text)
-    show.note(words.rival(anchored_score(), anchored_score("lab")))
     with st.container(horizontal=True):
         for field in (MEASURE, BASIS, FAMILY):
             inputs.draw(field)
@@ -96,14 +94,14 @@ def evidence_panel(inputs: Inputs, a: Answer) -> None:
     with show.fold("The nearest runs, and how they differ from your plan", key="compute:near") as panel:
         if panel.open:
             show.small_table(
-                [show.Column(heading, numeric=i in (2, 4)) for i, heading in enumerate(words.NEAREST)],
-                words.near_rows(peers),
+                [show.Column(heading, numeric=i in (2, 4)) for i, heading in enumerate(text.NEAREST)],
+                text.near_rows(peers),
             )
     with show.fold(f"Predicted against published, all {len(predictions())} whole runs", key="compute:pred") as panel:
         if panel.open:
             show.small_table(
-                [show.Column(heading, numeric=i > 1) for i, heading in enumerate(words.PREDICTED)],
-                words.predicted(predictions()),
+                [show.Column(heading, numeric=i > 1) for i, heading in enumerate(text.PREDICTED)],
+                text.predicted(predictions()),
                 caption="Accelerator-hours. Each run is predicted from those of all other models.",
             )
     gone = left_out(basis)
@@ -121,9 +119,9 @@ _BASES: Mapping[str, Basis] = {"whole": "whole", "steady": "steady"}
 def _points(rows: Sequence[Evidence], a: Answer, measure: str, near: set[Evidence]) -> list[Point]:
     found: list[Point] = []
     for row in rows:
-        hours = words.hours_per_billion(row)
+        hours = text.hours_per_billion(row)
         value = row.utilisation if measure == "MFU" else hours
-        found.append(Point(row.run.model, row.run.params, value, words.pointed(row, measure), row in near))
+        found.append(Point(row.run.model, row.run.params, value, text.pointed(row, measure), row in near))
     m = a.middle
     yours = m.mfu / a.scale * 6 / m.per_parameter if measure == "MFU" else m.hours / m.tokens * 1e9
     return [*found, Point("yours", m.parameters, yours, "Your plan", here=True)]

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from core.planning.answer.answer import Answer
-from core.planning.answer.export import HEADINGS, plan_lines
-from pages.parts import show
-from pages.parts.inputs import Inputs
+from core.planning.evaluation import Answer
+from core.views.report.plan_table import HEADINGS, plan_lines
+from pages.common import show
+from pages.common.inputs import Inputs
 
 
 def table(_: Inputs, a: Answer) -> None:

@@ -4,36 +4,36 @@ from __future__ import annotations
 
 import streamlit as st
 
+from core.budget.errors import BudgetError
 from core.models.flops import train_flop_6nd
-from core.planning.answer.answer import Answer
-from core.planning.answer.form import DRAW, EVERY, FAILURES, GRID, OTHER, PUE, RESTART, WAITS, WHOLE, WRITES
-from core.planning.budget.errors import BudgetError
-from core.planning.split import words as words_split
-from core.planning.split.figures import loss_curves
-from core.planning.split.scaling import compute_optimal, overtraining
-from core.planning.whole import words
-from core.planning.whole.energy import footprint
-from core.planning.whole.figures import hours_of_the_run
-from core.planning.whole.goodput import failure_records
+from core.planning.compute_optimal import compute_optimal, overtraining
+from core.planning.evaluation import Answer
+from core.planning.form.plan_form import DRAW, EVERY, FAILURES, GRID, OTHER, PUE, RESTART, WAITS, WHOLE, WRITES
+from core.runs.energy import footprint
+from core.runs.goodput import failure_records
+from core.views.compute_optimal import text as words_split
+from core.views.compute_optimal.charts import loss_curves
+from core.views.runs import text_goodput
+from core.views.runs.charts_goodput import hours_of_the_run
 from core.wording import plain
-from pages.parts import show
-from pages.parts.inputs import Inputs
-from pages.parts.theme import TOKENS
+from pages.common import show
+from pages.common.inputs import Inputs
+from pages.common.theme import TOKENS
 
 
 def whole(inputs: Inputs, a: Answer) -> None:
     """The panel's content."""
-    said = words.whole(a)
+    said = text_goodput.whole(a)
     show.says(said)
-    show.chart(hours_of_the_run(words.shares(a), TOKENS), alt=plain(said), key="compute:wall")
+    show.chart(hours_of_the_run(text_goodput.shares(a), TOKENS), alt=plain(said), key="compute:wall")
     for fields in ((FAILURES, WRITES, RESTART, EVERY), (WAITS, OTHER, DRAW, PUE, GRID)):
         with st.container(horizontal=True, vertical_alignment="bottom"):
             for field in fields:
                 inputs.draw(field)
     show.problems(inputs, *(field.id for field in inputs.form.part(WHOLE)))
-    show.says(words.failing(a))
-    show.small_table([show.Column("of the whole run"), show.Column("", numeric=True)], words.whole_rows(a))
-    show.says(words.used(a))
+    show.says(text_goodput.failing(a))
+    show.small_table([show.Column("of the whole run"), show.Column("", numeric=True)], text_goodput.whole_rows(a))
+    show.says(text_goodput.used(a))
     with show.fold("Published failure rates", key="compute:failures") as panel:
         if panel.open:
             show.small_table(
@@ -44,7 +44,7 @@ def whole(inputs: Inputs, a: Answer) -> None:
                     show.Column("counted"),
                     show.Column("source"),
                 ],
-                words.failure_rows(failure_records()),
+                text_goodput.failure_rows(failure_records()),
             )
     power = a.plan.power
     show.how(

@@ -9,22 +9,23 @@ from functools import lru_cache
 
 import streamlit as st
 
-from core.floats import FORMATS, FloatFormat, FormatError, Overflow, Rounding
-from core.floats.arithmetic import OPERATORS, Operator, check_arithmetic
-from core.floats.arithmetic_errors import Work, explain_work, work
+from core.floats.arithmetic.errors import Work, explain_work, work
+from core.floats.arithmetic.expansion import Expansion, expand
+from core.floats.arithmetic.operations import OPERATORS, Operator, check_arithmetic
 from core.floats.codec import encode_exact
-from core.floats.expansion import Expansion, expand
-from core.floats.figures_arithmetic import ROLES, Grid, Row, beside, stages
-from core.floats.text import FloatTextError, Typed, clipped, number_text, parse
-from core.floats.words_arithmetic import NAMES, answer, held, modes
-from core.floats.words_arithmetic import stages as sentences
-from core.floats.words_expansion import answer as digits_answer
-from core.floats.words_expansion import doubling, halving
+from core.floats.formats import FORMATS, FloatFormat, FormatError, Overflow
+from core.floats.rounding import Rounding
+from core.floats.typed_numbers import FloatTextError, Typed, clipped, number_text, parse
 from core.limits import limit
+from core.views.floats.charts_arithmetic import ROLES, Grid, Row, beside, stages
+from core.views.floats.text_arithmetic import NAMES, answer, held, modes
+from core.views.floats.text_arithmetic import stages as sentences
+from core.views.floats.text_expansion import answer as digits_answer
+from core.views.floats.text_expansion import doubling, halving
+from pages.common import show
+from pages.common.show import rich
 from pages.floats.inputs import COMMON, Asked, FloatInputs
 from pages.floats.rounding import says
-from pages.parts import show
-from pages.parts.show import rich
 
 CHOSEN, NONE = "chosen above", "none"
 MODES: dict[str, Rounding] = {

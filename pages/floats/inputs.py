@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import streamlit as st
 
-from core.floats import FORMATS, OVERFLOWS, FloatFormat, FormatError, Overflow, custom_format, parse_custom
-from core.floats.custom import NAN_WORDS
-from core.floats.text import FloatTextError, Typed, clipped, number_text, parse, typed_code
+from core.floats.custom import NAN_WORDS, custom_format, parse_custom
+from core.floats.formats import FORMATS, OVERFLOWS, FloatFormat, FormatError, Overflow
+from core.floats.typed_numbers import FloatTextError, Typed, clipped, number_text, parse, typed_code
 from core.limits import limit
-from pages.parts.inputs import Inputs
+from pages.common.inputs import Inputs
 
 NUMBER, FORMAT, CUSTOM, FIRST_OTHER = "0.1", "bf16", "e4m3b11fnuz", "fp6_e3m2fn"
 COMMON = ("fp64", "fp32", "tf32", "fp16", "bf16", "fp8_e4m3fn", "fp8_e5m2", "fp4_e2m1fn")

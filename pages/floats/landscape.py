@@ -7,16 +7,16 @@ from typing import Any
 
 import streamlit as st
 
-from core.floats import FORMATS, FloatFormat
-from core.floats.figures import dynamic_range, spacing
-from core.floats.landscape import GRID_BITS, explain, grid, reach, steepness, takeaway
-from core.floats.text import code_text
+from core.floats.formats import FORMATS, FloatFormat
+from core.floats.range_and_precision import GRID_BITS, explain, grid, reach, steepness, takeaway
+from core.floats.typed_numbers import code_text
+from core.views.floats.charts import dynamic_range, spacing
+from pages.common import bits, show
+from pages.common.components import component
+from pages.common.theme import TOKENS
 from pages.floats.inputs import COMMON, Asked, FloatInputs
 from pages.floats.rounding import says
-from pages.parts import bits, show
-from pages.parts.charts import wire
-from pages.parts.components import component
-from pages.parts.theme import TOKENS
+from pages.streamlit_patches.charts import wire
 
 _GRID = "floats:codes"
 _STAIRS = ("fp32", "tf32", "fp16", "bf16", "fp8_e4m3fn", "fp8_e5m2", "fp4_e2m1fn")

@@ -2,18 +2,18 @@
 
 import streamlit as st
 
-from core.floats.compare import store
-from core.floats.story import tell
-from core.floats.text import code_text
-from core.floats.view import value_latex
+from core.floats.comparison import store
+from core.floats.typed_numbers import code_text
+from core.views.floats.latex import value_latex
+from core.views.floats.text import tell
+from pages.common import bits, show
+from pages.common.registry import FLOATS
+from pages.common.theme import TOKENS
 from pages.floats.arithmetic import arithmetic
 from pages.floats.inputs import FloatInputs, ask, choice_of, policies
 from pages.floats.landscape import landscape
 from pages.floats.rounding import agree, everywhere, microscope
 from pages.floats.training import training
-from pages.parts import bits, show
-from pages.parts.registry import FLOATS
-from pages.parts.theme import TOKENS
 
 STORIES = {
     group: {chip: {"x": number, "over": "format", **choice_of(format_name)} for chip, number, format_name in stories}

@@ -10,10 +10,12 @@ from typing import Any
 
 import streamlit as st
 
-from core.floats import FORMATS, FloatFormat, Overflow, view
-from core.floats.compare import Stored, explain_error, percent, store_everywhere
+from core.floats import code_description
+from core.floats.comparison import Stored, explain_error, percent, store_everywhere
 from core.floats.decimals import brief, exact_decimal, rounded
-from core.floats.microscope import (
+from core.floats.formats import FORMATS, FloatFormat, Overflow
+from core.floats.oracles import Verdict, ask, summary
+from core.floats.rounding_cases import (
     WORDS,
     Choice,
     Microscope,
@@ -25,14 +27,13 @@ from core.floats.microscope import (
     shares,
     takeaway,
 )
-from core.floats.oracles import Verdict, ask, summary
-from core.floats.text import Typed
+from core.floats.typed_numbers import Typed
 from core.formula import Explanation
+from pages.common import show
+from pages.common.components import component
+from pages.common.server.torch_import import torch_ready
+from pages.common.show import rich
 from pages.floats.inputs import COMMON, Asked, FloatInputs
-from pages.parts import show
-from pages.parts.components import component
-from pages.parts.heavy import torch_ready
-from pages.parts.show import rich
 
 SORTS = ("format", "code", "value", "relative error", "error in ULP")
 _TABLE = "floats:everywhere"
@@ -64,8 +65,8 @@ def microscope(asked: Asked, stored: Stored) -> None:
     else:
         _magnified(scope)
     parts: list[tuple[str, Callable[[], Sequence[Explanation]]]] = []
-    if view.explainable(stored.view):
-        parts.append(("The value", lambda: (*view.explain(stored.view), *explain_error(stored))))
+    if code_description.explainable(stored.view):
+        parts.append(("The value", lambda: (*code_description.explain(stored.view), *explain_error(stored))))
     if scope is not None and explainable(scope):
         parts.append(("Tie and chance", lambda: explain(scope)))
     if parts:

@@ -7,17 +7,19 @@ from typing import Any
 
 import streamlit as st
 
-from core.floats import FORMATS, FloatFormat, fp8scale, lossscale
-from core.floats.figures_scaling import fitted, followed, gradients
-from core.floats.fp8scale import ALGORITHMS, RULES, Recipe
-from core.floats.lossscale import Scaler
-from core.floats.varying import SPIKES, Course
+from core.floats.formats import FORMATS, FloatFormat
+from core.floats.scaling import fp8_scaling as scaling_fp8_scaling
+from core.floats.scaling import loss_scaling as scaling_loss_scaling
+from core.floats.scaling.fp8_scaling import ALGORITHMS, RULES, Recipe
+from core.floats.scaling.gradients import SPIKES, Course
+from core.floats.scaling.loss_scaling import Scaler
 from core.limits import limit
+from core.views.floats.charts_scaling import fitted, followed, gradients
+from pages.common import show
+from pages.common.theme import TOKENS
 from pages.floats.inputs import FloatInputs
 from pages.floats.rounding import says
-from pages.parts import show
-from pages.parts.charts import wire
-from pages.parts.theme import TOKENS
+from pages.streamlit_patches.charts import wire
 
 _MOST_POWER = 40
 _MOST_INTERVAL = _MOST_SEED = 1_000_000
@@ -65,20 +67,24 @@ def loss_scaling(inputs: FloatInputs) -> None:
         fmt = FORMATS[inputs.choice("to", "Gradients kept in", list(_TARGETS), "fp16", segmented=True)]
     course = _course(inputs, "")
     scaler = Scaler(2.0**power, growth, backoff, interval)
-    run = lossscale.follow(course, scaler, fmt)
+    run = scaling_loss_scaling.follow(course, scaler, fmt)
     with head:
-        says(lossscale.takeaway(run))
+        says(scaling_loss_scaling.takeaway(run))
     inputs.presets("Scales", LOSS, into=head, key="scaling")
-    show.chart(_followed(course, scaler, fmt), alt=_plain(lossscale.takeaway(run)), key="floats:followed")
+    show.chart(_followed(course, scaler, fmt), alt=_plain(scaling_loss_scaling.takeaway(run)), key="floats:followed")
     said, asked = st.columns([6, 1], vertical_alignment="bottom")
     with asked, show.said_under(inputs):
         step = min(_count(inputs, "step", "Step shown", "1", 1, limit("scaled_steps")), course.steps)
     with said:
-        says(lossscale.at_step(run, step))
-    alt = _plain(lossscale.at_step(run, step))
+        says(scaling_loss_scaling.at_step(run, step))
+    alt = _plain(scaling_loss_scaling.at_step(run, step))
     show.chart(_histogram(course, scaler, fmt, step), alt=alt, key="floats:gradients")
-    show.note(f"A cross in the first picture marks a skipped step. {lossscale.best_line(run, step)}")
-    show.how(lambda: lossscale.explain(run, step), key="floats:scaling:how", notes=lossscale.model_notes())
+    show.note(f"A cross in the first picture marks a skipped step. {scaling_loss_scaling.best_line(run, step)}")
+    show.how(
+        lambda: scaling_loss_scaling.explain(run, step),
+        key="floats:scaling:how",
+        notes=scaling_loss_scaling.model_notes(),
+    )
 
 
 def fp8_scaling(inputs: FloatInputs) -> None:
@@ -93,14 +99,14 @@ def fp8_scaling(inputs: FloatInputs) -> None:
         margin = _count(inputs, "margin", "Margin", "0", 0, 16, MARGIN_HELP)
     course = _course(inputs, "q")
     recipe = Recipe(rule, length, which, margin)
-    run = fp8scale.fit(course, recipe, fmt)
+    run = scaling_fp8_scaling.fit(course, recipe, fmt)
     with head:
-        says(fp8scale.takeaway(run))
+        says(scaling_fp8_scaling.takeaway(run))
     inputs.presets("Recipes", FP8, into=head, key="recipes")
-    show.chart(_fitted(course, recipe, fmt), alt=_plain(fp8scale.takeaway(run)), key="floats:fitted")
+    show.chart(_fitted(course, recipe, fmt), alt=_plain(scaling_fp8_scaling.takeaway(run)), key="floats:fitted")
     marks = "amax is the largest magnitude of a step; a cross marks a step that saturates."
-    show.note(f"{marks} {fp8scale.scale_line(run)}")
-    show.how(lambda: fp8scale.explain(run), key="floats:fp8:how", notes=lossscale.model_notes())
+    show.note(f"{marks} {scaling_fp8_scaling.scale_line(run)}")
+    show.how(lambda: scaling_fp8_scaling.explain(run), key="floats:fp8:how", notes=scaling_loss_scaling.model_notes())
 
 
 def _course(inputs: FloatInputs, prefix: str) -> Course:
@@ -129,7 +135,7 @@ def _course(inputs: FloatInputs, prefix: str) -> Course:
             seed = _count(inputs, f"{prefix}seed", "Seed", f"{base.seed}", 0, _MOST_SEED)
     course = Course(steps, first, last, spread, spike, count, seed)
     with said:
-        show.note(lossscale.course_line(course))
+        show.note(scaling_loss_scaling.course_line(course))
     return course
 
 
@@ -141,17 +147,17 @@ def _count(
 
 @lru_cache(maxsize=32)
 def _followed(course: Course, scaler: Scaler, fmt: FloatFormat) -> dict[str, Any]:
-    return wire(followed(lossscale.follow(course, scaler, fmt), TOKENS))
+    return wire(followed(scaling_loss_scaling.follow(course, scaler, fmt), TOKENS))
 
 
 @lru_cache(maxsize=32)
 def _histogram(course: Course, scaler: Scaler, fmt: FloatFormat, step: int) -> dict[str, Any]:
-    return wire(gradients(lossscale.follow(course, scaler, fmt).at(step - 1), TOKENS))
+    return wire(gradients(scaling_loss_scaling.follow(course, scaler, fmt).at(step - 1), TOKENS))
 
 
 @lru_cache(maxsize=32)
 def _fitted(course: Course, recipe: Recipe, fmt: FloatFormat) -> dict[str, Any]:
-    return wire(fitted(fp8scale.fit(course, recipe, fmt), TOKENS))
+    return wire(fitted(scaling_fp8_scaling.fit(course, recipe, fmt), TOKENS))
 
 
 def _typed_power(inputs: FloatInputs, power: int) -> None:

@@ -8,25 +8,19 @@ from typing import Any
 
 import streamlit as st
 
-from core.floats import (
-    BLOCK_FORMATS,
-    FORMATS,
-    SCALE_RULES,
-    BlockFormat,
-    FloatFormat,
-    FormatError,
-    accumulation,
-    workbench,
-)
-from core.floats.figures import accumulation as accumulation_figure
+from core.floats import block_example
+from core.floats.arithmetic import accumulation
+from core.floats.blocks import BLOCK_FORMATS, SCALE_RULES, BlockFormat
+from core.floats.formats import FORMATS, FloatFormat, FormatError
 from core.limits import limit
+from core.views.floats.charts import accumulation as accumulation_figure
+from pages.common import show
+from pages.common.components import component
+from pages.common.theme import TOKENS
 from pages.floats.inputs import FloatInputs
 from pages.floats.rounding import says
 from pages.floats.scaling import fp8_scaling, loss_scaling
-from pages.parts import show
-from pages.parts.charts import wire
-from pages.parts.components import component
-from pages.parts.theme import TOKENS
+from pages.streamlit_patches.charts import wire
 
 _BLOCK = "floats:block"
 _SEEN, _ANSWERED = "floats:block:seen", "floats:block:seq"
@@ -109,8 +103,8 @@ def blocks(inputs: FloatInputs) -> None:
         rule: Any = inputs.choice(
             "rule", "Scale rule", list(fmt.scale_rules), fmt.scale_rules[0], segmented=True, labels=_RULE_TITLES
         )
-        source: Any = inputs.choice("vals", "Values", list(workbench.DISTRIBUTIONS), "one outlier", segmented=True)
-        outlier = inputs.quantity("out", "Outlier", f"{workbench.OUTLIER:g}", "number", low=0.0, high=1e6)
+        source: Any = inputs.choice("vals", "Values", list(block_example.DISTRIBUTIONS), "one outlier", segmented=True)
+        outlier = inputs.quantity("out", "Outlier", f"{block_example.OUTLIER:g}", "number", low=0.0, high=1e6)
     own_row = st.container(horizontal=True, vertical_alignment="bottom")
     with own_row:
         text = inputs.text(
@@ -120,20 +114,20 @@ def blocks(inputs: FloatInputs) -> None:
             max_chars=limit("block_chars"),
             placeholder="0.5, -1.25, 30, …",
         )
-    values = workbench.example(source, outlier)
+    values = block_example.example(source, outlier)
     if text.strip():
         own_row.button(f"Back to {source}", key="floats:block:back", on_click=_forget_own, args=(inputs,))
         try:
-            values = workbench.read_block(text)
+            values = block_example.read_block(text)
             inputs.keep("own", text)
         except FormatError as problem:
             good = inputs.last_good("own", "")
-            values = workbench.read_block(good) if good else values
+            values = block_example.read_block(good) if good else values
             show.error(f"Values: {problem} Still using {'the last good ones' if good else source}.")
     st.session_state[_SEEN] = {field: st.session_state[inputs.key(field)] for field in _VALUE_FIELDS}
-    done = workbench.quantize(values, name, rule)
+    done = block_example.quantize(values, name, rule)
     with head:
-        says(workbench.takeaway(values, done))
+        says(block_example.takeaway(values, done))
 
     def change() -> None:
         sent: Any = getattr(st.session_state.get(_BLOCK), "change", None)
@@ -146,7 +140,7 @@ def blocks(inputs: FloatInputs) -> None:
             place, value = item if isinstance(item, list) and len(item) == 2 else (None, None)
             if isinstance(place, int) and 0 <= place < len(values) and isinstance(value, int | float):
                 changed[place] = float(value) if abs(value) <= _MOST else changed[place]
-        st.session_state[inputs.key("own")] = workbench.write_block(tuple(changed))
+        st.session_state[inputs.key("own")] = block_example.write_block(tuple(changed))
 
     top = max(map(abs, values)) or 1.0
     component("block")(
@@ -162,23 +156,23 @@ def blocks(inputs: FloatInputs) -> None:
         key=_BLOCK,
         on_change_change=change,
     )
-    show.note(workbench.scale_line(done))
+    show.note(block_example.scale_line(done))
     show.small_table(
         (
             show.Column("Block format"),
             show.Column("Bits each", numeric=True),
             *(show.Column(title, numeric=True) for title in _RULE_HEADINGS),
         ),
-        [[_two_lines(*cell) for cell in row] for row in workbench.table(values)],
+        [[_two_lines(*cell) for cell in row] for row in block_example.table(values)],
         caption="The same values in every block format under every scale rule: SQNR (6 dB are one bit), mean squared "
         "error, clipped elements.",
         here=list(BLOCK_FORMATS).index(name),
     )
     show.how(
-        lambda: workbench.explain(values, done),
+        lambda: block_example.explain(values, done),
         key="floats:block:how",
         label="How is this computed, and who uses which scale rule",
-        notes=workbench.rule_notes(),
+        notes=block_example.rule_notes(),
     )
 
 

@@ -8,9 +8,9 @@ import streamlit as st
 
 from core.glossary import TERMS, Term, matching
 from core.limits import limit
-from pages.parts import show
-from pages.parts.inputs import Inputs
-from pages.parts.registry import GLOSSARY
+from pages.common import show
+from pages.common.inputs import Inputs
+from pages.common.registry import GLOSSARY
 
 
 def page() -> None:

@@ -5,19 +5,16 @@ from typing import get_args
 
 import streamlit as st
 
+from core.budget.errors import BudgetError
 from core.fields import Field, choice, quantity
-from core.floats import FORMATS
-from core.floats.compare import Stored, store_everywhere
-from core.floats.story import as_read
-from core.floats.text import FloatTextError, number_text, parse
-from core.floats.view import explain_value
+from core.floats.code_description import explain_value
+from core.floats.comparison import Stored, store_everywhere
+from core.floats.formats import FORMATS
+from core.floats.typed_numbers import FloatTextError, number_text, parse
 from core.limits import limit
-from core.planning import BudgetError, Plan
-from core.planning.answer import words as words_plan
-from core.planning.answer import words_memory as words
-from core.planning.answer.answer import Answer, answer
-from core.planning.answer.figures import answer_strip
-from core.planning.answer.form import (
+from core.planning.evaluation import Answer, answer
+from core.planning.form.layout import LAYOUT_FIELDS, RECOMPUTE, ZERO
+from core.planning.form.plan_form import (
     ACCELERATOR,
     COUNT,
     MFU,
@@ -29,20 +26,23 @@ from core.planning.answer.form import (
     plan_form,
     plan_of,
 )
-from core.planning.answer.form_layout import LAYOUT_FIELDS, RECOMPUTE, ZERO
-from core.planning.answer.largest import Counted, Largest, largest
-from core.planning.answer.peers import peers_of
-from core.planning.answer.plan import TYPED
-from core.planning.answer.stories import LECTURE, REMARKS, STORIES
-from core.training import LayoutError
-from core.training.device.figures import device_bars
+from core.planning.largest_model import Counted, Largest, largest
+from core.planning.nearest_runs import peers_of
+from core.planning.plan import TYPED, Plan
+from core.planning.presets import LECTURE, REMARKS, STORIES
+from core.training.layout import LayoutError
 from core.units import QuantityError
+from core.views.floats.text import as_read
+from core.views.plan import text as words_plan
+from core.views.plan import text_memory as words
+from core.views.plan.charts import answer_strip
+from core.views.training.charts_device import device_bars
 from core.wording import plain
-from pages.parts import show
-from pages.parts.bits import bit_rows
-from pages.parts.inputs import Inputs
-from pages.parts.registry import COMPUTE, FLOATS, HOME, MEMORY
-from pages.parts.theme import TOKENS
+from pages.common import show
+from pages.common.bits import bit_rows
+from pages.common.inputs import Inputs
+from pages.common.registry import COMPUTE, FLOATS, HOME, MEMORY
+from pages.common.theme import TOKENS
 
 HOW_LONG, HOW_LARGE = "How long does it take?", "How large a model fits?"
 HOW_EXACT = "What does a small number become?"

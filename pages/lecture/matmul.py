@@ -7,12 +7,12 @@ import math
 
 import streamlit as st
 
-from core.lecture import words
 from core.limits import limit
 from core.models.linear import Matrix, Product, TwoLayers, count_with_torch
-from pages.parts import show
-from pages.parts.heavy import torch_ready
-from pages.parts.inputs import Inputs
+from core.views.lecture import text
+from pages.common import show
+from pages.common.inputs import Inputs
+from pages.common.server.torch_import import torch_ready
 
 SIZES = {
     "The lecture’s": {"lb": "1024", "ld": "256", "lk": "64"},
@@ -49,17 +49,17 @@ def linear(inputs: Inputs) -> None:
     show.input_errors(inputs)
     model = TwoLayers(*sizes, x_gradient=x_gradient)
     with head:
-        show.says(words.two_layers(model))
+        show.says(text.two_layers(model))
     inputs.presets("Sizes", SIZES, into=head, key="sizes")
     _draw(model)
     show.small_table(
-        [show.Column(heading, numeric=i > 0) for i, heading in enumerate(words.PER_WEIGHT)], words.per_weight(model)
+        [show.Column(heading, numeric=i > 0) for i, heading in enumerate(text.PER_WEIGHT)], text.per_weight(model)
     )
     torch_ready()
     seen = count_with_torch(model)
     say = show.good if (seen.forward, seen.backward) == (model.flop("forward"), model.flop("backward")) else show.error
-    say(words.torch_says(model, seen))
-    show.how(model.explain, key="lecture:linear:how", notes=words.LINEAR_NOTES)
+    say(text.torch_says(model, seen))
+    show.how(model.explain, key="lecture:linear:how", notes=text.LINEAR_NOTES)
 
 
 def _draw(model: TwoLayers) -> None:

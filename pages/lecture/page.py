@@ -2,12 +2,12 @@
 
 import streamlit as st
 
-from core.lecture import CLAIMS, GROUPS, VERDICTS, Claim, findings, summary
+from core.lecture.catalogue import CLAIMS, GROUPS, VERDICTS, Claim, findings, summary
 from core.sources import CS336
+from pages.common import show
+from pages.common.inputs import Inputs
+from pages.common.registry import LECTURE, PAGES
 from pages.lecture.matmul import linear
-from pages.parts import show
-from pages.parts.inputs import Inputs
-from pages.parts.registry import LECTURE, PAGES
 
 ALL = "All"
 ROLE = {

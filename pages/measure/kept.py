@@ -8,19 +8,20 @@ from collections.abc import Sequence
 
 import streamlit as st
 
+from core.benchmark.device import machine
+from core.benchmark.exchange import read_record, written
+from core.benchmark.record import Record
 from core.limits import limit
-from core.measure.device import machine
-from core.measure.exchange import read_record, written
-from core.measure.record import Record
-from core.measure.showing import history
-from core.store import StoreError
+from core.store.errors import StoreError
 from core.store.measured import Kept, seen_from
 from core.store.where import opened
+from core.views.benchmark import history
+from core.views.benchmark.plain_text import in_sentences
+from pages.common import show
+from pages.common.inputs import Inputs
+from pages.common.theme import TOKENS
 from pages.measure.panels import table
 from pages.measure.running import keeper
-from pages.parts import show
-from pages.parts.inputs import Inputs
-from pages.parts.theme import TOKENS
 
 _FRESH_S = 15.0
 _CACHE, _WHY = "device:kept", "device:kept:why"
@@ -72,7 +73,7 @@ def past(inputs: Inputs, shown: Record | None) -> None:
         return
     names = {record.id: history.named(record) for record in found}
     ids = list(names)
-    rows = history.rows(found)
+    rows = [[show.typed(cell) for cell in row] for row in history.rows(found)]
     table(history.HEADINGS, rows, "The newest first; times in UTC.", words=len(history.HEADINGS))
     choice, gone = st.columns([5.2, 1], vertical_alignment="bottom")
     here = ids.index(shown.id) if shown is not None and shown.id in ids else None
@@ -92,7 +93,7 @@ def past(inputs: Inputs, shown: Record | None) -> None:
             st.button("Remove it", key="device:remove", on_click=_remove, args=(ids[here],))
     if shown is None or against is None:
         return
-    other = next(record for record in found if record.id == against)
+    other = in_sentences(next(record for record in found if record.id == against))
     show.says(history.says(other, shown))
     if doubt := history.comparable(other, shown):
         show.error(doubt)

@@ -7,18 +7,20 @@ from collections.abc import Sequence
 
 import streamlit as st
 
+from core.benchmark.collectives import commands
+from core.benchmark.collectives.result import read_result
+from core.benchmark.collectives.result_fields import ResultFields
+from core.benchmark.record import Record
 from core.limits import limit
-from core.measure.collectives import commands, figures, words
-from core.measure.collectives.result import read_result
-from core.measure.collectives.result_fields import ResultFields
-from core.measure.record import Record
-from core.planning.answer.measured import promised, using_links
-from core.store import StoreError
+from core.planning.form.measured_rates import promised, using_links
+from core.store.errors import StoreError
 from core.store.where import opened
+from core.views.benchmark.plain_text import in_sentences
+from core.views.collectives import charts, text
+from pages.common import show
+from pages.common.inputs import Inputs
+from pages.common.theme import TOKENS
 from pages.measure.panels import offered
-from pages.parts import show
-from pages.parts.inputs import Inputs
-from pages.parts.theme import TOKENS
 
 _FRESH_S = 15.0
 _FILE, _WRONG, _LIST, _SHOWN, _FOUND = (f"device:links:{one}" for one in ("file", "wrong", "list", "shown", "found"))
@@ -45,31 +47,31 @@ def several(inputs: Inputs, shown: Record | None) -> None:
     if wrong := st.session_state.get(_WRONG):
         show.error(wrong)
     if (found := _result(listing)) is not None:
-        _said(found, shown)
+        _said(in_sentences(found), shown)
 
 
 def _said(found: ResultFields, shown: Record | None) -> None:
     """One result: what it found, and the way into a plan."""
     link = promised(found)
-    sentence, detail = words.answer(found, link)
+    sentence, detail = text.answer(found, link)
     show.says(sentence)
     show.note(detail)
     if found.points:
-        show.chart(figures.bandwidths(found, TOKENS, link), alt=words.chart_alt(found, link), key="device:links:chart")
-        _table(words.top_rows(found), words.CAPTION)
-    for remark in words.remarks(found):
+        show.chart(charts.bandwidths(found, TOKENS, link), alt=text.chart_alt(found, link), key="device:links:chart")
+        _table(text.top_rows(found), text.CAPTION)
+    for remark in text.remarks(found):
         show.note(remark)
     if texts := using_links(found, shown):
-        offered(texts, (words.link_line(found),))
-    if len(found.points) > len(words.top_rows(found)):
+        offered(texts, (text.link_line(found),))
+    if len(found.points) > len(text.top_rows(found)):
         with show.fold("Every size in numbers", key="device:links:numbers") as numbers:
             if numbers.open:
-                _table(words.rows(found), "")
-    show.how(words.explanations(found), key="device:links:how", label="How bus bandwidth is computed")
+                _table(text.rows(found), "")
+    show.how(text.explanations(found), key="device:links:how", label="How bus bandwidth is computed")
 
 
-def _table(rows: Sequence[words.Row], caption: str) -> None:
-    columns = [show.Column(name, numeric=i > 0, whole=i == 0) for i, name in enumerate(words.HEADINGS)]
+def _table(rows: Sequence[text.Row], caption: str) -> None:
+    columns = [show.Column(name, numeric=i > 0, whole=i == 0) for i, name in enumerate(text.HEADINGS)]
     show.small_table(columns, [row.cells for row in rows], caption=caption)
 
 
@@ -86,7 +88,7 @@ def _chosen() -> str:
         show.error(why)
     here, found = st.session_state.get(_FOUND, ("", None))
     if found is not None and not here:
-        names = {"": f"{words.named(found)} (not kept)", **names}
+        names = {"": f"{text.named(found)} (not kept)", **names}
     if not names:
         return ""
     if st.session_state.get(_SHOWN) not in names:
@@ -125,7 +127,7 @@ def _brought() -> None:
         return
     kept = ""
     try:
-        kept = opened().links.keep(found, words.named(found))
+        kept = opened().links.keep(found, text.named(found))
     except StoreError as problem:
         st.session_state[_WRONG] = f"It is shown, and not kept. {problem}"
     st.session_state[_FOUND], st.session_state[_SHOWN] = (kept, found), kept

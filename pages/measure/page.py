@@ -6,22 +6,23 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from core.measure.choices import CHOICES, programme
-from core.measure.device import machine
-from core.measure.form import LENGTH, MICRO_BATCH, MODEL, PANELS, WHAT, measure_form
-from core.measure.points import Kind
-from core.measure.programme import LayerShape, Programme
-from core.measure.record import Record
-from core.measure.shape import layer_shape
-from core.measure.showing import others, state
-from core.measure.showing.common import measured_line
-from core.measure.timing.kinds import expected_s, items
+from core.benchmark.choices import CHOICES, programme
+from core.benchmark.device import machine
+from core.benchmark.form import LENGTH, MICRO_BATCH, MODEL, PANELS, WHAT, measure_form
+from core.benchmark.points import Kind
+from core.benchmark.programme import LayerShape, Programme
+from core.benchmark.record import Record
+from core.benchmark.shape import layer_shape
+from core.benchmark.timing.kinds import expected_s, items
 from core.models.catalog import model_named
+from core.views.benchmark import others, state
+from core.views.benchmark.common import measured_line
+from core.views.benchmark.plain_text import in_sentences
+from pages.common import show
+from pages.common.inputs import Inputs
+from pages.common.registry import DEVICE
 from pages.measure import kept, links, panels
 from pages.measure.running import ask, ended, live, mine, say_why_not, shared_runner
-from pages.parts import show
-from pages.parts.inputs import Inputs
-from pages.parts.registry import DEVICE
 
 _NOTHING = "Nothing has been measured here yet."
 _LAYERED = ("operations", "attention", "layer")
@@ -98,7 +99,8 @@ def page() -> None:
     choice, wanted = _asked(inputs)
     latest = runner.latest_with_results()
     everything = kept.records()
-    shown = _shown(latest.record if latest else None, everything)
+    original = _shown(latest.record if latest else None, everything)
+    shown = in_sentences(original) if original is not None and original.origin is not None else original
     _draw(inputs, wanted, waits=mine(runner) is not None, known=shown is not None)
     show.note(state.machine_line(here))
     say_why_not()
@@ -115,7 +117,7 @@ def page() -> None:
         "every": lambda: panels.every(shown) if shown else show.note(_NOTHING),
         "past": lambda: kept.past(inputs, shown),
         "several": lambda: links.several(inputs, shown),
-        "file": lambda: kept.files(inputs, shown),
+        "file": lambda: kept.files(inputs, original),
     }
     for one in PANELS:
         with inputs.panel(one.id, one.label) as panel:

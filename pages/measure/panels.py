@@ -5,17 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
+from core.benchmark.datasheet import datasheet_of, peak_of
+from core.benchmark.points import Kind, Point
+from core.benchmark.rates import measured_rates
+from core.benchmark.record import Record
 from core.formula import Explanation
-from core.measure.points import Kind, Point
-from core.measure.rates import measured_rates
-from core.measure.record import Record
-from core.measure.showing import common, figures, matmul, others, roofline
-from core.planning.answer.measured import named, using
-from core.planning.step.beside import HEADINGS, beside
+from core.planning.form.measured_rates import named, using
+from core.step_time.predicted_measured import HEADINGS, beside
+from core.views.benchmark import charts, common, matmul, others, roofline
 from core.wording import listed
-from pages.parts import show
-from pages.parts.registry import COMPUTE, PLAN_SEARCH
-from pages.parts.theme import TOKENS
+from pages.common import show
+from pages.common.registry import COMPUTE, PLAN_SEARCH
+from pages.common.theme import TOKENS
 
 MATMUL_CAPTION = "Each dtype at the square where it is fastest; the error is relative to a float64 product."
 _WORDS = ("What", "Of", "Error")
@@ -33,12 +34,12 @@ def matmuls(record: Record, *, key: str) -> None:
     if doubt := matmul.warning(record):
         show.error(doubt)
     drawn = matmul.bars(record)
-    show.chart(figures.rates(drawn, TOKENS), alt=matmul.chart_alt(record), key=key)
-    if read := figures.rates_key(drawn):
+    show.chart(charts.rates(drawn, TOKENS), alt=matmul.chart_alt(record), key=key)
+    if read := charts.rates_key(drawn):
         show.note(read)
     if len(record.programme.sizes) > 1 and matmul.bests(record):
         with show.question("How does the rate grow with the size?"):
-            show.chart(figures.curves(record, TOKENS), alt=figures.curves_alt(record), key=f"{key}:curves")
+            show.chart(charts.curves(record, TOKENS), alt=charts.curves_alt(record), key=f"{key}:curves")
     if matmul.bests(record):
         table(matmul.headings(record), matmul.rows(record), MATMUL_CAPTION)
     for remark in matmul.remarks(record):
@@ -76,9 +77,9 @@ def roof(record: Record) -> None:
         lacks = "a matmul in bf16 or fp32" if math.isnan(measured.top) else "a large copy"
         show.note(f"A roofline needs {lacks} whose runs agree, and there is none yet: measure “Rates for a plan”.")
         return
-    promised = common.datasheet_of(record)
+    promised = datasheet_of(record)
     sheet = roofline.Roof(
-        {dtype: common.peak_of(promised, dtype) for dtype in ("bf16", "fp32")}, others.sheet_bandwidth(record)
+        {dtype: peak_of(promised, dtype) for dtype in ("bf16", "fp32")}, others.sheet_bandwidth(record)
     )
     show.says(roofline.takeaway(record, measured, sheet))
     drawn = roofline.picture(record, measured, sheet, TOKENS)

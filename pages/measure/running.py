@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import streamlit as st
 
-from core.measure.process import NotStartedError
-from core.measure.programme import Programme
-from core.measure.running.jobs import Runner, Snapshot
-from core.measure.showing import figures, matmul, state
-from core.measure.timing.kinds import items
+from core.benchmark.programme import Programme
+from core.benchmark.running.jobs import Runner, Snapshot
+from core.benchmark.timing.kinds import items
+from core.jobs.process import NotStartedError
 from core.store.keeper import Keeper
 from core.store.where import opened
-from pages.parts import show
-from pages.parts.sign_in import who
-from pages.parts.theme import TOKENS
-from pages.parts.visitor import visitor
+from core.views.benchmark import charts, matmul, state
+from pages.common import show
+from pages.common.server.sign_in import who
+from pages.common.server.visitor import visitor
+from pages.common.theme import TOKENS
 
 _SAID = "device:said"
 
@@ -97,9 +97,9 @@ def _running(runner: Runner, now: Snapshot, *, own: bool) -> None:
         if matmul.bests(record):
             doing = at.item.name if at and at.item.kind == "matmul" else ""
             show.chart(
-                figures.rates(matmul.bars(record, doing=doing), TOKENS), alt=matmul.chart_alt(record), key="device:live"
+                charts.rates(matmul.bars(record, doing=doing), TOKENS), alt=matmul.chart_alt(record), key="device:live"
             )
-            show.chart(figures.curves(record, TOKENS), alt=figures.curves_alt(record), key="device:live:curves")
+            show.chart(charts.curves(record, TOKENS), alt=charts.curves_alt(record), key="device:live:curves")
 
 
 def _waiting(runner: Runner, own: Snapshot, now: Snapshot | None) -> None:

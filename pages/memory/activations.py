@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import streamlit as st
 
-from core.planning.answer import words_memory
-from core.planning.answer.holding import Held, over_batch_and_length
-from core.training.activations.figures import fit_map
+from core.planning.memory_estimate import Held, over_batch_and_length
+from core.views.plan import text_memory
+from core.views.training.charts_activations import fit_map
 from core.wording import plain
+from pages.common import show
+from pages.common.inputs import Inputs
+from pages.common.theme import TOKENS
 from pages.memory.form import LAYER
-from pages.parts import show
-from pages.parts.inputs import Inputs
-from pages.parts.theme import TOKENS
 
 
 def activations(inputs: Inputs, h: Held) -> None:
     """The panel's content."""
     grid = over_batch_and_length(h)
-    said = words_memory.frontier(h, grid)
+    said = text_memory.frontier(h, grid)
     show.says(said)
     show.chart(
         fit_map(grid.totals, grid.batches, grid.lengths, h.usable, (h.plan.seq_len, int(h.layout.micro_batch)), TOKENS),
@@ -31,7 +31,7 @@ def activations(inputs: Inputs, h: Held) -> None:
     elif h.spec.experts:
         kind = "experts"
     tensors = h.tensors(kind)
-    show.says(words_memory.kept(h, tensors))
+    show.says(text_memory.kept(h, tensors))
     with st.container(key="memory_tensors"):
         show.small_table(
             [
@@ -42,6 +42,6 @@ def activations(inputs: Inputs, h: Held) -> None:
                 show.Column("Share", numeric=True),
                 show.Column("Split over"),
             ],
-            words_memory.tensor_rows(h, tensors),
+            text_memory.tensor_rows(h, tensors),
             caption="What one layer keeps of one micro-batch, in the order in which forward makes it.",
         )

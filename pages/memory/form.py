@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from core.fields import choice, switch
-from core.planning.answer.form import plan_form
+from core.planning.form.plan_form import plan_form, whole
+from core.planning.presets import MEMORY_STORIES
+from pages.common.takeaway import TAKE
 from pages.memory import motion
-from pages.parts.takeaway import TAKE
+
+CHIPS = whole(MEMORY_STORIES)
 
 PANELS = {
     name: switch(name, title, False, part="panels")

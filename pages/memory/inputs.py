@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from core.planning.answer.form import ACCELERATOR, COUNT, MODEL_NAME, OPTIMIZER, PARAMETERS, POLICY, SEQ_LEN
-from core.planning.answer.form_layout import (
+from core.planning.form.layout import (
     CHUNKS,
     CONTEXT,
     EXPERT,
@@ -24,10 +23,11 @@ from core.planning.answer.form_layout import (
     TENSOR,
     ZERO,
 )
-from core.planning.answer.plan import OWN, Plan
-from pages.parts import show
-from pages.parts.inputs import Inputs
-from pages.parts.shape import own_shape, row
+from core.planning.form.plan_form import ACCELERATOR, COUNT, MODEL_NAME, OPTIMIZER, PARAMETERS, POLICY, SEQ_LEN
+from core.planning.plan import OWN, Plan
+from pages.common import show
+from pages.common.inputs import Inputs
+from pages.common.shape import own_shape, row
 
 _FIRST = (MODEL_NAME, PARAMETERS, ACCELERATOR, COUNT, SEQ_LEN, MICRO_BATCH)
 _STATES = (OPTIMIZER, POLICY, ZERO, RECOMPUTE)
@@ -38,10 +38,10 @@ _COMPUTED = (IMPLEMENTATION, LOSS, CHUNKS, OVERHEAD, SLACK)
 
 def draw(inputs: Inputs, plan: Plan, data: str) -> None:
     """Every field of the question. data: the data-parallel degree that is left, in words."""
-    row(inputs, [1.6, 1.0, 1.4, 0.9, 1.3, 1.05], _FIRST, plan)
+    row(inputs, [1.55, 1.0, 1.5, 0.9, 1.25, 1.05], _FIRST, plan)
     if plan.model == OWN:
         own_shape(inputs)
-    row(inputs, [1.1, 2.0, 1.35, 1.75], _STATES, plan)
+    row(inputs, [0.95, 2.45, 1.25, 1.55], _STATES, plan)
     cells = st.columns([1, 1, 1, 1, 2.2])
     for cell, field in zip(cells, _DEGREES, strict=False):
         with cell:

@@ -9,17 +9,17 @@ import streamlit as st
 
 from core.fields import choice, optional, slider
 from core.limits import limit
-from core.training.motion import words
-from core.training.motion.figures import descent, step_lengths
-from core.training.motion.surfaces import SURFACES
-from core.training.motion.walk import MOVING, Walk, disagreement, explained, rate_of, read_start, walk
+from core.training.optimizer_paths.path import MOVING, Walk, disagreement, explained, rate_of, read_start, walk
+from core.training.optimizer_paths.surfaces import SURFACES
 from core.units import parse_quantity
+from core.views.training import text_optimizer_paths
+from core.views.training.charts_optimizer_paths import descent, step_lengths
 from core.wording import plain
-from pages.parts import show
-from pages.parts.charts import wire
-from pages.parts.heavy import torch_ready
-from pages.parts.inputs import Inputs
-from pages.parts.theme import TOKENS
+from pages.common import show
+from pages.common.inputs import Inputs
+from pages.common.server.torch_import import torch_ready
+from pages.common.theme import TOKENS
+from pages.streamlit_patches.charts import wire
 
 _SHOWN = "shown"
 
@@ -72,23 +72,26 @@ def motion(inputs: Inputs) -> None:
     typed, start = values[RATE.id], values[START.id] or SURFACES[surface].start
     torch_ready()
     walks = _walks(surface, start, typed)
-    said = words.takeaway(walks, step)
+    said = text_optimizer_paths.takeaway(walks, step)
     with head:
         show.says(said)
     above, below = _figures(surface, start, typed, chosen, step)
     show.chart(above, alt=f"{SURFACES[surface].title} from above. {plain(said)}", key="memory:descent")
     show.chart(below, alt="Length of every step of each optimizer, on a log scale.", key="memory:steps")
     show.small_table(
-        _COLUMNS, words.rows(walks, step), caption=f"After {words.counted(step)}.", here=MOVING.index(chosen)
+        _COLUMNS,
+        text_optimizer_paths.rows(walks, step),
+        caption=f"After {text_optimizer_paths.counted(step)}.",
+        here=MOVING.index(chosen),
     )
-    show.note(words.rates(typed))
+    show.note(text_optimizer_paths.rates(typed))
     done = next(w for w in walks if w.optimizer == chosen)
     if step <= done.steps:
-        with show.question(words.equations_title(chosen, step)):
+        with show.question(text_optimizer_paths.equations_title(chosen, step)):
             with st.container(key="how-memory:motion", gap=None):
                 show.derive(explained(done, step))
-            show.good(words.agreement(disagreement(done), done.steps))
+            show.good(text_optimizer_paths.agreement(disagreement(done), done.steps))
     else:
-        show.error(words.no_numbers(done))
+        show.error(text_optimizer_paths.no_numbers(done))
     x, y = (float(side) for side in done.points[min(step, done.steps)])
     show.how([SURFACES[surface].height.explain(x=x, y=y)], key="memory:motion:how", label="The surface’s formula")

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import streamlit as st
 
-from core.planning.answer import words_memory
-from core.planning.answer.holding import Held, under_each_optimizer
-from core.training import headline, row_names, words
-from core.training.device.figures import device_bars
+from core.planning.memory_estimate import Held, under_each_optimizer
+from core.training.optimizers import headline, row_names
+from core.views.plan import text_memory
+from core.views.training import text
+from core.views.training.charts_device import device_bars
 from core.wording import plain
-from pages.parts import show
-from pages.parts.inputs import Inputs
-from pages.parts.theme import TOKENS
+from pages.common import show
+from pages.common.inputs import Inputs
+from pages.common.theme import TOKENS
 
 
 def side_by_side(inputs: Inputs, h: Held) -> None:
     """The panel's content."""
     rows = under_each_optimizer(h)
     named = headline(h.optimizer.name)
-    said = words_memory.optimizers(h, rows)
+    said = text_memory.optimizers(h, rows)
     show.says(said)
     by_name = {one.optimizer.name: one for one in rows}
     show.chart(
@@ -42,9 +43,9 @@ def side_by_side(inputs: Inputs, h: Held) -> None:
                 show.Column("Left", numeric=True),
                 *([show.Column("Measured, in fp32", numeric=True)] if measured else []),
             ],
-            [words_memory.optimizer_row(one, measured=measured) for one in rows],
+            [text_memory.optimizer_row(one, measured=measured) for one in rows],
             caption="From the most state to the least."
             + " Measured: the optimizer’s state after one step on a 512 × 256 matrix, per parameter." * measured,
             here=[one.optimizer.name for one in rows].index(h.optimizer.name),
         )
-    show.note(words.left_out())
+    show.note(text.left_out())

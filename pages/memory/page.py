@@ -6,17 +6,26 @@ from collections.abc import Callable
 
 import streamlit as st
 
-from core.planning.answer import words_memory
-from core.planning.answer.form import carried, named_plan, named_texts
-from core.planning.answer.holding import Held, held, saved
-from core.planning.answer.largest import explain_by_states
-from core.planning.answer.plan import Plan
-from core.planning.answer.stories import MEMORY_STORIES as STORIES
-from core.training import LayoutError, words
-from core.training.device.figures import device_bars
+from core.planning.form.plan_form import carried, named_plan, named_texts
+from core.planning.largest_model import explain_by_states
+from core.planning.memory_estimate import Held, held, saved
+from core.planning.plan import Plan
+from core.training.layout import LayoutError
+from core.views.plan import text_memory
+from core.views.training import text
+from core.views.training.charts_device import device_bars
 from core.wording import plain
+from pages.common import show
+from pages.common.adding import add_to_comparison
+from pages.common.beginning import plan_chips
+from pages.common.inputs import Inputs
+from pages.common.registry import COMPUTE, MEMORY, PLAN_SEARCH
+from pages.common.saving import saving
+from pages.common.shape import adopt_built
+from pages.common.takeaway import TAKE, take_away
+from pages.common.theme import TOKENS
 from pages.memory.activations import activations
-from pages.memory.form import FORM, PANELS
+from pages.memory.form import CHIPS, FORM, PANELS
 from pages.memory.inputs import draw
 from pages.memory.motion import motion
 from pages.memory.optimizers import side_by_side
@@ -24,14 +33,6 @@ from pages.memory.parallel import parallel
 from pages.memory.policy import policy
 from pages.memory.step import step
 from pages.memory.why import why
-from pages.parts import show
-from pages.parts.adding import add_to_comparison
-from pages.parts.inputs import Inputs
-from pages.parts.registry import COMPUTE, MEMORY, PLAN_SEARCH
-from pages.parts.saving import saving
-from pages.parts.shape import adopt_built
-from pages.parts.takeaway import TAKE, take_away
-from pages.parts.theme import TOKENS
 
 _GOOD = "memory:good"
 
@@ -64,8 +65,8 @@ def asked(inputs: Inputs) -> Held:
     except LayoutError as problem:
         last: Plan | None = st.session_state.get(_GOOD)
         found = held(last or named_plan(FORM.read({})))
-        label = FORM[words_memory.field_of(problem)].label
-        inputs.fail(f"{label}: {words_memory.refused(problem)}", "Still showing the last layout that can be.")
+        label = FORM[text_memory.field_of(problem)].label
+        inputs.fail(f"{label}: {text_memory.refused(problem)}", "Still showing the last layout that can be.")
     return found
 
 
@@ -76,24 +77,24 @@ def page() -> None:
     chips = show.slot()
     h = asked(inputs)
     draw(inputs, named_plan(inputs.reading), f"{int(h.layout.data):,}")
-    inputs.stories("Stories", STORIES, into=chips)
+    plan_chips(inputs, CHIPS, into=chips)
 
     with show.guarded("The answer"):
-        said = words_memory.sentence(h)
-        show.answer(words_memory.verdict(h), words_memory.counted(h))
+        said = text_memory.sentence(h)
+        show.answer(text_memory.verdict(h), text_memory.counted(h))
     with show.guarded("The picture"):
         show.chart(device_bars([("", h.one)], h.usable, TOKENS), alt=plain(said), key="memory:bars")
     add_to_comparison(MEMORY, named_texts(inputs.reading.texts))
     with st.container(key=inputs.key("remarks")), show.guarded("Remarks"):
-        for line in words_memory.remarks(h):
+        for line in text_memory.remarks(h):
             show.note(line)
-        if lacking := words.matrix_units(h.policy, h.plan.device):
+        if lacking := text.matrix_units(h.policy, h.plan.device):
             show.note(lacking)
-        if alone := words_memory.states_alone(h):
+        if alone := text_memory.states_alone(h):
             show.note(alone)
-        show.note(words_memory.checkpoint(h))
-        show.note(words.memory_read_as(h.usable, h.plan.device.memory_note))
-        show.source(words.cited(h.optimizer, h.policy))
+        show.note(text_memory.checkpoint(h))
+        show.note(text.memory_read_as(h.usable, h.plan.device.memory_note))
+        show.source(text.cited(h.optimizer, h.policy))
     saving(inputs, named_texts(inputs.reading.texts))
 
     for name, panel in _PANELS.items():

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from core.planning.answer import words_memory
-from core.planning.answer.holding import Held, grown, stages
-from core.training import traffic_per_step
-from core.training.device.figures import device_bars
+from core.planning.memory_estimate import Held, grown, stages
+from core.training.device.traffic import traffic_per_step
+from core.views.plan import text_memory
+from core.views.training.charts_device import device_bars
 from core.wording import plain
+from pages.common import show
+from pages.common.inputs import Inputs
+from pages.common.theme import TOKENS
 from pages.memory.form import GROWN
-from pages.parts import show
-from pages.parts.inputs import Inputs
-from pages.parts.theme import TOKENS
 
 
 def parallel(inputs: Inputs, h: Held) -> None:
     """The panel's content."""
-    said = words_memory.zero_stages(h, stages(h))
+    said = text_memory.zero_stages(h, stages(h))
     show.says(said)
     show.chart(
         device_bars([(f"ZeRO-{stage}", one) for stage, one in stages(h)], h.usable, TOKENS),
@@ -23,11 +23,11 @@ def parallel(inputs: Inputs, h: Held) -> None:
         key="memory:zero",
     )
     traffic = traffic_per_step(h.spec, h.layout, policy=h.policy, seq_len=h.plan.seq_len)
-    show.note(words_memory.sent(h, traffic))
+    show.note(text_memory.sent(h, traffic))
     inputs.draw(GROWN)
     degree = inputs.reading.values[GROWN.id]
     rows = grown(h, degree)
-    said = words_memory.growing(h, degree, rows)
+    said = text_memory.growing(h, degree, rows)
     show.says(said)
     show.chart(
         device_bars([(f"{degree} {size:,}", one) for size, one in rows], h.usable, TOKENS),

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import streamlit as st
 
-from core.planning.answer import words_policy
-from core.planning.answer.form_policy import POLICY
-from core.planning.answer.holding import Held, under_each_policy
-from core.planning.answer.plan import OWN_POLICY
-from pages.parts import show
-from pages.parts.inputs import Inputs
+from core.planning.form.precision import POLICY
+from core.planning.memory_estimate import Held, under_each_policy
+from core.planning.plan import OWN_POLICY
+from core.views.plan import text_precision
+from pages.common import show
+from pages.common.inputs import Inputs
 
 _WIDTHS = [6.4, 0.8, 3.6]
 
 
 def policy(inputs: Inputs, h: Held) -> None:
     """The panel's content."""
-    show.says(words_policy.adds_up(h))
+    show.says(text_precision.adds_up(h))
     with st.container(key="memory_policy", gap=None):
-        for row in words_policy.kept(h):
+        for row in text_precision.kept(h):
             choice, size, why = st.columns(_WIDTHS, vertical_alignment="bottom")
             with choice:
                 if row.field:
@@ -30,7 +30,7 @@ def policy(inputs: Inputs, h: Held) -> None:
             with why:
                 show.note(row.why)
         with st.container(key="memory_sum"):
-            for cell, text in zip(st.columns(_WIDTHS), words_policy.total(h), strict=True):
+            for cell, text in zip(st.columns(_WIDTHS), text_precision.total(h), strict=True):
                 with cell:
                     show.note(text)
     rows = under_each_policy(h)
@@ -43,8 +43,8 @@ def policy(inputs: Inputs, h: Held) -> None:
             show.Column("Left", numeric=True),
             show.Column("What it is"),
         ],
-        [words_policy.policy_row(one) for one in rows],
+        [text_precision.policy_row(one) for one in rows],
         caption=f"Every precision under {h.optimizer.name}, all else as it is.",
         here=[one.policy.id for one in rows].index(h.policy.id),
     )
-    show.note(words_policy.WHY_SO_MANY)
+    show.note(text_precision.WHY_SO_MANY)

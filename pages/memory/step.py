@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from core.planning.answer import words_memory
-from core.planning.answer.holding import Held
-from core.training import through_one_step
-from core.training.device.figures_step import step_curve
+from core.planning.memory_estimate import Held
+from core.training.device.peak import through_one_step
+from core.views.plan import text_memory
+from core.views.training.charts_step import step_curve
 from core.wording import plain
-from pages.parts import show
-from pages.parts.inputs import Inputs
-from pages.parts.theme import TOKENS
+from pages.common import show
+from pages.common.inputs import Inputs
+from pages.common.theme import TOKENS
 
 
 def step(_: Inputs, h: Held) -> None:
     """The panel's content."""
     curve = through_one_step(h.setup)
-    said = words_memory.over_a_step(h, curve)
+    said = text_memory.over_a_step(h, curve)
     show.says(said)
     show.chart(
         step_curve(curve, h.usable, TOKENS),

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import streamlit as st
 
-from core.measure.device import machine
-from core.models import TransformerSpec
-from core.training import Optimizer, PrecisionPolicy
-from core.training.witness import words
-from core.training.witness.trial import Trial, Witness, WitnessRunner, trial_of
-from pages.parts import show
+from core.benchmark.device import machine
+from core.models.spec import TransformerSpec
+from core.training.optimizers import Optimizer
+from core.training.precision import PrecisionPolicy
+from core.training.torch_check.step import Trial, Witness, WitnessRunner, trial_of
+from core.views.training import text_torch_check
+from pages.common import show
 
 _COLUMNS = (
     show.Column("Part", whole=True),
@@ -33,9 +34,9 @@ def start(runner: WitnessRunner, trial: Trial) -> None:
 
 def findings(done: Witness) -> None:
     """What has been measured so far."""
-    if said := words.answer(done):
+    if said := text_torch_check.answer(done):
         show.says(said)
-    show.small_table(_COLUMNS, words.rows(done), caption="Bytes of one step, counted and measured.")
+    show.small_table(_COLUMNS, text_torch_check.rows(done), caption="Bytes of one step, counted and measured.")
 
 
 def witness(spec: TransformerSpec | None, optimizer: Optimizer, policy: PrecisionPolicy) -> None:
@@ -43,15 +44,15 @@ def witness(spec: TransformerSpec | None, optimizer: Optimizer, policy: Precisio
 
     spec: the plan's model, None where only its size is known.
     """
-    if why := words.refused(optimizer):
+    if why := text_torch_check.refused(optimizer):
         show.error(why)
         return
     runner = shared_witness()
     trial = trial_of(spec, optimizer.name, policy, machine().kind)
     latest = runner.latest()
     running = latest is not None and latest.running
-    show.note(words.what_is_run(trial))
-    if said := words.instead(policy):
+    show.note(text_torch_check.what_is_run(trial))
+    if said := text_torch_check.instead(policy):
         show.note(said)
     st.button("See it on torch", key="memory:witness:run", disabled=running, on_click=start, args=(runner, trial))
 
@@ -62,7 +63,7 @@ def witness(spec: TransformerSpec | None, optimizer: Optimizer, policy: Precisio
         if now is None or not now.running:
             st.rerun()
         bar, stop = st.columns([5, 1], vertical_alignment="center")
-        bar.progress(now.advance.fraction if now.advance else 0.0, text=words.progress(now))
+        bar.progress(now.advance.fraction if now.advance else 0.0, text=text_torch_check.progress(now))
         stop.button("Cancel", key="memory:witness:cancel", on_click=runner.cancel, args=(job_id,))
         with show.guarded("The bytes so far"):
             findings(now)
@@ -77,8 +78,8 @@ def witness(spec: TransformerSpec | None, optimizer: Optimizer, policy: Precisio
     shown = runner.latest_with_results()
     if shown is not None:
         if shown.spec != trial:
-            show.note(words.other(shown))
+            show.note(text_torch_check.other(shown))
         elif latest is not None and shown.id != latest.id:
-            show.note(words.before(shown))
+            show.note(text_torch_check.before(shown))
         findings(shown)
-        show.note(words.measured_with(shown))
+        show.note(text_torch_check.measured_with(shown))

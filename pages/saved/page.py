@@ -6,12 +6,14 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from core.store import Found, SavedPlan, words
+from core.store.plans import Found, SavedPlan
 from core.store.where import opened
-from pages.parts import show
-from pages.parts.inputs import Inputs
-from pages.parts.registry import COMPUTE, MEMORY, PLAN_SEARCH, SAVED
-from pages.parts.saving import link_to, refusals
+from core.views.common.markup import markdown_text
+from core.views.store import text as store_text
+from pages.common import show
+from pages.common.inputs import Inputs
+from pages.common.registry import COMPUTE, MEMORY, PLAN_SEARCH, SAVED
+from pages.common.saving import link_to, refusals
 from pages.saved.form import ARCHIVED, FORM, PAGE, PER_PAGE, PLAN, SEARCH, TAGS
 from pages.saved.plan import about, told
 
@@ -45,25 +47,33 @@ def _ask(inputs: Inputs, tags: Sequence[str]) -> None:
             inputs.put(TAGS.id, ", ".join(st.session_state[key]))
             again()
 
-        st.pills("Tags", tags, selection_mode="multi", key=key, on_change=narrow, label_visibility="collapsed")
+        st.pills(
+            "Tags",
+            tags,
+            selection_mode="multi",
+            format_func=markdown_text,
+            key=key,
+            on_change=narrow,
+            label_visibility="collapsed",
+        )
 
 
 def _list(found: Found) -> None:
     """The plans of this page of the list."""
 
     def result(plan: SavedPlan, name: str) -> show.Html:
-        now = words.since(plan)
-        return show.typed(words.result(plan, name), f"now {now[name][1]}" if name in now else "")
+        now = store_text.since(plan)
+        return show.typed(store_text.result(plan, name), f"now {now[name][1]}" if name in now else "")
 
     show.small_table(
         _COLUMNS,
         [
             [
-                show.Html(link_to(COMPUTE, plan, plan.entry.name) + show.typed("", words.remark(plan))),
+                show.Html(link_to(COMPUTE, plan, plan.entry.name) + show.typed("", store_text.remark(plan))),
                 *(result(plan, one) for one in ("days", "dollars", "accelerators")),
                 show.typed(", ".join(plan.tags)),
                 show.typed(plan.owner),
-                words.moment(plan.changed),
+                store_text.moment(plan.changed),
             ]
             for plan in found.plans
         ],
@@ -109,7 +119,7 @@ def _choose(inputs: Inputs, plans: Sequence[SavedPlan]) -> None:
 
 
 def _nothing_yet() -> None:
-    show.answer(words.NOTHING, words.HOW_TO)
+    show.answer(store_text.NOTHING, store_text.HOW_TO)
     for page in (COMPUTE, MEMORY, PLAN_SEARCH):
         show.onwards(page.title, page, {})
 
@@ -122,9 +132,9 @@ def _answer(inputs: Inputs) -> None:
     if not found.total and not text.strip() and not tags and not archived:
         _nothing_yet()
     else:
-        show.answer(words.counted(found, text, tags, archived=archived))
+        show.answer(store_text.counted(found, text, tags, archived=archived))
     if found.plans:
-        with show.guarded("The list"):
+        with st.container(key="saved_list"), show.guarded("The list"):
             _list(found)
         _turn(inputs, found.total)
     if found.plans or v[PLAN.id]:

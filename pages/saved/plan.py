@@ -8,18 +8,19 @@ from functools import partial
 import streamlit as st
 
 from core.limits import limit
-from core.planning.compare.compared import compared
-from core.planning.compare.words import KEPT_AS, called
-from core.store import Conflict, SavedPlan, StoreError, words
-from core.store.plans import NAME, NOTE, TAGS
+from core.planning.comparison.comparison import compared
+from core.store.errors import Conflict, StoreError
+from core.store.plans import NAME, NOTE, TAGS, SavedPlan
 from core.store.rows import tags_of
 from core.store.where import opened
-from pages.parts import show
-from pages.parts.adding import open_comparison, put
-from pages.parts.inputs import Inputs
-from pages.parts.registry import COMPUTE, MEMORY, PLAN_SEARCH
-from pages.parts.saving import allowed, conflict, link_to, refusals
-from pages.parts.sign_in import who
+from core.views.comparison.text import KEPT_AS, called
+from core.views.store import text as store_text
+from pages.common import show
+from pages.common.adding import open_comparison, put
+from pages.common.inputs import Inputs
+from pages.common.registry import COMPUTE, MEMORY, PLAN_SEARCH
+from pages.common.saving import allowed, conflict, link_to, refusals
+from pages.common.server.sign_in import who
 from pages.saved.form import PLAN
 
 _SAID, _UNDO, _WRONG, _MINE = "saved:said", "saved:undo", "saved:wrong", "saved:mine"
@@ -41,11 +42,11 @@ def about(inputs: Inputs, plan: SavedPlan) -> None:
     """All about one plan."""
     one = compared(plan.entry)
     with show.question(called(one)):
-        show.says(words.answered(one))
-        show.paragraph(f"{words.state(plan)}.")
+        show.says(store_text.answered(one))
+        show.paragraph(f"{store_text.state(plan)}.")
         for line in plan.problems:
             show.error(line)
-        if moved := words.since(plan):
+        if moved := store_text.since(plan):
             show.note("Data or formulas have changed since it was saved:")
             columns = [show.Column("Result"), show.Column("When saved", numeric=True), show.Column("Now", numeric=True)]
             show.small_table(columns, [(KEPT_AS[name], *both) for name, both in moved.items()])
@@ -84,7 +85,7 @@ def _kept(inputs: Inputs, plan: SavedPlan) -> None:
     mine = st.session_state.get(_MINE)
     if mine and mine["id"] == plan.id:
         theirs = {NAME: plan.entry.name, TAGS: ", ".join(plan.tags), NOTE: plan.note}
-        rows = [(words.label(field), text, mine[field]) for field, text in theirs.items() if text != mine[field]]
+        rows = [(store_text.label(field), text, mine[field]) for field, text in theirs.items() if text != mine[field]]
         conflict(
             inputs,
             plan,
@@ -116,7 +117,7 @@ def _kept(inputs: Inputs, plan: SavedPlan) -> None:
 def _history(plan: SavedPlan) -> None:
     columns = [show.Column("Revision", numeric=True), show.Column("When", whole=True), show.Column("By")]
     rows = [
-        [str(one.revision), words.moment(one.when), show.typed(one.who), show.typed(words.change(one))]
+        [str(one.revision), store_text.moment(one.when), show.typed(one.who), show.typed(store_text.change(one))]
         for one in opened().history(plan.id)
     ]
     show.small_table([*columns, show.Column("What")], rows)

@@ -7,12 +7,12 @@ from typing import Any
 
 import streamlit as st
 
-from core.tensors.panels.cases import CASES, NEGATIVE, NegativePreset, NegativeStep, negative_step
-from core.tensors.running.figures import negative_picture
-from core.tensors.running.story import bytes_text, shape_text, word
-from pages.parts import show
-from pages.parts.components import component
-from pages.parts.inputs import Inputs
+from core.tensors.examples.surprises import CASES, NEGATIVE, NegativePreset, NegativeStep, negative_step
+from core.views.tensors.charts import negative_picture
+from core.views.tensors.text import bytes_text, shape_text, word
+from pages.common import show
+from pages.common.components import component
+from pages.common.inputs import Inputs
 from pages.tensors.inputs import TensorInputs, story
 
 _TABLE = "t:cases"

@@ -10,14 +10,18 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from core.limits import limit
-from core.tensors import ELEMENT_DTYPES, ExpressionError, Layout, Trace, read_shape, read_stride, trace
-from core.tensors.panels.presets import ATTENTION, LECTURE, Preset
-from core.tensors.panels.tried import Tried, tried
-from core.tensors.reading.operations import REFUSED, topics
-from core.tensors.running.script import script
-from pages.parts import show
-from pages.parts.inputs import Inputs
-from pages.parts.registry import PageSpec
+from core.tensors.examples.presets import ATTENTION, LECTURE, Preset
+from core.tensors.examples.typed_layout import Tried, tried
+from core.tensors.layout import Layout
+from core.tensors.operations.lookup import REFUSED, topics
+from core.tensors.operations.values import ExpressionError
+from core.tensors.parsing.text import read_shape, read_stride
+from core.tensors.tracing.script import script
+from core.tensors.tracing.steps import Trace
+from core.tensors.tracing.trace import ELEMENT_DTYPES, trace
+from pages.common import show
+from pages.common.inputs import Inputs
+from pages.common.registry import PageSpec
 
 SHAPE, DTYPE, CODE = "2, 3", ELEMENT_DTYPES[0], "x.transpose(1, 0).view(2, 3)"
 FIELDS: Mapping[str, str] = {"x": CODE, "shape": SHAPE, "stride": "", "dtype": DTYPE}

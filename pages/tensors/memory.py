@@ -8,16 +8,19 @@ from typing import Any
 import streamlit as st
 
 from core.limits import limit
-from core.tensors import ExpressionError, Layout, Step, Trace, read_shape
-from core.tensors.panels.figures_walk import walk_picture
-from core.tensors.panels.overlap import HAZARDS, METHODS, Hazard, overlap_of, replay
-from core.tensors.panels.walk import Walk, WalkBusyError, WalkTiming, explanations, headline, time_walks, walks
-from core.tensors.running.story import bytes_text, shape_text
-from pages.parts import show
-from pages.parts.charts import wire
-from pages.parts.components import component
-from pages.parts.inputs import Inputs
-from pages.parts.theme import TOKENS
+from core.tensors.examples.cache_walk import Walk, WalkBusyError, WalkTiming, explanations, headline, time_walks, walks
+from core.tensors.examples.overlap import HAZARDS, METHODS, Hazard, overlap_of, replay
+from core.tensors.layout import Layout, TooLargeError
+from core.tensors.operations.values import ExpressionError
+from core.tensors.parsing.text import read_shape
+from core.tensors.tracing.steps import Step, Trace
+from core.views.tensors.charts_cache_walk import walk_picture
+from core.views.tensors.text import bytes_text, shape_text
+from pages.common import show
+from pages.common.components import component
+from pages.common.inputs import Inputs
+from pages.common.theme import TOKENS
+from pages.streamlit_patches.charts import wire
 
 RESULT, MATRIX, TRANSPOSE = "the result above", "1024 × 64 float32", "its transpose"
 _EXAMPLES = {MATRIX: Layout((1024, 64), (64, 1)), TRANSPOSE: Layout((64, 1024), (1, 64))}
@@ -39,10 +42,6 @@ def memory_walk(inputs: Inputs, run: Trace) -> None:
     step = _result(run)
     layout, item = (step.layout, step.element_size) if which == RESULT else (_EXAMPLES[which], 4)
     name = f"`{run.label(step)}`" if which == RESULT else which[:1].upper() + which[1:]
-    row, column = _walks(layout, item)
-    sentence, detail = headline(row, column)
-    with head:
-        st.html(f'<p class="np-takeaway">{show.rich(sentence)} {show.rich(detail)}</p>')
     if asked:
         _time()
     timed: WalkTiming | str | None = st.session_state.get(_TIMED)
@@ -51,6 +50,14 @@ def memory_walk(inputs: Inputs, run: Trace) -> None:
     elif timed is not None:
         said, how = timed.headline
         show.good(f"{said} {how}")
+    with head:
+        try:
+            row, column = _walks(layout, item)
+        except TooLargeError as problem:
+            show.says(f"{name}: {problem}")
+            return
+        sentence, detail = headline(row, column)
+        show.says(f"{sentence} {detail}")
     if not row.accesses:
         return
     show.chart(
@@ -128,8 +135,11 @@ _FIRST = next(iter(HAZARD_CHIPS.values()))
 def overlap(inputs: Inputs, run: Trace) -> None:
     """Which elements of the result share memory, and an in-place operation replayed write by write."""
     step = _result(run)
-    said, detail = overlap_of(step.layout, step.element_size).headline
-    st.html(f'<p class="np-takeaway">{show.rich(f"`{run.label(step)}` above: {said} {detail}")}</p>')
+    try:
+        said = " ".join(overlap_of(step.layout, step.element_size).headline)
+    except TooLargeError as problem:
+        said = str(problem)
+    show.says(f"`{run.label(step)}` above: {said}")
     chips = show.slot()
     with show.said_under(inputs):
         view, shape, verb, by = st.columns([2.6, 1, 1, 0.8])

@@ -8,15 +8,17 @@ from collections.abc import Iterable, Mapping, Sequence
 import streamlit as st
 
 from core.limits import limit
-from core.tensors import ExpressionError, Trace, read_shape
-from core.tensors.axes.calls import PRESETS, Plan, explain_call, plans_of
-from core.tensors.axes.contract import OperandPlan, Pair
-from core.tensors.axes.einsums import EinsumPlan
-from core.tensors.axes.patterns import PatternPlan, Stage
-from core.tensors.running.story import shape_text
-from pages.parts import show
-from pages.parts.inputs import Inputs
-from pages.parts.show import rich
+from core.tensors.named_axes.calls import PRESETS, Plan, explain_call, plans_of
+from core.tensors.named_axes.contraction import OperandPlan, Pair
+from core.tensors.named_axes.einsums import EinsumPlan
+from core.tensors.named_axes.patterns import PatternPlan, Stage
+from core.tensors.operations.values import ExpressionError
+from core.tensors.parsing.text import read_shape
+from core.tensors.tracing.steps import Trace
+from core.views.tensors.text import shape_text
+from pages.common import show
+from pages.common.inputs import Inputs
+from pages.common.show import rich
 
 _COLOURS = 6
 _BADGES = {"view": "optimizer", "copy": "activations", "new": "activations"}

@@ -2,12 +2,12 @@
 
 import streamlit as st
 
-from core.tensors.running.figures import storage_picture
-from core.tensors.running.story import explanations, headline, passed_over
-from pages.parts import show
-from pages.parts.components import component
-from pages.parts.heavy import torch_ready
-from pages.parts.registry import TENSORS
+from core.views.tensors.charts import storage_picture
+from core.views.tensors.text import explanations, headline, passed_over
+from pages.common import show
+from pages.common.components import component
+from pages.common.registry import TENSORS
+from pages.common.server.torch_import import torch_ready
 from pages.tensors.cases import odd
 from pages.tensors.inputs import PICTURE, TensorInputs, as_script, ask, lecture_chips, operations, traced, verdict
 from pages.tensors.memory import memory_walk, overlap

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import streamlit as st
 
-from core.tensors.panels.quiz import Grade, Question, grade, items, question
-from pages.parts import show
+from core.tensors.examples.quiz import Grade, Question, grade, items, question
+from pages.common import show
 from pages.tensors.inputs import TensorInputs, story
 
 _SCORE, _REVEALED, _MISSING = "t:quiz:score", "t:quiz:revealed", "t:quiz:missing"

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Iterator
+from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 
-from pages.parts import guard
-from pages.parts.log import OncePer
+from core.store import where
+from core.store.store import Store
+from pages.common import guard
+from pages.common.server.log import OncePer
 
 
 class _Kept(logging.Handler):
@@ -37,3 +42,11 @@ def nothing_fails(failures: list[logging.LogRecord], request: pytest.FixtureRequ
     yield
     planted = "failures" in request.node.function.__code__.co_varnames
     assert planted or not failures, [record.exc_info for record in failures]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    """An empty store, which the app under test uses."""
+    with patch.dict(os.environ, {"NAPKIN_DATA": str(tmp_path)}):
+        yield where.opened()
+        where._stores.pop(where.address()).close()

@@ -14,9 +14,9 @@ from streamlit.proto.WidgetStates_pb2 import WidgetState
 from streamlit.testing.v1 import AppTest
 
 from core.fields import LINK_VERSION, VERSION
+from pages.common import show
+from pages.common.registry import PageSpec
 from pages.compute.form import PANELS
-from pages.parts import show
-from pages.parts.registry import PageSpec
 from tests.app.test_pages import APP
 
 OPEN, CLOSED = dict.fromkeys(PANELS, "true"), dict.fromkeys(PANELS, "false")

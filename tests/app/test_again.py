@@ -20,9 +20,9 @@ from streamlit.runtime.state import SessionState
 from streamlit.runtime.state.session_state import WStates
 from streamlit.runtime.state.session_state_proxy import SessionStateProxy
 
-from pages.parts import again
-from pages.parts.again import COMMANDS, draw_again
-from pages.parts.state import spare_state
+from pages.streamlit_patches import again
+from pages.streamlit_patches.again import COMMANDS, draw_again
+from pages.streamlit_patches.state import spare_state
 from tests.app.test_post import Client, told, visited
 
 SCRIPT = """

@@ -8,16 +8,16 @@ from collections.abc import Mapping
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from core.planning.answer.answer import answer
-from core.planning.board import words
-from core.planning.board.axes import AXES, spread, typed
-from core.planning.board.choosing import pick
-from core.planning.board.rule import Board, Side, board, limits_of, plan_at
-from core.planning.board.stories import BOARD_STORIES as STORIES
-from core.planning.compare.entry import entry_of, unpack
-from pages.board.form import FORM
-from pages.parts.registry import BOARD, COMPUTE, MEMORY, PLAN_SEARCH, PageSpec
-from pages.parts.tray import IN_LINK
+from core.planning.comparison.entry import entry_of, unpack
+from core.planning.evaluation import answer
+from core.planning.sweep.axes import AXES, spread, typed
+from core.planning.sweep.choice import pick
+from core.planning.sweep.presets import BOARD_STORIES as STORIES
+from core.planning.sweep.sweep import Board, Side, board, limits_of, plan_at
+from core.views.sweep import text as sweep_text
+from pages.common.comparison_list import IN_LINK
+from pages.common.registry import BOARD, COMPUTE, MEMORY, PLAN_SEARCH, PageSpec
+from pages.sweep.form import FORM
 from tests.app.plan_pages import bodies, linked, onwards, opened, shown, stripped
 from tests.app.plan_pages import words as said_on
 
@@ -37,8 +37,8 @@ def of_form(texts: Mapping[str, str]) -> Board:
 
 
 def told(made: Board) -> str:
-    said = words.sentence(made, pick(made))
-    return shown(said) + shown(words.own(answer(plan_at(made.base)), made.limits))
+    said = sweep_text.sentence(made, pick(made))
+    return shown(said) + shown(sweep_text.own(answer(plan_at(made.base)), made.limits))
 
 
 def answered(app: AppTest) -> str:

@@ -13,16 +13,17 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from core.limits import limit
-from core.planning import answer, plan_from
-from core.planning.answer import words as words_answer
-from core.planning.calendar import words
 from core.planning.calendar.form import CALENDAR_FIELDS, RUN_FIELDS, asked_of
-from core.planning.calendar.stories import STORIES
-from core.planning.money.form import MONEY_FIELDS, prices_of
-from core.planning.money.rule import costs
+from core.planning.calendar.presets import STORIES
+from core.planning.cost.bill import costs
+from core.planning.cost.form import MONEY_FIELDS, prices_of
+from core.planning.evaluation import answer
+from core.planning.form.plan_form import plan_from
+from core.views.calendar import text as calendar_text
+from core.views.plan import text as words_answer
 from core.wording import dollars
 from pages.calendar.form import FORM
-from pages.parts.registry import CALENDAR, COMPUTE
+from pages.common.registry import CALENDAR, COMPUTE
 from tests.app.plan_pages import bodies, downloads, fold, linked, onwards, opened, shown, stripped
 from tests.app.plan_pages import words as said_on
 from tests.core.plan_walk import NO_NUMBER
@@ -40,7 +41,7 @@ def expected(texts: Mapping[str, str]) -> str:
     """The answer's sentence from the form alone."""
     reading = FORM.read(texts)
     s = asked_of(reading).schedule()
-    return shown(words.sentence(s, costs(s, prices_of(reading))[0]))
+    return shown(calendar_text.sentence(s, costs(s, prices_of(reading))[0]))
 
 
 @pytest.mark.parametrize("bill", [{}, BILL], ids=["rent alone", "every price"])

@@ -9,8 +9,8 @@ import numpy as np
 import plotly.graph_objects as go
 import pytest
 
-from pages.parts.charts import ready, wire
-from pages.parts.registry import PAGES, PageSpec
+from pages.common.registry import PAGES, PageSpec
+from pages.streamlit_patches.charts import ready, wire
 from tests.app.test_pages import run
 
 

@@ -9,20 +9,20 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from core.limits import limit
-from core.planning.answer.form import PLAN_FORM, carried, named_texts
-from core.planning.answer.stories import MEMORY_STORIES, STORIES
-from core.planning.compare import words
-from core.planning.compare.compared import as_kept, compared
-from core.planning.compare.entry import Entry, entry_of, pack, unpack
-from core.planning.compare.examples import examples
-from core.planning.compare.naming import suggested
-from core.report.data import PlansFileError, as_json, read_json
-from core.report.told import report_of
+from core.planning.comparison.comparison import as_kept, compared
+from core.planning.comparison.entry import Entry, entry_of, pack, unpack
+from core.planning.comparison.examples import examples
+from core.planning.comparison.names import suggested
+from core.planning.form.plan_form import PLAN_FORM, carried, named_texts
+from core.planning.presets import MEMORY_STORIES, STORIES
+from core.views.comparison import text as comparison_text
+from core.views.report.data import PlansFileError, as_json, read_json
+from core.views.report.report import report_of
+from pages.common import show
+from pages.common.comparison_list import IN_LINK
+from pages.common.registry import COMPARE, COMPUTE, HOME, MEMORY, PLAN_SEARCH, PageSpec
 from pages.compare.columns import COPY, LEFT, PIN, REMOVE, RIGHT
 from pages.compare.form import MORE
-from pages.parts import show
-from pages.parts.registry import COMPARE, COMPUTE, HOME, MEMORY, PLAN_SEARCH, PageSpec
-from pages.parts.tray import IN_LINK
 from tests.app.plan_pages import bodies, linked, onwards, opened, shown, stripped
 from tests.app.plan_pages import words as said_on
 from tests.app.test_pages import APP
@@ -146,7 +146,7 @@ def test_a_seventh_plan_is_refused_and_nothing_is_lost() -> None:
     app = with_plans(six, COMPUTE, n="3B")
     assert not bodies(app, "np-error")
     app.button(key=ADD[COMPUTE]).click().run()
-    assert stripped(bodies(app, "np-error")[0]).strip() == shown(words.full())
+    assert stripped(bodies(app, "np-error")[0]).strip() == shown(comparison_text.full())
     assert texts_of(plans(app)) == texts_of(six)
     app.switch_page(COMPARE.path).run()
     assert app.button(key="k_add_it").disabled
@@ -175,7 +175,7 @@ def test_a_file_that_was_taken_away_opens_as_the_same_comparison() -> None:
     app = opened(COMPARE, {})
     assert choose_file(app, written(entries)) == []
     assert (names(app), texts_of(plans(app))) == ([one.name for one in entries], texts_of(entries))
-    assert answer(app) == shown(words.sentence([compared(one) for one in entries], 0))
+    assert answer(app) == shown(comparison_text.sentence([compared(one) for one in entries], 0))
 
 
 def test_a_file_loses_no_plan_that_is_there() -> None:
@@ -219,7 +219,7 @@ def test_an_empty_page_offers_examples_in_one_click() -> None:
     app = opened(COMPARE, {})
     app.button(key="k_examples").click().run()
     assert names(app) == [one.name for one in examples()]
-    assert answer(app) == shown(words.sentence([compared(one) for one in examples()], 0))
+    assert answer(app) == shown(comparison_text.sentence([compared(one) for one in examples()], 0))
 
 
 def test_a_story_is_added_by_name() -> None:
@@ -238,9 +238,9 @@ def test_a_link_alone_opens_the_comparison(count: int) -> None:
     app = with_plans(entries, base=str(count))
     assert (names(app), texts_of(plans(app))) == ([one.name for one in entries], texts_of(entries))
     assert base(app) == stories[-1][0]
-    assert answer(app) == shown(words.sentence([compared(one) for one in entries], count - 1))
+    assert answer(app) == shown(comparison_text.sentence([compared(one) for one in entries], count - 1))
     (table,) = [body for body in bodies(app, "np-tabled") if "Wall time" in body]
-    assert all(words.called(compared(one)) in said_on(app) for one in entries)
+    assert all(comparison_text.called(compared(one)) in said_on(app) for one in entries)
     assert table.count('<th scope="col"') == count + 1
 
 
@@ -253,7 +253,7 @@ def test_numbers_are_changed_in_place_and_bad_ones_keep_the_last_good() -> None:
     assert texts_of((after[0], after[2])) == texts_of((before[0], before[2]))
     assert after[1].texts == {**before[1].texts, "count": "4096"}
     assert after[1].results == pytest.approx(as_kept(after[1]).results, rel=1e-5)
-    assert answer(app) == shown(words.sentence([compared(one) for one in after], 0))
+    assert answer(app) == shown(comparison_text.sentence([compared(one) for one in after], 0))
     said = answer(app)
     app.text_input(key=f"k_count_{number}").set_value("many").run()
     (message,) = bodies(app, "np-error")
@@ -347,7 +347,7 @@ def test_results_of_an_older_link_are_shown_beside_those_of_now() -> None:
     kept = as_kept(examples()[0])
     old = Entry(kept.name, kept.texts, {**kept.results, "days": 2 * kept.results["days"]})
     app = with_plans((old, examples()[1]))
-    told = stripped(shown(words.since_kept(compared(old))))
+    told = stripped(shown(comparison_text.since_kept(compared(old))))
     assert told
     assert told in stripped(said_on(app))
     assert plans(app)[0].results["days"] == pytest.approx(old.results["days"], rel=1e-5)

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import json
 import re
+import time
+from pathlib import Path
 
 import plotly.graph_objects as go
 import pytest
+from streamlit.testing.v1 import AppTest
 
+from core.models.building.events import Refused
+from core.models.building.jobs import BuildRunner
+from core.models.building.line import Line
 from core.models.spec_text import EXAMPLE
-from pages.parts.registry import COMPUTE
-from tests.app.plan_pages import CLOSED, OPEN, bodies, opened
+from pages.common import shape
+from pages.common.registry import COMPUTE
+from tests.app.plan_pages import CLOSED, OPEN, bodies, opened, stripped
 
 MIXTURE = f"{EXAMPLE} experts.count=64 experts.per_token=6 experts.width=1408 latent.query_rank=0 latent.kv_rank=512 "
 MIXTURE += "latent.nope_dim=128 latent.rope_dim=64 latent.value_dim=128"
@@ -71,7 +78,7 @@ def test_every_panel_answers(name: str) -> None:
         ({"find": "accelerators", "within": "$5M"}, "money alone does not say how many"),
         ({"find": "tokens", "within": "$5M", "gpu": "TPU v4"}, "Money buys nothing without a price"),
         ({"find": "tokens", "within": "soon"}, "“soon” is not a duration"),
-        ({"mfu": "45"}, "“45” is out of range"),
+        ({"mfu": "145"}, "“145” is out of range"),
         ({"model": OWN, "shape": EXAMPLE.replace("heads=32", "heads=31")}, "31 query heads cannot share 8"),
         ({"model": OWN, "shape": "layers=0"}, "Missing: hidden, heads"),
         ({"count": "0"}, "“0” is out of range"),
@@ -154,3 +161,30 @@ def test_a_model_with_several_kinds_of_layers_asks_which(
     assert app.toggle(key="c_flash").value
     divided = [text for text in bodies(app, "np-note") if "run in fp8" in text]
     assert len(divided) == (fields.get("dtype") == "fp8")
+
+
+def in_line(app: AppTest) -> str:
+    [said] = [stripped(note) for note in bodies(app, "np-note") if "In line" in note]
+    return said
+
+
+def test_who_waits_for_a_model_to_be_built_sees_the_place_in_line(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Behind two of other servers."""
+    line = Line(tmp_path)
+    others = [line.join(9), line.join(9)]
+    runner = BuildRunner(line, lambda *_: Refused("It was only a test."))
+    monkeypatch.setattr(shape, "builder", lambda: runner)
+    app = opened(COMPUTE, {"model": OWN})
+    app.text_area(key="c_config").set_value('{"model_type": "brand_new"}').run()
+    assert in_line(app) == "In line to be built without weights, one at a time: 2 models before it."
+    for other, said in zip(others, ("1 model before it.", ""), strict=True):
+        assert other
+        other.leave()
+        if said:
+            assert in_line(app.run()).endswith(said)
+    until = time.monotonic() + 60
+    while not any("It was only a test." in message for message in bodies(app, "np-error")):
+        assert time.monotonic() < until
+        app.run()

@@ -17,12 +17,12 @@ from streamlit.runtime.memory_media_file_storage import MemoryMediaFileStorage
 from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileManager
 from streamlit.runtime.state.session_state import SessionState
 
-from pages.parts.echo import SEEN, tell_echoes
+from pages.streamlit_patches.echo import SEEN, tell_echoes
 from tests.app.serving import stop
 
 SCRIPT = """
 import streamlit as st
-from pages.parts.echo import answered
+from pages.streamlit_patches.echo import answered
 CHIPS = {"one": {"a": "1", "b": "1"}, "two": {"a": "2", "c": "2"}, "none": {"a": "-", "b": "-", "c": "-"}}
 def apply():
     st.session_state.update(CHIPS.get(st.session_state["chip"], {}))

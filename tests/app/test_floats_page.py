@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from core.floats import FORMATS, parse_custom
+from core.floats.custom import parse_custom
+from core.floats.formats import FORMATS
+from pages.common.bits import _layout, _limits
 from pages.floats.inputs import COMMON, policies
-from pages.parts.bits import _layout, _limits
 
 ROOT = Path(__file__).parents[2]
 

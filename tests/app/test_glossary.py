@@ -8,7 +8,7 @@ from pathlib import Path
 from streamlit.testing.v1 import AppTest
 
 from core.glossary import TERMS
-from pages.parts.registry import GLOSSARY
+from pages.common.registry import GLOSSARY
 
 APP = str(Path(__file__).parents[2] / "app.py")
 

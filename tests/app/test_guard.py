@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from pages.parts import guard
-from pages.parts.registry import COMPUTE, FLOATS, HOME, MEMORY, TENSORS, PageSpec
+from pages.common import guard
+from pages.common.registry import COMPUTE, FLOATS, HOME, MEMORY, TENSORS, PageSpec
 from pages.tensors import memory as tensors_memory
 
 APP = str(Path(__file__).parents[2] / "app.py")
@@ -54,11 +54,11 @@ def test_a_panel_that_fails_says_so_and_keeps_the_page(
 @pytest.mark.parametrize(
     ("spec", "where"),
     [
-        (HOME, "pages.parts.show.answer"),
-        (FLOATS, "pages.parts.show.answer"),
-        (TENSORS, "pages.parts.show.answer"),
-        (COMPUTE, "pages.parts.show.answer"),
-        (MEMORY, "pages.parts.show.chart"),
+        (HOME, "pages.common.show.answer"),
+        (FLOATS, "pages.common.show.answer"),
+        (TENSORS, "pages.common.show.answer"),
+        (COMPUTE, "pages.common.show.answer"),
+        (MEMORY, "pages.common.show.chart"),
     ],
     ids=lambda value: getattr(value, "id", ""),
 )
@@ -79,7 +79,7 @@ def test_an_answer_or_a_chart_that_fails_keeps_the_page(
 def test_what_fails_outside_of_any_part_leaves_title_menu_and_link(
     spec: PageSpec, monkeypatch: pytest.MonkeyPatch, failures: list[logging.LogRecord]
 ) -> None:
-    monkeypatch.setattr("pages.parts.show.footer", fails)
+    monkeypatch.setattr("pages.common.show.footer", fails)
     app = opened(spec)
     assert whole(app, spec)
     assert len(failed(app)) == len(failures) == 1
@@ -90,7 +90,7 @@ def test_a_page_comes_back_when_the_fault_is_gone(
     monkeypatch: pytest.MonkeyPatch, failures: list[logging.LogRecord]
 ) -> None:
     with monkeypatch.context() as broken:
-        broken.setattr("pages.parts.show.answer", fails)
+        broken.setattr("pages.common.show.answer", fails)
         app = opened(COMPUTE)
         assert failed(app)
     assert not failed(app.run())
@@ -101,7 +101,7 @@ def test_reruns_and_stops_pass(failures: list[logging.LogRecord]) -> None:
     def script() -> None:
         import streamlit as st
 
-        from pages.parts.guard import guarded
+        from pages.common.guard import guarded
 
         st.session_state["runs"] = st.session_state.get("runs", 0) + 1
         with guarded("a part"):

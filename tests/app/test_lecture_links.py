@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from core.lecture import CLAIMS, findings
-from pages.parts.registry import PAGES, PageSpec
+from core.lecture.catalogue import CLAIMS, findings
+from pages.common.registry import PAGES, PageSpec
 
 APP = str(Path(__file__).parents[2] / "app.py")
 PAGE = {page.id: page for page in PAGES}

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from pages.parts.log import OncePer
+from pages.common.server.log import OncePer
 
 
 class Clock:

@@ -10,18 +10,18 @@ import pytest
 import streamlit as st
 from streamlit.testing.v1 import AppTest
 
-from core.measure import device
-from core.measure.choices import CHOICES
-from core.measure.device import Cpu, DeviceKind, Gpu, Machine
-from core.measure.points import Outcome
-from core.measure.process import NotStartedError
-from core.measure.programme import Programme
-from core.measure.record import Record
-from core.measure.running.events import Progress
-from core.measure.running.jobs import Snapshot
+from core.benchmark import device
+from core.benchmark.choices import CHOICES
+from core.benchmark.device import Cpu, DeviceKind, Gpu, Machine
+from core.benchmark.points import Outcome
+from core.benchmark.programme import Programme
+from core.benchmark.record import Record
+from core.benchmark.running.events import Progress
+from core.benchmark.running.jobs import Snapshot
+from core.jobs.process import NotStartedError
 from core.store.where import opened
+from pages.common.registry import DEVICE
 from pages.measure import running
-from pages.parts.registry import DEVICE
 from tests.core.collectives_cases import made as collectives
 from tests.core.measured_cases import copy, on_gpu, record, refusal, square
 from tests.core.said import says

@@ -7,8 +7,8 @@ import html
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from pages.common.registry import MEMORY
 from pages.memory.form import PANELS
-from pages.parts.registry import MEMORY
 from tests.app.plan_pages import bodies, linked, stripped
 from tests.app.test_home import words
 from tests.app.test_pages import APP

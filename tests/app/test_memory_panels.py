@@ -12,13 +12,13 @@ import pytest
 import streamlit as st
 from streamlit.testing.v1 import AppTest
 
-from core.models import CATALOG
-from core.training import find_policy
-from core.training.motion.walk import MOVING
-from core.training.witness.events import Advance, Began
-from core.training.witness.trial import Trial, Witness, trial_of
+from core.models.catalog import CATALOG
+from core.training.optimizer_paths.path import MOVING
+from core.training.precision import find_policy
+from core.training.torch_check.events import Advance, Began
+from core.training.torch_check.step import Trial, Witness, trial_of
+from pages.common.registry import MEMORY
 from pages.memory import witness as panel
-from pages.parts.registry import MEMORY
 from tests.app.plan_pages import linked, opened, words
 
 TRIAL = trial_of(None, "AdamW", find_policy("mixed bf16, fp32 master"), "cpu")

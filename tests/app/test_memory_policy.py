@@ -5,19 +5,21 @@ from __future__ import annotations
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from core.planning import answer
-from core.planning.answer import words_memory, words_policy
-from core.planning.answer.export import plan_lines
-from core.planning.answer.form import plan_of
-from core.planning.answer.form_policy import OWN_FIELDS
-from core.planning.answer.holding import Held, held
-from core.planning.answer.plan import OWN_POLICY
-from core.report.tables import lines_csv
-from core.training import POLICIES, find_optimizer, optimizers, own_like
+from core.planning.evaluation import answer
+from core.planning.form.plan_form import plan_of
+from core.planning.form.precision import OWN_FIELDS
+from core.planning.memory_estimate import Held, held
+from core.planning.plan import OWN_POLICY
+from core.training.custom_policy import own_like
+from core.training.optimizers import find_optimizer, optimizers
+from core.training.precision import POLICIES
 from core.units import significant
+from core.views.plan import text_memory, text_precision
+from core.views.report.plan_table import plan_lines
+from core.views.report.tables import lines_csv
+from pages.common.registry import COMPUTE, MEMORY
 from pages.compute.form import FORM as COMPUTE_FORM
 from pages.memory.form import FORM
-from pages.parts.registry import COMPUTE, MEMORY
 from tests.app.plan_pages import bodies, downloads, fold, linked, onwards, opened, shown, stripped, words
 
 TYPES = {field.id for field in OWN_FIELDS.values()}
@@ -60,8 +62,8 @@ def test_editing_begins_from_the_chosen_precision(prec: str) -> None:
         before.states[:2],
     )
     assert plan.own.gradients == other
-    assert sum_of(app) == shown(words_policy.adds_up(held(plan)))
-    assert shown(words_memory.verdict(held(plan))) in stripped(bodies(app, "np-answer")[0])
+    assert sum_of(app) == shown(text_precision.adds_up(held(plan)))
+    assert shown(text_memory.verdict(held(plan))) in stripped(bodies(app, "np-answer")[0])
 
 
 def test_bytes_add_up_live() -> None:
@@ -113,7 +115,7 @@ def test_a_link_carries_the_types_to_every_page_and_back() -> None:
         compute = opened(COMPUTE, {**carried, "take": "true"})
     assert "fp32 weights, no master" in made["csv"]().decode()
     assert made["csv"]().decode() == lines_csv(plan_lines(answer(plan)))
-    assert f"take {words_memory.gib(float(answer(plan).memory.one.states))} on each of 8" in stripped(words(compute))
+    assert f"take {text_memory.gib(float(answer(plan).memory.one.states))} on each of 8" in stripped(words(compute))
     again = opened(MEMORY, texts_of(app))
     assert bodies(again, "np-answer") == bodies(app, "np-answer")
     assert linked(again) == linked(app)
@@ -145,7 +147,7 @@ def test_every_optimizer_has_a_row_for_each_of_its_states(opt: str) -> None:
         assert state in said
     h = plan_held(texts)
     assert f"{significant(h.policy.weights.bytes)} B" in said
-    assert sum_of(app) == shown(words_policy.adds_up(h))
+    assert sum_of(app) == shown(text_precision.adds_up(h))
 
 
 @pytest.mark.parametrize(("field", "text"), [("pw", "8-bit blocks"), ("pm", "xx"), ("ps1", "none"), ("pv", "")])

@@ -11,13 +11,13 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from core.glossary import appearances
-from pages.parts.projecting import PROJECTOR
-from pages.parts.registry import PAGES, PageSpec
+from pages.common.projecting import PROJECTOR
+from pages.common.registry import PAGES, PageSpec
 from tests.core.test_glossary import undefined
 
 ROOT = Path(__file__).parents[2]
 APP = str(ROOT / "app.py")
-NAMES = {"H100", "SXM", "CPU", "TFLOP", "GWh"}
+NAMES = {"H100", "SXM", "CPU", "TFLOP", "GWh", "MiB"}
 """What an answer says without a definition: products, and units with a prefix."""
 
 IDS = [page.id for page in PAGES]

@@ -6,21 +6,24 @@ import math
 
 import pytest
 
+from core.budget.errors import BudgetError
 from core.fields import LINK_VERSION
 from core.hardware.accelerators import accelerators
-from core.lecture import CLAIMS
-from core.planning import PLAN_FIELDS, BudgetError, Plan, answer, plan_from, plan_of
-from core.planning.answer import words, words_memory
-from core.planning.answer.export import plan_lines
-from core.planning.answer.form_policy import OWN_FIELDS
-from core.planning.answer.holding import held
-from core.planning.answer.plan import FINDS, OWN, OWN_POLICY, TYPED
-from core.planning.answer.stories import MEMORY_STORIES, STORIES
-from core.report.tables import lines_csv
+from core.lecture.catalogue import CLAIMS
+from core.planning.evaluation import answer
+from core.planning.form.plan_form import PLAN_FIELDS, plan_from, plan_of
+from core.planning.form.precision import OWN_FIELDS
+from core.planning.memory_estimate import held
+from core.planning.plan import FINDS, OWN, OWN_POLICY, TYPED, Plan
+from core.planning.presets import MEMORY_STORIES, STORIES
+from core.views.plan import text as plan_text
+from core.views.plan import text_memory
+from core.views.report.plan_table import plan_lines
+from core.views.report.tables import lines_csv
+from pages.common.registry import COMPUTE, HOME, MEMORY, PLAN_SEARCH, PageSpec
 from pages.compute.form import FORM as COMPUTE_FORM
 from pages.compute.form import PANELS
 from pages.memory.form import FORM as MEMORY_FORM
-from pages.parts.registry import COMPUTE, HOME, MEMORY, PLAN_SEARCH, PageSpec
 from tests.app.plan_pages import CLOSED, OPEN, bodies, downloads, fold, linked, onwards, opened, shown, stripped
 from tests.app.plan_pages import words as said_on
 from tests.core.plan_walk import NO_NUMBER
@@ -38,7 +41,7 @@ LECTURE = {
 def told(plan: Plan) -> tuple[str, str]:
     """Sentence and CSV of a plan, without any page."""
     a = answer(plan)
-    return words.sentence(a), lines_csv(plan_lines(a))
+    return plan_text.sentence(a), lines_csv(plan_lines(a))
 
 
 def told_by_compute(texts: dict[str, str]) -> tuple[str, str]:
@@ -62,7 +65,7 @@ def test_a_chip_of_training_memory_is_told_by_the_form_alone(name: str) -> None:
 
 
 def told_of_memory(plan: Plan) -> str:
-    return shown(words_memory.verdict(held(plan)))
+    return shown(text_memory.verdict(held(plan)))
 
 
 def told_by_memory(texts: dict[str, str]) -> str:
@@ -198,11 +201,11 @@ def test_training_memory_has_the_bytes_of_compute(name: str) -> None:
     assert lines["all that one accelerator holds"] == pytest.approx(here.total, rel=1e-12)
     assert lines["memory of one accelerator"] == here.usable
     said = stripped(said_on(opened(MEMORY, texts)))
-    assert stripped(shown(words_memory.checkpoint(here))) in said
-    assert words_memory.gib(here.total) in said
+    assert stripped(shown(text_memory.checkpoint(here))) in said
+    assert text_memory.gib(here.total) in said
     there = stripped(said_on(opened(COMPUTE, texts)))
     too_much = float(here.one.states) if here.states_fit == "over" else here.total
-    assert (words_memory.gib(too_much) in there) == (here.fits == "over")
+    assert (text_memory.gib(too_much) in there) == (here.fits == "over")
 
 
 @pytest.mark.parametrize("counted", ["everything", "model states alone"])
@@ -215,7 +218,7 @@ def test_the_largest_model_of_home_is_that_of_training_memory(name: str, counted
     here = held(plan_of(MEMORY_FORM.read(there)))
     assert (here.fits if counted == "everything" else here.states_fit) == "fits"
     said = stripped(bodies(app, "np-answer")[1])
-    assert words_memory.gib(float(here.one.states)) in said or counted != "everything"
+    assert text_memory.gib(float(here.one.states)) in said or counted != "everything"
     assert there["n"].removesuffix("B") in said
 
 
@@ -224,7 +227,8 @@ def test_a_plan_survives_the_way_to_training_memory_and_back(name: str) -> None:
     texts = {**FOLDED_OF_PLAN, **SOUGHT, **PLANS[name]}
     there = onwards(opened(COMPUTE, texts), MEMORY)[-1]
     (back,) = onwards(opened(MEMORY, there), COMPUTE)
-    silent = {"shape"} if plan_from(texts).model != OWN else set[str]()
+    model = plan_from(texts).model
+    silent = {name for name, one in (("shape", OWN), ("n", TYPED)) if model != one}
     silent |= {field.id for field in OWN_FIELDS.values()} if plan_from(texts).policy != OWN_POLICY else set[str]()
     assert set(there) == set(back) == PLAN_IDS - silent
     assert plan_from(back) == plan_from(there) == plan_from(texts)
@@ -260,15 +264,15 @@ def test_a_model_that_is_named_is_the_one_that_counts_whatever_another_page_find
 
 def test_what_would_make_it_fit_is_the_same_on_both_pages() -> None:
     a = answer(plan_from({"n": "70B", "count": "8"}))
-    verdict = words_memory.verdict(a.memory)
+    verdict = text_memory.verdict(a.memory)
     assert a.memory.states_fit == "over"
-    assert words.memory(a).endswith(verdict[verdict.index("It would") :])
+    assert plan_text.memory(a).endswith(verdict[verdict.index("It would") :])
 
 
 def test_every_story_of_the_compute_budget_fits_as_it_is_laid_out() -> None:
     for name, story in {"": {}, **STORIES}.items():
         a = answer(plan_from(story))
-        assert (words.memory(a), words.tight(a)) == ("", ""), name
+        assert (plan_text.memory(a), plan_text.tight(a)) == ("", ""), name
 
 
 # ------------------------------------------------------------------------------------------ the net, through the page
@@ -312,5 +316,5 @@ def test_downloads_open_to_the_page_that_made_them() -> None:
     with downloads() as made:
         app = opened(COMPUTE, {"take": "true", **PACED})
     text = made["md"]().decode()
-    assert words.sentence(answer(plan_from(PACED))) in text
+    assert plan_text.sentence(answer(plan_from(PACED))) in text
     assert all(name in text for name in linked(app))

@@ -10,22 +10,23 @@ import plotly.graph_objects as go
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from core.planning import plan_from
-from core.planning.answer import searching
-from core.planning.answer.exploring import as_texts
-from core.planning.answer.form import plan_of
-from core.planning.answer.holding import held
-from core.planning.answer.searching import query_of, searched
-from core.planning.search import words
-from core.planning.search.found import Found
-from pages.parts.registry import COMPUTE, MEMORY, PLAN_SEARCH
-from pages.plan_search import space as panel
-from pages.plan_search.form import FORM, OWN, PANELS, STORIES
+from core.planning import plan_search
+from core.planning.form.plan_form import plan_from, plan_of
+from core.planning.memory_estimate import held
+from core.planning.plan import OWN as OWN_MODEL
+from core.planning.plan_search import query_of, searched
+from core.planning.search_around import as_texts
+from core.search.result import Found
+from core.views.search import text as search_text
+from pages.common.registry import BOARD, CALENDAR, COMPUTE, MEMORY, PLAN_SEARCH
+from pages.parallel import space as panel
+from pages.parallel.form import CHIPS, FORM, OWN, PANELS
 from tests.app.plan_pages import bodies, downloads, fold, linked, onwards, opened, shown, stripped
 from tests.app.plan_pages import words as said_on
 from tests.core.plan_walk import NO_NUMBER
 
 OPEN = dict.fromkeys(PANELS, "true")
+SHAPE = "layers=80 hidden=10240 heads=80 kv_heads=8 head_dim=128 ffn=36864 vocab=128256 glu=yes tied_head=no"
 SMALL = {"model": "Llama 3.1 8B", "count": "16", "gb": "128", "seq": "4,096", "tokens": "1T"}
 
 
@@ -39,12 +40,12 @@ def answer(app: AppTest) -> str:
     return stripped(bodies(app, "np-answer")[0].partition("<small>")[0])
 
 
-@pytest.mark.parametrize("name", STORIES)
+@pytest.mark.parametrize("name", CHIPS)
 def test_every_chip_is_told_by_the_form_alone_with_every_panel_open(name: str) -> None:
-    texts = STORIES[name]
+    texts = CHIPS[name]
     app = opened(PLAN_SEARCH, {**texts, **OPEN})
     plan = plan_of(FORM.read(texts))
-    assert answer(app) == shown(words.sentence(plan, query_of(plan), found(texts)))
+    assert answer(app) == shown(search_text.sentence(plan, query_of(plan), found(texts)))
     assert {one.label for one in PANELS.values()} <= {drawn.label for drawn in app.expander}
     assert len(app.get("plotly_chart")) >= 6
     for chart in app.get("plotly_chart"):
@@ -64,8 +65,8 @@ def test_opening_panels_changes_neither_answer_nor_link() -> None:
 def test_nothing_is_searched_again_that_was_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """A rerun with another token budget, price or panel asks for no search."""
     asked: list[Any] = []
-    search = searching.search
-    monkeypatch.setattr(searching, "search", lambda *args: asked.append(args) or search(*args))
+    search = plan_search.search
+    monkeypatch.setattr(plan_search, "search", lambda *args: asked.append(args) or search(*args))
     searched.cache_clear()
     app = opened(PLAN_SEARCH, {**SMALL, "gb": "64"})
     assert asked
@@ -82,7 +83,7 @@ def test_a_row_becomes_the_layout_of_the_form() -> None:
     result = searched(query_of(plan_of(FORM.read(SMALL))))
     other = panel.layout_at(result.plans, 3)
     app = opened(PLAN_SEARCH, {**SMALL, **as_texts(other), "look": OWN, "space": "true"})
-    assert shown(words.degrees(other)) in answer(app)
+    assert shown(search_text.degrees(other)) in answer(app)
     assert "This is your own layout" in stripped(said_on(app))
     component = next(str(one.proto) for one in app.get("bidi_component") if "Choose one by its name" in str(one.proto))
     assert component.count("here") >= 10
@@ -160,7 +161,7 @@ def test_a_plan_goes_to_the_other_pages_and_comes_back() -> None:
         sent = onwards(opened(page, memory), PLAN_SEARCH)[-1]
         assert query_of(plan_of(FORM.read(sent))) == query_of(plan_from(memory))
     again = opened(PLAN_SEARCH, {**sent, "look": OWN})
-    assert shown(words.degrees(best.layout)) in answer(again)
+    assert shown(search_text.degrees(best.layout)) in answer(again)
 
 
 def test_a_link_names_every_field_and_opens_to_the_same_page() -> None:
@@ -183,4 +184,39 @@ def test_every_number_opens_to_its_formula() -> None:
 def test_the_page_opens_with_a_chip_of_its_own() -> None:
     """What is seen first is a model that somebody trains, and a chip leads back to it."""
     first = query_of(plan_of(FORM.read({})))
-    assert first in {query_of(plan_of(FORM.read(texts))) for texts in STORIES.values()}
+    assert first in {query_of(plan_of(FORM.read(texts))) for texts in CHIPS.values()}
+
+
+@pytest.mark.parametrize("texts", [{}, {"look": OWN, "tp": "4", "pp": "2", "mbs": "1"}, {"gb": "many"}])
+def test_files_are_about_the_plan_on_the_page(texts: dict[str, str]) -> None:
+    with downloads() as made:
+        app = opened(PLAN_SEARCH, {**SMALL, **texts, "take": "true"})
+    (one,) = json.loads(made["json"]())["plans"]
+    assert shown(one["sentence"].replace("*", "")) == answer(app)
+    for ending in ("html", "md"):
+        assert "a step takes" in made[ending]().decode()
+    assert b"a step," in made["csv"]()
+    assert b"--tensor-model-parallel-size" in made["py"]()
+
+
+def test_files_of_a_plan_that_fits_nowhere_are_about_no_layout() -> None:
+    with downloads() as made:
+        opened(PLAN_SEARCH, {**SMALL, "model": "Llama 3.1 405B", "count": "8", "take": "true"})
+    (one,) = json.loads(made["json"]())["plans"]
+    assert "layout" not in one
+
+
+def test_a_typed_number_beside_a_config_is_nowhere() -> None:
+    """Also where a link says both."""
+    with downloads() as made:
+        app = opened(PLAN_SEARCH, {**SMALL, "model": OWN_MODEL, "shape": SHAPE, "n": "31.4B", "count": "512", **OPEN})
+        assert answer(app).startswith("A model of 111.7B on 512 × H100 SXM")
+        assert "31.4B" not in stripped(said_on(app))
+        for ending in ("html", "csv", "md", "json", "py"):
+            assert b"31.4B" not in made[ending]()
+    assert linked(app)["s_n"].startswith("111,")
+    assert "s_n" not in app.query_params, "nor does the address go on saying it"
+    for page in (COMPUTE, MEMORY, BOARD, CALENDAR):
+        other = opened(page, {"model": OWN_MODEL, "shape": SHAPE, "n": "31.4B"})
+        assert linked(other)[f"{page.prefix}_n"] == linked(app)["s_n"]
+        assert "31.4B" not in stripped(said_on(other))

@@ -10,11 +10,11 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from core.limits import limit
-from core.planning.search.search import search_plans
-from core.planning.study.columns import schema_of, table_of
-from core.planning.study.reading import read_study
-from core.planning.study.run import run_study
-from pages.parts.registry import PLAN_SEARCH
+from core.search.search import search_plans
+from core.search.study.columns import schema_of, table_of
+from core.search.study.run import run_study
+from core.search.study.study_file import read_study
+from pages.common.registry import PLAN_SEARCH
 from tests.app.plan_pages import bodies, opened, stripped, words
 
 STUDY: dict[str, Any] = {

@@ -20,8 +20,8 @@ from streamlit.runtime.memory_media_file_storage import MemoryMediaFileStorage
 from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileManager
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
-from pages.parts import post
-from pages.parts.post import send_together
+from pages.streamlit_patches import post
+from pages.streamlit_patches.post import send_together
 from tests.app.serving import stop
 
 SCRIPT = """

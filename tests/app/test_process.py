@@ -11,8 +11,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from pages.parts.log import OncePer
-from pages.parts.process import send_at_once, spare_the_log
+from pages.common.server.log import OncePer
+from pages.common.server.process import send_at_once, spare_the_log
 
 
 @pytest.fixture

@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from core.measure import device
-from core.measure.device import Cpu, Gpu, Machine
-from core.planning.answer import words_rates
-from core.planning.answer.form import plan_of
-from core.planning.answer.searching import query_of, searched
-from core.planning.search import words
+from core.benchmark import device
+from core.benchmark.device import Cpu, Gpu, Machine
+from core.planning.form.plan_form import plan_of
+from core.planning.plan_search import query_of, searched
+from core.views.plan import text_rates
+from core.views.search import text
+from pages.common.registry import COMPUTE, DEVICE, PLAN_SEARCH
 from pages.compute.form import FORM as COMPUTE_FORM
-from pages.parts.registry import COMPUTE, DEVICE, PLAN_SEARCH
-from pages.plan_search.form import FORM
+from pages.parallel.form import FORM
 from tests.app.plan_pages import bodies, linked, onwards, opened, shown, stripped
 from tests.app.plan_pages import words as said_on
 
@@ -38,9 +38,9 @@ def test_parallel_plan_times_steps_by_them_until_they_are_cleared() -> None:
     plan = plan_of(FORM.read({**SMALL, **GIVEN}))
     best = searched(query_of(plan)).best
     assert best
-    assert shown(words.sentence(plan, query_of(plan), best)) in answer(app)
+    assert shown(text.sentence(plan, query_of(plan), best)) in answer(app)
     assert answer(app) != answer(plain)
-    assert shown(words_rates.told(plan)) in stripped(said_on(app))
+    assert shown(text_rates.told(plan)) in stripped(said_on(app))
     assert {f"s_{name}" for name in GIVEN} <= linked(app).keys()
     assert GIVEN.items() <= onwards(app, COMPUTE)[0].items()
     clear(app, "s")
@@ -55,8 +55,8 @@ def test_compute_budget_says_what_they_change_and_draws_their_roof() -> None:
     plan = plan_of(COMPUTE_FORM.read({**SMALL, **GIVEN}))
     said = stripped(said_on(app))
     assert answer(app) == answer(plain)
-    assert shown(words_rates.told(plan)) in said
-    assert shown(words_rates.change(plan)) in said
+    assert shown(text_rates.told(plan)) in said
+    assert shown(text_rates.change(plan)) in said
     assert f"{500e12 / 2.5e12:.0f} FLOP/B" in json.dumps(roof_of(app))
     assert roof_of(app) != roof_of(plain)
     assert GIVEN.items() <= onwards(app, PLAN_SEARCH)[0].items()

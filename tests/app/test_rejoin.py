@@ -9,7 +9,7 @@ import pytest
 from streamlit.proto.ClientState_pb2 import ClientState
 from streamlit.runtime.app_session import AppSession
 
-from pages.parts.rejoin import welcome_back
+from pages.common.server.rejoin import welcome_back
 
 
 @pytest.mark.parametrize(("drawn", "automatic", "asked"), [(0, False, ""), (1, False, "part"), (0, True, "part")])

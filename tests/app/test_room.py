@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from pages.parts.room import HEALTH, SPARE, Doorkeeper, raise_limit, room
+from pages.common.server.admission import HEALTH, SPARE, Doorkeeper, raise_limit, room
 from tests.perf.client import Session, spawned, until_up
 
 ROOT = Path(__file__).parents[2]
@@ -59,7 +59,7 @@ def answered(kind: str, path: str = HEALTH) -> list[dict[str, Any]]:
 
 def test_the_soft_limit_is_raised_to_the_hard_one() -> None:
     code = (
-        "import resource as r; from pages.parts.room import raise_limit\n"
+        "import resource as r; from pages.common.server.admission import raise_limit\n"
         "r.setrlimit(r.RLIMIT_NOFILE, (100, 300)); assert raise_limit() == 300; assert raise_limit() == 300"
     )
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
@@ -72,7 +72,7 @@ def test_a_limit_that_cannot_be_raised_is_left(monkeypatch: pytest.MonkeyPatch) 
     before = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     monkeypatch.setattr(resource, "setrlimit", refuse)
     assert raise_limit() == before
-    monkeypatch.setattr("pages.parts.room.resource", None)
+    monkeypatch.setattr("pages.common.server.admission.resource", None)
     assert raise_limit() is None
 
 
@@ -104,7 +104,7 @@ LEFT = """
 import os, sys, time
 from types import SimpleNamespace
 import streamlit as st
-from pages.parts.room import let_go
+from pages.common.server.admission import let_go
 
 app = st.App(os.path.abspath("app.py"))
 storage = app._create_runtime()._session_mgr._session_storage

@@ -7,7 +7,6 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from unittest.mock import patch
 from urllib.parse import parse_qsl
@@ -16,25 +15,18 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from core.limits import LIMITS, Limit, limit
-from core.planning.compare.compared import as_kept
-from core.planning.compare.entry import entry_of
-from core.planning.compare.examples import examples
-from core.store import SavedPlan, StoreError, where
+from core.planning.comparison.comparison import as_kept
+from core.planning.comparison.entry import entry_of
+from core.planning.comparison.examples import examples
+from core.store.errors import StoreError
 from core.store.opening import on_page, with_changes
+from core.store.plans import SavedPlan
 from core.store.store import Store
-from pages.parts import tray
-from pages.parts.registry import COMPARE, COMPUTE, MEMORY, PLAN_SEARCH, SAVED, PageSpec
+from pages.common import comparison_list
+from pages.common.registry import COMPARE, COMPUTE, MEMORY, PLAN_SEARCH, SAVED, PageSpec
 from tests.app.plan_pages import bodies, fold, linked, opened, words
 from tests.app.test_compare import with_plans
 from tests.app.test_pages import APP, ROOT
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    """An empty store, which the app under test uses."""
-    with patch.dict(os.environ, {"NAPKIN_DATA": str(tmp_path)}):
-        yield where.opened()
-        where._stores.pop(where.address()).close()
 
 
 def followed(app: AppTest, page: PageSpec, at: int = 0) -> AppTest:
@@ -311,11 +303,11 @@ def test_a_saved_plan_goes_into_the_comparison(store: Store) -> None:
     plan = store.save(as_kept(entry_of("Beside", {"n": "8B"})))
     app = opened(SAVED, {})
     press(app, f"r_add_{plan.id}")
-    assert tray.IN_LINK in linked(app)
-    held = linked(app)[tray.IN_LINK]
+    assert comparison_list.IN_LINK in linked(app)
+    held = linked(app)[comparison_list.IN_LINK]
     assert "Beside" in held
     press(app, f"r_add_{plan.id}")
-    assert linked(app)[tray.IN_LINK] == held
+    assert linked(app)[comparison_list.IN_LINK] == held
     assert any("already" in body for body in bodies(app, "np-error"))
 
 

@@ -6,13 +6,14 @@ import re
 
 import pytest
 
-from core.floats import FORMATS, FormatError, parse_custom
-from core.floats.text import FloatTextError, parse
+from core.budget.run import accelerator_hours
+from core.floats.custom import parse_custom
+from core.floats.formats import FORMATS, FormatError
+from core.floats.typed_numbers import FloatTextError, parse
 from core.formula import derivation
-from core.planning.budget.rule import accelerator_hours
 from core.units import QuantityError, parse_quantity
-from pages.parts.derivation import step_markdown
-from pages.parts.show import Column, Html, column_cells, literal, rich
+from pages.common.derivation import step_markdown
+from pages.common.show import Column, Html, column_cells, literal, rich
 
 TYPED = ["**0.1**", "`0.1`", "<b>1</b>", "“**1**”", "a” `b` “c", "2^k **2** `3`"]
 

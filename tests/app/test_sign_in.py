@@ -11,7 +11,8 @@ import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from core.limits import limit
-from pages.parts import sign_in
+from core.views.common.markup import markdown_text
+from pages.common.server import sign_in
 
 APP = str(Path(__file__).parents[2] / "app.py")
 TABLE = {
@@ -77,8 +78,7 @@ def test_plans_belong_to_who_has_signed_in(monkeypatch: pytest.MonkeyPatch, user
 
 
 def test_a_name_is_text_and_no_markup(monkeypatch: pytest.MonkeyPatch) -> None:
-    user = {"is_logged_in": True, "name": "[Ada](https://example.org) **:red[x]**"}
+    user: dict[str, Any] = {"is_logged_in": True, "name": "[Ada](https://example.org) **:red[x]**"}
     monkeypatch.setattr(type(st.user), "to_dict", lambda _: user)
     [label] = entries(opened(auth=AUTH | TABLE))
-    assert label.startswith("Sign out")
-    assert label.endswith(r"\[Ada\]\(https\:\/\/example\.org\) \*\*\:red\[x\]\*\*")
+    assert label == f"Sign out · {markdown_text(user['name'])}"

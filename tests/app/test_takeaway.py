@@ -12,14 +12,13 @@ from streamlit.testing.v1 import AppTest
 
 from core.fields import LINK_VERSION, VERSION
 from core.limits import limit
-from core.planning import plan_from
-from core.planning.answer import words
-from core.planning.answer.form import PLAN_FORM
-from core.planning.answer.stories import MEMORY_STORIES, SEARCH_STORIES, STORIES
-from core.planning.compare.entry import entry_of, pack, results_of
-from core.report.data import read_json
-from pages.parts.registry import COMPARE, COMPUTE, MEMORY, PLAN_SEARCH, PageSpec
-from pages.parts.takeaway import stem_of
+from core.planning.comparison.entry import entry_of, pack, results_of
+from core.planning.form.plan_form import PLAN_FORM, plan_from
+from core.planning.presets import MEMORY_STORIES, SEARCH_STORIES, STORIES
+from core.views.plan import text
+from core.views.report.data import read_json
+from pages.common.registry import COMPARE, COMPUTE, MEMORY, PLAN_SEARCH, PageSpec
+from pages.common.takeaway import stem_of
 from tests.app.plan_pages import downloads, linked, onwards, opened
 from tests.app.test_pages import APP
 from tests.core.report_cases import HOSTILE
@@ -43,7 +42,7 @@ def test_a_page_offers_its_plan_in_every_format(page: PageSpec) -> None:
     assert entry.answer.plan == plan_from(PAGES[page] if page is COMPUTE else onwards(app, COMPUTE)[0])
     assert entry.results == results_of(entry.answer)
     files = {ending: file().decode() for ending, file in made.items()}
-    assert words.sentence(entry.answer) in files["md"]
+    assert text.sentence(entry.answer) in files["md"]
     assert entry.name in files["html"].replace("\u00a0", " ")
     assert all(name in files["md"] for name in linked(app) if name != f"{page.prefix}_take")
 
@@ -91,7 +90,7 @@ def test_compare_offers_its_plans() -> None:
     assert [one.name for one in entries] == list(three)
     assert all({one.id: e.texts[one.id] for one in PLAN_FORM.fields if one.id in texts} == dict(texts)
                for e, texts in zip(entries, three.values(), strict=True))  # fmt: skip
-    assert all(words.sentence(one.answer) in files["md"] for one in entries)
+    assert all(text.sentence(one.answer) in files["md"] for one in entries)
 
 
 @given(st.text(max_size=limit("plan_name")) | st.sampled_from(HOSTILE))

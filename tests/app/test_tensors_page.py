@@ -8,10 +8,10 @@ import pytest
 from streamlit.testing.v1 import AppTest
 from streamlit.testing.v1.element_tree import Block
 
-from core.tensors import catalogue
-from core.tensors.panels.presets import LECTURE
-from core.tensors.panels.quiz import question
-from pages.parts.registry import FLOATS, TENSORS, PageSpec
+from core.tensors.examples.presets import LECTURE
+from core.tensors.examples.quiz import question
+from core.tensors.operations.lookup import catalogue
+from pages.common.registry import FLOATS, TENSORS, PageSpec
 from pages.tensors.inputs import GROUPS, MORE, NUMBERS
 from tests.app.test_pages import APP
 
@@ -191,3 +191,13 @@ def test_a_bad_value_in_a_panel_is_named_beside_its_field(
     between = {node.proto.body[:20] if node.type == "html" else node.type for node in drawn[at + 1 : alert]}
     assert at < alert
     assert between <= {"text_input", "button_group", "selectbox", "segmented_control", '<p class="np-score">'}
+
+
+@pytest.mark.parametrize("panel", [{"t_shared": "true"}, {"t_lines": "true", "t_walk": "the result above"}])
+def test_a_panel_says_of_a_tensor_that_is_only_counted_that_it_is_too_large(panel: dict[str, str]) -> None:
+    app = AppTest.from_file(APP, default_timeout=60).run().switch_page(TENSORS.path)
+    app.query_params.update({"t_x": "x.clone()", "t_shape": "49152, 12288", "t_dtype": "float32", **panel})
+    app.run()
+    assert errors(app) == []
+    said = [element.proto.body for element in app.get("html") if "np-takeaway" in element.proto.body]
+    assert any("603,979,776 elements are too many to go through one by one; at most 65,536." in body for body in said)

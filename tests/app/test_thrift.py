@@ -21,7 +21,7 @@ from streamlit.runtime.state import SessionState
 from streamlit.runtime.state.common import WidgetMetadata
 from streamlit.runtime.state.safe_session_state import SafeSessionState
 
-from pages.parts.thrift import StateByKey, spare_reruns
+from pages.streamlit_patches.thrift import StateByKey, spare_reruns
 
 ROOT = Path(__file__).parents[2]
 SECTIONS = ("theme", "theme.light", "theme.dark", "theme.sidebar", "theme.light.sidebar", "theme.dark.sidebar")

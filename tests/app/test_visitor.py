@@ -8,8 +8,8 @@ import pytest
 import streamlit as st
 from streamlit.web.server.starlette.starlette_app_utils import generate_xsrf_token_string
 
-from pages.parts import visitor as module
-from pages.parts.visitor import visitor
+from pages.common.server import visitor as module
+from pages.common.server.visitor import visitor
 
 
 class _Context:

@@ -35,12 +35,12 @@ FLAGS = [
 
 
 @contextmanager
-def running_server(log: Path) -> Iterator[str]:
-    """A fresh server of the app on a free port; gives its base URL without trailing slash."""
+def running_server(log: Path, script: str = "app.py") -> Iterator[str]:
+    """A fresh server of the app, or of another script, on a free port; gives its base URL without trailing slash."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    command = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.port", str(port)]
+    command = [sys.executable, "-m", "streamlit", "run", script, "--server.port", str(port)]
     command += ["--server.address", "127.0.0.1"]
     with log.open("w") as out:
         process = subprocess.Popen(command, cwd=ROOT, stdout=out, stderr=subprocess.STDOUT, env=os.environ.copy())

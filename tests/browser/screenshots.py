@@ -9,7 +9,7 @@ from unittest.mock import patch
 
 from playwright.sync_api import sync_playwright
 
-from pages.parts.registry import PAGES
+from pages.common.registry import PAGES
 from tests.browser.chromium import ensure
 from tests.browser.conftest import FLAGS, ROOT, running_server, settle
 

@@ -9,8 +9,8 @@ from urllib.parse import urlencode
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from core.planning.board.stories import BOARD_STORIES
-from pages.parts.registry import BOARD
+from core.planning.sweep.presets import BOARD_STORIES
+from pages.common.registry import BOARD
 from tests.browser.conftest import settle, still
 
 pytestmark = pytest.mark.browser

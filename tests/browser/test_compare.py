@@ -8,13 +8,13 @@ from urllib.parse import parse_qs, quote, urlsplit
 import pytest
 from playwright.sync_api import Page, expect
 
-from core.planning.compare import words
-from core.planning.compare.compared import compared
-from core.planning.compare.entry import Entry, pack, unpack
-from core.planning.compare.examples import examples
+from core.planning.comparison.comparison import compared
+from core.planning.comparison.entry import Entry, pack, unpack
+from core.planning.comparison.examples import examples
+from core.views.comparison import text
 from core.wording import plain
-from pages.parts.registry import COMPARE, COMPUTE, MEMORY, PLAN_SEARCH
-from pages.parts.tray import IN_LINK
+from pages.common.comparison_list import IN_LINK
+from pages.common.registry import COMPARE, COMPUTE, MEMORY, PLAN_SEARCH
 from tests.browser.conftest import settle
 
 pytestmark = pytest.mark.browser
@@ -33,7 +33,7 @@ def answer(page: Page) -> str:
 
 
 def told(entries: tuple[Entry, ...], base: int = 0) -> str:
-    return plain(words.sentence([compared(one) for one in entries], base)).replace("\N{NO-BREAK SPACE}", " ")
+    return plain(text.sentence([compared(one) for one in entries], base)).replace("\N{NO-BREAK SPACE}", " ")
 
 
 def address(entries: tuple[Entry, ...]) -> str:

@@ -9,7 +9,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from playwright.sync_api import Page, expect
 
-from pages.parts.registry import COMPUTE
+from pages.common.registry import COMPUTE
 from tests.browser.conftest import settle
 
 pytestmark = pytest.mark.browser

@@ -9,7 +9,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from core.floats import FORMATS
+from core.floats.formats import FORMATS
 from pages.floats.inputs import COMMON
 from tests.browser.conftest import settle, still
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Page, expect
 
-from pages.parts.registry import HOME
+from pages.common.registry import HOME
 from tests.browser.conftest import settle
 
 pytestmark = pytest.mark.browser

@@ -12,7 +12,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import ConsoleMessage, Page, expect
 
 from core.fields import LINK_VERSION
-from pages.parts.registry import COMPUTE, HOME, MEMORY, PAGES, TENSORS, PageSpec
+from pages.common.registry import COMPUTE, HOME, MEMORY, PAGES, TENSORS, PageSpec
 from tests.app.plan_pages import linked, opened
 from tests.browser.conftest import settle, still
 
@@ -113,6 +113,7 @@ def test_everything_open_is_clean_and_its_permalink_opens_to_it(open_page: Calla
             settle(page)
         still(page)
         assert page.evaluate(CUT) == []
+        expect(page.locator(".katex-error")).to_have_count(0)
         page.locator("h1").click()
         page.keyboard.press("p")
         expect(page.locator(".np-bar h1")).to_have_text(spec.h1)
@@ -309,7 +310,7 @@ def test_a_link_carries_its_inputs_past_what_was_typed_there(open_page: Callable
 
 
 def drawn(page: Page, background: str) -> str:
-    """Charts wear the theme's colours, and no placeholder of pages.parts.theme. Gives the logo."""
+    """Charts wear the theme's colours, and no placeholder of pages.common.theme. Gives the logo."""
     chart = page.locator(".js-plotly-plot")
     expect(chart.locator(".main-svg").first).to_have_attribute("style", re.compile(background))
     settle(page)

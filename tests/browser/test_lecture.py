@@ -8,8 +8,8 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Page, expect
 
-from core.lecture import CLAIMS
-from pages.parts.registry import LECTURE
+from core.lecture.catalogue import CLAIMS
+from pages.common.registry import LECTURE
 from tests.browser.conftest import settle
 from tests.browser.test_tables import downloaded
 

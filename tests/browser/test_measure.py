@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from core.measure.device import machine
-from core.measure.exchange import read_record
-from pages.parts.registry import DEVICE
+from core.benchmark.device import machine
+from core.benchmark.exchange import read_record
+from pages.common.registry import DEVICE
 from tests.browser.conftest import settle
 from tests.browser.test_house import serious
 

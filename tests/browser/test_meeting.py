@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
-from core.planning.answer.words import sentence
-from core.planning.compare.compared import compared
+from core.planning.comparison.comparison import compared
+from core.views.plan.text import sentence
 from core.wording import plain
-from pages.parts.registry import COMPARE, COMPUTE, MEMORY, PLAN_SEARCH, SAVED
+from pages.common.registry import COMPARE, COMPUTE, MEMORY, PLAN_SEARCH, SAVED
 from tests.browser.conftest import settle
 from tests.browser.test_compare import answer, plans, told
 from tests.browser.test_report import opened

@@ -8,13 +8,13 @@ from urllib.parse import quote
 import pytest
 from playwright.sync_api import Page, expect
 
-from core.planning.answer import words_memory
-from core.planning.answer.form import plan_of
-from core.planning.answer.holding import held
-from core.planning.answer.stories import MEMORY_STORIES
+from core.planning.form.plan_form import plan_of
+from core.planning.memory_estimate import held
+from core.planning.presets import MEMORY_STORIES
+from core.views.plan import text_memory
 from core.wording import plain
+from pages.common.registry import MEMORY
 from pages.memory.form import FORM
-from pages.parts.registry import MEMORY
 from tests.browser.conftest import settle, still
 
 pytestmark = pytest.mark.browser
@@ -34,7 +34,7 @@ def fill(page: Page, label: str, text: str) -> None:
 
 
 def told(**texts: str) -> str:
-    return plain(words_memory.sentence(held(plan_of(FORM.read(texts)))))
+    return plain(text_memory.sentence(held(plan_of(FORM.read(texts)))))
 
 
 def test_first_sight_says_whether_it_fits(open_page: OpenPage) -> None:

@@ -7,12 +7,12 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Page, expect
 
-from core.planning.answer.form import plan_of
-from core.planning.answer.searching import query_of, searched
-from core.planning.search import words
+from core.planning.form.plan_form import plan_of
+from core.planning.plan_search import query_of, searched
+from core.views.search import text as search_text
 from core.wording import plain
-from pages.parts.registry import PLAN_SEARCH
-from pages.plan_search.form import FORM, STORIES
+from pages.common.registry import PLAN_SEARCH
+from pages.parallel.form import CHIPS, FORM
 from tests.browser.conftest import settle, still
 
 pytestmark = pytest.mark.browser
@@ -34,7 +34,7 @@ def told(**texts: str) -> str:
     plan = plan_of(FORM.read(texts))
     best = searched(query_of(plan)).best
     assert best is not None
-    return plain(words.sentence(plan, query_of(plan), best))
+    return plain(search_text.sentence(plan, query_of(plan), best))
 
 
 def test_first_sight_says_which_layout_is_fastest(open_page: OpenPage) -> None:
@@ -45,11 +45,11 @@ def test_first_sight_says_which_layout_is_fastest(open_page: OpenPage) -> None:
 
 def test_each_chip_tells_its_story(open_page: OpenPage) -> None:
     page = open_page(PLAN_SEARCH.url_path)
-    for chip in list(STORIES)[1:]:
+    for chip in list(CHIPS)[1:]:
         page.get_by_role("radio", name=chip).click()
         settle(page)
         expect(page.get_by_role("radio", name=chip)).to_be_checked()
-        assert told(**STORIES[chip]) in answer(page)
+        assert told(**CHIPS[chip]) in answer(page)
     assert page.problems == []  # type: ignore[attr-defined]
 
 

@@ -8,10 +8,11 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from core.glossary import appearances
-from pages.parts.charts import LEAST
-from pages.parts.projector import PICTURES
-from pages.parts.registry import COMPARE, HOME, PAGES
-from pages.parts.tours import TOURS
+from pages.common.projector import PICTURES
+from pages.common.registry import COMPARE, FLOATS, HOME, PAGES
+from pages.common.slides import AS_TYPED
+from pages.common.tours import TOURS
+from pages.streamlit_patches.charts import LEAST
 from tests.browser.conftest import settle, still
 from tests.browser.test_house import overflow, serious
 
@@ -38,6 +39,8 @@ ENDS = """([picture]) => ['.np-story', '.np-answer', picture].map(selector => {
   return shown.length ? Math.round(Math.min(...shown.map(e => e.getBoundingClientRect().bottom))) : null
 })"""
 """Where the story's name, the answer and the picture end; null for what is not drawn."""
+
+BOXES = "all => all.map(e => e.getBoundingClientRect().toJSON())"
 
 LONGER = frozenset(("tensors", "lecture", "glossary"))
 """Pages whose picture is a list or has parts: it begins on the first screen, and goes on."""
@@ -104,22 +107,26 @@ def test_every_page_is_readable_from_the_last_row_and_moved_through_by_keys(
     page.keyboard.press("Shift+ArrowRight")
     expect(page.locator(".np-bar h1")).to_have_text(PAGES[PAGES.index(COMPARE) + 1].h1)
     settle(page)
-    first = story(page)
-    page.keyboard.press("ArrowRight")
-    expect(page.locator(".np-story")).not_to_have_text(first)
+    typed = page.locator(".np-answer").inner_text()
+    assert story(page) == AS_TYPED
+    expect(page.get_by_role("button", name="Previous slide")).to_be_disabled()
+    shown = [typed]
+    for key, there in (("PageDown", 1), ("ArrowRight", 2), ("PageUp", 1), ("ArrowLeft", 0)):
+        before = story(page)
+        page.keyboard.press(key)  # what a clicker sends, and what a keyboard has
+        expect(page.locator(".np-story")).not_to_have_text(before)
+        settle(page)
+        shown.extend([page.locator(".np-answer").inner_text()] * (there == len(shown)))
+        assert page.locator(".np-answer").inner_text() == shown[there]
+    assert story(page) == AS_TYPED
+    page.get_by_role("button", name="Next slide").click()
+    expect(page.locator(".np-story")).not_to_have_text(AS_TYPED)
     settle(page)
-    second, answer = story(page), page.locator(".np-answer").inner_text()
-    page.keyboard.press("ArrowRight")
-    expect(page.locator(".np-story")).not_to_have_text(second)
-    settle(page)
-    page.get_by_role("button", name="Previous story").click()
-    expect(page.locator(".np-story")).to_have_text(second)
-    assert page.locator(".np-answer").inner_text() == answer
     page.keyboard.press("Escape")
     expect(page.locator(".np-bar")).to_have_count(0)
     settle(page)
     assert "projector" not in page.url
-    expect(page.locator(".np-answer")).to_contain_text(answer)
+    expect(page.locator(".np-answer")).to_contain_text(typed)
 
     term, tip = page.locator(".np-answer .np-term").first, page.locator("#np-tip")
     term.focus()
@@ -129,3 +136,19 @@ def test_every_page_is_readable_from_the_last_row_and_moved_through_by_keys(
     expect(tip).to_be_hidden()
     term.hover()
     expect(tip).to_be_visible()
+
+
+def test_the_bits_of_a_format_stand_in_one_row_as_wide_as_the_wall(open_page: Callable[..., Page], server: str) -> None:
+    """Of fp64 in two, since type for the last row leaves no room for more than 32."""
+    page = open_page(FLOATS.url_path)
+    for name in ("bf16", "fp16", "tf32", "fp32", "fp64"):
+        for width, height in ((1280, 720), (1920, 1080)):
+            page.set_viewport_size({"width": width, "height": height})
+            page.goto(f"{server}/{FLOATS.url_path}?f_fmt={name}&projector=true")
+            settle(page)
+            still(page)
+            bits = page.locator(".st-key-floats-bits .bit").evaluate_all(BOXES)
+            assert len({round(bit["top"]) for bit in bits}) == (2 if name == "fp64" else 1), (name, width)
+            assert bits[0]["left"] < 0.035 * width, (name, width)
+            assert 0.93 * width < max(bit["right"] for bit in bits) < width, (name, width)
+            assert page.evaluate(SMALL, LEAST) == [], name

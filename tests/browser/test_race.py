@@ -8,7 +8,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from playwright.sync_api import Locator, Page
 
-from pages.parts.registry import COMPUTE
+from pages.common.registry import COMPUTE
 from tests.browser.conftest import OpenPage, settle
 
 pytestmark = pytest.mark.browser

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, Request, expect
 
-from core.planning.answer.words import sentence
-from core.report.document import as_html
+from core.views.plan.text import sentence
+from core.views.report.document import as_html
 from core.wording import plain
-from pages.parts.registry import COMPUTE
+from pages.common.registry import COMPUTE
 from tests.browser.conftest import watch
 from tests.browser.test_house import serious
 from tests.core.report_cases import CHIPS, report

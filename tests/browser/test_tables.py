@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from pages.parts.registry import FLOATS, MEMORY
+from pages.common.registry import FLOATS, MEMORY
 from tests.browser.conftest import settle
 from tests.browser.test_house import serious
 
@@ -55,6 +55,8 @@ def test_headings_sort_and_downloads_have_plain_numbers(open_page: Callable[...,
     for risky in ("=1+1", "+1x", "-1x", "@x"):
         table.locator("tbody td").first.evaluate("(cell, text) => { cell.textContent = text }", risky)
         assert downloaded(page, table)[0]["Optimizer"] == f"'{risky}"
+    table.locator("tbody td").first.evaluate("cell => { cell.textContent = 'a;=1+1' }")
+    assert downloaded(page, table)[0]["Optimizer"] == "a;'=1+1"  # two cells, where a semicolon separates them
     assert page.problems == []  # type: ignore[attr-defined]
 
 

@@ -8,8 +8,8 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from core.tensors.panels.presets import ATTENTION, LECTURE
-from pages.parts.registry import TENSORS
+from core.tensors.examples.presets import ATTENTION, LECTURE
+from pages.common.registry import TENSORS
 from pages.tensors.inputs import MORE
 from tests.browser.conftest import settle
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from core.measure.collectives.result_fields import ResultFields
+from core.benchmark.collectives.result_fields import ResultFields
 
 
 def point(operation: str, size: int, median: float, **other: Any) -> dict[str, Any]:

@@ -9,7 +9,9 @@ from functools import lru_cache
 import numpy as np
 from hypothesis import strategies as st
 
-from core.floats import FORMATS, FloatFormat, FormatError, classify, custom_format, decode_exact
+from core.floats.codec import classify, decode_exact
+from core.floats.custom import custom_format
+from core.floats.formats import FORMATS, FloatFormat, FormatError
 
 SMALL = {name: fmt for name, fmt in FORMATS.items() if fmt.bits <= 16}
 

@@ -11,12 +11,12 @@ from typing import Any
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
+from core.benchmark.points import DeviceFacts, Item, Outcome, Point, Refusal
+from core.benchmark.points import State as Moment
+from core.benchmark.programme import DTYPES, KINDS, METHOD, LayerShape, Programme
+from core.benchmark.record import Record, Stage
+from core.jobs.process import Job, ProcessRunner, State
 from core.limits import limit
-from core.measure.points import DeviceFacts, Item, Outcome, Point, Refusal
-from core.measure.points import State as Moment
-from core.measure.process import Job, ProcessRunner, State
-from core.measure.programme import DTYPES, KINDS, METHOD, LayerShape, Programme
-from core.measure.record import Record, Stage
 
 OUTCOME: TypeAdapter[Outcome] = TypeAdapter(Outcome)
 SPEC = Programme(device="cpu", kinds=("matmul",), dtypes=("fp32",), sizes=(128, 256), seconds=0.1)

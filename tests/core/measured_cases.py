@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from core.measure.device import DeviceKind
-from core.measure.points import DeviceFacts, Item, Kind, Outcome, Point, Refusal, State
-from core.measure.programme import METHOD, Programme
-from core.measure.record import Record
+from core.benchmark.device import DeviceKind
+from core.benchmark.points import DeviceFacts, Item, Kind, Outcome, Point, Refusal, State
+from core.benchmark.programme import METHOD, Programme
+from core.benchmark.record import Record
 from core.products import matmul_flop
 
 H200 = DeviceFacts(name="NVIDIA H200", detail="", threads=0, memory_bytes=150.1e9, power_limit_w=700.0)

@@ -14,9 +14,11 @@ from typing import Any
 
 import torch
 
-from core.tensors import ExpressionError, Step, trace
-from core.tensors.reading.operations import OPERATIONS
-from core.tensors.reading.table import Operation, Written
+from core.tensors.operations.lookup import OPERATIONS
+from core.tensors.operations.table import Operation, Written
+from core.tensors.operations.values import ExpressionError
+from core.tensors.tracing.steps import Step
+from core.tensors.tracing.trace import trace
 from tests.core.tensors_calls import difference
 
 _LITERALS = 40

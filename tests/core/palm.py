@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from core.models import TransformerSpec
+from core.models.spec import TransformerSpec
 
 PALM = TransformerSpec(
     layers=118,

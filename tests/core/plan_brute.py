@@ -6,8 +6,11 @@ from collections.abc import Iterator
 from dataclasses import astuple, dataclass, replace
 from itertools import product
 
-from core.planning import Constraints, Question, step_time
-from core.training import Layout, LayoutError, check, memory_per_device
+from core.search.constraints import Constraints
+from core.search.request import Question
+from core.step_time.step import step_time
+from core.training.device.memory import memory_per_device
+from core.training.layout import Layout, LayoutError, check
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
+from core.budget.interval import Interval
 from core.hardware.accelerators import accelerators
 from core.models.catalog import catalog
-from core.planning import Answer, Column, Interval, Limits, Plan
-from core.planning.answer.plan import PACES, TYPED, Find
-from core.planning.whole.goodput import Failures, Reliability
+from core.planning.evaluation import Answer, Column
+from core.planning.plan import PACES, TYPED, Find, Limits, Plan
+from core.runs.goodput import Failures, Reliability
 
 INVERSES: dict[Find, str] = {"tokens": "tokens", "parameters": "parameters", "accelerators": "accelerators"}
 """Questions whose answer is a field of the plan."""

@@ -13,62 +13,64 @@ from typing import Any, get_args
 import numpy as np
 import plotly.graph_objects as go
 
+from core.budget.errors import BudgetError
 from core.formula import Explanation
-from core.hardware import words as words_device
 from core.hardware.accelerators import accelerators
 from core.hardware.rates import Rates
+from core.models.attention_share import growth
 from core.models.flops import FlopCount, flops_per_token, train_flop_6nd
-from core.palette import LIGHT
-from core.planning import Answer, BudgetError, Plan, answer, plan_from
-from core.planning.answer import words, words_memory, words_rates
-from core.planning.answer.exploring import rescues, sizes
-from core.planning.answer.export import plan_lines
-from core.planning.answer.figures import answer_strip
-from core.planning.answer.holding import held, under_each_optimizer
-from core.planning.answer.largest import Counted, largest
-from core.planning.answer.peers import peers_of
-from core.planning.answer.plan import FINDS, OWN
-from core.planning.answer.rates import rates_of
-from core.planning.answer.searching import asked, query_of, searched, stages, traffic
-from core.planning.answer.stories import MEMORY_STORIES, STORIES
-from core.planning.counting import figures as figures_count
-from core.planning.counting import words as words_count
-from core.planning.counting.growth import growth
-from core.planning.counting.layers import explain_count, scale_of
-from core.planning.counting.scored import which_mfu
-from core.planning.evidence import words as words_runs
-from core.planning.evidence.figures import Point, evidence_scatter, hours_of_a_run
-from core.planning.evidence.judged import predictions, score
-from core.planning.evidence.rows import base_peak, evidence
-from core.planning.evidence.runs import compare_all, explain_comparison
-from core.planning.layer import words as words_layer
-from core.planning.layer.figures import roofline
-from core.planning.layer.kinds import kinds_of
-from core.planning.layer.operations import ELEMENT_BYTES, layer_roofline, peaks_of, wide_dtype
-from core.planning.moves import words as words_moves
-from core.planning.moves.figures import days_around, iso_days_figure, tornado
-from core.planning.moves.sensitivity import as_found, iso_days, swings
-from core.planning.search import words as words_search
-from core.planning.search import words_why
-from core.planning.search.constraints import SpaceError
-from core.planning.search.explained import explain
-from core.planning.search.figures import cluster_sizes, space
-from core.planning.search.figures_grid import device_grid
-from core.planning.search.figures_step import pipeline, waterfall
-from core.planning.search.launch import launches
-from core.planning.search.neighbours import neighbours
-from core.planning.search.placement import groups
-from core.planning.search.timeline import timeline_of
-from core.planning.split import words as words_split
-from core.planning.split.figures import loss_curves
-from core.planning.split.scaling import compute_optimal, overtraining
-from core.planning.whole import words as words_whole
-from core.planning.whole.energy import footprint
-from core.planning.whole.figures import hours_of_the_run
-from core.report.tables import lines_csv
-from core.training import LayoutError
-from core.training import words as states_words
-from core.training.device.figures import device_bars
+from core.models.layer_count import explain_count, scale_of
+from core.planning.compute_optimal import compute_optimal, overtraining
+from core.planning.evaluation import Answer, answer
+from core.planning.form.plan_form import plan_from
+from core.planning.largest_model import Counted, largest
+from core.planning.memory_estimate import held, under_each_optimizer
+from core.planning.nearest_runs import peers_of
+from core.planning.plan import FINDS, OWN, Plan
+from core.planning.plan_search import asked, launched, query_of, searched, stages, traffic
+from core.planning.presets import MEMORY_STORIES, STORIES
+from core.planning.rates import rates_of
+from core.planning.search_around import rescues, sizes
+from core.planning.sensitivity import as_found, iso_days, swings
+from core.runs.conventions import which_mfu
+from core.runs.energy import footprint
+from core.runs.published import compare_all, explain_comparison
+from core.runs.scores import predictions, score
+from core.runs.utilisation import base_peak, evidence
+from core.search.constraints import SpaceError
+from core.search.derivation import explain
+from core.search.neighbours import neighbours
+from core.search.placement import groups
+from core.search.timeline import timeline_of
+from core.step_time.layer_kinds import kinds_of
+from core.step_time.layer_roofline import ELEMENT_BYTES, layer_roofline, peaks_of, wide_dtype
+from core.training.layout import LayoutError
+from core.views.common.palette import LIGHT
+from core.views.compute_optimal import text as words_split
+from core.views.compute_optimal.charts import loss_curves
+from core.views.flops import charts as figures_count
+from core.views.flops import text as words_count
+from core.views.hardware import text as words_device
+from core.views.plan import text as plan_text
+from core.views.plan import text_memory, text_rates
+from core.views.plan.charts import answer_strip
+from core.views.report.plan_table import plan_lines
+from core.views.report.tables import lines_csv
+from core.views.roofline import text as words_layer
+from core.views.roofline.charts import roofline
+from core.views.runs import text as words_runs
+from core.views.runs import text_goodput as words_whole
+from core.views.runs.charts import Point, evidence_scatter, hours_of_a_run
+from core.views.runs.charts_goodput import hours_of_the_run
+from core.views.search import text as words_search
+from core.views.search import text_step
+from core.views.search.charts import cluster_sizes, space
+from core.views.search.charts_placement import device_grid
+from core.views.search.charts_step import pipeline, waterfall
+from core.views.sensitivity import text as words_moves
+from core.views.sensitivity.charts import days_around, iso_days_figure, tornado
+from core.views.training import text as states_words
+from core.views.training.charts_device import device_bars
 
 STORIES_OF_BOTH = {**STORIES, **MEMORY_STORIES}
 NO_NUMBER = re.compile(r"(?<![A-Za-z])((?i:nan|inf)|None)(?![A-Za-z])")
@@ -80,10 +82,10 @@ Shown = str | Explanation | Mapping[str, Any]
 
 
 def _head(a: Answer) -> Iterator[Shown]:
-    yield from (words.sentence(a), words.assumptions(a), words.impossible(a), *words.cautions(a))
-    yield from (words.memory(a), words.tight(a), words_rates.told(a.plan), words_rates.change(a.plan))
+    yield from (plan_text.sentence(a), plan_text.assumptions(a), plan_text.impossible(a), *plan_text.cautions(a))
+    yield from (plan_text.memory(a), plan_text.tight(a), text_rates.told(a.plan), text_rates.change(a.plan))
     if a.find != "time":
-        label, text = words.in_its_field(a.find, a)
+        label, text = plan_text.in_its_field(a.find, a)
         assert text != "none"
         yield label + text
     peers = peers_of(a)
@@ -141,21 +143,21 @@ def look_for(plan: Plan) -> Iterator[Shown]:
     yield words_search.sentence(plan, query, found)
     yield words_search.counted(query, result, found)
     yield from words_search.beside(plan, query, result, found)
-    yield from (words_why.goes_to(found), words_search.second(result))
+    yield from (text_step.goes_to(found), words_search.second(result))
     yield waterfall(found.step, LIGHT, low=found.low, high=found.high)
     line = timeline_of(found.layout, found.step)
-    yield words_why.waits(found.layout, line, found.step)
+    yield text_step.waits(found.layout, line, found.step)
     yield pipeline(line, LIGHT)
     rows = stages(query, found.layout, 16)
-    yield words_why.fullest(rows, int(found.layout.pipeline), found.usable)
+    yield text_step.fullest(rows, int(found.layout.pipeline), found.usable)
     sent = groups(found.layout, found.step, traffic(query, found.layout), query.cluster.per_node)
-    yield words_why.sent(sent)
-    yield from _cells(words_why.group_rows(sent))
+    yield text_step.sent(sent)
+    yield from _cells(text_step.group_rows(sent))
     yield device_grid(found.layout, query.cluster.per_node, LIGHT)
     near = neighbours(found, asked(query))
-    yield words_why.around(found, near)
-    yield from _cells(words_why.neighbour_row(found, one) for one in near)
-    for one in launches(query.spec, found.layout, seq_len=query.seq_len, dtype=query.dtype, overlap=True):
+    yield text_step.around(found, near)
+    yield from _cells(text_step.neighbour_row(found, one) for one in near)
+    for one in launched(query, found):
         yield from (one.text.replace("None", ""), *one.notes)
     yield from explain(asked(query), found, plan.tokens)
     if result.best:
@@ -166,8 +168,8 @@ def look_for(plan: Plan) -> Iterator[Shown]:
 def _memory(plan: Plan) -> Iterator[Shown]:
     """What Training memory says of a plan."""
     h, device = held(plan), plan.device
-    yield from (words_memory.sentence(h), words_memory.counted(h), *words_memory.remarks(h))
-    yield from (words_memory.states_alone(h), words_memory.checkpoint(h))
+    yield from (text_memory.sentence(h), text_memory.counted(h), *text_memory.remarks(h))
+    yield from (text_memory.states_alone(h), text_memory.checkpoint(h))
     yield states_words.matrix_units(h.policy, device)
     yield states_words.memory_read_as(device.memory_bytes, device.memory_note)
     yield states_words.cited(h.optimizer, h.policy)
@@ -311,15 +313,15 @@ def _states(a: Answer) -> Iterator[Shown]:
     try:
         plan = replace(a.plan, accelerators=float(a.memory.layout.accelerators))
     except LayoutError:
-        assert words.memory(a)  # which says why it cannot be laid out
+        assert plan_text.memory(a)  # which says why it cannot be laid out
         return
     for counted in get_args(Counted):
         one = largest(plan, counted)
-        yield from (words_memory.holding(one), words_memory.what_is_counted(one, largest(plan)))
+        yield from (text_memory.holding(one), text_memory.what_is_counted(one, largest(plan)))
         yield device_bars([("", one.one)], one.held.usable, LIGHT)
         yield from one.explain()
     for other in under_each_optimizer(a.memory):
-        name, count, _, *rest = words_memory.optimizer_row(other, measured=True)  # a state may be called exp_inf
+        name, count, _, *rest = text_memory.optimizer_row(other, measured=True)  # a state may be called exp_inf
         yield from (name, count, *rest)
 
 

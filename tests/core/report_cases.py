@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from datetime import date
 
-from core.planning.answer.stories import MEMORY_STORIES, SEARCH_STORIES, STORIES
-from core.planning.compare.entry import Entry, entry_of
-from core.report.told import Report, report_of
+from core.planning.comparison.entry import Entry, entry_of
+from core.planning.form.plan_form import named_texts, plan_from
+from core.planning.plan_search import query_of, searched
+from core.planning.presets import MEMORY_STORIES, SEARCH_STORIES, STORIES
+from core.planning.search_around import as_texts
+from core.views.report.report import Report, report_of
 
 LINK = "https://napkin.example/compute-budget?v=3&c_n=70B&c_tokens=15T"
 DAY = date(2026, 11, 22)
@@ -43,6 +46,15 @@ HOSTILE = (
     "\u202egnp.exe",
     "名前 é ½",
 )
+
+
+def about_a_layout(story: str) -> Report:
+    """A report of Parallel plan on one of its chips, with the layout that the search likes best."""
+    texts = SEARCH_STORIES[story]
+    best = searched(query_of(plan_from(texts))).best
+    assert best is not None
+    entry = entry_of(story, named_texts(texts) | as_texts(best.layout))
+    return report_of([entry], LINK, DAY, of_layout=True)
 
 
 def report(*entries: Entry, link: str = LINK) -> Report:

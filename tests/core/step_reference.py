@@ -6,10 +6,9 @@ import math
 
 from core.hardware.cluster import Cluster
 from core.models.spec import TransformerSpec
-from core.planning.step.constants import constants_of, family_of
-from core.planning.step.links import network
-from core.planning.step.parts import Running
-from core.training import Layout
+from core.step_time.constants import constants_of, family_of
+from core.step_time.parts import Running
+from core.training.layout import Layout
 
 RECOMPUTED = {0: "none", 1: "selective", 2: "full", 3: "per operation"}
 
@@ -31,7 +30,7 @@ class Reference:
         self.peak = cluster.accelerator.peak("bf16")
         self.rate = self.peak * self.c.matmul16
         self.memory = cluster.accelerator.bandwidth * self.c.bandwidth
-        self.inside, self.between = cluster.link_inside * self.c.inside, network(cluster) * self.c.between
+        self.inside, self.between = cluster.link_inside * self.c.inside, cluster.link_between * self.c.between
         self.tokens = layout.micro_batch * seq_len / layout.context
         self.of = self._parts(seq_len)
 
@@ -73,7 +72,7 @@ class Reference:
                 forward += self.product(tokens, pairs * shared, s.hidden) + self.product(tokens, s.hidden, shared)
             forward += self.product(tokens, moe.count / t, s.hidden)
             here = tokens * moe.per_token * spread / t
-            rate = self.rate * (c.expert_odd if moe.width % 128 else 1.0)
+            rate = self.rate * (c.expert_bias if s.ffn_bias and self.running.software in ("", "mature") else 1.0)
             each = 2 * s.ffn_matrices * s.hidden * width
             ends = 2 / 3 * c.tail * (s.hidden + pairs * width + width + s.hidden)
             forward += ((here + experts * c.expert_half16) * each + ends) / rate

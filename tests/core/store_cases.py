@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from sqlalchemy import event
 
 from core.limits import limit
-from core.planning.answer.form import PLAN_FORM
-from core.planning.compare.entry import RESULTS, Entry, entry_of
+from core.planning.comparison.entry import RESULTS, Entry, entry_of
+from core.planning.form.plan_form import PLAN_FORM
 from core.store.engine import make_engine
 from core.store.rows import cleaned, tags_of
 from core.store.store import Store

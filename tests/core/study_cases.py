@@ -12,9 +12,10 @@ import numpy as np
 
 from core.hardware.cluster import Cluster
 from core.models.spec import TransformerSpec
-from core.planning.search.found import Columns, Found, Searched
-from core.planning.step.parts import Running, StepTime
-from core.training import DeviceMemory, Layout
+from core.search.result import Columns, Found, Searched
+from core.step_time.parts import Running, StepTime
+from core.training.device.memory import DeviceMemory
+from core.training.layout import Layout
 
 TENSOR = np.array([1, 2, 4, 8])
 """Tensor-parallel degrees of the four plans at every point."""

@@ -16,9 +16,11 @@ from unittest.mock import patch
 import torch
 
 from core.limits import limit
-from core.tensors import ExpressionError, Step, Trace, trace
-from core.tensors.reading import guards
-from core.tensors.reading.operation import Operation, Written
+from core.tensors.operations import guards
+from core.tensors.operations.operation import Operation, Written
+from core.tensors.operations.values import ExpressionError
+from core.tensors.tracing.steps import Step, Trace
+from core.tensors.tracing.trace import trace
 
 Shape = tuple[int, ...]
 Given = Callable[[random.Random, Shape], str]

@@ -8,9 +8,13 @@ from collections.abc import Iterator
 import torch
 
 from core.limits import limit
-from core.tensors import ExpressionError, Layout, Trace, explain_view, trace
-from core.tensors.reading.operations import OPERATIONS
-from core.tensors.reading.table import Operation
+from core.tensors.layout import Layout
+from core.tensors.operations.lookup import OPERATIONS
+from core.tensors.operations.table import Operation
+from core.tensors.operations.values import ExpressionError
+from core.tensors.tracing.steps import Trace
+from core.tensors.tracing.trace import trace
+from core.tensors.view_rule import explain_view
 
 STORAGE = torch.arange(1 << 16)
 

@@ -9,22 +9,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.budget.errors import BudgetError
 from core.fields import LINK_VERSION, VERSION, Field, Form, choice, optional, quantity, slider, switch
 from core.limits import limit
 from core.models.spec_text import EXAMPLE
-from core.planning import PLAN_FIELDS, PLAN_FORM, BudgetError, answer, plan_from, plan_of
-from core.planning.answer.form import WHOLE, carried, plan_form
-from core.planning.answer.form_policy import OWN_FIELDS
-from core.planning.answer.form_search import SEARCH
-from core.planning.answer.holding import held
-from core.planning.answer.plan import OWN, OWN_POLICY, TYPED
-from core.planning.answer.stories import MEMORY_STORIES, SEARCH_STORIES, STORIES
-from core.training import POLICIES, find_optimizer, find_policy, own_like
+from core.planning.evaluation import answer
+from core.planning.form.plan_form import PLAN_FIELDS, PLAN_FORM, WHOLE, carried, plan_form, plan_from, plan_of
+from core.planning.form.precision import OWN_FIELDS
+from core.planning.form.search import SEARCH
+from core.planning.memory_estimate import held
+from core.planning.plan import OWN, OWN_POLICY, TYPED
+from core.planning.presets import MEMORY_STORIES, SEARCH_STORIES, STORIES
+from core.training.custom_policy import own_like
+from core.training.optimizers import find_optimizer
+from core.training.precision import POLICIES, find_policy
 from core.units import QuantityError, format_count, parse_quantity
 from pages.compute.form import FORM as COMPUTE_FORM
 from pages.home.page import FORM as HOME_FORM
 from pages.memory.form import FORM as MEMORY_FORM
-from pages.plan_search.form import FORM as SEARCH_FORM
+from pages.parallel.form import FORM as SEARCH_FORM
 
 SIZE = quantity("n", "Size", "70B", "count", low=1, high=1e13, whole=True)
 PRICE = optional("price", "Price", lambda text: parse_quantity(text, "number", low=0), nothing=None)
@@ -122,7 +125,8 @@ def test_links_to_other_pages_carry_the_plan_without_what_says_nothing(name: str
             assert plan_of(form.read(sent)) == plan_of(form.read(texts))
             assert ("shape" in sent) == (model == OWN)
             assert {one.id for one in PLAN_FIELDS if one.part in (WHOLE, SEARCH)} & sent.keys() <= {changed.id}
-            assert changed.id in sent or changed.id in {"shape", *TYPES}
+            assert ("n" in sent) == (model == TYPED)
+            assert changed.id in sent or changed.id in {"shape", "n", *TYPES}
             assert (sent.keys() >= TYPES) == (texts["prec"] == OWN_POLICY)
 
 

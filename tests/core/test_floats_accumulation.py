@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.floats import FORMATS, decode, decode_exact, encode, encode_exact
-from core.floats.accumulation import (
+from core.floats.arithmetic.accumulation import (
     DETERMINISTIC,
     SHOWN,
     Run,
@@ -26,6 +25,8 @@ from core.floats.accumulation import (
     table,
     takeaway,
 )
+from core.floats.codec import decode, decode_exact, encode, encode_exact
+from core.floats.formats import FORMATS
 from core.floats.rounding import Rounding
 from core.limits import limit
 

@@ -15,20 +15,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.floats import (
-    FORMATS,
-    ROUNDINGS,
-    FloatFormat,
-    FormatError,
-    Rounding,
-    classify,
-    decode_exact,
-    encode_exact,
-    parse_custom,
-)
-from core.floats.arithmetic import OPERATORS, Operation, Operator, add_up, cut_exact, operate, overflows
-from core.floats.arithmetic_errors import condition_of_sum, explain_work, multiply_then_add, total_error, work
-from core.floats.text import parse
+from core.floats.arithmetic.errors import condition_of_sum, explain_work, multiply_then_add, total_error, work
+from core.floats.arithmetic.operations import OPERATORS, Operation, Operator, add_up, cut_exact, operate, overflows
+from core.floats.codec import classify, decode_exact, encode_exact
+from core.floats.custom import parse_custom
+from core.floats.formats import FORMATS, FloatFormat, FormatError
+from core.floats.rounding import ROUNDINGS, Rounding
+from core.floats.typed_numbers import parse
 from tests.core.floats_oracle import described, rounded_value
 
 OWN = tuple(

@@ -10,13 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.floats import FORMATS, FloatFormat, FormatError, decode_exact, encode_exact, parse_custom
-from core.floats.arithmetic import OPERATORS, Operator, operate
-from core.floats.arithmetic_errors import Work, work
-from core.floats.figures_arithmetic import GAP, ROLES, Grid, Row, beside, stages
-from core.floats.text import parse
-from core.floats.words_arithmetic import answer, asked, modes, told
-from core.floats.words_arithmetic import stages as sentences
+from core.floats.arithmetic.errors import Work, work
+from core.floats.arithmetic.operations import OPERATORS, Operator, operate
+from core.floats.codec import decode_exact, encode_exact
+from core.floats.custom import parse_custom
+from core.floats.formats import FORMATS, FloatFormat, FormatError
+from core.floats.typed_numbers import parse
+from core.views.floats.charts_arithmetic import GAP, ROLES, Grid, Row, beside, stages
+from core.views.floats.text_arithmetic import answer, asked, modes, told
+from core.views.floats.text_arithmetic import stages as sentences
 
 EVERY = (*(fmt for fmt in FORMATS.values() if fmt.zero), parse_custom("e4m3_nosub"), parse_custom("e4m3f_unsigned"))
 SPOKEN = str.maketrans("−⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "--0123456789")

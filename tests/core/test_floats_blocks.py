@@ -11,7 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.floats import BLOCK_FORMATS, FORMATS, SCALE_RULES, BlockFormat, FormatError, decode, quantize_block, workbench
+from core.floats import block_example
+from core.floats.blocks import BLOCK_FORMATS, SCALE_RULES, BlockFormat, quantize_block
+from core.floats.codec import decode
+from core.floats.formats import FORMATS, FormatError
 from core.limits import limit
 
 DATA = Path(__file__).parents[1] / "data"
@@ -106,7 +109,7 @@ def test_nvfp4_float32_arithmetic_is_not_clipping() -> None:
 
 
 def test_every_rule_has_a_column_of_its_own() -> None:
-    rows = workbench.table(workbench.example("one outlier", workbench.OUTLIER))
+    rows = block_example.table(block_example.example("one outlier", block_example.OUTLIER))
     for (name, fmt), row in zip(BLOCK_FORMATS.items(), rows, strict=True):
         filled = [rule for rule, cell in zip(SCALE_RULES, row[2:], strict=True) if cell != ("", "")]
         assert set(filled) == set(fmt.scale_rules), name
@@ -115,31 +118,34 @@ def test_every_rule_has_a_column_of_its_own() -> None:
 
 def test_the_outlier_to_begin_with_ranks_formats_as_outliers_of_its_size_do() -> None:
     """One whose bits a format happens to hold would hide what most of its outliers cost."""
-    at, values = int(np.argmax(np.abs(shown := workbench.example("one outlier", workbench.OUTLIER)))), np.array(shown)
-    assert values[at] == workbench.OUTLIER
+    at, values = (
+        int(np.argmax(np.abs(shown := block_example.example("one outlier", block_example.OUTLIER)))),
+        np.array(shown),
+    )
+    assert values[at] == block_example.OUTLIER
     keys = [(name, rule) for name, fmt in BLOCK_FORMATS.items() for rule in fmt.scale_rules]
     errors = dict.fromkeys(keys, 0.0)
-    outliers = 2.0 ** (np.log2(workbench.OUTLIER) // 1 + (np.arange(48) + 0.5) / 48)
+    outliers = 2.0 ** (np.log2(block_example.OUTLIER) // 1 + (np.arange(48) + 0.5) / 48)
     for outlier in outliers:
         values[at] = outlier
         for name, rule in keys:
             errors[name, rule] += quantize_block(values, BLOCK_FORMATS[name], rule).mse / outlier**2 / outliers.size
     usual = {key: 10 * math.log10(1 / len(shown) / error) for key, error in errors.items()}
-    first = {(s.block_format.name, s.rule): s.sqnr_db for s in workbench.scores(shown)}
+    first = {(s.block_format.name, s.rule): s.sqnr_db for s in block_example.scores(shown)}
     for key, one in first.items():
         assert abs(one - usual[key]) < 3, key
         assert all(one <= first[other] for other in keys if usual[other] > usual[key] + 3), key
     for key in keys:
         back = quantize_block(np.array(shown), BLOCK_FORMATS[key[0]], key[1]).values[at]
-        assert back != workbench.OUTLIER, key
+        assert back != block_example.OUTLIER, key
 
 
 def test_the_workbench_speaks_without_carets() -> None:
-    for text in workbench.rule_notes():
+    for text in block_example.rule_notes():
         assert not set(text) & set("^⌊⌈")
     exact, zeros = (1.0, -2.0) + (0.0,) * 30, (0.0,) * 32
     for values in (exact, zeros):
-        said = workbench.takeaway(values, workbench.quantize(values, "mxfp8_e4m3", "floor"))
+        said = block_example.takeaway(values, block_example.quantize(values, "mxfp8_e4m3", "floor"))
         assert said == "MXFP8 E4M3 keeps these values **exactly** in 8.25 bits per element, none lost and none clipped."
 
 
@@ -151,9 +157,9 @@ def test_the_workbench_speaks_without_carets() -> None:
     ],
 )
 def test_written_blocks_are_read_back(values: tuple[float, ...]) -> None:
-    text = workbench.write_block(values)
+    text = block_example.write_block(values)
     assert len(text) <= limit("block_chars")
-    read = workbench.read_block(text)
+    read = block_example.read_block(text)
     if len({*values}) < 32:
         assert read == values
     np.testing.assert_allclose(read, values, rtol=1e-6)

@@ -13,20 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.floats import (
-    FORMATS,
-    ROUNDINGS,
-    FloatFormat,
-    FormatError,
-    Overflow,
-    classify,
-    decode,
-    decode_exact,
-    encode,
-    encode_exact,
-    nan_payload,
-    neighbour,
-)
+from core.floats.codec import classify, decode, decode_exact, encode, encode_exact, nan_payload, neighbour
+from core.floats.formats import FORMATS, FloatFormat, FormatError, Overflow
+from core.floats.rounding import ROUNDINGS
 from tests.core.floats_oracle import SMALL, all_codes, custom_formats, line, value_of
 
 DATA = Path(__file__).parents[1] / "data"

@@ -10,7 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.floats import FORMATS, FormatError, classify, custom_format, decode_exact, encode, parse_custom
+from core.floats.codec import classify, decode_exact, encode
+from core.floats.custom import custom_format, parse_custom
+from core.floats.formats import FORMATS, FormatError
 from tests.core.floats_oracle import custom_formats, line
 
 STANDARD = {
@@ -50,7 +52,7 @@ def test_names_are_read_back(fmt: object) -> None:
 
 @given(custom_formats(10))
 def test_derived_properties_equal_a_count(fmt: object) -> None:
-    from core.floats import FloatFormat
+    from core.floats.formats import FloatFormat
 
     assert isinstance(fmt, FloatFormat)
     codes = range(1 << fmt.bits)

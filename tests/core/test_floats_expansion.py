@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.floats import FORMATS, FloatFormat, encode_exact
-from core.floats.codec import floor_log2
-from core.floats.expansion import digits_of, expand, repetition
-from core.floats.text import parse
-from core.floats.words_expansion import answer, digits, doubling, halving
+from core.floats.arithmetic.expansion import digits_of, expand, repetition
+from core.floats.codec import encode_exact, floor_log2
+from core.floats.formats import FORMATS, FloatFormat
+from core.floats.typed_numbers import parse
 from core.limits import limit
+from core.views.floats.text_expansion import answer, digits, doubling, halving
 
 FORMAT = st.sampled_from([fmt for fmt in FORMATS.values() if fmt.zero])
 NUMBER = st.fractions(-(10**9), 10**9, max_denominator=10**5) | st.decimals(

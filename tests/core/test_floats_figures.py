@@ -8,11 +8,11 @@ import numpy as np
 import plotly.graph_objects as go
 import pytest
 
-from core.floats import FORMATS
-from core.floats.accumulation import drawn
-from core.floats.figures import accumulation
-from core.palette import LIGHT
-from pages.parts.charts import wire
+from core.floats.arithmetic.accumulation import drawn
+from core.floats.formats import FORMATS
+from core.views.common.palette import LIGHT
+from core.views.floats.charts import accumulation
+from pages.streamlit_patches.charts import wire
 
 
 def figure(start: float, addend: float, steps: int, name: str) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from core.floats import FORMATS, FloatFormat
+from core.floats.formats import FORMATS, FloatFormat
 
 DATA = Path(__file__).parents[1] / "data"
 with (DATA / "float_formats.csv").open(encoding="utf-8") as _file:

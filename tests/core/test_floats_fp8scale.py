@@ -13,9 +13,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.floats import FORMATS, decode, encode
-from core.floats.figures_scaling import fitted
-from core.floats.fp8scale import (
+from core.floats.codec import decode, encode
+from core.floats.formats import FORMATS
+from core.floats.scaling.fp8_scaling import (
     ALGORITHMS,
     RULES,
     Recipe,
@@ -28,10 +28,11 @@ from core.floats.fp8scale import (
     scale_line,
     takeaway,
 )
-from core.floats.lossscale import percent
-from core.floats.varying import Course
-from core.palette import LIGHT
-from pages.parts.charts import wire
+from core.floats.scaling.gradients import Course
+from core.floats.scaling.loss_scaling import percent
+from core.views.common.palette import LIGHT
+from core.views.floats.charts_scaling import fitted
+from pages.streamlit_patches.charts import wire
 
 TYPES = {"fp8_e5m2": torch.float8_e5m2, "fp8_e4m3fn": torch.float8_e4m3fn}
 NAMES = list(TYPES)

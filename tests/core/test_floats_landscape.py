@@ -8,14 +8,16 @@ import numpy as np
 import plotly.graph_objects as go
 import pytest
 
-from core.floats import FORMATS, FloatFormat, custom_format, decode, decode_exact, parse_custom
-from core.floats.accumulation import drawn
-from core.floats.figures import accumulation, dynamic_range, spacing
-from core.floats.figures_scaling import gradients
-from core.floats.landscape import _rank, explain, grid, reach, reaches, staircase, steepness, takeaway
-from core.floats.lossscale import scale_loss
-from core.palette import LIGHT
-from pages.parts.charts import wire
+from core.floats.arithmetic.accumulation import drawn
+from core.floats.codec import decode, decode_exact
+from core.floats.custom import custom_format, parse_custom
+from core.floats.formats import FORMATS, FloatFormat
+from core.floats.range_and_precision import _rank, explain, grid, reach, reaches, staircase, steepness, takeaway
+from core.floats.scaling.loss_scaling import scale_loss
+from core.views.common.palette import LIGHT
+from core.views.floats.charts import accumulation, dynamic_range, spacing
+from core.views.floats.charts_scaling import gradients
+from pages.streamlit_patches.charts import wire
 
 SMALL = [f for f in FORMATS.values() if f.bits <= 8]
 TABLED = [f for f in FORMATS.values() if f.bits <= 16]

@@ -8,6 +8,7 @@ from __future__ import annotations
 import warnings
 from fractions import Fraction
 from functools import lru_cache
+from typing import cast
 
 import gfloat
 import ml_dtypes
@@ -16,10 +17,10 @@ import pytest
 from gfloat import formats as gfloat_formats
 from gfloat.types import Domain, FormatInfo, RoundMode, Signedness
 
-from core.floats import FORMATS, FloatFormat, Rounding, decode, encode
-from core.floats.codec import encode_exact
+from core.floats.codec import decode, encode, encode_exact
 from core.floats.custom import parse_custom
-from core.floats.formats import Overflow
+from core.floats.formats import FORMATS, FloatFormat, Overflow
+from core.floats.rounding import Rounding
 
 ML_DTYPES: dict[str, type] = {
     "fp16": np.float16,
@@ -78,9 +79,9 @@ def codes(fmt: FloatFormat) -> np.ndarray:
 
 
 @lru_cache(maxsize=32)
-def probes(name: str) -> np.ndarray:
+def probes(of: str | FloatFormat) -> np.ndarray:
     """Every value of a format, every tie, points beyond the end, below the smallest, and just beside all of them."""
-    fmt = FORMATS[name]
+    fmt = FORMATS[of] if isinstance(of, str) else of
     values = decode(codes(fmt), fmt)
     values = np.unique(values[np.isfinite(values)])
     top, step, least = float(fmt.max_finite), float(fmt.quantum_max), float(fmt.min_subnormal)
@@ -170,20 +171,38 @@ def test_gfloat_decodes_the_same(name: str) -> None:
     assert same(decode(codes(fmt), fmt), theirs).all()
 
 
-@pytest.mark.parametrize("saturate", [False, True], ids=["own overflow", "saturating"])
-@pytest.mark.parametrize(
-    ("k", "name", "domain"),
-    [(8, "e7m0fnuz_inf", Domain.Extended), (8, "e7m0fnuz", Domain.Finite), (4, "e3m0fnuz_inf", Domain.Extended)],
-)
-def test_p3109_with_one_digit_breaks_ties_to_the_even_code(k: int, name: str, domain: Domain, saturate: bool) -> None:
-    fmt, theirs = parse_custom(name), gfloat_formats.format_info_p3109(k, 1, Signedness.Signed, domain)
-    values = np.array([s * m * 2.0**e for e in range(-70, 70) for m in (1, 1.25, 1.5, 1.75) for s in (1, -1)])
-    overflow: Overflow = "saturate" if saturate else "format"
-    ours = encode(values, fmt, overflow=overflow)
-    rounded = np.asarray(gfloat.round_ndarray(theirs, values, RoundMode.TiesToEven, saturate))
-    assert same(decode(ours, fmt), rounded).all()
-    assert [encode_exact(Fraction(value), fmt, overflow) for value in values] == ours.tolist()
-    assert (encode_exact(fmt.overflow_threshold, fmt) != fmt.max_code) == fmt.tie_overflows
+def p3109(k: int, precision: int, signedness: Signedness, domain: Domain) -> FloatFormat:
+    """The format of P3109 as one of your own."""
+    infinity = "_inf" * (domain == Domain.Extended)
+    if signedness == Signedness.Signed:
+        return parse_custom(f"e{k - precision}m{precision - 1}fnuz{infinity}")
+    return parse_custom(f"e{k - precision + 1}m{precision - 1}b{1 << (k - precision)}fn{infinity}_unsigned")
+
+
+@pytest.mark.parametrize("domain", Domain)
+@pytest.mark.parametrize("signedness", Signedness)
+@pytest.mark.parametrize("k", range(3, 9))
+def test_every_p3109_format_rounds_as_in_gfloat(k: int, signedness: Signedness, domain: Domain) -> None:
+    """Every value, every tie and points beside them; a single digit of precision breaks ties to the even code."""
+    for precision in range(1, k + (signedness == Signedness.Unsigned)):
+        fmt = p3109(k, precision, signedness, domain)
+        theirs = gfloat_formats.format_info_p3109(k, precision, signedness, domain)
+        assert same(decode(codes(fmt), fmt), np.asarray(gfloat.decode_ndarray(theirs, codes(fmt)))).all()
+        values = probes(fmt)
+        values = values if fmt.signed else values[~np.signbit(values)]
+        for rounding, mode in ROUND_MODES.items():
+            for overflow in cast("tuple[Overflow, ...]", ("format", "saturate")):
+                ours = encode(values, fmt, rounding=rounding, overflow=overflow)
+                rounded = np.asarray(gfloat.round_ndarray(theirs, values, mode, overflow == "saturate")) + 0.0
+                assert same(decode(ours, fmt), rounded).all(), (fmt.title, rounding, overflow)
+        ours = encode(values[np.isfinite(values)], fmt)
+        assert [encode_exact(Fraction(value), fmt) for value in values[np.isfinite(values)]] == ours.tolist()
+        assert (encode_exact(fmt.overflow_threshold, fmt) != fmt.max_code) == fmt.tie_overflows
+
+
+def test_a_tie_of_an_unsigned_format_of_one_digit() -> None:
+    fmt = p3109(3, 1, Signedness.Unsigned, Domain.Finite)
+    assert decode(encode([0.1875, 0.375, 0.75, 1.5, 3.0], fmt), fmt).tolist() == [0.25, 0.25, 1.0, 1.0, 4.0]
 
 
 @pytest.mark.parametrize("saturate", [False, True], ids=["own overflow", "saturating"])

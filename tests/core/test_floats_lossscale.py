@@ -15,9 +15,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.floats import FORMATS
-from core.floats.figures_scaling import followed
-from core.floats.lossscale import (
+from core.floats.formats import FORMATS
+from core.floats.scaling.gradients import SPIKES, Course, draw
+from core.floats.scaling.loss_scaling import (
     Scaler,
     at_step,
     best_line,
@@ -31,9 +31,9 @@ from core.floats.lossscale import (
     takeaway,
     walk,
 )
-from core.floats.varying import SPIKES, Course, draw
-from core.palette import LIGHT
-from pages.parts.charts import wire
+from core.views.common.palette import LIGHT
+from core.views.floats.charts_scaling import followed
+from pages.streamlit_patches.charts import wire
 
 CASES = [(-24, 4, 0), (-24, 4, 10), (-24, 4, 32), (-30, 8, 15), (-10, 1, 0), (-40, 2, 20)]
 SAMPLES = 1 << 16

@@ -9,8 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.floats import FORMATS, ROUNDINGS, FloatFormat, decode_exact, encode_exact
-from core.floats.microscope import WORDS, explain, magnify, overflows, shares, spacing, takeaway
+from core.floats.codec import decode_exact, encode_exact
+from core.floats.formats import FORMATS, FloatFormat
+from core.floats.rounding import ROUNDINGS
+from core.floats.rounding_cases import WORDS, explain, magnify, overflows, shares, spacing, takeaway
 
 NARROW = [f for f in FORMATS.values() if f.bits <= 16]
 

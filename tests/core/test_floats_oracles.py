@@ -11,9 +11,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from core.floats import FORMATS, custom_format, parse_custom
+from core.floats.custom import custom_format, parse_custom
+from core.floats.formats import FORMATS
 from core.floats.oracles import Verdict, ask, same, summary
-from core.floats.text import Typed, parse
+from core.floats.typed_numbers import Typed, parse
 
 ROOT = Path(__file__).parents[2]
 ROWS = list(csv.DictReader((ROOT / "tests" / "data" / "float_encode.csv").read_text(encoding="utf-8").splitlines()))

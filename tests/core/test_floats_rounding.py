@@ -11,20 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.floats import (
-    FORMATS,
-    OVERFLOWS,
-    ROUNDINGS,
-    FloatFormat,
-    FormatError,
-    Overflow,
-    Rounding,
-    classify,
-    decode,
-    decode_exact,
-    encode,
-    encode_exact,
-)
+from core.floats.codec import classify, decode, decode_exact, encode, encode_exact
+from core.floats.formats import FORMATS, OVERFLOWS, FloatFormat, FormatError, Overflow
+from core.floats.rounding import ROUNDINGS, Rounding
 from tests.core.floats_oracle import described, format_and_value, line, rounded_value, small_format
 
 ALL_FORMATS = pytest.mark.parametrize("fmt", FORMATS.values(), ids=FORMATS)

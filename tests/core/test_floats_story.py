@@ -7,10 +7,12 @@ from fractions import Fraction
 
 import pytest
 
-from core.floats import FORMATS, FloatFormat, Overflow, classify, encode_exact, parse_custom
-from core.floats.compare import store
-from core.floats.story import Story, tell
-from core.floats.text import parse
+from core.floats.codec import classify, encode_exact
+from core.floats.comparison import store
+from core.floats.custom import parse_custom
+from core.floats.formats import FORMATS, FloatFormat, Overflow
+from core.floats.typed_numbers import parse
+from core.views.floats.text import Story, tell
 from tests.core.floats_oracle import line, rounded_value, value_of
 
 CUSTOM = (

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.floats import FORMATS, FloatFormat, classify, decode_exact
-from core.floats.text import FloatTextError, code_text, misread, number_text, parse, typed_code
+from core.floats.codec import classify, decode_exact
+from core.floats.formats import FORMATS, FloatFormat
+from core.floats.typed_numbers import FloatTextError, code_text, misread, number_text, parse, typed_code
 from core.limits import limit
 
 FP16 = FORMATS["fp16"]

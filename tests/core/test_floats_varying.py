@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.floats.varying import KEPT, SPIKES, WANDER, Course, draw, share
+from core.floats.scaling.gradients import KEPT, SPIKES, WANDER, Course, draw, share
 from core.limits import limit
 
 

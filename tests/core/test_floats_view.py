@@ -13,23 +13,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sympy.parsing.latex import parse_latex
 
-from core.floats import (
-    FORMATS,
-    FloatFormat,
-    FormatError,
-    classify,
-    custom_format,
-    decode,
-    decode_exact,
-    encode_exact,
-)
-from core.floats.codec import split
-from core.floats.compare import Stored, explain_error, store, store_everywhere
+from core.floats.code_description import bits, describe, explain
+from core.floats.codec import classify, decode, decode_exact, encode_exact, split
+from core.floats.comparison import Stored, explain_error, store, store_everywhere
+from core.floats.custom import custom_format
 from core.floats.decimals import brief, exact_decimal, hexfloat, power_form, raised, rounded, shortest_decimal
-from core.floats.story import tell
-from core.floats.text import parse
-from core.floats.view import bits, describe, explain, value_latex
-from core.palette import LIGHT
+from core.floats.formats import FORMATS, FloatFormat, FormatError
+from core.floats.typed_numbers import parse
+from core.views.common.palette import LIGHT
+from core.views.floats.latex import value_latex
+from core.views.floats.text import tell
 from tests.core.floats_oracle import custom_formats
 
 ALL_FORMATS = pytest.mark.parametrize("fmt", FORMATS.values(), ids=FORMATS)

@@ -72,7 +72,7 @@ def test_explanation_is_complete(name: str) -> None:
 
 def test_there_are_formulas_in_every_accounting_topic() -> None:
     topics = {name.split(".")[1] for name in FORMULAS}
-    assert {"floats", "models", "hardware", "training", "planning", "measure"} <= topics
+    assert {"floats", "models", "hardware", "training", "planning", "benchmark"} <= topics
 
 
 SOURCE = (Source("A book", "page 1"),)

@@ -10,14 +10,15 @@ import re
 import pytest
 
 import core
-from core.floats import FORMATS
-from core.floats.view import describe, value_latex
-from core.formula import Explanation, all_formulas, derivation
-from core.lecture import findings
-from core.palette import LIGHT
+from core.floats.code_description import describe
+from core.floats.formats import FORMATS
+from core.formula import Explanation, Step, all_formulas, derivation
+from core.lecture.catalogue import findings
 from core.units import UNIT
 from core.units_latex import latex_exact, latex_quantity
-from pages.parts.derivation import step_markdown
+from core.views.common.palette import LIGHT
+from core.views.floats.latex import value_latex
+from pages.common.derivation import step_markdown
 
 for _module in pkgutil.walk_packages(core.__path__, "core."):
     if not _module.name.endswith("worker"):
@@ -59,11 +60,22 @@ def test_a_value_in_a_formula_is_ascii(kind: str) -> None:
 @pytest.mark.parametrize("name", FORMULAS)
 def test_what_a_page_writes_of_a_formula_is_ascii(name: str) -> None:
     """With whatever the words of its docstring hold that become powers."""
-    f = FORMULAS[name]
-    shown = [one for one in (explained(name, value) for value in (2.0, 3.0)) if one is not None]
-    said = f"{f.title} {f.detail}"
-    for step in derivation(shown):
-        assert not foreign(written(step_markdown(step))), said
+    for step in shown(name):
+        assert not foreign(written(step_markdown(step))), f"{step.title} {step.detail}"
+        assert not any("$" in latex for latex in latex_in(step)), "in Markdown it ends the formula"
+
+
+def shown(name: str) -> tuple[Step, ...]:
+    """A formula as pages show it: with one set of values, and with several."""
+    uses = [one for one in (explained(name, value) for value in (2.0, 3.0)) if one is not None]
+    return derivation(uses[:1]) + derivation(uses)
+
+
+def latex_in(step: Step) -> set[str]:
+    """Every formula that a page has to draw of a step, whole."""
+    first, several = step.uses[0], len(step.uses) > 1
+    values = {first.symbol, *(use.found.removeprefix("= ") for use in step.uses)} if several else {first.substituted}
+    return values | {step.symbolic, *(term.latex for term in first.terms)}
 
 
 def explained(name: str, value: float) -> Explanation | None:

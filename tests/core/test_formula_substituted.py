@@ -13,7 +13,7 @@ from sympy.parsing.latex import parse_latex
 import core
 from core.formula import Formula, Source, Symbol, all_formulas
 from core.units import UNIT
-from core.units_latex import latex_quantity
+from core.units_latex import DOLLAR, latex_quantity
 
 for _module in pkgutil.walk_packages(core.__path__, "core."):
     if not _module.name.endswith("worker"):
@@ -41,7 +41,7 @@ BINDING = [name for name, f in FORMULAS.items() if re.search(r"\\v\{\w+\}\s*\^|-
 def sums(latex: str) -> str:
     """Substituted LaTeX as sympy reads it: units as factors, the unknown as x, no whole numbers (powers of them
     would be worked out to the last digit)."""
-    text = latex.replace("{,}", "").replace(r"\$", "").replace(r"\text{unknown}", "x")
+    text = latex.replace("{,}", "").replace(DOLLAR, "").replace(r"\text{unknown}", "x")
     text = re.sub(r"\\,\\text\{(.*?)\}", lambda m: rf" \times {FACTORS[m[1]]!r}".replace("e+", "e"), text)
     text = re.sub(r"\\text\{([KMBT])\}", lambda m: rf" \times {LETTERS[m[1]]}", text)
     text = re.sub(r"([\d.]+)e(-?\d+)", r"\1 \\times 10^{\2}", text)

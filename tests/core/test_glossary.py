@@ -19,6 +19,7 @@ PLAIN = {
     *("GB", "MB", "TB", "GiB", "UTC", "US", "CO₂", "JSON", "AWS", "S3", "PyTorch", "NaN", "IEEE"),
     # models, programs and layouts named after them
     *("GPT", "LLaMA", "DeepSeek", "V2", "V3", "OLMo", "MPT", "DBRX", "PaLM", "LM", "DeepSpeed"),
+    *("NVIDIA", "CUDA", "NeMo", "AutoModel", "FSDP2"),
 }
 """What help texts may say without a definition."""
 

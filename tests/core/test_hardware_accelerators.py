@@ -7,6 +7,7 @@ import math
 import pytest
 
 from core.hardware.accelerators import DTYPES, Accelerator, accelerators, find, slug
+from core.hardware.cluster import cluster
 from core.hardware.matmul import best_matmul
 from core.hardware.roofline import explain_device, peak_from_clock, ridge_point
 from core.rows import read_rows
@@ -32,6 +33,19 @@ def test_row_is_plausible(device: Accelerator) -> None:
     half = device.peak(device.usable("bf16"))
     assert 40e12 <= half <= 20e15
     assert 30 <= ridge_point(half, device.bandwidth) <= 1000
+
+
+@EACH
+def test_links_and_network_are_known_and_say_from_where(device: Accelerator) -> None:
+    """One way each; the network is no faster than what joins a node, where there is such a thing."""
+    assert device.network_confidence in {"verified", "recalled", "assumed"}
+    assert device.network_source
+    inside = cluster(device, 1).link_inside
+    assert 10e9 <= inside <= 2e12
+    assert 1e8 <= device.network <= 1e12
+    assert device.network <= inside
+    known = {one.network_confidence for one in accelerators() if one.form_factor.startswith(("SXM", "OAM", "NVL72"))}
+    assert known == {"verified", "recalled"}
 
 
 @EACH

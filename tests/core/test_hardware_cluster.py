@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from core.hardware.accelerators import accelerators, find
-from core.hardware.cluster import cluster, network_bandwidth
+from core.hardware.cluster import cluster
 from core.hardware.operations import elementwise, place, product
 
 H100 = find("H100 SXM")
@@ -27,9 +28,15 @@ def test_links_are_one_way_in_bytes() -> None:
     """NVLink 4 is sold as 900 GB/s, both ways together; 400 Gb/s of InfiniBand are 50 GB/s."""
     made = cluster(H100, 16)
     assert (made.link_inside, made.link_between) == (450e9, 50e9)
-    assert network_bandwidth(find("B300")) == 100e9
-    assert math.isnan(network_bandwidth(find("V100 SXM 32 GB")))
-    assert math.isnan(network_bandwidth(find("GB200")))
+    assert (cluster(find("GB200"), 144).link_between, cluster(find("B300"), 16).link_between) == (50e9, 100e9)
+    assert cluster(find("TPU v5p"), 8).link_between == cluster(find("TPU v5p"), 8).link_inside == 600e9
+
+
+def test_cards_without_links_of_their_own_use_their_slot() -> None:
+    """16 lanes of 32 GT/s, 128 of 130 bits data: 63 GB/s one way."""
+    assert cluster(find("L40S"), 8).link_inside == pytest.approx(16 * 16e9 * 128 / 130 / 8, rel=1e-3)
+    assert cluster(find("RTX 5090"), 8).link_inside == pytest.approx(16 * 32e9 * 128 / 130 / 8, rel=1e-3)
+    assert cluster(find("T4"), 8).link_inside == pytest.approx(16 * 8e9 * 128 / 130 / 8, rel=1e-3)
 
 
 def test_an_all_reduce_takes_the_slowest_link() -> None:
@@ -37,7 +44,7 @@ def test_an_all_reduce_takes_the_slowest_link() -> None:
     assert cluster(H100, 8).all_reduce(size) == pytest.approx(2 * 7 / 8 * size / 450e9)
     assert cluster(H100, 16).all_reduce(size) == pytest.approx(2 * 15 / 16 * size / 50e9)
     assert cluster(H100, 1).all_reduce(size) == 0
-    assert math.isnan(cluster(find("V100 SXM 32 GB"), 16).all_reduce(size))
+    assert math.isnan(cluster(replace(H100, network=math.nan), 16).all_reduce(size))
 
 
 @pytest.mark.parametrize(

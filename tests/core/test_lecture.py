@@ -8,11 +8,12 @@ import pytest
 import torch
 from einops import rearrange
 
-from core.lecture import CLAIMS, GROUPS, VERDICTS, Finding, findings, summary, words
+from core.lecture.catalogue import CLAIMS, GROUPS, VERDICTS, Finding, findings, summary
 from core.lecture.memory import _checkpoint, _largest
 from core.lecture.numbers import _summed, _trained
 from core.models.linear import TwoLayers, count_with_torch
-from pages.parts.registry import PAGES
+from core.views.lecture import text
+from pages.common.registry import PAGES
 
 
 @pytest.mark.parametrize("claim_id", CLAIMS)
@@ -68,9 +69,9 @@ def test_the_sentence_counts_in_english(ids: list[str], sentence: str) -> None:
 
 def test_numbers_are_written_one_way() -> None:
     for claim in CLAIMS.values():
-        words = f"{claim.text} {claim.remark} {findings()[claim.id].value}"
-        assert not re.search(r"\d%|\d [KMT]\b|(?<![\w.,])\d{5,}(?![\w.])|\de\d\d\b", words), claim.id
-        assert "False" not in words
+        text = f"{claim.text} {claim.remark} {findings()[claim.id].value}"
+        assert not re.search(r"\d%|\d [KMT]\b|(?<![\w.,])\d{5,}(?![\w.])|\de\d\d\b", text), claim.id
+        assert "False" not in text
 
 
 def test_there_are_enough_and_every_page_is_linked() -> None:
@@ -129,8 +130,8 @@ def test_a_check_can_fail() -> None:
 
 def test_two_layers_in_words() -> None:
     plain, with_x = TwoLayers(1024, 256, 64), TwoLayers(1024, 256, 64, x_gradient=True)
-    assert "**73.3 %** of 6ND" in words.two_layers(plain)
-    assert "exactly **6 FLOPs per weight and row**" in words.two_layers(with_x)
-    assert words.per_weight(plain)[0][-1] == "4"
-    assert "counts the same" in words.torch_says(plain, count_with_torch(plain))
-    assert "counts differently" in words.torch_says(with_x, count_with_torch(plain))
+    assert "**73.3 %** of 6ND" in text.two_layers(plain)
+    assert "exactly **6 FLOPs per weight and row**" in text.two_layers(with_x)
+    assert text.per_weight(plain)[0][-1] == "4"
+    assert "counts the same" in text.torch_says(plain, count_with_torch(plain))
+    assert "counts differently" in text.torch_says(with_x, count_with_torch(plain))

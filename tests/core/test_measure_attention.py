@@ -10,9 +10,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.measure.points import Point, Refusal
-from core.measure.programme import SIZES
-from core.measure.timing import attention
+from core.benchmark.points import Point, Refusal
+from core.benchmark.programme import SIZES
+from core.benchmark.timing import attention
 from tests.core.timing_bench import BF16, FP32, TINY, bench, measured, processor, programme
 from tests.core.timing_bench import one_thread as one_thread
 

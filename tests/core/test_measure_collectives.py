@@ -14,23 +14,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.benchmark.collectives import commands
+from core.benchmark.collectives.formulas import algorithm_bandwidth, bus_bandwidth
+from core.benchmark.collectives.result import algorithm_rate, bus_rate, link_rates, read_result, shown, write_result
+from core.benchmark.collectives.result_fields import ResultFields
+from core.benchmark.collectives.spec import ITEM_BYTES, METHOD, OPERATIONS, STEP, Spec
 from core.hardware.cluster import all_reduce_seconds
 from core.hardware.rates import Rates
 from core.limits import limit
-from core.measure.collectives import commands, words
-from core.measure.collectives.figures import bandwidths
-from core.measure.collectives.formulas import algorithm_bandwidth, bus_bandwidth
-from core.measure.collectives.result import (
-    algorithm_rate,
-    bus_rate,
-    link_rates,
-    read_result,
-    shown,
-    write_result,
-)
-from core.measure.collectives.result_fields import ResultFields
-from core.measure.collectives.spec import ITEM_BYTES, METHOD, OPERATIONS, STEP, Spec
-from core.palette import LIGHT
+from core.views.collectives import text as collectives_text
+from core.views.collectives.charts import bandwidths
+from core.views.common.palette import LIGHT
 from tests.core.collectives_cases import made, point, values
 
 
@@ -81,9 +75,9 @@ def test_links_are_the_slowest_of_what_training_waits_for() -> None:
 def test_over_nodes_it_is_the_share_of_the_network() -> None:
     result = made(points=summing(), nodes=4, world_size=32)
     assert link_rates(result).known == (("between", bus_rate(result, result.points[0]) / 8),)
-    assert "all-reduce" in words.link_line(result)
-    assert "over the 8 ranks" in words.link_line(result)
-    assert "over the" not in words.link_line(made(points=summing()))
+    assert "all-reduce" in collectives_text.link_line(result)
+    assert "over the 8 ranks" in collectives_text.link_line(result)
+    assert "over the" not in collectives_text.link_line(made(points=summing()))
 
 
 @pytest.mark.parametrize(
@@ -98,7 +92,7 @@ def test_over_nodes_it_is_the_share_of_the_network() -> None:
 )
 def test_nothing_is_taken_from_small_messages_or_wide_runs(points: list[dict[str, Any]]) -> None:
     assert link_rates(made(points=points)).known == ()
-    assert words.link_line(made(points=points)) == ""
+    assert collectives_text.link_line(made(points=points)) == ""
 
 
 @given(st.integers(2, 600), st.integers(1, 1 << 20), st.integers(0, 1 << 24), st.sampled_from(["fp32", "bf16"]))
@@ -199,12 +193,16 @@ def test_what_is_no_result_is_refused_with_words(held: bytes, said: str) -> None
 
 def shown_whole(result: ResultFields) -> None:
     """All that is made of a result for somebody to see."""
-    cells = words.rows(result)
+    cells = collectives_text.rows(result)
     assert len(cells) == len(result.points)
-    assert all(len(row.cells) == len(words.HEADINGS) for row in cells)
-    said = [*words.answer(result, 1e9), words.chart_alt(result), *words.remarks(result)]
+    assert all(len(row.cells) == len(collectives_text.HEADINGS) for row in cells)
+    said = [
+        *collectives_text.answer(result, 1e9),
+        collectives_text.chart_alt(result),
+        *collectives_text.remarks(result),
+    ]
     assert all("nan" not in one and "∞" not in one for one in said)
-    assert all(math.isfinite(one.value) for one in words.explanations(result))
+    assert all(math.isfinite(one.value) for one in collectives_text.explanations(result))
     for line in bandwidths(result, LIGHT)["data"]:
         assert np.isfinite(line["y"]).all()
 
@@ -245,7 +243,7 @@ def test_a_librarys_words_fit_into_a_file(text: str) -> None:
 
 
 def test_the_answer_has_the_numbers() -> None:
-    sentence, more = words.answer(made(), link=450e9)
+    sentence, more = collectives_text.answer(made(), link=450e9)
     for said in ("8 ranks on one node", "all-reduce of 1 GiB", "376 GB/s", "83.5 %", "450 GB/s"):
         assert said in sentence
     for said in (
@@ -259,28 +257,28 @@ def test_the_answer_has_the_numbers() -> None:
         METHOD,
     ):
         assert said in more
-    assert "%" not in words.answer(made())[0]
-    assert "16 ranks on 2 nodes" in words.answer(made(world_size=16, nodes=2))[0]
-    assert "ring of 1 KiB" in words.answer(made(points=[point("ring", 1024, 1e-4)]))[0]
-    assert "GB/s" not in words.answer(made(points=[]))[0]
+    assert "%" not in collectives_text.answer(made())[0]
+    assert "16 ranks on 2 nodes" in collectives_text.answer(made(world_size=16, nodes=2))[0]
+    assert "ring of 1 KiB" in collectives_text.answer(made(points=[point("ring", 1024, 1e-4)]))[0]
+    assert "GB/s" not in collectives_text.answer(made(points=[]))[0]
 
 
 def test_what_is_missing_is_said() -> None:
-    assert any("no all-to-all" in one for one in words.remarks(made()))
+    assert any("no all-to-all" in one for one in collectives_text.remarks(made()))
     ended = made(complete=False, problem="Rank 1 of 8 ended", refusals=[])
-    assert "Rank 1 of 8 ended" in words.remarks(ended)[0]
+    assert "Rank 1 of 8 ended" in collectives_text.remarks(ended)[0]
     wide = made(points=[point("ring", 1024, 1e-4, p90_s=3e-4)], refusals=[])
-    assert "ring of 1 KiB" in words.remarks(wide)[0]
-    assert words.remarks(made(refusals=[])) == ()
+    assert "ring of 1 KiB" in collectives_text.remarks(wide)[0]
+    assert collectives_text.remarks(made(refusals=[])) == ()
 
 
 def test_rows_and_explanations_hold_the_rates() -> None:
-    row = words.rows(made())[1]
+    row = collectives_text.rows(made())[1]
     assert row.cells[:3] == ("all-reduce", "1 GiB", "376 GB/s")
     assert row.spread == "342–396 GB/s"
     assert row.best == "418 GB/s"
     assert row.algorithm == "215 GB/s"
-    opened = words.explanations(made())
+    opened = collectives_text.explanations(made())
     assert [round(one.value / 1e9, 1) for one in opened] == [214.7, 429.5, 357.9, 375.8, 375.8]
     assert all("nccl-tests" in one.sources[0].title for one in opened)
 

@@ -16,15 +16,15 @@ from typing import Any, Literal
 import pytest
 import torch
 
-from core.measure import device
-from core.measure.collectives.__main__ import main
-from core.measure.collectives.draft import Draft
-from core.measure.collectives.operations import Bench, Job
-from core.measure.collectives.ranks import Ranks, over_ranks
-from core.measure.collectives.result import bus_rate, read_result
-from core.measure.collectives.result_fields import ResultFields
-from core.measure.collectives.run import Measuring, Place, quantiles
-from core.measure.collectives.spec import ITEM_BYTES, OPERATIONS, Dtype, Spec
+from core.benchmark import device
+from core.benchmark.collectives.__main__ import main
+from core.benchmark.collectives.draft import Draft
+from core.benchmark.collectives.operations import Bench, Job
+from core.benchmark.collectives.ranks import Ranks, over_ranks
+from core.benchmark.collectives.result import bus_rate, read_result
+from core.benchmark.collectives.result_fields import ResultFields
+from core.benchmark.collectives.run import Measuring, Place, quantiles
+from core.benchmark.collectives.spec import ITEM_BYTES, OPERATIONS, Dtype, Spec
 
 ROOT = Path(__file__).parents[2]
 FACTS = {
@@ -43,7 +43,7 @@ def started(ranks: int, out: Path, *options: str) -> subprocess.Popen[str]:
     """torchrun with so many ranks."""
     torchrun = [sys.executable, "-W", "error", "-m", "torch.distributed.run", "--standalone", "--nproc-per-node"]
     return subprocess.Popen(
-        [*torchrun, str(ranks), "-m", "core.measure.collectives", "--out", str(out), *options],
+        [*torchrun, str(ranks), "-m", "core.benchmark.collectives", "--out", str(out), *options],
         cwd=ROOT,
         env={**os.environ, "OMP_NUM_THREADS": "1"},
         stdout=subprocess.PIPE,
@@ -106,7 +106,7 @@ def test_a_killed_rank_ends_the_others_and_keeps_what_was_measured(tmp_path: Pat
 
 GUARDED = """
 import threading
-from core.measure.collectives.guard import Guard
+from core.benchmark.collectives.guard import Guard
 guard = Guard("Rank 0 of 2", {timeout}, lambda why: print("kept", why, flush=True))
 guard.step("ring of 1 KiB")
 print("ready", flush=True)

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 import torch
 
-from core.measure import device
-from core.measure.datasheet import NO_CPU_DATASHEET, match
-from core.measure.device import Gpu, GpuState, Machine, describe_cpuinfo, why_not_cuda
+from core.benchmark import device
+from core.benchmark.datasheet import NO_CPU_DATASHEET, match
+from core.benchmark.device import Gpu, GpuState, Machine, describe_cpuinfo, why_not_cuda
 
 ROOT = Path(__file__).parents[2]
 MIB = 2**20
@@ -145,8 +145,8 @@ def test_this_machine_can_be_described() -> None:
 def test_the_build_of_torch_is_read_without_importing_it() -> None:
     assert device.torch_has_cuda() == (torch.version.cuda is not None)
     code = (
-        "import sys\nfrom core.measure import device\nfrom core.measure.running import jobs\n"
-        "from core.measure.showing import matmul\ndevice.machine()\n"
+        "import sys\nfrom core.benchmark import device\nfrom core.benchmark.running import jobs\n"
+        "from core.views.benchmark import matmul\ndevice.machine()\n"
         "print([m for m in ('torch', 'streamlit', 'pandas', 'plotly') if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=60)

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from core.benchmark.exchange import read_record, written
+from core.benchmark.record import Record
 from core.limits import limit
-from core.measure.exchange import read_record, written
-from core.measure.record import Record
 from core.wording import cleaned
 from tests.core import measure_cases as cases
 

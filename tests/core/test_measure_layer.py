@@ -14,14 +14,14 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.measure.layer import default_layer, layer_flop, layer_parameters, smaller
-from core.measure.points import Point, Refusal
-from core.measure.programme import SIZES, LayerShape
-from core.measure.timing import layer
-from core.measure.timing.bench import SkippedError
-from core.measure.timing.narrow import BF16 as BF16_FORMAT
-from core.measure.timing.narrow import FP32 as FP32_FORMAT
-from core.measure.timing.narrow import format_of
+from core.benchmark.layer import default_layer, layer_flop, layer_parameters, smaller
+from core.benchmark.points import Point, Refusal
+from core.benchmark.programme import SIZES, LayerShape
+from core.benchmark.timing import layer
+from core.benchmark.timing.bench import SkippedError
+from core.benchmark.timing.narrow import BF16 as BF16_FORMAT
+from core.benchmark.timing.narrow import FP32 as FP32_FORMAT
+from core.benchmark.timing.narrow import format_of
 from tests.core.timing_bench import BF16, FP32, TINY, bench, measured, processor, programme, stand_in
 from tests.core.timing_bench import one_thread as one_thread
 

@@ -14,16 +14,17 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.measure import choices
-from core.measure.choices import LARGEST
-from core.measure.points import Item, Outcome, Point, Refusal, State
-from core.measure.programme import CPU_DTYPES, DTYPES, LayerShape, Programme
-from core.measure.shape import layer_shape
-from core.measure.timing import matmul
-from core.measure.timing.bench import MIN_RUNS, Bench, SkippedError, attempt
-from core.measure.timing.numerics import NUMERICS, e2m1_codes, e2m1_values, power_scales, rounded, swizzled
-from core.measure.timing.timers import cpu_timer
-from core.models import CATALOG, parameters
+from core.benchmark import choices
+from core.benchmark.choices import LARGEST
+from core.benchmark.points import Item, Outcome, Point, Refusal, State
+from core.benchmark.programme import CPU_DTYPES, DTYPES, LayerShape, Programme
+from core.benchmark.shape import layer_shape
+from core.benchmark.timing import matmul
+from core.benchmark.timing.bench import MIN_RUNS, Bench, SkippedError, attempt
+from core.benchmark.timing.numerics import NUMERICS, e2m1_codes, e2m1_values, power_scales, rounded, swizzled
+from core.benchmark.timing.timers import cpu_timer
+from core.models.catalog import CATALOG
+from core.models.parameters import parameters
 from core.products import matmul_flop
 
 PROGRAMME = Programme(device="cpu", kinds=("matmul",), dtypes=("fp32",), sizes=(96,), seconds=0.02)

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from core.jobs import child
+from core.jobs.process import NotStartedError
 from core.limits import limit
-from core.measure import child
-from core.measure.process import NotStartedError
 from tests.core import measure_cases as cases
 from tests.core.measure_cases import DONE, SLEEPS, SPEC, Runner, Seen, program, says
 

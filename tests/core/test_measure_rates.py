@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from core.measure.points import DeviceFacts, Item, Kind, Outcome, Point, Refusal, Regime
-from core.measure.programme import Programme
-from core.measure.rates import COPY_BYTES, MeasuredRates, measured_rates
-from core.measure.record import Record
-from core.planning import plan_from
-from core.planning.answer.form_rates import ORIGIN
-from core.planning.answer.measured import promised, using, using_links
-from core.planning.answer.rates import rates_of, standing
+from core.benchmark.points import DeviceFacts, Item, Kind, Outcome, Point, Refusal, Regime
+from core.benchmark.programme import Programme
+from core.benchmark.rates import COPY_BYTES, MeasuredRates, measured_rates
+from core.benchmark.record import Record
+from core.planning.form.measured_rates import promised, using, using_links
+from core.planning.form.plan_form import plan_from
+from core.planning.form.rates import ORIGIN
+from core.planning.rates import rates_of, standing
 from tests.core.collectives_cases import made as collectives
 from tests.core.collectives_cases import point
 

@@ -15,14 +15,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.benchmark.points import DeviceFacts, Item, Point, Refusal, State, clip
+from core.benchmark.programme import KINDS, METHOD, Programme
+from core.benchmark.running.events import Device, Done, Event, Found, Progress, Started, decode, encode
+from core.benchmark.running.jobs import Runner, Snapshot, worker_command
+from core.benchmark.timing import kinds
+from core.jobs.lines import LineReader, Tail
+from core.jobs.process import KEPT_JOBS
 from core.limits import limit
-from core.measure.lines import LineReader, Tail
-from core.measure.points import DeviceFacts, Item, Point, Refusal, State, clip
-from core.measure.process import KEPT_JOBS
-from core.measure.programme import KINDS, METHOD, Programme
-from core.measure.running.events import Device, Done, Event, Found, Progress, Started, decode, encode
-from core.measure.running.jobs import Runner, Snapshot, worker_command
-from core.measure.timing import kinds
 
 ROOT = Path(__file__).parents[2]
 PROGRAMME = Programme(device="cpu", kinds=("matmul",), dtypes=("fp32", "fp16"), sizes=(128,), seconds=0.05)

@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.measure.layer import default_layer
-from core.measure.showing import common, figures, history, matmul, others, roofline, state
-from core.palette import LIGHT
+from core.benchmark.datasheet import best_by_others, datasheet_of, peak_of
+from core.benchmark.layer import default_layer
+from core.views.benchmark import charts, common, history, matmul, others, roofline, state
+from core.views.common.palette import LIGHT
 from tests.core.measured_cases import copy, item, on_gpu, point, record, refusal, square
 
 GPU = on_gpu()
@@ -75,11 +76,11 @@ def test_the_table_has_as_many_cells_as_headings_and_peaks_of_their_own_dtype() 
     for found in (GPU, record("cpu", square("fp32", 512, 1e11), square("fp64", 512, 5e10))):
         for row in matmul.rows(found):
             assert len(row) == len(matmul.headings(found))
-    sheet = common.datasheet_of(GPU)
-    assert common.peak_of(sheet, "fp8 by row") == common.peak_of(sheet, "mxfp8") == sheet.peak("fp8")
-    assert common.peak_of(sheet, "fp64") == sheet.peak("fp64_tensor")
-    assert math.isnan(common.peak_of(sheet, "nvfp4"))
-    assert common.best_by_others(sheet, "fp8 by row") == common.best_by_others(sheet, "fp8")
+    sheet = datasheet_of(GPU)
+    assert peak_of(sheet, "fp8 by row") == peak_of(sheet, "mxfp8") == sheet.peak("fp8")
+    assert peak_of(sheet, "fp64") == sheet.peak("fp64_tensor")
+    assert math.isnan(peak_of(sheet, "nvfp4"))
+    assert best_by_others(sheet, "fp8 by row") == best_by_others(sheet, "fp8")
 
 
 def test_bars_say_why_there_is_none() -> None:
@@ -108,16 +109,16 @@ def test_a_lowered_clock_is_said_with_its_share() -> None:
 
 
 def test_figures_hold_every_point() -> None:
-    drawn = figures.rates(matmul.bars(GPU), LIGHT)
+    drawn = charts.rates(matmul.bars(GPU), LIGHT)
     assert len(drawn["data"][0]["x"]) == 3
-    full, bare = (figures.rates_key(matmul.bars(of)) for of in (GPU, record("cpu", square("fp32", 512, 1e11))))
+    full, bare = (charts.rates_key(matmul.bars(of)) for of in (GPU, record("cpu", square("fp32", 512, 1e11))))
     assert all(mark in full and mark not in bare for mark in ("ring", "stroke"))
     assert "p10" in bare
-    lines = figures.curves(GPU, LIGHT)
+    lines = charts.curves(GPU, LIGHT)
     assert sum(len(trace["x"]) for trace in lines["data"]) == 6, "sustained runs are no part of the curve"
-    assert "8,192" in figures.curves_alt(GPU)
+    assert "8,192" in charts.curves_alt(GPU)
     assert "1,024" in lines["layout"]["xaxis"]["ticktext"]
-    assert figures.curves(record("cpu", refusal("fp32", 64, "no")), LIGHT)["data"] == []
+    assert charts.curves(record("cpu", refusal("fp32", 64, "no")), LIGHT)["data"] == []
 
 
 def test_the_roofline_names_what_memory_limits() -> None:

@@ -13,10 +13,10 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.measure.points import Point, Refusal
-from core.measure.programme import SIZES
-from core.measure.timing import memory, operations, overhead
-from core.measure.timing.timers import QueuedTimer
+from core.benchmark.points import Point, Refusal
+from core.benchmark.programme import SIZES
+from core.benchmark.timing import memory, operations, overhead
+from core.benchmark.timing.timers import QueuedTimer
 from tests.core.timing_bench import (
     BF16,
     FP32,

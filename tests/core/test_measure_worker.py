@@ -15,17 +15,17 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.benchmark.choices import LARGEST, programme, usual_seconds
+from core.benchmark.device import GpuState
+from core.benchmark.points import DeviceFacts, Item, Outcome, Point, Refusal, State
+from core.benchmark.programme import METHOD, SIZES, Programme
+from core.benchmark.running import worker
+from core.benchmark.running.events import Device, Done, Event, Found, Progress, Started, decode
+from core.benchmark.running.worker import Reporter, context_lost, cuda_bench, mps_bench, run, xpu_bench
+from core.benchmark.timing import kinds
+from core.benchmark.timing.bench import Bench, Run, Times, timed
+from core.benchmark.timing.timers import CudaTimer, SyncTimer, cpu_timer
 from core.limits import limit
-from core.measure.choices import LARGEST, programme, usual_seconds
-from core.measure.device import GpuState
-from core.measure.points import DeviceFacts, Item, Outcome, Point, Refusal, State
-from core.measure.programme import METHOD, SIZES, Programme
-from core.measure.running import worker
-from core.measure.running.events import Device, Done, Event, Found, Progress, Started, decode
-from core.measure.running.worker import Reporter, context_lost, cuda_bench, mps_bench, run, xpu_bench
-from core.measure.timing import kinds
-from core.measure.timing.bench import Bench, Run, Times, timed
-from core.measure.timing.timers import CudaTimer, SyncTimer, cpu_timer
 
 PROGRAMME = Programme(device="cpu", kinds=("matmul",), dtypes=("fp32", "bf16"), sizes=(32, 16), seconds=0.02)
 MIB = 2**20

@@ -8,18 +8,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from core.models import (
-    Experts,
-    LatentAttention,
-    Mixer,
-    SlidingWindow,
-    TransformerSpec,
-    catalog,
-    flops_per_token,
-    parameters,
-)
 from core.models.batch import SpecBatch, batch, flops_over, parameters_over, stack
-from core.models.flops import SQUARES, Attention
+from core.models.catalog import catalog
+from core.models.flops import SQUARES, Attention, flops_per_token
+from core.models.mixer import Mixer
+from core.models.parameters import parameters
+from core.models.spec import Experts, LatentAttention, SlidingWindow, TransformerSpec
 from core.models.terms import NEEDED, OPTIONAL
 
 CONVENTIONS: tuple[Attention, ...] = tuple(SQUARES)

@@ -9,6 +9,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,13 +21,16 @@ from transformers import AutoConfig, AutoModelForCausalLM
 from transformers.utils import logging
 
 from core.limits import limit
-from core.models import flops_per_token, from_hf_config, parameters
 from core.models.building.build import build_model
 from core.models.building.count import count
 from core.models.building.events import Built, BuiltPart, Refused, decode, on_parabola
-from core.models.building.jobs import BuildRunner
+from core.models.building.jobs import BuildRunner, build_key
+from core.models.building.line import Line
 from core.models.building.worker import _made
+from core.models.configs.config import from_hf_config
 from core.models.counted import CountedModel, CountedTextError, counted, read_counted, write_counted
+from core.models.flops import flops_per_token
+from core.models.parameters import parameters
 from tests.core.models_oracle import DENSE, MIXTURES, STATES, config_of
 
 SMALL = {**DENSE, **MIXTURES}
@@ -265,10 +269,10 @@ def test_a_counted_model_in_text() -> None:
             read_counted(wrong)
 
 
-def test_one_build_at_a_time_and_no_more_than_may_wait() -> None:
+def test_one_build_at_a_time_and_no_more_than_may_wait(tmp_path: Path) -> None:
     go, now, most, seen = threading.Event(), [0], [0], list[str]()
 
-    def slow(config: str, seq_len: int) -> Refused:
+    def slow(config: str, seq_len: int, _: int) -> Refused:
         now[0] += 1
         most[0] = max(most[0], now[0])
         seen.append(config)
@@ -278,7 +282,7 @@ def test_one_build_at_a_time_and_no_more_than_may_wait() -> None:
             raise RuntimeError
         return Refused(f"{config} {seq_len}")
 
-    runner = BuildRunner(slow)
+    runner = BuildRunner(Line(tmp_path), slow)
     names = ["bad", *(f"c{i}" for i in range(limit("build_queue")))]
     first = runner.submit(names[0], 8)
     while (running := runner.poll(first.key)) is None or running.state != "building":
@@ -298,6 +302,28 @@ def test_one_build_at_a_time_and_no_more_than_may_wait() -> None:
     assert seen == names, "what was built is remembered"
 
 
+def test_a_visitor_stands_in_line_once(tmp_path: Path) -> None:
+    """And what another waits for as well stays."""
+    line, seen = Line(tmp_path), list[str]()
+
+    def noted(config: str, *_: int) -> Refused:
+        seen.append(config)
+        return Refused(config)
+
+    other = line.join(1)
+    assert other
+    runner = BuildRunner(line, noted)
+    asked = [("a", "ann"), ("b", "bob"), ("c", "ann"), ("d", "eve"), ("d", "bob"), ("e", "eve"), ("f", "ann")]
+    for model, who in (*asked, *((model, "ann") for model in "ghijklmn")):
+        assert runner.submit(model, 8, who).state == "waiting"
+    aheads = {model: build.ahead for model in "abcdefn" if (build := runner.poll(build_key(model, 8)))}
+    assert aheads == {"d": 1, "e": 2, "n": 3}
+    other.leave()
+    for model in "den":
+        assert wait(runner, build_key(model, 8)) == Refused(model)
+    assert seen == ["d", "e", "n"]
+
+
 def wait(runner: BuildRunner, key: str) -> Built | Refused:
     ended = threading.Event()
     for _ in range(1000):
@@ -309,8 +335,8 @@ def wait(runner: BuildRunner, key: str) -> Built | Refused:
     raise AssertionError(build)
 
 
-def test_a_runner_forgets_what_was_built_long_ago() -> None:
-    runner = BuildRunner(lambda config, _: Refused(config))
+def test_a_runner_forgets_what_was_built_long_ago(tmp_path: Path) -> None:
+    runner = BuildRunner(Line(tmp_path), lambda config, *_: Refused(config))
     keys: list[str] = []
     for index in range(limit("build_answers") + 10):
         keys.append(runner.submit(str(index), 8).key)

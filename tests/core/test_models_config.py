@@ -10,21 +10,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.models import (
-    ConfigError,
-    LatentAttention,
-    SlidingWindow,
-    UnknownFamilyError,
-    from_hf_config,
-    model_named,
-    parameters,
-    read_hf_config,
-)
+from core.models.catalog import model_named
+from core.models.configs.config import UnknownFamilyError, from_hf_config, read_hf_config
+from core.models.configs.custom import read_config
 from core.models.configs.families import FAMILIES
 from core.models.configs.fields import Fields
-from core.models.configs.json_text import EXAMPLE
+from core.models.configs.json_text import EXAMPLE, ConfigError
 from core.models.configs.keys import ALIASES, GENERIC
-from core.models.own import read_config
+from core.models.parameters import parameters
+from core.models.spec import LatentAttention, SlidingWindow
 
 LLAMA = {
     "model_type": "llama",

@@ -10,27 +10,20 @@ import torch
 from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
 
-from core.models import (
-    CatalogModel,
-    Experts,
-    SlidingWindow,
-    SpecError,
-    TransformerSpec,
-    catalog,
-    flops_per_token,
-    model_named,
-    parameters,
-    train_flop_6nd,
-)
+from core.models.catalog import CatalogModel, catalog, model_named
 from core.models.flops import (
     Attention,
     conventions,
+    flops_per_token,
     head_flop,
     rule_gap,
     square_flop_causal,
     square_flop_full,
+    train_flop_6nd,
     train_flop_by_layer,
 )
+from core.models.parameters import parameters
+from core.models.spec import Experts, SlidingWindow, SpecError, TransformerSpec
 
 SPEC = TransformerSpec(
     layers=3, hidden=16, heads=4, kv_heads=2, head_dim=8, ffn=40, vocab=64, glu=True, tied_head=False

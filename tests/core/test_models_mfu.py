@@ -9,10 +9,12 @@ from dataclasses import replace
 
 import pytest
 
-from core.models import Experts, TransformerSpec, flops_per_token, model_named, parameters
-from core.models.flops import Attention, conventions
-from core.planning.counting.scored import utilisation_of_rate
+from core.models.catalog import model_named
+from core.models.flops import Attention, conventions, flops_per_token
+from core.models.parameters import parameters
+from core.models.spec import Experts, TransformerSpec
 from core.rows import read_rows
+from core.runs.conventions import utilisation_of_rate
 from tests.core.palm import PALM
 
 Row = Mapping[str, str]

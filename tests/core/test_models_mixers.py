@@ -9,23 +9,31 @@ import pytest
 
 from core.hardware.accelerators import find
 from core.hardware.cluster import cluster
-from core.models import Mixer, SpecError, TransformerSpec, flops_per_token, from_hf_config, parameters
-from core.models.own import about, own_model, read_config
+from core.models.attention_share import growth
+from core.models.configs.config import from_hf_config
+from core.models.configs.custom import about, own_model, read_config
+from core.models.flops import flops_per_token
+from core.models.mixer import Mixer
+from core.models.parameters import parameters
+from core.models.spec import SpecError, TransformerSpec
 from core.models.spec_text import write_spec
 from core.models.stand_in import stand_in
-from core.planning import answer, plan_from, search_plans, step_time
-from core.planning.answer import words_memory
-from core.planning.answer.holding import held, settled
-from core.planning.answer.plan import OWN
-from core.planning.answer.searching import query_of
-from core.planning.counting.growth import growth
-from core.planning.layer.kinds import kinds_of
-from core.planning.step.time import default_states, step_over
-from core.planning.study.reading import read_study
-from core.planning.study.study import StudyError
-from core.training import Layout, memory_over, memory_per_device, traffic_per_step, usual
+from core.planning.evaluation import answer
+from core.planning.form.plan_form import plan_from
+from core.planning.memory_estimate import held, settled
+from core.planning.plan import OWN
+from core.planning.plan_search import query_of
+from core.search.search import search_plans
+from core.search.study.study import StudyError
+from core.search.study.study_file import read_study
+from core.step_time.layer_kinds import kinds_of
+from core.step_time.step import default_states, step_over, step_time
 from core.training.activations.tensors import FUSED, saved_tensors
-from core.training.device.given import Step
+from core.training.device.inputs import Step, usual
+from core.training.device.memory import memory_over, memory_per_device
+from core.training.device.traffic import traffic_per_step
+from core.training.layout import Layout
+from core.views.plan import text_memory
 
 JAMBA = from_hf_config({"model_type": "jamba"})
 MAMBA = from_hf_config({"model_type": "mamba2"})
@@ -76,7 +84,7 @@ def test_a_dense_model_stands_in_for_memory_and_steps_and_says_so(spec: Transfor
     h = held(settled(plan, a.stored, 64))
     assert h.stands_in
     assert h.spec == stand_in(total, 4096) == query_of(plan).spec
-    assert spec.unmodelled in words_memory.stood_in(h)
+    assert spec.unmodelled in text_memory.stood_in(h)
     assert spec.unmodelled in about(spec)
     assert not own_model(spec).laid_out
 

@@ -10,20 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.models import (
-    CATALOG,
-    CatalogModel,
-    Experts,
-    LatentAttention,
-    Mixer,
-    SlidingWindow,
-    TransformerSpec,
-    catalog,
-    model_named,
-    parameters,
-)
-from core.models.catalog import nearest_dense
-from core.models.spec import SpecError
+from core.models.catalog import CATALOG, CatalogModel, catalog, model_named, nearest_dense
+from core.models.mixer import Mixer
+from core.models.parameters import parameters
+from core.models.spec import Experts, LatentAttention, SlidingWindow, SpecError, TransformerSpec
 
 TINY = TransformerSpec(layers=2, hidden=8, heads=4, kv_heads=2, head_dim=2, ffn=24, vocab=50, glu=True, tied_head=False)
 STATE = Mixer("mamba2", layers=1, heads=4, width=8, state=16, groups=2)
@@ -195,6 +185,7 @@ def test_what_a_spec_says_of_itself() -> None:
     assert (TINY.position_kind, replace(TINY, position_rows=8).position_kind) == ("rotary", "learned")
     assert model_named("MPT 7B").spec.position_kind == "alibi"
     assert model_named("Gemma 3 4B text decoder").spec.windowed_layers == 29
+    assert {model_named(f"Phi-3 {size} 4K").spec.window for size in ("mini", "medium")} == {SlidingWindow(2048)}
     assert {m.spec.norm for m in catalog()} == {"rmsnorm", "layernorm"}
     assert CATALOG["Llama 3.1 405B"] is model_named("Llama 3.1 405B")
     assert list(CATALOG) == [model.name for model in catalog()]

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from core.limits import limit
 from core.models.catalog import CatalogModel, catalog
+from core.models.configs.custom import MIXTURE, SIZES, about, edited, own_model, read_config, size_of
 from core.models.mixer import Mixer
-from core.models.own import MIXTURE, SIZES, about, edited, own_model, read_config, size_of
 from core.models.spec import Experts, LatentAttention, SlidingWindow, SpecError, TransformerSpec
 from core.models.spec_text import EXAMPLE, SpecTextError, read_spec, write_spec
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from core.palette import DARK, LIGHT, ROLES, Palette, contrast, relative_luminance, shade
-from pages.parts.theme import TOKENS, css_variables
+from core.views.common.palette import DARK, LIGHT, ROLES, Palette, contrast, relative_luminance, shade
+from pages.common.theme import TOKENS, css_variables
 
 CONFIG = tomllib.loads((Path(__file__).parents[2] / ".streamlit" / "config.toml").read_text(encoding="utf-8"))
 THEMES = [pytest.param(LIGHT, "light", id="light"), pytest.param(DARK, "dark", id="dark")]

@@ -6,12 +6,12 @@ from dataclasses import fields, replace
 
 import pytest
 
+from core.benchmark.layer import default_layer, layer_flop, layer_parameters
+from core.budget.errors import BudgetError
 from core.hardware.accelerators import find
-from core.measure.layer import default_layer, layer_flop, layer_parameters
-from core.planning.budget.errors import BudgetError
-from core.planning.step.alone import alone
-from core.planning.step.parts import StepTime
-from core.planning.step.time import Rates
+from core.step_time.parts import StepTime
+from core.step_time.single_layer import alone
+from core.step_time.step import Rates
 
 LLAMA = default_layer("cuda")
 H100 = find("H100 SXM")

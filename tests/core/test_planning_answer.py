@@ -8,16 +8,18 @@ from dataclasses import fields, replace
 import numpy as np
 import pytest
 
+from core.budget.errors import BudgetError
+from core.budget.interval import Interval
 from core.hardware.accelerators import accelerators
-from core.planning import BudgetError, Column, Interval, Limits, Plan, answer, plan_from
-from core.planning.answer.answer import mfu_of_all_hours, mfu_of_steps
-from core.planning.answer.export import plan_lines
-from core.planning.answer.peers import at_mfu, peers_of
-from core.planning.answer.plan import FINDS, OWN, TYPED
-from core.planning.answer.stories import LECTURE, STORIES
-from core.planning.whole import words as words_whole
-from core.planning.whole.energy import footprint
-from core.planning.whole.goodput import Failures, Reliability
+from core.planning.evaluation import Column, answer
+from core.planning.form.plan_form import plan_from
+from core.planning.nearest_runs import at_mfu, peers_of
+from core.planning.plan import FINDS, OWN, TYPED, Limits, Plan
+from core.planning.presets import LECTURE, STORIES
+from core.runs.energy import footprint
+from core.runs.goodput import Failures, Reliability, mfu_of_all_hours, mfu_of_steps
+from core.views.report.plan_table import plan_lines
+from core.views.runs import text_goodput as words_whole
 from tests.core.plan_cases import columns
 from tests.perf import plans
 
@@ -85,6 +87,17 @@ def test_the_derivation_leads_to_the_answer(find: str) -> None:
         assert all(step.sources for step in a.explain())
         names = [(step.name, tuple(term.value for term in step.terms)) for step in a.explain()]
         assert len(set(names)) == len(names), "a formula with the same values stands twice"
+
+
+@pytest.mark.parametrize("writes", ["1", "20", "1 kB/s", "20 kB/s", "1 MB/s"])
+def test_checkpoints_that_are_never_written_are_explained_too(writes: str) -> None:
+    """Their goodput goes down to nothing, and what follows from no time at all is left out."""
+    a = answer(plan_from({"model": "Llama 3.1 405B", "each": writes}))
+    values = {step.name.rpartition(".")[2]: step.value for step in a.explain()}
+    assert all(map(math.isfinite, values.values()))
+    assert ("mfu_of_steps" in values) == (a.middle.goodput > 0)
+    assert values["daly_interval"] == a.stops.daly
+    assert values["goodput_with_failures"] == a.middle.goodput
 
 
 def test_columns_are_scenarios_that_hold_together() -> None:

@@ -9,24 +9,24 @@ from itertools import combinations, product
 import numpy as np
 import pytest
 
+from core.budget.errors import BudgetError
 from core.limits import limit
-from core.planning import BudgetError
-from core.planning.answer.answer import Answer, answer
-from core.planning.answer.form import PLAN_FORM
-from core.planning.answer.holding import Held, held, settled
-from core.planning.answer.plan import Limits, Plan
-from core.planning.answer.stories import STORIES
-from core.planning.board import words
-from core.planning.board.axes import AXES, Axis, clash, spread, typed
-from core.planning.board.choosing import pick
-from core.planning.board.figures import grid, shares_of
-from core.planning.board.form import BOARD_FIELDS, X_VALUES, Y_VALUES
-from core.planning.board.frontier import edges, way_out
-from core.planning.board.results import RESULTS, scale_of
-from core.planning.board.rule import Board, Side, board, limits_of, plan_at
-from core.planning.board.stories import BOARD_STORIES
-from core.training import LayoutError
+from core.planning.evaluation import Answer, answer
+from core.planning.form.plan_form import PLAN_FORM
+from core.planning.memory_estimate import Held, held, settled
+from core.planning.plan import Limits, Plan
+from core.planning.presets import STORIES
+from core.planning.sweep.axes import AXES, Axis, clash, spread, typed
+from core.planning.sweep.choice import pick
+from core.planning.sweep.form import BOARD_FIELDS, X_VALUES, Y_VALUES
+from core.planning.sweep.frontier import edges, way_out
+from core.planning.sweep.presets import BOARD_STORIES
+from core.planning.sweep.quantities import RESULTS, scale_of
+from core.planning.sweep.sweep import Board, Side, board, limits_of, plan_at
+from core.training.layout import LayoutError
 from core.units import QuantityError
+from core.views.sweep import text as sweep_text
+from core.views.sweep.charts import grid, shares_of
 from core.wording import percent
 
 PAIRS = [(x, y) for x, y in combinations(AXES.values(), 2) if not clash(x, y)]
@@ -117,7 +117,7 @@ def test_every_pair_of_axes_says_of_each_cell_what_its_plan_comes_to(part: int) 
         made = board(texts_of(story), some(x, story, 2, n), some(y, story, 2, n + 1), LIMITS)
         assert_cells(made)
         picked = pick(made)
-        assert words.sentence(made, picked)
+        assert sweep_text.sentence(made, picked)
         for result in RESULTS.values():
             drawn = grid(made, result, picked)
             assert [len(row) for row in drawn["rows"]] == [made.shape[1]] * made.shape[0]
@@ -137,7 +137,7 @@ def test_plans_without_an_answer_keep_their_reason() -> None:
     assert_cells(made)
     assert all(why for row in made.reasons for why in row)
     assert pick(made) is None
-    assert made.reasons[0][0] in words.without(made)
+    assert made.reasons[0][0] in sweep_text.without(made)
 
 
 # ------------------------------------------------------------------------------------------ what must hold of all
@@ -264,7 +264,7 @@ def test_the_fewest_accelerators_that_are_enough() -> None:
     assert not made.enough[:, :column].any()
     assert not made.enough[:row, column].any()
     assert (made.x.texts[column], made.y.texts[row]) == ("2,048", "40%")
-    said = words.sentence(made, picked)
+    said = sweep_text.sentence(made, picked)
     assert "2,048 H100 SXM" in said
     assert "40 %" in said
     assert "1,024" in said  # the next fewer, which are not enough
@@ -280,7 +280,7 @@ def test_within_a_sum_of_money_the_soonest_is_picked() -> None:
     lowest = int(np.argwhere(made.enough)[:, 0].min())
     assert picked.cell[0] == lowest
     assert made.days[picked.cell] == made.days[lowest][made.enough[lowest]].min()
-    assert "soonest" in words.sentence(made, picked)
+    assert "soonest" in sweep_text.sentence(made, picked)
 
 
 @pytest.mark.parametrize("story", BOARD_STORIES)
@@ -299,7 +299,7 @@ def test_where_nothing_is_enough_the_nearest_is_named() -> None:
     made = of_story("70B: accelerators × MFU")
     made = board(made.base, Side(made.x.axis, made.x.texts[:3]), made.y, LIMITS)
     assert pick(made) is None
-    said = words.sentence(made, None)
+    said = sweep_text.sentence(made, None)
     assert "256 H100 SXM" in said
     assert "60 %" in said
 
@@ -307,11 +307,11 @@ def test_where_nothing_is_enough_the_nearest_is_named() -> None:
 def test_the_plan_itself_is_told_as_its_answer_has_it() -> None:
     made = of_story("70B: accelerators × MFU")
     a = answer(plan_at(made.base))
-    said = words.own(a, LIMITS)
+    said = sweep_text.own(a, LIMITS)
     assert f"{a.middle.days:.0f} days" in said
     assert f"misses 90 days by {float(f'{a.middle.days:.0f}') - 90:.0f} days" in said
     assert f"MFU {percent(a.middle.mfu)} over all hours" in said
-    assert "meets 200 days" in words.own(a, Limits(200.0))
+    assert "meets 200 days" in sweep_text.own(a, Limits(200.0))
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -334,7 +334,7 @@ def test_names_of_frontiers_say_what_holds_where_they_stand() -> None:
         holds = {"fits": made.fits, "within": made.within}[line["kind"]][::-1]
         rim = {"top": holds[0], "right": holds[:, -1], "bottom": holds[-1], "left": holds[:, 0]}[line["side"]]
         there = bool(rim[line["at"] - 1 if line["before"] else line["at"]])
-        yes, no = {"fits": ("fits", "does not fit"), "within": words.kept(LIMITS)}[line["kind"]]
+        yes, no = {"fits": ("fits", "does not fit"), "within": sweep_text.kept(LIMITS)}[line["kind"]]
         assert line["name"] == (yes if there else no)
 
 
@@ -375,7 +375,7 @@ def test_what_names_no_cell_is_none(name: str) -> None:
 
 def test_the_table_has_every_cell() -> None:
     made = of_story("H100, H200 or B200, and how many")
-    headings, rows = words.table(made, RESULTS["dollars"])
+    headings, rows = sweep_text.table(made, RESULTS["dollars"])
     assert len(rows) == made.days.size
     assert all(len(row) == len(headings) for row in rows)
     assert [row[-2:] == ["yes", "yes"] for row in rows] == made.enough.ravel().tolist()

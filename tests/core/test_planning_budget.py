@@ -9,17 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.budget import equations
+from core.budget.run import accelerator_hours, effective_utilisation, rent, tokens_per_second, training_seconds
 from core.hardware.accelerators import find
-from core.planning import Limits, parse_mfu, parse_price, parse_within
-from core.planning.answer.plan import whole_accelerators
-from core.planning.budget import equations
-from core.planning.budget.rule import (
-    accelerator_hours,
-    effective_utilisation,
-    rent,
-    tokens_per_second,
-    training_seconds,
-)
+from core.planning.plan import Limits, parse_mfu, parse_price, parse_within, whole_accelerators
 from core.units import QuantityError
 from core.wording import dollars, price
 
@@ -106,6 +99,11 @@ MFUS = {
     "35-45%": (0.35, 0.45),
     "35% to 45%": (0.35, 0.45),
     "0.45–0.35": (0.35, 0.45),
+    "45": (0.45, 0.45),
+    "100": (1.0, 1.0),
+    "1": (1.0, 1.0),
+    "35-45": (0.35, 0.45),
+    "1-45": (0.01, 0.45),
 }
 
 
@@ -149,7 +147,7 @@ def test_bad_prices_are_refused_with_an_example(text: str) -> None:
     assert text in str(refused.value)
 
 
-@pytest.mark.parametrize("text", ["1.5", "0", "-0.3", "lots", "1-2-3", "nan", "1e999", "%"])
+@pytest.mark.parametrize("text", ["1.5", "101", "0", "-0.3", "lots", "1-2-3", "nan", "1e999", "%"])
 def test_bad_mfu_is_refused_with_an_example(text: str) -> None:
     with pytest.raises(QuantityError, match=r"40%|from 0.1 % to 100 %"):
         parse_mfu(text)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 
@@ -10,12 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from core.budget.errors import BudgetError
 from core.formula import derivation
 from core.limits import limit
-from core.palette import LIGHT
-from core.planning import BudgetError, Plan, answer, plan_from
-from core.planning.answer.form import plan_form
-from core.planning.calendar import words
 from core.planning.calendar.dates import (
     Closed,
     between,
@@ -24,16 +22,25 @@ from core.planning.calendar.dates import (
     parse_day,
     pauses_from,
     quarter,
+    when,
 )
-from core.planning.calendar.export import as_ics
-from core.planning.calendar.figures import calendar
 from core.planning.calendar.form import CALENDAR_FIELDS, RUN_FIELDS, asked_of, texts_of
-from core.planning.calendar.rule import Fleet, Run, Schedule, schedule
-from core.planning.calendar.stories import STORIES
-from core.planning.money.form import MONEY_FIELDS
-from core.planning.money.rule import Prices, costs
-from core.planning.money.words import held
+from core.planning.calendar.presets import STORIES
+from core.planning.calendar.schedule import Fleet, Run, Schedule, schedule
+from core.planning.cost.bill import Prices, costs
+from core.planning.cost.form import MONEY_FIELDS
+from core.planning.evaluation import answer
+from core.planning.form.plan_form import plan_form, plan_from
+from core.planning.plan import Plan
 from core.units import QuantityError
+from core.views.calendar import text as calendar_text
+from core.views.calendar.charts import calendar
+from core.views.calendar.ics import as_ics
+from core.views.common.markup import rich
+from core.views.common.palette import LIGHT
+from core.views.cost.text import held
+from core.views.plan.text_memory import gib
+from tests.core.said import says
 
 FORM = plan_form("y", *CALENDAR_FIELDS, *MONEY_FIELDS)
 START = date(2027, 1, 15)
@@ -204,6 +211,9 @@ def test_days_are_those_of_the_calendar() -> None:
     assert quarter(date(2027, 10, 1)) == "Q4 2027"
     assert between(date(2027, 9, 12), date(2027, 11, 20)) == "12 Sep – 20 Nov 2027"
     assert between(date(2027, 12, 31), date(2028, 1, 1)) == "31 Dec 2027 – 1 Jan 2028"
+    assert when(date(2027, 9, 12), date(2027, 11, 20)) == "between 12 Sep and 20 Nov 2027"
+    assert when(date(2027, 12, 31), date(2028, 1, 1)) == "between 31 Dec 2027 and 1 Jan 2028"
+    assert when(date(2027, 4, 17), date(2027, 4, 17)) == "on 17 Apr 2027"
 
 
 @pytest.mark.parametrize(("due", "late"), [("2027-04-15", -14), ("2027-04-01", 0), ("2027-03-29", 3)])
@@ -211,9 +221,9 @@ def test_the_deadline_is_the_end_of_its_day(due: str, late: int) -> None:
     s = replaced(STORIES["Llama 3 405B: 8k, then 128k"], due=due).schedule()
     assert str(s.day(s.ends.mid)) == "2027-04-01"
     assert s.late(s.ends.mid) == late
-    said = words.sentence(s, costs(s, Prices())[0])
+    said = calendar_text.sentence(s, costs(s, Prices())[0])
     assert ("after the deadline" in said, "before the deadline" in said) == (late > 0, late < 0)
-    assert bool(words.missed(s)) == (late > 0)
+    assert bool(calendar_text.missed(s)) == (late > 0)
 
 
 # ------------------------------------------------------------------------------------------ what cannot be placed
@@ -276,9 +286,10 @@ def test_a_model_is_a_name_or_a_number() -> None:
 
 
 def test_marks_in_a_name_are_no_markup() -> None:
-    (run,) = replaced({**ONE, "r1n": "**x** `=1+1`\n" + "W" * 40}).runs
-    assert run.name.startswith("x =1+1 W")
-    assert len(run.name) <= limit("run_name")
+    asked = replaced({**ONE, "r1n": "**x** `=1+1`\n" + "W" * 40})
+    assert asked.runs[0].name.startswith("**x** `=1+1` W")
+    assert len(asked.runs[0].name) == limit("run_name")
+    assert not re.search("<b>|<code", rich(calendar_text.rows(asked.schedule())[0][0]))
 
 
 # ------------------------------------------------------------------------------------------ one plan, and stories
@@ -298,10 +309,10 @@ def test_every_story_is_told(name: str) -> None:
     reading = FORM.read(STORIES[name])
     assert not reading.problems
     s = asked_of(reading).schedule()
-    said = words.sentence(s, costs(s, Prices())[0])
+    said = calendar_text.sentence(s, costs(s, Prices())[0])
     assert str(s.day(s.ends.mid).year) in said
-    assert {len(row) for row in (*words.rows(s), *words.remarks(s))} == {len(words.TABLE)}
-    assert words.detail(s, costs(s, Prices())[0], held(s)).count("**") % 2 == 0
+    assert {len(row) for row in (*calendar_text.rows(s), *calendar_text.remarks(s))} == {len(calendar_text.TABLE)}
+    assert calendar_text.detail(s, costs(s, Prices())[0], held(s)).count("**") % 2 == 0
     go.Figure(calendar(s, LIGHT))
     assert len(derivation(step for one in s.runs for step in one.explain())) == 3
     for one in s.runs:
@@ -348,6 +359,47 @@ def test_the_calendar_file_says_every_day_and_keeps_to_its_lines() -> None:
     said = next(line for line in lines if line.startswith("SUMMARY:A")).removeprefix("SUMMARY:")
     plain = said.replace("\\;", ";").replace("\\,", ",").replace("\\\\", "\\")
     assert plain == s.runs[0].run.name
+
+
+def _events(s: Schedule) -> dict[str, str]:
+    """What a calendar file says of each run, by its name."""
+    told = as_ics(s).replace("\r\n ", "").replace("\\,", ",").replace("\\;", ";").split("BEGIN:VEVENT")[1:]
+    parts = [dict(line.split(":", 1) for line in event.strip().split("\r\n") if ":" in line) for event in told]
+    return {part["SUMMARY"]: part.get("DESCRIPTION", "") for part in parts}
+
+
+@pytest.mark.parametrize("name", STORIES)
+def test_the_calendar_file_says_when_each_run_ends(name: str) -> None:
+    s = asked_of(FORM.read(STORIES[name])).schedule()
+    told = _events(s)
+    for one in s.runs:
+        first, last = s.day(one.low.end), s.day(one.high.end)
+        assert f"Ends {when(first, last)}." in told[one.run.name]
+        assert (" and " in when(first, last)) == (first < last)
+
+
+@pytest.mark.parametrize("name", STORIES)
+def test_a_run_that_an_accelerator_does_not_hold_is_said(name: str) -> None:
+    """Every stage of a story that extends the context, by its own length; in the page and in the file."""
+    s = asked_of(FORM.read(STORIES[name])).schedule()
+    lost, saved = calendar_text.unfitting(s)
+    told, over = _events(s), {one.run.name: one.answer.memory for one in s.runs if one.answer.memory.fits == "over"}
+    assert not lost  # on the same accelerators another layout holds each of them
+    assert [line.split("”")[0].strip("“") for line in saved] == list(over)
+    for line, (run, held_) in zip(saved, over.items(), strict=True):
+        says(line, run, "does not fit", gib(held_.total), gib(held_.usable), "It would with")
+        says(told[run], "does not fit", gib(held_.total), gib(held_.usable), "It would with")
+    assert not any("does not fit" in told[one.run.name] for one in s.runs if one.run.name not in over)
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"), [({"n": "10T"}, "The model does not fit"), ({"tp": "7"}, "cannot be laid out so")]
+)
+def test_a_run_that_no_layout_of_its_accelerators_holds_is_said(changed: dict[str, str], said: str) -> None:
+    lost, saved = calendar_text.unfitting(replaced({**ONE, **changed}).schedule())
+    assert not saved
+    assert len(lost) == 1
+    says(lost[0], "Run 1", said)
 
 
 def test_two_calendars_of_one_start_do_not_overwrite_each_other() -> None:

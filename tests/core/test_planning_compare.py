@@ -12,20 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from core.budget.errors import BudgetError
 from core.hardware.accelerators import accelerators
 from core.limits import limit
-from core.palette import LIGHT
-from core.planning.answer import words as words_answer
-from core.planning.answer.form import PLAN_FORM
-from core.planning.answer.form_policy import OWN_FIELDS
-from core.planning.answer.plan import FINDS, OWN_POLICY
-from core.planning.answer.stories import MEMORY_STORIES, STORIES
-from core.planning.board import words as words_board
-from core.planning.budget.errors import BudgetError
-from core.planning.calendar import words as words_calendar
-from core.planning.calendar.rule import Fleet, Run, schedule
-from core.planning.compare import words
-from core.planning.compare.compared import (
+from core.planning.calendar.schedule import Fleet, Run, schedule
+from core.planning.comparison.comparison import (
     QUANTITIES,
     QUANTITY,
     Compared,
@@ -39,13 +30,23 @@ from core.planning.compare.compared import (
     moved,
     result,
 )
-from core.planning.compare.differing import counting, differing, wishes_differ
-from core.planning.compare.entry import Entry, entry_of
-from core.planning.compare.examples import examples
-from core.planning.compare.figures import bars, days_against_dollars
-from core.planning.compare.naming import distinct, suggested, unique
+from core.planning.comparison.differences import counting, differing, wishes_differ
+from core.planning.comparison.entry import Entry, entry_of
+from core.planning.comparison.examples import examples
+from core.planning.comparison.names import distinct, suggested, unique
+from core.planning.form.plan_form import PLAN_FORM
+from core.planning.form.precision import OWN_FIELDS
+from core.planning.plan import FINDS, OWN_POLICY
+from core.planning.presets import MEMORY_STORIES, STORIES
+from core.views.calendar import text as words_calendar
+from core.views.common.markup import rich, safe_text
+from core.views.common.palette import LIGHT
+from core.views.comparison import text as comparison_text
+from core.views.comparison.charts import bars, days_against_dollars
+from core.views.plan import text as words_answer
+from core.views.sweep import text as words_board
 from core.wording import apart_as_shown, dollars, rent
-from pages.parts.charts import wire
+from pages.streamlit_patches.charts import wire
 from tests.core.said import says
 
 PAIRS = list(product({**STORIES, **MEMORY_STORIES}.items(), accelerators()))
@@ -68,18 +69,18 @@ def of(texts: dict[str, str], name: str = "plan") -> Compared:
 def told(plans: list[Compared], base: int) -> list[str]:
     """Everything that is said of a comparison."""
     found = differing([one.reading for one in plans])
-    rows = [*words.result_rows(plans, base), *words.input_rows(found, base)]
+    rows = [*comparison_text.result_rows(plans, base), *comparison_text.input_rows(found, base)]
     assert all(len(cells) == len(plans) for _, cells in rows)
     return [
-        words.sentence(plans, base),
-        words.beside(plans, base),
-        words.frontier(plans),
-        words.inputs_in_words(plans, found),
-        words.bars_alt(plans, base),
-        *words.remarks(plans),
+        comparison_text.sentence(plans, base),
+        comparison_text.beside(plans, base),
+        comparison_text.frontier(plans),
+        comparison_text.inputs_in_words(plans, found),
+        comparison_text.bars_alt(plans, base),
+        *comparison_text.remarks(plans),
         *(text for head, cells in rows for cell in (head, *cells) for text in cell),
-        *(words.in_short(one) for one in plans),
-        *(words.given_instead(one, field) for one in plans for field in PLAN_FORM.fields),
+        *(comparison_text.in_short(one) for one in plans),
+        *(comparison_text.given_instead(one, field) for one in plans for field in PLAN_FORM.fields),
     ]
 
 
@@ -100,7 +101,7 @@ def test_a_plan_differs_from_itself_in_nothing(name: str) -> None:
     one, same = of(dict(STORIES[name]), "a"), of(dict(STORIES[name]), "b")
     assert differing([one.reading, same.reading]) == ()
     assert wishes_differ([one.reading, same.reading]) == ()
-    assert words.against(one, same) == ""
+    assert comparison_text.against(one, same) == ""
     for quantity in QUANTITIES:
         a, b = middles((one, same), quantity)
         assert math.isnan(a) or change(a, b) == 0
@@ -132,7 +133,7 @@ def test_what_a_search_is_asked_is_said_apart() -> None:
     plans = [of({}), of({"ktp": "8", "aim": "memory headroom"})]
     assert differing([one.reading for one in plans]) == ()
     assert {one.id for one in wishes_differ([one.reading for one in plans])} == {"ktp", "aim"}
-    assert "Tensor" in words.inputs_in_words(plans, ())
+    assert "Tensor" in comparison_text.inputs_in_words(plans, ())
 
 
 FIELD_TEXTS = {one.id: one.options or (one.default, "2", "7", "") for one in PLAN_FORM.fields}
@@ -156,15 +157,17 @@ def test_a_change_of_a_field_that_does_not_count_changes_no_result(data: st.Data
 def test_the_order_of_plans_changes_only_their_order() -> None:
     plans = [compared(one) for one in examples()] + [of({"gpu": UNPRICED}, "unpriced")]
     base = plans[1]
-    rows = {cell for _, cells in words.result_rows(plans, 1) for cell in cells}
+    rows = {cell for _, cells in comparison_text.result_rows(plans, 1) for cell in cells}
     for order in permutations(plans):
         at = order.index(base)
-        assert words.sentence(order, at) == words.sentence(plans, 1)
-        assert {cell for _, cells in words.result_rows(order, at) for cell in cells} == rows
-        assert {words.against(one, base) for one in order} == {words.against(one, base) for one in plans}
+        assert comparison_text.sentence(order, at) == comparison_text.sentence(plans, 1)
+        assert {cell for _, cells in comparison_text.result_rows(order, at) for cell in cells} == rows
+        assert {comparison_text.against(one, base) for one in order} == {
+            comparison_text.against(one, base) for one in plans
+        }
         found = differing([one.reading for one in order])
         assert [row.field for row in found] == [row.field for row in differing([one.reading for one in plans])]
-        assert sorted(words.remarks(order)) == sorted(words.remarks(plans))
+        assert sorted(comparison_text.remarks(order)) == sorted(comparison_text.remarks(plans))
 
 
 # ------------------------------------------------------------------------------------------ the net
@@ -188,7 +191,7 @@ def test_odd_plans_keep_their_column_and_say_why(odd: dict[str, str]) -> None:
     check([one])
     check([of({}, "usual"), one])
     check([one, of(odd, "again"), of({}, "usual")])
-    said = " ".join(words.remarks([one]))
+    said = " ".join(comparison_text.remarks([one]))
     if one.answer is None:
         with pytest.raises(BudgetError, match=re.escape(one.why)):
             _ = one.entry.answer
@@ -234,11 +237,18 @@ def test_the_sentence_names_who_is_sooner_and_cheaper() -> None:
     slow, fast = of({"count": "512", "price": "2"}, "slow"), of({"count": "2,048", "price": "3"}, "fast")
     a, b = slow.entry.answer, fast.entry.answer
     for base in (0, 1):
-        said = words.sentence([slow, fast], base)
-        says(said, "fast is soonest", words.shown("days", apart_as_shown(a.middle.days, b.middle.days)), "slow")
-        says(said, "slow is cheapest", words.shown("dollars", apart_as_shown(b.dollars.mid, a.dollars.mid)), "fast")
-    says(words.against(fast, slow), "sooner", "dearer", "2,048 accelerators instead of 512")
-    says(words.against(slow, fast), "later", "cheaper", "512 accelerators instead of 2,048")
+        said = comparison_text.sentence([slow, fast], base)
+        says(
+            said, "fast is soonest", comparison_text.shown("days", apart_as_shown(a.middle.days, b.middle.days)), "slow"
+        )
+        says(
+            said,
+            "slow is cheapest",
+            comparison_text.shown("dollars", apart_as_shown(b.dollars.mid, a.dollars.mid)),
+            "fast",
+        )
+    says(comparison_text.against(fast, slow), "sooner", "dearer", "2,048 accelerators instead of 512")
+    says(comparison_text.against(slow, fast), "later", "cheaper", "512 accelerators instead of 2,048")
 
 
 @given(st.floats(0.01, 1e6), st.floats(0.01, 1e6))
@@ -246,22 +256,25 @@ def test_what_plans_are_apart_by_is_what_a_reader_finds_who_subtracts(a: float, 
     shown = [float(f"{value:.3g}") for value in (a, b)]
     assert apart_as_shown(a, b) == (abs(shown[0] - shown[1]) if shown[0] != shown[1] else abs(a - b))
     assert math.isclose(apart_as_shown(a, b), abs(a - b), abs_tol=0.01 * max(a, b))
-    assert words.shown("days", apart_as_shown(235.7, 110.49)) == "126 days"
+    assert comparison_text.shown("days", apart_as_shown(235.7, 110.49)) == "126 days"
 
 
 def test_a_plan_that_leads_and_does_not_fit_says_so() -> None:
     small, large = of({"n": "70B", "count": "8"}, "small"), of({"n": "70B", "count": "1,024", "tp": "8"}, "large")
-    says(words.sentence([small, large], 0), "large is soonest", "small")
-    says(words.sentence([of({"n": "70B", "count": "16"}, "two nodes"), small], 1), "two nodes (it does not fit)")
+    says(comparison_text.sentence([small, large], 0), "large is soonest", "small")
+    says(
+        comparison_text.sentence([of({"n": "70B", "count": "16"}, "two nodes"), small], 1),
+        "two nodes (it does not fit)",
+    )
 
 
 def test_plans_alike_and_alone_have_a_sentence_of_their_own() -> None:
     one, same = of({}, "one"), of({}, "same")
-    says(words.sentence([one, same], 0), "oth take the same", "; both cost the same")
-    says(words.sentence([one], 0), "one takes", words.shown("days", one.entry.answer.middle.days))
+    says(comparison_text.sentence([one, same], 0), "oth take the same", "; both cost the same")
+    says(comparison_text.sentence([one], 0), "one takes", comparison_text.shown("days", one.entry.answer.middle.days))
     none = of({"find": "tokens", "gpu": UNPRICED, "within": "$5M"}, "none")
-    says(words.sentence([none, none], 0), "None")
-    says(words.sentence([none, one], 0), "Only one of 2", "one takes")
+    says(comparison_text.sentence([none, none], 0), "None")
+    says(comparison_text.sentence([none, one], 0), "Only one of 2", "one takes")
 
 
 # ------------------------------------------------------------------------------------------ days against dollars
@@ -278,7 +291,7 @@ def test_the_front_is_that_of_brute_force(points: list[tuple[float, float]]) -> 
 
 def test_who_cannot_be_placed_is_named() -> None:
     plans = [of({}, "priced"), of({"gpu": UNPRICED}, "unpriced")]
-    said = words.frontier(plans)
+    said = comparison_text.frontier(plans)
     says(said, "priced is", "unpriced cannot be placed")
     (_, points) = days_against_dollars(plans, 0, LIGHT)["data"]
     assert len(points["x"]) == 1
@@ -301,13 +314,17 @@ def test_bars_are_the_answers_with_their_ranges() -> None:
 def test_results_that_moved_are_both_said() -> None:
     kept = as_kept(entry_of("kept", {}))
     assert moved(compared(kept)) == ()
-    assert words.since_kept(compared(kept)) == ""
+    assert comparison_text.since_kept(compared(kept)) == ""
     days = kept.results["days"]
     for off, seen in ((1 + 5e-4, False), (1.05, True)):
         old = compared(Entry(kept.name, kept.texts, {**kept.results, "days": days * off}))
         assert [row[0] for row in moved(old)] == ["days"] * seen
         if seen:
-            says(words.since_kept(old), words.shown("days", days * off), words.shown("days", days))
+            says(
+                comparison_text.since_kept(old),
+                comparison_text.shown("days", days * off),
+                comparison_text.shown("days", days),
+            )
     assert as_kept(entry_of("none", {"find": "tokens", "gpu": UNPRICED, "within": "$5M"})).results == {}
 
 
@@ -341,7 +358,8 @@ def test_no_two_plans_have_one_name(stories: list[dict[str, str]]) -> None:
 @given(st.text(min_size=1, max_size=80))
 def test_a_name_is_text_and_no_markup(name: str) -> None:
     one = of({}, name)
-    assert not set("*`^") & set(words.called(one))
+    unseen = str.maketrans("", "", "\0\u2060\u2068\u2069")
+    assert rich(comparison_text.called(one)).translate(unseen) == safe_text(one.name).translate(unseen)
     figure = bars([one, of({}, "other")], 0, LIGHT)
     ticks = figure["layout"]["yaxis"]["ticktext"]
     inner = ticks[0].removeprefix("<b>").removesuffix("</b><br>baseline").replace("<br>", "")
@@ -358,7 +376,7 @@ def test_what_a_plan_costs_reads_alike_wherever_it_stands() -> None:
         words_answer.sentence(a),
         words_board.own(a, a.plan.limits),
         words_calendar.rows(fleet)[0][-1],
-        words.sentence([one], 0),
-        words.bars_alt([one], 0),
+        comparison_text.sentence([one], 0),
+        comparison_text.bars_alt([one], 0),
     )
     assert all(money in said for said in told), told

@@ -6,12 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.limits import limit
-from core.planning.answer.form import PLAN_FORM
-from core.planning.answer.stories import STORIES
-from core.planning.compare.compared import as_kept
-from core.planning.compare.entry import Entry, entry_of, pack, results_of, unpack
+from core.planning.comparison.comparison import as_kept
+from core.planning.comparison.entry import Entry, entry_of, pack, results_of, unpack
+from core.planning.form.plan_form import PLAN_FORM
+from core.planning.presets import STORIES
+from core.wording import cleaned
 
-NAMES = st.text(min_size=1, max_size=limit("plan_name")).map(str.strip).filter(bool)
+NAMES = st.text(min_size=1, max_size=limit("plan_name")).filter(lambda text: cleaned(text, limit("plan_name")))
 TEXTS = st.dictionaries(st.sampled_from([one.id for one in PLAN_FORM.fields]), st.text(max_size=20), max_size=8)
 
 
@@ -19,6 +20,11 @@ TEXTS = st.dictionaries(st.sampled_from([one.id for one in PLAN_FORM.fields]), s
 def test_a_link_carries_plans_whole(plans: list[tuple[str, dict[str, str]]]) -> None:
     entries = tuple(entry_of(name, texts) for name, texts in plans)
     assert unpack(pack(entries)) == (entries, ())
+
+
+def test_a_name_that_nobody_would_see_is_none() -> None:
+    (one,), _ = unpack(pack([Entry("\u200b\u3164", entry_of("", {}).texts)]))
+    assert one.name == "Plan 1"
 
 
 @given(st.text(max_size=300))

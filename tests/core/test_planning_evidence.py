@@ -9,15 +9,10 @@ import numpy as np
 import pytest
 
 from core.hardware.accelerators import find
-from core.models import model_named
+from core.models.catalog import model_named
 from core.models.flop_formulas import hardware_flop_narayanan
-from core.planning.evidence.rows import (
-    base_peak,
-    evidence,
-    left_out,
-    width_of,
-)
-from core.planning.evidence.runs import published_runs
+from core.runs.published import published_runs
+from core.runs.utilisation import base_peak, evidence, left_out, width_of
 
 RUNS = published_runs()
 

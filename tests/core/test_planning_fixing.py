@@ -8,19 +8,19 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from core.palette import LIGHT
-from core.planning import plan_from
-from core.planning.answer import words_memory
-from core.planning.answer.fixing import fewest, fixes, least, others, taken
-from core.planning.answer.holding import Held, held
-from core.planning.answer.stories import MEMORY_STORIES
-from core.training.device.figures_fall import waterfall
+from core.planning.form.plan_form import plan_from
+from core.planning.memory_estimate import Held, held
+from core.planning.memory_fixes import fewest, fixes, least, others, taken
+from core.planning.presets import MEMORY_STORIES
+from core.views.common.palette import LIGHT
+from core.views.plan import text_memory
+from core.views.training.charts_waterfall import waterfall
 
 GIB = 2.0**30
 OVER: dict[str, dict[str, str]] = {
     "32B": {"n": "32B", "count": "8"},
-    "batch 4": {"n": "8B", "count": "8", "mbs": "4"},
-    "32k": {"n": "8B", "count": "8", "mbs": "2", "rc": "full", "seq": "32768"},
+    "batch 4": {"n": "8B", "count": "8", "mbs": "4", "loss": "separate"},
+    "32k": {"n": "8B", "count": "8", "mbs": "2", "rc": "full", "seq": "32768", "loss": "separate"},
     "offloaded alone": {"n": "13B", "count": "1"},
     "pipeline": {"model": "Llama 3.3 70B", "count": "16", "pp": "4", "acc": "8", "seq": "16384"},
     "own precision": {"n": "32B", "count": "8", "prec": "own", "pm": "none", "pv": "fp32"},
@@ -78,7 +78,7 @@ def test_the_waterfall_falls_from_what_is_held_to_what_is_then(name: str) -> Non
     way = (*fixes(h), least(h))[0]
     assert way
     steps = taken(h, way)
-    rows = [(words_memory.change(one), words_memory.costs(one), one.one) for one in steps]
+    rows = [(text_memory.change(one), text_memory.costs(one), one.one) for one in steps]
     figure = waterfall(h.one, rows, h.usable, LIGHT)
     *stacks, falls = figure["data"]
     assert np.sum([one["x"][0] for one in stacks]) == pytest.approx(h.total / GIB)
@@ -101,8 +101,8 @@ def test_where_no_layout_fits_the_closest_is_named(name: str) -> None:
     assert (fixes(h), near is None) == ((), False)
     assert near
     assert h.usable < float(near.one.total) < h.total
-    said = words_memory.fall(h, taken(h, near))
-    assert words_memory.gib(float(near.one.total) - h.usable) in said
+    said = text_memory.fall(h, taken(h, near))
+    assert text_memory.gib(float(near.one.total) - h.usable) in said
     assert "over" in said
 
 
@@ -119,7 +119,7 @@ def test_a_pipelines_wait_is_named_as_its_cost() -> None:
     for fix in found:
         stages = int(fix.texts["pp"])
         assert fix.wait == pytest.approx((stages - 1) / stages)
-        assert f"{100 * fix.wait:.3g} % longer" in words_memory.costs(fix)
+        assert f"{100 * fix.wait:.3g} % longer" in text_memory.costs(fix)
     assert found
 
 

@@ -8,16 +8,18 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from core.budget.errors import BudgetError
 from core.hardware.accelerators import find
 from core.hardware.roofline import ridge_point
-from core.models import TransformerSpec, catalog, flops_per_token, model_named, parameters
-from core.models.spec import Experts, SlidingWindow
-from core.planning import BudgetError
-from core.planning.counting.scored import which_mfu
-from core.planning.layer import words as words_layer
-from core.planning.layer.kinds import kinds_of
-from core.planning.layer.operations import LayerOperation, layer_roofline, matmul_share, wide_dtype
-from core.planning.layer.words import kind_name, mixtures, windows
+from core.models.catalog import catalog, model_named
+from core.models.flops import flops_per_token
+from core.models.parameters import parameters
+from core.models.spec import Experts, SlidingWindow, TransformerSpec
+from core.runs.conventions import which_mfu
+from core.step_time.layer_kinds import kinds_of
+from core.step_time.layer_roofline import LayerOperation, layer_roofline, matmul_share, wide_dtype
+from core.views.roofline import text as words_layer
+from core.views.roofline.text import kind_name, mixtures, windows
 from tests.core.palm import PALM
 
 H100 = find("H100 SXM")

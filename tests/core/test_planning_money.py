@@ -12,14 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.formula import derivation
-from core.palette import LIGHT
-from core.planning import answer, plan_from
-from core.planning.answer.form import plan_form
-from core.planning.calendar.rule import Fleet, Run, Schedule, schedule
-from core.planning.money import words
-from core.planning.money.figures import bills
-from core.planning.money.form import MONEY_FIELDS, prices_of
-from core.planning.money.rule import WAYS, Prices, Way, costs, energy_of, explain, idle_of
+from core.planning.calendar.schedule import Fleet, Run, Schedule, schedule
+from core.planning.cost.bill import WAYS, Prices, Way, costs, energy_of, explain, idle_of
+from core.planning.cost.form import MONEY_FIELDS, prices_of
+from core.planning.evaluation import answer
+from core.planning.form.plan_form import plan_form, plan_from
+from core.views.common.palette import LIGHT
+from core.views.cost import text as cost_text
+from core.views.cost.charts import bills
 
 START = date(2027, 1, 15)
 PLAN = plan_from({"n": "8B", "tokens": "2T", "count": "256", "seq": "4,096"})
@@ -54,7 +54,7 @@ def amount(s: Schedule, p: Prices, name: str, line: str) -> float:
     return found.amount.mid
 
 
-@pytest.mark.parametrize("price", ["", "2.5", "2-3.5", "0"])
+@pytest.mark.parametrize("price", ["", "2.5", "2-3.5"])
 @pytest.mark.parametrize("mfu", ["published", "40%", "35-45%"])
 def test_rent_and_energy_are_those_of_compute_budget(price: str, mfu: str) -> None:
     plan = plan_from({"n": "8B", "tokens": "2T", "count": "256", "price": price, "mfu": mfu})
@@ -108,6 +108,33 @@ def test_more_work_and_higher_prices_never_cost_less(factor: float, name: str) -
             assert after.high >= before.high * (1 - 1e-12)
 
 
+def test_checkpoints_of_each_run_are_stored_for_its_own_days() -> None:
+    """One after the other, with a gap between and of other sizes: as much as each alone costs."""
+    small = replace(PLAN, parameters=PLAN.parameters / 4)
+    both = made(Run("first", small), Run("second", PLAN, after=0, earliest=START + timedelta(days=200)))
+    beside = made(Run("first", replace(small, accelerators=128.0)), Run("second", replace(PLAN, accelerators=128.0)))
+    for s in (both, beside):
+        line = way(s, FULL, "rented").line("checkpoints")
+        assert line is not None
+        for side, span in zip(("low", "mid", "high"), ("low", "middle", "high"), strict=True):
+            months = [12 / 365.25 * (getattr(one, span).end - getattr(one, span).begin) for one in s.runs]
+            sizes = [10 * float(one.answer.stops.checkpoint) / 1e9 for one in s.runs]
+            alone = sum(size * month * 0.023 for size, month in zip(sizes, months, strict=True))
+            assert getattr(line.amount, side) == pytest.approx(alone)
+        steps = line.explained()
+        assert sum(step.value for step in steps[::2]) == pytest.approx(line.amount.mid)
+
+
+def test_what_is_owned_is_neither_rented_nor_least() -> None:
+    s = made(Run("one", replace(PLAN, prices=(0.0, 0.0))))
+    for p in (FULL, Prices(), replace(FULL, held=False)):
+        ways = costs(s, p)
+        assert not ways[0].total.known
+        said = [cost_text.compared(ways), *(part for row in cost_text.rows(ways) for cell in row for part in cell)]
+        assert not any("$0.00" in text or "**rented**" in text for text in said)
+        assert any("is 0, for what is owned" in text for text in said)
+
+
 def test_idle_hours_are_what_is_held_and_not_used() -> None:
     after = Run("second", PLAN, after=0, earliest=START + timedelta(days=200))
     s = made(Run("first", PLAN), after)
@@ -148,11 +175,11 @@ def test_an_empty_field_leaves_its_line_unknown_and_the_total_says_so(name: str,
         assert line.needs == (name,)
         if line.main:
             assert not found.total.known
-            assert not words.missing(found)
+            assert not cost_text.missing(found)
         else:
-            assert words.missing(found) == f"without {words.NAMES[line.id]}"
+            assert cost_text.missing(found) == f"without {cost_text.NAMES[line.id]}"
             assert found.total.mid < full.total.mid
-    table = [cell for row in words.rows(costs(s, p)) for cell in row]
+    table = [cell for row in cost_text.rows(costs(s, p)) for cell in row]
     assert ("unknown", "") in table
 
 
@@ -161,16 +188,16 @@ def test_without_a_price_the_rent_is_unknown() -> None:
     found = way(s, FULL, "rented")
     assert not found.total.known
     assert found.without == ("rent", "idle")
-    assert "price" in words.compared(costs(s, FULL))
+    assert "price" in cost_text.compared(costs(s, FULL))
 
 
 def test_the_least_is_the_least() -> None:
     s = made()
     ways = costs(s, FULL)
     least = min(ways, key=lambda one: one.total.mid).id
-    assert f"least **{least}**" in words.compared(ways)
-    assert "least" not in words.compared(costs(s, replace(FULL, staff=math.nan)))  # which only an own fleet has
-    assert "least" in words.compared(costs(s, replace(FULL, sent=math.nan)))
+    assert f"least **{least}**" in cost_text.compared(ways)
+    assert "least" not in cost_text.compared(costs(s, replace(FULL, staff=math.nan)))  # which only an own fleet has
+    assert "least" in cost_text.compared(costs(s, replace(FULL, sent=math.nan)))
 
 
 @pytest.mark.parametrize("p", [Prices(), FULL, replace(FULL, held=False, capital=math.nan)])
@@ -187,7 +214,7 @@ def test_pictures_tables_and_formulas_hold_every_line(p: Prices) -> None:
             if y == one.id
         ]
         assert len(bars) == len([line for line in one.lines if line.amount.mid > 0])
-    assert {len(row) for row in words.rows(ways)} == {len(words.TABLE)}
+    assert {len(row) for row in cost_text.rows(ways)} == {len(cost_text.TABLE)}
     values = [step.value for step in explain(ways)]
     for line in (line for one in ways for line in one.lines if line.known):
         assert any(value == pytest.approx(line.amount.mid) for value in values), line.id

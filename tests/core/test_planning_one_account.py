@@ -8,19 +8,22 @@ from dataclasses import replace
 
 import pytest
 
+from core.budget.errors import BudgetError
 from core.hardware.accelerators import accelerators
 from core.hardware.rates import Rates
-from core.models import CATALOG
-from core.planning import PLAN_FORM, BudgetError, Plan, answer, plan_of
-from core.planning.answer import words, words_memory
-from core.planning.answer.export import plan_lines
-from core.planning.answer.form import carried
-from core.planning.answer.holding import held
-from core.planning.answer.largest import largest
-from core.planning.answer.plan import FINDS, TYPED, Measured
-from core.planning.answer.rates import rates_of
-from core.training import POLICIES, LayoutError, optimizers
-from core.training.layout import RECOMPUTES
+from core.models.catalog import CATALOG
+from core.planning.evaluation import answer
+from core.planning.form.plan_form import PLAN_FORM, carried, plan_of
+from core.planning.largest_model import largest
+from core.planning.memory_estimate import held
+from core.planning.plan import FINDS, TYPED, Measured, Plan
+from core.planning.rates import rates_of
+from core.training.activations.tensors import IMPLEMENTATIONS
+from core.training.layout import RECOMPUTES, LayoutError
+from core.training.optimizers import optimizers
+from core.training.precision import POLICIES
+from core.views.plan import text, text_memory
+from core.views.report.plan_table import plan_lines
 
 COUNT = 250
 
@@ -68,7 +71,7 @@ def test_compute_and_training_memory_have_one_account() -> None:
         try:
             here = held(there)
         except LayoutError:
-            assert "cannot be laid out" in words.memory(a)
+            assert "cannot be laid out" in text.memory(a)
             met["refused"] += 1
             continue
         assert there.measured == plan.measured
@@ -83,9 +86,9 @@ def test_compute_and_training_memory_have_one_account() -> None:
         assert lines["all that one accelerator holds"] == found.total
         assert lines["model states on one accelerator"] == float(found.one.states)
         assert lines["checkpoint"] == pytest.approx(here.checkpoint, rel=rel)
-        assert bool(words.memory(a)) == (here.states_fit == "over")
-        said = words_memory.sentence(here).replace("**", "")
-        assert bool(words.memory(a) or words.tight(a)) == (here.fits == "over") == ("not fit" in said)
+        assert bool(text.memory(a)) == (here.states_fit == "over")
+        said = text_memory.sentence(here).replace("**", "")
+        assert bool(text.memory(a) or text.tight(a)) == (here.fits == "over") == ("not fit" in said)
         met[here.fits] += 1
     assert min(met.values()) >= 20, met
 
@@ -99,7 +102,7 @@ def test_measured_rates_change_no_answer_but_that_of_a_search() -> None:
         with contextlib.suppress(BudgetError):
             a, b = answer(plan), answer(replace(plan, measured=Measured()))
             assert repr(a.middle) == repr(b.middle)
-            assert (words.sentence(a), words.assumptions(a)) == (words.sentence(b), words.assumptions(b))
+            assert (text.sentence(a), text.assumptions(a)) == (text.sentence(b), text.assumptions(b))
             measured = [line for line in plan_lines(a) if line.name.startswith("measured, ")]
             assert repr([line for line in plan_lines(a) if line not in measured]) == repr(list(plan_lines(b)))
             assert {line.value for line in measured} == {rate for _, rate in (rates_of(plan) or Rates()).known}
@@ -120,8 +123,8 @@ def test_the_largest_model_fits_and_a_slightly_larger_one_does_not() -> None:
             continue
         assert everything.parameters <= 1.1 * alone.parameters
         assert everything.held.fits == "fits"
-        assert words_memory.typed(everything) in words_memory.holding(everything).replace(" ", "")
-        typed = {"model": TYPED, "n": words_memory.typed(everything), "find": "time"}
+        assert text_memory.typed(everything) in text_memory.holding(everything).replace(" ", "")
+        typed = {"model": TYPED, "n": text_memory.typed(everything), "find": "time"}
         size = PLAN_FORM.read(typed).values["n"]
         assert size == everything.parameters
         next_one = size + 10 ** max(0, len(f"{size:.0f}") - 4)
@@ -137,3 +140,14 @@ def fits(plan: Plan) -> bool:
         return held(plan).fits == "fits"
     except LayoutError:
         return False
+
+
+def test_the_loss_of_a_plan_is_written_as_its_layers_are_unless_it_says_otherwise() -> None:
+    def loss(**texts: str) -> str:
+        return plan_of(PLAN_FORM.read(texts)).computed.loss
+
+    for name, how in IMPLEMENTATIONS.items():
+        assert loss(impl=name) == how.loss
+        assert (loss(impl=name, loss="separate"), loss(impl=name, loss="fused")) == ("separate", "fused")
+    assert loss() == Plan().computed.loss == "fused"
+    assert loss(impl="Hugging Face SDPA") == "separate"

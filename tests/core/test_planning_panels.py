@@ -11,32 +11,33 @@ import plotly.graph_objects as go
 import pytest
 
 from core.hardware.accelerators import find
+from core.models.attention_share import attention_over_rest, growth
 from core.models.catalog import model_named, nearest_dense
 from core.models.flops import conventions, flops_per_token
+from core.models.layer_count import explain_count, scale_of
 from core.models.parameters import parameters
 from core.models.spec import SlidingWindow
-from core.palette import LIGHT
-from core.planning import answer, plan_from
-from core.planning.answer.figures import answer_strip
-from core.planning.answer.peers import peers_of
-from core.planning.answer.plan import FINDS, TYPED
-from core.planning.counting import words as words_count
-from core.planning.counting.figures import flops_treemap, sequence_sweep
-from core.planning.counting.growth import attention_over_rest, growth
-from core.planning.counting.layers import explain_count, scale_of
-from core.planning.counting.scored import which_mfu
-from core.planning.evidence import words as words_runs
-from core.planning.evidence.figures import Point, evidence_scatter
-from core.planning.evidence.rows import evidence
-from core.planning.layer import words as words_layer
-from core.planning.layer.operations import layer_roofline
-from core.planning.moves import words as words_moves
-from core.planning.moves.figures import days_around, iso_days_figure, tornado
-from core.planning.moves.sensitivity import as_found, iso_days, swings
-from core.planning.split import words as words_split
-from core.planning.split.figures import loss_curves
-from core.planning.split.scaling import LAWS, compute_optimal
+from core.planning.compute_optimal import LAWS, compute_optimal
+from core.planning.evaluation import answer
+from core.planning.form.plan_form import plan_from
+from core.planning.nearest_runs import peers_of
+from core.planning.plan import FINDS, TYPED
+from core.planning.sensitivity import as_found, iso_days, swings
+from core.runs.conventions import which_mfu
+from core.runs.utilisation import evidence
+from core.step_time.layer_roofline import layer_roofline
 from core.units import format_quantity, significant
+from core.views.common.palette import LIGHT
+from core.views.compute_optimal import text as words_split
+from core.views.compute_optimal.charts import loss_curves
+from core.views.flops import text as words_count
+from core.views.flops.charts import flops_treemap, sequence_sweep
+from core.views.plan.charts import answer_strip
+from core.views.roofline import text as words_layer
+from core.views.runs import text as words_runs
+from core.views.runs.charts import Point, evidence_scatter
+from core.views.sensitivity import text as words_moves
+from core.views.sensitivity.charts import days_around, iso_days_figure, tornado
 from core.wording import percent
 from tests.core.said import says
 

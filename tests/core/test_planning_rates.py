@@ -12,31 +12,31 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.budget.errors import BudgetError
 from core.hardware.accelerators import accelerators, find
 from core.hardware.cluster import cluster
 from core.hardware.rates import Rates
-from core.models import CATALOG
-from core.palette import LIGHT
-from core.planning import PLAN_FORM, Plan, plan_from, plan_of, step_time
-from core.planning.answer import words_rates
-from core.planning.answer.form import carried
-from core.planning.answer.form_rates import MEASURED_FIELDS, ORIGIN, RATE_FIELDS
-from core.planning.answer.plan import Measured
-from core.planning.answer.rates import KIND_OF, TOO_GOOD, rates_of, replaced, standing
-from core.planning.answer.searching import judged, query_of, searched
-from core.planning.answer.stories import SEARCH_STORIES, STORIES
-from core.planning.budget.errors import BudgetError
-from core.planning.compare.differing import counting, wishes_differ
-from core.planning.compare.entry import entry_of, pack, unpack
-from core.planning.layer.figures import roofline
-from core.planning.layer.operations import layer_roofline, peaks_of
-from core.planning.search import words
-from core.planning.step.constants import constants_of, family_of
-from core.planning.step.links import network, speeds_of
-from core.planning.step.parts import Running
-from core.planning.study.words import without_rates
-from core.training import Layout
+from core.models.catalog import CATALOG
+from core.planning.comparison.differences import counting, wishes_differ
+from core.planning.comparison.entry import entry_of, pack, unpack
+from core.planning.form.plan_form import PLAN_FORM, carried, plan_from, plan_of
+from core.planning.form.rates import MEASURED_FIELDS, ORIGIN, RATE_FIELDS
+from core.planning.plan import Measured, Plan
+from core.planning.plan_search import judged, query_of, searched
+from core.planning.presets import SEARCH_STORIES, STORIES
+from core.planning.rates import KIND_OF, TOO_GOOD, rates_of, replaced, standing
+from core.step_time.constants import constants_of, family_of
+from core.step_time.layer_roofline import layer_roofline, peaks_of
+from core.step_time.links import speeds_of
+from core.step_time.parts import Running
+from core.step_time.step import step_time
+from core.training.layout import Layout
 from core.units import UNIT, QuantityError
+from core.views.common.palette import LIGHT
+from core.views.plan import text_rates
+from core.views.roofline.charts import roofline
+from core.views.search import text as search_text
+from core.views.study.text import without_rates
 
 H100 = "H100 80GB HBM3, 22 Nov 2026"
 SMALL = {"model": "Llama 3.1 8B", "count": "16", "gb": "128", "seq": "4,096", "tokens": "1T", "gpu": "H100 SXM"}
@@ -113,11 +113,11 @@ def test_rates_count_for_their_own_accelerator(origin: str, gpu: str, expected: 
     plan = with_rates(gpu=gpu, r16="500 TFLOP/s", rof=origin)
     assert standing(plan) == expected
     assert rates_of(plan) == (None if expected == "other" else plan.measured.rates)
-    said = words_rates.told(plan)
+    said = text_rates.told(plan)
     assert ("not used" in said) == (expected == "other")
     assert ("stand in" in said) == (expected == "stands in")
     assert gpu in said or expected == "own"
-    assert bool(words_rates.change(plan)) == bool(words_rates.by(plan)) == (expected != "other")
+    assert bool(text_rates.change(plan)) == bool(text_rates.by(plan)) == (expected != "other")
 
 
 def test_a_study_says_that_it_takes_the_datasheets_rates() -> None:
@@ -130,7 +130,7 @@ def test_a_study_says_that_it_takes_the_datasheets_rates() -> None:
 
 def test_no_rates_are_none_whatever_their_origin() -> None:
     plan = with_rates(rof=H100)
-    assert (standing(plan), rates_of(plan), words_rates.told(plan), words_rates.change(plan)) == ("none", None, "", "")
+    assert (standing(plan), rates_of(plan), text_rates.told(plan), text_rates.change(plan)) == ("none", None, "", "")
 
 
 def test_rates_beyond_the_datasheet_are_doubted_and_count() -> None:
@@ -139,13 +139,13 @@ def test_rates_beyond_the_datasheet_are_doubted_and_count() -> None:
         plan = with_rates(r16=f"{share * peak!r} FLOP/s", rof=H100)
         (one,) = replaced(plan)
         assert (one.name, one.datasheet, one.doubtful) == ("bf16", peak, doubted)
-        assert ("check the peak" in words_rates.told(plan)) == doubted
+        assert ("check the peak" in text_rates.told(plan)) == doubted
         assert rates_of(plan) is not None
     assert replaced(with_rates(gpu="T4", r16="60 TFLOP/s"))[0].name == "fp16"
 
 
 def test_what_is_told_has_both_numbers() -> None:
-    said = words_rates.told(with_rates(**GIVEN))
+    said = text_rates.told(with_rates(**GIVEN))
     assert H100 in said
     assert all(number in said for number in ("bf16 662 TFLOP/s", "989", "fp8 1.2 PFLOP/s", "2.9 TB/s", "3.35 TB/s"))
 
@@ -162,7 +162,9 @@ def test_rates_as_expected_of_the_datasheet_change_no_number(dtype: str) -> None
     one, other = (searched(query_of(each)) for each in (plan, measured))
     assert one.best == other.best
     assert one.pareto == other.pareto
-    assert words.sentence(measured, query_of(measured), other.best or one.pareto[0]).count("measured on H100") == 1
+    assert (
+        search_text.sentence(measured, query_of(measured), other.best or one.pareto[0]).count("measured on H100") == 1
+    )
 
 
 def test_clearing_the_rates_brings_the_first_answer_back() -> None:
@@ -242,7 +244,7 @@ def test_faster_links_never_take_longer(inside: float, between: float, faster: f
 def test_slow_links_slow_the_layouts_that_cross_them_and_no_other() -> None:
     plan, slow = with_rates(count="32", gb="256"), with_rates(count="32", gb="256", rnet="1 GB/s", rof=H100)
     assert [one.name for one in replaced(slow)] == ["network"]
-    assert replaced(slow)[0].datasheet == network(cluster(find("H100 SXM"), 1))
+    assert replaced(slow)[0].datasheet == find("H100 SXM").network
     before, after = (searched(query_of(one)).best for one in (plan, slow))
     assert before
     assert after
@@ -258,7 +260,7 @@ def test_slow_links_slow_the_layouts_that_cross_them_and_no_other() -> None:
 
 def test_a_measured_network_stands_in_where_the_catalogue_has_none() -> None:
     """A layout over nodes of an accelerator whose network is unknown can be timed once somebody measured it."""
-    device = next(one for one in accelerators() if math.isnan(network(cluster(one, 1))) and one.peak("bf16") > 0)
+    device = replace(find("H100 SXM"), network=math.nan)
     layout = Layout(data=2 * device.node_size, zero=1)
     many = cluster(device, 2 * device.node_size)
     spec = CATALOG["Llama 3.1 8B"].spec
@@ -317,6 +319,6 @@ def test_the_picture_has_measured_roofs_solid_and_the_datasheets_dashed() -> Non
 def test_every_accelerator_can_have_rates() -> None:
     for device in accelerators():
         plan = replace(with_rates(r16="100 TFLOP/s", rmem="1 TB/s"), accelerator=device.name)
-        assert device.name in words_rates.told(plan)
-        assert "nan" not in words_rates.told(plan).lower().split()
+        assert device.name in text_rates.told(plan)
+        assert "nan" not in text_rates.told(plan).lower().split()
     assert ORIGIN.id in {one.id for one in MEASURED_FIELDS}

@@ -8,12 +8,12 @@ import statistics
 
 import pytest
 
+from core.budget.run import rent
 from core.hardware.accelerators import find
-from core.lecture import CLAIMS
-from core.models import catalog, model_named
+from core.lecture.catalogue import CLAIMS
+from core.models.catalog import catalog, model_named
 from core.models.flops import square_flop_causal, square_flop_full
-from core.planning.budget.rule import rent
-from core.planning.evidence.runs import (
+from core.runs.published import (
     AS_PUBLISHED,
     PublishedRun,
     compare,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import fields, replace
 from functools import lru_cache
 
@@ -10,26 +11,25 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from core.hardware.accelerators import find
+from core.budget.errors import BudgetError
+from core.hardware.accelerators import DTYPES, find
 from core.hardware.cluster import Cluster, cluster
-from core.models import CATALOG, TransformerSpec
-from core.models.spec import Experts
-from core.planning import (
-    BudgetError,
-    Constraints,
-    Found,
-    Question,
-    Searched,
-    SpaceError,
-    best_by_size,
-    neighbours,
-    search_plans,
-    searched,
-    sizes_with_plans,
-    step_time,
-)
-from core.planning.search.space import count_plans
-from core.training import POLICIES, Layout, LayoutError, allowed, check, find_optimizer, memory_per_device
+from core.models.catalog import CATALOG
+from core.models.spec import Experts, TransformerSpec
+from core.search.cluster_sizes import best_by_size, sizes_with_plans
+from core.search.constraints import Constraints, SpaceError
+from core.search.neighbours import neighbours
+from core.search.request import Question
+from core.search.result import Found, Searched
+from core.search.search import search_plans, searched
+from core.search.space import count_plans
+from core.step_time.links import BITS
+from core.step_time.parts import Running
+from core.step_time.step import step_time
+from core.training.device.memory import memory_per_device
+from core.training.layout import Layout, LayoutError, allowed, check
+from core.training.optimizers import find_optimizer
+from core.training.precision import POLICIES
 from tests.core.plan_brute import Plain, best_of, kept, one_at_a_time
 
 ADAM = find_optimizer("AdamW")
@@ -219,7 +219,7 @@ def test_more_memory_and_more_bandwidth_never_hurt() -> None:
     assert before.best
     slower = before.best.seconds
     for field in ("bandwidth", "interconnect_bandwidth", "network"):
-        more = "3200 Gb/s" if field == "network" else 2 * getattr(H100, field)
+        more = 2 * getattr(H100, field)
         device = replace(H100, memory_bytes=141e9, **{field: more})
         found = searched(replace(asked(LLAMA, 64, 128, 4096), cluster=Cluster(device, 64, 8)))
         assert found.best
@@ -346,11 +346,29 @@ def test_pinning_leaves_no_more_than_was_said(space: tuple[str, int, int, int], 
 
 def test_unknown_rates_are_said() -> None:
     question = asked(LLAMA, 16, 16, 4096)
-    blind = replace(question, cluster=Cluster(replace(H100, network=""), 16, 8))
+    blind = replace(question, cluster=Cluster(replace(H100, network=math.nan), 16, 8))
     with pytest.raises(BudgetError, match="network"):
         searched(blind)
     with pytest.raises(BudgetError, match="fp4"):
         searched(replace(question, running=replace(question.running, dtype="fp4")))
+
+
+@pytest.mark.parametrize("memory", [H100.memory_bytes, 1e9], ids=["some fit", "none fits"])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_a_format_in_which_no_step_is_timed_is_refused_by_name_whether_anything_fits_or_not(
+    dtype: str, memory: float
+) -> None:
+    """On B200, which has a peak in each of them."""
+    machine = cluster(replace(find("B200"), memory_bytes=memory), 8)
+    running = Running(dtype)
+    if dtype in BITS:
+        assert (search_plans(DENSE, machine, 16, 1024, running=running).best is None) == (memory < 2e9)
+        return
+    with pytest.raises(BudgetError, match=f"not in {dtype}") as refused:
+        search_plans(DENSE, machine, 16, 1024, running=running)
+    assert refused.value.field == "dtype"
+    with pytest.raises(BudgetError, match=f"not in {dtype}"):
+        step_time(DENSE, machine, Layout(data=8), seq_len=1024, running=running)
 
 
 @settings(max_examples=25)

@@ -1,8 +1,7 @@
-"""What Parallel plan shows, without the page: fields, the pipeline in time, places, launch lines, pictures, words."""
+"""What Parallel plan shows, without the page: fields, the pipeline in time, places, pictures, words."""
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import fields, replace
 
@@ -13,34 +12,33 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.formula import explain_run
-from core.models.catalog import model_named
-from core.palette import LIGHT
-from core.planning import plan_from
-from core.planning.answer.exploring import as_texts, days_for, rescues, sizes
-from core.planning.answer.form import PLAN_FORM, plan_of
-from core.planning.answer.holding import held
-from core.planning.answer.searching import Query, asked, batched, own, query_of, searched, stages, traffic
-from core.planning.answer.stories import SEARCH_STORIES
-from core.planning.answer.wishes import Batch, Span, parse_batch, parse_span
-from core.planning.search import words, words_evidence, words_why
-from core.planning.search.constraints import SpaceError
-from core.planning.search.explained import explain, seconds_of_steps
-from core.planning.search.export import as_csv
-from core.planning.search.figures import cluster_sizes, space, spread
-from core.planning.search.figures_evidence import errors_within, predicted_against_measured
-from core.planning.search.figures_grid import device_grid
-from core.planning.search.figures_step import pipeline, shown_parts, waterfall
-from core.planning.search.found import Found, Searched
-from core.planning.search.launch import launches
-from core.planning.search.narrow import layout_at, narrowed, within
-from core.planning.search.neighbours import neighbours
-from core.planning.search.placement import groups, place_of, rank_at
-from core.planning.search.published import compared
-from core.planning.search.timeline import timeline, timeline_of
-from core.planning.step.parts import StepTime
-from core.planning.step.report import kept
-from core.training import DeviceMemory, Layout, LayoutError
+from core.planning.form.plan_form import PLAN_FORM, plan_from, plan_of
+from core.planning.memory_estimate import held
+from core.planning.plan_search import Query, asked, batched, own, query_of, searched, stages, traffic
+from core.planning.presets import SEARCH_STORIES
+from core.planning.search_around import as_texts, days_for, rescues, sizes
+from core.planning.search_request import Batch, Span, parse_batch, parse_span
+from core.search.constraints import SpaceError
+from core.search.derivation import explain, seconds_of_steps
+from core.search.filter import layout_at, narrowed, within
+from core.search.neighbours import neighbours
+from core.search.placement import groups, place_of, rank_at
+from core.search.published_layouts import compared
+from core.search.result import Found, Searched
+from core.search.timeline import timeline, timeline_of
+from core.step_time.calibration.report import kept
+from core.step_time.parts import StepTime
+from core.training.device.memory import DeviceMemory
+from core.training.layout import Layout, LayoutError
 from core.units import QuantityError
+from core.views.common.palette import LIGHT
+from core.views.search import text as search_text
+from core.views.search import text_evidence, text_step
+from core.views.search.charts import cluster_sizes, space, spread
+from core.views.search.charts_evidence import errors_within, predicted_against_measured
+from core.views.search.charts_placement import device_grid
+from core.views.search.charts_step import pipeline, shown_parts, waterfall
+from core.views.search.export import as_csv
 from core.wording import plain
 
 SMALL = {"model": "Llama 3.1 8B", "count": "16", "gb": "128", "seq": "4,096", "tokens": "1T"}
@@ -206,7 +204,7 @@ def test_a_plan_too_long_to_draw_is_drawn_shorter_and_says_so() -> None:
     line = timeline_of(layout, found.step)
     assert line.micro_batches < 4096
     assert line.micro_batches % 4 == 0
-    said = words_why.waits(layout, line, found.step)
+    said = text_step.waits(layout, line, found.step)
     assert f"{line.micro_batches:,} of 4,096" in said
 
 
@@ -235,61 +233,6 @@ def test_groups_lie_on_the_links_that_their_strides_allow() -> None:
     assert not groups(Layout(), found.step, sent, 8)
 
 
-# ------------------------------------------------------------------------------------------ launch lines
-
-FULL = Layout(tensor=8, pipeline=16, interleave=8, data=128, micro_batches=16, zero=1, sequence_parallel=1, recompute=1)
-
-
-def test_launch_lines_say_the_whole_layout() -> None:
-    spec = model_named("Llama 3.1 405B").spec
-    megatron, titan, deep = launches(spec, FULL, seq_len=8192, dtype="bf16", overlap=True)
-    flags = dict(part.lstrip("-").partition(" ")[::2] for part in megatron.text.split(" \\\n"))
-    assert flags["tensor-model-parallel-size"] == "8"
-    assert flags["num-virtual-stages-per-pipeline-rank"] == "8"
-    assert flags["global-batch-size"] == "2048"
-    assert {"use-distributed-optimizer", "sequence-parallel", "overlap-param-gather", "bf16"} <= flags.keys()
-    assert "account-for-loss-in-pipeline-split" in flags, "126 layers and two ends are 128 chunks"
-    assert "tensor_parallel_degree=8" in titan.text
-    assert any("ZeRO-1" in note for note in titan.notes)
-    compile(f"dict({titan.text.rstrip(',')})", "titan", "exec")
-    made = json.loads(deep.text)
-    assert made["train_batch_size"] == 2048
-    assert made["zero_optimization"]["stage"] == 1
-    assert any("interleaved" in note for note in deep.notes)
-
-
-@pytest.mark.parametrize(
-    ("layout", "system", "said"),
-    [
-        (replace(FULL, zero=3), "DeepSpeed", "refuses ZeRO-3 with a pipeline"),
-        (replace(FULL, zero=3), "Megatron-LM", "not known"),
-        (replace(FULL, pipeline=12, interleave=1), "Megatron-LM", "do not divide"),
-        (replace(FULL, context=2, data=64), "DeepSpeed", "Ulysses"),
-        (replace(FULL, offload=1), "torchtitan", "parameters and gradients"),
-        (replace(FULL, shard_group=64), "DeepSpeed", "64 of 128"),
-        (replace(FULL, recompute=3), "Megatron-LM", "single matrix products"),
-    ],
-)
-def test_what_a_system_cannot_do_is_said(layout: Layout, system: str, said: str) -> None:
-    spec = model_named("Llama 3.1 405B").spec
-    made = {one.system: one for one in launches(spec, layout, seq_len=8192, dtype="bf16", overlap=True)}
-    assert any(said in note for note in made[system].notes), made[system].notes
-
-
-@pytest.mark.parametrize("context", [1, 2])
-@pytest.mark.parametrize("zero", range(4))
-@pytest.mark.parametrize("group", [0, 8])
-def test_torchtitan_gets_all_data_parallel_ranks(context: int, zero: int, group: int) -> None:
-    layout = Layout(tensor=2, context=context, data=16, zero=zero, shard_group=group, micro_batches=2)
-    text = launches(model_named("Llama 3.1 8B").spec, layout, seq_len=4096, dtype="bf16", overlap=True)[1].text
-    numbers = {
-        name.strip(): int(value.rstrip(","))
-        for name, _, value in (row.partition("=") for row in text.splitlines())
-        if value.rstrip(",").lstrip("-").isdigit()
-    }
-    assert numbers["data_parallel_replicate_degree"] * numbers["data_parallel_shard_degree"] == 16
-
-
 # ------------------------------------------------------------------------------------------ pictures and words
 
 
@@ -312,8 +255,8 @@ def test_pictures_are_figures(found: Searched) -> None:
         device_grid(deep, 8, LIGHT),
         cluster_sizes(sized, 16, 90.0, LIGHT),
         cluster_sizes(sized, 16, math.nan, LIGHT),
-        predicted_against_measured(*words_evidence.points(rows), LIGHT),
-        errors_within(words_evidence.curves(rows), LIGHT),
+        predicted_against_measured(*text_evidence.points(rows), LIGHT),
+        errors_within(text_evidence.curves(rows), LIGHT),
     )
     for figure in drawn:
         go.Figure(figure)
@@ -336,23 +279,23 @@ def test_narrowing_keeps_what_lies_within(found: Searched) -> None:
     assert all(one.seconds <= most for one in within(found.pareto, most))
     none = narrowed(found.plans, 0.0, {})
     assert len(none.seconds) == 0
-    assert "No plan" in words.kept(none, found)
+    assert "No plan" in search_text.kept(none, found)
     assert len(as_csv(some).splitlines()) == len(some.seconds) + 1
     assert layout_at(some, 0) == Layout(*(int(getattr(layout_at(some, 0), one.name)) for one in fields(Layout)))
 
 
 def test_the_sentence_has_the_numbers(found: Searched) -> None:
     here, plan = best(), plan_from(SMALL)
-    said = plain(words.sentence(plan, query(), here))
+    said = plain(search_text.sentence(plan, query(), here))
     days = days_for(plan.tokens, query(), here.seconds)
     assert "Llama 3.1 8B on 16 × H100 SXM" in said
-    assert words.degrees(here.layout) in said
+    assert search_text.degrees(here.layout) in said
     assert f"{100 * here.mfu:.3g} % MFU" in said
     assert days == pytest.approx(1e12 / (128 * 4096) * here.seconds / 86400)
     assert seconds_of_steps(1e12, 128, 4096, here.seconds) == pytest.approx(86400 * days)
     assert here.low < here.high
-    assert f"of {found.count:,} plans" in words.counted(query(), found, here)
-    assert "Second" in words.second(found)
+    assert f"of {found.count:,} plans" in search_text.counted(query(), found, here)
+    assert "Second" in search_text.second(found)
 
 
 def test_where_nothing_fits_the_nearest_and_the_cheapest_change_are_said() -> None:
@@ -362,9 +305,9 @@ def test_where_nothing_fits_the_nearest_and_the_cheapest_change_are_said() -> No
     assert result.best is None
     assert result.nearest is not None
     ways = rescues(asked_for)
-    said = words.nothing_fits(plan, asked_for, result, ways)
+    said = search_text.nothing_fits(plan, asked_for, result, ways)
     assert "not fit" in said
-    assert words.gib(-result.nearest.spare) in said
+    assert search_text.gib(-result.nearest.spare) in said
     assert ways
     for way in ways:
         texts = {**SMALL, "model": "Llama 3.1 405B", "count": "8", **dict(way.texts)}
@@ -380,12 +323,12 @@ def test_where_nothing_divides_it_says_what_would(texts: dict[str, str]) -> None
     result = searched(query_of(plan))
     assert result.count == 0
     ways = rescues(query_of(plan))
-    assert "divides" in words.nothing_fits(plan, query_of(plan), result, ways)
+    assert "divides" in search_text.nothing_fits(plan, query_of(plan), result, ways)
     assert ways
 
 
 def test_a_space_too_large_names_what_helps() -> None:
-    said = words.too_many(SpaceError(123_456_789, 20_000_000, "micro_batch", 4_000_000))
+    said = search_text.too_many(SpaceError(123_456_789, 20_000_000, "micro_batch", 4_000_000))
     assert "123,456,789" in said
     assert "micro batch" in said
     assert "4,000,000" in said
@@ -394,12 +337,12 @@ def test_a_space_too_large_names_what_helps() -> None:
 def test_neighbours_say_what_changes(found: Searched) -> None:
     here = best()
     around = neighbours(here, asked(query()))
-    rows = [words_why.neighbour_row(here, one) for one in around]
+    rows = [text_step.neighbour_row(here, one) for one in around]
     assert len(rows) == len(around) > 5
     assert all(row[4] for row in rows)
     fits = [one.found.seconds for one in around if one.found and one.found.spare >= 0]
     assert min(fits) >= here.seconds * (1 - 1e-9), "a neighbour beats the best of all"
-    assert "No single change that fits is faster" in words_why.around(here, around)
+    assert "No single change that fits is faster" in text_step.around(here, around)
 
 
 def test_a_faster_change_that_does_not_fit_is_not_called_better() -> None:
@@ -410,16 +353,16 @@ def test_a_faster_change_that_does_not_fit_is_not_called_better() -> None:
     around = neighbours(slower, where)
     faster = [one for one in around if one.fits and one.found and one.found.seconds < slower.seconds]
     assert faster
-    said = words_why.around(slower, around)
+    said = text_step.around(slower, around)
     assert "% faster**" in said
     assert "No single change" not in said
     tight = [
         replace(one, found=replace(one.found, usable=0.0)) if one in faster and one.found else one for one in around
     ]
-    said = words_why.around(slower, tight)
+    said = text_step.around(slower, tight)
     assert "**No single change that fits is faster**" in said
     assert "% faster" not in said
-    rows = [words_why.neighbour_row(slower, one) for one in tight if one.found and not one.fits]
+    rows = [text_step.neighbour_row(slower, one) for one in tight if one.found and not one.fits]
     assert any(row[2].startswith("−") and " over" in row[3] for row in rows), "it is still listed, as faster and over"
 
 
@@ -429,7 +372,7 @@ def test_stages_hold_what_the_fullest_holds() -> None:
     assert [place for place, _ in rows] == list(range(4))
     fullest = max(float(one.total) for _, one in rows)
     assert fullest == pytest.approx(float(here.memory.total), rel=1e-9)
-    assert words.gib(fullest) in words_why.fullest(rows, 4, here.usable)
+    assert search_text.gib(fullest) in text_step.fullest(rows, 4, here.usable)
 
 
 def test_the_derivation_has_the_step_and_its_parts() -> None:
@@ -452,8 +395,8 @@ def test_more_accelerators_never_take_longer() -> None:
     for one in sized:
         assert one.dollars == pytest.approx(one.days * 24 * one.accelerators * 2.0)
     enough = next(one.accelerators for one in sized if one.days <= days[2])
-    assert f"{enough:,}" in words.scaling(sized, days[2])
-    assert "All of them take longer" in words.scaling(sized, days[-1] / 2)
+    assert f"{enough:,}" in search_text.scaling(sized, days[2])
+    assert "All of them take longer" in search_text.scaling(sized, days[-1] / 2)
 
 
 def test_published_layouts_stand_beside_the_best_of_the_search() -> None:
@@ -464,24 +407,24 @@ def test_published_layouts_stand_beside_the_best_of_the_search() -> None:
         assert one.best.seconds <= one.ours.seconds * (1 + 1e-9) or one.ours.spare < 0
         assert one.ours.seconds == pytest.approx(one.run.seconds, rel=0.25)
         assert 0.1 < one.mfu < 0.7
-    assert len(words_evidence.published_rows(rows)) == 6
+    assert len(text_evidence.published_rows(rows)) == 6
 
 
 def test_evidence_says_the_errors_of_its_rows() -> None:
     rows = kept()
-    measured, predicted, names, mixture = words_evidence.points(rows)
+    measured, predicted, names, mixture = text_evidence.points(rows)
     off = np.abs(predicted / measured - 1)
-    said = words_evidence.believed(rows)
+    said = text_evidence.believed(rows)
     assert f"{100 * float(np.median(off)):.3g} %" in said
     assert f"{len(names):,} published steps" in said
     assert len(mixture) == len(rows.left) == len(names)
     source = rows.runs[0].group
-    some = words_evidence.of_source(rows, source)
+    some = text_evidence.of_source(rows, source)
     assert {run.group for run in some.runs} == {source}
-    assert words_evidence.error_rows(some)[0][:2] == (source, f"{len(some.runs):,}")
-    worst = words_evidence.run_rows(rows, 3)
+    assert text_evidence.error_rows(some)[0][:2] == (source, f"{len(some.runs):,}")
+    worst = text_evidence.run_rows(rows, 3)
     assert worst[0][0] == names[int(np.argmax(off))]
-    assert "ordered right" in words_evidence.ordered(rows)
+    assert "ordered right" in text_evidence.ordered(rows)
 
 
 def test_places_are_spread_from_end_to_end() -> None:
@@ -501,9 +444,9 @@ def test_every_chip_has_a_plan_that_fits(name: str) -> None:
 def test_the_parts_of_a_step_are_named() -> None:
     step = StepTime(*(float(i) for i, _ in enumerate(fields(StepTime))))
     zero = StepTime(*(0.0 for _ in fields(StepTime)))
-    assert words_why.bound_of(step) == "jitter"
-    assert words_why.moved(step, step) == "next to nothing changes"
-    assert "matrix products" in words_why.moved(replace(zero, fixed=1.0), replace(zero, fixed=1.0, matmul=0.5))
+    assert text_step.bound_of(step) == "jitter"
+    assert text_step.moved(step, step) == "next to nothing changes"
+    assert "matrix products" in text_step.moved(replace(zero, fixed=1.0), replace(zero, fixed=1.0, matmul=0.5))
     assert isinstance(best().memory, DeviceMemory)
 
 
@@ -516,15 +459,15 @@ def test_every_plan_of_the_table_is_the_same_once_it_is_chosen(found: Searched) 
 
 @pytest.mark.parametrize(("share", "said"), [(0.021, "2.1 % longer"), (0.5, "50 % longer"), (53.5, "54.5 times")])
 def test_what_takes_longer_than_twice_is_said_in_times(share: float, said: str) -> None:
-    assert said in words.longer(share)
+    assert said in search_text.longer(share)
 
 
 def test_the_kept_plans_name_how_slow_they_become() -> None:
     result = searched(query(model="Llama 3.3 70B", count="512", gb="512"))
     assert len(result.plans.seconds) < result.fitting
     slowest = float(result.plans.seconds[-1] / result.plans.seconds[0]) - 1
-    assert words.longer(slowest) in words.kept(result.plans, result)
-    assert f"{result.fitting:,}" in words.kept(result.plans, result)
+    assert search_text.longer(slowest) in search_text.kept(result.plans, result)
+    assert f"{result.fitting:,}" in search_text.kept(result.plans, result)
 
 
 @pytest.mark.parametrize(("pipeline_", "rows"), [(1, ["all layers"]), (2, ["stage 1", "stage 2"])])
@@ -546,4 +489,4 @@ def test_the_memory_line_says_how_much_it_is(found: Searched) -> None:
 
 def test_several_micro_batches_are_said_as_such() -> None:
     layout = replace(Layout(), micro_batches=4)
-    assert "4 micro-batches" in words_why.waits(layout, timeline_of(layout, best().step), best().step)
+    assert "4 micro-batches" in text_step.waits(layout, timeline_of(layout, best().step), best().step)

@@ -11,17 +11,17 @@ import numpy as np
 import pytest
 
 from core.models.parameters import parameters
-from core.planning.step.constants import step_constants
-from core.planning.step.memory import memory_ratios
-from core.planning.step.published import Convention
-from core.planning.step.runs import StepRun, flop_of_token, left_out, memory_runs, step_runs
-from core.planning.step.scores import APART, constant_mfu, errors_of, ranking, score
-from core.planning.step.shapes import shape_of_row
-from core.planning.step.time import step_time
 from core.rows import read_rows
-from core.training import find_optimizer
-from core.training.device.account import memory_per_device
+from core.step_time.calibration.measured_steps import StepRun, flop_of_token, left_out, memory_runs, step_runs
+from core.step_time.calibration.memory import memory_ratios
+from core.step_time.calibration.scores import APART, constant_mfu, errors_of, ranking, score
+from core.step_time.calibration.shapes import shape_of_row
+from core.step_time.calibration.sources import Convention
+from core.step_time.constants import step_constants
+from core.step_time.step import step_time
+from core.training.device.memory import memory_per_device
 from core.training.layout import Layout, Recompute, check
+from core.training.optimizers import find_optimizer
 from core.training.precision import find_policy
 
 RUNS = step_runs()

@@ -26,19 +26,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.limits import LIMITS, limit
-from core.planning.search.constraints import Constraints
-from core.planning.search.search import search_plans
-from core.planning.step.parts import Running
-from core.planning.study.__main__ import main
-from core.planning.study.columns import read_results, schema_of, table_of
-from core.planning.study.kept import Folder
-from core.planning.study.reading import EXAMPLE, load_study, read_study
-from core.planning.study.result import PointResult
-from core.planning.study.run import Progress, run_study
-from core.planning.study.spread import embedded
-from core.planning.study.study import Study, StudyError
-from core.planning.study.study_fields import ConstraintFields, MostFields
-from core.training import find_optimizer, find_policy
+from core.search.constraints import Constraints
+from core.search.search import search_plans
+from core.search.study.__main__ import main
+from core.search.study.columns import read_results, schema_of, table_of
+from core.search.study.distributed import embedded
+from core.search.study.result import PointResult
+from core.search.study.results_folder import Folder
+from core.search.study.run import Progress, run_study
+from core.search.study.study import Study, StudyError
+from core.search.study.study_fields import ConstraintFields, MostFields
+from core.search.study.study_file import EXAMPLE, load_study, read_study
+from core.step_time.software import TUNED, running_on
+from core.training.optimizers import find_optimizer
+from core.training.precision import find_policy
 from tests.core import study_cases
 from tests.core.study_cases import search, seconds_of
 
@@ -131,6 +132,8 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
     ({"constraints": {"most": {"tensors": 8}}}, "constraints.most.tensors", "no such field"),
     ({"constraints": {"tensor_in_node": 1}}, "constraints.tensor_in_node", "true or false"),
     ({"constraints": []}, "constraints", "object"),
+    ({"software": "Megatron"}, "software", "one of Megatron-Core"),
+    ({"software": ["Megatron-Core"]}, "software", "text"),
     ({"top": 101}, "top", "at most 100"),
     ({"tops": 2}, "tops", "no such field"),
 ]
@@ -230,19 +233,21 @@ def test_every_point_is_what_its_search_found() -> None:
 def test_a_real_search_is_asked_for_what_the_point_says() -> None:
     fp8 = "fp8 matmuls, fp32 master, bf16 states"
     clusters = [{"accelerator": "H100 SXM", "accelerators": [64]}]
-    one = study(models=["Llama 3.1 8B"], clusters=clusters, global_batch_sequences=[128], seq_len=[4096],
-                policies=["mixed bf16, fp32 master", fp8], constraints={"zero": [1]})  # fmt: skip
+    one = study(models=["Qwen3 30B-A3B"], clusters=clusters, global_batch_sequences=[128], seq_len=[4096],
+                policies=["mixed bf16, fp32 master", fp8], constraints={"zero": [1]}, software=TUNED.id)  # fmt: skip
     wide, narrow = points(one, search=search_plans)
     for found, policy in ((wide, one.policies[0]), (narrow, fp8)):
         asked = one.point(found.point)
         plain = search_plans(
             asked.spec, asked.cluster, 128, 4096, policy=find_policy(policy), optimizer=find_optimizer("AdamW"),
-            running=Running(dtype="fp8" if policy == fp8 else "bf16"), constraints=Constraints(zero=1),
+            running=running_on(TUNED.id, asked.spec, asked.cluster.accelerator, "fp8" if policy == fp8 else "bf16"),
+            constraints=Constraints(zero=1),
         )  # fmt: skip
         assert plain.best
         assert found.best
         assert found.best.plan.layout == plain.best.layout
-        assert found.best.plan == found.top[0]
+        assert found.best.plan == replace(found.top[0], seconds=found.best.plan.seconds)
+        assert found.top[0].seconds == pytest.approx(found.best.plan.seconds)
         assert (found.best.plan.seconds, found.plans) == (plain.best.seconds, plain.count)
     assert wide.best
     assert narrow.best
@@ -460,7 +465,7 @@ def command(tmp_path: Path, search: str) -> subprocess.CompletedProcess[str]:
     """The command line on the grid, with ``search`` of `study_cases`, in a terminal of its own."""
     (tmp_path / "study.json").write_text(json.dumps(GRID))
     (tmp_path / "command.py").write_text(
-        "import sys\nfrom pathlib import Path\nfrom core.planning.study.__main__ import main\n"
+        "import sys\nfrom pathlib import Path\nfrom core.search.study.__main__ import main\n"
         "from tests.core import study_cases\n"
         f"if __name__ == '__main__':\n    sys.exit(main(sys.argv[1:], study_cases.{search}))\n"
     )

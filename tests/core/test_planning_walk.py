@@ -9,8 +9,8 @@ import pytest
 from core.fields import Form
 from core.hardware.accelerators import accelerators
 from core.models.catalog import catalog
-from core.planning import PLAN_FORM, plan_from
-from core.planning.answer.stories import SEARCH_STORIES, STORIES
+from core.planning.form.plan_form import PLAN_FORM, plan_from
+from core.planning.presets import SEARCH_STORIES, STORIES
 from tests.core import plan_walk
 from tests.core.plan_walk import COSTLY, QUICK, Walked, look_for, look_for_sizes, walk_all
 

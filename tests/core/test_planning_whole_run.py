@@ -10,16 +10,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from core.palette import LIGHT
-from core.planning import BudgetError, Interval, answer, plan_from
-from core.planning.answer.export import plan_lines
-from core.planning.answer.form import FAILURES
-from core.planning.budget.interval import product, spread
-from core.planning.split.scaling import LAWS, LossLaw, compute_optimal, loss_along_budget, overtraining
-from core.planning.whole import words as words_whole
-from core.planning.whole.energy import footprint
-from core.planning.whole.figures import hours_of_the_run
-from core.planning.whole.goodput import (
+from core.budget.errors import BudgetError
+from core.budget.interval import Interval, product, spread
+from core.formula import explain_run
+from core.planning.compute_optimal import LAWS, LossLaw, compute_optimal, loss_along_budget, overtraining
+from core.planning.evaluation import answer
+from core.planning.form.plan_form import FAILURES, plan_from
+from core.runs.energy import footprint
+from core.runs.goodput import (
     WRITE_EACH,
     Failures,
     Reliability,
@@ -34,6 +32,10 @@ from core.planning.whole.goodput import (
     young_interval,
 )
 from core.units import QuantityError, format_duration, format_quantity, parse_quantity
+from core.views.common.palette import LIGHT
+from core.views.report.plan_table import plan_lines
+from core.views.runs import text_goodput as words_whole
+from core.views.runs.charts_goodput import hours_of_the_run
 from core.wording import amount
 from tests.core.said import says
 
@@ -179,8 +181,9 @@ def test_shares_of_the_wall_time_sum_to_one(given: dict[str, float]) -> None:
     for i, count in enumerate(counts.tolist()):
         one = whole_run(count, **given)
         assert float(one.goodput) == run.goodput[i]
-        steps = {step.name.rpartition(".")[2]: step.value for step in one.explain()}
-        assert steps.get("goodput_with_failures", 1.0) * (1 - one.elsewhere) == pytest.approx(
+        recorded = explain_run(lambda count=count: whole_run(count, **given))
+        steps = {step.name.rpartition(".")[2]: step.value for step in recorded}
+        assert steps.get("goodput_with_failures", float(one.goodput > 0)) * (1 - one.elsewhere) == pytest.approx(
             float(one.goodput), rel=1e-9
         ) or not given.get("rate", 1.0)
 
@@ -288,8 +291,16 @@ def test_the_energy_table_is_whole() -> None:
     assert footprint(1e6, 700, share=0.5).energy == pytest.approx(1e6 * 700 * 0.5 * 1.1)
 
 
+def test_a_whole_servers_power_is_more_than_its_accelerators_limits() -> None:
+    """10.2 kW for eight of 700 W."""
+    usual, server = (answer(plan_from({"gpu": "H100 SXM", "draw": text})) for text in ("100%", "1.82"))
+    assert server.energy.mid == pytest.approx(1.82 * usual.energy.mid)
+    assert server.energy.mid == answer(plan_from({"gpu": "H100 SXM", "draw": "182"})).energy.mid
+    assert round(10_200 / (8 * 700), 2) == 1.82
+
+
 @pytest.mark.parametrize(
-    "bad", [{"share": 1.2}, {"pue": 0.9}, {"intensity": -1.0}, {"hours": -1.0}, {"share": math.inf}]
+    "bad", [{"share": 3.2}, {"pue": 0.9}, {"intensity": -1.0}, {"hours": -1.0}, {"share": math.inf}]
 )
 def test_impossible_footprints_are_refused(bad: dict[str, float]) -> None:
     with pytest.raises(BudgetError) as refused:

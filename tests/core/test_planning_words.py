@@ -7,24 +7,26 @@ import re
 import numpy as np
 import pytest
 
-from core.hardware import words as words_device
 from core.hardware.accelerators import Accelerator, accelerators, find
-from core.models import catalog, flops_per_token, model_named
-from core.palette import LIGHT
-from core.planning import Answer, answer, plan_from
-from core.planning.answer import words
-from core.planning.answer.export import plan_lines
-from core.planning.answer.peers import peers_of
-from core.planning.answer.plan import whole_accelerators
-from core.planning.answer.stories import LECTURE, STORIES
-from core.planning.counting import words as words_count
-from core.planning.counting.figures import flops_by_component, flops_treemap
-from core.planning.evidence import words as words_runs
-from core.planning.evidence.figures import hours_of_a_run
-from core.planning.evidence.judged import predictions, score
-from core.planning.evidence.runs import Comparison, compare, compare_all, full_runs, models_with_runs
-from core.planning.whole import words as words_whole
+from core.models.catalog import catalog, model_named
+from core.models.flops import flops_per_token
+from core.planning.evaluation import Answer, answer
+from core.planning.form.plan_form import plan_from
+from core.planning.nearest_runs import peers_of
+from core.planning.plan import whole_accelerators
+from core.planning.presets import LECTURE, STORIES
+from core.runs.published import Comparison, compare, compare_all, full_runs, models_with_runs
+from core.runs.scores import predictions, score
 from core.units import format_count, format_duration
+from core.views.common.palette import LIGHT
+from core.views.flops import text as words_count
+from core.views.flops.charts import flops_by_component, flops_treemap
+from core.views.hardware import text as words_device
+from core.views.plan import text as plan_text
+from core.views.report.plan_table import plan_lines
+from core.views.runs import text as words_runs
+from core.views.runs import text_goodput as words_whole
+from core.views.runs.charts import hours_of_a_run
 from core.wording import known, percent, signed
 from tests.core.said import says
 
@@ -41,8 +43,8 @@ def planned(**texts: str) -> Answer:
 
 def test_answer_of_the_lecture() -> None:
     a = answer(plan_from(STORIES[LECTURE]))
-    says(words.sentence(a), "70B parameters", "15T tokens", "144 days", "1,024 H100 SXM", "$11.5 M", "$10.6–12.4 M")
-    says(words.assumptions(a), "6.3 × 10²⁴ FLOP", "3.54M", "$3.00–3.50/h", "1.21M", "50 %", "989.4 TFLOP/s")
+    says(plan_text.sentence(a), "70B parameters", "15T tokens", "144 days", "1,024 H100 SXM", "$11.5 M", "$10.6–12.4 M")
+    says(plan_text.assumptions(a), "6.3 × 10²⁴ FLOP", "3.54M", "$3.00–3.50/h", "1.21M", "50 %", "989.4 TFLOP/s")
 
 
 @pytest.mark.parametrize(
@@ -59,48 +61,48 @@ def test_answer_of_the_lecture() -> None:
 def test_answer_of_every_question(find_: str, within: str, parts: tuple[str, ...]) -> None:
     """At 30 to 50 % the middle takes 179.9 days; half a percent more where the limit is the round 180."""
     a = planned(find=find_, within=within, mfu="30-50%")
-    says(words.sentence(a), *parts)
-    assert "P10" not in words.sentence(a), "the range is the visitor’s"
+    says(plan_text.sentence(a), *parts)
+    assert "P10" not in plan_text.sentence(a), "the range is the visitor’s"
     if find_ != "time":
-        label, text = words.in_its_field(a.find, a)
+        label, text = plan_text.in_its_field(a.find, a)
         says(label.lower(), "found")
-        assert f"**{text}**" in words.sentence(a)
+        assert f"**{text}**" in plan_text.sentence(a)
     published = planned(find=find_, within="300 days")
-    assert ("P10" in words.sentence(published)) == (find_ != "MFU")
+    assert ("P10" in plan_text.sentence(published)) == (find_ != "MFU")
     exact = planned(find=find_, within="300 days", mfu="40%", price="2")
-    assert "–" not in words.sentence(exact)
+    assert "–" not in plan_text.sentence(exact)
 
 
 def test_what_is_assumed_is_told() -> None:
     """What the MFU is of and from, over what the dollars range, and where there are none."""
-    says(words.assumptions(planned(mfu="40%")), "40 % over all hours", "typed")
+    says(plan_text.assumptions(planned(mfu="40%")), "40 % over all hours", "typed")
     steady = planned(mfu="40%", pace="steady steps")
-    says(words.assumptions(steady), "40 % of steady steps", "typed", f"{percent(steady.middle.mfu)} over all hours")
-    says(words.assumptions(planned()), "hours and prices", "published runs")
-    says(words.assumptions(planned(find="MFU", within="300 days")), "found")
-    assert "range of" not in words.assumptions(planned(mfu="40%", price="2"))
-    says(words.assumptions(planned(mfu="40%", price="2-3")), "range of prices")
-    says(words.assumptions(planned(price="0")), "owned")
+    says(plan_text.assumptions(steady), "40 % of steady steps", "typed", f"{percent(steady.middle.mfu)} over all hours")
+    says(plan_text.assumptions(planned()), "hours and prices", "published runs")
+    says(plan_text.assumptions(planned(find="MFU", within="300 days")), "found")
+    assert "range of" not in plan_text.assumptions(planned(mfu="40%", price="2"))
+    says(plan_text.assumptions(planned(mfu="40%", price="2-3")), "range of prices")
+    says(plan_text.assumptions(planned(price="0")), "owned")
     unknown = planned(gpu="TPU v4")
-    says(words.assumptions(unknown), "price of TPU v4 unknown")
-    assert "$" not in words.assumptions(unknown) + words.sentence(unknown)
+    says(plan_text.assumptions(unknown), "price of TPU v4 unknown")
+    assert "$" not in plan_text.assumptions(unknown) + plan_text.sentence(unknown)
 
 
 def test_accelerators_come_in_whole_nodes() -> None:
     a = planned(find="accelerators", within="60 days", n="30B", tokens="6T", mfu="40%")
-    said = words.whole_nodes(a)
+    said = plan_text.whole_nodes(a)
     count = int(re.search(r"\(([\d,]+)\)", said)[1].replace(",", ""))  # type: ignore[index]
     assert count % 8 == 0
     assert 0 <= count - a.middle.accelerators < 8
-    assert said in words.assumptions(a)
+    assert said in plan_text.assumptions(a)
     again = planned(n="30B", tokens="6T", mfu="40%", count=str(count))
     assert format_duration(86400 * again.middle.days, 3) in said
-    assert words.whole_nodes(planned()) == ""
+    assert plan_text.whole_nodes(planned()) == ""
 
 
 def test_answer_names_a_model_and_its_active_parameters() -> None:
-    says(words.sentence(planned(model="Mixtral 8x7B")), "Mixtral 8x7B", "12.88B active of 46.7B")
-    says(words.sentence(planned(model="Llama 3 8B")), "Llama 3 8B", "8.03B")
+    says(plan_text.sentence(planned(model="Mixtral 8x7B")), "Mixtral 8x7B", "12.88B active of 46.7B")
+    says(plan_text.sentence(planned(model="Llama 3 8B")), "Llama 3 8B", "8.03B")
 
 
 @pytest.mark.parametrize(
@@ -114,28 +116,28 @@ def test_answer_names_a_model_and_its_active_parameters() -> None:
     ],
 )
 def test_what_is_impossible_says_why(texts: dict[str, str], parts: tuple[str, ...]) -> None:
-    says(words.impossible(planned(**texts)), *parts)
-    assert words.impossible(planned(mfu="40%")) == ""
+    says(plan_text.impossible(planned(**texts)), *parts)
+    assert plan_text.impossible(planned(mfu="40%")) == ""
 
 
 def test_states_that_do_not_fit_are_said_beside_the_answer() -> None:
-    says(words.memory(planned(model="DeepSeek-V3", gpu="T4", count="8")), "does not fit", "8 × T4", "GiB")
-    assert words.memory(planned()) == ""
+    says(plan_text.memory(planned(model="DeepSeek-V3", gpu="T4", count="8")), "does not fit", "8 × T4", "GiB")
+    assert plan_text.memory(planned()) == ""
 
 
 def test_long_sequences_are_said_to_lengthen_it() -> None:
     million = planned(model="Llama 3.1 8B", seq="1048576")
-    says(words.long_sequences(million), "1,048,576", "16.9 times the work", "131,072")
-    assert words.long_sequences(million) in words.cautions(million)
-    says(words.assumptions(million), "× 16.9")
-    says(words.long_sequences(planned(seq="1048576")), "usual shape")
-    assert words.long_sequences(planned()) == ""
+    says(plan_text.long_sequences(million), "1,048,576", "16.9 times the work", "131,072")
+    assert plan_text.long_sequences(million) in plan_text.cautions(million)
+    says(plan_text.assumptions(million), "× 16.9")
+    says(plan_text.long_sequences(planned(seq="1048576")), "usual shape")
+    assert plan_text.long_sequences(planned()) == ""
 
 
 def test_table_and_sentence_show_the_same_figures() -> None:
     a = planned()
     cells = {line.name: line.cells() for line in plan_lines(a)}
-    said = words.sentence(a) + words.assumptions(a)
+    said = plan_text.sentence(a) + plan_text.assumptions(a)
     for name in ("time", "accelerator-hours", "rent", "tokens per second, whole cluster"):
         assert f"**{cells[name][2].removesuffix(' h')}" in said, name
     assert f"**{cells['energy'][2]}**" in words_whole.used(a)
@@ -145,7 +147,7 @@ def test_table_and_sentence_show_the_same_figures() -> None:
     assert [count.worst, count.value, count.best] == [
         whole_accelerators(column.accelerators) for column in (found.low, found.middle, found.high)
     ]
-    assert f"**{format_count(float(count.value))}**" in words.sentence(found)
+    assert f"**{format_count(float(count.value))}**" in plan_text.sentence(found)
 
 
 def test_the_pace_of_published_runs_in_words() -> None:
@@ -322,30 +324,30 @@ def test_equal_matrices_are_named_together(name: str, many: str, equal: int) -> 
 @pytest.mark.parametrize("text", ["3 months", "6 weeks", "2,160 h", "1.5 years"])
 def test_a_limit_is_shown_as_it_was_typed(text: str) -> None:
     a = planned(find="tokens", within=text, mfu="40%")
-    says(words.sentence(a), f"within {text} ({format_duration(86400 * a.middle.days, 3)})")
+    says(plan_text.sentence(a), f"within {text} ({format_duration(86400 * a.middle.days, 3)})")
     assert any(text in str(line.value) for line in plan_lines(a))
     plain = planned(find="tokens", within=f"{a.middle.days!r} days", mfu="40%")
     assert plain.middle == a.middle, "only the words differ"
-    says(words.sentence(planned(find="tokens", within="90 days", mfu="40%")), "within 90 days,")
+    says(plan_text.sentence(planned(find="tokens", within="90 days", mfu="40%")), "within 90 days,")
 
 
 @pytest.mark.parametrize("find_", ["tokens", "parameters", "MFU"])
 def test_money_names_the_price_at_which_it_is_spent(find_: str) -> None:
     a = planned(find=find_, within="$30M", price="3-3.50", mfu="30%")
-    says(words.sentence(a), "$30 M", "$3.25/h")
+    says(plan_text.sentence(a), "$30 M", "$3.25/h")
     assert a.middle.hours * 3.25 == pytest.approx(30e6)
-    says(words.assumptions(a), "$3.00–3.50/h", "prices")
-    says(words.sentence(planned(find=find_, within="$30M", price="3", mfu="30%")), "$30 M", "$3.00/h")
+    says(plan_text.assumptions(a), "$3.00–3.50/h", "prices")
+    says(plan_text.sentence(planned(find=find_, within="$30M", price="3", mfu="30%")), "$30 M", "$3.00/h")
 
 
 def test_another_peak_and_the_states_are_one_sentence() -> None:
     """A T4 multiplies no bf16: its fp16 peak counts, and states in bf16 are only kept there."""
     for policy, kept in (("mixed bf16, fp32 master", True), ("fp32", False)):
-        said = " ".join(words.other_peak(planned(gpu="T4", prec=policy)))
+        said = " ".join(plan_text.other_peak(planned(gpu="T4", prec=policy)))
         says(said, "T4 has no bf16 matrix units", "fp16 peak", "65 TFLOP/s")
         assert ("in bf16 with fp32 master weights" in said) == kept
-    says(" ".join(words.other_peak(planned(gpu="H100 SXM", dtype="fp4"))), "fp4", "H100 SXM")
-    assert words.other_peak(planned()) == ("", "")
+    says(" ".join(plan_text.other_peak(planned(gpu="H100 SXM", dtype="fp4"))), "fp4", "H100 SXM")
+    assert plan_text.other_peak(planned()) == ("", "")
 
 
 def test_cautions() -> None:

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from pages.parts.registry import PAGES
+from pages.common.registry import PAGES
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")

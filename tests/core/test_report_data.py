@@ -10,12 +10,13 @@ from hypothesis import strategies as st
 
 from core.fields import LINK_VERSION
 from core.limits import limit
-from core.planning.answer.form import PLAN_FORM
-from core.planning.compare.entry import entry_of, results_of
-from core.report.data import PlansFileError, as_json, read_json
+from core.planning.comparison.entry import entry_of, results_of
+from core.planning.form.plan_form import PLAN_FORM
+from core.views.report.data import PlansFileError, as_json, read_json
+from core.wording import cleaned
 from tests.core.report_cases import CHIPS, HOSTILE, ODD, report
 
-NAMES = st.text(st.characters(exclude_categories=("Cs",)), min_size=1, max_size=30).map(str.strip).filter(bool)
+NAMES = st.text(st.characters(exclude_categories=("Cs",)), min_size=1, max_size=30).filter(lambda x: cleaned(x, 30))
 TYPED = st.text(st.characters(exclude_categories=("Cs",)), max_size=20)
 TEXTS = st.dictionaries(st.sampled_from([one.id for one in PLAN_FORM.fields]), TYPED)
 JSON = st.recursive(

@@ -12,8 +12,8 @@ import pytest
 
 import core
 from core.formula import all_formulas
-from core.report.mathml import LatexError, mathml
-from core.units_latex import latex_quantity
+from core.units_latex import DOLLAR, latex_quantity
+from core.views.report.mathml import LatexError, mathml
 from tests.core.report_cases import CHIPS
 
 for _module in pkgutil.walk_packages(core.__path__, "core."):
@@ -47,7 +47,7 @@ def back(xml: ElementTree.Element) -> str:
         case "mo":
             return SIGNS.get(text, text)
         case "mtext":
-            return r"\$" if text == "$" else rf"\text{{{text.replace(' ', '').replace('%', chr(92) + '%')}}}"
+            return DOLLAR if text == "$" else rf"\text{{{text.replace(' ', '').replace('%', chr(92) + '%')}}}"
         case "mspace":
             return r"\,"
         case "mfrac":

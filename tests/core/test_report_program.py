@@ -11,22 +11,51 @@ from pathlib import Path
 
 import pytest
 
-from core.planning.compare.entry import Entry, results_of
-from core.report.program import as_python
-from core.report.told import Report
-from tests.core.report_cases import CHIPS, HOSTILE, ODD, report
+from core.planning.comparison.entry import Entry, results_of
+from core.views.report.program import as_python
+from core.views.report.report import Report
+from tests.core.report_cases import CHIPS, HOSTILE, ODD, about_a_layout, report
 
 ROOT = Path(__file__).parents[2]
 
 
-def printed(made: Report, folder: Path) -> str:
-    """What the program of these plans prints."""
-    file = folder / "plan.py"
+def run(made: Report, folder: Path, cwd: Path) -> subprocess.CompletedProcess[str]:
+    """The program of these plans as it is, saved in ``folder`` and run in ``cwd``."""
+    file = folder / "my plan.py"
     file.write_text(as_python(made), encoding="utf-8")
-    env = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "utf-8", "PYTHONWARNINGS": "error"}
-    done = subprocess.run([sys.executable, str(file)], cwd=folder, env=env, capture_output=True, timeout=120)
-    assert done.returncode == 0, done.stderr.decode()
-    return done.stdout.decode()
+    env = {name: text for name, text in os.environ.items() if name != "PYTHONPATH"}
+    env |= {"PYTHONIOENCODING": "utf-8", "PYTHONWARNINGS": "error"}
+    command = [sys.executable, str(file)]
+    return subprocess.run(command, cwd=cwd, env=env, capture_output=True, timeout=120, encoding="utf-8")
+
+
+def printed(made: Report, folder: Path) -> str:
+    """What it prints, run in Napkin's folder."""
+    done = run(made, folder, ROOT)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_elsewhere_it_says_what_it_needs(tmp_path: Path) -> None:
+    done = run(report(next(iter(CHIPS.values()))), tmp_path, tmp_path)
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+    assert "There is no core here" in done.stderr
+    assert "the folder of Napkin" in done.stderr
+    assert str(tmp_path / "my plan.py") in done.stderr
+
+
+def test_the_layout_in_force_is_found_again(tmp_path: Path) -> None:
+    made = about_a_layout("13B on one node")
+    at = made.layout
+    assert at is not None
+    said = printed(made, tmp_path)
+    found = {name: (now, then) for name, now, then in re.findall(r"  (\w+) = (\S+) \(then (\S+)\)", said)}
+    assert at.results.keys() <= found.keys()
+    for name, value in at.results.items():
+        assert found[name] == (repr(value), repr(value))
+    for one in at.launches:
+        assert one.text in said
 
 
 def test_every_number_is_found_again(tmp_path: Path) -> None:

@@ -7,13 +7,13 @@ from xml.etree import ElementTree
 
 import pytest
 
-from core.figure import Figure
-from core.planning.answer.figures import answer_strip
-from core.planning.answer.peers import peers_of
-from core.planning.compare.compared import QUANTITY, compared, result
-from core.planning.compare.figures import bars, days_against_dollars
-from core.report.svg import INK, WIDTH, svg
-from core.training.device.figures import CLASSES, device_bars
+from core.planning.comparison.comparison import QUANTITY, compared, result
+from core.planning.nearest_runs import peers_of
+from core.views.common.chart import Figure
+from core.views.comparison.charts import bars, days_against_dollars
+from core.views.plan.charts import answer_strip
+from core.views.report.svg import INK, WIDTH, svg
+from core.views.training.charts_device import CLASSES, device_bars
 from tests.core.report_cases import CHIPS, HOSTILE
 
 SVG = ElementTree.Element

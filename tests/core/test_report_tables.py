@@ -9,11 +9,12 @@ import re
 
 import pytest
 
-from core.planning.answer.export import plan_lines
-from core.planning.answer.words import sentence
-from core.planning.compare.entry import Entry
-from core.report.tables import as_csv, as_markdown, harmless, lines_csv, marked
-from core.report.told import merged
+from core.planning.comparison.entry import Entry
+from core.views.common.markup import markdown_text
+from core.views.plan.text import sentence
+from core.views.report.plan_table import plan_lines
+from core.views.report.report import merged
+from core.views.report.tables import as_csv, as_markdown, harmless, lines_csv
 from tests.core.report_cases import CHIPS, HOSTILE, LINK, ODD, report
 
 
@@ -71,6 +72,15 @@ def test_no_cell_is_a_formula(name: str) -> None:
 def test_harmless_text_stays() -> None:
     assert harmless("70B at 40%") == "70B at 40%"
     assert harmless("=1") == "'=1"
+    assert harmless("a, -1") == "a, -1"
+
+
+@pytest.mark.parametrize("separator", ["", ";", "\t", "\n", "; "])
+@pytest.mark.parametrize("sign", "=+-@＝＋－＠")
+def test_no_cell_becomes_a_formula_in_a_country_that_separates_otherwise(separator: str, sign: str) -> None:
+    """A spreadsheet there reads ``a;=1`` as two cells, whatever is quoted."""
+    typed = f"a{separator}{sign}1" if separator else f"{sign}1"
+    assert not any(re.match(r"\s*[-+=@－＋＝＠]", cell) for cell in re.split(r"[;\t\n]", harmless(typed)))
 
 
 @pytest.mark.parametrize("name", [*CHIPS, *ODD])
@@ -78,7 +88,7 @@ def test_markdown_is_a_sentence_a_table_and_a_link(name: str) -> None:
     entry = (CHIPS | ODD)[name]
     text = as_markdown(report(entry))
     (one,) = report(entry).plans
-    assert sentence(one.answer) in text if one.answer else marked(one.why) in text
+    assert sentence(one.answer) in text if one.answer else markdown_text(one.why) in text
     table = [line for line in text.splitlines() if line.startswith("|")]
     assert bool(table) == bool(one.answer)
     assert len({line.replace(r"\|", "").count("|") for line in table}) <= 1
@@ -92,8 +102,8 @@ def test_a_name_is_no_markdown(name: str) -> None:
     text = as_markdown(report(Entry(name, first.texts), second))
     table = [line for line in text.splitlines() if line.startswith("|")]
     assert len({re.sub(r"\\.", "", line).count("|") for line in table}) == 1
-    ours = re.sub(r"\\.", "", text.replace("@<!-- -->", "").replace(f"<{LINK}>", ""))
-    assert not re.search(r"[<@\[\]]", ours)
+    ours = re.sub(r"\\.", "", text.replace(f"<{LINK}>", ""))
+    assert not re.search(r"[<\[\]]|[@#:](?=\w)|://|www\.", ours)
     assert len(re.findall(r"^#+ ", ours, re.MULTILINE)) == 3
 
 
@@ -103,7 +113,3 @@ def test_names_of_rows_keep_the_order_of_each_plan() -> None:
     assert sorted(found) == sorted(set().union(*orders))
     for order in orders:
         assert [name for name in found if name in order] == order
-
-
-def test_an_entity_in_a_name_stays_as_typed() -> None:
-    assert marked("&lt;b&gt; R&D") == r"\&lt;b\&gt; R\&D"

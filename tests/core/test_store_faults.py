@@ -20,9 +20,10 @@ from hypothesis import strategies as st
 from sqlalchemy import event, inspect
 
 from core.fields import LINK_VERSION
-from core.planning.compare.entry import entry_of
-from core.store import StoreError, engine, where
+from core.planning.comparison.entry import entry_of
+from core.store import engine, where
 from core.store.engine import make_engine, transaction
+from core.store.errors import StoreError
 from core.store.measured import read_kept
 from core.store.migrate import migrate, version_of
 from core.store.rows import read_change, read_plan
@@ -212,7 +213,7 @@ def test_a_database_of_a_newer_version_is_refused_and_left_alone(store: Store, t
 
 def test_processes_that_open_an_empty_folder_at_once_make_one_database(tmp_path: Path) -> None:
     code = (
-        "import sys\nfrom core.store.store import Store\nfrom core.planning.compare.entry import entry_of\n"
+        "import sys\nfrom core.store.store import Store\nfrom core.planning.comparison.entry import entry_of\n"
         "sys.stdin.readline()\nStore.open(sys.argv[1]).save(entry_of('x', {}))"
     )
     command = [sys.executable, "-c", code, cases.address(tmp_path)]
@@ -347,7 +348,7 @@ def test_a_server_that_is_away_is_said_without_its_password() -> None:
 
 def test_what_was_confirmed_survives_a_kill(tmp_path: Path) -> None:
     code = (
-        "import sys\nfrom core.store.store import Store\nfrom core.planning.compare.entry import entry_of\n"
+        "import sys\nfrom core.store.store import Store\nfrom core.planning.comparison.entry import entry_of\n"
         "store = Store.open(sys.argv[1])\n"
         "while True:\n print(store.save(entry_of('x', {}), 'note').id, flush=True)"
     )

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
+from core.benchmark.programme import Programme
+from core.jobs.process import Job
 from core.limits import LIMITS, Limit
-from core.measure.process import Job
-from core.measure.programme import Programme
-from core.store import StoreError
+from core.store.errors import StoreError
 from core.store.keeper import Keeper
 from core.store.measured import LOST_S, Kept
 from core.store.measurements import Measurements

@@ -8,8 +8,8 @@ import pytest
 from sqlalchemy import update
 
 from core.limits import LIMITS, Limit
-from core.store import StoreError
 from core.store.engine import transaction
+from core.store.errors import StoreError
 from core.store.links import Links
 from core.store.tables import COLLECTIVES
 from tests.core import store_cases as cases

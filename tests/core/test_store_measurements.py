@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from core.benchmark.device import Cpu, Gpu, Machine
+from core.benchmark.record import Record
 from core.limits import LIMITS, Limit, limit
-from core.measure.device import Cpu, Gpu, Machine
-from core.measure.record import Record
-from core.store import StoreError
+from core.store.errors import StoreError
 from core.store.measured import LOST_S, Kept, seen_from
 from core.store.measurements import Measurements
 from tests.core import measure_cases as measured

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 import torch
 
-from core.tensors import trace
-from core.tensors.running.figures import storage_picture
-from core.tensors.running.steps import meant, origin
-from core.tensors.running.story import headline
+from core.tensors.tracing.steps import meant, origin
+from core.tensors.tracing.trace import trace
+from core.views.tensors.charts import storage_picture
+from core.views.tensors.text import headline
 from tests.core.said import says
 
 

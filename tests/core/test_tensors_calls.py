@@ -6,9 +6,10 @@ import einops
 import pytest
 import torch
 
-from core.tensors import ExpressionError, trace
-from core.tensors.axes.calls import PRESETS, PatternCall, PatternPreset, explain_call, plans_of, read_call
-from core.tensors.axes.einsums import EinsumPlan
+from core.tensors.named_axes.calls import PRESETS, PatternCall, PatternPreset, explain_call, plans_of, read_call
+from core.tensors.named_axes.einsums import EinsumPlan
+from core.tensors.operations.values import ExpressionError
+from core.tensors.tracing.trace import trace
 
 
 def test_calls_are_read() -> None:

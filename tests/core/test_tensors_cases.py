@@ -8,8 +8,11 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from core.tensors import ExpressionError, Layout, Step, trace
-from core.tensors.panels.cases import CASES, NEGATIVE, Case, NegativePreset, negative_step, sliced
+from core.tensors.examples.surprises import CASES, NEGATIVE, Case, NegativePreset, negative_step, sliced
+from core.tensors.layout import Layout
+from core.tensors.operations.values import ExpressionError
+from core.tensors.tracing.steps import Step
+from core.tensors.tracing.trace import trace
 
 # What the sentence of each case says, as a fact about the last step.
 FACTS: dict[str, Callable[[Step], bool]] = {

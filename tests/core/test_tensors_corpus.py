@@ -17,7 +17,9 @@ import pytest
 import torch
 from torch import nn
 
-from core.tensors import ExpressionError, Trace, trace
+from core.tensors.operations.values import ExpressionError
+from core.tensors.tracing.steps import Trace
+from core.tensors.tracing.trace import trace
 
 DATA = Path(__file__).parents[1] / "data" / "snippets"
 SNIPPETS: list[dict[str, Any]] = json.loads((DATA / "tensors.json").read_text(encoding="utf-8"))

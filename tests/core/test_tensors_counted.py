@@ -12,11 +12,16 @@ from pathlib import Path
 import pytest
 import torch
 
-from core.tensors import ExpressionError, Layout, Step, catalogue, load_torch, read_expression, trace
-from core.tensors.running.counted import CountedRun
-from core.tensors.running.figures import storage_picture
-from core.tensors.running.run import Run
-from core.tensors.running.story import PARTLY, explanations, headline, passed_over
+from core.tensors.layout import Layout
+from core.tensors.operations.lookup import catalogue
+from core.tensors.operations.values import ExpressionError
+from core.tensors.parsing.reader import read_expression
+from core.tensors.tracing.counted import CountedRun
+from core.tensors.tracing.run import Run
+from core.tensors.tracing.steps import Step
+from core.tensors.tracing.trace import load_torch, trace
+from core.views.tensors.charts import storage_picture
+from core.views.tensors.text import PARTLY, explanations, headline, passed_over
 from tests.core.tensors_random import SHAPES, random_layouts, random_program
 
 LARGE: dict[str, tuple[int, ...]] = {
@@ -74,7 +79,7 @@ def test_large_tensors_are_counted_in_little_memory() -> None:
     """In a fresh process, so that no earlier test hides a peak: all of them together stay under 8 MB."""
     script = """
         import resource
-        from core.tensors import trace
+        from core.tensors.tracing.trace import trace
         from tests.core.test_tensors_counted import LARGE
 
         def peak():

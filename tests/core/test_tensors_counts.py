@@ -7,8 +7,10 @@ import random
 import pytest
 import torch
 
-from core.tensors import ExpressionError, read_expression, trace
-from core.tensors.reading.worked import Counts
+from core.tensors.operations.values import ExpressionError
+from core.tensors.parsing.reader import read_expression
+from core.tensors.parsing.worked import Counts
+from core.tensors.tracing.trace import trace
 from tests.core.test_tensors_script import check
 
 PASTED: list[tuple[str, tuple[int, ...], tuple[int, ...]]] = [

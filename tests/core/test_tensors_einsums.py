@@ -10,8 +10,9 @@ import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from core.tensors import ExpressionError, Layout
-from core.tensors.axes.einsums import EinsumPlan, OperandPlan, explain_einsum
+from core.tensors.layout import Layout
+from core.tensors.named_axes.einsums import EinsumPlan, OperandPlan, explain_einsum
+from core.tensors.operations.values import ExpressionError
 
 
 def layout_of(tensor: torch.Tensor) -> Layout:

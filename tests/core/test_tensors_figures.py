@@ -9,14 +9,14 @@ import plotly.graph_objects as go
 import pytest
 
 from core.limits import limit
-from core.palette import LIGHT
-from core.tensors import Layout, trace
-from core.tensors.panels.cases import NEGATIVE, negative_step
-from core.tensors.panels.figures_walk import walk_picture
-from core.tensors.panels.walk import walks
-from core.tensors.running.figures import negative_picture, reason, storage_picture
-from core.tensors.running.story import headline, letter
-from core.tensors.running.trace import Trace
+from core.tensors.examples.cache_walk import walks
+from core.tensors.examples.surprises import NEGATIVE, negative_step
+from core.tensors.layout import Layout
+from core.tensors.tracing.trace import Trace, trace
+from core.views.common.palette import LIGHT
+from core.views.tensors.charts import negative_picture, reason, storage_picture
+from core.views.tensors.charts_cache_walk import walk_picture
+from core.views.tensors.text import headline, letter
 
 
 def values(picture: dict[str, Any], number: int) -> list[str]:

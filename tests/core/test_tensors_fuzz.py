@@ -12,7 +12,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from core.limits import limit
-from core.tensors import ExpressionError, read_shape, read_stride
+from core.tensors.operations.values import ExpressionError
+from core.tensors.parsing.text import read_shape, read_stride
 from tests.core.tensors_random import DTYPES, SHAPES, random_program, survives
 
 CHARACTERS = "xxx..()()[]:,,0123 -+*@'>abt_=viewsrtn;#"

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.limits import limit
-from core.tensors import Boundary, Layout, Narrowed, Run, bounds, contiguous_strides, explain_view
-from core.tensors.view import ShapeError, resolve_shape
+from core.tensors.layout import Layout, Run, bounds, contiguous_strides
+from core.tensors.view_rule import Boundary, Narrowed, ShapeError, explain_view, resolve_shape
 from tests.core.tensors_random import compare_views, in_torch, random_layouts
 
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from core.tensors import trace
-from core.tensors.reading.operation import Operation, Written
-from core.tensors.reading.table import ROWS
+from core.tensors.operations.operation import Operation, Written
+from core.tensors.operations.table import ROWS
+from core.tensors.tracing.trace import trace
 from tests.core.tensors_calls import agreement, difference, in_torch, random_call, unknown_parameters
 
 SAMPLES = (Path(__file__).parents[1] / "data" / "tensor_operators.csv").read_text(encoding="utf-8")

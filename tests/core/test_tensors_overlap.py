@@ -8,8 +8,9 @@ from collections import Counter
 import pytest
 import torch
 
-from core.tensors import ExpressionError, Layout
-from core.tensors.panels.overlap import HAZARDS, HazardPreset, overlap_of, replay, sharing
+from core.tensors.examples.overlap import HAZARDS, HazardPreset, overlap_of, replay, sharing
+from core.tensors.layout import Layout
+from core.tensors.operations.values import ExpressionError
 
 
 def test_a_sliding_window() -> None:

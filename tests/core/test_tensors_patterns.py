@@ -12,8 +12,9 @@ import torch
 from einops import EinopsError
 from einops.einops import _prepare_transformation_recipe, _reconstruct_from_shape
 
-from core.tensors import ExpressionError, Layout
-from core.tensors.axes.patterns import PatternPlan, explain_pattern
+from core.tensors.layout import Layout
+from core.tensors.named_axes.patterns import PatternPlan, explain_pattern
+from core.tensors.operations.values import ExpressionError
 
 FUNCTIONS = {"rearrange": einops.rearrange, "reduce": einops.reduce, "repeat": einops.repeat}
 

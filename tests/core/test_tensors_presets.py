@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from core.tensors import trace
-from core.tensors.panels.presets import ATTENTION, LECTURE
+from core.tensors.examples.presets import ATTENTION, LECTURE
+from core.tensors.tracing.trace import trace
 
 
 def test_the_lecture_has_a_preset_for_every_claim() -> None:

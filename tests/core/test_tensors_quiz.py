@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from core.tensors.panels.quiz import Item, ask, categories, grade, items, question
+from core.tensors.examples.quiz import Item, ask, categories, grade, items, question
 
 REFERENCE = (Path(__file__).parents[1] / "data" / "tensor_views.csv").read_text(encoding="utf-8")
 

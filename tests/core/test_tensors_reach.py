@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 
-from core.tensors import ExpressionError, Layout, trace
-from core.tensors.panels.reach import same_cells, views_to
-from core.tensors.panels.tried import tried
+from core.tensors.examples.reachable_layouts import same_cells, views_to
+from core.tensors.examples.typed_layout import tried
+from core.tensors.layout import Layout
+from core.tensors.operations.values import ExpressionError
+from core.tensors.tracing.trace import trace
 
 torch: Any = pytest.importorskip("torch")
 

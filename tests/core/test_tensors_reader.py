@@ -11,8 +11,11 @@ from pathlib import Path
 import pytest
 import torch
 
-from core.tensors import ExpressionError, catalogue, read_expression, read_shape, trace
-from core.tensors.reading.operations import OPERATIONS, REFUSED, topics
+from core.tensors.operations.lookup import OPERATIONS, REFUSED, catalogue, topics
+from core.tensors.operations.values import ExpressionError
+from core.tensors.parsing.reader import read_expression
+from core.tensors.parsing.text import read_shape
+from core.tensors.tracing.trace import trace
 
 HOSTILE: dict[str, tuple[str, str]] = {
     # text → words the message must contain, and what is dangerous about it
@@ -267,8 +270,8 @@ def test_bad_input_leaves_memory_flat() -> None:
     """In a fresh process, so that no earlier test hides a peak: all of it together stays under 4 MB."""
     script = """
         import resource
-        from core.tensors import ExpressionError
-        from core.tensors import trace
+        from core.tensors.operations.values import ExpressionError
+        from core.tensors.tracing.trace import trace
         from tests.core.test_tensors_reader import HOSTILE, UNREADABLE
 
         def peak():
@@ -318,7 +321,7 @@ def test_nothing_runs_before_everything_is_read(monkeypatch: pytest.MonkeyPatch)
     def never() -> None:
         raise AssertionError("torch was asked for")
 
-    monkeypatch.setattr(sys.modules["core.tensors.running.trace"], "load_torch", never)
+    monkeypatch.setattr(sys.modules["core.tensors.tracing.trace"], "load_torch", never)
     with pytest.raises(ExpressionError, match="is not an operation"):
         trace("x.add_(1)\nx.__class__", (2, 3))
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from core.tensors import trace
-from core.tensors.running.story import headline
+from core.tensors.tracing.trace import trace
+from core.views.tensors.text import headline
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from core.tensors import ExpressionError, trace
-from core.tensors.reading.operations import REFUSED
+from core.tensors.operations.lookup import REFUSED
+from core.tensors.operations.values import ExpressionError
+from core.tensors.tracing.trace import trace
 
 TABLE = (Path(__file__).parents[1] / "data" / "tensor_views.csv").read_text(encoding="utf-8")
 ROWS = list(csv.DictReader(io.StringIO(TABLE, newline="")))

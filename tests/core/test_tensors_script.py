@@ -14,12 +14,13 @@ from pathlib import Path
 
 import pytest
 
-from core.tensors import ExpressionError, trace
-from core.tensors.panels.cases import CASES
-from core.tensors.panels.overlap import HAZARDS
-from core.tensors.panels.presets import ATTENTION, LECTURE
-from core.tensors.panels.quiz import items
-from core.tensors.running.script import script
+from core.tensors.examples.overlap import HAZARDS
+from core.tensors.examples.presets import ATTENTION, LECTURE
+from core.tensors.examples.quiz import items
+from core.tensors.examples.surprises import CASES
+from core.tensors.operations.values import ExpressionError
+from core.tensors.tracing.script import script
+from core.tensors.tracing.trace import trace
 from tests.core.tensors_random import DTYPES, SHAPES, outcome, random_program
 
 PROGRAMS: list[tuple[str, tuple[int, ...]]] = [

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from core.tensors import ExpressionError, trace
-from core.tensors.reading.text import code_of, skipped
-from core.tensors.running.story import passed_over
+from core.tensors.operations.values import ExpressionError
+from core.tensors.parsing.text import code_of, skipped
+from core.tensors.tracing.trace import trace
+from core.views.tensors.text import passed_over
 
 PASTED = """import torch
 x = x.t()

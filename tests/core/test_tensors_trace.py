@@ -11,8 +11,10 @@ import pytest
 import torch
 
 from core.limits import limit
-from core.tensors import ELEMENT_DTYPES, ExpressionError, Trace, trace
-from core.tensors.running.story import headline
+from core.tensors.operations.values import ExpressionError
+from core.tensors.tracing.steps import Trace
+from core.tensors.tracing.trace import ELEMENT_DTYPES, trace
+from core.views.tensors.text import headline
 
 
 def kinds(made: Trace) -> list[str]:
@@ -240,8 +242,8 @@ def test_traces_of_many_threads_do_not_mix() -> None:
 
 def test_importing_and_reading_do_not_load_torch() -> None:
     script = (
-        "import sys, core.tensors, core.tensors.running.figures, core.tensors.running.story\n"
-        "core.tensors.read_expression('x.t().view(2, 3)')\n"
+        "import sys, core.tensors.parsing.reader, core.views.tensors.charts, core.views.tensors.text\n"
+        "core.tensors.parsing.reader.read_expression('x.t().view(2, 3)')\n"
         "assert not {'torch', 'einops', 'streamlit', 'pandas', 'plotly'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", script], check=True, timeout=60)

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from core.tensors import Layout
-from core.tensors.panels.walk import (
+from core.tensors.examples.cache_walk import (
     _TIMING,
     LINE_BYTES,
     Fetches,
@@ -25,6 +24,7 @@ from core.tensors.panels.walk import (
     walk,
     walks,
 )
+from core.tensors.layout import Layout
 
 
 def simulate(cells: list[int], element_size: int, cache_lines: int) -> tuple[list[bool], int]:
@@ -118,7 +118,7 @@ def test_a_line_never_splits_an_element_and_storage_is_aligned() -> None:
     assert all(torch.empty(n).data_ptr() % LINE_BYTES == 0 for n in (1, 3, 1000, 100_000))
     with pytest.raises(ValueError, match="whole elements"):
         walk(Layout.contiguous((2,)), 7, "row")
-    with pytest.raises(ValueError, match="too many to walk"):
+    with pytest.raises(ValueError, match="too many to go through"):
         walk(Layout.contiguous((70_000,)), 8, "row")
     with pytest.raises(ValueError, match="before the storage"):
         walk(Layout((3,), (-1,)), 8, "row")

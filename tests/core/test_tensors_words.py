@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from core.tensors import trace
-from core.tensors.running.story import explanations, headline, layout_texts
+from core.tensors.tracing.trace import trace
+from core.views.tensors.text import explanations, headline, layout_texts
 from tests.core.said import says
 
 

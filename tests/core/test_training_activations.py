@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 import sympy
 
-from core.models import CATALOG
+from core.models.catalog import CATALOG
 from core.models.spec import TransformerSpec
-from core.training.activations.explained import explain_stage, tensor_bytes
+from core.training.activations.derivation import explain_stage, tensor_bytes
 from core.training.activations.formulas import in_flight_plain, stage_bytes
 from core.training.activations.stage import (
     in_flight,

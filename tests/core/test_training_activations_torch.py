@@ -2,23 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch.nn import functional
+from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from torch.utils.checkpoint import CheckpointPolicy, checkpoint, create_selective_checkpoint_contexts
 from transformers import AutoConfig, AutoModelForCausalLM
 
-from core.models import TransformerSpec, from_hf_config
+from core.models.configs.config import from_hf_config
+from core.models.spec import TransformerSpec
 from core.training.activations.stage import layer_activation_bytes
-from core.training.activations.tensors import FUSED, HF_EAGER, HF_SDPA, Implementation, LayerKind
-from core.training.layout import Layout, Recompute
+from core.training.activations.tensors import (
+    FUSED,
+    HF_EAGER,
+    HF_SDPA,
+    Implementation,
+    LayerKind,
+    casts_no_experts,
+)
+from core.training.device.buffers import cast_bytes
+from core.training.device.memory import rank_of
+from core.training.layout import Layout, Recompute, degrees_of
 
-WIDTHS = {2: torch.bfloat16, 4: torch.float32}
+PRECISIONS: Mapping[str, tuple[torch.dtype, bool, Mapping[str, int]]] = {
+    "bf16": (torch.bfloat16, False, {"width": 2}),
+    "fp32": (torch.float32, False, {"width": 4}),
+    "autocast": (torch.float32, True, {"width": 2, "residual": 4}),
+}
+"""Type of the weights, whether products cast to bf16, and bytes of an element as they are counted."""
 
 _COMMON = {"vocab_size": 61, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}
 _LLAMA = {**_COMMON, "hidden_size": 128, "num_attention_heads": 8, "intermediate_size": 352}
@@ -43,6 +61,11 @@ LAYERS: Mapping[str, tuple[str, Mapping[str, Any], LayerKind]] = {
         "mixtral",
         {**_LLAMA, "hidden_size": 256, "num_key_value_heads": 2, "num_local_experts": 4, "num_experts_per_tok": 2},
         "experts",
+    ),
+    "LayerNorms, plain network": (
+        "starcoder2",
+        {**_LLAMA, "num_key_value_heads": 2, "residual_dropout": 0.0, "embedding_dropout": 0.0},
+        "dense",
     ),
     "shared expert, gated": (
         "qwen2_moe",
@@ -77,14 +100,32 @@ def single_thread() -> Iterator[None]:
     torch.set_num_threads(before)
 
 
+class Casts(TorchDispatchMode):
+    """The storages that autocast casts weights to; held, so that no address is given out twice."""
+
+    def __init__(self, weights: Iterable[torch.Tensor]) -> None:
+        super().__init__()
+        self._weights = {weight.untyped_storage().data_ptr() for weight in weights}
+        self.found: dict[int, torch.Tensor] = {}
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        made = func(*args, **(kwargs or {}))
+        if func is torch.ops.aten._to_copy.default and args[0].untyped_storage().data_ptr() in self._weights:
+            self.found[made.untyped_storage().data_ptr()] = made
+        return made
+
+
 class Kept:
     """Storages that the layers of a model keep for backward, weights left out, each with the layer that first keeps it.
 
     A context in which a forward pass runs; tensors are held until it ends, so that no address is given out twice.
+    casts: bytes that each layer keeps of casts of weights.
     """
 
-    def __init__(self, layers: Sequence[torch.nn.Module]) -> None:
-        self.bytes = [0] * len(layers)
+    def __init__(self, layers: Sequence[torch.nn.Module], *, autocast: bool = False) -> None:
+        self.bytes, self.casts = [0] * len(layers), [0] * len(layers)
+        self._cast = Casts(w for layer in layers for w in layer.parameters())
+        self._autocast = torch.autocast("cpu", torch.bfloat16, enabled=autocast)
         self._layer: int | None = None
         self._seen = {w.untyped_storage().data_ptr() for layer in layers for w in layer.parameters()}
         self._alive: list[torch.Tensor] = []
@@ -101,12 +142,13 @@ class Kept:
         if self._layer is not None and storage.data_ptr() not in self._seen:
             self._seen.add(storage.data_ptr())
             self._alive.append(tensor)
-            self.bytes[self._layer] += storage.nbytes()
+            counted = self.casts if storage.data_ptr() in self._cast.found else self.bytes
+            counted[self._layer] += storage.nbytes()
         return tensor
 
     def of(self, forward: Callable[[], object]) -> int:
         """Bytes that the last layer keeps and no layer before it: not what all share."""
-        with self._hooks:
+        with self._hooks, self._autocast, self._cast:
             result = forward()
         assert result is not None
         return self.bytes[-1]
@@ -118,23 +160,34 @@ def layers_of(model: torch.nn.Module) -> Sequence[torch.nn.Module]:
     return list(stack)
 
 
-@pytest.mark.parametrize("width", WIDTHS)
+def cast_by_layers(spec: TransformerSpec, how: Implementation) -> float:
+    """Bytes of casts of the layers' weights, as the account of one accelerator counts them."""
+    degrees = degrees_of(Layout())
+    _, rank = rank_of(spec, degrees, ("first",))
+    found = cast_bytes(replace(rank, projection=0), degrees, 2, experts=not casts_no_experts(how))
+    return float(np.ravel(found)[0])
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("how", [HF_EAGER, HF_SDPA], ids=lambda how: how.id)
 @pytest.mark.parametrize("name", LAYERS)
-def test_transformers_keeps_what_is_counted(name: str, how: Implementation, width: int) -> None:
+def test_transformers_keeps_what_is_counted(name: str, how: Implementation, precision: str) -> None:
+    dtype, autocast, widths = PRECISIONS[precision]
     family, fields, kind = LAYERS[name]
     config = AutoConfig.for_model(family, **fields, **{"n_layer" if family == "gpt2" else "num_hidden_layers": 2})
     spec = from_hf_config(config.to_json_string())
     model = AutoModelForCausalLM.from_config(
-        config, attn_implementation="sdpa" if how.flash else "eager", dtype=WIDTHS[width]
+        config, attn_implementation="sdpa" if how.flash else "eager", dtype=dtype
     ).train()
     if kind == "experts":
         model.set_experts_implementation("grouped_mm" if how.flash else "eager")
     for batch, seq in BATCHES:
         tokens = torch.randint(3, 61, (batch, seq), generator=torch.Generator().manual_seed(seq))
-        kept = Kept(layers_of(model)).of(partial(model, tokens, use_cache=False))
-        counted = float(layer_activation_bytes(spec, how, Layout(micro_batch=batch), seq, kind=kind, width=width))
+        found = Kept(layers_of(model), autocast=autocast)
+        kept = found.of(partial(model, tokens, use_cache=False))
+        counted = float(layer_activation_bytes(spec, how, Layout(micro_batch=batch), seq, kind=kind, **widths))
         assert counted == pytest.approx(kept, rel=0.01)
+        assert found.casts[-1] == pytest.approx(cast_by_layers(spec, how) / 2 if autocast else 0, rel=0.01)
 
 
 class Cached:
@@ -173,22 +226,24 @@ class Cached:
         return made
 
 
-@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("name", ["MHA", "GQA", "GQA, wide heads"])
-def test_per_operation_recomputation_keeps_what_is_counted(name: str, width: int) -> None:
+def test_per_operation_recomputation_keeps_what_is_counted(name: str, precision: str) -> None:
+    dtype, autocast, widths = PRECISIONS[precision]
     family, fields, _ = LAYERS[name]
     config = AutoConfig.for_model(family, **fields, num_hidden_layers=2)
     spec = from_hf_config(config.to_json_string())
-    model = AutoModelForCausalLM.from_config(config, attn_implementation="sdpa", dtype=WIDTHS[width]).train()
+    model = AutoModelForCausalLM.from_config(config, attn_implementation="sdpa", dtype=dtype).train()
     for batch, seq in BATCHES:
         cached, places = Cached(), torch.arange(seq)[None]
-        x = torch.randn((batch, seq, spec.hidden), dtype=WIDTHS[width], requires_grad=True)
-        turned = model.model.rotary_emb(x, places)
-        for layer in layers_of(model):
-            x = cached.layer(partial(layer, position_embeddings=turned, position_ids=places), x)
+        x = torch.randn((batch, seq, spec.hidden), dtype=dtype, requires_grad=True)
+        with torch.autocast("cpu", torch.bfloat16, enabled=autocast):
+            turned = model.model.rotary_emb(x, places)
+            for layer in layers_of(model):
+                x = cached.layer(partial(layer, position_embeddings=turned, position_ids=places), x)
         layout = Layout(micro_batch=batch, recompute=Recompute.PER_OPERATION)
         for how in (HF_SDPA, FUSED):
-            counted = float(layer_activation_bytes(spec, how, layout, seq, width=width))
+            counted = float(layer_activation_bytes(spec, how, layout, seq, **widths))
             assert cached.bytes == pytest.approx([counted] * 2, rel=0.01)
         x.sum().backward()  # the cache serves: what it lacks is done again
 
@@ -196,8 +251,9 @@ def test_per_operation_recomputation_keeps_what_is_counted(name: str, width: int
 class FusedLayer(torch.nn.Module):
     """A layer of kernels that keep their inputs only: a native norm, flash attention, a gate that is done again."""
 
-    def __init__(self, hidden: int, heads: int, kv_heads: int, ffn: int) -> None:
+    def __init__(self, hidden: int, heads: int, kv_heads: int, ffn: int, *, glu: bool) -> None:
         super().__init__()
+        self.glu = glu
         self.heads, self.kv_heads, self.head_dim = heads, kv_heads, hidden // heads
         self.norms = torch.nn.ModuleList(torch.nn.LayerNorm(hidden) for _ in range(2))
         self.q, self.o = torch.nn.Linear(hidden, hidden), torch.nn.Linear(hidden, hidden)
@@ -214,18 +270,22 @@ class FusedLayer(torch.nn.Module):
         attended = functional.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True)
         x = x + self.o(attended.transpose(1, 2).flatten(2))
         y = self.norms[1](x)
+        if not self.glu:
+            return x + self.down(functional.gelu(self.up(y)))
         gated = checkpoint(lambda g, u: functional.silu(g) * u, self.gate(y), self.up(y), use_reentrant=True)
         assert isinstance(gated, torch.Tensor)
         return x + self.down(gated)
 
 
-@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("kv_heads", [8, 2, 1])
-def test_fused_kernels_keep_what_is_counted(kv_heads: int, width: int) -> None:
-    spec = TransformerSpec(2, 128, 8, kv_heads, 16, 352, 61, glu=True, tied_head=True)
-    layers = [FusedLayer(128, 8, kv_heads, 352).to(WIDTHS[width]) for _ in range(2)]
+@pytest.mark.parametrize("glu", [True, False])
+def test_fused_kernels_keep_what_is_counted(glu: bool, kv_heads: int, precision: str) -> None:
+    dtype, autocast, widths = PRECISIONS[precision]
+    spec = TransformerSpec(2, 128, 8, kv_heads, 16, 352, 61, glu=glu, tied_head=True)
+    layers = [FusedLayer(128, 8, kv_heads, 352, glu=glu).to(dtype) for _ in range(2)]
     for batch, seq in BATCHES:
-        x = torch.randn((batch, seq, 128), dtype=WIDTHS[width], requires_grad=True)
-        kept = Kept(layers).of(partial(torch.nn.Sequential(*layers), x))
-        counted = float(layer_activation_bytes(spec, FUSED, Layout(micro_batch=batch), seq, width=width))
+        x = torch.randn((batch, seq, 128), dtype=dtype, requires_grad=True)
+        kept = Kept(layers, autocast=autocast).of(partial(torch.nn.Sequential(*layers), x))
+        counted = float(layer_activation_bytes(spec, FUSED, Layout(micro_batch=batch), seq, **widths))
         assert counted == pytest.approx(kept, rel=0.01)

@@ -8,25 +8,19 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from core.models import CATALOG, parameters
-from core.training import (
-    POLICIES,
-    TENSORS_ONLY,
-    Layout,
-    LayoutError,
-    Setup,
-    find_optimizer,
-    largest_micro_batch,
-    largest_of_family,
-    largest_seq_len,
-    step_cost,
-    through_one_step,
-    token_bytes,
-    token_width,
-    traffic_per_step,
-)
-from core.training.device.explained import explain_device
-from core.training.device.peak import CLASSES
+from core.models.catalog import CATALOG
+from core.models.parameters import parameters
+from core.training.device.buffers import TENSORS_ONLY
+from core.training.device.costs import step_cost
+from core.training.device.derivation import explain_device
+from core.training.device.largest import largest_micro_batch, largest_of_family, largest_seq_len
+from core.training.device.peak import CLASSES, through_one_step
+from core.training.device.setup import Setup
+from core.training.device.traffic import traffic_per_step
+from core.training.layout import Layout, LayoutError
+from core.training.memory import token_bytes, token_width
+from core.training.optimizers import find_optimizer
+from core.training.precision import POLICIES
 
 ADAM = find_optimizer("AdamW")
 MEGATRON = POLICIES["mixed bf16, fp32 master, fp32 gradients"]
@@ -49,6 +43,19 @@ SETUPS = {
     ),
     "alone": replace(SMALL, layout=Layout()),
 }
+LEAN = POLICIES["mixed bf16, fp32 master"]
+AUTOCAST = POLICIES["fp32, bf16 autocast"]
+FRESH = {
+    **{name: replace(setup, policy=LEAN) for name, setup in SETUPS.items()},
+    "short": replace(SMALL, layout=Layout(), policy=LEAN, seq_len=32),
+    "autocast": replace(SMALL, layout=Layout(data=2, zero=2), policy=AUTOCAST),
+    "autocast, pipeline": replace(SMALL, layout=Layout(pipeline=4, micro_batches=4, zero=1), policy=AUTOCAST),
+    "bucket": replace(SMALL, layout=Layout(data=8, zero=2), policy=LEAN, seq_len=128),
+    "pipeline, offload": replace(
+        SMALL, layout=Layout(pipeline=4, data=8, micro_batches=4, zero=2, offload=1), policy=LEAN
+    ),
+}
+"""Whose gradients are made anew in each step, but where FSDP shards them."""
 
 
 @pytest.mark.parametrize("name", SETUPS)
@@ -67,6 +74,23 @@ def test_the_curve_ends_as_it_began_and_peaks_at_the_account(name: str) -> None:
     assert curve.bytes["activations"][-1] == curve.bytes["activations"][0] == 0
     for part in ("parameters", "gradients", "master_weights", "optimizer_state"):
         assert set(curve.bytes[part]) == {getattr(held, part)}
+
+
+@pytest.mark.parametrize("name", FRESH)
+def test_gradients_grow_in_backward_and_the_curve_peaks_at_the_account(name: str) -> None:
+    setup = FRESH[name]
+    curve, held = through_one_step(setup), setup.held
+    assert curve.total.max() == pytest.approx(held.total, rel=1e-12)
+    gradients, whole = curve.bytes["gradients"], held.gradients + held.later
+    assert np.all(np.diff(gradients) >= -1e-6 * whole)
+    assert gradients[-1] == pytest.approx(whole)
+    sharded = setup.layout.zero == 3 and setup.layout.data > 1
+    before = [at for at, phase in enumerate(curve.phases) if phase in ("start", "forward", "loss")]
+    assert np.all(gradients[before] == (whole if sharded else 0))
+    for part in ("parameters", "master_weights", "optimizer_state"):
+        assert set(curve.bytes[part]) == {getattr(held, part)}
+    for part in ("activations", "buffers"):
+        assert curve.bytes[part][0] == pytest.approx(curve.bytes[part][-1])
 
 
 def test_the_loss_belongs_to_the_last_stage() -> None:
@@ -208,10 +232,9 @@ def test_a_setup_takes_names() -> None:
         assert SMALL.changed({"tensor": 3}).held
 
 
-@pytest.mark.parametrize("name", SETUPS)
-def test_the_account_explains_itself(name: str) -> None:
+@pytest.mark.parametrize("setup", [*SETUPS.values(), *FRESH.values()], ids=[*SETUPS, *(f"{n}, lean" for n in FRESH)])
+def test_the_account_explains_itself(setup: Setup) -> None:
     """The last step is the account's total, and the states' steps sum to its states."""
-    setup = SETUPS[name]
     steps = explain_device(setup)
     assert steps[-1].value == pytest.approx(setup.held.total, rel=1e-12)
     states = [step.value for step in steps if step.name.endswith("sharded_bytes")]

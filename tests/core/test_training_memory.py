@@ -13,26 +13,14 @@ from core.hardware.accelerators import find as find_accelerator
 from core.models.catalog import model_named
 from core.models.parameters import parameters
 from core.models.stand_in import stand_in
-from core.training import (
-    POLICIES,
-    Layout,
-    Saved,
-    Step,
-    bytes_per_parameter,
-    checkpoint_bytes,
-    find_optimizer,
-    find_policy,
-    largest_model,
-    memory_over,
-    optimizers,
-    saved_per_parameter,
-    states_of,
-    states_per_parameter,
-    why_not,
-    words,
-)
-from core.training.device.alone import explain_largest
-from core.training.optimizers import LEFT_OUT
+from core.training.device.inputs import Step, states_of
+from core.training.device.memory import memory_over
+from core.training.device.states_only import explain_largest, largest_model
+from core.training.layout import Layout
+from core.training.memory import Saved, bytes_per_parameter, checkpoint_bytes, saved_per_parameter, states_per_parameter
+from core.training.optimizers import LEFT_OUT, find_optimizer, optimizers, why_not
+from core.training.precision import POLICIES, find_policy
+from core.views.training import text
 from tests.core.said import says
 
 H100 = 80e9
@@ -158,36 +146,36 @@ def test_state_that_depends_on_shapes_needs_a_shape() -> None:
 
 def test_parts_are_spelled() -> None:
     both = find_policy("mixed fp16, fp32 copies of both")
-    assert "8 master weights and gradients" in words.spelled(states_per_parameter(ADAMW, both), both)
+    assert "8 master weights and gradients" in text.spelled(states_per_parameter(ADAMW, both), both)
     states = states_per_parameter(ADAMW, find_policy("fp32"))
-    assert words.spelled(states, find_policy("fp32")) == "4 parameters + 4 gradients + 8 optimizer state"
-    assert words.summed(states) == "4 + 4 + 0 + 8"
-    assert words.device_name("A100 SXM 80 GB", 80e9) == "A100 SXM 80 GB"
-    assert words.device_name("RTX 4090", 24e9) == "RTX 4090 24 GB"
+    assert text.spelled(states, find_policy("fp32")) == "4 parameters + 4 gradients + 8 optimizer state"
+    assert text.summed(states) == "4 + 4 + 0 + 8"
+    assert text.device_name("A100 SXM 80 GB", 80e9) == "A100 SXM 80 GB"
+    assert text.device_name("RTX 4090", 24e9) == "RTX 4090 24 GB"
 
 
 def test_memory_basis_never_contradicts_itself() -> None:
-    says(words.memory_read_as(80e9, ""), "decimal 80 GB", "74.51 GiB")
+    says(text.memory_read_as(80e9, ""), "decimal 80 GB", "74.51 GiB")
     h100 = find_accelerator("H100 SXM")
-    said = words.memory_read_as(h100.memory_bytes, h100.memory_note)
+    said = text.memory_read_as(h100.memory_bytes, h100.memory_note)
     says(said, "reports more", "81,559 MiB in nvidia-smi", "85.52 GB")
-    assert "81,920 MiB" in words.memory_read_as(80e9, find_accelerator("A100 SXM 80 GB").memory_note)
-    assert "180 GB are usable" in words.memory_read_as(192e9, find_accelerator("B100").memory_note)
-    assert "the 32 GiB of the documentation, which are 34.36 GB" in words.memory_read_as(32 * 2**30, "GiB (doc)")
+    assert "81,920 MiB" in text.memory_read_as(80e9, find_accelerator("A100 SXM 80 GB").memory_note)
+    assert "180 GB are usable" in text.memory_read_as(192e9, find_accelerator("B100").memory_note)
+    assert "the 32 GiB of the documentation, which are 34.36 GB" in text.memory_read_as(32 * 2**30, "GiB (doc)")
     for device in accelerators():
-        said = words.memory_read_as(device.memory_bytes, device.memory_note)
+        said = text.memory_read_as(device.memory_bytes, device.memory_note)
         assert "more than the part reports" not in said
         assert not any(shorthand in said for shorthand in ("printed", "class", "aiconfigurator", "(doc)"))
 
 
 def test_checkpoint_says_what_is_counted() -> None:
-    said = words.checkpoint(70e9, saved(), find_policy("fp32"))
+    said = text.checkpoint(70e9, saved(), find_policy("fp32"))
     says(said, "840 GB", "70B × (4 fp32 weights + 8 optimizer state)", "gradients are not saved")
-    says(words.checkpoint(70e9, saved(MIXED), find_policy(MIXED)), "fp32 master weights", "bf16 weights", "140 GB")
+    says(text.checkpoint(70e9, saved(MIXED), find_policy(MIXED)), "fp32 master weights", "bf16 weights", "140 GB")
 
 
 def test_sources_are_cited_with_their_addresses() -> None:
-    cited = words.cited(ADAMW, find_policy(MEGATRON))
+    cited = text.cited(ADAMW, find_policy(MEGATRON))
     assert "arXiv:1711.05101" in cited
     assert "docs.nvidia.com/megatron-core" in cited
     assert "https://" not in cited
@@ -206,7 +194,7 @@ def test_sources_are_cited_with_their_addresses() -> None:
     ],
 )
 def test_missing_matrix_units_are_said_and_unknown_ones_not_guessed(policy: str, name: str, said: str) -> None:
-    found = words.matrix_units(find_policy(policy), find_accelerator(name))
+    found = text.matrix_units(find_policy(policy), find_accelerator(name))
     assert said in found
     assert bool(said) == bool(found)
 
@@ -220,12 +208,12 @@ def test_no_accelerator_lacks_what_it_has_a_peak_for() -> None:
 def test_what_the_list_of_optimizers_leaves_out_is_said() -> None:
     for name in LEFT_OUT:
         assert not any(name.lower() == listed.lower() for listed in optimizers())
-        assert name in words.left_out()
+        assert name in text.left_out()
         assert why_not(f"distributed {name.lower()}").startswith(f"{name} is left out, because")
         with pytest.raises(KeyError, match="is left out"):
             find_optimizer(name)
     shaped = sum(not o.uniform for o in optimizers().values())
-    says(words.left_out(), f"The {len(optimizers())} optimizers", f"{shaped} of them")
+    says(text.left_out(), f"The {len(optimizers())} optimizers", f"{shaped} of them")
 
 
 @pytest.mark.parametrize("name", ["", "Adamm", "xx", "Adam", "camel", "so"])
@@ -234,8 +222,8 @@ def test_nothing_is_said_about_other_names(name: str) -> None:
 
 
 def test_measured_states() -> None:
-    assert words.measured_state(find_optimizer("SGD")) == "0 B"
-    assert words.measured_state(find_optimizer("AdamW")) == "8.00003 B"
+    assert text.measured_state(find_optimizer("SGD")) == "0 B"
+    assert text.measured_state(find_optimizer("AdamW")) == "8.00003 B"
     assert [p.id for p in POLICIES.values() if not p.fp32_states] == [
         "mixed bf16, fp32 master, bf16 states",
         "bf16 throughout",

@@ -11,14 +11,14 @@ import pytest
 import torch
 
 from core.limits import limit
-from core.palette import LIGHT
-from core.training import find_optimizer
-from core.training.motion import words
-from core.training.motion.figures import descent, step_lengths
-from core.training.motion.surfaces import SURFACES
-from core.training.motion.walk import MOVING, Walk, disagreement, explained, rate_of, read_start, updates, walk
+from core.training.optimizer_paths.path import MOVING, Walk, disagreement, explained, rate_of, read_start, updates, walk
+from core.training.optimizer_paths.surfaces import SURFACES
+from core.training.optimizers import find_optimizer
 from core.units import QuantityError
-from pages.parts.charts import wire
+from core.views.common.palette import LIGHT
+from core.views.training import text_optimizer_paths
+from core.views.training.charts_optimizer_paths import descent, step_lengths
+from pages.streamlit_patches.charts import wire
 
 STARTS = [(-1.8, -0.6), (0.3, 0.9), (1.0, 1.0)]
 EVERY = [(name, surface) for name in MOVING for surface in SURFACES]
@@ -95,7 +95,7 @@ def test_minima_are_the_lowest_points(surface: str) -> None:
 def test_the_usual_rates_lead_downhill_inside_the_picture(name: str, surface: str) -> None:
     done, ground = usual(name, surface), SURFACES[surface]
     assert not done.diverged
-    assert words.height_left(done, done.steps) < 0.2 * words.height_left(done, 0)
+    assert text_optimizer_paths.height_left(done, done.steps) < 0.2 * text_optimizer_paths.height_left(done, 0)
     for side, (low, high) in enumerate((ground.across, ground.along)):
         assert (done.points[:, side] >= low).all()
         assert (done.points[:, side] <= high).all()
@@ -116,7 +116,7 @@ def test_a_divergence_is_said_and_not_drawn() -> None:
     walks = all_on("Rosenbrock", 0.1)
     gone = [w for w in walks if w.diverged]
     assert {w.optimizer for w in gone} >= {"SGD", "SGD momentum"}
-    said = words.takeaway(walks, 150)
+    said = text_optimizer_paths.takeaway(walks, 150)
     assert all(w.optimizer in said and f"step {w.diverged}" in said for w in gone)
     figure = descent(walks, 150, "SGD", LIGHT)
     for trace in figure["data"]:
@@ -124,9 +124,10 @@ def test_a_divergence_is_said_and_not_drawn() -> None:
             assert all(abs(value) < 1e3 for value in [*trace["x"], *trace["y"]])
     assert len(figure["data"][-1]["x"]) == len(walks) - len(gone)
     assert all(
-        row[2].startswith("diverged") == bool(w.diverged) for w, row in zip(walks, words.rows(walks, 150), strict=True)
+        row[2].startswith("diverged") == bool(w.diverged)
+        for w, row in zip(walks, text_optimizer_paths.rows(walks, 150), strict=True)
     )
-    assert str(gone[0].diverged) in words.no_numbers(gone[0])
+    assert str(gone[0].diverged) in text_optimizer_paths.no_numbers(gone[0])
 
 
 def test_when_all_have_diverged_there_is_still_something_to_say_and_to_draw() -> None:
@@ -134,7 +135,7 @@ def test_when_all_have_diverged_there_is_still_something_to_say_and_to_draw() ->
     assert lost
     go.Figure(wire({key: part for key, part in descent(lost, 200, "SGD", LIGHT).items() if key != "frames"}))
     go.Figure(wire(step_lengths(lost, 200, "SGD", LIGHT)))
-    assert "lowest" not in words.takeaway(lost, 200)
+    assert "lowest" not in text_optimizer_paths.takeaway(lost, 200)
 
 
 @pytest.mark.parametrize("start", [(0.0, 0.0), (1.0, 1.0)])
@@ -145,7 +146,7 @@ def test_a_walk_that_never_moves(start: tuple[float, float]) -> None:
     assert still.lengths.max() == 0
     go.Figure(wire(descent(walks, 5, "Adam", LIGHT)))
     go.Figure(wire(step_lengths(walks, 5, "Adam", LIGHT)))
-    assert words.rows(walks, 5)
+    assert text_optimizer_paths.rows(walks, 5)
 
 
 @pytest.mark.parametrize("step", [1, 30, 200])
@@ -183,17 +184,21 @@ def test_each_step_is_explained_by_its_formulas_with_torchs_numbers(name: str, f
 
 def test_the_lowest_and_the_highest_are_named() -> None:
     walks = all_on("valley")
-    order = words.standing(walks, 30)
-    said = words.takeaway(walks, 30)
+    order = text_optimizer_paths.standing(walks, 30)
+    said = text_optimizer_paths.takeaway(walks, 30)
     assert said.index(order[0].optimizer) < said.rindex(order[-1].optimizer)
-    assert words.number(words.height_left(order[0], 30)) in said
+    assert text_optimizer_paths.number(text_optimizer_paths.height_left(order[0], 30)) in said
 
 
 def test_coming_near_is_one_step_before_or_never() -> None:
     done = usual("SGD", "valley")
-    step = int(words.near(done))
-    assert words.height_left(done, step) <= 0.01 * words.height_left(done, 0) < words.height_left(done, step - 1)
-    assert words.near(usual("RMSProp", "Rosenbrock")) == "–"
+    step = int(text_optimizer_paths.near(done))
+    assert (
+        text_optimizer_paths.height_left(done, step)
+        <= 0.01 * text_optimizer_paths.height_left(done, 0)
+        < text_optimizer_paths.height_left(done, step - 1)
+    )
+    assert text_optimizer_paths.near(usual("RMSProp", "Rosenbrock")) == "–"
 
 
 @pytest.mark.parametrize("text", ["1", "1, 2, 3", "a, b", "1,", "4, 0", "nan, 0", "1e9, 0"])

@@ -10,21 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.models import CATALOG
-from core.training import (
-    POLICIES,
-    STORAGE_TYPES,
-    OwnPolicy,
-    PrecisionPolicy,
-    find_optimizer,
-    optimizers,
-    own_like,
-    policy_rows,
-    states_of,
-    states_per_parameter,
-)
-from core.training.device.account import width_of
-from core.training.policy_own import ABSENT, CHOICES, STATE_CHOICES, state_names
+from core.models.catalog import CATALOG
+from core.training.custom_policy import ABSENT, CHOICES, STATE_CHOICES, OwnPolicy, own_like, policy_rows, state_names
+from core.training.device.inputs import states_of
+from core.training.device.memory import width_of
+from core.training.memory import states_per_parameter
+from core.training.optimizers import find_optimizer, optimizers
+from core.training.precision import POLICIES, STORAGE_TYPES, PrecisionPolicy
 
 LLAMA = CATALOG["Llama 3.1 8B"].spec
 

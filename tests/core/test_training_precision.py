@@ -8,21 +8,11 @@ import math
 import pytest
 
 from core.models.catalog import model_named
-from core.training import (
-    HEADLINE,
-    POLICIES,
-    ParameterTensor,
-    PrecisionPolicy,
-    find_optimizer,
-    find_policy,
-    headline,
-    optimizer_state_bytes,
-    optimizers,
-    row_names,
-    states_per_parameter,
-)
-from core.training.optimizers import ALIKE
-from core.training.precision import BF16, FP32
+from core.training.memory import states_per_parameter
+from core.training.optimizer_state import optimizer_state_bytes
+from core.training.optimizers import ALIKE, HEADLINE, find_optimizer, headline, optimizers, row_names
+from core.training.precision import BF16, FP32, POLICIES, PrecisionPolicy, find_policy
+from core.training.tensors import ParameterTensor
 
 ADAMW_BYTES = {
     # policy → parameters, gradients, master copies, optimizer state under AdamW, as their sources count them

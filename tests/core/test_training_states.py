@@ -15,17 +15,12 @@ from hypothesis import strategies as st
 from transformers.optimization import Adafactor
 
 from core.models.catalog import catalog, model_named
-from core.training import (
-    POLICIES,
-    ParameterTensor,
-    find_optimizer,
-    find_policy,
-    optimizer_state_bytes,
-    optimizers,
-    states_per_parameter,
-    tensors_of,
-)
+from core.training.memory import states_per_parameter
+from core.training.optimizer_state import optimizer_state_bytes
+from core.training.optimizers import find_optimizer, optimizers
+from core.training.precision import POLICIES, find_policy
 from core.training.states import parse_states
+from core.training.tensors import ParameterTensor, tensors_of
 from tests.core.test_training_torch import MAKERS, nbytes
 
 FP32 = find_policy("fp32")

@@ -25,7 +25,7 @@ from torch.testing._internal.distributed.fake_pg import FakeStore
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from core.models import CATALOG
+from core.models.catalog import CATALOG
 from core.training.activations.stage import stage_activation_bytes
 from core.training.activations.tensors import FUSED_DTENSOR
 from core.training.layout import Layout

@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 import torch
 
-from core.training import find_optimizer, find_policy, states_per_parameter
+from core.training.memory import states_per_parameter
+from core.training.optimizers import find_optimizer
+from core.training.precision import find_policy
 
 SHAPES = ((512, 256), (512,))
 NUMEL = sum(torch.Size(shape).numel() for shape in SHAPES)

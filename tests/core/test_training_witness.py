@@ -11,17 +11,20 @@ from dataclasses import replace
 import pytest
 
 from core.limits import limit
-from core.models import CATALOG, TransformerSpec
-from core.training import POLICIES, find_optimizer, optimizers
+from core.models.catalog import CATALOG
+from core.models.spec import TransformerSpec
+from core.training.optimizers import find_optimizer, optimizers
+from core.training.precision import POLICIES
+from core.training.torch_check.events import MEASURED, Advance, Began, Done, Event, Measured, decode, encode
+from core.training.torch_check.step import BATCH, Trial, Witness, WitnessRunner, policy_run, small_config, trial_of
+from core.training.torch_check.worker import run
 from core.training.torch_optimizers import IN_TORCH
-from core.training.witness import words
-from core.training.witness.events import MEASURED, Advance, Began, Done, Event, Measured, decode, encode
-from core.training.witness.trial import Trial, Witness, WitnessRunner, policy_run, small_config, trial_of
-from core.training.witness.worker import run
+from core.views.training import text_torch_check
 
 GPT2, LLAMA, MIXTRAL = (CATALOG[name].spec for name in ("GPT-2 124M", "Llama 3 8B", "Mixtral 8x7B"))
 FP32, BF16 = "fp32", "bf16 throughout"
 MIXED, WIDE = "mixed bf16, fp32 master", "mixed bf16, fp32 master, fp32 gradients"
+AUTOCAST = "fp32, bf16 autocast"
 
 STEPS = [
     (GPT2, "AdamW", FP32),
@@ -30,6 +33,9 @@ STEPS = [
     (LLAMA, "SGD", FP32),
     (LLAMA, "AMSGrad", WIDE),
     (MIXTRAL, "AdamW", BF16),
+    (GPT2, "AdamW", AUTOCAST),
+    (LLAMA, "SGD", AUTOCAST),
+    (MIXTRAL, "SGD momentum", AUTOCAST),
 ]
 
 
@@ -56,6 +62,8 @@ def test_torch_takes_what_is_counted(spec: TransformerSpec, optimizer: str, poli
     counters = found["optimizer"] - counted.get("optimizer", 0)
     assert 0 <= counters < 12 * 200  # a step counter for each tensor, a few dozen of them
     assert found["activations"] == pytest.approx(counted["activations"], rel=0.01)
+    assert found.get("casts", 0) == pytest.approx(counted.get("casts", 0), rel=0.01)
+    assert ("casts" in found) == (policy == AUTOCAST)
 
 
 def wait(runner: WitnessRunner, id: str, until: Callable[[Witness], bool]) -> Witness:
@@ -79,9 +87,9 @@ def test_the_process_measures_and_says_so() -> None:
     assert (done.state, done.message) == ("finished", "")
     assert set(done.measured) == {"parameters", "gradients", "optimizer", "activations"}
     assert done.began is not None
-    assert "agrees" in words.answer(done)
-    assert len(words.rows(done)) == 4
-    assert done.began.torch in words.measured_with(done)
+    assert "agrees" in text_torch_check.answer(done)
+    assert len(text_torch_check.rows(done)) == 4
+    assert done.began.torch in text_torch_check.measured_with(done)
 
 
 def scripted(*lines: str) -> WitnessRunner:
@@ -102,7 +110,7 @@ def test_a_step_is_cancelled_and_keeps_what_it_has() -> None:
     now = wait(runner, job.id, lambda now: bool(now.measured))
     assert now.running
     assert now.advance == Advance(phase="forward")
-    assert words.progress(now).startswith("Forward")
+    assert text_torch_check.progress(now).startswith("Forward")
     assert runner.cancel(job.id)
     ended = wait(runner, job.id, lambda now: not now.running)
     assert (ended.state, ended.measured, ended.advance) == ("cancelled", {"parameters": 5.0}, None)
@@ -116,7 +124,7 @@ def test_a_process_that_cannot_import_torch_says_so() -> None:
     ended = wait(runner, job.id, lambda now: not now.running)
     assert ended.state == "failed"
     assert "No module named 'torch'" in ended.message
-    assert words.answer(ended) == ""
+    assert text_torch_check.answer(ended) == ""
 
 
 def test_a_step_that_takes_too_long_is_stopped() -> None:
@@ -146,13 +154,14 @@ def test_every_policy_has_one_that_plain_torch_can_run(policy: str) -> None:
     run_as = policy_run(POLICIES[policy])
     assert policy_run(run_as) == run_as
     assert run_as.weights.bytes == max(POLICIES[policy].weights.bytes, 2)  # fp8 is run in bf16
-    assert bool(words.instead(POLICIES[policy])) == (run_as.id != policy)
+    assert run_as.autocasts == POLICIES[policy].autocasts
+    assert bool(text_torch_check.instead(POLICIES[policy])) == (run_as.id != policy)
 
 
 def test_optimizers_are_torchs_or_refused() -> None:
     assert set(IN_TORCH) <= set(optimizers())
     for name in optimizers():
-        assert (words.refused(find_optimizer(name)) == "") == (name in IN_TORCH)
+        assert (text_torch_check.refused(find_optimizer(name)) == "") == (name in IN_TORCH)
     with pytest.raises(ValueError, match="Lion"):
         replace(TRIAL, optimizer="Lion")
 
@@ -163,7 +172,7 @@ def test_optimizers_are_torchs_or_refused() -> None:
         {"config": json.dumps({**small_config(LLAMA), "hidden_size": 2 * limit("witness_width")})},
         {"config": json.dumps({**small_config(LLAMA), "num_hidden_layers": limit("witness_layers") + 1})},
         {"config": json.dumps({**small_config(LLAMA), "vocab_size": limit("witness_vocab") + 1})},
-        {"policy": "fp32, bf16 autocast"},
+        {"policy": "fp8 matmuls, fp32 master, bf16 states"},
         {"device": "tpu"},
     ],
 )
@@ -174,11 +183,11 @@ def test_what_is_beyond_the_caps_is_not_run(wrong: dict[str, str]) -> None:
 
 def test_a_difference_is_said_with_its_part() -> None:
     done = Witness("1", TRIAL, "finished", 1.0, None, None, dict(TRIAL.predicted), "")
-    assert "last byte" in words.answer(done)
+    assert "last byte" in text_torch_check.answer(done)
     off = replace(done, measured={**TRIAL.predicted, "activations": 1.07 * TRIAL.predicted["activations"]})
-    assert "activations" in words.answer(off)
-    assert "+7.00 %" in words.answer(off)
-    assert words.rows(off)[-1][-1] == "1.07000"
+    assert "activations" in text_torch_check.answer(off)
+    assert "+7.00 %" in text_torch_check.answer(off)
+    assert text_torch_check.rows(off)[-1][-1] == "1.07000"
 
 
 @pytest.mark.parametrize(
@@ -198,12 +207,14 @@ def test_events_survive_the_pipe_and_nothing_else_does(event: Event) -> None:
     assert decode(b'{"event": "advance", "phase": "thinking"}') is None
 
 
-def test_a_gpus_peak_is_counted_as_all_at_once_and_judges_no_part() -> None:
-    on_gpu = replace(TRIAL, device="cuda")
-    assert on_gpu.predicted["peak"] > sum(TRIAL.predicted.values())
+def test_a_gpus_peak_is_counted_at_its_fullest_moment_and_judges_no_part() -> None:
+    """At the loss: all parts but gradients, and 16 bytes for each logit in fp32."""
+    on_gpu, parts = replace(TRIAL, device="cuda"), TRIAL.predicted
+    logits = 16 * BATCH * TRIAL.length * TRIAL.shape.vocab
+    assert on_gpu.predicted["peak"] == sum(parts.values()) - parts["gradients"] + logits
     done = Witness("1", on_gpu, "finished", 1.0, None, None, {**on_gpu.predicted, "peak": 1.0}, "")
-    assert "last byte" in words.answer(done)
-    assert [row[0] for row in words.rows(done)][-1].startswith("Peak")
+    assert "last byte" in text_torch_check.answer(done)
+    assert [row[0] for row in text_torch_check.rows(done)][-1].startswith("Peak")
 
 
 def test_progress_goes_forward() -> None:

@@ -58,6 +58,8 @@ PARSED: list[tuple[str, Kind, float]] = [
     ("3.8e25 FLOP", "flop", 3.8e25),
     ("1 ZFLOP", "flop", 1e21),
     ("3.35 TB/s", "bytes_per_s", 3.35e12),
+    ("400 Gb/s", "bits_per_s", 4e11),
+    ("100Gbps", "bits_per_s", 1e11),
     ("7０", "count", 70),
     ("７０B", "count", 70e9),
     ("１６，３８４", "count", 16384),
@@ -102,7 +104,9 @@ def test_understood(text: str, kind: Kind, value: float) -> None:
         ("9^9999", "count", "too large"),
         ("-3", "count", "too small"),
         ("1.2", "ratio", "out of range"),
-        ("45", "ratio", "Did you mean 45%"),
+        ("1.2", "ratio", "Did you mean 1.2%"),
+        ("101", "ratio", "from 0 % to 100 %"),
+        ("120%", "ratio", "from 0 % to 100 %.$"),
         ("0x10", "count", "not a count"),
         ("1" * 65, "count", "65 characters"),
         ("1" * 1_000_000, "count", "1,000,000 characters"),
@@ -116,6 +120,22 @@ def test_understood(text: str, kind: Kind, value: float) -> None:
 def test_refused_with_a_reason(text: str, kind: Kind, reason: str) -> None:
     with pytest.raises(QuantityError, match=reason):
         parse_quantity(text, kind, high=1.0 if kind == "ratio" else math.inf)
+
+
+@pytest.mark.parametrize("high", [0.9, 1.0, 3.0])
+def test_a_share_too_large_to_be_one_is_in_percent(high: float) -> None:
+    """Whatever is understood without a percent sign is the same number with one, or the share itself."""
+    for hundredth in range(30_001):
+        text = f"{hundredth / 100:g}"
+        typed = hundredth / 100
+        if typed <= high or 2 * max(1.0, high) <= typed <= 100 * high:
+            value = parse_quantity(text, "ratio", high=high)
+            assert value == pytest.approx(typed if typed <= high else typed / 100)
+        else:
+            with pytest.raises(QuantityError) as refused:
+                parse_quantity(text, "ratio", high=high)
+            assert ("Did you mean" in str(refused.value)) == (1 < typed < 2)
+    assert parse_quantity("45", "ratio", high=1.0) == parse_quantity("45%", "ratio") == parse_quantity("0.45", "ratio")
 
 
 @given(st.text(max_size=80), st.sampled_from(["count", "ratio", "bytes", "seconds", "usd", "flop_per_s"]))
@@ -169,6 +189,7 @@ def test_bytes_survive_showing_and_typing_again(value: float) -> None:
         (format_quantity(4096, "flop"), "4,096 FLOP"),
         (format_quantity(989.4e12, "flop_per_s"), "989.4 TFLOP/s"),
         (format_quantity(3.35e12, "bytes_per_s"), "3.35 TB/s"),
+        (format_quantity(1.25e9, "bits_per_s"), "1.25 Gb/s"),
         (format_quantity(295.3, "flop_per_byte"), "295.3 FLOP/B"),
         (format_quantity(16, "bytes_per_parameter"), "16 B/parameter"),
         (format_quantity(30.84e6, "accelerator_hours"), "30.84M h"),
@@ -213,13 +234,13 @@ def test_shown(shown: str, expected: str) -> None:
         (70e9, "count", r"7 \times 10^{10}"),
         (66.15 * 86400, "seconds", r"5.715 \times 10^{6}\,\text{s}"),
         (30.84e6, "accelerator_hours", r"3.084 \times 10^{7}\,\text{h}"),
-        (5.576e6, "usd", r"\$5.576 \times 10^{6}"),
+        (5.576e6, "usd", r"\text{\textdollar}5.576 \times 10^{6}"),
         (6.3e24, "flop", r"6.3 \times 10^{24}\,\text{FLOP}"),
         (0.5, "ratio", r"50\,\text{\%}"),
-        (2.5, "usd_per_hour", r"\$2.50\,\text{/h}"),
-        (0.0025, "usd_per_hour", r"\$0.0025\,\text{/h}"),
-        (-2.5, "usd_per_hour", r"-\$2.5\,\text{/h}"),
-        (-2e7, "usd", r"-\$2 \times 10^{7}"),
+        (2.5, "usd_per_hour", r"\text{\textdollar}2.50\,\text{/h}"),
+        (0.0025, "usd_per_hour", r"\text{\textdollar}0.0025\,\text{/h}"),
+        (-2.5, "usd_per_hour", r"-\text{\textdollar}2.5\,\text{/h}"),
+        (-2e7, "usd", r"-\text{\textdollar}2 \times 10^{7}"),
         (40e9, "parameters", r"40\text{B}\,\text{parameters}"),
         (6.4, "accelerators", r"6.4\,\text{accelerators}"),
         (1_206_126, "tokens_per_s", r"1.206\text{M}\,\text{tokens/s}"),
@@ -250,7 +271,7 @@ def test_latex(value: float, kind: Kind, latex: str) -> None:
         (0.4125, "ratio", r"41.25\,\text{\%}", True),
         (2 / 3, "ratio", r"66.7\,\text{\%}", False),
         (5_715_360, "seconds", r"5.71536 \times 10^{6}\,\text{s}", True),
-        (2.345, "usd_per_hour", r"\$2.345\,\text{/h}", True),
+        (2.345, "usd_per_hour", r"\text{\textdollar}2.345\,\text{/h}", True),
         (0, "bytes", r"0\,\text{B}", True),
         (math.nan, "bytes", r"\text{unknown}", True),
     ],

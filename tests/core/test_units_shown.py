@@ -7,7 +7,7 @@ import random
 import pytest
 
 from core.units import UNIT, Kind, format_quantity
-from core.units_shown import read_shown
+from core.views.common.shown_units import read_shown
 
 
 @pytest.mark.parametrize("kind", UNIT)

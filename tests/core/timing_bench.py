@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 import torch
 
-from core.measure import device
-from core.measure.device import DeviceKind
-from core.measure.points import Item, Outcome, State
-from core.measure.programme import LayerShape, Programme
-from core.measure.timing.bench import Bench, attempt
-from core.measure.timing.timers import cpu_timer
+from core.benchmark import device
+from core.benchmark.device import DeviceKind
+from core.benchmark.points import Item, Outcome, State
+from core.benchmark.programme import LayerShape, Programme
+from core.benchmark.timing.bench import Bench, attempt
+from core.benchmark.timing.timers import cpu_timer
 
 TINY = LayerShape(
     model="tiny", hidden=64, heads=4, kv_heads=2, head_dim=16, ffn=96, gated=True, vocab=100, seq_len=32, micro_batch=2

@@ -1,18 +1,22 @@
 """``make perf``: what pages, crowds and computations cost. Nothing here gates on a time, because machines differ.
 
 Names of suites, or of pages, as arguments limit it to those; ``families`` builds every family of models that
-transformers knows, which takes half an hour, and runs only when it is named. ``--minutes`` is how long ``soak`` lasts.
+transformers knows, which takes half an hour, and runs only when it is named. ``--quick`` runs everything once and
+small, to see that it runs. Every size and duration is an option: ``--minutes`` is how long ``soak`` lasts.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import fields, replace
 from tempfile import TemporaryDirectory
+from unittest.mock import patch
 
-from pages.parts.registry import PAGES
+from pages.common.registry import PAGES
 from tests.perf import (
+    addresses,
     arithmetic,
     crowd,
     during,
@@ -33,56 +37,59 @@ from tests.perf import (
     tensors,
     walk,
 )
+from tests.perf.options import FULL, QUICK, Options
 
-SUITES: dict[str, Callable[[], None]] = {
+SUITES: dict[str, Callable[[Options], None]] = {
     "pages": pages.main,
     "codec": floats.main,
     "arithmetic": arithmetic.main,
     "traces": tensors.main,
-    "operators": operators.main,
+    "operators": lambda _: operators.main(),
     "models": models.main,
     "layouts": layouts.main,
-    "search": search.main,
+    "search": lambda _: search.main(),
     "matmul": matmul.main,
     "during": during.main,
-    "plans": lambda: plans.main([]),
+    "plans": plans.main,
     "study": study.main,
     "store": store.main,
-    "hover": hover.main,
-    "walk": lambda: walk.main([]),
+    "hover": lambda _: hover.main(),
+    "walk": walk.main,
+    "addresses": addresses.main,
     "crowd": crowd.main,
     "team": team.main,
     "soak": soak.main,
 }
 
 
-def main() -> None:
+def main(argv: Sequence[str] | None = None) -> None:
     """Run the suites that were asked for, or all."""
     ids = {page.id for page in PAGES}
     parser = argparse.ArgumentParser(prog="python -m tests.perf", description=__doc__)
     parser.add_argument("what", nargs="*", help=f"suites ({', '.join(SUITES)}) or ids of pages; all if none is named")
-    parser.add_argument("--minutes", type=float, default=60.0, help="how long the soak lasts")
-    parser.add_argument("--steps", type=int, default=20_000, help="how far the random walk goes")
-    parser.add_argument("--plans", type=int, default=100_000, help="how many random plans the laws are tried on")
-    parser.add_argument("--calls", type=int, default=tensors.CALLS, help="how many calls traces holds against torch")
-    parser.add_argument("--programs", type=int, default=tensors.PROGRAMS, help="how many programs traces runs")
-    asked = parser.parse_args()
-    steps = ["--steps", str(asked.steps)]
-    suites = SUITES | {"families": lambda: families.main([])} if "families" in asked.what else SUITES
-    suites = suites | {"plans": lambda: plans.main(["--plans", str(asked.plans)])}
-    suites = suites | {"soak": lambda: soak.main(asked.minutes), "walk": lambda: walk.main(steps)}
-    suites = suites | {"traces": lambda: tensors.main(asked.calls, asked.programs)}
-    named = frozenset(asked.what)
-    if unknown := named - ids - set(SUITES) - {"families"}:
+    parser.add_argument("--quick", action="store_true", help="everything once and small")
+    for one in fields(Options):
+        parser.add_argument(f"--{one.name.replace('_', '-')}", type=type(one.default), help=f"{one.default:,}")
+    asked = vars(parser.parse_args(argv))
+    named, quick = frozenset[str](asked.pop("what")), asked.pop("quick")
+    options = replace(QUICK if quick else FULL, **{name: value for name, value in asked.items() if value is not None})
+    suites = SUITES | {"families": lambda _: families.main()} if "families" in named else SUITES
+    if unknown := named - ids - set(suites):
         parser.error(f"neither a suite nor a page: {', '.join(sorted(unknown))}")
-    folder = TemporaryDirectory()  # for the plans that a measured visitor saves
-    os.environ["NAPKIN_DATA"] = folder.name
-    if named & ids:
-        pages.main(named & ids)
-    for name, suite in suites.items():
-        if name in named or not named:
-            suite()
+    with TemporaryDirectory() as folder, patch.dict(os.environ, {"NAPKIN_DATA": folder}):
+        addresses.save_stories()  # for Saved plans to have something to list
+        if named & ids:
+            pages.main(options, named & ids)
+        failed: list[str] = []
+        for name in (name for name in suites if name in named or not named):
+            try:
+                suites[name](options)
+            except SystemExit as problem:  # the others run all the same
+                print(problem)
+                failed.append(name)
             print(flush=True)
+    if failed:
+        raise SystemExit(f"failed: {', '.join(failed)}")
 
 
 if __name__ == "__main__":

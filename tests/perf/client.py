@@ -16,6 +16,10 @@ import websockets
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
+from pages.common.guard import MARK
+
+_FAILED = f'class="np-error {MARK}"'
+
 
 @contextmanager
 def spawned(folder: Path, *, limits: Sequence[str] = ()) -> Iterator[tuple[int, int]]:
@@ -118,6 +122,7 @@ class Session:
                 self._note_box(message)
                 if message.delta.new_element.HasField("html"):
                     seen.html.append(message.delta.new_element.html.body)
+                    seen.errors += ["a part failed"] if _FAILED in seen.html[-1] else []
                 if message.delta.new_element.HasField("exception"):
                     seen.errors.append(message.delta.new_element.exception.type)
             elif kind == "script_finished":

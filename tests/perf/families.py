@@ -67,9 +67,11 @@ def write(names: Sequence[str]) -> None:
 
 def sweep(names: Sequence[str]) -> None:
     """Read every family's default config by formula and by building, and print what disagrees with the table."""
-    from core.models import ConfigError, parameters, read_hf_config
     from core.models.building.build import build_model
     from core.models.building.events import Refused
+    from core.models.configs.config import read_hf_config
+    from core.models.configs.json_text import ConfigError
+    from core.models.parameters import parameters
 
     known = {row["model_type"]: row for row in table()}
     tally = dict.fromkeys(("by formula", "by building", "FLOPs counted", "refused", "transformers cannot", "wrong"), 0)

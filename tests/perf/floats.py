@@ -15,9 +15,10 @@ import ml_dtypes
 import numpy as np
 from gfloat import formats as gfloat_formats
 
-from core.floats import FORMATS, decode, encode
+from core.floats.codec import decode, encode
+from core.floats.formats import FORMATS
+from tests.perf.options import FULL, Options
 
-COUNT = 10_000_000
 GFLOAT_SHARE = 20
 ROUNDS = 7
 
@@ -49,11 +50,11 @@ def line(name: str, direction: str, seconds: dict[str, float]) -> str:
     return f"{name:<11} {direction:<7}{cells}{ratios}{1000 * wide:>13.1f}"
 
 
-def main() -> None:
+def main(options: Options = FULL) -> None:
     """Measure and print."""
-    values = np.random.default_rng(0).standard_normal(COUNT)
-    part = values[: COUNT // GFLOAT_SHARE]
-    print(f"{COUNT // 10**6} M normal float64 values, one thread, median of {ROUNDS}, ms")
+    values = np.random.default_rng(0).standard_normal(options.floats)
+    part = values[: values.size // GFLOAT_SHARE]
+    print(f"{values.size:,} normal float64 values, one thread, median of {ROUNDS}, ms")
     heads = f"{'ours':>9}{'ml_dtypes':>11}{'gfloat':>11}{'× ml_dt.':>10}{'× gfloat':>10}{'ours, uint64':>13}"
     print(f"{'format':<11} {'':<7}{heads}")
     for name, dtype, info in ROWS:

@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 from playwright.sync_api import sync_playwright
 
-from pages.parts.registry import TENSORS
+from pages.common.registry import TENSORS
 from tests.browser.chromium import ensure
 from tests.browser.conftest import FLAGS, running_server
 

@@ -6,20 +6,24 @@ import time
 
 import numpy as np
 
-from core.models import CATALOG
-from core.planning.step.memory import memory_ratios
-from core.training import POLICIES, Layout, Step, find_optimizer, memory_over, states_of
+from core.models.catalog import CATALOG
+from core.step_time.calibration.memory import memory_ratios
+from core.training.device.inputs import Step, states_of
+from core.training.device.memory import memory_over
+from core.training.layout import Layout
+from core.training.optimizers import find_optimizer
+from core.training.precision import POLICIES
+from tests.perf.options import FULL, Options
 
-COUNT = 1_000_000
 ROUNDS = 5
 
 
-def layouts() -> Layout:
-    """Random degrees, micro-batches, ZeRO stages and recomputation."""
+def layouts(count: int) -> Layout:
+    """As many random degrees, micro-batches, ZeRO stages and recomputation."""
     rng = np.random.default_rng(0)
 
     def power(most: int) -> np.ndarray:
-        return 2 ** rng.integers(0, most, COUNT, endpoint=True)
+        return 2 ** rng.integers(0, most, count, endpoint=True)
 
     return Layout(
         tensor=power(3),
@@ -28,16 +32,18 @@ def layouts() -> Layout:
         data=power(8),
         micro_batch=power(3),
         micro_batches=power(7),
-        zero=rng.integers(0, 4, COUNT),
-        sequence_parallel=rng.integers(0, 2, COUNT),
-        recompute=rng.integers(0, 4, COUNT),
+        zero=rng.integers(0, 4, count),
+        sequence_parallel=rng.integers(0, 2, count),
+        recompute=rng.integers(0, 4, count),
     )
 
 
-def main() -> None:
+def main(options: Options = FULL) -> None:
     """Measure and print."""
-    given, optimizer, policy = layouts(), find_optimizer("AdamW"), POLICIES["mixed bf16, fp32 master, fp32 gradients"]
-    print(f"{COUNT:,} layouts, memory of the fullest stage, one thread, best of {ROUNDS} by processor time")
+    count = options.shapes
+    given, optimizer = layouts(count), find_optimizer("AdamW")
+    policy = POLICIES["mixed bf16, fp32 master, fp32 gradients"]
+    print(f"{count:,} layouts, memory of the fullest stage, one thread, best of {ROUNDS} by processor time")
     for name in ("Llama 3.1 405B", "Mixtral 8x7B", "DeepSeek-V3"):
         took: list[float] = []
         for _ in range(ROUNDS):
@@ -46,7 +52,7 @@ def main() -> None:
             start = time.thread_time()
             memory_over(spec, given, states, Step(8192))
             took.append(time.thread_time() - start)
-        print(f"  {name:18} {min(took):5.2f} s, {COUNT / min(took) / 1e6:.2f} M layouts per second")
+        print(f"  {name:18} {min(took):5.2f} s, {count / min(took) / 1e6:.2f} M layouts per second")
     print("published memory: predicted, measured, ratio")
     ratios = memory_ratios()
     for run, ratio in ratios.items():

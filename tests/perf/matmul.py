@@ -18,20 +18,18 @@ from typing import Any
 import torch
 import torch.utils.benchmark
 
-from core.measure.device import DeviceKind, machine
-from core.measure.points import Outcome, Point
-from core.measure.programme import CPU_DTYPES, DTYPES, Programme
-from core.measure.running.jobs import Runner
-from core.measure.running.worker import cpu_bench, cuda_bench
-from core.measure.timing import matmul
-from core.measure.timing.bench import Bench, timed
+from core.benchmark.device import DeviceKind, machine
+from core.benchmark.points import Outcome, Point
+from core.benchmark.programme import CPU_DTYPES, DTYPES, Programme
+from core.benchmark.running.jobs import Runner
+from core.benchmark.running.worker import cpu_bench, cuda_bench
+from core.benchmark.timing import matmul
+from core.benchmark.timing.bench import Bench, timed
 from core.units import format_quantity
+from tests.perf.options import FULL, Options
 
 SIZES: dict[DeviceKind, tuple[int, ...]] = {"cpu": (256, 1024), "cuda": (512, 2048, 8192)}
-SECONDS = 1.0
-RUNS = 3
 TURN_S = 0.25
-TURNS = 15
 _CLEARED_BYTES = 512 * 2**20
 
 
@@ -72,8 +70,8 @@ def plain_loop(run: Callable[[], object], cleared: torch.Tensor) -> float:
     return statistics.median(found)
 
 
-def others(bench: Bench, point: Point) -> Mapping[str, float]:
-    """Rate by other clocks over the rate by the method, of the same product: the middle of `TURNS` ratios each."""
+def others(bench: Bench, point: Point, turns: int) -> Mapping[str, float]:
+    """Rate by other clocks over the rate by the method, of the same product: the middle of ``turns`` ratios each."""
     item = point.item.model_copy(update={"seconds": TURN_S})
     prepared = matmul.prepare(bench, Programme(device=bench.kind, kinds=("matmul",), dtypes=(item.name,), sizes=(),
                                                seconds=TURN_S), item)  # fmt: skip
@@ -89,34 +87,36 @@ def others(bench: Bench, point: Point) -> Mapping[str, float]:
         ways["plain loop"] = lambda: plain_loop(run, cleared)
     found: dict[str, list[float]] = {way: [] for way in ways}
     with prepared.setting():
-        for _ in range(TURNS):
+        for _ in range(turns):
             for way, seconds in ways.items():
                 own = timed(bench, item, prepared, lambda *_: None).median_s
                 found[way].append(own / seconds())
     return {way: statistics.median(ratios) for way, ratios in found.items()}
 
 
-def main() -> None:
+def main(options: Options = FULL) -> None:
     """Measure and print."""
+    runs = options.measurements
     here = machine()
     kind = here.kind
     dtypes = CPU_DTYPES if kind == "cpu" else DTYPES
-    programme = Programme(device=kind, kinds=("matmul",), dtypes=dtypes, sizes=SIZES[kind], seconds=SECONDS)
+    seconds = options.measured_s
+    programme = Programme(device=kind, kinds=("matmul",), dtypes=dtypes, sizes=SIZES[kind], seconds=seconds)
     print(f"matmul on {here.name}, torch {torch.__version__}; rates relative to the measured median\n")
     ways = ["best", "back to back", "torch timer", *(["plain loop"] if kind == "cuda" else [])]
-    print(f"{'':<11}{'':>11}{'median':>15}{f'spread of {RUNS}':>14}" + "".join(f"{way:>14}" for way in ways))
-    first, *again = [measured(programme) for _ in range(RUNS)]
+    print(f"{'':<11}{'':>11}{'median':>15}{f'spread of {runs}':>14}" + "".join(f"{way:>14}" for way in ways))
+    first, *again = [measured(programme) for _ in range(runs)]
     bench, _ = (cuda_bench if kind == "cuda" else cpu_bench)(torch)
     for i, outcome in enumerate(first):
         head = f"{outcome.item.name:<11}{outcome.item.label:>11}"
         points = [one for one in (outcome, *(run[i] for run in again)) if isinstance(one, Point)]
-        if not isinstance(outcome, Point) or len(points) < RUNS:
+        if not isinstance(outcome, Point) or len(points) < runs:
             said = next(one for one in (outcome, *(run[i] for run in again)) if not isinstance(one, Point))
             print(f"{head}  {said.why}: {said.text.splitlines()[0]}")
             continue
         medians = [point.median_s for point in points]
         middle = statistics.median(medians)
-        ratios = {"best": middle / min(point.best_s for point in points), **others(bench, outcome)}
+        ratios = {"best": middle / min(point.best_s for point in points), **others(bench, outcome, options.turns)}
         cells = "".join(f"{ratios[way]:>13.2f}×" for way in ways)
         rate = format_quantity(outcome.flop / middle, "flop_per_s", 3)
         print(f"{head}{rate:>15}{max(medians) / min(medians) - 1:>13.1%} {cells}", flush=True)

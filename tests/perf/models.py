@@ -10,18 +10,18 @@ import numpy as np
 from core.models.batch import FlopArrays, SpecBatch, batch, flops_over, parameters_over
 from core.models.flop_formulas import train_flop_6nd
 from core.models.flops import Attention
+from tests.perf.options import FULL, Options
 
-COUNT = 1_000_000
 ROUNDS = 5
 CONVENTIONS: tuple[Attention, ...] = ("full", "causal", "exact", "eager")
 
 
-def shapes(mixtures: bool) -> SpecBatch:
-    """Random shapes, every size its own; with ``mixtures``, all of them have experts and windows besides."""
+def shapes(number: int, mixtures: bool) -> SpecBatch:
+    """As many random shapes, every size its own; with ``mixtures``, all of them have experts and windows besides."""
     rng = np.random.default_rng(0)
 
     def whole(low: int, high: int) -> np.ndarray:
-        return rng.integers(low, high, COUNT, endpoint=True).astype(np.float64)
+        return rng.integers(low, high, number, endpoint=True).astype(np.float64)
 
     kv_heads = whole(1, 16)
     sizes = {
@@ -54,12 +54,12 @@ def count_all(given: SpecBatch) -> tuple[np.ndarray, FlopArrays]:
     return train_flop_6nd.over(params=active, tokens=1), flops_over(given, 8192, CONVENTIONS)
 
 
-def main() -> None:
+def main(options: Options = FULL) -> None:
     """Measure and print."""
     names = ", ".join(("6N", *CONVENTIONS))
-    print(f"{COUNT:,} shapes, parameters and FLOPs per token ({names}), one thread, median of {ROUNDS}")
+    print(f"{options.shapes:,} shapes, parameters and FLOPs per token ({names}), one thread, median of {ROUNDS}")
     for label, mixtures in (("dense", False), ("mixtures of experts with windows", True)):
-        given = shapes(mixtures)
+        given = shapes(options.shapes, mixtures)
         taken: list[float] = []
         for turn in range(ROUNDS + 1):
             start = time.perf_counter()

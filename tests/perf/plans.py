@@ -5,18 +5,19 @@ Prints what was tried, what broke, and how long an answer takes.
 
 from __future__ import annotations
 
-import argparse
 import random
-import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
-from core.planning import BudgetError, Interval, Plan, answer
-from core.planning.answer.plan import TYPED
-from core.planning.whole.goodput import Failures
+from core.budget.errors import BudgetError
+from core.budget.interval import Interval
+from core.planning.evaluation import answer
+from core.planning.plan import TYPED, Plan
+from core.runs.goodput import Failures
 from tests.core import plan_walk
 from tests.core.plan_cases import INVERSES, asked, columns, random_plan
+from tests.perf.options import FULL, Options
 
 CLOSE = 1e-9
 _NUDGE, _JUMP = 1e-6, 1e-4
@@ -167,11 +168,9 @@ def over_random_plans(law: str, count: int, seed: int) -> Held:
     return held
 
 
-def main(argv: Sequence[str]) -> None:
+def main(options: Options = FULL) -> None:
     """Measure and print; fails where a law is broken or a panel is at fault."""
-    parser = argparse.ArgumentParser(prog="python -m tests.perf plans", description=__doc__)
-    parser.add_argument("--plans", type=int, default=100_000)
-    count = parser.parse_args(argv).plans
+    count = options.plans
     broken = 0
     for law in LAWS:
         start = time.perf_counter()
@@ -203,4 +202,4 @@ def main(argv: Sequence[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 
 from core.store.store import Store
-from pages.parts.registry import COMPUTE
+from pages.common.registry import COMPUTE
 from tests.perf.client import Run, Session
 
 _SAVED = re.compile(r"Saved as “(.*?)”.*?r_plan=([0-9a-f]+)")

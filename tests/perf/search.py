@@ -10,9 +10,14 @@ import numpy as np
 
 from core.hardware.accelerators import find
 from core.hardware.cluster import Cluster, cluster
-from core.models import CATALOG
-from core.planning import Question, searched, step_time
-from core.training import POLICIES, Layout, find_optimizer, memory_per_device
+from core.models.catalog import CATALOG
+from core.search.request import Question
+from core.search.search import searched
+from core.step_time.step import step_time
+from core.training.device.memory import memory_per_device
+from core.training.layout import Layout
+from core.training.optimizers import find_optimizer
+from core.training.precision import POLICIES
 
 CASES = (
     ("Llama 3.1 405B", 16_384, 2_048, 8_192),

@@ -7,31 +7,32 @@ import time
 
 from tests.perf.client import spawned, until_up
 from tests.perf.crowd import left
+from tests.perf.options import FULL, Options
 from tests.perf.visitors import HEADING, ROOT, Tally, crowd, report
 
-PEOPLE = 100
 A_SECOND = 2.0
+"""How many come, unless less time is left: then all have come after a fifth of it."""
 ROWS = 12
 
 
-def main(minutes: float = 60.0) -> None:
+def main(options: Options = FULL) -> None:
     """Measure and print."""
-    print(f"{PEOPLE} people over all pages for {minutes:g} minutes\n{HEADING}")
+    print(f"{options.soak_people} people over all pages for {options.minutes:g} minutes\n{HEADING}")
     with spawned(ROOT) as (port, pid):
-        asyncio.run(_measure(port, pid, minutes))
+        asyncio.run(_measure(port, pid, options))
 
 
-async def _measure(port: int, pid: int, minutes: float) -> None:
-    tally = Tally()
+async def _measure(port: int, pid: int, options: Options) -> None:
+    tally, people, minutes = Tally(), options.soak_people, options.minutes
     await until_up(port)
-    await asyncio.sleep(5)  # until it has warmed up
+    await asyncio.sleep(options.warm_up_s)
     print(report("start", tally, pid), flush=True)
     start = time.monotonic()
-    until = start + 60 * minutes
-    people = asyncio.create_task(crowd(port, tally, PEOPLE, a_second=A_SECOND, until=until))
+    a_second, until = max(A_SECOND, people / (12 * minutes)), start + 60 * minutes
+    everybody = asyncio.create_task(crowd(port, tally, people, a_second=a_second, until=until, think_s=options.think_s))
     for row in range(1, ROWS + 1):
         seen = len(tally.taken)
         await asyncio.sleep(start + 60 * minutes * row / ROWS - time.monotonic() - (row == ROWS))
         print(report(f"{minutes * row / ROWS:.3g} min", tally, pid, seen), flush=True)
-    await people
-    await left(tally, pid)
+    await everybody
+    await left(tally, pid, options.left_minutes)

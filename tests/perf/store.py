@@ -9,14 +9,14 @@ from tempfile import TemporaryDirectory
 
 from sqlalchemy import event
 
-from core.planning.answer.stories import STORIES
-from core.planning.compare.compared import as_kept
-from core.planning.compare.entry import entry_of
+from core.planning.comparison.comparison import as_kept
+from core.planning.comparison.entry import entry_of
+from core.planning.presets import STORIES
 from core.store.engine import make_engine
 from core.store.migrate import migrate
 from core.store.store import Store
+from tests.perf.options import FULL, Options
 
-COUNT = 10_000
 ROUNDS = 20
 NOTE = "What was agreed on in the meeting: the rent is the one that was quoted, the rest as published. " * 3
 
@@ -31,8 +31,9 @@ def milliseconds(act: Callable[[], object]) -> tuple[float, float]:
     return min(took), max(took)
 
 
-def main() -> None:
+def main(options: Options = FULL) -> None:
     """Fill a database, then measure and print."""
+    count = options.saved_plans
     entries = [as_kept(entry_of(name, texts)) for name, texts in STORIES.items()]
     with TemporaryDirectory() as folder:
         address = f"sqlite:///{Path(folder) / 'napkin.db'}"
@@ -41,14 +42,14 @@ def main() -> None:
         event.listen(filling, "connect", lambda connection, _: connection.execute("PRAGMA synchronous = OFF"))
         filling.dispose()
         many = Store(filling)
-        for i in range(COUNT):
+        for i in range(count):
             many.save(entries[i % len(entries)], NOTE, [f"tag {i % 40}", "all"], f"person {i % 25}")
         many.close()
         store = Store.open(address)
         newest = store.find().plans[0]
         acts: dict[str, Callable[[], object]] = {
             "list, first page": lambda: store.find(),
-            "list, last page": lambda: store.find(page=COUNT // 20),
+            "list, last page": lambda: store.find(page=count // 20 or 1),
             "search, many found": lambda: store.find("llama agreed"),
             "search, none found": lambda: store.find("llama agreed xyzzy"),
             "search with a tag": lambda: store.find("person", ["tag 7"]),
@@ -57,8 +58,8 @@ def main() -> None:
             "save": lambda: store.save(entries[0], NOTE, ["all"]),
             "change": lambda: store.change(newest.id, store.get(newest.id).revision, note=str(time.monotonic_ns())),
         }
-        size = (Path(folder) / "napkin.db").stat().st_size / COUNT
-        print(f"{COUNT:,} saved plans, {size / 1000:.1f} kB each; processor time of {ROUNDS} rounds")
+        size = (Path(folder) / "napkin.db").stat().st_size / count
+        print(f"{count:,} saved plans, {size / 1000:.1f} kB each; processor time of {ROUNDS} rounds")
         for name, act in acts.items():
             best, worst = milliseconds(act)
             print(f"  {name:20} {best:6.1f} ms, at most {worst:6.1f} ms")

@@ -12,14 +12,14 @@ import time
 from pathlib import Path
 from typing import Any
 
-from core.planning import search_plans
-from core.planning.study.reading import read_study
-from core.planning.study.result import PointResult
-from core.planning.study.run import run_study
-from core.planning.study.spread import embedded
-from core.planning.study.study import Study
+from core.search.search import search_plans
+from core.search.study.distributed import embedded
+from core.search.study.result import PointResult
+from core.search.study.run import run_study
+from core.search.study.study import Study
+from core.search.study.study_file import read_study
+from tests.perf.options import FULL, Options
 
-PLANS = 100_000_000
 GRID: dict[str, Any] = {
     "models": ["Llama 3.1 405B", "DeepSeek-V3"],
     "clusters": [{"accelerator": "H100 SXM", "accelerators": [4096, 8192, 12288, 16384]}],
@@ -63,8 +63,9 @@ def run(study: Study, *, kill: bool) -> tuple[list[PointResult], int]:
     return sorted(found, key=lambda point: point.point), plans
 
 
-def main(plans: int = PLANS) -> None:
+def main(options: Options = FULL) -> None:
     """Run it with two workers, again with one of them killed, and compare."""
+    plans = options.study_plans
     sample = run_study(study_of(1), search=search_plans)
     each = sum(chunk.plans for chunk in sample)
     study = study_of(-(-plans // each))

@@ -16,14 +16,14 @@ from urllib.parse import urlsplit
 
 from websockets.exceptions import WebSocketException
 
+from pages.common.registry import COMPUTE
 from tests.perf.client import Session
+from tests.perf.options import FULL, Options
 from tests.perf.savers import lost, save, to_save
-from tests.perf.visitors import ANSWER_S, EDITS, THINK_S, held, p95
+from tests.perf.visitors import ANSWER_S, EDITS, held, p95
 from tests.team.topology import nginx, postgres, replicas
 
-PEOPLE = 100
 A_SECOND = 4.0
-STAY_S = 60.0
 SAVING = 0.1
 
 
@@ -39,16 +39,18 @@ class _Seen:
     here: int = 0
 
 
-def main(people: int = PEOPLE) -> None:
+def main(options: Options = FULL) -> None:
     """Measure and print, for both databases."""
-    print(f"{people} people behind nginx on two replicas, {THINK_S:g} s between changes, one in ten a save")
+    print(
+        f"{options.team} people behind nginx on two replicas, {options.think_s:g} s between changes, one in ten a save"
+    )
     print(f"{'':<12}{'reruns':>8}{'p50':>7}{'p95, ms':>9}{'saves':>8}{'p95, ms':>9}", end="")
     print(f"{'refused':>9}{'errors':>8}{'lost':>6}")
     for kind in ("SQLite", "PostgreSQL"):
-        _one(kind, people)
+        _one(kind, options)
 
 
-def _one(kind: str, people: int) -> None:
+def _one(kind: str, options: Options) -> None:
     with tempfile.TemporaryDirectory() as name, ExitStack() as stack:
         folder = Path(name)
         address = (
@@ -57,9 +59,9 @@ def _one(kind: str, people: int) -> None:
         both = stack.enter_context(replicas(folder, environment={"DATABASE_URL": address}))
         url = stack.enter_context(nginx(folder, [one.port for one in both]))
         pids = [one.process.pid for one in both if one.process]
-        time.sleep(5)  # until they have warmed up
+        time.sleep(options.warm_up_s)  # until they have warmed up
         before, seen = sum(held(pid)[0] for pid in pids), _Seen()
-        steady = asyncio.run(_crowd(urlsplit(url).port or 0, seen, people, pids))
+        steady = asyncio.run(_crowd(urlsplit(url).port or 0, seen, options, pids))
         gone = lost(address, seen.confirmed)
         print(
             f"{kind:<12}{len(seen.reruns):>8,}{1000 * sorted(seen.reruns)[len(seen.reruns) // 2]:>7.0f}"
@@ -67,7 +69,7 @@ def _one(kind: str, people: int) -> None:
             f"{seen.refused:>9}{len(seen.errors):>8}{len(gone):>6}",
             flush=True,
         )
-        alone, rise = before / len(pids), (sum(held(pid)[0] for pid in pids) - before) / people
+        alone, rise = before / len(pids), (sum(held(pid)[0] for pid in pids) - before) / options.team
         print(
             f"            {steady} a replica {alone:.0f} MB before anybody came, {rise:.2f} MB more for each visitor; "
             f"load {os.getloadavg()[0]:.0f}"
@@ -82,7 +84,7 @@ def _worked(pids: Sequence[int]) -> float:
     return sum(int(one[11]) + int(one[12]) for one in fields) / os.sysconf("SC_CLK_TCK")
 
 
-async def _crowd(port: int, seen: _Seen, people: int, pids: Sequence[int]) -> str:
+async def _crowd(port: int, seen: _Seen, options: Options, pids: Sequence[int]) -> str:
     """All come, stay and leave; gives what a change costs the replicas while all are here."""
     leave = asyncio.Event()
 
@@ -94,16 +96,16 @@ async def _crowd(port: int, seen: _Seen, people: int, pids: Sequence[int]) -> st
                     async with asyncio.timeout(2 * ANSWER_S):
                         await to_save(session)
                     seen.here += 1
-                    await _plan(session, seen, number, leave)
+                    await _plan(session, seen, number, options.think_s, leave)
             except (OSError, WebSocketException) as problem:
                 seen.errors.append(f"{type(problem).__name__}: {problem}")
-                await asyncio.sleep(THINK_S)
+                await asyncio.sleep(options.think_s)
 
-    everybody = asyncio.gather(*map(one, range(people)))
-    while seen.here < people:
+    everybody = asyncio.gather(*map(one, range(options.team)))
+    while seen.here < options.team:
         await asyncio.sleep(0.1)
     worked, runs, start = _worked(pids), len(seen.reruns) + len(seen.saves), time.monotonic()
-    await asyncio.sleep(STAY_S)
+    await asyncio.sleep(options.stay_s)
     worked, runs = _worked(pids) - worked, len(seen.reruns) + len(seen.saves) - runs
     took = time.monotonic() - start
     leave.set()
@@ -111,11 +113,11 @@ async def _crowd(port: int, seen: _Seen, people: int, pids: Sequence[int]) -> st
     return f"{1000 * worked / runs:.1f} ms of processor time a change, {worked / took:.2f} cores in all;"
 
 
-async def _plan(session: Session, seen: _Seen, number: int, leave: asyncio.Event) -> None:
+async def _plan(session: Session, seen: _Seen, number: int, think_s: float, leave: asyncio.Event) -> None:
     """One visitor on Compute budget who changes the tokens, and saves now and then."""
-    chance, (key, values) = random.Random(number), EDITS["compute"]
+    chance, edit = random.Random(number), EDITS[COMPUTE.id]
     for turn in itertools.count():
-        await asyncio.sleep(chance.uniform(0.5, 1.5) * THINK_S)
+        await asyncio.sleep(chance.uniform(0.5, 1.5) * think_s)
         if leave.is_set():
             return
         async with asyncio.timeout(ANSWER_S):
@@ -126,6 +128,6 @@ async def _plan(session: Session, seen: _Seen, number: int, leave: asyncio.Event
                 seen.refused += not saved
                 seen.confirmed |= {saved: name} if saved else {}
             else:
-                run = await session.rerun({key: values[turn % len(values)]})
+                run = await session.rerun({edit.box: edit.texts[turn % 2]})
                 seen.reruns.append(run.finished_s)
         seen.errors += run.errors

@@ -16,24 +16,20 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
-from core.tensors import ExpressionError, trace
-from core.tensors.panels.presets import ATTENTION
-from core.tensors.reading.table import ROWS
-from core.tensors.running.figures import storage_picture
-from core.tensors.running.story import headline
-from pages.parts.registry import TENSORS
+from core.tensors.examples.presets import ATTENTION
+from core.tensors.operations.table import ROWS
+from core.tensors.operations.values import ExpressionError
+from core.tensors.tracing.trace import trace
+from core.views.tensors.charts import storage_picture
+from core.views.tensors.text import headline
+from pages.common.registry import TENSORS
 from tests.core.tensors_calls import agreement, random_call
 from tests.core.tensors_random import DTYPES, SHAPES, compare_views, random_program, survives
 from tests.core.test_tensors_reach import compare_chains
 from tests.core.test_tensors_reader import HOSTILE, UNREADABLE
 from tests.perf.client import Session, spawned, until_up
+from tests.perf.options import FULL, Options
 from tests.perf.visitors import ROOT
-
-LAYOUTS = 200_000
-CHAINED = 100_000
-CALLS = 100_000
-PROGRAMS = 1_000_000
-ROUNDS = 200
 
 CHAINS: dict[str, tuple[str, tuple[int, ...]]] = {
     "attention, 192 elements": (
@@ -56,10 +52,10 @@ WRITES = "y = x.t()\nx += 1\ny.mul_(2)\nz = y.contiguous()\nz += 1\nz.add_(x.t()
 """Every step but one writes every element."""
 
 
-def median_ms(call: Callable[[], object]) -> float:
+def median_ms(call: Callable[[], object], rounds: int) -> float:
     """Median milliseconds of a call, after a few to warm up."""
     taken: list[float] = []
-    for turn in range(ROUNDS + 5):
+    for turn in range(rounds + 5):
         start = time.perf_counter()
         call()
         if turn >= 5:
@@ -67,7 +63,7 @@ def median_ms(call: Callable[[], object]) -> float:
     return 1000 * statistics.median(taken)
 
 
-async def rerun_cpu_ms(port: int, process: int) -> float:
+async def rerun_cpu_ms(port: int, process: int, rounds: int) -> float:
     """Processor milliseconds that a server spends on a change of six lines of attention, by ``/proc``."""
 
     def spent() -> float:
@@ -83,9 +79,9 @@ async def rerun_cpu_ms(port: int, process: int) -> float:
         for text in texts * 3:
             await session.rerun({"t_x": text})
         before = spent()
-        for text in texts * (ROUNDS // 2):
+        for text in texts * (rounds // 2):
             await session.rerun({"t_x": text})
-        return (spent() - before) / ROUNDS
+        return (spent() - before) / rounds
 
 
 def refuse(text: str) -> None:
@@ -102,9 +98,10 @@ def peak_mb() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000
 
 
-def main(calls: int = CALLS, typed: int = PROGRAMS) -> None:
-    """Measure and print. calls, typed: how many calls are held against torch, and how many programs are run."""
-    print(f"{'ten steps, median of ' + str(ROUNDS) + ', ms':<36}{'trace':>8}{'+ words and picture':>22}")
+def main(options: Options = FULL) -> None:
+    """Measure and print."""
+    rounds = options.rounds
+    print(f"{'ten steps, median of ' + str(rounds) + ', ms':<36}{'trace':>8}{'+ words and picture':>22}")
     for name, (text, shape) in CHAINS.items():
         made = trace(text, shape)
         assert made.refusal is None
@@ -115,18 +112,18 @@ def main(calls: int = CALLS, typed: int = PROGRAMS) -> None:
             headline(run)
             storage_picture(run)
 
-        alone = median_ms(lambda text=text, shape=shape: trace(text, shape))
-        print(f"{name:<36}{alone:>8.2f}{median_ms(shown):>22.2f}", flush=True)
+        alone = median_ms(lambda text=text, shape=shape: trace(text, shape), rounds)
+        print(f"{name:<36}{alone:>8.2f}{median_ms(shown, rounds):>22.2f}", flush=True)
     small, large = (trace(WRITES, shape) for shape in ((16, 16), (256, 256)))
-    few, many = median_ms(lambda: storage_picture(small)), median_ms(lambda: storage_picture(large))
+    few, many = (median_ms(lambda made=made: storage_picture(made), rounds) for made in (small, large))
     print(
         f"picture of writes to 256 elements {few:.2f} ms, to 65,536 {many:.2f} ms, ratio {many / few:.1f}", flush=True
     )
     with spawned(ROOT) as (port, process):
-        taken = asyncio.run(rerun_cpu_ms(port, process))
+        taken = asyncio.run(rerun_cpu_ms(port, process, rounds))
     print(f"a change of six lines of attention on the page, processor time of the server: {taken:.1f} ms", flush=True)
-    usual = median_ms(lambda: trace("x.t()", (2, 3)))
-    refused = {text: median_ms(lambda text=text: refuse(text)) for text in (*HOSTILE, *UNREADABLE)}
+    usual = median_ms(lambda: trace("x.t()", (2, 3)), rounds)
+    refused = {text: median_ms(lambda text=text: refuse(text), rounds) for text in (*HOSTILE, *UNREADABLE)}
     worst = max(refused, key=lambda text: refused[text])
     print(
         f"refusing {len(refused)} hostile texts: the slowest, {worst[:40]!r}, {refused[worst]:.2f} ms, "
@@ -134,19 +131,21 @@ def main(calls: int = CALLS, typed: int = PROGRAMS) -> None:
         flush=True,
     )
     start = time.perf_counter()
-    worked = compare_views(LAYOUTS, seed=1)
+    worked = compare_views(options.layouts, seed=1)
     taken = time.perf_counter() - start
     print(
-        f"explain_view against torch: {LAYOUTS:,} layouts agree, {worked:,} of them views, in {taken:.0f} s", flush=True
+        f"explain_view against torch: {options.layouts:,} layouts agree, {worked:,} of them views, in {taken:.0f} s",
+        flush=True,
     )
     start = time.perf_counter()
-    named = compare_chains(CHAINED, seed=1)
+    named = compare_chains(options.chains, seed=1)
     taken = time.perf_counter() - start
     print(
-        f"chains of views named: {named:,} of {CHAINED:,} layouts, each as torch makes it, in {taken:.0f} s", flush=True
+        f"chains of views named: {named:,} of {options.chains:,} layouts, each as torch makes it, in {taken:.0f} s",
+        flush=True,
     )
-    print(operations(calls), flush=True)
-    print(programs(typed), flush=True)
+    print(operations(options.calls), flush=True)
+    print(programs(options.programs), flush=True)
 
 
 def operations(count: int) -> str:

@@ -9,30 +9,49 @@ import random
 import resource
 import statistics
 import time
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from websockets.exceptions import WebSocketException
 
-from pages.parts.registry import PAGES
-from tests.perf.client import Session
+from pages.common.registry import PAGES, PageSpec
+from tests.perf.client import Run, Session
 
 ROOT = Path(__file__).parents[2]
-THINK_S = 2.0
 ANSWER_S = 30.0
 """A rerun that takes longer counts as an error."""
 
-EDITS: dict[str, tuple[str, tuple[str, str]]] = {
-    "home": ("h_n", ("70B", "71B")),
-    "floats": ("f_x", ("0.1", "0.2")),
-    "tensors": ("t_x", ("x.t()", "x.t().contiguous().view(2, 3)")),
-    "lecture": ("l_verdict", ("holds", "All")),
-    "compute": ("c_tokens", ("15T", "14T")),
-    "memory": ("m_n", ("8B", "9B")),
-    "board": ("w_tokens", ("15T", "14T")),
-    "device": ("d_n", ("512", "1024")),
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """What a visitor of a page keeps changing: a box of text or choice, and between what.
+
+    press: the button that brings the box, on a page that begins without it.
+    """
+
+    box: str
+    texts: tuple[str, str]
+    press: str = ""
+
+
+EDITS: Mapping[str, Edit] = {
+    "home": Edit("h_n", ("70B", "71B")),
+    "floats": Edit("f_x", ("0.1", "0.2")),
+    "tensors": Edit("t_x", ("x.t()", "x.t().contiguous().view(2, 3)")),
+    "lecture": Edit("l_verdict", ("holds", "All")),
+    "glossary": Edit("g_q", ("MFU", "ZeRO")),
+    "compute": Edit("c_tokens", ("15T", "14T")),
+    "memory": Edit("m_n", ("8B", "9B")),
+    "plan_search": Edit("s_count", ("512", "256")),
+    "board": Edit("w_tokens", ("15T", "14T")),
+    "compare": Edit("k_tokens_1", ("15T", "14T"), press="k_examples"),
+    "calendar": Edit("y_r1t", ("15T", "14T")),
+    "saved": Edit("r_q", ("Llama", "70B")),
+    "device": Edit("d_n", ("512", "1024")),
 }
-"""Page id → the box of text or choice that a visitor keeps changing, and between what."""
+"""Page id → what its visitors change."""
 
 
 def p95(values: list[float]) -> float:
@@ -42,58 +61,80 @@ def p95(values: list[float]) -> float:
 
 @dataclass
 class Tally:
-    """What a crowd has seen: seconds of each rerun, errors, and how often somebody came."""
+    """What a crowd has seen: seconds of each rerun, errors, how often somebody came, and reruns by page’s id."""
 
     taken: list[float] = field(default_factory=list[float])
     errors: list[str] = field(default_factory=list[str])
     arrivals: int = 0
     here: int = 0
+    pages: Counter[str] = field(default_factory=Counter[str])
 
 
-async def roam(port: int, tally: Tally, until: float, seed: int) -> None:
-    """One visitor on all pages until the clock shows ``until``: edits a box, now and then turns to another page or
-    reloads, which is another websocket. An error ends the visit; the visitor comes back after a think time."""
-    chance = random.Random(seed)
-    while time.monotonic() < until:
+async def roam(port: int, tally: Tally, until: float, number: int, think_s: float) -> None:
+    """One visitor until the clock shows ``until``: edits a box, now and then turns to the next page or reloads, which
+    is another websocket. The first page is that of the visitor's number, so that a dozen and one see all. An error
+    ends the visit; the visitor comes back after a think time."""
+    chance, first = random.Random(number), number % len(PAGES)
+    pages = itertools.cycle((*PAGES[first:], *PAGES[:first]))
+    while True:
         try:
             async with Session(port) as session:
                 tally.arrivals += 1
                 tally.here += 1
                 try:
-                    await _visit(session, tally, until, chance)
+                    await _visit(session, tally, until, chance, pages, think_s)
                 finally:
                     tally.here -= 1
         except (OSError, WebSocketException) as problem:
             tally.errors.append(f"{type(problem).__name__}: {problem}")
-            await asyncio.sleep(THINK_S)
-
-
-async def _visit(session: Session, tally: Tally, until: float, chance: random.Random) -> None:
-    page, turn = PAGES[0], itertools.count()
-    texts: dict[str, str] | None = None
-    while time.monotonic() < until:
-        async with asyncio.timeout(ANSWER_S):
-            run = await session.rerun(texts)
-        tally.taken.append(run.finished_s)
-        tally.errors += [f"{page.id}: {said}" for said in run.errors]
-        await asyncio.sleep(chance.uniform(0.5, 1.5) * THINK_S)
-        step = chance.random()
-        if step < 0.03:
+            await asyncio.sleep(think_s)
+        if time.monotonic() > until:
             return
-        if step < 0.15:
-            page, texts = chance.choice(PAGES), None
+
+
+async def _visit(
+    session: Session, tally: Tally, until: float, chance: random.Random, pages: Iterator[PageSpec], think_s: float
+) -> None:
+    async def see(page: PageSpec, *changes: str) -> None:
+        async with asyncio.timeout(ANSWER_S):
+            run = await (change(session, EDITS[page.id], *changes) if changes else session.rerun())
+        tally.taken.append(run.finished_s)
+        tally.pages[page.id] += 1
+        tally.errors += [f"{page.id}: {said}" for said in run.errors]
+        await asyncio.sleep(chance.uniform(0.5, 1.5) * think_s)
+
+    await see(PAGES[0])  # which tells the addresses of all
+    page, turn, step = PAGES[0], itertools.count(), 0.0
+    while step < 0.97:
+        if step < 0.12:
+            page = next(pages)
             session.page_hash = session.pages[page.url_path]
+            await see(page)
         else:
-            key, values = EDITS[page.id]
-            texts = {key: values[next(turn) % len(values)]}
+            await see(page, EDITS[page.id].texts[next(turn) % 2])
+        if time.monotonic() > until:
+            return
+        step = chance.random()
 
 
-async def crowd(port: int, tally: Tally, people: int, *, a_second: float, until: float) -> None:
+async def change(session: Session, edit: Edit, text: str) -> Run:
+    """Change what a page's visitors change; where its box is not there yet, press the button that brings it."""
+    if edit.press and edit.box not in session.boxes:
+        return await session.rerun(press=edit.press)
+    return await session.rerun({edit.box: text})
+
+
+def missed(tally: Tally) -> list[str]:
+    """The pages that nobody has seen."""
+    return [page.title for page in PAGES if not tally.pages[page.id]]
+
+
+async def crowd(port: int, tally: Tally, people: int, *, a_second: float, until: float, think_s: float) -> None:
     """People who arrive one by one and roam until the clock shows ``until``."""
 
     async def one(index: int) -> None:
         await asyncio.sleep(index / a_second)
-        await roam(port, tally, until, index)
+        await roam(port, tally, until, index, think_s)
 
     await asyncio.gather(*(one(i) for i in range(people)))
 

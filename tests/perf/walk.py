@@ -1,14 +1,15 @@
 """A random walk over every page: chips, fields, switches, panels and the menu, found in what a page draws, not by name.
 
-``python -m tests.perf walk --steps 20000 --seed 1`` walks in rounds, each a new visitor with a seed of its own. A round
+``python -m tests.perf walk --steps 20000 --seed 1`` walks in rounds, each a new visitor with a seed of its own, who
+turns to every page before coming back to one; the first is that of the seed, so that thirteen rounds see all. A round
 that fails prints its seed and all that it did; ``--seed <that seed> --steps 60`` walks it again. Components draw
 themselves in a browser and are left out.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
+import logging
 import os
 import random
 import re
@@ -32,12 +33,17 @@ from streamlit.proto.WidgetStates_pb2 import WidgetState
 from streamlit.testing.v1 import AppTest
 from streamlit.testing.v1.element_tree import Block, Widget
 
-from core.measure.running import jobs
-from pages.parts.registry import PAGES, PageSpec
+from core.benchmark.programme import METHOD, Programme
+from core.benchmark.running.events import Device, Done, Event, Found, Started, encode
+from core.benchmark.running.jobs import Runner
+from core.benchmark.timing import kinds
+from pages.common.projecting import PROJECTOR
+from pages.common.registry import PAGES, PageSpec
+from pages.measure import running
+from tests.core.measure_cases import FACTS, point
+from tests.perf.options import FULL, Options
 
 ROOT = Path(__file__).parents[2]
-ROUND = 60
-"""Steps of one visitor."""
 
 TEXTS = (
     *("", " ", "0", "1", "-1", "2.5", "0.1", "1e-400", "1e999", "nan", "inf", "0x1p-3", "1/3", "9" * 64, "W" * 64),
@@ -63,28 +69,34 @@ _FOLDERS: list[str] = []
 """Where visitors save plans, each in a folder of their own."""
 
 
+def measuring(programme: Programme) -> Sequence[str]:
+    """A process that says at once what a measurement does, or begins and hangs until cancelled where sizes are odd."""
+    odd = sum(programme.sizes) % 2
+    items = kinds.items(programme)[: 1 if odd else 100]  # as many as fit into a command
+    told: list[Event] = [Started(method=METHOD, torch="2.13.0"), Device(facts=FACTS)]
+    told += [Found(outcome=point(median_s=1e-3 * at, item=item)) for at, item in enumerate(items, 1)]
+    told += [] if odd else [Done(elapsed_s=1.0)]
+    said = "\n".join(map(encode, told))
+    code = f"import sys; print({said!r}, flush=True); {'sys.stdin.read()' if odd else ''}"
+    return [sys.executable, "-S", "-c", code]
+
+
 @contextmanager
 def observed() -> Iterator[None]:
-    """What fails says why; measuring replays a recorded job, or hangs until cancelled where the size is odd."""
-    recorded = (ROOT / "tests" / "data" / "measured_h200.jsonl").read_text(encoding="utf-8")
-    first = "\n".join(recorded.splitlines()[:3])
-
-    def command(spec: Any) -> Sequence[str]:
-        code = f"import sys; print({first!r}, flush=True); sys.stdin.read()" if spec.n % 2 else f"print({recorded!r})"
-        return [sys.executable, "-S", "-c", code]
-
-    real, runner, details = jobs.Runner, jobs.Runner(command), config.get_option("client.showErrorDetails")
+    """What fails says why, and nothing real is measured."""
+    runner, details = Runner(measuring), config.get_option("client.showErrorDetails")
     config.set_option("client.showErrorDetails", "full")
+    outside = logging.getLogger("streamlit.runtime.scriptrunner_utils.script_run_context")
+    outside.disabled = True  # it remarks that an AppTest is made outside of a session
     st.cache_resource.clear()
-    jobs.Runner = lambda: runner  # type: ignore[assignment, misc]
     try:
-        with patch.dict(os.environ):
+        with patch.dict(os.environ), patch.object(running, "shared_runner", lambda: runner):
             yield
     finally:
         while _FOLDERS:
             shutil.rmtree(_FOLDERS.pop())
         config.set_option("client.showErrorDetails", details)
-        jobs.Runner = real  # type: ignore[misc]
+        outside.disabled = False
         st.cache_resource.clear()
         if (latest := runner.latest()) and latest.running:
             runner.cancel(latest.id)
@@ -95,7 +107,8 @@ def faults(app: AppTest) -> list[str]:
     raised = [f"{box.message}\n{''.join(box.stack_trace)}" for box in app.exception]
     bodies = [block.proto.body for block in app.get("html")]
     failed = [body for body in bodies if re.search(r'class="[^"]*\bnp-failed\b', body)]
-    return [*raised, *failed, *([] if len(app.title) == 1 else ["no title"])]
+    titled = len(app.title) == 1 or "true" in app.query_params.get(PROJECTOR, "")  # whose bar stands in its place
+    return [*raised, *failed, *([] if titled else ["no title"])]
 
 
 class Walk:
@@ -103,8 +116,11 @@ class Walk:
 
     def __init__(self, seed: int, app: AppTest | None = None) -> None:
         self.rng = random.Random(seed)
+        self.pages: list[PageSpec] = [PAGES[seed % len(PAGES)]]
+        """Those to turn to next, the first of them last."""
         self.actions: list[str] = [f"seed {seed}"]
         self.kinds: Counter[str] = Counter()
+        self.visited: Counter[str] = Counter()
         self.typed: dict[str, list[str]] = {}
         self.open: dict[str, bool | str] = {}
         # What one visitor saves is not there for the next, whose walk would be another then.
@@ -137,7 +153,9 @@ class Walk:
 
     def _switch(self) -> None:
         """Go to a page by the menu, or by a link that sets some fields seen in this walk or elsewhere."""
-        page: PageSpec = self.rng.choice(PAGES)
+        page = self.pages.pop()
+        self.pages = self.pages or self.rng.sample(PAGES, len(PAGES))
+        self.visited[page.id] += 1
         self.app.switch_page(page.path)
         self.open.clear()
         fields: dict[str, str] = {}
@@ -147,7 +165,7 @@ class Walk:
                 fields[key] = self.rng.choice((*self.typed[key], "true", self._text(key)))
         self.app.query_params.clear()
         for key, text in fields.items():
-            self.app.query_params[key] = _sent(text)
+            self.app.query_params[key] = sent(text)
         self._run(f"go to {page.id} {fields or ''}")
 
     def _fold(self, panel: _Panel) -> None:
@@ -186,7 +204,7 @@ class Walk:
             )
             wanted = wanted if low is None else max(wanted, low)
             return type(now)(wanted if high is None else min(wanted, high))
-        text = _sent(self._text(name))
+        text = sent(self._text(name))
         if widget.type == "file_uploader":
             return (f"visitor.{(list(widget.proto.type) or ['txt'])[0].lstrip('.')}", text.encode(), "text/plain")
         return text[: widget.proto.max_chars or None]
@@ -250,7 +268,7 @@ def _panel(node: Block) -> _Panel:
     return _Panel()
 
 
-def _sent(text: str) -> str:
+def sent(text: str) -> str:
     """``text`` as a browser can send it: without lone surrogates."""
     return text.encode("utf-8", "replace").decode("utf-8")
 
@@ -259,36 +277,35 @@ def _state(key: str, value: bool | str) -> WidgetState:
     return WidgetState(id=key, string_value=value) if isinstance(value, str) else WidgetState(id=key, bool_value=value)
 
 
-def main(argv: Sequence[str]) -> None:
-    """Walk so many steps; stops at the first round that fails."""
-    parser = argparse.ArgumentParser(prog="python -m tests.perf walk", description=__doc__)
-    parser.add_argument("--steps", type=int, default=20_000)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--keep-going", action="store_true", help="print every failing round and go on")
-    options = parser.parse_args(argv)
+def main(options: Options = FULL) -> None:
+    """Walk so many steps; fails where a round does, or a page was not visited."""
     kinds: Counter[str] = Counter()
+    visited: Counter[str] = Counter()
     start, taken, failed, seed = time.perf_counter(), 0, 0, options.seed
     with observed(), warnings.catch_warnings(action="error"):
         while taken < options.steps:
-            steps = min(ROUND, options.steps - taken)
+            steps = min(options.round, options.steps - taken)
             try:
                 walk = Walk(seed)
-                walk.walk(steps)
-                kinds += walk.kinds
+                try:
+                    walk.walk(steps)
+                finally:
+                    kinds += walk.kinds
+                    visited += walk.visited
             except AssertionError as problem:
                 failed += 1
                 print(problem, flush=True)
-                if not options.keep_going:
-                    raise SystemExit(1) from None
             taken, seed = taken + steps, seed + 1
     spent = time.perf_counter() - start
     print(
         f"{taken:,} steps by {seed - options.seed:,} visitors in {spent:.0f} s, {1000 * spent / taken:.0f} ms each; "
         f"{failed} failed. {json.dumps(kinds)}"
     )
-    if failed:
-        raise SystemExit(1)
+    whole(visited, options, failed)
 
 
-if __name__ == "__main__":
-    main(sys.argv[1:])
+def whole(visited: Counter[str], options: Options, failed: int) -> None:
+    """Fail a walk with faults, or one that should have seen all pages and has not."""
+    missed = [page.title for page in PAGES if not visited[page.id]]
+    if failed or (missed and options.steps >= len(PAGES) * options.round):
+        raise SystemExit(f"{failed} failed; not visited: {', '.join(missed) or 'none'}")

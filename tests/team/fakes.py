@@ -25,6 +25,10 @@ class Fake(ThreadingHTTPServer):
         return int(self.server_address[1])
 
 
+POLICY = "default-src 'none'"
+"""What they ask of browsers, in place of Napkin's own."""
+
+
 class _Handler(BaseHTTPRequestHandler):
     server: Fake
 
@@ -32,6 +36,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.rfile.read(int(self.headers.get("Content-Length") or 0))
         self.server.asked.append(self.path)
         self.send_response(503 if self.server.full and self.path == "/_stcore/health" else 200)
+        self.send_header("Content-Security-Policy", POLICY)
         self.end_headers()
         self.wfile.write(self.server.name.encode())
 

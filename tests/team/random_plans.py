@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import random
 
-from core.planning.answer.form import PLAN_FORM
-from core.planning.compare.entry import Entry, entry_of
+from core.planning.comparison.entry import Entry, entry_of
+from core.planning.form.plan_form import PLAN_FORM
 
 _FIELDS = [field.id for field in PLAN_FORM.fields]
 

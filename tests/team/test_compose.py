@@ -58,6 +58,13 @@ def test_the_proxy_knows_every_replica_and_they_are_alike() -> None:
     assert all(service == alike[0] for service in alike)
 
 
+def test_replicas_share_the_folder_in_which_they_line_up() -> None:
+    [folder] = re.findall(r"NAPKIN_DATA=(\S+)", " ".join(of("ENV")))
+    assert of("VOLUME") == [folder]
+    assert all(f"shared:{folder}" in service["volumes"] for service in REPLICAS.values())
+    assert "shared" in COMPOSE["volumes"]
+
+
 def test_only_the_proxy_is_reachable_and_the_database_only_from_replicas() -> None:
     assert [name for name, service in SERVICES.items() if "ports" in service] == ["proxy"]
     assert COMPOSE["networks"]["data"]["internal"]

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from websockets.exceptions import WebSocketException
 
-from core.store import SavedPlan
+from core.store.plans import SavedPlan
 from core.store.store import Store
 from tests.perf.client import Session
 from tests.perf.savers import lost, save, to_save

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from playwright.sync_api import Page, expect
 
-from pages.parts.registry import COMPUTE, PAGES
+from pages.common.registry import COMPUTE, PAGES
 from tests.browser.conftest import Tabs, settle
 from tests.team.conftest import Team
 from tests.team.provider import NAME

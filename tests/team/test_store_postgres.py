@@ -14,9 +14,10 @@ import pytest
 from sqlalchemy import Connection, create_engine, event, make_url, text
 
 from core.limits import LIMITS, Limit, limit
-from core.planning.compare.entry import entry_of
-from core.store import Conflict, SavedPlan, StoreError
+from core.planning.comparison.entry import entry_of
 from core.store.engine import make_engine
+from core.store.errors import Conflict, StoreError
+from core.store.plans import SavedPlan
 from core.store.store import Store
 from core.store.tables import CHANGES, MEASUREMENTS, PLANS, POINTS
 from tests.core import store_cases as cases

@@ -26,12 +26,12 @@ WORKER: Sequence[str] = (sys.executable, "-m", "core.models.building.worker")
 
 
 def build_model(
-    config: str, seq_len: int, *, command: Sequence[str] = WORKER, seconds: float | None = None
+    config: str, seq_len: int, lock: int | None = None, *, command: Sequence[str] = WORKER, seconds: float | None = None
 ) -> Built | Refused:
     """The model of a config.json as transformers builds it, counted; blocks for 3 to 60 seconds, raises nothing.
 
-    seq_len: tokens of the sequence whose FLOPs are counted. command: the process to ask. seconds: the most it may
-    take, the cap of `core.limits` by default.
+    seq_len: tokens of the sequence whose FLOPs are counted. lock: a descriptor that the process keeps open until it
+    ends. command: the process to ask. seconds: the most it may take, the cap of `core.limits` by default.
     """
     try:
         values = _checked(config, seq_len)
@@ -41,7 +41,7 @@ def build_model(
     request = {"config": values, "seq_len": seq_len, "memory": limit("build_memory"), "seconds": limit("build_seconds")}
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as errors:
         try:
-            code = _asked(command, json.dumps(request).encode(), out, errors, most)
+            code = _asked(command, json.dumps(request).encode(), out, errors, most, () if lock is None else (lock,))
         except OSError as problem:
             return Refused(f"The building process did not start: {problem}")
         if code is None:
@@ -75,7 +75,9 @@ def _numbers(value: Any, key: str = "") -> Iterator[tuple[str, int]]:
         yield key, value
 
 
-def _asked(command: Sequence[str], request: bytes, out: Any, errors: Any, seconds: float) -> int | None:
+def _asked(
+    command: Sequence[str], request: bytes, out: Any, errors: Any, seconds: float, kept: Sequence[int]
+) -> int | None:
     """Run the process to its end; its exit code, None where it had to be stopped."""
     settings = {name: os.environ[name] for name in _KEPT if name in os.environ}
     process = subprocess.Popen(  # noqa: S603 - our own command, no shell
@@ -86,6 +88,7 @@ def _asked(command: Sequence[str], request: bytes, out: Any, errors: Any, second
         stdout=out,
         stderr=errors,
         start_new_session=True,
+        pass_fds=kept,
     )
     try:
         process.communicate(request, timeout=seconds)

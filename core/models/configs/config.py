@@ -126,6 +126,7 @@ _HEADED = ("ForCausalLM", "LMHeadModel", "ForConditionalGeneration")
 def _unread(family: Family, text: Mapping[str, Any]) -> tuple[str, ...]:
     """Keys with a value that were not read, except those that change no count."""
     read = {name for names in family.keys.values() for name in names} | {*family.only, *family.inert, *TEXT_PARTS}
+    read |= {key for key, value in family.built.items() if text.get(key) == value}
     outer = {name.partition(".")[0] for name in read}
 
     def left(part: Mapping[str, Any], where: str) -> list[str]:

@@ -154,13 +154,14 @@ FAMILIES: Mapping[str, Family] = {
     ),
     "mpt": Family(
         "MPT",
-        {**MOSAIC, **keys("ffn_times=expansion_ratio")},
+        MOSAIC,
         {**sizes(24, 2048, 16, None, 50368, 2048, tied=True), "ffn_times": 4},
         {"glu": False, "norm": "layernorm", "positions": "alibi"},
         inert=(
             *(f"attn_config.{key}" for key in ("alibi", "alibi_bias_max", "attn_impl", "attn_type", "softmax_scale")),
             *("embedding_fraction", "learned_pos_emb", "norm_type"),
         ),
+        built={"expansion_ratio": 4},
     ),
     "llama": Family(
         "LLaMA",
@@ -379,7 +380,7 @@ FAMILIES: Mapping[str, Family] = {
             **MOSAIC,
             **keys(
                 "expert_width=ffn_config.ffn_hidden_size experts=ffn_config.moe_num_experts "
-                "per_token=ffn_config.moe_top_k"
+                "per_token=ffn_config.moe_top_k kv_heads=attn_config.kv_n_heads"
             ),
         },
         {

@@ -24,7 +24,8 @@ class Family:
     the family decides. derived: those that depend on the config's fields. windowed: whether layer i of the config
     has the sliding window, where no ``layer_types`` says so; None for families without windows. only: keys whose
     other values would build a model that is not counted here. note: what a reader should know of every such model.
-    inert: keys that the family has and that change no count of it.
+    inert: keys that the family has and that change no count of it. built: keys whose value transformers builds whatever
+    the file says; another one is not read, and said to be so.
     """
 
     name: str
@@ -36,6 +37,7 @@ class Family:
     only: Mapping[str, Any] = field(default_factory=dict[str, Any])
     note: str = ""
     inert: tuple[str, ...] = ()
+    built: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
 
 def keys(text: str) -> dict[str, tuple[str, ...]]:
@@ -72,7 +74,7 @@ SHORT = keys(
 )
 MOSAIC = keys(
     "layers=n_layers|num_hidden_layers hidden=d_model|hidden_size heads=n_heads|num_attention_heads vocab=vocab_size "
-    "max_seq=max_seq_len|max_position_embeddings tied=tie_word_embeddings kv_heads=attn_config.kv_n_heads"
+    "max_seq=max_seq_len|max_position_embeddings tied=tie_word_embeddings"
 )
 EXPERTS = keys("per_token=num_experts_per_tok")
 QWEN_EXPERTS = {

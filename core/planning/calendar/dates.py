@@ -72,6 +72,13 @@ def between(first: date, last: date) -> str:
     return f"{shown(first, first.year != last.year)} – {shown(last)}"
 
 
+def when(first: date, last: date) -> str:
+    """``between 12 Sep and 20 Nov 2027``, or ``on 17 Apr 2027`` where both are the same."""
+    if first == last:
+        return f"on {shown(first)}"
+    return f"between {shown(first, first.year != last.year)} and {shown(last)}"
+
+
 def quarter(day: date) -> str:
     """``Q4 2027``."""
     return f"Q{(day.month + 2) // 3} {day.year}"

@@ -13,12 +13,13 @@ from typing import Any, Literal, TypeAlias
 from core.fields import Field, Reading, choice, optional, quantity, slider
 from core.limits import limit
 from core.models.catalog import catalog
-from core.planning.answer.form import COUNT, FIND, MODEL_NAME, PARAMETERS, SEQ_LEN, TRAINED, carried, named_plan
-from core.planning.answer.plan import TYPED
 from core.planning.calendar.dates import parse_closed, parse_day, shown
-from core.planning.calendar.rule import Fleet, Run, Schedule, schedule
+from core.planning.calendar.schedule import Fleet, Run, Schedule, schedule
+from core.planning.form.plan_form import COUNT, FIND, MODEL_NAME, PARAMETERS, SEQ_LEN, TRAINED, carried, named_plan
+from core.planning.plan import TYPED
 from core.suggest import suggestions
 from core.units import QuantityError, format_count, parse_quantity
+from core.wording import cleaned
 
 CALENDAR, RUNS = "calendar", "runs"
 """Parts of the form: the fleet's days, and the runs."""
@@ -85,8 +86,8 @@ Share: TypeAlias = tuple[Literal["count", "share"], float]
 
 
 def _name(text: str) -> str:
-    """A run's name on one line, without marks of emphasis."""
-    return " ".join(text.replace("*", "").replace("`", "").split())[: limit("run_name")]
+    """A run's name on one line."""
+    return cleaned(" ".join(text.split()), limit("run_name"))
 
 
 def _size(text: str) -> Size:

@@ -91,15 +91,15 @@ class KeptTensor:
 
 @lru_cache(maxsize=256)
 def kept_by_operation(
-    spec: TransformerSpec, implementation: Implementation, kind: LayerKind, width: int
+    spec: TransformerSpec, implementation: Implementation, kind: LayerKind, width: int, residual: int | None = None
 ) -> tuple[KeptTensor, ...]:
-    """What one layer keeps under per-operation recomputation. width: bytes of an element of the format computed in."""
+    """What one layer keeps under per-operation recomputation. width, residual: as `saved_tensors` has them."""
 
     def one(name: str, part: Part, elements: Any, split: Split, *, routed: bool = False) -> SavedTensor:
         return SavedTensor(name, part, elements, width, split, routed=routed)
 
     s = spec
-    found = [KeptTensor(one("layer input", "norms", s.hidden, "sequence"))]
+    found = [KeptTensor(SavedTensor("layer input", "norms", s.hidden, residual or width, "sequence"))]
     if implementation.flash:
         found.append(KeptTensor(SavedTensor("log-sum-exp", "attention", s.heads, FP32)))
         found.append(KeptTensor(one("attention kernel’s output", "attention", s.heads * s.value_dim, "tensor")))

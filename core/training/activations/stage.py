@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +26,7 @@ from core.training.activations.tensors import (
     FP32,
     Implementation,
     LayerKind,
+    Loss,
     Split,
     final_tensors,
     saved_tensors,
@@ -37,12 +38,6 @@ Amounts: TypeAlias = "float | npt.NDArray[Any]"
 """Numbers, whole or not, or arrays of them that broadcast."""
 
 Bytes: TypeAlias = npt.NDArray[np.float64]
-
-Loss: TypeAlias = Literal["separate", "fused"]
-"""Cross-entropy over logits of the computed format: "separate" holds the log-softmax and two gradients in fp32 beside
-them when backward begins (14 bytes per bf16 logit, measured on torch 2.13), and where tensor parallelism divides the
-vocabulary a fourth array of fp32 in the logits' stead (16 bytes, torch's loss_parallel); "fused" overwrites their copy
-by their gradient, both in the computed format."""
 
 
 def in_flight(layout: Layout, stage: Counts = 0) -> Bytes:
@@ -68,6 +63,10 @@ def routed_load(layout: Layout, imbalance: Amounts = 1.0, capacity: Amounts = 0.
     return np.asarray(np.where(np.asarray(capacity) > 0, np.minimum(load, capacity), load), dtype=np.float64)
 
 
+Widths: TypeAlias = tuple[int, "int | None"]
+"""Bytes of an element of the format computed in, and of the residual stream: None where that is as wide."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Sums:
     """Bytes per token of all tensors that are split alike: always kept, and dropped by selective recomputation."""
@@ -79,9 +78,11 @@ class _Sums:
 
 
 @lru_cache(maxsize=512)
-def _sums(spec: TransformerSpec, implementation: Implementation, kind: LayerKind, width: int) -> tuple[_Sums, ...]:
+def _sums(
+    spec: TransformerSpec, implementation: Implementation, kind: LayerKind, width: int, residual: int | None
+) -> tuple[_Sums, ...]:
     found: dict[Split, dict[str, list[float]]] = {}
-    for tensor in saved_tensors(spec, implementation, kind, width=width):
+    for tensor in saved_tensors(spec, implementation, kind, width=width, residual=residual):
         sums = found.setdefault(tensor.split, {name: [0.0, 0.0] for name in ("plain", "per_key", "routed")})
         here = sums["per_key" if tensor.per_key else "routed" if tensor.routed else "plain"]
         size = float(tensor.elements * tensor.each)
@@ -101,17 +102,18 @@ def layer_activation_bytes(
     *,
     kind: LayerKind = "dense",
     width: int = 2,
+    residual: int | None = None,
     imbalance: Amounts = 1.0,
     capacity: Amounts = 0.0,
 ) -> Bytes:
     """Bytes that one layer saves of one micro-batch on one rank, as ``layout`` splits and recomputes it.
 
     kind: "experts" for a layer with a mixture of experts.  width: bytes of an element of the format computed in.
-    imbalance, capacity: see `routed_load`.  Full recomputation keeps the layer's input only, per-operation what
-    `kept_by_operation` names.
+    residual: of the residual stream, as `saved_tensors` has it.  imbalance, capacity: see `routed_load`.  Full
+    recomputation keeps the layer's input only, per-operation what `kept_by_operation` names.
     """
     load = routed_load(layout, imbalance, capacity)
-    per_token = _left_per_token(spec, implementation, layout, seq_len, kind, width, load)
+    per_token = _left_per_token(spec, implementation, layout, seq_len, kind, (width, residual), load)
     return saved_bytes.over(tokens=rank_tokens_of(layout, seq_len), elements=per_token, each=1, spread=1)
 
 
@@ -121,17 +123,17 @@ def _saved_per_token(
     layout: Layout,
     seq_len: Counts,
     kind: LayerKind,
-    width: int,
+    widths: Widths,
     load: Bytes,
+    keeps: Any,
 ) -> Any:
-    """Bytes per token that one layer saves, less what selective recomputation drops where the layout asks for it."""
-    keeps = (np.asarray(layout.recompute) != Recompute.SELECTIVE) * 1.0
+    """Bytes per token that one layer saves. keeps: share of what selective recomputation drops, 1 without."""
 
     def worth(pair: tuple[float, float]) -> Any:
         return pair[0] + pair[1] * keeps if pair[1] else pair[0]
 
     total: Any = 0.0
-    for sums in _sums(spec, implementation, kind, width):
+    for sums in _sums(spec, implementation, kind, *widths):
         here = worth(sums.plain)
         if any(sums.per_key):
             here = here + worth(sums.per_key) * seq_len
@@ -141,24 +143,30 @@ def _saved_per_token(
     return total
 
 
+def _keeps(layout: Layout) -> Any:
+    """The share that is kept of what selective recomputation drops."""
+    return (np.asarray(layout.recompute) != Recompute.SELECTIVE) * 1.0
+
+
 def _left_per_token(
     spec: TransformerSpec,
     implementation: Implementation,
     layout: Layout,
     seq_len: Counts,
     kind: LayerKind,
-    width: int,
+    widths: Widths,
     load: Bytes,
     saved: Any = None,
 ) -> Bytes:
     """Bytes per token that one layer keeps, whatever is recomputed. saved: `_saved_per_token`, where it is known."""
     recompute = np.asarray(layout.recompute)
     if saved is None:
-        saved = _saved_per_token(spec, implementation, layout, seq_len, kind, width, load)
-    left = pick(recompute == Recompute.FULL, _input_per_token(spec, layout, width), saved)
+        saved = _saved_per_token(spec, implementation, layout, seq_len, kind, widths, load, _keeps(layout))
+    width, residual = widths
+    left = pick(recompute == Recompute.FULL, _input_per_token(spec, layout, residual or width), saved)
     if np.any(recompute == Recompute.PER_OPERATION):
         kept: Any = 0.0
-        for one in kept_by_operation(spec, implementation, kind, width):
+        for one in kept_by_operation(spec, implementation, kind, *widths):
             size = one.present(layout) * float(one.tensor.elements * one.tensor.each)
             spread = ways(one.tensor.split, layout.tensor, layout.sequence_parallel, spec.kv_heads)
             kept = kept + size * (load if one.tensor.routed else 1) / spread
@@ -188,6 +196,8 @@ class StageActivations:
     layers: of all micro-batches in flight.  working: what one layer at a time makes anew, by recomputation or by
     gathering what sequence parallelism divides.  embedding: dropout masks of the first stage.  head: final norm and the
     head's input, gathered, on the last stage.  logits: on the last stage, with what the loss makes of them.
+    again: share of the micro-batches in flight that there can be once a first one has left its gradients; 0 where a
+    step has but one.  one: of the layer at work alone, all that is left where the backward of a single one ends.
     """
 
     layers: Bytes
@@ -195,6 +205,8 @@ class StageActivations:
     embedding: Bytes
     head: Bytes
     logits: Bytes
+    one: Bytes
+    again: Bytes
 
     @property
     def total(self) -> Bytes:
@@ -211,7 +223,8 @@ def stage_activation_bytes(
     stage: Counts = 0,
     layers: tuple[Amounts, Amounts] | None = None,
     width: int = 2,
-    loss: Loss = "separate",
+    residual: int | None = None,
+    loss: Loss | None = None,
     chunks: Counts = 1,
     imbalance: Amounts = 1.0,
     capacity: Amounts = 0.0,
@@ -220,16 +233,18 @@ def stage_activation_bytes(
 
     layers: dense layers and layers with experts of the stage; without it those of a fullest one, mixed as in the model.
     Multi-token prediction modules are further layers of the last stage, each with logits of its own.
-    loss, chunks: how cross-entropy is worked out, and in how many pieces.  width, imbalance, capacity: as in
-    `layer_activation_bytes`.
+    loss, chunks: how cross-entropy is worked out, None as the implementation does, and in how many pieces.
+    width, residual, imbalance, capacity: as in `layer_activation_bytes`.
     """
+    stream, widths = residual or width, (width, residual)
     load, tokens = routed_load(layout, imbalance, capacity), rank_tokens_of(layout, seq_len)
+    flying, alone = in_flight(layout, stage), bool(np.any(np.equal(layout.micro_batches, 1)))
     full = np.asarray(layout.recompute) == Recompute.FULL
     mixed_in = np.asarray(layout.recompute) == Recompute.PER_OPERATION
-    given = _input_per_token(spec, layout, width)
+    given = _input_per_token(spec, layout, stream)
     whole = _gathered_per_token(spec, layout, width)
-    again: Any = given if _starts_from_input(spec, implementation) else 0.0
-    once = largest = topmost = np.zeros(())
+    again: Any = given if _starts_from_input(spec, implementation, stream) else 0.0
+    once = largest = topmost = most = np.zeros(())
     dense, mixed = shared_out(spec, layout) if layers is None else layers
     kinds: tuple[tuple[LayerKind, int, Amounts], ...] = (
         ("dense", spec.dense_layers, dense),
@@ -237,13 +252,15 @@ def stage_activation_bytes(
     )
     for kind, there, on_stage in kinds:
         if there:
-            saved = _saved_per_token(spec, implementation, layout, seq_len, kind, width, load)
-            topmost = _left_per_token(spec, implementation, layout, seq_len, kind, width, load, saved)
+            saved = _saved_per_token(spec, implementation, layout, seq_len, kind, widths, load, _keeps(layout))
+            topmost = _left_per_token(spec, implementation, layout, seq_len, kind, widths, load, saved)
+            if alone:
+                each = _saved_per_token(spec, implementation, layout, seq_len, kind, widths, load, 1.0)
+                most = np.maximum(most, each, dtype=np.float64)
             once = once + on_stage * topmost
             anew = np.where(full, saved - again, np.where(mixed_in, saved - topmost, 0.0))
             largest = np.maximum(largest, anew, dtype=np.float64)
     first, last = np.asarray(stage) == 0, np.asarray(stage) == np.asarray(layout.pipeline) - 1
-    flying = in_flight(layout, stage)
 
     def held(layers: Counts, per_token: Any) -> Bytes:
         one = saved_bytes.over(tokens=tokens, elements=per_token, each=1, spread=1)
@@ -252,20 +269,22 @@ def stage_activation_bytes(
     stacked = held(1, once)
     if spec.mtp_modules:
         stacked = stacked + last * held(spec.mtp_modules, topmost)
-    final = sum(tensor.elements * tensor.each for tensor in final_tensors(spec, implementation, width=width))
+    final = sum(t.elements * t.each for t in final_tensors(spec, implementation, width=width, residual=residual))
     logits = logits_bytes.over(
         tokens=tokens,
         vocab=spec.vocab * (1 + spec.mtp_modules),
-        each=logit_width(loss, width, layout.tensor),
+        each=logit_width(loss or implementation.loss, width, layout.tensor),
         tensor=layout.tensor,
         chunks=chunks,
     )
     return StageActivations(
         layers=stacked,
         working=np.asarray(tokens * (largest + implementation.gathered * whole)),
-        embedding=np.asarray(first * held(1, given / width) if implementation.dropout else 0.0),
-        head=np.asarray(last * tokens * (given * (final / (spec.hidden * width)) + whole)),
+        embedding=np.asarray(first * held(1, given / stream) if implementation.dropout else 0.0),
+        head=np.asarray(last * tokens * (given * (final / (spec.hidden * stream)) + whole)),
         logits=np.asarray(last * logits),
+        one=np.where(np.equal(layout.micro_batches, 1), tokens * (most + implementation.gathered * whole), 0.0),
+        again=np.where(np.asarray(layout.micro_batches) > flying, 1.0, 1.0 - 1.0 / flying),
     )
 
 
@@ -275,10 +294,10 @@ def shared_out(spec: TransformerSpec, layout: Layout) -> tuple[Amounts, Amounts]
     return share * spec.dense_layers, share * spec.moe_layers
 
 
-def _starts_from_input(spec: TransformerSpec, implementation: Implementation) -> bool:
+def _starts_from_input(spec: TransformerSpec, implementation: Implementation, stream: int) -> bool:
     """Whether a layer keeps its input as it is, so that one done again needs no second copy of what was stored."""
     first = saved_tensors(spec, implementation)[0]
-    return first.name != "norm 1 input in fp32"
+    return stream == FP32 or first.name != "norm 1 input in fp32"
 
 
 def logit_width(loss: Loss, width: int, tensor: Counts) -> Any:

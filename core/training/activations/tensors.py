@@ -27,6 +27,12 @@ Split: TypeAlias = Literal["tensor", "key/value heads", "sequence", "whole"]
 """What divides a tensor over the tensor-parallel ranks: their number; their number, but one head stays whole; their
 number only under sequence parallelism; nothing. Context parallelism divides every tensor, by its tokens."""
 
+Loss: TypeAlias = Literal["separate", "fused"]
+"""Cross-entropy over logits of the computed format: "separate" holds the log-softmax and two gradients in fp32 beside
+them when backward begins (14 bytes per bf16 logit, measured on torch 2.13), and where tensor parallelism divides the
+vocabulary a fourth array of fp32 in the logits' stead (16 bytes, torch's loss_parallel); "fused" overwrites their copy
+by their gradient, both in the computed format, as one kernel or a compiled loss does."""
+
 FP32 = 4
 _INDEX = 8
 _MASK = 1
@@ -43,6 +49,16 @@ _DTENSOR = Source(
     "SequenceParallel and PrepareModuleInput",
     "https://docs.pytorch.org/docs/stable/distributed.tensor.parallel.html",
 )
+_TORCHTITAN = Source(
+    "torchtitan of December 2024",
+    "train.py: “compiling loss function causes CUDA errors, turning off for now”",
+    "https://github.com/pytorch/torchtitan/blob/ba2469780/train.py",
+)
+_AUTOCAST = Source(
+    "PyTorch 2.13, torch.autocast on transformers 5.23 and native modules, measured with saved_tensors_hooks",
+    "one cast for each product that reads the fp32 residual stream",
+    "https://docs.pytorch.org/docs/stable/amp.html",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +70,7 @@ class Implementation:
     each block adds to the residual stream.
     gathered: vectors of the hidden width that sequence parallelism has whole on every rank in the layer at work,
     whatever is kept: the input of its products, gathered again, and the gradient of it before it is scattered.
+    loss: how such software computes cross-entropy, unless one says otherwise.
     """
 
     id: str
@@ -63,6 +80,7 @@ class Implementation:
     meaning: str
     sources: tuple[Source, ...]
     gathered: float = 2.0
+    loss: Loss = "separate"
 
 
 MEGATRON_GPT = Implementation(
@@ -79,7 +97,7 @@ HF_EAGER = Implementation(
     written_out=True,
     dropout=False,
     meaning="transformers’ own modules, attention materialised, softmax in fp32.",
-    sources=(_TRANSFORMERS,),
+    sources=(_TRANSFORMERS, _AUTOCAST),
 )
 HF_SDPA = Implementation(
     id="Hugging Face SDPA",
@@ -87,23 +105,26 @@ HF_SDPA = Implementation(
     written_out=True,
     dropout=False,
     meaning="transformers’ own modules, attention by PyTorch’s flash kernel.",
-    sources=(_TRANSFORMERS, _FLASH),
+    sources=(_TRANSFORMERS, _FLASH, _AUTOCAST),
 )
 FUSED = Implementation(
     id="fused kernels",
     flash=True,
     written_out=False,
     dropout=False,
-    meaning="Flash attention, and one kernel each for a norm and for the gate: they keep their inputs only.",
+    meaning="Flash attention, and one kernel each for a norm, for the gate and for the loss: they keep their inputs "
+    "only.",
     sources=(_FLASH, _LIGER),
+    loss="fused",
 )
 FUSED_DTENSOR = replace(
     FUSED,
     id="fused kernels, DTensor",
-    meaning="The same under PyTorch’s own tensor parallelism: both blocks keep their gathered input, and the gradient "
-    "of one is there twice, the second time in the order in which it is scattered.",
-    sources=(*FUSED.sources, _DTENSOR),
+    meaning="The same under PyTorch’s own tensor parallelism: both blocks keep their gathered input, the gradient of "
+    "one is there twice, the second time in the order in which it is scattered, and the loss is not fused.",
+    sources=(*FUSED.sources, _DTENSOR, _TORCHTITAN),
     gathered=4.0,
+    loss="separate",
 )
 
 IMPLEMENTATIONS: Mapping[str, Implementation] = MappingProxyType(
@@ -131,6 +152,11 @@ class SavedTensor:
     routed: bool = False
 
 
+def casts_no_experts(implementation: Implementation) -> bool:
+    """Whether routed experts are PyTorch's grouped product, which autocast does not know."""
+    return implementation.written_out and implementation.flash
+
+
 def ways(split: Split, tensor: Any, sequence_parallel: Any, kv_heads: Any) -> Any:
     """Over how many ranks a tensor is spread, of ``tensor`` of them."""
     if split in ("tensor", "whole"):
@@ -139,18 +165,27 @@ def ways(split: Split, tensor: Any, sequence_parallel: Any, kv_heads: Any) -> An
 
 
 def saved_tensors(
-    spec: TransformerSpec, implementation: Implementation, kind: LayerKind = "dense", *, width: int = 2
+    spec: TransformerSpec,
+    implementation: Implementation,
+    kind: LayerKind = "dense",
+    *,
+    width: int = 2,
+    residual: int | None = None,
 ) -> tuple[SavedTensor, ...]:
     """The tensors that one layer of ``spec`` keeps, in the order in which they are made.
 
     kind: "experts" for a layer with a mixture of experts.  width: bytes of an element of the format computed in.
+    residual: of the residual stream; wider than that under autocast, where products cast what they read. None: as wide.
     """
-    return tuple(_Layer(modelled(spec), implementation, width).tensors(kind))
+    return tuple(_Layer(modelled(spec), implementation, width, residual or width).tensors(kind))
 
 
-def final_tensors(spec: TransformerSpec, implementation: Implementation, *, width: int = 2) -> tuple[SavedTensor, ...]:
+def final_tensors(
+    spec: TransformerSpec, implementation: Implementation, *, width: int = 2, residual: int | None = None
+) -> tuple[SavedTensor, ...]:
     """What stands between the last layer and the logits: the final norm, whose output is the head's input."""
-    return tuple(_Layer(spec, implementation, width).norm("final norm", spec.hidden, "norms", "sequence"))
+    made = _Layer(spec, implementation, width, residual or width)
+    return tuple(made.norm("final norm", spec.hidden, "norms", "sequence"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +193,11 @@ class _Layer:
     spec: TransformerSpec
     how: Implementation
     width: int
+    residual: int
+
+    @property
+    def _autocast(self) -> bool:
+        return self.residual > self.width
 
     @property
     def _light(self) -> float:
@@ -176,19 +216,21 @@ class _Layer:
 
     def tensors(self, kind: LayerKind) -> Iterator[SavedTensor]:
         s = self.spec
+        attended, fed = self._readers(kind)
+        both = attended + fed if s.parallel_blocks and s.norms_per_layer < 2 else attended
         if s.norms_per_layer:
-            yield from self.norm("norm 1", s.hidden, "norms", "sequence")
+            yield from self.norm("norm 1", s.hidden, "norms", "sequence", readers=both)
         else:
-            yield self._plain("attention input", "attention", s.hidden, "sequence")
+            yield self._read("attention input", "attention", s.hidden, "sequence", both)
         yield from self._latent_attention(s.latent) if s.latent else self._attention()
         yield from self._core()
         if s.norms_per_layer > 1:
             shared = s.parallel_blocks and not self._upcasts()
-            yield from self.norm("norm 2", s.hidden, "norms", "sequence", fed=not shared)
+            yield from self.norm("norm 2", s.hidden, "norms", "sequence", fed=not shared, readers=fed)
         elif not s.parallel_blocks:
-            yield self._plain("feed-forward input", "feed-forward", s.hidden, "sequence")
+            yield self._read("feed-forward input", "feed-forward", s.hidden, "sequence", fed)
         for i in range(2, s.norms_per_layer):
-            yield from self.norm(f"norm {i + 1}", s.hidden, "norms", "sequence", read=False)
+            yield from self.norm(f"norm {i + 1}", s.hidden, "norms", "sequence", readers=0, inside=True)
         yield from self._experts(s.experts) if s.experts and kind == "experts" else self._network("", s.ffn)
         if self.how.dropout:
             yield SavedTensor("feed-forward dropout mask", "feed-forward", s.hidden, _MASK, "sequence")
@@ -196,32 +238,56 @@ class _Layer:
     def _plain(self, name: str, part: Part, elements: Any, split: Split = "tensor") -> SavedTensor:
         return SavedTensor(name, part, elements, self.width, split)
 
-    def norm(
-        self, name: str, elements: Any, part: Part, split: Split, *, fed: bool = True, read: bool = True
-    ) -> Iterator[SavedTensor]:
-        """A norm: its input, and its output where a matrix reads it.
+    def _readers(self, kind: LayerKind) -> tuple[int, int]:
+        """Products that read what attention begins with, and what the feed-forward part begins with."""
+        s = self.spec
+        attended = 1 if self._gpt2 else 2 if s.latent else 3
+        network = 2 if s.glu else 1
+        if s.experts is None or kind == "dense":
+            return attended, network
+        return attended, 1 + (network + s.experts.shared_gate if s.experts.shared else 0)
 
-        fed: its input is not kept already.  read: a matrix reads the output; the residual stream keeps nothing.
+    def _read(self, name: str, part: Part, elements: Any, split: Split, readers: int, kept: float = 1.0) -> SavedTensor:
+        """What ``readers`` products read: one tensor; under autocast a cast for each of them."""
+        if self._autocast and readers > 1:
+            name, elements = f"{name}, a cast for each of {readers} products", elements * readers
+        return SavedTensor(name, part, elements, self.width, split, kept)
+
+    def norm(
+        self,
+        name: str,
+        elements: Any,
+        part: Part,
+        split: Split,
+        *,
+        fed: bool = True,
+        readers: int = 1,
+        inside: bool = False,
+    ) -> Iterator[SavedTensor]:
+        """A norm: its input, and its output where matrices read it.
+
+        fed: its input is not kept already.  readers: matrices that read the output; the residual stream keeps nothing.
+        inside: its input is not the residual stream, but what a product made.
         """
-        light = self._light
+        light, given = self._light, self.width if inside else self.residual
         if self._upcasts():
-            # A norm that is done again starts from its input in the compute format.
-            again = 1.0 if light else self.width / FP32
+            # A norm that is done again starts from its input as it was given.
+            again = 1.0 if light else given / FP32
             yield SavedTensor(f"{name} input in fp32", part, elements, FP32, split, again)
             if self.spec.norm_vectors:
-                yield SavedTensor(f"{name} before the gain", part, elements, self.width, split, light)
+                yield SavedTensor(f"{name} before the gain", part, elements, given, split, light)
         elif fed:
-            yield self._plain(f"{name} input", part, elements, split)
-        if read:
-            yield SavedTensor(f"{name} output", part, elements, self.width, split, light)
+            yield SavedTensor(f"{name} input", part, elements, given, split)
+        if readers:
+            yield self._read(f"{name} output", part, elements, split, readers, light)
 
     def _attention(self) -> Iterator[SavedTensor]:
         s = self.spec
         queries, keys = s.heads * s.head_dim, s.kv_heads * s.head_dim
         split: Split = "tensor" if s.kv_heads == s.heads else "key/value heads"
         if s.qk_norm != "none":
-            yield from self.norm("query norm", queries, "attention", "tensor", read=False)
-            yield from self.norm("key norm", keys, "attention", split, read=False)
+            yield from self.norm("query norm", queries, "attention", "tensor", readers=0, inside=True)
+            yield from self.norm("key norm", keys, "attention", split, readers=0, inside=True)
         yield self._plain("queries", "attention", queries)
         yield self._plain("keys", "attention", keys, split)
         yield self._plain("values", "attention", keys, split)
@@ -232,8 +298,8 @@ class _Layer:
     def _latent_attention(self, low: LatentAttention) -> Iterator[SavedTensor]:
         s = self.spec
         if low.query_rank:
-            yield from self.norm("query latent norm", low.query_rank, "attention", "sequence")
-        yield from self.norm("key/value latent norm", low.kv_rank, "attention", "sequence")
+            yield from self.norm("query latent norm", low.query_rank, "attention", "sequence", inside=True)
+        yield from self.norm("key/value latent norm", low.kv_rank, "attention", "sequence", inside=True)
         yield self._plain("queries", "attention", s.heads * s.score_dim)
         yield self._plain("keys", "attention", s.heads * s.score_dim)
         # Written out, values are a view of a product that also holds the keys' unrotated part, and keep it alive.
@@ -245,7 +311,8 @@ class _Layer:
         if self.how.flash:
             yield SavedTensor("log-sum-exp", "attention", s.heads, FP32)
         else:
-            exact = self.how.written_out and not self._gpt2 and width < FP32
+            # GPT-2's softmax is in the format of its scores, which autocast's mask turns into fp32.
+            exact = self.how.written_out and (self._autocast or not self._gpt2) and width < FP32
             if exact:
                 yield SavedTensor("softmax in fp32", "attention", s.heads, FP32, kept=0.0, per_key=True)
             yield SavedTensor("softmax", "attention", s.heads, width, kept=0.0, per_key=True)
@@ -262,9 +329,10 @@ class _Layer:
 
     def _network(self, owner: str, ffn: Any, *, routed: bool = False) -> Iterator[SavedTensor]:
         """The hidden part of a feed-forward network, ``ffn`` wide."""
+        width = self._grouped if routed else self.width
 
         def made(name: str, elements: Any, kept: float = 1.0) -> SavedTensor:
-            return SavedTensor(f"{owner}{name}", "feed-forward", elements, self.width, "tensor", kept, routed=routed)
+            return SavedTensor(f"{owner}{name}", "feed-forward", elements, width, "tensor", kept, routed=routed)
 
         if self.spec.glu:
             yield made("gate", ffn)
@@ -275,11 +343,17 @@ class _Layer:
         else:
             yield made("activation input", ffn)
             if self._gpt2:
+                # Under autocast as on a CPU; CUDA's also takes the third power in fp32, and keeps more.
                 yield made("steps of GELU", 3 * ffn, self._light)
             yield made("activation output", ffn, self._light)
 
+    @property
+    def _grouped(self) -> int:
+        """Bytes of an element in routed experts: autocast leaves PyTorch's grouped product in fp32."""
+        return self.residual if casts_no_experts(self.how) else self.width
+
     def _experts(self, experts: Experts) -> Iterator[SavedTensor]:
-        hidden, width, chosen = self.spec.hidden, self.width, experts.per_token
+        hidden, width, chosen = self.spec.hidden, self._grouped, experts.per_token
         yield SavedTensor("router probabilities", "router", experts.count, FP32, "sequence")
         yield SavedTensor("weights of the chosen experts", "router", chosen, FP32, "sequence")
         yield SavedTensor("chosen experts", "router", chosen, _INDEX, "sequence")
@@ -288,7 +362,8 @@ class _Layer:
         yield from self._network("experts’ ", chosen * experts.width, routed=True)
         yield SavedTensor("expert outputs", "feed-forward", chosen * hidden, width, "sequence", routed=True)
         if self.how.written_out and not self.how.flash:
-            yield SavedTensor("weighted outputs", "feed-forward", chosen * hidden, width, "sequence", routed=True)
+            each = self.residual
+            yield SavedTensor("weighted outputs", "feed-forward", chosen * hidden, each, "sequence", routed=True)
         if experts.shared:
             each = experts.shared_width or experts.width
             yield from self._network("shared experts’ ", experts.shared * each)

@@ -94,9 +94,9 @@ def runtime_bytes(tensors: float, slack: float, context: float, groups: float, c
     r"\v{states} + \v{activations} + \v{buffers} + \v{runtime}",
     result=Symbol("M", "memory that one accelerator has to hold", "bytes"),
     symbols={
-        "states": Symbol("S", "model states", "bytes"),
-        "activations": Symbol("A", "activations", "bytes"),
-        "buffers": Symbol("B", "gathered weights and gradient buckets", "bytes"),
+        "states": Symbol("S", "model states there at its fullest moment: at the loss without new gradients", "bytes"),
+        "activations": Symbol("A", "activations there at that moment", "bytes"),
+        "buffers": Symbol("B", "weights gathered or cast, and gradient buckets", "bytes"),
         "runtime": Symbol("R", "memory of the runtime", "bytes"),
     },
     sources=(ZERO.at("section 3"), _FSDP, _BUCKETS, _FITTED),
@@ -113,41 +113,79 @@ def process_groups(degrees: Degrees) -> Any:
     return sum(one * 1.0 for one in several)
 
 
-def gathered_bytes(rank: RankParameters, degrees: Degrees, each: Any, gradients: Any, runtime: Runtime) -> Any:
+def gathered_bytes(rank: RankParameters, degrees: Degrees, each: Any, runtime: Runtime) -> Any:
     """Weights that ZeRO-3 holds unsharded, in buffers of their own beside the shards.
 
-    each, gradients: bytes of a gathered weight and of its gradient. Without a pipeline a few layers and both ends,
-    which FSDP gathers as one unit for the whole step; with one, all weights and gradients of the stage, because every
-    micro-batch needs them again. A step of no more micro-batches than stages finishes one chunk of interleaved stages
-    before the next, and reduces its gradients then [torchtitan's FSDP with pipelines].
+    each: bytes of a gathered weight. Without a pipeline a few layers and both ends, which FSDP gathers as one unit for
+    the whole step; with one, all weights of the stage, because every micro-batch needs them again.
     """
     if not np.any(degrees.zero >= 3):
         return 0.0
     whole = _shared(rank, degrees)
     units = runtime.units_gathered * (rank.unit + rank.unit_experts) + rank.embedding + rank.head
-    piped = degrees.pipeline > 1
+    held = pick(degrees.pipeline > 1, whole, np.minimum(whole, units))
+    return held * ((degrees.zero >= 3) * each)
+
+
+def cast_bytes(rank: RankParameters, degrees: Degrees, each: float, *, experts: bool) -> Any:
+    """Casts of weights that autocast keeps from forward to backward, in buffers of their own.
+
+    each: bytes of one.  experts: whether routed experts are cast. What ZeRO-3 gathers is cast as it is gathered.
+    """
+    if not each:
+        return 0.0
+    return (degrees.zero < 3) * each * (rank.layers + rank.projection + rank.experts * experts)
+
+
+def waiting_bytes(rank: RankParameters, degrees: Degrees, gradients: Any) -> Any:
+    """Whole gradients that wait under ZeRO-2 and 3 until they are reduced: with a pipeline that is once a step.
+
+    gradients: bytes of one. A step of no more micro-batches than stages finishes one chunk of interleaved stages
+    before the next, and reduces its gradients then [torchtitan's FSDP with pipelines].
+    """
+    if not np.any((degrees.zero >= 2) & (degrees.pipeline > 1)):
+        return 0.0
     one_by_one = degrees.micro_batches <= degrees.pipeline
-    accumulated = piped * gradients / pick(one_by_one, degrees.interleave, 1.0)
-    held = pick(piped, whole, np.minimum(whole, units))
-    return held * ((degrees.zero >= 3) * (each + accumulated))
+    held = pick(degrees.zero >= 3, _whole(rank, degrees), _elsewhere(rank, degrees))
+    there = (degrees.zero >= 2) & (degrees.pipeline > 1)
+    return held * (there * gradients / pick(one_by_one, degrees.interleave, 1.0))
 
 
 def bucket_bytes(rank: RankParameters, degrees: Degrees, gradients: Any, runtime: Runtime) -> Any:
-    """Gradients that are whole before they are reduced to shards: a bucket under ZeRO-2, layers under ZeRO-3.
+    """Gradients on their way to shards while backward runs: a bucket under ZeRO-2, layers under ZeRO-3.
 
-    gradients: bytes of one. Of layers it is two: one at work and one whose reduction is still under way. A bucket has
-    room for the rank's own shard, which is counted with the states. With a pipeline gradients are reduced once a step,
-    after all micro-batches of a chunk: until then ZeRO-2 holds them whole, as `gathered_bytes` counts for ZeRO-3.
+    gradients: bytes of one. Of layers it is two: one at work and one whose reduction is still under way. With a
+    pipeline ZeRO-2 has no bucket: `waiting_bytes` has them all.
     """
     if not np.any(degrees.zero >= 2):
         return 0.0
     layers = runtime.units_gathered * (rank.unit + rank.unit_experts)
-    elsewhere = rank.dense * (1 - 1 / degrees.shards) + rank.experts * (1 - 1 / degrees.expert_shards)
-    one_by_one = degrees.micro_batches <= degrees.pipeline
-    accumulated = elsewhere / pick(one_by_one, degrees.interleave, 1.0)
-    bucket = pick(degrees.pipeline > 1, accumulated, np.minimum(elsewhere, runtime.bucket))
-    held = pick(degrees.zero >= 3, np.minimum(_shared(rank, degrees), layers), bucket)
+    bucket = np.minimum(_elsewhere(rank, degrees), runtime.bucket) * (degrees.pipeline == 1)
+    whole = pick(degrees.pipeline > 1, _shared(rank, degrees), _whole(rank, degrees))
+    held = pick(degrees.zero >= 3, np.minimum(whole, layers), bucket)
     return held * ((degrees.zero >= 2) * gradients)
+
+
+def has_pool(degrees: Degrees) -> Any:
+    """1 where gradients lie in a pool of their own, which activations do not get while there are none.
+
+    FSDP reduces on a stream of its own [foreach_reduce], and PyTorch's allocator lends no memory from one stream to
+    another. Where both peak at the loss, torchtitan's readings on 8 and on 128 accelerators differ by 15.0 GiB: it
+    would be 14.0 with the shards of gradients, 10.5 without.
+    """
+    return (degrees.zero >= 3) * 1.0 * (degrees.shards > 1)
+
+
+def _elsewhere(rank: RankParameters, degrees: Degrees) -> Any:
+    """Parameters whose gradients ZeRO-2 has whole beside those that the states count: all but the rank's own shard,
+    and that as well where it goes to the host, because it goes there once it is reduced."""
+    own = 1 - degrees.offload
+    return rank.dense * (1 - own / degrees.shards) + rank.experts * (1 - own / degrees.expert_shards)
+
+
+def _whole(rank: RankParameters, degrees: Degrees) -> Any:
+    """Parameters whose gradients ZeRO-3 makes whole beside those that the states count."""
+    return pick(degrees.offload > 0, rank.total, _shared(rank, degrees))
 
 
 def _shared(rank: RankParameters, degrees: Degrees) -> Any:

@@ -5,15 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from core.training.activations.stage import in_flight
-from core.training.device.account import activations_of, rank_of
+from core.training.device.inputs import states_of
+from core.training.device.memory import parts_of, rank_of
+from core.training.device.setup import Setup
 from core.training.layout import degrees_of
-from core.training.setup import Setup
 
 Phase: TypeAlias = Literal["start", "forward", "loss", "steady", "backward", "optimizer"]
 """What runs at a point: "loss" on the last pipeline stage only, "steady" while backward of one micro-batch alternates
@@ -55,17 +56,22 @@ class StepCurve:
 def through_one_step(setup: Setup) -> StepCurve:
     """The curve of the fullest stage: forward of the micro-batches it holds at once, one more turn of 1F1B, backward.
 
-    Gradients are kept in one buffer from step to step, as where micro-batches are accumulated. What the allocator
-    reserved it keeps. The highest point is the account's total.
+    Gradients grow layer by layer in the first micro-batch's backward and stay until the optimizer is done; those in a
+    buffer of their own stay from step to step. What the allocator reserved it keeps. The highest point is the account's
+    total.
     """
     held, degrees = setup.held, degrees_of(setup.layout)
-    stage, _ = rank_of(setup.spec, degrees, (int(held.stage),))
-    parts = activations_of(setup.spec, degrees, setup.step, stage)
-    size = {
-        name: float(np.ravel(getattr(parts, name))[0]) for name in ("layers", "embedding", "working", "head", "logits")
-    }
-    layers, last = int(np.ravel(stage.layers)[0]), bool(np.ravel(stage.last)[0])
-    flying = float(np.ravel(in_flight(setup.layout, int(held.stage)))[0])
+    place = int(held.stage)
+    stage, _ = rank_of(setup.spec, degrees, (place,))
+    states = states_of(setup.optimizer, setup.policy, setup.spec)
+    parts = parts_of(setup.spec, degrees, states, setup.step, setup.runtime, (place,))
+    act = parts.activations
+
+    def size(value: Any) -> float:
+        return float(np.ravel(value)[0])
+
+    layers, last = int(size(stage.layers)), bool(size(stage.last))
+    flying = size(in_flight(setup.layout, place))
     whole = math.ceil(flying)
     # Micro-batches held, layer by layer; where stages interleave, the last of them is a part of one.
     rise = np.minimum(flying, np.arange(1, whole * layers + 1) / max(1, layers))
@@ -82,15 +88,27 @@ def through_one_step(setup: Setup) -> StepCurve:
         ("optimizer", np.zeros(1)),
     )
     phases: list[Phase] = [phase for phase, held_then in runs for _ in held_then]
-    share = np.concatenate([held_then for _, held_then in runs]) / flying
-    at = np.array(phases)
+    flown = np.concatenate([held_then for _, held_then in runs])
+    share, at = flown / flying, np.array(phases)
     back = np.isin(at, ("steady", "backward"))
-    ends = np.isin(at, ("loss",)) | (back & (share == 1.0))
-    activations = share * (size["layers"] + size["embedding"]) + ends * size["head"]
-    activations = activations + np.maximum(back * size["working"], ends * size["logits"])
+    begins = (at == "loss") | (back & (share == 1.0))
+    # What backward begins with: the loss, or the first layer at work with the buckets of its gradients.
+    working, buckets = size(act.working), size(parts.buckets)
+    at_loss = begins & (size(act.logits) > working + buckets)
+    top = np.where(at_loss, size(act.logits), np.where(back, working, 0.0))
+    ended = (at == "backward") & (flown == 0)
+    stacked = share * size(act.layers + act.embedding) + begins * size(act.head) + top
+    # Gradients made so far: none in forward, all of them once a micro-batch has gone back.
+    made = np.maximum.accumulate(np.where(back, np.clip(flying - flown, 0.0, 1.0), at == "optimizer"))
+    made = parts.fresh * made + (1 - parts.fresh)
     running = ~np.isin(at, ("start", "optimizer"))
     kept = np.ones(len(at)) if setup.layout.pipeline > 1 else running
     found = {name: np.full(len(at), float(getattr(held, name))) for name in CLASSES}
-    found["activations"] = activations
-    found["buffers"] = held.gathered * kept + held.buckets * back
+    found["gradients"] = made * size(parts.gradients)
+    found["activations"] = np.where(ended, size(act.one), stacked)
+    found["buffers"] = (
+        kept * size(parts.gathered)
+        + running * (np.minimum(flown, 1.0) * size(parts.casts) + made * size(parts.waiting))
+        + (back & ~at_loss) * buckets
+    )
     return StepCurve(tuple(phases), found, layers, flying)

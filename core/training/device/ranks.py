@@ -49,6 +49,7 @@ class RankParameters:
     """Parameters of one accelerator by class, each a number or an array. Routed experts have ZeRO groups of their own.
 
     unit: of the largest layer without its routed experts, and unit_experts those of its routed experts.
+    projection: of the matrix that makes logits, the head's own or the embedding's.
     """
 
     layers: Any
@@ -58,6 +59,7 @@ class RankParameters:
     head: Any
     unit: Any
     unit_experts: Any
+    projection: Any
 
     @property
     def dense(self) -> Any:
@@ -157,6 +159,7 @@ class Pieces:
     experts: Any
     embedding: Any
     head: Any
+    projection: Any
     first_norms: Any
     last_norms: Any
     predicted: Any
@@ -194,6 +197,7 @@ def pieces_of(numbers: Numbers, degrees: Degrees) -> Pieces:
         embedding=_sum("embedding", {**numbers, "table_joints": numbers["table_joints"] / 2}),
         head=_sum("head", {**numbers, "head_rows": numbers["vocab"] * copied})
         + joint_parameters(numbers["table_joints"] / 2, numbers["table_width"], numbers["hidden"]),
+        projection=_sum("head", {**numbers, "head_rows": numbers["vocab"]}),
         first_norms=_outside_norms(numbers, np.maximum(0, outside - 1)),
         last_norms=_outside_norms(numbers, np.minimum(1, outside)),
         predicted=predicted,
@@ -215,6 +219,7 @@ def rank_parameters(pieces: Pieces, stage: Stage) -> RankParameters:
         head=last * pieces.head,
         unit=pieces.every + pieces.norms + network,
         unit_experts=pieces.experts * (moe > 0),
+        projection=last * pieces.projection,
     )
 
 

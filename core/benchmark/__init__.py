@@ -1,0 +1,1 @@
+"""What this machine reaches: measurements of matmuls, memory, layers and links, and datasheets beside them."""

@@ -1,0 +1,104 @@
+"""A measurement as a file: written for another Napkin, and read from a stranger without believing it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from typing import Any, cast
+
+from pydantic import ValidationError
+
+from core.benchmark.file import read_object, too_deep
+from core.benchmark.record import Record
+from core.fields import quoted
+from core.limits import limit
+from core.wording import cleaned
+
+_FORMAT: str = Record.model_fields["format"].default
+_WHAT = "measurement"
+_VERSION: int = Record.model_fields["version"].default
+
+
+def written(record: Record) -> str:
+    """``record`` as the text of a file, which `read_record` reads."""
+    return json.dumps(record.model_dump(mode="json"), allow_nan=False, ensure_ascii=False, indent=1) + "\n"
+
+
+def read_record(data: bytes, name: str = "") -> Record:
+    """The measurement in a file, with its origin: ``name``, that of the file.
+
+    Its id is made from all else that it says: what comes twice is one measurement, and what names the id of another
+    does not take its place.
+    One that was not over when the file was written never will be: it is lost, with what it has. Characters that cannot
+    be shown, or that turn the direction of writing, are left out of its texts. Raises ``ValueError`` for anything that
+    is no measurement.
+    """
+    try:
+        return _arrived(_checked(read_object(data, _WHAT, _FORMAT)), name)
+    except RecursionError:
+        raise too_deep(_WHAT) from None
+    except ValidationError as problem:
+        raise ValueError(_misfits(problem)) from None
+
+
+def _checked(told: dict[str, Any]) -> Record:
+    """What a file says, as a measurement; raises ``ValueError`` for anything else."""
+    version = told.get("version")
+    if isinstance(version, int) and version > _VERSION:
+        raise ValueError(
+            f"It was written by a newer Napkin (version {version} of the format; this one reads up to {_VERSION})."
+        )
+    outcomes = told.get("outcomes")
+    if isinstance(outcomes, list) and len(cast("list[Any]", outcomes)) > limit("measure_outcomes"):
+        # Before each of them is looked at, which takes a second for a hundred thousand.
+        raise ValueError(f"This is no measurement: it has more than {limit('measure_outcomes')} “outcomes”.")
+    # Through JSON once more: to a strict model a list is no tuple, and a JSON array is one.
+    return Record.model_validate_json(json.dumps(_shown(told)))
+
+
+def _arrived(record: Record, name: str) -> Record:
+    """A measurement of elsewhere, as one that is here now."""
+    origin = cleaned(name, limit("measure_name_chars")) or "a file"
+    said = record.model_dump_json(exclude={"id", "origin"})
+    now: dict[str, object] = {"id": hashlib.sha256(said.encode()).hexdigest()[:12], "origin": origin}
+    if record.stage in ("queued", "running"):
+        why = "It still ran when its file was written: what came later is not in it."
+        now |= {"stage": "lost", "message": why}
+    return record.model_copy(update=now)
+
+
+def _misfits(problem: ValidationError) -> str:
+    """Which fields of a file do not fit, as somebody finds them in it."""
+    errors = problem.errors(include_url=False, include_context=False, include_input=False)
+    if any(one["type"] == "json_invalid" for one in errors):
+        return str(too_deep(_WHAT))
+    places = [one["loc"] for one in errors]
+    # A result is tried as each kind of result, named after its number; it is meant as the one that it misses by least.
+    tried = Counter(place[:3] for place in places if _is_tried(place))
+    meant = {kind[:2]: kind for kind, _ in tried.most_common()}
+    named: dict[str, None] = {}
+    for place in places:
+        if not _is_tried(place):
+            named[".".join(map(str, place))] = None
+        elif meant[place[:2]] == place[:3]:
+            named[".".join(map(str, place[:2] + place[3:]))] = None
+    return (
+        "This is no measurement: of its fields, these are missing, unknown or out of range: "
+        f"{quoted([cleaned(name, 80) for name in named])}."
+    )
+
+
+def _is_tried(place: tuple[int | str, ...]) -> bool:
+    return len(place) > 2 and place[0] == "outcomes"
+
+
+def _shown(value: Any) -> Any:
+    """A value of JSON whose texts can all be shown."""
+    if isinstance(value, str):
+        return cleaned(value, len(value), lines=True)
+    if isinstance(value, list):
+        return [_shown(one) for one in cast("list[Any]", value)]
+    if isinstance(value, dict):
+        return {key: _shown(one) for key, one in cast("dict[str, Any]", value).items()}
+    return value

@@ -1,0 +1,49 @@
+"""What the page of measuring asks: what to measure, up to which size, how long each, and whose layer."""
+
+from __future__ import annotations
+
+from core.benchmark.choices import CHOICES, LARGEST, usual_seconds
+from core.benchmark.device import DeviceKind
+from core.fields import Field, Form, choice, quantity, switch
+from core.limits import limit
+from core.models.catalog import catalog
+
+MIN_N = 64
+MIN_SECONDS = 0.02
+
+WHAT = choice("what", "What to measure", tuple(one.name for one in CHOICES.values()), "Matmul by dtype")
+MODEL = choice("model", "Layer of", tuple(one.name for one in catalog() if one.laid_out), "Llama 3 8B", part="layer")
+LENGTH = quantity("seq", "Sequence length", "4096", "count", low=16, high=131_072, whole=True, part="layer")
+MICRO_BATCH = quantity("mb", "Micro-batch", "1", "count", low=1, high=256, whole=True, part="layer")
+NODES = quantity("nodes", "Nodes", "1", "count", low=1, high=1024, whole=True, part="several")
+GPUS = quantity("gpus", "Devices each", "8", "count", low=1, high=72, whole=True, part="several")
+
+PANELS = (
+    switch("roof", "Measured roofline", False, part="panels"),
+    switch("every", "Every matmul, the plan’s own shapes too", False, part="panels"),
+    switch("past", "Earlier measurements, here and elsewhere", False, part="panels"),
+    switch("several", "Several devices: collectives", False, part="panels"),
+    switch("file", "Take it away, or bring one here", False, part="panels"),
+)
+"""The folded parts, in the order in which they stand."""
+
+
+def largest(device: DeviceKind) -> Field:
+    """The largest square's n, beginning with what suits the device."""
+    top = limit("matmul_size")
+    return quantity("n", "Largest n", str(LARGEST[device]), "count", low=MIN_N, high=top, whole=True)
+
+
+def each(device: DeviceKind) -> Field:
+    """Seconds timed per size and dtype."""
+    top = limit("measure_dtype_seconds")
+    usual = f"{usual_seconds(device):g} s"
+    return quantity("each", "Seconds each", usual, "seconds", low=MIN_SECONDS, high=top)
+
+
+def measure_form(device: DeviceKind, prefix: str) -> Form:
+    """Everything asked, beginning with what suits the device."""
+    model, length = MODEL, LENGTH
+    if device == "cpu":
+        model, length = model.with_default("GPT-2 124M"), length.with_default("512")
+    return Form(prefix, (WHAT, largest(device), each(device), model, length, MICRO_BATCH, NODES, GPUS, *PANELS))

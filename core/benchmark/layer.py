@@ -1,0 +1,86 @@
+"""The layer of a plan as a model of its own, which is what is timed and what predictions are made for."""
+
+from __future__ import annotations
+
+from core.benchmark.device import DeviceKind
+from core.benchmark.programme import LayerShape
+from core.models.flop_formulas import train_flop_by_layer
+from core.models.flops import flops_per_token
+from core.models.parameters import parameters
+from core.models.spec import Experts, TransformerSpec
+
+_SMALL = LayerShape(
+    model="a small layer",
+    hidden=768,
+    heads=12,
+    kv_heads=12,
+    head_dim=64,
+    ffn=2_048,
+    gated=True,
+    vocab=32_000,
+    seq_len=512,
+    micro_batch=1,
+)
+_LARGE = LayerShape(
+    model="Llama 3 8B",
+    hidden=4_096,
+    heads=32,
+    kv_heads=8,
+    head_dim=128,
+    ffn=14_336,
+    gated=True,
+    vocab=128_256,
+    seq_len=8_192,
+    micro_batch=1,
+)
+
+
+def default_layer(device: DeviceKind) -> LayerShape:
+    """What is timed without a plan: a layer of Llama 3 8B, on a CPU a small one of the same kind."""
+    return _SMALL if device == "cpu" else _LARGE
+
+
+def spec_of(shape: LayerShape, layers: int = 1) -> TransformerSpec:
+    """So many of the layer as a model: RMSNorm before either block, rotary positions, no biases, SwiGLU or GELU."""
+    mixture = Experts(shape.experts, shape.experts_per_token, shape.ffn) if shape.experts else None
+    return TransformerSpec(
+        layers=layers,
+        hidden=shape.hidden,
+        heads=shape.heads,
+        kv_heads=shape.kv_heads,
+        head_dim=shape.head_dim,
+        ffn=shape.ffn,
+        vocab=shape.vocab,
+        glu=shape.gated,
+        tied_head=True,
+        norms_outside=0,
+        experts=mixture,
+    )
+
+
+def layer_parameters(shape: LayerShape) -> int:
+    """Parameters of the layer: its matrices and the gains of its two norms."""
+    found = parameters(spec_of(shape)).components
+    return sum(part.total for part in found if part.group not in ("embedding", "head"))
+
+
+def layer_flop(shape: LayerShape) -> float:
+    """FLOPs of one step of the layer, forward and backward: the matrix products, the causal half of attention's."""
+    counted = flops_per_token(spec_of(shape), shape.seq_len, "causal", head=False)
+    return float(train_flop_by_layer(counted.forward, shape.tokens))
+
+
+def with_tokens(shape: LayerShape, micro_batch: int, seq_len: int) -> LayerShape:
+    """The layer with other tokens, as the shape of a measured point has them."""
+    return shape.model_copy(update={"micro_batch": micro_batch, "seq_len": seq_len})
+
+
+def smaller(shape: LayerShape, least: int = 128) -> tuple[LayerShape, ...]:
+    """The layer with ever more tokens, from at least ``least``, or all, doubled up to its own: first ever longer."""
+    found = [shape]
+    while found[-1].tokens >= 2 * least:
+        last = found[-1]
+        many = last.micro_batch > 1
+        less = (last.micro_batch // 2, last.seq_len) if many else (last.micro_batch, last.seq_len // 2)
+        found.append(with_tokens(shape, *less))
+    return tuple(reversed(found))

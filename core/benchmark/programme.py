@@ -1,0 +1,92 @@
+"""What one measurement shall do: which items, in which order, and about how long that takes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Self
+
+from pydantic import Field, model_validator
+
+from core.benchmark.device import DeviceKind
+from core.benchmark.points import Count, Kind, Name, Seconds, Told
+from core.limits import limit
+
+METHOD = "measure-2"
+"""Version of the method, stamped on every measurement. Those of different versions are not comparable."""
+
+KINDS: tuple[Kind, ...] = ("matmul", "memory", "overhead", "operations", "attention", "layer")
+"""In the order in which they are measured."""
+
+DTYPES: tuple[str, ...] = (
+    *("fp64", "fp32", "tf32", "bf16", "fp16"),
+    *("fp8", "fp8 by row", "mxfp8", "int8", "nvfp4"),
+)
+"""What matmuls may be tried in, in order: each is attempted, for support cannot be inferred from a name. fp8 is E4M3
+with one scale per tensor; by row, one per row and column; mxfp8, one E8M0 per 32; nvfp4, one E4M3 per 16."""
+
+CPU_DTYPES = ("fp64", "fp32", "bf16", "fp16", "int8")
+
+MISALIGNED = 4_095
+"""A size that no tile divides."""
+
+SIZES: Mapping[DeviceKind, tuple[int, ...]] = {
+    "cpu": (256, 512, 1024, 2048),
+    "cuda": (256, 512, 1024, 2048, 4096, MISALIGNED, 8192, 16384),
+    "xpu": (256, 512, 1024, 2048, 4096, 8192),
+    "mps": (256, 512, 1024, 2048, 4096),
+}
+"""Squares to start from; those that do not fit into memory or time are skipped and said so."""
+
+SECONDS: Mapping[DeviceKind, float] = {"cpu": 0.5, "cuda": 0.1, "xpu": 0.1, "mps": 0.1}
+"""Timed seconds per item."""
+
+SUSTAINED_S: Mapping[DeviceKind, float] = {"cpu": 0.0, "cuda": 10.0, "xpu": 10.0, "mps": 10.0}
+"""Long enough for a GPU to meet its power limit."""
+
+
+class LayerShape(Told):
+    """One layer of a plan's model and one micro-batch of it, on one device. experts: 0 where the layer is dense."""
+
+    model: Name
+    hidden: Annotated[Count, Field(ge=1)]
+    heads: Annotated[Count, Field(ge=1)]
+    kv_heads: Annotated[Count, Field(ge=1)]
+    head_dim: Annotated[Count, Field(ge=1)]
+    ffn: Annotated[Count, Field(ge=1)]
+    gated: bool
+    vocab: Annotated[Count, Field(ge=1)]
+    seq_len: Annotated[Count, Field(ge=1)]
+    micro_batch: Annotated[Count, Field(ge=1)]
+    experts: Count = 0
+    experts_per_token: Count = 0
+
+    @property
+    def tokens(self) -> int:
+        """Tokens of one micro-batch."""
+        return self.seq_len * self.micro_batch
+
+
+class Programme(Told):
+    """One measurement: what is measured, on which device, and for how long each.
+
+    sizes: of square matmuls. seconds: timed per item. sustained_s: 0, or how long the headline dtype's largest square
+    is timed once more, after everything else. layer: the plan's, whose shapes are then measured too; None without a
+    plan. Raises ``pydantic.ValidationError`` outside the caps of `core.limits`.
+    """
+
+    device: DeviceKind
+    kinds: tuple[Kind, ...] = Field(min_length=1, max_length=len(KINDS))
+    dtypes: tuple[Name, ...] = Field(max_length=len(DTYPES))
+    sizes: tuple[Annotated[int, Field(ge=16, le=limit("matmul_size"))], ...] = Field(max_length=limit("measure_sizes"))
+    seconds: Annotated[Seconds, Field(ge=0.02, le=limit("measure_dtype_seconds"))]
+    sustained_s: Annotated[float, Field(ge=0, le=limit("measure_dtype_seconds"), allow_inf_nan=False)] = 0.0
+    layer: LayerShape | None = None
+
+    @model_validator(mode="after")
+    def _known(self) -> Self:
+        for given in (self.kinds, self.dtypes, self.sizes):
+            if len(set(given)) != len(given):
+                raise ValueError("the same is asked for twice")
+        if unknown := [dtype for dtype in self.dtypes if dtype not in DTYPES]:
+            raise ValueError(f"no such dtypes: {', '.join(unknown)}")
+        return self

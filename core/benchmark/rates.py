@@ -1,0 +1,116 @@
+"""What a measurement says of its device in four rates, by one rule, so that a plan can be counted with them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from core.benchmark.best import WIDE, fastest, largest_copy, squares, sustained, wide
+from core.benchmark.points import Point
+from core.benchmark.record import Record
+from core.hardware.rates import RateName, Rates
+from core.units import format_bytes, format_duration
+
+SQUARE = 4_096
+"""Smaller squares leave a GPU partly idle, or lie in its cache."""
+
+COPY_BYTES = 256 * 2**20
+"""A copy that moves less may stay in a GPU's cache, the largest of which has half of this."""
+
+_PRODUCTS: Mapping[RateName, tuple[str, ...]] = {
+    "matmul16": ("bf16", "fp16"),
+    "matmul8": ("fp8",),
+    "matmul4": ("nvfp4",),
+}
+"""The dtypes that a rate is of, the first that was measured."""
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """Which point one rate is of; none, and why, where it is not known."""
+
+    rate: RateName
+    point: Point | None
+    why_not: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredRates:
+    """The rates that a measurement gives, NaN where it gives none.
+
+    device: as it calls itself. started: seconds since 1970, UTC. method: version of the method. record: the
+    measurement's id. taken: where each rate is from.
+    """
+
+    rates: Rates
+    device: str
+    started: float
+    method: str
+    record: str
+    taken: tuple[Taken, ...]
+
+    @property
+    def refusals(self) -> tuple[str, ...]:
+        """Why rates are missing."""
+        return tuple(one.why_not for one in self.taken if one.why_not)
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """Which rates are not those of the headline, and why others are missing."""
+        kept_up = [one.point for one in self.taken if one.point is not None and one.point.item.regime == "sustained"]
+        said = [
+            f"Of {p.item.name} it is the rate kept up for {format_duration(p.duration_s, 2)}, not that of a burst."
+            for p in kept_up
+        ]
+        return (*said, *self.refusals)
+
+
+def measured_rates(record: Record) -> MeasuredRates:
+    """The rates of ``record``.
+
+    Of products the fastest square of bf16 (else fp16), fp8 with one scale per tensor, and nvfp4, or the sustained one
+    where there is one; of memory the largest copy. On a GPU squares smaller than `SQUARE` and copies smaller than
+    `COPY_BYTES` are left aside, everywhere points whose runs spread widely.
+    """
+    gpu = record.programme.device != "cpu"
+    taken = [_products(record.points, name, dtypes, gpu) for name, dtypes in _PRODUCTS.items()]
+    taken.append(_memory(record.points, gpu))
+    found = {
+        one.rate: one.point.bandwidth if one.rate == "memory" else one.point.rate
+        for one in taken
+        if one.point is not None
+    }
+    return MeasuredRates(
+        rates=Rates(**found),
+        device=record.facts.name if record.facts else "",
+        started=record.started,
+        method=record.method,
+        record=record.id,
+        taken=tuple(taken),
+    )
+
+
+def _products(points: Sequence[Point], name: RateName, dtypes: Sequence[str], gpu: bool) -> Taken:
+    """The point of the first of ``dtypes`` that was measured at all, or why it cannot be used."""
+    why: list[str] = []
+    for dtype in dtypes:
+        least = SQUARE if gpu else 0
+        large = [p for p in (*squares(points, dtype), *sustained(points, dtype)) if p.shape[0] >= least]
+        used = [p for p in large if not wide(p)]
+        if found := fastest(p for p in used if p.item.regime == "sustained") or fastest(used):
+            return Taken(name, found)
+        if large:
+            return Taken(name, None, f"{dtype}: runs of its large squares differ by more than {WIDE:g} times.")
+        why.append(f"{dtype}: no square {f'of {SQUARE:,} or more ' if gpu else ''}was measured.")
+    return Taken(name, None, " ".join(why))
+
+
+def _memory(points: Sequence[Point], gpu: bool) -> Taken:
+    """The largest copy, or why it is not used."""
+    found = largest_copy(points)
+    if found is None or (gpu and found.bytes < COPY_BYTES):
+        large = f" that moves {format_bytes(COPY_BYTES, system='binary')} or more" if gpu else ""
+        return Taken("memory", None, f"memory: no copy{large} was measured.")
+    if wide(found):
+        return Taken("memory", None, f"memory: runs of its largest copy differ by more than {WIDE:g} times.")
+    return Taken("memory", found)

@@ -1,0 +1,63 @@
+"""What the measuring process says: one JSON object per line, each checked before it is believed."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, TypeAlias
+
+from pydantic import Field, TypeAdapter
+
+from core.benchmark.points import Amount, DeviceFacts, Item, Outcome, Text, Told
+from core.jobs.lines import decoded
+
+
+class Started(Told):
+    """The process runs: versions of method and torch."""
+
+    event: Literal["start"] = "start"
+    method: Text
+    torch: Text
+
+
+class Device(Told):
+    """The device is there."""
+
+    event: Literal["device"] = "device"
+    facts: DeviceFacts
+
+
+class Progress(Told):
+    """What is being done to an item, and how far it is, 0 to 1."""
+
+    event: Literal["progress"] = "progress"
+    item: Item
+    phase: Text
+    fraction: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+
+
+class Found(Told):
+    """An item is measured, refused or skipped."""
+
+    event: Literal["outcome"] = "outcome"
+    outcome: Outcome
+
+
+class Done(Told):
+    """Every item has been tried."""
+
+    event: Literal["done"] = "done"
+    elapsed_s: Amount
+
+
+Event: TypeAlias = Started | Device | Progress | Found | Done
+
+_EVENTS: TypeAdapter[Event] = TypeAdapter(Annotated[Event, Field(discriminator="event")])
+
+
+def encode(event: Event) -> str:
+    """``event`` as one line of JSON, without the line end."""
+    return event.model_dump_json()
+
+
+def decode(line: bytes) -> Event | None:
+    """The event on one line, None when it is anything else: whatever a library prints lands on the same output."""
+    return decoded(_EVENTS, line)

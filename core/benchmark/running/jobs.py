@@ -1,0 +1,125 @@
+"""Measuring jobs: one per process, watched and cancelled by everybody; see `core.jobs.process`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from core.benchmark.points import DeviceFacts, Outcome, clip
+from core.benchmark.programme import Programme
+from core.benchmark.record import Record
+from core.benchmark.running.events import Device, Done, Found, Progress, Started, decode
+from core.benchmark.timing import kinds
+from core.jobs.process import Job, ProcessRunner
+from core.limits import limit
+
+Command: TypeAlias = Callable[[Programme], Sequence[str]]
+
+
+def worker_command(programme: Programme) -> Sequence[str]:
+    """The command line of the measuring process."""
+    options = ["--programme", programme.model_dump_json(), "--end-with-parent"]
+    return [sys.executable, "-m", "core.benchmark.running.worker", *options]
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A job at one moment. record: what it has found so far. place: in line, 1 for the next, 0 when it is not in line.
+    ignored_lines: output that was no event."""
+
+    record: Record
+    place: int
+    progress: Progress | None
+    stderr: str
+    ignored_lines: int
+
+    @property
+    def id(self) -> str:
+        """Of the job and of its record."""
+        return self.record.id
+
+    @property
+    def running(self) -> bool:
+        """Whether its process still works."""
+        return self.record.stage == "running"
+
+    @property
+    def left_s(self) -> float:
+        """About how many seconds are left once it runs, 0 when it has ended."""
+        record = self.record
+        if record.stage not in ("queued", "running"):
+            return 0.0
+        if not record.method:
+            return max(kinds.expected_s(record.programme) - record.elapsed_s, 0.0)
+        under_way = self.progress.fraction if self.progress else 0.0
+        left = kinds.left_s(record.programme, len(record.outcomes), under_way)
+        return max(min(left, kinds.LONGEST_S - record.elapsed_s), 0.0)
+
+    @property
+    def fraction(self) -> float:
+        """How far it is, 0 to 1."""
+        return min(max(1 - self.left_s / kinds.expected_s(self.record.programme), 0.0), 1.0)
+
+
+@dataclass
+class _Job(Job[Programme, Snapshot]):
+    """What the measuring process has said so far."""
+
+    method: str = ""
+    torch: str = ""
+    facts: DeviceFacts | None = None
+    progress: Progress | None = None
+    outcomes: list[Outcome] = field(default_factory=list[Outcome])
+
+    @property
+    def found(self) -> bool:
+        return bool(self.outcomes)
+
+    def take(self, line: bytes) -> None:
+        match decode(line):
+            case Started() as event:
+                self.method, self.torch = event.method, event.torch
+            case Device() as event:
+                self.facts = event.facts
+            case Progress() as event:
+                self.progress = event
+            case Found() as event if len(self.outcomes) < limit("measure_outcomes"):
+                self.outcomes.append(event.outcome)
+                self.progress = None
+            case Done():
+                self.done = True
+            case _:
+                self.ignored_lines += bool(line.strip())
+
+    def snapshot(self) -> Snapshot:
+        record = Record(
+            id=self.id,
+            programme=self.spec,
+            stage=self.state,
+            started=self.started,
+            elapsed_s=self.seconds,
+            method=self.method,
+            torch=self.torch,
+            facts=self.facts,
+            outcomes=tuple(self.outcomes),
+            message=clip(self.message),
+        )
+        progress = self.progress if self.state == "running" else None
+        return Snapshot(record, self.place, progress, self.stderr, self.ignored_lines)
+
+
+class Runner(ProcessRunner[Programme, Snapshot]):
+    """Measures one thing at a time. timeout_s: the most a job may take, the cap of `core.limits` by default. listener,
+    pause_s: see `ProcessRunner`."""
+
+    def __init__(
+        self,
+        command: Command = worker_command,
+        timeout_s: float | None = None,
+        listener: Callable[[Snapshot], None] | None = None,
+        pause_s: float | None = None,
+    ) -> None:
+        most = float(limit("measure_seconds")) if timeout_s is None else timeout_s
+        super().__init__(command, _Job, most, "measurement", listener, pause_s)

@@ -1,0 +1,188 @@
+"""The measuring process: ``python -m core.benchmark.running.worker --programme '{"device": "cpu", …}'``.
+
+Prints one JSON event per line (see `core.benchmark.running.events`) and nothing else on its standard output. It
+lives in a process of its own because a failed kernel can poison a CUDA context, and because it must be possible to
+kill it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import importlib
+import os
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, TextIO
+
+from core.benchmark import device
+from core.benchmark.points import DeviceFacts, Item, Outcome, Refusal, State, clip
+from core.benchmark.programme import METHOD, Programme
+from core.benchmark.running.events import Device, Done, Event, Found, Progress, Started, encode
+from core.benchmark.timing import kinds, matmul
+from core.benchmark.timing.bench import Bench, attempt
+from core.benchmark.timing.timers import CudaTimer, QueuedTimer, SyncTimer, cpu_timer
+from core.jobs.process import end_with_parent
+from core.units import format_bytes
+
+_PROGRESS_EVERY_S = 0.25
+_NICE = 5
+
+
+class Reporter:
+    """Writes events to ``out``; progress at most four times a second."""
+
+    def __init__(self, out: TextIO) -> None:
+        self.out = out
+        self.last = float("-inf")
+
+    def say(self, event: Event) -> None:
+        """Write ``event`` now."""
+        print(encode(event), file=self.out, flush=True)
+
+    def progress(self, item: Item, phase: str, fraction: float) -> None:
+        """Write progress unless the last one is recent; the start of an item is always said."""
+        now = time.monotonic()
+        if fraction == 0 or now - self.last >= _PROGRESS_EVERY_S:
+            self.last = now
+            self.say(Progress(item=item, phase=phase, fraction=fraction))
+
+
+def _gpu_state(uuid: str) -> State:
+    now = device.nvml_state(uuid)
+    return State(clock_mhz=now.clock_mhz, temperature_c=now.temperature_c, power_w=now.power_w)
+
+
+def cuda_bench(torch: Any) -> tuple[Bench, DeviceFacts]:
+    """The first CUDA device, its timer and facts. Raises what torch raises without one, exits where it has no room."""
+    place = "cuda:0"
+    properties = torch.cuda.get_device_properties(place)
+    uuid = str(getattr(properties, "uuid", ""))
+    device.hold_nvml()
+    software = f"CUDA {torch.version.cuda}" if torch.version.cuda else f"ROCm {torch.version.hip}"
+    facts = DeviceFacts(
+        name=clip(str(properties.name)),
+        detail=f"compute capability {properties.major}.{properties.minor}, {software}",
+        threads=0,
+        memory_bytes=float(properties.total_memory),
+        power_limit_w=device.nvml_state(uuid).power_limit_w,
+    )
+
+    def room() -> float:
+        """What the driver has free, and what torch holds without using it."""
+        idle = torch.cuda.memory_reserved(place) - torch.cuda.memory_allocated(place)
+        return float(torch.cuda.mem_get_info(place)[0] + idle)
+
+    try:
+        timer = CudaTimer(torch, place)
+    except torch.OutOfMemoryError:
+        free, total = (format_bytes(size, system="binary", digits=3) for size in torch.cuda.mem_get_info(place))
+        sys.exit(f"No room to measure: {free} of the GPU's {total} is free; other programs may hold the rest.")
+    queued = QueuedTimer(torch, timer.flush.zero_)
+    return Bench(torch, "cuda", place, timer, partial(_gpu_state, uuid), room, torch.cuda.synchronize, queued), facts
+
+
+def step_aside() -> None:
+    """Let the server's visitors go before: on a CPU they wait for the same cores. Alone it is as fast as ever."""
+    with contextlib.suppress(OSError, AttributeError):
+        os.nice(_NICE)
+    with contextlib.suppress(OSError):  # Linux weighs sessions before processes, and this one is a session of its own
+        Path("/proc/self/autogroup").write_text(str(_NICE))
+
+
+def cpu_bench(torch: Any) -> tuple[Bench, DeviceFacts]:
+    """The processor, with as many threads as torch takes by default."""
+    here = device.cpu()
+    facts = DeviceFacts(
+        name=here.name,
+        detail=here.detail,
+        threads=int(torch.get_num_threads()),
+        memory_bytes=here.memory_bytes,
+        power_limit_w=None,
+    )
+    return Bench(torch, "cpu", "cpu", cpu_timer, State, device.available_bytes), facts
+
+
+def xpu_bench(torch: Any) -> tuple[Bench, DeviceFacts]:
+    """The first Intel GPU. Written after torch's documentation and not tried on one."""
+    place = "xpu:0"
+    properties = torch.xpu.get_device_properties(place)
+    facts = DeviceFacts(
+        name=clip(str(properties.name)),
+        detail="",
+        threads=0,
+        memory_bytes=float(properties.total_memory),
+        power_limit_w=None,
+    )
+    room = lambda: float(properties.total_memory - torch.xpu.memory_allocated(place))  # noqa: E731
+    return Bench(torch, "xpu", place, SyncTimer(torch.xpu.synchronize), State, room), facts
+
+
+def mps_bench(torch: Any) -> tuple[Bench, DeviceFacts]:
+    """Apple's GPU. Written after torch's documentation and not tried on one."""
+    most = float(torch.mps.recommended_max_memory())
+    facts = DeviceFacts(name=device.cpu().name, detail="Metal", threads=0, memory_bytes=most, power_limit_w=None)
+    room = lambda: most - float(torch.mps.current_allocated_memory())  # noqa: E731
+    return Bench(torch, "mps", "mps", SyncTimer(torch.mps.synchronize), State, room), facts
+
+
+_BENCHES = {"cpu": cpu_bench, "cuda": cuda_bench, "xpu": xpu_bench, "mps": mps_bench}
+
+
+def context_lost(bench: Bench) -> str:
+    """Why nothing more can run on the device after a refusal, or empty when it still works."""
+    if bench.kind == "cpu":
+        return ""
+    try:
+        bench.torch.ones(8, device=bench.place).sum().item()
+    except Exception as problem:
+        return clip(f"not tried, the device's context was lost before: {problem}")
+    return ""
+
+
+def run(programme: Programme, reporter: Reporter, seconds: float = kinds.LONGEST_S) -> None:
+    """Measure every item of ``programme``, saying everything through ``reporter``, in about ``seconds`` at most."""
+    start = time.monotonic()
+    torch: Any = importlib.import_module("torch")
+    reporter.say(Started(method=METHOD, torch=str(torch.__version__)))
+    bench, facts = _BENCHES[programme.device](torch)
+    reporter.say(Device(facts=facts))
+    outcomes: list[Outcome] = []
+    lost = ""
+    for planned in kinds.items(programme):
+        item = matmul.instead(planned, outcomes)
+        why = lost
+        if not why and time.monotonic() - start + kinds.item_s(programme, item) > seconds:
+            why = f"not tried, its turn came too late: one measurement takes at most {seconds:.0f} s"
+        if why:
+            outcome: Outcome = Refusal(item=item, why="skipped", text=why)
+        else:
+            make = partial(kinds.prepare, bench, programme, item)
+            outcome = attempt(bench, item, make, partial(reporter.progress, item))
+        outcomes.append(outcome)
+        reporter.say(Found(outcome=outcome))
+        if isinstance(outcome, Refusal) and not why:
+            lost = context_lost(bench)
+    reporter.say(Done(elapsed_s=time.monotonic() - start))
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Read the command line and measure."""
+    parser = argparse.ArgumentParser(description="Time what a programme asks for; one JSON event per line.")
+    parser.add_argument("--programme", required=True, help="a core.benchmark.programme.Programme as JSON")
+    parser.add_argument("--end-with-parent", action="store_true", help="end when standard input closes")
+    options = parser.parse_args(arguments)
+    if options.end_with_parent:
+        threading.Thread(target=end_with_parent, daemon=True).start()
+    programme = Programme.model_validate_json(options.programme)
+    if programme.device == "cpu":
+        step_aside()
+    run(programme, Reporter(sys.stdout))
+
+
+if __name__ == "__main__":
+    main()

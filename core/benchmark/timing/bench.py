@@ -1,0 +1,225 @@
+"""What all timing shares: times in bounded memory, and a point or a refusal at the end of it.
+
+Warm-up by time, one timing per run, the median as headline.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from core.benchmark.device import DeviceKind
+from core.benchmark.points import Item, Outcome, Point, Refusal, State, clip
+from core.benchmark.timing.timers import Timer
+from core.units import format_bytes
+
+MIN_RUNS = 5
+"""Fewer runs than these have no spread worth showing."""
+
+KEPT_TIMES = 20_000
+"""Times kept per item; of tiny runs, millions of them, every second, fourth, … one is."""
+
+_BATCH_S = 0.2
+"""Between two looks at the clock at most, a quarter of an item's seconds where these are few."""
+
+Report = Callable[[str, float], None]
+"""Called with what is being done and how far the item is, 0 to 1."""
+
+
+@dataclass
+class Times:
+    """The times of any number of runs in bounded memory: beyond ``cap``, every second one is dropped, again and again.
+
+    Thinning by a fixed stride leaves percentiles what they are; ``runs`` counts all, ``best`` is the best of all.
+    """
+
+    cap: int = KEPT_TIMES
+    runs: int = field(default=0, init=False)
+    best: float = field(default=math.inf, init=False)
+    kept: list[float] = field(default_factory=list[float], init=False)
+    stride: int = field(default=1, init=False)
+
+    def add(self, batch: Sequence[float]) -> None:
+        """Take the times of further runs."""
+        self.kept += batch[-self.runs % self.stride :: self.stride]
+        self.runs += len(batch)
+        self.best = min(self.best, *batch)
+        while len(self.kept) > self.cap:
+            self.kept = self.kept[::2]
+            self.stride *= 2
+
+    def percentiles(self) -> tuple[float, float, float]:
+        """p10, median and p90."""
+        p10, median, p90 = np.quantile(self.kept, [0.1, 0.5, 0.9])
+        return float(p10), float(median), float(p90)
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How long one run of a size took, and how much work that was."""
+
+    shape: tuple[int, ...]
+    flop: float
+    seconds: float
+
+    def seconds_for(self, flop: float) -> float:
+        """Expected seconds of other work at the same rate."""
+        return self.seconds * flop / self.flop
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """One device, ready to measure.
+
+    place: where torch puts tensors ("cpu", "cuda:0"). state: what reports clocks. room: bytes that are free for this
+    process, infinite where nothing tells; on a CPU the system kills a process that takes more. wait: waits for the
+    device, None where a call is over when it returns. queued: a timer for calls that a device may work off faster than
+    the host issues them, None where that cannot be. pace: the largest run so far by name.
+    """
+
+    torch: Any
+    kind: DeviceKind
+    place: str
+    timer: Timer
+    state: Callable[[], State]
+    room: Callable[[], float]
+    wait: Callable[[], object] | None = None
+    queued: Timer | None = None
+    pace: dict[str, Pace] = field(default_factory=dict[str, Pace])
+
+    def keep_pace(self, name: str, pace: Pace) -> None:
+        """Remember a run, unless a larger one of that name is known."""
+        known = self.pace.get(name)
+        if known is None or pace.flop >= known.flop:
+            self.pace[name] = pace
+
+    def need(self, size: float, what: str) -> None:
+        """Raise `TooLargeError` when ``size`` bytes for ``what`` are not free."""
+        if size > (free := self.room()):
+            need, left = (format_bytes(each, system="binary", digits=3) for each in (size, free))
+            raise TooLargeError(f"{what} take {need}, and {left} is free")
+
+
+class TooLargeError(Exception):
+    """What was asked for does not fit into the memory that is free."""
+
+
+class SkippedError(Exception):
+    """Not tried, for the reason given."""
+
+
+class WrongError(Exception):
+    """The library's result is wrong."""
+
+
+class RefusedError(Exception):
+    """The library gives something else than was asked for, and does not say so."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One item, made ready: what to call, how much work a run is, and what checking it has found; see `Point`.
+
+    setting: what the library is set to while it is timed. flush: whether caches are emptied before each call.
+    repeats: runs in one call, back to back, where one is too short for a clock; times are then means of so many.
+    timer: in place of the bench's, where something else is timed than a device at work. peak: asked once all is
+    timed, the most bytes that were allocated.
+    """
+
+    call: Callable[[], object]
+    shape: tuple[int, ...]
+    flop: float
+    bytes: float
+    relative_error: float | None = None
+    note: str = ""
+    flush: bool = True
+    setting: Callable[[], AbstractContextManager[None]] = nullcontext
+    repeats: int = 1
+    timer: Timer | None = None
+    peak: Callable[[], float] | None = None
+
+
+def attempt(bench: Bench, item: Item, make: Callable[[], Run], report: Report) -> Outcome:
+    """Make an item ready and time it. Whatever the library refuses comes back in its own words."""
+    try:
+        report("checking", 0.0)
+        run = make()
+        with run.setting():
+            return timed(bench, item, run, report)
+    except (TooLargeError, SkippedError) as problem:
+        return Refusal(item=item, why="skipped", text=clip(str(problem)))
+    except bench.torch.OutOfMemoryError as problem:
+        said = str(problem).splitlines()[0] if str(problem) else "out of memory"
+        return Refusal(item=item, why="skipped", text=clip(said))
+    except WrongError as problem:
+        return Refusal(item=item, why="refused", text=clip(f"wrong result: {problem}"))
+    except RefusedError as problem:
+        return Refusal(item=item, why="refused", text=clip(str(problem)))
+    except Exception as problem:
+        # Support cannot be inferred from a name, so everything is tried; any error is the library's answer.
+        return Refusal(item=item, why="refused", text=clip(f"{type(problem).__name__}: {problem}"))
+
+
+def warm_up_s(seconds: float) -> float:
+    """Seconds of untimed runs before so many timed ones: caches fill, clocks rise."""
+    return min(max(seconds / 4, 0.05), 2.0)
+
+
+def timed(bench: Bench, item: Item, run: Run, report: Report) -> Point:
+    """Warm up by time, then time run after run until the item's seconds are over."""
+    timer, warm, before = run.timer or bench.timer, warm_up_s(item.seconds), bench.state()
+    whole, batch = warm + item.seconds, 1
+    within = min(_BATCH_S, item.seconds / 4)
+    start = now = time.monotonic()
+    while (elapsed := now - start) < warm:
+        report("warming up", min(0.05 + 0.95 * elapsed / whole, 1.0))
+        timer(run.call, batch, flush=run.flush)
+        before_it, now = now, time.monotonic()
+        batch = _batch(batch, now - before_it, within)
+    times, begun = Times(), now
+    while (elapsed := now - begun) < item.seconds or times.runs < MIN_RUNS:
+        report("timing", min(0.05 + 0.95 * (warm + elapsed) / whole, 1.0))
+        times.add([each / run.repeats for each in timer(run.call, batch, flush=run.flush)])
+        before_it, now = now, time.monotonic()
+        batch = _batch(batch, now - before_it, within)
+    after = _state_at_work(bench, run, batch)
+    p10, median, p90 = times.percentiles()
+    return Point(
+        item=item,
+        shape=run.shape,
+        flop=run.flop,
+        bytes=run.bytes,
+        median_s=median,
+        best_s=times.best,
+        p10_s=p10,
+        p90_s=p90,
+        runs=times.runs * run.repeats,
+        duration_s=now - begun,
+        relative_error=run.relative_error,
+        peak_memory_bytes=run.peak() if run.peak else None,
+        before=before,
+        after=after,
+        note=clip(run.note),
+    )
+
+
+def _batch(count: int, took: float, within: float) -> int:
+    """How many calls to time in ``within`` seconds, ``count`` having taken so long, with all that lay between them."""
+    return min(max(int(within * count / max(took, 1e-9)), 1), 512)
+
+
+def _state_at_work(bench: Bench, run: Run, count: int) -> State:
+    """The device's state while it works on so many calls more: once it is idle, its clock says nothing of the runs."""
+    if bench.wait is None:
+        return bench.state()
+    for _ in range(count):
+        run.call()
+    state = bench.state()
+    bench.wait()
+    return state

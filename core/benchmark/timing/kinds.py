@@ -1,0 +1,71 @@
+"""Everything that is timed, by kind: what there is to time for a programme, and who makes an item ready."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from core.benchmark.device import DeviceKind
+from core.benchmark.points import Item, Kind
+from core.benchmark.programme import KINDS, Programme
+from core.benchmark.timing import attention, layer, matmul, memory, operations, overhead
+from core.benchmark.timing.bench import Bench, Run, warm_up_s
+from core.limits import limit
+
+STARTUP_S: Mapping[DeviceKind, float] = {"cpu": 3.0, "cuda": 6.0, "xpu": 6.0, "mps": 4.0}
+"""About what starting the process, importing torch and creating a device's context take."""
+
+SETUP_S: Mapping[DeviceKind, float] = {"cpu": 0.1, "cuda": 0.15, "xpu": 0.15, "mps": 0.15}
+"""About what inputs, their check and trying smaller sizes take per item."""
+
+COMPILE_S: Mapping[DeviceKind, float] = {"cpu": 30.0, "cuda": 15.0, "xpu": 15.0, "mps": 15.0}
+"""About what torch.compile takes for one layer, forward and backward."""
+
+LONGEST_S = 0.9 * limit("measure_seconds")
+"""Nothing is begun that would not end by then, so that a measurement ends by itself before it is stopped."""
+
+
+class Timing(Protocol):
+    """A kind's module. Neither function imports torch: `prepare` has it from the bench."""
+
+    def items(self, programme: Programme) -> tuple[Item, ...]: ...
+    def prepare(self, bench: Bench, programme: Programme, item: Item) -> Run: ...
+
+
+TIMINGS: Mapping[Kind, Timing] = {
+    "matmul": matmul,
+    "memory": memory,
+    "overhead": overhead,
+    "operations": operations,
+    "attention": attention,
+    "layer": layer,
+}
+
+
+def items(programme: Programme) -> tuple[Item, ...]:
+    """What the programme times, in order: kind by kind, and last what is timed for long."""
+    kinds: list[Kind] = [kind for kind in KINDS if kind in programme.kinds]
+    found = [item for kind in kinds for item in TIMINGS[kind].items(programme)]
+    return (*found, *(matmul.sustained(programme) if "matmul" in kinds else ()))
+
+
+def item_s(programme: Programme, item: Item) -> float:
+    """About how long one item takes, everything included."""
+    more = COMPILE_S[programme.device] if item.label == layer.COMPILED else 0.0
+    return SETUP_S[programme.device] + more + warm_up_s(item.seconds) + item.seconds
+
+
+def expected_s(programme: Programme) -> float:
+    """About how long the whole programme takes, at most: what is refused or skipped takes less."""
+    return min(STARTUP_S[programme.device] + left_s(programme, 0), LONGEST_S)
+
+
+def left_s(programme: Programme, done: int, fraction: float = 0.0) -> float:
+    """About how long it still takes once the first ``done`` items have an outcome and the next one is part done."""
+    left = [item_s(programme, item) for item in items(programme)[done:]]
+    return sum(left) - fraction * left[0] if left else 0.0
+
+
+def prepare(bench: Bench, programme: Programme, item: Item) -> Run:
+    """Make an item ready, whatever its kind."""
+    return TIMINGS[item.kind].prepare(bench, programme, item)

@@ -1,0 +1,254 @@
+"""Matrix products of every dtype: squares of several sizes, and the shapes of a plan's own layer.
+
+Random normal inputs, for zeros draw less power and run faster than real data. Each product is checked before it is
+timed: a right kernel gives what the values as rounded to the dtype give in float64. What is reported as
+`Point.relative_error` is the error against the float64 product of the values before rounding, which is how wrong a
+product in that dtype is. Plain products have a preallocated output; scaled ones come from torch's public
+``scaled_mm`` with its own choice of accumulation (fast accumulation off). The second operand lies transposed, as a
+linear layer keeps its weight and as 8-bit kernels want it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+from core.benchmark.device import DeviceKind
+from core.benchmark.points import Item, Outcome, Point
+from core.benchmark.programme import LayerShape, Programme
+from core.benchmark.timing.bench import MIN_RUNS, Bench, Pace, RefusedError, Run, SkippedError, WrongError
+from core.benchmark.timing.numerics import NUMERICS, Numeric, Operand, product_errors, rounded, slice_rows
+from core.hardware.operations import product_bytes
+from core.products import matmul_flop
+from core.units import format_duration
+
+PATIENCE_S = 1.0
+"""`MIN_RUNS` runs may take this long even where fewer seconds are asked for."""
+
+SMALLEST = matmul_flop(128, 128, 128)
+"""What is tried untested: on the slowest device, in the slowest dtype, a few milliseconds."""
+
+_SLICE = 48
+_GRAIN = 32
+_QUICK_S = 0.1
+_WORK_COPIES = 4
+"""Rounding to a scaled dtype takes at most about so many copies of the drawn matrix."""
+
+Shape = tuple[int, int, int]
+
+
+def headline(programme: Programme) -> str:
+    """The dtype that training on such a device takes, or the first asked for."""
+    wanted = "fp32" if programme.device == "cpu" else "bf16"
+    return wanted if wanted in programme.dtypes or not programme.dtypes else programme.dtypes[0]
+
+
+def layer_matmuls(layer: LayerShape) -> tuple[tuple[str, Shape], ...]:
+    """The products of one layer and of the head, (m, n, k); of routed experts that into one, at even load."""
+    tokens, hidden = layer.tokens, layer.hidden
+    width = layer.heads * layer.head_dim
+    up = layer.ffn * (2 if layer.gated else 1)
+    shapes = [
+        ("QKV", (tokens, width + 2 * layer.kv_heads * layer.head_dim, hidden)),
+        ("output", (tokens, hidden, width)),
+    ]
+    if layer.experts:
+        shapes.append(("experts", (max(tokens * layer.experts_per_token // layer.experts, 1), up, hidden)))
+    else:
+        shapes += [("FFN up", (tokens, up, hidden)), ("FFN down", (tokens, hidden, layer.ffn))]
+    return (*shapes, ("head", (tokens, layer.vocab, hidden)))
+
+
+def items(programme: Programme) -> tuple[Item, ...]:
+    """Squares by dtype, small ones first, then the plan's own shapes in bf16 (in the headline dtype without it)."""
+    squares = [
+        Item(kind="matmul", name=dtype, label=f"n = {n:,}", shape=(n, n, n), seconds=programme.seconds)
+        for dtype in programme.dtypes
+        for n in sorted(programme.sizes)
+    ]
+    if programme.layer is None:
+        return tuple(squares)
+    dtype = "bf16" if "bf16" in programme.dtypes else headline(programme)
+    return (
+        *squares,
+        *(
+            Item(kind="matmul", name=dtype, label=label, shape=shape, seconds=programme.seconds)
+            for label, shape in layer_matmuls(programme.layer)
+        ),
+    )
+
+
+def sustained(programme: Programme) -> tuple[Item, ...]:
+    """The headline dtype's largest square once more, long enough for limits of power and temperature to show."""
+    if not (programme.sustained_s and programme.dtypes and programme.sizes):
+        return ()
+    n = max(programme.sizes)
+    return (
+        Item(
+            kind="matmul",
+            name=headline(programme),
+            label=f"n = {n:,}",
+            shape=(n, n, n),
+            seconds=programme.sustained_s,
+            regime="sustained",
+        ),
+    )
+
+
+def instead(item: Item, outcomes: Sequence[Outcome]) -> Item:
+    """``item`` in fp32 where it asks for bf16 once more and the device has refused that."""
+    if item.kind != "matmul" or item.name != "bf16" or not outcomes:
+        return item
+    tried = [one for one in outcomes if (one.item.kind, one.item.name) == ("matmul", "bf16")]
+    again = item.regime == "sustained" or not item.label.startswith("n = ")
+    refused = [one for one in tried if not isinstance(one, Point) and one.why == "refused"]
+    if again and tried and len(refused) == len(tried):
+        return item.model_copy(update={"name": "fp32"})
+    return item
+
+
+@contextlib.contextmanager
+def fp32_precision(torch: Any, device: DeviceKind, value: str) -> Generator[None]:
+    """Set the arithmetic of float32 matmuls on ``device`` ("ieee" or "tf32"), and put the old setting back."""
+    backend = torch.backends.cuda.matmul if device == "cuda" else torch.backends.mkldnn.matmul
+    before = backend.fp32_precision
+    backend.fp32_precision = value
+    try:
+        yield
+    finally:
+        backend.fp32_precision = before
+
+
+@dataclass(frozen=True, slots=True)
+class Product:
+    """a·bᵀ, ready to be called. drawn: some rows of a and of b before rounding. scale: of the result, 1 mostly."""
+
+    call: Callable[[], Any]
+    a: Operand
+    b: Operand
+    drawn: tuple[Any, Any]
+    picked: tuple[Any, Any]
+    scale: float
+
+    def errors(self, torch: Any) -> tuple[float, float]:
+        """Call it once. Relative errors against the values as rounded, and as drawn, in float64 on a slice."""
+        out, (rows, columns) = self.call(), self.picked
+        got = out[rows][:, columns].cpu().double() * self.scale
+        as_rounded = self.a.restored(rows), self.b.restored(columns)
+        kernel, whole = product_errors(torch, got, (as_rounded, self.drawn))
+        return kernel, whole
+
+
+def product(bench: Bench, numeric: Numeric, shape: Shape) -> Product:
+    """Draw and round the operands of a product (m, n, k). Raises `TooLargeError` where they do not fit."""
+    torch, (m, n, k) = bench.torch, shape
+    width = 8 if numeric.drawn == "float64" else 4
+    working = max(m, n) * k * width * (1 if numeric.scaling == "none" else _WORK_COPIES)
+    bench.need(moved(numeric, shape) + working, f"the matrices of {size_text(shape)}")
+    torch.manual_seed(0)
+    operands: list[Operand] = []
+    drawn: list[Any] = []
+    picked = [slice_rows(torch, rows, _SLICE).to(bench.place) for rows in (m, n)]
+    for rows, some in zip((m, n), picked, strict=True):
+        values = torch.randn(rows, k, dtype=getattr(torch, numeric.drawn), device=bench.place)
+        drawn.append(values[some])
+        operands.append(rounded(torch, numeric, values))
+        del values
+    a, b = operands
+    scale = float(a.scales) * float(b.scales) if numeric.scaling == "integer" else 1.0
+    call = _call(bench, numeric, a, b, (m, n))
+    return Product(call, a, b, (drawn[0], drawn[1]), (picked[0], picked[1]), scale)
+
+
+def _call(bench: Bench, numeric: Numeric, a: Operand, b: Operand, size: tuple[int, int]) -> Callable[[], Any]:
+    torch = bench.torch
+    result = getattr(torch, numeric.result)
+    if numeric.scaling in ("none", "integer"):
+        out = torch.empty(size, dtype=result, device=bench.place)
+        return partial(torch.mm if numeric.scaling == "none" else torch._int_mm, a.data, b.data.t(), out=out)
+    functional = torch.nn.functional
+    recipe = getattr(functional.ScalingType, numeric.scaling)
+    layout: dict[str, Any] = {}
+    if numeric.scaling.startswith("BlockWise"):
+        layout = dict.fromkeys(("swizzle_a", "swizzle_b"), functional.SwizzleType.SWIZZLE_32_4_4)
+    scale_b = b.scales.t().contiguous() if numeric.scaling == "RowWise" else b.scales
+    given = (a.data, b.data.t(), a.scales, recipe, scale_b, recipe)
+    return partial(functional.scaled_mm, *given, output_dtype=result, **layout)
+
+
+def moved(numeric: Numeric, shape: Shape) -> float:
+    """Bytes of a product: each operand read once with its scales, the result written once."""
+    m, n, k = shape
+    scales = numeric.scale_bytes(m, k) + numeric.scale_bytes(n, k)
+    return product_bytes(m, n, k, 1, numeric.element_bytes, numeric.result_bytes) + scales
+
+
+def size_text(shape: Sequence[int]) -> str:
+    """A product's size in words."""
+    m, n, k = shape
+    return f"n = {n:,}" if m == n == k else f"{m:,} × {n:,} × {k:,}"
+
+
+def rungs(shape: Shape) -> tuple[Shape, ...]:
+    """Smaller products on the way up to ``shape``, each about an eighth of the next, the first at most `SMALLEST`."""
+    found = [shape]
+    while matmul_flop(*found[-1]) > SMALLEST:
+        m, n, k = (min(max(each // 2 // _GRAIN * _GRAIN, _GRAIN), each) for each in found[-1])
+        found.append((m, n, k))
+    return tuple(reversed(found[1:]))
+
+
+def _once(bench: Bench, run: Callable[[], Any]) -> float:
+    """Seconds of a run. The first may load a kernel, so there are more, unless it was slow enough to count."""
+    first = bench.timer(run, 1)[0]
+    return min(first, *bench.timer(run, 3)) if first < _QUICK_S else first
+
+
+def afford(bench: Bench, item: Item, shape: Shape, once: Callable[[Shape], float]) -> None:
+    """Raise `SkippedError` where `MIN_RUNS` runs are expected to take much longer than the item's seconds.
+
+    Expected from the largest product of this dtype that was run, in proportion to the work; as long as none is large
+    enough to tell, smaller ones are run first, each only if it is expected to fit itself. Small products run below
+    the full rate, so it errs on the high side and nothing ever runs much longer than its seconds.
+    """
+    budget, whole = max(item.seconds, PATIENCE_S), matmul_flop(*shape)
+
+    def too_slow(flop: float) -> bool:
+        pace = bench.pace.get(item.name)
+        return pace is not None and pace.seconds_for(flop) * MIN_RUNS > budget
+
+    for size in (*rungs(shape), shape):
+        flop, pace = matmul_flop(*size), bench.pace.get(item.name)
+        if pace and too_slow(flop):
+            # A hiccup of a busy machine must not decide.
+            m, n, k = pace.shape
+            bench.pace[item.name] = pace = replace(pace, seconds=min(pace.seconds, once((m, n, k))))
+            if too_slow(flop):
+                raise SkippedError(
+                    f"one run would take about {format_duration(pace.seconds_for(whole), 2)}, going by "
+                    f"{size_text(pace.shape)}; {MIN_RUNS} runs do not fit into {budget:g} s"
+                )
+        if size != shape and not (pace and pace.flop >= flop):
+            bench.keep_pace(item.name, Pace(size, flop, once(size)))
+
+
+def prepare(bench: Bench, programme: Programme, item: Item) -> Run:
+    """Make a product ready: see that it fits memory and time, and that it is right."""
+    torch, numeric = bench.torch, NUMERICS[item.name]
+    m, n, k = item.shape
+    shape = m, n, k
+    setting = partial(fp32_precision, torch, bench.kind, numeric.fp32_precision)
+    with setting():
+        afford(bench, item, shape, lambda size: _once(bench, product(bench, numeric, size).call))
+        made = product(bench, numeric, shape)
+        kernel, whole = made.errors(torch)
+        if not kernel <= numeric.tolerance:
+            raise WrongError(f"relative error {kernel:.1e} against float64, at most {numeric.tolerance:.0e} expected")
+        if item.name == "tf32" and kernel < NUMERICS["fp32"].tolerance:
+            raise RefusedError(f"relative error {kernel:.1e} is fp32's own: this device has no TF32 path")
+        flop = matmul_flop(*shape)
+        bench.keep_pace(item.name, Pace(shape, flop, _once(bench, made.call)))
+    return Run(made.call, item.shape, flop, moved(numeric, shape), relative_error=whole, setting=setting)

@@ -1,0 +1,1 @@
+"""Arithmetic in a float format: one operation stage by stage, and long sums."""

@@ -1,0 +1,227 @@
+"""One code of one format, described completely: fields, class, exact value, neighbours, and every bit's weight."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import Literal, TypeAlias
+
+from core.floats.codec import NumberClass, classify, decode_exact, nan_payload, neighbour
+from core.floats.decimals import brief, exact_decimal, hexfloat, raised, rounded
+from core.floats.formats import FloatFormat
+from core.floats.laws import fixed_value, normal_value, power_value, subnormal_value, unit_in_last_place
+from core.formula import Explanation, Formula
+
+Field: TypeAlias = Literal["sign", "exponent", "fraction"]
+
+
+@dataclass(frozen=True, slots=True)
+class Bit:
+    """One bit: the field it belongs to, its place in it (0 is the last), what it weighs, and what flipping gives.
+
+    weight: in its field, as ``2^3``; the sign bit's is ``(-1)^S``. effect: the same in words, for this code.
+    flipped: the value after flipping this bit alone.
+    """
+
+    field: Field
+    index: int
+    value: int
+    weight: str
+    effect: str
+    flipped: str
+
+
+@dataclass(frozen=True, slots=True)
+class CodeView:
+    """A code and everything that follows from it. Made by `describe`.
+
+    sign, exponent, fraction: the fields. value: exact, None for infinity and NaN.
+    decimal: every digit of the value, or inf, -inf, nan. hexfloat: likewise.
+    ulp: spacing to the next larger magnitude of the same binade, None for infinity and NaN.
+    below, above: codes of the next smaller and larger value, None at the end of the line and for NaN.
+    """
+
+    fmt: FloatFormat
+    code: int
+    kind: NumberClass
+    sign: int
+    exponent: int
+    fraction: int
+    value: Fraction | None
+    decimal: str
+    hexfloat: str
+    ulp: Fraction | None
+    below: int | None
+    above: int | None
+
+    @property
+    def hex_code(self) -> str:
+        """The code in hex with all its digits."""
+        return f"0x{self.code:0{self.fmt.hex_digits}x}"
+
+    @property
+    def word(self) -> str:
+        """The memory word that holds the code, in hex, where it is wider than the code; else empty."""
+        spare = self.fmt.word_bits - self.fmt.bits
+        return f"0x{self.code << spare:0{self.fmt.word_bits // 4}x}" if spare else ""
+
+    @property
+    def binary(self) -> str:
+        """The bits, one group per field; fields of no bits are left out."""
+        widths = (int(self.fmt.signed), self.fmt.exponent_bits, self.fmt.fraction_bits)
+        fields = zip((self.sign, self.exponent, self.fraction), widths, strict=True)
+        return " ".join(f"{value:0{width}b}" for value, width in fields if width)
+
+    @property
+    def power(self) -> int:
+        """The power of two that multiplies 1.M or 0.M."""
+        return self.fmt.power(self.exponent)
+
+    @property
+    def significand(self) -> Fraction:
+        """1.M of a normal number, 0.M of a subnormal."""
+        return Fraction(self.fraction, 1 << self.fmt.fraction_bits) + self.lead
+
+    @property
+    def lead(self) -> int:
+        """The bit before the point of the significand."""
+        return self.fmt.lead(self.exponent)
+
+    @property
+    def inward(self) -> Fraction | None:
+        """The step to the neighbour towards zero where it is not one ULP: from a power of two it is half of one.
+
+        Without subnormals the smallest normal value is further from zero. None where there is no such neighbour.
+        """
+        code = self.below if self.value is not None and self.value > 0 else self.above
+        other = decode_exact(code, self.fmt) if self.value and code is not None else None
+        if self.value is None or other is None or abs(other) >= abs(self.value):
+            return None
+        step = abs(self.value - other)
+        return None if step == self.ulp else step
+
+    @property
+    def payload(self) -> int | None:
+        """The payload of a NaN, see `nan_payload`."""
+        return nan_payload(self.code, self.fmt)
+
+
+@lru_cache(maxsize=512)
+def describe(code: int, fmt: FloatFormat) -> CodeView:
+    """Everything about ``code`` in ``fmt``. Raises ``ValueError`` when the code has more bits than the format."""
+    value = decode_exact(code, fmt)
+    kind = classify(code, fmt)
+    sign = int(code & fmt.sign_mask > 0)
+    exponent = (code >> fmt.fraction_bits) & fmt.exponent_mask
+    if value is None:
+        word = ("-" if sign else "") + kind if kind == "inf" else kind
+        decimal = hexadecimal = word
+        ulp = None
+    else:
+        minus = "-" if sign and not value else ""
+        decimal, hexadecimal = minus + exact_decimal(value), minus + hexfloat(value)
+        # Without subnormals the step from zero is the smallest value itself.
+        gap = kind == "zero" and not fmt.gradual
+        ulp = fmt.min_subnormal if gap else Fraction(2) ** (fmt.power(exponent) - fmt.fraction_bits)
+    return CodeView(
+        fmt,
+        code,
+        kind,
+        sign,
+        exponent,
+        code & fmt.fraction_mask,
+        value,
+        decimal,
+        hexadecimal,
+        ulp,
+        neighbour(code, fmt, up=False),
+        neighbour(code, fmt, up=True),
+    )
+
+
+@lru_cache(maxsize=512)
+def bits(code: int, fmt: FloatFormat) -> tuple[Bit, ...]:
+    """Every bit of ``code``, first (sign) to last."""
+    view = describe(code, fmt)
+    return tuple(_bit(view, place) for place in reversed(range(fmt.bits)))
+
+
+def _bit(view: CodeView, place: int) -> Bit:
+    fmt = view.fmt
+    now = view.code >> place & 1
+    flipped = _short(view.code ^ 1 << place, fmt)
+    if 1 << place == fmt.sign_mask:
+        if fmt.twos_complement:
+            power = place - fmt.fraction_bits + 1
+            return Bit("sign", 0, now, f"-2^{power}", raised(f"1 takes 2^{power} away"), flipped)
+        return Bit("sign", 0, now, "(-1)^S", "1 makes the number negative", flipped)
+    if place >= fmt.fraction_bits:
+        index = place - fmt.fraction_bits
+        effect = raised(f"is worth {1 << index} in E, a factor 2^{1 << index} in the value")
+        return Bit("exponent", index, now, f"2^{index}", effect, flipped)
+    weight = place - fmt.fraction_bits
+    if fmt.twos_complement:
+        weight += fmt.emin
+        effect = raised(f"is worth 2^{weight}, {brief(Fraction(2) ** weight)}")
+    elif view.value is None:
+        told = (
+            "which only tells infinity and the NaNs apart here" if fmt.nan == "ieee" else "but this code is no number"
+        )
+        effect = raised(f"is worth 2^{weight} in the fraction, {told}")
+    else:
+        here = brief(Fraction(2) ** (weight + view.power))
+        effect = raised(f"is worth 2^{weight} in {view.lead}.M, here {here} in the value")
+    return Bit("fraction", place, now, f"2^{weight}", effect, flipped)
+
+
+def _short(code: int, fmt: FloatFormat) -> str:
+    view = decode_exact(code, fmt)
+    sign = "−" if code & fmt.sign_mask else ""
+    if view is None:
+        return "NaN" if classify(code, fmt) == "nan" else f"{sign}inf"
+    return rounded(view, 6) if view else f"{sign}0"
+
+
+def explainable(view: CodeView) -> bool:
+    """Whether `explain` has anything to say."""
+    return value_formula(view)[0] is not None
+
+
+def explain(view: CodeView) -> tuple[Explanation, ...]:
+    """How the value and its spacing are computed; nothing for codes that mean themselves, as infinity and NaN do."""
+    law, values = value_formula(view)
+    if law is None:
+        return ()
+    value = law.explain(**values)
+    if view.fmt.twos_complement:
+        return (value,)
+    ulp = unit_in_last_place.explain(
+        exponent=float(view.power + view.fmt.bias),
+        bias=float(view.fmt.bias),
+        fraction_bits=float(view.fmt.fraction_bits),
+    )
+    return value, ulp
+
+
+def explain_value(view: CodeView) -> tuple[Explanation, ...]:
+    """The value alone, named after its format; nothing for codes that mean themselves."""
+    return tuple(step.about(view.fmt.title) for step in explain(view)[:1])
+
+
+def value_formula(view: CodeView) -> tuple[Formula[...] | None, dict[str, float]]:
+    """The formula that makes the value out of the fields, and its arguments; None where the code means itself."""
+    fmt = view.fmt
+    if view.value is None or (view.kind == "zero" and not fmt.gradual):
+        return None, {}
+    fields = {"sign": view.sign, "fraction": view.fraction, "fraction_bits": fmt.fraction_bits}
+    law: Formula[...]
+    if fmt.twos_complement:
+        law, fields = fixed_value, fields | {"places": fmt.fraction_bits - fmt.emin}
+    elif not fmt.signed and not fmt.zero and fmt.fraction_bits == 0:
+        law, fields = power_value, {"exponent": view.exponent, "bias": fmt.bias}
+    elif view.lead:
+        law, fields = normal_value, fields | {"exponent": view.exponent, "bias": fmt.bias}
+    else:
+        law, fields = subnormal_value, fields | {"bias": fmt.bias}
+    return law, {name: float(value) for name, value in fields.items()}

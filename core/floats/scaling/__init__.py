@@ -1,0 +1,1 @@
+"""Loss scaling and fp8 scaling over the steps of a run."""

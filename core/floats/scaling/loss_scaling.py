@@ -1,0 +1,287 @@
+"""Loss scaling: gradients too small for a format, multiplied until they fit, by a factor that follows the run."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from core.floats.decimals import raised
+from core.floats.formats import FloatFormat
+from core.floats.range_and_precision import log2_exact
+from core.floats.scaling.gradients import KEPT, SPIKES, WANDER, Course, Drawn, Floats, draw, share
+from core.formula import Explanation, Source, Symbol, formula
+from core.units import significant
+
+NOTHING = 1e-12
+"""Shares below this are none: no model has that many gradients."""
+
+_EQUAL = 1e-9
+_REACH = 7
+"""Standard deviations that the histogram covers on either side."""
+
+_MIXED = Source("Micikevicius et al. 2018, Mixed Precision Training", "section 3.2", "https://arxiv.org/abs/1710.03740")
+_SCALER = Source("PyTorch, torch.amp.GradScaler", url="https://docs.pytorch.org/docs/stable/amp.html")
+_SCALE = Symbol("S", "factor by which the gradients are multiplied", "number")
+
+
+@formula(
+    r"\frac{\v{smallest}}{2 \cdot \v{scale}}",
+    result=Symbol(r"g_\mathrm{flush}", "largest gradient that still becomes zero", "number"),
+    symbols={"smallest": Symbol(r"x_\mathrm{min}", "smallest positive value of the format", "number"), "scale": _SCALE},
+    sources=(_MIXED,),
+)
+def flush_below(smallest: float, scale: float) -> float:
+    """Where gradients flush to zero.
+
+    Half the smallest positive value is nearer to zero, or tied with it; a scaled loss scales every gradient alike.
+    """
+    return smallest / (2 * scale)
+
+
+@formula(
+    r"\frac{\v{largest}}{\v{scale}}",
+    result=Symbol(r"g_\mathrm{max}", "largest gradient that still fits", "number"),
+    symbols={"largest": Symbol(r"x_\mathrm{max}", "largest finite value of the format", "number"), "scale": _SCALE},
+    sources=(_MIXED,),
+)
+def fits_below(largest: float, scale: float) -> float:
+    """The largest gradient that fits under a scale."""
+    return largest / scale
+
+
+@formula(
+    r"\v{scale} \cdot \v{factor}",
+    result=Symbol("S'", "scale from the next step on", "number"),
+    symbols={"scale": _SCALE, "factor": Symbol("f", "growth or backoff factor", "number")},
+    sources=(_SCALER,),
+)
+def next_scale(scale: float, factor: float) -> float:
+    """The next loss scale.
+
+    The factor is that of growth once as many steps in a row as the growth interval had no infinity and no NaN, and that
+    of backoff after every step that had one, which changes no weight; after all other steps the scale stays.
+    """
+    return scale * factor
+
+
+@dataclass(frozen=True, slots=True)
+class Scaled:
+    """Gradients under a loss scale 2^power in a format.
+
+    edges: log2 of the bins' edges, one bin a binade. shares: share of all gradients in each bin, after scaling.
+    zero, subnormal, overflow: shares of all gradients that flush to zero, land among the subnormals, and overflow.
+    """
+
+    fmt: FloatFormat
+    power: float
+    edges: Floats
+    shares: Floats
+    zero: float
+    subnormal: float
+    overflow: float
+
+    @property
+    def kept(self) -> float:
+        """Share of the gradients that stay normal numbers, with full precision."""
+        return 1 - self.zero - self.subnormal - self.overflow
+
+
+@lru_cache(maxsize=256)
+def scale_loss(
+    median: float,
+    spread: float,
+    power: float,
+    fmt: FloatFormat,
+    largest: float = math.inf,
+    count: float = math.inf,
+) -> Scaled:
+    """What becomes of gradients when the loss is multiplied by 2^power, rounded to nearest.
+
+    Their magnitudes are log-normal: log2 has the mean ``median`` and the standard deviation ``spread``, in binades;
+    ``largest`` is log2 of the largest of ``count``, where that is known. Every share is exact.
+    Formats that clamp overflow all the same beyond the largest value.
+    """
+    mean = median + power
+    flush, normal, most = borders(fmt)
+    edges = np.arange(math.floor(mean - _REACH * spread), math.ceil(mean + _REACH * spread) + 1, dtype=np.float64)
+    lows = np.concatenate([[-math.inf, flush, most], edges[:-1]])
+    highs = np.concatenate([[flush, normal, math.inf], edges[1:]])
+    zero, subnormal, overflow, *bins = share(lows, highs, mean, spread, largest + power, count).tolist()
+    return Scaled(fmt, power, edges, np.array(bins), zero, subnormal, overflow)
+
+
+def borders(fmt: FloatFormat) -> tuple[float, float, float]:
+    """log2 of where magnitudes stop flushing to zero, where normal numbers begin, and where overflow does."""
+    least = fmt.min_subnormal
+    flush = log2_exact(least / 2) if fmt.zero else -math.inf
+    normal = log2_exact(fmt.min_normal - least / 2) if fmt.has_subnormals else flush
+    return flush, normal, log2_exact(fmt.overflow_threshold)
+
+
+@dataclass(frozen=True, slots=True)
+class Scaler:
+    """The settings of a dynamic loss scale, by default those of torch.
+
+    initial: scale at the first step. growth, backoff: its factors. interval: good steps in a row before it grows.
+    """
+
+    initial: float = 65536.0
+    growth: float = 2.0
+    backoff: float = 0.5
+    interval: int = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class Followed:
+    """A dynamic loss scale over a run. Made by `follow`.
+
+    scales: in use at each step. skipped: steps that overflowed and changed no weight. zero: share of each step's
+    gradients that becomes zero. unscaled: the same without any scale, over all steps.
+    """
+
+    drawn: Drawn
+    fmt: FloatFormat
+    scaler: Scaler
+    scales: Floats
+    skipped: npt.NDArray[np.bool_]
+    zero: Floats
+    unscaled: float
+
+    @property
+    def powers(self) -> Floats:
+        """log2 of the scales."""
+        return np.log2(self.scales)
+
+    @property
+    def lost(self) -> float:
+        """Mean share of the gradients that become zero, over the steps that were not skipped."""
+        return float(self.zero[~self.skipped].mean()) if not self.skipped.all() else 1.0
+
+    def at(self, step: int) -> Scaled:
+        """The gradients of one step, counted from 0, under the scale of that step."""
+        drawn, course = self.drawn, self.drawn.course
+        median, largest = float(drawn.medians[step]), float(drawn.largest[step])
+        return scale_loss(median, course.spread, float(self.powers[step]), self.fmt, largest, course.count)
+
+
+def walk(overflows: Callable[[int, float], bool], steps: int, scaler: Scaler) -> tuple[Floats, npt.NDArray[np.bool_]]:
+    """The scale in use at each step, and which steps overflow at it, as torch.amp.GradScaler follows them.
+
+    The scale is a float32; it does not grow into infinity. Source: torch, aten/src/ATen/native/cuda/AmpKernels.cu.
+    """
+    scales, skipped = np.empty(steps), np.zeros(steps, dtype=np.bool_)
+    scale, good = float(np.float32(scaler.initial)), 0
+    for step in range(steps):
+        scales[step], skipped[step] = scale, overflows(step, scale)
+        good = 0 if skipped[step] else good + 1
+        if skipped[step]:
+            scale = float(np.float32(scale * scaler.backoff))
+        elif good == scaler.interval:
+            with np.errstate(over="ignore"):
+                grown, good = float(np.float32(scale * scaler.growth)), 0
+            scale = grown if math.isfinite(grown) else scale
+    return scales, skipped
+
+
+@lru_cache(maxsize=64)
+def follow(course: Course, scaler: Scaler, fmt: FloatFormat) -> Followed:
+    """A dynamic loss scale over the gradients of a run, kept in ``fmt``: a step whose largest overflows is skipped."""
+    drawn = draw(course)
+    flush, _, most = borders(fmt)
+    largest = np.exp2(most - drawn.largest).tolist()
+    scales, skipped = walk(lambda step, scale: scale >= largest[step], course.steps, scaler)
+    zero = drawn.share(-math.inf, flush - np.log2(scales))
+    return Followed(drawn, fmt, scaler, scales, skipped, zero, float(drawn.share(-math.inf, flush).mean()))
+
+
+@lru_cache(maxsize=64)
+def best_power(median: float, spread: float, fmt: FloatFormat, most: int = 40) -> int:
+    """The smallest power up to ``most`` that loses least to zero and overflow, up to one gradient in a billion."""
+    lost = [s.zero + s.overflow for s in (scale_loss(median, spread, power, fmt) for power in range(most + 1))]
+    least = min(lost)
+    return next(power for power, lost_here in enumerate(lost) if lost_here <= least + _EQUAL)
+
+
+def takeaway(run: Followed) -> str:
+    """Two sentences: what the scale did and lost over the run, and what would be lost without one."""
+    steps, skips = run.skipped.size, int(run.skipped.sum())
+    low, high = float(run.powers.min()), float(run.powers.max())
+    path = f"stays at {factor(low)}" if low == high else f"moves between {factor(low)} and {factor(high)}"
+    skipped = f"**{skips:,} of {steps:,} steps** overflow and are skipped" if skips else "no step overflows"
+    return raised(
+        f"The loss scale {path}: {skipped}. {'In the others' if skips else 'On average'} **{percent(run.lost)}** of "
+        f"the gradients become zero in {run.fmt.title}; without a scale, {percent(run.unscaled)}."
+    )
+
+
+def at_step(run: Followed, step: int) -> str:
+    """One sentence: what is lost below and above at one step, counted from 1."""
+    found = run.at(step - 1)
+    end = " It is skipped." if run.skipped[step - 1] else ""
+    return raised(
+        f"Step {step:,}, at a scale of {factor(found.power)}: **{percent(found.zero)}** of the gradients become zero, "
+        f"{percent(found.subnormal)} are subnormal and lose precision, **{percent(found.overflow)}** overflow.{end}"
+    )
+
+
+def best_line(run: Followed, step: int) -> str:
+    """What scale would lose least at one step, counted from 1."""
+    best = best_power(float(run.drawn.medians[step - 1]), run.drawn.course.spread, run.fmt)
+    return raised(f"At step {step:,} the smallest scale that loses least to zero and to overflow is **2^{best}**.")
+
+
+def course_line(course: Course) -> str:
+    """What the gradients of a run are like, in numbers: where they begin and end, how far they spread, their spikes."""
+    ends = (
+        f"half of a step’s are below **{factor(course.first)}**, in every step"
+        if course.first == course.last
+        else f"half of a step’s are below **{factor(course.first)}** in the first step and below "
+        f"**{factor(course.last)}** in the last"
+    )
+    spikes = f"; in about one step of {1 / SPIKES:.0f}, a spike, all are {factor(course.spike)} times as large"
+    return raised(
+        f"The gradients, by magnitude: {ends}; two thirds lie within a factor of {factor(course.spread)} of that"
+        f"{spikes if course.spike else ''}."
+    )
+
+
+@lru_cache(maxsize=1)
+def model_notes() -> tuple[str, ...]:
+    """What the gradients of a run are drawn from."""
+    return (
+        "**The gradients** are drawn, not measured: magnitudes are log-normal. log₂ of their median goes straight from "
+        f"first to last and wanders about that line: each step keeps {100 * KEPT:.0f} % of the distance to it and adds "
+        f"a random number of standard deviation {WANDER}. Each step is a spike with a chance of {100 * SPIKES:.0f} %.",
+        "**The largest** of each step is drawn too, from the distribution of the largest of so many. Given it, every "
+        "share is exact.",
+    )
+
+
+def factor(log: float) -> str:
+    """A scale, by its log2: as a power of two where it is one."""
+    return f"2^{log:.4g}" if float(log).is_integer() else f"{significant(2.0**log)}"
+
+
+def percent(part: float) -> str:
+    """A share in percent, short, with what is small but not nothing said so."""
+    if part < NOTHING:
+        return "none"
+    if part < 1e-5:
+        return "< 0.001 %"
+    return f"{100 * part:.2g} %" if part < 0.1 else f"{100 * part:.3g} %"
+
+
+def explain(run: Followed, step: int) -> tuple[Explanation, ...]:
+    """How the scale follows the run, and the two thresholds at a step, counted from 1."""
+    scale = float(run.scales[step - 1])
+    return (
+        next_scale.explain(scale=scale, factor=run.scaler.growth).about("growth"),
+        next_scale.explain(scale=scale, factor=run.scaler.backoff).about("backoff"),
+        flush_below.explain(smallest=float(run.fmt.min_subnormal), scale=scale),
+        fits_below.explain(largest=float(run.fmt.max_finite), scale=scale),
+    )

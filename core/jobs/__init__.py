@@ -1,0 +1,1 @@
+"""Jobs in child processes: started, watched, cancelled, and read without trusting them."""

@@ -1,0 +1,97 @@
+"""A process of one's own: started at the head of a group, read with caps, and ended with all that it has started."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import selectors
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from core.jobs.lines import LineReader, Tail
+from core.limits import limit
+
+_ROOT = Path(__file__).parents[2]
+_TICK_S = 0.1
+_KILL_PATIENCE_S = 10.0
+
+
+def spawn(command: Sequence[str]) -> subprocess.Popen[bytes]:
+    """Start ``command`` in a group of its own, with three pipes. Raises ``OSError``."""
+    return subprocess.Popen(  # noqa: S603 - our own command, no shell
+        command,
+        cwd=_ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    )
+
+
+def read(
+    process: subprocess.Popen[bytes], take: Callable[[list[bytes], int], None], errors: Tail, over: Callable[[], str]
+) -> str:  # fmt: skip
+    """Read the output until the process ends. Gives why it has to be stopped, or empty when it ended itself.
+
+    take: called with each batch of lines, and how many more were too long to be read. over: why it has had
+    its time, empty while it has not.
+    """
+    assert process.stdout is not None  # noqa: S101 - both were asked for as pipes
+    assert process.stderr is not None  # noqa: S101
+    reader = LineReader(limit("worker_line_bytes"))
+    lines = 0
+    with selectors.DefaultSelector() as selector:
+        for pipe in (process.stdout, process.stderr):
+            selector.register(pipe, selectors.EVENT_READ)
+        while True:
+            if why := over():
+                return why
+            # Once the process has ended, whatever its pipes still hold is read, without waiting for more.
+            ended = has_ended(process)
+            if not selector.get_map():
+                if ended:
+                    return ""
+                time.sleep(_TICK_S)
+                continue
+            ready = selector.select(0 if ended else _TICK_S)
+            if ended and not ready:
+                return ""
+            for key, _ in ready:
+                chunk = os.read(key.fd, 65_536)
+                if not chunk:
+                    selector.unregister(key.fileobj)
+                elif key.fileobj is process.stderr:
+                    errors.feed(chunk)
+                else:
+                    before = reader.oversize
+                    found = reader.feed(chunk)
+                    dropped = reader.oversize - before
+                    lines += len(found) + dropped
+                    if lines > limit("worker_lines"):
+                        return f"It was stopped after printing more than {limit('worker_lines'):,} lines."
+                    take(found, dropped)
+
+
+def has_ended(process: subprocess.Popen[bytes]) -> bool:
+    """Whether the process has ended, without reaping it: until then its id, and its group's, cannot be reused."""
+    return os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+
+
+def wait_until_ended(process: subprocess.Popen[bytes]) -> bool:
+    """Wait for a killed process; False when it is still there, as one stuck in a driver call can be."""
+    deadline = time.monotonic() + _KILL_PATIENCE_S
+    while not has_ended(process):
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.01)
+    return True
+
+
+def kill(process: subprocess.Popen[bytes]) -> None:
+    """Kill the process and everything in its group."""
+    if process.returncode is None:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)

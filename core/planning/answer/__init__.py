@@ -1,1 +1,0 @@
-"""The plan as a person asks for it, and its answer."""

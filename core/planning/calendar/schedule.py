@@ -1,0 +1,292 @@
+"""Runs on one fleet, in sequence and beside each other: when each starts, pauses and ends.
+
+How long a run takes is the one `answer` of its plan, at both ends of its range and in the middle. Which runs wait for
+which follows from the order of the rows and from how many accelerators each takes, never from how long one happens to
+take: a run that does not fit beside earlier ones waits for them. So no delay ever makes another run end sooner.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+from functools import lru_cache
+from itertools import combinations
+
+from core.budget.errors import BudgetError
+from core.budget.interval import Interval
+from core.budget.run import accelerator_hours, training_seconds
+from core.formula import Explanation, Symbol, formula
+from core.limits import limit
+from core.planning.calendar.dates import Closed, Pauses, day_of, pauses_from, quarter
+from core.planning.evaluation import Answer, answer
+from core.planning.plan import Plan
+from core.sources import OWN
+
+_YEAR_DAYS = 365.25
+
+
+@formula(
+    r"\v{work} + \v{paused}",
+    result=Symbol("T", "days from a run’s start to its end", "days"),
+    symbols={
+        "work": Symbol("d", "days of training, the plan’s answer", "days"),
+        "paused": Symbol("m", "days in which the cluster was closed for maintenance", "days"),
+    },
+    sources=(OWN.at("a run trains in all hours but those of maintenance"),),
+)
+def days_on_the_calendar(work: float, paused: float) -> float:
+    """Days on the calendar.
+
+    What failures and checkpoints take is in the training time; maintenance comes on top.
+    """
+    return work + paused
+
+
+@dataclass(frozen=True, slots=True)
+class Fleet:
+    """Accelerators of one kind that are held together. spares: kept idle to replace failed ones. closed: days of
+    maintenance. monthly_hours: of maintenance more, from midnight of each month's first Monday, in UTC."""
+
+    accelerator: str
+    accelerators: int
+    spares: int = 0
+    closed: tuple[Closed, ...] = ()
+    monthly_hours: float = 0.0
+
+    @property
+    def usable(self) -> int:
+        """Accelerators that runs may take."""
+        return self.accelerators - self.spares
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One run. plan: finds the time of its own number of accelerators. after: place of the run that it waits for."""
+
+    name: str
+    plan: Plan
+    after: int | None = None
+    earliest: date | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Start and end of a run in days from the calendar's first midnight, and how long it paused meanwhile."""
+
+    begin: float
+    end: float
+    paused: float
+
+    @property
+    def days(self) -> float:
+        """Days on the calendar, pauses included."""
+        return self.end - self.begin
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Placed:
+    """A run on the calendar. waits: places of the runs it waits for; queued: those of them for want of accelerators.
+    low, middle, high: with every run at the low end, the middle and the high end of its days. pauses: of the middle."""
+
+    run: Run
+    answer: Answer
+    waits: tuple[int, ...]
+    queued: tuple[int, ...]
+    low: Span
+    middle: Span
+    high: Span
+    pauses: tuple[tuple[float, float], ...]
+
+    @property
+    def accelerators(self) -> int:
+        return int(self.run.plan.accelerators)
+
+    @property
+    def ends(self) -> Interval:
+        """Its end in days from the calendar's first midnight."""
+        return Interval(self.low.end, self.middle.end, self.high.end)
+
+    def explain(self) -> list[Explanation]:
+        """From the plan's compute to days on the calendar."""
+        a, m = self.answer, self.answer.middle
+        cluster = {"accelerators": m.accelerators, "peak": a.peak}
+        steps = [
+            days_on_the_calendar.explain(work=m.days, paused=self.middle.paused),
+            training_seconds.explain(flop=m.flop, mfu=m.mfu, **cluster),
+            accelerator_hours.explain(accelerators=m.accelerators, seconds=86400 * m.days),
+        ]
+        return [step.about(self.run.name) for step in steps]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Schedule:
+    """Every run on the calendar. times: of the fleet's maintenance."""
+
+    fleet: Fleet
+    start: date
+    due: date | None
+    runs: tuple[Placed, ...]
+    times: Pauses
+
+    @property
+    def ends(self) -> Interval:
+        """When the last run ends, in days from the first midnight."""
+        every = [one.ends for one in self.runs]
+        return Interval(*(max(getattr(end, side) for end in every) for side in ("low", "mid", "high")))
+
+    def day(self, at: float) -> date:
+        """The day of a moment."""
+        return day_of(self.start, at)
+
+    def late(self, at: float) -> int:
+        """Days from the deadline to the day of a moment; negative before it. Without a deadline 0."""
+        return (self.day(at) - self.due).days if self.due else 0
+
+    def quarter(self, at: float) -> str:
+        """The quarter that a moment falls in."""
+        return quarter(self.day(at))
+
+    @property
+    def used_hours(self) -> Interval:
+        """Accelerator-hours of all runs."""
+        every = [one.answer.over("hours") for one in self.runs]
+        return Interval(*(sum(getattr(hours, side) for hours in every) for side in ("low", "mid", "high")))
+
+    @property
+    def held_hours(self) -> Interval:
+        """Accelerator-hours of the whole fleet from the first midnight to the last end."""
+        n = self.fleet.accelerators
+        return self.ends.through(lambda days: float(accelerator_hours(accelerators=n, seconds=86400 * days)))
+
+    def in_use(self) -> tuple[list[float], list[int]]:
+        """Moments at which the number of busy accelerators changes in the middle, and the number from each on."""
+        changes: dict[float, int] = {0.0: 0, self.ends.mid: 0}
+        for one in self.runs:
+            edges = [one.middle.begin, *(edge for pause in one.pauses for edge in pause), one.middle.end]
+            for i, edge in enumerate(edges):
+                changes[edge] = changes.get(edge, 0) + (one.accelerators if i % 2 == 0 else -one.accelerators)
+        moments = sorted(changes)
+        busy, counts = 0, list[int]()
+        for at in moments:
+            busy += changes[at]
+            counts.append(busy)
+        return moments, counts
+
+
+def schedule(fleet: Fleet, runs: Sequence[Run], start: date, due: date | None = None) -> Schedule:
+    """When each run starts and ends. Raises `BudgetError`, whose field names what is at fault, where that cannot be
+    said: a plan without an answer, a fleet too small, runs that wait in a circle, an end beyond the calendar."""
+    if due is not None and due < start:
+        raise BudgetError("due", f"The deadline, {due}, lies before the start, {start}.")
+    if fleet.usable < 1:
+        raise BudgetError("spare", f"{fleet.spares:,} spares leave none of {fleet.accelerators:,} accelerators to use.")
+    explicit = _checked(fleet, runs)
+    waits = _queue(explicit, [int(one.plan.accelerators) for one in runs], fleet.usable)
+    answers = [_answer(i, one) for i, one in enumerate(runs)]
+    times = _times(fleet, start)
+    spans: dict[int, tuple[Span, Span, Span]] = {}
+    for i in _order(explicit):
+        days, run = answers[i].over("days"), runs[i]
+        earliest = float((run.earliest - start).days) if run.earliest else 0.0
+        made: list[Span] = []
+        for side, work in enumerate((days.low, days.mid, days.high)):
+            begin = times.open(max([0.0, earliest, *(spans[j][side].end for j in waits[i])]))
+            end = times.after(begin, work)
+            if not end <= times.horizon:
+                raise BudgetError(
+                    "start",
+                    f"“{run.name}” would end more than {limit('calendar_years')} years after the start, which is as "
+                    "far as this calendar goes. Give it fewer tokens or more accelerators.",
+                )
+            made.append(Span(begin, end, sum(b - a for a, b in times.within(begin, end))))
+        spans[i] = (made[0], made[1], made[2])
+    placed = [
+        Placed(
+            run,
+            answers[i],
+            waits=tuple(sorted(waits[i])),
+            queued=tuple(sorted(j for j in waits[i] if j != run.after)),
+            low=spans[i][0],
+            middle=spans[i][1],
+            high=spans[i][2],
+            pauses=times.within(spans[i][1].begin, spans[i][1].end),
+        )
+        for i, run in enumerate(runs)
+    ]
+    return Schedule(fleet, start, due, tuple(placed), times)
+
+
+@lru_cache(maxsize=64)
+def _times(fleet: Fleet, start: date) -> Pauses:
+    return pauses_from(start, fleet.closed, fleet.monthly_hours, _YEAR_DAYS * limit("calendar_years"))
+
+
+def _answer(i: int, run: Run) -> Answer:
+    try:
+        return answer(run.plan)
+    except BudgetError as problem:
+        raise BudgetError(problem.field, f"Run {i + 1}, “{run.name}”: {problem}") from None
+
+
+def _checked(fleet: Fleet, runs: Sequence[Run]) -> list[int | None]:
+    """For each run the one that it was told to wait for. Raises `BudgetError` where they cannot be placed."""
+    if not 1 <= len(runs) <= limit("calendar_runs"):
+        raise BudgetError("runs", f"{len(runs)} runs; a calendar holds from 1 to {limit('calendar_runs')}.")
+    for i, run in enumerate(runs):
+        asked = int(run.plan.accelerators)
+        if asked > fleet.usable:
+            spares = f" after {fleet.spares:,} spares" if fleet.spares else ""
+            raise BudgetError(
+                "count",
+                f"Run {i + 1}, “{run.name}”, takes {asked:,} accelerators; the fleet has {fleet.usable:,}{spares}.",
+            )
+        if run.after is not None and not 0 <= run.after < len(runs):
+            raise BudgetError("after", f"Run {i + 1} waits for run {run.after + 1}; there are only {len(runs)} runs.")
+    after = [run.after for run in runs]
+    for first in range(len(runs)):
+        path = [first]
+        while (following := after[path[-1]]) is not None and following not in path:
+            path.append(following)
+        if following is not None:
+            circle = [*path[path.index(following) :], following]
+            told = " after run ".join(str(j + 1) for j in circle)
+            raise BudgetError(
+                "after", f"Runs wait for each other in a circle: run {told}. Let one of them start first."
+            )
+    return after
+
+
+def _order(after: Sequence[int | None]) -> list[int]:
+    """Places by row, each behind the one that it waits for."""
+    order: list[int] = []
+    while len(order) < len(after):
+        order.append(next(i for i, j in enumerate(after) if i not in order and (j is None or j in order)))
+    return order
+
+
+def _queue(after: Sequence[int | None], takes: Sequence[int], usable: int) -> list[set[int]]:
+    """For each run those that it waits for: the one it was told, and whoever leaves too few accelerators for it."""
+    waits: list[set[int]] = [set() for _ in after]
+    behind: list[set[int]] = [set() for _ in after]
+    placed: list[int] = []
+    for i in _order(after):
+        told = after[i]
+        if told is not None:
+            waits[i], behind[i] = {told}, {told} | behind[told]
+        while True:
+            crowd = _crowd([j for j in placed if j not in behind[i]], behind, takes)
+            if sum(takes[j] for j in crowd) + takes[i] <= usable:
+                break
+            waits[i].add(crowd[0])
+            behind[i] |= {crowd[0]} | behind[crowd[0]]
+        waits[i] = {j for j in waits[i] if not any(j in behind[k] for k in waits[i])}
+        placed.append(i)
+    return waits
+
+
+def _crowd(among: Sequence[int], behind: Sequence[set[int]], takes: Sequence[int]) -> tuple[int, ...]:
+    """Of the runs that may all be under way at once, the set that takes the most accelerators."""
+    sets = (some for size in range(len(among) + 1) for some in combinations(among, size))
+    beside = (some for some in sets if not any(j in behind[k] for j in some for k in some))
+    return max(beside, key=lambda some: sum(takes[j] for j in some))

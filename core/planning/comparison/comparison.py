@@ -1,0 +1,187 @@
+"""Plans beside each other: each with its answer or why it has none, their results, and how far these are apart."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from core.budget.errors import BudgetError
+from core.budget.interval import Interval
+from core.fields import Reading
+from core.limits import limit
+from core.planning.comparison.entry import RESULTS, Entry, results_of
+from core.planning.evaluation import Answer
+from core.planning.form.plan_form import PLAN_FORM
+from core.planning.memory_estimate import Held
+from core.planning.plan import whole_accelerators
+from core.training.layout import LayoutError
+
+UNKNOWN = Interval.point(math.nan)
+
+_MOVED = 1e-3
+"""Share by which a result may be off what was kept of it before both are worth showing."""
+
+SAME = 5e-4
+"""Share below which two results are called the same: three digits do not tell them apart."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Compared:
+    """A plan in a comparison. answer: None where there is none, and why then says the reason. held: None where the plan
+    cannot be laid out, and unlaid then is the reason; or where there is no answer."""
+
+    entry: Entry
+    reading: Reading
+    answer: Answer | None
+    held: Held | None
+    why: str
+    unlaid: LayoutError | None
+
+    @property
+    def name(self) -> str:
+        """The plan's name."""
+        return self.entry.name
+
+    @property
+    def price_unknown(self) -> bool:
+        """Whether it has an answer without dollars."""
+        return self.answer is not None and math.isnan(self.answer.dollars.mid)
+
+    @property
+    def owned(self) -> bool:
+        """Whether it has an answer without rent, which no other can be cheaper than."""
+        return self.answer is not None and self.answer.plan.owned
+
+
+def compared(entry: Entry) -> Compared:
+    """A plan with its answer."""
+    found = _answered(tuple(entry.texts[one.id] for one in PLAN_FORM.fields))
+    return Compared(entry, found.reading, found.answer, found.held, found.why, found.unlaid)
+
+
+@lru_cache(maxsize=limit("answers_kept"))
+def _answered(texts: tuple[str, ...]) -> Compared:
+    """The same of a plan's texts in the form's order, by which it is kept."""
+    entry = Entry("", {one.id: text for one, text in zip(PLAN_FORM.fields, texts, strict=True)})
+    try:
+        a = entry.answer
+    except BudgetError as problem:
+        return Compared(entry, entry.reading, None, None, str(problem), None)
+    try:
+        return Compared(entry, entry.reading, a, a.memory, "", None)
+    except LayoutError as problem:
+        return Compared(entry, entry.reading, a, None, "", problem)
+
+
+def as_kept(entry: Entry) -> Entry:
+    """A plan with the results of now; with none where it has no answer."""
+    a = compared(entry).answer
+    return replace(entry, results=results_of(a) if a else {})
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """A result that plans are compared by, in the unit of `Answer`. fewer: whether less of it is better; None where
+    neither is."""
+
+    id: str
+    label: str
+    of: Callable[[Answer, Held | None], Interval]
+    fewer: bool | None = None
+
+
+def _counted(a: Answer, _: Held | None) -> Interval:
+    return a.over("accelerators").through(lambda n: float(whole_accelerators(n)))
+
+
+def _rent(a: Answer, _: Held | None) -> Interval:
+    return UNKNOWN if a.plan.owned else a.dollars
+
+
+def _held(_: Answer, h: Held | None) -> Interval:
+    return Interval.point(h.total) if h else UNKNOWN
+
+
+QUANTITIES: tuple[Quantity, ...] = (
+    Quantity("days", "Wall time", lambda a, _: a.over("days"), True),
+    Quantity("dollars", "Rent", _rent, True),
+    Quantity("accelerators", "Accelerators", _counted),
+    Quantity("tokens", "Tokens trained on", lambda a, _: a.over("tokens")),
+    Quantity("parameters", "Parameters that work on each token", lambda a, _: a.over("parameters")),
+    Quantity("mfu", "MFU over all hours", lambda a, _: a.over("mfu")),
+    Quantity("memory_bytes", "Held by the fullest accelerator", _held),
+    Quantity("usable_bytes", "Memory of one accelerator", lambda a, _: Interval.point(a.device.memory_bytes)),
+    Quantity("watt_hours", "Energy", lambda a, _: a.energy, True),
+)
+"""What is compared, in the order in which it is told."""
+
+QUANTITY = {one.id: one for one in QUANTITIES}
+
+
+def result(one: Compared, quantity: Quantity) -> Interval:
+    """What a plan comes to; all NaN where that is unknown."""
+    return quantity.of(one.answer, one.held) if one.answer else UNKNOWN
+
+
+def middles(plans: Sequence[Compared], quantity: Quantity) -> tuple[float, ...]:
+    """The middle of a result of every plan; NaN where unknown."""
+    return tuple(result(one, quantity).mid for one in plans)
+
+
+def change(value: float, base: float) -> float:
+    """``value`` as a share more than ``base``; NaN where either is unknown or there is nothing to be a share of."""
+    if value == base:
+        return 0.0
+    return (value - base) / base if base else math.nan
+
+
+def least(values: Sequence[float]) -> tuple[int, ...]:
+    """Where the least of the known values stand, several where they are the same; none where all of them are."""
+    known = [value for value in values if math.isfinite(value)]
+    if not known:
+        return ()
+    at = tuple(i for i, value in enumerate(values) if value <= min(known) * (1 + SAME))
+    return at if len(at) < len(known) else ()
+
+
+@dataclass(frozen=True, slots=True)
+class Lead:
+    """The plan with the least of something, held against the baseline, or where it is that itself, the next best."""
+
+    plan: int
+    against: int
+    less: float
+    share: float
+
+
+def lead(values: Sequence[float], base: int) -> Lead | None:
+    """Who leads by having less; None where the first two are the same, or fewer than two are known."""
+    order = sorted((i for i, value in enumerate(values) if math.isfinite(value)), key=lambda i: values[i])
+    if len(order) < 2 or len(least(values)) != 1:
+        return None
+    first = order[0]
+    against = base if base in order and base != first else order[1]
+    return Lead(first, against, values[against] - values[first], -change(values[first], values[against]))
+
+
+def moved(one: Compared) -> tuple[tuple[str, float, float], ...]:
+    """Results that were kept with a plan and are others now: name, then and now, in the units of `RESULTS`."""
+    if one.answer is None:
+        return ()
+    now, then = results_of(one.answer), one.entry.results
+    both = ((name, then[name], now[name]) for name in RESULTS if name in then and name in now)
+    return tuple(row for row in both if not math.isclose(row[1], row[2], rel_tol=_MOVED))
+
+
+def front(points: Sequence[tuple[float, float]]) -> tuple[bool, ...]:
+    """Whether each point is as small as any in one of its two values; none is that has an unknown one.
+
+    A point is left out by another that is as small in both and smaller in one.
+    """
+
+    def under(p: tuple[float, float], q: tuple[float, float]) -> bool:
+        return p[0] <= q[0] and p[1] <= q[1] and p != q
+
+    return tuple(math.isfinite(sum(q)) and not any(under(p, q) for p in points) for q in points)

@@ -1,0 +1,133 @@
+"""A plan with a name, as a comparison, a saved row and a report hold it, and as a link carries several of them.
+
+The first plan of a link spells every field but quiet ones that are empty, so that the link opens to the same plans
+after a default has changed; the others spell what differs from the first.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from core.fields import LINK_VERSION, VERSION, Reading, clipped
+from core.limits import limit
+from core.planning.evaluation import Answer, answer
+from core.planning.form.plan_form import PLAN_FORM, plan_of
+from core.training.layout import LayoutError
+from core.wording import cleaned
+
+RESULTS = ("days", "dollars", "accelerators", "mfu", "memory_bytes", "watt_hours")
+"""What is kept of an answer beside its plan, in base units, so that a later one can be held against it."""
+
+_ITEM, _PLAN, _VALUE, _RESULT = "~", "~~", ".", "_"
+_QUIET = frozenset(one.id for one in PLAN_FORM.fields if one.quiet)
+_ESCAPES = (("!", "!e"), ("~", "!t"))
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A named plan. texts: of every field of a plan, by id. results: by `RESULTS`, as they were when it was kept;
+    unknown ones are missing, and all of a plan that was never kept are."""
+
+    name: str
+    texts: Mapping[str, str]
+    results: Mapping[str, float] = field(default_factory=dict[str, float])
+
+    @cached_property
+    def reading(self) -> Reading:
+        """Its texts, read; a text that cannot be read has its default and a problem."""
+        return PLAN_FORM.read(self.texts)
+
+    @cached_property
+    def answer(self) -> Answer:
+        """What the plan comes to. Raises `BudgetError` where it has no answer."""
+        return answer(plan_of(self.reading))
+
+
+def entry_of(name: str, texts: Mapping[str, str]) -> Entry:
+    """A plan of ``texts`` by id: those of no field of a plan are left aside, missing ones are defaults, and those that
+    others decide are what these say."""
+    mine = {one.id: texts.get(one.id, one.default) for one in PLAN_FORM.fields}
+    reading = PLAN_FORM.read(mine)
+    return Entry(cleaned(name, limit("plan_name")), mine | {one: reading.texts[one] for one in reading.led})
+
+
+def results_of(a: Answer) -> dict[str, float]:
+    """The middle of each result of `RESULTS`; unknown ones are missing."""
+    m = a.middle
+    try:
+        held = float(a.memory.total)
+    except LayoutError:
+        held = math.nan
+    values = (m.days, a.dollars.mid, m.accelerators, m.mfu, held, a.energy.mid)
+    return {name: value for name, value in zip(RESULTS, map(float, values), strict=True) if math.isfinite(value)}
+
+
+def pack(entries: Sequence[Entry]) -> str:
+    """Plans as one text for a link."""
+    first: Mapping[str, str] = entries[0].texts if entries else {}
+    packed: list[str] = []
+    for i, one in enumerate(entries):
+        texts = one.texts.items()
+        said = {name: text for name, text in texts if (text != first.get(name) if i else text or name not in _QUIET)}
+        items = [_escaped(one.name)]
+        items += [f"{name}{_VALUE}{_escaped(text)}" for name, text in said.items()]
+        items += [f"{_RESULT}{name}{_VALUE}{value:.6g}" for name, value in one.results.items()]
+        packed.append(_ITEM.join(items))
+    return _PLAN.join(packed)
+
+
+def unpack(text: str, version: int = LINK_VERSION) -> tuple[tuple[Entry, ...], tuple[str, ...]]:
+    """The plans of a link's text, written under ``version``, and what is to be said about them.
+
+    Unknown fields are named and left aside; more plans than a comparison holds are too, and those that do not end
+    within the text that is read.
+    """
+    said: list[str] = []
+    entries: list[Entry] = []
+    first: dict[str, str] = {}
+    most = limit("tray_chars")
+    plans = text[:most].split(_PLAN) if text else []
+    if len(text) > most and len(plans) > 1:
+        plans.pop()  # its end is missing, so what it says of itself would be another plan
+    if len(text) > most:
+        said.append(
+            f"The link’s plans have {len(text):,} characters; {most:,} are read, so some plans or fields are lost."
+        )
+    if len(plans) > limit("compared_plans"):
+        said.append(
+            f"The link has {len(plans)} plans; a comparison holds {limit('compared_plans')}, the first of them."
+        )
+    for i, packed in enumerate(plans[: limit("compared_plans")]):
+        name, *items = packed.split(_ITEM)
+        given = {k: _unescaped(value) for k, dot, value in (item.partition(_VALUE) for item in items) if dot}
+        results = {k.removeprefix(_RESULT): _number(v) for k, v in given.items() if k.startswith(_RESULT)}
+        texts = {PLAN_FORM.key(k): (v,) for k, v in (first | given).items() if not k.startswith(_RESULT)}
+        mine, about = PLAN_FORM.given({**texts, VERSION: (str(version),)})
+        first = first or {k: v for k, v in given.items() if not k.startswith(_RESULT)}
+        shown = cleaned(_unescaped(name), limit("plan_name")) or f"Plan {i + 1}"
+        said += [f"“{clipped(shown)}”: {line}" for line in about]
+        known = {k: v for k, v in results.items() if k in RESULTS and math.isfinite(v)}
+        entries.append(replace(entry_of(shown, mine), results=known))
+    return tuple(entries), tuple(said)
+
+
+def _escaped(text: str) -> str:
+    for plain, escape in _ESCAPES:
+        text = text.replace(plain, escape)
+    return text
+
+
+def _unescaped(text: str) -> str:
+    for plain, escape in reversed(_ESCAPES):
+        text = text.replace(escape, plain)
+    return text
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan

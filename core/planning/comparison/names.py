@@ -1,0 +1,69 @@
+"""Names of plans: one suggested from what a plan is, and none twice in a comparison."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
+
+from core.limits import limit
+from core.planning.comparison.differences import alike, counting
+from core.planning.comparison.entry import Entry
+from core.planning.form.plan_form import PLAN_FORM, plan_of
+from core.planning.plan import OWN, TYPED, Plan
+from core.units import format_count, format_duration, format_money
+
+_TELLING = 3
+"""A name says up to so many fields in which its plan differs from another of the same name."""
+
+
+def suggested(texts: Mapping[str, str], among: Collection[Entry] = ()) -> str:
+    """A name for the plan of ``texts``: model, tokens and accelerators, as far as they are given.
+
+    Where one ``among`` the others has it already, also what tells the two apart: ``70B · 15T · 1,024 × H100 SXM · MFU
+    40%``.
+    """
+    reading = PLAN_FORM.read(texts)
+    name = _named(plan_of(reading))
+    other = next((one for one in among if one.name == name), None)
+    if other:
+        counts = counting(reading)
+        told = [
+            f"{one.label} {reading.texts[one.id]}"
+            for one in PLAN_FORM.fields
+            if one.id in counts and reading.texts[one.id] and not alike(reading, other.reading, one)
+        ]
+        name = " · ".join((name, *told[:_TELLING]))
+    return unique(name, [one.name for one in among])
+
+
+def _named(plan: Plan) -> str:
+    within = plan.limits
+    limited = format_money(within.dollars) if within.in_money else format_duration(86400 * within.days, 3)
+    model = {TYPED: format_count(plan.parameters), OWN: "Own shape"}.get(plan.model, plan.model)
+    count = "" if plan.find == "accelerators" else f"{format_count(plan.accelerators)} × "
+    parts = (
+        "" if plan.find == "parameters" else model,
+        "" if plan.find == "tokens" else format_count(plan.tokens),
+        f"{count}{plan.accelerator}",
+        "" if plan.find == "time" else f"{'for' if within.in_money else 'in'} {limited}",
+    )
+    return " · ".join(filter(None, parts))
+
+
+def unique(name: str, taken: Collection[str]) -> str:
+    """``name``, cut to what a name may have, with a number where it is taken."""
+    most = limit("plan_name")
+    found, number = name[:most], 1
+    while found in taken:
+        number += 1
+        found = f"{name[: most - 5]} ({number})"
+    return found
+
+
+def distinct(entries: Iterable[Entry]) -> tuple[Entry, ...]:
+    """The same plans, the later of two with one name numbered."""
+    found: list[Entry] = []
+    for one in entries:
+        name = unique(one.name, [other.name for other in found])
+        found.append(one if name == one.name else replace(one, name=name))
+    return tuple(found)

@@ -1,0 +1,394 @@
+"""What a schedule of runs costs: the same fleet rented by the hour, reserved for a term, or owned.
+
+Every line is known or not: one whose price or amount was never given is unknown, and the total says so. Energy and
+accelerator-hours are those of the one `answer` of each run.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from core.budget.interval import Interval
+from core.budget.run import rent
+from core.formula import Explanation, Formula, Source, Symbol, formula
+from core.planning.calendar.schedule import Placed, Schedule
+from core.sources import OWN
+
+AMAZON = Source(
+    "Amazon.com, Form 10-K for 2022",
+    "useful life of servers: five years, as its estimates of that year say",
+    "https://shaulkoral.com/useful-life-of-servers-and-network-assets-at-tech-companies/",
+)
+EIA = Source(
+    "US Energy Information Administration",
+    "average price to industrial customers in 2023: 8.06 cents per kWh, as Statista passes it on",
+    "https://www.statista.com/statistics/190680/us-industrial-consumer-price-estimates-for-retail-electricity-since-1970/",
+)
+S3 = Source(
+    "Amazon S3 Standard, US East, first 50 TB",
+    "$0.023 per GB and month in March 2026, as CloudBurn read it",
+    "https://cloudburn.io/blog/amazon-s3-pricing",
+)
+SAVINGS = Source(
+    "AWS Savings Plans",
+    "terms of one or three years",
+    "https://docs.aws.amazon.com/cli/latest/reference/savingsplans/index.html",
+)
+_STRAIGHT = OWN.at("straight-line depreciation over the years of use")
+
+_DAYS = Symbol("T", "days from the fleet’s start to the last end", "days")
+_COUNT = Symbol("n", "accelerators of the fleet, spares included", "count")
+_HELD = Symbol("H_f", "accelerator-hours of the whole fleet, from its start to the last end", "accelerator_hours")
+_IDLE = Symbol("H_i", "accelerator-hours in which no run works: spares, maintenance, waiting", "accelerator_hours")
+
+
+@formula(
+    r"\v{held} - \v{used}",
+    result=_IDLE,
+    symbols={"held": _HELD, "used": Symbol("H", "accelerator-hours of all runs", "accelerator_hours")},
+    sources=(OWN.at("what is held and not used"),),
+)
+def idle_hours(held: float, used: float) -> float:
+    """Idle accelerator-hours of a fleet that is held throughout."""
+    return held - used
+
+
+@formula(
+    r"\v{price} \cdot \v{accelerators} \cdot 24 \cdot \v{term} \cdot \v{terms}",
+    result=Symbol(r"\text{reservation}", "price of the reservation", "usd"),
+    symbols={
+        "price": Symbol("p_r", "reserved price per accelerator-hour", "usd_per_hour"),
+        "accelerators": _COUNT,
+        "term": Symbol("L", "days of one term", "days"),
+        "terms": Symbol("k", "terms, as many as hold the whole calendar", "number"),
+    },
+    sources=(SAVINGS,),
+)
+def reservation(price: float, accelerators: float, term: float, terms: float) -> float:
+    """A reserved fleet.
+
+    All of it is paid for whole terms, used or not.
+    """
+    return price * accelerators * 24 * term * terms
+
+
+@formula(
+    r"\v{capital} \cdot \v{accelerators} \cdot \frac{\v{days}}{365.25 \cdot \v{years}}",
+    result=Symbol(r"\text{capital}", "share of the capital that the calendar uses up", "usd"),
+    symbols={
+        "capital": Symbol("K", "capital per accelerator, its share of hosts and network included", "usd"),
+        "accelerators": _COUNT,
+        "days": _DAYS,
+        "years": Symbol("Y", "years of use", "number"),
+    },
+    sources=(_STRAIGHT, AMAZON),
+)
+def capital_used(capital: float, accelerators: float, days: float, years: float) -> float:
+    """Capital that an owned fleet uses up.
+
+    In equal parts over its years of use; interest is not in it.
+    """
+    return capital * accelerators * days / (365.25 * years)
+
+
+@formula(
+    r"\frac{\v{energy}}{1000} \cdot \v{price}",
+    result=Symbol(r"\text{power}", "bill for electricity", "usd"),
+    symbols={
+        "energy": Symbol("W", "energy of all runs, cooling and supply included", "watt_hours"),
+        "price": Symbol("e", "price, dollars per kWh", "number"),
+    },
+    sources=(EIA,),
+)
+def power_bill(energy: float, price: float) -> float:
+    """Electricity of all runs.
+
+    What accelerators draw while they idle is not in it.
+    """
+    return energy / 1000 * price
+
+
+@formula(
+    r"\v{yearly} \cdot \frac{\v{days}}{365.25}",
+    result=Symbol(r"\text{share}", "share of a yearly cost", "usd"),
+    symbols={"yearly": Symbol("a", "cost of a year", "usd"), "days": _DAYS},
+    sources=(OWN.at("a yearly cost, by the days"),),
+)
+def share_of_years(yearly: float, days: float) -> float:
+    """A yearly cost over the days of the calendar."""
+    return yearly * days / 365.25
+
+
+@formula(
+    r"\v{kept} \cdot \v{size}",
+    result=Symbol("S", "checkpoints kept", "bytes"),
+    symbols={
+        "kept": Symbol("c", "checkpoints kept of each run", "number"),
+        "size": Symbol("s", "one checkpoint of the run", "bytes"),
+    },
+    sources=(OWN.at("so many of each run"),),
+)
+def checkpoints_kept(kept: float, size: float) -> float:
+    """Bytes of the checkpoints that are kept of a run."""
+    return kept * size
+
+
+@formula(
+    r"\frac{\v{size}}{10^{9}} \cdot \frac{12 \cdot \v{days}}{365.25} \cdot \v{price}",
+    result=Symbol(r"\text{storage}", "price of storage", "usd"),
+    symbols={
+        "size": Symbol("S", "bytes stored", "bytes"),
+        "days": Symbol("T", "days for which they are stored", "days"),
+        "price": Symbol("g", "price, dollars per GB and month", "number"),
+    },
+    sources=(S3,),
+)
+def storage(size: float, days: float, price: float) -> float:
+    """Storage over some days: checkpoints from a run’s start to its end, the dataset over the whole calendar.
+
+    All of it counts from the first of these days on, which is the most that it can cost.
+    """
+    return size / 1e9 * 12 * days / 365.25 * price
+
+
+@formula(
+    r"\frac{\v{size}}{10^{9}} \cdot \v{price}",
+    result=Symbol(r"\text{network}", "price of sending", "usd"),
+    symbols={
+        "size": Symbol("B", "bytes sent out", "bytes"),
+        "price": Symbol("o", "price, dollars per GB sent out", "number"),
+    },
+    sources=(OWN.at("a price by the gigabyte"),),
+)
+def network(size: float, price: float) -> float:
+    """Data sent out of the cloud or data centre."""
+    return size / 1e9 * price
+
+
+@dataclass(frozen=True, slots=True)
+class Prices:
+    """What money depends on beside the plan's own price; NaN wherever nothing was given.
+
+    held: whether a rented fleet is paid for from its start to the last end, or only while runs work. reserved: per
+    accelerator-hour. term: days. capital: per accelerator. staff, space: a year. kwh, gb_month, gb_out: dollars.
+    """
+
+    held: bool = False
+    reserved: float = math.nan
+    term: float = math.nan
+    capital: float = math.nan
+    years: float = math.nan
+    kwh: float = math.nan
+    staff: float = math.nan
+    space: float = math.nan
+    kept: float = math.nan
+    dataset: float = math.nan
+    gb_month: float = math.nan
+    sent: float = math.nan
+    gb_out: float = math.nan
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of a bill. id: what it is for, the same in every way of paying. needs: ids of what was not given;
+    ``rented`` where the plan's price is 0, that of accelerators that are owned. main: without it there is no total."""
+
+    id: str
+    amount: Interval
+    needs: tuple[str, ...] = ()
+    main: bool = False
+    explained: Callable[[], list[Explanation]] = field(default=list[Explanation], compare=False)
+
+    @property
+    def known(self) -> bool:
+        return self.amount.known
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """One way of paying for the same schedule."""
+
+    id: str
+    lines: tuple[Line, ...]
+
+    @property
+    def total(self) -> Interval:
+        """All known lines, ends with ends; unknown where the main line is."""
+        if not all(line.known for line in self.lines if line.main):
+            return _UNKNOWN
+        known = [line.amount for line in self.lines if line.known]
+        return Interval(*(sum(getattr(amount, side) for amount in known) for side in _SIDES))
+
+    @property
+    def without(self) -> tuple[str, ...]:
+        """Ids of the lines that are unknown."""
+        return tuple(line.id for line in self.lines if not line.known)
+
+    def line(self, id: str) -> Line | None:
+        """The line of this id, if this way has one."""
+        return next((line for line in self.lines if line.id == id), None)
+
+
+_SIDES = ("low", "mid", "high")
+_UNKNOWN = Interval(math.nan, math.nan, math.nan)
+WAYS = ("rented", "reserved", "owned")
+
+
+def costs(s: Schedule, p: Prices) -> tuple[Way, ...]:
+    """The schedule rented, reserved and owned. Storage and network cost the same each way."""
+    beside = _beside(s, p)
+    lines = (_rented(s, p), _reserved(s, p), _owned(s, p))
+    return tuple(Way(name, (*own, *beside)) for name, own in zip(WAYS, lines, strict=True))
+
+
+def explain(ways: Sequence[Way]) -> list[Explanation]:
+    """Every line that is known, once, whichever ways have it."""
+    lines = {line.id: line for way in ways for line in way.lines if line.known}
+    return [step for line in lines.values() for step in line.explained()]
+
+
+def energy_of(s: Schedule) -> Interval:
+    """Watt-hours of all runs; unknown where the power of the accelerator is."""
+    return _sum([one.answer.energy for one in s.runs])
+
+
+def idle_of(s: Schedule) -> Interval:
+    """Idle accelerator-hours of the fleet while it is held; ends in order, whichever way they go."""
+    found = [
+        max(0.0, float(idle_hours(held=getattr(s.held_hours, side), used=getattr(s.used_hours, side))))
+        for side in _SIDES
+    ]
+    return Interval(min(found), found[1], max(found))
+
+
+def _sum(amounts: Sequence[Interval]) -> Interval:
+    if not all(amount.known for amount in amounts):
+        return _UNKNOWN
+    return Interval(*(sum(getattr(amount, side) for amount in amounts) for side in _SIDES))
+
+
+def _rented(s: Schedule, p: Prices) -> tuple[Line, ...]:
+    plan = s.runs[0].answer.plan
+    low, high = plan.price_range
+
+    def explain() -> list[Explanation]:
+        found = (rent.explain(hours=one.answer.middle.hours, price=one.answer.middle.price) for one in s.runs)
+        return [one.about(placed.run.name) for one, placed in zip(found, s.runs, strict=True)]
+
+    needs = ("rented",) if plan.owned else ("price",) if math.isnan(low) else ()
+    paid = _UNKNOWN if needs else _sum([one.answer.dollars for one in s.runs])
+    lines = [Line("rent", paid, needs, main=True, explained=explain)]
+    if p.held:
+        idle = idle_of(s)
+        middle = s.runs[0].answer.middle.price
+        prices = zip((idle.low, idle.mid, idle.high), (low, middle, high), strict=True)
+        amounts = [float(rent(hours=hours, price=price)) for hours, price in prices]
+        kept = _UNKNOWN if needs else Interval(*amounts)
+        lines.append(Line("idle", kept, needs, explained=lambda: _explain_idle(s, middle)))
+    return tuple(lines)
+
+
+def _explain_idle(s: Schedule, price: float) -> list[Explanation]:
+    hours = idle_hours.explain(held=s.held_hours.mid, used=s.used_hours.mid)
+    return [rent.explain(hours=max(0.0, hours.value), price=price).about("idle while held"), hours]
+
+
+def _reserved(s: Schedule, p: Prices) -> tuple[Line, ...]:
+    needs = tuple(name for name in ("reserved", "term") if math.isnan(getattr(p, name)))
+    if needs:
+        return (Line("reservation", _UNKNOWN, needs, main=True),)
+
+    def values(days: float) -> dict[str, float]:
+        terms = float(max(1, math.ceil(days / p.term - 1e-9)))
+        return {"price": p.reserved, "accelerators": s.fleet.accelerators, "term": p.term, "terms": terms}
+
+    found = s.ends.through(lambda days: float(reservation(**values(days))))
+    return (Line("reservation", found, main=True, explained=lambda: [reservation.explain(**values(s.ends.mid))]),)
+
+
+def _owned(s: Schedule, p: Prices) -> tuple[Line, ...]:
+    used = {"capital": p.capital, "accelerators": float(s.fleet.accelerators), "years": p.years}
+    energy = energy_of(s)
+    bill = energy.through(lambda wh: float(power_bill(energy=wh, price=p.kwh))) if energy.known else _UNKNOWN
+    power = {"energy": energy.mid, "price": p.kwh}
+    return (
+        _over_days(s, "capital", capital_used, used, ("capital", "years"), p, main=True),
+        Line(
+            "power",
+            bill,
+            _missing(p, ("kwh",)) if energy.known else ("watts",),
+            explained=lambda: [power_bill.explain(**power)] if bill.known else [],
+        ),
+        *(_over_days(s, name, share_of_years, {"yearly": getattr(p, name)}, (name,), p) for name in ("staff", "space")),
+    )
+
+
+def _beside(s: Schedule, p: Prices) -> tuple[Line, ...]:
+    """Storage and network, which cost the same whoever owns the accelerators."""
+    sent = float(network(size=p.sent, price=p.gb_out))
+    return (
+        _checkpoints(s, p),
+        _over_days(s, "dataset", storage, {"size": p.dataset, "price": p.gb_month}, ("dataset", "gb_month"), p),
+        Line(
+            "network",
+            Interval.point(sent),
+            _missing(p, ("sent", "gb_out")),
+            explained=lambda: [] if math.isnan(sent) else [network.explain(size=p.sent, price=p.gb_out)],
+        ),
+    )
+
+
+def _checkpoints(s: Schedule, p: Prices) -> Line:
+    """Those of each run over its own days."""
+    needs = _missing(p, ("kept", "gb_month"))
+    if needs:
+        return Line("checkpoints", _UNKNOWN, needs)
+
+    def stored(one: Placed, side: Literal["low", "middle", "high"]) -> dict[str, float]:
+        size = float(checkpoints_kept(kept=p.kept, size=float(one.answer.stops.checkpoint)))
+        return {"size": size, "days": getattr(one, side).days, "price": p.gb_month}
+
+    def explain() -> list[Explanation]:
+        return [
+            step.about(one.run.name)
+            for one in s.runs
+            for step in (
+                storage.explain(**stored(one, "middle")),
+                checkpoints_kept.explain(kept=p.kept, size=float(one.answer.stops.checkpoint)),
+            )
+        ]
+
+    low, middle, high = (
+        sum(float(storage(**stored(one, side))) for one in s.runs) for side in ("low", "middle", "high")
+    )
+    # Where a pause falls into the early run and before the late one, the early one is the longer.
+    found = Interval(min(low, middle, high), middle, max(low, middle, high))
+    return Line("checkpoints", found, explained=explain)
+
+
+def _missing(p: Prices, names: Sequence[str]) -> tuple[str, ...]:
+    return tuple(name for name in names if math.isnan(getattr(p, name)))
+
+
+def _over_days(
+    s: Schedule,
+    id: str,
+    rule: Formula[...],
+    values: dict[str, float],
+    names: Sequence[str],
+    p: Prices,
+    *,
+    main: bool = False,
+) -> Line:
+    """A line that grows with the days of the calendar."""
+    needs = _missing(p, names)
+    if needs:
+        return Line(id, _UNKNOWN, needs, main)
+
+    def explain() -> list[Explanation]:
+        return [rule.explain(days=s.ends.mid, **values).about(id)]
+
+    return Line(id, s.ends.through(lambda days: float(rule(days=days, **values))), (), main, explain)

@@ -1,1 +1,0 @@
-"""One run counted under every convention, and what the sequence length does to it."""

@@ -1,0 +1,426 @@
+"""Plans evaluated, one or many: everything that a page, a report or a notebook says about a plan, worked out once."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from core.budget.equations import (
+    accelerators_needed,
+    days_of,
+    flop_of_a_run,
+    flop_of_a_token,
+    hours_affordable,
+    mfu_needed,
+    parameters_trainable,
+    tokens_trainable,
+)
+from core.budget.errors import BudgetError
+from core.budget.interval import Interval
+from core.budget.run import accelerator_hours, rent, tokens_per_second, training_seconds
+from core.formula import Explanation, Formula, explain_run
+from core.hardware.accelerators import Accelerator
+from core.hardware.matmul import best_matmul
+from core.hardware.roofline import explain_device
+from core.models.catalog import CatalogModel, nearest_dense
+from core.planning.memory_estimate import Held, held, settled
+from core.planning.plan import Computed, Find, Limits, Plan, Power
+from core.planning.search_request import Wishes
+from core.planning.solving import Array, Run, Terms, solve
+from core.runs.energy import carbon, energy
+from core.runs.expectation import Setting, explain_expectation
+from core.runs.goodput import Stops, mfu_of_all_hours, mfu_of_steps
+from core.runs.long_sequences import Work
+
+Bools = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """The budget at one end of its range, or in its middle.
+
+    mfu: over all hours; steps: of the steps alone. hours: accelerator-hours. price: dollars per accelerator-hour, and
+    dollars: NaN where unknown. tokens_per_second: of the whole cluster, over all hours. days: on the wall.
+    """
+
+    parameters: float
+    tokens: float
+    accelerators: float
+    days: float
+    mfu: float
+    price: float
+    hours: float
+    flop: float
+    per_parameter: float
+    goodput: float
+    steps: float
+    dollars: float
+    tokens_per_second: float
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Answer:
+    """What a plan comes to.
+
+    terms, run: what it was worked out from, `run` in plain numbers of the middle. low, middle, high: at the low end,
+    the middle and the high end of the MFU. model: whose layers are known; None where only a number of parameters is.
+    shape: that model, or the one whose layers stand in for it. expected: the MFU over all hours that published runs
+    lead one to expect of this plan, of its own peak. stops: of the middle; all_stops: of the low end, the middle and
+    the high end, in a row. stored: parameters of the middle, every expert included.
+    """
+
+    plan: Plan
+    terms: Terms
+    run: Run
+    model: CatalogModel | None
+    shape: CatalogModel
+    device: Accelerator
+    dtype: str
+    peak: float
+    scale: float
+    low: Column
+    middle: Column
+    high: Column
+    expected: Interval
+    setting: Setting
+    work: Work
+    stops: Stops
+    all_stops: Stops
+    stored: float
+    energy: Interval
+    carbon: Interval
+    dollars: Interval
+
+    @property
+    def find(self) -> Find:
+        """What was asked for."""
+        return self.plan.find
+
+    @property
+    def stands_in(self) -> bool:
+        """Whether the layers of ``shape`` only stand in for those of the model."""
+        return self.model is None or self.model.counted is not None
+
+    @property
+    def memory(self) -> Held:
+        """What the fullest accelerator holds. Raises `LayoutError` where the plan cannot be laid out."""
+        return held(settled(self.plan, self.stored, self.middle.accelerators))
+
+    @property
+    def published(self) -> bool:
+        """Whether the MFU is that of published runs."""
+        return self.plan.mfu is None and self.plan.find != "MFU"
+
+    @property
+    def typed(self) -> bool:
+        """Whether the MFU was typed."""
+        return self.plan.mfu is not None and self.plan.find != "MFU"
+
+    def over(self, name: str) -> Interval:
+        """The range of the column's quantity ``name``."""
+        ends = sorted(float(getattr(end, name)) for end in (self.low, self.middle, self.high))
+        return Interval(*ends)
+
+    @property
+    def found(self) -> Interval:
+        """What was asked for, with its range: days, tokens, parameters, accelerators or MFU."""
+        return self.over(COLUMN[self.find])
+
+    @property
+    def ceiling(self) -> float:
+        """The best bare matmul of the accelerator, as a share of the peak: measured, or as its relatives do."""
+        return ceiling_of(self.device, self.dtype)
+
+    @property
+    def impossible(self) -> bool:
+        """Whether the steps would have to be faster than the accelerator's best matmul."""
+        return bool(too_fast(self.middle.steps, self.ceiling))
+
+    def explain(self) -> list[Explanation]:
+        """Every number of the middle, from the answer down to what was given: the formulas that it was worked out by.
+
+        The very functions that worked it out run again on its plain numbers, and are recorded.
+        """
+        steps = [*reversed(explain_run(lambda: _account(self.terms, self.run), zeros=True))]
+        answer_first = sorted(steps, key=lambda step: step.name != _ANSWERED_BY[self.find].name)
+        published = explain_expectation(self.setting) if self.published else []
+        return [*answer_first, *published, *explain_device(self.device, self.dtype)]
+
+    def explain_mfu(self) -> list[Explanation]:
+        """Where the MFU comes from: published runs, or goodput and the steps; and what stops the run."""
+        published = explain_expectation(self.setting) if self.published else []
+        return [*published, *reversed(explain_run(lambda: _shares(self.terms, self.run), zeros=True))]
+
+
+def ceiling_of(device: Accelerator, dtype: str) -> float:
+    """The best bare matmul of an accelerator, as a share of its peak; 1 where nobody measured one."""
+    share = best_matmul(device.name, dtype).share
+    return 1.0 if math.isnan(share) else min(share, 1.0)
+
+
+def too_fast(steps: Array | float, ceiling: Array | float) -> Any:
+    """Whether steps of this MFU are faster than the best matmul, beyond rounding."""
+    return np.greater(steps, ceiling * (1 + 1e-9))
+
+
+COLUMN: dict[Find, str] = {
+    "time": "days",
+    "tokens": "tokens",
+    "parameters": "parameters",
+    "accelerators": "accelerators",
+    "MFU": "mfu",
+}
+"""What is asked for → the quantity of `Column` that answers it."""
+
+
+_ANSWERED_BY: dict[Find, Formula[...]] = {
+    "time": training_seconds,
+    "tokens": tokens_trainable,
+    "parameters": parameters_trainable,
+    "accelerators": accelerators_needed,
+    "MFU": mfu_needed,
+}
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Evaluation:
+    """What plans come to: a row each. Arrays of `columns` also have a column each for low end, middle and high end.
+
+    terms: of each row. run: what was given and found. columns: every quantity of `Column`. expected: as in `Answer`.
+    energy in Wh, carbon in kg, stored: of the middle. problems: why a row has no answer, whose numbers are NaN then.
+    """
+
+    plans: tuple[Plan, ...]
+    terms: tuple[Terms, ...]
+    run: Run
+    columns: dict[str, Array]
+    expected: Array
+    stored: Array
+    energy: Array
+    carbon: Array
+    problems: tuple[BudgetError | None, ...]
+
+    def middle(self, name: str) -> Array:
+        """A quantity of `Column` in the middle of every row's range."""
+        return self.columns[name][:, 1]
+
+    @property
+    def impossible(self) -> Bools:
+        """Whether the steps would have to be faster than the accelerator's best matmul."""
+        ceilings = np.array([ceiling_of(t.plan.device, t.dtype) for t in self.terms])
+        return np.asarray(too_fast(self.middle("steps"), ceilings))
+
+    def answer(self, row: int) -> Answer:
+        """The answer of one plan. Raises its `BudgetError` where there is none."""
+        if problem := self.problems[row]:
+            raise problem
+        plan, terms = self.plans[row], self.terms[row]
+        low, middle, high = (
+            Column(**{name: float(values[row, i]) for name, values in self.columns.items()}) for i in range(3)
+        )
+        known = terms.model if terms.model and not terms.model.counted else None
+        stops = terms.stops(self.run.parameters[row], self.run.accelerators[row])
+        return Answer(
+            plan=plan,
+            terms=terms,
+            run=self.run.column(row, 1),
+            model=terms.model,
+            shape=known or nearest_dense(middle.parameters, plan.seq_len),
+            device=plan.device,
+            dtype=terms.dtype,
+            peak=terms.peak,
+            scale=terms.scale,
+            low=low,
+            middle=middle,
+            high=high,
+            expected=Interval(*map(float, self.expected[row])),
+            setting=terms.setting(middle.parameters, middle.tokens, middle.accelerators),
+            work=terms.work,
+            stops=stops.at(1),
+            all_stops=stops,
+            stored=float(self.stored[row]),
+            energy=_ordered(self.energy[row]),
+            carbon=_ordered(self.carbon[row]),
+            dollars=_dollars(plan, low, middle, high),
+        )
+
+
+@lru_cache(maxsize=1024)
+def answer(plan: Plan) -> Answer:
+    """Everything that follows from ``plan``.
+
+    Raises `BudgetError`, whose field names what is at fault, where there is no answer: money without a price, a limit
+    that no cluster can keep, failures that leave no progress, numbers that overflow.
+    """
+    return evaluate((plan,)).answer(0)
+
+
+def evaluate(plans: Sequence[Plan]) -> Evaluation:
+    """What plans come to. Those that differ in numbers alone are worked out together, as arrays."""
+    groups: dict[Plan, list[int]] = {}
+    for i, plan in enumerate(plans):
+        groups.setdefault(_terms_of(plan), []).append(i)
+    parts: list[tuple[list[int], Evaluation]] = []
+    for shared, rows in groups.items():
+        parts.append((rows, _together(Terms(shared, shared.known), [plans[i] for i in rows])))
+    return parts[0][1] if len(parts) == 1 else _joined(plans, parts)
+
+
+def _joined(plans: Sequence[Plan], parts: Sequence[tuple[list[int], Evaluation]]) -> Evaluation:
+    """Evaluations of some rows each, in the order of all plans."""
+    order: list[int] = np.argsort(np.concatenate([rows for rows, _ in parts])).tolist()
+    every = [part for _, part in parts]
+
+    def joined(name: str, of: Callable[[Evaluation], Any] = lambda part: part) -> Array:
+        return np.concatenate([getattr(of(part), name) for part in every])[order]
+
+    terms = [one for part in every for one in part.terms]
+    problems = [problem for part in every for problem in part.problems]
+    return Evaluation(
+        plans=tuple(plans),
+        terms=tuple(terms[i] for i in order),
+        run=Run(**{one.name: joined(one.name, lambda part: part.run) for one in fields(Run)}),
+        columns={name: np.concatenate([part.columns[name] for part in every])[order] for name in every[0].columns},
+        problems=tuple(problems[i] for i in order),
+        **{name: joined(name) for name in ("expected", "stored", "energy", "carbon")},
+    )
+
+
+_ANY = Plan()
+
+
+def _terms_of(plan: Plan) -> Plan:
+    """The plan without what its hours do not follow from, or follow from as arrays."""
+    return replace(
+        plan,
+        limits=Limits(math.nan) if plan.find != "time" and plan.limits.in_money else _ANY.limits,
+        parameters=_ANY.parameters,
+        tokens=_ANY.tokens,
+        accelerators=_ANY.accelerators,
+        attention=_ANY.attention,
+        prices=None,
+        layout=_ANY.layout,
+        computed=Computed(),
+        power=Power(),
+        wishes=Wishes(),
+    )
+
+
+def _together(terms: Terms, plans: Sequence[Plan]) -> Evaluation:
+    """Plans that share ``terms``."""
+    run, problems = solve(terms, plans)
+    power = {name: np.array([[getattr(plan.power, name)] for plan in plans]) for name in ("draw", "pue", "grid")}
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        columns = {name: np.broadcast_to(value, run.mfu.shape) for name, value in _account(terms, run).items()}
+        used = energy.over(
+            hours=columns["hours"], watts=terms.plan.device.tdp_watts, share=power["draw"], pue=power["pue"]
+        )
+        emitted = carbon.over(energy=used, intensity=power["grid"])
+    days = columns["days"]
+    countable = np.all(np.isfinite(days) & (days > 0), axis=1)
+    beyond = BudgetError(terms.plan.find, "These numbers go beyond what can be counted.")
+    problems = [problem or (None if fine else beyond) for problem, fine in zip(problems, countable, strict=True)]
+    bad = np.array([problem is not None for problem in problems])
+    for name, values in columns.items():
+        columns[name] = np.where(bad[:, None], np.nan, values)
+    sizes = np.where(bad[:, None], 1.0, run.parameters), np.where(bad[:, None], 1.0, run.tokens)
+    stored = np.asarray(terms.total(columns["parameters"][:, 1]))
+    return Evaluation(
+        plans=tuple(plans),
+        terms=(terms,) * len(plans),
+        run=run,
+        columns=columns,
+        expected=terms.expected(*sizes)[:, :, 1].T,
+        stored=np.where(bad, np.nan, np.maximum(1.0, stored)),
+        energy=np.where(bad[:, None], np.nan, used),
+        carbon=np.where(bad[:, None], np.nan, emitted),
+        problems=tuple(problems),
+    )
+
+
+def dollars_over(a: Answer) -> str:
+    """Of what the dollars are a range: of hours, of prices, or both; empty where they are one amount."""
+    if not a.dollars.low < a.dollars.high:
+        return ""
+    over = ["hours"] if a.over("hours").low < a.over("hours").high else []
+    over += ["prices"] if a.plan.price_range[0] < a.plan.price_range[1] else []
+    return f"over the range of {' and '.join(over)}"
+
+
+def _shares(terms: Terms, run: Run) -> dict[str, Any]:
+    """Goodput, and the MFU over all hours and of the steps alone."""
+    goodput = terms.stops(run.parameters, run.accelerators).goodput
+    if terms.steady:
+        typed = terms.typed_mfu(run)
+        return {"goodput": goodput, "steps": typed, "mfu": mfu_of_all_hours.over(steps=typed, goodput=goodput)}
+    with np.errstate(divide="ignore", invalid="ignore"):  # no time that trains has no steps that are fast enough
+        steps = mfu_of_steps.over(mfu=run.mfu, goodput=goodput)
+    return {"goodput": goodput, "steps": steps, "mfu": run.mfu}
+
+
+def _account(terms: Terms, run: Run) -> dict[str, Any]:
+    """Every quantity of `Column` of runs, as arrays or as the numbers of one column.
+
+    What was asked for comes from its own form of the budget equation, at the MFU that the root was found with.
+    """
+    n, peak, mfu, find = run.accelerators, terms.peak, run.mfu, terms.plan.find
+    per_parameter = terms.work.per_parameter(run.parameters)
+    per_token = flop_of_a_token.over(per_parameter=per_parameter, parameters=run.parameters)
+    parameters, tokens, days = run.parameters, run.tokens, run.days
+    seconds: Any = 86400 * days
+    if terms.in_money:
+        hours = hours_affordable.over(dollars=run.dollars, price=run.price)
+        days = days_of.over(hours=hours, accelerators=n)
+        seconds = 3600 * hours / n
+    match find:
+        case "tokens":
+            tokens = tokens_trainable.over(accelerators=n, peak=peak, mfu=mfu, seconds=seconds, per_token=per_token)
+        case "parameters":
+            given = {"per_parameter": per_parameter, "tokens": tokens}
+            parameters = parameters_trainable.over(accelerators=n, peak=peak, mfu=mfu, seconds=seconds, **given)
+        case _:
+            pass
+    flop = flop_of_a_run.over(per_token=per_token, tokens=tokens)
+    match find:
+        case "time":
+            seconds = training_seconds.over(flop=flop, accelerators=n, peak=peak, mfu=mfu)
+            days = seconds / 86400
+        case "accelerators":
+            n = accelerators_needed.over(flop=flop, peak=peak, mfu=mfu, seconds=seconds)
+        case "MFU":
+            mfu = mfu_needed.over(flop=flop, accelerators=n, peak=peak, seconds=seconds)
+        case _:
+            pass
+    hours = accelerator_hours.over(accelerators=n, seconds=seconds)
+    return {
+        "parameters": parameters,
+        "tokens": tokens,
+        "accelerators": n,
+        "days": days,
+        "price": run.price,
+        "hours": hours,
+        "flop": flop,
+        "per_parameter": per_parameter,
+        "dollars": rent.over(hours=hours, price=run.price),
+        "tokens_per_second": tokens_per_second.over(tokens=tokens, seconds=seconds),
+        **_shares(terms, replace(run, mfu=mfu)),
+    }
+
+
+def _ordered(values: Array) -> Interval:
+    return Interval(*sorted(map(float, values)))
+
+
+def _dollars(plan: Plan, low: Column, middle: Column, high: Column) -> Interval:
+    """Dollars over the range of the hours and that of the price."""
+    if plan.limits.in_money and plan.find != "time":
+        return Interval.point(plan.limits.dollars)
+    least, most = plan.price_range
+    hours = sorted((low.hours, middle.hours, high.hours))
+    return Interval(hours[0] * least, middle.dollars, hours[2] * most)

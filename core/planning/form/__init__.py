@@ -1,0 +1,1 @@
+"""The plan as a form: its fields with bounds, and the plan that their texts describe."""

@@ -1,0 +1,164 @@
+"""How a step is laid out and computed, as fields: degrees of parallelism, micro-batches, kernels, the runtime."""
+
+from __future__ import annotations
+
+from core.fields import Field, choice, optional, quantity, switch
+from core.glossary import meaning
+from core.limits import limit
+from core.step_time.software import SOFTWARE, USUAL_SOFTWARE
+from core.training.activations.tensors import FUSED, IMPLEMENTATIONS
+from core.training.layout import RECOMPUTES
+from core.units import parse_quantity
+
+LAYOUT = "layout"
+"""The part of the form."""
+
+
+def _degree(id: str, label: str, help: str) -> Field:
+    return quantity(id, label, "1", "count", low=1, high=limit("accelerators"), whole=True, part=LAYOUT, help=help)
+
+
+def _whole(text: str) -> float:
+    return parse_quantity(text, "count", low=1, high=limit("accelerators"), whole=True, example="8")
+
+
+ZERO = choice(
+    "zero",
+    "ZeRO stage",
+    ("0", "1", "2", "3"),
+    "3",
+    few=True,
+    part=LAYOUT,
+    help="What data-parallel accelerators share instead of each keeping its own. **0**: nothing, a full copy on each. "
+    "**1**: optimizer state and master weights. **2**: gradients as well. **3**: parameters as well, as FSDP does.",
+)
+MICRO_BATCH = _degree(
+    "mbs",
+    "Micro-batch",
+    "Sequences that one data-parallel rank takes through forward and backward at a time. Activations grow with it.",
+)
+TENSOR = _degree("tp", "Tensor", "Accelerators over which every matrix is split. Usually no more than a node has.")
+PIPELINE = _degree("pp", "Pipeline", "Stages of layers, one after the other. The first keeps most activations.")
+CONTEXT = _degree("cp", "Context", "Accelerators over which the tokens of a sequence are split.")
+EXPERT = _degree(
+    "ep",
+    "Expert",
+    "Accelerators over which routed experts are spread; they are taken from those of the other degrees but pipeline.",
+)
+RECOMPUTE = choice(
+    "rc",
+    "Recompute",
+    tuple(RECOMPUTES),
+    "full",
+    part=LAYOUT,
+    help="What backward computes again instead of keeping it. **selective**: the core of attention. **per "
+    "operation**: every second matrix product and all that is none, as torchtitan does. **full**: all but the input of "
+    "each layer, for about a third more computing.",
+)
+MICRO_BATCHES = optional(
+    "acc",
+    "Micro-batches a step",
+    _whole,
+    nothing=0.0,
+    placeholder="as many as stages",
+    part=LAYOUT,
+    help="Of one step on one data-parallel rank. Empty: as many as the pipeline has stages.",
+)
+INTERLEAVE = _degree(
+    "vpp", "Chunks of a stage", "Model chunks that each pipeline stage has; 1 is the plain schedule, 1F1B."
+)
+SEQUENCE_PARALLEL = switch(
+    "sp",
+    "Sequence parallel",
+    True,
+    part=LAYOUT,
+    help=meaning("sequence parallelism"),
+)
+SHARD_GROUP = optional(
+    "hsdp",
+    "Shard over",
+    _whole,
+    nothing=0.0,
+    placeholder="all",
+    part=LAYOUT,
+    help="Accelerators over which ZeRO shards; copies of these groups are then kept alike, as HSDP does. Empty: all "
+    "that work on different data.",
+)
+OFFLOAD = switch(
+    "off",
+    "Offload optimizer",
+    False,
+    part=LAYOUT,
+    help="Optimizer state and master weights live in the host’s memory.",
+)
+TRAINING_SOFTWARE = choice(
+    "sw",
+    "Training software",
+    tuple(SOFTWARE),
+    USUAL_SOFTWARE,
+    part=LAYOUT,
+    help="What runs the steps; step times are like those published for it.\n\n"
+    + "\n\n".join(f"**{one.id}**: {one.meaning}" for one in SOFTWARE.values()),
+)
+IMPLEMENTATION = choice(
+    "impl",
+    "Layers written as",
+    tuple(IMPLEMENTATIONS),
+    FUSED.id,
+    part=LAYOUT,
+    help="\n\n".join(f"**{how.id}**: {how.meaning}" for how in IMPLEMENTATIONS.values()),
+)
+AS_LAYERS = "as layers"
+"""The loss is written as the layers are."""
+
+LOSS = choice(
+    "loss",
+    "Loss",
+    (AS_LAYERS, "separate", "fused"),
+    AS_LAYERS,
+    part=LAYOUT,
+    help="**separate**: cross-entropy keeps logits, a copy of them and their gradient in fp32. **fused**: the gradient "
+    "takes the place of the logits. **as layers**: fused with fused kernels, separate otherwise.",
+)
+CHUNKS = _degree("chunks", "Loss in pieces", "Pieces in which logits and loss are worked out, one at a time.")
+OVERHEAD = quantity(
+    "ctx",
+    "Runtime",
+    "2 GB",
+    "bytes",
+    high=1e12,
+    part=LAYOUT,
+    help="What the driver, its kernels and the workspaces of libraries take on each accelerator. As much again is "
+    "counted for the buffers of each group of accelerators that exchange data.",
+)
+SLACK = quantity(
+    "frag",
+    "Fragmentation",
+    "3%",
+    "ratio",
+    high=1.0,
+    part=LAYOUT,
+    help="What the allocator holds beyond the tensors. The default is the median of published readings.",
+)
+
+LAYOUT_FIELDS: tuple[Field, ...] = (
+    ZERO,
+    MICRO_BATCH,
+    TENSOR,
+    PIPELINE,
+    CONTEXT,
+    EXPERT,
+    RECOMPUTE,
+    MICRO_BATCHES,
+    INTERLEAVE,
+    SEQUENCE_PARALLEL,
+    SHARD_GROUP,
+    OFFLOAD,
+    TRAINING_SOFTWARE,
+    IMPLEMENTATION,
+    LOSS,
+    CHUNKS,
+    OVERHEAD,
+    SLACK,
+)
+"""All of them, in the order in which a link spells them."""

@@ -1,0 +1,472 @@
+"""The questions of planning as fields, declared once for every page, and the plan that a form of them describes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from core.fields import Field, Form, Reading, choice, optional, quantity
+from core.glossary import meaning
+from core.hardware.accelerators import DTYPES, accelerators
+from core.limits import limit
+from core.models.catalog import catalog
+from core.models.configs.custom import read_model
+from core.models.counted import CountedTextError
+from core.models.spec_text import EXAMPLE, SpecTextError
+from core.planning.evaluation import Answer
+from core.planning.form.layout import AS_LAYERS, LAYOUT_FIELDS
+from core.planning.form.precision import OWN_FIELDS, POLICY, STATES, led, own_of
+from core.planning.form.rates import MEASURED_FIELDS, measured_of
+from core.planning.form.search import ANY, SEARCH, SEARCH_FIELDS
+from core.planning.memory_estimate import model_copies
+from core.planning.plan import (
+    FINDS,
+    OWN,
+    OWN_POLICY,
+    PACES,
+    PUBLISHED,
+    TYPED,
+    Computed,
+    Plan,
+    Power,
+    known_model,
+    parse_mfu,
+    parse_price,
+    parse_within,
+)
+from core.planning.search_request import Wishes
+from core.runs.energy import MOST_DRAWN, US_GRID, USUAL_PUE
+from core.runs.goodput import Reliability, parse_failures
+from core.runs.published import models_with_runs
+from core.training.activations.tensors import IMPLEMENTATIONS
+from core.training.layout import RECOMPUTES, Layout
+from core.training.optimizers import USUAL_OPTIMIZER, optimizers, why_not
+from core.units import QuantityError, parse_quantity
+
+QUESTION, MODEL, CLUSTER, MORE, WHOLE = "question", "model", "cluster", "more", "whole"
+"""Parts of the form: what is asked for, the model and its tokens, the accelerators, what is asked less often, and the
+whole run."""
+
+
+def _shape(text: str) -> str:
+    """A shape's text, checked."""
+    try:
+        read_model(text)
+    except (SpecTextError, CountedTextError) as problem:
+        raise QuantityError(str(problem)) from None
+    return text
+
+
+def _interval(text: str) -> float:
+    return parse_quantity(text, "seconds", low=1.0, high=1e8, example="30 min")
+
+
+FIND = choice("find", "Find", FINDS, "time", few=True, part=QUESTION, help="The answer takes the place of its field.")
+WITHIN = Field(
+    "within",
+    "Within",
+    "90 days",
+    parse_within,
+    part=QUESTION,
+    help="How long the run may take, such as 90 days or 3 months; or what it may cost, such as $5M.",
+)
+MODEL_NAME = choice(
+    "model",
+    "Model",
+    (TYPED, OWN, *(m.name for m in catalog())),
+    TYPED,
+    part=MODEL,
+    help=f"With a published full run to compare with: {', '.join(models_with_runs())}.",
+)
+SHAPE = Field(
+    "shape",
+    "The whole shape as text",
+    EXAMPLE,
+    _shape,
+    part=MODEL,
+    max_chars=limit("spec_chars"),
+    help="Every field of the shape that is not at its default. It stands in the link. Parts are written "
+    "experts.count=8 experts.per_token=2 experts.width=14336, latent.kv_rank=512, "
+    "window.size=4096. A model counted by building it stands here by its counts.",
+)
+PARAMETERS = quantity(
+    "n",
+    "Parameters",
+    "70B",
+    "count",
+    low=1,
+    high=limit("parameters"),
+    whole=True,
+    part=MODEL,
+    help="N of 6ND: the parameters that work on each token.",
+)
+TRAINED = quantity(
+    "tokens",
+    "Tokens",
+    "15T",
+    "count",
+    low=1,
+    high=limit("tokens"),
+    whole=True,
+    part=MODEL,
+    help="Tokens trained on, repeats counted each time: D of 6ND.",
+)
+ACCELERATOR = choice(
+    "gpu",
+    "Accelerator",
+    [a.name for a in accelerators()],
+    "H100 SXM",
+    part=CLUSTER,
+    help="Its memory is the datasheet’s, in GB of 10⁹ bytes.",
+)
+COUNT = quantity("count", "How many", "1,024", "count", low=1, high=limit("accelerators"), whole=True, part=CLUSTER)
+MFU = Field(
+    "mfu",
+    "MFU",
+    PUBLISHED,
+    parse_mfu,
+    part=CLUSTER,
+    help=f"{meaning('MFU')} “published” takes what published runs lead one to expect, as a range. Or type one: 0.4, "
+    "40%, or a range, 35-45%.",
+)
+PACE = choice(
+    "pace",
+    "A typed MFU is of",
+    PACES,
+    "all hours",
+    few=True,
+    part=MORE,
+    help="All hours: everything billed from start to end, failures and checkpoints inside. Steady steps: the steps "
+    "alone; what stops them comes on top.",
+)
+DTYPE = choice(
+    "dtype",
+    "Peak of",
+    [d for d in DTYPES if d != "fp64_tensor"],
+    "bf16",
+    part=MORE,
+    help="The number format whose dense peak the MFU is a share of: that of the matrix products. The fp8 peak is about "
+    "twice the bf16 one, so the same speed is half the MFU there.",
+)
+SEQ_LEN = quantity(
+    "seq",
+    "Sequence length",
+    "8,192",
+    "count",
+    low=1,
+    high=limit("model_dimension"),
+    whole=True,
+    part=MORE,
+    help="Tokens of one training sequence. Attention’s products grow with it and 6ND does not know it: beyond the "
+    "longest sequence of a published run, what they add is counted and lengthens the answer.",
+)
+ATTENTION = choice(
+    "attn",
+    "Attention counted",
+    ("causal", "full"),
+    "causal",
+    few=True,
+    part=MORE,
+    help="How the count by layer takes attention’s products of activations: causal, the half of the square that a "
+    "token may look at, or the full square, as the MFU of the PaLM paper does. 6ND takes neither, and the answer does "
+    "not depend on it.",
+)
+PRICE = optional(
+    "price",
+    "Your price, $/h",
+    parse_price,
+    nothing=None,
+    part=MORE,
+    help="Dollars for an accelerator and hour, such as 2.50 or 2-3.50; 0 for accelerators you own. Empty: the "
+    "catalogue’s price, if it has one.",
+)
+OPTIMIZER = choice(
+    "opt",
+    "Optimizer",
+    list(optimizers()),
+    USUAL_OPTIMIZER,
+    why_not=why_not,
+    part=STATES,
+    help="Adam and AdamW keep two numbers for each parameter, momentum one, plain SGD none.",
+)
+FAILURES = Field(
+    "rate1k",
+    "Failures/1,000 acc.-days, or MTBF",
+    "0.474",
+    parse_failures,
+    part=WHOLE,
+    help="Failures that stop the run. A bare number is per 1,000 accelerator-days; Llama 3 405B had 0.474. Or type "
+    "those of the whole cluster: 8 per day, or the mean time between them, MTBF 3 h.",
+)
+WRITES = quantity(
+    "each",
+    "Writes, each acc.",
+    "120 MB/s",
+    "bytes_per_s",
+    low=1,
+    high=1e12,
+    part=WHOLE,
+    help="Bandwidth of writing a checkpoint, for each accelerator: storage grows with the cluster. 120 MB/s are the "
+    "2 TB/s that Llama 3’s storage sustained for 16,384.",
+)
+RESTART = quantity(
+    "back",
+    "Restart",
+    "10 min",
+    "seconds",
+    high=1e6,
+    part=WHOLE,
+    help="From a failure until it trains again: noticing, replacing, loading, and warming up.",
+)
+EVERY = optional(
+    "every",
+    "Checkpoint every",
+    _interval,
+    nothing=math.nan,
+    placeholder="best",
+    part=WHOLE,
+    help="Training time between checkpoints. Empty: Daly’s best interval.",
+)
+WAITS = quantity(
+    "waits",
+    "Training waits",
+    "100%",
+    "ratio",
+    high=1.0,
+    part=WHOLE,
+    help="Share of a checkpoint’s writing during which training stands still. Written in the background it is a few "
+    "percent: the copy out of the accelerators’ memory.",
+)
+OTHER = quantity(
+    "other",
+    "Other stops",
+    "0%",
+    "ratio",
+    high=0.9,
+    part=WHOLE,
+    help="Share of the time on the wall for evaluation, planned stops, idle tails.",
+)
+DRAW = quantity(
+    "draw",
+    "Power drawn",
+    "100%",
+    "ratio",
+    low=0.01,
+    high=MOST_DRAWN,
+    part=WHOLE,
+    help="What is drawn on average, as a share of the accelerators’ power limits. 100 % is the upper bound that "
+    "published tables take; with the rest of the server it is more: 10.2 kW for 8 accelerators of 700 W are 182 %.",
+)
+PUE = quantity(
+    "pue",
+    "PUE",
+    str(USUAL_PUE),
+    "number",
+    low=1.0,
+    high=3.0,
+    part=WHOLE,
+    help=meaning("PUE"),
+)
+GRID = quantity(
+    "grid",
+    "Grid, kg/kWh",
+    str(US_GRID),
+    "number",
+    high=3.0,
+    part=WHOLE,
+    help="kg of CO₂ equivalent per kWh. 0.385 is the US average in LLaMA’s table.",
+)
+
+PLAN_FIELDS: tuple[Field, ...] = (
+    FIND,
+    WITHIN,
+    MODEL_NAME,
+    SHAPE,
+    PARAMETERS,
+    TRAINED,
+    ACCELERATOR,
+    COUNT,
+    MFU,
+    PACE,
+    DTYPE,
+    SEQ_LEN,
+    ATTENTION,
+    PRICE,
+    OPTIMIZER,
+    POLICY,
+    *OWN_FIELDS.values(),
+    *LAYOUT_FIELDS,
+    *SEARCH_FIELDS,
+    FAILURES,
+    WRITES,
+    RESTART,
+    EVERY,
+    WAITS,
+    OTHER,
+    DRAW,
+    PUE,
+    GRID,
+    *MEASURED_FIELDS,
+)
+"""Every field of a plan, in the order in which a link spells them."""
+
+
+def _from_1(texts: dict[str, str]) -> dict[str, str]:
+    """Texts of version 1: its cost is part of time, its typed MFU was of all hours, its checkpoints had 14 bytes."""
+    gone = ("cost", "linear", "lb", "ld", "lk", "xgrad")
+    found = {name: text for name, text in texts.items() if name not in gone}
+    if found.get("find") == "cost":
+        found["find"] = "time"
+    if found.pop("which", "") == "true":
+        found["flops"] = "true"
+    return found
+
+
+_STAGES = {"sharded": "3", "ZeRO-2": "2", "ZeRO-1": "1", "replicated": "0"}
+
+
+def _from_2(texts: dict[str, str]) -> dict[str, str]:
+    """Texts of version 2: how model states are spread was asked by four names, which are stages of ZeRO."""
+    found = dict(texts)
+    if found.get("shard") in _STAGES:
+        found["zero"] = _STAGES[found.pop("shard")]
+    return found
+
+
+def _led(values: Mapping[str, Any]) -> Mapping[str, str]:
+    """The texts that others decide: types by a precision's name, and the number of parameters by a model's layers."""
+    known = known_model(values["find"], values["model"], values["shape"])
+    return {**led(values), **({PARAMETERS.id: f"{known.active:,}"} if known else {})}
+
+
+def plan_form(prefix: str, *others: Field, **defaults: str) -> Form:
+    """A form over the fields of a plan, and ``others`` of its own; ``defaults`` by id where it begins elsewhere."""
+    changed = tuple(one.with_default(defaults[one.id]) if one.id in defaults else one for one in PLAN_FIELDS)
+    return Form(prefix, (*changed, *others), older={0: _from_2, 1: _from_1, 2: _from_2}, led=_led)
+
+
+PLAN_FORM = plan_form("c")
+"""The plan alone, under the names that links to Compute budget have."""
+
+
+def plan_of(reading: Reading) -> Plan:
+    """The plan that the values of a form over `PLAN_FIELDS` describe."""
+    v: Mapping[str, Any] = reading.values
+    return Plan(
+        find=v["find"],
+        limits=v["within"],
+        model=v["model"],
+        shape=v["shape"] if v["model"] == OWN else EXAMPLE,
+        parameters=v["n"],
+        tokens=v["tokens"],
+        accelerator=v["gpu"],
+        accelerators=v["count"],
+        dtype=v["dtype"],
+        seq_len=int(v["seq"]),
+        mfu=v["mfu"],
+        pace=v["pace"],
+        attention=v["attn"],
+        prices=v["price"],
+        optimizer=v["opt"],
+        policy=v["prec"],
+        own=own_of(v),
+        layout=Layout(
+            tensor=int(v["tp"]),
+            pipeline=int(v["pp"]),
+            interleave=int(v["vpp"]),
+            context=int(v["cp"]),
+            expert=int(v["ep"]),
+            micro_batch=int(v["mbs"]),
+            micro_batches=int(v["acc"] or v["pp"]),
+            zero=int(v["zero"]),
+            shard_group=int(v["hsdp"]),
+            sequence_parallel=int(v["sp"]),
+            recompute=RECOMPUTES[v["rc"]],
+            offload=int(v["off"]),
+        ),
+        software=v["sw"],
+        network=v["net"],
+        computed=Computed(
+            v["impl"],
+            IMPLEMENTATIONS[v["impl"]].loss if v["loss"] == AS_LAYERS else v["loss"],
+            int(v["chunks"]),
+            v["ctx"],
+            v["frag"],
+        ),
+        reliability=Reliability(
+            failures=v["rate1k"],
+            write_each=v["each"],
+            blocking=v["waits"],
+            restart=v["back"],
+            interval=v["every"],
+            elsewhere=v["other"],
+        ),
+        power=Power(v["draw"], v["pue"], v["grid"]),
+        wishes=Wishes(
+            batch=v["gb"],
+            aim=v["aim"],
+            tensor=v["ktp"],
+            pipeline=v["kpp"],
+            interleave=v["kvpp"],
+            context=v["kcp"],
+            expert=v["kep"],
+            micro_batch=v["kmbs"],
+            zero=-1 if v["kzero"] == ANY else int(v["kzero"]),
+            recompute=None if v["krc"] == ANY else RECOMPUTES[v["krc"]],
+            in_node=v["knode"],
+            offload=v["koff"],
+        ),
+        measured=measured_of(v),
+    )
+
+
+def named_plan(reading: Reading) -> Plan:
+    """The plan where nothing is to be found: of the model, parameters and accelerators that the form names."""
+    return replace(plan_of(reading), find="time")
+
+
+def named_texts(texts: Mapping[str, str]) -> dict[str, str]:
+    """The texts of `named_plan`, for a link or to keep."""
+    return carried(texts) | {FIND.id: "time"}
+
+
+def plan_from(texts: Mapping[str, str]) -> Plan:
+    """The plan of ``texts`` by id, such as a story's; raises `QuantityError` for the first that cannot be read."""
+    reading = PLAN_FORM.read(texts)
+    for problem in reading.problems:
+        one = PLAN_FORM[problem.field]
+        try:
+            one.read(texts[one.id])
+        except QuantityError as wrong:
+            raise QuantityError(wrong.about(one.label)) from None
+    return plan_of(reading)
+
+
+def whole(stories: Mapping[str, Mapping[str, str]]) -> dict[str, dict[str, str]]:
+    """Stories with every field of a plan, so that nothing of another one stays where one is taken up; those that a
+    story does not name are as plans begin."""
+    return {name: {**story, **PLAN_FORM.read(story).texts} for name, story in stories.items()}
+
+
+def carried(texts: Mapping[str, str], a: Answer | None = None) -> dict[str, str]:
+    """Of the texts of one page's form those that are the plan's, for a link to another page.
+
+    Left out is what says nothing: an own shape beside another model, parameters beside any, types beside a named
+    precision, rates that nobody measured, and fields of the whole run and of the search where every page begins with
+    the same.
+    a: their answer, whose accelerators or parameters stand where they were asked for.
+    """
+    model = texts.get(MODEL_NAME.id, TYPED)
+    silent = {name for name, one in ((SHAPE.id, OWN), (PARAMETERS.id, TYPED)) if model != one}
+    silent |= set() if texts.get(POLICY.id) == OWN_POLICY else {one.id for one in OWN_FIELDS.values()}
+    silent |= {one.id for one in PLAN_FIELDS if one.part in (WHOLE, SEARCH) and texts.get(one.id) == one.default}
+    silent |= {one.id for one in PLAN_FIELDS if one.quiet and not texts.get(one.id)}
+    found = {one.id: texts[one.id] for one in PLAN_FIELDS if one.id in texts and one.id not in silent}
+    if a and a.find == "accelerators":
+        found[COUNT.id] = f"{model_copies(a.plan, a.middle.accelerators):,}"
+    if a and a.find == "parameters":
+        found |= {MODEL_NAME.id: TYPED, PARAMETERS.id: f"{a.middle.parameters:,.0f}"}
+        found.pop(SHAPE.id, None)
+    return found

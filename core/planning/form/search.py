@@ -1,0 +1,106 @@
+"""What a search over layouts is asked, as fields: the global batch, what every layout must keep to, and the aim."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from core.fields import Field, choice, optional, switch
+from core.limits import limit
+from core.planning.search_request import AIMS, parse_batch, parse_span
+from core.training.layout import RECOMPUTES
+from core.units import parse_quantity
+
+SEARCH = "search"
+"""The part of the form."""
+
+ANY = "any"
+
+
+def _span(id: str, label: str, help: str) -> Field:
+    return Field(id, label, "", parse_span, part=SEARCH, placeholder=ANY, max_chars=limit("number_chars"), help=help)
+
+
+_SPANS = "Empty: any. Or 8, up to 8, 2-8."
+
+BATCH = Field(
+    "gb",
+    "Global batch",
+    "4M tokens",
+    parse_batch,
+    part=SEARCH,
+    max_chars=limit("number_chars"),
+    help="Of one optimizer step on all accelerators: 2,048 for that many sequences, or 16M tokens, which is taken as "
+    "the roundest number of sequences within 5 %.",
+)
+AIM = choice(
+    "aim",
+    "Best by",
+    AIMS,
+    AIMS[0],
+    few=True,
+    part=SEARCH,
+    help="**time**: the fastest plan that fits, which on given accelerators is also the cheapest. **memory headroom**: "
+    "the one that leaves most memory free.",
+)
+KEEP_TENSOR = _span("ktp", "Tensor", f"Tensor-parallel degrees that are tried. {_SPANS}")
+KEEP_PIPELINE = _span("kpp", "Pipeline", f"Pipeline stages that are tried. {_SPANS}")
+KEEP_INTERLEAVE = _span("kvpp", "Chunks of a stage", f"Model chunks of each stage that are tried. {_SPANS}")
+KEEP_CONTEXT = _span("kcp", "Context", f"Context-parallel degrees that are tried. {_SPANS}")
+KEEP_EXPERT = _span("kep", "Expert", f"Expert-parallel degrees that are tried. {_SPANS}")
+KEEP_MICRO_BATCH = _span("kmbs", "Micro-batch", f"Sequences of a micro-batch that are tried. {_SPANS}")
+KEEP_ZERO = choice("kzero", "ZeRO stage", (ANY, "0", "1", "2", "3"), ANY, few=True, part=SEARCH)
+KEEP_RECOMPUTE = choice("krc", "Recompute", (ANY, *RECOMPUTES), ANY, few=True, part=SEARCH)
+IN_NODE = switch(
+    "knode",
+    "Tensor within a node",
+    True,
+    part=SEARCH,
+    help="Tensor-parallel groups stay on the fast links of one node. Off: they may span nodes.",
+)
+MAY_OFFLOAD = switch("koff", "Allow offload", False, part=SEARCH, help="Optimizer state may live in the host’s memory.")
+
+_IN_BYTES = re.compile(r"B/s\s*$")
+"""How a bandwidth in bytes ends: its capital letter tells it from one in bits."""
+
+_SLOWEST = 1e6
+
+
+def _network(text: str) -> float:
+    """Bytes per second, typed in bits as networks are sold, or in bytes."""
+    most, example = float(limit("measured_bytes_per_s")), "400 Gb/s"
+    if _IN_BYTES.search(text):
+        return parse_quantity(text, "bytes_per_s", low=_SLOWEST, high=most, example=example)
+    return parse_quantity(text, "bits_per_s", low=8 * _SLOWEST, high=8 * most, example=example) / 8
+
+
+NETWORK = replace(
+    optional(
+        "net",
+        "Network, each",
+        _network,
+        nothing=None,
+        placeholder="usual",
+        part=SEARCH,
+        help="Bandwidth between nodes that one accelerator has for itself, one way: 400 Gb/s where a node of eight has "
+        "eight adapters of 400 Gb/s. Empty: that of the system in which the accelerator usually comes.",
+    ),
+    quiet=True,
+)
+
+SEARCH_FIELDS: tuple[Field, ...] = (
+    BATCH,
+    AIM,
+    KEEP_TENSOR,
+    KEEP_PIPELINE,
+    KEEP_INTERLEAVE,
+    KEEP_CONTEXT,
+    KEEP_EXPERT,
+    KEEP_MICRO_BATCH,
+    KEEP_ZERO,
+    KEEP_RECOMPUTE,
+    IN_NODE,
+    MAY_OFFLOAD,
+    NETWORK,
+)
+"""All of them, in the order in which a link spells them."""

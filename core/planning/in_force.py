@@ -1,0 +1,52 @@
+"""A plan with the layout that it names, timed and launched: what Parallel plan shows and every file of it says."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from core.planning.plan import Plan
+from core.planning.plan_search import Query, launched, own, query_of
+from core.planning.search_around import days_for
+from core.search.launch import Launch
+from core.search.result import Found
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class InForce:
+    """query: what the plan asks of a search. found: what its layout comes to."""
+
+    plan: Plan
+    query: Query
+    found: Found
+
+    def days(self, seconds: float) -> float:
+        """Days of steps alone for all tokens, where one takes so many seconds."""
+        return days_for(self.plan.tokens, self.query, seconds)
+
+    @property
+    def launches(self) -> tuple[Launch, ...]:
+        """The settings of three systems."""
+        return launched(self.query, self.found)
+
+    @property
+    def results(self) -> dict[str, float]:
+        """What it comes to, by name and in base units; unknown ones are missing."""
+        one = self.found
+        values = {
+            "step_seconds": one.seconds,
+            "step_seconds_low": one.low,
+            "step_seconds_high": one.high,
+            "step_mfu": one.mfu,
+            "step_days": self.days(one.seconds),
+            "step_memory_bytes": float(one.memory.total),
+            "step_usable_bytes": one.usable,
+        }
+        return {name: float(value) for name, value in values.items() if math.isfinite(value)}
+
+
+def in_force(plan: Plan) -> InForce:
+    """The layout of ``plan`` as it is timed. Raises `LayoutError` where it cannot be, `BudgetError` where it cannot be
+    asked about."""
+    query = query_of(plan)
+    return InForce(plan, query, own(query, plan.layout))

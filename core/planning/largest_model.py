@@ -1,0 +1,141 @@
+"""The largest model that a plan's accelerators hold: with everything counted, or by model states alone."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Literal, TypeAlias
+
+from core.formula import Explanation
+from core.limits import limit
+from core.planning.memory_estimate import Held, held
+from core.planning.plan import TYPED, Plan, whole_accelerators
+from core.planning.resolved_layout import laid
+from core.training.device.memory import DeviceMemory
+from core.training.device.states_only import explain_largest
+from core.training.layout import LayoutError
+from core.training.memory import states_per_parameter
+from core.training.optimizer_state import explain_mean_state
+
+Counted: TypeAlias = Literal["everything", "model states alone"]
+"""What has to fit."""
+
+_DIGITS = 4
+_DOWN = 2 ** (1 / 4)
+_STEPS = 160
+_EXAMPLE = 8e9
+_ROUNDS = 3
+_ROUNDING = 1e-14
+"""Forgives the division's rounding, so that 640 GB / 16 B is 40B and never 39.99B."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Largest:
+    """The largest model, and what the fullest accelerator then holds.
+
+    parameters: as one types them, rounded down to four digits so that it fits; 0 where none does, NaN where the memory
+    is unknown.  one: what is counted of ``held``.
+    """
+
+    plan: Plan
+    counted: Counted
+    parameters: float
+    held: Held
+
+    @property
+    def one(self) -> DeviceMemory:
+        """What is counted on the fullest accelerator."""
+        if self.counted == "everything":
+            return self.held.one
+        one = self.held.one
+        whole = one.gradients + one.later
+        return replace(one, gradients=whole, later=0.0, activations=0.0, gathered=0.0, buckets=0.0, runtime=0.0)
+
+    def explain(self) -> tuple[Explanation, ...]:
+        """How it is found by model states alone, or what its account is."""
+        if self.counted == "everything" or math.isnan(self.parameters):
+            return self.held.explain()
+        return explain_by_states(self.held)
+
+
+def explain_by_states(h: Held) -> tuple[Explanation, ...]:
+    """The steps to the largest model by states alone, as if it were split evenly over its accelerators."""
+    states = states_per_parameter(h.optimizer, h.policy, h.spec)
+    return (
+        *explain_mean_state(h.optimizer, h.policy, h.spec),
+        *explain_largest(states, h.layout, h.usable),
+    )
+
+
+def by_states(h: Held) -> float:
+    """Parameters of the largest model whose states alone fit; NaN where the memory is unknown."""
+    return explain_by_states(h)[-1].value
+
+
+@lru_cache(maxsize=256)
+def largest(plan: Plan, counted: Counted = "everything") -> Largest:
+    """The largest dense model that the plan's accelerators hold, all else as it asks.
+
+    A larger one may fit again where shapes change, such as to a smaller vocabulary. Raises `LayoutError` where the
+    accelerators cannot be laid out.
+    """
+    laid(plan.layout, whole_accelerators(plan.accelerators))
+    alone = _EXAMPLE
+    for _ in range(_ROUNDS):  # states that depend on shapes are another share of another size
+        alone = min(by_states(_sized(plan, max(1.0, alone))) * (1 + _ROUNDING), limit("parameters"))
+    if math.isnan(alone):
+        return Largest(plan, counted, math.nan, _sized(plan, _EXAMPLE))
+    if counted == "model states alone":
+        found = _typed(alone)
+    else:
+        found = _search(lambda size: _fits(plan, size), _typed(min(1.1 * alone, limit("parameters"))))
+    return Largest(plan, counted, found, _sized(plan, max(1.0, found)))
+
+
+def _fits(plan: Plan, parameters: float) -> bool:
+    """Whether a model of so many parameters fits; not where its layers cannot be split so."""
+    try:
+        return held(_typed_plan(plan, parameters)).fits == "fits"
+    except LayoutError:
+        return False
+
+
+def _sized(plan: Plan, parameters: float) -> Held:
+    """The plan for a model of so many parameters, not split where its layers cannot be."""
+    try:
+        return held(_typed_plan(plan, parameters))
+    except LayoutError:
+        whole = replace(plan.layout, tensor=1, pipeline=1, interleave=1, context=1, expert=1, shard_group=0)
+        return held(_typed_plan(replace(plan, layout=whole), parameters))
+
+
+def _typed_plan(plan: Plan, parameters: float) -> Plan:
+    return replace(plan, find="time", model=TYPED, parameters=parameters)
+
+
+def _search(fits: Callable[[float], bool], most: float) -> float:
+    """The largest size of four digits that fits, from ``most`` down; 0 where none does."""
+    good, bad = most, math.inf
+    for _ in range(_STEPS):
+        if fits(good):
+            break
+        good, bad = _typed(good / _DOWN), good
+        if good < 1:
+            return 0.0
+    else:
+        return 0.0
+    while bad < math.inf:
+        middle = _typed((good + bad) / 2)
+        if middle in (good, bad):
+            break
+        good, bad = (middle, bad) if fits(middle) else (good, middle)
+    return good
+
+
+def _typed(parameters: float) -> float:
+    """Rounded down to four significant digits."""
+    whole = int(parameters)
+    step = 10 ** max(0, len(str(whole)) - _DIGITS)
+    return float(whole // step * step)

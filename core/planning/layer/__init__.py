@@ -1,1 +1,0 @@
-"""The roofline of one layer on an accelerator."""

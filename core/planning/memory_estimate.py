@@ -1,0 +1,277 @@
+"""What one accelerator has to hold under a plan, and what it can: the same account for every page."""
+
+from __future__ import annotations
+
+import math
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from core.formula import Explanation
+from core.models.spec import TransformerSpec
+from core.models.stand_in import stand_in
+from core.planning.plan import TYPED, Plan, whole_accelerators
+from core.planning.resolved_layout import laid
+from core.training.activations.derivation import tensor_bytes
+from core.training.activations.tensors import IMPLEMENTATIONS, LayerKind, SavedTensor
+from core.training.device.buffers import MEASURED, Runtime
+from core.training.device.derivation import explain_device
+from core.training.device.inputs import Step, states_of
+from core.training.device.memory import DeviceMemory, memory_over
+from core.training.device.setup import Setup
+from core.training.layout import Counts, Layout, LayoutError, check
+from core.training.memory import Saved, saved_per_parameter
+from core.training.optimizers import Optimizer, find_optimizer, optimizers
+from core.training.precision import POLICIES, PrecisionPolicy
+
+Fits: TypeAlias = Literal["fits", "over", "unknown"]
+"""Whether an accelerator holds what it has to; unknown where its memory is."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Held:
+    """What the fullest accelerator of a plan holds.
+
+    spec: the model's own layers, or those that stand in for them. one: bytes on that accelerator by class. usable:
+    bytes that it has; NaN where unknown.
+    """
+
+    plan: Plan
+    parameters: float
+    spec: TransformerSpec
+    stands_in: bool
+    layout: Layout
+    optimizer: Optimizer
+    policy: PrecisionPolicy
+    one: DeviceMemory
+    usable: float
+    step: Step
+    runtime: Runtime
+
+    @property
+    def setup(self) -> Setup:
+        """The same as a setup, whose step can be followed."""
+        how = self.plan.computed
+        return Setup(
+            spec=self.spec,
+            layout=self.layout,
+            policy=self.policy,
+            optimizer=self.optimizer,
+            seq_len=self.plan.seq_len,
+            memory=self.usable,
+            implementation=self.step.implementation,
+            loss=how.loss,
+            chunks=how.chunks,
+            runtime=self.runtime,
+        )
+
+    @property
+    def checkpoint(self) -> float:
+        """Bytes of a checkpoint of the whole model."""
+        return float(saved(self.plan).of(self.parameters))
+
+    @property
+    def total(self) -> float:
+        """Bytes that it has to hold."""
+        return float(self.one.total)
+
+    @property
+    def spare(self) -> float:
+        """Bytes left; negative where they are missing."""
+        return self.usable - self.total
+
+    @property
+    def fits(self) -> Fits:
+        """Whether it is enough."""
+        if math.isnan(self.usable):
+            return "unknown"
+        return "fits" if self.spare >= 0 else "over"
+
+    def tensors(self, kind: LayerKind) -> tuple[tuple[SavedTensor, float], ...]:
+        """What forward keeps of one layer and micro-batch on one accelerator, tensor by tensor, in bytes."""
+        found = tensor_bytes(
+            self.spec,
+            self.step.implementation,
+            self.layout,
+            self.plan.seq_len,
+            kind=kind,
+            width=self.step.width,
+            residual=self.step.residual,
+        )
+        return tuple((tensor, float(size)) for tensor, size in found)
+
+    def over(
+        self, layout: Layout, *, seq_len: Counts | None = None, optimizer: Optimizer | None = None
+    ) -> DeviceMemory:
+        """The same plan under other layouts, lengths or another optimizer, arrays of them too; none is checked."""
+        step = self.step if seq_len is None else replace(self.step, seq_len=seq_len)
+        states = states_of(optimizer or self.optimizer, self.policy_under(optimizer), self.spec)
+        return memory_over(self.spec, layout, states, step, runtime=self.runtime)
+
+    def policy_under(self, optimizer: Optimizer | None) -> PrecisionPolicy:
+        """The precision of the plan under another optimizer, whose states may have types of their own."""
+        return self.plan.policy_under(optimizer) if optimizer else self.policy
+
+    def explain(self) -> tuple[Explanation, ...]:
+        """How the bytes of one accelerator come about: states by part, activations, runtime."""
+        return explain_device(self.setup)
+
+    @property
+    def states_fit(self) -> Fits:
+        """Whether the model states alone fit."""
+        if math.isnan(self.usable):
+            return "unknown"
+        return "fits" if float(self.one.states) <= self.usable else "over"
+
+
+_USUAL = 70e9
+"""Parameters of the shape on which an optimizer's state is worked out where nobody knows the model's layers."""
+
+
+def saved(plan: Plan) -> Saved:
+    """Bytes of a checkpoint for each parameter; the same for every size where only that is known, or asked for."""
+    model = plan.known
+    spec = model.spec if model and model.laid_out else stand_in(_USUAL)
+    optimizer = find_optimizer(plan.optimizer)
+    return saved_per_parameter(optimizer, plan.policy_under(optimizer), spec)
+
+
+def model_copies(plan: Plan, accelerators: float) -> int:
+    """``accelerators`` that were found, rounded up to whole copies of the model as the plan's layout splits it.
+
+    Ranks that hold one set of experts are never split.
+    """
+    layout = plan.layout
+    each = int(layout.pipeline) * math.lcm(int(layout.tensor * layout.context), int(layout.expert))
+    return -(-whole_accelerators(accelerators) // each) * each
+
+
+def spec_of(plan: Plan, parameters: float) -> tuple[TransformerSpec, bool]:
+    """The model's layers and True; where only a number of parameters is known, a shape as large, and False."""
+    model = plan.known
+    if model and model.laid_out:
+        return model.spec, True
+    return stand_in(max(1.0, parameters), plan.seq_len), False
+
+
+def settled(plan: Plan, parameters: float, accelerators: float) -> Plan:
+    """The plan with what was found for it: all parameters that are stored, and accelerators.
+
+    Accelerators that were asked for are rounded up to a whole number of model copies.
+    """
+    count = whole_accelerators(accelerators)
+    if plan.find == "accelerators":
+        count = model_copies(plan, count)
+    model = TYPED if plan.find == "parameters" else plan.model
+    return replace(plan, find="time", model=model, parameters=parameters, accelerators=float(count))
+
+
+def step_of(plan: Plan, policy: PrecisionPolicy) -> Step:
+    """How a step of the plan is computed."""
+    how = plan.computed
+    step = Step(plan.seq_len, IMPLEMENTATIONS[how.implementation], loss=how.loss, chunks=how.chunks)
+    return step.under(policy)
+
+
+def runtime_of(plan: Plan) -> Runtime:
+    """What the plan takes the runtime to keep."""
+    how = plan.computed
+    return replace(MEASURED, context=how.context, communicator=how.context, slack=how.slack)
+
+
+@lru_cache(maxsize=256)
+def held(plan: Plan) -> Held:
+    """What the fullest accelerator holds, of the parameters and accelerators that a plan names.
+
+    Raises `LayoutError` for a layout that cannot be.
+    """
+    parameters = float(plan.known.parameters) if plan.known else plan.parameters
+    spec, own = spec_of(plan, parameters)
+    count = whole_accelerators(plan.accelerators)
+    layout = laid(plan.layout, count)
+    check(spec, layout, plan.seq_len)
+    optimizer = find_optimizer(plan.optimizer)
+    policy = plan.policy_under(optimizer)
+    step, runtime = step_of(plan, policy), runtime_of(plan)
+    return Held(
+        plan=plan,
+        parameters=parameters,
+        spec=spec,
+        stands_in=not own,
+        layout=layout,
+        optimizer=optimizer,
+        policy=policy,
+        one=memory_over(spec, layout, states_of(optimizer, policy, spec), step, runtime=runtime),
+        usable=plan.device.memory_bytes,
+        step=step,
+        runtime=runtime,
+    )
+
+
+def changed(h: Held, **layout: int) -> DeviceMemory:
+    """The account under another layout, given by its fields. Raises `LayoutError` for one that cannot be."""
+    made = replace(h.layout, **layout)
+    check(h.spec, made, h.plan.seq_len)
+    return h.over(made)
+
+
+def stages(h: Held) -> list[tuple[int, DeviceMemory]]:
+    """The account under each stage of ZeRO."""
+    return [(stage, changed(h, zero=stage)) for stage in range(4)]
+
+
+Degree: TypeAlias = Literal["data", "tensor", "pipeline", "context"]
+"""What can grow while everything else stays."""
+
+_MOST = {"data": 1024, "tensor": 64, "pipeline": 64, "context": 64}
+
+
+def grown(h: Held, degree: Degree) -> list[tuple[int, DeviceMemory]]:
+    """The account as one degree grows by doubling, the others as they are; the accelerators grow with it.
+
+    Degrees that cannot be are left out.
+    """
+    found: list[tuple[int, DeviceMemory]] = []
+    own = int(getattr(h.layout, degree))
+    for size in sorted({*(2**k for k in range(11) if 2**k <= _MOST[degree]), own}):
+        with suppress(LayoutError):
+            more = {"micro_batches": max(size, int(h.layout.micro_batches))} if degree == "pipeline" else {}
+            found.append((size, changed(h, **{degree: size}, **more)))
+    return found
+
+
+def under_each_optimizer(h: Held) -> list[Held]:
+    """The same plan under every optimizer, from the most states to the least."""
+    made = [
+        replace(h, optimizer=one, policy=h.policy_under(one), one=h.over(h.layout, optimizer=one))
+        for one in optimizers().values()
+    ]
+    return sorted(made, key=lambda one: -float(one.one.total))
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Grid:
+    """All that one accelerator holds over micro-batches (rows) and sequence lengths (columns), in bytes."""
+
+    batches: tuple[int, ...]
+    lengths: tuple[int, ...]
+    totals: npt.NDArray[np.float64]
+
+
+def over_batch_and_length(h: Held) -> Grid:
+    """The account over doublings of micro-batch and sequence length around the plan's own."""
+    start = max(512, 2 ** (round(math.log2(max(1, h.plan.seq_len))) - 4))
+    lengths = tuple(start * 2**k for k in range(9))
+    batches = tuple(2**k for k in range(7))
+    found = h.over(replace(h.layout, micro_batch=np.array(batches)[:, None]), seq_len=np.array(lengths)[None, :])
+    return Grid(batches, lengths, np.asarray(found.total))
+
+
+def under_each_policy(h: Held) -> list[Held]:
+    """The same plan under every named precision, after its own where it has none of these."""
+    named = [held(replace(h.plan, policy=name)) for name in POLICIES]
+    return named if h.plan.policy in POLICIES else [h, *named]

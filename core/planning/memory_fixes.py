@@ -1,0 +1,239 @@
+"""What would make a plan fit that does not: every small change of its layout tried at once, the cheapest first; the way
+there change by change; more of its accelerators, or others."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from core.hardware.accelerators import Accelerator, accelerators
+from core.planning.memory_estimate import Held, held
+from core.planning.plan import Plan
+from core.training.device.costs import FLOP_PER_BYTE, INSIDE_FLOP_PER_BYTE, StepCost, step_cost
+from core.training.device.largest import largest_micro_batch, largest_of_family, largest_seq_len
+from core.training.device.memory import DeviceMemory
+from core.training.layout import RECOMPUTES, Layout, allowed
+
+ORDER = (
+    "The first costs a step least: FLOPs computed again, bytes sent, and the pipeline’s wait, with a byte over the "
+    "network taken as 10,000 FLOPs and one inside a node, as tensor parallelism sends it, as 1,000. That only ranks."
+)
+"""On what the order of the fixes rests."""
+
+_DOUBLINGS = 4
+_LISTED = 6
+_SETTLED = 0.01
+"""Share of a step that one change fewer is worth."""
+_SAME = 1e-3
+"""Share of the bytes by which two layouts hold the same."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fix:
+    """One change that fits.
+
+    texts: the plan's fields by id, as typed.  saved: bytes that the fullest accelerator holds less.  again: FLOPs of a
+    step, over those without the change, less one.  sent: the same of the bytes that an accelerator sends for each of
+    its tokens; NaN where it sent none.  wait: of the pipeline's wait, over the work, what comes on top.  one: what it
+    then holds.
+    """
+
+    texts: Mapping[str, str]
+    saved: float
+    again: float
+    sent: float
+    wait: float
+    one: DeviceMemory
+
+
+_FIELDS: Mapping[str, str] = {
+    "rc": "recompute",
+    "mbs": "micro_batch",
+    "zero": "zero",
+    "cp": "context",
+    "tp": "tensor",
+    "pp": "pipeline",
+    "off": "offload",
+}
+"""What may change: the plan's field by id, and what it is of a layout."""
+
+
+def _choices(h: Held) -> dict[str, tuple[int, ...]]:
+    """The values tried of each field that may change, by id; the plan's own first."""
+    one = h.layout
+
+    def doubled(now: int, most: int) -> tuple[int, ...]:
+        return tuple(now * 2**k for k in range(_DOUBLINGS) if now * 2**k <= most or k == 0)
+
+    ways = tuple(int(way) for way in RECOMPUTES.values())
+    again = ways[ways.index(int(one.recompute)) :]
+    stages = range(int(one.zero), 4 if one.data * one.context > 1 else int(one.zero) + 1)
+    batch = int(one.micro_batch)
+    halves = tuple(dict.fromkeys((batch, max(1, batch // 2), max(1, batch // 4), 1)))
+    offloads = tuple(dict.fromkeys((int(one.offload), 1)))
+    node = max(1, h.plan.device.node_size)
+    return {
+        "rc": again,
+        "mbs": halves,
+        "zero": tuple(stages),
+        "cp": doubled(int(one.context), 64),
+        "tp": doubled(int(one.tensor), node),
+        "pp": doubled(int(one.pipeline), 64),
+        "off": offloads,
+    }
+
+
+def _changed(h: Held, values: Mapping[str, Any]) -> Layout:
+    """The layout with other values of fields by id, arrays of them too, on the same accelerators."""
+    laid = replace(h.layout, **{_FIELDS[name]: value for name, value in values.items()})
+    data = np.maximum(1, h.layout.accelerators // (laid.tensor * laid.pipeline * laid.context))
+    flowing = laid.pipeline if h.layout.micro_batches == h.layout.pipeline else h.layout.micro_batches
+    return replace(laid, data=data, micro_batches=flowing)
+
+
+@dataclass(frozen=True, slots=True)
+class _Searched:
+    """What fits, the cheapest first; and where nothing does, what holds least, None where no change holds less."""
+
+    fixes: tuple[Fix, ...]
+    least: Fix | None
+
+
+@lru_cache(maxsize=64)
+def _search(plan: Plan) -> _Searched:
+    h = held(plan)
+    choices = _choices(h)
+    grids = np.meshgrid(*(np.arange(len(values)) for values in choices.values()), indexing="ij")
+    places = np.stack([grid.reshape(-1) for grid in grids])  # of the value that each field takes, a row for each field
+
+    def laid(places: npt.NDArray[np.int64]) -> Layout:
+        return _changed(h, {name: np.asarray(choices[name])[row] for name, row in zip(choices, places, strict=True)})
+
+    layout, count = laid(places), int(h.layout.accelerators)
+    whole = count % (layout.tensor * layout.pipeline * layout.context) == 0
+    places = places[:, whole & allowed(h.spec, layout, plan.seq_len, count)]
+    found = h.over(laid(places))
+    total = np.asarray(found.total)
+    lowest = float(total.min(initial=math.inf))
+    fit = lowest <= h.usable
+    kept_in = np.flatnonzero(total <= (h.usable if fit else lowest * (1 + _SAME)))
+    places = places[:, kept_in]
+    cost = _cost(h, laid(places))
+    again, sent, wait = _more(h, cost, kept_in.shape)
+    # Of two that cost the same, the one that changes less.
+    rank = np.asarray(cost.share) + _SETTLED * (places > 0).sum(axis=0)
+
+    def fix(at: int) -> Fix:
+        row: list[int] = places[:, at].tolist()
+        texts = {name: _typed(name, choices[name][i]) for name, i in zip(choices, row, strict=True) if i}
+        one = DeviceMemory(**{part.name: float(getattr(found, part.name)[kept_in[at]]) for part in fields(found)})
+        return Fix(texts, h.total - float(one.total), float(again[at]), float(sent[at]), float(wait[at]), one)
+
+    if not fit:
+        return _Searched((), fix(int(np.argmin(rank))) if lowest < h.total * (1 - _SAME) else None)
+    names, kept = np.array(list(choices)), list[Fix]()
+    for at in np.argsort(rank, kind="stable").tolist():
+        changed = set(names[places[:, at] > 0].tolist())
+        if not any(other.texts.keys() <= changed for other in kept):
+            kept.append(fix(at))
+            if len(kept) == _LISTED:
+                break
+    return _Searched(tuple(kept), None)
+
+
+def _cost(h: Held, layout: Layout) -> StepCost:
+    """What a step costs; a plan that one node holds sends nothing over a network."""
+    inside = h.layout.accelerators <= h.plan.device.node_size
+    return step_cost(h.setup, layout, per_byte=INSIDE_FLOP_PER_BYTE if inside else FLOP_PER_BYTE)
+
+
+def _more(h: Held, cost: StepCost, shape: tuple[int, ...]) -> tuple[Any, Any, Any]:
+    """FLOPs of a step and bytes sent for each token over those of the plan, less one, the latter NaN where it sends
+    none; and the wait beyond the plan's."""
+    now = _cost(h, h.layout)
+    again = (1 + np.broadcast_to(cost.again, shape)) / (1 + float(now.again)) - 1
+    sent = np.broadcast_to(cost.sent, shape) / float(now.sent) - 1 if now.sent else np.full(shape, math.nan)
+    return again, sent, np.broadcast_to(cost.wait, shape) - float(now.wait)
+
+
+def _typed(name: str, value: int) -> str:
+    if name == "rc":
+        return next(said for said, way in RECOMPUTES.items() if way == value)
+    return "true" if name == "off" else f"{value}"
+
+
+def _value(name: str, text: str) -> int:
+    return int(RECOMPUTES[text]) if name == "rc" else 1 if name == "off" else int(text)
+
+
+def fixes(h: Held) -> tuple[Fix, ...]:
+    """Changes of the layout on the same accelerators that fit, the cheapest first; none of one that fits already.
+
+    Each changes other fields than those before it, or fewer.
+    """
+    return _search(h.plan).fixes if h.fits == "over" else ()
+
+
+def least(h: Held) -> Fix | None:
+    """Where no such change fits, the one that holds least; None where one fits, or where none holds less."""
+    return _search(h.plan).least if h.fits == "over" else None
+
+
+def taken(h: Held, fix: Fix) -> tuple[Fix, ...]:
+    """The changes of ``fix`` one after the other: of those that hold less, that which costs a step least comes first.
+
+    Each holds what it brings beyond those before it, in bytes and of the plan's own FLOPs and bytes sent; together they
+    are ``fix``.
+    """
+    names = list(fix.texts)
+    subsets = np.arange(1 << len(names))  # bit i: the change of names[i] is in it
+    layout = _changed(
+        h,
+        {
+            name: np.where(subsets >> i & 1, _value(name, fix.texts[name]), getattr(h.layout, _FIELDS[name]))
+            for i, name in enumerate(names)
+        },
+    )
+    found, cost = h.over(layout), _cost(h, layout)
+    total, share = np.asarray(found.total), np.broadcast_to(cost.share, subsets.shape)
+    again, sent, wait = _more(h, cost, subsets.shape)
+    made: list[Fix] = []
+    at = 0
+    while len(made) < len(names):
+        next_ = [at | 1 << i for i in range(len(names)) if not at >> i & 1]
+        less = [one for one in next_ if total[one] < total[at]]
+        to = min(less, key=lambda one: float(share[one])) if less else min(next_, key=lambda one: float(total[one]))
+        name = names[(to - at).bit_length() - 1]
+        one = DeviceMemory(**{part.name: float(getattr(found, part.name)[to]) for part in fields(found)})
+        saved, *extra = (float(part[to] - part[at]) for part in (-total, again, sent, wait))
+        made.append(Fix({name: fix.texts[name]}, saved, extra[0], extra[1], extra[2], one))
+        at = to
+    return tuple(made)
+
+
+def largest(h: Held) -> tuple[int, int, int]:
+    """What would just fit with all else as it is: micro-batch, sequence length and layers; 0 where nothing does."""
+    deeper = largest_of_family(h.setup)
+    return largest_micro_batch(h.setup), largest_seq_len(h.setup), deeper.layers if deeper else 0
+
+
+def fewest(h: Held) -> int | None:
+    """Fewest accelerators, by doubling what there is, on which the plan fits as it is; None where none do."""
+    data = int(h.layout.data) * 2 ** np.arange(1, 11)
+    fits = np.flatnonzero(np.asarray(h.over(replace(h.layout, data=data)).total) <= h.usable)
+    return int(data[fits[0]]) * int(h.layout.accelerators) // int(h.layout.data) if len(fits) else None
+
+
+def others(h: Held) -> tuple[Accelerator, ...]:
+    """Accelerators of the same maker that hold the plan as it is, the one with the least memory first.
+
+    One stands for all of as much memory: the first of the catalogue.
+    """
+    made = [one for one in accelerators() if one.vendor == h.plan.device.vendor and one.memory_bytes >= h.total]
+    return tuple(sorted({one.memory_bytes: one for one in reversed(made)}.values(), key=lambda one: one.memory_bytes))

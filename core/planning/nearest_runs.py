@@ -1,0 +1,41 @@
+"""The answer at the pace of each of the published runs that are nearest to the plan."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+from core.planning.evaluation import Answer
+from core.runs.published import PublishedRun
+from core.runs.reach import Near, nearest
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """A published run, and what the plan would come to at its utilisation: ``value`` in the unit of what was found.
+
+    near: how near it is to the plan, and in what.
+    """
+
+    run: PublishedRun
+    mfu: float
+    value: float
+    near: Near
+
+
+@lru_cache(maxsize=128)
+def peers_of(a: Answer, most: int = 12) -> tuple[Peer, ...]:
+    """The plan at the utilisation of each of the nearest runs, the nearest first."""
+    found: list[Peer] = []
+    for near in nearest(a.setting, most):
+        mfu = near.row.utilisation * a.scale
+        found.append(Peer(near.row.run, mfu, at_mfu(a, mfu), near))
+    return tuple(found)
+
+
+def at_mfu(a: Answer, mfu: float) -> float:
+    """What was found, at another MFU over all hours: tokens and parameters rise with it, time and accelerators fall."""
+    if a.find == "MFU":
+        return mfu
+    ratio = mfu / a.middle.mfu
+    return a.found.mid * (ratio if a.find in ("tokens", "parameters") else 1 / ratio)

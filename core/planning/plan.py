@@ -1,0 +1,246 @@
+"""The plan as data: what a person asks of a training run, frozen, and the texts it may be typed in."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Literal, TypeAlias
+
+from core.budget.interval import Interval
+from core.hardware.accelerators import Accelerator
+from core.hardware.accelerators import find as find_accelerator
+from core.hardware.rates import Rates
+from core.limits import limit
+from core.models.catalog import CatalogModel, model_named
+from core.models.configs.custom import read_model
+from core.models.flops import Attention
+from core.models.spec_text import EXAMPLE
+from core.planning.search_request import Wishes
+from core.runs.energy import US_GRID, USUAL_PUE
+from core.runs.goodput import Reliability
+from core.step_time.software import USUAL_SOFTWARE
+from core.training.activations.tensors import FUSED, Loss
+from core.training.custom_policy import OwnPolicy
+from core.training.device.buffers import MEASURED
+from core.training.layout import Layout, Recompute
+from core.training.optimizers import USUAL_OPTIMIZER, Optimizer
+from core.training.precision import USUAL_POLICY, PrecisionPolicy, find_policy
+from core.units import IN_PERCENT, QuantityError, parse_quantity
+
+Find: TypeAlias = Literal["time", "tokens", "parameters", "accelerators", "MFU"]
+"""What can be asked for; money is part of every answer."""
+
+FINDS: tuple[Find, ...] = ("time", "tokens", "parameters", "accelerators", "MFU")
+
+Pace: TypeAlias = Literal["all hours", "steady steps"]
+"""What a typed MFU is of: everything billed from start to end, or the steps alone."""
+
+PACES: tuple[Pace, ...] = ("all hours", "steady steps")
+
+TYPED = "Typed parameters"
+"""The model of which only a number of parameters is known."""
+
+OWN = "Own (config.json)"
+"""The model whose shape is typed, or read from a config.json."""
+
+OWN_POLICY = "own"
+"""The precision whose types are chosen one by one."""
+
+PUBLISHED = "published"
+"""Typed for the MFU: take what published runs lead one to expect."""
+
+_LONGEST_DAYS = 365_250.0
+_SPAN = re.compile(r"(?<=[\d%])\s*(?:-|–|to)\s*(?=[\d.])")
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a run must keep to: days on the wall, or dollars; the other one is NaN. typed: the duration's text."""
+
+    days: float
+    dollars: float = math.nan
+    typed: str = ""
+
+    @property
+    def in_money(self) -> bool:
+        return math.isnan(self.days)
+
+
+def parse_mfu(text: str) -> Interval | None:
+    """A typed MFU, ``0.4``, ``40%``, ``40`` or a range ``35-45%``; None for ``published`` and for nothing.
+
+    Raises `QuantityError` with the rule and an example otherwise.
+    """
+    if text.strip().lower() in ("", PUBLISHED):
+        return None
+    ends = _SPAN.split(text.strip())
+    example = f"0.4, 40%, 35-45%, or {PUBLISHED}"
+    if len(ends) > 2:
+        raise QuantityError(f"“{text.strip()}” is neither a share nor a range of shares. For example: {example}.")
+    if len(ends) == 2 and _in_percent(ends[1]) and not ends[0].endswith("%"):
+        ends[0] += "%"
+    found = sorted(parse_quantity(end, "ratio", low=0.001, high=1.0, example=example) for end in ends)
+    return Interval(found[0], (found[0] + found[-1]) / 2, found[-1])
+
+
+def _in_percent(share: str) -> bool:
+    return share.endswith("%") or (re.fullmatch(r"\d+\.?\d*", share) is not None and float(share) >= IN_PERCENT)
+
+
+def parse_within(text: str) -> Limits:
+    """A typed limit: a duration such as ``90 days``, or money such as ``$5M``.
+
+    Raises `QuantityError` with the rule and an example otherwise.
+    """
+    example = "90 days, 6 weeks, 3 months or $5M"
+    if "$" in text:
+        return Limits(math.nan, parse_quantity(text, "usd", low=1.0, high=1e15, example=example))
+    if re.fullmatch(r"\s*[\d.,]+\s*", text):
+        raise QuantityError(f"“{text.strip()}” has no unit. Did you mean {text.strip()} days? For example: {example}.")
+    seconds = parse_quantity(text, "seconds", low=60.0, high=_LONGEST_DAYS * 86400, example=example)
+    return Limits(seconds / 86400, typed=" ".join(text.split()))
+
+
+def parse_price(text: str) -> tuple[float, float]:
+    """A price per accelerator-hour as typed: ``2.50``, a range ``2.5-3.5``, or 0 for what is owned.
+
+    Raises `QuantityError` with an example otherwise.
+    """
+    ends = text.replace("–", "-").strip().split("-")
+    if len(ends) > 2 or (len(ends) == 2 and not all(end.strip() for end in ends)):
+        rule = "neither a price nor a range of prices, and a price is not negative"
+        raise QuantityError(f"“{text.strip()}” is {rule}. For example: 2.50, or 2.50-3.50 for a range.")
+    prices = sorted(parse_quantity(end, "usd_per_hour", low=0.0, high=limit("price_per_hour")) for end in ends)
+    return prices[0], prices[-1]
+
+
+def whole_accelerators(count: float) -> int:
+    """Accelerators come whole: the fewest that are no fewer than ``count``, and one at least."""
+    return max(1, math.ceil(count - 1e-9))
+
+
+@lru_cache(maxsize=256)
+def _own(shape: str) -> CatalogModel:
+    return read_model(shape)
+
+
+def known_model(find: Find, model: str, shape: str) -> CatalogModel | None:
+    """The model of this name, or of an own shape; None where only a number of parameters is known, or is asked for."""
+    if find == "parameters" or model == TYPED:
+        return None
+    return _own(shape) if model == OWN else model_named(model)
+
+
+@dataclass(frozen=True, slots=True)
+class Power:
+    """What energy and carbon depend on. draw: share of the power limit. grid: kg of CO₂ per kWh."""
+
+    draw: float = 1.0
+    pue: float = USUAL_PUE
+    grid: float = US_GRID
+
+
+@dataclass(frozen=True, slots=True)
+class Computed:
+    """What memory depends on beside a layout: how layers and loss are written, and what the runtime keeps.
+
+    implementation: by name, as `core.training` has them. chunks: pieces of the loss. context: bytes of the runtime.
+    slack: share that the allocator holds beyond the tensors.
+    """
+
+    implementation: str = FUSED.id
+    loss: Loss = FUSED.loss
+    chunks: int = 1
+    context: float = MEASURED.context
+    slack: float = MEASURED.slack
+
+
+NOT_MEASURED = math.nan
+"""A rate that nobody measured."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """Rates that a plan carries. origin: on what they were measured and when, as text, of which nothing is known but
+    that it is short."""
+
+    rates: Rates = field(default_factory=Rates)
+    origin: str = ""
+
+    @property
+    def device(self) -> str:
+        """What they were measured on, as it calls itself; empty where nobody said."""
+        return self.origin.rpartition(",")[0].strip() or self.origin
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Everything that is asked of a run; the field that ``find`` names is not looked at.
+
+    model: a name of the catalogue, `TYPED` or `OWN`. shape: the text of an own shape. parameters: those typed.
+    mfu: None takes what published runs lead one to expect. pace: what a typed MFU is of. prices: dollars per
+    accelerator-hour, low and high; None takes the catalogue's. attention: how the count by layer takes it.
+    optimizer, policy: of the model states, by name, as `core.training` has them; own: the types of `OWN_POLICY`.
+    layout: of one step, all but its data-parallel degree, which is what the accelerators leave.
+    software: that trains, by name, as `core.step_time.software` has it.
+    network: bytes per second that one accelerator has between nodes, one way; None takes the usual ones.
+    wishes: what a search over layouts is asked; no other number depends on them.
+    measured: rates of the accelerator; whether and where they count, `core.planning.rates` decides.
+    """
+
+    find: Find = "time"
+    limits: Limits = Limits(90.0)
+    model: str = TYPED
+    shape: str = EXAMPLE
+    parameters: float = 70e9
+    tokens: float = 15e12
+    accelerator: str = "H100 SXM"
+    accelerators: float = 1024.0
+    dtype: str = "bf16"
+    seq_len: int = 8192
+    mfu: Interval | None = None
+    pace: Pace = "all hours"
+    attention: Attention = "causal"
+    prices: tuple[float, float] | None = None
+    optimizer: str = USUAL_OPTIMIZER
+    policy: str = USUAL_POLICY
+    own: OwnPolicy = field(default_factory=OwnPolicy)
+    layout: Layout = field(default_factory=lambda: Layout(zero=3, sequence_parallel=1, recompute=Recompute.FULL))
+    software: str = USUAL_SOFTWARE
+    network: float | None = None
+    computed: Computed = field(default_factory=Computed)
+    reliability: Reliability = field(default_factory=Reliability)
+    power: Power = field(default_factory=Power)
+    wishes: Wishes = field(default_factory=Wishes)
+    measured: Measured = field(default_factory=Measured)
+
+    @property
+    def device(self) -> Accelerator:
+        """The accelerator."""
+        return find_accelerator(self.accelerator)
+
+    @property
+    def known(self) -> CatalogModel | None:
+        """The model whose layers are known; None where only a number of parameters is, or is asked for."""
+        return known_model(self.find, self.model, self.shape)
+
+    def policy_under(self, optimizer: Optimizer) -> PrecisionPolicy:
+        """The precision of the model states under an optimizer, such as the plan's own."""
+        return self.own.under(optimizer) if self.policy == OWN_POLICY else find_policy(self.policy)
+
+    @property
+    def peak_dtype(self) -> str:
+        """The dtype whose dense peak counts: the one asked for where the accelerator has it."""
+        return self.device.usable(self.dtype)
+
+    @property
+    def price_range(self) -> tuple[float, float]:
+        """Dollars per accelerator-hour, NaN where unknown."""
+        return self.prices or (self.device.price_low, self.device.price_high)
+
+    @property
+    def owned(self) -> bool:
+        """Whether its accelerators are owned: a price of 0, so that no rent is counted, and none compared."""
+        return self.price_range[1] == 0

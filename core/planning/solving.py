@@ -1,0 +1,349 @@
+"""A plan's budget equation, solved for whichever quantity is asked for: of many plans and each end of their ranges at
+once.
+
+Accelerator-hours H(N, D, n) = k · N · D / (3600 · P · u), with k training FLOPs per token and parameter (6 by the
+rule), P the dense peak and u the MFU over all hours. u is typed; or what published runs lead one to expect, which
+falls slowly with n and moves with N and D; or that of steady steps times the goodput, which falls with n and N. H rises
+with N and D, so each of them is found from the hours there are by one root, and every question is the inverse of every
+other.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from core.budget.equations import flop_of_a_run, flop_of_a_token, hours_affordable
+from core.budget.errors import BudgetError
+from core.budget.interval import Interval
+from core.budget.run import accelerator_hours, training_seconds
+from core.limits import limit
+from core.models.catalog import CatalogModel
+from core.planning.memory_estimate import saved
+from core.planning.plan import Plan
+from core.runs.expectation import Gauge, Setting, Width, published_gauge
+from core.runs.goodput import LEAST_GOODPUT, Stops, mfu_of_all_hours, no_progress, stops
+from core.runs.long_sequences import Work, work_of
+from core.runs.utilisation import base_peak
+from core.training.memory import Saved
+from core.units import format_quantity
+
+Array = npt.NDArray[np.float64]
+
+WIDTHS: dict[str, Width] = {"fp8": "8-bit", "int8": "8-bit", "fp6": "8-bit", "fp4": "4-bit"}
+_CLOSE = 1e-12
+_ROUNDS = 80
+_LEAST_SHARE, _TRIALS = math.exp(-3), 32
+"""Published runs' MFU is hardly ever less than this share of the best matmul: a search begins with so many trials,
+which take hardly longer at once than three do."""
+
+
+@dataclass(frozen=True)
+class Terms:
+    """All that a plan's hours follow from, beside parameters, tokens and accelerators. Arrays have three columns: the
+    low end, the middle and the high end of the MFU."""
+
+    plan: Plan
+    model: CatalogModel | None
+
+    @cached_property
+    def dtype(self) -> str:
+        """The dtype whose dense peak counts."""
+        return self.plan.peak_dtype
+
+    @cached_property
+    def peak(self) -> float:
+        """Dense FLOP/s of one accelerator in the plan's dtype."""
+        return self.plan.device.peak(self.dtype)
+
+    @cached_property
+    def scale(self) -> float:
+        """An MFU of this peak over the same of the dense 16-bit one. Narrow formats are held against their own, higher
+        peak; wide ones are taken to reach the same share of their lower one."""
+        narrow = self.dtype in WIDTHS
+        return min(1.0, base_peak(self.plan.accelerator) / self.peak) if narrow else 1.0
+
+    @cached_property
+    def work(self) -> Work:
+        """What a token costs at the plan's sequence length."""
+        return work_of(self.model, self.plan.seq_len)
+
+    @cached_property
+    def saved(self) -> Saved:
+        """Bytes of a checkpoint per parameter."""
+        return saved(self.plan)
+
+    @property
+    def in_money(self) -> bool:
+        """Whether what a run may take is money."""
+        return self.plan.find != "time" and self.plan.limits.in_money
+
+    @property
+    def steady(self) -> bool:
+        """Whether the MFU is typed, and of the steps alone."""
+        return self.plan.find != "MFU" and self.plan.mfu is not None and self.plan.pace == "steady steps"
+
+    def total(self, params: Array | float) -> Array | float:
+        """Parameters that are stored, all experts included, where ``params`` work on each token."""
+        return params * (self.model.parameters / self.model.active) if self.model else params
+
+    def stops(self, params: Array | float, accelerators: Array | float) -> Stops:
+        """What checkpoints, failures and restarts leave of the time."""
+        return stops(accelerators, self.saved.of(self.total(params)), self.plan.reliability)
+
+    def setting(self, params: float, tokens: float, accelerators: float) -> Setting:
+        """What published runs are compared by; less than one of anything is taken as one."""
+        return Setting(
+            params=max(params, 1.0),
+            tokens=max(tokens, 1.0),
+            accelerator=self.plan.accelerator,
+            accelerators=max(accelerators, 1.0),
+            mixture=bool(self.model and self.model.mixture),
+            width=WIDTHS.get(self.dtype, "16-bit"),
+        )
+
+    @cached_property
+    def gauge(self) -> Gauge:
+        """What published runs say to plans of this kind."""
+        one = self.setting(1.0, 1.0, 1.0)
+        return published_gauge(one.accelerator, mixture=one.mixture, width=one.width)
+
+    @cached_property
+    def _expected(self) -> dict[bytes, Array]:
+        return {}
+
+    def expected(self, params: Array, tokens: Array) -> Array:
+        """P10, P50 and P90 (first axis) of the MFU over all hours that published runs lead one to expect, of the plan's
+        peak; less than one parameter or token, which a search may pass, is taken as one.
+
+        What was found is kept: a root ends where its equation was last worked out.
+        """
+        params, tokens = params + 0 * tokens, tokens + 0 * params
+        key = params.tobytes() + tokens.tobytes()
+        if key not in self._expected:
+            ends = self.gauge.ends(np.log(np.maximum(params, 1.0)).ravel(), np.log(np.maximum(tokens, 1.0)).ravel())
+            self._expected[key] = self.scale * ends.reshape(3, *params.shape)
+        return self._expected[key]
+
+    def mfu(self, params: Array, tokens: Array, accelerators: Array) -> Array:
+        """MFU over all hours in each column (last axis); the arguments have a value for each, or one for all."""
+        typed = self.plan.mfu
+        if typed is None:
+            ends = self.expected(params, tokens)
+            return np.stack([end[..., i if ends.shape[-1] == 3 else 0] for i, end in enumerate(ends)], axis=-1)
+        share = np.array([typed.low, typed.mid, typed.high])
+        if self.steady:
+            return mfu_of_all_hours.over(steps=share, goodput=self.stops(params, accelerators).goodput)
+        return share + 0 * params
+
+    def typed_mfu(self, run: Run) -> Array:
+        """The MFU as typed, in each column or in the middle, for as many as ``run`` has."""
+        typed = self.plan.mfu or Interval.point(math.nan)
+        return np.array(typed.mid if np.ndim(run.mfu) == 0 else [typed.low, typed.mid, typed.high])
+
+    def hours(self, params: Array, tokens: Array, accelerators: Array) -> Array:
+        """Accelerator-hours in each column."""
+        return self.hours_at(self.mfu(params, tokens, accelerators), params, tokens)
+
+    def hours_at(self, mfu: Array, params: Array, tokens: Array) -> Array:
+        """Accelerator-hours of all the work at an MFU over all hours."""
+        per_token = flop_of_a_token.over(per_parameter=self.work.per_parameter(params), parameters=params)
+        flop = flop_of_a_run.over(per_token=per_token, tokens=tokens)
+        with np.errstate(divide="ignore", over="ignore"):
+            seconds = training_seconds.over(flop=flop, accelerators=1.0, peak=self.peak, mfu=mfu)
+            return accelerator_hours.over(accelerators=1.0, seconds=seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Runs in each column (last axis); what is asked for is found among it. Arrays, or numbers of one column.
+
+    mfu: over all hours. days, dollars: what the run may take at most, NaN where nothing is said.
+    """
+
+    parameters: Array
+    tokens: Array
+    accelerators: Array
+    mfu: Array
+    price: Array
+    days: Array
+    dollars: Array
+
+    def column(self, row: int, column: int) -> Run:
+        """One run, in plain numbers, at one end of its range or in its middle."""
+        names = self.__dataclass_fields__
+        return Run(**{name: np.array(getattr(self, name)[row, column]) for name in names})
+
+
+def solve(terms: Terms, plans: Sequence[Plan]) -> tuple[Run, list[BudgetError | None]]:
+    """What plans that share ``terms`` ask for, filled in: a row each, and why one has no answer.
+
+    An error names the field at fault.
+    """
+    given, find = _given(terms, plans), terms.plan.find
+    problems: list[BudgetError | None] = [_unanswerable(plan) for plan in plans]
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        match find:
+            case "accelerators":
+                run = replace(given, accelerators=_accelerators(terms, given))
+            case "tokens":
+                run = replace(given, tokens=_root(terms, given, "tokens"))
+            case "parameters":
+                run = replace(given, parameters=_root(terms, given, "parameters"))
+            case _:
+                run = given
+        if find == "MFU":
+            run = replace(run, mfu=terms.hours_at(np.ones_like(run.price), run.parameters, run.tokens) / _hours(run))
+        else:
+            run = replace(run, mfu=terms.mfu(run.parameters, run.tokens, run.accelerators))
+    run = Run(*(np.broadcast_to(getattr(run, name), (len(plans), 3)) for name in run.__dataclass_fields__))
+    return run, [problem or _fault(terms, run, i) for i, problem in enumerate(problems)]
+
+
+def _given(terms: Terms, plans: Sequence[Plan]) -> Run:
+    """What the plans say; one column where all three are the same, so that it is worked out once."""
+
+    def row(value: Callable[[Plan], float]) -> Array:
+        return np.array([[value(plan)] for plan in plans])
+
+    model = terms.model
+    return Run(
+        parameters=row(lambda plan: float(model.active) if model else plan.parameters),
+        tokens=row(lambda plan: plan.tokens),
+        accelerators=row(lambda plan: plan.accelerators),
+        mfu=np.full((len(plans), 3), math.nan),
+        price=np.array([prices_of(plan) for plan in plans]),
+        days=row(lambda plan: math.nan if plan.find == "time" else plan.limits.days),
+        dollars=row(lambda plan: math.nan if plan.find == "time" else plan.limits.dollars),
+    )
+
+
+def prices_of(plan: Plan) -> tuple[float, float, float]:
+    """Dollars per accelerator-hour in each column: the middle of the range, and at its ends the price that goes with
+    them, since money buys least at the highest."""
+    low, high = plan.price_range
+    return high, (low + high) / 2, low
+
+
+def _unanswerable(plan: Plan) -> BudgetError | None:
+    """What is wrong with a question before anything is worked out."""
+    if plan.find == "time" or not plan.limits.in_money:
+        return None
+    if plan.find == "accelerators":
+        return BudgetError(
+            "within",
+            "Twice the accelerators for half the time cost the same, so money alone does not say how many: give a "
+            "time. For example: 90 days.",
+        )
+    low, high = plan.price_range
+    if math.isnan(low + high):
+        return BudgetError("price", "Money buys nothing without a price per accelerator-hour: type one. Example: 2.50.")
+    if low == 0:
+        return BudgetError("price", "At no price any number of hours can be had: give a time, or a price.")
+    return None
+
+
+def _hours(run: Run) -> Array:
+    """The accelerator-hours that there are: days of all accelerators, or what the money pays for."""
+    in_money = hours_affordable.over(dollars=run.dollars, price=run.price)
+    return np.where(np.isnan(run.days), in_money, 24 * run.days * run.accelerators)
+
+
+def _root(terms: Terms, run: Run, name: Literal["parameters", "tokens"]) -> Array:
+    """The parameters or tokens at which the hours, which rise with them, are those there are, in each column."""
+    available, other = _hours(run), run.tokens if name == "parameters" else run.parameters
+
+    def gap(at: Array) -> Array:
+        x = np.exp(at)
+        params, tokens = (x, other) if name == "parameters" else (other, x)
+        return np.log(terms.hours(params, tokens, run.accelerators)) - np.log(available)
+
+    if terms.plan.mfu is not None:
+        start = np.zeros(run.price.shape)
+        return np.exp(_zero(gap, start, start + 1.0))
+    most = np.log(3600 * available * terms.peak * terms.scale * terms.gauge.cap / (6 * other))
+    least = most.min(axis=-1, keepdims=True) + math.log(_LEAST_SHARE)
+    return np.exp(_zero(gap, *_near(gap, least, most.max(axis=-1, keepdims=True))))
+
+
+def _near(gap: Callable[[Array], Array], least: Array, most: Array) -> tuple[Array, Array]:
+    """About where ``gap`` is zero, and its slope there, from trials between ``least`` and ``most`` (a row each)."""
+    trials = np.linspace(least, most, _TRIALS)
+    values = gap(trials)
+    after = np.clip((values < 0).sum(axis=0), 1, _TRIALS - 1)[None]
+    before, behind = (np.take_along_axis(values, after + i, axis=0)[0] for i in (-1, 0))
+    slope = (behind - before) / (trials[1] - trials[0])
+    return np.take_along_axis(np.broadcast_to(trials, values.shape), after, axis=0)[0] - behind / slope, slope
+
+
+def _accelerators(terms: Terms, run: Run) -> Array:
+    """The fewest accelerators that keep the days; infinite where none do."""
+
+    def gap(at: Array) -> Array:
+        return np.log(terms.hours(run.parameters, run.tokens, np.exp(at))) - np.log(24 * run.days) - at
+
+    ones = np.ones(run.price.shape)
+    if terms.steady and (typed := terms.plan.mfu):
+        # Failures grow with the cluster: from below, so that the smaller of two answers is found.
+        share = np.array([typed.low, typed.mid, typed.high])
+        start = np.log(terms.hours_at(share * ones, run.parameters, run.tokens) / (24 * run.days))
+    else:
+        start = np.log(terms.hours(run.parameters, run.tokens, ones) / (24 * run.days))
+    return np.exp(_zero(gap, start, -ones, steep=0.02 if terms.steady else 0.3))
+
+
+def _zero(gap: Callable[[Array], Array], start: Array, slope: Array, *, steep: float = 0.3) -> Array:
+    """Where ``gap`` of a logarithm is zero: secants, whose slope keeps its sign and is kept between ``steep`` and 3;
+    infinite where there is none."""
+    sign = np.sign(slope)
+    at, value = start, gap(start)
+    for _ in range(_ROUNDS):
+        if not np.any((np.abs(value) >= _CLOSE) & np.isfinite(value)):
+            break
+        there = np.where(np.isfinite(value), at - value / slope, at)
+        next_value = gap(there)
+        moved = there - at
+        measured = np.where(np.abs(moved) > 1e-12, (next_value - value) / np.where(moved == 0, 1.0, moved), slope)
+        slope = sign * np.clip(sign * measured, steep, 3.0)
+        at, value = there, next_value
+    return np.where(np.abs(value) < 1e-9, at, math.inf)
+
+
+_LABELS = {"parameters": ("n", "parameters"), "tokens": ("tokens", "tokens")}
+
+
+def _fault(terms: Terms, run: Run, row: int) -> BudgetError | None:
+    """Why a row of ``run`` is no answer."""
+    plan = terms.plan
+    parameters, accelerators, mfu = run.parameters[row], run.accelerators[row], run.mfu[row]
+    if plan.find == "accelerators" and not np.all(accelerators <= limit("accelerators")):
+        most, count = format_quantity(limit("accelerators"), "count"), float(accelerators[1])
+        few = f"{format_quantity(count, 'count')} accelerators" if math.isfinite(count) else "more"
+        why = " Failures grow with the cluster, and eat what more of it adds." if terms.steady else ""
+        return BudgetError(
+            "within", f"Cannot be met: it would take {few}, and {most} are the most here.{why} Allow more days."
+        )
+    if terms.steady:
+        left = terms.stops(parameters, accelerators)
+        if not np.all(left.goodput > LEAST_GOODPUT):
+            return no_progress(left.at(0))
+    for name, (field, cap) in _LABELS.items():
+        value = getattr(run, name)[row]
+        if not np.all(np.isfinite(value)) or value.max() > limit(cap):
+            most = format_quantity(limit(cap), "count")
+            return BudgetError(field, f"The answer is beyond the {most} {name} that are the most here.")
+        if value.min() < 1:
+            return BudgetError("within", f"So little is enough for less than one of the {name}. Allow more.")
+    if plan.find == "MFU" and (needed := float(mfu.min())) > 1:
+        return BudgetError(
+            "within",
+            f"Cannot be met: it would take an MFU of {format_quantity(needed, 'ratio')}, more than the whole peak. "
+            "Allow more days or accelerators, or fewer tokens or parameters.",
+        )
+    return None

@@ -1,1 +1,0 @@
-"""Parameters or tokens: the compute-optimal split."""

@@ -1,0 +1,1 @@
+"""A plan swept over two of its fields."""

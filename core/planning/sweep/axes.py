@@ -1,0 +1,324 @@
+"""What a board can sweep: fields of a plan that are a number or a choice, and the values that they take."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import mean
+from typing import Any, Literal, TypeAlias
+
+from core.budget.interval import Interval
+from core.fields import Field
+from core.hardware.accelerators import Accelerator, accelerators
+from core.limits import limit
+from core.models.catalog import CATALOG
+from core.planning.form.layout import (
+    CHUNKS,
+    CONTEXT,
+    EXPERT,
+    IMPLEMENTATION,
+    INTERLEAVE,
+    LOSS,
+    MICRO_BATCH,
+    MICRO_BATCHES,
+    OFFLOAD,
+    OVERHEAD,
+    PIPELINE,
+    RECOMPUTE,
+    SEQUENCE_PARALLEL,
+    SHARD_GROUP,
+    SLACK,
+    TENSOR,
+    ZERO,
+)
+from core.planning.form.plan_form import (
+    ACCELERATOR,
+    COUNT,
+    DRAW,
+    DTYPE,
+    EVERY,
+    FAILURES,
+    GRID,
+    MFU,
+    MODEL_NAME,
+    OPTIMIZER,
+    OTHER,
+    PACE,
+    PARAMETERS,
+    PRICE,
+    PUE,
+    RESTART,
+    SEQ_LEN,
+    TRAINED,
+    WAITS,
+    WRITES,
+)
+from core.planning.form.precision import POLICY
+from core.planning.plan import OWN_POLICY, TYPED, Plan
+from core.runs.goodput import Failures
+from core.units import QuantityError, format_count
+
+Want: TypeAlias = Literal["less", "more", ""]
+"""What a person would rather have of something, all else enough: fewer accelerators and a lower MFU to rest on, more
+tokens. Empty: neither."""
+
+Centre: TypeAlias = Callable[[Plan], float]
+
+_DOUBLINGS = 4
+"""Steps of a ladder on each side of the plan's own value."""
+
+_LEAST = 7
+"""Steps of a ladder at least: it goes on upwards where it cannot go down."""
+
+_OPTIONS = 9
+"""Options of a choice around the plan's own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """One field of a plan that can be swept.
+
+    name: how it is called among the others. said: one of its values in a sentence. usual: values that are tried beside
+    the plan's own. ladder: tried are doublings of what this gives. want: which of two that are enough one would take.
+    """
+
+    field: Field
+    name: str
+    said: str
+    usual: tuple[str, ...] = ()
+    ladder: Centre | None = None
+    want: Want = ""
+
+    @property
+    def id(self) -> str:
+        """The field's id."""
+        return self.field.id
+
+    @property
+    def chosen(self) -> bool:
+        """Whether its values are options and not numbers."""
+        return bool(self.field.options) or self.field.kind == "switch"
+
+    def sets(self, text: str) -> dict[str, str]:
+        """The texts of a plan that a value sets: another size of a model is one of unknown layers."""
+        return {self.id: text} | ({MODEL_NAME.id: TYPED} if self.id == PARAMETERS.id else {})
+
+    def own(self, plan: Plan, texts: Mapping[str, str]) -> str:
+        """The text that the plan has: of a known model's parameters, their number."""
+        if self.id == PARAMETERS.id and plan.known:
+            return format_count(plan.known.active)
+        return texts[self.id]
+
+    def shown(self, text: str) -> str:
+        """A value as it stands at a cell."""
+        if self.field.kind == "switch":
+            return "on" if text == "true" else "off"
+        if not text:
+            return self.field.placeholder or "usual"
+        value = self.field.read(text)
+        return (
+            format_count(value)
+            if self.ladder and isinstance(value, float) and value >= 1
+            else re.sub(r"\s*%", " %", text.strip())
+        )
+
+    def phrase(self, text: str) -> str:
+        """A value in a sentence."""
+        return self.said.format(self.shown(text))
+
+
+def _numbers(field: Field, name: str, said: str, ladder: Centre, want: Want = "") -> Axis:
+    return Axis(field, name, said, ladder=ladder, want=want)
+
+
+AXES: Mapping[str, Axis] = {
+    one.name: one
+    for one in (
+        _numbers(COUNT, "accelerators", "{} accelerators", lambda p: p.accelerators, "less"),
+        Axis(ACCELERATOR, "accelerator kind", "{}"),
+        Axis(MFU, "MFU", "an MFU of {}", ("25%", "30%", "35%", "40%", "45%", "50%", "55%", "60%"), want="less"),
+        Axis(PRICE, "price", "${}/h"),
+        Axis(MODEL_NAME, "model", "{}"),
+        _numbers(
+            PARAMETERS,
+            "parameters",
+            "{} parameters",
+            lambda p: float(p.known.active) if p.known else p.parameters,
+            "more",
+        ),
+        _numbers(TRAINED, "tokens", "{} tokens", lambda p: p.tokens, "more"),
+        _numbers(SEQ_LEN, "sequence length", "sequences of {}", lambda p: float(p.seq_len), "more"),
+        _numbers(MICRO_BATCH, "micro-batch", "micro-batches of {}", lambda p: float(p.layout.micro_batch), "more"),
+        _numbers(MICRO_BATCHES, "micro-batches a step", "{} micro-batches", lambda p: float(p.layout.micro_batches)),
+        _numbers(TENSOR, "tensor parallel", "tensor {}", lambda p: float(p.layout.tensor)),
+        _numbers(PIPELINE, "pipeline parallel", "pipeline {}", lambda p: float(p.layout.pipeline)),
+        _numbers(INTERLEAVE, "chunks of a stage", "{} chunks", lambda p: float(p.layout.interleave)),
+        _numbers(CONTEXT, "context parallel", "context {}", lambda p: float(p.layout.context)),
+        _numbers(EXPERT, "expert parallel", "expert {}", lambda p: float(p.layout.expert)),
+        _numbers(SHARD_GROUP, "shard over", "shards over {}", lambda p: float(p.layout.shard_group or 8)),
+        Axis(ZERO, "ZeRO stage", "ZeRO-{}"),
+        Axis(RECOMPUTE, "recompute", "recompute {}"),
+        Axis(OPTIMIZER, "optimizer", "{}"),
+        Axis(POLICY, "precision", "{}"),
+        Axis(DTYPE, "peak of", "the {} peak"),
+        Axis(PACE, "a typed MFU is of", "MFU of {}"),
+        Axis(SEQUENCE_PARALLEL, "sequence parallel", "sequence parallel {}"),
+        Axis(OFFLOAD, "offload optimizer", "offload {}"),
+        Axis(IMPLEMENTATION, "layers written as", "{} layers"),
+        Axis(LOSS, "loss", "a {} loss"),
+        _numbers(CHUNKS, "loss in pieces", "a loss in {}", lambda p: float(p.computed.chunks)),
+        Axis(OVERHEAD, "runtime", "a runtime of {}", ("0 GB", "1 GB", "2 GB", "4 GB", "8 GB")),
+        Axis(SLACK, "fragmentation", "{} fragmentation", ("0%", "3%", "5%", "10%", "15%", "20%")),
+        Axis(FAILURES, "failures", "{} failures", ("0", "0.1", "0.25", "1", "2.5", "5", "10")),
+        Axis(
+            WRITES,
+            "writes, each acc.",
+            "writes of {}",
+            ("10 MB/s", "30 MB/s", "120 MB/s", "500 MB/s", "1 GB/s", "2 GB/s"),
+        ),
+        Axis(RESTART, "restart", "restarts of {}", ("1 min", "5 min", "10 min", "30 min", "1 h", "3 h")),
+        Axis(
+            EVERY, "checkpoint every", "checkpoints every {}", ("5 min", "15 min", "30 min", "1 h", "2 h", "4 h", "8 h")
+        ),
+        Axis(WAITS, "training waits", "training waiting {}", ("0%", "5%", "25%", "50%", "75%", "100%")),
+        Axis(OTHER, "other stops", "{} of other stops", ("0%", "2%", "5%", "10%", "15%", "20%", "30%")),
+        Axis(DRAW, "power drawn", "{} of the power", ("50%", "60%", "70%", "80%", "90%", "100%")),
+        Axis(PUE, "PUE", "a PUE of {}", ("1.0", "1.05", "1.1", "1.2", "1.3", "1.5", "1.7")),
+        Axis(GRID, "grid", "{} kg/kWh", ("0.02", "0.05", "0.1", "0.2", "0.385", "0.5", "0.7")),
+    )
+}
+"""Everything that can be swept, by name; what no result depends on is left out."""
+
+
+def clash(x: Axis, y: Axis) -> bool:
+    """Whether two axes set the same field."""
+    return bool(x.sets("").keys() & y.sets("").keys())
+
+
+def spread(axis: Axis, plan: Plan, texts: Mapping[str, str]) -> tuple[str, ...]:
+    """Texts around the plan's own, which is one of them: a ladder of doublings, usual values, or other options."""
+    own = axis.own(plan, texts)
+    if axis.field.kind == "switch":
+        return ("false", "true")
+    if axis.chosen:
+        return _options(axis, plan, own)
+    if axis.ladder:
+        return _ladder(axis, axis.ladder(plan), own)
+    usual = axis.usual
+    if axis is AXES["price"]:
+        middle = mean(plan.price_range)
+        middle = 2.0 if math.isnan(middle) or middle == 0 else middle
+        usual = tuple(f"{middle * share:.2f}" for share in (0.5, 0.75, 1.0, 1.25, 1.5, 2.0))
+    return _ordered(axis, (own, *usual))
+
+
+def typed(axis: Axis, text: str) -> tuple[str, ...]:
+    """A typed list, ``512, 1024, 2048``, in order and each once; options in the order in which they were typed.
+
+    Raises `QuantityError` naming the value that cannot be read, and for more values than a side has room for.
+    """
+    found = _apart(axis, text[: limit("board_chars")])
+    for one in found:
+        axis.field.read(one)
+    ordered = tuple(dict.fromkeys(found)) if axis.chosen else _ordered(axis, found)
+    most = limit("board_values")
+    if len(ordered) > most:
+        raise QuantityError(f"{len(ordered)} values; a side of a board has room for {most}.")
+    return ordered
+
+
+def _apart(axis: Axis, text: str) -> list[str]:
+    """The values of a list: between semicolons, or commas where a value has none of its own."""
+    if ";" in text:
+        return [one.strip() for one in text.split(";") if one.strip()]
+    if axis.chosen:
+        return _named(axis, [one.strip() for one in text.split(",") if one.strip()])
+    found: list[str] = []
+    for one in filter(None, (piece.strip() for piece in re.split(r",\s+|\n", text))):
+        inside = [part for part in one.split(",") if part]
+        # 1,024 is a number; 512,1024 are two.
+        if len(inside) > 1 and not re.match(r"\$?\d{1,3}(,\d{3})+(?!\d)", one):
+            found += inside
+        else:
+            found.append(one.strip(","))
+    return found
+
+
+def _named(axis: Axis, pieces: Sequence[str]) -> list[str]:
+    """Names of options out of pieces between commas, which some names have themselves; the longest that there is."""
+    names = {name.lower(): name for name in axis.field.options}
+    names |= {"on": "true", "off": "false"} if axis.field.kind == "switch" else {}
+    found: list[str] = []
+    at = 0
+    while at < len(pieces):
+        ends = range(len(pieces), at, -1)
+        end = next((end for end in ends if ", ".join(pieces[at:end]).lower() in names), at + 1)
+        said = ", ".join(pieces[at:end])
+        found.append(names.get(said.lower(), said))
+        at = end
+    return found
+
+
+def _ordered(axis: Axis, texts: Sequence[str]) -> tuple[str, ...]:
+    """From the least to the most, of texts that mean the same the first; what stands for no number first of all."""
+    found: dict[float, str] = {}
+    for text in texts:
+        found.setdefault(_size(axis.field.read(text)), text)
+    return tuple(found[size] for size in sorted(found))
+
+
+def _size(value: Any) -> float:
+    """Where a value stands among others of its field."""
+    if isinstance(value, Interval):
+        return value.mid
+    if isinstance(value, Failures):
+        return 86400e3 / value.between if math.isnan(value.per_1000_days) else value.per_1000_days
+    if isinstance(value, tuple):
+        return mean(value)  # pyright: ignore[reportUnknownArgumentType]
+    return -1.0 if value is None or math.isnan(value) else float(value)
+
+
+def _ladder(axis: Axis, centre: float, own: str) -> tuple[str, ...]:
+    found: list[tuple[float, str]] = []
+    power = -_DOUBLINGS
+    while power <= _DOUBLINGS or len(found) < _LEAST:
+        text = format_count(max(1.0, round(centre * 2.0**power)))
+        try:
+            value = axis.field.read(text)
+        except QuantityError:
+            if power > 0:
+                break
+        else:
+            if power == 0 and own:
+                text = own
+            if centre * 2.0**power >= 1:
+                found.append((value, text))
+        power += 1
+    return _ordered(axis, (own, *(text for _, text in found)))
+
+
+def _options(axis: Axis, plan: Plan, own: str) -> tuple[str, ...]:
+    """The plan's own option with those nearest to it."""
+    names, first = list(axis.field.options), ()
+    at = own
+    if axis.id == ACCELERATOR.id:
+        here = plan.device
+        names = [a.name for a in accelerators() if a.vendor == here.vendor and _near(a, here)]
+    elif axis.id == MODEL_NAME.id:
+        names = sorted(CATALOG, key=lambda name: CATALOG[name].parameters)
+        if own not in names:
+            first = (own,)
+            size = float(plan.known.parameters) if plan.known else plan.parameters
+            at = min(names, key=lambda name: abs(math.log(CATALOG[name].parameters / size)))
+    elif axis.id == POLICY.id and own != OWN_POLICY:
+        names.remove(OWN_POLICY)
+    room = _OPTIONS - len(first)
+    start = min(max(0, names.index(at) - room // 2), max(0, len(names) - room))
+    return (*first, *names[start : start + room])
+
+
+def _near(one: Accelerator, here: Accelerator) -> bool:
+    """Whether one would take the other's place: of about its time, with not much less memory."""
+    return abs(one.generation - here.generation) <= 1 and not one.memory_bytes < 0.75 * here.memory_bytes

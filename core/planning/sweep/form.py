@@ -1,0 +1,52 @@
+"""What a board is asked beside the plan: its two sides, what its cells show, and what they have to keep to."""
+
+from __future__ import annotations
+
+from core.fields import Field, choice, optional
+from core.limits import limit
+from core.planning.plan import parse_within
+from core.planning.sweep.axes import AXES
+from core.planning.sweep.quantities import RESULTS
+from core.units import QuantityError
+
+BOARD = "board"
+"""The part of the form."""
+
+
+def _list(text: str) -> str:
+    """Values of one side; which ones can be read hangs on what is swept (`core.planning.sweep.axes.typed`)."""
+    if len(text) > limit("board_chars"):
+        raise QuantityError(f"{len(text):,} characters are more than {limit('board_chars')}.")
+    return text
+
+
+def _values(id: str, label: str) -> Field:
+    return Field(
+        id,
+        label,
+        "",
+        _list,
+        part=BOARD,
+        placeholder="around yours",
+        max_chars=limit("board_chars"),
+        help=f"Up to {limit('board_values')} values, such as 512, 1,024, 2,048. Empty: doublings, usual values or "
+        "other options around the plan’s own.",
+    )
+
+
+X = choice("x", "Across", tuple(AXES), "accelerators", part=BOARD)
+Y = choice("y", "Up", tuple(AXES), "MFU", part=BOARD)
+X_VALUES, Y_VALUES = _values("xs", "Values across"), _values("ys", "Values up")
+RESULT = choice("res", "Cells show", tuple(RESULTS), "days", part=BOARD)
+DUE = optional(
+    "due",
+    "Deadline",
+    parse_within,
+    nothing=None,
+    part=BOARD,
+    help="What a cell has to keep to: a time such as 90 days, or money such as $5M. Empty: the plan’s own time, else "
+    "90 days.",
+)
+
+BOARD_FIELDS = (X, X_VALUES, Y, Y_VALUES, RESULT, DUE)
+"""All of them."""

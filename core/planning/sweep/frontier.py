@@ -1,0 +1,42 @@
+"""Where on a board something begins to hold: the edges between cells where it does and cells where it does not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from core.planning.sweep.sweep import Bools
+
+Edge: TypeAlias = "tuple[int, int, int, int]"
+"""x and y of its two ends, in cells from the top left."""
+
+
+@dataclass(frozen=True, slots=True)
+class Exit:
+    """Where a frontier leaves the board. side: of the board. at: cells along that side. before: whether what holds does
+    so before that place (to the left of it, or over it)."""
+
+    side: Literal["top", "right", "bottom", "left"]
+    at: int
+    before: bool
+
+
+def edges(holds: Bools) -> list[Edge]:
+    """Every edge between a cell where it holds and one where it does not; rows run from the top."""
+    upright = np.argwhere(holds[:, 1:] != holds[:, :-1])
+    level = np.argwhere(holds[1:, :] != holds[:-1, :])
+    found = [(int(j) + 1, int(i), int(j) + 1, int(i) + 1) for i, j in upright]
+    return found + [(int(j), int(i) + 1, int(j) + 1, int(i) + 1) for i, j in level]
+
+
+def way_out(holds: Bools) -> Exit | None:
+    """Where the frontier meets the board's rim, to be named there: on top if it does, else right, below, left."""
+    rims = (("top", holds[0, :]), ("right", holds[:, -1]), ("bottom", holds[-1, :]), ("left", holds[:, 0]))
+    for side, rim in rims:
+        turns = np.flatnonzero(rim[1:] != rim[:-1])
+        if turns.size:
+            at = int(turns[-1] if side in ("top", "bottom") else turns[0])
+            return Exit(side, at + 1, bool(rim[at]))  # type: ignore[arg-type]
+    return None

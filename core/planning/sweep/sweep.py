@@ -1,0 +1,232 @@
+"""A board: every cell is the plan with two of its values replaced, answered as it would be alone.
+
+Cells that share all but parameters, tokens and accelerators are answered at once as arrays, by the same equations that
+answer one plan; memory likewise, where the shape and the types are the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import cached_property, lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from core.limits import limit
+from core.planning.evaluation import evaluate
+from core.planning.form.plan_form import FIND, PLAN_FORM, plan_of
+from core.planning.memory_estimate import runtime_of, settled, spec_of, step_of
+from core.planning.plan import Limits, Plan, whole_accelerators
+from core.planning.resolved_layout import laid
+from core.planning.solving import Array
+from core.planning.sweep.axes import AXES, Axis
+from core.training.device.inputs import states_of
+from core.training.device.memory import memory_over
+from core.training.layout import Layout, LayoutError, allowed, check
+from core.training.optimizers import find_optimizer
+
+Bools = npt.NDArray[np.bool_]
+
+_ANY = Plan()
+"""Its parts stand for those that nothing is made of."""
+
+QUANTITIES = (
+    "days",
+    "dollars",
+    "watt_hours",
+    "kg_co2",
+    "hours",
+    "mfu",
+    "tokens_per_second",
+    "goodput",
+    "steps",
+    "memory",
+    "usable",
+)
+"""What is worked out of every cell; NaN where there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One side of a board: what is swept, and the texts that it takes."""
+
+    axis: Axis
+    texts: tuple[str, ...]
+
+    @property
+    def written(self) -> str:
+        """The texts as a list that `core.planning.sweep.axes.typed` reads; one that is empty cannot be typed."""
+        return ("; " if self.axis.chosen else ", ").join(text for text in self.texts if text)
+
+
+@dataclass(frozen=True, eq=False)
+class Board:
+    """A plan swept over two of its fields; arrays have a row for each value of ``y`` and a column for each of ``x``.
+
+    base: the texts of the plan. limits: the time or the money that a cell has to keep to. Of the middle of its range
+    each: days on the wall; dollars; watt_hours; kg_co2; hours: accelerator-hours; mfu: over all hours; steps: of the
+    steps alone; goodput; memory: bytes on the fullest accelerator; usable: bytes that it has. impossible: whether
+    the steps would have to be faster than the best matmul. reasons: why there is no answer, or no layout; else empty.
+    """
+
+    base: Mapping[str, str]
+    x: Side
+    y: Side
+    limits: Limits
+    plans: tuple[tuple[Plan, ...], ...]
+    days: Array
+    dollars: Array
+    watt_hours: Array
+    kg_co2: Array
+    hours: Array
+    mfu: Array
+    tokens_per_second: Array
+    goodput: Array
+    steps: Array
+    memory: Array
+    usable: Array
+    impossible: Bools
+    reasons: tuple[tuple[str, ...], ...]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        return len(self.y.texts), len(self.x.texts)
+
+    @cached_property
+    def fits(self) -> Bools:
+        """Whether an accelerator holds what it has to; not where its memory is unknown, or no layout is."""
+        with np.errstate(invalid="ignore"):
+            return self.memory <= self.usable
+
+    @cached_property
+    def within(self) -> Bools:
+        """Whether the time, or the money, is kept by steps that can be."""
+        kept = self.dollars <= self.limits.dollars if self.limits.in_money else self.days <= self.limits.days
+        return kept & ~self.impossible
+
+    @property
+    def enough(self) -> Bools:
+        """Whether it fits and keeps the limit."""
+        return self.fits & self.within
+
+    @cached_property
+    def here(self) -> tuple[int, int] | None:
+        """Row and column of the plan itself; None where it is no cell."""
+        own = plan_at(self.base)
+        return next(((i, j) for i, row in enumerate(self.plans) for j, plan in enumerate(row) if plan == own), None)
+
+    def cell_of(self, name: str) -> tuple[int, int] | None:
+        """Row and column of a cell by its name, ``3,4``; None for what names none."""
+        row, _, column = name[:8].partition(",")
+        if not (name.isascii() and row.isdecimal() and column.isdecimal()):
+            return None
+        cell = (int(row), int(column))
+        return cell if cell[0] < self.shape[0] and cell[1] < self.shape[1] else None
+
+    def sets(self, row: int, column: int) -> dict[str, str]:
+        """The texts that a cell puts into the plan."""
+        return self.x.axis.sets(self.x.texts[column]) | self.y.axis.sets(self.y.texts[row])
+
+
+def plan_at(texts: Mapping[str, str]) -> Plan:
+    """The plan of these texts, whose time is asked for."""
+    return plan_of(PLAN_FORM.read({**texts, FIND.id: "time"}))
+
+
+def limits_of(asked: Limits | None, plan: Plan) -> Limits:
+    """What the cells have to keep to: what was asked for, else the plan's own time, else 90 days."""
+    return asked or (_ANY.limits if plan.limits.in_money else plan.limits)
+
+
+def board(texts: Mapping[str, str], x: Side, y: Side, limits: Limits) -> Board:
+    """The board of the plan of ``texts``; one that was asked for lately is remembered."""
+    mine = tuple((one.id, texts.get(one.id, one.default)) for one in PLAN_FORM.fields)
+    return _board(mine, (x.axis.name, x.texts), (y.axis.name, y.texts), limits)
+
+
+@lru_cache(maxsize=limit("boards_kept"))
+def _board(
+    texts: tuple[tuple[str, str], ...], x: tuple[str, tuple[str, ...]], y: tuple[str, tuple[str, ...]], limits: Limits
+) -> Board:
+    base = dict(texts)
+    across, down = Side(AXES[x[0]], x[1]), Side(AXES[y[0]], y[1])
+    rows = [across.axis.sets(text) for text in across.texts]
+    plans = [[plan_at({**base, **one, **down.axis.sets(text)}) for one in rows] for text in down.texts]
+    flat = [plan for row in plans for plan in row]
+    shape = (len(down.texts), len(across.texts))
+    evaluation = evaluate(flat)
+    memory, unlaid = _memory(flat, evaluation.stored)
+    found = {name: evaluation.middle(name) for name in QUANTITIES if name in evaluation.columns} | {
+        "watt_hours": np.sort(evaluation.energy, axis=1)[:, 1],
+        "kg_co2": np.sort(evaluation.carbon, axis=1)[:, 1],
+        "memory": memory,
+        "usable": np.array([plan.device.memory_bytes for plan in flat]),
+    }
+    impossible = evaluation.impossible
+    why = [str(problem or "") or other for problem, other in zip(evaluation.problems, unlaid, strict=True)]
+    return Board(
+        base,
+        across,
+        down,
+        limits,
+        tuple(map(tuple, plans)),
+        **{name: found[name].reshape(shape) for name in QUANTITIES},
+        impossible=impossible.reshape(shape),
+        reasons=tuple(tuple(why[i * shape[1] : (i + 1) * shape[1]]) for i in range(shape[0])),
+    )
+
+
+def _memory(plans: Sequence[Plan], stored: Array) -> tuple[Array, list[str]]:
+    """What `held` says that the fullest accelerator holds under every plan, and why one cannot be laid out."""
+    totals, reasons = np.full(len(plans), np.nan), [""] * len(plans)
+    groups: dict[object, list[tuple[int, Plan, Layout]]] = {}
+    for i, plan in enumerate(plans):
+        if np.isnan(stored[i]):
+            continue
+        plan = settled(plan, float(stored[i]), plan.accelerators)
+        try:
+            layout = laid(plan.layout, whole_accelerators(plan.accelerators))
+        except LayoutError as problem:
+            reasons[i] = str(problem)
+            continue
+        spec, _ = spec_of(plan, float(plan.known.parameters) if plan.known else plan.parameters)
+        how = replace(plan.computed, chunks=1)
+        groups.setdefault((spec, plan.optimizer, plan.policy, plan.own, how), []).append((i, plan, layout))
+    for some in groups.values():
+        first = some[0][1]
+        spec, _ = spec_of(first, float(first.known.parameters) if first.known else first.parameters)
+        optimizer = find_optimizer(first.optimizer)
+        policy = first.policy_under(optimizer)
+        layouts = Layout(
+            **{one.name: _row([getattr(layout, one.name) for *_, layout in some]) for one in fields(Layout)}
+        )
+        lengths = _row([plan.seq_len for _, plan, _ in some])
+        step = replace(
+            step_of(first, policy), seq_len=lengths, chunks=_row([plan.computed.chunks for _, plan, _ in some])
+        )
+        good = np.broadcast_to(allowed(spec, layouts, lengths), len(some))
+        with np.errstate(all="ignore"):
+            states = states_of(optimizer, policy, spec)
+            found = np.asarray(memory_over(spec, layouts, states, step, runtime=runtime_of(first)).total)
+        for (i, plan, layout), fine, total in zip(some, good, np.broadcast_to(found, len(some)), strict=True):
+            if fine:
+                totals[i] = total
+            else:
+                reasons[i] = _unlaid(plan, layout)
+    return totals, reasons
+
+
+def _row(values: Sequence[int]) -> npt.NDArray[np.int64]:
+    return np.array([int(value) for value in values], dtype=np.int64)
+
+
+def _unlaid(plan: Plan, layout: Layout) -> str:
+    """Why a layout cannot be."""
+    spec, _ = spec_of(plan, float(plan.known.parameters) if plan.known else plan.parameters)
+    try:
+        check(spec, layout, plan.seq_len)
+    except LayoutError as problem:
+        return str(problem)
+    return ""

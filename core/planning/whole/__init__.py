@@ -1,1 +1,0 @@
-"""The whole run: failures, checkpoints, goodput, energy."""

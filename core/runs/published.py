@@ -1,0 +1,285 @@
+"""Published training runs, and a plan beside them.
+
+One row of ``assets/data/training_runs.csv`` each: whole runs, stages of runs, and benchmarks, with what their
+sources print. MFU figures of different sources follow different attention conventions; ``flop_convention`` says
+which, where it is known. ``notes`` of the catalogue's whole runs are sentences for the
+reader.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal, TypeAlias, cast
+
+import numpy as np
+
+from core.budget.run import accelerator_hours, effective_utilisation, training_seconds
+from core.formula import Explanation
+from core.hardware.accelerators import find
+from core.models.catalog import CatalogModel, catalog
+from core.models.flops import rule_gap, train_flop_6nd
+from core.rows import number, read_rows, whole
+from core.units import format_quantity
+
+HoursBasis: TypeAlias = Literal["published", "derived", "steps", "assumed", "more"]
+"""How accelerator-hours are known: printed; computed from printed days or rates; the time of training steps only,
+without whatever else was billed; computed from a number of accelerators that the source itself assumes; or of more than
+pre-training, which the source does not separate."""
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedRun:
+    """One published row. Numbers the source does not give are NaN (0 for shape columns).
+
+    catalog: the catalogue's name of the model, empty when it is not there. accelerator: likewise.
+    kind: ``full_run``, ``full_run_stage``, ``benchmark``, ``estimate`` and a few more.
+    params: parameters that work on each token (the active ones of a mixture of experts).
+    hours_basis: how ``gpu_hours``, or ``days`` times ``accelerators``, are known. lab: who trained it, of whole runs.
+    year: when it was published, by the arXiv number, release or card of the source; 0 where that bears no date.
+    """
+
+    model: str
+    catalog: str
+    accelerator: str
+    gpu: str
+    kind: str
+    params_total: float
+    params: float
+    tokens: float
+    accelerators: float
+    gpu_hours: float
+    days: float
+    flop: float
+    mfu: float
+    hfu: float
+    flop_per_s: float
+    tokens_per_s: float
+    step_seconds: float
+    batch_tokens: float
+    flop_convention: str
+    seq_len: int
+    layers: int
+    hidden: int
+    heads: int
+    vocab: int
+    architecture: str
+    precision: str
+    recompute: str
+    source: str
+    confidence: str
+    notes: str
+    hours_basis: HoursBasis
+    lab: str
+    year: int
+
+
+def _run(row: Mapping[str, str]) -> PublishedRun:
+    return PublishedRun(
+        model=row["model"],
+        catalog=row["catalog"],
+        accelerator=row["accelerator"],
+        gpu=row["gpu"],
+        kind=row["kind"],
+        params_total=number(row["params_total"]),
+        params=number(row["params_active"] or row["params_total"]),
+        tokens=number(row["tokens"]),
+        accelerators=number(row["n_gpus"]),
+        gpu_hours=number(row["gpu_hours"]),
+        days=number(row["days"]),
+        flop=number(row["total_flops_reported"]),
+        mfu=number(row["mfu_reported"]),
+        hfu=number(row["hfu_reported"]),
+        flop_per_s=number(row["tflops_per_gpu"]) * 1e12,
+        tokens_per_s=number(row["tokens_per_s_per_gpu"]),
+        step_seconds=number(row["step_time_s"]),
+        batch_tokens=number(row["global_batch_tokens"]),
+        flop_convention=row["tflops_kind"],
+        seq_len=whole(row["seq_len"]),
+        layers=whole(row["layers"]),
+        hidden=whole(row["hidden"]),
+        heads=whole(row["heads"]),
+        vocab=whole(row["vocab"]),
+        architecture=row["architecture"],
+        precision=row["precision"],
+        recompute=row["recompute"],
+        source=row["source"],
+        confidence=row["confidence"],
+        notes=row["notes"],
+        hours_basis=cast("HoursBasis", row["hours_basis"] or "published"),
+        lab=row["lab"],
+        year=whole(row["year"]),
+    )
+
+
+@lru_cache(maxsize=1)
+def published_runs() -> tuple[PublishedRun, ...]:
+    """Every published row, in the table's order."""
+    return tuple(_run(row) for row in read_rows("training_runs"))
+
+
+@dataclass(frozen=True, slots=True)
+class PrintedMfu:
+    """How the MFUs of the table are spread, as their sources print them: quantiles, the highest, and how many."""
+
+    count: int
+    p10: float
+    median: float
+    p90: float
+    highest: float
+
+    @property
+    def text(self) -> str:
+        """The spread as a sentence."""
+        low, middle, high, top = (
+            format_quantity(share, "ratio", 3) for share in (self.p10, self.median, self.p90, self.highest)
+        )
+        return (
+            f"Of {self.count} published MFUs a tenth are below {low}, half below {middle} and nine tenths below {high}"
+            f"; the highest is {top}."
+        )
+
+
+@lru_cache(maxsize=1)
+def printed_mfu() -> PrintedMfu:
+    """The spread of all MFUs that the published rows print."""
+    values = np.array([run.mfu for run in published_runs() if run.mfu > 0])
+    p10, median, p90 = np.quantile(values, [0.1, 0.5, 0.9])
+    return PrintedMfu(len(values), float(p10), float(median), float(p90), float(values.max()))
+
+
+AS_PUBLISHED = "as published"
+
+
+@dataclass(frozen=True, slots=True)
+class Hours:
+    """Accelerator-hours of a run and how they are known; ``origin`` says it in words."""
+
+    value: float
+    origin: str
+    basis: HoursBasis
+
+
+_ORIGINS: Mapping[HoursBasis, str] = {
+    "published": AS_PUBLISHED,
+    "derived": "derived from the source",
+    "steps": "from the logged time of its steps",
+    "assumed": "derived from an assumed count",
+    "more": "post-training and evaluation included",
+}
+
+
+def run_hours(run: PublishedRun) -> Hours | None:
+    """The run's accelerator-hours: as printed, else from days and accelerators, else from the token rate."""
+    if not math.isnan(run.gpu_hours):
+        return Hours(run.gpu_hours, _ORIGINS[run.hours_basis], run.hours_basis)
+    if not math.isnan(run.days * run.accelerators):
+        hours = run.days * 24 * run.accelerators
+        if run.hours_basis in ("assumed", "more"):
+            return Hours(hours, _ORIGINS[run.hours_basis], run.hours_basis)
+        return Hours(hours, "from the published days and accelerators", "derived")
+    if not math.isnan(run.tokens / run.tokens_per_s):
+        return Hours(run.tokens / run.tokens_per_s / 3600, "from the published tokens per second", "steps")
+    return None
+
+
+@lru_cache(maxsize=256)
+def full_runs(catalog_name: str) -> tuple[PublishedRun, ...]:
+    """Whole runs of the catalogue's model whose accelerator, tokens and hours are known."""
+    return tuple(
+        run
+        for run in published_runs()
+        if run.catalog == catalog_name
+        and run.kind == "full_run"
+        and run.accelerator
+        and not math.isnan(run.tokens)
+        and run_hours(run)
+    )
+
+
+@lru_cache(maxsize=1)
+def models_with_runs() -> tuple[str, ...]:
+    """Names of the catalogue's models that have a whole run in `full_runs`, in the catalogue's order."""
+    return tuple(model.name for model in catalog() if full_runs(model.name))
+
+
+@lru_cache(maxsize=256)
+def steady_mfus(catalog_name: str) -> tuple[float, ...]:
+    """The steady-state MFUs published for the catalogue's model, lowest first."""
+    rows = (run for run in published_runs() if run.catalog == catalog_name and run.kind.startswith("full_run"))
+    return tuple(sorted(run.mfu for run in rows if not math.isnan(run.mfu)))
+
+
+def datasheet_peak(run: PublishedRun) -> float:
+    """Dense peak the run is held against: bf16, or fp16 where it trained in that; NaN when unknown."""
+    return find(run.accelerator).peak("fp16" if run.precision == "fp16" else "bf16")
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """A published run beside the same run by the rule: its own parameters, tokens and accelerator.
+
+    seq_len: the length attention is counted at. rule_flop: 6 N D. rule_hours: accelerator-hours of that at the
+    assumed MFU. square_hours: what counting attention's products, causal, adds to them. other_hours: what the
+    published hours hold beyond both; negative when the assumed MFU is too low. utilisation: 6 N D over what the
+    published hours could have done at peak.
+    """
+
+    run: PublishedRun
+    hours: Hours
+    peak: float
+    seq_len: int
+    rule_flop: float
+    rule_hours: float
+    square_hours: float
+    other_hours: float
+    utilisation: float
+    mfu: float
+    steady: tuple[float, ...]
+
+    @property
+    def evidence(self) -> bool:
+        """Whether the hours say anything about 6ND: not on an assumed count, beside other work, past the peak."""
+        return self.hours.basis not in ("assumed", "more") and self.utilisation <= 1
+
+
+def compare(run: PublishedRun, model: CatalogModel, mfu: float, seq_len: int) -> Comparison:
+    """Hold ``run`` of ``model`` against 6ND at ``mfu``; ``seq_len`` serves where the run's own is not published.
+
+    Raises ``ValueError`` for a run without known hours.
+    """
+    hours = run_hours(run)
+    if hours is None:
+        raise ValueError(f"{run.model} has no published hours")
+    peak = datasheet_peak(run)
+    length = run.seq_len or seq_len
+    gap = rule_gap(model.spec, length, "causal")
+    flop = train_flop_6nd(model.active, run.tokens)
+    rule_hours = accelerator_hours(1, training_seconds(flop, 1, peak, mfu))
+    square_hours = rule_hours * gap.square / gap.rule
+    return Comparison(
+        run=run,
+        hours=hours,
+        peak=peak,
+        seq_len=length,
+        rule_flop=flop,
+        rule_hours=rule_hours,
+        square_hours=square_hours,
+        other_hours=hours.value - rule_hours - square_hours,
+        utilisation=effective_utilisation(flop, hours.value, peak),
+        mfu=mfu,
+        steady=steady_mfus(run.catalog),
+    )
+
+
+def compare_all(model: CatalogModel, mfu: float, seq_len: int, accelerator: str) -> list[Comparison]:
+    """Every published whole run of ``model`` held against 6ND, those on ``accelerator`` first."""
+    runs = sorted(full_runs(model.name), key=lambda run: run.accelerator != accelerator)
+    return [compare(run, model, mfu, seq_len) for run in runs]
+
+
+def explain_comparison(c: Comparison) -> Explanation:
+    """The run's effective utilisation with its formula."""
+    return effective_utilisation.explain(flop=c.rule_flop, hours=c.hours.value, peak=c.peak)

@@ -1,0 +1,43 @@
+"""How a plan's numbers come about: days from steps, MFU from a step, and every formula that its step is made of."""
+
+from __future__ import annotations
+
+from core.budget.equations import mfu_needed
+from core.formula import Explanation, Symbol, explain_run, formula
+from core.models.flops import flops_per_token
+from core.search.request import Question
+from core.search.result import Found
+from core.sources import OWN
+
+_SECONDS = Symbol("t", "time of one step", "seconds")
+
+
+@formula(
+    r"\frac{\v{tokens}}{\v{sequences} \cdot \v{seq_len}} \cdot \v{seconds}",
+    result=Symbol("T", "time of all steps", "seconds"),
+    symbols={
+        "tokens": Symbol("D", "training tokens", "count"),
+        "sequences": Symbol("B", "sequences of one step", "count"),
+        "seq_len": Symbol("s", "tokens of a sequence", "count"),
+        "seconds": _SECONDS,
+    },
+    sources=(OWN,),
+)
+def seconds_of_steps(tokens: float, sequences: float, seq_len: float, seconds: float) -> float:
+    """Time of the steps that all tokens take, nothing between them."""
+    return tokens / (sequences * seq_len) * seconds
+
+
+def explain(question: Question, found: Found, tokens: float) -> list[Explanation]:
+    """From the days of all steps down to the formulas of one, each with all the numbers that it was used with."""
+    device = question.cluster.accelerator
+    batch = question.batch * question.seq_len
+    flop = float(flops_per_token(question.spec, question.seq_len, "causal").training) * batch
+    peak = device.peak(question.running.dtype)
+    return [
+        seconds_of_steps.explain(
+            tokens=tokens, sequences=question.batch, seq_len=question.seq_len, seconds=found.seconds
+        ),
+        mfu_needed.explain(flop=flop, accelerators=question.cluster.count, peak=peak, seconds=found.seconds),
+        *explain_run(lambda: question.step(found.layout, found.running.overlap)),
+    ]

@@ -1,0 +1,47 @@
+"""Some of the plans of a space: those within ranges of their degrees and not much slower than the fastest."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+
+import numpy as np
+import numpy.typing as npt
+
+from core.search.result import Columns, Found
+from core.training.layout import Layout
+
+
+def narrowed(plans: Columns, most: float, ranges: Mapping[str, tuple[int, int]]) -> Columns:
+    """The plans of at most ``most`` seconds whose fields lie in ``ranges``, both ends included."""
+    kept = plans.seconds <= most
+    for field, (low, high) in ranges.items():
+        values = np.asarray(getattr(plans.layout, field))
+        kept = kept & (values >= low) & (values <= high)
+    return chosen(plans, np.flatnonzero(np.broadcast_to(kept, plans.seconds.shape)))
+
+
+def chosen(plans: Columns, places: npt.NDArray[np.intp]) -> Columns:
+    """The plans at these places."""
+    size = plans.seconds.shape
+    one = plans.layout
+    layout = Layout(*(np.broadcast_to(np.asarray(getattr(one, f.name)), size)[places] for f in fields(Layout)))
+    return Columns(
+        layout=layout,
+        overlap=np.broadcast_to(plans.overlap, size)[places],
+        seconds=plans.seconds[places],
+        memory=plans.memory[places],
+        bound=plans.bound[places],
+    )
+
+
+def layout_at(plans: Columns, place: int) -> Layout:
+    """One plan's layout, of whole numbers."""
+    size = plans.seconds.shape
+    one = plans.layout
+    return Layout(*(int(np.broadcast_to(np.asarray(getattr(one, f.name)), size)[place]) for f in fields(Layout)))
+
+
+def within(front: Sequence[Found], most: float) -> tuple[Found, ...]:
+    """The plans of a front of at most ``most`` seconds."""
+    return tuple(one for one in front if one.seconds <= most)

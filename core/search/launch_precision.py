@@ -1,0 +1,231 @@
+"""The precision of a plan as settings of Megatron-LM, torchtitan and DeepSpeed, and what each keeps otherwise.
+
+What is kept under which settings was read in the sources that `core.search.launch` names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from core.training.custom_policy import ABSENT, OwnPolicy, own_like, state_names
+from core.training.layout import Layout
+from core.training.optimizers import Optimizer
+from core.training.precision import STORAGE_TYPES, PrecisionPolicy
+from core.wording import listed
+
+_HALF = ("bf16", "fp16")
+_ADAM = ("Adam", "AdamW")
+_PARTS: Mapping[str, str] = {
+    "weights": "weights",
+    "master": "master weights",
+    "gradients": "gradients",
+    "gradient_copy": "a copy of gradients for the optimizer",
+    "accumulation": "a buffer that adds up gradients",
+    "multiplies": "matrix products",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Precision:
+    """said: settings by name, in order; a switch is True. kept: the types that a system keeps under them. notes: what
+    else is to be said."""
+
+    said: Mapping[str, Any]
+    kept: OwnPolicy
+    notes: tuple[str, ...] = ()
+
+
+def megatron(policy: PrecisionPolicy, optimizer: Optimizer, layout: Layout, dtype: str) -> Precision:
+    """Arguments of Megatron-LM. dtype: of the matrix products."""
+    want, said, notes = _wanted(policy, optimizer, dtype), dict[str, Any](), list[str]()
+    weights, gradients = _stored(want), _summed(want)
+    fsdp, adam = layout.zero >= 2, optimizer.name in _ADAM
+    named = _MEGATRON_OPTIMIZERS.get(optimizer.name)
+    if named is None or (fsdp and named.get("optimizer") not in (None, "sgd")):
+        notes.append(f"It has no {optimizer.name}{' with its FSDP' if named else ''}: `--optimizer` is left as Adam.")
+    else:
+        said |= named
+    if weights in _HALF:
+        said[weights] = True
+        said |= {"accumulate-allreduce-grads-in-fp32": True} if gradients == "fp32" else {}
+        said |= {"grad-reduce-in-bf16": True} if gradients == "bf16" else {}
+    if fsdp:
+        said["megatron-fsdp-main-grads-dtype"] = gradients
+    master, states = (ABSENT if weights == "fp32" else "fp32"), ("fp32", "fp32", "fp32")
+    low = want.states[:2] != states[:2] and not layout.offload
+    half_master = want.master == "fp16" and weights in _HALF and not fsdp
+    uncopied = gradients == "bf16" and want.gradient_copy == ABSENT and not fsdp
+    # Without it moments and master weights are in fp32, and 16-bit gradients are copied to fp32 for the optimizer.
+    aware = adam and (bool(layout.offload) or (layout.zero > 0 and (low or half_master or uncopied)))
+    if aware:
+        said["use-precision-aware-optimizer"] = True
+        said |= {"main-grads-dtype": "bf16"} if gradients == "bf16" else {}
+        if half_master:
+            master = said["main-params-dtype"] = "fp16"
+        if low:
+            moments = [_MOMENTS.get(kept, "fp32") for kept in want.states[:2]]
+            names = ("exp-avg-dtype", "exp-avg-sq-dtype")
+            said |= {name: kept for name, kept in zip(names, moments, strict=True) if kept != "fp32"}
+            states = (moments[0], moments[1], "fp32")
+        if weights == "bf16" and not fsdp and master == "fp32" and not layout.offload:
+            notes.append(
+                "Its precision-aware optimizer keeps of an fp32 master weight the 16 bits that the bf16 weight lacks: "
+                "2 bytes a parameter less than are counted, before sharding."
+            )
+        elif not layout.offload and (fsdp or weights == "fp32"):
+            notes.append(
+                "TransformerEngine’s Adam may keep master weights of its own beside these: 4 bytes a parameter more, "
+                "before sharding."
+            )
+    if layout.offload and adam:
+        said["optimizer-cpu-offload"] = True
+    elif layout.offload:
+        notes.append("It offloads the state of Adam alone.")
+    if want.multiplies == "fp8":
+        said["fp8-format"] = "hybrid"
+    kept = replace(
+        want,
+        weights=weights,
+        master=master,
+        gradients=gradients,
+        accumulation=ABSENT,
+        gradient_copy="fp32" if gradients in _HALF and not aware else ABSENT,
+        multiplies="fp8" if want.multiplies == "fp8" else weights,
+        states=states,
+    )
+    return Precision(said, kept, (*_unlike(want, kept, optimizer), *notes))
+
+
+_MOMENTS = {"bf16": "bf16", "fp16": "fp16", "fp8": "fp8", "8-bit blocks": "fp8"}
+_MEGATRON_OPTIMIZERS: Mapping[str, Mapping[str, Any]] = {
+    "Adam": {},
+    "AdamW": {},
+    "SGD": {"optimizer": "sgd", "sgd-momentum": 0.0},
+    "SGD momentum": {"optimizer": "sgd"},
+    "Muon": {"optimizer": "muon"},
+    "Lion": {"optimizer": "lion"},
+}
+
+
+def torchtitan(policy: PrecisionPolicy, optimizer: Optimizer, layout: Layout, dtype: str) -> Precision:
+    """Fields of torchtitan's ``TrainingConfig``; ``implementation`` is one of ``OptimizersContainer.Config``.
+
+    It keeps one copy of the weights, and casts those of a layer for its products.
+    """
+    want, notes = _wanted(policy, optimizer, dtype), list[str]()
+    stored = "bf16" if (want.master if want.master != ABSENT else want.weights) == "bf16" else "fp32"
+    products = "fp32" if stored == want.multiplies == "fp32" else "bf16"
+    if want.multiplies == "fp8":
+        notes.append("Matrix products in fp8 are a choice of the model’s configuration, not of these.")
+    said: dict[str, Any] = {"dtype": _LONG[stored], "mixed_precision_param": _LONG[products]}
+    kept = replace(
+        want,
+        weights=stored,
+        master=ABSENT,
+        gradients=stored,
+        accumulation=ABSENT,
+        gradient_copy=ABSENT,
+        multiplies="fp8" if want.multiplies == "fp8" else products,
+        states=(stored, stored, stored),
+    )
+    if stored == "fp32" and want.master != ABSENT and products == "bf16":
+        # What it casts is the weights of the plan, and what it keeps is their master.
+        kept = replace(kept, weights="bf16", master="fp32")
+        if layout.zero == 3:
+            notes.append("It keeps sharded fp32 weights alone: 2 bytes a parameter less than are counted.")
+    if stored == "fp32" and want.states[:2] == ("bf16", "bf16") and optimizer.name in _ADAM:
+        said["implementation"] = "fused_opt_states_bf16"
+        kept = replace(kept, states=("bf16", "bf16", "fp32"))
+    if optimizer.name not in (*_ADAM, "Muon"):
+        notes.append(f"It has no {optimizer.name}, only Adam, AdamW and Muon.")
+    return Precision(said, kept, (*_unlike(want, kept, optimizer), *notes))
+
+
+_LONG = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}
+
+
+def deepspeed(policy: PrecisionPolicy, optimizer: Optimizer, layout: Layout, dtype: str) -> Precision:
+    """Keys of DeepSpeed's ``ds_config.json``."""
+    want, said = _wanted(policy, optimizer, dtype), dict[str, Any]()
+    fp8 = want.multiplies == "fp8"
+    weights, gradients = _stored(want), _summed(want)
+    master, accumulation, states, products = "fp32", ABSENT, "fp32", weights
+    if weights == "fp32":
+        # ZeRO-1 and 2 update a clone of their part of the weights, ZeRO-3 the weights themselves.
+        master = "fp32" if 1 <= layout.zero <= 2 else ABSENT
+        if want.multiplies in _HALF:
+            products = want.multiplies
+            said["torch_autocast"] = {"enabled": True, "dtype": _LONG[products]}
+    else:
+        said[weights] = {"enabled": True}
+        # Without ZeRO it adds up gradients in no other type than that of the weights.
+        gradients = gradients if layout.zero else weights
+        said |= {"data_types": {"grad_accum_dtype": gradients}} if layout.zero else {}
+    in_bf16 = weights == gradients == "bf16" and want.master in (ABSENT, "bf16") and set(want.states[:2]) == {"bf16"}
+    if in_bf16 and layout.zero and not layout.offload:
+        said["bf16"] |= {"bf16_master_weights_and_grads": True, "bf16_optimizer_states": True}
+        master, states = (ABSENT if layout.zero == 3 else "bf16"), "bf16"
+    copied = gradients in _HALF and master == "fp32"
+    if weights == "bf16" and gradients == "fp32" and layout.zero == 1 and not layout.offload:
+        gradients, accumulation = "bf16", "fp32"  # its optimizer for this case keeps both
+    kept = replace(
+        want,
+        weights=weights,
+        master=master,
+        gradients=gradients,
+        accumulation=accumulation,
+        gradient_copy="fp32" if copied else ABSENT,
+        multiplies="fp8" if fp8 else products,
+        states=(states, states, states),
+    )
+    notes = ("Matrix products in fp8 are not among these settings.",) if fp8 else ()
+    return Precision(said, kept, (*_unlike(want, kept, optimizer), *notes))
+
+
+def _wanted(policy: PrecisionPolicy, optimizer: Optimizer, dtype: str) -> OwnPolicy:
+    """The types of the plan. Where its products are in fp16, as on accelerators without bf16, so are its 16-bit types;
+    where they are in fp8, the policy's need not say so."""
+    want = own_like(policy, optimizer)
+    if dtype == "fp8":
+        return replace(want, multiplies="fp8")
+    if dtype != "fp16":
+        return want
+    names = ("weights", "gradients", "accumulation", "multiplies")
+    return replace(want, **{name: "fp16" for name in names if getattr(want, name) == "bf16"})
+
+
+def _stored(want: OwnPolicy) -> str:
+    """The type of the weights, or of the nearest that every system knows."""
+    return want.weights if want.weights in ("fp32", *_HALF) else "bf16"
+
+
+def _summed(want: OwnPolicy) -> str:
+    """What gradients of micro-batches are to be added up in."""
+    weights = _stored(want)
+    wanted = want.gradients if want.accumulation == ABSENT else want.accumulation
+    return "fp32" if wanted == "fp32" else weights
+
+
+def _unlike(want: OwnPolicy, kept: OwnPolicy, optimizer: Optimizer) -> tuple[str, ...]:
+    """In what a system keeps another type than the plan, and how many bytes of a parameter that makes."""
+    pairs = [(what, getattr(kept, name), getattr(want, name)) for name, what in _PARTS.items()]
+    pairs += [(name, kept.states[i], want.states[i]) for i, name in enumerate(state_names(optimizer)[:3])]
+    other = [(what, is_, was) for what, is_, was in pairs if is_ != was]
+    if not other:
+        return ()
+    said = [_other(what, is_, was) for what, is_, was in other]
+    more = sum(_bytes(is_) - _bytes(was) for what, is_, was in other if what != _PARTS["multiplies"])
+    size = f"{abs(more):.3g} bytes a parameter {'more' if more > 0 else 'less'}, before sharding" if more else ""
+    return (f"**Not as the plan counts it:** {listed(said)}{f'; {size}' if size else ''}.",)
+
+
+def _other(what: str, is_: str, was: str) -> str:
+    if was == ABSENT:
+        return f"{what} in {is_}, which the plan has none of"
+    return f"no {what}, not {was}" if is_ == ABSENT else f"{what} in {is_}, not {was}"
+
+
+def _bytes(kind: str) -> float:
+    return 0.0 if kind == ABSENT else STORAGE_TYPES[kind].bytes

@@ -1,0 +1,126 @@
+"""What is next to a plan: one step in each direction of each of its degrees and choices."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+
+from core.search.request import Question
+from core.search.result import Found
+from core.search.space import chunked, divisors
+from core.training.layout import Layout, LayoutError, check
+
+_STEPS = ("zero", "recompute", "sequence_parallel", "offload", "overlap")
+_MOST = {"zero": 3, "recompute": 2, "sequence_parallel": 1, "offload": 1, "overlap": 1}
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbour:
+    """A plan one step away.
+
+    field: of `Layout`, or "overlap".  value: what it is there; ``found.layout`` may differ in what follows from it.
+    found: the plan, None where it breaks a rule.  rule: the rule that it breaks, else empty.
+    """
+
+    field: str
+    value: int
+    found: Found | None
+    rule: str
+
+    @property
+    def fits(self) -> bool:
+        """Whether an accelerator holds it."""
+        return self.found is not None and self.found.spare >= 0
+
+
+def neighbours(found: Found, question: Question) -> tuple[Neighbour, ...]:
+    """One step down and one up of each degree and choice, whatever the constraints say.
+
+    The data-parallel degree takes what the others leave, and micro-batches follow from it. Interleaving and the ranks
+    over which ZeRO shards stay where they can; else chunks stay as many or become one, and the group stays that of a
+    node or becomes all ranks.
+    """
+    tried: list[tuple[str, int, Layout | None, int, str]] = []
+    for field, value in _steps(found, question):
+        overlap = value if field == "overlap" else int(np.ravel(found.running.overlap)[0])
+        try:
+            layout = _moved(found.layout, question, field, value)
+            tried.append((field, value, layout, overlap, ""))
+        except LayoutError as error:
+            tried.append((field, value, None, overlap, str(error)))
+    sound = [(layout, overlap) for _, _, layout, overlap, _ in tried if layout is not None]
+    columns = {one.name: np.array([getattr(layout, one.name) for layout, _ in sound]) for one in fields(Layout)}
+    plans = iter(question.found(Layout(**columns), np.array([overlap for _, overlap in sound])) if sound else ())
+    return tuple(
+        Neighbour(field, value, None if layout is None else next(plans), rule)
+        for field, value, layout, _, rule in tried
+    )
+
+
+def _steps(found: Found, question: Question) -> list[tuple[str, int]]:
+    """Fields with the values next to their own."""
+    spec, layout = question.spec, found.layout
+    ways = divisors(question.cluster.count)
+    cut = np.arange(1, spec.layers + 3)
+    values: dict[str, Any] = {
+        "tensor": ways,
+        "pipeline": ways,
+        "interleave": cut[chunked(spec.layers, layout.pipeline, cut)],
+        "context": ways,
+        "expert": divisors(spec.experts.count if spec.experts else 1),
+        "micro_batch": divisors(question.batch // int(layout.data)),
+        **{name: np.arange(_MOST[name] + 1) for name in _STEPS},
+    }
+    made: list[tuple[str, int]] = []
+    for field, known in values.items():
+        own = int(np.ravel(found.running.overlap if field == "overlap" else getattr(layout, field))[0])
+        if field == "zero" and not _shared(layout):
+            continue
+        if field == "sequence_parallel" and int(layout.tensor) == 1:
+            continue
+        made += [(field, int(known[known < own][-1]))] if (known < own).any() else []
+        made += [(field, int(known[known > own][0]))] if (known > own).any() else []
+    return made
+
+
+def _shared(layout: Layout) -> bool:
+    """Whether ZeRO makes a difference: ranks hold the same weights, or gradients may go to the host."""
+    return int(layout.data) * int(layout.context) > 1 or bool((layout.tensor > layout.expert > 1) or layout.offload)
+
+
+def _moved(layout: Layout, question: Question, field: str, value: int) -> Layout:
+    """The layout with one field changed and what follows from it. Raises `LayoutError` where none is."""
+    count, batch, per_node = question.cluster.count, question.batch, question.cluster.per_node
+    made = layout if field == "overlap" else replace(layout, **{field: value})
+    t, p, c, b = (int(getattr(made, name)) for name in ("tensor", "pipeline", "context", "micro_batch"))
+    if count % (t * p * c):
+        raise LayoutError(field, value, f"tensor · pipeline · context must divide the {count:,} accelerators.")
+    data = count // (t * p * c)
+    if batch % (data * b):
+        raise LayoutError(
+            field,
+            value,
+            f"{data:,} data-parallel ranks with micro-batches of {b:,} must divide the {batch:,} sequences of a step.",
+        )
+    many = batch // (data * b)
+    v, group = int(made.interleave), int(made.shard_group)
+
+    def cut(chunks: int) -> bool:
+        return chunks == 1 or (many % p == 0 and bool(chunked(question.spec.layers, p, chunks)))
+
+    if field != "interleave" and not cut(v):
+        same = v * int(layout.pipeline)
+        v = same // p if same % p == 0 and cut(same // p) else 1
+    if field == "interleave" and not cut(v):
+        raise LayoutError(field, value, f"the {many:,} micro-batches of a step must be rounds of {p:,} stages.")
+    if group and group == per_node // int(layout.tensor):
+        group = per_node // t
+    ranks = data * c
+    group = group if 1 < group < ranks and ranks % group == 0 else 0
+    made = replace(made, data=data, micro_batches=many, interleave=v)
+    made = replace(made, zero=made.zero if _shared(made) else 0, sequence_parallel=made.sequence_parallel * (t > 1))
+    made = replace(made, shard_group=group if made.zero else 0)
+    check(question.spec, made, question.seq_len)
+    return made

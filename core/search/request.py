@@ -1,0 +1,143 @@
+"""What a search is asked, and the account and time of plans as it asks for them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from core.budget.equations import mfu_needed
+from core.hardware.cluster import Cluster
+from core.hardware.rates import Rates
+from core.models.flops import flops_per_token
+from core.models.spec import TransformerSpec, modelled
+from core.search.constraints import FREE, Constraints
+from core.search.result import Found
+from core.step_time.error_ranges import range_of
+from core.step_time.links import check_peak
+from core.step_time.parts import AS_USUAL, Running, StepTime
+from core.step_time.step import step_over, step_time
+from core.training.activations.tensors import FUSED, Implementation, Loss
+from core.training.device.buffers import MEASURED, Runtime
+from core.training.device.inputs import States, Step, states_of
+from core.training.device.memory import DeviceMemory, bytes_over, memory_over
+from core.training.layout import Layout
+from core.training.optimizers import Optimizer
+from core.training.precision import PrecisionPolicy
+
+
+@dataclass(frozen=True, eq=False)
+class Question:
+    """What plans are asked for. A step's ``batch`` sequences are micro_batch · micro_batches · data, exactly.
+
+    running: how steps are run; whether communication overlaps is the plans' own.  loss, chunks: how the loss is worked
+    out, and in how many pieces.  Without slots, so that what follows from it is worked out once.
+    """
+
+    spec: TransformerSpec
+    cluster: Cluster
+    batch: int
+    seq_len: int
+    policy: PrecisionPolicy
+    optimizer: Optimizer
+    implementation: Implementation = FUSED
+    running: Running = AS_USUAL
+    constraints: Constraints = FREE
+    runtime: Runtime = MEASURED
+    rates: Rates | None = None
+    loss: Loss | None = None
+    chunks: int = 1
+
+    def __post_init__(self) -> None:
+        modelled(self.spec)
+        check_peak(self.cluster.accelerator, self.running.dtype)
+
+    @property
+    def usable(self) -> float:
+        """Bytes of one accelerator; NaN where unknown."""
+        return self.cluster.accelerator.memory_bytes
+
+    @cached_property
+    def _states(self) -> States:
+        return states_of(self.optimizer, self.policy, self.spec)
+
+    @cached_property
+    def _step(self) -> Step:
+        how = Step(self.seq_len, self.implementation, loss=self.loss, chunks=self.chunks)
+        return replace(how.under(self.policy), imbalance=self.running.imbalance)
+
+    def bytes_of(self, layout: Layout) -> npt.NDArray[np.float64]:
+        """Bytes that the fullest accelerator has to hold under each layout."""
+        return bytes_over(self.spec, layout, self._states, self._step, runtime=self.runtime)
+
+    def memory(self, layout: Layout) -> DeviceMemory:
+        """The same by class."""
+        return memory_over(self.spec, layout, self._states, self._step, runtime=self.runtime)
+
+    def step(self, layout: Layout, overlap: Any) -> StepTime:
+        """Seconds of a step under each layout."""
+        return step_over(
+            self.spec,
+            self.cluster,
+            layout,
+            self._states,
+            seq_len=self.seq_len,
+            running=replace(self.running, overlap=overlap),
+            implementation=self.implementation,
+            rates=self.rates,
+        )
+
+    def known(self, layout: Layout, overlap: Any) -> None:
+        """Raise `BudgetError` where a peak or a bandwidth that the one plan given needs is not known."""
+        step_time(
+            self.spec,
+            self.cluster,
+            Layout(**{one.name: int(np.ravel(getattr(layout, one.name))[0]) for one in fields(Layout)}),
+            seq_len=self.seq_len,
+            running=replace(self.running, overlap=int(np.ravel(overlap)[0])),
+            implementation=self.implementation,
+            policy=self.policy,
+            optimizer=self.optimizer,
+            rates=self.rates,
+        )
+
+    def mfu(self, seconds: float) -> float:
+        """Share of the dense peak that the model FLOPs of a step of so many seconds are; NaN where it is unknown."""
+        device = self.cluster.accelerator
+        tokens = self.batch * self.seq_len
+        flop = float(flops_per_token(self.spec, self.seq_len, "causal").training) * tokens
+        peak = device.peak(self.running.dtype)
+        if math.isnan(peak) or not seconds > 0:
+            return math.nan
+        return float(mfu_needed(flop=flop, accelerators=self.cluster.count, peak=peak, seconds=seconds))
+
+    def found(self, layout: Layout, overlap: Any) -> tuple[Found, ...]:
+        """Plans one by one, of a layout whose fields are arrays of one length."""
+        memory, step = self.memory(layout), self.step(layout, overlap)
+        size, range_ = np.shape(overlap), range_of(self.spec, self.cluster, self.running)
+
+        def apart(parts: Any) -> dict[str, list[Any]]:
+            return {one.name: np.broadcast_to(getattr(parts, one.name), size).tolist() for one in fields(parts)}
+
+        layouts, memories, steps = apart(layout), apart(memory), apart(step)
+        made: list[Found] = []
+        for i, beside in enumerate(np.asarray(overlap).tolist()):
+            one = StepTime(**{name: values[i] for name, values in steps.items()})
+            seconds = float(one.total)
+            made.append(
+                Found(
+                    layout=Layout(**{name: values[i] for name, values in layouts.items()}),
+                    running=replace(self.running, overlap=beside),
+                    step=one,
+                    memory=DeviceMemory(**{name: values[i] for name, values in memories.items()}),
+                    usable=self.usable,
+                    mfu=self.mfu(seconds),
+                    low=range_.low * seconds,
+                    high=range_.high * seconds,
+                )
+            )
+        return tuple(made)

@@ -1,0 +1,101 @@
+"""The whole space of plans of a model on a cluster, searched: what is best, what is next, what none beats."""
+
+from __future__ import annotations
+
+import math
+import time
+from typing import Literal, TypeAlias, get_args
+
+from core.budget.errors import BudgetError
+from core.budget.run import accelerator_hours, rent
+from core.hardware.cluster import Cluster
+from core.hardware.rates import Rates
+from core.models.spec import TransformerSpec
+from core.search.blocks import Sweep
+from core.search.constraints import FREE, Constraints
+from core.search.request import Question
+from core.search.result import Searched
+from core.search.space import groups_of
+from core.step_time.parts import AS_USUAL, Running
+from core.training.activations.tensors import FUSED, Implementation
+from core.training.device.buffers import MEASURED, Runtime
+from core.training.device.inputs import usual
+from core.training.optimizers import Optimizer
+from core.training.precision import PrecisionPolicy
+
+Objective: TypeAlias = Literal["time", "dollars", "memory headroom"]
+"""What the best plan has least or most of. On one cluster every second costs the same: the cheapest is the fastest."""
+
+TOP = 2_000
+"""Plans that are handed back as columns."""
+
+
+def search_plans(
+    spec: TransformerSpec,
+    cluster: Cluster,
+    global_batch_sequences: int,
+    seq_len: int,
+    *,
+    policy: PrecisionPolicy | None = None,
+    optimizer: Optimizer | None = None,
+    implementation: Implementation = FUSED,
+    running: Running = AS_USUAL,
+    constraints: Constraints = FREE,
+    objective: Objective = "time",
+    price: float | None = None,
+    runtime: Runtime = MEASURED,
+    rates: Rates | None = None,
+    top: int = TOP,
+) -> Searched:
+    """Every plan of ``spec`` on all of ``cluster`` whose step has exactly so many sequences, and the best of them.
+
+    policy, optimizer: mixed bf16 with AdamW where they are None.  price: dollars of one accelerator for an hour.
+    top: how many ``plans`` there are at most.  Raises `SpaceError` for a space too large, and `BudgetError` for less
+    than one sequence or plan, an unknown objective, and where a peak or a bandwidth that plans need is not known.
+    """
+    for name, value in (("global_batch_sequences", global_batch_sequences), ("top", top)):
+        if value < 1:
+            raise BudgetError(name, f"{name} is {value}; there is at least one. For example: 1024.")
+    if objective not in get_args(Objective):
+        named = ", ".join(map(repr, get_args(Objective)))
+        raise BudgetError("objective", f"objective is {objective!r}; it is one of {named}.")
+    policy, optimizer = usual(policy, optimizer)
+    question = Question(
+        spec,
+        cluster,
+        global_batch_sequences,
+        seq_len,
+        policy,
+        optimizer,
+        implementation,
+        running,
+        constraints,
+        runtime,
+        rates,
+    )
+    return searched(question, objective, price=price, top=top)
+
+
+def searched(
+    question: Question, objective: Objective = "time", *, price: float | None = None, top: int = TOP
+) -> Searched:
+    """The same for a question."""
+    start = time.perf_counter()
+    count, groups = groups_of(question)
+    sweep = Sweep(question, top, lean=objective == "memory headroom")
+    for group in groups:
+        sweep.walk(group)
+    pareto = sweep.pareto
+    best = pareto[-1 if sweep.lean else 0] if pareto else None
+    hours = accelerator_hours(question.cluster.count, best.seconds) if best else math.nan
+    return Searched(
+        best=best,
+        second=sweep.second(best.layout) if best else None,
+        pareto=pareto,
+        plans=sweep.plans,
+        count=count,
+        fitting=sweep.fitting,
+        nearest=sweep.nearest,
+        seconds=time.perf_counter() - start,
+        dollars=math.nan if price is None else rent(hours, price),
+    )

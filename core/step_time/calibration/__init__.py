@@ -1,0 +1,1 @@
+"""The constants of step time fitted to published steps, and how well they predict."""

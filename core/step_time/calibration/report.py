@@ -1,0 +1,111 @@
+"""The calibration as a whole: constants fitted, errors in sample and left out, as lines to print and rows to keep."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from core.rows import read_rows, write_rows
+from core.step_time.calibration.fit import Floats, fit
+from core.step_time.calibration.measured_steps import StepRun, step_runs
+from core.step_time.calibration.scores import Score, constant_mfu, errors_of, named, ranking, score, without
+from core.step_time.constants import TABLE, Constant, family_of, step_constants
+
+ERRORS = "step_errors"
+"""Table of errors with each source left out."""
+
+_TABLE_5 = "arXiv:2205.05198 Table 3 + Table 5"
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Calibration:
+    """Rows, the constants fitted to them, and errors: logarithms of predicted over measured.
+
+    inside: by those constants. left: by constants fitted without the row's source. plain: by a constant MFU.
+    """
+
+    runs: tuple[StepRun, ...]
+    constants: tuple[Constant, ...]
+    inside: Floats
+    left: Floats
+    plain: Floats
+
+
+def calibrated() -> Calibration:
+    """The constants fitted to every published step, from their priors, and all errors."""
+    runs = step_runs()
+    constants = fit(runs, step_constants())
+    return Calibration(
+        runs, constants, errors_of(runs, constants), without(runs, constants), constant_mfu(runs)
+    )  # fmt: skip
+
+
+@lru_cache(maxsize=1)
+def kept() -> Calibration:
+    """The same as it was last written: nothing is fitted."""
+    runs, constants = step_runs(), step_constants()
+    left = np.array([float(row["error"]) for row in read_rows(ERRORS)])
+    return Calibration(runs, constants, errors_of(runs, constants), left, constant_mfu(runs))
+
+
+def scores_of(found: Calibration) -> Iterator[Score]:
+    """The errors by what they are of."""
+    runs = found.runs
+    mixed = np.array([run.mixture for run in runs])
+    table = np.array([run.source.startswith(_TABLE_5) for run in runs])
+    llama = np.array([named("Llama-3.1 405B stage")(run) for run in runs])
+    parts = [("in sample", found.inside), ("source left out", found.left), ("constant MFU", found.plain)]
+    for how, errors in parts:
+        yield score(f"all, {how}", errors)
+        yield score(f"dense, {how}", errors[~mixed])
+        yield score(f"mixtures, {how}", errors[mixed])
+    for how, errors in parts[:2]:
+        yield score(f"Korthikanti Table 5, {how}", errors[table])
+        yield score(f"Llama 3 405B, {how}", errors[llama])
+        for name in ("Grok1", "Llama 4 Maverick"):
+            yield score(f"{name}, {how}", errors[np.array([named(name)(run) for run in runs])])
+
+
+def lines_of(found: Calibration) -> Iterator[str]:
+    """The table as text."""
+    yield f"{len(found.runs)} published steps of {len({run.group for run in found.runs})} sources"
+    yield f"{'constant':18s}{'family':11s}{'value':>10s}{'prior':>10s}{'sd':>6s}{'after':>7s}"
+    for one in found.constants:
+        after = one.posterior_sd
+        yield f"{one.name:18s}{one.family:11s}{one.value:10.4g}{one.prior:10.4g}{one.prior_sd:6.2f}{after:7.2f}"
+    yield f"{'error of step time':42s}{'rows':>5s}{'median':>8s}{'p90':>8s}{'mean':>8s}{'worst':>8s}"
+    for row in scores_of(found):
+        values = "".join(f"{value:8.1%}" for value in (row.median, row.p90, row.mean, row.worst))
+        yield f"{row.name:42s}{row.rows:5d}{values}"
+    measured = np.array([run.seconds for run in found.runs])
+    for how, errors in (("in sample", found.inside), ("source left out", found.left)):
+        order = ranking(found.runs, measured * np.exp(errors))
+        regret = f"median {np.median(order.regrets):.1%}, p90 {np.quantile(order.regrets, 0.9):.1%}"
+        yield (
+            f"pairs of plans ordered right, {how}: {order.ordered} of {order.pairs}, "
+            f"{order.ordered / order.pairs:.0%}; regret of the predicted best of {len(order.regrets)} sets: {regret}"
+        )
+
+
+def write(found: Calibration) -> None:
+    """Keep constants and left-out errors in ``assets/data``."""
+    head = ("name", "family", "value", "prior", "prior_sd", "posterior_sd", "meaning", "source")
+    rows = (
+        (
+            *(one.name, one.family, f"{one.value:.4g}", f"{one.prior:g}", f"{one.prior_sd:g}"),
+            *(f"{one.posterior_sd:.2f}", one.meaning, one.source),
+        )
+        for one in found.constants
+    )
+    write_rows(TABLE, head, rows)
+    errors = (
+        (
+            *(run.name, run.group, family_of(run.cluster.accelerator), run.running.dtype),
+            *(int(run.mixture), run.running.software, f"{error:.4f}"),
+        )
+        for run, error in zip(found.runs, found.left, strict=True)
+    )
+    write_rows(ERRORS, ("name", "group", "family", "dtype", "mixture", "software", "error"), errors)

@@ -1,0 +1,111 @@
+"""What data parallelism costs a step: gradients reduced, weights gathered, the update."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from core.models.spec import TransformerSpec
+from core.models.terms import shape_of
+from core.step_time.constants import Constants
+from core.step_time.formulas import exposed_seconds, update_bytes
+from core.step_time.links import Speeds
+from core.step_time.parts import Running
+from core.step_time.work import LayerWork
+from core.training.device.inputs import States
+from core.training.device.ranks import narrowed, pieces_of
+from core.training.device.traffic import ring_bytes
+from core.training.layout import Degrees, pick
+
+_TENSORS = 12.0
+"""Tensors of one layer that DeepSpeed of 2021 gathered one by one; FSDP gathers a layer at once."""
+
+_LOCAL_BYTES = 8.0
+"""Moved per parameter of a rank whatever its share of the update: gradients cleared, scaled and their norm taken."""
+
+
+class Exchange:
+    """Data parallelism of each layout: parameters of the fullest stage's rank, and who shares them."""
+
+    def __init__(
+        self,
+        spec: TransformerSpec,
+        d: Degrees,
+        running: Running,
+        speeds: Speeds,
+        constants: Constants,
+        states: States,
+        work: LayerWork,
+    ) -> None:
+        self.d, self.running, self.speeds, self.c, self.states = d, running, speeds, constants, states
+        pieces = pieces_of(narrowed(shape_of(spec), d.tensor), d)
+        self.layers = np.ceil(work.layers / d.pipeline)
+        mixed = work.mixed
+        layer = pieces.every + pieces.norms + (1 - mixed) * pieces.dense + mixed * pieces.mixed
+        self.dense = self.layers * layer + np.maximum(pieces.embedding, pieces.head)
+        self.shards, self.groups = d.shards, d.replicas / d.shards
+        self.spread = pick(d.expert > 1, float(running.expert_tensor), 1.0)
+        self.experts = self.layers * mixed * pieces.experts / self.spread if mixed else 0.0
+        self.expert_ranks = d.expert * self.spread
+        self.expert_shards = pick(
+            d.expert > 1, np.maximum(1.0, d.shards * d.tensor / (d.expert * self.spread)), d.shards
+        )
+
+    def _one(self, each: float) -> Any:
+        """Seconds of one reduce-scatter, or all-gather, of all parameters of a rank over their shards."""
+        speeds, d = self.speeds, self.d
+        sent = ring_bytes.over(times=1.0, size=self.dense * each, ranks=self.shards)
+        time = sent / speeds.group(self.shards, d.tensor)
+        if not np.any(self.experts):
+            return time
+        stride = pick(d.expert > 1, self.expert_ranks, d.tensor)
+        sent = ring_bytes.over(times=1.0, size=self.experts * each, ranks=self.expert_shards)
+        return time + sent / speeds.group(self.expert_shards, stride)
+
+    def data(self, forward: Any, backward: Any) -> Any:
+        """Seconds of the step that wait for reductions and gathers.
+
+        forward, backward: of one micro-batch on the stage. Without a pipeline ZeRO-2 reduces after each micro-batch,
+        and ZeRO-3 gathers for each forward and backward.
+        """
+        d, c = self.d, self.c
+        gradients, weights = self.states.of["layers"].gradients, self.states.gathered
+        reduce, gather = self._one(gradients), self._one(weights)
+        alone = d.pipeline == 1
+        often = pick(alone, d.micro_batches, 1.0)
+        reduces = pick(d.zero >= 2, often, 1.0)
+        sharded = ((d.zero >= 3) & alone) * 1.0
+        gather = pick(d.zero >= 1, gather, reduce)
+        # Of ZeRO-3's two gathers one runs beside forward, the other beside backward like the reduction.
+        front, behind = pick(sharded > 0, d.micro_batches, 1.0) * gather, reduces * reduce
+        late = self._late() * sharded * d.micro_batches
+        ring = front + late
+        behind = behind + sharded * ring + late
+        share = c.data_wait + sharded * (c.gather_wait - c.data_wait)
+        share = 1.0 + self.running.overlap * (share - 1.0)
+        ahead = pick(sharded > 0, d.micro_batches, 1.0)
+        waited = exposed_seconds.over(time=ring, share=share, behind=forward * ahead)
+        waited = waited + exposed_seconds.over(time=behind, share=share, behind=backward * reduces)
+        if not np.any(self.groups > 1):
+            return waited
+        own = self.dense * gradients / self.shards + self.experts * gradients / self.expert_shards
+        across = ring_bytes.over(times=2.0, size=own, ranks=self.groups)
+        return waited + share * across / self.speeds.group(self.groups, d.tensor * self.shards)
+
+    def _late(self) -> Any:
+        """Seconds of latency of one gather of every layer: a ring of as many hops as shards."""
+        tensors = _TENSORS if self.running.software == "deepspeed 2021" else 1.0
+        inside = self.shards * self.d.tensor <= self.speeds.domain
+        return self.layers * tensors * (self.shards - 1) * np.where(inside, 0.0, self.c.ring)
+
+    def update(self) -> Any:
+        """Seconds of the optimizer, in the accelerator's memory or the host's."""
+        d, kept = self.d, self.states.of["layers"]
+        each = float(update_bytes(kept=kept.master + kept.optimizer, gradients=kept.gradients, weights=kept.parameters))
+        divided = d.zero >= 1
+        updated = self.dense / pick(divided, self.shards, 1.0)
+        updated = updated + self.experts / pick(divided, self.expert_shards, 1.0)
+        local = _LOCAL_BYTES * (self.dense + self.experts) / self.speeds.memory
+        moved = each * updated
+        return local + moved * pick(d.offload > 0, 1 / self.c.host, 1 / self.speeds.memory)

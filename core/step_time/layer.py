@@ -1,0 +1,189 @@
+"""Seconds of one layer and one micro-batch on one rank: products, attention, the rest, and what it sends meanwhile."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from core.models.spec import TransformerSpec
+from core.step_time.constants import Constants
+from core.step_time.formulas import exposed_seconds, latency_seconds, nodes_met
+from core.step_time.links import Speeds
+from core.step_time.parts import Running
+from core.step_time.rank import BACK, Rank
+from core.step_time.work import WIDE
+from core.training.activations.formulas import rank_tokens
+from core.training.activations.tensors import Implementation
+from core.training.device.traffic import kept_width, outputs_sent, passed_bytes, ring_bytes
+from core.training.layout import Degrees, Recompute
+
+_AGAIN = 0.7
+"""Share of the operations on single elements that selective recomputation does again, with fused attention."""
+
+_SECOND = 0.5
+"""Share of a layer's products that recomputation per operation does again: every second one."""
+
+_LOGIT_BYTES = 12.0
+
+_ROUTED_NODES = 4.0
+"""Nodes that a token's experts may lie on under node-limited routing, as DeepSeek-V3 limits it."""
+
+
+@dataclass(frozen=True, slots=True)
+class LayerTime:
+    """Seconds of one micro-batch: in a mean layer, and of the ends of the model (``head``, forward and backward).
+
+    forward: of computing alone, as far as nothing else runs beside it: ring attention has its own passes beside it.
+    matmul, attention, elementwise: forward and backward. ring: 1 where attention is ring attention.
+    """
+
+    forward: Any
+    matmul: Any
+    attention: Any
+    elementwise: Any
+    recompute: Any
+    tensor: Any
+    context: Any
+    expert: Any
+    fixed: Any
+    head: Any
+    head_elementwise: Any
+    ring: Any
+
+    @property
+    def backward(self) -> Any:
+        """Computing of the backward pass, as far as nothing else runs beside it."""
+        return self._computing - self.ring * self.attention - self.forward
+
+    @property
+    def _computing(self) -> Any:
+        return self.matmul + self.attention + self.elementwise + self.recompute + self.fixed
+
+    @property
+    def total(self) -> Any:
+        """Forward and backward, with what is waited for."""
+        return self._computing + self.tensor + self.context + self.expert
+
+
+def layer_time(
+    spec: TransformerSpec,
+    how: Implementation,
+    d: Degrees,
+    seq_len: Any,
+    running: Running,
+    speeds: Speeds,
+    constants: Constants,
+) -> LayerTime:
+    """Seconds of a mean layer and one micro-batch under each layout."""
+    rank, c = Rank(spec, how, d, running, speeds, constants), constants
+    work = rank.work
+    tokens = rank_tokens.over(micro_batch=d.micro_batch, seq_len=np.asarray(seq_len), context=d.context)
+    each, once = rank.plain(work.plain, speeds.narrow)
+    if work.mixed:
+        for per_token, per_layer in (rank.routed(work.routed), rank.plain(work.router, speeds.wide)):
+            each, once = each + work.mixed * per_token, once + work.mixed * per_layer
+    core, core_back = rank.core(seq_len)
+    matmul, attention, elements = tokens * each + once, tokens * core, tokens * rank.elements()
+    whole = tokens * (core + core_back)
+    merged, merged_back = rank.merged()
+    forward = matmul + attention + elements + tokens * merged
+    full, selective, by_one = (
+        (d.recompute == one) * 1.0 for one in (Recompute.FULL, Recompute.SELECTIVE, Recompute.PER_OPERATION)
+    )
+    repeated = _AGAIN * elements if how.flash else attention
+    head, head_once = rank.plain(work.head, speeds.wide)
+    logits = c.elementwise * _LOGIT_BYTES * spec.vocab / d.tensor / speeds.memory
+    heads = 1.0 + spec.mtp_modules
+    again = forward
+    if np.any(running.stops_early):
+        last, last_once = rank.plain(work.last, speeds.narrow)
+        if work.mixed:
+            routed, routed_once = rank.routed(work.routed_last)
+            last, last_once = last + work.mixed * routed, last_once + work.mixed * routed_once
+        again = forward - running.stops_early * (tokens * last + last_once)
+    repeat = full * again + selective * repeated + by_one * (_SECOND * matmul + elements)
+    fixed: Any = c.per_layer + work.mixed * c.per_expert * rank.experts
+    if work.mixed and np.any(np.equal(running.graphs, 0)):
+        computing = 3.0 * matmul + (1.0 + BACK) * elements + whole + repeat + fixed
+        fixed = fixed + work.mixed * (1 - running.graphs) * np.maximum(0.0, c.launches - computing)
+    ring = (d.context > 1) * 1.0
+    return LayerTime(
+        forward=forward - ring * attention,
+        matmul=3.0 * matmul,
+        attention=whole,
+        elementwise=(1.0 + BACK) * elements + tokens * (merged + merged_back) + rank.added(matmul),
+        recompute=repeat,
+        tensor=_tensor(rank, tokens, 2.0 + full * (1.0 - 0.25 * running.stops_early)),
+        context=_context(rank, tokens, 3.0 + full, whole),
+        expert=_expert(rank, tokens, 2.0 + full * (1.0 - 0.5 * running.stops_early)) if work.mixed else 0.0,
+        fixed=fixed,
+        head=3.0 * heads * (tokens * head + head_once),
+        head_elementwise=heads * tokens * logits,
+        ring=ring,
+    )
+
+
+def _tensor(rank: Rank, tokens: Any, passes: Any) -> Any:
+    """Reduce-scatters and all-gathers of a layer's two outputs that are waited for.
+
+    Routed experts that are spread over some ranks gather their tokens there.
+    """
+    d, spec, c, speeds, work = rank.d, rank.spec, rank.c, rank.speeds, rank.work
+    t = d.tensor
+    moe = spec.experts
+    times = outputs_sent(spec, 1.0, work.mixed, d.expert)
+    size = WIDE * spec.hidden
+    sent = ring_bytes.over(times=times * passes, size=size, ranks=t)
+    hop = np.where(t <= speeds.domain, c.hop_inside, c.hop_between)
+    per_token = sent / speeds.group(t, 1.0)
+    late = latency_seconds.over(times=times * passes, hop=hop, ranks=t)
+    if moe and rank.running.expert_tensor > 1:
+        spread = rank.spread
+        routed = ring_bytes.over(times=2.0 * passes, size=size * moe.per_token / t * spread, ranks=spread)
+        per_token = per_token + (d.expert > 1) * work.mixed * routed / speeds.group(spread, 1.0)
+    beside = rank.running.overlap if rank.running.overlap_tensor is None else rank.running.overlap_tensor
+    share = c.tensor_plain + beside * (c.tensor_overlap - c.tensor_plain)
+    return share * (tokens * per_token + late)
+
+
+def _context(rank: Rank, tokens: Any, passes: Any, attention: Any) -> Any:
+    """Keys and values that pass by every context-parallel rank, as far as attention does not hide them."""
+    d, spec, speeds = rank.d, rank.spec, rank.speeds
+    if not np.any(d.context > 1):
+        return 0.0
+    size = tokens * (WIDE * kept_width(spec, d.tensor))
+    sent = passed_bytes.over(passes=passes, size=size, ranks=d.context)
+    time = sent / speeds.neighbour(d.context, d.tensor)
+    share = 1.0 + rank.running.overlap * (rank.c.context_wait - 1.0)
+    return exposed_seconds.over(time=time, share=share, behind=attention)
+
+
+def _expert(rank: Rank, tokens: Any, passes: Any) -> Any:
+    """All-to-alls to the experts and back that are waited for.
+
+    Beyond one domain the network carries one copy of a token to each node that its experts lie on, while the links
+    inside carry one for each expert.
+    """
+    d, spec, c, speeds = rank.d, rank.spec, rank.c, rank.speeds
+    moe = spec.experts
+    if moe is None or not np.any(d.expert > 1):
+        return 0.0
+    e, span = d.expert, d.expert * rank.spread
+    size = WIDE * spec.hidden / d.tensor * rank.running.imbalance
+    inside = ring_bytes.over(times=2.0, size=size * moe.per_token, ranks=e) / np.where(e > 1, speeds.inside, np.inf)
+    nodes = np.maximum(1.0, span / speeds.domain)
+    met = nodes_met.over(nodes=nodes, chosen=moe.per_token)
+    met = np.minimum(met, _ROUTED_NODES) if _limited(spec) else met
+    between = ring_bytes.over(times=2.0, size=size * met, ranks=nodes)
+    across = np.where(nodes > 1, between / speeds.between, 0.0)
+    hop = np.where(nodes > 1, c.hop_between, c.hop_inside)
+    late = latency_seconds.over(times=2.0, hop=hop, ranks=e)
+    share = c.expert_wait * rank.work.mixed * passes
+    return share * (tokens * np.maximum(inside, across) + late)
+
+
+def _limited(spec: TransformerSpec) -> bool:
+    """Whether the router limits the nodes of a token: models of DeepSeek's make, by their latent attention."""
+    return spec.latent is not None and spec.experts is not None

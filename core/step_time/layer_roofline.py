@@ -1,0 +1,261 @@
+"""One layer of a model, operation by operation, on the roofline of an accelerator: forward, backward, and the update.
+
+The bytes convention is that of `core.hardware.operations`: each operand read once, each result written once, one
+kernel per operation. FLOPs per element outside the matrix products are those of `core.hardware.elements`.
+
+In a dtype below 16 bits only the products with a layer's own weights run: they read it and write 16 bits. Attention's
+products of activations, softmax, norms, the router and the output head stay in 16 bits, as DeepSeek-V3 trained
+(arXiv:2412.19437, section 3.3.1) and as Transformer Engine does unless told otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from core.budget.errors import BudgetError
+from core.formula import Explanation
+from core.hardware.accelerators import Accelerator
+from core.hardware.elements import (
+    ADAMW_BYTES,
+    ADAMW_FLOP,
+    CROSS_ENTROPY,
+    GELU,
+    LAYERNORM,
+    RESIDUAL,
+    RMSNORM,
+    SOFTMAX,
+    SWIGLU,
+    ElementCost,
+)
+from core.hardware.operations import Placed, Value, Work, band, elementwise, fused_attention_bytes, place, product
+from core.hardware.rates import Rates
+from core.models.parameters import parameters
+from core.models.spec import Experts, TransformerSpec
+from core.step_time.layer_kinds import LayerKind, kinds_of
+
+Phase: TypeAlias = Literal["forward", "backward", "update"]
+Kind: TypeAlias = Literal["matmul", "other"]
+
+ELEMENT_BYTES = {"fp32": 4.0, "tf32": 4.0, "bf16": 2.0, "fp16": 2.0, "fp8": 1.0, "int8": 1.0, "fp6": 0.75, "fp4": 0.5}
+"""Bytes per element in each dtype."""
+
+_WIDE = ("bf16", "fp16")
+
+
+@dataclass(frozen=True, slots=True)
+class LayerOperation:
+    """One operation of a layer, or of the head, on the roofline.
+
+    kind: matmul, or anything else. phase: forward, backward (both gradients), or update (once per step).
+    in_layer: False for the head, which the model has once. dtype: that of a product's factors, of whose peak it is.
+    """
+
+    id: str
+    name: str
+    kind: Kind
+    phase: Phase
+    placed: Placed
+    in_layer: bool
+    dtype: str
+
+    @property
+    def flop(self) -> Value:
+        """FLOPs of one micro-batch."""
+        return self.placed.work.flop
+
+    @property
+    def explanations(self) -> tuple[Explanation, ...]:
+        """Its FLOPs, bytes and times, under titles that name the operation."""
+        return tuple(step.about(f"{self.name}, {self.phase}") for step in self.placed.explanations)
+
+
+def wide_dtype(device: Accelerator, dtype: str) -> str:
+    """The dtype of all that does not run in ``dtype`` where that is below 16 bits; else ``dtype`` itself."""
+    known = [wide for wide in _WIDE if device.peak(wide) == device.peak(wide)]
+    return known[0] if ELEMENT_BYTES[dtype] < 2 and known else dtype
+
+
+def peaks_of(device: Accelerator, dtype: str, rates: Rates | None = None) -> dict[str, float]:
+    """FLOP/s of products with weights in ``dtype``, and of those that stay wider where there are any, by dtype."""
+    rates = rates or Rates()
+    return {name: rates.product(name, device.peak(name)) for name in (dtype, wide_dtype(device, dtype))}
+
+
+class _Sheet:
+    """Collects operations, forward and backward at once."""
+
+    def __init__(self, device: Accelerator, dtype: str, rates: Rates) -> None:
+        self.narrow, self.wide = dtype, wide_dtype(device, dtype)
+        self.peak = peaks_of(device, dtype, rates)
+        vector = device.peak("fp32")
+        # Matrix units do no exponentials; without a known vector rate the ridge is taken from the matrix one.
+        self.vector = vector if vector == vector else self.peak[self.wide]
+        self.bandwidth = rates.of("memory", device.bandwidth)
+        self.element = ELEMENT_BYTES[self.wide]
+        self.found: list[LayerOperation] = []
+        self.in_layer = True
+
+    def add(self, id: str, name: str, kind: Kind, phase: Phase, work: Work, dtype: str = "") -> None:
+        dtype = dtype or self.wide
+        placed = place(work, self.peak[dtype] if kind == "matmul" else self.vector, self.bandwidth)
+        self.found.append(LayerOperation(id, name, kind, phase, placed, self.in_layer, dtype))
+
+    def weights(
+        self, id: str, name: str, groups: Value, rows: Value, inner: Value, columns: Value, *, wide: bool = False
+    ) -> None:
+        """A product with weights, in the narrow dtype unless ``wide``."""
+        dtype = self.wide if wide else self.narrow
+        element, result = ELEMENT_BYTES[dtype], self.element
+        # The gradient of either factor is a product of the same three sizes in another order.
+        inputs = product(groups, rows, columns, inner, element, result)
+        weights = product(groups, inner, rows, columns, element, result)
+        self.add(id, name, "matmul", "forward", product(groups, rows, inner, columns, element, result), dtype)
+        self.add(id, name, "matmul", "backward", inputs + weights, dtype)
+
+    def band(self, id: str, name: str, groups: Value, rows: Value, inner: Value, span: Value) -> None:
+        """A product of activations: scores, or values."""
+        forward = band(groups, rows, inner, span, self.element)
+        self.add(id, name, "matmul", "forward", forward)
+        self.add(id, name, "matmul", "backward", forward + forward)
+
+    def each(self, id: str, name: str, elements: Value, cost: ElementCost) -> None:
+        self.add(id, name, "other", "forward", elementwise(elements, cost.ahead, self.element * cost.moved))
+        self.add(id, name, "other", "backward", elementwise(elements, cost.back, self.element * cost.moved_back))
+
+
+def layer_roofline(
+    spec: TransformerSpec,
+    device: Accelerator,
+    *,
+    dtype: str = "bf16",
+    seq_len: int,
+    tokens: float | npt.NDArray[np.float64],
+    fused_attention: bool = True,
+    head: bool = True,
+    kind: LayerKind | None = None,
+    rates: Rates | None = None,
+) -> tuple[LayerOperation, ...]:
+    """Every operation of one layer of ``spec`` on ``device``, for a micro-batch of ``tokens``.
+
+    tokens: whole sequences of ``seq_len``; fewer make one shorter sequence. An array sweeps over micro-batches, and
+    every figure of the result is an array then. fused_attention: scores never leave the chip (FlashAttention), so
+    that scores, softmax and values are one operation on what the mask leaves, with the scores computed once more
+    backward and the arithmetic of the softmax left out; otherwise they are three, on every score within the window,
+    masked or not. Their products count as `core.models.flops` does, "causal" and "full". head: the output head, the
+    cross-entropy of its logits and its update too. kind: the layer drawn, one of `kinds_of`; None: the most frequent
+    one. Tokens are spread evenly over experts. An update is of the layer's (or the head's) own parameters, once per
+    step. rates: measured ones, in place of the datasheet's peaks and bandwidth.
+
+    Raises `BudgetError` for a dtype without a known peak, and for fewer than one token.
+    """
+    if dtype not in ELEMENT_BYTES or device.peak(dtype) != device.peak(dtype):
+        raise BudgetError("dtype", f"No dense {dtype} peak of {device.name} is known. For example: bf16.")
+    if not (np.all(np.isfinite(tokens)) and np.all(np.asarray(tokens) >= 1) and seq_len >= 1):
+        raise BudgetError("tokens", "A micro-batch has at least one token. For example: 8,192.")
+    t: Value = np.asarray(tokens, dtype=np.float64) if isinstance(tokens, np.ndarray) else float(tokens)
+    length: Value = np.minimum(t, seq_len) if isinstance(t, np.ndarray) else min(t, float(seq_len))
+    kind = kind or kinds_of(spec, seq_len)[0]
+    sheet = _Sheet(device, dtype, rates or Rates())
+    norm = LAYERNORM if spec.norm_vectors == 2 else RMSNORM
+    sheet.each("norms", "Norms", np.multiply(t, spec.hidden * spec.norms_per_layer), norm)
+    _projections(sheet, spec, t)
+    _square(sheet, spec, t, length, kind.window, fused_attention)
+    sheet.weights("output", "Attention output", 1.0, t, spec.heads * spec.value_dim, spec.hidden)
+    if spec.experts and kind.mixture:
+        _experts(sheet, spec, spec.experts, t)
+    else:
+        _feed_forward(sheet, spec, t)
+    sheet.each("residual", "Residual additions", np.multiply(t, 2 * spec.hidden), RESIDUAL)
+    sheet.add("update", "AdamW update", "other", "update", _update(_own_parameters(spec, kind), t))
+    if head:
+        sheet.in_layer = False
+        sheet.weights("head", "Output head", 1.0, t, spec.table_width, spec.vocab, wide=True)
+        sheet.each("loss", "Cross-entropy", np.multiply(t, spec.vocab), CROSS_ENTROPY)
+        sheet.add("head_update", "AdamW update, head", "other", "update", _update(spec.table_width * spec.vocab, t))
+    return tuple(sheet.found)
+
+
+def _projections(sheet: _Sheet, spec: TransformerSpec, t: Value) -> None:
+    if (low := spec.latent) is None:
+        width = (spec.heads + 2 * spec.kv_heads) * spec.head_dim
+        sheet.weights("qkv", "Q, K, V", 1.0, t, spec.hidden, width)
+        return
+    if low.query_rank:
+        sheet.weights("q_down", "Queries, down", 1.0, t, spec.hidden, low.query_rank)
+    sheet.weights("q_up", "Queries, up", 1.0, t, low.query_rank or spec.hidden, spec.heads * spec.score_dim)
+    sheet.weights("kv_down", "Keys and values, down", 1.0, t, spec.hidden, low.kv_rank + low.rope_dim)
+    sheet.weights("kv_up", "Keys and values, up", 1.0, t, low.kv_rank, spec.heads * (low.nope_dim + low.value_dim))
+
+
+def _square(sheet: _Sheet, spec: TransformerSpec, t: Value, length: Value, window: int, fused: bool) -> None:
+    """Scores, softmax and values; every head of every sequence is one product."""
+    span = np.minimum(length, window) if window else length
+    heads = np.multiply(np.divide(t, length), spec.heads)
+    both = spec.score_dim + spec.value_dim
+    if not fused:
+        sheet.band("scores", "Attention scores", heads, length, spec.score_dim, span)
+        sheet.each("softmax", "Softmax", np.multiply(heads, np.multiply(length, span)), SOFTMAX)
+        sheet.band("values", "Attention values", heads, length, spec.value_dim, span)
+        return
+    # The first tokens of a sequence see half a window on average, the others a whole one.
+    seen = np.subtract(span, np.divide(np.multiply(span, span), np.multiply(length, 2)))
+    pairs = np.multiply(np.multiply(heads, length), seen)
+    moved = fused_attention_bytes(t, spec.heads, spec.kv_heads, both, sheet.element)
+    sheet.add("attention", "Attention, fused", "matmul", "forward", Work(np.multiply(pairs, 2.0 * both), moved))
+    # Backward: the scores again, and the gradients of both factors of both products; five products for forward's two.
+    again = np.multiply(pairs, 4.0 * both + 2.0 * spec.score_dim)
+    sheet.add("attention", "Attention, fused", "matmul", "backward", Work(again, np.multiply(moved, 2)))
+
+
+def _feed_forward(sheet: _Sheet, spec: TransformerSpec, t: Value) -> None:
+    inner = spec.ffn_matrices - 1
+    sheet.weights("up", "Feed-forward, in", 1.0, t, spec.hidden, inner * spec.ffn)
+    sheet.each("activation", "Activation function", np.multiply(t, spec.ffn), SWIGLU if spec.glu else GELU)
+    sheet.weights("down", "Feed-forward, out", 1.0, t, spec.ffn, spec.hidden)
+
+
+def _experts(sheet: _Sheet, spec: TransformerSpec, moe: Experts, t: Value) -> None:
+    """Router and experts. Shared experts run every token; the activation function is that of all experts."""
+    inner = spec.ffn_matrices - 1
+    sheet.weights("router", "Router", 1.0, t, spec.hidden, moe.count, wide=True)
+    copies = np.multiply(t, moe.per_token)
+    # With fewer copies than experts only so many experts have work.
+    busy = np.minimum(copies, moe.count)
+    rows = np.divide(copies, busy)
+    shared, width = float(moe.shared), moe.shared_width or moe.width
+    active = np.add(np.multiply(copies, moe.width), np.multiply(t, shared * width))
+    sheet.weights("up", "Experts, in", busy, rows, spec.hidden, inner * moe.width)
+    sheet.each("activation", "Activation function", active, SWIGLU if spec.glu else GELU)
+    sheet.weights("down", "Experts, out", busy, rows, moe.width, spec.hidden)
+    if moe.shared:
+        sheet.weights("shared_up", "Shared experts, in", shared, t, spec.hidden, inner * width)
+        sheet.weights("shared_down", "Shared experts, out", shared, t, width, spec.hidden)
+    if moe.shared_gate:
+        sheet.weights("shared_gate", "Shared experts, gate", 1.0, t, spec.hidden, 1.0, wide=True)
+
+
+def _own_parameters(spec: TransformerSpec, kind: LayerKind) -> float:
+    """Parameters of one layer of that kind: all of them, chosen experts or not; norms outside are shared evenly."""
+    among = {"attention": spec.layers, "norms": spec.layers}
+    among |= {"experts": spec.moe_layers} if kind.mixture else {"feed-forward": spec.dense_layers}
+    return sum(part.total / among[part.group] for part in parameters(spec).components if part.group in among)
+
+
+def _update(own: float, t: Value) -> Work:
+    """AdamW on so many parameters."""
+    return elementwise(np.multiply(t, 0) + own if isinstance(t, np.ndarray) else own, ADAMW_FLOP, ADAMW_BYTES)
+
+
+def matmul_share(operations: Sequence[LayerOperation]) -> float:
+    """Share of all FLOPs of these operations that matrix products do; of arrays, at their last entry."""
+
+    def last(value: Value) -> float:
+        return float(np.asarray(value).flat[-1])
+
+    total = sum(last(one.flop) for one in operations)
+    return sum(last(one.flop) for one in operations if one.kind == "matmul") / total

@@ -1,0 +1,96 @@
+"""What one accelerator reaches: rates of products, memory and links, datasheet times the constants or as measured."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from core.budget.errors import BudgetError
+from core.hardware.accelerators import Accelerator
+from core.hardware.cluster import Cluster
+from core.hardware.rates import Rates
+from core.step_time.constants import Constants
+from core.step_time.parts import Running
+from core.wording import listed
+
+BITS = {"bf16": 16, "fp16": 16, "fp8": 8, "fp4": 4}
+"""Formats in which a step can be computed, with their bits."""
+
+_CAP_WATTS, _FULL_HOPPER = 600.0, 9e14
+"""A Hopper of full nominal peak, in FLOP/s, that draws less than so many watts does not hold its clocks."""
+
+
+def check_peak(device: Accelerator, dtype: str) -> None:
+    """Raise `BudgetError` for a format in which no step is timed, or whose peak on ``device`` is unknown."""
+    if dtype not in BITS:
+        known = listed(list(BITS), "or")
+        raise BudgetError("dtype", f"A step is timed with products in {known}, not in {dtype}. For example: bf16.")
+    if math.isnan(device.peak(dtype)):
+        raise BudgetError("dtype", f"No dense {dtype} peak of {device.name} is known. For example: bf16.")
+
+
+@dataclass(frozen=True, slots=True)
+class Speeds:
+    """Rates of one accelerator, FLOP/s and bytes per second, NaN when unknown.
+
+    narrow, wide: products with weights in the step's format, and in 16 bits.  inside, between: collectives over the
+    links of a node, or domain, and over the network.  domain: accelerators of a node.
+    """
+
+    narrow: float
+    wide: float
+    attention: float
+    memory: float
+    inside: float
+    between: float
+    domain: int
+
+    def group(self, ranks: Any, stride: Any) -> Any:
+        """Bytes per second of one rank of a group whose ranks lie ``stride`` apart; without end where it is alone.
+
+        Beyond one node all of the group's ranks in it share its network.
+        """
+        here = np.clip(self.domain / stride, 1.0, ranks)
+        far = np.where(here > 1, np.minimum(self.inside, self.between * here), self.between)
+        return np.where(ranks > 1, np.where(ranks * stride <= self.domain, self.inside, far), np.inf)
+
+    def neighbour(self, ranks: Any, stride: Any) -> Any:
+        """Bytes per second from one rank to the next of such a group."""
+        return np.where(ranks > 1, np.where(ranks * stride <= self.domain, self.inside, self.between), np.inf)
+
+
+def wide_peak(accelerator: Accelerator) -> float:
+    """Dense 16-bit peak: bf16, or fp16 where there is no bf16."""
+    bf16 = accelerator.peak("bf16")
+    return accelerator.peak("fp16") if math.isnan(bf16) else bf16
+
+
+def speeds_of(cluster: Cluster, running: Running, constants: Constants, rates: Rates | None) -> Speeds:
+    """What the cluster's accelerator reaches; ``rates`` replace what they have."""
+    device, c, measured = cluster.accelerator, constants, rates or Rates()
+    factor = _factor(device, c)
+    wide = wide_peak(device) * factor
+    bits = BITS[running.dtype]
+    narrow = wide if bits == 16 else device.peak(running.dtype) * factor
+    share = {16: c.matmul16, 8: c.matmul8, 4: c.matmul4}
+    attention = {"newest": c.attention, "fa2": c.attention_fa2, "triton": c.attention_triton}[running.attention]
+    return Speeds(
+        narrow=measured.product(running.dtype, narrow * share[bits]),
+        wide=measured.product("bf16", wide * share[16]),
+        attention=wide * attention,
+        memory=measured.of("memory", device.bandwidth * c.bandwidth),
+        inside=measured.of("inside", cluster.link_inside * c.inside),
+        between=measured.of("between", cluster.link_between * c.between),
+        domain=cluster.per_node,
+    )
+
+
+def _factor(device: Accelerator, c: Constants) -> Any:
+    """What a part reaches of its nominal peak beside its family: more power, or a cap on it."""
+    if device.family == "Blackwell" and device.id.endswith("b300"):
+        return c.ultra
+    full = device.family == "Hopper" and device.peak("bf16") > _FULL_HOPPER
+    return c.capped if full and device.tdp_watts < _CAP_WATTS else 1.0

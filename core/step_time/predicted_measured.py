@@ -1,0 +1,85 @@
+"""A measured training step of one layer beside what is predicted of it, time and memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from core.benchmark.datasheet import datasheet_of
+from core.benchmark.layer import default_layer, with_tokens
+from core.benchmark.points import Point
+from core.benchmark.rates import measured_rates
+from core.benchmark.record import Record
+from core.budget.errors import BudgetError
+from core.formula import Explanation
+from core.models.spec_error import SpecError
+from core.step_time.single_layer import Alone, alone
+from core.units import format_bytes, format_duration, format_quantity
+
+HEADINGS = ("Step", "Predicted", "Measured", "Measured / predicted", "Memory predicted", "Memory measured", "Ratio")
+
+NOT_HERE = "What is predicted holds for accelerators: on a CPU the step is timed, and nothing stands beside it."
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """One measured step and what was predicted of it."""
+
+    point: Point
+    predicted: Alone
+
+    @property
+    def time_ratio(self) -> float:
+        """Measured seconds over predicted."""
+        return self.point.median_s / self.predicted.seconds
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """A row under `HEADINGS`."""
+        peak = self.point.peak_memory_bytes
+        counted = self.predicted.peak_bytes
+        return (
+            self.point.item.label,
+            format_duration(self.predicted.seconds, 3),
+            format_duration(self.point.median_s, 3),
+            format_quantity(self.time_ratio, "ratio", 3),
+            format_bytes(counted, system="binary", digits=3),
+            "not asked" if peak is None else format_bytes(peak, system="binary", digits=3),
+            "" if peak is None else format_quantity(peak / counted, "ratio", 3),
+        )
+
+    @property
+    def explanations(self) -> tuple[Explanation, ...]:
+        """How the prediction comes about."""
+        return tuple(one.about(f"{self.point.item.label}, predicted") for one in self.predicted.explanations)
+
+
+def beside(record: Record) -> tuple[tuple[Beside, ...], str]:
+    """Each layer's step of a record with its prediction, by the rates of the record and, where they are missing, the
+    datasheet's; and why there is none, empty where there is."""
+    points = [p for p in record.points if p.item.kind == "layer" and len(p.shape) == 2]
+    if not points:
+        return (), ""
+    if record.programme.device == "cpu":
+        return (), NOT_HERE
+    try:
+        return tuple(_of(points, record)), ""
+    except (BudgetError, SpecError) as problem:
+        return (), str(problem)
+
+
+def _of(points: Sequence[Point], record: Record) -> list[Beside]:
+    rates, rows = measured_rates(record).rates, datasheet_of(record).rows
+    shape = record.programme.layer or default_layer(record.programme.device)
+    return [
+        Beside(
+            point,
+            alone(
+                with_tokens(shape, point.shape[0], point.shape[1]),
+                rows[0] if len(rows) == 1 else None,
+                rates=rates if rates.known else None,
+                compiled=point.item.label == "compiled",
+            ),
+        )
+        for point in points
+    ]

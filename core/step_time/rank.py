@@ -1,0 +1,159 @@
+"""One rank's share of a layer's work, as seconds per token and per layer: it is linear in the tokens, adding apart."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from core.models.spec import TransformerSpec
+from core.step_time.constants import Constants
+from core.step_time.formulas import adding_seconds, padded_tokens, product_seconds, tail_flop
+from core.step_time.links import BITS, Speeds
+from core.step_time.parts import Running
+from core.step_time.work import WIDE, LayerWork, Products, layer_work, square_flop
+from core.training.activations.tensors import Implementation
+from core.training.layout import Degrees, pick
+
+_SCORE_BYTES = 13.0
+"""Moved for each score that is written out: the score, softmax, mask and dropout."""
+
+_FLASH_BACK = 2.5
+"""Backward of fused attention over forward: five products for its two, the scores among them once more."""
+
+BACK = 1.5
+"""Traffic of operations on single elements backward over forward: a norm reads its input beside the gradient, a gate
+both of its inputs; dropout, rotary and the residual move no more than forward."""
+
+_SCORE_RATE = 0.6
+"""Share of a large product's rate that products of one head's scores reach."""
+
+_ADDED = 6.0
+"""Bytes per weight and micro-batch of adding its gradient in fp32, read and written where the product does it, beyond
+the two that are counted as the product's result."""
+
+_ADDED_NARROW = 2.0
+"""The same in 16 bits, as training in fp16 does it."""
+
+_ADDED_APART = 20.0
+"""The same where DeepSpeed casts gradients, adds them to those it shards, and clears them, one after the other."""
+
+_MERGED = 3.0 * WIDE
+"""Bytes per element in which ring attention adds what a pass made to what earlier ones did: both read, the sum written.
+Its outputs forward, gradients of queries, keys and values backward, in kernels of their own [Transformer Engine,
+context_parallel.py]."""
+
+_HALVED = 2.0 * WIDE / 4.0
+"""Bytes per element in which its later passes copy half of the queries, or of keys and values, so that they lie
+together: read and written, of each in half of the passes; backward outputs and their gradients go with the queries."""
+
+_CAST_BYTES = 4.0
+_SORT_BYTES = 8.0
+
+
+class Rank:
+    """One rank's share of the work, as seconds per token and per layer."""
+
+    def __init__(
+        self,
+        spec: TransformerSpec,
+        how: Implementation,
+        d: Degrees,
+        running: Running,
+        speeds: Speeds,
+        c: Constants,
+    ) -> None:
+        self.spec, self.how, self.d, self.running, self.speeds, self.c = spec, how, d, running, speeds, c
+        self.bits = BITS[running.dtype]
+        self.work: LayerWork = layer_work(spec, how, self.bits / 8)
+        self.heads = np.minimum(d.tensor, spec.kv_heads)
+        self.spread = pick(d.expert > 1, float(running.expert_tensor), d.tensor)
+        self.experts = spec.experts.count / d.expert if spec.experts else 0.0
+
+    def seconds(self, flop: Any, moved: Any, rate: float) -> Any:
+        """Seconds of products."""
+        c, memory = self.c, self.speeds.memory
+        return product_seconds.over(flop=flop, rate=rate, weight=c.operands, bytes=moved, bandwidth=memory)
+
+    def plain(self, products: Products, rate: float) -> tuple[Any, Any]:
+        """Seconds per token and per layer of products that every token runs through."""
+        t, heads = self.d.tensor, self.heads
+        flop = products.flop.on(t, heads) + self.tail(products.number)
+        per_token = self.seconds(flop, products.moved.on(t, heads), rate)
+        return per_token, self.seconds(self.tail(products.sides.on(t, heads)), products.weights.on(t, heads), rate)
+
+    def tail(self, sides: Any) -> Any:
+        """Work lost at the ends of products with such sides: one for each of a token, the other two for a layer."""
+        return tail_flop.over(sides=sides, tail=self.c.tail)
+
+    def routed(self, products: Products) -> tuple[Any, Any]:
+        """The same of products of the routed experts, of a layer that has them."""
+        moe = self.spec.experts
+        if moe is None:
+            return 0.0, 0.0
+        c, spread = self.c, self.spread
+        # TEGroupedMLP adds biases expert by expert, in fp32; NeMo AutoModel takes no longer for them.
+        apart = self.spec.ffn_bias and self.running.software in ("", "mature")
+        rate = self.speeds.narrow * (c.expert_bias if apart else 1.0)
+        routed = moe.per_token * self.running.imbalance * spread / self.d.tensor
+        half = c.expert_half16 if self.bits == 16 else c.expert_half8
+        flop, moved = products.flop.on(spread, 1.0), products.moved.on(spread, 1.0)
+        per_token = self.seconds(routed * flop, routed * moved, rate)
+        # What reading an expert's weights costs is in the tokens that it is padded by: both are one amount per expert.
+        idle = padded_tokens.over(experts=self.experts, half=half)
+        return per_token, self.seconds(idle * flop + self.tail(products.sides.on(spread, 1.0)), 0.0, rate)
+
+    def core(self, seq_len: Any) -> tuple[Any, Any]:
+        """Seconds per token of attention's products of activations, forward and backward."""
+        spec, t, speeds, how = self.spec, self.d.tensor, self.speeds, self.how
+        flop = square_flop(spec, seq_len, flash=how.flash) / t
+        if how.flash:
+            # Ring attention is as many kernels as ranks, each of which reads and writes its own.
+            moved = WIDE * self.d.context * self.work.qkvo.on(t, self.heads)
+            forward = flop / speeds.attention + moved / speeds.memory
+            return forward, _FLASH_BACK * forward
+        slow = 1.0 if spec.head_dim % 8 == 0 else self.c.odd_head**4
+        scores = _SCORE_BYTES * spec.heads * np.asarray(seq_len) / t / speeds.memory
+        products = flop * slow / (_SCORE_RATE * speeds.wide)
+        return products + scores, 2.0 * products + BACK * scores
+
+    def merged(self) -> tuple[Any, Any]:
+        """Seconds per token in which ring attention adds up its passes, as many as ranks, forward and backward."""
+        d, work, spec = self.d, self.work, self.spec
+        made = spec.heads * spec.value_dim / d.tensor
+        given = work.qkvo.on(d.tensor, self.heads) - made
+        passes, later = _MERGED * d.context * (d.context > 1), _HALVED * (d.context - 1)
+        each = self.c.elementwise / self.speeds.memory
+        return each * (passes * made + later * given), each * (passes * given + later * (given + 2.0 * made))
+
+    def added(self, product: Any) -> Any:
+        """Seconds of a layer in which gradients of weights are added to those of earlier micro-batches.
+
+        product: seconds of their products, which add by themselves; torch and DeepSpeed add in kernels of their own.
+        """
+        work, moe, d = self.work, self.spec.experts, self.d
+        own = work.plain.parameters(d.tensor, self.heads)
+        if moe:
+            own = own + work.mixed * self.experts * work.routed.parameters(self.spread, 1.0)
+        each: Any = _ADDED_NARROW if self.running.dtype == "fp16" else _ADDED
+        if self.running.software == "deepspeed 2021":
+            each = np.where(d.zero >= 1, _ADDED_APART, each)
+        time = each * (d.micro_batches > 1) * own / self.speeds.memory
+        apart = self.running.software in ("eager", "deepspeed 2021")
+        return time if apart else adding_seconds.over(product=product, added=time)
+
+    def elements(self) -> Any:
+        """Seconds per token of operations on single elements, casts and the sorting of tokens."""
+        work, d, c = self.work, self.d, self.c
+        narrow = pick(d.sequence_parallel > 0, d.tensor, 1.0)
+        moved = c.elementwise * (work.norms / narrow + work.inner.on(d.tensor, self.heads))
+        moe = self.spec.experts
+        if self.bits < 16:
+            moved = moved + c.casts * _CAST_BYTES * work.plain.read.on(d.tensor, self.heads)
+        if moe:
+            chosen = work.mixed * moe.per_token / d.tensor
+            moved = moved + c.permutation * _SORT_BYTES * self.spec.hidden * chosen
+            if self.bits < 16:
+                read = work.routed.read.on(self.spread, 1.0) * self.spread
+                moved = moved + c.casts * _CAST_BYTES * read * chosen
+        return moved / self.speeds.memory

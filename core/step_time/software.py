@@ -1,0 +1,103 @@
+"""Software that trains, as a plan names it, and how it runs a step: each is what its published steps were run with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Literal, TypeAlias
+
+from core.hardware.accelerators import Accelerator
+from core.models.spec import TransformerSpec
+from core.step_time.parts import Kernel, Running, Software
+
+Captured: TypeAlias = Literal["step", "parts", "none"]
+"""What CUDA graphs capture of a mixture's step: all of it, parts, or nothing."""
+
+
+def launches_hidden(captured: str, accelerator: str) -> int:
+    """Whether the host's launches of a mixture's kernels do not show; graphs of parts are enough for a Grace."""
+    return int(captured == "step" or (captured == "parts" and accelerator.startswith("GB")))
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingSoftware:
+    """One way to train. id: its name, which links carry.
+
+    meaning: what it does, and what was published of it.  dense, mixture: whose steps those of dense models and of
+    mixtures of experts are like.  attention: its fused kernel on Hopper.  overlap_tensor, stops_early: as in `Running`.
+    """
+
+    id: str
+    meaning: str
+    dense: Software
+    mixture: Software
+    attention: Kernel
+    overlap_tensor: int | None
+    stops_early: int
+    captured: Captured
+
+
+MEGATRON = TrainingSoftware(
+    id="Megatron-Core",
+    meaning="As NVIDIA’s containers published it up to release 26.04: communication overlaps; of a mixture’s step CUDA "
+    "graphs capture parts at most, so that on hosts other than Grace small layers wait for their launches.",
+    dense="",
+    mixture="",
+    attention="newest",
+    overlap_tensor=None,
+    stops_early=0,
+    captured="parts",
+)
+TUNED = TrainingSoftware(
+    id="Megatron-Core, tuned",
+    meaning="As NVIDIA tuned it from release 26.06 on: CUDA graphs capture a mixture’s whole step, experts’ products "
+    "are fused, and their exchange runs beside other work. All such steps were published on Blackwell; dense models "
+    "take no less than before.",
+    dense="",
+    mixture="mature",
+    attention="newest",
+    overlap_tensor=None,
+    stops_early=0,
+    captured="step",
+)
+COMPILED = TrainingSoftware(
+    id="FSDP2, compiled",
+    meaning="PyTorch’s own sharding with compiled or hand-fused layers, as torchtitan and NeMo AutoModel: tensor "
+    "parallelism waits for its communication, and recomputation leaves out each layer’s last product.",
+    dense="compiled",
+    mixture="compiled",
+    attention="fa2",
+    overlap_tensor=0,
+    stops_early=1,
+    captured="none",
+)
+EAGER = TrainingSoftware(
+    id="PyTorch, eager",
+    meaning="The same operation by operation, as torchtitan without torch.compile and llm-foundry.",
+    dense="eager",
+    mixture="eager",
+    attention="fa2",
+    overlap_tensor=0,
+    stops_early=1,
+    captured="none",
+)
+
+SOFTWARE: Mapping[str, TrainingSoftware] = MappingProxyType({one.id: one for one in (MEGATRON, TUNED, COMPILED, EAGER)})
+"""Every software by its name."""
+
+USUAL_SOFTWARE = MEGATRON.id
+
+
+def running_on(software: str, spec: TransformerSpec, accelerator: Accelerator, dtype: str) -> Running:
+    """How a software runs a step of ``spec`` on an accelerator, its products in ``dtype``."""
+    one = SOFTWARE[software]
+    mixed = spec.experts is not None
+    return Running(
+        dtype=dtype,
+        overlap_tensor=one.overlap_tensor,
+        attention=one.attention,
+        software=one.mixture if mixed else one.dense,
+        graphs=launches_hidden(one.captured, accelerator.name) if mixed else 1,
+        stops_early=one.stops_early,
+    )

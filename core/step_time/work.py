@@ -1,0 +1,185 @@
+"""What one layer multiplies, moves and sends per token, by what divides it over the ranks.
+
+All of a layer's work is linear in the tokens of a rank, with a part per layer beside it (weights to be read). So it is
+counted once per model, as plain numbers, and only their combination with the degrees is an array.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Literal, TypeAlias
+
+from core.hardware.operations import product_bytes
+from core.models.batch import sum_of
+from core.models.flops import SQUARES, flop_numbers
+from core.models.spec import Experts, TransformerSpec, modelled
+from core.models.terms import Term, numbers_of
+from core.products import matmul_flop
+from core.training.activations.tensors import Implementation
+
+Divided: TypeAlias = Literal["whole", "tensor", "heads"]
+"""By nothing, by the tensor-parallel ranks, or by those of them that hold key/value heads of their own."""
+
+WIDE = 2.0
+"""Bytes of what is computed in 16 bits."""
+
+
+_SINGLE = 2.0
+"""Traffic of norms and gates written out in single operations over that of one kernel each: fp32 copies on the way."""
+
+
+@dataclass(slots=True)
+class Split:
+    """An amount by what divides it."""
+
+    whole: float = 0.0
+    tensor: float = 0.0
+    heads: float = 0.0
+
+    def add(self, by: Divided, amount: float) -> None:
+        """Add an amount divided so."""
+        setattr(self, by, getattr(self, by) + amount)
+
+    def on(self, tensor: Any, heads: Any) -> Any:
+        """The amount on one of ``tensor`` ranks, ``heads`` of which hold key/value heads of their own."""
+        own = self.tensor / tensor + self.whole
+        return own + self.heads / heads if self.heads else own
+
+
+class Products:
+    """Products with weights: per token FLOPs, bytes and elements read; per layer bytes of weights and sides.
+
+    number: of products. sides: inner and outer sides of all of them, summed.
+    """
+
+    def __init__(self, element: float) -> None:
+        self.element = element
+        self.flop, self.moved, self.read, self.weights, self.sides = Split(), Split(), Split(), Split(), Split()
+        self.number = 0.0
+
+    def add(self, inner: int, columns: int, by: Divided = "whole", *, row: bool = False, again: bool = False) -> None:
+        """A product of so many inner elements and columns; ``by`` divides its columns, or with ``row`` its rows.
+
+        again: reads what the product before it has read, at once with it.
+        """
+
+        def moved(m: float, n: float, k: float) -> float:
+            return product_bytes(m, n, k, 1, self.element, WIDE)
+
+        self.flop.add(by, matmul_flop(1, columns, inner))
+        self.weights.add(by, moved(0, columns, inner))
+        self.moved.add("whole" if row else by, moved(1, columns, 0))
+        self.sides.add("whole" if row else by, columns)
+        if not again:
+            self.moved.add(by if row else "whole", moved(1, 0, inner))
+            self.read.add(by if row else "whole", inner)
+            self.sides.add(by if row else "whole", inner)
+            self.number += 1
+
+    def parameters(self, tensor: Any, heads: Any) -> Any:
+        """Weights on one of ``tensor`` ranks."""
+        return self.weights.on(tensor, heads) / self.element
+
+
+@dataclass(frozen=True, slots=True)
+class LayerWork:
+    """Work of one layer, the mean over all of them, prediction modules among them.
+
+    layers: how many. mixed: share of them with experts. plain: products with weights other than the routed experts’,
+    which are in ``routed``, of a single expert. router, head: what is computed in 16 bits, the latter of the model.
+    last, routed_last: the product that dense layers, or an expert, end with, in ``plain``, or ``routed``, too. norms:
+    bytes per token of what sequence parallelism divides; inner: of the other operations on single elements. qkvo:
+    elements per token that the attention core reads and writes.
+    """
+
+    layers: float
+    mixed: float
+    plain: Products
+    routed: Products
+    router: Products
+    head: Products
+    last: Products
+    routed_last: Products
+    norms: float
+    inner: Split
+    qkvo: Split
+
+
+def _network(products: Products, spec: TransformerSpec, width: int) -> Products:
+    products.add(spec.hidden, (spec.ffn_matrices - 1) * width, "tensor")
+    products.add(width, spec.hidden, "tensor", row=True)
+    return products
+
+
+def _projections(products: Products, spec: TransformerSpec) -> Products:
+    low = spec.latent
+    if low is None:
+        products.add(spec.hidden, spec.heads * spec.head_dim, "tensor")
+        products.add(spec.hidden, 2 * spec.kv_heads * spec.head_dim, "heads", again=True)
+    else:
+        if low.query_rank:
+            products.add(spec.hidden, low.query_rank)
+        products.add(low.query_rank or spec.hidden, spec.heads * spec.score_dim, "tensor")
+        products.add(spec.hidden, low.kv_rank + low.rope_dim)
+        products.add(low.kv_rank, spec.heads * (low.nope_dim + low.value_dim), "tensor")
+    products.add(spec.heads * spec.value_dim, spec.hidden, "tensor", row=True)
+    return products
+
+
+def _plus(into: Products, other: Products, times: float) -> None:
+    into.number += times * other.number
+    for name in ("flop", "moved", "read", "weights", "sides"):
+        for by in ("whole", "tensor", "heads"):
+            getattr(into, name).add(by, times * getattr(getattr(other, name), by))
+
+
+@lru_cache(maxsize=256)
+def layer_work(spec: TransformerSpec, implementation: Implementation, element: float) -> LayerWork:
+    """The work of a mean layer of ``spec``, its products of ``element`` bytes."""
+    layers = modelled(spec).layers + spec.mtp_modules
+    mixed = (spec.moe_layers + (spec.mtp_modules if spec.moe_layers else 0)) / layers
+    moe = spec.experts or Experts(1, 1, 1)
+    shared = moe.shared * (moe.shared_width or moe.width)
+    plain = _projections(Products(element), spec)
+    if mixed < 1:
+        _plus(plain, _network(Products(element), spec, spec.ffn), 1 - mixed)
+    if mixed and shared:
+        _plus(plain, _network(Products(element), spec, shared), mixed)
+    last, down, routed_last = Products(element), Products(element), Products(element)
+    down.add(spec.ffn, spec.hidden, "tensor", row=True)
+    _plus(last, down, 1 - mixed)
+    routed_last.add(moe.width, spec.hidden, "tensor", row=True)
+    router, head = Products(WIDE), Products(WIDE)
+    router.add(spec.hidden, moe.count, "tensor")
+    head.add(spec.table_width, spec.vocab, "tensor")
+    turned = 6.0 if spec.position_kind == "rotary" else 4.0
+    single = _SINGLE if implementation.written_out else 1.0
+    gated = (
+        single * (6.0 if spec.glu else 4.0) * ((1 - mixed) * spec.ffn + mixed * (moe.per_token * moe.width + shared))
+    )
+    queries, keys = spec.heads * spec.score_dim, spec.kv_heads * spec.head_dim
+    by: Divided = "tensor" if spec.latent else "heads"
+    inner, qkvo = Split(tensor=turned * queries + gated), Split(tensor=spec.heads * (spec.score_dim + spec.value_dim))
+    inner.add(by, turned * 2 * keys)
+    qkvo.add(by, 2 * keys)
+    return LayerWork(
+        layers=layers,
+        mixed=mixed,
+        plain=plain,
+        routed=_network(Products(element), spec, moe.width),
+        router=router,
+        head=head,
+        last=last,
+        routed_last=routed_last,
+        norms=single * (22.0 if implementation.dropout else 20.0) * spec.hidden,
+        inner=inner,
+        qkvo=qkvo,
+    )
+
+
+def square_flop(spec: TransformerSpec, seq_len: Any, *, flash: bool) -> Any:
+    """FLOPs per token of attention's products of activations in a mean layer: what the mask leaves, or all of them."""
+    kind = "causal" if flash else "eager"
+    numbers = flop_numbers(numbers_of(spec), seq_len, kind, head=False, embedding=False)
+    return sum_of(SQUARES[kind], numbers, Term.values) / (spec.layers + spec.mtp_modules)

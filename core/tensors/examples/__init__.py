@@ -1,0 +1,1 @@
+"""Questions beside a trace: overlap, walks through memory, surprises, a quiz, the lecture's claims."""

@@ -1,0 +1,304 @@
+"""Elements that share memory: how many, which, and what an in-place operation does to them.
+
+torch refuses to write in place where a stride of 0 makes the overlap plain, as after ``expand``. Whether other strides
+overlap it finds "too hard" and goes ahead; then a cell is updated once for every element that lies in it.
+Source: https://docs.pytorch.org/docs/stable/generated/torch.as_strided.html
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from core.formula import Explanation, Source, Symbol, formula
+from core.limits import limit
+from core.tensors.cost import tensor_bytes
+from core.tensors.layout import Layout
+from core.tensors.operations.values import ExpressionError
+from core.tensors.parsing.text import code_of
+from core.tensors.tracing.steps import Scalar
+from core.tensors.tracing.trace import trace
+
+_AS_STRIDED = Source(
+    "PyTorch, torch.as_strided", "warning", "https://docs.pytorch.org/docs/stable/generated/torch.as_strided.html"
+)
+
+
+@formula(
+    r"\frac{\v{elements}}{\v{cells}}",
+    result=Symbol("r", "elements per storage cell, on average", "number"),
+    symbols={
+        "elements": Symbol("n", "elements of the tensor", "count"),
+        "cells": Symbol("c", "different storage cells they lie in", "count"),
+    },
+    sources=(_AS_STRIDED,),
+)
+def sharing(elements: float, cells: float) -> float:
+    """Elements per storage cell; above 1 some cells belong to several elements."""
+    return elements / cells
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """A storage cell in which several elements lie: how many, and the indices of the first of them."""
+
+    cell: int
+    count: int
+    indices: tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Overlap:
+    """Which elements of a layout share memory.
+
+    elements: of the tensor; cells: different cells they lie in; skipped: cells between the first and the last that no
+    element uses. counts: elements per cell from ``first_cell`` on, empty when there are more cells than can be drawn;
+    most: the largest of them. shared: the cells with more than one element, as many as asked for, in order;
+    shared_cells: how many there are in all.
+    """
+
+    layout: Layout
+    element_size: int
+    elements: int
+    cells: int
+    skipped: int
+    first_cell: int
+    counts: tuple[int, ...]
+    most: int
+    shared: tuple[Shared, ...]
+    shared_cells: int
+
+    @property
+    def overlaps(self) -> bool:
+        return self.elements > self.cells
+
+    @property
+    def bytes_addressed(self) -> int:
+        """Bytes the tensor seems to have: elements times element size."""
+        return self.elements * self.element_size
+
+    @property
+    def bytes_stored(self) -> int:
+        """Bytes of memory behind them."""
+        return self.cells * self.element_size
+
+    @property
+    def headline(self) -> tuple[str, str]:
+        """The answer as one sentence and a quieter line of detail, in small markup."""
+        gaps = f" {self.skipped:,} cells between them belong to no element." if self.skipped else ""
+        if not self.overlaps:
+            return (
+                f"**No overlap**: {self.elements:,} elements in {self.cells:,} different cells.",
+                f"Writing in place is safe.{gaps}",
+            )
+        return (
+            f"**{self.elements:,} elements share {self.cells:,} cells**: the tensor looks like "
+            f"{self.bytes_addressed:,} B and is {self.bytes_stored:,} B.",
+            f"Up to {self.most} elements lie in one cell.{gaps}",
+        )
+
+    @property
+    def explanations(self) -> tuple[Explanation, ...]:
+        """Elements per cell, and both sizes in bytes."""
+        if not self.elements:
+            return ()
+        return (
+            sharing.explain(elements=self.elements, cells=self.cells),
+            tensor_bytes.explain(elements=self.elements, element_bytes=self.element_size),
+            tensor_bytes.explain(elements=self.cells, element_bytes=self.element_size),
+        )
+
+
+def overlap_of(layout: Layout, element_size: int, *, drawn: int = 64, indices: int = 8) -> Overlap:
+    """Count exactly which elements share a cell, at most ``drawn`` such cells with ``indices`` indices each.
+
+    Raises `TooLargeError` for more elements than ``tensor_elements`` of core.limits.
+    """
+    numbers = layout.each_cell()
+    cells, counts = np.unique(numbers, return_counts=True)
+    several = np.flatnonzero(counts > 1)
+    span = layout.span
+    first, width = (0, 0) if span is None else (span[0], span[1] - span[0] + 1)
+    by_cell = np.zeros(width if width <= limit("storage_cells_drawn") else 0, dtype=np.int64)
+    if len(by_cell):
+        by_cell[cells - first] = counts
+    shared: list[Shared] = []
+    for at in several[:drawn].tolist():
+        first_elements = np.flatnonzero(numbers == cells[at])[:indices].tolist()
+        found = tuple(_index(number, layout.shape) for number in first_elements)
+        shared.append(Shared(int(cells[at]), int(counts[at]), found))
+    return Overlap(
+        layout=layout,
+        element_size=element_size,
+        elements=layout.numel,
+        cells=len(cells),
+        skipped=width - len(cells),
+        first_cell=first,
+        counts=tuple(by_cell.tolist()),
+        most=int(counts.max(initial=0)),
+        shared=tuple(shared),
+        shared_cells=len(several),
+    )
+
+
+def _index(number: int, shape: Sequence[int]) -> tuple[int, ...]:
+    """Index of element ``number`` in logical order."""
+    index: list[int] = []
+    for size in reversed(shape):
+        number, i = divmod(number, size)
+        index.append(i)
+    return tuple(reversed(index))
+
+
+# ------------------------------------------------------------------------------------------------ the hazard
+
+
+def _kept(value: Scalar) -> Scalar:
+    """What 64 bits keep of a whole number, as torch keeps it."""
+    return (value + 2**63) % 2**64 - 2**63 if isinstance(value, int) else value
+
+
+_UPDATES: dict[str, Callable[[Scalar, int], Scalar]] = {
+    "add_": lambda old, value: _kept(old + value),
+    "sub_": lambda old, value: _kept(old - value),
+    "mul_": lambda old, value: _kept(old * value),
+    "fill_": lambda old, value: value,
+}
+
+METHODS: tuple[str, ...] = tuple(_UPDATES)
+"""In-place operations that can be replayed, each with one whole number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """One element updated: its index, its cell, and the cell's value before and after."""
+
+    index: tuple[int, ...]
+    cell: int
+    before: Scalar
+    after: Scalar
+
+
+@dataclass(frozen=True, slots=True)
+class Hazard:
+    """An in-place operation on a tensor whose elements may share memory, replayed and run.
+
+    source: what was run. before: the storage of x when the view was made. counts: writes per cell. writes: every
+    element in order, each reading what the one before left. sequential: the storage after that; once: what it would
+    be had every cell been updated once. torch: the storage after torch ran it, empty when it refused. copied: bytes of
+    the ``clone()`` that torch's message advises.
+    """
+
+    source: str
+    overlap: Overlap
+    before: tuple[Scalar, ...]
+    counts: tuple[int, ...]
+    writes: tuple[Write, ...]
+    sequential: tuple[Scalar, ...]
+    once: tuple[Scalar, ...]
+    torch: tuple[Scalar, ...]
+    error_type: str
+    error_message: str
+    copied: int
+
+    @property
+    def refused(self) -> bool:
+        return bool(self.error_type)
+
+    @property
+    def headline(self) -> tuple[str, str]:
+        """What happened as one sentence and a quieter line of detail, in small markup."""
+        if self.refused:
+            return (
+                f"torch **refuses** `{self.source}`: {self.overlap.elements} elements lie in {self.overlap.cells} "
+                "cells, and it sees that from a stride of 0.",
+                f"`.clone()` first makes a copy of {self.copied:,} B in which every element has its own cell.",
+            )
+        if self.torch == self.once:
+            same = "every cell ends up with the same value however often it is written"
+            why = same if self.overlap.overlaps else "no two elements share a cell"
+            return f"`{self.source}` runs and is **harmless**: {why}.", ""
+        cell = max(range(len(self.counts)), key=self.counts.__getitem__)
+        many = self.counts[cell]
+        return (
+            f"torch **does not notice**: cell {cell} lies in {many} elements and is updated {many} times, from "
+            f"{self.before[cell]} to **{self.torch[cell]}** instead of {self.once[cell]}.",
+            "Whether strides overlap is hard to decide, so torch checks only for strides of 0. The result depends on "
+            "how the loop runs; from 32,768 elements on torch divides it among threads. "
+            f"`.clone()` first copies {self.copied:,} B and is safe.",
+        )
+
+
+def replay(view: str, shape: Sequence[int], method: str = "add_", value: int = 1) -> Hazard:
+    """Run ``view`` on x, update the result in place with ``method(value)``, and replay the same element by element.
+
+    Raises `ExpressionError` when the view cannot be run, is no view of x, or has more elements than are drawn.
+    """
+    if method not in METHODS:
+        raise ExpressionError(f"`{method[:40]}` cannot be replayed; these can: {', '.join(METHODS)}.")
+    seen = trace(view, shape)
+    last = seen.last
+    no_view = f"`{view[:60]}` is no view of x, so nothing is shared. For example: {HAZARDS[0].view}."
+    if last.kind not in ("start", "same", "view") or last.storage != 0:
+        raise ExpressionError(no_view)
+    if last.dtype != seen[0].dtype:
+        raise ExpressionError(
+            f"`{view[:60]}` reads the bytes of x as {last.dtype}; whole elements are replayed, of {seen[0].dtype}."
+        )
+    if max(last.layout.numel, last.storage_elements) > limit("storage_cells_drawn"):
+        raise ExpressionError(f"At most {limit('storage_cells_drawn'):,} elements are replayed.")
+    source = f"{code_of(seen.text).rstrip(' ;')}.{method}({value})"
+    ran = trace(source, shape).last
+    if ran.operation != method:
+        raise ExpressionError(no_view)
+    update, layout = _UPDATES[method], last.layout
+    memory = list(last.storage_values)
+    once = list(memory)
+    writes: list[Write] = []
+    cells: list[int] = layout.cells().tolist()
+    for number, cell in enumerate(cells):
+        new = update(memory[cell], value)
+        writes.append(Write(_index(number, layout.shape), cell, memory[cell], new))
+        memory[cell] = new
+    counts = Counter(cells)
+    for cell in counts:
+        once[cell] = update(once[cell], value)
+    refused = ran.kind == "refused"
+    return Hazard(
+        source=source,
+        overlap=overlap_of(layout, last.element_size),
+        before=last.storage_values,
+        counts=tuple(counts[cell] for cell in range(len(memory))),
+        writes=tuple(writes),
+        sequential=tuple(memory),
+        once=tuple(once),
+        torch=() if refused else ran.storage_values,
+        error_type=ran.error_type,
+        error_message=ran.error_message,
+        copied=layout.numel * last.element_size,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class HazardPreset:
+    """A chip: the view, the start shape, and the operation."""
+
+    label: str
+    view: str
+    shape: tuple[int, ...]
+    method: str = "add_"
+    value: int = 1
+
+
+HAZARDS: tuple[HazardPreset, ...] = (
+    HazardPreset("Sliding window", "x.as_strided((4, 3), (1, 1))", (6,)),
+    HazardPreset("The same, doubled", "x.as_strided((4, 3), (1, 1))", (6,), "mul_", 2),
+    HazardPreset("unfold", "x.unfold(0, 3, 1)", (6,)),
+    HazardPreset("expand", "x.expand(3, 4)", (3, 1)),
+    HazardPreset("expand, filled", "x.expand(3, 4)", (3, 1), "fill_", 7),
+    HazardPreset("Steps that never meet", "x.as_strided((2, 2), (3, 2))", (6,)),
+    HazardPreset("A transpose", "x.t()", (2, 3)),
+)

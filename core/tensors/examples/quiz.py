@@ -1,0 +1,293 @@
+"""A quiz on views: predict what an expression gives, then see torch's answer with its reason.
+
+The expressions are assets/data/tensor_quiz.csv; answers are never stored, they are torch's, by running the expression.
+Wrong options come from the mistakes people make: strides of a fresh copy, strides left where they were, bytes.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import permutations, zip_longest
+from typing import Literal, TypeAlias
+
+from core.rows import read_rows
+from core.tensors.layout import Layout, contiguous_strides
+from core.tensors.parsing.text import read_shape
+from core.tensors.tracing.steps import Scalar, Step, Trace
+from core.tensors.tracing.trace import trace
+
+AskKind: TypeAlias = Literal["storage", "shape", "stride", "values"]
+
+_WRONG = 3
+_ERROR = "torch raises an error"
+_ASKS = ("shape", "stride", "storage", "values")
+
+FIRST = "x.t()"
+"""The expression that every order starts with: the simplest one with something to predict."""
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A row of the quiz: an expression on x of a shape and dtype, and the rule it teaches.
+
+    about: the questions that the lesson answers; every one where torch refuses.
+    """
+
+    category: str
+    shape: tuple[int, ...]
+    dtype: str
+    source: str
+    lesson: str
+    about: tuple[str, ...]
+
+    def run(self) -> Trace:
+        """The expression run on torch."""
+        return trace(self.source, self.shape, dtype=self.dtype)
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """One thing to predict. options: what to choose from, answer: the right one's place, reasons: one per option."""
+
+    kind: AskKind
+    prompt: str
+    options: tuple[str, ...]
+    answer: int
+    reasons: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """An expression with what to predict about it; ``run`` is what torch did, to be shown afterwards."""
+
+    number: int
+    seed: int
+    item: Item
+    asks: tuple[Ask, ...]
+    run: Trace
+
+
+@dataclass(frozen=True, slots=True)
+class Grade:
+    """Whether a choice was right, the right option, and why in a sentence."""
+
+    correct: bool
+    answer: str
+    reason: str
+
+
+@lru_cache(maxsize=1)
+def items() -> tuple[Item, ...]:
+    """Every row of the quiz."""
+    return tuple(
+        Item(
+            category=r["category"],
+            shape=read_shape(r["shape"]),
+            dtype=r["dtype"],
+            source=r["expression"].replace("|", "\n"),
+            lesson=f"{r['lesson']}.",
+            about=_ASKS if r["about"] == "all" else tuple(r["about"].split()),
+        )
+        for r in read_rows("tensor_quiz")
+    )
+
+
+def categories() -> tuple[str, ...]:
+    """The categories in order of appearance."""
+    return tuple(dict.fromkeys(item.category for item in items()))
+
+
+@lru_cache(maxsize=128)
+def question(number: int, seed: int = 0) -> Question:
+    """The ``number``-th question of the order that ``seed`` gives; the same for everybody with the same two numbers.
+
+    Each item comes once in as many questions as there are, then the order starts again; see `_order`.
+    """
+    order = _order(seed)
+    return ask(order[number % len(order)], number, seed)
+
+
+@lru_cache(maxsize=32)
+def _order(seed: int) -> tuple[Item, ...]:
+    """All items, a round through the categories at a time; those that are through are left out of later rounds."""
+    rng = random.Random(f"order {seed}")  # noqa: S311 (a quiz, no secret)
+    rounds: list[list[Item]] = []
+    for kind in categories():
+        of_kind = [item for item in items() if item.category == kind]
+        rng.shuffle(of_kind)
+        rounds.append(of_kind)
+    rng.shuffle(rounds)
+    first = next(item for item in items() if item.source == FIRST)
+    for of_kind in rounds:
+        of_kind.sort(key=lambda item: item is not first)
+    rounds.sort(key=lambda of_kind: of_kind[0] is not first)
+    return tuple(item for turn in zip_longest(*rounds) for item in turn if item is not None)
+
+
+def ask(item: Item, number: int = 0, seed: int = 0) -> Question:
+    """The question on ``item``; ``number`` and ``seed`` only decide the order of the options."""
+    run = item.run()
+    rng = random.Random(f"{item.source} {item.shape} {number} {seed}")  # noqa: S311
+    if item.category == "alias":
+        asks: tuple[Ask, ...] = (_ask_values(item, run, rng),)
+    elif run.refusal is not None or item.about == ("storage",):
+        asks = (_ask_storage(item, run),)  # so that a single question does not give away that torch refuses
+    else:
+        asks = (_ask_shape(item, run, rng), _ask_stride(item, run, rng), _ask_storage(item, run))
+    return Question(number, seed, item, asks, run)
+
+
+def grade(asked: Question, choices: Sequence[int]) -> tuple[Grade, ...]:
+    """Grade one choice per ask. Raises ``ValueError`` for another number of choices, or one that is no option."""
+    grades: list[Grade] = []
+    for one, choice in zip(asked.asks, choices, strict=True):
+        if not 0 <= choice < len(one.options):
+            raise ValueError(f"choice {choice} is not one of {len(one.options)} options")
+        right = one.reasons[one.answer]
+        correct = choice == one.answer
+        why = right if correct or not one.reasons[choice] else f"{one.reasons[choice]} {right}"
+        grades.append(Grade(correct, one.options[one.answer], why))
+    return tuple(grades)
+
+
+# ---------------------------------------------------------------------------------------------------- asks
+
+
+def _ask_storage(item: Item, run: Trace) -> Ask:
+    last = run.last
+    options = ("in x's storage: a view, or x itself", "in new storage", _ERROR)
+    answer = 2 if last.kind == "refused" else 0 if last.storage == 0 else 1
+    reason = _why("storage", item, run)
+    if "merge" in last.reason and last.kind != "refused" and "storage" in item.about:
+        reason = f"{item.lesson} Here {last.reason}."
+    reasons = [""] * 3
+    reasons[answer] = reason
+    return Ask("storage", "Where do the elements of the result lie?", options, answer, tuple(reasons))
+
+
+def _ask_shape(item: Item, run: Trace, rng: random.Random) -> Ask:
+    before, wanted = _before(run), run.last.layout.shape
+    wrong = [
+        (item.shape, "That is the shape of x."),
+        (before.shape, "That is the shape before the last step."),
+        (wanted[::-1], "The sizes stand in another order."),
+        *((tuple(p), "The sizes stand in another order.") for p in permutations(wanted) if len(wanted) < 5),
+        (tuple(size for size in wanted if size != 1), "The dimension of size 1 is still there."),
+        ((1, *wanted), "Nothing adds a dimension of size 1 in front."),
+        ((*wanted, 1), "Nothing adds a dimension of size 1 at the end."),
+        (_merged(wanted), "Nothing merges dimensions here."),
+        ((*wanted[:-1], sum(wanted[-1:]) + 1), "The last size is off by one."),
+    ]
+    return _choices("shape", "Which shape does the result have?", item, run, wanted, wrong, rng)
+
+
+def _ask_stride(item: Item, run: Trace, rng: random.Random) -> Ask:
+    last, before = run.last, _before(run)
+    shape, wanted = last.layout.shape, last.layout.stride
+    fresh = contiguous_strides(shape)
+    size = last.element_size
+    x = run[0].layout.stride
+    backwards = "::-" in item.source or "flip" in item.source
+    wrong = [
+        *([(tuple(-step for step in wanted), "numpy would do that; torch has no negative strides.")] * backwards),
+        (fresh, "Those are the strides of a fresh, row-major tensor of this shape."),
+        (before.stride, "Those are the strides before the last step."),
+        (x, "Those are the strides of x."),
+        (wanted[::-1], "Strides stand in the order of their dimensions; these are reversed."),
+        (
+            tuple(step * size for step in wanted),
+            "torch counts strides in elements; these are bytes, as numpy has them.",
+        ),
+        *((tuple(p), "The strides stand at the wrong dimensions.") for p in permutations(wanted) if len(wanted) < 5),
+        (tuple(max(step, 1) for step in wanted), "A stride of 0 is possible: every step reads the same element."),
+        (tuple(shape), "Those are sizes; a stride is the distance to the next element."),
+        ((*wanted, 1), "There is one stride per dimension."),
+        (tuple(2 * step for step in wanted), "Every stride is twice as long as it should be."),
+        (tuple(step + 1 for step in wanted), "Every stride is one too long."),
+    ]
+    return _choices("stride", "Which strides does it have?", item, run, wanted, wrong, rng)
+
+
+def _ask_values(item: Item, run: Trace, rng: random.Random) -> Ask:
+    last, start = run.last, run[0]
+    refused = last.kind == "refused"
+    after: tuple[Scalar, ...] = start.values
+    if not refused and last.storage == 0:
+        cells: list[int] = start.layout.cells().tolist()
+        after = tuple(last.storage_values[cell] for cell in cells)
+    written = [at for at, (old, new) in enumerate(zip(start.values, after, strict=True)) if old != new]
+    places = [*written, 0, 1, len(start.values) - 1, *range(len(start.values))]
+    wrong: list[tuple[tuple[int, ...], str]] = [(_whole(start.values), "x does see the write: the storage is shared.")]
+    for place in places:
+        other = list(start.values)
+        other[(place + (place in written)) % len(other)] = 100
+        wrong.append((_whole(other), "Another cell is written."))
+    return _choices("values", "Which values does x hold afterwards?", item, run, _whole(after), wrong, rng)
+
+
+def _choices(
+    kind: AskKind,
+    prompt: str,
+    item: Item,
+    run: Trace,
+    wanted: tuple[int, ...],
+    wrong: Sequence[tuple[tuple[int, ...], str]],
+    rng: random.Random,
+) -> Ask:
+    """The right answer, ``wanted`` or the error, among different wrong ones, shuffled.
+
+    The error is an option, the last, where no other question asks about it.
+    """
+    right = None if run.refusal is not None else wanted
+    if not wanted:
+        wrong = [(option, "A single number has no dimensions.") for option in ((1,), (0,), (1, 1))]
+    found: dict[tuple[int, ...], str] = {} if right is None else {right: _why(kind, item, run)}
+    if right is None:
+        found[wanted] = ""
+    for option, why in wrong:
+        if len(found) > _WRONG:
+            break
+        found.setdefault(option, why)
+    options = list(found)
+    rng.shuffle(options)
+    reasons = [found[option] if right is not None else "" for option in options]
+    error = _error(item, run.last) if right is None else ""
+    last = (_ERROR,) if kind == "values" else ()
+    answer = len(options) if right is None else options.index(right)
+    return Ask(kind, prompt, (*(str(option) for option in options), *last), answer, (*reasons, *([error] * len(last))))
+
+
+def _why(kind: AskKind, item: Item, run: Trace) -> str:
+    """Why the right answer is right: the lesson where it is about that, else what the step itself says."""
+    last = run.last
+    if last.kind == "refused":
+        return _error(item, last)
+    if kind in item.about:
+        return item.lesson
+    if kind == "storage" and last.reason:
+        return f"{last.reason[:1].upper()}{last.reason[1:]}."
+    if kind == "stride" and last.layout.rank and last.layout.stride == contiguous_strides(last.layout.shape):
+        return "Row-major strides: each is the product of the sizes to its right."
+    return ""
+
+
+def _error(item: Item, step: Step) -> str:
+    """Why torch refused, in a sentence: the rule, and our account of the numbers where there is one."""
+    return f"{item.lesson} Here {step.reason}." if "merge" in step.reason else item.lesson
+
+
+def _before(run: Trace) -> Layout:
+    """The layout the last step worked on."""
+    inputs = run.last.inputs
+    return run[inputs[0]].layout if inputs else run[0].layout
+
+
+def _merged(shape: tuple[int, ...]) -> tuple[int, ...]:
+    return (shape[0] * shape[1], *shape[2:]) if len(shape) > 1 else (*shape, 2)
+
+
+def _whole(values: Sequence[Scalar]) -> tuple[int, ...]:
+    return tuple(int(value) for value in values if isinstance(value, int | float))

@@ -1,0 +1,115 @@
+"""A layout tried on a tensor of a trace: whether torch has operations that give it, and the program that has them."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from core.limits import limit
+from core.tensors.examples.reachable_layouts import Calls, same_cells, views_to
+from core.tensors.layout import Layout, bounds
+from core.tensors.operations.guards import check_size
+from core.tensors.operations.values import ExpressionError
+from core.tensors.tracing.drawn import Drawn, drawn
+from core.tensors.tracing.steps import Trace
+from core.tensors.tracing.trace import trace
+
+Verdict: TypeAlias = Literal["found", "strided", "none"]
+
+_BY = (
+    ((".t()", ".transpose(", ".permute("), "transposing"),
+    ((".expand(",), "expanding with stride 0"),
+    ((".unfold(",), "windows"),
+    ((".diagonal(",), "a diagonal"),
+    ((".view(",), "regrouping"),
+    (("[",), "slicing"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """What torch has for a layout: a chain of views, `as_strided` alone, or nothing.
+
+    word: the verdict in a few words. why: the reason, as a sentence. code: what gives the layout, empty for nothing;
+    the calls alone where nothing names their tensor any more. source: the program with it as its last line, or empty.
+    """
+
+    verdict: Verdict
+    word: str
+    why: str
+    code: str = ""
+    source: str = ""
+
+
+def tried(run: Trace, number: int, layout: Layout) -> Tried:
+    """What torch has to read the storage of the drawn tensor ``number`` as ``layout``.
+
+    Raises `ExpressionError` for a tensor that is not there, and for sizes and numbers beyond the caps.
+    """
+    all_drawn = drawn(run)
+    if not 0 <= number < len(all_drawn):
+        raise ExpressionError(f"There is no tensor {number} in the picture.")
+    if max((*map(abs, layout.stride), abs(layout.offset)), default=0) > limit("expression_integer"):
+        raise ExpressionError(f"Strides are at most {limit('expression_integer'):,} here.")
+    check_size(layout.shape, "The tensor")
+    one = all_drawn[number]
+    if same_cells(one.layout, layout):
+        return Tried("found", "as it is", f"That is {one.name} itself.")
+    if min((*layout.stride, layout.offset), default=0) < 0:
+        return Tried("none", "impossible", "torch has no negative stride and no negative offset; flip copies.")
+    room = bounds(layout, one.step.storage_elements)
+    if not room.inside:
+        return Tried("none", "impossible", f"Beyond the storage: {room.reason} ({room.arithmetic}).")
+    found = _found(all_drawn, one, layout)
+    if found is not None:
+        name, calls = _operand(found[0]), found[1]
+        how = " and ".join(dict.fromkeys(word for call in calls for starts, word in _BY if call.startswith(starts)))
+        code = f"{name}{''.join(calls)}"
+        source = _program(run, code, layout)
+        return Tried("found", "torch has it", f"By {how}: a view, 0 B.", code if source else "".join(calls), source)
+    size, stride = (f"({', '.join(map(str, n))}{',' * (len(n) == 1)})" for n in (layout.shape, layout.stride))
+    call = f".as_strided({size}, {stride}, {layout.offset})"
+    name = _operand(one.name)
+    source = _program(run, f"{name}{call}", layout)
+    why = (
+        "The cells are there, but transposing, slicing, regrouping, windows, diagonals and expanding do not give these "
+        "strides in four operations or fewer."
+    )
+    return Tried("strided", "as_strided only", why, f"{name}{call}" if source else call, source)
+
+
+def _operand(name: str) -> str:
+    """A tensor's label so that a method can stand behind it: a sum or product in round brackets."""
+    with suppress(SyntaxError):  # “old y” is no code, and no program has it
+        shown = ast.parse(name, mode="eval").body
+        return name if isinstance(shown, ast.Name | ast.Call | ast.Attribute | ast.Subscript) else f"({name})"
+    return name
+
+
+def _found(all_drawn: list[Drawn], one: Drawn, layout: Layout) -> tuple[str, Calls] | None:
+    """A chain of views from the tensor, or from another on the same storage: its name and the calls."""
+    for base in (one, *all_drawn):
+        mine = (base.step.storage, base.step.dtype) == (one.step.storage, one.step.dtype)
+        if mine and base.step.kind != "refused" and (calls := views_to(base.layout, layout)):
+            return base.name, calls
+    return None
+
+
+def _program(run: Trace, code: str, layout: Layout) -> str:
+    """The program with ``code`` as its last line; run, because a name may stand for something else by then."""
+    for text in _texts(run, code):
+        with suppress(ExpressionError):
+            start = run[0]
+            made = trace(text, start.layout.shape, start.layout.stride, start.dtype)
+            if made.refusal is None and same_cells(made.last.layout, layout):
+                return text
+    return ""
+
+
+def _texts(run: Trace, code: str) -> Iterator[str]:
+    lines = run.text.splitlines()
+    yield "\n".join([*(lines if run.refusal is None else lines[: run.last.line - 1]), code])
+    yield code

@@ -1,0 +1,342 @@
+"""Multiplies named layouts two at a time, as torch's einsum does: who is batch, M, N and K, and which operand copies.
+
+Each pair becomes one ``bmm``: both operands are permuted and reshaped to (batch, M, K) and (batch, K, N), which is a
+view or a copy as the layout algebra says; where nothing is summed it is an elementwise product.
+Source: https://docs.pytorch.org/docs/stable/generated/torch.einsum.html
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import combinations
+from typing import Literal, TypeAlias
+
+from core.products import elementwise_flop, matmul_flop
+from core.tensors.layout import Layout
+from core.tensors.view_rule import explain_view
+
+Reads: TypeAlias = Literal["rows", "columns", "neither"]
+Names: TypeAlias = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class OperandPlan:
+    """How one operand of a pair gets ready for ``bmm``.
+
+    names: its names in the order (batch, M, K) or (batch, K, N). permute: the order of its own dimensions longer
+    than 1, ``()`` when they stay. layout: the three-dimensional result. effect: whether reshaping copies; bytes: how
+    much. reads: whether BLAS finds its last dimension next to each other (``rows``), the one before (``columns``:
+    read as a transposed matrix, without a copy), or ``neither``, in which case BLAS needs a copy of its own.
+    summed: names that only this operand has and that are summed before.
+    """
+
+    names: Names
+    permute: tuple[int, ...]
+    layout: Layout
+    effect: Literal["view", "copy"]
+    bytes: int
+    reads: Reads
+    reason: str
+    summed: Names = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """One multiplication of two operands, which are numbered as typed; results count on from there.
+
+    kind: ``bmm``, or ``multiply`` when nothing is summed (then ``left`` and ``right`` plans are ``None``).
+    batch, rows, columns, inner: names by role (B, M, N, K); sizes: their products in this order. flop: FMA is two.
+    """
+
+    operands: tuple[int, int]
+    result: int
+    kind: Literal["bmm", "multiply"]
+    batch: Names
+    rows: Names
+    columns: Names
+    inner: Names
+    sizes: tuple[int, int, int, int]
+    left: OperandPlan | None
+    right: OperandPlan | None
+    summed_first: tuple[Names, Names]
+    flop: int
+    layout: Layout
+
+    @property
+    def bytes_copied(self) -> int:
+        """Bytes both operands copy to get ready."""
+        return sum(plan.bytes for plan in (self.left, self.right) if plan is not None)
+
+    @property
+    def call(self) -> str:
+        """The matmul as shapes: ``(4, 3, 8) @ (4, 8, 5)``."""
+        batch, rows, columns, inner = self.sizes
+        if self.kind == "multiply":
+            return "*"
+        if batch == 1:
+            return f"({rows}, {inner}) @ ({inner}, {columns})"
+        return f"({batch}, {rows}, {inner}) @ ({batch}, {inner}, {columns})"
+
+
+# ------------------------------------------------------------------------------------------------- layouts
+
+
+def align(names: Names, layout: Layout, order: Names) -> Layout:
+    """``layout`` with one dimension per name of ``order``: missing ones of size 1, repeated ones as diagonals."""
+    strides: dict[str, int] = {}
+    for name, stride in zip(names, layout.stride, strict=True):
+        strides[name] = strides.get(name, 0) + stride
+    shape = dict(zip(names, layout.shape, strict=True))
+    return Layout(
+        tuple(shape.get(name, 1) for name in order), tuple(strides.get(name, 1) for name in order), layout.offset
+    )
+
+
+def contract(ready: list[Layout], order: Names, kept: int, element_size: int) -> tuple[list[Pair], Layout, int]:
+    """Multiply from left to right; returns the pairs, the final layout, and the FLOPs of sums over one operand."""
+    summed = range(kept, len(order))
+    if len(ready) == 1:
+        (only,) = ready
+        if kept == len(order):
+            return [], only, 0
+        return [], Layout.contiguous(only.shape[:kept]), only.numel
+    counts = {dim: sum(layout.shape[dim] != 1 for layout in ready) for dim in summed}
+    pairs: list[Pair] = []
+    left, number, sum_flop = ready[0], 0, 0
+    for right_number, right in enumerate(ready[1:], 1):
+        inner: list[int] = []
+        first: tuple[list[int], list[int]] = ([], [])
+        for dim in summed:
+            if left.shape[dim] != 1 and right.shape[dim] != 1:
+                counts[dim] -= 1
+                if counts[dim] == 1:
+                    inner.append(dim)
+                    counts[dim] = 0
+            elif counts[dim] == 1 and (left.shape[dim] != 1 or right.shape[dim] != 1):
+                first[left.shape[dim] == 1].append(dim)
+                counts[dim] = 0
+        sum_flop += sum(side.numel for side, dims in zip((left, right), first, strict=True) if dims)
+        left, right = _summed(left, first[0]), _summed(right, first[1])
+        early = (_pick(order, first[0]), _pick(order, first[1]))
+        result = len(ready) + len(pairs)
+        pair = _pair(left, right, order, inner, early, (number, right_number), result, element_size)
+        pairs.append(pair)
+        left, number = pair.layout, result
+    shape = left.shape[:kept]
+    return pairs, Layout(shape, left.stride[:kept], left.offset), sum_flop
+
+
+def _summed(layout: Layout, dims: Sequence[int]) -> Layout:
+    if not dims:
+        return layout
+    return Layout.contiguous([1 if dim in dims else size for dim, size in enumerate(layout.shape)])
+
+
+def _pick(order: Names, dims: Sequence[int]) -> Names:
+    return tuple(order[dim] for dim in dims)
+
+
+def _pair(
+    left: Layout,
+    right: Layout,
+    order: Names,
+    inner: list[int],
+    early: tuple[Names, Names],
+    operands: tuple[int, int],
+    result: int,
+    element_size: int,
+) -> Pair:
+    """One product; dimensions go to the four roles exactly as torch sorts them."""
+    rest = [dim for dim in range(len(order)) if dim not in inner]
+    both = [dim for dim in rest if left.shape[dim] != 1 and right.shape[dim] != 1]
+    rows = [dim for dim in rest if left.shape[dim] != 1 and right.shape[dim] == 1]
+    columns = [dim for dim in rest if left.shape[dim] == 1]
+    swapped = bool(inner and rows and columns) and columns[-1] < rows[0]
+    if swapped:  # the result names the right operand first, so torch multiplies right by left: no transpose after
+        left, right, rows, columns = right, left, columns, rows
+        early, operands = (early[1], early[0]), (operands[1], operands[0])
+    wide = [max(a, b) if a and b else 0 for a, b in zip(left.shape, right.shape, strict=True)]
+    sizes = (
+        math.prod(left.shape[dim] for dim in both),
+        math.prod(left.shape[dim] for dim in rows),
+        math.prod(right.shape[dim] for dim in columns),
+        math.prod(left.shape[dim] for dim in inner),
+    )
+    shown = [[dim for dim in dims if wide[dim] != 1] for dims in (both, rows, columns, inner)]
+    names = [_pick(order, dims) for dims in shown]
+    plans: tuple[OperandPlan | None, OperandPlan | None] = (None, None)
+    if inner:
+        batch, m, n, k = sizes
+        plans = (
+            _operand(left, order, (both, rows, inner), columns, (batch, m, k), early[0], element_size),
+            _operand(right, order, (both, inner, columns), rows, (batch, k, n), early[1], element_size),
+        )
+        flop = int(matmul_flop(m, n, k, batch))
+        layout = _bmm_result(left, right, both, rows, inner, columns)
+    else:
+        layout = _elementwise((left, right))
+        flop = int(elementwise_flop(layout.numel, 1))
+    return Pair(
+        operands=operands,
+        result=result,
+        kind="bmm" if inner else "multiply",
+        batch=names[0],
+        rows=names[1],
+        columns=names[2],
+        inner=names[3],
+        sizes=sizes,
+        left=plans[0],
+        right=plans[1],
+        summed_first=early,
+        flop=flop,
+        layout=layout,
+    )
+
+
+def _operand(
+    layout: Layout,
+    order: Names,
+    roles: tuple[list[int], list[int], list[int]],
+    absent: list[int],
+    shape: tuple[int, int, int],
+    early: Names,
+    element_size: int,
+) -> OperandPlan:
+    """Permute and reshape one operand to three dimensions."""
+    dims = [dim for role in roles for dim in role] + absent
+    moved = Layout(tuple(layout.shape[d] for d in dims), tuple(layout.stride[d] for d in dims), layout.offset)
+    verdict = explain_view(moved, shape)
+    names = _pick(order, [dim for dim in dims if layout.shape[dim] != 1])
+    steps = sorted((d for d in dims if layout.shape[d] != 1), key=lambda d: -layout.stride[d])
+    placed = tuple(steps.index(d) for d in dims if layout.shape[d] != 1)
+    permute = () if placed == tuple(range(len(placed))) else placed
+    edge = verdict.boundary
+    if edge is None:
+        made = Layout(shape, verdict.stride or (), layout.offset)
+        reads = _reads(made)
+        reason = {
+            "rows": "a view, read row by row",
+            "columns": "a view, read as a transposed matrix: the order of the loops changes, not the memory",
+            "neither": "a view, but no dimension of the matrix has stride 1, so BLAS works on a copy of its own",
+        }[reads]
+        return OperandPlan(names, permute, made, "view", 0, reads, reason, early)
+    made = Layout.contiguous(shape)
+    left, right = order[dims[edge.left]], order[dims[edge.right]]
+    reason = f"a copy: {left} and {right} cannot merge, {edge.arithmetic}"
+    return OperandPlan(names, permute, made, "copy", made.numel * element_size, _reads(made), reason, early)
+
+
+def _reads(layout: Layout) -> Reads:
+    """How BLAS can read the matrices of a (batch, rows, columns) layout: it wants one stride of 1, the other free."""
+    (_, rows, columns), (_, down, across) = layout.shape, layout.stride
+    if (across == 1 or columns == 1) and (down >= columns or rows == 1):
+        return "rows"
+    return "columns" if (down == 1 or rows == 1) and (across >= rows or columns == 1) else "neither"
+
+
+def _bmm_result(
+    left: Layout, right: Layout, both: list[int], rows: list[int], inner: list[int], columns: list[int]
+) -> Layout:
+    """The product, contiguous as (batch, M, N), opened into its names and put back into their order."""
+    order = [*both, *rows, *inner, *columns]
+    sizes = [1 if dim in inner else right.shape[dim] if dim in columns else left.shape[dim] for dim in order]
+    opened = Layout.contiguous(sizes)
+    place = [order.index(dim) for dim in range(len(order))]
+    return Layout(tuple(opened.shape[p] for p in place), tuple(opened.stride[p] for p in place))
+
+
+def _elementwise(operands: Sequence[Layout]) -> Layout:
+    """The layout torch gives the result of an elementwise operation: dense, its dimensions in the operands' order.
+
+    The operand that comes first decides; where it broadcasts (stride 0) or two strides are equal, the next one does.
+    """
+    shape = tuple(max(sizes) if min(sizes) else 0 for sizes in zip(*(o.shape for o in operands), strict=True))
+    if all(o.shape == shape for o in operands):
+        # torch's short cuts, which differ from what follows in the strides of size-1 dimensions
+        if all(o.is_contiguous for o in operands):
+            return Layout.contiguous(shape)
+        if all(o.stride == operands[0].stride for o in operands) and _dense(operands[0]):
+            return Layout(shape, operands[0].stride)
+    strides = [
+        [0 if own == 1 and size != 1 else step for own, step, size in zip(o.shape, o.stride, shape, strict=True)]
+        for o in operands
+    ]
+
+    def inside(a: int, b: int) -> int:
+        """Negative when dimension ``a`` steps less far than ``b``, positive when it steps further, 0 when unknown."""
+        for step in strides:
+            if step[a] == 0 or step[b] == 0:
+                continue
+            if step[a] != step[b]:
+                return -1 if step[a] < step[b] else 1
+            if shape[a] > shape[b]:
+                return 1
+        return 0
+
+    fastest = list(reversed(range(len(shape))))
+    for start in range(1, len(fastest)):
+        dim1 = start
+        for dim0 in reversed(range(start)):
+            compared = inside(fastest[dim0], fastest[dim1])
+            if compared > 0:
+                fastest[dim0], fastest[dim1] = fastest[dim1], fastest[dim0]
+                dim1 = dim0
+            elif compared < 0:
+                break
+    stride, step = [0] * len(shape), 1
+    for dim in fastest:
+        stride[dim] = step
+        step *= max(shape[dim], 1)
+    return Layout(shape, tuple(stride))
+
+
+def _dense(layout: Layout) -> bool:
+    """Whether the elements fill their cells without gaps or overlap, in whatever order of the dimensions."""
+    step = 1
+    for stride, size in sorted(zip(layout.stride, layout.shape, strict=True)):
+        if size != 1:
+            if stride != step:
+                return False
+            step *= size
+    return True
+
+
+# ----------------------------------------------------------------------------------------------- the order
+
+
+def best_order(operands: Sequence[Names], output: Names, sizes: dict[str, int]) -> tuple[int | None, str]:
+    """The cheapest order of pairs and its FLOPs, by trying all; ``(None, "")`` when there are too many operands."""
+    if len(operands) > 6:
+        return None, ""
+    everything = frozenset(range(len(operands)))
+    longer = [frozenset(name for name in names if sizes[name] != 1) for names in operands]
+
+    def names(group: frozenset[int]) -> frozenset[str]:
+        """Names still there after ``group`` is multiplied: those that the output or another operand needs."""
+        own = frozenset[str]().union(*(longer[i] for i in group))
+        return own if len(group) == 1 else own & frozenset(output).union(*(longer[i] for i in everything - group))
+
+    def loop(of: frozenset[str]) -> int:
+        return math.prod(sizes[name] for name in of)
+
+    @cache
+    def cheapest(group: frozenset[int]) -> tuple[int, str]:
+        if len(group) == 1:
+            return 0, str(min(group) + 1)
+        kept = names(group)
+        found: list[tuple[int, str]] = []
+        first, *others = sorted(group)
+        for chosen in (frozenset((first, *some)) for n in range(len(others)) for some in combinations(others, n)):
+            left, right = names(chosen), names(group - chosen)
+            alone = [side for side in (left, right) if side - kept - (left & right)]
+            product = (left & right) | (left & kept) | (right & kept)
+            cost = sum(loop(side) for side in alone) + (2 if product - kept else 1) * loop(product)
+            (a, a_text), (b, b_text) = cheapest(chosen), cheapest(group - chosen)
+            found.append((a + b + cost, f"({a_text} × {b_text})"))
+        return min(found)
+
+    flop, text = cheapest(everything)
+    return flop, text[1:-1]

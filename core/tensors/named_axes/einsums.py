@@ -1,0 +1,259 @@
+"""What an einsum does: the names it sums, the batched matmuls it becomes, and their FLOPs.
+
+Nothing here runs torch; tests compare layouts, copies, FLOPs and results with it.
+Source: https://docs.pytorch.org/docs/stable/generated/torch.einsum.html
+"""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from core.formula import Explanation
+from core.limits import limit
+from core.products import elementwise_flop, matmul_flop
+from core.tensors.cost import tensor_bytes
+from core.tensors.layout import Layout
+from core.tensors.named_axes.contraction import Names, OperandPlan, Pair, Reads, align, best_order, contract
+from core.tensors.operations.values import ExpressionError
+
+__all__ = ["EinsumPlan", "OperandPlan", "Pair", "Reads", "explain_einsum"]
+
+
+@dataclass(frozen=True, slots=True)
+class EinsumPlan:
+    """An einsum applied to layouts.
+
+    operands, output: names, with ``…0`` for the first dimension an ellipsis stands for. sizes: by name.
+    summed: names that are not in the output. summed_alone: elements of operands that are summed by themselves.
+    batch: names in every operand and the output. pairs: the products in
+    order, left to right. layout: of the result. flop: of all pairs and sums.
+    best_flop, best_order: the cheapest order of pairs, ``None`` for two operands or fewer, where there is one order.
+    """
+
+    equation: str
+    operands: tuple[Names, ...]
+    output: Names
+    sizes: dict[str, int]
+    summed: Names
+    summed_alone: int
+    batch: Names
+    pairs: tuple[Pair, ...]
+    layout: Layout
+    element_size: int
+    flop: int
+    best_flop: int | None
+    best_order: str
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.layout.shape
+
+    @property
+    def bytes_copied(self) -> int:
+        """Bytes all operands copy to get ready."""
+        return sum(pair.bytes_copied for pair in self.pairs)
+
+    @property
+    def headline(self) -> tuple[str, str]:
+        """The answer as one sentence and a quieter line of detail, in small markup."""
+        shape = f"result {self.shape}"
+        over = f"sums over **{_said(self.summed)}**" if self.summed else "sums over nothing"
+        pair = self.pairs[0] if self.pairs else None
+        if pair is None:
+            did = (
+                f"is a sum of one tensor: **{self.flop:,} FLOP**"
+                if self.summed
+                else "is a **view**: no arithmetic, 0 bytes"
+            )
+            return f"`{self.equation}` {did}; {shape}.", f"It {over}."
+        if len(self.pairs) > 1:
+            best = ""
+            if self.best_flop is not None and self.best_flop < self.flop:
+                best = f" The cheapest order, {self.best_order}, needs {self.best_flop:,} FLOP."
+            return (
+                f"`{self.equation}` is **{len(self.pairs)} products**, left to right: **{self.flop:,} FLOP**; {shape}.",
+                f"It {over}; {self.bytes_copied:,} B are copied to get operands ready.{best} "
+                "With opt_einsum installed, torch asks it for the order instead.",
+            )
+        if pair.kind == "multiply":
+            return (
+                f"`{self.equation}` is an **elementwise product**: **{self.flop:,} FLOP**; {shape}.",
+                "No name is summed in both operands, so there is no matmul.",
+            )
+        what = "batched matmul" if pair.sizes[0] > 1 else "matmul"
+        copies = f"**{pair.bytes_copied:,} B** copied" if pair.bytes_copied else "**0 bytes** copied"
+        return (
+            f"`{self.equation}` is a **{what}** {pair.call}: **{self.flop:,} FLOP**, {copies}; {shape}.",
+            f"It {over}. {_operand_words(pair)}",
+        )
+
+    @property
+    def explanations(self) -> tuple[Explanation, ...]:
+        """The formulas of every product, sum and copy, in order."""
+        made: list[Explanation] = []
+        for pair in self.pairs:
+            batch, rows, columns, inner = pair.sizes
+            if pair.kind == "bmm":
+                made.append(matmul_flop.explain(m=rows, n=columns, k=inner, groups=batch))
+            else:
+                made.append(elementwise_flop.explain(per_element=1, elements=pair.layout.numel))
+            made += [
+                tensor_bytes.explain(elements=plan.layout.numel, element_bytes=self.element_size)
+                for plan in (pair.left, pair.right)
+                if plan is not None and plan.bytes
+            ]
+        if self.summed_alone:
+            made.append(elementwise_flop.explain(per_element=1, elements=self.summed_alone))
+        return tuple(made)
+
+
+def explain_einsum(
+    equation: str, layouts: Sequence[Layout], *, words: bool = False, element_size: int = 4
+) -> EinsumPlan:
+    """What ``torch.einsum(equation, …)`` does on operands of these layouts.
+
+    words: names of several letters, separated by spaces, as ``einops.einsum`` takes them. element_size: bytes.
+    Raises `ExpressionError` for whatever torch (or einops) refuses, and beyond the caps.
+    """
+    if len(equation) > limit("expression_chars"):
+        raise ExpressionError(f"An equation of {len(equation):,} characters; at most {limit('expression_chars')}.")
+    if not 1 <= len(layouts) <= limit("expression_steps"):
+        raise ExpressionError("einsum takes at least one tensor.")
+    terms, output = _read(equation, words)
+    if len(terms) != len(layouts):
+        raise ExpressionError(f"The equation has {len(terms)} operands, but {len(layouts)} tensors are given.")
+    operands, covered = _open(terms, layouts)
+    output = _output(output, operands, covered)
+    sizes = _sizes(operands, layouts)
+    later = sorted({name for names in operands for name in names} - set(output), key=_torch_order(operands, words))
+    order = (*output, *later)
+    ready = [align(names, layout, order) for names, layout in zip(operands, layouts, strict=True)]
+    pairs, layout, alone = contract(ready, order, len(output), element_size)
+    best = best_order(operands, output, sizes) if len(operands) > 2 else (None, "")
+    return EinsumPlan(
+        equation=equation,
+        operands=tuple(operands),
+        output=output,
+        sizes=sizes,
+        summed=tuple(later),
+        summed_alone=alone,
+        batch=tuple(name for name in output if all(name in names for names in operands)),
+        pairs=tuple(pairs),
+        layout=layout,
+        element_size=element_size,
+        flop=sum(pair.flop for pair in pairs) + int(elementwise_flop(alone, 1)),
+        best_flop=best[0],
+        best_order=best[1],
+    )
+
+
+# ------------------------------------------------------------------------------------------------ reading
+
+_DOTS = "..."
+
+
+def _read(equation: str, words: bool) -> tuple[list[list[str]], list[str] | None]:
+    """The names of each operand and of the output, ``None`` when torch is to work it out."""
+    left, arrow, right = equation.partition("->")
+    if "->" in right:
+        raise ExpressionError(f"“{equation[:60]}” has more than one arrow.")
+    if words and not arrow:
+        raise ExpressionError(f"“{equation[:60]}” needs an arrow: einops wants the output written out.")
+    terms = [_term(term, words) for term in left.split(",")]
+    return terms, _term(right, words) if arrow else None
+
+
+def _term(text: str, words: bool) -> list[str]:
+    if text.count(".") != 3 * text.count(_DOTS) or text.count(_DOTS) > 1:
+        raise ExpressionError(f"“{text.strip()[:60]}”: dots stand only as one ellipsis, `...`.")
+    apart = text.replace(_DOTS, f" {_DOTS} ").split()  # torch reads "...ij", einops wants words with spaces between
+    names = text.split() if words else [n for part in apart for n in ([part] if part == _DOTS else part)]
+    if len(names) > limit("pattern_axes") + 1:
+        raise ExpressionError(f"{len(names)} names in one operand; at most {limit('pattern_axes')} here.")
+    for name in names:
+        good = name.isidentifier() and "_" not in (name[0], name[-1]) if words else name.isalpha()
+        if name != _DOTS and not (name.isascii() and good):
+            kind = "a name of letters and digits" if words else "a letter"
+            raise ExpressionError(f"`{name[:40]}` is not {kind}; an equation is like {_example(words)}.")
+    return names
+
+
+def _example(words: bool) -> str:
+    return "'batch i d, batch j d -> batch i j'" if words else "'bid,bjd->bij'"
+
+
+def _open(terms: Sequence[Sequence[str]], layouts: Sequence[Layout]) -> tuple[list[Names], int]:
+    """Names by dimension, each ellipsis opened; dimensions under an ellipsis are aligned at their right end."""
+    covered = max((layout.rank - len(t) + 1 for t, layout in zip(terms, layouts, strict=True) if _DOTS in t), default=0)
+    opened: list[Names] = []
+    for number, (term, layout) in enumerate(zip(terms, layouts, strict=True)):
+        dots = layout.rank - len(term) + 1
+        if (dots < 0) if _DOTS in term else (len(term) != layout.rank):
+            names = len(term) - (_DOTS in term)
+            raise ExpressionError(f"Operand {number} has {layout.rank} dimensions, but the equation names {names}.")
+        names = tuple(f"…{i}" for i in range(covered - dots, covered))
+        opened.append(tuple(n for name in term for n in (names if name == _DOTS else (name,))))
+    return opened, covered
+
+
+def _output(output: list[str] | None, operands: Sequence[Names], covered: int) -> Names:
+    dots = tuple(f"…{i}" for i in range(covered))
+    seen = [name for names in operands for name in names]
+    if output is None:
+        return (*dots, *sorted(name for name in seen if not name.startswith("…") and seen.count(name) == 1))
+    names = tuple(n for name in output for n in (dots if name == _DOTS else (name,)))
+    for name in names:
+        if names.count(name) > 1:
+            raise ExpressionError(f"`{name}` stands twice in the output; each name gives one dimension.")
+        if name not in seen and not name.startswith("…"):
+            raise ExpressionError(f"`{name}` is in the output but in no operand.")
+    return names
+
+
+def _sizes(operands: Sequence[Names], layouts: Sequence[Layout]) -> dict[str, int]:
+    """Size of every name. Size 1 broadcasts between operands, as torch allows; within one operand it does not."""
+    sizes: dict[str, int] = {}
+    for number, (names, layout) in enumerate(zip(operands, layouts, strict=True)):
+        own: dict[str, int] = {}
+        for name, size in zip(names, layout.shape, strict=True):
+            if own.setdefault(name, size) != size:
+                raise ExpressionError(f"`{name}` is {own[name]} and {size} within operand {number}.")
+            known = sizes.get(name, 1)
+            if known != size and 1 not in (known, size):
+                raise ExpressionError(f"`{name}` is {known} in one operand and {size} in operand {number}.")
+            sizes[name] = size if known == 1 else known
+    return sizes
+
+
+def _torch_order(operands: Sequence[Names], words: bool) -> Callable[[str], tuple[int, int]]:
+    """Where torch puts a summed name: ellipses first, then capitals, then small letters.
+
+    Words become letters in order of appearance, as einops does it.
+    """
+    letters = string.ascii_letters
+    appeared = list(dict.fromkeys(name for names in operands for name in names if not name.startswith("…")))
+
+    def key(name: str) -> tuple[int, int]:
+        if name.startswith("…"):
+            return (0, int(name[1:]))
+        letter = letters[appeared.index(name) % 52] if words else name
+        return (1, ord(letter))
+
+    return key
+
+
+# --------------------------------------------------------------------------------------------------- words
+
+
+def _said(names: Sequence[str]) -> str:
+    return " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else "".join(names)
+
+
+def _operand_words(pair: Pair) -> str:
+    roles = (("batch", pair.batch), ("M", pair.rows), ("N", pair.columns), ("K", pair.inner))
+    said = [f"{role} = {' '.join(names)}" for role, names in roles if names]
+    plans = zip(pair.operands, (pair.left, pair.right), strict=True)
+    sides = [f"Operand {number + 1} is {plan.reason}" for number, plan in plans if plan is not None]
+    return f"{', '.join(said)}. {'; '.join(sides)}."

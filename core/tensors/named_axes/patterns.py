@@ -1,0 +1,485 @@
+"""What an einops pattern does to memory: axes by name, and the reshape, permute and reshape it becomes.
+
+einops turns every pattern into at most five operations: reshape to one dimension per axis, permute, reduce, insert
+new axes, reshape to the wanted groups. Each is a view or a copy, and the layout algebra says which, and why.
+Nothing here runs torch or einops; tests compare every plan with the recipe einops makes and with torch's storages.
+Source: https://einops.rocks/api/rearrange/
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from core.formula import Explanation
+from core.limits import limit
+from core.tensors.cost import merging_stride, tensor_bytes
+from core.tensors.layout import Layout
+from core.tensors.operations.guards import check_size
+from core.tensors.operations.values import ExpressionError
+from core.tensors.view_rule import Boundary, explain_view
+
+Role: TypeAlias = Literal["named", "number", "ellipsis"]
+StageOperation: TypeAlias = Literal["start", "reshape", "permute", "reduce", "expand"]
+Effect: TypeAlias = Literal["start", "view", "copy", "new"]
+
+FUNCTIONS: tuple[str, ...] = ("rearrange", "reduce", "repeat")
+
+REDUCTIONS: tuple[str, ...] = ("sum", "mean", "max", "min", "prod", "any", "all")
+"""Reductions einops knows by name."""
+
+_ELLIPSIS = "…"
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """One elementary axis: its name as typed (``…0`` for the first that an ellipsis stands for) and its size.
+
+    key: unlike the name unique also among axes given as numbers.
+    """
+
+    name: str
+    size: int
+    role: Role
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """One dimension of a tensor and the axes it is composed of; none for a 1 in the pattern."""
+
+    axes: tuple[Axis, ...]
+
+    @property
+    def size(self) -> int:
+        return math.prod(axis.size for axis in self.axes)
+
+    @property
+    def text(self) -> str:
+        """The dimension as patterns write it: ``h``, ``(h d)``, ``1``."""
+        names = " ".join(axis.name for axis in self.axes)
+        return names if len(self.axes) == 1 else f"({names})" if names else "1"
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """One operation a pattern becomes; layouts in elements.
+
+    call: as one would write it on a tensor, ``.permute(0, 2, 1)``. dims: what each dimension of the result is.
+    effect: ``view`` (0 bytes), ``copy`` (the same elements in new storage) or ``new`` (computed values).
+    bytes: new storage this stage allocates. reason: why, in a sentence. boundary: where a view would have broken.
+    """
+
+    operation: StageOperation
+    call: str
+    layout: Layout
+    dims: tuple[str, ...]
+    effect: Effect
+    bytes: int
+    reason: str
+    boundary: Boundary | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PatternPlan:
+    """A pattern applied to one layout: its axes, and the operations it becomes, the tensor itself first."""
+
+    function: str
+    pattern: str
+    reduction: str
+    element_size: int
+    inputs: tuple[Group, ...]
+    outputs: tuple[Group, ...]
+    stages: tuple[Stage, ...]
+
+    @property
+    def axes(self) -> tuple[Axis, ...]:
+        """Every elementary axis once: those of the tensor, then new ones."""
+        seen = {axis.key: axis for group in (*self.inputs, *self.outputs) for axis in group.axes}
+        return tuple(seen.values())
+
+    @property
+    def reduced(self) -> tuple[Axis, ...]:
+        """Axes that are only in the tensor: reduced away."""
+        kept = {axis.key for group in self.outputs for axis in group.axes}
+        return tuple(axis for axis in self.axes if axis.key not in kept)
+
+    @property
+    def added(self) -> tuple[Axis, ...]:
+        """Axes that are only in the result."""
+        known = {axis.key for group in self.inputs for axis in group.axes}
+        return tuple(axis for axis in self.axes if axis.key not in known)
+
+    @property
+    def layout(self) -> Layout:
+        """Layout of the result."""
+        return self.stages[-1].layout
+
+    @property
+    def bytes_allocated(self) -> int:
+        """New storage all stages together allocate."""
+        return sum(stage.bytes for stage in self.stages)
+
+    @property
+    def headline(self) -> tuple[str, str]:
+        """The answer as one sentence and a quieter line of detail, in small markup."""
+        done = self.stages[1:]
+        if not done:
+            return f"`{self.pattern}` changes nothing: the result is **x itself**.", "No operation runs, 0 bytes."
+        chain = " → ".join(stage.operation for stage in done)
+        allocating = [stage for stage in done if stage.bytes]
+        if not allocating:
+            return f"`{self.function}` becomes **{chain}**: all views, **0 bytes** copied.", done[-1].reason
+        what = ", ".join(f"{_ordinal(done, stage)} {_VERB[stage.effect]} **{stage.bytes:,} B**" for stage in allocating)
+        return f"`{self.function}` becomes **{chain}**: {what}.", allocating[-1].reason
+
+    @property
+    def explanations(self) -> tuple[Explanation, ...]:
+        """The formulas behind the bytes and behind the boundary that forces a copy."""
+        made: list[Explanation] = []
+        for stage in self.stages:
+            if stage.boundary is not None:
+                edge = stage.boundary
+                made.append(merging_stride.explain(stride=edge.right_stride, size=edge.right_size))
+            if stage.bytes:
+                each = stage.bytes // stage.layout.numel
+                made.append(tensor_bytes.explain(elements=stage.layout.numel, element_bytes=each))
+        return tuple(made)
+
+
+_VERB: Mapping[Effect, str] = {"copy": "copies", "new": "allocates"}
+
+
+def _ordinal(stages: Sequence[Stage], stage: Stage) -> str:
+    """``the reshape``, or ``the second reshape`` where there are two."""
+    same = [other for other in stages if other.operation == stage.operation]
+    if len(same) == 1:
+        return f"the {stage.operation}"
+    return f"the {('first', 'second')[same.index(stage)]} {stage.operation}"
+
+
+def explain_pattern(
+    function: str,
+    pattern: str,
+    layout: Layout,
+    sizes: Mapping[str, int] | None = None,
+    *,
+    reduction: str = "",
+    element_size: int = 8,
+    reduced_size: int | None = None,
+) -> PatternPlan:
+    """The operations ``function(x, pattern, …)`` of einops becomes for a tensor of ``layout``.
+
+    sizes: axis sizes given as keywords. reduction: for ``reduce``. element_size: bytes per element. reduced_size: the
+    same after a reduction, where it differs: torch adds and multiplies integers as int64. ``any`` and ``all`` give one
+    byte per element.
+    Raises `ExpressionError` for whatever einops refuses, and beyond the caps on axes and elements.
+    """
+    if function not in FUNCTIONS:
+        raise ExpressionError(f"`{function[:40]}` is no einops function here: rearrange, reduce, repeat.")
+    if function == "reduce" and reduction not in REDUCTIONS:
+        raise ExpressionError(f"reduce needs one of {', '.join(REDUCTIONS)}, not {reduction[:40]!r}.")
+    left, right = _sides(pattern)
+    _check_sides(function, left, right)
+    left, right = _without_ellipsis(left, right, layout.rank)
+    if len(left.groups) != layout.rank:
+        raise ExpressionError(
+            f"“{_side_text(pattern, 0)}” names {len(left.groups)} dimensions; the tensor has {layout.rank}."
+        )
+    axes = _resolve(left, right, layout, dict(sizes or {}))
+    inputs = tuple(Group(tuple(axes[key] for key in group)) for group in left.groups)
+    outputs = tuple(Group(tuple(axes[key] for key in group)) for group in right.groups)
+    check_size([group.size for group in outputs], "The result")
+    made = _Stages(layout, tuple(group.text for group in inputs), element_size)
+    made.reduced_size = 1 if reduction in ("any", "all") else reduced_size or element_size
+    made.run(inputs, outputs, reduction)
+    return PatternPlan(
+        function=function,
+        pattern=pattern,
+        reduction=reduction,
+        element_size=element_size,
+        inputs=inputs,
+        outputs=outputs,
+        stages=tuple(made.stages),
+    )
+
+
+# ------------------------------------------------------------------------------------------------ reading
+
+
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """One side of a pattern: axis keys by dimension. An ellipsis is the key ``…``, numbers are ``2#left 0``.
+
+    open_at: the dimension that is an ellipsis without brackets, -1 when there is none.
+    """
+
+    groups: tuple[tuple[str, ...], ...]
+    open_at: int = -1
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        return tuple(key for group in self.groups for key in group)
+
+
+def _side_text(pattern: str, side: int) -> str:
+    return pattern.split("->")[side].strip()
+
+
+def _sides(pattern: str) -> tuple[_Side, _Side]:
+    if len(pattern) > limit("expression_chars"):
+        raise ExpressionError(f"A pattern of {len(pattern):,} characters; at most {limit('expression_chars')}.")
+    parts = pattern.split("->")
+    if len(parts) != 2:
+        raise ExpressionError(f"“{pattern[:60]}” needs one arrow between the sides, for example a b -> b a.")
+    return _side(parts[0], "left"), _side(parts[1], "right")
+
+
+def _side(text: str, mark: str) -> _Side:
+    """Read one side; ``mark`` tells its anonymous axes from those of the other side."""
+    if text.count(".") != 3 * text.count("...") or text.count("...") > 1:
+        raise ExpressionError(f"“{text.strip()[:60]}”: dots stand only as one ellipsis, `...`.")
+    groups: list[tuple[str, ...]] = []
+    group: list[str] | None = None
+    open_at = -1
+    spaced = text.replace("...", _ELLIPSIS).replace("(", " ( ").replace(")", " ) ")
+    words = spaced.split()
+    axes = sum(word not in "()" for word in words)
+    if axes > limit("pattern_axes"):
+        raise ExpressionError(f"{axes} axes on one side of the pattern; at most {limit('pattern_axes')} here.")
+    for number, word in enumerate(words):
+        if word == "(":
+            if group is not None:
+                raise ExpressionError(f"“{text.strip()[:60]}”: brackets inside brackets have no meaning in a pattern.")
+            group = []
+        elif word == ")":
+            if group is None:
+                raise ExpressionError(f"“{text.strip()[:60]}”: a bracket is closed that was not opened.")
+            groups.append(tuple(group))
+            group = None
+        else:
+            keys = _keys(word, f"{mark} {number}")
+            if group is None:
+                open_at = len(groups) if word == _ELLIPSIS else open_at
+                groups.append(keys)
+            else:
+                group += keys
+    if group is not None:
+        raise ExpressionError(f"“{text.strip()[:60]}”: a bracket is not closed.")
+    side = _Side(tuple(groups), open_at)
+    twice = next((key for key in side.keys if side.keys.count(key) > 1), None)
+    if twice is not None:
+        raise ExpressionError(f"`{twice}` stands twice on one side of the pattern; each axis needs its own name.")
+    return side
+
+
+def _keys(word: str, mark: str) -> tuple[str, ...]:
+    """The axis a word stands for; none for a 1."""
+    if word == _ELLIPSIS:
+        return (word,)
+    if word.isascii() and word.isdecimal():
+        if len(word) > 12 or int(word) < 1:
+            raise ExpressionError(f"An axis written as a number is a size of 1 or more, not {word[:20]}.")
+        return () if int(word) == 1 else (f"{int(word)}#{mark}",)
+    if not (word.isascii() and word.isidentifier()) or "_" in (word[0], word[-1]):
+        shown = word[:40].replace(_ELLIPSIS, "...")
+        raise ExpressionError(
+            f"`{shown}` is no name for an axis: letters and digits, not starting or ending with an underscore."
+        )
+    return (word,)
+
+
+def _check_sides(function: str, left: _Side, right: _Side) -> None:
+    """The rules of einops on which axes may appear or vanish."""
+    if _ELLIPSIS in left.keys and left.open_at < 0:
+        raise ExpressionError("An ellipsis on the left stands alone, without brackets.")
+    gone = [key for key in left.keys if key not in right.keys]
+    fresh = [key for key in right.keys if key not in left.keys]
+    if _ELLIPSIS in fresh:
+        raise ExpressionError("The ellipsis on the right has no counterpart on the left.")
+    if function == "rearrange" and (gone or fresh):
+        raise ExpressionError(
+            f"{_listed(gone + fresh)} on one side only: rearrange keeps every axis. "
+            "Use reduce to drop axes, repeat to add them."
+        )
+    if function == "repeat" and gone:
+        raise ExpressionError(f"{_listed(gone)} on the left only: repeat keeps every axis. Use reduce to drop axes.")
+    if function == "reduce" and fresh:
+        raise ExpressionError(f"{_listed(fresh)} on the right only: reduce adds no axis. Use repeat to add axes.")
+
+
+def _listed(keys: Sequence[str]) -> str:
+    return ", ".join(f"`{'...' if key == _ELLIPSIS else key.partition('#')[0]}`" for key in keys) + (
+        " is" if len(keys) == 1 else " are"
+    )
+
+
+def _without_ellipsis(left: _Side, right: _Side, rank: int) -> tuple[_Side, _Side]:
+    """Both sides with the ellipsis replaced by the dimensions it stands for."""
+    if _ELLIPSIS not in left.keys:
+        return left, right
+    covered = rank - (len(left.groups) - 1)
+    if covered < 0:
+        raise ExpressionError(f"The pattern names {len(left.groups) - 1} dimensions; the tensor has {rank}.")
+    names = tuple(f"{_ELLIPSIS}{i}" for i in range(covered))
+
+    def opened(side: _Side) -> _Side:
+        groups: list[tuple[str, ...]] = []
+        for dim, group in enumerate(side.groups):
+            if dim == side.open_at:
+                groups += [(name,) for name in names]
+            else:
+                groups.append(tuple(n for key in group for n in (names if key == _ELLIPSIS else (key,))))
+        return _Side(tuple(groups))
+
+    return opened(left), opened(right)
+
+
+def _resolve(left: _Side, right: _Side, layout: Layout, sizes: dict[str, int]) -> dict[str, Axis]:
+    """Every axis with its size, worked out from the tensor and the sizes given."""
+    known: dict[str, int] = {key: int(key.partition("#")[0]) for key in (*left.keys, *right.keys) if "#" in key}
+    for name, size in sizes.items():
+        if name not in left.keys and name not in right.keys:
+            raise ExpressionError(f"`{name[:40]}={size}`: the pattern has no axis of this name.")
+        if size < 0:
+            raise ExpressionError(f"`{name[:40]}={size}`: a size is not negative.")
+        known[name] = size
+    for dim, (group, length) in enumerate(zip(left.groups, layout.shape, strict=True)):
+        unknown = [key for key in group if key not in known]
+        given = math.prod(known[key] for key in group if key in known)
+        if len(unknown) > 1:
+            raise ExpressionError(
+                f"The sizes of {_listed(unknown).rpartition(' ')[0]} cannot be worked out from {length} alone: "
+                f"give all but one, for example {unknown[0]}=2."
+            )
+        if unknown and (given == 0 or length % given):
+            raise ExpressionError(f"Dimension {dim} has size {length}, which {given} does not divide.")
+        if not unknown and given != length:
+            raise ExpressionError(f"Dimension {dim} has size {length}, but the pattern makes it {given}.")
+        for key in unknown:
+            known[key] = length // given
+    missing = [key for key in right.keys if key not in known]
+    if missing:
+        raise ExpressionError(f"New axes need a size: {missing[0]}=2, for example.")
+    return {key: Axis(key.partition("#")[0], size, _role(key), key) for key, size in known.items()}
+
+
+def _role(key: str) -> Role:
+    return "ellipsis" if key.startswith(_ELLIPSIS) else "number" if "#" in key else "named"
+
+
+# ------------------------------------------------------------------------------------------------- stages
+
+
+class _Stages:
+    """Collects the stages of one pattern; the last one holds the layout so far."""
+
+    def __init__(self, layout: Layout, dims: tuple[str, ...], element_size: int) -> None:
+        self.element_size = element_size
+        self.reduced_size = element_size
+        self.stages = [Stage("start", "x", layout, dims, "start", 0, "")]
+
+    @property
+    def layout(self) -> Layout:
+        return self.stages[-1].layout
+
+    def run(self, inputs: tuple[Group, ...], outputs: tuple[Group, ...], reduction: str) -> None:
+        """The stages einops runs; those that would change nothing are left out, as einops does."""
+        old = [axis for group in inputs for axis in group.axes]
+        new = [axis for group in outputs for axis in group.axes]
+        kept = [axis for axis in new if axis in old]
+        reduced = [axis for axis in old if axis not in new]
+        if any(len(group.axes) != 1 for group in inputs):
+            self.reshape(tuple(axis.size for axis in old), _names(old))
+        order = tuple(old.index(axis) for axis in (*kept, *reduced))
+        if order != tuple(range(len(old))):
+            self.permute(order)
+        if reduced:
+            self.reduce(reduction, reduced, _names(kept))
+        if len(kept) < len(new):
+            self.expand(new, kept)
+        if any(len(group.axes) != 1 for group in outputs):
+            self.reshape(tuple(group.size for group in outputs), tuple(group.text for group in outputs))
+
+    def _add(self, stage: Stage) -> None:
+        self.stages.append(stage)
+
+    def reshape(self, shape: tuple[int, ...], dims: tuple[str, ...]) -> None:
+        verdict = explain_view(self.layout, shape)
+        call = f".reshape{_call(shape)}"
+        before, edge = self.stages[-1].dims, verdict.boundary
+        if edge is None:  # the numbers of elements agree, so only the strides could refuse
+            layout = Layout(shape, verdict.stride or (), self.layout.offset)
+            self._add(Stage("reshape", call, layout, dims, "view", 0, _regrouped(self.layout, before, layout, dims)))
+            return
+        reason = (
+            f"{before[edge.left]} and {before[edge.right]} cannot merge: {edge.arithmetic}, "
+            "so the elements are copied into the new order."
+        )
+        layout = Layout.contiguous(shape)
+        self._add(Stage("reshape", call, layout, dims, "copy", layout.numel * self.element_size, reason, edge))
+
+    def permute(self, order: tuple[int, ...]) -> None:
+        layout, dims = self.layout, self.stages[-1].dims
+        moved = Layout(tuple(layout.shape[d] for d in order), tuple(layout.stride[d] for d in order), layout.offset)
+        reason = "A view: sizes and strides change places, no element moves."
+        self._add(Stage("permute", f".permute{_call(order)}", moved, tuple(dims[d] for d in order), "view", 0, reason))
+
+    def reduce(self, reduction: str, reduced: Sequence[Axis], dims: tuple[str, ...]) -> None:
+        rank = self.layout.rank
+        over = tuple(range(rank - len(reduced), rank))
+        layout = Layout.contiguous(self.layout.shape[: rank - len(reduced)])
+        self.element_size = self.reduced_size
+        size = layout.numel * self.element_size
+        name = {"max": "amax", "min": "amin"}.get(reduction, reduction)
+        reason = f"New values: {reduction} over {' and '.join(axis.name for axis in reduced)}."
+        self._add(Stage("reduce", f".{name}({over[0] if len(over) == 1 else over})", layout, dims, "new", size, reason))
+
+    def expand(self, new: Sequence[Axis], kept: Sequence[Axis]) -> None:
+        shape, stride = list(self.layout.shape), list(self.layout.stride)
+        for position, axis in enumerate(new):
+            if axis not in kept:
+                # what unsqueeze gives; a size above 1 then reads the same element again, with stride 0
+                beside = shape[position] * stride[position] if position < len(shape) else 1
+                shape.insert(position, axis.size)
+                stride.insert(position, beside if axis.size == 1 else 0)
+        layout = Layout(tuple(shape), tuple(stride), self.layout.offset)
+        index = ", ".join(":" if axis in kept else "None" for axis in new)
+        reason = "A view: a new axis has stride 0, so every step along it reads the same element."
+        self._add(Stage("expand", f"[{index}].expand{_call(shape)}", layout, _names(new), "view", 0, reason))
+
+
+def _names(axes: Sequence[Axis]) -> tuple[str, ...]:
+    return tuple(axis.name for axis in axes)
+
+
+def _call(numbers: Sequence[int]) -> str:
+    return f"({', '.join(map(str, numbers))})" if numbers else "(())"
+
+
+def _regrouped(old: Layout, before: Sequence[str], new: Layout, after: Sequence[str]) -> str:
+    """Why a reshape is a view, by the names of the dimensions that split or merge."""
+    said: list[str] = []
+    for dim, group in enumerate(before):
+        parts = [d for d, name in enumerate(after) if name in group.strip("()").split() and new.shape[d] != 1]
+        if " " in group and len(parts) > 1:
+            strides = " and ".join(str(new.stride[d]) for d in parts)
+            said.append(f"{group} splits into {' and '.join(after[d] for d in parts)} with strides {strides}")
+        elif " " not in group and old.shape[dim] != 1:
+            right = dim + 1
+            while right < old.rank and old.shape[right] == 1:
+                right += 1
+            if right < old.rank and any(group in name.split() for name in _neighbours(after, before[right])):
+                said.append(
+                    f"{group} and {before[right]} merge: "
+                    f"stride {old.stride[dim]} = {old.stride[right]} × {old.shape[right]}"
+                )
+    return f"A view: {'; '.join(said)}." if said else "A view: only dimensions of size 1 come or go."
+
+
+def _neighbours(dims: Sequence[str], name: str) -> list[str]:
+    """The composed dimensions that hold the axis ``name``, without their brackets."""
+    inner = [dim.strip("()") for dim in dims if dim.startswith("(")]
+    return [dim for dim in inner if name in dim.split()]

@@ -1,0 +1,137 @@
+"""Looking operations up: by the way they are written, as a catalogue of examples, and what is left out and why."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping, Sequence
+
+from core.tensors.operations import arithmetic, layers, moving, named, picking, starts, views, writes
+from core.tensors.operations.table import (
+    ELEMENTWISE,
+    INDEXING,
+    PICKING,
+    ROWS,
+    UPDATING,
+    WRITING,
+    Group,
+    Operation,
+    Written,
+)
+from core.tensors.operations.values import ExpressionError
+
+OPERATIONS: Mapping[tuple[Written, str], Operation] = {(form, row.name): row for row in ROWS for form in row.forms}
+"""Every operation by the way it is written and its name."""
+
+REFUSED: Mapping[str, str] = {
+    "__setitem__": "an assignment hidden in an expression; write it as a line of its own, x[0, 0] = 100",
+    "resize_": "it grows a storage by memory that was never written, which may hold other visitors’ data",
+    "set_": "it points a tensor at another storage behind torch’s back, past the checks of bounds",
+    "numpy": "it hands the memory to numpy, and who shares it can no longer be followed",
+    "from_numpy": "it takes memory that numpy owns, and who shares it can no longer be followed",
+    "untyped_storage": "it gives the raw bytes of a tensor, which can be resized and written past every check",
+}
+"""Operations that are left out by design, and why."""
+
+
+_SHOWN = "shape, strides, offset and contiguity of every tensor are shown anyway, so leave it away"
+_VALUES = "the values of every tensor are drawn anyway; leave it away and write the tensor alone"
+_CPU = "every tensor here lies in the memory of the CPU; moving one would copy its bytes over a bus"
+_RANDOM = "x counts 0, 1, 2, … so that every element can be told apart, and torch.randn(2, 3) does here"
+
+ANSWERS: Mapping[str, str] = {
+    **dict.fromkeys(
+        ("shape", "size", "stride", "storage_offset", "is_contiguous", "dim", "ndim", "numel", "nelement", "dtype"),
+        _SHOWN,
+    ),
+    **dict.fromkeys(("ndimension", "element_size", "itemsize", "nbytes", "len"), _SHOWN),
+    "type": "the dtype of every tensor is shown anyway; to convert one, write x.to(torch.float16)",
+    **dict.fromkeys(("print", "item", "tolist", "display"), _VALUES),
+    **dict.fromkeys(
+        ("data_ptr", "storage", "is_set_to", "_base", "_is_view", "id"),
+        ("which tensors share memory is shown by the letter of their storage and by their offsets"),
+    ),
+    **dict.fromkeys(("cuda", "cpu", "device", "is_cuda", "pin_memory"), _CPU),
+    **dict.fromkeys(("normal", "bernoulli", "multinomial", "normal_", "uniform_", "bernoulli_"), _RANDOM),
+}
+"""What people ask a tensor for, and what answers it instead."""
+
+
+TOPICS: Mapping[str, tuple[Operation, ...]] = {
+    "Start: out of sizes and numbers": starts.ROWS,
+    "View: other sizes and strides on the same cells": (INDEXING, *views.ROWS),
+    "Move: the same elements in other cells": moving.ROWS,
+    "Pick: by indices and masks": (*picking.ROWS, PICKING),
+    "Compute element by element": (*arithmetic.EACH, ELEMENTWISE),
+    "Reduce: sums, means, extremes": arithmetic.REDUCED,
+    "Run along a dimension": arithmetic.ALONG,
+    "Multiply vectors and matrices": arithmetic.PRODUCTS,
+    "Layers and losses of torch.nn.functional": layers.ROWS,
+    "Name the axes: einops and einsum": named.ROWS,
+    "Write in place": (*writes.ROWS, WRITING, UPDATING),
+}
+"""What one wants to do, and every operation that does it."""
+
+
+def topics() -> dict[str, dict[Group, tuple[str, ...]]]:
+    """Examples of what one wants to do, by what each does to memory."""
+    return {topic: _by_group(rows) for topic, rows in TOPICS.items()}
+
+
+def catalogue() -> dict[Group, tuple[str, ...]]:
+    """An example of every operation, by what it does to memory, in the order of the table."""
+    return _by_group((INDEXING, *ROWS, PICKING, ELEMENTWISE, WRITING, UPDATING))
+
+
+def _by_group(rows: Sequence[Operation]) -> dict[Group, tuple[str, ...]]:
+    groups: dict[Group, list[str]] = {}
+    for row in rows:
+        groups.setdefault(row.group, []).append(row.example)
+    return {group: tuple(examples) for group, examples in groups.items()}
+
+
+def find(form: Written, name: str) -> Operation:
+    """The operation written ``name`` in this form. Raises `ExpressionError` naming the nearest one, or the answer."""
+    found = OPERATIONS.get((form, name))
+    if found is not None:
+        return found
+    shown = f"{_PREFIX[form]}{name[:50]}{_SUFFIX[form]}"
+    if name in ANSWERS:
+        raise ExpressionError(f"`{shown}` is not run here: {ANSWERS[name]}.")
+    for other in ("method", "property", "torch", "bare", "F"):
+        if (other, name) in OPERATIONS:
+            raise ExpressionError(f"`{shown}` is not written that way here. Try {OPERATIONS[other, name].example}.")
+    names = sorted({row.name for row in ROWS}, key=str.lower)
+    near = difflib.get_close_matches(name[:40], names, n=1, cutoff=0.7)
+    some = ", ".join(f"`{examples[0]}`" for examples in catalogue().values())
+    guess = f"Did you mean `{near[0]}`?" if near else f"For example {some}."
+    raise ExpressionError(f"`{shown}` is not an operation here. {guess}")
+
+
+_LAYERS: Mapping[str, str] = {
+    **{
+        name.replace("_", ""): OPERATIONS[form, name].example
+        for wanted in ("torch", "method", "F")
+        for form, name in OPERATIONS
+        if form == wanted
+    },
+    "linear": "F.linear(x.float(), torch.randn(4, 3)), or x.float() @ torch.randn(3, 4)",
+    "bcewithlogitsloss": OPERATIONS["F", "binary_cross_entropy_with_logits"].example,
+    "multiheadattention": OPERATIONS["F", "scaled_dot_product_attention"].example,
+    "flatten": "x.flatten(1)",
+    "parameter": "torch.randn(3, 4)",
+    "identity": "x",
+}
+"""Layers of torch.nn, in small letters, and the function that computes the same."""
+
+
+def no_layer(name: str) -> str:
+    """What to say of ``nn.Linear(…)``: its function, where that is an operation here."""
+    known = name.lower()
+    instead = _LAYERS.get(known) or _LAYERS.get(known.removesuffix("loss"))
+    if instead is None:
+        instead = "its arithmetic, x @ w, with w = torch.ones(3, 4) on a line before"
+    return f"`nn.{name[:40]}` makes a layer, and only tensors are made here. Write {instead}."
+
+
+_PREFIX: Mapping[Written, str] = {"method": ".", "property": ".", "torch": "torch.", "bare": "", "F": "F."}
+_SUFFIX: Mapping[Written, str] = {"method": "(…)", "property": "", "torch": "(…)", "bare": "(…)", "F": "(…)"}

@@ -1,0 +1,1 @@
+"""What a visitor typed, read into single operations."""

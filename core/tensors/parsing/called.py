@@ -1,0 +1,228 @@
+"""The arguments of a call: numbers, dtypes, patterns, tensors, lists of tensors; what is left out, and said."""
+
+from __future__ import annotations
+
+import ast
+import re
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+
+from core.limits import limit
+from core.tensors.operations.lookup import ANSWERS
+from core.tensors.operations.table import Operation, Takes
+from core.tensors.operations.values import Asked, Device, DType, ExpressionError, Slot, Value
+from core.tensors.parsing.arguments import Literal, literal
+from core.tensors.parsing.counts import CountReader
+from core.tensors.parsing.plan import PlanStep
+
+_TAKES: dict[Takes, str] = {
+    "int": "whole numbers",
+    "ints": "whole numbers",
+    "data": "lists of numbers",
+    "float": "numbers",
+    "bool": "True or False",
+    "none": "None",
+    "dtype": "a dtype",
+    "format": "a memory format",
+    "text": "a pattern in quotes",
+    "tensor": "a tensor",
+    "tensors": "a list of tensors",
+}
+_DEVICE = re.compile(r"(cuda|cpu|mps|xpu|meta)(:[0-9]+)?")
+
+IGNORED: Mapping[str, str] = {
+    "device": "every tensor here lies in the memory of the CPU",
+    "requires_grad": "no gradients are kept here",
+    "pin_memory": "every tensor here lies in the memory of the CPU",
+    "non_blocking": "every tensor here lies in the memory of the CPU",
+}
+"""Arguments that change no shape, stride or value, and why they are left out."""
+
+_NUMPY: Mapping[str, str] = {"axis": "dim", "keepdims": "keepdim"}
+"""Names that numpy gives to arguments and torch takes as well."""
+
+_PYTHON = ("split", "unflatten", "norm", "unique", "tensordot", "meshgrid")
+"""Operations that torch has in Python, which take no names of numpy."""
+
+_MAKERS = ("_like", "new_")
+
+
+class ArgumentReader(CountReader):
+    """Reads the arguments of a call. The tensors among them are read by the subclass."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.steps: list[PlanStep] = []
+        self.names: dict[str, int] = {"x": 0}
+        self.bundles: set[int] = set()
+        """Steps whose result is several tensors of which none is picked yet."""
+        self.lists: dict[str, tuple[int, ...]] = {}
+        """Names that stand for a list of tensors, and their steps."""
+        self.literals: dict[str, Literal] = {}
+        """Names that stand for a dtype, a pattern, a truth value, None or a device."""
+        self.notes: dict[str, None] = {}
+        """What was left out."""
+
+    @abstractmethod
+    def quote(self, node: ast.expr | ast.stmt) -> str: ...
+
+    def add(self, step: PlanStep) -> int:
+        if len(self.steps) >= limit("expression_steps"):
+            raise ExpressionError(f"More than {limit('expression_steps')} operations; each one is shown.")
+        self.steps.append(step)
+        return len(self.steps)
+
+    # ------------------------------------------------------------------------------------------- literals
+
+    def literal(self, node: ast.expr) -> Literal | None:
+        """The kind and value of what is no tensor; ``None`` for a node that may be one."""
+        match node:
+            case ast.Name(id=name) if name in self.literals:
+                return self.literals[name]
+            case ast.Attribute(value=ast.Name(id="torch")):
+                pass
+            case ast.Attribute(value=owner, attr="dtype"):
+                return "dtype", Asked("dtype", step=self.tensor(owner), text=self.segment(node))
+            case ast.Attribute(value=owner, attr="device"):
+                self.tensor(owner)
+                return "device", Device("cpu")
+            case ast.Call(
+                func=ast.Attribute(value=ast.Name(id="torch"), attr="device"), args=[ast.Constant(value=str() as name)]
+            ):
+                return "device", Device(name)
+            case _:
+                pass
+        return literal(node, self.count)
+
+    def dtype(self, node: ast.expr) -> DType | Asked:
+        found = self.literal(node)
+        if found is None or not isinstance(found[1], DType | Asked) or found[0] != "dtype":
+            raise ExpressionError(f"{self.quote(node)} is no dtype; torch.float32 and x.dtype are.")
+        return found[1]
+
+    # ---------------------------------------------------------------------------------- several tensors
+
+    def listed(self, node: ast.expr) -> tuple[int, ...] | None:
+        """The steps of a list of tensors, some of which may be several themselves; ``None`` for no list."""
+        match node:
+            case ast.Name(id=name) if name in self.lists:
+                return self.lists[name]
+            case ast.Name(id=name) if self.names.get(name) in self.bundles:
+                return (self.names[name],)
+            case ast.Call() | ast.Subscript() if opens(node) or self.gives_several(node):
+                return (self.result(node),)
+            case ast.List(elts=items) | ast.Tuple(elts=items):
+                found: list[int] = []
+                for item in items:
+                    if isinstance(item, ast.Starred):
+                        inner = self.listed(item.value)
+                        if inner is None:
+                            raise ExpressionError(f"{self.quote(item)}: a star opens several tensors, *x.chunk(2).")
+                        found += inner
+                    else:
+                        found.append(self.tensor(item))
+                return tuple(found)
+            case _:
+                return None
+
+    @abstractmethod
+    def gives_several(self, node: ast.expr) -> bool: ...
+
+    def slots(self, numbers: Sequence[int], inputs: list[int]) -> tuple[Slot, ...]:
+        """Steps as the inputs of a call, counted on from those there are."""
+        first = len(inputs)
+        inputs += numbers
+        return tuple(Slot(slot) for slot in range(first, len(inputs)))
+
+    # ------------------------------------------------------------------------------------------ arguments
+
+    def arguments(self, operation: Operation, nodes: Sequence[ast.expr], inputs: list[int]) -> list[Value]:
+        """Arguments by their places, without a device, which every tensor here has."""
+        found = [self._positional(operation, node, inputs) for node in nodes]
+        kept: list[Value] = [value for value in found if not isinstance(value, Device)]
+        if found and not kept:  # x.to(device) gives x itself
+            kept.append(Asked("dtype", step=inputs[0]))
+        return kept
+
+    def keywords(
+        self, operation: Operation, nodes: Sequence[ast.keyword], inputs: list[int]
+    ) -> list[tuple[str, Value]]:
+        """Arguments by their names, without those that are ignored."""
+        return [self._keyword(operation, node, inputs) for node in nodes if not self._is_ignored(operation, node)]
+
+    def _is_ignored(self, operation: Operation, node: ast.keyword) -> bool:
+        makes = not operation.subject or any(part in operation.name for part in _MAKERS) or operation.name == "to"
+        if (
+            node.arg is None
+            or node.arg not in IGNORED
+            or node.arg in operation.keywords
+            or not makes
+            or "dtype" not in operation.takes
+        ):
+            return False
+        if node.arg == "device" or isinstance(node.value, ast.Constant):
+            self.notes[f"`{node.arg}=` is left out: {IGNORED[node.arg]}."] = None
+            return True
+        return False
+
+    def _positional(self, operation: Operation, node: ast.expr, inputs: list[int]) -> Value:
+        """An argument by its place, which may be sizes with a star, ``x.view(*x.shape[:2], -1)``."""
+        if isinstance(node, ast.Starred) and self.kind(node.value) == "sizes" and "int" in operation.takes:
+            return Asked("star", (self.count(node.value),), text=self.segment(node), several=True)
+        return self._argument(operation, node, inputs)
+
+    def _argument(self, operation: Operation, node: ast.expr, inputs: list[int]) -> Value:
+        if "tensors" in operation.takes and (numbers := self.listed(node)) is not None:
+            return self.slots(numbers, inputs)
+        found = self.literal(node)
+        if found is None and "tensor" in operation.takes and not isinstance(node, ast.List | ast.Tuple):
+            inputs.append(self.tensor(node))
+            return Slot(len(inputs) - 1)
+        if found is None:
+            raise ExpressionError(self._no_argument(operation, node, known=False))
+        kind, value = found
+        if operation.name == "to" and (device := _is_here(kind, value)) is not None:
+            self.notes[f"`.to(…)` of a device is left out: {IGNORED['device']}."] = None
+            return device
+        allowed = {"int": ("int", "float"), "ints": ("ints", "data")}.get(kind, (kind,))
+        if not set(allowed) & set(operation.takes):
+            raise ExpressionError(self._no_argument(operation, node, known=True))
+        return value
+
+    def _no_argument(self, operation: Operation, node: ast.expr, known: bool) -> str:
+        """What to say of an argument that ``operation`` does not take. known: it is a literal of a kind understood."""
+        example = f"For example: {operation.example}."
+        if any(isinstance(part, ast.Constant) and _DEVICE.fullmatch(str(part.value)) for part in ast.walk(node)):
+            return f"{self.quote(node)}: {ANSWERS['device']}. {example}"
+        if not known:
+            return f"{self.quote(node)} is not a number, a tuple of numbers, a dtype or a pattern. {example}"
+        takes = list(dict.fromkeys(_TAKES[kind] for kind in operation.takes)) or ["nothing"]
+        words = " or ".join(part for part in (", ".join(takes[:-1]), takes[-1]) if part)
+        return f"{self.quote(node)} is no argument of `{operation.name}`, which takes {words} here. {example}"
+
+    def _keyword(self, operation: Operation, node: ast.keyword, inputs: list[int]) -> tuple[str, Value]:
+        name = node.arg or "**"
+        if name == "device":
+            raise ExpressionError(f"`device=`: {ANSWERS[name]}. For example: {operation.example}.")
+        if name not in operation.keywords and operation.name not in _PYTHON:
+            name = _NUMPY.get(name, name)
+        if name not in operation.keywords and (operation.keywords != ("*",) or name.startswith("_") or not node.arg):
+            shown = node.arg or "**"
+            raise ExpressionError(f"{operation.name} takes no `{shown[:40]}=` here. For example: {operation.example}.")
+        return name, self._argument(operation, node.value, inputs)
+
+
+def opens(node: ast.expr) -> bool:
+    """Whether ``node`` is ``list(x)`` or ``tuple(x)``."""
+    match node:
+        case ast.Call(func=ast.Name(id="list" | "tuple"), args=[_], keywords=[]):
+            return True
+        case _:
+            return False
+
+
+def _is_here(kind: str, value: Value) -> Device | None:
+    """The device of ``.to(x.device)`` or ``.to('cpu')``, where every tensor is anyway; ``None`` for anything else."""
+    if kind == "device" and isinstance(value, Device) and value.name.startswith("cpu"):
+        return value
+    return Device("cpu") if kind == "text" and value == "cpu" else None

@@ -1,0 +1,305 @@
+"""Real code made plain: the body of one function, bodies under ``with``, loops and ``map`` become simple lines.
+
+Works on the syntax tree before it is read. Nodes keep their places, so every step still quotes what was typed.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import TypeVar
+
+from core.tensors.operations.values import ExpressionError
+from core.tensors.parsing.imports import read_import
+from core.tensors.parsing.opened import numbers_of, opened
+from core.tensors.parsing.text import check_lines
+
+_Node = TypeVar("_Node", bound="ast.stmt | ast.expr")
+
+_BODIES: Mapping[str, str] = {
+    "no_grad": "",
+    "inference_mode": "",
+    "enable_grad": "nothing is differentiated here",
+    "set_grad_enabled": "nothing is differentiated here",
+    "autocast": "dtypes stay as they are typed",
+}
+"""Context managers of torch whose body is run, and what is said of leaving them out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plain:
+    """The statements of a program, one after the other, and what was left out on the way."""
+
+    statements: tuple[ast.stmt, ...]
+    notes: tuple[str, ...]
+
+
+def plain(module: ast.Module) -> Plain:
+    """The lines of ``module`` without imports, function, ``with`` and ``return``.
+
+    Raises `ExpressionError` for an import, a function or a ``with`` that is not understood.
+    """
+    made = _Plainer()
+    made.lines(module.body)
+    return Plain(tuple(made.made), tuple(made.notes))
+
+
+def names_set(node: ast.AST) -> set[str]:
+    """Every name that ``node`` assigns anywhere."""
+    return {part.id for part in ast.walk(node) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)}
+
+
+def _names_read(node: ast.AST) -> set[str]:
+    return {part.id for part in ast.walk(node) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load)}
+
+
+def _quote(node: ast.AST) -> str:
+    return f"`{ast.unparse(node).splitlines()[0][:60]}`"
+
+
+class _Plainer:
+    def __init__(self) -> None:
+        self.made: list[ast.stmt] = []
+        self.notes: dict[str, None] = {}
+        self.longer: dict[str, str] = {}
+        """Names that an import gave, and what they stand for: ``sqrt`` for ``math.sqrt``."""
+        self.function: ast.FunctionDef | None = None
+        self.call: ast.Call | None = None
+        """The one call of the function, where there is one."""
+        self.local: set[str] = set()
+        """Names that the function, already run, kept to itself."""
+        self.target: list[ast.expr] | None = None
+        """What the function's result is assigned to while its body is read."""
+        self.ended = False
+
+    def lines(self, body: Sequence[ast.stmt]) -> None:
+        """All statements of the program; see `plain`."""
+        for statement in body:
+            if isinstance(statement, ast.FunctionDef):
+                self._define(statement, body)
+        self._body(body)
+
+    def _body(self, body: Sequence[ast.stmt]) -> None:
+        for statement in body:
+            if self.ended:
+                raise ExpressionError(
+                    f"{_quote(statement)} stands after `return`, so it would never run; leave it away."
+                )
+            self._statement(statement)
+
+    def _statement(self, node: ast.stmt) -> None:
+        match node:
+            case ast.Import() | ast.ImportFrom():
+                self.longer.update(read_import(node))
+            case ast.Pass() | ast.Expr(value=ast.Constant(value=str())):
+                pass
+            case ast.With():
+                self._with(node)
+            case ast.For():
+                self._loop(node)
+            case ast.FunctionDef():
+                if self.call is None:
+                    self._given_by_name(node)
+                    self._run(node)
+            case ast.Return(value=value):
+                self._return(node, value)
+                self.ended = True
+            case _ if self.function is not None and self.call is not None and self.call in ast.walk(node):
+                self._run_called(node, self.function, self.call)
+            case _:
+                self._line(node)
+
+    def _line(self, node: ast.stmt) -> None:
+        """A statement that stays: names from imports in full, comprehensions written out."""
+        kept = self.local & _names_read(node)
+        if kept:
+            name = min(kept)
+            raise ExpressionError(
+                f"{_quote(node)}: `{name[:40]}` belongs to the function; what it returns is all that is left after it."
+            )
+        self.local -= names_set(node)
+        for part in ast.walk(node):
+            if isinstance(part, ast.Attribute) and _is_name(part.value, "self"):
+                raise ExpressionError(_no_attribute(part, node))
+        self.made += opened(node, self.longer)
+
+    # -------------------------------------------------------------------------------------------- blocks
+
+    def _with(self, node: ast.With) -> None:
+        for item in node.items:
+            name = _manager(item.context_expr)
+            if name is None or item.optional_vars is not None:
+                accepted = ", ".join(f"torch.{known}" for known in _BODIES)
+                raise ExpressionError(f"`with {ast.unparse(item)[:60]}`: of `with`, only {accepted} are understood.")
+            why = _BODIES[name] or "it changes no shape, and no gradient is kept here anyway"
+            self.notes[f"`{name}` is left out: {why}."] = None
+        self._body(node.body)
+
+    def _loop(self, node: ast.For) -> None:
+        """A loop over the numbers of a range, its lines once for each."""
+        numbers = numbers_of(node.iter)
+        if numbers is None or not isinstance(node.target, ast.Name) or node.orelse:
+            raise ExpressionError(
+                f"{_quote(node)}: a loop counts in whole numbers that stand there, for i in range(3); write out others."
+            )
+        for number in numbers:
+            self._bind([(node.target.id, number)], node)
+            self._body([deepcopy(statement) for statement in node.body])
+            check_lines(len(self.made))
+
+    def _return(self, node: ast.Return, value: ast.expr | None) -> None:
+        if self.target is not None:
+            if value is None:
+                raise ExpressionError(f"{_quote(node)}: the function gives nothing that could be assigned.")
+            self._line(ast.copy_location(ast.Assign(self.target, value), node))
+        elif isinstance(value, ast.Tuple | ast.List):
+            for item in value.elts:
+                self._line(ast.copy_location(ast.Expr(item), item))
+        elif value is not None and not isinstance(value, ast.Constant):
+            self._line(ast.copy_location(ast.Expr(value), node))
+
+    def _define(self, node: ast.FunctionDef, body: Sequence[ast.stmt]) -> None:
+        if self.function is not None:
+            raise ExpressionError(f"`def {node.name[:40]}`: one function is read at once; write out the other's lines.")
+        for decorator in node.decorator_list:
+            if _manager(decorator) is None and ast.unparse(decorator) not in ("torch.compile", "torch.jit.script"):
+                raise ExpressionError(f"`@{ast.unparse(decorator)[:60]}` is not understood here; leave it away.")
+            self.notes[f"`@{ast.unparse(decorator)[:40]}` is left out: it changes no shape."] = None
+        self.function = node
+        calls = [
+            part
+            for statement in body
+            if statement is not node
+            for part in ast.walk(statement)
+            if isinstance(part, ast.Call) and isinstance(part.func, ast.Name) and part.func.id == node.name
+        ]
+        if len(calls) > 1:
+            raise ExpressionError(f"`{node.name[:40]}` is called {len(calls)} times; its lines are run once here.")
+        self.call = next(iter(calls), None)
+
+    def _run(self, node: ast.FunctionDef) -> None:
+        self._body(node.body)
+        self.ended = False
+        self.target = None
+
+    def _run_called(self, node: ast.stmt, function: ast.FunctionDef, call: ast.Call) -> None:
+        """The function's lines at the place of its call, with its parameters bound first."""
+        match node:
+            case ast.Expr(value=value) if value is call:
+                target = None
+            case ast.Assign(targets=targets, value=value) if value is call:
+                target = targets
+            case _:
+                raise ExpressionError(
+                    f"{_quote(node)}: call `{function.name[:40]}` on a line of its own, y = {function.name[:40]}(x)."
+                )
+        given = _arguments(function, call)
+        pairs = [(name, value) for name, value in given.items() if not _is_name(value, name)]
+        self.call = None
+        self._bind(pairs, call)
+        before = len(self.made)
+        self.target = target
+        self._run(function)
+        if target is not None and (len(self.made) == before or not isinstance(self.made[-1], ast.Assign)):
+            raise ExpressionError(f"{_quote(node)}: `{function.name[:40]}` has no `return` at its end.")
+        own = names_set(ast.Module(function.body, [])) | set(given)
+        self.local = own - (names_set(node) if target is not None else set())
+
+    def _given_by_name(self, node: ast.FunctionDef) -> None:
+        """Parameters of a function that nobody calls: names from earlier lines, defaults, and x for a single other."""
+        known = {"x"}.union(*(names_set(statement) for statement in self.made))
+        defaults = _defaults(node)
+        missing = [name for name in _parameters(node) if name not in known and name not in defaults]
+        self._bind([(name, value) for name, value in defaults.items() if name not in known], node)
+        if not missing:
+            return
+        numbers = [
+            p.arg for p in _all_parameters(node) if isinstance(p.annotation, ast.Name) and p.annotation.id == "int"
+        ]
+        if len(missing) > 1 or "x" in _parameters(node) or missing[0] in numbers:
+            lines = "; ".join(f"{n} = {2 if n in numbers else 'torch.zeros(2, 3)'}" for n in missing[:4])
+            call = f"{node.name[:40]}({', '.join('x' for _ in missing)})"
+            raise ExpressionError(
+                f"`{node.name[:40]}` is given no {', '.join(f'`{n[:40]}`' for n in missing[:8])}. Write "
+                f"{lines} on a line before it, or call it after it: {call}."
+            )
+        self.notes[f"`{missing[0][:40]}` starts as x, the only parameter that nothing else gives."] = None
+        self._bind([(missing[0], _placed(ast.Name("x", ast.Load()), node))], node)
+
+    def _bind(self, pairs: Sequence[tuple[str, ast.expr]], at: ast.stmt | ast.expr) -> None:
+        """Parameters take their values all at once, as Python binds them."""
+        if not pairs:
+            return
+        names: list[ast.expr] = [_placed(ast.Name(name, ast.Store()), at) for name, _ in pairs]
+        values = [value for _, value in pairs]
+        target = names[0] if len(names) == 1 else _placed(ast.Tuple(names, ast.Store()), at)
+        value = values[0] if len(names) == 1 else _placed(ast.Tuple(values, ast.Load()), at)
+        self._line(_placed(ast.Assign([target], value), at))
+
+
+def _placed(node: _Node, at: ast.stmt | ast.expr) -> _Node:
+    """``node``, which nobody typed, with no width at the place of ``at``."""
+    node.lineno = node.end_lineno = at.lineno
+    node.col_offset = node.end_col_offset = at.col_offset
+    return node
+
+
+def _is_name(node: ast.expr, name: str) -> bool:
+    return isinstance(node, ast.Name) and node.id == name
+
+
+def _no_attribute(node: ast.Attribute, line: ast.AST) -> str:
+    """What to say of ``self.n_head`` and ``self.q_proj(x)``."""
+    name = node.attr[:40]
+    called = any(isinstance(part, ast.Call) and part.func is node for part in ast.walk(line))
+    instead = (
+        f"write what the layer computes, x @ {name}, with {name} = torch.ones(3, 4) on a line before"
+        if called
+        else f"give it on a line before, as a number, {name} = 12, or as a tensor, {name} = torch.ones(3, 4), and "
+        f"write {name} for it"
+    )
+    return f"`self.{name}`: there is no self here; {instead}."
+
+
+def _manager(node: ast.expr) -> str | None:
+    """Which of `_BODIES` is called here, however it is reached: torch.no_grad(), torch.amp.autocast('cuda')."""
+    path = ast.unparse(node.func if isinstance(node, ast.Call) else node).split(".")
+    return path[-1] if path[-1] in _BODIES and path[0] in ("torch", "autocast") else None
+
+
+def _all_parameters(node: ast.FunctionDef) -> list[ast.arg]:
+    given = [*node.args.posonlyargs, *node.args.args]
+    return [*(given[1:] if given and given[0].arg == "self" else given), *node.args.kwonlyargs]
+
+
+def _parameters(node: ast.FunctionDef) -> list[str]:
+    return [parameter.arg for parameter in _all_parameters(node)]
+
+
+def _defaults(node: ast.FunctionDef) -> dict[str, ast.expr]:
+    """The values that parameters have where nothing is given."""
+    given = [*node.args.posonlyargs, *node.args.args]
+    last = given[len(given) - len(node.args.defaults) :]
+    found = {parameter.arg: value for parameter, value in zip(last, node.args.defaults, strict=True)}
+    named = zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True)
+    return found | {parameter.arg: value for parameter, value in named if value is not None}
+
+
+def _arguments(function: ast.FunctionDef, call: ast.Call) -> dict[str, ast.expr]:
+    """What a call gives each parameter. Raises `ExpressionError` where something lacks or is left over."""
+    names = _parameters(function)
+    shown = f"{_quote(call)}: `{function.name[:40]}` takes {', '.join(names)}"
+    if len(call.args) > len(names) or any(isinstance(value, ast.Starred) for value in call.args):
+        raise ExpressionError(f"{shown}; give each of them one value.")
+    given = dict(zip(names, call.args, strict=False))
+    for keyword in call.keywords:
+        if keyword.arg is None or keyword.arg not in names or keyword.arg in given:
+            raise ExpressionError(f"{shown}, each once.")
+        given[keyword.arg] = keyword.value
+    found = _defaults(function) | given
+    missing = [name for name in names if name not in found]
+    if missing:
+        raise ExpressionError(f"{shown}; `{missing[0][:40]}` is not given.")
+    return {name: found[name] for name in names}

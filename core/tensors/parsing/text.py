@@ -1,0 +1,196 @@
+"""The text a visitor typed, before any parser sees it: capped in length, characters, lines and bracket depth."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from typing import Literal
+
+from core.limits import limit
+from core.tensors.operations.guards import check_size
+from core.tensors.operations.values import ExpressionError
+
+EXAMPLE = "x.t().view(2, 3)"
+
+_FOREIGN = re.compile(r"""[^A-Za-z0-9_ .,:()\[\]'"+\-*/%@=<>!&|~;\n]""")
+
+_RUN_ON = re.compile(r"(?<![A-Za-z_0-9])[0-9][0-9a-fA-FoxOX_.]*(and|else|for|if|in|is|or|not)")
+"""A number that runs into a word, ``0or``; Python's parser only warns, on the server's own console."""
+
+
+_IMPORT = re.compile(r"\s*(import|from)\s")
+
+_QUOTED = re.compile(r"""('''|\"\"\")(?:.|\n)*?(?:\1|\Z)|'[^'\n]*'?|"[^"\n]*"?|#[^\n]*""")
+"""A string in quotes, closed or not, or a comment outside of one."""
+
+
+def blanked(text: str) -> str:
+    """``text`` with spaces in place of its comments, so that everything else stays where it is."""
+    return _QUOTED.sub(lambda found: " " * len(found[0]) if found[0][0] == "#" else found[0], text)
+
+
+_SKIPPED = re.compile(r" *(?:(print)(?= *\()|(assert)\b)")
+_BRACKET = {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}
+
+
+def code_of(text: str) -> str:
+    """``text`` with spaces in place of comments, docstrings and whole statements that only print or assert.
+
+    Such a statement stays where another follows it on its line, and where nothing else would be left.
+    """
+    return _skimmed(text)[0]
+
+
+def skipped(text: str) -> tuple[str, ...]:
+    """What kinds of statements `code_of` leaves out: ``print``, ``assert``, in the order in which they come first."""
+    return _skimmed(text)[1]
+
+
+def _skimmed(text: str) -> tuple[str, tuple[str, ...]]:
+    """The code that is left, and what kinds of statements are not in it.
+
+    Strings are masked first: brackets, semicolons and line breaks mean nothing in them. One that is not closed becomes
+    backslashes, which no statement that is skipped may hold.
+    """
+    code = blanked(text)
+    mask = _QUOTED.sub(lambda found: ("s" if _closed(found[0]) else "\\") * len(found[0]), code)
+    kept: list[str] = []
+    kinds: list[str] = []
+    for start, end in _statements(mask):
+        found = _SKIPPED.match(statement := mask[start:end])
+        if _is_string(code[start:end].strip()):
+            kept.append(re.sub(r"[^\n]", " ", code[start:end]))
+        elif found and _whole(statement, found[1] is not None):
+            kinds.append(found[1] or found[2])
+            kept.append(re.sub(r"[^\n]", " ", code[start:end]))
+        else:
+            kept.append(code[start:end])
+    left = "".join(kept)
+    return (left, tuple(dict.fromkeys(kinds))) if left.strip() else (code, ())
+
+
+def _is_string(statement: str) -> bool:
+    """Whether a statement is a single closed string, such as a docstring."""
+    found = _QUOTED.match(statement)
+    return found is not None and found[0] == statement and _closed(statement)
+
+
+def _closed(quoted: str) -> bool:
+    mark = quoted[:3] if quoted[:3] in ("'''", '"""') else quoted[:1]
+    return len(quoted) >= 2 * len(mark) and quoted.endswith(mark)
+
+
+def _statements(mask: str) -> list[tuple[int, int]]:
+    """Where each run of lines that brackets hold together starts and ends."""
+    spans: list[tuple[int, int]] = []
+    start = depth = 0
+    for at, character in enumerate(mask):
+        depth += _BRACKET.get(character, 0)
+        if character == "\n" and depth <= 0:
+            spans.append((start, at + 1))
+            start, depth = at + 1, 0
+    return [*spans, (start, len(mask))]
+
+
+def _whole(statement: str, call: bool) -> bool:
+    """Whether the lines hold this one statement and nothing beside it: of a call, nothing after its bracket."""
+    depth, closed = 0, False
+    for character in statement.rstrip():
+        if character in ";\\" or (call and closed):
+            return False
+        depth += _BRACKET.get(character, 0)
+        closed = closed or (depth == 0 and character == ")")
+    return depth == 0
+
+
+def tidy(text: str) -> str:
+    """``text`` without white space around its lines, where no block needs it; comments stay, of printable characters.
+
+    Raises `ExpressionError` beyond the caps. Lines that only import, comment, print or assert are not counted.
+    """
+    if len(text) > 2 * limit("expression_chars"):
+        raise ExpressionError(_too_long(len(text)))
+    tidied = _aligned(text)
+    code = code_of(tidied)
+    if not code.strip():
+        raise ExpressionError(f"Empty. Type an expression on x, for example {EXAMPLE}.")
+    if len(tidied) > limit("expression_chars"):
+        raise ExpressionError(_too_long(len(tidied)))
+    check_lines(sum(not _IMPORT.match(line) for line in code.split("\n") if line.strip()))
+    foreign = _FOREIGN.search(code) or next(
+        (re.match(".", c) for c in tidied if not (c.isprintable() or c == "\n")), None
+    )
+    if foreign:
+        raise ExpressionError(
+            f"The character {foreign.group()!a} has no place in an expression on x. For example: {EXAMPLE}."
+        )
+    run_on = _RUN_ON.search(code)
+    if run_on:
+        raise ExpressionError(f"`{run_on.group()[:40]}`: a number runs into a word. For example: {EXAMPLE}.")
+    depth = deepest = 0
+    for character in code:
+        depth += (character in "([") - (character in ")]")
+        deepest = max(deepest, depth)
+    if deepest > limit("expression_depth"):
+        raise ExpressionError(f"{deepest} brackets inside one another; at most {limit('expression_depth')} are read.")
+    return tidied
+
+
+_HEADS = re.compile(r"^(def|with|for|@)", re.MULTILINE)
+
+
+def _aligned(text: str) -> str:
+    """``text`` flush left. Indentation stays under the head of a function or ``with``, and only there."""
+    lines = [line.rstrip() for line in text.replace("\t", "    ").strip().splitlines()]
+    flat = "\n".join(line.strip() for line in lines)
+    if not _HEADS.search(code_of(flat)):
+        return flat
+    if lines and not _HEADS.match(lines[0]):  # the first line of what was pasted has often lost its indentation
+        lines[0] = " " * min((len(line) - len(line.lstrip()) for line in lines[1:] if line), default=0) + lines[0]
+    return textwrap.dedent("\n".join(lines))
+
+
+def check_lines(count: int) -> None:
+    """Refuse more lines, or statements on them, than are run."""
+    if count > limit("expression_lines"):
+        raise ExpressionError(f"{count} lines; at most {limit('expression_lines')} are run.")
+
+
+def _too_long(length: int) -> str:
+    return f"That is {length:,} characters long; an expression has at most {limit('expression_chars'):,}."
+
+
+def read_shape(text: str, cap: str = "tensor_elements") -> tuple[int, ...]:
+    """The start shape a person typed: ``2, 3``, ``(2, 3)``, ``2 × 3`` or ``()`` for a single number.
+
+    cap: the entry of core.limits that caps its elements; ``counted_elements`` where `trace` takes it.
+
+    Raises `ExpressionError` with an example for anything else, and beyond the caps on rank and elements.
+    """
+    shape = _sizes(text, "shape")
+    check_size(shape, "The start tensor", cap)
+    return shape
+
+
+def read_stride(text: str) -> tuple[int, ...]:
+    """The start strides a person typed, written as a shape is. Raises `ExpressionError` for anything else."""
+    return _sizes(text, "stride")
+
+
+def _sizes(text: str, what: Literal["shape", "stride"]) -> tuple[int, ...]:
+    inner = text.strip()
+    example = "For example: 2, 3." if what == "shape" else "For example: 3, 1."
+    if not inner:
+        means = "sizes of x with commas, or () for a single number" if what == "shape" else "strides of x with commas"
+        raise ExpressionError(f"Empty. Type the {means}. {example}")
+    if len(inner) > limit("number_chars"):
+        raise ExpressionError(f"A {what} of {len(inner):,} characters is too long. {example}")
+    if inner[:1] + inner[-1:] in ("()", "[]"):
+        inner = inner[1:-1]
+        if not inner.strip():
+            return ()
+    sizes = re.split(r"\s*[,×x]\s*|\s+", inner.strip().removesuffix(","))
+    if not all(re.fullmatch(r"[0-9]{1,12}", size) for size in sizes):
+        noun = "sizes" if what == "shape" else "strides"
+        raise ExpressionError(f"“{text.strip()}” is not a {what}: {noun} are whole numbers with commas. {example}")
+    return tuple(int(size) for size in sizes)

@@ -1,1 +1,0 @@
-"""The rows of the table of operations, by what they are for."""

@@ -1,0 +1,114 @@
+"""One operation of the table applied to real tensors: as torch does it, but for what is random or was never written."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from core.tensors.operations.operation import Operation, Written
+
+
+def call(
+    torch: Any, form: Written, operation: Operation, inputs: Sequence[Any], args: Sequence[Any], named: dict[str, Any]
+) -> Any:
+    """What ``operation``, written as a method, property or function of torch, makes of ``inputs``."""
+    name = operation.name
+    if form == "property":
+        return _property(inputs[0], name)
+    if name in ("std", "var", "std_mean", "var_mean"):
+        return _spread(torch, name, inputs[0], args, named)
+    if name == "meshgrid":
+        named = {"indexing": "ij", **named}  # what torch takes anyway, with a warning
+    if name == "cross" and len(args) < 2 and "dim" not in named:  # the first of size 3, as torch takes with a warning
+        named = {**named, "dim": next((dim for dim, size in enumerate(inputs[0].shape) if size == 3), -1)}
+    if name == "scaled_dot_product_attention":
+        args, named = [*args[:3], *([0.0] if len(args) > 3 else []), *args[4:]], {**named}
+        if "dropout_p" in named:
+            named["dropout_p"] = 0.0
+    if name.startswith("masked_scatter") or (name, form) == ("where", "method"):
+        args = [*(_mask(torch, mask) for mask in args[:1]), *args[1:]]
+    elif name == "where":
+        inputs = [_mask(torch, inputs[0])]
+    if name == "adjoint" and inputs[0].dim() == 0:
+        return inputs[0].conj()  # the same, without a warning
+    if form == "method":
+        made = getattr(inputs[0], name)(*args, **named)
+    else:
+        owner = torch if form == "torch" else torch.nn.functional
+        made = getattr(owner, name)(*(inputs[:1] if operation.subject else ()), *args, **named)
+    if operation.fill == "zeros":
+        made.zero_()
+    elif operation.fill == "counting":
+        made.copy_(_counting(torch, operation, made, args, named))
+    elif operation.fill == "input" and made is not inputs[0]:
+        made.copy_(inputs[0])
+    return made
+
+
+def _mask(torch: Any, mask: Any) -> Any:
+    """A mask of bytes as truth values, which torch takes it for, with a warning."""
+    return mask.bool() if isinstance(mask, torch.Tensor) and mask.dtype == torch.uint8 else mask
+
+
+def _property(tensor: Any, name: str) -> Any:
+    # What torch does with these ranks is deprecated: it works, but warns once per process. Same results here.
+    if name == "T" and tensor.dim() != 2:
+        return tensor.permute(*reversed(range(tensor.dim())))
+    if name in ("mT", "mH", "H") and tensor.dim() == 0:
+        return tensor
+    return getattr(tensor, name)
+
+
+def _counting(torch: Any, operation: Operation, made: Any, args: Sequence[Any], named: dict[str, Any]) -> Any:
+    """0, 1, 2, … in the shape of ``made``; from its lowest to its highest and over again for whole random numbers."""
+    numbers = torch.arange(made.numel())
+    if operation.name in ("randint", "randint_like"):
+        bounds = [value for value in args if isinstance(value, int)]
+        low, high = named.get("low", 0), named.get("high", 1)
+        if len(bounds) > 1:
+            low, high = bounds[:2]
+        elif bounds:
+            low, high = (bounds[0], high) if "high" in named else (low, bounds[0])
+        numbers = numbers % (high - low) + low
+    return numbers.view(made.shape)
+
+
+def _spread(torch: Any, name: str, tensor: Any, args: Sequence[Any], named: dict[str, Any]) -> Any:
+    """std and var, with the results that torch warns of: too few elements for the correction."""
+    given = dict(zip(("dim", "unbiased", "keepdim"), args, strict=False))
+    if isinstance(given.get("dim"), bool):  # std(False): unbiased alone
+        given = {"unbiased": given["dim"], "keepdim": given.get("unbiased", False)}
+    given |= named
+    dims = given.get("dim")
+    over = range(tensor.dim()) if dims is None or dims == () else (dims,) if isinstance(dims, int) else dims
+    count = math.prod(tensor.shape[dim] for dim in over if -tensor.dim() <= dim < tensor.dim())
+    correction = given.get("correction", int(given.get("unbiased", True)))
+    function = getattr(torch, name)
+    enough = correction is None or (count > correction and tensor.numel() > 0)
+    if enough or {"correction", "unbiased"} <= set(given):
+        return function(tensor, *args, **named)
+    kept = {"dim": dims, "keepdim": given.get("keepdim", False)}
+    if tensor.numel() == 0:
+        mean = tensor.mean(**kept)  # refuses whole numbers as std does
+        spread = torch.full_like(mean.real if mean.is_complex() else mean, math.nan)
+        return (spread, mean) if name.endswith("_mean") else spread
+    plain = function(tensor, correction=0, **kept)
+    (plain[0] if name.endswith("_mean") else plain).mul_(math.inf)  # what is divided by 0
+    return plain
+
+
+def touched(torch: Any, operation: Operation, tensor: Any, args: Sequence[Any], given: dict[str, Any]) -> Any:
+    """Which elements of ``tensor`` an operation in place writes, as a mask of its shape; ``None`` for all."""
+    stem, named = operation.name.rstrip("_"), {**dict(zip(operation.keywords, args, strict=False)), **given}
+    mask = torch.zeros(tensor.shape, dtype=torch.bool)
+    if stem in ("tril", "triu"):
+        away = named.get("diagonal", 0)
+        return ~getattr(torch.ones_like(mask), stem)(away)
+    if stem in ("masked_fill", "masked_scatter"):
+        return named["mask"].expand(tensor.shape)
+    if stem.startswith("scatter"):
+        return mask.scatter_(named["dim"], named["index"], True)
+    if stem in ("index_fill", "index_add", "index_copy"):
+        return mask.index_fill_(named["dim"], named["index"], True)
+    return None

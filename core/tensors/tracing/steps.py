@@ -1,0 +1,212 @@
+"""The record of a trace: one `Step` per operation, and what each did to memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias, overload
+
+from core.tensors.layout import Layout
+from core.tensors.parsing.plan import PlanStep
+from core.tensors.view_rule import ViewVerdict
+
+Kind: TypeAlias = Literal["start", "same", "view", "copy", "write", "refused"]
+Scalar: TypeAlias = int | float | bool | complex
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """One of the tensors that split, chunk or unbind made; all lie in the storage of their step."""
+
+    layout: Layout
+    is_contiguous: bool
+    values: tuple[Scalar, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Fix:
+    """An expression that works instead of a refused one.
+
+    instead: what replaces the refused step. source: the whole new text. bytes: what the replacement copies.
+    """
+
+    instead: str
+    source: str
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step of a trace; sizes, strides and offsets in elements, memory in bytes.
+
+    kind: ``start`` (x itself), ``same`` (the very same tensor), ``view`` (another tensor on the same storage),
+    ``copy`` (a new storage), ``write`` (values written in place) or ``refused`` (torch raised an error).
+    source: the text of this step; expression: the text of its line up to and including it; line: counted from 1, 0
+    for the start. name: the name bound to its tensor, empty for none. forgets: names that stand for numbers after it,
+    no longer for tensors. inputs: the steps it reads, none for
+    torch.zeros and its like.
+    layout, dtype, element_size, storage: of the resulting tensor; for ``write`` of the tensor written through, and
+    for ``refused`` of the tensor the operation was tried on (the start where it was tried on none).
+    storage: number of the storage by first appearance, 0 is that of x; storage_elements: its length in elements of
+    this dtype.
+    shares_storage_with: labels of the earlier tensors that lie in the same storage, ``x`` for the start; sharing: the
+    numbers of their steps.
+    bytes_allocated: new storage this step keeps; 0 for everything but copies and the start. bytes_total: all that the
+    steps after the start have allocated up to here.
+    values: the first elements in logical order; storage_values: the first cells of the storage, both after the step
+    and at most as many as are drawn.
+    pieces: all tensors that a split made, empty for other operations; picked: which of them the step goes on with.
+    written: storage cells written, none where they are only counted; touched: how many. changed: the earlier steps
+    whose tensors see the write, the one written through included, and after: their first elements after it, in the
+    same order. updates: elements written, more than cells where elements overlap; fullest: the cell written most
+    often, and how often.
+    verdict: what the layout algebra says about view, reshape, flatten and ravel, ``None`` for other operations
+    (ravel copies whatever is not contiguous, even where a view would work).
+    error_type, error_message: torch's own, when refused.
+    reason: why it is a view, a copy or refused, as the end of a sentence; empty where the error says it all.
+    fixes: expressions that work instead, those that copy least first.
+    """
+
+    number: int
+    kind: Kind
+    source: str
+    expression: str
+    operation: str
+    inputs: tuple[int, ...]
+    layout: Layout
+    dtype: str
+    element_size: int
+    is_contiguous: bool
+    storage: int
+    storage_elements: int
+    sharing: tuple[int, ...]
+    shares_storage_with: tuple[str, ...]
+    bytes_allocated: int
+    bytes_total: int
+    values: tuple[Scalar, ...]
+    storage_values: tuple[Scalar, ...]
+    line: int = 0
+    name: str = ""
+    pieces: tuple[Piece, ...] = ()
+    picked: int | None = None
+    written: tuple[int, ...] = ()
+    touched: int = 0
+    changed: tuple[int, ...] = ()
+    forgets: tuple[str, ...] = ()
+    after: tuple[tuple[Scalar, ...], ...] = ()
+    updates: int = 0
+    fullest: tuple[int, int] = (0, 0)
+    verdict: ViewVerdict | None = None
+    error_type: str = ""
+    error_message: str = ""
+    reason: str = ""
+    fixes: tuple[Fix, ...] = ()
+
+    @property
+    def label(self) -> str:
+        """What to call the tensor in its own line: its name, or the expression that made it. Later see `label_of`."""
+        return self.name or self.expression
+
+
+def origin(steps: Sequence[Step], step: Step) -> int:
+    """The step that made this very tensor, which names, writes and operations with nothing to do hand on."""
+    while step.kind == "write" or (step.kind == "same" and step.operation != "piece"):
+        step = steps[step.inputs[0]]
+    return step.number
+
+
+def meant(steps: Sequence[Step], name: str, at: int) -> Step | None:
+    """The step that ``name`` stood for once step ``at`` was done; ``None`` for no tensor."""
+    for step in reversed(steps[: at + 1]):
+        if name in step.forgets and step.number < at:
+            return None
+        if step.name == name and step.kind != "refused":
+            return step
+    return None
+
+
+def is_old(steps: Sequence[Step], step: Step, at: int) -> bool:
+    """Whether the tensor of ``step`` had a name, and by step ``at`` it has none that still stands for it."""
+    return bool(step.name) and step.kind != "refused" and not names_of(steps, step, at)
+
+
+def label_of(steps: Sequence[Step], step: Step, at: int | None = None) -> str:
+    """What to call the tensor of ``step`` once step ``at`` was done, by default at the end.
+
+    Its name while that still stands for it, else another one that does, else ``old y``; with the line that made it
+    where several tensors of that name are old. Without a name, the expression that made it.
+    """
+    end = len(steps) if at is None else at
+    if not is_old(steps, step, end):
+        return next(iter(names_of(steps, step, end)), step.label) if step.name else step.label
+    lines: dict[int, int] = {}
+    for other in steps[: end + 1]:
+        if other.name == step.name and is_old(steps, other, end):
+            lines.setdefault(origin(steps, other), other.line)
+    line = lines[origin(steps, step)]
+    which = "" if len(lines) < 2 else f" (line {line})" if line else " (start)"
+    return f"old {step.name}{which}"
+
+
+def names_of(steps: Sequence[Step], step: Step, at: int) -> list[str]:
+    """The names that stand for the tensor of ``step`` once step ``at`` was done; its own first."""
+    mine = origin(steps, step)
+    names = dict.fromkeys([step.name, *(other.name for other in steps[: at + 1] if origin(steps, other) == mine)])
+    found = ((name, meant(steps, name, at)) for name in names if name)
+    return [name for name, now in found if now is not None and origin(steps, now) == mine]
+
+
+@dataclass(frozen=True, slots=True)
+class Trace(Sequence[Step]):
+    """All steps of one expression; the first is x itself, the last is the result or the refusal.
+
+    planned: the operation of every step after the first, with its numbers worked out. notes: what was left out of the
+    text, a sentence each. counted: the tensors are too large to be made; layouts and bytes are torch's own, and there
+    are no values. suits: the dtype of x with which torch runs the step that it refuses with this one, empty for none.
+    """
+
+    text: str
+    steps: tuple[Step, ...]
+    torch_version: str
+    planned: tuple[PlanStep, ...] = ()
+    notes: tuple[str, ...] = ()
+    counted: bool = False
+    suits: str = ""
+
+    @overload
+    def __getitem__(self, index: int) -> Step: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Step, ...]: ...
+    def __getitem__(self, index: int | slice) -> Step | tuple[Step, ...]:
+        return self.steps[index]
+
+    def __len__(self) -> int:
+        return len(self.steps)
+
+    def label(self, step: Step, at: int | None = None) -> str:
+        """What to call the tensor of ``step`` once step ``at`` was done; see `label_of`."""
+        return label_of(self.steps, step, at)
+
+    @property
+    def last(self) -> Step:
+        return self.steps[-1]
+
+    @property
+    def refusal(self) -> Step | None:
+        """The step torch refused, if any; it is then the last."""
+        return self.last if self.last.kind == "refused" else None
+
+    @property
+    def fits(self) -> bool:
+        """Whether torch refuses nothing, or only a view that the strides forbid: the code suits the start's shape."""
+        return self.refusal is None or (self.last.verdict is not None and self.last.verdict.boundary is not None)
+
+    def made_by(self, step: Step) -> dict[int, int]:
+        """Bytes of each storage that ``step`` allocated, those of several results that later steps pick among them."""
+        pieces = [one for one in self.steps if one.operation == "piece" and one.inputs == (step.number,)]
+        return {one.storage: one.bytes_allocated for one in (step, *pieces) if one.bytes_allocated}
+
+    @property
+    def bytes_copied(self) -> int:
+        """Bytes all steps after the start allocated."""
+        return self.last.bytes_total

@@ -1,0 +1,323 @@
+"""Memory of one accelerator under a layout: states, activations, buffers and runtime of the fullest pipeline stage.
+
+Every number may be an array; arrays broadcast, and many points are worked through in pieces that a cache holds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from core.models.spec import TransformerSpec, modelled
+from core.models.terms import shape_of
+from core.training.activations.stage import Amounts, StageActivations, stage_activation_bytes
+from core.training.activations.tensors import FUSED, Implementation, Loss, casts_no_experts
+from core.training.device.buffers import (
+    MEASURED,
+    Runtime,
+    bucket_bytes,
+    cast_bytes,
+    gathered_bytes,
+    has_pool,
+    process_groups,
+    runtime_bytes,
+    sharded_bytes,
+    waiting_bytes,
+)
+from core.training.device.inputs import States, Step, in_parts, states_of, usual
+from core.training.device.ranks import (
+    RankParameters,
+    Stage,
+    StageName,
+    TensorClass,
+    narrowed,
+    pieces_of,
+    rank_parameters,
+    stages_of,
+)
+from core.training.device.states_only import on_device, shared_over
+from core.training.layout import Counts, Degrees, Layout, check, pick
+from core.training.optimizers import Optimizer
+from core.training.precision import PrecisionPolicy
+
+_STAGES: tuple[StageName, ...] = ("first", "middle", "last")
+
+_PIECE = 8_192
+"""Points per piece: an array of theirs takes 64 KiB, so that a dozen of them stay in the second-level cache."""
+
+_MANY = 65_536
+"""The same where only the last few operations are on all points."""
+
+_DENSE: tuple[TensorClass, ...] = ("layers", "norms", "embedding", "head")
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceMemory:
+    """Bytes on one accelerator at its fullest moment by class; numbers, or arrays of one shape.
+
+    gathered: weights that are held unsharded, or cast.  buckets: gradients until they are reduced.  stage: place of the
+    pipeline stage from 0.  later: gradients that the step makes after that moment, which is then the loss's.
+    """
+
+    parameters: Any
+    gradients: Any
+    master_weights: Any
+    optimizer_state: Any
+    activations: Any
+    gathered: Any
+    buckets: Any
+    runtime: Any
+    stage: Any
+    later: Any = 0.0
+
+    @property
+    def states(self) -> Any:
+        """Model states, all gradients among them."""
+        return self.parameters + self.gradients + self.later + self.master_weights + self.optimizer_state
+
+    @property
+    def buffers(self) -> Any:
+        """Gathered weights and gradient buckets."""
+        return self.gathered + self.buckets
+
+    @property
+    def tensors(self) -> Any:
+        """All that is a tensor of the step."""
+        return self.states - self.later + self.activations + self.buffers
+
+    @property
+    def total(self) -> Any:
+        """All of it."""
+        return self.tensors + self.runtime
+
+
+@dataclass(frozen=True, slots=True)
+class StageParts:
+    """Bytes that a stage holds over a step by what they are for, each at its most; they are not all there at once.
+
+    gathered: weights held unsharded.  casts: of weights, from forward to backward.  waiting: whole gradients, until
+    they are reduced.  buckets: gradients on their way while backward runs.  fresh: share of gradients, waiting ones
+    too, whose memory is free until a step makes them.
+    """
+
+    parameters: Any
+    gradients: Any
+    master_weights: Any
+    optimizer_state: Any
+    activations: StageActivations
+    gathered: Any
+    casts: Any
+    waiting: Any
+    buckets: Any
+    fresh: Any
+    stage: Any
+
+    @property
+    def fullest(self) -> DeviceMemory:
+        """The fuller of two moments: where backward begins, and where a first micro-batch has left its gradients.
+
+        Between them gradients grow as activations go, at one rate. A step with one micro-batch has none left in flight
+        at the second moment, which is then the end of backward. Without the runtime's part.
+        """
+        act, again = self.activations, self.activations.again
+        at_loss = act.logits > act.working + self.buckets
+        top, flying = np.where(at_loss, act.logits, act.working), np.where(at_loss, 0.0, self.buckets)
+        stacked = act.layers + act.embedding
+        before, after = stacked + (act.head + top), again * stacked + (act.head + top)
+        casts, left, made = self.casts, flying, 0.0
+        early: Any = False
+        if np.any(again < 1):
+            over = again == 0
+            after, left = np.where(over, act.one, after), np.where(over, self.buckets, flying)
+            casts, made = np.where(over, 0.0, casts), self.fresh * (self.gradients + self.waiting)
+            early = before + flying + self.casts > after + left + casts + made
+        new = early * self.fresh
+        return DeviceMemory(
+            parameters=self.parameters,
+            gradients=self.gradients * (1 - new),
+            master_weights=self.master_weights,
+            optimizer_state=self.optimizer_state,
+            activations=pick(early, before, after),
+            gathered=self.gathered + pick(early, self.casts, casts),
+            buckets=pick(early, flying, left) + self.waiting * (1 - new),
+            runtime=0.0,
+            stage=self.stage,
+            later=self.gradients * new,
+        )
+
+
+def memory_per_device(
+    spec: TransformerSpec,
+    layout: Layout,
+    *,
+    seq_len: Counts,
+    policy: PrecisionPolicy | None = None,
+    optimizer: Optimizer | None = None,
+    implementation: Implementation = FUSED,
+    loss: Loss | None = None,
+    chunks: Counts = 1,
+    imbalance: Amounts = 1.0,
+    capacity: Amounts = 0.0,
+    runtime: Runtime = MEASURED,
+    stage: StageName | int | None = None,
+) -> DeviceMemory:
+    """Memory of one accelerator of ``stage``, or of the fullest one.
+
+    policy, optimizer: mixed bf16 with AdamW where they are None.  loss: as the implementation does where it is None.
+    Raises `LayoutError` for a layout that cannot be.
+    Layouts that are known to be sound go to `memory_over`.
+    """
+    check(spec, layout, seq_len)
+    policy, optimizer = usual(policy, optimizer)
+    step = Step(seq_len, implementation, loss=loss, chunks=chunks, imbalance=imbalance, capacity=capacity)
+    states = states_of(optimizer, policy, spec)
+    return memory_over(spec, layout, states, step.under(policy), runtime=runtime, stage=stage)
+
+
+def width_of(policy: PrecisionPolicy) -> int:
+    """Bytes of an activation: those of the type that most of them are saved in."""
+    return int(policy.activations.bytes)
+
+
+def memory_over(
+    spec: TransformerSpec,
+    layout: Layout,
+    states: States,
+    step: Step,
+    *,
+    runtime: Runtime = MEASURED,
+    stage: StageName | int | None = None,
+) -> DeviceMemory:
+    """The same for many layouts, sequence lengths and bytes per parameter at once, none of which is checked."""
+    size, parts = in_parts(layout, states, step, _PIECE)
+    out = {one.name: np.empty(size or (1,)) for one in fields(DeviceMemory)}
+    for piece, degrees, some, how in parts:
+        found = _fullest(spec, degrees, some, how, runtime, stage)
+        for name, values in out.items():
+            values[piece] = getattr(found, name)
+    if size == ():
+        return DeviceMemory(**{name: float(values[0]) for name, values in out.items()})
+    return DeviceMemory(**out)
+
+
+def bytes_over(
+    spec: TransformerSpec, layout: Layout, states: States, step: Step, *, runtime: Runtime = MEASURED
+) -> npt.NDArray[np.float64]:
+    """The total of `memory_over` alone, several times as fast where degrees and choices lie along axes of their own."""
+    size, parts = in_parts(layout, states, step, _MANY)
+    out = np.empty(size or (1,))
+    for piece, degrees, some, how in parts:
+        held = parts_of(spec, degrees, some, how, runtime, _stages(degrees)).fullest
+        by_stage, buffers = np.broadcast_arrays(held.states - held.later, held.buffers)
+        # More tensors never make the runtime's part smaller, so the fullest stage is known without it.
+        tensors = out[piece]
+        np.add(by_stage[0] + held.activations[0], buffers[0], out=tensors)
+        for one, active, buffer in zip(by_stage[1:], held.activations[1:], buffers[1:], strict=True):
+            np.maximum(tensors, one + active + buffer, out=tensors)
+        tensors += _runtime(tensors, degrees, runtime)
+    return out.reshape(size)
+
+
+def _stages(degrees: Degrees) -> tuple[StageName, ...]:
+    """Stages one of which is the fullest."""
+    return _STAGES if np.any(degrees.pipeline > 1) else _STAGES[:1]
+
+
+def _runtime(tensors: Any, degrees: Degrees, runtime: Runtime) -> Any:
+    """What the runtime takes beside so many bytes of tensors."""
+    return runtime_bytes(tensors, runtime.slack, runtime.context, process_groups(degrees), runtime.communicator)
+
+
+def _fullest(
+    spec: TransformerSpec, degrees: Degrees, states: States, step: Step, runtime: Runtime, stage: StageName | int | None
+) -> DeviceMemory:
+    """Of one stage, or at every point of the one with the largest total, the first among equals."""
+    names = _stages(degrees) if stage is None else (stage,)
+    held = parts_of(spec, degrees, states, step, runtime, names).fullest
+    held = replace(held, runtime=_runtime(held.tensors, degrees, runtime))
+    rows = {one.name: getattr(held, one.name) for one in fields(held)}
+    # A part that is one number for all stages has no axis for them.
+    rows = {name: row if np.ndim(row) else np.reshape(row, (1,)) for name, row in rows.items()}
+    if len(names) == 1:
+        return DeviceMemory(**{name: row[0] for name, row in rows.items()})
+    total = held.total
+    second = total[1] > total[0]
+    third = total[2] > np.maximum(total[0], total[1])
+
+    def chosen(row: Any) -> Any:
+        if len(row) == 1:
+            return row[0]
+        return pick(third, row[2], pick(second, row[1], row[0]))
+
+    return DeviceMemory(**{name: chosen(row) for name, row in rows.items()})
+
+
+def activations_of(spec: TransformerSpec, degrees: Degrees, step: Step, stage: Stage) -> StageActivations:
+    """Activations of stages, by what they are for."""
+    return stage_activation_bytes(
+        spec,
+        step.implementation,
+        degrees,
+        step.seq_len,
+        stage=stage.index,
+        layers=(stage.layers - stage.moe_layers, stage.moe_layers),
+        width=step.width,
+        residual=step.residual,
+        loss=step.loss,
+        chunks=step.chunks,
+        imbalance=step.imbalance,
+        capacity=step.capacity,
+    )
+
+
+def rank_of(
+    spec: TransformerSpec, degrees: Degrees, which: tuple[StageName | int, ...]
+) -> tuple[Stage, RankParameters]:
+    """Stages by name or place, and the parameters of one rank of each."""
+    numbers = narrowed(shape_of(modelled(spec)), degrees.tensor)
+    stages = stages_of(numbers, degrees, which)
+    return stages, rank_parameters(pieces_of(numbers, degrees), stages)
+
+
+def parts_of(
+    spec: TransformerSpec,
+    degrees: Degrees,
+    states: States,
+    step: Step,
+    runtime: Runtime,
+    which: tuple[StageName | int, ...],
+) -> StageParts:
+    """Of several stages, along a first axis, without what the runtime takes beside."""
+    stages, rank = rank_of(spec, degrees, which)
+    dense, shards = rank.dense, degrees.shards
+    expert_shards = degrees.expert_shards if spec.experts else 1.0
+
+    def part(field: str) -> Any:
+        over = shared_over(field, degrees, shards)
+        experts_over = shared_over(field, degrees, expert_shards) if spec.experts else 1.0
+        here = on_device(field, degrees)
+        if states.same is not None:
+            return sharded_bytes(dense, over, rank.experts, experts_over, getattr(states.same, field) * here)
+        weighed = sum(getattr(rank, name) * getattr(states.of[name], field) for name in _DENSE)
+        experts = rank.experts * getattr(states.of["experts"], field)
+        return sharded_bytes(weighed, over, experts, experts_over, here)
+
+    gradient = states.of["layers"].gradients
+    buckets, waiting = bucket_bytes(rank, degrees, gradient, runtime), waiting_bytes(rank, degrees, gradient)
+    pooled = has_pool(degrees)
+    return StageParts(
+        parameters=part("parameters"),
+        gradients=part("gradients"),
+        master_weights=part("master"),
+        optimizer_state=part("optimizer"),
+        activations=activations_of(spec, degrees, step, stages),
+        gathered=gathered_bytes(rank, degrees, states.gathered, runtime),
+        casts=cast_bytes(rank, degrees, states.cast, experts=not casts_no_experts(step.implementation)),
+        waiting=waiting + buckets * pooled,
+        buckets=buckets * (1 - pooled),
+        fresh=states.fresh * (1 - pooled),
+        stage=stages.index,
+    )

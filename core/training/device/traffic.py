@@ -1,0 +1,148 @@
+"""Bytes that one accelerator sends in one step, by the parallelism that makes it.
+
+Collectives are counted as rings: an all-gather or reduce-scatter of n bytes over G ranks sends (G − 1) / G · n, an
+all-reduce twice that. Layout and sequence length may be arrays.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from core.formula import Source, Symbol, formula
+from core.models.spec import TransformerSpec
+from core.sources import ZERO
+from core.training.activations.formulas import MEGATRON_MEMORY, rank_tokens
+from core.training.device.memory import rank_of, width_of
+from core.training.device.ranks import StageName
+from core.training.layout import Counts, Degrees, Layout, Recompute, degrees_of, pick
+from core.training.precision import PrecisionPolicy
+
+_NCCL = Source(
+    "NVIDIA, nccl-tests", "doc/PERFORMANCE.md", "https://github.com/NVIDIA/nccl-tests/blob/master/doc/PERFORMANCE.md"
+)
+_RING = Source("Liu et al. 2023, Ring Attention", "section 3", "https://arxiv.org/abs/2310.01889")
+_SENT = Symbol("W", "bytes that one rank sends", "bytes")
+_RANKS = Symbol("G", "ranks of the group", "count")
+
+
+@formula(
+    r"\v{times} \cdot \v{size} \cdot (1 - \frac{1}{\v{ranks}})",
+    result=_SENT,
+    symbols={
+        "times": Symbol("k", "reduce-scatters, all-gathers or all-to-alls; an all-reduce is two", "count"),
+        "size": Symbol("n", "bytes of the whole tensor", "bytes"),
+        "ranks": _RANKS,
+    },
+    sources=(_NCCL, ZERO.at("section 7"), MEGATRON_MEMORY.at("section 4.2.2")),
+)
+def ring_bytes(times: float, size: float, ranks: float) -> float:
+    """Bytes sent by collectives over a ring: each rank passes on all but its own part."""
+    return times * size * (1 - 1 / ranks)
+
+
+@formula(
+    r"\v{passes} \cdot \v{size} \cdot (\v{ranks} - 1)",
+    result=_SENT,
+    symbols={
+        "passes": Symbol("k", "passes over the keys and values of all ranks", "count"),
+        "size": Symbol("n", "bytes of one rank’s keys and values", "bytes"),
+        "ranks": _RANKS,
+    },
+    sources=(_RING,),
+)
+def passed_bytes(passes: float, size: float, ranks: float) -> float:
+    """Bytes sent by ring attention: every rank’s keys and values pass by every other rank."""
+    return passes * size * (ranks - 1)
+
+
+def outputs_sent(spec: TransformerSpec, layers: Any, mixed: Any, expert: Any) -> Any:
+    """Reduce-scatters and all-gathers of layers' outputs among tensor-parallel ranks, in one pass over ``layers``.
+
+    mixed: how many of the layers have experts.  Blocks that run in parallel have one output, others two. Routed experts
+    that lie whole on their ranks have none: tokens go to them from where sequence parallelism keeps them.
+    """
+    times = (2.0 if spec.parallel_blocks else 4.0) * layers
+    alone = spec.experts is not None and not spec.experts.shared
+    return times - 2.0 * mixed * (expert > 1) if alone else times
+
+
+def kept_width(spec: TransformerSpec, tensor: Any) -> Any:
+    """Elements of a token's keys and values on one of ``tensor`` ranks; of latent attention each keeps all."""
+    low = spec.latent
+    if low:
+        return low.kv_rank + low.rope_dim
+    return 2 * spec.kv_heads * spec.head_dim / np.minimum(tensor, spec.kv_heads)
+
+
+def handed_on(d: Degrees, hidden: Any, scattered: Counts = 0) -> Any:
+    """What one rank sends to the next stage of a micro-batch's ``hidden`` bytes: its share with sequence parallelism.
+
+    Without it each tensor-parallel rank sends all of them, as Megatron-Core does, unless they are ``scattered`` for it
+    and gathered again, as Megatron-LM did in 2021 (Narayanan et al. 2021, section 4.1).
+    """
+    return hidden / pick((d.sequence_parallel > 0) | (scattered > 0), d.tensor, 1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """Bytes that one accelerator sends in one step by kind; numbers or arrays."""
+
+    tensor: Any
+    pipeline: Any
+    data: Any
+    expert: Any
+    context: Any
+
+    @property
+    def total(self) -> Any:
+        return self.tensor + self.pipeline + self.data + self.expert + self.context
+
+
+def traffic_per_step(
+    spec: TransformerSpec, layout: Layout, *, policy: PrecisionPolicy, seq_len: Counts, stage: StageName = "middle"
+) -> Traffic:
+    """Bytes that one accelerator of ``stage`` sends in one step.
+
+    Tensor parallelism sends an all-reduce of each output of a layer forward and one backward, as pairs of halves with
+    sequence parallelism; full recomputation repeats the forward ones. ZeRO-2 and 3 reduce gradients after every
+    micro-batch, and ZeRO-3 gathers weights for each forward and backward pass, but once a step with a pipeline.
+    """
+    d, width = degrees_of(layout), width_of(policy)
+    stages, rank = rank_of(spec, d, (stage,))
+    layers, moe, many = stages.layers[0], stages.moe_layers[0], d.micro_batches
+    tokens = rank_tokens.over(micro_batch=d.micro_batch, seq_len=np.asarray(seq_len), context=d.context)
+    again = (d.recompute == Recompute.FULL) * 1.0
+    hidden = tokens * spec.hidden * width
+    neighbours = (stages.index[0] > 0) * 1.0 + (stages.index[0] < d.pipeline - 1)
+    experts = spec.experts.per_token if spec.experts else 0
+    outputs = outputs_sent(spec, layers, moe, d.expert)
+    sent = Traffic(
+        tensor=ring_bytes.over(times=many * outputs * (2 + again), size=hidden, ranks=d.tensor),
+        pipeline=many * d.interleave * neighbours * handed_on(d, hidden * policy.residual.bytes / width),
+        data=_data(rank.dense[0], d.shards, d, policy)
+        + _data(rank.experts[0] + 0.0 * many, d.expert_shards, d, policy),
+        expert=ring_bytes.over(times=many * moe * (4 + 2 * again), size=hidden * experts / d.tensor, ranks=d.expert),
+        context=passed_bytes.over(
+            passes=many * layers * (3 + again), size=tokens * kept_width(spec, d.tensor) * width, ranks=d.context
+        ),
+    )
+    if all(np.ndim(value) == 0 for value in (seq_len, *(getattr(layout, one.name) for one in fields(layout)))):
+        return Traffic(**{one.name: float(np.ravel(getattr(sent, one.name))[0]) for one in fields(sent)})
+    return sent
+
+
+def _data(parameters: Any, shards: Any, d: Any, policy: PrecisionPolicy) -> Any:
+    """Reduced gradients and gathered weights; with fewer shards than replicas, gradients also between the groups."""
+    often = pick(d.pipeline > 1, 1.0, d.micro_batches)
+    reduced = parameters * policy.gradients.bytes
+    gathered = parameters * policy.multiplies.bytes
+    reduces = pick(d.zero >= 2, often, pick(d.zero >= 1, 1.0, 2.0))
+    gathers = pick(d.zero >= 3, pick(d.pipeline > 1, 1.0, 2.0 * often), (d.zero >= 1) * 1.0)
+    inside = ring_bytes.over(times=reduces, size=reduced, ranks=shards)
+    inside = inside + ring_bytes.over(times=gathers, size=gathered, ranks=shards)
+    groups = d.shards / d.replicas
+    between = ring_bytes.over(times=2.0, size=reduced / shards, ranks=1 / groups)
+    return inside + between

@@ -1,0 +1,243 @@
+"""What is counted against what torch allocates: a small model of a family, one real training step, byte for byte.
+
+The small model keeps the plan's ratios (query heads per key/value head, widths, experts) at a size that any machine
+trains in a second. Its shape is read from the same config.json that transformers builds it from.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from core.benchmark.device import DeviceKind
+from core.jobs.process import Job, ProcessRunner, State
+from core.limits import limit
+from core.models.configs.config import from_hf_config
+from core.models.parameters import parameters
+from core.models.spec import TransformerSpec
+from core.training.activations.tensors import HF_SDPA
+from core.training.device.buffers import TENSORS_ONLY
+from core.training.device.inputs import Step, states_of
+from core.training.device.memory import parts_of
+from core.training.layout import Layout, degrees_of
+from core.training.memory import state_bytes, states_per_parameter
+from core.training.optimizers import find_optimizer
+from core.training.precision import POLICIES, PrecisionPolicy, find_policy
+from core.training.torch_check.events import Advance, Began, Done, Measured, decode
+from core.training.torch_optimizers import IN_TORCH
+
+BATCH = 2
+_HEADS, _HEAD_DIM, _GRID = 8, 32, 8
+_EXPERTS = 8
+_LLAMA = TransformerSpec(
+    layers=32, hidden=4096, heads=32, kv_heads=8, head_dim=128, ffn=14336, vocab=128256, glu=True, tied_head=False
+)
+"""Llama 3 8B, whose ratios a model has of which only its size is known."""
+
+
+def _near(value: float, least: int = _GRID) -> int:
+    """The multiple of 8 nearest to ``value``."""
+    return max(round(value / _GRID) * _GRID, least)
+
+
+def small_config(spec: TransformerSpec | None) -> dict[str, Any]:
+    """A config.json of a small model with the ratios of ``spec``, of Llama 3 8B where there is none.
+
+    A table of learned positions makes it a GPT-2, routed experts a Mixtral, anything else a Llama.
+    """
+    spec = spec or _LLAMA
+    group = min(spec.heads // spec.kv_heads, 2 * _HEADS)
+    kv_heads = max(_HEADS // group, 1)
+    heads = group * kv_heads
+    hidden = min(_HEAD_DIM * heads, limit("witness_width"))
+    share = hidden / spec.hidden
+    same = {"vocab_size": limit("witness_vocab"), "tie_word_embeddings": spec.tied_head, "pad_token_id": 0}
+    layers = min(spec.layers, limit("witness_layers"))
+    if spec.position_kind == "learned" and not spec.experts:
+        return {
+            **same,
+            "model_type": "gpt2",
+            "n_layer": layers,
+            "n_embd": hidden,
+            "n_head": heads,
+            "n_inner": _near(spec.ffn * share),
+            "n_positions": limit("witness_length"),
+            **dict.fromkeys(("resid_pdrop", "embd_pdrop", "attn_pdrop"), 0.0),
+        }
+    found = {
+        **same,
+        "num_hidden_layers": layers,
+        "hidden_size": hidden,
+        "num_attention_heads": heads,
+        "num_key_value_heads": kv_heads,
+        "head_dim": _near(spec.heads * spec.head_dim * share / heads),
+    }
+    if spec.experts:
+        count = min(spec.experts.count, _EXPERTS)
+        routed = {"num_local_experts": count, "num_experts_per_tok": min(spec.experts.per_token, count)}
+        width = _near(spec.experts.width * share, least=32)
+        return {**found, "model_type": "mixtral", "intermediate_size": width, **routed}
+    return {**found, "model_type": "llama", "intermediate_size": min(_near(spec.ffn * share), 8 * hidden)}
+
+
+def _number(value: Any) -> float:
+    """The one number of an array."""
+    return float(np.ravel(value)[0])
+
+
+def policy_run(policy: PrecisionPolicy) -> PrecisionPolicy:
+    """The policy that a step in plain torch has in place of ``policy``: fp32, with autocast to bf16 or without, or
+    bf16, with a master copy or without."""
+    if policy.weights.bytes == POLICIES["fp32"].weights.bytes:
+        return POLICIES["fp32, bf16 autocast" if policy.autocasts else "fp32"]
+    if policy.master is None:
+        return POLICIES["bf16 throughout"]
+    wide = policy.gradients.bytes > policy.weights.bytes
+    return POLICIES["mixed bf16, fp32 master, fp32 gradients" if wide else "mixed bf16, fp32 master"]
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One step to be run: a config.json as text, an optimizer, a policy, a device. Sizes are checked.
+
+    Raises ``ValueError`` for a model beyond the caps of `core.limits`, or what torch has no optimizer for.
+    """
+
+    config: str
+    optimizer: str
+    policy: str
+    device: DeviceKind
+
+    def __post_init__(self) -> None:
+        shape = self.shape
+        caps = {"witness_width": shape.hidden, "witness_layers": shape.layers, "witness_vocab": shape.vocab}
+        for name, value in caps.items():
+            if value > limit(name):
+                raise ValueError(f"{value:,} is beyond {name}, {limit(name):,}")
+        if self.optimizer not in IN_TORCH:
+            raise ValueError(f"torch.optim has no {self.optimizer}")
+        if self.device not in ("cpu", "cuda") or policy_run(find_policy(self.policy)).id != self.policy:
+            raise ValueError(f"cannot run {self.policy} on {self.device}")
+
+    @cached_property
+    def shape(self) -> TransformerSpec:
+        """The model's shape, as the reader of every config.json has it."""
+        return from_hf_config(self.config)
+
+    @property
+    def family(self) -> str:
+        """``llama``, ``gpt2`` or ``mixtral``."""
+        return str(json.loads(self.config)["model_type"])
+
+    @property
+    def length(self) -> int:
+        """Tokens of one sequence."""
+        return limit("witness_length")
+
+    @cached_property
+    def parameters(self) -> int:
+        """How many parameters the model has."""
+        return parameters(self.shape).total
+
+    @cached_property
+    def predicted(self) -> Mapping[str, float]:
+        """Bytes of each part, as they are counted for any model; on a GPU also the peak."""
+        policy, optimizer = find_policy(self.policy), find_optimizer(self.optimizer)
+        each = states_per_parameter(optimizer, policy)
+        states = {
+            "parameters": each.parameters,
+            "gradients": each.gradients,
+            "master": each.master,
+            "optimizer": each.optimizer,
+        }
+        degrees, step = degrees_of(Layout(micro_batch=BATCH)), Step(self.length, HF_SDPA).under(policy)
+        states_held = states_of(optimizer, policy, self.shape)
+        held = parts_of(self.shape, degrees, states_held, step, TENSORS_ONLY, ("first",))
+        kept = held.activations
+        found = {part: state_bytes(self.parameters, stored) for part, stored in states.items() if stored}
+        found["activations"] = _number(kept.layers + kept.head + kept.embedding)
+        if policy.autocasts:
+            found["casts"] = _number(held.casts)
+        if self.device == "cuda":
+            found["peak"] = _number(held.fullest.tensors)
+        return found
+
+
+def trial_of(spec: TransformerSpec | None, optimizer: str, policy: PrecisionPolicy, device: DeviceKind) -> Trial:
+    """The step that stands for a plan; see `small_config` and `policy_run`."""
+    return Trial(json.dumps(small_config(spec)), optimizer, policy_run(policy).id, device)
+
+
+def worker_command(trial: Trial) -> Sequence[str]:
+    """The command line of the process that runs a step."""
+    asked = [trial.config, trial.optimizer, trial.policy, trial.device]
+    return [sys.executable, "-m", "core.training.torch_check.worker", *asked]
+
+
+@dataclass(frozen=True, slots=True)
+class Witness:
+    """A step at one moment. measured: bytes by part, as far as it has come. message: why it ended early, or empty."""
+
+    id: str
+    spec: Trial
+    state: State
+    seconds: float
+    began: Began | None
+    advance: Advance | None
+    measured: Mapping[str, float]
+    message: str
+
+    @property
+    def running(self) -> bool:
+        """Whether its process still works."""
+        return self.state == "running"
+
+
+@dataclass
+class _Job(Job[Trial, Witness]):
+    began: Began | None = None
+    advance: Advance | None = None
+    measured: dict[str, float] = field(default_factory=dict[str, float])
+
+    @property
+    def found(self) -> bool:
+        return bool(self.measured)
+
+    def take(self, line: bytes) -> None:
+        match decode(line):
+            case Began() as event:
+                self.began = event
+            case Advance() as event:
+                self.advance = event
+            case Measured() as event:
+                self.measured[event.part] = event.size
+            case Done():
+                self.done = True
+            case None:
+                self.ignored_lines += bool(line.strip())
+
+    def snapshot(self) -> Witness:
+        return Witness(
+            id=self.id,
+            spec=self.spec,
+            state=self.state,
+            seconds=self.seconds,
+            began=self.began,
+            advance=self.advance if self.state == "running" else None,
+            measured=dict(self.measured),
+            message=self.message,
+        )
+
+
+class WitnessRunner(ProcessRunner[Trial, Witness]):
+    """Runs one step at a time for everybody. command: the process to run, that of this module by default."""
+
+    def __init__(self, command: Any = worker_command, timeout_s: float | None = None) -> None:
+        most = float(limit("witness_seconds")) if timeout_s is None else timeout_s
+        super().__init__(command, _Job, most, "step")

@@ -1,0 +1,182 @@
+"""The process of a witnessed step: ``python -m core.training.torch_check.worker CONFIG OPTIMIZER POLICY DEVICE``.
+
+Builds the model, runs forward, backward and one optimizer step, and prints one JSON event per line. Bytes are those of
+storages, each counted once: what a view shares costs nothing.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from core.jobs.process import end_with_parent
+from core.training.precision import find_policy
+from core.training.torch_check.events import Advance, Began, Done, Event, Measured, encode
+from core.training.torch_check.step import BATCH, Trial
+from core.training.torch_optimizers import torch_optimizer
+
+_RATE = 1e-3
+_STEPS_TO_PEAK = 2
+"""The optimizer's state is made by the first step, so memory is fullest in the second."""
+
+
+def _say(event: Event) -> None:
+    print(encode(event), file=sys.__stdout__, flush=True)
+
+
+def _bytes(tensors: Iterable[Any]) -> int:
+    """Bytes of the storages behind ``tensors``, each once."""
+    found = {one.untyped_storage().data_ptr(): one.untyped_storage().nbytes() for one in tensors if one is not None}
+    return sum(found.values())
+
+
+def _as_it_is(tensor: Any) -> Any:
+    return tensor
+
+
+_SAME_NUMBERS = {
+    f"{name}Backward0" for name in ("ToCopy", "T", "Transpose", "Permute", "View", "UnsafeView", "Unsqueeze", "Select")
+}
+"""Operations that give a tensor's own numbers, in another type or order."""
+
+
+def _is_cast(tensor: Any) -> bool:
+    """Whether a saved tensor is a parameter in another type: nothing but a copy lies between the two."""
+    made = tensor.grad_fn
+    while made is not None and made.name() in _SAME_NUMBERS:
+        made = made.next_functions[0][0]
+    return tensor.grad_fn is not None and hasattr(made, "variable")
+
+
+class _Step:
+    """A model with its optimizer, and what each part of it takes."""
+
+    def __init__(self, torch: Any, trial: Trial) -> None:
+        self.torch, self.trial = torch, trial
+        self.policy = find_policy(trial.policy)
+        torch.manual_seed(0)
+        auto: Any = importlib.import_module("transformers")
+        fields = json.loads(trial.config)
+        config = auto.AutoConfig.for_model(fields.pop("model_type"), **fields)
+        narrow = self.policy.weights.bytes < 4
+        made = auto.AutoModelForCausalLM.from_config(
+            config, attn_implementation="sdpa", dtype=torch.bfloat16 if narrow else torch.float32
+        )
+        if trial.shape.experts:
+            made.set_experts_implementation("grouped_mm")
+        self.model = made.to(trial.device).train()
+        self.weights: list[Any] = list(self.model.parameters())
+        self.master: list[Any] = [w.detach().float() for w in self.weights] if self.policy.master else []
+        self.optimizer = torch_optimizer(trial.optimizer, self.master or self.weights, lr=_RATE)
+        self.gradients: list[Any] = []
+        shape = (BATCH, trial.length)
+        self.tokens = torch.randint(1, trial.shape.vocab, shape, device=trial.device)
+
+    def forward(self) -> tuple[Any, int, int]:
+        """The loss, and the bytes that forward kept for backward up to the logits: all but weights, and their casts."""
+        known = {weight.untyped_storage().data_ptr() for weight in self.weights}
+        kept: list[Any] = []
+        casts: list[Any] = []
+
+        def pack(tensor: Any) -> Any:
+            if tensor.untyped_storage().data_ptr() not in known:
+                (casts if _is_cast(tensor) else kept).append(tensor)
+            return tensor
+
+        torch = self.torch
+        autocast = torch.autocast(self.trial.device, torch.bfloat16, enabled=self.policy.autocasts)
+        with torch.autograd.graph.saved_tensors_hooks(pack, _as_it_is), autocast:
+            logits = self.model(self.tokens, use_cache=False).logits
+        sizes = _bytes(kept), _bytes(casts)
+        loss = self.torch.nn.functional.cross_entropy(
+            logits[:, :-1].float().flatten(0, 1), self.tokens[:, 1:].flatten()
+        )
+        return loss, *sizes
+
+    def backward(self, loss: Any) -> None:
+        """Gradients, in the format that the policy keeps them in: that of the weights, or a buffer that lasts."""
+        loss.backward()
+        if self.policy.new_gradient_bytes:
+            self.gradients = [weight.grad for weight in self.weights]
+            return
+        self.gradients = self.gradients or [self.torch.empty_like(w, dtype=self.torch.float32) for w in self.weights]
+        for buffer, weight in zip(self.gradients, self.weights, strict=True):
+            buffer.copy_(weight.grad)
+            weight.grad = None
+
+    def step(self) -> None:
+        """The optimizer's step, on the master weights where there are some."""
+        for copy, gradient in zip(self.master, self.gradients, strict=bool(self.master)):
+            copy.grad = gradient.float()
+        self.optimizer.step()
+        for weight, copy in zip(self.weights, self.master, strict=bool(self.master)):
+            weight.data.copy_(copy)
+            copy.grad = None
+
+    def forget(self) -> None:
+        """Let the gradients go that the next step makes anew."""
+        if self.policy.new_gradient_bytes:
+            self.gradients = []
+        for weight in self.weights:
+            weight.grad = None
+
+    @property
+    def states(self) -> list[Any]:
+        """Every tensor that the optimizer keeps, step counters too."""
+        values = [value for state in self.optimizer.state.values() for value in state.values()]
+        return [value for value in values if self.torch.is_tensor(value)]
+
+
+def run(trial: Trial, say: Callable[[Event], None] = _say) -> None:
+    """Run the step, saying everything on the way."""
+    start = time.monotonic()
+    say(Advance(phase="loading torch and transformers"))
+    torch: Any = importlib.import_module("torch")
+    transformers: Any = importlib.import_module("transformers")
+    transformers.utils.logging.set_verbosity_error()
+    cuda = trial.device == "cuda"
+    name = torch.cuda.get_device_name() if cuda else "CPU"
+    say(Began(torch=str(torch.__version__), transformers=str(transformers.__version__), device=str(name)))
+    say(Advance(phase="building the model"))
+    made = _Step(torch, trial)
+    say(Measured(part="parameters", size=_bytes(made.weights)))
+    say(Advance(phase="forward"))
+    loss, kept, casts = made.forward()
+    say(Measured(part="activations", size=kept))
+    if made.policy.autocasts:
+        say(Measured(part="casts", size=casts))
+    say(Advance(phase="backward"))
+    made.backward(loss)
+    del loss
+    say(Measured(part="gradients", size=_bytes(made.gradients)))
+    say(Advance(phase="optimizer step"))
+    made.step()
+    if made.master:
+        say(Measured(part="master", size=_bytes(made.master)))
+    say(Measured(part="optimizer", size=_bytes(made.states)))
+    if cuda:
+        torch.cuda.reset_peak_memory_stats()
+        for _ in range(_STEPS_TO_PEAK - 1):
+            made.forget()
+            made.backward(made.forward()[0])
+            made.step()
+        say(Measured(part="peak", size=torch.cuda.max_memory_allocated()))
+    say(Done(elapsed_s=time.monotonic() - start))
+
+
+def main() -> None:
+    """Read the command line and run."""
+    os.environ.update(dict.fromkeys(("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE"), "1"), USE_HUB_KERNELS="0")
+    threading.Thread(target=end_with_parent, daemon=True).start()
+    config, optimizer, policy, device = sys.argv[1:]
+    run(Trial(config, optimizer, policy, "cuda" if device == "cuda" else "cpu"))
+
+
+if __name__ == "__main__":
+    main()

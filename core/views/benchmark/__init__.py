@@ -1,0 +1,1 @@
+"""Measurements, in sentences, tables and charts."""

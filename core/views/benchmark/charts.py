@@ -1,0 +1,298 @@
+"""Charts of matmuls: achieved rate per dtype beside the datasheet peak, and how the rate grows with the size."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from core.benchmark.best import squares
+from core.benchmark.points import Point
+from core.benchmark.programme import MISALIGNED
+from core.benchmark.record import Record
+from core.views.benchmark.common import rate_text, rate_ticks
+from core.views.benchmark.matmul import Bar
+from core.views.common.chart import MONO, SANS, Figure, apart, as_typed, axis, label, layout
+from core.views.common.palette import Palette
+
+_ROW_PX = 68
+_TOOLS_PX = 32
+"""Above the rows, so that plotly's tool icons lie over no label."""
+
+_UNDER = 0.4
+"""Of a row: how far a peak's label lies below its bar, midway to the next one however high rows are."""
+
+_CURVES_PX = 340
+_LEAST_DECADES = 0.5
+_SYMBOLS = (
+    "circle",
+    "square",
+    "diamond",
+    "triangle-up",
+    "triangle-down",
+    "pentagon",
+    "hexagon",
+    "star",
+    "cross",
+    "bowtie",
+)
+
+_LABEL_SHARE = 0.24
+"""Share of the axis that a rate's label takes: a longer bar has it inside, a peak closer than that gets it behind."""
+
+
+def rates(bars: Sequence[Bar], palette: Palette) -> Figure:
+    """Horizontal bars of achieved FLOP/s with their p10–p90 spread, and a tick at the dense datasheet peak.
+
+    A dtype without a rate says why in its row. Where the peak of one is known and another's not, that row says so.
+    """
+    values = [v for bar in bars for v in (bar.rate, bar.high, bar.peak) if not math.isnan(v)]
+    top = max(values, default=1e9)
+    unit, scale = ("TFLOP/s", 1e12) if top >= 1e12 else ("GFLOP/s", 1e9)
+    span = 1.3 * top / scale
+    ys = np.arange(len(bars), dtype=np.float64)
+    rate, low, high, peak = np.array([(b.rate, b.low, b.high, b.peak) for b in bars]).T / scale
+    done, known = ~np.isnan(rate), ~np.isnan(peak)
+    data: list[Figure] = [
+        {
+            "type": "bar",
+            "orientation": "h",
+            "y": ys[done],
+            "x": rate[done],
+            "width": 0.44,
+            "marker": {"color": palette.compute_bound, "line": {"width": 0}},
+            "error_x": {
+                "type": "data",
+                "symmetric": False,
+                "array": (high - rate)[done],
+                "arrayminus": (rate - low)[done],
+                "color": palette.text,
+                "thickness": 1.5,
+                "width": 5,
+            },
+            "hovertext": [_hover(bar) for bar in bars if not math.isnan(bar.rate)],
+            "hoverinfo": "text",
+        },
+        *_others(bars, scale, palette),
+        {
+            "type": "scatter",
+            "mode": "markers",
+            "y": ys[known],
+            "x": peak[known],
+            "marker": {"symbol": "line-ns", "size": 26, "line": {"width": 2.5, "color": palette.text}},
+            "hovertext": [f"{bar.dtype}: dense peak {rate_text(bar.peak)}" for bar in bars if not math.isnan(bar.peak)],
+            "hoverinfo": "text",
+        },
+    ]
+    texts = [text for y, bar in enumerate(bars) for text in _labels(palette, y, bar, scale, span, some=known.any())]
+    ticks = [f"<b>{bar.dtype}</b>" + (f"<br>{bar.size}" if bar.size else "") for bar in bars]
+    return {
+        "data": data,
+        "layout": layout(
+            palette,
+            height=_ROW_PX * len(bars) + 48 + _TOOLS_PX,
+            xaxis=axis(
+                palette,
+                f"achieved rate, {unit}" if values else "",
+                range=[0, span],
+                fixedrange=True,
+                showticklabels=bool(values),
+            ),
+            yaxis=axis(
+                palette,
+                "",
+                tickmode="array",
+                tickvals=ys,
+                ticktext=ticks,
+                range=[len(bars) - 0.5, -0.5],
+                fixedrange=True,
+                showgrid=False,
+                tickfont={"family": MONO, "size": 13, "color": palette.text},
+            ),
+            annotations=texts,
+            margin={"l": 8, "r": 8, "t": _TOOLS_PX, "b": 8},
+        ),
+    }
+
+
+def rates_key(bars: Sequence[Bar]) -> str:
+    """How `rates` is read: only of what is in it, and empty where there is no bar."""
+    done = [bar for bar in bars if not math.isnan(bar.rate)]
+    said = ["Bar: the median", "whisker: p10 to p90"]
+    if any(bar.others for bar in done):
+        said.append("ring: the median at another n")
+    if any(not math.isnan(bar.peak) for bar in done):
+        said.append("upright stroke: the datasheet’s dense peak")
+    return f"{'; '.join(said)}." if done else ""
+
+
+def _others(bars: Sequence[Bar], scale: float, palette: Palette) -> list[Figure]:
+    """Small rings under each bar: the rates at the other sizes."""
+    found = [
+        (y + 0.34, rate / scale, f"{bar.dtype}, {size}: {rate_text(rate)}")
+        for y, bar in enumerate(bars)
+        for size, rate in bar.others
+    ]
+    if not found:
+        return []
+    ys, xs, texts = zip(*found, strict=True)
+    ring = {"symbol": "circle-open", "size": 6, "color": palette.muted, "line": {"width": 1.2}}
+    return [
+        {
+            "type": "scatter",
+            "mode": "markers",
+            "y": list(ys),
+            "x": list(xs),
+            "hovertext": list(texts),
+            "hoverinfo": "text",
+            "marker": ring,
+        }
+    ]
+
+
+def _hover(bar: Bar) -> str:
+    return f"{bar.dtype}: median {rate_text(bar.rate)}<br>p10–p90 {rate_text(bar.low)} to {rate_text(bar.high)}"
+
+
+def _labels(palette: Palette, y: int, bar: Bar, scale: float, span: float, *, some: bool) -> list[Figure]:
+    """The texts of one row: the rate (or why there is none) at the bar's end, and the peak under its tick.
+
+    some: whether another row's peak is known, so that an unknown one must be said here.
+    """
+    left = {"y": y, "xanchor": "left", "align": "left"}
+    quiet = {"family": SANS, "size": 12, "color": palette.muted}
+    peak = bar.peak / scale
+    texts: list[Figure] = []
+    if math.isnan(bar.rate):
+        texts.append(label(palette, as_typed(bar.note), x=0, xshift=8, **left) | {"font": quiet})
+    else:
+        end, colour = bar.high / scale, palette.text
+        if bar.low / scale > _LABEL_SHARE * span:
+            end, colour = 0.0, palette.background  # inside the bar, where neither spread nor peak crosses it
+        elif 0 <= peak - end < _LABEL_SHARE * span:
+            end = peak
+        strong = {"family": MONO, "size": 14, "color": colour}
+        said = f"<b>{rate_text(bar.rate)}</b>"
+        texts.append(label(palette, said, x=end, xshift=12, **left) | {"font": strong})
+        if some and math.isnan(peak):
+            texts.append(label(palette, "peak unknown", x=0, y=y + _UNDER, xshift=6, xanchor="left") | {"font": quiet})
+    if not math.isnan(peak):
+        text = f"peak {rate_text(bar.peak)}"
+        texts.append(label(palette, text, x=peak, y=y + _UNDER, xshift=5, xanchor="left") | {"font": quiet})
+    return texts
+
+
+def curves(record: Record, palette: Palette) -> Figure:
+    """Rate over size for each dtype, on log axes, with its spread; each line carries its name at its right end.
+
+    A size that no tile divides stands as a cross beside its line. All lines are blue, for all is computing.
+    """
+    lines = [(dtype, found) for dtype in record.programme.dtypes if (found := squares(record.points, dtype))]
+    data: list[Figure] = []
+    ends: list[tuple[str, float, float]] = []
+    for i, (dtype, found) in enumerate(lines):
+        smooth = [p for p in found if p.shape[0] != MISALIGNED]
+        for points, mode, symbol in (
+            (smooth, "lines+markers", _SYMBOLS[i % len(_SYMBOLS)]),
+            ([p for p in found if p.shape[0] == MISALIGNED], "markers", "x-thin-open"),
+        ):
+            if points:
+                data.append(_curve(dtype, points, mode, symbol, palette))
+        last = (smooth or list(found))[-1]
+        ends.append((dtype, float(last.shape[0]), last.rate))
+    sizes = sorted({p.shape[0] for _, found in lines for p in found} - {MISALIGNED})
+    rates = [p.rate for _, found in lines for p in found] or [1e9, 1e12]
+    low = math.log10(min(rates))
+    room = max(math.log10(max(rates)) - low, _LEAST_DECADES)
+    ends_at = [low - 0.06 * room, low + 1.08 * room]
+    return {
+        "data": data,
+        "layout": layout(
+            palette,
+            height=_CURVES_PX,
+            hovermode="closest",
+            xaxis=axis(
+                palette,
+                "n of square matrices",
+                type="log",
+                tickvals=sizes,
+                ticktext=[f"{n:,}" for n in sizes],
+                range=_padded(sizes),
+                fixedrange=True,
+            ),
+            yaxis=axis(
+                palette,
+                "achieved rate",
+                type="log",
+                range=ends_at,
+                fixedrange=True,
+                **rate_ticks(*ends_at),
+            ),
+            annotations=_line_ends(palette, ends, ends_at[0], 1.14 * room),
+            margin={"l": 8, "r": 96, "t": _TOOLS_PX, "b": 8},
+        ),
+    }
+
+
+def _curve(dtype: str, points: Sequence[Point], mode: str, symbol: str, palette: Palette) -> Figure:
+    rate = np.array([p.rate for p in points])
+    return {
+        "type": "scatter",
+        "mode": mode,
+        "x": [p.shape[0] for p in points],
+        "y": rate,
+        "error_y": {
+            "type": "data",
+            "symmetric": False,
+            "array": np.array([p.p90_rate for p in points]) - rate,
+            "arrayminus": rate - np.array([p.p10_rate for p in points]),
+            "color": palette.muted,
+            "thickness": 1,
+            "width": 3,
+        },
+        "line": {"color": palette.compute_bound, "width": 2},
+        "marker": {"symbol": symbol, "size": 8, "color": palette.compute_bound},
+        "hovertext": [f"{dtype}, n = {p.shape[0]:,}: {rate_text(p.rate)}" for p in points],
+        "hoverinfo": "text",
+    }
+
+
+def _padded(sizes: Sequence[int]) -> list[float]:
+    return [math.log10(sizes[0]) - 0.06, math.log10(sizes[-1]) + 0.06] if sizes else [1.0, 4.0]
+
+
+def _line_ends(palette: Palette, ends: Sequence[tuple[str, float, float]], low: float, room: float) -> list[Figure]:
+    """The name of each line at its end, moved apart where lines end close together."""
+    ordered = sorted(ends, key=lambda end: end[2])
+    inner = _CURVES_PX - _TOOLS_PX - 56
+    wanted = [(math.log10(rate) - low) / room * inner for _, _, rate in ordered]
+    places = apart(wanted, [15.0] * len(ordered))
+    return [
+        label(
+            palette,
+            f"<b>{dtype}</b>",
+            x=1,
+            xref="paper",
+            y=math.log10(rate),
+            yshift=at - want,
+            xshift=10,
+            xanchor="left",
+        )
+        | {"font": {"family": MONO, "size": 12, "color": palette.text}}
+        for (dtype, _, rate), want, at in zip(ordered, wanted, places, strict=True)
+    ]
+
+
+def curves_alt(record: Record) -> str:
+    """The takeaway of `curves` for those who do not see it."""
+    said: list[str] = []
+    for dtype in record.programme.dtypes:
+        found = squares(record.points, dtype)
+        if len(found) > 1:
+            first, top = found[0], max(found, key=lambda p: p.rate)
+            said.append(
+                f"{dtype} from {rate_text(first.rate)} at n = {first.shape[0]:,} to {rate_text(top.rate)} at "
+                f"{top.shape[0]:,}"
+            )
+    return f"Rate over the size of square matmuls: {'; '.join(said) or 'one size only'}."

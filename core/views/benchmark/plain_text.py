@@ -1,0 +1,24 @@
+"""Texts of a measurement that came in a file, free of what sentences would take for their own marks."""
+
+from __future__ import annotations
+
+from typing import TypeVar, cast
+
+from pydantic import BaseModel
+
+from core.views.common.markup import unmarked
+
+_Told = TypeVar("_Told", bound=BaseModel)
+
+
+def in_sentences(told: _Told) -> _Told:
+    """What a file tells, with nothing in its texts that sentences would take for their own marks."""
+
+    def plain(value: object) -> object:
+        if isinstance(value, str):
+            return unmarked(value)
+        if isinstance(value, tuple):
+            return tuple(map(plain, cast("tuple[object, ...]", value)))
+        return in_sentences(value) if isinstance(value, BaseModel) else value
+
+    return told.model_copy(update={name: plain(getattr(told, name)) for name in type(told).model_fields})

@@ -1,0 +1,1 @@
+"""A calendar of runs: sentences, its chart, and an .ics file."""

@@ -1,0 +1,213 @@
+"""Picture of a calendar: runs as bars with the range of their ends, maintenance, the deadline, the fleet in use."""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import Any
+
+import numpy as np
+
+from core.planning.calendar.dates import months_from, quarter, shown
+from core.planning.calendar.schedule import Schedule
+from core.units import format_count
+from core.views.calendar.text import about
+from core.views.common.chart import MONO, Figure, as_typed, axis, label, layout
+from core.views.common.palette import Palette
+
+_ROW, _USE = 48, 120
+_TICKS = 11
+_STEPS = (1, 3, 6, 12, 24, 60, 120, 240)
+_LETTERS = 22
+"""Characters of a run's name that stand beside its bar."""
+
+
+def calendar(s: Schedule, palette: Palette) -> Figure:
+    """Rows of runs over the fleet's use, on one axis of days with its quarters."""
+    rows = [f"run {i + 1}" for i in range(len(s.runs))]
+    reach = max(s.ends.high, (s.due - s.start).days + 1 if s.due else 0) * 1.12 + 0.02
+    drawn = _ROW * len(rows) + _USE
+    floor = _USE / drawn
+    tickvals, ticktext = _ticks(s.start, reach)
+    named = [
+        f"{_short(one.run.name)}<br><span style='font-family:{MONO};font-size:12px'>"
+        f"{format_count(one.accelerators, 15)} acc.</span>"
+        for one in s.runs
+    ]
+    days = [one.middle.end - one.middle.begin for one in s.runs]
+    data: list[dict[str, Any]] = [
+        {
+            "type": "bar",
+            "orientation": "h",
+            "y": rows,
+            "x": np.array(days),
+            "base": np.array([one.middle.begin for one in s.runs]),
+            "width": 0.5,
+            "marker": {"color": palette.parameters},
+            "customdata": [
+                f"{about(one)}<br>{shown(s.day(one.middle.begin))} to {shown(s.day(one.middle.end))}" for one in s.runs
+            ],
+            "hovertemplate": "%{customdata}<extra></extra>",
+        }
+    ]
+    pauses = [(row, a, b) for row, one in zip(rows, s.runs, strict=True) for a, b in one.pauses]
+    if pauses:
+        data.append(
+            {
+                "type": "bar",
+                "orientation": "h",
+                "y": [row for row, _, _ in pauses],
+                "x": np.array([b - a for _, a, b in pauses]),
+                "base": np.array([a for _, a, _ in pauses]),
+                "width": 0.5,
+                "marker": {
+                    "color": palette.background,
+                    "line": {"color": palette.muted, "width": 0.5},
+                    "pattern": {"shape": "/", "size": 5, "fgcolor": palette.text, "bgcolor": palette.background},
+                },
+                "customdata": [f"{shown(s.day(a))}, {24 * (b - a):.3g} h" for _, a, b in pauses],
+                "hovertemplate": "maintenance: %{customdata}<extra></extra>",
+            }
+        )
+    ends = [one.ends for one in s.runs]
+    if any(end.low < end.high for end in ends):
+        data.append(
+            {
+                "type": "scatter",
+                "mode": "markers",
+                "y": rows,
+                "x": np.array([end.mid for end in ends]),
+                "marker": {"color": palette.text, "size": 7, "symbol": "diamond"},
+                "error_x": {
+                    "type": "data",
+                    "symmetric": False,
+                    "array": [end.high - end.mid for end in ends],
+                    "arrayminus": [end.mid - end.low for end in ends],
+                    "color": palette.text,
+                    "thickness": 1.6,
+                    "width": 7,
+                },
+                "customdata": [f"{shown(s.day(end.low))} to {shown(s.day(end.high))}" for end in ends],
+                "hovertemplate": "ends, early to late: %{customdata}<extra></extra>",
+            }
+        )
+    data.append(_use(s, palette))
+    return {
+        "data": data,
+        "layout": layout(
+            palette,
+            height=drawn + 124,
+            margin={"l": 8, "r": 16, "t": 44, "b": 8},
+            barmode="overlay",
+            xaxis=axis(palette, "days in UTC", range=[0, reach], tickvals=tickvals, ticktext=ticktext, anchor="y2"),
+            yaxis=axis(
+                palette,
+                "",
+                domain=[floor, 1],
+                tickvals=rows,
+                ticktext=named,
+                tickfont={"size": 13, "color": palette.text},
+                autorange="reversed",
+                showgrid=False,
+                ticksuffix="  ",
+                type="category",
+            ),
+            yaxis2=axis(
+                palette,
+                "in use",
+                domain=[0, floor - 22 / drawn],
+                range=[0, s.fleet.accelerators * 1.3],
+                tickvals=[0, s.fleet.accelerators],
+                ticktext=["0", format_count(s.fleet.accelerators)],
+                showgrid=False,
+            ),
+            shapes=[*_deadline(s, palette), _level(s.fleet.usable, palette)],
+            annotations=[*_words(s, bool(pauses), palette), *_ends(s, palette)],
+        ),
+    }
+
+
+def _short(name: str) -> str:
+    return as_typed(name if len(name) <= _LETTERS else f"{name[: _LETTERS - 1]}…")
+
+
+def _use(s: Schedule, palette: Palette) -> dict[str, Any]:
+    moments, counts = s.in_use()
+    return {
+        "type": "scatter",
+        "mode": "lines",
+        "x": np.array(moments),
+        "y": np.array(counts, dtype=np.float64),
+        "yaxis": "y2",
+        "line": {"shape": "hv", "color": palette.parameters, "width": 1.5},
+        "fill": "tozeroy",
+        "fillcolor": palette.surface,
+        "customdata": [
+            f"{shown(s.day(at))}: {count:,} of {s.fleet.accelerators:,}"
+            for at, count in zip(moments, counts, strict=True)
+        ],
+        "hovertemplate": "from %{customdata} in use<extra></extra>",
+    }
+
+
+def _level(usable: int, palette: Palette) -> dict[str, Any]:
+    """What runs may take of the fleet."""
+    line = {"color": palette.muted, "width": 1, "dash": "dot"}
+    return {"type": "line", "x0": 0, "x1": 1, "xref": "paper", "y0": usable, "y1": usable, "yref": "y2", "line": line}
+
+
+def _deadline(s: Schedule, palette: Palette) -> list[dict[str, Any]]:
+    if s.due is None:
+        return []
+    at = (s.due - s.start).days + 1
+    line = {"color": palette.memory_bound, "width": 2, "dash": "dash"}
+    return [{"type": "line", "x0": at, "x1": at, "y0": 0, "y1": 1, "yref": "paper", "line": line}]
+
+
+def _ends(s: Schedule, palette: Palette) -> list[dict[str, Any]]:
+    """The day of each end over its mark: at the late end of the range it would be read as that."""
+    return [
+        label(
+            palette,
+            shown(s.day(one.middle.end)),
+            x=one.ends.mid,
+            y=f"run {i + 1}",
+            xanchor="left",
+            xshift=6,
+            yshift=12,
+            bgcolor=palette.background,
+            font={"family": MONO, "size": 12, "color": palette.text},
+        )
+        for i, one in enumerate(s.runs)
+    ]
+
+
+def _words(s: Schedule, paused: bool, palette: Palette) -> list[dict[str, Any]]:
+    said = ["bars to the middle of the range, whiskers to its ends"]
+    said += ["hatched: maintenance"] if paused else []
+    top = {"yref": "paper", "y": 1, "yanchor": "bottom"}
+    quiet = {"size": 12, "color": palette.muted}
+    made = [label(palette, " · ".join(said), x=0, xref="paper", xanchor="left", yshift=22, font=quiet, **top)]
+    if s.due:
+        at = (s.due - s.start).days + 1
+        made.append(label(palette, f"<b>deadline {shown(s.due)}</b>", x=at, xanchor="center", yshift=4, **top))
+    return made
+
+
+def _ticks(start: date, reach: float) -> tuple[list[float], list[str]]:
+    """Places and words of at most so many ticks: days, months, quarters or years."""
+    if reach < 70:
+        step = next(step for step in (1, 7, 14) if reach / step <= _TICKS or step == 14)
+        days = range(0, int(reach) + 1, step)
+        return [float(at) for at in days], [shown(date.fromordinal(start.toordinal() + at), False) for at in days]
+    firsts = [one for one in (start.replace(day=1), *months_from(start, reach)) if one >= start]
+    months = [(one, 12 * one.year + one.month - 1) for one in firsts]
+    step = next(step for step in _STEPS if sum(n % step == 0 for _, n in months) <= _TICKS or step == _STEPS[-1])
+    kept = [one for one, n in months if n % step == 0]
+    return [float((one - start).days) for one in kept], [_tick(one, step) for one in kept]
+
+
+def _tick(first: date, step: int) -> str:
+    if step >= 12:
+        return str(first.year)
+    month = shown(first, False).partition(" ")[2]
+    return quarter(first) if step >= 3 else f"{month}<br>{quarter(first)}" if first.month % 3 == 1 else month

@@ -1,0 +1,198 @@
+"""The calendar in words and table cells: when all ends, before or after the deadline, and who waits for whom."""
+
+from __future__ import annotations
+
+from core.planning.calendar.dates import between, shown
+from core.planning.calendar.form import described, not_before
+from core.planning.calendar.schedule import Placed, Schedule, Span
+from core.planning.cost.bill import Way
+from core.planning.memory_fixes import fixes
+from core.training.layout import LayoutError
+from core.units import format_count, format_duration
+from core.views.common.markup import unmarked
+from core.views.cost.text import missing
+from core.views.plan import text
+from core.views.plan.text import P10_P90
+from core.wording import amount, dollars, listed, plural, rent_or_none, span
+
+TABLE = ("run", "waits for", "accelerators", "begins", "ends", "quarter", "trains", "paused", "rent")
+
+
+METHOD = (
+    "The days of a run are the answer of its plan, as for one plan alone. The range takes every run at its early end, "
+    "or every run at its late end: they share model, cluster and people, so they are early or late together. A run "
+    "that does not fit beside the rows before it waits for them, whichever happens to end first; so no delay brings "
+    "another run forward. Maintenance stops whatever runs, and training goes on where it stopped."
+)
+
+
+def _days(count: int) -> str:
+    return f"{count:,} {plural(count, 'day')}"
+
+
+def against(late: int) -> str:
+    """Where a day stands to the deadline."""
+    if late == 0:
+        return "on the day of the deadline"
+    return f"{_days(late)} after the deadline" if late > 0 else f"{_days(-late)} before the deadline"
+
+
+def _subject(s: Schedule) -> str:
+    count = len(s.runs)
+    return {1: "The run ends", 2: "Both runs end"}.get(count, f"All {count} runs end")
+
+
+def ranged(s: Schedule) -> str:
+    """The days between which the last end lies, named as what they are; empty where they are one."""
+    first, last = s.day(s.ends.low), s.day(s.ends.high)
+    if first == last:
+        return ""
+    named = f"{P10_P90}: " if all(one.answer.published for one in s.runs) else ""
+    return f" ({named}{between(first, last)})"
+
+
+def sentence(s: Schedule, rented: Way) -> str:
+    """The answer: when all runs have ended, the deadline, and the rent."""
+    said = f"{_subject(s)} on **{shown(s.day(s.ends.mid))}**{ranged(s)}"
+    if s.due:
+        said += f", **{against(s.late(s.ends.mid))}**"
+    if rented.total.known:
+        said += f", for about **{dollars(rented.total.mid)}** rented"
+    return f"{said}."
+
+
+def detail(s: Schedule, rented: Way, held: str) -> str:
+    """The quieter line: what the deadline looks like late, the hours, and what the rent leaves out."""
+    parts = [held]
+    if s.due and s.late(s.ends.low) <= 0 < s.late(s.ends.high):
+        worst = "at P90" if all(one.answer.published for one in s.runs) else "at the late end"
+        parts.insert(0, f"{worst} **{against(s.late(s.ends.high))}**")
+    if rented.total.known and (said := missing(rented)):
+        parts.append(f"rent {said}")
+    if not rented.total.known:
+        owned = s.runs[0].answer.plan.owned
+        parts.append(text.OWNED if owned else "**rent unknown**: type a price")
+    return " · ".join(parts)
+
+
+def _name(one: Placed) -> str:
+    return unmarked(one.run.name)
+
+
+def missed(s: Schedule) -> str:
+    """That the deadline is missed, and by whom; empty where it is kept in the middle."""
+    if not s.due or s.late(s.ends.mid) <= 0:
+        return ""
+    late = [_name(one) for one in s.runs if s.late(one.middle.end) > 0]
+    earliest = s.late(s.ends.low)
+    even = (
+        f" Even at the early end it is {against(earliest)}."
+        if earliest > 0
+        else f" At the early end it is {against(earliest)}."
+        if s.ends.low < s.ends.mid
+        else ""
+    )
+    names = listed([f"“{name}”" for name in late])
+    verb = "ends" if len(late) == 1 else "end"
+    return f"**The deadline, {shown(s.due)}, is missed by {_days(s.late(s.ends.mid))}**: {names} {verb} after it.{even}"
+
+
+def queued(s: Schedule) -> list[str]:
+    """Of each run that waits for want of accelerators, for whom."""
+    return [
+        f"“{_name(one)}” waits for {_named(s, one.queued)}: the fleet’s {s.fleet.usable:,} accelerators are too few "
+        "for them beside each other."
+        for one in s.runs
+        if one.queued
+    ]
+
+
+def _named(s: Schedule, places: tuple[int, ...]) -> str:
+    return listed([f"“{_name(s.runs[j])}”" for j in places])
+
+
+def rows(s: Schedule) -> list[tuple[str, ...]]:
+    """Cells of the table of runs, in the order of `TABLE`."""
+    return [
+        (
+            _name(one),
+            _waits(s, one),
+            format_count(one.accelerators, 15),
+            str(s.day(one.middle.begin)),
+            str(s.day(one.middle.end)),
+            s.quarter(one.middle.end),
+            format_duration(86400 * one.answer.middle.days, 3),
+            paused(one.middle),
+            rent_or_none(one.answer.dollars.mid),
+        )
+        for one in s.runs
+    ]
+
+
+def remarks(s: Schedule) -> list[tuple[str, ...]]:
+    """What stands under the cells of each row: what the run trains, and the ranges of its end and days."""
+    found: list[tuple[str, ...]] = []
+    for one in s.runs:
+        first, last, days = s.day(one.low.end), s.day(one.high.end), one.answer.over("days")
+        took = span(format_duration(86400 * days.low, 3), format_duration(86400 * days.high, 3))
+        ends = between(first, last) if first < last else ""
+        found.append((described(one.run), "", "", "", ends, "", took if days.low < days.high else "", "", ""))
+    return found
+
+
+def _waits(s: Schedule, one: Placed) -> str:
+    said = [_name(s.runs[j]) for j in one.waits]
+    if day := not_before(one.run):
+        said.append(day)
+    return listed(said) if said else "–"
+
+
+def paused(one: Span) -> str:
+    """How long maintenance stops a run."""
+    return format_duration(86400 * one.paused, 3) if one.paused > 0 else "–"
+
+
+def about(one: Placed) -> str:
+    """What a run trains, and how long it takes."""
+    return f"{described(one.run)}: {format_duration(86400 * one.answer.middle.days, 3)}"
+
+
+def unfit(one: Placed) -> str:
+    """That an accelerator does not hold a run as it is laid out, and the cheapest change; empty where it does."""
+    return text.memory(one.answer) or text.tight(one.answer)
+
+
+def unfitting(s: Schedule) -> tuple[list[str], list[str]]:
+    """The same of each run that is not held, by its name: where no small change of its layout helps, and where one
+    does."""
+    lost: list[str] = []
+    saved: list[str] = []
+    for one in s.runs:
+        if wrong := unfit(one):
+            (saved if _rescued(one) else lost).append(f"“{one.run.name}”: {wrong}")
+    return lost, saved
+
+
+def _rescued(one: Placed) -> bool:
+    try:
+        return bool(fixes(one.answer.memory))
+    except LayoutError:
+        return False
+
+
+def impossible(s: Schedule) -> list[str]:
+    """Of each run whose steps would have to be faster than the accelerator multiplies, that they would."""
+    said = ((_name(one), text.impossible(one.answer)) for one in s.runs)
+    return [f"“{name}”: {wrong}" for name, wrong in said if wrong]
+
+
+def picture(s: Schedule) -> str:
+    """What the picture shows, for whoever does not see it."""
+    told = [
+        f"{one.run.name} from {shown(s.day(one.middle.begin))} to {shown(s.day(one.middle.end))}, "
+        f"{amount(one.accelerators)} accelerators"
+        for one in s.runs
+    ]
+    return f"Calendar of {len(s.runs)} {plural(len(s.runs), 'run')} on {s.fleet.accelerators:,} accelerators: " + (
+        "; ".join(told) + "."
+    )

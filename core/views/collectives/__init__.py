@@ -1,0 +1,1 @@
+"""Measured collectives, in sentences and charts."""

@@ -1,0 +1,106 @@
+"""The small markup of the product's sentences as safe HTML, on a page as in a document; typed text as Markdown."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Callable
+from functools import lru_cache
+from unicodedata import bidirectional
+
+_BOLD = re.compile(r"\*\*(.+?)\*\*")
+_KEPT = "\0"
+"""Stands for a piece of code while the text around it is marked up."""
+
+_CARET = re.compile(r"(?<=[\w)])\^(\([^()]*\)|⌊[^⌋]*⌋|[−-]?\w+)")
+_CODE = re.compile(r"`(?!\u2060)([^`]+)`")
+_SUPERSCRIPTS = re.compile(r"[⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+")
+_UNIT_GAP = re.compile(r"(?<=\d) (?=%|[kMGTPEZ]?(?:FLOP|B/s|B\b|h\b|W\b)|[KMBTQ]\b)")  # kept from breaking lines
+_MARKS = re.compile(r"(^\d{1,9}(?=[.)]))|([\\`*_{}\[\]<>&#|~$]|^[-+=])")
+_TURNS = re.compile("[\u202a-\u202e\u2066\u2067]")
+"""Characters that turn the direction of writing, of ours behind them too."""
+
+_OURS = re.compile(r"[*`^]")
+_READ_AGAIN = re.compile(r"(?<=[:@#])(?=[\w/+-])|(?<=www)(?=\.)|(?<=[-<>~])(?=[-=>])", re.IGNORECASE)
+"""Where plain text has an address, a mention, an :emoji: or an arrow for who reads it again after its marks."""
+
+_PLAIN = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "−0123456789")
+
+
+@lru_cache(maxsize=4096)
+def rich(text: str) -> str:
+    """Our small markup as safe HTML: ``**bold**``, `` `code` ``, powers such as ``2^k``, and Unicode superscripts.
+
+    All else is escaped, and what stands in code is left as it is.
+    """
+    *pieces, last = _pieces(text)
+    safe = _BOLD.sub(r"<b>\1</b>", _KEPT.join([*pieces[::2], last]))
+    safe = _CARET.sub(lambda m: f"<sup>{m[1].strip('()')}</sup>", safe)
+    codes = iter(pieces[1::2])
+    return re.sub(_KEPT, lambda _: f'<code class="np-mono">{next(codes)}</code>', safe)
+
+
+def literal(text: str) -> str:
+    """``text`` as safe HTML where it may quote a visitor: only `` `code` `` outside “quotation marks” is markup."""
+    return around_quotation(text, _coded)
+
+
+def around_quotation(text: str, marked: Callable[[str], str]) -> str:
+    """All from the first “ to the last ” as it was typed, and the text around it as ``marked`` makes it."""
+    before, opening, rest = text.partition("“")
+    quoted, closing, after = rest.rpartition("”")
+    if not closing:
+        quoted, after = after, ""
+    return marked(before) + safe_text(opening + quoted + closing) + marked(after)
+
+
+def _coded(text: str) -> str:
+    pieces = _pieces(text)
+    return "".join(f'<code class="np-mono">{piece}</code>' if i % 2 else piece for i, piece in enumerate(pieces))
+
+
+def _pieces(text: str) -> list[str]:
+    """Text and code by turns, text first and last, each as safe HTML."""
+    return [safe_text(piece) for piece in _CODE.split(text.replace(_KEPT, ""))]
+
+
+def remarked(text: str, remark: str = "") -> str:
+    """Our markup as a cell of a table, with a quieter ``remark`` under it."""
+    return rich(text) + (f"<small>{rich(remark)}</small>" if remark else "")
+
+
+def typed(text: str, remark: str = "") -> str:
+    """The same of what a visitor typed, with no markup in it."""
+    return safe_text(text) + (f"<small>{safe_text(remark)}</small>" if remark else "")
+
+
+def safe_text(text: str) -> str:
+    """``text`` as HTML that says just that, with real superscripts and units that stay with their numbers."""
+    # Half of a surrogate pair, which JSON can spell, cannot be sent.
+    sent = _TURNS.sub("", text).encode("utf-8", "replace").decode("utf-8")
+    safe = _UNIT_GAP.sub("\u00a0", html.escape(sent, quote=False))
+    return _SUPERSCRIPTS.sub(lambda m: f"<sup>{m.group().translate(_PLAIN)}</sup>", safe)
+
+
+def unmarked(text: str) -> str:
+    """``text`` for a sentence in our small markup, of which none is in it: word joiners, which nobody sees, part its
+    marks from what they would mark. A name written from right to left takes no number behind it along."""
+    return _apart(_OURS.sub("\\g<0>\u2060", text))
+
+
+def _apart(text: str) -> str:
+    return f"\u2068{text}\u2069" if any(bidirectional(c) in ("R", "AL", "AN") for c in text) else text
+
+
+def markdown_text(text: str) -> str:
+    """``text`` as Markdown that says just that on one line, with no link, picture, formula or directive in it.
+
+    An escape ends with the reading of marks: addresses and the like are found in what is left. They are parted by word
+    joiners, which nobody sees.
+    """
+    return _apart(_MARKS.sub(r"\1\\\2", unlinked(" ".join(text.split()))))
+
+
+def unlinked(text: str) -> str:
+    """Markdown without an address or a mention that a reader of plain text would make a link of."""
+    return _READ_AGAIN.sub("\u2060", text)

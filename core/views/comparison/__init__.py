@@ -1,0 +1,1 @@
+"""Plans beside each other, in sentences and charts."""

@@ -1,0 +1,208 @@
+"""Pictures of a comparison: days and dollars as bars with their ranges, and both against each other."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from collections.abc import Sequence
+from typing import Any
+
+from core.planning.comparison.comparison import QUANTITY, Compared, front, middles, result
+from core.views.common.chart import SANS, Figure, apart, as_typed, axis, label, layout
+from core.views.common.palette import Palette
+from core.views.comparison.text import said_of, shown
+from core.views.plan.charts import Scale, scale_for
+
+_ROW = 54
+_WIDE = 28
+"""Characters of a name on one line beside its bar."""
+_SHARE = 0.46
+"""Of the width, for each of the two panels of bars."""
+_AREA = 900.0
+"""Of the largest marker, in square pixels."""
+_PLOT, _LINE, _ASIDE = 300, 14, 22
+"""Pixels: height of the plot, of a label, and how far a label stands beside its marker."""
+_LATE = 0.6
+"""Share of the width from which on a label stands before its marker."""
+
+
+def bars(plans: Sequence[Compared], base: int, palette: Palette) -> Figure:
+    """Days and dollars of every plan, side by side, from its low end to its high end, the first plan on top.
+
+    A thin line goes down from the end of the baseline's bar.
+    """
+    rows = list(range(len(plans)))[::-1]
+    ticks = [_name(one, i == base) for i, one in enumerate(plans)]
+    panels = (
+        ("days", "time", "x", [0.0, _SHARE], palette.parameters),
+        ("dollars", "cost", "x2", [1 - _SHARE, 1.0], palette.optimizer),
+    )
+    data: list[dict[str, Any]] = []
+    annotations: list[dict[str, Any]] = []
+    shapes: list[dict[str, Any]] = []
+    axes: dict[str, Any] = {}
+    for name, kind, at, domain, colour in panels:
+        quantity = QUANTITY[name]
+        found = [result(one, quantity) for one in plans]
+        known = [one.mid for one in found if math.isfinite(one.high)]
+        scale = scale_for(kind, max(known, default=1.0))  # pyright: ignore[reportArgumentType]
+        most = max((one.high for one in found if math.isfinite(one.high)), default=1.0) / scale.size
+        axes[f"xaxis{at[1:]}"] = axis(palette, scale.title, domain=domain, range=[0, 1.24 * most], tickformat=",~r")
+        drawn = [i for i, one in enumerate(found) if math.isfinite(one.high)]
+        data.append(_bars(name, at, [(rows[i], found[i]) for i in drawn], scale, colour, palette))
+        for i, one in enumerate(found):
+            here = {"xref": at, "y": rows[i], "yref": "y", "xanchor": "left", "xshift": 6}
+            if i in drawn:
+                paper = {"bgcolor": palette.background, "borderpad": 1}
+                annotations.append(label(palette, shown(name, one.mid), x=one.high / scale.size, **paper, **here))
+            else:
+                muted = {"family": SANS, "size": 12, "color": palette.muted}
+                text = "no answer" if plans[i].answer is None else said_of(plans[i], name, one.mid)
+                annotations.append(label(palette, text, x=0, font=muted, **here))
+        if base in drawn and len(plans) > 1:
+            x = found[base].mid / scale.size
+            line = {"color": palette.muted, "width": 1, "dash": "dot"}
+            ends = {"x0": x, "x1": x, "y0": 0, "y1": 1, "xref": at, "yref": "paper"}
+            shapes.append({"type": "line", **ends, "line": line})
+    return {
+        "data": data,
+        "layout": layout(
+            palette,
+            height=_ROW * len(plans) + 76,
+            margin={"l": 8, "r": 8, "t": 8, "b": 8},
+            **axes,
+            yaxis=axis(
+                palette,
+                "",
+                range=[-0.6, len(plans) - 0.4],
+                tickvals=rows,
+                ticktext=ticks,
+                tickfont={"family": SANS, "size": 12, "color": palette.text},
+                showgrid=False,
+                ticksuffix="  ",
+            ),
+            shapes=shapes,
+            annotations=annotations,
+        ),
+    }
+
+
+def _bars(name: str, at: str, rows: Sequence[Any], scale: Scale, colour: str, palette: Palette) -> dict[str, Any]:
+    middle = [one.mid / scale.size for _, one in rows]
+    return {
+        "type": "bar",
+        "orientation": "h",
+        "xaxis": at,
+        "y": [row for row, _ in rows],
+        "x": middle,
+        "width": 0.42,
+        "marker": {"color": colour},
+        "error_x": {
+            "type": "data",
+            "symmetric": False,
+            "array": [one.high / scale.size - mid for (_, one), mid in zip(rows, middle, strict=True)],
+            "arrayminus": [mid - one.low / scale.size for (_, one), mid in zip(rows, middle, strict=True)],
+            "color": palette.text,
+            "thickness": 1.2,
+            "width": 5,
+        },
+        "customdata": [
+            f"{shown(name, one.mid)} ({shown(name, one.low)} to {shown(name, one.high)})" for _, one in rows
+        ],
+        "hovertemplate": "%{customdata}<extra></extra>",
+    }
+
+
+def _name(one: Compared, base: bool) -> str:
+    lines = textwrap.wrap(one.name, _WIDE, max_lines=2, placeholder="…") or [""]
+    said = "<br>".join(as_typed(line) for line in lines)
+    return f"<b>{said}</b><br>baseline" if base else said
+
+
+def days_against_dollars(plans: Sequence[Compared], base: int, palette: Palette) -> Figure:
+    """Every plan by its days and dollars, its marker's area by its accelerators.
+
+    Those that no other beats in both are filled and joined by a line; the rest are hollow.
+    """
+    points = list(zip(*(middles(plans, QUANTITY[name]) for name in ("days", "dollars")), strict=True))
+    counts = middles(plans, QUANTITY["accelerators"])
+    on = front(points)
+    placed = [i for i, point in enumerate(points) if math.isfinite(sum(point))]
+    days, rent = (
+        scale_for(kind, max((points[i][at] for i in placed), default=1.0))
+        for at, kind in enumerate(("time", "cost"))  # pyright: ignore[reportArgumentType]
+    )
+    most = max((counts[i] for i in placed), default=1.0)
+    x, y = [points[i][0] / days.size for i in placed], [points[i][1] / rent.size for i in placed]
+    joined = sorted((a, b) for i, a, b in zip(placed, x, y, strict=True) if on[i])
+    wide, high = 1.15 * max(x, default=1.0), 1.2 * (max(y, default=1.0) or 1.0)
+    # Labels that would lie on each other are moved apart, the highest first.
+    falling = sorted(range(len(placed)), key=lambda at: -y[at])
+    heights = [-_PLOT * y[at] / high for at in falling]
+    shifts = dict(
+        zip(
+            falling,
+            (h - to for h, to in zip(heights, apart(heights, [_LINE] * len(heights)), strict=True)),
+            strict=True,
+        )
+    )
+    return {
+        "data": [
+            {
+                "type": "scatter",
+                "mode": "lines",
+                "x": [a for a, _ in joined],
+                "y": [b for _, b in joined],
+                "line": {"color": palette.accent, "width": 1, "dash": "dot"},
+                "hoverinfo": "skip",
+            },
+            {
+                "type": "scatter",
+                "mode": "markers",
+                "x": x,
+                "y": y,
+                "marker": {
+                    "size": [max(counts[i], most / 25) for i in placed],
+                    "sizemode": "area",
+                    "sizeref": most / _AREA * 2,
+                    "symbol": ["circle" if on[i] else "circle-open" for i in placed],
+                    "color": [palette.accent if on[i] else palette.muted for i in placed],
+                    "line": {"width": 2},
+                },
+                "customdata": [
+                    f"{as_typed(plans[i].name)}: {shown('days', points[i][0])}, {shown('dollars', points[i][1])}, "
+                    f"{shown('accelerators', counts[i])} accelerators"
+                    for i in placed
+                ],
+                "hovertemplate": "%{customdata}<extra></extra>",
+                "cliponaxis": False,
+            },
+        ],
+        "layout": layout(
+            palette,
+            height=380,
+            margin={"l": 8, "r": 8, "t": 24, "b": 8},
+            xaxis=axis(palette, days.title, range=[0, wide], tickformat=",~r"),
+            yaxis=axis(palette, rent.title, range=[0, high], tickformat=",~r"),
+            annotations=[
+                label(
+                    palette,
+                    ("<b>{}</b>, baseline" if i == base else "{}").format(_short(plans[i].name)),
+                    x=x[at],
+                    y=y[at],
+                    xanchor="right" if x[at] > _LATE * wide else "left",
+                    xshift=-_ASIDE if x[at] > _LATE * wide else _ASIDE,
+                    yshift=shifts[at],
+                    font={"family": SANS, "size": 12, "color": palette.text if on[i] else palette.muted},
+                )
+                for at, i in enumerate(placed)
+            ],
+        ),
+    }
+
+
+def _short(name: str) -> str:
+    """A name on one line, as safe HTML."""
+    most = 2 * _WIDE
+    said = textwrap.shorten(name, most, placeholder="…")
+    return as_typed(said if said.strip("…") else f"{name[: most - 1]}…")

@@ -1,0 +1,450 @@
+"""A comparison in sentences and rows: who is sooner and cheaper, by how much, and in what the plans differ."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+from core.budget.interval import Interval
+from core.fields import Field, clipped
+from core.limits import limit
+from core.planning.comparison.comparison import (
+    QUANTITIES,
+    QUANTITY,
+    SAME,
+    Compared,
+    Lead,
+    Quantity,
+    change,
+    front,
+    lead,
+    least,
+    middles,
+    moved,
+    result,
+)
+from core.planning.comparison.differences import Differing, wishes_differ
+from core.planning.comparison.entry import Entry
+from core.planning.evaluation import Answer
+from core.planning.form.layout import LAYOUT
+from core.planning.form.plan_form import (
+    CLUSTER,
+    COUNT,
+    MFU,
+    MODEL,
+    MODEL_NAME,
+    MORE,
+    PARAMETERS,
+    QUESTION,
+    SEARCH,
+    STATES,
+    TRAINED,
+    WHOLE,
+)
+from core.units import format_bytes, format_count, format_duration, format_quantity
+from core.views.common.markup import unmarked
+from core.views.plan import text as words_answer
+from core.views.plan.text_memory import gib, laid_out, refused
+from core.wording import apart_as_shown, listed, percent, plain, plural, rent_or_none, signed, span
+
+_NEAR = 0.01
+"""Share by which two models of one class may differ in parameters."""
+
+PARTS = {
+    QUESTION: "asked for",
+    MODEL: "model",
+    CLUSTER: "cluster",
+    MORE: "counting and price",
+    STATES: "model states",
+    LAYOUT: "layout",
+    SEARCH: "batch",
+    WHOLE: "whole run",
+}
+"""Part of a plan's form → what its fields are of."""
+
+
+def called(one: Compared) -> str:
+    """A plan's name as sentences have it: with no mark that they would take for their own."""
+    return unmarked(one.name)
+
+
+def shown(quantity: str, value: float) -> str:
+    """The result ``quantity`` of a plan, with its unit, as every page shows it."""
+    match quantity:
+        case "days":
+            return format_duration(86400 * value, 3)
+        case "dollars":
+            return rent_or_none(value)
+        case "memory_bytes":
+            return gib(value)
+        case "usable_bytes":
+            return format_bytes(value, system="decimal", digits=3)
+        case "watt_hours":
+            return format_quantity(value, "watt_hours", 3)
+        case "mfu":
+            return percent(value) if math.isfinite(value) else "unknown"
+        case _:
+            return format_count(value, 3 if value >= 1e6 else 15)
+
+
+def said_of(one: Compared, quantity: str, value: float) -> str:
+    """The same of a plan that has such a result, or why it has none."""
+    return words_answer.OWNED if quantity == "dollars" and one.owned else shown(quantity, value)
+
+
+def ranged(quantity: str, found: Interval) -> str:
+    """The range of a result; empty where it is one value."""
+    low, high = shown(quantity, found.low), shown(quantity, found.high)
+    return "" if not found.known or low == high else span(low, high)
+
+
+# ------------------------------------------------------------------------------------------ who leads
+
+
+def sentence(plans: Sequence[Compared], base: int) -> str:
+    """Who is sooner and who is cheaper, and by how much."""
+    if len(plans) == 1:
+        return _alone(plans[0])
+    answered = [one for one in plans if one.answer]
+    if not answered:
+        return "None of these plans has an answer."
+    if len(answered) == 1:
+        return f"Only one of {len(plans)} plans has an answer: {_alone(answered[0])}"
+    days, rents = (middles(plans, QUANTITY[name]) for name in ("days", "dollars"))
+    sooner, cheaper = lead(days, base), lead(rents, base)
+    cheapest = "cheapest to rent" if any(one.owned for one in answered) else "cheapest"
+    if sooner and cheaper and sooner.plan == cheaper.plan:
+        money = f"**{_less('dollars', rents, cheaper)}** ({_share(cheaper.share)})"
+        than, other = called(plans[sooner.against]), ""
+        if cheaper.against != sooner.against:
+            other = f" than {called(plans[cheaper.against])}"
+        return (
+            f"{_with_doubt(plans[sooner.plan])} is soonest and {cheapest}: **{_less('days', days, sooner)}** "
+            f"({_share(sooner.share)}) sooner than {than}, and {money} cheaper{other}."
+        )
+    first = (
+        f"{_with_doubt(plans[sooner.plan])} is soonest, by **{_less('days', days, sooner)}** "
+        f"({_share(sooner.share)}) before {called(plans[sooner.against])}"
+        if sooner
+        else _tied(plans, days, "days", "soonest", "take the same")
+    )
+    second = (
+        f"{_with_doubt(plans[cheaper.plan])} is {cheapest}, by **{_less('dollars', rents, cheaper)}** "
+        f"({_share(cheaper.share)}) under {called(plans[cheaper.against])}"
+        if cheaper
+        else _tied(plans, rents, "dollars", cheapest, "cost the same")
+    )
+    if not cheaper:
+        second = second[:1].lower() + second[1:]
+    return f"{first}; {second}." if second else f"{first}."
+
+
+def _alone(one: Compared) -> str:
+    if one.answer is None:
+        return f"“{called(one)}” has no answer: {one.why}"
+    money = one.answer.dollars.mid
+    cost = f" for **{shown('dollars', money)}**" if math.isfinite(money) else ", at an unknown price"
+    if one.owned:
+        cost = f", {words_answer.OWNED}"
+    return f"**{called(one)}** takes **{shown('days', one.answer.middle.days)}**{cost}."
+
+
+def _tied(plans: Sequence[Compared], values: Sequence[float], name: str, lead: str, same: str) -> str:
+    """That no plan leads alone: some lead together, all are the same, or too few are known."""
+    known = [value for value in values if math.isfinite(value)]
+    if len(known) < 2:
+        return ""
+    best = least(values)
+    if best:
+        return f"{listed([f'**{called(plans[i])}**' for i in best])} are {lead}, at **{shown(name, min(known))}**"
+    all_of = "All" if len(known) == len(values) > 2 else "Both" if len(known) == 2 else f"{len(known)} of them"
+    return f"{all_of} {same}, **{shown(name, min(known))}**"
+
+
+def _less(quantity: str, values: Sequence[float], by: Lead) -> str:
+    return shown(quantity, apart_as_shown(values[by.against], values[by.plan]))
+
+
+def _share(share: float) -> str:
+    return percent(share) if math.isfinite(share) else "all of it"
+
+
+def _with_doubt(one: Compared) -> str:
+    wrong = doubt(one)
+    return f"**{called(one)}**" + (f" ({wrong})" if wrong else "")
+
+
+def doubt(one: Compared) -> str:
+    """Why a plan's numbers are not to be had as they stand, in a few words; empty where they are."""
+    if one.answer and one.answer.impossible:
+        return "impossible"
+    if one.unlaid:
+        return "it cannot be laid out so"
+    return "it does not fit" if one.held and one.held.fits == "over" else ""
+
+
+def against(one: Compared, base: Compared) -> str:
+    """A plan beside the baseline: ``61 days sooner, 4 % cheaper, 141 GB instead of 80``; what is the same is left
+    out."""
+    by = _both(one, base, "days")
+    days = f"{shown('days', apart_as_shown(*by))} {'sooner' if by[0] < by[1] else 'later'}" if by else ""
+    said = [
+        _relative(one, base, "dollars", "cheaper", "dearer"),
+        _instead(one, base, "accelerators", " accelerators"),
+        _instead(one, base, "usable_bytes"),
+        _relative(one, base, "tokens", "fewer tokens", "more tokens"),
+        _relative(one, base, "parameters", "fewer parameters", "more parameters", _NEAR),
+    ]
+    if not days and any(said) and math.isfinite(sum(middles((one, base), QUANTITY["days"]))):
+        days = "in the same time"
+    return ", ".join(filter(None, (days, *said)))
+
+
+def _both(one: Compared, base: Compared, name: str, same: float = SAME) -> tuple[float, float] | None:
+    """A result of both where it is known and not the same."""
+    a, b = middles((one, base), QUANTITY[name])
+    return None if not math.isfinite(a + b) or abs(a - b) <= same * abs(b) else (a, b)
+
+
+def _relative(one: Compared, base: Compared, name: str, fewer: str, more: str, same: float = SAME) -> str:
+    both = _both(one, base, name, same)
+    if not both:
+        return ""
+    by = change(*both)
+    return f"{percent(abs(by))} {fewer if by < 0 else more}" if math.isfinite(by) else f"{shown(name, both[0])} {more}"
+
+
+def _instead(one: Compared, base: Compared, name: str, noun: str = "") -> str:
+    both = _both(one, base, name)
+    if not both:
+        return ""
+    here, there = (shown(name, value) for value in both)
+    number, _, unit = there.rpartition(" ")
+    return f"{here}{noun} instead of {number if number and here.endswith(f' {unit}') else there}"
+
+
+def beside(plans: Sequence[Compared], base: int) -> str:
+    """Every other plan beside the baseline, in one quieter line."""
+    told = [
+        f"**{called(one)}**: {said}" for i, one in enumerate(plans) if i != base and (said := against(one, plans[base]))
+    ]
+    return f"Beside {called(plans[base])}: {'; '.join(told)}." if told else ""
+
+
+def remarks(plans: Sequence[Compared]) -> list[str]:
+    """What is to be said of single plans: no answer, an unknown price, a layout that cannot be, results that moved."""
+    said: list[str] = []
+    for one in plans:
+        name = f"“{called(one)}”"
+        if one.answer is None:
+            said.append(f"{name} has no answer: {one.why}")
+            continue
+        if one.price_unknown:
+            said.append(f"{name}: the price of {one.answer.device.name} is unknown, so its dollars are. Type one.")
+        if one.owned:
+            said.append(f"{name} has a price of 0: its accelerators are owned, and it is not compared by rent.")
+        if one.unlaid:
+            what = one.unlaid.field.replace("_", " ")
+            said.append(f"{name} cannot be laid out so: {what} {refused(one.unlaid)}")
+        if one.answer.impossible:
+            said.append(f"{name}: {plain(words_answer.impossible(one.answer))}")
+        if told := since_kept(one):
+            said.append(f"{name}: {told}")
+    return said
+
+
+KEPT_AS: Mapping[str, str] = {
+    "days": "wall time",
+    "dollars": "rent",
+    "accelerators": "accelerators",
+    "mfu": "MFU",
+    "memory_bytes": "held by the fullest accelerator",
+    "watt_hours": "energy",
+}
+"""A result that was kept with a plan, as sentences and histories name it."""
+
+
+def since_kept(one: Compared) -> str:
+    """Results that are others than when the plan was kept: ``wall time when kept: 265 days; now 251 days``."""
+    told = [f"{KEPT_AS[name]} when kept: {shown(name, then)}; now {shown(name, now)}" for name, then, now in moved(one)]
+    return ". ".join(text[0].upper() + text[1:] for text in told) + "." if told else ""
+
+
+def in_short(one: Compared) -> str:
+    """What a plan comes to, in a few words."""
+    if one.answer is None:
+        return "**no answer**"
+    money = "" if one.price_unknown else shown("dollars", one.answer.dollars.mid)
+    said = [f"**{shown('days', one.answer.middle.days)}**", money, doubt(one)]
+    return " · ".join(filter(None, said))
+
+
+def given_instead(one: Compared, field: Field) -> str:
+    """What stands in the place of a field that does not count in a plan: what was found, or a known model's size."""
+    if one.answer is None:
+        return "–"
+    m = one.answer.middle
+    instead = {
+        PARAMETERS.id: format_count(m.parameters, 3),
+        TRAINED.id: format_count(m.tokens, 3),
+        COUNT.id: shown("accelerators", result(one, QUANTITY["accelerators"]).mid),
+        MFU.id: percent(m.mfu),
+        MODEL_NAME.id: "of any shape",
+    }
+    return instead.get(field.id, "–")
+
+
+# ------------------------------------------------------------------------------------------ rows
+
+
+Cell = tuple[str, str]
+"""What a cell says, and the remark under it."""
+
+
+def result_rows(plans: Sequence[Compared], base: int) -> list[tuple[Cell, list[Cell]]]:
+    """Each result of every plan with its range, how far it is from the baseline's, and whether it is the least."""
+    asked = {one.answer.find for one in plans if one.answer}
+    rows: list[tuple[Cell, list[Cell]]] = []
+    for quantity in QUANTITIES:
+        if quantity.id in ("tokens", "parameters") and quantity.id not in asked:
+            continue
+        values = middles(plans, quantity)
+        best = least(values) if quantity.fewer else ()
+        cells = [
+            (said_of(one, quantity.id, value), _remark(one, quantity, values, base, i, best))
+            for i, (one, value) in enumerate(zip(plans, values, strict=True))
+        ]
+        rows.append(((quantity.label, ""), [_none(one, cell) for one, cell in zip(plans, cells, strict=True)]))
+    rows.append((("Layout", ""), [_none(one, _layout(one)) for one in plans]))
+    return rows
+
+
+def _none(one: Compared, cell: Cell) -> Cell:
+    return cell if one.answer else ("no answer", "")
+
+
+def _remark(one: Compared, quantity: Quantity, values: Sequence[float], base: int, at: int, best: Sequence[int]) -> str:
+    found = result(one, quantity)
+    by = change(values[at], values[base])
+    said = [
+        ranged(quantity.id, found),
+        "" if at == base or not math.isfinite(by) or by == 0 else signed(by),
+        "●\u00a0least" if at in best else "",
+        _of(one, quantity.id),
+    ]
+    return " · ".join(filter(None, said))
+
+
+def _of(one: Compared, name: str) -> str:
+    """What a result is of: where the MFU is from, and of how much memory."""
+    a = one.answer
+    if a is None:
+        return ""
+    if name == "mfu":
+        return _mfu_of(a)
+    if name == "memory_bytes" and one.held:
+        usable = one.held.usable
+        fits = {"fits": "fits", "over": "does **not fit**", "unknown": ""}[one.held.fits]
+        return f"of {gib(usable)}: {fits}" if fits else ""
+    return ""
+
+
+def _mfu_of(a: Answer) -> str:
+    """Where the MFU is from, and of what it was typed."""
+    if a.typed and a.plan.pace == "steady steps":
+        return f"typed as {percent(a.middle.steps)} of steady steps"
+    return "from published runs" if a.published else "found" if a.find == "MFU" else "typed, all hours"
+
+
+def _layout(one: Compared) -> Cell:
+    if one.held is None:
+        return "cannot be laid out so", ""
+    return laid_out(one.held.layout), ""
+
+
+def input_rows(found: Sequence[Differing], base: int) -> list[tuple[Cell, list[Cell]]]:
+    """Each field in which plans differ, with what each of them says, and a mark where that is not the baseline's."""
+    return [
+        (
+            (one.field.label, PARTS.get(one.field.part, "")),
+            [(_said(one, text), "" if text == one.texts[base] else "≠ baseline") for text in one.texts],
+        )
+        for one in found
+    ]
+
+
+def _said(one: Differing, text: str | None) -> str:
+    if text is None:
+        return "–"
+    if one.field.kind == "switch":
+        return "on" if text == "true" else "off"
+    return unmarked(clipped(text)) or one.field.placeholder or "catalogue’s"
+
+
+def inputs_in_words(plans: Sequence[Compared], found: Sequence[Differing]) -> str:
+    """In how many inputs the plans differ, and in which on which nothing depends. found: the former."""
+    idle = wishes_differ([one.reading for one in plans])
+    said = (
+        f"They differ in **{len(found)}** {plural(len(found), 'input')}: {listed([one.field.label for one in found])}."
+        if found
+        else "They do not differ in any input that counts."
+    )
+    if idle:
+        names = listed([f"“{one.label}”" for one in idle])
+        said += f" What only a search over layouts depends on differs, too ({names}); no number here rests on that."
+    return said
+
+
+# ------------------------------------------------------------------------------------------ days against dollars
+
+
+def frontier(plans: Sequence[Compared]) -> str:
+    """Which plans no other beats in both days and dollars, and which cannot be placed."""
+    points = list(zip(*(middles(plans, QUANTITY[name]) for name in ("days", "dollars")), strict=True))
+    on = front(points)
+    placed = [i for i, point in enumerate(points) if math.isfinite(sum(point))]
+    if not placed:
+        return "No plan has both days and dollars, so none can be placed."
+    names = [f"**{called(plans[i])}**" for i in placed if on[i]]
+    is_are = "is" if len(names) == 1 else "are"
+    said = f"{listed(names)} {is_are} beaten by no other plan in both days and dollars"
+    beaten = [called(plans[i]) for i in placed if not on[i]]
+    said += f"; {listed(beaten)} {'is' if len(beaten) == 1 else 'are'}." if beaten else "."
+    lost = [called(one) for one in plans if one.price_unknown]
+    if lost:
+        said += f" {listed(lost)} cannot be placed: the price is unknown."
+    own = [called(one) for one in plans if one.owned]
+    if own:
+        said += f" {listed(own)} cannot be placed: {words_answer.OWNED}."
+    return said
+
+
+def full() -> str:
+    """That no more plans fit, and that nothing is lost."""
+    return (
+        f"The comparison already holds {limit('compared_plans')} plans, as many as can be read side by side. "
+        "Remove one on Compare first; these stay as they are."
+    )
+
+
+def no_room(entries: Sequence[Entry]) -> str:
+    """Which plans of a file are left out of a comparison that is full; empty where none is."""
+    names = ", ".join(f"“{clipped(one.name)}”" for one in entries)
+    return f"Left out of the comparison: {names}. {full()}" if entries else ""
+
+
+def bars_alt(plans: Sequence[Compared], base: int) -> str:
+    """What the bars show, for who does not see them."""
+    told = [
+        f"{called(one)} {shown('days', one.answer.middle.days)}, {shown('dollars', one.answer.dollars.mid)}"
+        for one in plans
+        if one.answer
+    ]
+    return (
+        f"Days and dollars of each plan, with their ranges; the baseline is {called(plans[base])}. {'; '.join(told)}."
+    )
+
+
+def already_in(entry: Entry) -> str:
+    """That a plan is in the comparison already."""
+    return f"This very plan is in the comparison already, as “{clipped(entry.name)}”."

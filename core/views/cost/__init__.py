@@ -1,0 +1,1 @@
+"""What a calendar of runs costs, in sentences and charts."""

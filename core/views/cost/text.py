@@ -1,0 +1,147 @@
+"""The bill in words and table cells: what each line is, what is missing, and which way costs least."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from core.budget.interval import Interval
+from core.planning.calendar.schedule import Schedule
+from core.planning.cost import form
+from core.planning.cost.bill import Line, Way, energy_of, idle_of
+from core.planning.form.plan_form import PRICE
+from core.units import format_quantity
+from core.wording import amount, listed, percent, rent, span
+
+NAMES = {
+    "rent": "accelerators",
+    "reservation": "accelerators",
+    "capital": "accelerators",
+    "idle": "idle accelerators",
+    "power": "power",
+    "staff": "staff",
+    "space": "space",
+    "checkpoints": "stored checkpoints",
+    "dataset": "stored dataset",
+    "network": "network",
+}
+"""Id of a line → what it is for; that of the accelerators has an id for each way of paying."""
+
+_INSIDE = {
+    ("rented", "power"),
+    ("rented", "space"),
+    ("reserved", "power"),
+    ("reserved", "space"),
+    ("reserved", "idle"),
+    ("owned", "idle"),
+}
+"""Lines that another way of paying has in its price."""
+
+ROLES = {
+    "rent": "parameters",
+    "reservation": "parameters",
+    "capital": "parameters",
+    "idle": "buffers",
+    "power": "gradients",
+    "staff": "optimizer",
+    "space": "master",
+    "checkpoints": "activations",
+    "dataset": "activations",
+    "network": "exponent",
+}
+"""Id of a line → the colour it wears."""
+
+_FIELDS = {
+    "price": PRICE,
+    "reserved": form.RESERVED,
+    "term": form.TERM,
+    "capital": form.CAPITAL,
+    "years": form.YEARS,
+    "kwh": form.KWH,
+    "staff": form.STAFF,
+    "space": form.SPACE,
+    "kept": form.KEPT,
+    "dataset": form.DATASET,
+    "gb_month": form.GB_MONTH,
+    "sent": form.SENT,
+    "gb_out": form.GB_OUT,
+}
+
+TABLE = ("line", "rented", "reserved", "owned")
+
+
+def _needed(needs: Sequence[str]) -> str:
+    """What has to be typed for a line to be known."""
+    if "watts" in needs:
+        return "the accelerator’s power is unknown"
+    if "rented" in needs:
+        return f"“{PRICE.label}” is 0, for what is owned"
+    return f"type {listed([f'“{_FIELDS[name].label}”' for name in needs])}"
+
+
+def missing(way: Way) -> str:
+    """What a total leaves out: ``without staff, space and network``; empty where it has all."""
+    main = {line.id for line in way.lines if line.main}
+    names = [NAMES[one] for one in way.without if one not in main]
+    return f"without {listed(names)}" if names else ""
+
+
+def rows(ways: Sequence[Way]) -> list[tuple[tuple[str, str], ...]]:
+    """Cells of the table of lines, each with a remark under it: what is still to be typed, or its range."""
+    found = {NAMES[line.id]: line for way in ways for line in way.lines}
+    made: list[tuple[tuple[str, str], ...]] = []
+    for name in dict.fromkeys(NAMES.values()):
+        if name in found:
+            of = [(way, next((line for line in way.lines if NAMES[line.id] == name), None)) for way in ways]
+            needs = {line.needs: way for way, line in reversed(of) if line and line.needs}
+            ask = [(f"{way.id}: " if found[name].main else "") + _needed(need) for need, way in needs.items()]
+            made.append(((name, "; ".join(reversed(ask))), *(_cell(way, line, found[name].id) for way, line in of)))
+    return [*made, (("**total**", ""), *(_amount(way.total, bold=True) for way in ways))]
+
+
+def _cell(way: Way, line: Line | None, id: str) -> tuple[str, str]:
+    if line is None:
+        return ("included" if (way.id, id) in _INSIDE else "–"), ""
+    return _amount(line.amount)
+
+
+def _amount(found: Interval, *, bold: bool = False) -> tuple[str, str]:
+    """An amount, and its range."""
+    if not found.known:
+        return "unknown", ""
+    low, high, middle = rent(found.low), rent(found.high), rent(found.mid)
+    return f"**{middle}**" if bold else middle, span(low, high) if low != high else ""
+
+
+def compared(ways: Sequence[Way]) -> str:
+    """Which way costs least among those that are known, and what is missing in each."""
+    known = [way for way in ways if way.total.known]
+    if not known:
+        return "No way of paying is known yet: each needs its price."
+    told = [f"**{rent(way.total.mid)}** {way.id}" + (f" ({said})" if (said := missing(way)) else "") for way in known]
+    unknown = [
+        f"{way.id} ({_needed(next(line.needs for line in way.lines if line.main))})"
+        for way in ways
+        if not way.total.known
+    ]
+    rest = f" Still unknown: {listed(unknown)}." if unknown else ""
+    # What one of them leaves out and another counts would make it look cheap.
+    alike = len(known) > 1 and len({way.without for way in known}) == 1
+    least = f": least **{min(known, key=lambda way: way.total.mid).id}**" if alike else ""
+    return f"The same calendar costs {listed(told)}{least}.{rest}"
+
+
+OWNED = (
+    "Owned: the part of the capital that these days use up, not the purchase; the fleet has years to come. Power is "
+    "that of the runs. Reserved: whole terms, whatever runs."
+)
+
+
+def held(s: Schedule) -> str:
+    """Accelerator-hours of the runs, those that are idle, and the energy of the runs."""
+    idle, used, whole = idle_of(s), s.used_hours, s.held_hours
+    energy = energy_of(s)
+    power = f" · **{format_quantity(energy.mid, 'watt_hours', 3)}** of energy" if energy.known else ""
+    return (
+        f"**{amount(used.mid, 3)}** accelerator-hours of work · **{amount(idle.mid, 3)}** idle "
+        f"({percent(idle.mid / whole.mid)} of what is held){power}"
+    )

@@ -1,0 +1,1 @@
+"""Numbers in float formats, in sentences and charts."""

@@ -1,0 +1,220 @@
+"""Charts: gradients under a scale, and scales that follow the gradients over a run."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from core.floats.decimals import raised
+from core.floats.range_and_precision import reach
+from core.floats.scaling.fp8_scaling import Fitted
+from core.floats.scaling.gradients import Floats
+from core.floats.scaling.loss_scaling import Followed, Scaled, borders, factor, percent
+from core.views.common.chart import Figure, axis, label, layout
+from core.views.common.palette import Palette
+
+_FLOOR = -6
+"""log10 of the smallest share drawn, one gradient in a million; smaller ones lie on the floor."""
+
+_LETTER = 7
+"""Pixels of a letter of the lines' names, which stand right of the last step."""
+
+
+def gradients(scaled: Scaled, palette: Palette) -> Figure:
+    """Share of gradients per binade after scaling, coloured by what the format makes of them."""
+    fmt = scaled.fmt
+    here = reach(fmt)
+    flush, normal, largest = here.smallest - 1, here.normal, here.largest
+    low, high = flush - 16, largest + 10
+    centres = scaled.edges[:-1] + 0.5
+    inside = (centres > low) & (centres < high)
+    lost_below, lost_above = centres < flush, centres > largest
+    colours = np.where(
+        lost_below | lost_above, palette.gradients, np.where(centres < normal, palette.activations, palette.fraction)
+    )
+    shares = scaled.shares * 100
+    top = float(shares.max()) * 1.32
+    marks = (
+        (low, flush, f"zero: {percent(scaled.zero)}", palette.gradients),
+        (flush, normal, f"subnormal: {percent(scaled.subnormal)}", palette.activations),
+        (normal, largest, f"normal: {percent(max(scaled.kept, 0.0))}", palette.fraction),
+        (largest, high, f"overflow: {percent(scaled.overflow)}", palette.gradients),
+    )
+    ticks = list(range(math.ceil(low / 8) * 8, math.floor(high) + 1, 8))
+    return {
+        "data": [
+            {
+                "type": "bar",
+                "x": centres[inside],
+                "y": shares[inside],
+                "width": 0.9,
+                "marker": {"color": colours[inside].tolist()},
+                "hovertemplate": "%{y:.3g} % of the gradients<extra></extra>",
+            }
+        ],
+        "layout": layout(
+            palette,
+            height=300,
+            bargap=0,
+            xaxis=axis(
+                palette,
+                f"gradient magnitude × {raised(factor(scaled.power))}",
+                range=[low, high],
+                tickvals=ticks,
+                ticktext=[f"2<sup>{t}</sup>".replace("-", "−") for t in ticks],
+                showgrid=False,
+            ),
+            yaxis=axis(palette, "share of gradients, % per binade", range=[0, top], rangemode="tozero"),
+            shapes=[
+                {
+                    "type": "line",
+                    "x0": x,
+                    "x1": x,
+                    "y0": 0,
+                    "y1": top,
+                    "line": {"width": 1, "dash": "dot", "color": palette.muted},
+                }
+                for x in (flush, normal, largest)
+            ],
+            annotations=[
+                label(
+                    palette,
+                    f"<b>{text.replace('<', '&lt;')}</b>",
+                    x=(a + b) / 2,
+                    y=top,
+                    yanchor="top",
+                    font={"size": 12, "color": colour},
+                )
+                for a, b, text, colour in marks
+            ],
+        ),
+    }
+
+
+def followed(run: Followed, palette: Palette) -> Figure:
+    """A dynamic loss scale over the steps, under the largest that would fit, and what of each step becomes zero."""
+    steps = np.arange(1.0, run.scales.size + 1)
+    ceiling = borders(run.fmt)[2] - run.drawn.largest
+    upper = [
+        _line(steps, ceiling, "largest that fits", palette.muted, 1),
+        _line(steps, run.powers, "loss scale", palette.accent, 2.5, shape="hv"),
+        _marks(steps, run.powers, run.skipped, "skipped", palette),
+    ]
+    return _stacked(upper, [_lost(steps, run.zero, palette)], "scale", palette)
+
+
+def fitted(run: Fitted, palette: Palette) -> Figure:
+    """amax of each step beside the largest value that fits under its scale, and what saturates and becomes zero."""
+    steps = np.arange(1.0, run.scales.size + 1)
+    over = run.saturated > 0
+    reached = _line(steps, run.reach, "fits under the scale", palette.accent, 2.5, shape="hv")
+    upper = [
+        _line(steps, run.drawn.largest, "amax", palette.muted, 1),
+        {**reached, "customdata": run.scales, "hovertemplate": "step %{x}: scale %{customdata:.6~g}<extra></extra>"},
+        _marks(steps, run.drawn.largest, over, "saturated", palette),
+    ]
+    clamped = _marks(steps, _log10(run.saturated), over, "saturate", palette)
+    return _stacked(upper, [_lost(steps, run.zero, palette), _told(clamped, run.saturated[over])], "magnitude", palette)
+
+
+def _lost(steps: Floats, zero: Floats, palette: Palette) -> dict[str, Any]:
+    return _told(_line(steps, _log10(zero), "become zero", palette.fraction, 1.5), zero)
+
+
+def _told(trace: dict[str, Any], shares: Floats) -> dict[str, Any]:
+    """A trace of the lower picture, which says its shares in percent."""
+    hover = f"step %{{x}}: %{{customdata:.3~g}} % {trace['name']}<extra></extra>"
+    return {**trace, "yaxis": "y2", "customdata": 100 * shares, "hovertemplate": hover}
+
+
+def _log10(shares: Floats) -> Floats:
+    return np.log10(np.maximum(shares, 10.0**_FLOOR))
+
+
+def _line(steps: Floats, values: Floats, name: str, colour: str, width: float, **style: str) -> dict[str, Any]:
+    return {
+        "type": "scatter",
+        "mode": "lines",
+        "name": name,
+        "x": steps,
+        "y": values,
+        "line": {"width": width, "color": colour, **style},
+        "hovertemplate": f"step %{{x}}: {name} 2^%{{y:.1f}}<extra></extra>",
+    }
+
+
+def _marks(steps: Floats, values: Floats, which: npt.NDArray[np.bool_], name: str, palette: Palette) -> dict[str, Any]:
+    return {
+        "type": "scatter",
+        "mode": "markers",
+        "name": name,
+        "x": steps[which],
+        "y": values[which],
+        "marker": {"symbol": "x", "size": 8, "color": palette.gradients},
+        "hovertemplate": f"step %{{x}}: {name}<extra></extra>",
+    }
+
+
+def _stacked(upper: list[dict[str, Any]], lower: list[dict[str, Any]], what: str, palette: Palette) -> Figure:
+    """Powers of two over the steps, and under them shares on a logarithmic axis; lines carry their names."""
+    steps = float(upper[0]["x"][-1])
+    powers = np.concatenate([trace["y"] for trace in upper])
+    low, high = math.floor(powers.min()) - 1, math.ceil(powers.max()) + 1
+    every = max(1, math.ceil((high - low) / 6))
+    ticks = list(range(math.ceil(low / every) * every, high + 1, every))
+    shares = [f"10<sup>{p + 2}</sup> %".replace("-", "−") for p in range(_FLOOR, 1)]
+    shares[0], shares[-4:] = f"≤ {shares[0]}", ["0.1 %", "1 %", "10 %", "100 %"]
+    notes = [
+        label(
+            palette,
+            trace["name"],
+            x=steps,
+            y=float(trace["y"][-1]),
+            yref=trace.get("yaxis", "y"),
+            xanchor="left",
+            xshift=6,
+            bgcolor=palette.background,
+            font={"size": 12, "color": trace["line"]["color"]},
+        )
+        for trace in (*upper, *lower)
+        if trace["mode"] == "lines"
+    ]
+    _apart(notes[:2], 175 / (high - low))
+    room = 14 + _LETTER * max(len(note["text"]) for note in notes)
+    return {
+        "data": [*upper, *lower],
+        "layout": layout(
+            palette,
+            height=380,
+            margin={"l": 8, "r": room, "t": 16, "b": 8},
+            xaxis=axis(palette, "step", range=[1, steps], tickformat=",d", showgrid=False, anchor="y2"),
+            yaxis=axis(
+                palette,
+                what,
+                domain=[0.43, 1],
+                range=[low, high],
+                tickvals=ticks,
+                ticktext=[f"2<sup>{t}</sup>".replace("-", "−") for t in ticks],
+            ),
+            yaxis2=axis(
+                palette,
+                "share",
+                domain=[0, 0.35],
+                range=[_FLOOR - 0.4, 0.4],
+                tickvals=[_FLOOR, -4, -2, 0],
+                ticktext=[shares[p - _FLOOR] for p in (_FLOOR, -4, -2, 0)],
+            ),
+            annotations=notes,
+        ),
+    }
+
+
+def _apart(notes: list[dict[str, Any]], pixels: float) -> None:
+    """Keep two names from lying on each other, ``pixels`` being those of one unit of their axis."""
+    first, second = sorted(notes, key=lambda note: note["y"])
+    close = 17 - (second["y"] - first["y"]) * pixels
+    if close > 0:
+        first["yshift"], second["yshift"] = -close / 2, close / 2

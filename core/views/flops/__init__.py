@@ -1,0 +1,1 @@
+"""FLOPs of a model by layer, in sentences and charts."""

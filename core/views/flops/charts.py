@@ -1,0 +1,250 @@
+"""Pictures of a count: where the FLOPs of one token go, how they grow, and where a published run’s hours went."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from core.models.attention_share import Growth
+from core.models.flops import FlopCount
+from core.runs.conventions import Scored
+from core.units import format_quantity, significant
+from core.views.common.chart import NAMED_ROW, SANS, Figure, axis, label, layout, named_axis
+from core.views.common.palette import Palette
+from core.views.flops.text import of_activations
+
+_CHARACTER = 0.018
+"""Width of one character of a bar's text, as a share of the narrowest plot it is drawn in (about 400 pixels)."""
+
+_GROWS = "grows with the sequence"
+
+_SCALES = (("TFLOP", 1e12), ("GFLOP", 1e9), ("MFLOP", 1e6), ("kFLOP", 1e3), ("FLOP", 1.0))
+
+
+def flops_by_component(count: FlopCount, palette: Palette, scale: float = 1.0) -> Figure:
+    """FLOPs per token of training, one bar per component in the order a token meets them: forward, then backward.
+
+    Figures stand under the components' names, where no narrow screen can cut them off. Products with weights wear
+    the parameters' colour, attention's products of activations that of activations; backward is the paler part.
+    scale: factor on every count, for a plan of other parameters than the model whose layers were counted.
+    """
+    total = count.training * scale
+    parts = count.parts[::-1]
+    forward = np.array([part.flop * scale for part in parts], dtype=np.float64)
+    backward = forward * (total / (count.forward * scale) - 1)
+    both = forward + backward
+    unit, size = next(((u, s) for u, s in _SCALES if float(both.max()) >= s), _SCALES[-1])
+    texts = [f"{significant(v / size)} {unit} · {100 * v / total:.1f} %" for v in both.tolist()]
+    notes = [_GROWS if part.square and part.group == "attention" else "" for part in parts]
+    # The longest bar is not always the one whose note reaches furthest.
+    reach = max(v / (1 - len(note) * _CHARACTER) for v, note in zip(both.tolist(), notes, strict=True))
+    longest = int(np.argmax(both))
+    names = [part.name for part in parts]
+    colours = [palette.activations if p.square else palette.parameters for p in parts]
+
+    def bars(name: str, values: npt.NDArray[np.float64], base: npt.NDArray[np.float64], opacity: float) -> Figure:
+        return {
+            "type": "bar",
+            "orientation": "h",
+            "name": name,
+            "x": values / size,
+            "base": base / size,
+            "y": names,
+            "marker": {"color": colours, "opacity": opacity},
+            "customdata": [f"{name} {significant(v / size)} {unit}" for v in values.tolist()],
+            "hovertemplate": "%{y}: %{customdata}<extra></extra>",
+        }
+
+    behind = bars("backward", backward, forward, 0.4)
+    behind |= {
+        "text": notes,
+        "textposition": "outside",
+        "textfont": {"size": 12, "color": palette.text},
+        "cliponaxis": False,
+        "constraintext": "none",
+    }
+    inside = [
+        label(palette, text, x=at / size, y=names[longest], xanchor="left", xshift=8, font=_on_bar(colour))
+        for text, at, colour in (
+            ("forward", 0.0, palette.background),
+            ("backward, twice as much", float(forward[longest]), palette.text),
+        )
+    ]
+    return {
+        "data": [bars("forward", forward, np.zeros_like(forward), 1.0), behind],
+        "layout": layout(
+            palette,
+            height=NAMED_ROW * len(parts) + 64,
+            bargap=0.45,
+            barmode="overlay",
+            annotations=inside,
+            xaxis=axis(palette, f"{unit} per token of training", range=[0, 1.02 * reach / size]),
+            yaxis=named_axis(palette, names, texts),
+        ),
+    }
+
+
+def _on_bar(colour: str) -> Figure:
+    return {"family": SANS, "size": 12, "color": colour}
+
+
+def flops_treemap(count: FlopCount, palette: Palette, scale: float = 1.0) -> Figure:
+    """The same FLOPs as areas, by part of the model; attention's products of activations in their own colour."""
+    names: list[str] = []
+    parents: list[str] = []
+    values: list[float] = []
+    colours: list[str] = []
+    for group in dict.fromkeys(part.group for part in count.parts):
+        members = [part for part in count.parts if part.group == group]
+        names += [group, *(part.name for part in members)]
+        parents += ["", *(group for _ in members)]
+        values += [sum(part.flop for part in members), *(part.flop for part in members)]
+        colours += [palette.surface, *(palette.activations if p.square else palette.parameters for p in members)]
+    factor = scale * count.training / count.forward
+    return {
+        "data": [
+            {
+                "type": "treemap",
+                "ids": names,
+                "labels": names,
+                "parents": parents,
+                "values": [value * factor for value in values],
+                "text": [f"{format_quantity(v * factor, 'flop')}<br>{100 * v / count.forward:.1f} %" for v in values],
+                "textinfo": "label+text",
+                "branchvalues": "total",
+                "marker": {"colors": colours, "line": {"color": palette.background, "width": 2}},
+                "textfont": {"family": SANS, "size": 13, "color": _inks(colours, palette)},
+                "tiling": {"pad": 2},
+                "pathbar": {"visible": False},
+                "hovertemplate": "%{label}: %{text}<extra></extra>",
+            }
+        ],
+        "layout": layout(
+            palette,
+            height=360,
+            margin={"l": 0, "r": 0, "t": 0, "b": 0},
+            uniformtext={"minsize": 12, "mode": "hide"},
+        ),
+    }
+
+
+def _inks(colours: Sequence[str], palette: Palette) -> list[str]:
+    return [palette.text if colour == palette.surface else palette.background for colour in colours]
+
+
+def sequence_sweep(growth: Growth, palette: Palette, scale: float = 1.0) -> Figure:
+    """Attention's products against everything else as the sequence grows: where the one overtakes the other."""
+    x = growth.lengths.astype(np.float64)
+    weights, squares = growth.weights * scale, growth.squares * scale
+    unit, size = next(((u, s) for u, s in _SCALES if float(weights[0]) >= s), _SCALES[-1])
+    top = float(np.log10(max(weights[-1], squares[-1]) / size)) + 0.25
+    low = float(np.log10(min(weights[0], squares[0]) / size)) - 0.1
+    marks = [(float(growth.here), f"yours: {growth.here:,}", palette.accent, "solid", 1.0)]
+    if growth.attention == "full":
+        marks.append((float(growth.six_h), f"6H = {growth.six_h:,}", palette.muted, "dot", 0.86))
+    if math.isfinite(growth.crossing):
+        marks.append((growth.crossing, f"overtakes at {growth.crossing:,.0f}", palette.text, "dash", 0.93))
+    inside = [mark for mark in marks if x[0] <= mark[0] <= x[-1]]
+    place = int(len(x) * 0.2)
+    return {
+        "data": [
+            _line(x, weights / size, palette.parameters, f"products with weights: %{{y:.4s}} {unit}"),
+            _line(x, squares / size, palette.activations, f"{of_activations(growth.states)}: %{{y:.4s}} {unit}"),
+        ],
+        "layout": layout(
+            palette,
+            height=360,
+            hovermode="x unified",
+            xaxis=axis(
+                palette,
+                "sequence length, tokens",
+                type="log",
+                range=[float(np.log10(x[0])), float(np.log10(x[-1]))],
+                tickvals=[4.0**k for k in range(4, 11)],
+                ticktext=[f"{4**k:,}" if k < 10 else "1,048,576" for k in range(4, 11)],
+            ),
+            yaxis=axis(palette, f"{unit} per token of training", type="log", range=[low, top], dtick=1),
+            shapes=[
+                {
+                    "type": "line",
+                    "x0": at,
+                    "x1": at,
+                    "y0": 0,
+                    "y1": height,
+                    "yref": "paper",
+                    "line": {"color": colour, "width": 1.5, "dash": dash},
+                }
+                for at, _, colour, dash, height in inside
+            ],
+            annotations=[
+                label(
+                    palette,
+                    text,
+                    x=float(np.log10(at)),
+                    y=height,
+                    yref="paper",
+                    xanchor=side,
+                    yanchor="top",
+                    xshift=-5 if side == "right" else 5,
+                    font={"family": SANS, "size": 12, "color": colour},
+                )
+                for (at, text, colour, _, height), side in ((mark, _side(mark[0], growth, x)) for mark in inside)
+            ]
+            + [
+                label(palette, text, x=float(np.log10(x[at])), y=float(np.log10(y[at] / size)), xanchor="left", **side)
+                for text, y, at, side in (
+                    ("products with weights", weights, place, {"yanchor": "bottom", "yshift": 4}),
+                    (of_activations(growth.states), squares, place, {"yanchor": "top", "xshift": 8}),
+                )
+            ],
+        ),
+    }
+
+
+def _side(at: float, growth: Growth, x: npt.NDArray[np.float64]) -> str:
+    """On which side of its mark a label ends: away from the crossing, and never beyond the picture."""
+    return "right" if at > x[-1] / 30 or 0.5 * growth.crossing < at < growth.crossing else "left"
+
+
+def _line(x: npt.NDArray[np.float64], y: npt.NDArray[np.float64], colour: str, hover: str) -> Figure:
+    return {
+        "type": "scatter",
+        "mode": "lines",
+        "x": x,
+        "y": y,
+        "line": {"color": colour, "width": 2.5},
+        "hovertemplate": f"{hover}<extra></extra>",
+    }
+
+
+def score_bars(found: Sequence[Scored], palette: Palette) -> Figure:
+    """Utilisation of one run under each convention: MFU in one colour, HFU in another, the peak at 100 %."""
+    rows = list(found)[::-1]
+    values = np.array([100 * s.utilisation for s in rows])
+    names = [s.name for s in rows]
+    return {
+        "data": [
+            {
+                "type": "bar",
+                "orientation": "h",
+                "y": names,
+                "x": values,
+                "marker": {"color": [palette.parameters if s.kind == "MFU" else palette.activations for s in rows]},
+                "text": [f"{s.kind} {format_quantity(s.utilisation, 'ratio')}" for s in rows],
+                "textposition": "outside",
+                "textfont": {"size": 12, "color": palette.text},
+                "cliponaxis": False,
+                "hovertemplate": "%{y}: %{text}<extra></extra>",
+            }
+        ],
+        "layout": layout(
+            palette,
+            height=34 * len(rows) + 64,
+            bargap=0.4,
+            xaxis=axis(palette, "% of the dense peak", range=[0, max(float(values.max()) * 1.45, 10.0)]),
+            yaxis=axis(palette, "", tickfont={"size": 12, "color": palette.text}, showgrid=False, ticksuffix="  "),
+        ),
+    }

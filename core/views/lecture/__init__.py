@@ -1,0 +1,1 @@
+"""The lecture's models in table cells."""

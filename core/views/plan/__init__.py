@@ -1,0 +1,1 @@
+"""A plan's answer: sentences, charts, and tables to take away."""

@@ -1,0 +1,169 @@
+"""Pictures of a plan beside evidence: the answer at each comparable run's MFU, and every published run as a point."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from core.planning.evaluation import Answer
+from core.planning.nearest_runs import Peer, at_mfu
+from core.planning.plan import Find
+from core.units import format_count, format_duration, format_money, format_quantity
+from core.views.common.chart import SANS, Figure, axis, label, layout
+from core.views.common.palette import Palette
+
+_NAMED = 18
+"""Up to so many runs each has a row with its name; more share one strip."""
+_ROW = 21
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """How a quantity is drawn: divided by ``size``, its axis titled, its values written by ``show``."""
+
+    size: float
+    title: str
+    kind: Find | Literal["cost"]
+
+    def show(self, value: float) -> str:
+        match self.kind:
+            case "time":
+                return format_duration(86400 * value, 3)
+            case "cost":
+                return format_money(value)
+            case "MFU":
+                return format_quantity(value, "ratio")
+            case _:
+                return format_count(value, 3)
+
+
+_TIMES = (("years", 365.25, 1000.0), ("days", 1.0, 2.0), ("hours", 1 / 24, 1 / 24), ("minutes", 1 / 1440, 0.0))
+_COUNTS = (("trillion ", 1e12), ("billion ", 1e9), ("million ", 1e6), ("", 1.0))
+
+
+def scale_for(find: Find | Literal["cost"], middle: float) -> Scale:
+    """The unit in which values around ``middle`` read well."""
+    if find == "time":
+        unit, size, _ = next(row for row in _TIMES if middle >= row[2])
+        return Scale(size, f"{unit} of training", find)
+    if find == "MFU":
+        return Scale(0.01, "MFU, %", find)
+    prefix, size = next((row for row in _COUNTS if middle >= row[1]), _COUNTS[-1])
+    noun = {"cost": "dollars", "tokens": "tokens", "parameters": "parameters", "accelerators": "accelerators"}[find]
+    return Scale(size, f"{prefix}{noun}", find)
+
+
+def answer_strip(a: Answer, peers: Sequence[Peer], palette: Palette) -> Figure:
+    """The plan's answer at the utilisation of each of the nearest published runs, the band from P10 to P90, the plan.
+
+    Up to 18 runs have a row each; more stand on one strip, piled up where they meet. The nearer a run, the darker.
+    """
+    here = a.found.mid
+    scale = scale_for(a.find, here)
+    ordered = sorted(peers, key=lambda peer: -peer.value)
+    values = np.array([peer.value for peer in ordered]) / scale.size
+    named = len(ordered) <= _NAMED
+    rows = np.arange(len(ordered), dtype=np.float64) if named else _piled(values)
+    # A size or tokens that are found move the expected MFU in turn: the answer's own range has that inside.
+    ends = (a.found.low, a.found.high) if a.published else (at_mfu(a, a.expected.low), at_mfu(a, a.expected.high))
+    low, high = sorted(end / scale.size for end in ends)
+    reach = float(max(values.max(), high, here / scale.size)) * 1.06
+    top = float(rows.max()) + 1.0
+    x = here / scale.size
+    middle = at_mfu(a, a.expected.mid) / scale.size
+    return {
+        "data": [
+            {
+                "type": "scatter",
+                "mode": "markers",
+                "x": values,
+                "y": rows,
+                "marker": {"size": 9, "color": palette.parameters, "line": {"color": palette.background, "width": 1}},
+                "text": [f"{p.run.model}, {p.run.accelerator}" for p in ordered],
+                "customdata": [f"{scale.show(p.value)} at {format_quantity(p.mfu, 'ratio')}" for p in ordered],
+                "hovertemplate": "%{text}: %{customdata}<extra></extra>",
+                "cliponaxis": False,
+            }
+        ],
+        "layout": layout(
+            palette,
+            height=int(_ROW * (top + 1)) + 84,
+            margin={"l": 8, "r": 8, "t": 34, "b": 8},
+            xaxis=axis(palette, scale.title, range=[0, reach], ticksuffix="", tickformat=",~r" if reach < 10 else ",d"),
+            yaxis=axis(
+                palette,
+                "",
+                range=[-0.8, top],
+                tickvals=rows if named else [],
+                ticktext=[p.run.model for p in ordered] if named else [],
+                tickfont={"family": SANS, "size": 12, "color": palette.muted},
+                showgrid=False,
+                ticksuffix="  ",
+            ),
+            shapes=[
+                _band(low, high, palette),
+                _upright(middle, "dot", palette.muted, 1.5),
+                _upright(x, "solid", palette.accent, 2.5),
+            ],
+            annotations=[
+                label(
+                    palette, "P10–P90", x=high, y=1, yref="paper", xanchor="right", yanchor="top", font=_muted(palette)
+                ),
+                label(
+                    palette,
+                    f"yours: {scale.show(here)}",
+                    x=x,
+                    y=1,
+                    yref="paper",
+                    yanchor="bottom",
+                    xanchor="left" if x < 0.75 * reach else "right",
+                    font={"family": SANS, "size": 13, "color": palette.accent},
+                ),
+            ],
+        ),
+    }
+
+
+def _muted(palette: Palette) -> Figure:
+    return {"family": SANS, "size": 12, "color": palette.muted}
+
+
+def _piled(values: np.ndarray) -> np.ndarray:
+    """A height for each dot of a strip, so that dots which would touch stand on one another."""
+    step = float(values.max()) / 60
+    heights: dict[int, int] = {}
+    rows: list[float] = []
+    for value in values.tolist():
+        bin_ = round(value / step)
+        rows.append(float(heights.get(bin_, 0)))
+        heights[bin_] = heights.get(bin_, 0) + 1
+    return np.array(rows)
+
+
+def _band(low: float, high: float, palette: Palette) -> Figure:
+    return {
+        "type": "rect",
+        "x0": low,
+        "x1": high,
+        "y0": 0,
+        "y1": 1,
+        "yref": "paper",
+        "fillcolor": palette.surface,
+        "line": {"width": 0},
+        "layer": "below",
+    }
+
+
+def _upright(at: float, dash: str, colour: str, width: float) -> Figure:
+    return {
+        "type": "line",
+        "x0": at,
+        "x1": at,
+        "y0": 0,
+        "y1": 1,
+        "yref": "paper",
+        "line": {"color": colour, "width": width, "dash": dash},
+    }

@@ -1,0 +1,265 @@
+"""The sentences of an answer: what a plan comes to, on what it rests, and what is wrong with it."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from core.budget.errors import BudgetError
+from core.hardware.matmul import best_matmul
+from core.models.catalog import CatalogModel
+from core.planning.evaluation import Answer, answer, dollars_over
+from core.planning.memory_fixes import fewest, fixes
+from core.planning.plan import Find, Limits, whole_accelerators
+from core.runs.reach import beyond
+from core.training.layout import LayoutError
+from core.training.optimizers import find_optimizer
+from core.units import format_count, format_duration, format_money, format_quantity, significant
+from core.views.plan import text_memory
+from core.wording import amount, interval, percent, plural, price, rent, span
+
+FIRST = "This is not your plan but the first example, 70B parameters on 15T tokens."
+"""What is said where a question cannot be answered and nothing was answered before it."""
+
+P10_P90 = "P10–P90"
+
+OWNED = "owned, no rent counted"
+"""What stands where the rent of a plan would, whose price is 0."""
+
+
+def size(params: float, model: CatalogModel | None) -> str:
+    """What is trained: ``70B parameters``, or the model's name with its count."""
+    if model is None:
+        return f"**{format_count(params)}** {plural(params, 'parameter')}"
+    if model.mixture:
+        return f"**{model.name}** ({format_count(params)} active of {format_count(model.parameters)} parameters)"
+    return f"**{model.name}** ({format_count(params)} parameters)"
+
+
+def sentence(a: Answer) -> str:
+    """The answer as a sentence, with its range, and whether it is impossible."""
+    said = _sentence(a)
+    return f"{said.removesuffix('.')}, **which is impossible**." if a.impossible else said
+
+
+_NUMBER = re.compile(r"[\d.,]+")
+
+
+def limited(limits: Limits) -> str:
+    """A limit as it was typed, ``3 months (91.3 days)``, or as amounts are shown where that says the same."""
+    if limits.in_money:
+        return format_money(limits.dollars)
+    shown = format_duration(86400 * limits.days, 3)
+    return shown if _NUMBER.findall(limits.typed) in ([], _NUMBER.findall(shown)) else f"{limits.typed} ({shown})"
+
+
+def _sentence(a: Answer) -> str:
+    m = a.middle
+    found = f"**{format_count(m.parameters, 3)}** parameters{_range(a, 'parameters', _three)}"
+    trained = found if a.find == "parameters" else size(m.parameters, a.model)
+    found = f"**{format_count(m.tokens, 3)}** tokens{_range(a, 'tokens', _three)}"
+    text = found if a.find == "tokens" else f"**{format_count(m.tokens)}** {plural(m.tokens, 'token')}"
+    count = f"**{format_count(whole_accelerators(a.middle.accelerators))}** {a.device.name}"
+    cost = _cost(a)
+    money = f", for {cost}" if cost else ""
+    if a.find == "time":
+        days = f"**{format_duration(86400 * m.days, 3)}**{_range(a, 'days', _days)}"
+        return f"Training {trained} on {text} takes {days} on {count}{money}."
+    limit = f"in {format_duration(86400 * m.days, 3)}" if a.plan.limits.in_money else f"within {limited(a.plan.limits)}"
+    if a.find in ("tokens", "parameters"):
+        return f"{count} train {trained} on {text} {limit}{money}."
+    if a.find == "accelerators":
+        near = _range(a, "accelerators", lambda n: format_count(whole_accelerators(n)))
+        return f"Training {trained} on {text} {limit} takes {count}{near}{money}."
+    return f"Training {trained} on {text} {limit} takes an MFU of **{percent(m.mfu)}** on {count}{money}."
+
+
+_LABELS: Mapping[Find, str] = {
+    "tokens": "Tokens, found",
+    "parameters": "Parameters, found",
+    "accelerators": "Found",
+    "MFU": "MFU, found",
+}
+
+
+def in_its_field(wanted: Find, a: Answer) -> tuple[str, str]:
+    """Label and text of the field that shows what was found; none where ``a`` is the answer to another question."""
+    m = a.middle
+    text = {
+        "tokens": format_count(m.tokens, 3),
+        "parameters": format_count(m.parameters, 3),
+        "accelerators": format_count(whole_accelerators(m.accelerators)),
+        "MFU": percent(m.mfu),
+    }[wanted]
+    return _LABELS[wanted], text if a.find == wanted else "none"
+
+
+def _three(value: float) -> str:
+    return amount(value, 3)
+
+
+def _days(value: float) -> str:
+    return format_duration(value * 86400, 3)
+
+
+def _range(a: Answer, name: str, shown: Callable[[float], str]) -> str:
+    found = a.over(name)
+    if found.low == found.high:
+        return ""
+    named = f"{P10_P90}: " if a.published else ""
+    return f" ({named}{span(shown(found.low), shown(found.high))})"
+
+
+def _cost(a: Answer) -> str:
+    """Dollars in the middle with their range: ``about **$11.5 M** ($10.6–12.4 M)``; empty without a price or rent."""
+    usd = a.dollars
+    if math.isnan(usd.mid) or a.plan.owned:
+        return ""
+    low, middle, high = (rent(value) for value in (usd.low, usd.mid, usd.high))
+    if a.find != "time" and a.plan.limits.in_money:
+        return f"**{middle}** at {price(a.middle.price, a.middle.price)}"
+    return f"**{middle}**" if low == high else f"about **{middle}** ({span(low, high)})"
+
+
+def assumptions(a: Answer) -> str:
+    """The quieter line: compute, accelerator-hours, price, token rate, and what they rest on."""
+    m = a.middle
+    long = f" × **{significant(m.per_parameter / 6, 3)}** for long sequences" if a.work.long else ""
+    nodes = f"{said} · " if (said := whole_nodes(a)) else ""
+    return (
+        f"{nodes}**{format_quantity(m.flop, 'flop', 3)}** by 6ND{long} · **{amount(m.hours, 3)}** accelerator-hours, "
+        f"{_rented(a)} · **{amount(m.tokens_per_second, 3)}** tokens/s · {_mfu(a)} of "
+        f"{format_quantity(a.peak, 'flop_per_s')} dense {a.dtype}"
+    )
+
+
+def _rented(a: Answer) -> str:
+    """The price, and over what the dollars range."""
+    low, high = a.plan.price_range
+    if math.isnan(low):
+        return f"**price of {a.device.name} unknown**"
+    if a.plan.owned:
+        return OWNED
+    over = dollars_over(a)
+    ranged = f" (dollars {over})" if over else ""
+    if a.find != "time" and a.plan.limits.in_money and low < high:
+        ranged = " (the answer’s range holds these prices)"
+    return f"rented at {price(low, high)}{ranged}"
+
+
+def _mfu(a: Answer) -> str:
+    """The MFU, what it is of, and where it is from."""
+    m = a.middle
+    used, steps = a.over("mfu"), a.over("steps")
+    if a.typed and a.plan.pace == "steady steps":
+        ends = (steps.low, steps.high) if steps.low < steps.high else (steps.mid,)
+        return f"MFU\u00a0**{interval(ends)}** of steady steps, typed, {percent(m.mfu)} over all hours,"
+    shown = f"**{percent(m.mfu)}**" + (f" ({interval((used.low, used.high))})" if used.low < used.high else "")
+    origin = "as published runs lead one to expect" if a.published else "found" if a.find == "MFU" else "typed"
+    return f"MFU\u00a0{shown} over all hours, {origin},"
+
+
+def whole_nodes(a: Answer) -> str:
+    """The accelerators that were found as whole nodes, and how long those take; empty where they come singly."""
+    per_node = a.device.node_size
+    if a.find != "accelerators" or per_node == 1:
+        return ""
+    nodes = math.ceil(whole_accelerators(a.middle.accelerators) / per_node)
+    try:
+        taken = answer(replace(a.plan, find="time", accelerators=float(nodes * per_node)))
+    except BudgetError:
+        return ""
+    return (
+        f"**{nodes:,}** whole {plural(nodes, 'node')} of {per_node} ({nodes * per_node:,}) take "
+        f"{format_duration(86400 * taken.middle.days, 3)}"
+    )
+
+
+def impossible(a: Answer) -> str:
+    """That the steps would have to be faster than the accelerator multiplies; else empty."""
+    if not a.impossible:
+        return ""
+    m = a.middle
+    best = best_matmul(a.device.name, a.dtype)
+    bare = f"what the best bare matmul in {a.dtype} reaches on {a.device.name if best.measured else best.of}"
+    if math.isnan(best.share):
+        bare = "the whole of it"
+    because = ""
+    if not (a.typed and a.plan.pace == "steady steps"):
+        because = (
+            f" Over all hours it is {percent(m.mfu)}, but with a failure every "
+            f"{format_duration(float(a.stops.mtbf), 3)} only {percent(m.goodput)} of them would train."
+            if m.mfu <= a.ceiling
+            else f" Over all hours alone it is {percent(m.mfu)}."
+        )
+    return f"**Impossible:** the steps would have to run above {percent(a.ceiling)} of the peak, {bare}.{because}"
+
+
+def other_peak(a: Answer) -> tuple[str, str]:
+    """That the peak asked for is none of this accelerator's, and which one counts instead; else empty.
+
+    Where model states are kept in the format that it does not multiply, also what becomes of them.
+    """
+    if a.dtype == a.plan.dtype:
+        return "", ""
+    name, wanted = a.device.name, a.plan.dtype
+    why = f"{name} has no {wanted} matrix units." if a.device.lacks(wanted) else f"No {wanted} peak of {name} is known."
+    phrase = a.plan.policy_under(find_optimizer(a.plan.optimizer)).phrase
+    kept = f"; model states {phrase} keep their bytes" if wanted in phrase else ""
+    return why, f"Using its {a.dtype} peak, {format_quantity(a.peak, 'flop_per_s')}{kept}."
+
+
+def memory(a: Answer) -> str:
+    """That the model states do not fit, and the cheapest change, or that the plan cannot be laid out so; else empty."""
+    try:
+        h = a.memory
+    except LayoutError as problem:
+        return f"**It cannot be laid out so:** {problem.field.replace('_', ' ')} {text_memory.refused(problem)}"
+    if h.states_fit != "over":
+        return ""
+    return (
+        f"**The model does not fit:** its states alone, under {h.optimizer.name} {h.policy.phrase}, take "
+        f"{text_memory.gib(float(h.one.states))} on each of {format_count(float(h.layout.accelerators))} × "
+        f"{a.device.name}, which has {text_memory.gib(h.usable)}. {text_memory.rescue(h, fixes(h), fewest(h))}"
+    )
+
+
+def tight(a: Answer) -> str:
+    """That the states fit and all that one accelerator would hold does not, and the cheapest change; else empty."""
+    try:
+        h = a.memory
+    except LayoutError:
+        return ""
+    if h.fits != "over" or h.states_fit == "over":
+        return ""
+    return (
+        f"**As it is laid out it does not fit:** each {a.device.name} would hold {text_memory.gib(h.total)} of its "
+        f"{text_memory.gib(h.usable)}. {text_memory.rescue(h, fixes(h), fewest(h))}"
+    )
+
+
+_MATTERS = 1.15
+"""Work beyond that of the usual length from which a sentence says so."""
+
+
+def long_sequences(a: Answer) -> str:
+    """How much longer sequences lengthen the answer, and whether the model was built for them; mostly empty."""
+    said: list[str] = []
+    factor, seq_len = a.middle.per_parameter / 6, a.plan.seq_len
+    if factor >= _MATTERS:
+        whose = "" if a.model else ", for a model of a usual shape"
+        said.append(
+            f"**At {seq_len:,} tokens a token is {significant(factor, 3)} times the work** of one at "
+            f"{a.work.usual_len:,}, the longest sequence of any published run here{whose}; the hours are scaled by "
+            "that, and the MFU is taken to hold, which no run has shown."
+        )
+    if a.model and seq_len > a.model.max_seq:
+        said.append(f"{a.model.name} was built for at most {a.model.max_seq:,} tokens; you count {seq_len:,}.")
+    return " ".join(said)
+
+
+def cautions(a: Answer) -> list[str]:
+    """What is to be said beside the answer: beyond what was ever published, longer than was ever trained."""
+    return [*(beyond(a.setting) if a.published else ()), *filter(None, (long_sequences(a),))]

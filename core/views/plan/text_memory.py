@@ -1,0 +1,429 @@
+"""What one accelerator holds, as sentences: whether it fits, what is counted, and how the step is laid out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from core.hardware.accelerators import Accelerator
+from core.planning.largest_model import Largest, by_states
+from core.planning.memory_estimate import Grid, Held, saved
+from core.planning.memory_fixes import Fix, fewest, fixes, largest
+from core.planning.plan import OWN, whole_accelerators
+from core.training.activations.tensors import SavedTensor
+from core.training.device.largest import largest_micro_batch, largest_seq_len
+from core.training.device.memory import DeviceMemory
+from core.training.device.peak import StepCurve
+from core.training.device.traffic import Traffic
+from core.training.layout import Layout, LayoutError, Recompute
+from core.training.memory import states_per_parameter
+from core.units import format_bytes, format_count, significant
+from core.views.training import text as states_words
+from core.wording import listed, percent, plural
+
+
+def gib(value: float) -> str:
+    """Bytes in GiB, MiB or whatever binary unit they come to, to three digits."""
+    return format_bytes(value, system="binary", digits=3)
+
+
+def model_of(h: Held) -> str:
+    """What is trained: the model's name, or a model of so many parameters."""
+    known = h.plan.known
+    if known and h.plan.model != OWN:
+        return f"**{known.name}**"
+    count = format_count(h.parameters)
+    return f"A model of **{count}** {plural(h.parameters, 'parameter')}"
+
+
+def where(h: Held) -> str:
+    """The accelerators: ``8 × H100 SXM``."""
+    count = int(h.layout.accelerators)
+    return f"**{count:,} × {h.plan.device.name}**" if count > 1 else f"one **{h.plan.device.name}**"
+
+
+def sentence(h: Held) -> str:
+    """Whether it fits, by how much, and what the fullest accelerator holds."""
+    each = "the fullest accelerator holds" if h.layout.pipeline > 1 else "each holds"
+    each = each if h.layout.accelerators > 1 else "it holds"
+    if h.fits == "unknown":
+        return f"{model_of(h)} on {where(h)}: {each} **{gib(h.total)}**; how much memory there is, is unknown."
+    if h.fits == "fits":
+        return (
+            f"{model_of(h)} **fits** on {where(h)}: {each} {gib(h.total)} of {gib(h.usable)}, "
+            f"with **{gib(h.spare)}** to spare."
+        )
+    return (
+        f"{model_of(h)} does **not fit** on {where(h)}: {each} {gib(h.total)}, **{gib(-h.spare)} over** its "
+        f"{gib(h.usable)}."
+    )
+
+
+def counted(h: Held) -> str:
+    """The quieter line: under what all of it is counted."""
+    one = h.layout
+    sequences = f"{one.micro_batch:,} {plural(int(one.micro_batch), 'sequence')} of {h.plan.seq_len:,} tokens at a time"
+    return f"{h.optimizer.name} {h.policy.phrase} · {laid_out(one)} · {sequences} · {recomputed(one)}"
+
+
+def recomputed(one: Layout) -> str:
+    """What backward computes again."""
+    return {
+        Recompute.NONE: "nothing recomputed",
+        Recompute.SELECTIVE: "attention recomputed",
+        Recompute.PER_OPERATION: "every second matrix product recomputed",
+        Recompute.FULL: "layers recomputed",
+    }[Recompute(int(one.recompute))]
+
+
+def laid_out(one: Layout) -> str:
+    """The degrees that are more than one: ``tensor 8 · pipeline 16 · data 128 under ZeRO-1``."""
+    degrees = (
+        ("tensor", one.tensor),
+        ("pipeline", one.pipeline),
+        ("context", one.context),
+        ("expert", one.expert),
+        ("data", one.data),
+    )
+    named = [f"{name} {int(degree):,}" for name, degree in degrees if degree > 1]
+    if not named:
+        return "one accelerator"
+    stage = f" under ZeRO-{one.zero}" if one.zero and one.data * one.context > 1 else ""
+    return " · ".join(named) + stage
+
+
+def stood_in(h: Held) -> str:
+    """Whose layers are counted where those of the model have no account, or nobody knows them; else empty."""
+    if not h.stands_in:
+        return ""
+    s, model = h.spec, h.plan.known
+    layers = (
+        f"so the layers are those of a usual dense model as large: {s.layers:,} of width {s.hidden:,}, feed-forward "
+        f"{s.ffn:,}."
+    )
+    if model and not model.counted:
+        return f"**What {model.spec.unmodelled} keeps and how long it takes is not modelled**, {layers}"
+    return f"**Only a number of parameters is known**, {layers} Choose a model for its own."
+
+
+_NAMED = {
+    "tensor": "tp",
+    "pipeline": "pp",
+    "interleave": "vpp",
+    "context": "cp",
+    "expert": "ep",
+    "micro_batch": "mbs",
+    "micro_batches": "acc",
+    "zero": "zero",
+    "shard_group": "hsdp",
+    "sequence_parallel": "sp",
+    "recompute": "rc",
+    "offload": "off",
+}
+
+
+def field_of(problem: LayoutError) -> str:
+    """The id of the plan's field that a layout's rule is about; a data-parallel degree is asked as accelerators."""
+    return _NAMED.get(problem.field, "count")
+
+
+def refused(problem: LayoutError) -> str:
+    """Why a layout cannot be, and what would do."""
+    example = f" For example: {problem.example:,}." if problem.example is not None else ""
+    return f"with {problem.value:,}, {problem.rule}{example}"
+
+
+def remarks(h: Held) -> list[str]:
+    """What is to be said beside the answer."""
+    zero_with_pipeline = (
+        "**ZeRO-3 with a pipeline** is allowed and seldom used: every micro-batch needs the weights of its stage "
+        "again, so they are counted as gathered throughout the step."
+        if h.layout.zero == 3 and h.layout.pipeline > 1
+        else ""
+    )
+    later = float(h.one.later)
+    before_gradients = (
+        f"**It is fullest at the loss:** gradients, {gib(later)}, come only as activations go." if later else ""
+    )
+    return [line for line in (before_gradients, zero_with_pipeline, stood_in(h)) if line]
+
+
+def each(h: Held) -> str:
+    """The bytes of one parameter with what they are: ``16 bytes for each parameter: 2 parameters + ...``."""
+    states = states_per_parameter(h.optimizer, h.policy, h.spec)
+    return f"{significant(states.total)} bytes for each parameter: {states_words.spelled(states, h.policy)}"
+
+
+def holding(one: Largest) -> str:
+    """The largest model that the accelerators hold: ``8 × H100 SXM 80 GB hold a model of 40B parameters ...``."""
+    h, count = one.held, whole_accelerators(one.plan.accelerators)
+    device = states_words.device_name(one.plan.device.name, h.usable)
+    who, hold = (f"{count:,} × {device}", "hold") if count > 1 else (f"One {device}", "holds")
+    how = f"under {h.optimizer.name} {h.policy.phrase}"
+    if math.isnan(one.parameters):
+        return f"**{who}** {hold} an **unknown** number of parameters {how}: how much memory there is, is unknown."
+    if not one.parameters:
+        return f"**{who}** {hold} **no model** {how}, however small."
+    alone = ", **by model states alone**" if one.counted != "everything" else ""
+    size = f"**{format_count(one.parameters)} {plural(one.parameters, 'parameter')}**"
+    return f"**{who}** {hold} {size} {how}{alone}."
+
+
+def what_is_counted(one: Largest, everything: Largest) -> str:
+    """What the largest model is held against; by states alone also how large it is with everything counted."""
+    h = one.held
+    if one.counted == "everything":
+        rest = float(h.one.activations + h.one.buffers + h.one.runtime)
+        return (
+            f"On each {gib(float(h.one.states))} of model states, {each(h)}; {gib(rest)} of activations, buffers and "
+            f"runtime. {counted(h)}"
+        )
+    rest = "an unknown number" if math.isnan(everything.parameters) else format_count(everything.parameters)
+    return f"{each(h)}. Activations, buffers and the runtime come on top: with them it is **{rest}** parameters."
+
+
+def typed(one: Largest) -> str:
+    """The largest model’s parameters as one types them; empty where there are none."""
+    return format_count(one.parameters).replace(" ", "") if one.parameters >= 1 else ""
+
+
+def checkpoint(h: Held) -> str:
+    """What a checkpoint of the model takes."""
+    return states_words.checkpoint(h.parameters, saved(h.plan), h.policy)
+
+
+def states_alone(h: Held) -> str:
+    """How large a dense model could be if model states were all; empty where routed experts are spread."""
+    if h.layout.expert > 1 or math.isnan(h.usable):
+        return ""
+    return (
+        f"**If model states were all**, {where(h).replace('**', '')} would hold "
+        f"**{format_count(by_states(h))} parameters**: {each(h)}."
+    )
+
+
+def left(h: Held) -> str:
+    """What is left, or how much is missing: ``6.2 GiB``, ``−8.6 GiB``; unknown where the memory is."""
+    if h.fits == "unknown":
+        return "unknown"
+    return f"{'−' if h.spare < 0 else ''}{gib(abs(h.spare))}"
+
+
+def optimizer_row(h: Held, *, measured: bool) -> tuple[str, ...]:
+    """The row of a plan's optimizer: states, bytes per parameter, what it leaves."""
+    one = h.optimizer
+    return (
+        one.name,
+        f"{one.state_tensors:,}",
+        ", ".join(f"`{state}`" for state in one.states) or "none",
+        one.formula(h.policy) or "0",
+        significant(states_per_parameter(one, h.policy, h.spec).total),
+        gib(float(h.one.states)),
+        gib(h.total),
+        left(h),
+        *((states_words.measured_state(one),) if measured else ()),
+    )
+
+
+def optimizers(h: Held, rows: Sequence[Held]) -> str:
+    """How far the choice of an optimizer goes."""
+    most, least = rows[0], rows[-1]
+    fitting = [one.optimizer.name for one in rows if one.fits == "fits"]
+    verdict = {0: "none of them fits.", len(rows): "all of them fit."}.get(
+        len(fitting), f"{len(fitting)} of them fit, {fitting[0] if fitting else ''} with the most state."
+    )
+    return (
+        f"From **{gib(most.total)}** under {most.optimizer.name} to **{gib(least.total)}** under "
+        f"{least.optimizer.name} on each accelerator, everything else as it is; {verdict}"
+    )
+
+
+def zero_stages(h: Held, rows: Sequence[tuple[int, DeviceMemory]]) -> str:
+    """What ZeRO's stages save."""
+    shares = int(h.layout.data * h.layout.context)
+    if shares == 1:
+        return "**ZeRO has nothing to share:** one accelerator works on each part of the model."
+    fitting = next((stage for stage, one in rows if float(one.total) <= h.usable), None)
+    first = f"ZeRO-{fitting} is the first stage that fits" if fitting is not None else "no stage fits"
+    return (
+        f"**Over {shares:,} accelerators** ZeRO takes each from {gib(float(rows[0][1].total))} to "
+        f"{gib(min(float(one.total) for _, one in rows))}; {first}."
+    )
+
+
+def growing(h: Held, degree: str, rows: Sequence[tuple[int, DeviceMemory]]) -> str:
+    """What a growing degree saves."""
+    if len(rows) < 2:
+        return f"**No other {degree}-parallel degree** divides this model."
+    (small, first), (large, last) = rows[0], rows[-1]
+    fitting = next((size for size, one in rows if float(one.total) <= h.usable), None)
+    verdict = f"it fits from {fitting:,} on" if fitting is not None else "it fits nowhere"
+    return (
+        f"**{degree.capitalize()} parallel {small:,} to {large:,}**, with all else as it is: from "
+        f"{gib(float(first.total))} to {gib(float(last.total))} on each; {verdict}."
+    )
+
+
+def frontier(h: Held, grid: Grid) -> str:
+    """The longest sequence at the plan's micro-batch, and the largest micro-batch at its length."""
+    if h.fits == "unknown":
+        return "How much memory there is, is unknown, so there is no frontier."
+    batch, length = largest_micro_batch(h.setup), largest_seq_len(h.setup)
+    mine = f"a micro-batch of {int(h.layout.micro_batch):,}"
+    if not batch and not length:
+        return f"**Not even one token fits** at {mine}: what is held beside activations is too much already."
+    longest = f"up to **{length:,} tokens** fit" if length else "not one token fits"
+    most = f"up to **{batch:,}** fits" if batch else "not even **one sequence** fits"
+    return f"At {mine}, {longest}; at {h.plan.seq_len:,} tokens, as a micro-batch {most}."
+
+
+def kept(h: Held, tensors: Sequence[tuple[SavedTensor, float]]) -> str:
+    """What one layer keeps, and how often it is held."""
+    whole = sum(size for _, size in tensors)
+    name, most = max(((tensor.name, size) for tensor, size in tensors), key=lambda pair: pair[1])
+    return f"**One layer keeps {gib(whole)}** of each micro-batch on each accelerator; the most is {name}, {gib(most)}."
+
+
+def tensor_rows(h: Held, tensors: Sequence[tuple[SavedTensor, float]]) -> list[tuple[str, ...]]:
+    """Rows of the tensors that one layer keeps: name, part, bytes per token before splitting, bytes, share, split."""
+    whole = sum(size for _, size in tensors)
+    tokens = int(h.layout.micro_batch) * h.plan.seq_len / int(h.layout.context)
+    return [
+        (
+            tensor.name,
+            tensor.part,
+            f"{format_count(size / tokens)} B",
+            gib(size),
+            percent(size / whole),
+            {"sequence": "tensor, under sequence parallelism"}.get(tensor.split, tensor.split),
+        )
+        for tensor, size in tensors
+    ]
+
+
+_CHANGES = {
+    "rc": "recompute {}",
+    "mbs": "micro-batch {}",
+    "zero": "ZeRO-{}",
+    "cp": "context parallel {}",
+    "tp": "tensor parallel {}",
+    "pp": "pipeline of {} stages",
+    "off": "optimizer offloaded",
+}
+
+
+def change(fix: Fix) -> str:
+    """What a fix changes: ``recompute full and context parallel 4``."""
+    return listed([_CHANGES[name].format(text) for name, text in fix.texts.items()])
+
+
+def rescue(h: Held, found: Sequence[Fix], more: int | None) -> str:
+    """The cheapest change that would make it fit; empty where it fits."""
+    if h.fits != "over":
+        return ""
+    if found:
+        spare = h.usable - float(found[0].one.total)
+        return f"It would with **{change(found[0])}**, {gib(spare)} to spare."
+    if more:
+        return f"It would on **{more:,}** of them."
+    return "No small change of its layout makes it fit."
+
+
+def verdict(h: Held) -> str:
+    """Whether it fits, and the cheapest change that would make it fit."""
+    more = fewest(h) if h.fits == "over" else None
+    return f"{sentence(h)} {rescue(h, fixes(h), more)}".strip()
+
+
+def why(h: Held, found: Sequence[Fix], more: int | None, others: Sequence[Accelerator]) -> str:
+    """What fills the accelerator most, and how many changes would do; more: accelerators that hold it as it is."""
+    classes = {
+        "model states": float(h.one.states - h.one.later),
+        "activations": float(h.one.activations),
+        "buffers and runtime": float(h.one.buffers + h.one.runtime),
+    }
+    name, most = max(classes.items(), key=lambda item: item[1])
+    share = f"**{name.capitalize()} are the most of it**, {gib(most)} of {gib(h.total)}."
+    if h.fits == "unknown":
+        return share
+    if h.fits == "fits":
+        batch, length, layers = largest(h)
+        return (
+            f"{share} It fits. With all else as it is there is room for a micro-batch of up to **{batch:,}**, or "
+            f"sequences of up to **{length:,}** tokens, or up to **{layers:,}** layers of these."
+        )
+    enough = "No change of its layout on these accelerators is enough."
+    if found:
+        enough = (
+            f"{len(found)} {plural(len(found), 'way')} to make it fit on the same accelerators, the cheapest first."
+        )
+    onto = [f"**{more:,} × {h.plan.device.name}**"] if more else []
+    count = int(h.layout.accelerators)
+    onto += [f"{count:,} × {one.name} with {gib(one.memory_bytes)}" for one in others[:2]]
+    unchanged = f" Unchanged it fits on {listed(onto, 'or')}." if onto else ""
+    return f"{share} {enough}{unchanged}"
+
+
+def costs(fix: Fix) -> str:
+    """What a change costs: FLOPs, bytes and waiting, over those of the plan as it is."""
+    said = [f"{percent(abs(fix.again))} {'more' if fix.again > 0 else 'fewer'} FLOPs"] if abs(fix.again) > 5e-4 else []
+    if abs(fix.sent) > 5e-4:
+        said.append(f"{percent(abs(fix.sent))} {'more' if fix.sent > 0 else 'fewer'} bytes sent for each token")
+    elif math.isnan(fix.sent) and "off" in fix.texts:
+        said.append("gradients and weights cross to the host")
+    if abs(fix.wait) > 5e-4:
+        said.append(f"{percent(abs(fix.wait))} {'longer' if fix.wait > 0 else 'shorter'} for the pipeline’s wait")
+    return ", ".join(said) or "no more FLOPs or bytes sent"
+
+
+def priced(h: Held, fix: Fix) -> str:
+    """A fix with what it saves and leaves, and what it costs."""
+    name, spare = change(fix), gib(h.usable - float(fix.one.total))
+    return f"**{name[0].upper()}{name[1:]}** saves {gib(fix.saved)} and leaves {spare}; {costs(fix)}."
+
+
+def cheapest(h: Held, way: Fix) -> str:
+    """How far the way of a waterfall comes."""
+    end = h.usable - float(way.one.total)
+    if end < 0:
+        return f"**As near as any layout comes:** {gib(float(way.one.total))}, still {gib(-end)} over."
+    return f"**The cheapest way down:** to {gib(float(way.one.total))}, with {gib(end)} to spare."
+
+
+def fall(h: Held, steps: Sequence[Fix]) -> str:
+    """The same step by step: from what is held, change by change, to what is held then."""
+    way = [f"{change(one)} {'saves' if one.saved >= 0 else 'adds'} {gib(abs(one.saved))}" for one in steps]
+    end = h.usable - float(steps[-1].one.total)
+    then = f"{gib(end)} to spare" if end >= 0 else f"**{gib(-end)} over** still, the closest that any layout comes"
+    return f"**From {gib(h.total)} down to {gib(float(steps[-1].one.total))}:** {', then '.join(way)}; {then}."
+
+
+_MOMENTS = {
+    "start": "at the start",
+    "forward": "in forward",
+    "loss": "at the loss",
+    "steady": "where backward and forward alternate",
+    "backward": "in backward",
+    "optimizer": "in the optimizer’s step",
+}
+
+
+def over_a_step(h: Held, curve: StepCurve) -> str:
+    """Where a step needs most memory, and how much is held between steps."""
+    total = curve.total
+    many = curve.in_flight
+    held_at_once = f", {significant(many, 3)} micro-batches held at once" if many > 1 else ""
+    return (
+        f"**Most is held {_MOMENTS[curve.phases[curve.peak]]}**, {gib(float(total[curve.peak]))}{held_at_once}; "
+        f"between steps it is {gib(float(total[0]))}."
+    )
+
+
+def sent(h: Held, traffic: Traffic) -> str:
+    """What one accelerator sends in one step, by what makes it send."""
+    kinds = ("tensor", "pipeline", "data", "expert", "context")
+    sizes = [(name, float(getattr(traffic, name))) for name in kinds]
+    named = [f"{name} parallelism {gib(size)}" for name, size in sizes if size]
+    if not named:
+        return "One accelerator alone sends nothing."
+    return f"**In one step each accelerator sends {gib(float(traffic.total))}**: {', '.join(named)}."

@@ -1,0 +1,108 @@
+"""Plans as JSON, and read back from a file that anybody may have written."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import fields, replace
+from typing import TYPE_CHECKING, Any
+
+from core.data_version import knowledge
+from core.fields import LINK_VERSION, VERSION, clipped
+from core.limits import limit
+from core.models.configs.json_text import ConfigError, read_object
+from core.planning.comparison.entry import RESULTS, Entry, entry_of, results_of
+from core.planning.form.plan_form import PLAN_FORM
+from core.planning.in_force import InForce
+from core.views.plan.text import sentence
+from core.views.report.report import Report
+from core.views.search.text import sentence as headline
+from core.views.search.text import whole_run
+from core.wording import cleaned, plain
+
+if TYPE_CHECKING:
+    from core.views.report.data_fields import FileFields
+
+KIND = "napkin plans"
+"""What the file says that it is."""
+
+
+class PlansFileError(ValueError):
+    """A file that holds no plans; the message says what is wrong with it."""
+
+
+def as_json(report: Report) -> str:
+    """Each plan's texts and results, with the edition of data and formulas that they came from."""
+    plans = [
+        {
+            "name": one.name,
+            "texts": dict(one.entry.texts),
+            "results": results_of(one.answer) if one.answer else {},
+            "sentence": plain(sentence(one.answer)) if one.answer else "",
+            "why": one.why,
+            **(_of_layout(report.layout) if report.layout else {}),
+        }
+        for one in report.plans
+    ]
+    made: dict[str, Any] = {
+        "kind": KIND,
+        "version": LINK_VERSION,
+        "date": report.date.isoformat(),
+        "link": report.link,
+        "knowledge": knowledge(),
+        "plans": plans,
+    }
+    return json.dumps(made, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
+
+
+def _of_layout(one: InForce) -> dict[str, Any]:
+    """The layout in force, what a step of it comes to, and how it is launched; ``sentence`` then is about it."""
+    layout = {field.name: int(getattr(one.found.layout, field.name)) for field in fields(one.found.layout)}
+    return {
+        "sentence": plain(headline(one.plan, one.query, one.found)),
+        "whole_run": plain(whole_run(one.plan, one.query, one.found)),
+        "layout": layout,
+        "step": one.results,
+        "launch": {made.system: {"text": made.text, "notes": list(map(plain, made.notes))} for made in one.launches},
+    }
+
+
+def read_json(text: str) -> tuple[tuple[Entry, ...], tuple[str, ...]]:
+    """The plans of a file of `as_json`, with their results of then, and what is to be said about them.
+
+    Texts of an older version are translated. What a plan does not say has its default; what cannot be read is a problem
+    of the plan's reading. Raises `PlansFileError` for text that holds no plans.
+    """
+    found = _checked(text)
+    said: list[str] = []
+    most = limit("compared_plans")
+    if len(found.plans) > most:
+        said.append(f"The file has {len(found.plans)} plans; a comparison holds {most}, the first of them.")
+    entries: list[Entry] = []
+    for i, one in enumerate(found.plans[:most]):
+        name = cleaned(one.name, limit("plan_name")) or f"Plan {i + 1}"
+        named = {PLAN_FORM.key(name): (value,) for name, value in one.texts.items()}
+        texts, about = PLAN_FORM.given({**named, VERSION: (str(found.version),)})
+        said += [f"“{clipped(name)}”: {line.replace('The link', 'The file')}" for line in about]
+        results = {name: value for name, value in one.results.items() if name in RESULTS}
+        entries.append(replace(entry_of(name, texts), results=results))
+    if found.knowledge and found.knowledge != knowledge():
+        said.append("The file was made with other data or formulas than Napkin has now: results may be others.")
+    return tuple(entries), tuple(dict.fromkeys(said))
+
+
+def _checked(text: str) -> FileFields:
+    from pydantic import ValidationError
+
+    from core.views.report.data_fields import FileFields
+
+    try:
+        found = FileFields.model_validate(read_object(text, "file of plans"))
+    except ConfigError as problem:
+        raise PlansFileError(problem.rule) from None
+    except ValidationError as problem:
+        first = problem.errors(include_url=False, include_input=False)[0]
+        where = clipped(".".join(str(part) for part in first["loc"]))
+        raise PlansFileError(f"This is no file of plans: “{where}”, {first['msg'].lower()}.") from None
+    if found.kind != KIND:
+        raise PlansFileError(f"The file says that it is “{clipped(found.kind)}”, not “{KIND}”.")
+    return found

@@ -1,0 +1,226 @@
+"""A report as one HTML file that needs nothing else, no network, script or font; for the screen and for paper."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Sequence
+
+from core.data_version import knowledge
+from core.formula import Explanation
+from core.planning.comparison.comparison import Compared
+from core.planning.comparison.differences import counting, differing
+from core.planning.evaluation import Answer
+from core.planning.form.plan_form import PLAN_FORM
+from core.planning.in_force import InForce
+from core.planning.nearest_runs import peers_of
+from core.planning.plan_search import asked
+from core.search.derivation import explain
+from core.views.common.markup import literal, remarked, rich, safe_text, typed
+from core.views.comparison import text as compare
+from core.views.comparison.charts import bars, days_against_dollars
+from core.views.plan import text as plan_text
+from core.views.plan import text_memory
+from core.views.plan.charts import answer_strip
+from core.views.report.derivations import steps
+from core.views.report.plan_table import HEADINGS
+from core.views.report.report import Report, concerns
+from core.views.report.style import style
+from core.views.report.svg import INK, svg
+from core.views.report.tables import address
+from core.views.runs.text import pace
+from core.views.search import text as search
+from core.views.search.text_step import launched
+from core.views.training.charts_device import device_bars
+from core.wording import plain
+
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
+
+
+def as_html(report: Report) -> str:
+    """The whole file."""
+    several = len(report.plans) > 1
+    title = safe_text(report.title)
+    body = _several(report) if several else _alone(report)
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{title} · Napkin</title><style>{style()}</style></head>\n"
+        f"<body{' class=several' if several else ''}><main><p class=made>Napkin · {report.date.isoformat()}</p>"
+        f"<h1>{title}</h1>\n{body}\n{_footer(report)}</main></body></html>\n"
+    )
+
+
+def _alone(report: Report) -> str:
+    (one,) = report.plans
+    at = report.layout
+    parts = [_in_force(at) if at else _said(one)]
+    if at:
+        parts += [_section("The whole run", _said(one)), _section("How it is launched", _launched(at))]
+    if one.answer:
+        parts += [_beside_runs(one.answer), _memory(one), _section("The plan in numbers", _lines(report, one))]
+    parts.append(_section("What was asked", _asked(report)))
+    if one.answer:
+        step = explain(asked(at.query), at.found, at.plan.tokens) if at else []
+        parts.append(_section("How this is computed", steps([*step, *_explained(one)])))
+    return "\n".join(parts)
+
+
+def _in_force(at: InForce) -> str:
+    """The layout in large type, as Parallel plan has it, and how it stands to the whole run."""
+    said = search.sentence(at.plan, at.query, at.found)
+    run = search.whole_run(at.plan, at.query, at.found)
+    return (
+        f"<p class=answer>{rich(said)}</p><p class=quiet>{rich(search.stepped(at.query, at.found))}</p>"
+        f"<p class=says>{rich(run)}</p>"
+    )
+
+
+def _launched(at: InForce) -> str:
+    """The settings of each system, and what is to be said of them."""
+    lines = at.launches
+    parts = [f"<p class=says>{rich(launched(lines))}</p>"]
+    for one in lines:
+        notes = "".join(f"<p class=quiet>{rich(note)}</p>" for note in one.notes)
+        parts.append(f"<h3>{safe_text(one.system)}</h3><pre class=wide>{safe_text(one.text)}</pre>{notes}")
+    return "".join(parts)
+
+
+def _several(report: Report) -> str:
+    plans, base = report.plans, report.base
+    head = f"<p class=answer>{rich(compare.sentence(plans, base))}</p>"
+    head += f"<p class=quiet>{rich(compare.beside(plans, base))}</p>"
+    head += "".join(f"<p class=wrong>{rich(line)}</p>" for line in compare.remarks(plans))
+    alt = compare.bars_alt(plans, base)
+    parts = [head + _picture(svg(bars(plans, base, INK), alt), "Days and dollars")]
+    parts.append(_section("Beside each other", _beside(report)))
+    if sum(one.answer is not None and not one.price_unknown for one in plans) > 1:
+        said = compare.frontier(plans)
+        picture = _picture(svg(days_against_dollars(plans, base, INK), plain(said)), "Days against dollars")
+        parts.append(_section("Days against dollars", f"<p class=says>{rich(said)}</p>{picture}"))
+    each = "".join(f"<h3>{safe_text(one.name)}</h3>{_said(one)}" for one in plans)
+    parts.append(_section("Each plan", f"<div class=each>{each}</div>"))
+    parts.append(_section("Every quantity", _quantities(report)))
+    parts.append(_section("What they share", _asked(report)))
+    explained = [used.about(one.name) for one in plans for used in _explained(one)]
+    if explained:
+        parts.append(_section("How this is computed", steps(explained)))
+    return "\n".join(parts)
+
+
+def _section(title: str, inside: str) -> str:
+    return f"<section><h2>{safe_text(title)}</h2>{inside}</section>"
+
+
+def _said(one: Compared) -> str:
+    """The answer in large type, what it rests on, and what is to be said beside it."""
+    if one.answer:
+        found = f"<p class=answer>{rich(plan_text.sentence(one.answer))}</p>"
+        found += f"<p class=quiet>{rich(plan_text.assumptions(one.answer))}</p>"
+    else:
+        found = f"<p class=answer>No answer.</p><p class=wrong>{literal(one.why)}</p>"
+    return found + "".join(
+        f"<p class=wrong>{rich(text) if ours else literal(text)}</p>" for text, ours in concerns(one)
+    )
+
+
+def _picture(drawn: str, label: str) -> str:
+    return f'<figure class=wide role="region" aria-label="{label}" tabindex="0">{drawn}</figure>'
+
+
+def _beside_runs(a: Answer) -> str:
+    peers = peers_of(a)
+    said = pace(a, peers)
+    picture = svg(answer_strip(a, peers, INK), plain(said))
+    return _section("Beside published runs", f"<p class=says>{rich(said)}</p>{_picture(picture, 'Published runs')}")
+
+
+def _memory(one: Compared) -> str:
+    if one.held is None:
+        return ""
+    h = one.held
+    said = text_memory.sentence(h)
+    picture = svg(device_bars([("", h.one)], h.usable, INK), plain(said))
+    notes = [text_memory.counted(h), *text_memory.remarks(h), text_memory.checkpoint(h)]
+    rest = "".join(f"<p class=quiet>{rich(note)}</p>" for note in notes)
+    return _section("On one accelerator", f"<p class=says>{rich(said)}</p>{_picture(picture, 'Memory')}{rest}")
+
+
+def _beside(report: Report) -> str:
+    """The results by which plans are compared, and the inputs in which they differ."""
+    plans = report.plans
+    names = [f"{one.name}, baseline" if i == report.base else one.name for i, one in enumerate(plans)]
+    found = differing([one.reading for one in plans])
+    rows = [*compare.result_rows(plans, report.base), *compare.input_rows(found, report.base)]
+    cells = [[remarked(*cell) for cell in (head, *row)] for head, row in rows]
+    return f"<p class=says>{rich(compare.inputs_in_words(plans, found))}</p>" + _table(["", *names], cells)
+
+
+def _lines(report: Report, one: Compared) -> str:
+    rows = [(line.cells(), line.note) for line in report.lines(one)]
+    caption = "In each column MFU, price and all that follows belong together."
+    return _table(
+        HEADINGS[:4],
+        [[typed(cells[0], note), *(safe_text(cell) for cell in cells[1:4])] for cells, note in rows],
+        caption=caption,
+    )
+
+
+def _quantities(report: Report) -> str:
+    rows: list[list[str]] = []
+    for name in report.quantities():
+        cells = [line.cells() if (line := report.line(one, name)) else None for one in report.plans]
+        shown = [typed(c[2], f"{c[1]} … {c[3]}" if c[1] else "") if c else "–" for c in cells]
+        rows.append([safe_text(name), *shown])
+    names = [one.name for one in report.plans]
+    caption = "The median, and from the pessimistic to the optimistic end where there is a range."
+    return _table(["quantity", *names], rows, caption=caption)
+
+
+def _asked(report: Report) -> str:
+    """What counts of a plan's fields; of several plans those that all share, after what the table of results says."""
+    readings = [one.reading for one in report.plans]
+    apart = {one.field.id for one in differing(readings)}
+    first, counts = readings[0], counting(readings[0])
+    shared = [
+        (one.label, first.texts[one.id] or one.placeholder or _EMPTY)
+        for one in PLAN_FORM.fields
+        if one.id in counts - apart
+    ]
+    items = "".join(
+        f"<div><dt>{safe_text(name)}</dt><dd class=num>{safe_text(text)}</dd></div>" for name, text in shared
+    )
+    return f"<dl>{items}</dl>"
+
+
+_EMPTY = "empty"
+
+
+def _table(heads: Sequence[str], rows: Sequence[Sequence[str]], *, caption: str = "") -> str:
+    """Heads are text, cells safe HTML; the first cell of a row names it."""
+    first, *others = (safe_text(head) for head in heads)
+    head = f'<th scope="col">{first}</th>' + "".join(f'<th scope="col" class=num>{one}</th>' for one in others)
+    body = "".join(
+        f'<tr><th scope="row">{name}</th>{"".join(f"<td class=num>{cell}</td>" for cell in cells)}</tr>'
+        for name, *cells in rows
+    )
+    said = f"<caption>{safe_text(caption)}</caption>" if caption else ""
+    label = html.escape(caption or heads[0], quote=True)
+    return (
+        f'<div class=wide role="region" aria-label="{label}" tabindex="0"><table>{said}<thead><tr>{head}</tr></thead>'
+        f"<tbody>{body}</tbody></table></div>"
+    )
+
+
+def _explained(one: Compared) -> list[Explanation]:
+    """Every formula on the way to the answer, and to what one accelerator holds."""
+    if one.answer is None:
+        return []
+    return [*one.answer.explain(), *(one.held.explain() if one.held else ())]
+
+
+def _footer(report: Report) -> str:
+    link = address(report.link)
+    again = f'<p><a class=open href="{html.escape(link, quote=True)}">Open it again in Napkin</a></p>' if link else ""
+    edition = f"Data and formulas: edition {knowledge()}."
+    return f"<footer>{again}<p>Made by Napkin on {report.date.isoformat()}. {edition}</p></footer>"

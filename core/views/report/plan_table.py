@@ -1,0 +1,183 @@
+"""The plan as a table to take away: what was asked and given, and what follows in three scenarios."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from core.models.flops import conventions, train_flop_6nd
+from core.planning.compute_optimal import overtraining
+from core.planning.evaluation import Answer, Column, dollars_over
+from core.planning.in_force import InForce
+from core.planning.plan import whole_accelerators
+from core.planning.rates import replaced
+from core.training.layout import LayoutError
+from core.units import UNIT, Kind, format_quantity
+from core.views.plan import text_memory
+from core.views.plan.text import OWNED, limited
+from core.views.runs.text_goodput import failures
+from core.views.search.text import degrees, stepped
+
+HEADINGS = ("quantity", "pessimistic", "median", "optimistic", "unit", "note")
+"""Columns are scenarios: in each of them MFU, price and all that follows belong together."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One quantity in its base unit; text where it is no number. worst, best: of its scenarios, NaN without any."""
+
+    name: str
+    value: float | str
+    kind: Kind = "number"
+    worst: float = math.nan
+    best: float = math.nan
+    note: str = ""
+
+    def cells(self) -> tuple[str, ...]:
+        """The line for a reader: name, pessimistic, median, optimistic, note; three digits where it has a range."""
+        return (self.name, *self._three(lambda value, digits: format_quantity(value, self.kind, digits)), self.note)
+
+    def raw(self) -> tuple[str, ...]:
+        """The line for a program: every number in full, in the unit named; empty where unknown or never."""
+        unit = "" if isinstance(self.value, str) else UNIT[self.kind].replace("%", "share")
+        return (self.name, *self._three(lambda value, _: repr(value) if math.isfinite(value) else ""), unit, self.note)
+
+    def _three(self, shown: Callable[[float, int], str]) -> tuple[str, str, str]:
+        if isinstance(self.value, str):
+            return "", self.value, ""
+        ranged = not math.isnan(self.worst) and not math.isclose(self.worst, self.best, rel_tol=1e-9)
+        # Things that come whole are counted whole; a share has one digit fewer than asked for.
+        whole = self.kind == "count" and float(self.value).is_integer() and self.value < 1e6
+        if not ranged:
+            return "", shown(self.value, 15 if whole else 4), ""
+        digits = 15 if whole else 4 if self.kind == "ratio" else 3
+        return shown(self.worst, digits), shown(self.value, digits), shown(self.best, digits)
+
+
+def plan_lines(a: Answer) -> tuple[Line, ...]:
+    """Every quantity of the plan."""
+    plan, model, device = a.plan, a.model, a.device
+    columns = (a.low, a.middle, a.high)
+
+    def line(name: str, of: Callable[[Column], float], kind: Kind = "number", note: str = "") -> Line:
+        return scenarios(name, [of(column) for column in columns], kind, note)
+
+    def scenarios(name: str, values: Iterable[float], kind: Kind, note: str = "") -> Line:
+        worst, middle, best = (float(value) for value in values)
+        return Line(name, middle, kind, worst, best, note)
+
+    def rule(made: Column) -> float:
+        return train_flop_6nd(made.parameters, made.tokens)
+
+    counted = {way.id: way for way in conventions(a.shape.spec, plan.seq_len)}
+    by_layer = counted[plan.attention].per_token / counted["rule"].per_token
+    layers = f"layers of {a.shape.name}"
+    whose = plan.measured.origin
+    origin = "published runs" if a.published else "found" if a.find == "MFU" else "typed"
+    return (
+        Line("asked for", a.find),
+        *((Line("within", limited(plan.limits)),) if a.find != "time" else ()),
+        Line("model", model.name if model else "typed parameters"),
+        line("parameters that work on each token", lambda made: made.parameters, "count"),
+        *((Line("parameters in all", float(model.parameters), "count"),) if model else ()),
+        line("training tokens", lambda made: made.tokens, "count"),
+        line("tokens per parameter", lambda made: made.tokens / made.parameters),
+        line("times Chinchilla’s 20 tokens per parameter", lambda made: overtraining(made.tokens, made.parameters)),
+        Line("sequence length", float(plan.seq_len), "count"),
+        Line("accelerator", device.name, note=device.source),
+        line("accelerators", lambda made: whole_accelerators(made.accelerators), "count"),
+        *_nodes(a, columns),
+        Line("dense peak of one", a.peak, "flop_per_s", note=a.dtype),
+        *(Line(f"measured, {one.name}", one.measured, one.kind, note=whose) for one in replaced(plan)),
+        line("MFU over all hours", lambda made: made.mfu, "ratio", origin),
+        line("MFU of the steps", lambda made: made.steps, "ratio", "impossible" if a.impossible else ""),
+        line("goodput", lambda made: made.goodput, "ratio", "share left by checkpoints, failures and restarts"),
+        line("training compute, 6ND", rule, "flop"),
+        *((line("training compute, long sequences counted", lambda made: made.flop, "flop"),) if a.work.long else ()),
+        line(
+            f"training compute by layer, {plan.attention} attention",
+            lambda made: rule(made) * by_layer,
+            "flop",
+            f"{layers} at {plan.seq_len:,} tokens",
+        ),
+        line("time", lambda made: 86400 * made.days, "seconds"),
+        line("accelerator-hours", lambda made: made.hours, "accelerator_hours"),
+        line("tokens per second, whole cluster", lambda made: made.tokens_per_second),
+        Line(
+            "price per accelerator-hour",
+            a.middle.price,
+            "usd_per_hour",
+            plan.price_range[1],
+            plan.price_range[0],
+            "typed" if plan.prices else device.price_source,
+        ),
+        Line("rent", a.dollars.mid, "usd", a.dollars.high, a.dollars.low, OWNED if plan.owned else dollars_over(a)),
+        scenarios("failures expected", failures(a), "number"),
+        scenarios("checkpoint", a.all_stops.checkpoint, "bytes"),
+        scenarios("checkpoint every", a.all_stops.interval, "seconds"),
+        *_held(a),
+        Line("energy", a.energy.mid, "watt_hours", a.energy.high, a.energy.low),
+        Line("carbon, CO₂ equivalent", a.carbon.mid, "kg_co2", a.carbon.high, a.carbon.low),
+    )
+
+
+def step_lines(one: InForce) -> tuple[Line, ...]:
+    """The layout of a plan and what a step of it comes to."""
+    found, layout = one.found, one.found.layout
+    low, high = found.low, found.high
+    return (
+        Line("layout", degrees(layout), note=stepped(one.query, found)),
+        *(Line(name, float(getattr(layout, field)), "count") for name, field in _DEGREES.items()),
+        Line("sequences of a step", float(one.query.batch), "count"),
+        Line("a step", found.seconds, "seconds", high, low, "P10–P90 of comparable readings"),
+        Line("MFU of a step", found.mfu, "ratio", note=f"of dense {one.query.dtype}"),
+        Line(
+            "time of all steps alone",
+            86400 * one.days(found.seconds),
+            "seconds",
+            86400 * one.days(high),
+            86400 * one.days(low),
+        ),
+        Line("held by the fullest accelerator", float(found.memory.total), "bytes"),
+    )
+
+
+_DEGREES = {
+    "tensor-parallel degree": "tensor",
+    "pipeline stages": "pipeline",
+    "chunks of a stage": "interleave",
+    "context-parallel degree": "context",
+    "expert-parallel degree": "expert",
+    "data-parallel degree": "data",
+    "sequences of a micro-batch": "micro_batch",
+    "micro-batches": "micro_batches",
+    "ZeRO stage": "zero",
+}
+
+
+def _held(a: Answer) -> tuple[Line, ...]:
+    """What the fullest accelerator holds and has; nothing where the plan cannot be laid out."""
+    try:
+        h = a.memory
+    except LayoutError:
+        return ()
+    return (
+        Line(
+            "model states on one accelerator",
+            float(h.one.states),
+            "bytes",
+            note=f"{h.optimizer.name} {h.policy.phrase}",
+        ),
+        Line("all that one accelerator holds", h.total, "bytes", note=text_memory.laid_out(h.layout)),
+        Line("memory of one accelerator", h.usable, "bytes"),
+    )
+
+
+def _nodes(a: Answer, columns: Sequence[Column]) -> tuple[Line, ...]:
+    """The accelerators that were found, rounded up to whole nodes; none where they come singly."""
+    size = a.device.node_size
+    if a.find != "accelerators" or size == 1:
+        return ()
+    worst, middle, best = (float(size * math.ceil(whole_accelerators(made.accelerators) / size)) for made in columns)
+    return (Line(f"accelerators, in whole nodes of {size}", middle, "count", worst, best),)

@@ -1,0 +1,88 @@
+"""What a report is made of: plans with their answers, the address that opens them again, and the day."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from core.planning.comparison.comparison import Compared, compared
+from core.planning.comparison.entry import Entry
+from core.planning.form.plan_form import plan_of
+from core.planning.in_force import InForce, in_force
+from core.views.plan import text as plan_text
+from core.views.report.plan_table import Line, plan_lines, step_lines
+
+
+@dataclass(frozen=True)
+class Report:
+    """Plans, one or several. link: the whole address that opens them again. date: the day of the report. base: the
+    index of the plan that the others are held against. layout: that of the only plan, where the report is about it."""
+
+    plans: tuple[Compared, ...]
+    link: str
+    date: datetime.date
+    base: int = 0
+    layout: InForce | None = None
+
+    @property
+    def title(self) -> str:
+        """The plan's name, or how many there are."""
+        return self.plans[0].name if len(self.plans) == 1 else f"{len(self.plans)} plans compared"
+
+    @cached_property
+    def _lines(self) -> dict[Compared, dict[str, Line]]:
+        return {one: {line.name: line for line in plan_lines(one.answer)} for one in self.plans if one.answer}
+
+    def lines(self, plan: Compared) -> Sequence[Line]:
+        """Every quantity of a plan, those of its layout first; none of one without an answer."""
+        return (*(step_lines(self.layout) if self.layout else ()), *self._lines.get(plan, {}).values())
+
+    def line(self, plan: Compared, quantity: str) -> Line | None:
+        """One quantity of a plan; None where it has none of that name."""
+        return self._lines.get(plan, {}).get(quantity)
+
+    def quantities(self) -> tuple[str, ...]:
+        """The names of what any plan has, each behind what it follows there."""
+        return merged(list(lines) for lines in self._lines.values())
+
+
+def report_of(
+    entries: Sequence[Entry], link: str, date: datetime.date, base: int = 0, *, of_layout: bool = False
+) -> Report:
+    """A report on ``entries``, one or more. of_layout: whether it is about the layout of the only one; raises
+    `LayoutError` where that cannot be."""
+    layout = in_force(plan_of(entries[0].reading)) if of_layout else None
+    return Report(tuple(compared(one) for one in entries), link, date, base, layout)
+
+
+def merged(orders: Iterable[Sequence[str]]) -> tuple[str, ...]:
+    """Names of several lists as one, each that is new behind the one that it follows."""
+    found: list[str] = []
+    for names in orders:
+        at = 0
+        for name in names:
+            if name in found:
+                at = found.index(name) + 1
+            else:
+                found.insert(at, name)
+                at += 1
+    return tuple(found)
+
+
+def concerns(one: Compared) -> list[tuple[str, bool]]:
+    """What is to be said beside a plan's answer, and whether it is in our own words: others quote what was typed."""
+    a = one.answer
+    said = [(problem.message, False) for problem in one.reading.problems]
+    if a is None:
+        return said
+    why, instead = plan_text.other_peak(a)
+    ours = [
+        f"{why} {instead}".strip(),
+        plan_text.impossible(a),
+        plan_text.memory(a),
+        plan_text.tight(a),
+        *plan_text.cautions(a),
+    ]
+    return [*said, *((text, True) for text in ours if text)]

@@ -1,0 +1,111 @@
+"""Plans as tables to keep: CSV in base units for a program, Markdown for a pull request."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Sequence
+
+from core.views.common.markup import markdown_text, unlinked
+from core.views.plan.text import assumptions, sentence
+from core.views.report.plan_table import HEADINGS, Line
+from core.views.report.report import Report, concerns
+from core.views.search.text import sentence as headline
+from core.views.search.text import stepped, whole_run
+
+_FORMULA = re.compile(r"(?:^|(?<=[;\t\r\n]))(?=\s*[-+=@－＋＝＠\t\r])")
+"""Where a text begins, or goes on behind what separates cells in some country, with what a spreadsheet calculates."""
+
+_ADDRESS = re.compile(r"https?://[^\s<>\"']+")
+
+
+def harmless(text: str) -> str:
+    """``text`` as a cell of CSV that no spreadsheet takes for a formula."""
+    return _FORMULA.sub("'", text)
+
+
+def lines_csv(lines: Sequence[Line]) -> str:
+    """The lines of one plan as CSV with headings, numbers in full."""
+    return _written([HEADINGS, *(_cells(line) for line in lines)])
+
+
+def _cells(line: Line) -> list[str]:
+    """The cells of a line; numbers stay numbers, whatever sign they have."""
+    name, *values, unit, note = line.raw()
+    texts = [harmless(value) for value in values] if isinstance(line.value, str) else values
+    return [harmless(name), *texts, unit, harmless(note)]
+
+
+def as_csv(report: Report) -> str:
+    """One plan with its scenarios as columns, or several as columns, with a row for each quantity and scenario."""
+    answered = [one for one in report.plans if one.answer]
+    if len(report.plans) == 1 and answered:
+        return lines_csv(report.lines(answered[0]))
+    rows = [["quantity", "scenario", "unit", *(harmless(one.name) for one in report.plans)]]
+    for quantity in report.quantities():
+        lines = [report.line(one, quantity) for one in report.plans]
+        raw = [_cells(line) if line else ["", "", "", "", "", ""] for line in lines]
+        unit = next((cells[4] for cells in raw if cells[4]), "")
+        for place, scenario in ((2, HEADINGS[2]), (1, HEADINGS[1]), (3, HEADINGS[3])):
+            if any(cells[place] for cells in raw):
+                rows.append([harmless(quantity), scenario, unit, *(cells[place] for cells in raw)])
+    if len(answered) < len(report.plans):
+        rows.append(["no answer because", "", "", *(harmless(one.why) for one in report.plans)])
+    return _written(rows)
+
+
+def _written(rows: Sequence[Sequence[str]]) -> str:
+    out = io.StringIO()
+    csv.writer(out, lineterminator="\n").writerows(rows)
+    return out.getvalue()
+
+
+def address(link: str) -> str:
+    """``link`` where it is the address of a page in the web; else empty."""
+    return link if _ADDRESS.fullmatch(link) else ""
+
+
+def as_markdown(report: Report) -> str:
+    """Each answer as a sentence, what it rests on, the quantities as a table, and the address that opens them again."""
+    parts = [f"# {markdown_text(report.title)}"]
+    for one in report.plans:
+        if len(report.plans) > 1:
+            parts.append(f"## {markdown_text(one.name)}")
+        if at := report.layout:
+            asked = (at.plan, at.query, at.found)
+            parts += map(unlinked, (headline(*asked), stepped(at.query, at.found), whole_run(*asked)))
+        if one.answer:  # where our own words name a device, that is as somebody typed it
+            parts += [unlinked(sentence(one.answer)), unlinked(assumptions(one.answer))]
+        else:
+            parts.append(f"**No answer:** {markdown_text(one.why)}")
+        parts += [f"> {unlinked(text) if ours else markdown_text(text)}" for text, ours in concerns(one)]
+    parts.append(_table(report))
+    for line in report.layout.launches if report.layout else ():
+        parts.append(f"### {line.system}\n\n```{line.language}\n{line.text}\n```")
+        parts.append("\n".join(f"- {note}" for note in line.notes))
+    made = f"Napkin, {report.date.isoformat()}"
+    parts.append(f"{made}. To open it again: <{address(report.link)}>" if address(report.link) else f"{made}.")
+    return "\n\n".join(filter(None, parts)) + "\n"
+
+
+def _table(report: Report) -> str:
+    answered = [one for one in report.plans if one.answer]
+    if len(report.plans) == 1:
+        head = [heading for heading in HEADINGS if heading != "unit"]
+        rows = [line.cells() for one in answered for line in report.lines(one)]
+    else:
+        head = ["quantity", *(one.name for one in report.plans)]
+        rows = [[name, *(value(report.line(one, name)) for one in report.plans)] for name in report.quantities()]
+    if not rows:
+        return ""
+    heading, *lines = ([markdown_text(cell) for cell in row] for row in (head, *rows))
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in (heading, ["---"] * len(head), *lines))
+
+
+def value(line: Line | None) -> str:
+    """The middle of a quantity with the range that it has, for a reader: ``187 days (149–247 days)``."""
+    if line is None:
+        return "–"
+    _, worst, middle, best, _ = line.cells()
+    return f"{middle} ({worst} … {best})" if worst or best else middle

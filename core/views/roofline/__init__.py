@@ -1,0 +1,1 @@
+"""A layer on the roofline, in sentences and charts."""

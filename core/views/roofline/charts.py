@@ -1,0 +1,187 @@
+"""Pictures of a layer on the roofline, and of the loss that one budget can reach."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from core.step_time.layer_roofline import LayerOperation
+from core.units import format_count, format_quantity
+from core.views.common.chart import SANS, Figure, axis, label, layout
+from core.views.common.palette import Palette
+
+_RANGE = (0.1, 1e5)
+_LEFT_ABOVE = {"xanchor": "right", "yanchor": "bottom"}
+_RIGHT_BELOW = {"xanchor": "left", "yanchor": "top", "xshift": 10, "yshift": -16}
+
+
+def roofline(
+    operations: Sequence[LayerOperation],
+    trail: LayerOperation,
+    tokens: npt.NDArray[np.float64],
+    matrix: Mapping[str, float],
+    vector: float,
+    bandwidth: float,
+    palette: Palette,
+    datasheet: tuple[Mapping[str, float], float] | None = None,
+) -> Figure:
+    """Each operation at its intensity and the rate it can reach: blue where compute is the limit, red where memory is.
+
+    trail: one matrix product over micro-batches of ``tokens``, drawn as the way it climbs. matrix: dtype → peak of
+    the matrix units in FLOP/s, that of the products with weights first and, where others stay wider, theirs after it.
+    vector: peak of the vector units; bandwidth in bytes per second. datasheet: where ``matrix`` and ``bandwidth`` were
+    measured, the same by the datasheet.
+    """
+    x = np.geomspace(*_RANGE, 161)
+    first, *rest = matrix.values()
+    ridge = first / bandwidth
+
+    sheet, sheet_bandwidth = datasheet or ({}, bandwidth)
+
+    def roof(peak: float, dash: str, bandwidth: float = bandwidth) -> Figure:
+        return {
+            "type": "scatter",
+            "mode": "lines",
+            "x": x,
+            "y": np.minimum(peak, x * bandwidth) / 1e12,
+            "line": {"color": palette.muted, "width": 2, "dash": dash},
+            "hoverinfo": "skip",
+        }
+
+    climbing = np.asarray(trail.placed.intensity, dtype=np.float64)
+    path: Figure = {
+        "type": "scatter",
+        "mode": "lines+markers",
+        "x": climbing,
+        "y": np.asarray(trail.placed.attainable, dtype=np.float64) / 1e12,
+        "line": {"color": palette.accent, "width": 1.5, "dash": "dot"},
+        "marker": {"size": 6, "color": palette.accent},
+        "text": [f"{trail.name}, {format_count(float(t))} tokens" for t in tokens],
+        "hovertemplate": "%{text}: %{x:.3~r} FLOP/B, %{y:.4~r} TFLOP/s<extra></extra>",
+    }
+    dots = [
+        {
+            "type": "scatter",
+            "mode": "markers",
+            "x": np.array([float(o.placed.intensity) for o in chosen]),
+            "y": np.array([float(o.placed.attainable) / 1e12 for o in chosen]),
+            "text": [o.name for o in chosen],
+            "marker": {
+                "size": 12,
+                "symbol": symbol,
+                "color": colour,
+                "line": {"color": palette.background, "width": 1},
+            },
+            "hovertemplate": "%{text}: %{x:.3~r} FLOP/B, at most %{y:.4~r} TFLOP/s<extra></extra>",
+        }
+        for chosen, symbol, colour in (
+            ([o for o in operations if o.placed.bound == "compute"], "circle", palette.compute_bound),
+            ([o for o in operations if o.placed.bound == "memory"], "diamond", palette.memory_bound),
+        )
+        if chosen
+    ]
+    top = math.log10(max([*matrix.values(), *sheet.values()]) / 1e12)
+    low = min(float(o.placed.attainable) for o in operations) / 1e12
+    low = min(low, float(np.min(np.asarray(trail.placed.attainable))) / 1e12)
+    return {
+        "data": [
+            roof(first, "solid"),
+            *(roof(peak, "solid") for peak in rest),
+            *(roof(peak, "dash", sheet_bandwidth) for peak in sheet.values() if peak == peak),
+            *([roof(vector, "dash")] if vector < first else []),
+            path,
+            *dots,
+        ],
+        "layout": layout(
+            palette,
+            height=430,
+            hovermode="closest",
+            xaxis=axis(
+                palette,
+                "FLOPs per byte of memory traffic",
+                type="log",
+                range=[math.log10(_RANGE[0]), math.log10(_RANGE[1])],
+                tickvals=[10.0**k for k in range(-1, 6)],
+                ticktext=["0.1", "1", "10", "100", "1,000", "10,000", "100,000"],
+            ),
+            yaxis=axis(palette, "TFLOP/s it can reach", type="log", range=[math.log10(low) - 0.3, top + 0.25], dtick=1),
+            annotations=[
+                *_peaks(matrix, sheet, palette),
+                label(
+                    palette,
+                    f"{'measured ' if datasheet else ''}ridge, {ridge:.0f} FLOP/B",
+                    x=math.log10(ridge),
+                    y=math.log10(first / 1e12),
+                    **(_RIGHT_BELOW if datasheet else _LEFT_ABOVE),
+                    font={"family": SANS, "size": 12, "color": palette.muted},
+                ),
+                *(_ends(trail, climbing, tokens, palette)),
+                *(_names(operations, palette)),
+            ],
+        ),
+    }
+
+
+def _peaks(matrix: Mapping[str, float], sheet: Mapping[str, float], palette: Palette) -> list[Figure]:
+    """Names of the roofs; of a measured one and the datasheet's, which are near each other, on both sides."""
+
+    def named(text: str, peak: float, *, above: bool) -> Figure:
+        side = "bottom" if above else "top"
+        return label(palette, text, x=5, y=math.log10(peak / 1e12), xanchor="right", yanchor=side)
+
+    found: list[Figure] = []
+    for dtype, peak in matrix.items():
+        shown, other = format_quantity(peak, "flop_per_s"), sheet.get(dtype, peak)
+        if other == peak or other != other:
+            found.append(named(f"{shown} {dtype if len(matrix) > 1 else 'matrix'} peak", peak, above=True))
+        else:
+            found.append(named(f"{shown} {dtype}, measured", peak, above=peak > other))
+            expected = f"{format_quantity(other, 'flop_per_s')} {dtype}, datasheet"
+            found.append(named(expected, other, above=peak < other))
+    return found
+
+
+def _ends(
+    trail: LayerOperation, at: npt.NDArray[np.float64], tokens: npt.NDArray[np.float64], palette: Palette
+) -> list[Figure]:
+    """Names the trail where it is alone, between the operations that move bytes and the ridge."""
+    rates = np.asarray(trail.placed.attainable, dtype=np.float64) / 1e12
+    ridge = trail.placed.peak / trail.placed.bandwidth
+    alone = [(i, int(t)) for i, t in enumerate(tokens.tolist()) if 6 < at[i] < 0.6 * ridge]
+    marked = alone[::3]
+    return [
+        label(
+            palette,
+            f"{trail.name}, {count:,} tokens" if not place else f"{count:,} tokens",
+            x=math.log10(float(at[i])),
+            y=math.log10(float(rates[i])),
+            xanchor="left",
+            xshift=9,
+            yshift=-9,
+            font={"family": SANS, "size": 12, "color": palette.accent},
+        )
+        for place, (i, count) in enumerate(marked)
+    ]
+
+
+def _names(operations: Sequence[LayerOperation], palette: Palette) -> list[Figure]:
+    """Names beside all but the matrix products, which crowd under the roof and are read by hovering.
+
+    They take turns right and left of the roof, because several share nearly one place.
+    """
+    others = sorted((o for o in operations if o.kind != "matmul"), key=lambda o: float(o.placed.intensity))
+    return [
+        label(
+            palette,
+            o.name,
+            x=math.log10(float(o.placed.intensity)),
+            y=math.log10(float(o.placed.attainable) / 1e12),
+            xanchor="left" if i % 2 == 0 else "right",
+            xshift=11 if i % 2 == 0 else -11,
+            yshift=-4 if i % 2 == 0 else 6,
+        )
+        for i, o in enumerate(others)
+    ]

@@ -1,0 +1,1 @@
+"""Published runs, goodput and energy, in sentences and charts."""

@@ -1,0 +1,55 @@
+"""Picture of the whole run: what the time on the wall goes to, part after part."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from core.views.common.chart import MONO, Figure, axis, layout
+from core.views.common.palette import Palette
+from core.wording import share_of
+
+_ROW = 38
+
+
+def hours_of_the_run(parts: Sequence[tuple[str, float, str]], palette: Palette) -> Figure:
+    """A staircase over the time on the wall, from 0 to 100 %: each part begins where the one above it ends.
+
+    parts: name, share, and the role it wears. Figures stand beside the names, so a sliver is as legible as a bar.
+    """
+    shares = np.array([100 * share for _, share, _ in parts])
+    starts = np.concatenate([[0.0], np.cumsum(shares)[:-1]])
+    names = [name for name, _, _ in parts]
+    ticks = [
+        f"{name} <span style='font-family:{MONO};font-size:12px'> {share_of(share)}</span>" for name, share, _ in parts
+    ]
+    return {
+        "data": [
+            {
+                "type": "bar",
+                "orientation": "h",
+                "y": names[::-1],
+                "x": shares[::-1],
+                "base": starts[::-1],
+                "marker": {"color": [palette.role(role) for _, _, role in parts][::-1]},
+                "customdata": [share_of(share) for _, share, _ in parts][::-1],
+                "hovertemplate": "%{y}: %{customdata}<extra></extra>",
+            }
+        ],
+        "layout": layout(
+            palette,
+            height=_ROW * len(parts) + 64,
+            bargap=0.45,
+            xaxis=axis(palette, "% of the time on the wall", range=[0, 101], tickvals=[0, 20, 40, 60, 80, 100]),
+            yaxis=axis(
+                palette,
+                "",
+                tickvals=names,
+                ticktext=ticks,
+                tickfont={"size": 13, "color": palette.text},
+                showgrid=False,
+                ticksuffix="  ",
+            ),
+        ),
+    }

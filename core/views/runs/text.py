@@ -1,0 +1,263 @@
+"""The sentences about a published run beside 6ND, in small markup (``**bold**``)."""
+
+from __future__ import annotations
+
+import html
+import math
+import textwrap
+from collections.abc import Sequence
+
+from core.budget.run import accelerator_hours, training_seconds
+from core.hardware.accelerators import find
+from core.models.catalog import CatalogModel
+from core.models.flops import train_flop_6nd
+from core.planning.evaluation import Answer
+from core.planning.nearest_runs import Peer
+from core.runs.published import AS_PUBLISHED, Comparison, models_with_runs
+from core.runs.scores import Prediction, Score
+from core.runs.utilisation import Evidence, base_peak
+from core.units import Kind, format_count, format_duration, format_quantity, significant
+from core.wording import amount, interval, percent, signed
+
+
+def no_run(model: CatalogModel) -> str:
+    """That there is no published run of ``model`` to compare with."""
+    return (
+        f"**No published full run of {model.name}:** no source at hand gives its tokens, accelerator and hours "
+        f"together. {len(models_with_runs())} models of the catalogue have one; the help of Model names them."
+    )
+
+
+def beside_headings(c: Comparison, mfu: float, dtype: str) -> tuple[str, str, str, str]:
+    """Headings of the table of `beside`. mfu: the plan's, of the peak of ``dtype``; the run is held against 16 bits."""
+    said = f"{percent(c.mfu)} MFU"
+    if percent(mfu) != percent(c.mfu):
+        said = f"{percent(c.mfu)} MFU of {'fp16' if c.run.precision == 'fp16' else 'bf16'} ({percent(mfu)} of {dtype})"
+    return "quantity", f"this run by 6ND at {said}", "as published", "difference"
+
+
+def beside(c: Comparison, accelerators: float, steps: float) -> list[tuple[str, str, str, str]]:
+    """Rows of a published run beside 6ND for the same model, tokens and accelerator; differences from the published.
+
+    steps: the plan's MFU of steady steps, of the peak that the run is held against.
+    """
+    flop, flop_off = ("unknown", "") if math.isnan(c.run.flop) else _against(c.rule_flop, c.run.flop, "flop")
+    hours, hours_off = _against(c.rule_hours, c.hours.value, "accelerator_hours")
+    share, share_off = _against(c.mfu, c.utilisation, "ratio")
+    if not c.evidence:
+        hours_off = share_off = "not evidence"
+    mfu = format_quantity(c.mfu, "ratio")
+    rule_time, time = (h / accelerators * 3600 for h in (c.rule_hours, c.hours.value))
+    how = "" if c.hours.origin == AS_PUBLISHED else f", {c.hours.origin}"
+    return [
+        ("Training compute", format_quantity(c.rule_flop, "flop"), flop, flop_off),
+        (f"Accelerator-hours{how}", format_quantity(c.rule_hours, "accelerator_hours"), hours, hours_off),
+        (f"Time on {format_count(accelerators)} at once", format_duration(rule_time), format_duration(time), ""),
+        ("MFU of steady steps", percent(steps), interval(c.steady) if c.steady else "unknown", ""),
+        ("Utilisation over all these hours", mfu, share, share_off),
+    ]
+
+
+def _against(rule: float, published: float, kind: Kind) -> tuple[str, str]:
+    return format_quantity(published, kind), signed(rule / published - 1)
+
+
+def about_run(c: Comparison) -> str:
+    """What the published run was and what the table's differences mean, for its caption."""
+    return (
+        f"{c.run.model}: {format_count(c.run.tokens)} tokens on {c.run.accelerator}. Model, tokens and accelerator are "
+        "the published run’s, the MFU is the plan’s. Differences: 6ND relative to the published figure."
+    )
+
+
+def reasons(c: Comparison) -> list[str]:
+    """Why published hours and 6ND differ, as far as the figures of this run tell."""
+    if c.utilisation > 1:
+        return [
+            f"**Not evidence: these hours are impossible.** They come to **{format_quantity(c.utilisation, 'ratio')}** "
+            "of the peak; hours, tokens and accelerator cannot all be as published.",
+            *([_remark(c)] if c.run.notes else []),
+        ]
+    if c.hours.basis == "more":
+        return [
+            "**Not evidence: these hours hold more than pre-training**, and their source does not separate it.",
+            *([_remark(c)] if c.run.notes else []),
+        ]
+    if not c.evidence:
+        return [
+            "**Not evidence: hours derived from an assumed count.** They restate what was assumed, so their distance "
+            "from 6ND says nothing about the run.",
+            *([_remark(c)] if c.run.notes else []),
+        ]
+    lines = [_all_hours(c), _precision(c), _attention(c), _remainder(c), _remark(c)]
+    return [line for line in lines if line]
+
+
+def _all_hours(c: Comparison) -> str:
+    share = format_quantity(c.utilisation, "ratio")
+    if c.hours.basis == "steps":
+        steady = f"; its steady steps are published at {interval(c.steady)} MFU" if c.steady else ""
+        return (
+            f"**These hours hold training steps only**, {c.hours.origin}: nothing else that was billed is in them. "
+            f"They come to **{share}** of the peak by 6ND{steady}."
+        )
+    if not c.steady:
+        rest = "no MFU of its steady steps is published, so how they split into steps and the rest is unknown"
+    elif c.utilisation < c.steady[0]:
+        rest = f"its steady steps are published at {interval(c.steady)} MFU, so not every hour was a steady step"
+    else:
+        rest = f"its steady steps are published at {interval(c.steady)} MFU"
+    return f"**All hours of the run** come to **{share}** of the peak by 6ND; {rest}."
+
+
+def _precision(c: Comparison) -> str:
+    if not c.run.precision:
+        return "**Its precision is not at hand**; it is held against the dense bf16 peak."
+    if "fp8" not in c.run.precision:
+        return ""
+    fp8 = find(c.run.accelerator).peak("fp8")
+    share = format_quantity(c.utilisation * c.peak / fp8, "ratio")
+    against = f"; of the fp8 peak, {format_quantity(fp8, 'flop_per_s')}, these hours are {share}" if fp8 > 0 else ""
+    return (
+        "**It is held against the dense bf16 peak but trained mostly in fp8**, as its source says"
+        f"{against}. An MFU means nothing without the dtype of its peak."
+    )
+
+
+def _attention(c: Comparison) -> str:
+    where = "" if c.run.seq_len else ", the plan’s length, its own not being at hand"
+    return (
+        f"**6ND leaves attention’s products out.** At {c.seq_len:,} tokens{where}, causal, they add "
+        f"{format_quantity(c.square_hours / c.rule_hours, 'ratio')} of 6ND, {_hours(c.square_hours)}; they belong "
+        "to the work where the MFU counts them, and sources differ in that."
+    )
+
+
+def _remainder(c: Comparison) -> str:
+    """What the published hours leave over 6ND at the user's MFU and attention: its sign and its size decide."""
+    share = c.other_hours / c.hours.value
+    rest = f"{_hours(abs(c.other_hours))} ({abs(share):.1%} of the published)".replace("%", " %")
+    mfu, whole = format_quantity(c.mfu, "ratio"), format_quantity(c.utilisation, "ratio")
+    if abs(share) < 0.02:
+        return f"**6ND at your MFU with attention meets the published hours** to within {rest}."
+    if share < 0:
+        counted = "" if c.utilisation > c.mfu else ", once attention’s products count as work"
+        return f"**The run did better than your MFU of {mfu}**{counted}: at that MFU it would have taken {rest} more."
+    steady = " Your MFU is above any published for its steps." if c.steady and c.mfu > c.steady[-1] else ""
+    if c.hours.basis == "steps":
+        below = f"**Its steps ran below your MFU of {mfu}**: {rest} remain."
+        return f"{below} 6ND alone meets the hours at {whole} MFU.{steady}"
+    if share <= 0.2:
+        return (
+            f"**Beyond 6ND at your MFU and attention: {rest}.** Restarts and stalls, evaluation, ramp-up and stages at "
+            "other lengths are billed like any other hour, and slower steps look the same; the published figures do "
+            f"not separate them.{steady}"
+        )
+    return (
+        f"**The published hours cover much more than steady steps at your MFU:** {rest} remain. What fills them is "
+        f"unknown. 6ND alone meets the published hours at {whole} MFU.{steady}"
+    )
+
+
+def _hours(value: float) -> str:
+    return f"{format_count(round(value)) if value >= 100 else amount(value)} hours"
+
+
+def _remark(c: Comparison) -> str:
+    return f"**About the published figures:** {c.run.notes}" if c.run.notes else ""
+
+
+def other_runs(others: Sequence[Comparison]) -> list[str]:
+    """Further published runs of the same model, in one sentence where there are any."""
+    named = [
+        f"{c.run.model} on {c.run.accelerator}, {format_count(round(c.hours.value))} hours for "
+        f"{format_count(c.run.tokens)} tokens, "
+        f"{format_quantity(c.utilisation, 'ratio') + ' of peak' if c.evidence else 'not evidence'}"
+        for c in others
+    ]
+    return [f"Also published: {'; '.join(named)}."] if named else []
+
+
+def pace(a: Answer, peers: Sequence[Peer]) -> str:
+    """What the picture of the answer shows: the plan at the pace of the nearest runs, and what the model says."""
+    nearest = min((peer.near for peer in peers), key=lambda near: near.distance)
+    said = (
+        f"**Your run at the pace of the {len(peers)} published ones nearest to it**; the nearest is "
+        f"{nearest.row.run.model}: {nearest.text}."
+    )
+    if a.published:
+        return said
+    seen = a.expected
+    yours = f" Yours is found: {percent(a.middle.mfu)}." if a.find == "MFU" else f" Yours comes to {_yours(a)}."
+    return (
+        f"{said} Published runs lead one to expect {interval((seen.low, seen.high))} over all hours (P10–P90), median "
+        f"{percent(seen.mid)}.{yours}"
+    )
+
+
+def _yours(a: Answer) -> str:
+    used = a.over("mfu")
+    return interval((used.low, used.high) if used.low < used.high else (used.mid,))
+
+
+def scored(one: Score, lab: Score) -> str:
+    """How well the model predicts the published runs. lab: its score with everything of a run's lab left out."""
+    return (
+        f"**How far to trust it:** predicted from all other models, it was off by **{percent(one.error)}** "
+        f"(median of {one.runs} runs), and **{percent(one.inside)}** of them took between P10 and P90, the "
+        f"one {significant(one.ratio, 2)} times the other. With everything of the same lab left out, as for a lab "
+        f"that has published nothing, it is {percent(lab.error)}, and {percent(lab.inside)} inside."
+    )
+
+
+NEAREST = ("published run", "accelerator", "weight", "how it differs from your plan", "hours per peak")
+"""Headings of the table of `near_rows`."""
+
+
+def near_rows(peers: Sequence[Peer]) -> list[tuple[str, ...]]:
+    """The nearest runs with their weight in the expectation, what sets them apart, and their utilisation."""
+    return [
+        (p.run.model, p.run.accelerator, percent(p.near.share), p.near.text, percent(p.near.row.utilisation))
+        for p in peers
+    ]
+
+
+PREDICTED = ("run", "accelerator", "published", "predicted P50", "P10–P90", "error", "inside")
+"""Headings of the table of `predicted`."""
+
+
+def predicted(rows: Sequence[Prediction]) -> list[tuple[str, ...]]:
+    """Rows of the table of predictions: each run from the others, its own model left out."""
+    return [
+        (
+            row.run.model,
+            row.run.accelerator,
+            format_quantity(row.published, "accelerator_hours"),
+            format_quantity(row.hours.mid, "accelerator_hours", 3),
+            f"{format_count(row.hours.low, 3)}–{format_quantity(row.hours.high, 'accelerator_hours', 3)}",
+            signed(row.error),
+            "yes" if row.inside else "**no**",
+        )
+        for row in rows
+    ]
+
+
+def pointed(row: Evidence, measure: str) -> str:
+    """What hovering over a run says: its size, its MFU or its hours, how that is known, and the source."""
+    run = row.run
+    value = percent(row.utilisation) if measure == "MFU" else f"{amount(hours_per_billion(row))} h per billion tokens"
+    stands = f", median of {row.rows} rows" if row.rows > 1 else ""
+    return (
+        f"<b>{run.model}</b>, {run.accelerator}<br>{format_count(run.params)} active parameters<br>{value}, from "
+        f"{row.how}{stands}<br>{_wrapped(run.source)}"
+    )
+
+
+def _wrapped(text: str, width: int = 70) -> str:
+    return "<br>".join(textwrap.wrap(html.escape(text), width)[:3])
+
+
+def hours_per_billion(row: Evidence) -> float:
+    """Accelerator-hours per billion tokens at the row's utilisation, by 6ND."""
+    flop = train_flop_6nd(row.run.params, 1e9)
+    return accelerator_hours(1, training_seconds(flop, 1, base_peak(row.run.accelerator), row.utilisation))

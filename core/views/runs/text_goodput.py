@@ -1,0 +1,110 @@
+"""The whole run in words and table cells: what its hours hold, failures, energy and carbon."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+from core.budget.interval import Interval
+from core.planning.evaluation import Answer
+from core.runs.goodput import FailureRecord
+from core.units import Kind, format_count, format_duration, format_quantity, significant
+from core.views.hardware.text import power
+from core.wording import amount, percent, plural, span
+
+
+def whole(a: Answer) -> str:
+    """Takeaway of the whole run: what the answer's hours hold."""
+    m = a.middle
+    head = (
+        f"Checkpoints, failures and restarts take **{percent(1 - m.goodput)}** of the answer’s "
+        f"**{format_duration(86400 * m.days, 3)}** on the wall"
+    )
+    if a.impossible:
+        return f"{head}, which leaves too little time for the work: no steps are that fast."
+    if a.typed and a.plan.pace == "steady steps":
+        return f"{head}: steps at your **{percent(m.steps)}** MFU come to **{percent(m.mfu)}** over all hours."
+    return f"{head}, so the steps run at **{percent(m.steps)}** MFU, which comes to {percent(m.mfu)} over all hours."
+
+
+def failing(a: Answer) -> str:
+    """How often it fails and saves, in a sentence."""
+    mtbf = float(a.stops.mtbf)
+    saved = float(a.stops.interval)
+    every = f"a checkpoint every **{format_duration(saved, 3)}**; " if math.isfinite(saved) else ""
+    if math.isinf(mtbf):
+        return f"Without failures; {every}goodput **{percent(a.middle.goodput)}**."
+    low, count, high = sorted(round(found) for found in failures(a))
+    over = f" ({span(format_count(low), format_count(high))})" if low < high else ""
+    return (
+        f"**{format_count(count)}** {plural(count, 'failure')}{over} expected, one every {format_duration(mtbf, 3)}; "
+        f"{every}goodput **{percent(a.middle.goodput)}**."
+    )
+
+
+def failures(a: Answer) -> tuple[float, ...]:
+    """Failures expected at the low end of the MFU, in the middle and at the high end: over all the time that anything
+    of the run is at work."""
+    ends = zip((a.low, a.middle, a.high), a.all_stops.mtbf, strict=True)
+    return tuple(86400 * column.days * (1 - a.stops.elsewhere) / float(mtbf) for column, mtbf in ends)
+
+
+def whole_rows(a: Answer) -> list[tuple[str, str]]:
+    """Rows of the table of the whole run, each with its range where what was found has one."""
+    s, per = a.all_stops, float(a.stops.checkpoint) / a.stored
+    rows = [
+        (f"checkpoint, {significant(per)} bytes per parameter", _scenarios(s.checkpoint, "bytes", 4)),
+        ("training stands still for one", _scenarios(s.write, "seconds")),
+    ]
+    if math.isfinite(float(a.stops.mtbf)):
+        rows += [
+            ("best interval by Young", _scenarios(s.young, "seconds")),
+            ("best interval by Daly", _scenarios(s.daly, "seconds")),
+        ]
+    return rows
+
+
+def _scenarios(values: Iterable[float], kind: Kind, digits: int = 3) -> str:
+    """The middle of three values, and behind it their range where there is one."""
+    low, middle, high = sorted(float(value) for value in values)
+    said = format_quantity(middle, kind, digits)
+    return said if low == high else f"{said} ({span(format_quantity(low, kind, 3), format_quantity(high, kind, 3))})"
+
+
+def shares(a: Answer) -> list[tuple[str, float, str]]:
+    """The parts of the wall time with the roles whose colours they wear; those of no length are left out."""
+    s = a.stops
+    steps = "steps" if a.impossible else f"steps at {percent(a.middle.steps)} MFU"
+    parts = [
+        (steps, a.middle.goodput, "parameters"),
+        ("writing checkpoints", float(s.writing), "activations"),
+        ("lost and done again", float(s.lost), "gradients"),
+        ("restarting", float(s.restarting), "master"),
+        ("other stops", s.elsewhere, "optimizer"),
+    ]
+    return [part for part in parts if part[1] > 1e-12]
+
+
+def failure_rows(records: Sequence[FailureRecord]) -> list[tuple[str, ...]]:
+    """Rows of the table of published failure rates."""
+    return [
+        (r.name, format_count(r.accelerators), f"{significant(r.rate, 3)}", r.counted, f"{r.source} ({r.known})")
+        for r in records
+    ]
+
+
+def used(a: Answer) -> str:
+    """Energy and carbon of the answer's hours in a sentence, with their range."""
+    if not a.energy.known:
+        given = f": {power(a.device)}" if a.device.tdp_note else ""
+        return f"**Energy: unknown**, because no single power is published for this accelerator{given}."
+    return (
+        f"The answer’s {amount(a.middle.hours, 3)} accelerator-hours take {_ranged(a.energy, 'watt_hours')}, and the "
+        f"grid emits {_ranged(a.carbon, 'kg_co2')} of CO₂ equivalent for them."
+    )
+
+
+def _ranged(over: Interval, kind: Kind) -> str:
+    """The middle, and behind it the range where there is one."""
+    low, middle, high = (format_quantity(value, kind, 3) for value in (over.low, over.mid, over.high))
+    return f"**{middle}**" if over.low == over.high else f"**{middle}** ({span(low, high)})"

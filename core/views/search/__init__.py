@@ -1,0 +1,1 @@
+"""A search over layouts: sentences, charts, and tables to take away."""

@@ -1,0 +1,298 @@
+"""Pictures of a whole space: every plan by time and memory, and the best plan as the cluster grows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from core.planning.search_around import Size
+from core.search.result import Columns, Found
+from core.units import format_duration, significant
+from core.views.common.chart import MONO, SANS, Figure, axis, label, layout
+from core.views.common.palette import Palette
+from core.views.search.names import NAMES, PARTS, short
+
+GIB = 2.0**30
+
+_NAMED_ON_FRONT = 4
+_KEYS = 4
+"""Names of colours on a line."""
+
+
+def colour(part: str, palette: Palette) -> str:
+    """The colour of a part of a step."""
+    role = PARTS[part][1]
+    return palette.role(role) if role else palette.muted
+
+
+def space(plans: Columns, front: Sequence[Found], here: Found | None, usable: float, palette: Palette) -> Figure:
+    """Every plan as a point, step time against memory, in the colour of what takes most beside computing; the front.
+
+    here: the plan in force, under a ring.
+    """
+    seconds, memory = np.asarray(plans.seconds), np.asarray(plans.memory) / GIB
+    data: list[Figure] = []
+    bounds = [part for part in np.unique(plans.bound) if len(seconds)]
+    for part in bounds:
+        at = plans.bound == part
+        name = NAMES[int(part)]
+        data.append(
+            {
+                "type": "scattergl",
+                "mode": "markers",
+                "name": PARTS[name][0],
+                "x": seconds[at],
+                "y": memory[at],
+                "text": _hover(plans, at),
+                "marker": {"size": 5, "opacity": 0.55, "color": colour(name, palette)},
+                "hovertemplate": "%{text}<br>%{x:.3~f} s, %{y:.3~f} GiB; most beside computing: "
+                f"{PARTS[name][0]}<extra></extra>",
+            }
+        )
+    data.append(_front(front, palette))
+    if here:
+        data.append(_ring(here, palette))
+    low, high = float(seconds.min()), float(seconds.max())
+    if front:
+        low = min(low, min(one.seconds for one in front))
+        high = max(high, max(one.seconds for one in front))
+    return {
+        "data": data,
+        "layout": layout(
+            palette,
+            height=440,
+            margin={"l": 8, "r": 16, "t": 34 + 18 * -(-len(bounds) // _KEYS), "b": 8},
+            xaxis=axis(palette, "seconds of a step", type="log", **_ticks(low, high)),
+            yaxis=axis(palette, "GiB on the fullest accelerator", rangemode="tozero"),
+            annotations=[
+                *_keys([NAMES[int(part)] for part in bounds], palette),
+                *_on_front(front, palette),
+                _full(usable, palette),
+            ],
+            shapes=[
+                {
+                    "type": "line",
+                    "xref": "paper",
+                    "x0": 0,
+                    "x1": 1,
+                    "y0": usable / GIB,
+                    "y1": usable / GIB,
+                    "line": {"color": palette.text, "width": 2, "dash": "dash"},
+                }
+            ],
+        ),
+    }
+
+
+def _full(usable: float, palette: Palette) -> Figure:
+    """What the dashed line is: all that one accelerator has."""
+    return label(
+        palette,
+        f"its memory: {significant(usable / GIB, 3)} GiB",
+        x=1,
+        xref="paper",
+        xanchor="right",
+        y=usable / GIB,
+        yanchor="bottom",
+    )
+
+
+def _ticks(low: float, high: float) -> Figure:
+    """Round ticks of a log axis of times that runs over a part of a decade or over several."""
+    low, high = low / 1.04, high * 1.08
+    if high / low > 5:
+        inside = [m * 10.0**k for k in range(-6, 9) for m in (1, 2, 5) if low <= m * 10.0**k <= high]
+    else:
+        wide = (high - low) / 6
+        base = 10.0 ** math.floor(math.log10(wide))
+        step = next(m * base for m in (1, 2, 5, 10) if m * base >= wide)
+        inside = [step * i for i in range(math.ceil(low / step), math.floor(high / step) + 1)]
+    return {
+        "range": [math.log10(low), math.log10(high)],
+        "tickvals": inside,
+        "ticktext": [significant(mark, 3) for mark in inside],
+    }
+
+
+def _hover(plans: Columns, at: np.ndarray) -> list[str]:
+    one = plans.layout
+    names = (("TP", one.tensor), ("PP", one.pipeline), ("CP", one.context), ("EP", one.expert), ("DP", one.data))
+    chosen = [np.broadcast_to(np.asarray(values), at.shape)[at] for _, values in names]
+    batch = np.broadcast_to(np.asarray(one.micro_batch), at.shape)[at]
+    zero = np.broadcast_to(np.asarray(one.zero), at.shape)[at]
+    rows = zip(*chosen, strict=True)
+    return [
+        " ".join(f"{name}{value}" for (name, _), value in zip(names, row, strict=True) if value > 1)
+        + f", ZeRO-{stage}, {size} at a time"
+        for row, stage, size in zip(rows, zero, batch, strict=True)
+    ]
+
+
+def _front(front: Sequence[Found], palette: Palette) -> Figure:
+    return {
+        "type": "scatter",
+        "mode": "lines+markers",
+        "name": "front",
+        "x": np.array([one.seconds for one in front]),
+        "y": np.array([float(one.memory.total) / GIB for one in front]),
+        "text": [short(one.layout) for one in front],
+        "line": {"color": palette.text, "width": 1.5, "shape": "hv"},
+        "marker": {"size": 7, "color": palette.background, "line": {"color": palette.text, "width": 1.5}},
+        "hovertemplate": "%{text}<br>%{x:.3~f} s, %{y:.3~f} GiB; no plan is both faster and smaller<extra></extra>",
+    }
+
+
+def _ring(here: Found, palette: Palette) -> Figure:
+    return {
+        "type": "scatter",
+        "mode": "markers",
+        "name": "in force",
+        "x": np.array([here.seconds]),
+        "y": np.array([float(here.memory.total) / GIB]),
+        "text": [short(here.layout)],
+        "marker": {"size": 16, "symbol": "circle-open", "color": palette.accent, "line": {"width": 3}},
+        "hovertemplate": "in force: %{text}, %{x:.3~f} s, %{y:.3~f} GiB<extra></extra>",
+    }
+
+
+def _on_front(front: Sequence[Found], palette: Palette) -> list[Figure]:
+    """Names of a few plans of the front: its ends, and some between them that lie apart."""
+    if not front:
+        return []
+    picks = spread(len(front), _NAMED_ON_FRONT)
+    return [
+        label(
+            palette,
+            short(front[i].layout),
+            x=float(np.log10(front[i].seconds)),
+            y=float(front[i].memory.total) / GIB,
+            # No plan lies left of the front and below it; only the first has no room on that side.
+            xanchor="right" if i else "left",
+            yanchor="top",
+            xshift=-6 if i else 6,
+            yshift=-4,
+            bgcolor=palette.background,
+            font={"family": MONO, "size": 11, "color": palette.text},
+        )
+        for i in picks
+    ]
+
+
+def spread(count: int, shown: int) -> list[int]:
+    """So many of ``count`` places, the first and the last among them, the others evenly between."""
+    return sorted({round(float(at)) for at in np.linspace(0, count - 1, min(shown, count))})
+
+
+def _keys(parts: Sequence[str], palette: Palette) -> list[Figure]:
+    """The colours by name, over the picture, on as many lines as a narrow window needs."""
+    if not parts:
+        return []
+    words = [f"<span style='color:{colour(part, palette)}'><b>{PARTS[part][0]}</b></span>" for part in parts]
+    lines = [" · ".join(words[i : i + _KEYS]) for i in range(0, len(words), _KEYS)]
+    text = "Most beside computing:<br>" + "<br>".join(lines)
+    return [
+        label(
+            palette,
+            text,
+            x=0,
+            xref="paper",
+            xanchor="left",
+            align="left",
+            y=1,
+            yref="paper",
+            yanchor="bottom",
+            yshift=8,
+        )
+    ]
+
+
+def cluster_sizes(sizes: Sequence[Size], here: int, deadline: float, palette: Palette) -> Figure:
+    """Days for all tokens against accelerators: the best plan at each size, a perfect scaling, and the deadline.
+
+    deadline: days; NaN where there is none.
+    """
+    counts = np.array([float(one.accelerators) for one in sizes])
+    days = np.array([one.days for one in sizes])
+    perfect = days[0] * counts[0] / counts
+    notes = [
+        label(
+            palette,
+            f"{100 * one.best.mfu:.0f} % MFU",
+            x=float(np.log10(one.accelerators)),
+            y=float(np.log10(one.days)),
+            yanchor="bottom",
+            yshift=8,
+            font={
+                "family": MONO,
+                "size": 11,
+                "color": palette.accent if one.accelerators == here else palette.muted,
+            },
+        )
+        for one in sizes
+    ]
+    shapes: list[Figure] = []
+    if deadline == deadline and deadline > 0:
+        line = {"color": palette.gradients, "width": 1.5, "dash": "dash"}
+        shapes.append({"type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": deadline, "y1": deadline, "line": line})
+        notes.append(
+            label(
+                palette,
+                f"within {format_duration(86400 * deadline, 3)}",
+                x=1,
+                xref="paper",
+                xanchor="right",
+                y=float(np.log10(deadline)),
+                yanchor="bottom",
+                font={"family": SANS, "size": 12, "color": palette.gradients},
+            )
+        )
+    ends = [*days, *perfect, *([deadline] if shapes else [])]
+    low, high = min(ends) / 1.3, max(ends) * 1.5
+    marks = [m * 10.0**k for k in range(-4, 6) for m in (1, 2, 5) if low <= m * 10.0**k <= high]
+    return {
+        "data": [
+            {
+                "type": "scatter",
+                "mode": "lines",
+                "name": "perfect scaling",
+                "x": counts,
+                "y": perfect,
+                "line": {"color": palette.muted, "width": 1.5, "dash": "dot"},
+                "hoverinfo": "skip",
+            },
+            {
+                "type": "scatter",
+                "mode": "lines+markers",
+                "name": "best plan",
+                "x": counts,
+                "y": days,
+                "text": [short(one.best.layout) for one in sizes],
+                "line": {"color": palette.fraction, "width": 2.5},
+                "marker": {"size": [13 if one.accelerators == here else 8 for one in sizes], "color": palette.fraction},
+                "hovertemplate": "%{x:,} accelerators: %{text}, %{y:.3~f} days<extra></extra>",
+            },
+        ],
+        "layout": layout(
+            palette,
+            height=380,
+            xaxis=axis(
+                palette,
+                "accelerators (dotted: twice as many, half the time)",
+                type="log",
+                tickvals=list(counts),
+                ticktext=[f"{one.accelerators:,}" for one in sizes],
+            ),
+            yaxis=axis(
+                palette,
+                "days for all tokens",
+                type="log",
+                range=[float(np.log10(low)), float(np.log10(high))],
+                tickvals=marks,
+                ticktext=[significant(mark, 3) for mark in marks],
+            ),
+            annotations=notes,
+            shapes=shapes,
+        ),
+    }

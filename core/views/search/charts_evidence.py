@@ -1,0 +1,118 @@
+"""Pictures of how well step time is predicted: predicted against measured, and how many rows lie within which error."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from core.units import significant
+from core.views.common.chart import Figure, axis, label, layout
+from core.views.common.palette import Palette
+
+_BAND = 0.2
+
+
+def predicted_against_measured(
+    measured: npt.NDArray[np.float64],
+    predicted: npt.NDArray[np.float64],
+    names: Sequence[str],
+    mixture: npt.NDArray[np.bool_],
+    palette: Palette,
+) -> Figure:
+    """Each published row as a point about the diagonal, the band of 20 % around it; dense models and mixtures apart."""
+    low = float(min(measured.min(), predicted.min())) / 1.3
+    high = float(max(measured.max(), predicted.max())) * 1.3
+    ends = np.array([low, high])
+    marks = [m * 10.0**k for k in range(-3, 5) for m in (1, 3) if low <= m * 10.0**k <= high]
+    ticks = {"type": "log", "tickvals": marks, "ticktext": [significant(mark, 3) for mark in marks]}
+    reach = {"range": [float(np.log10(low)), float(np.log10(high))]}
+    data: list[Figure] = [
+        {
+            "type": "scatter",
+            "mode": "lines",
+            "x": np.concatenate([ends, ends[::-1]]),
+            "y": np.concatenate([ends * (1 + _BAND), ends[::-1] / (1 + _BAND)]),
+            "fill": "toself",
+            "fillcolor": palette.surface,
+            "line": {"width": 0},
+            "hoverinfo": "skip",
+        },
+        {
+            "type": "scatter",
+            "mode": "lines",
+            "x": ends,
+            "y": ends,
+            "line": {"color": palette.muted, "width": 1, "dash": "dot"},
+            "hoverinfo": "skip",
+        },
+    ]
+    for kind, at, tint, symbol in (
+        ("dense", ~mixture, palette.fraction, "circle"),
+        ("mixture of experts", mixture, palette.gradients, "diamond"),
+    ):
+        if at.any():
+            data.append(
+                {
+                    "type": "scatter",
+                    "mode": "markers",
+                    "name": kind,
+                    "x": measured[at],
+                    "y": predicted[at],
+                    "text": [name for name, shown in zip(names, at.tolist(), strict=True) if shown],
+                    "marker": {"size": 7, "symbol": symbol, "color": tint, "opacity": 0.75},
+                    "hovertemplate": "%{text}<br>measured %{x:.3~f} s, predicted %{y:.3~f} s<extra></extra>",
+                }
+            )
+    keys = (("● dense", palette.fraction), ("◆ mixture of experts", palette.gradients), ("band: ±20 %", palette.muted))
+    text = " · ".join(f"<span style='color:{tint}'>{word}</span>" for word, tint in keys)
+    return {
+        "data": data,
+        "layout": layout(
+            palette,
+            height=460,
+            margin={"l": 8, "r": 16, "t": 38, "b": 8},
+            xaxis=axis(palette, "measured seconds of a step", **ticks, **reach),
+            yaxis=axis(palette, "predicted seconds of a step", **ticks, **reach),
+            annotations=[
+                label(palette, text, x=0, xref="paper", xanchor="left", y=1, yref="paper", yanchor="bottom", yshift=6)
+            ],
+        ),
+    }
+
+
+def errors_within(curves: Sequence[tuple[str, npt.NDArray[np.float64], str]], palette: Palette) -> Figure:
+    """Share of the rows whose error is no larger than each size; a curve for each way of predicting.
+
+    curves: name, errors as shares, role of its colour.
+    """
+    data: list[Figure] = []
+    for name, errors, role in curves:
+        x = np.sort(np.abs(errors)) * 100
+        y = np.arange(1, len(x) + 1) / len(x) * 100
+        data.append(
+            {
+                "type": "scatter",
+                "mode": "lines",
+                "name": name,
+                "x": x,
+                "y": y,
+                "line": {"color": palette.role(role), "width": 2.5, "shape": "hv"},
+                "hovertemplate": f"{name}: %{{y:.0f}} % of rows within %{{x:.1f}} %<extra></extra>",
+            }
+        )
+    text = " · ".join(f"<span style='color:{palette.role(role)}'><b>{name}</b></span>" for name, _, role in curves)
+    return {
+        "data": data,
+        "layout": layout(
+            palette,
+            height=340,
+            margin={"l": 8, "r": 16, "t": 38, "b": 8},
+            xaxis=axis(palette, "error of the predicted step time, %", range=[0, 60]),
+            yaxis=axis(palette, "% of the steps within it", range=[0, 102]),
+            annotations=[
+                label(palette, text, x=0, xref="paper", xanchor="left", y=1, yref="paper", yanchor="bottom", yshift=6)
+            ],
+        ),
+    }

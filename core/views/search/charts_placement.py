@@ -1,0 +1,117 @@
+"""Picture of where a plan lies: accelerators in rows of pipeline stages, their nodes, and which shard each holds."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from core.search.placement import Place, place_of, rank_at
+from core.training.layout import Layout
+from core.views.common.chart import MONO, SANS, Figure, axis, label, layout
+from core.views.common.palette import Palette
+from core.views.search.charts import spread
+
+_WIDE, _HIGH = 16, 16
+"""Accelerators drawn of each stage, and stages."""
+
+
+def drawn(plan: Layout) -> tuple[int, int]:
+    """How many stages and accelerators of each are drawn."""
+    each = int(plan.tensor * plan.context * plan.data)
+    return min(int(plan.pipeline), _HIGH), min(each, _WIDE)
+
+
+def device_grid(plan: Layout, node_size: int, palette: Palette) -> Figure:
+    """One square for each accelerator, named by its shards; a frame around each node; data-parallel copies by shade."""
+    high, wide = drawn(plan)
+    stages = spread(int(plan.pipeline), high)
+    places = [[_at(plan, stage, column, node_size) for column in range(wide)] for stage in stages]
+    shade = np.array([[place.data % 2 for place in row] for row in places], dtype=np.float64)
+    hover = [[_told(plan, place) for place in row] for row in places]
+    rows = [f"stage {stage + 1}" if int(plan.pipeline) > 1 else "all layers" for stage in stages]
+    each = int(plan.tensor * plan.context * plan.data)
+    split = [name for name in ("tensor", "context", "data") if getattr(plan, name) > 1]
+    letters = f" · {', '.join(name[0].upper() for name in split)}: rank in {', '.join(split)}" if split else ""
+    columns = list(range(wide))
+    return {
+        "data": [
+            {
+                "type": "heatmap",
+                "x": columns,
+                "y": rows,
+                "z": shade,
+                "zmin": 0,
+                "zmax": 1,
+                "showscale": False,
+                "xgap": 3,
+                "ygap": 3,
+                "colorscale": [[0, palette.surface], [1, palette.border]],
+                "customdata": hover,
+                "text": [[_shards(plan, place).replace(" ", "") for place in row] for row in places],
+                "texttemplate": "%{text}",
+                "textfont": {"family": MONO, "size": 11, "color": palette.text},
+                "hovertemplate": "%{customdata}<extra></extra>",
+            }
+        ],
+        "layout": layout(
+            palette,
+            height=34 * max(3, high) + 110,
+            margin={"l": 8, "r": 8, "t": 38, "b": 8},
+            xaxis=axis(
+                palette,
+                f"{'all' if wide == each else f'the first {wide} of'} {each:,} accelerators of a stage",
+                tickvals=columns[:: max(1, wide // 8)],
+                ticktext=[f"{column + 1}" for column in columns[:: max(1, wide // 8)]],
+                showgrid=False,
+            ),
+            yaxis=axis(palette, "", autorange="reversed", showgrid=False, ticksuffix="  ", type="category"),
+            shapes=[frame for i, row in enumerate(places) for frame in _nodes(i, row, palette)],
+            annotations=[
+                label(
+                    palette,
+                    f"a frame is a node of {node_size:,}{letters}",
+                    x=0,
+                    xref="paper",
+                    xanchor="left",
+                    y=1,
+                    yref="paper",
+                    yanchor="bottom",
+                    yshift=6,
+                    font={"family": SANS, "size": 12, "color": palette.muted},
+                )
+            ],
+        ),
+    }
+
+
+def _at(plan: Layout, stage: int, column: int, node_size: int) -> Place:
+    return place_of(plan, rank_at(plan, pipeline=stage) + column, node_size)
+
+
+def _shards(plan: Layout, place: Place) -> str:
+    named = (("T", plan.tensor, place.tensor), ("C", plan.context, place.context), ("D", plan.data, place.data))
+    return " ".join(f"{letter}{shard}" for letter, degree, shard in named if degree > 1) or "all"
+
+
+def _told(plan: Layout, place: Place) -> str:
+    return f"accelerator {place.rank:,} in node {place.node:,}: stage {place.pipeline + 1}, {_shards(plan, place)}"
+
+
+def _nodes(row: int, places: list[Place], palette: Palette) -> list[Figure]:
+    """A frame around the neighbours of each node in one row."""
+    found: list[Figure] = []
+    start = 0
+    for i in range(1, len(places) + 1):
+        if i < len(places) and places[i].node == places[start].node:
+            continue
+        found.append(
+            {
+                "type": "rect",
+                "x0": start - 0.48,
+                "x1": i - 1 + 0.48,
+                "y0": row - 0.47,
+                "y1": row + 0.47,
+                "line": {"color": palette.accent, "width": 1.5},
+            }
+        )
+        start = i
+    return found

@@ -1,0 +1,188 @@
+"""Pictures of one plan's step: what its time goes to part after part, and its pipeline in time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from core.search.timeline import Timeline
+from core.step_time.parts import StepTime
+from core.units import format_duration, significant
+from core.views.common.chart import MONO, Figure, axis, label, layout
+from core.views.common.palette import Palette
+from core.views.search.charts import colour
+from core.views.search.names import NAMES, PARTS
+from core.wording import share_of
+
+_ROW = 34
+_SLIVER = 1e-4
+
+
+def shown_parts(step: StepTime) -> list[tuple[str, float]]:
+    """The parts of a step that take any time worth a row, in the order in which they stand in it."""
+    whole = float(step.total)
+    named = ((name, float(getattr(step, name))) for name in NAMES)
+    return [(name, seconds) for name, seconds in named if seconds > _SLIVER * whole]
+
+
+def waterfall(step: StepTime, palette: Palette, *, low: float, high: float) -> Figure:
+    """A staircase over the seconds of a step: each part begins where the one before it ends; the range at its end."""
+    parts = shown_parts(step)
+    whole = float(step.total)
+    seconds = np.array([value for _, value in parts])
+    starts = np.concatenate([[0.0], np.cumsum(seconds)[:-1]])
+    names = [PARTS[name][0] for name, _ in parts]
+    ticks = [
+        f"{PARTS[name][0]} <span style='font-family:{MONO};font-size:12px'> "
+        f"{format_duration(value, 3)}, {share_of(value / whole)}</span>"
+        for name, value in parts
+    ]
+    ranged = high > 0  # of a step without comparable readings nobody knows the range
+    reach = (high if ranged and high > whole else whole) * 1.03
+    return {
+        "data": [
+            {
+                "type": "bar",
+                "orientation": "h",
+                "y": names[::-1],
+                "x": seconds[::-1],
+                "base": starts[::-1],
+                "marker": {"color": [colour(name, palette) for name, _ in parts][::-1]},
+                "customdata": [share_of(value / whole) for _, value in parts][::-1],
+                "hovertemplate": "%{y}: %{x:.3~f} s, %{customdata}<extra></extra>",
+            }
+        ],
+        "layout": layout(
+            palette,
+            height=_ROW * len(parts) + 92,
+            margin={"l": 8, "r": 16, "t": 34, "b": 8},
+            bargap=0.4,
+            xaxis=axis(palette, "seconds of a step", range=[0, reach]),
+            yaxis=axis(
+                palette,
+                "",
+                tickvals=names,
+                ticktext=ticks,
+                tickfont={"size": 13, "color": palette.text},
+                showgrid=False,
+                ticksuffix="  ",
+            ),
+            shapes=[_band(low, high, palette)] if ranged else [],
+            annotations=[
+                label(
+                    palette,
+                    f"<b>{format_duration(whole, 3)}</b>" + (_range(low, high) if ranged else ""),
+                    x=reach,
+                    xanchor="right",
+                    y=1,
+                    yref="paper",
+                    yanchor="bottom",
+                    yshift=4,
+                )
+            ],
+        ),
+    }
+
+
+def _range(low: float, high: float) -> str:
+    return f", 8 of 10 readings {significant(low, 3)}–{significant(high, 3)} s"
+
+
+def _band(low: float, high: float, palette: Palette) -> Figure:
+    """The range of comparable readings, behind the bars."""
+    return {
+        "type": "rect",
+        "x0": low,
+        "x1": high,
+        "yref": "paper",
+        "y0": 0,
+        "y1": 1,
+        "fillcolor": palette.muted,
+        "opacity": 0.14,
+        "line": {"width": 0},
+        "layer": "below",
+    }
+
+
+_PIPE_ROW = 22
+
+
+def pipeline(line: Timeline, palette: Palette) -> Figure:
+    """Stages in rows over the time of a step: forward passes, backward passes, and where a stage waits.
+
+    Chunks of an interleaved stage wear the same colour, the later ones paler.
+    """
+    rows = [f"stage {stage + 1}" for stage in range(line.stages)]
+    few = line.stages * line.micro_batches <= 160 and not line.chunk.any()
+    data = [
+        _passes(line, rows, back, chunk, few, palette)
+        for back in (False, True)
+        for chunk in range(int(line.chunk.max()) + 1)
+    ]
+    if line.tail > 0:
+        data.append(
+            {
+                "type": "bar",
+                "orientation": "h",
+                "name": "data parallel and optimizer",
+                "y": rows,
+                "x": np.full(line.stages, line.tail),
+                "base": np.full(line.stages, line.length),
+                "width": 0.8,
+                "marker": {"color": palette.optimizer},
+                "hovertemplate": "data parallel, optimizer, stragglers: %{x:.3~f} s<extra></extra>",
+            }
+        )
+    every = max(1, line.stages // 16)
+    shown = rows[::every]
+    words = [("forward", palette.fraction), ("backward", palette.gradients), ("gaps: waiting", palette.muted)]
+    if line.tail > 0:
+        words.append(("data parallel and optimizer", palette.optimizer))
+    return {
+        "data": data,
+        "layout": layout(
+            palette,
+            height=_PIPE_ROW * max(4, line.stages) + 96,
+            margin={"l": 8, "r": 16, "t": 34, "b": 8},
+            barmode="overlay",
+            xaxis=axis(palette, "seconds", range=[0, (line.length + line.tail) * 1.01]),
+            yaxis=axis(palette, "", tickvals=shown, autorange="reversed", showgrid=False, ticksuffix="  "),
+            annotations=[_coloured(words, palette)],
+        ),
+    }
+
+
+def _coloured(words: Sequence[tuple[str, str]], palette: Palette) -> Figure:
+    text = " · ".join(f"<span style='color:{tint}'><b>{word}</b></span>" for word, tint in words)
+    return label(palette, text, x=0, xref="paper", xanchor="left", y=1, yref="paper", yanchor="bottom", yshift=6)
+
+
+def _passes(line: Timeline, rows: Sequence[str], back: bool, chunk: int, few: bool, palette: Palette) -> Figure:
+    at = (line.backward == back) & (line.chunk == chunk)
+    numbers = [str(micro + 1) for micro in line.micro_batch[at].tolist()]
+    chunks = int(line.chunk.max()) + 1
+    kind = "backward" if back else "forward"
+    part = f", chunk {chunk + 1}" if chunks > 1 else ""
+    return {
+        "type": "bar",
+        "orientation": "h",
+        "name": kind + part,
+        "y": [rows[stage] for stage in line.stage[at].tolist()],
+        "x": line.end[at] - line.start[at],
+        "base": line.start[at],
+        "width": 0.8,
+        "text": numbers if few else None,
+        "textposition": "inside",
+        "insidetextanchor": "middle",
+        "textangle": 0,
+        "textfont": {"family": MONO, "size": 10, "color": palette.background},
+        "customdata": numbers,
+        "opacity": 1 - 0.6 * chunk / max(1, chunks),
+        "marker": {
+            "color": palette.gradients if back else palette.fraction,
+            "line": {"color": palette.background, "width": 0.6 if few else 0.2},
+        },
+        "hovertemplate": f"%{{y}}, micro-batch %{{customdata}}, {kind}{part}: %{{x:.3~f}} s from %{{base:.3~f}} s"
+        "<extra></extra>",
+    }

@@ -1,0 +1,34 @@
+"""Names of a step's parts, and of layouts in a few letters, for pictures and sentences alike."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+from core.step_time.parts import StepTime
+from core.training.layout import Layout
+
+PARTS: dict[str, tuple[str, str]] = {
+    "matmul": ("matrix products", "fraction"),
+    "attention": ("attention", "accent"),
+    "elementwise": ("element-wise", "gradients"),
+    "recompute": ("recomputing", "activations"),
+    "tensor": ("tensor parallel", "master"),
+    "context": ("context parallel", "accent"),
+    "expert": ("expert parallel", "sign"),
+    "transfer": ("stage to stage", "buffers"),
+    "bubble": ("pipeline’s wait", "buffers"),
+    "data": ("data parallel", "exponent"),
+    "optimizer": ("optimizer", "optimizer"),
+    "fixed": ("launches", ""),
+    "jitter": ("stragglers", ""),
+}
+"""Part of a step → its name, and the role whose colour it wears (none: quiet)."""
+
+NAMES: tuple[str, ...] = tuple(one.name for one in fields(StepTime))
+"""The parts by the index that `Columns.bound` has."""
+
+
+def short(one: Layout) -> str:
+    """A layout in a few letters, as people write it: ``TP8 PP16 DP128``."""
+    degrees = (("TP", one.tensor), ("PP", one.pipeline), ("CP", one.context), ("EP", one.expert), ("DP", one.data))
+    return " ".join(f"{name}{int(degree)}" for name, degree in degrees if degree > 1) or "one accelerator"

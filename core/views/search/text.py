@@ -1,0 +1,322 @@
+"""What a search found, as sentences and rows: the best plan, the whole space, other clusters."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+from core.budget.errors import BudgetError
+from core.planning.evaluation import answer
+from core.planning.plan import OWN, Plan
+from core.planning.plan_search import TYPED_NETWORK, Query
+from core.planning.search_around import Rescue, Size, days_for
+from core.search.constraints import SpaceError
+from core.search.filter import layout_at
+from core.search.result import Columns, Found, Searched
+from core.training.layout import RECOMPUTES, Layout
+from core.units import format_count, format_duration, format_quantity, significant
+from core.views.plan.text_memory import gib, laid_out, recomputed
+from core.views.plan.text_rates import by
+from core.views.search.names import NAMES, PARTS, short
+from core.wording import listed, percent, plural, rent_or_none, span
+
+
+def degrees(layout: Layout) -> str:
+    """A layout in words: ``tensor 8 · pipeline 16 · data 128 under ZeRO-1, 8 chunks a stage``."""
+    return laid_out(layout) + (f", {int(layout.interleave):,} chunks a stage" if layout.interleave > 1 else "")
+
+
+def brief(layout: Layout) -> str:
+    """A layout in a few letters: ``TP8 PP16×8 DP128, ZeRO-2``."""
+    chunks = f"PP{int(layout.pipeline)}×{int(layout.interleave)}"
+    named = short(layout).replace(f"PP{int(layout.pipeline)}", chunks) if layout.interleave > 1 else short(layout)
+    shared = f" over {int(layout.shard_group):,}" if layout.shard_group else ""
+    return named + (f", ZeRO-{int(layout.zero)}{shared}" if layout.zero else "")
+
+
+def rest(layout: Layout) -> str:
+    """What a layout does beside its degrees."""
+    size = int(layout.micro_batch)
+    off = ", optimizer state on the host" if layout.offload else ""
+    return f"{size:,} {plural(size, 'sequence')} at a time, {recomputed(layout)}{off}"
+
+
+def again(value: int) -> str:
+    """The name of a way to recompute."""
+    return next(name for name, way in RECOMPUTES.items() if way == value)
+
+
+def _model(plan: Plan) -> str:
+    known = plan.known
+    if known and plan.model != OWN:
+        return f"**{known.name}**"
+    return f"A model of **{format_count(known.parameters if known else plan.parameters)}**"
+
+
+def _cluster(query: Query) -> str:
+    count = query.accelerators
+    return f"**{count:,} × {query.accelerator}**" if count > 1 else f"one **{query.accelerator}**"
+
+
+def _seconds(found: Found) -> str:
+    """A step's time with its range."""
+    low, high = f"{significant(found.low, 3)} s", f"{significant(found.high, 3)} s"
+    return f"**{format_duration(found.seconds, 3)}** ({span(low, high)})"
+
+
+def sentence(plan: Plan, query: Query, found: Found) -> str:
+    """The answer: the layout, what a step takes with its range, the MFU, days for all tokens, and what is left."""
+    days = format_duration(86400 * days_for(plan.tokens, query, found.seconds), 3)
+    room = f"**{gib(found.spare)}** to spare" if found.spare >= 0 else f"**{gib(-found.spare)} too much**"
+    room = "how much memory there is, is unknown" if math.isnan(found.spare) else room
+    return (
+        f"{_model(plan)} on {_cluster(query)} under **{degrees(found.layout)}**: a step takes {_seconds(found)} at "
+        f"**{percent(found.mfu)} MFU**{by(plan)}; {format_count(plan.tokens)} tokens take **{days}**, steps alone; "
+        f"{room}."
+    )
+
+
+def whole_run(plan: Plan, query: Query, found: Found) -> str:
+    """The days of the steps beside those of the whole run, as Compute budget has them; empty where it has none."""
+    try:
+        a = answer(replace(plan, find="time"))
+    except BudgetError:
+        return ""
+    days = a.over("days")
+    share = days_for(plan.tokens, query, found.seconds) / days.mid
+    spread = f" ({span(significant(days.low, 3), significant(days.high, 3))})" if days.low < days.high else ""
+    what = "everything billed" if a.published else f"at the {percent(a.middle.mfu)} MFU that is typed"
+    if share <= 1:
+        how = f"these steps are **{percent(share)}** of it; the rest is failures, evaluation, and slower layouts"
+    else:
+        how = f"these steps alone take {longer(share - 1)}, so runs of this kind did better than this layout"
+    return f"**The whole run is expected to take {significant(days.mid, 3)} days**{spread}, {what}: {how}."
+
+
+def counted(query: Query, result: Searched, shown: Found) -> str:
+    """The quieter line: the batch, what is recomputed, what runs it, and how many plans were looked at."""
+    return f"{stepped(query, shown)} · {result.fitting:,} of {result.count:,} plans fit"
+
+
+def stepped(query: Query, shown: Found) -> str:
+    """The batch of a step, what its layout does beside its degrees, and the software."""
+    tokens = format_count(query.batch * query.seq_len, 3)
+    batch = f"{query.batch:,} {plural(query.batch, 'sequence')} of {query.seq_len:,} tokens a step ({tokens})"
+    return f"{batch} · {rest(shown.layout)} · {query.software}"
+
+
+def longer(share: float) -> str:
+    """How much longer something takes: ``12 % longer``, and from twice on ``2.5 times as long``."""
+    return f"{percent(share)} longer" if share < 1 else f"{significant(1 + share, 3)} times as long"
+
+
+def second(result: Searched) -> str:
+    """The runner-up and what it gives up; empty where there is none."""
+    best, other = result.best, result.second
+    if not best or not other:
+        return ""
+    slower = other.seconds / best.seconds - 1
+    less = float(best.memory.total) - float(other.memory.total)
+    room = f"leaves {gib(abs(less))} {'more' if less > 0 else 'less'}" if abs(less) > 2**20 else "leaves as much memory"
+    pace = f"takes {longer(slower)}" if slower >= 0 else f"is {percent(-slower)} faster"
+    return f"**Second:** {degrees(other.layout)}, {rest(other.layout)}; it {pace} and {room}."
+
+
+def nothing_fits(plan: Plan, query: Query, result: Searched, ways: Sequence[Rescue]) -> str:
+    """Where nothing fits, or nothing divides: the nearest, by how much it misses, and the cheapest change."""
+    if not result.count or not result.nearest:
+        head = (
+            f"**No layout of {_model(plan).replace('**', '')} divides** over {_cluster(query)} with "
+            f"**{query.batch:,}** {plural(query.batch, 'sequence')} a step under what it has to keep to."
+        )
+    else:
+        near = result.nearest
+        head = (
+            f"{_model(plan)} does **not fit** on {_cluster(query)} under any of {result.count:,} plans. The nearest, "
+            f"{degrees(near.layout)}, holds {gib(float(near.memory.total))}, **{gib(-near.spare)} over** its "
+            f"{gib(near.usable)}."
+        )
+    return f"{head} It would {rescue(ways[0])}." if ways else f"{head} No small change makes one fit."
+
+
+_CHANGED = {
+    "koff": "with **offload allowed**",
+    "knode": "with **tensor parallelism over nodes**",
+    "count": "on **{}** of them",
+    "gb": "with **{}** sequences a step",
+    "kzero": "with **any ZeRO stage**",
+    "krc": "with **any recomputation**",
+}
+
+
+def rescue(way: Rescue) -> str:
+    """A change under which a plan fits."""
+    named = [_CHANGED.get(name, f"with **any {name.removeprefix('k')}**").format(text) for name, text in way.texts]
+    return listed(list(dict.fromkeys(named)))
+
+
+def way(one: Rescue) -> str:
+    """A change with the plan that then fits best."""
+    found = one.best
+    text = rescue(one)
+    return (
+        f"{text[0].upper()}{text[1:]}: {degrees(found.layout)}, {significant(found.seconds, 3)} s a step, "
+        f"{gib(found.spare)} to spare."
+    )
+
+
+def too_many(problem: SpaceError) -> str:
+    """That there are more plans than are searched, and which constraint helps."""
+    named = problem.field.replace("_", " ")
+    return (
+        f"**{problem.count:,} plans**, more than the {problem.most:,} that are searched at once. Keep "
+        f"**{named}** to one value, and there are {problem.left:,} at most."
+    )
+
+
+def network(query: Query) -> str:
+    """What each accelerator has between nodes, and of which system that is; empty where the plan has one node."""
+    here, measured = query.cluster, query.rates and dict(query.rates.known).get("between")
+    if here.nodes == 1 or measured:
+        return ""
+    device = here.accelerator
+    rate = f"{format_quantity(8 * here.link_between, 'bits_per_s')} for each {device.name}"
+    if device.network_confidence == TYPED_NETWORK:
+        return f"Between nodes: {rate}, as typed."
+    if device.network_confidence == "assumed":
+        return f"**The network between nodes is assumed:** {rate}, {device.network_source}. Another can be typed."
+    known = "" if device.network_confidence == "verified" else ", as recalled"
+    return f"Between nodes: {rate}, that of {device.network_source}{known}."
+
+
+def beside(plan: Plan, query: Query, result: Searched, here: Found | None) -> list[str]:
+    """What is to be said beside the answer: a network that is assumed, the whole run, and the runner-up or how the plan
+    stands to the best."""
+    best = result.best
+    if here is None:
+        return []
+    assumed = query.cluster.accelerator.network_confidence == "assumed"
+    said = [network(query) if assumed else "", whole_run(plan, query, here)]
+    return [one for one in (*said, *_against_best(result, best, here)) if one]
+
+
+def _against_best(result: Searched, best: Found | None, here: Found) -> list[str]:
+    if best is None:
+        return []
+    if here.layout == best.layout:
+        return [second(result)]
+    slower = here.seconds / best.seconds - 1
+    pace = f"{percent(slower)} slower than" if slower >= 0 else f"{percent(-slower)} faster than"
+    fits = "" if here.spare >= 0 or math.isnan(here.spare) else ", and it does **not fit**"
+    return [
+        f"This is your own layout, {pace} the best found{fits}: {degrees(best.layout)}, {rest(best.layout)}, "
+        f"{significant(best.seconds, 3)} s."
+    ]
+
+
+PLANS = ("plan", "micro-batch", "recompute", "a step", "MFU", "on each", "days", "most beside computing")
+"""Headings of a table of plans; the first, the third and the last column are words."""
+
+
+def plan_rows(plan: Plan, query: Query, plans: Columns, best: Found, top: int) -> list[tuple[str, ...]]:
+    """The first ``top`` plans as rows."""
+    rows: list[tuple[str, ...]] = []
+    for i in range(min(top, len(plans.seconds))):
+        layout, seconds = layout_at(plans, i), float(plans.seconds[i])
+        rows.append(
+            (
+                brief(layout),
+                f"{int(layout.micro_batch):,}",
+                again(int(layout.recompute)),
+                f"{significant(seconds, 4)} s",
+                percent(best.mfu * best.seconds / seconds),
+                gib(float(plans.memory[i])),
+                significant(days_for(plan.tokens, query, seconds), 3),
+                PARTS[NAMES[int(plans.bound[i])]][0],
+            )
+        )
+    return rows
+
+
+def kept(plans: Columns, result: Searched) -> str:
+    """How many plans are drawn."""
+    count = len(plans.seconds)
+    of = len(result.plans.seconds)
+    if not count:
+        return "**No plan lies within these ranges.** Widen one of them."
+    if of == result.fitting:
+        return f"{count:,} {plural(count, 'plan')} drawn of all {of:,} that fit."
+    slowest = float(result.plans.seconds[-1]) / float(result.plans.seconds[0]) - 1
+    return (
+        f"{count:,} {plural(count, 'plan')} drawn. Of {result.fitting:,} that fit, the {of:,} fastest are kept: none "
+        f"takes more than {longer(slowest)}."
+    )
+
+
+def front(result: Searched) -> str:
+    """What more memory buys: the two ends of the front."""
+    if len(result.pareto) < 2:
+        return "**One plan is both the fastest and the smallest.**" if result.pareto else "**No plan fits.**"
+    fast = result.pareto[0]
+    bought = [
+        f"{gib(float(small.memory.total))} for {percent(small.seconds / fast.seconds - 1)} more time"
+        for small in (_smallest(result.pareto, most * fast.seconds) for most in (1.05, 1.5))
+        if small != fast
+    ]
+    less = f"; memory goes down to {listed(list(dict.fromkeys(bought)))}" if bought else ""
+    return (
+        f"**{len(result.pareto)} plans are beaten by none in both time and memory.** The fastest takes "
+        f"{significant(fast.seconds, 3)} s and {gib(float(fast.memory.total))}{less}."
+    )
+
+
+def _smallest(front: Sequence[Found], most: float) -> Found:
+    """The plan of a front with least memory of those that take at most so many seconds."""
+    return min((one for one in front if one.seconds <= most), key=lambda one: float(one.memory.total))
+
+
+SIZES = ("accelerators", "best plan", "seconds a step", "MFU", "days", "dollars", "against the smallest")
+"""Headings of the table of cluster sizes."""
+
+
+def size_rows(found: Sequence[Size]) -> list[tuple[str, ...]]:
+    """The best plan at each size; last the accelerator-hours over those of the smallest."""
+    first = found[0]
+    return [
+        (
+            f"{one.accelerators:,}",
+            degrees(one.best.layout),
+            f"{significant(one.best.seconds, 3)} s",
+            percent(one.best.mfu),
+            significant(one.days, 3),
+            rent_or_none(one.dollars),
+            f"{significant(one.days * one.accelerators / (first.days * first.accelerators), 3)} ×",
+        )
+        for one in found
+    ]
+
+
+def scaling(found: Sequence[Size], deadline: float) -> str:
+    """How far more accelerators help, and the fewest that keep the deadline: days, NaN where there is none."""
+    if not found:
+        return "**No cluster of these sizes has a plan that fits.**"
+    first, last = found[0], found[-1]
+    text = (
+        f"**From {first.accelerators:,} to {last.accelerators:,} accelerators** the same batch takes "
+        f"{significant(first.days / last.days, 3)} times less time, at {percent(first.best.mfu)} and then "
+        f"{percent(last.best.mfu)} MFU."
+    )
+    if math.isnan(deadline):
+        return text
+    enough = next((one for one in found if one.days <= deadline), None)
+    within = format_duration(86400 * deadline, 3)
+    if enough is None:
+        return f"{text} All of them take longer than {within}."
+    return f"{text} **{enough.accelerators:,}** are the first whose steps alone take at most {within}."
+
+
+STEP_SUMS = (
+    "A step is a sum of parts, and each part a sum over layers and micro-batches. These are the formulas of the parts, "
+    "with every value that this plan puts into them; constants were fitted to published steps."
+)

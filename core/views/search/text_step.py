@@ -1,0 +1,198 @@
+"""One plan in words: what its step goes to, how its stages wait, what is sent where, its neighbours, its launch."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from core.search.launch import Launch
+from core.search.neighbours import Neighbour
+from core.search.placement import Group
+from core.search.result import Found
+from core.search.timeline import Timeline
+from core.step_time.parts import StepTime
+from core.training.device.memory import DeviceMemory
+from core.training.layout import Layout
+from core.units import format_duration, significant
+from core.views.plan.text_memory import gib
+from core.views.search.names import NAMES, PARTS
+from core.views.search.text import again
+from core.wording import listed, percent, plural, share_of
+
+_COMPUTING = ("matmul", "attention", "elementwise")
+
+
+def bound_of(step: StepTime) -> str:
+    """The part that takes most beside computing."""
+    return max((name for name in NAMES if name not in _COMPUTING), key=lambda name: float(getattr(step, name)))
+
+
+def goes_to(found: Found) -> str:
+    """What a step's time goes to: computing, and the largest part beside it."""
+    step, whole = found.step, found.seconds
+    computing = sum(float(getattr(step, name)) for name in _COMPUTING)
+    most = bound_of(step)
+    return (
+        f"**{share_of(computing / whole)} of a step computes**; most of the rest is "
+        f"{PARTS[most][0]}, {share_of(float(getattr(step, most)) / whole)}."
+    )
+
+
+def waits(layout: Layout, line: Timeline, step: StepTime) -> str:
+    """How long stages wait for each other."""
+    stages, many = int(layout.pipeline), int(layout.micro_batches)
+    if stages == 1:
+        return f"**No pipeline:** every accelerator has all layers, and {many:,} {plural(many, 'micro-batch')} a step."
+    share = share_of(float(step.bubble) / float(step.total))
+    text = f"**{stages} stages wait {share} of the step** for each other and for the fullest of them."
+    if line.micro_batches < many:
+        text += (
+            f" Drawn are {line.micro_batches:,} of {many:,} micro-batches; with so few the stages wait "
+            f"{share_of(line.waiting)} of the time."
+        )
+    return text
+
+
+_LINKS = {True: "inside a node", False: "over the network"}
+GROUPS = (
+    "parallelism",
+    "accelerators in a group",
+    "rank stride",
+    "links",
+    "each sends in a step",
+    "waited for",
+)
+"""Headings of the table of what is sent over which link."""
+
+
+def group_rows(found: Sequence[Group]) -> list[tuple[str, ...]]:
+    """Each kind of parallelism with its group, its link, what is sent, and what of it is waited for."""
+    return [
+        (
+            one.kind,
+            f"{one.ranks:,}",
+            f"{one.stride:,}",
+            _LINKS[one.inside] + ("" if one.inside else f", {one.nodes:,} nodes"),
+            gib(one.sent),
+            format_duration(one.exposed, 3) if one.exposed > 0 else "none",
+        )
+        for one in found
+    ]
+
+
+def sent(found: Sequence[Group]) -> str:
+    """Which kind of parallelism sends most, and over which links."""
+    if not found:
+        return "**One accelerator alone sends nothing.**"
+    most = max(found, key=lambda one: one.sent)
+    near = sum(one.sent for one in found if one.inside)
+    far = sum(one.sent for one in found if not one.inside)
+    return (
+        f"**{most.kind.capitalize()} parallelism sends most**, {gib(most.sent)} in a step from each accelerator. "
+        f"{gib(near)} stay inside nodes, {gib(far)} go over the network."
+    )
+
+
+def stage_name(place: int, count: int) -> str:
+    """A pipeline stage by its number; nothing where there is one."""
+    return f"stage {place + 1}" if count > 1 else ""
+
+
+def fullest(rows: Sequence[tuple[int, DeviceMemory]], count: int, usable: float) -> str:
+    """Which stage holds most, and what it leaves."""
+    place, most = max(rows, key=lambda row: float(row[1].total))
+    spare = usable - float(most.total)
+    room = "" if math.isnan(spare) else f", {gib(abs(spare))} {'to spare' if spare >= 0 else 'too much'}"
+    if count == 1:
+        return f"**Each accelerator holds {gib(float(most.total))}**{room}."
+    least = min(float(one.total) for _, one in rows)
+    return f"**Stage {place + 1} of {count} holds most**, {gib(float(most.total))}{room}; the emptiest {gib(least)}."
+
+
+DURATIONS = (
+    "Forward takes a third of a micro-batch’s time and backward two, beside what is recomputed: the sums are those of "
+    "the step, their split is that of matrix products."
+)
+COUNTED = ("accelerators in a group", "rank stride", "each sends in a step", "waited for")
+"""Headings of columns that hold figures."""
+
+
+NEIGHBOURS = ("change", "seconds a step", "against this", "on each", "why")
+"""Headings of the table of neighbours."""
+
+_FIELDS = {
+    "tensor": "tensor",
+    "pipeline": "pipeline",
+    "interleave": "chunks a stage",
+    "context": "context",
+    "expert": "expert",
+    "micro_batch": "micro-batch",
+    "zero": "ZeRO",
+    "recompute": "recompute",
+    "sequence_parallel": "sequence parallel",
+    "offload": "offload",
+    "overlap": "overlap",
+}
+
+
+def _value(field: str, value: int) -> str:
+    if field == "recompute":
+        return again(value)
+    if field in ("sequence_parallel", "offload", "overlap"):
+        return "on" if value else "off"
+    return f"{value:,}"
+
+
+def neighbour_row(here: Found, one: Neighbour) -> tuple[str, ...]:
+    """One change, what it does to time and memory, and why; or why it cannot be."""
+    if one.found is None:
+        return _step(here, one), "", "", "", f"cannot be: {one.rule}"
+    longer = one.found.seconds / here.seconds - 1
+    over = f", {gib(-one.found.spare)} over" if one.found.spare < 0 else ""
+    return (
+        _step(here, one),
+        f"{significant(one.found.seconds, 4)} s",
+        f"{'+' if longer >= 0 else '−'}{percent(abs(longer))}",
+        f"{gib(float(one.found.memory.total))}{over}",
+        moved(here.step, one.found.step),
+    )
+
+
+def moved(before: StepTime, after: StepTime) -> str:
+    """The parts of a step that change most: ``tensor parallel −0.31 s, pipeline’s wait +0.12 s``."""
+    changes = {name: float(getattr(after, name)) - float(getattr(before, name)) for name in NAMES}
+    most = sorted(changes, key=lambda name: -abs(changes[name]))[:3]
+    worth = [name for name in most if abs(changes[name]) > 1e-3 * float(before.total)]
+    return (
+        ", ".join(f"{PARTS[n][0]} {'+' if changes[n] > 0 else '−'}{significant(abs(changes[n]), 2)} s" for n in worth)
+        or "next to nothing changes"
+    )
+
+
+def around(here: Found, found: Sequence[Neighbour]) -> str:
+    """Whether any step from here is better, and what the worst costs."""
+    times = {one: one.found.seconds for one in found if one.found and not one.found.spare < 0}
+    if not times:
+        return "**No neighbour fits.**"
+    best, worst = min(times, key=times.__getitem__), max(times, key=times.__getitem__)
+    faster = 1 - times[best] / here.seconds
+    verdict = (
+        f"**{_step(here, best)} is {percent(faster)} faster**"
+        if faster > 0
+        else f"**No single change that fits is faster**; the nearest is {_step(here, best)}, {percent(-faster)} slower"
+    )
+    return (
+        f"{verdict}. The dearest that fits is {_step(here, worst)}, {percent(times[worst] / here.seconds - 1)} slower."
+    )
+
+
+def _step(here: Found, one: Neighbour) -> str:
+    before = here.running.overlap if one.field == "overlap" else getattr(here.layout, one.field)
+    return f"{_FIELDS[one.field]} {_value(one.field, int(before))} → {_value(one.field, one.value)}"
+
+
+def launched(found: Sequence[Launch]) -> str:
+    """Which systems take the plan as it is."""
+    clean = [one.system for one in found if not one.notes]
+    taken = f"**{listed(clean)}** take it as it is" if clean else "Each of them takes it with remarks"
+    return f"{taken}. Only what layout and precision set is given, not the model, the data or the learning rate."

@@ -1,0 +1,1 @@
+"""What moves a plan's answer, in sentences and charts."""

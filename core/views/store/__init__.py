@@ -1,0 +1,1 @@
+"""Saved plans, in sentences and rows."""

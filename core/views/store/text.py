@@ -1,0 +1,128 @@
+"""Saved plans in sentences and rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+
+from core.data_version import knowledge
+from core.fields import clipped
+from core.limits import limit
+from core.planning.calendar.dates import shown as day
+from core.planning.comparison.comparison import Compared, compared, moved
+from core.planning.comparison.entry import Entry
+from core.planning.form.plan_form import PLAN_FORM
+from core.store.plans import ARCHIVED, NAME, NOTE, RESULT, TAGS, Change, Edit, Found, SavedPlan
+from core.views.comparison.text import KEPT_AS, shown
+from core.views.plan import text as words_answer
+from core.wording import plural
+
+_BEGINS = 70
+"""Characters of a note that a row shows."""
+
+_OWN = {NAME: "name", NOTE: "note", TAGS: "tags"}
+
+NOTHING = "No plan is saved yet."
+HOW_TO = (
+    "“Save this plan” on Compute budget, Training memory and Parallel plan keeps the plan shown there, with its name, "
+    "for everybody who uses this Napkin; “Save these plans” on Compare keeps all of them."
+)
+ALL = "Each is kept under its name, for everybody who uses this Napkin. One that is saved just so is not saved again."
+
+
+def counted(found: Found, text: str, tags: Sequence[str], *, archived: bool) -> str:
+    """How many plans there are, or were found."""
+    kind = "archived plan" if archived else "saved plan"
+    looked = " with all of that" if text.strip() or tags else ""
+    return f"**{found.total:,}** {plural(found.total, kind)}{looked}." if found.total else f"No {kind}{looked}."
+
+
+def moment(when: datetime) -> str:
+    """``22 Nov 2026, 10:54 UTC``."""
+    return f"{day(when.date())}, {when:%H:%M} UTC"
+
+
+def by(who: str) -> str:
+    """`` by Ada``; empty where nobody signed in."""
+    return f" by {who}" if who else ""
+
+
+def state(plan: SavedPlan) -> str:
+    """When it was saved and changed, and by whom first."""
+    changed = f" · changed {moment(plan.changed)}, revision {plan.revision}" if plan.revision > 1 else ""
+    return f"Saved{by(plan.owner)} {moment(plan.made)}{changed}"
+
+
+def result(plan: SavedPlan, name: str) -> str:
+    """A result as it was when saved; ``unknown`` where it was."""
+    return shown(name, plan.entry.results[name]) if name in plan.entry.results else "unknown"
+
+
+def remark(plan: SavedPlan) -> str:
+    """The quieter line under a plan's name: that something is wrong with it, and how its note begins."""
+    line = plan.note.partition("\n")[0]
+    begins = line if len(line) <= _BEGINS else f"{line[:_BEGINS].rstrip()}…"
+    return " · ".join(filter(None, ("cannot be read in full" if plan.problems else "", begins)))
+
+
+def since(plan: SavedPlan) -> Mapping[str, tuple[str, str]]:
+    """Results that data or formulas have changed since it was saved: then and now. Nothing is worked out where neither
+    has changed."""
+    if plan.knowledge == knowledge():
+        return {}
+    return {name: (shown(name, old), shown(name, new)) for name, old, new in moved(compared(plan.entry))}
+
+
+def answered(one: Compared) -> str:
+    """What the plan comes to now, in a sentence."""
+    return words_answer.sentence(one.answer) if one.answer else f"No answer: {one.why}"
+
+
+def edit(one: Edit) -> str:
+    """``Tokens: 15T → 10T``."""
+    if one.field == ARCHIVED:
+        return "archived" if one.new == "true" else "back on the list"
+    if one.field.startswith(RESULT):
+        name = one.field.removeprefix(RESULT)
+        return f"{KEPT_AS.get(name, name)}: {_amount(name, one.old)} → {_amount(name, one.new)}"
+    return f"{label(one.field)}: {_said(one.old)} → {_said(one.new)}"
+
+
+def change(one: Change) -> str:
+    """All edits of a revision; the first one saved it."""
+    return "; ".join(edit(e) for e in one.edits) or ("saved" if one.revision == 1 else "worked out anew")
+
+
+def label(field: str) -> str:
+    """What a field is called: its label in the form, or what a history calls it."""
+    known = {one.id: one.label for one in PLAN_FORM.fields} | _OWN
+    return known.get(field, field)
+
+
+def differences(old: Entry, new: Entry) -> tuple[Edit, ...]:
+    """The fields in which two plans differ."""
+    return tuple(Edit(name, old.texts[name], text) for name, text in new.texts.items() if text != old.texts[name])
+
+
+def changed_meanwhile(plan: SavedPlan) -> str:
+    """That somebody else has changed a plan since it was opened."""
+    return (
+        f"“{plan.entry.name}” was changed meanwhile: it is at revision {plan.revision} of {moment(plan.changed)} now. "
+        "Nothing of yours was saved yet."
+    )
+
+
+def too_often() -> str:
+    """That a visitor has saved too often."""
+    return f"More than {limit('saves_per_minute')} changes a minute: wait a few seconds, then try again."
+
+
+def _said(text: str) -> str:
+    return clipped(text.replace("\n", " ")) or "empty"
+
+
+def _amount(name: str, text: str) -> str:
+    try:
+        return shown(name, float(text)) if text else "unknown"
+    except ValueError:
+        return "unknown"

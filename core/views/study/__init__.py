@@ -1,0 +1,1 @@
+"""A study's results, as rows and sentences."""

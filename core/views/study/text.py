@@ -1,0 +1,99 @@
+"""A study as text to begin from, and its results as rows and sentences."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from core.limits import limit
+from core.models.spec_text import write_spec
+from core.planning.plan import OWN, TYPED, Plan
+from core.planning.plan_search import Query
+from core.search.study.result import PointResult
+from core.search.study.study import Study
+from core.units import format_count, significant
+from core.views.plan.text_memory import gib
+from core.views.plan.text_rates import by
+from core.views.search.text import brief
+from core.wording import percent, plural
+
+ABOUT = (
+    "The same search at every point of a grid. Each list is an axis; constraints and tokens hold for all. Larger "
+    "studies run from a terminal, on every core or on a Dask cluster: `python -m core.search.study study.json --out "
+    "results/`. Open its `study.parquet` here."
+)
+
+
+def without_rates(plan: Plan) -> str:
+    """That a study does not take the rates that a plan is counted with; empty where there are none."""
+    return "**A study takes the datasheets’ rates**, not those measured for this plan." if by(plan) else ""
+
+
+def example(plan: Plan, query: Query) -> str:
+    """A study around a plan: half, as many and twice its accelerators, its batch and twice as much."""
+    named = plan.known is not None and plan.model not in (OWN, TYPED)
+    count = query.accelerators
+    asked = {
+        "models": [plan.model if named else write_spec(query.spec)],
+        "clusters": [
+            {"accelerator": query.accelerator, "accelerators": sorted({max(1, count // 2), count, 2 * count})}
+        ],
+        "global_batch_sequences": [query.batch, 2 * query.batch],
+        "seq_len": [query.seq_len],
+        "software": query.software,
+        "tokens": plan.tokens,
+    }
+    return json.dumps(asked, indent=2)
+
+
+def too_many(study: Study) -> str:
+    """That a study is too large for one visitor of many; empty where it is not."""
+    if study.count <= limit("study_points_shared"):
+        return ""
+    return (
+        f"**{study.count:,} points** are more than the {limit('study_points_shared'):,} that one visitor may search "
+        "here. Shorten a list, or run it from a terminal."
+    )
+
+
+RESULTS = ("model", "accelerators", "batch", "length", "best plan", "a step", "MFU", "days", "on each", "fit")
+"""Headings of the table of results; the first two and the fifth column are words."""
+
+
+def rows(points: Sequence[PointResult]) -> list[tuple[str, ...]]:
+    """One row a point."""
+    return [_row(one) for one in points]
+
+
+def _row(one: PointResult) -> tuple[str, ...]:
+    where = f"{one.accelerators:,} × {one.accelerator}"
+    asked = (one.model, where, f"{one.global_batch_sequences:,}", f"{one.seq_len:,}")
+    fit = f"{one.fitting:,} of {one.plans:,}"
+    if one.best is None:
+        short = f"none fits; {gib(one.missing)} over" if one.missing is not None else "none divides"
+        return (*asked, one.problem or short, "", "", "", "", fit)
+    best = one.best
+    return (
+        *asked,
+        brief(best.plan.layout),
+        f"{significant(best.plan.seconds, 3)} s",
+        "" if best.mfu is None else percent(best.mfu),
+        "" if best.days is None else significant(best.days, 3),
+        gib(best.plan.memory),
+        fit,
+    )
+
+
+def told(points: Sequence[PointResult], of: int) -> str:
+    """How much was searched, and the point whose accelerators work best."""
+    count = len(points)
+    part = f"{count:,} {plural(count, 'point')}" + (f" of {of:,}" if of > count else "")
+    plans = sum(one.plans for one in points)
+    found = [(one.best.mfu, one) for one in points if one.best and one.best.mfu is not None]
+    head = f"**{part}, {format_count(plans, 3)} plans searched.**"
+    if not found:
+        return f"{head} None of them has a plan that fits."
+    mfu, best = max(found, key=lambda pair: pair[0])
+    where = f"{best.model} on {best.accelerators:,} × {best.accelerator}"
+    asked = f"{best.global_batch_sequences:,} sequences of {best.seq_len:,}"
+    return f"{head} The highest MFU is **{percent(mfu)}**: {where} with {asked}."

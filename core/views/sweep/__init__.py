@@ -1,0 +1,1 @@
+"""A sweep of a plan, in sentences and charts."""

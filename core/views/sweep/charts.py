@@ -1,0 +1,101 @@
+"""Picture of a board: cells with their numbers and shades, two named frontiers, the plan's own cell outlined.
+
+A grid of buttons and not a chart, so that a key reaches every cell as well as a mouse; what it draws is plain data.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from core.limits import limit
+from core.planning.solving import Array
+from core.planning.sweep.choice import Picked
+from core.planning.sweep.frontier import edges, way_out
+from core.planning.sweep.quantities import Result, scale_of
+from core.planning.sweep.sweep import Board, Bools
+from core.views.common.palette import DARK, LIGHT, shade
+from core.views.sweep import text as sweep_text
+
+_WIDE = 4.0
+"""Where the largest value is so many times the smallest, equal steps of shade are equal ratios."""
+
+
+@lru_cache(maxsize=limit("boards_kept"))
+def grid(board: Board, result: Result, picked: Picked | None) -> dict[str, Any]:
+    """All that is drawn, rows from the top: the largest value of the side that runs upwards first.
+
+    What was drawn lately is remembered; nobody changes it.
+    """
+    scale = scale_of(board, result)
+    values = result.of(board)
+    shares = shares_of(values)
+    rows, columns = board.shape
+    order = range(rows - 1, -1, -1)
+    x, y = board.x.axis, board.y.axis
+
+    def cell(i: int, j: int) -> dict[str, Any]:
+        text, share = scale.cell(float(values[i, j])), float(shares[i, j])
+        stuck = not board.fits[i, j]
+        tags = ["yours"] * (board.here == (i, j))
+        tags += [picked.by] if picked and picked.cell == (i, j) else []
+        return {
+            "id": f"{i},{j}",
+            "text": f"✕ {text}" if stuck else text,
+            "light": shade(LIGHT, share),
+            "dark": shade(DARK, share),
+            "stuck": stuck,
+            "tag": " · ".join(tags),
+            "here": board.here == (i, j),
+            "label": sweep_text.cell(board, (i, j), scale),
+        }
+
+    return {
+        "title": sweep_text.heading(board, scale),
+        "x": {"title": sweep_text.side(x), "ticks": [x.shown(text) for text in board.x.texts]},
+        "y": {"title": sweep_text.side(y), "ticks": [y.shown(board.y.texts[i]) for i in order]},
+        "rows": [[cell(i, j) for j in range(columns)] for i in order],
+        "lines": _lines(board),
+    }
+
+
+def _lines(board: Board) -> list[dict[str, Any]]:
+    """The frontiers that there are; names on one side of the board lie in lanes of their own."""
+    asked = (("fits", board.fits, "fits", "does not fit"), ("within", board.within, *sweep_text.kept(board.limits)))
+    found = [line for kind, holds, yes, no in asked if (line := _line(kind, holds[::-1], yes, no))]
+    for i, line in enumerate(found):
+        line["lane"] = sum(other["side"] == line["side"] for other in found[:i])
+    return found
+
+
+def shares_of(values: Array) -> Array:
+    """Where each value stands between the smallest and the largest, 0 to 1; 0 where there is none."""
+    finite = np.isfinite(values)
+    if not finite.any():
+        return np.zeros(values.shape)
+    low, high = float(values[finite].min()), float(values[finite].max())
+    if low == high:
+        return np.zeros(values.shape)
+    if low > 0 and high / low >= _WIDE:
+        values, low, high = np.log(np.where(finite, values, low)), float(np.log(low)), float(np.log(high))
+    return np.where(finite, (values - low) / (high - low), 0.0)
+
+
+def _line(kind: str, holds: Bools, yes: str, no: str) -> dict[str, Any] | None:
+    """One frontier and its name, which says what holds on the side of the line where it stands."""
+    out = way_out(holds)
+    if not out:
+        return None
+    length = holds.shape[1] if out.side in ("top", "bottom") else holds.shape[0]
+    # The name stands where there is more room for it.
+    before = out.at * 2 >= length
+    return {
+        "kind": kind,
+        "edges": edges(holds),
+        "side": out.side,
+        "at": out.at,
+        "before": before,
+        "name": yes if before == out.before else no,
+    }

@@ -1,0 +1,222 @@
+"""What a board says: the least that is enough, what the plan's own cell comes to, and each cell in words."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+
+from core.planning.evaluation import Answer
+from core.planning.form.plan_form import ACCELERATOR, COUNT
+from core.planning.plan import Limits
+from core.planning.sweep.axes import Axis
+from core.planning.sweep.choice import By, Picked
+from core.planning.sweep.quantities import RESULTS, Result, Scale
+from core.planning.sweep.sweep import Board
+from core.training.layout import LayoutError
+from core.units import format_duration, format_quantity
+from core.views.plan import text_memory
+from core.views.plan.text import limited
+from core.wording import apart_as_shown, listed, percent, rent
+
+_UNITS: Mapping[str, str] = {
+    "sequence length": "tokens",
+    "micro-batch": "sequences",
+    "price": "$ per accelerator and hour",
+    "failures": "per 1,000 accelerator-days",
+    "grid": "kg of CO₂ per kWh",
+}
+
+
+def side(axis: Axis) -> str:
+    """An axis with the unit of its values."""
+    return f"{axis.name}, {_UNITS[axis.name]}" if axis.name in _UNITS else axis.name
+
+
+def clashing(axis: Axis) -> str:
+    """That both sides of a board would set the same thing."""
+    return f"Across and Up both set {axis.name}." if axis.name != "model" else "Across and Up both set the model."
+
+
+def kept(limits: Limits) -> tuple[str, str]:
+    """That a cell keeps the limit, and that it does not."""
+    return (f"within {limited(limits)}", f"over {limited(limits)}")
+
+
+def heading(board: Board, scale: Scale) -> str:
+    """What the numbers in the cells are, and what is marked."""
+    mark = "" if board.fits.all() else "; ✕ and hatched: does not fit"
+    return f"{scale.title[0].upper()}{scale.title[1:]}{mark}"
+
+
+def named(board: Board, cell: tuple[int, int], *, bold: bool = True) -> str:
+    """A cell by its two values, the number of accelerators first: ``2,048 H100 SXM and an MFU of 45%``."""
+    sides = [(board.x.axis, board.x.texts[cell[1]]), (board.y.axis, board.y.texts[cell[0]])]
+    sides.sort(key=lambda one: one[0].id != COUNT.id)
+    swept = {axis.id for axis, _ in sides}
+    said: list[str] = []
+    for axis, text in sides:
+        if axis.id == COUNT.id and ACCELERATOR.id not in swept:
+            said.append(f"{axis.shown(text)} {board.plans[cell[0]][cell[1]].accelerator}")
+        else:
+            said.append(axis.phrase(text))
+    if swept == {COUNT.id, ACCELERATOR.id}:
+        said = [f"{sides[0][0].shown(sides[0][1])} × {said[1]}"]
+    joined = "with" if COUNT.id in swept and len(said) > 1 else "and"
+    return f" {joined} ".join(f"**{one}**" if bold else one for one in said)
+
+
+def sentence(board: Board, picked: Picked | None) -> str:
+    """The least that is enough, and that one step less is not."""
+    what = f"fit and stay {kept(board.limits)[0]}"
+    if picked is None:
+        return _nothing(board)
+    takes = _takes(float(board.days[picked.cell]), float(board.dollars[picked.cell]))
+    said = f"{named(board, picked.cell)} {_SUPERLATIVES[picked.by]} that {what}: {takes}."
+    return " ".join(filter(None, (_capital(said), _less(board, picked))))
+
+
+_SUPERLATIVES: Mapping[By, str] = {
+    "fewest": "are the fewest",
+    "soonest": "are the soonest",
+    "most": "are the most",
+    "least": "are the least",
+    "cheapest": "are the cheapest",
+    "roomiest": "leave the most memory to spare of those",
+}
+
+
+def _capital(said: str) -> str:
+    """With the first letter as a sentence begins."""
+    at = len(said) - len(said.lstrip("*"))
+    return said[:at] + said[at : at + 1].upper() + said[at + 1 :]
+
+
+def _takes(days: float, cost: float) -> str:
+    shown = f"**{format_duration(86400 * days, 3)}**"
+    return f"{shown} for **{rent(cost)}**" if math.isfinite(cost) and cost else shown
+
+
+def _nothing(board: Board) -> str:
+    """That no cell is enough, and which of those that fit comes nearest."""
+    yes = kept(board.limits)[0]
+    if not board.fits.any():
+        return "**Nothing here fits** an accelerator."
+    by = board.dollars if board.limits.in_money else board.days
+    left = np.where(board.fits & ~board.impossible & np.isfinite(by), by, np.inf)
+    at = np.unravel_index(int(np.argmin(left)), board.shape)
+    cell = (int(at[0]), int(at[1]))
+    if not np.isfinite(left[cell]):
+        return f"**Nothing here fits and stays {yes}.**"
+    takes = _takes(float(board.days[cell]), float(board.dollars[cell]))
+    return f"**Nothing here fits and stays {yes}.** Nearest is {named(board, cell)}, in {takes}."
+
+
+def _less(board: Board, picked: Picked) -> str:
+    """That the next fewer accelerators are not enough whatever the other side; empty where none are fewer."""
+    counts, other = (board.x, board.y) if board.x.axis.id == COUNT.id else (board.y, board.x)
+    at = picked.cell[1] if counts is board.x else picked.cell[0]
+    if picked.by != "fewest" or at == 0:
+        return ""
+    fewer = counts.axis.shown(counts.texts[at - 1])
+    first, last = (other.axis.shown(other.texts[at]) for at in (0, -1))
+    over = f"up to {last}" if other.axis.want == "less" else f"from {first} to {last}"
+    return f"**{fewer}** do not, at any {other.axis.name} {over}."
+
+
+def own(a: Answer, limits: Limits) -> str:
+    """What the plan itself comes to: time and money, memory, and the limit."""
+    m = a.middle
+    # Which MFU it rests on tells why the days of the same cluster are others where another is assumed.
+    origin = "as published runs lead one to expect" if a.published else "typed"
+    rests = f"MFU {percent(m.mfu)} over all hours, {origin}"
+    said = [f"**Yours** takes {_takes(m.days, a.dollars.mid)} ({rests})"]
+    try:
+        h = a.memory
+    except LayoutError as problem:
+        said.append(f"cannot be laid out: {problem.field.replace('_', ' ')} {text_memory.refused(problem)}")
+    else:
+        held = f"holds {text_memory.gib(h.total)} of {text_memory.gib(h.usable)}"
+        said.append({"fits": f"fits ({held})", "over": f"does not fit ({held})", "unknown": held}[h.fits])
+    keeps = a.dollars.mid <= limits.dollars if limits.in_money else m.days <= limits.days
+    if a.impossible:
+        said.append("needs steps faster than the accelerator multiplies")
+    elif limits.in_money:
+        said.append(f"is {kept(limits)[not keeps]}")
+    else:
+        apart = format_duration(86400 * apart_as_shown(limits.days, m.days), 3)
+        said.append(f"{'meets' if keeps else 'misses'} {limited(limits)} by {apart}")
+    return listed(said) + "."
+
+
+def counted(board: Board) -> str:
+    """How many cells are enough."""
+    total = board.days.size
+    yes = kept(board.limits)[0]
+    fits, within, both = (int(mask.sum()) for mask in (board.fits, board.within, board.enough))
+    return f"Of {total} cells **{fits}** fit, **{within}** stay {yes}, **{both}** do both."
+
+
+def without(board: Board) -> str:
+    """Why cells have no answer or no layout, each reason once; empty where all have."""
+    reasons = list(dict.fromkeys(why for row in board.reasons for why in row if why))
+    if not reasons:
+        return ""
+    count = sum(bool(why) for row in board.reasons for why in row)
+    more = f" And {len(reasons) - 1} more reasons." if len(reasons) > 1 else ""
+    return f"{count} of {board.days.size} cells cannot be: {_sentence(reasons[0])}{more}"
+
+
+def _sentence(why: str) -> str:
+    return why.replace("**", "") if why.endswith(".") else f"{why}."
+
+
+def cell(board: Board, at: tuple[int, int], scale: Scale) -> str:
+    """A cell for who points at it or hears it."""
+    said = [f"{named(board, at, bold=False)}: {scale.full(float(scale.result.of(board)[at]))}"]
+    if why := board.reasons[at[0]][at[1]]:
+        said.append(_sentence(why).rstrip("."))
+    else:
+        memory = f"{text_memory.gib(float(board.memory[at]))} of {text_memory.gib(float(board.usable[at]))}"
+        said.append(f"{'fits' if board.fits[at] else 'does not fit'}, {memory}")
+    if np.isfinite(board.days[at]):
+        said.append(
+            "impossible: faster than the best matmul"
+            if board.impossible[at]
+            else kept(board.limits)[not board.within[at]]
+        )
+    return "; ".join(said)
+
+
+def table(board: Board, result: Result) -> tuple[list[str], list[list[str]]]:
+    """Headings and rows of all cells: both values, the results that are asked for most, and what holds."""
+    shown = [RESULTS[name] for name in dict.fromkeys((result.name, "days", "dollars", "memory"))]
+    kinds = {
+        "time": "seconds",
+        "money": "usd",
+        "memory": "bytes_binary",
+        "share": "ratio",
+        "Wh": "watt_hours",
+        "g": "kg_co2",
+    }
+    headings = [board.y.axis.name, board.x.axis.name, *(one.name for one in shown), "fits", kept(board.limits)[0]]
+
+    def text(one: Result, at: tuple[int, int]) -> str:
+        value = float(one.of(board)[at]) * (86400 if one.unit == "time" else 1)
+        if one.unit == "money" and not value:
+            return "no rent"
+        return format_quantity(value, kinds.get(one.unit, "count"), 4)  # type: ignore[arg-type]
+
+    rows = [
+        [
+            board.y.axis.shown(board.y.texts[i]),
+            board.x.axis.shown(board.x.texts[j]),
+            *(text(one, (i, j)) for one in shown),
+            "yes" if board.fits[i, j] else "no",
+            "yes" if board.within[i, j] else "no",
+        ]
+        for i in range(board.shape[0])
+        for j in range(board.shape[1])
+    ]
+    return headings, rows

@@ -1,0 +1,1 @@
+"""A trace of tensors, in sentences and pictures."""

@@ -1,0 +1,332 @@
+"""The picture of a trace as plain data: what the browser needs to draw every storage strip and tensor grid."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+from core.limits import limit
+from core.tensors.cost import tensor_bytes
+from core.tensors.examples.surprises import NegativeStep
+from core.tensors.layout import Layout, Run
+from core.tensors.tracing.drawn import Drawn, drawn
+from core.tensors.tracing.snapshots import Memory, are_kept, memories
+from core.tensors.tracing.steps import Scalar, Step, Trace
+from core.tensors.tracing.trace import trace
+from core.tensors.view_rule import ViewVerdict
+from core.views.tensors.text import bytes_text, layout_texts, letter, word
+
+_MOST_OPENED = 8
+"""Tensors that one line of the timeline opens, such as the pieces of a split."""
+
+_FEWEST_DRAWN = 48
+"""However many tensors there are, each shows this many elements."""
+
+
+def storage_picture(trace: Trace) -> dict[str, Any]:
+    """Steps, storages and tensors of ``trace``, for the component ``storage``.
+
+    All text is plain and must be shown as text. A storage has one reading per element type that a tensor reads it
+    as; cells are numbered by offset and ``item`` is the bytes of one; its values are those at the end, and undoing its
+    writes gives those after any step (``kept`` says whether what they overwrote is there). A tensor refers to its
+    storage and reading by number; its elements follow from shape, strides and offset. At most ``picture_cells``
+    elements are drawn in all and ``storage_cells_drawn`` of one storage or tensor; ``total`` says how many there are.
+    """
+    return _Picture(trace).data()
+
+
+class _Picture:
+    def __init__(self, trace: Trace) -> None:
+        self.trace = trace
+        self.drawn = drawn(trace)
+        share = limit("picture_cells") // (2 * max(len(self.drawn), 1))
+        self.most = min(limit("storage_cells_drawn"), max(_FEWEST_DRAWN, share))
+        self.listed = [step.number for step in trace.steps if step.operation != "piece"]
+        """Steps with a line of their own: naming one of several results happens in the step that makes them."""
+        numbers = sorted({step.storage for step in trace.steps})
+        self.memory = {number: memories(trace, number, self.most) for number in numbers}
+        self.kept = are_kept(one for memory in self.memory.values() for one in memory.values())
+
+    def data(self) -> dict[str, Any]:
+        return {
+            "steps": self._steps(),
+            "storages": [self._storage(number) for number in self.memory],
+            "tensors": [self._tensor(one) for one in self.drawn],
+            "why": reason(self.trace),
+            "active": self._shown_at(self.trace.last),
+            "kept": self.kept,
+            "most": self.most,
+            "tries": True,
+        }
+
+    # ------------------------------------------------------------------------------------------- timeline
+
+    def _steps(self) -> list[dict[str, Any]]:
+        held: dict[int, int] = {}
+        shown: list[dict[str, Any]] = []
+        before: Step | None = None
+        for step in map(self.trace.steps.__getitem__, self.listed):
+            goes_on = before is not None and before.number in step.inputs and before.line == step.line
+            before = step
+            made = self.trace.made_by(step)
+            held |= made
+            refused = step.kind == "refused"
+            shape, stride = layout_texts(step)
+            shown.append(
+                {
+                    "source": step.expression if step.kind == "write" else step.source,
+                    "whole": "" if goes_on else step.expression,
+                    "name": self._names(step),
+                    "word": word(step),
+                    "kind": step.kind,
+                    "line": step.line,
+                    "why": step.reason,
+                    "shape": shape,
+                    "stride": stride,
+                    "added": "" if refused else bytes_text(sum(made.values())),
+                    "total": "" if refused else bytes_text(sum(held.values())),
+                    "held": [held.get(number, 0) for number in self.memory],
+                    "storage": -1 if refused else step.storage,
+                    "tensors": self._opened_by(step),
+                }
+            )
+        return shown
+
+    def _names(self, step: Step) -> str:
+        """What the line binds this step's result to: ``y``, or ``q, k, v`` for the pieces of a split."""
+        says_so = step.operation == "name" or (step.kind == "write" and step.expression.startswith(step.name))
+        if step.kind in ("start", "refused") or says_so:  # as `y = x` and `y += 1` do
+            return ""
+        pieces = [s.name for s in self.trace.steps if s.operation == "piece" and s.inputs == (step.number,)]
+        return ", ".join(name for name in (step.name, *pieces) if name)
+
+    def _opened_by(self, step: Step) -> list[int]:
+        """The tensors to look at for this step: its own first, all pieces of a split, all that see a write."""
+        mine = [number for number, one in enumerate(self.drawn) if one.step.number == step.number]
+        seen = [self._shown_at(self.trace.steps[number]) for number in step.changed]
+        first = self._shown_at(step)
+        return list(dict.fromkeys(number for number in (first, *mine, *seen) if number >= 0))[:_MOST_OPENED]
+
+    def _shown_at(self, step: Step) -> int:
+        """The tensor that shows this step: its own, or the one it wrote through, returned or was refused on."""
+        while True:
+            mine = [number for number, one in enumerate(self.drawn) if one.step.number == step.number]
+            if mine:
+                same = [number for number in mine if self.drawn[number].layout == step.layout]
+                return (same or mine)[0]
+            if not step.inputs:
+                return -1
+            layout, step = step.layout, self.trace.steps[step.inputs[0]]
+            if step.pieces:
+                step = replace(step, layout=layout)
+
+    def _line_of(self, step: Step) -> int:
+        """The place of a step in the timeline."""
+        return bisect_right(self.listed, step.number) - 1
+
+    # ------------------------------------------------------------------------------------------- storages
+
+    def _storage(self, number: int) -> dict[str, Any]:
+        owner = next(step for step in self.trace.steps if step.storage == number)
+        cells, size = owner.storage_elements, owner.storage_elements * owner.element_size
+        counted = "1 cell" if cells == 1 else f"{cells:,} cells"
+        return {
+            "letter": letter(number),
+            "title": f"{counted} × {owner.element_size} B = {bytes_text(size)}, {owner.dtype}",
+            "made": owner.source if owner.kind == "copy" else "",
+            "step": self._line_of(owner),
+            "row": owner.layout.shape[-1] if owner.layout.rank else 1,
+            "readings": [
+                {
+                    "dtype": dtype,
+                    "item": memory.item,
+                    "total": size // memory.item,
+                    "values": [_value(value) for value in memory.values],
+                    "writes": self._writes(memory),
+                }
+                for dtype, memory in self.memory[number].items()
+            ],
+        }
+
+    def _writes(self, memory: Memory) -> list[dict[str, Any]]:
+        """The cells of every write with what they held before; where that is too much, all cells as of the last."""
+        if not self.kept:
+            cells = sorted({cell for write in memory.writes for cell in write.cells})
+            return [{"step": len(self.listed) - 1, "cells": cells, "before": []}] if cells else []
+        return [
+            {
+                "step": self._line_of(self.trace.steps[write.step]),
+                "cells": write.cells,
+                "before": [_value(value) for value in write.before],
+            }
+            for write in memory.writes
+            if write.cells
+        ]
+
+    # -------------------------------------------------------------------------------------------- tensors
+
+    def _tensor(self, one: Drawn) -> dict[str, Any]:
+        step, layout = one.step, one.layout
+        tensor: dict[str, Any] = {
+            "name": one.name,
+            "word": word(step),
+            "kind": step.kind,
+            "step": self._line_of(step),
+            "storage": step.storage,
+            "reading": list(self.memory[step.storage]).index(step.dtype),
+            "shape": layout.shape,
+            "stride": layout.stride,
+            "offset": layout.offset,
+            "total": layout.numel,
+            "drawn": 0 if self.trace.counted else min(layout.numel, self.most),
+            "facts": _facts(layout, one.is_contiguous, step.element_size),
+        }
+        if step.kind == "view" and not layout.rank:
+            tensor["of"] = self._shown_at(self.trace.steps[step.inputs[0]])  # whose strides lead to the one element
+        hops = step.verdict.hops if step.kind == "refused" and step.verdict is not None else None
+        if hops is not None and step.verdict is not None:
+            tensor |= {
+                "name": step.source,
+                "before": self.trace.label(self.trace.steps[step.inputs[0]]),
+                "facts": [("no strides give this", "no")],
+                "hops": {
+                    "shape": step.verdict.shape,
+                    "dim": hops.new_dim,
+                    "cells": hops.cells,
+                    "steps": hops.steps,
+                    "elements": hops.elements,
+                },
+            }
+        return tensor
+
+
+def _facts(layout: Layout, is_contiguous: bool, item: int) -> list[tuple[str, str]]:
+    """The small print of a tensor under shape, strides and offset: text, and ``no`` where it is worth a warning."""
+    order = "contiguous" if is_contiguous else "channels last" if layout.is_channels_last else "not contiguous"
+    sent = bytes_text(int(tensor_bytes(layout.numel, item)))  # torch sends the elements, not the storage
+    return [(order, "no" if order == "not contiguous" else ""), (f"to a device: {sent}", "")]
+
+
+# ------------------------------------------------------------------------------------- why a view does or does not
+
+
+def reason(trace: Trace) -> dict[str, Any] | None:
+    """The last view of ``trace`` as two rows of dimensions: those it had, in the runs that merge, and those asked.
+
+    ``None`` when no step asked for a new shape; torch's error alone when the algebra has no account of it.
+    """
+    last = trace.last
+    error = f"{last.error_type}: {last.error_message}" if last.kind == "refused" else ""
+    step = last if error else next((s for s in reversed(trace.steps) if s.verdict is not None), None)
+    told = _told(error)
+    told["fixes"] = [
+        {"instead": fix.instead, "code": fix.source, "cost": f"copies {bytes_text(fix.bytes)}"} for fix in last.fixes
+    ]
+    if step is None or step.verdict is None or not step.inputs:
+        return told if error else None
+    tried, verdict = trace.steps[step.inputs[0]], step.verdict
+    layout = tried.layout
+    told |= {"tensor": trace.label(tried, step.number - 1) if tried.name else tried.source, "view": step.source}
+    runs = [run for run in verdict.runs if run.numel != 1]
+    if verdict.boundary is not None:
+        told["breaks"] = next(i for i, run in enumerate(runs[1:]) if run.first <= verdict.boundary.right <= run.last)
+    return {
+        **told,
+        "runs": [_run(layout, run) for run in runs],
+        "between": [_compare(layout, left, right) for left, right in pairwise(runs)],
+        "asked": _asked(verdict, runs, step.kind == "copy")
+        if layout.numel and (verdict.works or verdict.boundary)
+        else [],
+    }
+
+
+def _told(error: str) -> dict[str, Any]:
+    """A reason that has nothing but an error to show."""
+    return {"error": error, "breaks": -1, "runs": [], "between": [], "asked": [], "fixes": []}
+
+
+def _run(layout: Layout, run: Run) -> dict[str, Any]:
+    dims = _dims(layout, run)
+    joints = [f"{layout.stride[a]} = {layout.stride[b]} × {layout.shape[b]}" for a, b in pairwise(dims)]
+    merged = "merge: " if joints else ""
+    return {
+        "dims": [{"dim": dim, "size": layout.shape[dim], "stride": layout.stride[dim]} for dim in dims],
+        "joints": joints,
+        "text": f"{merged}{run.numel:,} elements, {run.stride:,} apart",
+    }
+
+
+def _dims(layout: Layout, run: Run) -> list[int]:
+    """The dimensions of a run that take a step at all."""
+    return [dim for dim in range(run.first, run.last + 1) if layout.shape[dim] != 1]
+
+
+def _compare(layout: Layout, left: Run, right: Run) -> str:
+    a, b = _dims(layout, left)[-1], _dims(layout, right)[0]
+    return f"{layout.stride[a]} ≠ {layout.stride[b]} × {layout.shape[b]}"
+
+
+def _asked(verdict: ViewVerdict, runs: Sequence[Run], copied: bool) -> list[dict[str, Any]]:
+    """The new dimensions, each with the runs that it draws on; one that draws on several cannot have one stride.
+
+    copied: the step copied, so that its strides are those of the copy, and a view's are what might have been.
+    """
+    torn = "a view would have needed two strides" if copied else "two strides at once"
+    edges: list[tuple[int, int]] = []
+    reach = 1
+    for run in reversed(runs):
+        edges.append((reach, reach * run.numel))
+        reach *= run.numel
+    edges.reverse()
+    asked: list[dict[str, Any]] = []
+    inner = 1
+    for dim in reversed(range(len(verdict.shape))):
+        size = verdict.shape[dim]
+        outer = inner * size
+        parts = [i for i, (low, high) in enumerate(edges) if low < outer and inner < high] if size != 1 else []
+        stride = "" if verdict.stride is None else f", stride {verdict.stride[dim]}"
+        text = f": {torn}" if len(parts) > 1 else stride
+        asked.append({"dim": dim, "size": size, "parts": parts or [0], "text": text, "one": size == 1})
+        inner = outer
+    return asked[::-1]
+
+
+def _value(value: Scalar) -> str:
+    if isinstance(value, bool):
+        return "T" if value else "F"
+    if isinstance(value, float) and value.is_integer() and abs(value) < 1e6:
+        return f"{value:.0f}"
+    return str(value) if isinstance(value, int) else f"{value:.4g}"
+
+
+# ------------------------------------------------------------------------------------------------ negative steps
+
+
+def negative_picture(step: NegativeStep) -> dict[str, Any]:
+    """numpy's view with a negative stride on the storage it shares with x, beside what torch does instead."""
+    shown = step.instead if step.instead is not None else trace("x", step.start.shape)
+    picture = storage_picture(shown)
+    view = {
+        **picture["tensors"][0],
+        "name": step.source,
+        "word": "view in numpy",
+        "kind": "view",
+        "shape": step.layout.shape,
+        "stride": step.layout.stride,
+        "offset": step.layout.offset,
+        "total": step.layout.numel,
+        "drawn": step.layout.numel,
+        "facts": _facts(step.layout, step.layout.is_contiguous, step.refusal.element_size),
+    }
+    error = f"{step.refusal.error_type}: {step.refusal.error_message}"
+    return {
+        **picture,
+        "steps": [],
+        "tries": False,
+        "tensors": [*picture["tensors"], view],
+        "why": _told(f"torch: {error}"),
+        "active": len(picture["tensors"]),
+    }

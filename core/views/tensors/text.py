@@ -1,0 +1,368 @@
+"""What a trace means, in sentences: the answer, the reason behind it, and the formulas with the trace's numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from core.formula import Explanation
+from core.tensors.cost import matrix_cell, merging_stride, tensor_bytes
+from core.tensors.layout import Layout
+from core.tensors.operations.table import SHORT_CASTS
+from core.tensors.operations.values import MemoryFormat
+from core.tensors.parsing.text import skipped
+from core.tensors.tracing.steps import is_old, names_of, origin
+from core.tensors.tracing.trace import Kind, Step, Trace
+from core.units import format_bytes
+
+KIND_WORDS: dict[Kind, str] = {
+    "start": "start",
+    "same": "same tensor",
+    "view": "view",
+    "copy": "copy",
+    "write": "written in place",
+    "refused": "refused",
+}
+"""What a kind of step is called on screen."""
+
+
+COPYING = frozenset(
+    [
+        "reshape",
+        "flatten",
+        "ravel",
+        "contiguous",
+        "clone",
+        "flip",
+        "roll",
+        "rearrange",
+        "picking",
+        "index_select",
+        "repeat",
+        "repeat_interleave",
+        "tile",
+        "cat",
+        "stack",
+        "diag",
+        "to",
+        *SHORT_CASTS,
+    ]
+)
+"""Operations whose new storage holds the old elements, rearranged; the others compute new values."""
+
+
+def word(step: Step) -> str:
+    """What happened in ``step`` in a word or two; a new tensor with new values is no copy."""
+    return "new tensor" if step.kind == "copy" and step.operation not in COPYING else KIND_WORDS[step.kind]
+
+
+def shape_text(sizes: Sequence[int]) -> str:
+    """Sizes or strides as torch prints them: ``(2, 3)``, ``(6,)``, ``()``."""
+    return str(tuple(sizes))
+
+
+def letter(storage: int) -> str:
+    """The name of a storage, by its number: A, B, …, Z, AA."""
+    name = ""
+    while storage >= 0:
+        name = chr(ord("A") + storage % 26) + name
+        storage = storage // 26 - 1
+    return name
+
+
+def bytes_text(count: int) -> str:
+    """Bytes of storage, exact up to a mebibyte."""
+    return f"{count:,} B" if count < 2**20 else format_bytes(count, system="binary", digits=4)
+
+
+def passed_over(trace: Trace) -> str:
+    """What was not run or left out, in sentences; empty where everything was run."""
+    kinds = " and ".join(f"`{kind}`" for kind in skipped(trace.text))
+    said = list(trace.notes)
+    if kinds:
+        said.insert(0, f"Skipped, not run: lines with {kinds}. Every step shows its shape and strides anyway.")
+    if trace.counted:
+        said.append(
+            "Tensors of this size are counted, not made: shapes, strides and bytes are torch’s, without values."
+        )
+    return " ".join(said)
+
+
+def headline(trace: Trace) -> tuple[str, str]:
+    """The answer as one sentence and a quieter line of detail, in small markup (``**bold**``, `` `code` ``)."""
+    last = trace.last
+    if last.kind == "refused":
+        return _refused(trace, last)
+    if last.kind == "write":
+        return _written(trace, last)
+    if last.kind == "start":
+        return _start(last)
+    writes = [step for step in trace.steps if step.kind == "write"]
+    if writes and last.kind in ("same", "view"):
+        return _written(trace, writes[-1])
+    if trace.bytes_copied:
+        return _copied(trace)
+    return _viewed(trace, last)
+
+
+def _refused(trace: Trace, step: Step) -> tuple[str, str]:
+    tried = trace.steps[step.inputs[0] if step.inputs else 0]
+    verdict = step.verdict
+    if verdict is not None and verdict.boundary is not None:
+        where = "for x" if tried.kind == "start" else f"after `{_short(tried.source)}`"
+        edge = verdict.boundary
+        detail = ""
+        if verdict.hops is not None:
+            cells = ", ".join(f"{cell}" for cell in verdict.hops.cells)
+            steps = ", ".join(f"{step:+d}".replace("-", "−") for step in verdict.hops.steps)
+            detail = (
+                f"New dimension {verdict.hops.new_dim} would visit cells {cells}: steps of {steps}. "
+                "One dimension has one stride. "
+            )
+        copied = bytes_text(verdict.copied_bytes(step.element_size) or 0)
+        detail += f"A copy costs **{copied}**."
+        return (
+            f"`{_short(step.source)}` **fails**: {where} the strides are {shape_text(tried.layout.stride)}, so "
+            f"dimensions {edge.left} and {edge.right} cannot merge: **{edge.arithmetic}**.",
+            detail,
+        )
+    if verdict is not None:
+        return f"`{_short(step.source)}` **fails**: {step.reason}.", ""
+    reason = (
+        f": {step.reason.rstrip('?')}" if step.reason else f" on a tensor of shape {shape_text(tried.layout.shape)}"
+    )
+    who = "einops" if step.error_type == "EinopsError" else "torch"
+    lines = step.error_message.strip().splitlines() or [""]
+    said = f"{step.error_type}: {lines[-1 if who == 'einops' else 0].strip()}"  # einops names the cause last
+    if trace.suits:
+        reason = f" on x of {trace[0].dtype}: choose **{trace.suits} as Element type**, and it runs"
+    return f"{who} **refuses** `{_short(step.source)}`{reason}.", _short(said, 200)
+
+
+PARTLY = ("tril", "triu", "masked_", "scatter", "index_")
+"""Operations in place that write only a part of their tensor; which cells is not known of one that is only counted."""
+
+
+def _written(trace: Trace, step: Step) -> tuple[str, str]:
+    cells = f"storage cell **{step.written[0]}**" if len(step.written) == 1 else f"**{step.touched:,} cells**"
+    if trace.counted and step.operation.startswith(PARTLY):
+        cells = f"some of {cells}"
+    through = trace.steps[step.inputs[0]]
+    writer, mine = trace.label(through, step.number), origin(trace.steps, through)
+    seen = [trace.steps[number] for number in step.changed]
+    itself: dict[str, bool] = {}
+    others: dict[str, bool] = {}
+    for one in (through, *seen):
+        old = is_old(trace.steps, one, step.number)
+        for label in names_of(trace.steps, one, step.number) or [trace.label(one, step.number)]:
+            if label != writer:
+                (itself if origin(trace.steps, one) == mine else others).setdefault(label, old)
+    again = _repeated(trace, step) + _moved_on(trace, step, seen)
+    bold = sorted([*others, *itself], key=lambda label: (label != "x", {**itself, **others}[label]))
+    if step.storage != 0:
+        maker = next(s for s in trace.steps if s.storage == step.storage)
+        what = f"a {word(maker)}" if word(maker) in ("copy", "new tensor") else "another storage"
+        made = maker.source if maker.source.startswith(".") else maker.expression
+        rest = [label for label in bold if label != "x"]
+        also = f" {_listed(rest)} {_shows(rest)} it too." if rest else ""
+        kept = trace.label(trace.steps[0], step.number) if writer == "x" else "x"
+        outcome = "x shows it too" if "x" in bold else f"{kept} keeps its values"
+        return (
+            f"`{_short(step.expression)}` writes {cells} of {what}, so **{outcome}**.",
+            f"`{_short(made)}` made it, with a storage of its own.{also}{again}",
+        )
+    said = f"`{_short(step.expression)}` writes {cells}" + (
+        f", so **{_short(bold[0])} shows it too**." if bold else "."
+    )
+    more: list[str] = []
+    if others:
+        tensors = _listed([writer, *others])
+        more.append(f"{tensors} are one storage, read through different shapes and strides.")
+    if itself:
+        more.append(f"{_listed([writer, *itself])} are one and the same tensor.")
+    return said, f"{' '.join(more) or _alone(trace, step)}{again}"
+
+
+def _moved_on(trace: Trace, step: Step, seen: Sequence[Step]) -> str:
+    """Which names of tensors that see a write stand for something else by then."""
+    names = list(dict.fromkeys(s.name for s in seen if is_old(trace.steps, s, step.number)))
+    return f" By then {_listed(names)} {'names' if len(names) == 1 else 'name'} something else." if names else ""
+
+
+def _alone(trace: Trace, step: Step) -> str:
+    """What is not touched when nobody else sees a write."""
+    tensors = [
+        s for s in trace.steps[1 : step.number] if s.kind in ("view", "copy", "same") and s.number != step.inputs[0]
+    ]
+    if not tensors:
+        return "x is the only tensor here." if step.number == len(trace.steps) - 1 else "x was the only tensor then."
+    beside = list(dict.fromkeys(trace.label(s, step.number) for s in tensors if s.storage == step.storage))
+    if not beside:
+        return "No other tensor reads these cells."
+    verb = "shares" if len(beside) == 1 else "share"
+    return f"No other tensor reads these cells: {_listed(beside)} {verb} the storage but none of them."
+
+
+def _repeated(trace: Trace, step: Step) -> str:
+    """The hazard of elements that share a cell: it is written once for each."""
+    if step.updates == step.touched:
+        return ""
+    cell, times = step.fullest
+    earlier = [s for s in trace.steps[: step.number] if (s.storage, s.dtype) == (step.storage, step.dtype)]
+    values = ""
+    if earlier and cell < min(len(earlier[-1].storage_values), len(step.storage_values)):
+        values = f", from {earlier[-1].storage_values[cell]} to {step.storage_values[cell]}"
+    fall = f"**{step.updates:,} updates fall on {step.touched:,} cells**"
+    return f" {fall}: cell {cell} is written {times} times{values}."
+
+
+def _listed(labels: Sequence[str], most: int = 4) -> str:
+    shown = [f"`{_short(label, 32)}`" for label in labels[:most]]
+    if len(labels) > most:
+        return f"{', '.join(shown)} and {len(labels) - most} more"
+    return " and ".join([part for part in (", ".join(shown[:-1]), shown[-1]) if part])
+
+
+def _shows(labels: Sequence[str]) -> str:
+    return "shows" if len(labels) == 1 else "show"
+
+
+def _start(step: Step) -> tuple[str, str]:
+    layout = step.layout
+    cells = f"{step.storage_elements:,} cell" + ("" if step.storage_elements == 1 else "s")
+    elements = f"{layout.numel:,} element" + ("" if layout.numel == 1 else "s")
+    reading = "reading them" if layout.numel == step.storage_elements else f"reading **{elements}** from it"
+    rule = " + ".join([str(layout.offset), *(f"i{_subscript(d)}·{s}" for d, s in enumerate(layout.stride))])
+    element = ", ".join(f"i{_subscript(d)}" for d in range(layout.rank))
+    return (
+        f"x is a row of **{cells}** and a rule for {reading}: shape {shape_text(layout.shape)}, "
+        f"strides **{shape_text(layout.stride)}**.",
+        f"Element ({element}) lies in cell {rule}." if layout.rank else "Without dimensions there is a single element.",
+    )
+
+
+def _copied(trace: Trace) -> tuple[str, str]:
+    done = [step for step in trace.steps[1:] if step.operation != "piece"]  # a name for one of several is no step
+    kept = {step.number: sum(trace.made_by(step).values()) for step in done}
+    made = [step for step in done if kept[step.number]]
+    total, steps = bytes_text(trace.bytes_copied), len(done)
+    if len(made) > 1:
+        names = ", ".join(f"`{_short(step.source)}` {bytes_text(kept[step.number])}" for step in made)
+        who = "Every step allocates" if len(made) == steps else f"**{len(made)} of {steps} steps** allocate"
+        return f"{who} new storage: **{total}** in all.", f"{names}."
+    other = [step for step in done if step is not made[0]]
+    rest = "" if not other else f"; the other {steps - 1} steps allocate nothing"
+    if len(other) == 1:
+        does = "is only a name" if other[0].operation == "name" else "allocates nothing"
+        rest = f"; the other step {'is a view' if other[0].kind == 'view' else does}"
+    (step,) = made
+    did = "copies" if step.operation in COPYING else "computes"
+    detail = ""
+    if step.verdict is not None and step.verdict.boundary is not None:
+        detail = f"It could not be a view: {step.verdict.reason}."
+    elif step.operation == "ravel" and step.verdict is not None and step.verdict.works:
+        detail = "`.reshape(-1)` would have been a view here: ravel copies whatever is not contiguous."
+    elif step.operation == "contiguous":
+        tried = trace.steps[step.inputs[0]].layout
+        planned = trace.planned[step.number - 1]
+        given = [v.name for v in (*planned.args, *dict(planned.keywords).values()) if isinstance(v, MemoryFormat)]
+        order = next((name for name in given if name != "contiguous_format"), "row-major")
+        detail = (
+            f"Strides {shape_text(tried.stride)} are not {order} for shape {shape_text(tried.shape)}; "
+            f"in the copy they are {shape_text(step.layout.stride)}."
+        )
+    if not detail and step.reason:
+        detail = f"{_sentence(step.reason)}."
+    return f"`{_short(step.source)}` {did} **{total}** into new storage{rest}.", detail
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _viewed(trace: Trace, last: Step) -> tuple[str, str]:
+    tried = trace.steps[last.inputs[0] if last.inputs else 0]
+    layout = tried.layout
+    if last.operation == "indexing" and last.layout.rank == 0 and tried.kind == "start" and not trace.counted:
+        index = _indices(layout, last.layout.offset)
+        products = " + ".join(f"{i}·{s}" for i, s in zip(index, layout.stride, strict=True))
+        return (
+            f"`{_short(last.expression)}` is storage cell **{last.layout.offset}** = {layout.offset} + {products}.",
+            "Offset plus, for each dimension, index times stride. The element stays where it is: 0 bytes copied.",
+        )
+    if last.operation == "view" and last.verdict is not None and not tried.is_contiguous:
+        merged = any(run.last > run.first for run in last.verdict.runs)
+        if merged and " merge" in last.verdict.reason:
+            return (
+                f"`{_short(last.source)}` works although `{_short(tried.expression)}` is **not contiguous**: "
+                f"{last.verdict.reason}.",
+                "A view needs strides that merge, not contiguity. Every step is a view: **0 bytes** copied.",
+            )
+    steps = len(trace.steps) - 1
+    storage = bytes_text(trace.steps[0].bytes_allocated)
+    who = f"`{_short(last.source)}` is a view" if steps == 1 and last.kind == "view" else "Every step is a view"
+    if all(step.kind == "same" for step in trace.steps[1:]):
+        return (
+            "Nothing happens: the result is **x itself**.",
+            "torch returns the same tensor when there is nothing to do.",
+        )
+    why = f"{_sentence(last.reason)}. " if steps == 1 and last.reason else ""
+    return (
+        f"{who}: **0 bytes** copied.",
+        f"{why}x and its views read the same {storage} of storage, each through its own shape, strides and offset.",
+    )
+
+
+def layout_texts(step: Step) -> tuple[str, str]:
+    """Shape and strides that a line of the timeline has room for: several tensors' together, the cells of a write."""
+    if step.kind == "refused":
+        return "", ""
+    if step.kind == "write":
+        return ("1 cell" if len(step.written) == 1 else f"{len(step.written):,} cells"), ""
+    if step.pieces and step.picked is None:
+        shapes, strides = ({getattr(piece.layout, name) for piece in step.pieces} for name in ("shape", "stride"))
+        count = len(step.pieces)
+        shape = f"{count} × {shape_text(min(shapes))}" if len(shapes) == 1 else f"{count} tensors"
+        return shape, shape_text(min(strides)) if len(strides) == 1 else ""
+    return shape_text(step.layout.shape), shape_text(step.layout.stride)
+
+
+def explanations(trace: Trace) -> tuple[Explanation, ...]:
+    """The formulas of Tensor views with the numbers of ``trace``: a cell, a merge, the bytes of the result."""
+    last = trace.last
+    made: list[Explanation] = []
+    matrix = next((s for s in reversed(trace.steps) if s.layout.rank == 2 and s.layout.numel), None)
+    if matrix is not None:
+        row, column = matrix.layout.shape[0] - 1, matrix.layout.shape[1] - 1
+        single = last.operation == "indexing" and last.layout.rank == 0 and last.inputs == (matrix.number,)
+        if single and not trace.counted:
+            row, column = _indices(matrix.layout, last.layout.offset)
+        row_stride, column_stride = matrix.layout.stride
+        made.append(
+            matrix_cell.explain(
+                offset=matrix.layout.offset, row=row, row_stride=row_stride, column=column, column_stride=column_stride
+            )
+        )
+    edge = None if last.verdict is None else last.verdict.boundary
+    if edge is not None:
+        made.append(merging_stride.explain(stride=edge.right_stride, size=edge.right_size))
+    allocating = next((s for s in reversed(trace.steps) if s.bytes_allocated), trace.steps[0])
+    made.append(tensor_bytes.explain(elements=allocating.storage_elements, element_bytes=allocating.element_size))
+    return tuple(made)
+
+
+def _indices(layout: Layout, cell: int) -> tuple[int, ...]:
+    """Indices of the first element that lies in ``cell``."""
+    number = layout.cells().tolist().index(cell)
+    indices: list[int] = []
+    for size in reversed(layout.shape):
+        number, index = divmod(number, size)
+        indices.append(index)
+    return tuple(reversed(indices))
+
+
+def _short(text: str, most: int = 48) -> str:
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def _subscript(number: int) -> str:
+    return str(number).translate(str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉"))

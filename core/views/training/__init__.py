@@ -1,0 +1,1 @@
+"""Training memory and optimizers, in sentences and charts."""

@@ -1,0 +1,146 @@
+"""Pictures of activations: the tensors of one layer, and what fits over micro-batch and sequence length."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from core.units import significant
+from core.views.common.chart import MONO, SANS, Figure, axis, label, layout
+from core.views.common.palette import Palette
+
+GIB = 2.0**30
+_CELL = 40
+
+
+def fit_map(
+    totals: npt.NDArray[np.float64],
+    batches: Sequence[int],
+    lengths: Sequence[int],
+    usable: float,
+    here: tuple[float, float],
+    palette: Palette,
+) -> Figure:
+    """GiB on one accelerator over micro-batch (rows) and sequence length (columns), and where it is full.
+
+    totals: bytes, a row for each micro-batch.  usable: bytes, NaN where unknown.  here: the plan's length and batch.
+    """
+    known = usable if not math.isnan(usable) else float(totals.max())
+    columns, rows = len(lengths), len(batches)
+    at_x, at_y = (math.log2(here[0] / lengths[0]), math.log2(here[1] / batches[0]))
+    frontier = _frontier(totals, usable)
+    inside = -0.5 <= at_x <= columns - 0.5 and -0.5 <= at_y <= rows - 0.5
+    return {
+        "data": [
+            {
+                "type": "heatmap",
+                "z": totals / known,
+                "x": np.arange(columns),
+                "y": np.arange(rows),
+                "zmin": 0.0,
+                "zmax": 2.0,
+                "colorscale": [
+                    [0, palette.background],
+                    [0.5, palette.activations],
+                    [0.5, palette.gradients],
+                    [1, palette.gradients],
+                ],
+                "opacity": 0.5,
+                "showscale": False,
+                "xgap": 1,
+                "ygap": 1,
+                "text": [[significant(float(value) / GIB, 3) for value in row] for row in totals],
+                "texttemplate": "%{text}",
+                "textfont": {"family": MONO, "size": 12, "color": palette.text},
+                "hovertemplate": "%{text} GiB<extra></extra>",
+            },
+            {
+                "type": "scatter",
+                "mode": "lines",
+                "x": [x for i in range(columns) for x in (i - 0.5, i + 0.5)],
+                "y": [y for i in range(columns) for y in (frontier[i], frontier[i])],
+                "line": {"color": palette.text, "width": 2, "dash": "dash"},
+                "hoverinfo": "skip",
+            },
+        ],
+        "layout": layout(
+            palette,
+            height=_CELL * rows + 84,
+            margin={"l": 8, "r": 8, "t": 26, "b": 8},
+            xaxis=axis(
+                palette,
+                "sequence length, tokens",
+                tickvals=list(range(columns)),
+                ticktext=[f"{length:,}" for length in lengths],
+                range=[-0.5, columns - 0.5],
+                showgrid=False,
+                fixedrange=True,
+            ),
+            yaxis=axis(
+                palette,
+                "micro-batch, sequences",
+                tickvals=list(range(rows)),
+                ticktext=[f"{batch:,}" for batch in batches],
+                range=[-0.5, rows - 0.5],
+                showgrid=False,
+                fixedrange=True,
+            ),
+            annotations=[
+                *(
+                    [
+                        label(
+                            palette,
+                            "<b>GiB on one accelerator; beyond the dashed line it does not fit</b>",
+                            x=0,
+                            xref="paper",
+                            xanchor="left",
+                            y=1,
+                            yref="paper",
+                            yanchor="bottom",
+                            yshift=4,
+                        )
+                    ]
+                    if not math.isnan(usable)
+                    else []
+                ),
+                *(
+                    [
+                        label(
+                            palette,
+                            "<b>yours</b>",
+                            x=at_x,
+                            y=at_y,
+                            yshift=13,
+                            font={"family": SANS, "size": 10, "color": palette.accent},
+                        )
+                    ]
+                    if inside
+                    else []
+                ),
+            ],
+            shapes=[
+                {
+                    "type": "rect",
+                    "x0": at_x - 0.5,
+                    "x1": at_x + 0.5,
+                    "y0": at_y - 0.5,
+                    "y1": at_y + 0.5,
+                    "line": {"color": palette.accent, "width": 3},
+                }
+            ]
+            if inside
+            else [],
+        ),
+    }
+
+
+def _frontier(totals: npt.NDArray[np.float64], usable: float) -> list[float]:
+    """For each column the height up to which rows fit, in rows from the first one's middle."""
+    if math.isnan(usable):
+        return [totals.shape[0] - 0.5] * totals.shape[1]
+    return [
+        float(next((i for i, total in enumerate(column) if total > usable), len(column))) - 0.5 for column in totals.T
+    ]

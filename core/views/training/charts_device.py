@@ -1,0 +1,176 @@
+"""Pictures of what one accelerator holds: stacked bars by class against its memory."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from core.training.device.memory import DeviceMemory
+from core.units import format_bytes, significant
+from core.views.common.chart import MONO, SANS, Figure, axis, label, layout
+from core.views.common.palette import Palette
+
+GIB = 2.0**30
+
+CLASSES: tuple[tuple[str, str, str], ...] = (
+    ("parameters", "parameters", "parameters"),
+    ("gradients", "gradients", "gradients"),
+    ("master_weights", "master", "master weights"),
+    ("optimizer_state", "optimizer", "optimizer state"),
+    ("activations", "activations", "activations"),
+    ("buffers", "buffers", "buffers"),
+    ("runtime", "", "runtime"),
+)
+"""Classes of memory in stacking order: field of `DeviceMemory`, role in the palette (none: quiet), and name."""
+
+_ROW, _LEVEL, _BELOW = 46, 17, 56
+_NARROWEST, _LETTER, _MONO_LETTER, _GAP = 420, 7.0, 8.0, 10
+_ASIDE = 7
+
+
+def colour(role: str, palette: Palette) -> str:
+    """The colour of a class; what has no role is quiet."""
+    return palette.role(role) if role else palette.muted
+
+
+def device_bars(
+    rows: Sequence[tuple[str, DeviceMemory]], usable: float, palette: Palette, *, title: str = "GiB on one accelerator"
+) -> Figure:
+    """One stacked bar for each named account, against the memory of one accelerator.
+
+    The classes are named over the first bar. usable: bytes; NaN where unknown, and then without its line.
+    """
+    names = [name for name, _ in rows]
+    known = usable if not math.isnan(usable) else 0.0
+    longest = max(known, *(float(one.total) for _, one in rows)) / GIB
+    widest = max(1.12 * longest, *(with_room(float(one.total) / GIB, _total(one)) for _, one in rows))
+    marks = class_labels(rows[0][1], widest, palette, named=len(rows) == 1)
+    above = 10 + _LEVEL * (1 + max((int(mark["yshift"]) // _LEVEL for mark in marks), default=0))
+    ticks = [f"{name}  " for name in names]
+    inner = _ROW * len(rows)
+    return {
+        "data": [_trace(field, role, title_, rows, names, palette) for field, role, title_ in CLASSES],
+        "layout": layout(
+            palette,
+            height=above + inner + _BELOW + (18 if known else 0),
+            margin={"l": 8, "r": 8, "t": above, "b": _BELOW + (18 if known else 0)},
+            barmode="stack",
+            xaxis=axis(palette, title, range=[0, widest], fixedrange=True, tickformat=",~f"),
+            yaxis=axis(
+                palette,
+                "",
+                autorange="reversed",
+                tickvals=names,
+                ticktext=ticks,
+                showgrid=False,
+                ticklen=0,
+                fixedrange=True,
+                type="category",
+                tickfont={"family": SANS, "size": 13, "color": palette.text},
+            ),
+            annotations=[*marks, *_totals(rows, usable, palette), *limit_label(usable, palette, widest)],
+            shapes=limit_line(usable, palette),
+        ),
+    }
+
+
+def _trace(
+    field: str, role: str, named: str, rows: Sequence[tuple[str, DeviceMemory]], names: Sequence[str], palette: Palette
+) -> dict[str, Any]:
+    values = [float(getattr(one, field)) for _, one in rows]
+    return {
+        "type": "bar",
+        "orientation": "h",
+        "name": named,
+        "y": list(names),
+        "x": [value / GIB for value in values],
+        "width": 0.62,
+        "marker": {"color": colour(role, palette), "line": {"color": palette.background, "width": 1}},
+        "customdata": [format_bytes(value, system="decimal") for value in values],
+        "hovertemplate": f"{named}: %{{x:,.2f}} GiB (%{{customdata}})<extra></extra>",
+    }
+
+
+def class_labels(one: DeviceMemory, widest: float, palette: Palette, *, named: bool) -> list[dict[str, Any]]:
+    """The names of the classes over the first bar, on as many lines as keep them apart; named: with their sizes."""
+    ends: list[float] = []
+    found: list[dict[str, Any]] = []
+    start = 0.0
+    for field, role, name in CLASSES:
+        size = float(getattr(one, field)) / GIB
+        middle, start = start + size / 2, start + size
+        if size <= 0:
+            continue
+        text = f"{name} {significant(size, 3)}" if named else name
+        half = len(text) * _LETTER / 2
+        at = middle / widest * _NARROWEST
+        # Near the left edge a label begins at its segment, so that it is not cut.
+        left = at - half if at > half else 0.0
+        level = next((line for line, end in enumerate(ends) if end + _GAP <= left), len(ends))
+        ends[level : level + 1] = [left + 2 * half]
+        found.append(
+            label(
+                palette,
+                f"<b>{text}</b>",
+                x=middle if at > half else 0.0,
+                xanchor="center" if at > half else "left",
+                y=1,
+                yref="paper",
+                yanchor="bottom",
+                yshift=2 + _LEVEL * level,
+                font={"family": SANS, "size": 12, "color": colour(role, palette)},
+            )
+        )
+    return found
+
+
+def with_room(x: float, text: str) -> float:
+    """How far an axis reaches on which ``text`` stands behind ``x``."""
+    return x / (1 - (_ASIDE + _MONO_LETTER * len(text)) / _NARROWEST)
+
+
+def _total(one: DeviceMemory) -> str:
+    return significant(float(one.total) / GIB, 3)
+
+
+def _totals(rows: Sequence[tuple[str, DeviceMemory]], usable: float, palette: Palette) -> list[dict[str, Any]]:
+    """The total of each bar at its end, clear of the line that it may cross."""
+    return [
+        label(
+            palette,
+            f"<b>{_total(one)}</b>",
+            x=float(one.total) / GIB,
+            y=row,
+            xanchor="left",
+            xshift=5,
+            bgcolor=palette.background,
+            font={
+                "family": MONO,
+                "size": 13,
+                "color": palette.gradients if float(one.total) > usable else palette.text,
+            },
+        )
+        for row, (_, one) in enumerate(rows)
+    ]
+
+
+def limit_line(usable: float, palette: Palette) -> list[dict[str, Any]]:
+    """The line where the memory of one accelerator ends; none where that is unknown."""
+    if math.isnan(usable):
+        return []
+    place = {"type": "line", "x0": usable / GIB, "x1": usable / GIB, "yref": "paper", "y0": 0, "y1": 1}
+    halo = {"color": palette.background, "width": 5}  # keeps the dashes visible where they cross a bar
+    return [place | {"line": halo}, place | {"line": {"color": palette.text, "width": 2, "dash": "dash"}}]
+
+
+def limit_label(usable: float, palette: Palette, widest: float) -> list[dict[str, Any]]:
+    """How much memory one accelerator has, under its line."""
+    if math.isnan(usable):
+        return []
+    at = usable / GIB
+    text = f"<b>its memory: {significant(at, 3)} GiB = {format_bytes(usable, system='decimal')}</b>"
+    right = at > 0.5 * widest
+    return [
+        label(palette, text, x=at, y=0, yref="paper", yanchor="top", yshift=-48, xanchor="right" if right else "left")
+    ]

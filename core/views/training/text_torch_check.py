@@ -1,0 +1,106 @@
+"""What a step on this machine's torch says about what is counted, in sentences and in a table."""
+
+from __future__ import annotations
+
+from core.training.optimizers import Optimizer
+from core.training.precision import PrecisionPolicy
+from core.training.torch_check.events import MEASURED, PHASES
+from core.training.torch_check.step import BATCH, Trial, Witness, policy_run
+from core.training.torch_optimizers import IN_TORCH
+from core.units import format_bytes, format_count
+from core.wording import listed, percent, signed
+
+_TITLES = {
+    "parameters": "Parameters",
+    "gradients": "Gradients",
+    "master": "Master weights",
+    "optimizer": "Optimizer state",
+    "activations": "Activations, saved for backward",
+    "casts": "Weights cast to bf16, saved for backward",
+    "peak": "Peak of a second step; counted: its fullest moment",
+}
+_FAMILIES = {"gpt2": "GPT-2", "llama": "Llama", "mixtral": "Mixtral"}
+_CLOSE = 0.01
+"""A part counted to a hundredth is counted right: index and mask tensors of a small model are not counted."""
+
+
+def what_is_run(trial: Trial) -> str:
+    """The small model, and the step that it makes."""
+    s = trial.shape
+    routed = f", {s.experts.count} experts of which {s.experts.per_token} work on a token" if s.experts else ""
+    return (
+        f"A {_FAMILIES[trial.family]} of {format_count(trial.parameters)} parameters: {s.layers} layers of width "
+        f"{s.hidden}, {s.heads} query heads on {s.kv_heads} key/value heads{routed}, with the ratios of the chosen "
+        f"model. {BATCH} sequences of {trial.length} tokens, forward, backward and one step of {trial.optimizer}, "
+        f"{trial.policy}, on the {'GPU' if trial.device == 'cuda' else 'CPU'}."
+    )
+
+
+def instead(policy: PrecisionPolicy) -> str:
+    """Which policy is run where a step in plain torch cannot have ``policy``; empty where it can."""
+    run = policy_run(policy)
+    return "" if run.id == policy.id else f"Run in “{run.id}”, which plain torch has, in place of “{policy.id}”."
+
+
+def refused(optimizer: Optimizer) -> str:
+    """Why no step can be run with an optimizer; empty where one can."""
+    if optimizer.name in IN_TORCH:
+        return ""
+    return f"torch.optim has no {optimizer.name}: choose one of {listed(list(IN_TORCH), 'or')}."
+
+
+def progress(now: Witness) -> str:
+    """What is being done, and for how long already."""
+    phase = now.advance.phase if now.advance else PHASES[0]
+    return f"{phase[0].upper()}{phase[1:]} · {now.seconds:.0f} s"
+
+
+def answer(done: Witness) -> str:
+    """How well the counted bytes are borne out; empty while nothing is measured."""
+    counted = {part: size for part, size in done.spec.predicted.items() if part != "peak"}
+    pairs = {part: (size, counted[part]) for part, size in done.measured.items() if part in counted}
+    if not pairs:
+        return ""
+    shares = {part: abs(size / said - 1) for part, (size, said) in pairs.items()}
+    worst = max(shares, key=lambda part: shares[part])
+    if shares[worst] < _CLOSE:
+        most = f"to {percent(shares[worst])}" if shares[worst] >= 1e-6 else "to the last byte"
+        return f"**torch agrees {most}** in {len(pairs)} of {len(counted)} parts."
+    size, said = pairs[worst]
+    return f"**torch differs:** {_TITLES[worst].lower()}: {signed(size / said - 1)} against what is counted."
+
+
+def rows(done: Witness) -> list[tuple[str, str, str, str]]:
+    """Part, bytes counted, bytes measured, and measured over counted."""
+    found: list[tuple[str, str, str, str]] = []
+    for part in MEASURED:
+        counted, size = done.spec.predicted.get(part), done.measured.get(part)
+        if counted is not None or size is not None:
+            ratio = f"{size / counted:.5f}" if counted and size is not None else "–"
+            found.append((_TITLES[part], _shown(counted), _shown(size), ratio))
+    return found
+
+
+def _shown(value: float | None) -> str:
+    return "–" if value is None else format_bytes(value, system="decimal")
+
+
+def measured_with(done: Witness) -> str:
+    """The libraries, and how each part is measured."""
+    on = (
+        f"torch {done.began.torch}, transformers {done.began.transformers}, {done.began.device}. " if done.began else ""
+    )
+    return (
+        f"{on}Sums of storages, each once; the optimizer’s from optimizer.state with its step counters, activations "
+        "from torch.autograd.graph.saved_tensors_hooks up to the logits, without weights."
+    )
+
+
+def before(done: Witness) -> str:
+    """That what is shown is not of the step that ended last."""
+    return f"Measured before that, in {done.seconds:.0f} s:"
+
+
+def other(done: Witness) -> str:
+    """That a step was run with other inputs than those in force."""
+    return f"This was measured with other inputs: {what_is_run(done.spec)}"

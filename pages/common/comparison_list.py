@@ -1,0 +1,137 @@
+"""The tray: up to six plans that a visitor lays beside each other, on whatever page of planning they stand.
+
+It stays with the visitor from page to page, and every link to a page of planning carries it in one parameter. Each plan
+has a number of its own, so that what is said of a column still finds it after another one was removed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+import streamlit as st
+
+from core.fields import VERSION, clipped, newer, read_version
+from core.limits import limit
+from core.planning.comparison.entry import Entry, pack, unpack
+from core.planning.comparison.names import distinct
+from pages.common.registry import GROUPS, PageSpec
+
+IN_LINK = "plans"
+"""The parameter of a link that carries the tray."""
+
+_PLANS, _PACKED, _NEXT = "tray:plans", "tray:packed", "tray:next"
+
+
+def opened() -> tuple[str, ...]:
+    """Take up the tray of the link that opened the session, once; what is to be said about it."""
+    if _PLANS in st.session_state or IN_LINK not in st.query_params:
+        return ()
+    address = {name: st.query_params.get_all(name) for name in (VERSION, IN_LINK)}
+    version = read_version(address)
+    entries, told = unpack(address[IN_LINK][-1], version)
+    put(entries)
+    said = (line for line in told if not line.endswith(newer(version)))  # which the page's own form says
+    return (*said, *problems(entries))
+
+
+def problems(entries: Iterable[Entry]) -> tuple[str, ...]:
+    """What cannot be read of plans, each under its name."""
+    return tuple(f"“{clipped(one.name)}”: {wrong.message}" for one in entries for wrong in one.reading.problems)
+
+
+def same(entry: Entry) -> Entry | None:
+    """The plan of the tray that is this very plan, by whatever name; None where none is."""
+    return next((one for one in plans() if one.texts == entry.reading.texts), None)
+
+
+def plans() -> tuple[Entry, ...]:
+    """The plans of the tray, in order."""
+    return tuple(held().values())
+
+
+def held() -> Mapping[int, Entry]:
+    """The same under their numbers, which they keep as long as they are there."""
+    return st.session_state.get(_PLANS, {})
+
+
+def full() -> bool:
+    """Whether the tray holds as many plans as can be compared."""
+    return len(held()) >= limit("compared_plans")
+
+
+def add(entry: Entry) -> bool:
+    """Put one more plan at the end; False where the tray is full, which then stays as it is."""
+    return insert(entry, len(held()))
+
+
+def insert(entry: Entry, at: int) -> bool:
+    """The same at the place ``at``."""
+    if full():
+        return False
+    order = list(held().items())
+    order.insert(at, (_number(), _readable(entry)))
+    _hold(dict(order))
+    return True
+
+
+def put(entries: Iterable[Entry]) -> None:
+    """Replace all plans by these, of which those that find no room are left out."""
+    _hold({_number(): _readable(entry) for entry in tuple(entries)[: limit("compared_plans")]})
+
+
+def put_back(entries: Mapping[int, Entry]) -> None:
+    """Replace all plans by these, which stood there before, under the numbers that they had."""
+    _hold(entries)
+
+
+def change(number: int, entry: Entry) -> None:
+    """Put ``entry`` in the place of the plan ``number``; nothing where that has been removed."""
+    if number in held():
+        _hold({**held(), number: entry})
+
+
+def remove(number: int) -> None:
+    """Take a plan out."""
+    _hold({n: entry for n, entry in held().items() if n != number})
+
+
+def move(number: int, by: int) -> None:
+    """Move a plan by so many places, as far as there are any."""
+    order = list(held())
+    if number in order:
+        at = order.index(number)
+        order.insert(min(max(at + by, 0), len(order) - 1), order.pop(at))
+        _hold({n: held()[n] for n in order})
+
+
+def in_link(page: PageSpec) -> dict[str, str]:
+    """What a link to ``page`` carries of the tray: nothing where it is empty or the page is none of planning."""
+    packed: str = st.session_state.get(_PACKED, "")
+    return {IN_LINK: packed} if packed and page in GROUPS["Plan"] else {}
+
+
+def remember(page: PageSpec) -> None:
+    """Have the browser's address carry the tray as well, so that loading the page again keeps it."""
+    packed = in_link(page).get(IN_LINK)
+    if packed != st.query_params.get(IN_LINK):
+        if packed:
+            st.query_params[IN_LINK] = packed
+        else:
+            st.query_params.pop(IN_LINK)
+
+
+def _readable(entry: Entry) -> Entry:
+    """The plan with the texts in force: what cannot be read has its default."""
+    return replace(entry, texts=entry.reading.texts)
+
+
+def _hold(entries: Mapping[int, Entry]) -> None:
+    """Keep the plans under their numbers, no two with one name, and what a link says of them."""
+    named = distinct(entries.values())
+    st.session_state[_PLANS], st.session_state[_PACKED] = dict(zip(entries, named, strict=True)), pack(named)
+
+
+def _number() -> int:
+    st.session_state[_NEXT] = st.session_state.get(_NEXT, 0) + 1
+    return st.session_state[_NEXT]

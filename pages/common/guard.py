@@ -1,0 +1,60 @@
+"""What raises all the same takes only its own part of the page with it: the part says so, and the log says why."""
+
+from __future__ import annotations
+
+import html
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import streamlit as st
+from streamlit.errors import FragmentHandledException
+
+from pages.common.components import copy_link
+from pages.common.server.log import OncePer
+
+LOG = logging.getLogger(__name__)
+LOG.addFilter(OncePer())
+
+MARK = "np-failed"
+"""Class of the message, by which a test finds it on any page."""
+
+
+@contextmanager
+def guarded(part: str) -> Iterator[None]:
+    """Catch what the ``part`` of the page raises, and say in its place that it failed.
+
+    Streamlit stops and reruns a script by exceptions that are no ``Exception``; they pass.
+    """
+    try:
+        yield
+    except FragmentHandledException:
+        raise  # a fragment inside has said it
+    except Exception:
+        LOG.exception("A part of a page failed: %s", part)
+        _say(
+            f"“{html.escape(part, quote=False)}” failed: a fault of Napkin’s, now in the server’s log. The rest of the "
+            "page still works, and another input may bring this part back. “Copy link to this page” at the end keeps "
+            "all inputs for whoever looks into it."
+        )
+
+
+@contextmanager
+def guarded_page(query: str) -> Iterator[None]:
+    """The same for a whole page, where what raises stands in no part; ``query`` is what its link shall carry then."""
+    try:
+        yield
+    except FragmentHandledException:
+        raise
+    except Exception:
+        LOG.exception("A page failed")
+        _say(
+            "This page failed here: a fault of Napkin’s, now in the server’s log. What stands before still works, "
+            'and so do the other pages. Change an input, or <a href="?">open the page with its usual inputs</a>. '
+            "“Copy link to this page” keeps these for whoever looks into it."
+        )
+        copy_link(query, key="failed:link")
+
+
+def _say(safe: str) -> None:
+    st.html(f'<div class="np-error {MARK}" role="alert">{safe}</div>')

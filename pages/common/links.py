@@ -1,0 +1,25 @@
+"""Addresses within the product: a page with its fields, the part to be in sight, and what stays with a visitor."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pages.common import comparison_list
+from pages.common.inputs import query_of
+from pages.common.projecting import in_link
+from pages.common.registry import PageSpec
+
+LANDS_AT = "at"
+"""The parameter of a link that names the part of the page to be in sight when it opens."""
+
+
+def address(page: PageSpec, fields: Mapping[str, str], others: Mapping[str, str] | None = None, at: str = "") -> str:
+    """The relative address of ``page`` with these fields (names without prefix) set, and the plans to compare.
+
+    others: further parameters, by their names in an address. at: the part of the page, by the same kind of name as its
+    fields, that is to be in sight when it opens.
+    """
+    named = {f"{page.prefix}_{name}": text for name, text in fields.items()}
+    there = {LANDS_AT: f"{page.prefix}_{at}"} if at else {}
+    carried = comparison_list.in_link(page)
+    return f"{page.url_path}?{query_of({**named, **(others or {}), **there, **carried, **in_link()})}"

@@ -1,0 +1,137 @@
+"""The page on a projector: a bar that names the story, and of the page only its answer and its picture, or one part."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Mapping
+from contextvars import ContextVar
+
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from pages.common.inputs import Inputs
+from pages.common.links import LANDS_AT
+from pages.common.projecting import PROJECTOR, projecting
+from pages.common.registry import (
+    BOARD,
+    CALENDAR,
+    COMPARE,
+    COMPUTE,
+    DEVICE,
+    FLOATS,
+    GLOSSARY,
+    HOME,
+    LECTURE,
+    MEMORY,
+    PLAN_SEARCH,
+    SAVED,
+    TENSORS,
+    PageSpec,
+)
+from pages.common.slides import Slides, leave, slides
+
+PICTURES: Mapping[str, str] = {
+    FLOATS.id: ".st-key-floats-bits",
+    TENSORS.id: ".st-key-t-storage",
+    LECTURE.id: ":has(.np-tabled)",
+    GLOSSARY.id: ":has(.np-glossary)",
+    COMPUTE.id: ".st-key-compute-answer",
+    MEMORY.id: ".st-key-memory-bars",
+    PLAN_SEARCH.id: ".st-key-plan_search-picture",
+    BOARD.id: ".st-key-board-grid",
+    COMPARE.id: ".st-key-compare-bars, .st-key-k_examples",
+    CALENDAR.id: ".st-key-calendar-bars",
+    SAVED.id: ":has(.np-tabled), :has(.np-onwards)",
+    DEVICE.id: ":has(.np-tabled), .st-key-device-rates, .st-key-device-live",
+}
+"""Page → its picture, as a CSS selector among the page's elements that stand in no panel."""
+
+_ROOM = 432
+"""Pixels that a picture may be high, so that the bar and an answer of four lines stand with it on 720."""
+
+_PANEL_ROOM = 540
+"""The same in a panel, which may begin lower and be scrolled."""
+
+_OPENING: Mapping[str, str] = {HOME.id: "long"}
+"""Page of several answers → the part that stands for it."""
+
+_CHARTS = frozenset(
+    (
+        *("home:answer", "home:memory", "compute:answer", "memory:bars", "plan_search:picture"),
+        *("compare:bars", "calendar:bars", "device:rates", "device:live"),
+    )
+)
+"""Keys of the charts that are a page's picture."""
+
+_PART = re.compile(r"[a-z]_[a-z0-9_]{1,16}")
+_DRAWN = ":has(.stHtml, .stPlotlyChart, .stBidiComponent, .stMarkdown, .stCode):not(:has(.np-onwards, .np-question))"
+_AWAY = "position: absolute; visibility: hidden; height: 0; overflow: hidden;"
+"""Neither seen nor read nor reached; a chart without any width would wait for one in vain."""
+
+_PLACE: ContextVar[DeltaGenerator | None] = ContextVar("place of the bar", default=None)
+
+
+def switch() -> None:
+    """The switch itself, in the menu."""
+    st.toggle(
+        "Projector",
+        key=PROJECTOR,
+        bind="query-params",
+        on_change=leave,
+        help="The answer and its picture alone, in large type; the key **P** does the same. Then **←** and **→**, or "
+        "**Page Up** and **Page Down**, step through what you typed, the page’s stories and its tour. **Shift** with "
+        "an arrow goes to the next page. **Esc** leaves, and what you typed is back. The address carries it. The "
+        "browser’s Back leaves a page at once, whatever was changed on it.",
+    )
+
+
+def begin() -> None:
+    """Keep the place at the page's top for the bar, which is drawn when all inputs are known."""
+    _PLACE.set(st.container() if projecting() else None)
+
+
+def part_shown(page: PageSpec) -> str:
+    """The key of the part that a link names or the page opens with; empty for the page as a whole."""
+    asked = st.query_params.get(LANDS_AT, "")
+    mine = asked.startswith(f"{page.prefix}_") and _PART.fullmatch(asked) and page is not GLOSSARY
+    return asked if mine else f"{page.prefix}_{_OPENING[page.id]}" if page.id in _OPENING else ""
+
+
+def bar(inputs: Inputs) -> Slides | None:
+    """Draw the bar, and say which slide of the page it names; None where nobody projects."""
+    place = _PLACE.get()
+    if place is None:
+        return None
+    page, found = inputs.page, slides(inputs)
+    place.html(
+        f'<div class="np-bar" data-slides="{found.count}"><h1>{html.escape(page.h1)}</h1>'
+        f"<span>{found.here + 1} of {found.count}</span>"
+        f"<nav>{_step('prev', found.here - 1, 'Previous slide', '←')}"
+        f"{_step('next', (found.here + 1) % found.count, 'Next slide', '→')}"
+        '<button type="button" class="leave">Leave</button></nav>'
+        f'<p class="np-story" aria-live="polite">{html.escape(found.name)}</p></div>'
+        f"<style>{only(page, part_shown(page))}</style>"
+    )
+    return found
+
+
+def _step(kind: str, to: int, words: str, sign: str) -> str:
+    """The button of the slide before or after; before the first there is none, after the last it is the first."""
+    off = " disabled" if to < 0 else ""
+    return f'<button type="button" class="{kind}" data-step="{to}" aria-label="{words}"{off}>{sign}</button>'
+
+
+def room(key: str, height: int) -> int:
+    """Pixels that the chart ``key``, ``height`` on a page, may be high; in a panel its rows must stay apart."""
+    return _ROOM if key in _CHARTS else max(_PANEL_ROOM, height + height // 10)
+
+
+def only(page: PageSpec, part: str) -> str:
+    """The style rule that leaves of the page its bar, its answer and its picture, or in its place a ``part``."""
+    whole = page.id in _OPENING
+    answer = f".st-key-{part} :has(.np-answer)" if whole else ":has(.np-answer):not(.stExpander *)"
+    shown = f".st-key-{part} {_DRAWN}" if part else f":is({PICTURES[page.id]}):not(.stExpander *)"
+    kept = f":is(:has(.np-bar), :has(.np-error), {answer}, {shown})"
+    panel = f"[data-testid='stLayoutWrapper']:has(> .stExpander):not(.st-key-{part or 'none'})"
+    return f".stMain .stElementContainer:not({kept}), .stMain {panel} {{ {_AWAY} }}"

@@ -1,0 +1,162 @@
+"""The product's pages: one row each. Navigation, tests and screenshots all walk this table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class PageSpec:
+    """One page: its file, names, icon, and the prefix of its query parameters (short and never reused)."""
+
+    id: str
+    path: str
+    title: str
+    icon: str
+    url_path: str
+    prefix: str
+    lead: str
+    default: bool = False
+    heading: str = ""
+
+    @property
+    def h1(self) -> str:
+        """The page's heading: its title, unless it has a better one."""
+        return self.heading or self.title
+
+
+HOME = PageSpec(
+    id="home",
+    path="pages/home/page.py",
+    title="Home",
+    icon=":material/edit_note:",
+    url_path="",
+    prefix="h",
+    lead="Training a language model costs bits, bytes, FLOPs, days and dollars. Change any number below and read "
+    "the answer; every page behind it shows why.",
+    default=True,
+    heading="Three napkin questions",
+)
+FLOATS = PageSpec(
+    id="floats",
+    path="pages/floats/page.py",
+    title="Float formats",
+    icon=":material/memory:",
+    url_path="float-formats",
+    prefix="f",
+    lead="See what a number becomes in every format training uses: flip its bits, read its exact value, "
+    "and compare what each format keeps and loses.",
+)
+TENSORS = PageSpec(
+    id="tensors",
+    path="pages/tensors/page.py",
+    title="Tensor views",
+    icon=":material/grid_on:",
+    url_path="tensor-views",
+    prefix="t",
+    lead="See the memory behind a tensor: which operations only change strides, which copy, and why .view() fails.",
+)
+LECTURE = PageSpec(
+    id="lecture",
+    path="pages/lecture/page.py",
+    title="The lecture, checked",
+    icon=":material/fact_check:",
+    url_path="lecture",
+    prefix="l",
+    lead="Claims of Stanford CS336 lecture 2 and of students’ notes on it, each recomputed now by the code "
+    "behind these pages, with a verdict.",
+)
+GLOSSARY = PageSpec(
+    id="glossary",
+    path="pages/glossary/page.py",
+    title="Glossary",
+    icon=":material/menu_book:",
+    url_path="glossary",
+    prefix="g",
+    lead="The terms that these pages use, from 6ND to ZeRO: one definition each, with the work it comes from.",
+)
+COMPUTE = PageSpec(
+    id="compute",
+    path="pages/compute/page.py",
+    title="Compute budget",
+    icon=":material/schedule:",
+    url_path="compute-budget",
+    prefix="c",
+    lead="From a model, its tokens and a cluster to FLOPs, days and accelerator-hours, checked against published runs.",
+)
+MEMORY = PageSpec(
+    id="memory",
+    path="pages/memory/page.py",
+    title="Training memory",
+    icon=":material/stacked_bar_chart:",
+    url_path="training-memory",
+    prefix="m",
+    lead="Will it fit? What fills each accelerator, byte by byte, and the cheapest change if it does not.",
+)
+PLAN_SEARCH = PageSpec(
+    id="plan_search",
+    path="pages/parallel/page.py",
+    title="Parallel plan",
+    icon=":material/account_tree:",
+    url_path="parallel-plan",
+    prefix="s",
+    lead="Which layout is fastest on this cluster, and why? Every combination that divides and fits, timed part by "
+    "part and compared with published steps.",
+)
+BOARD = PageSpec(
+    id="board",
+    path="pages/sweep/page.py",
+    title="What if",
+    icon=":material/grid_view:",
+    url_path="what-if",
+    prefix="w",
+    lead="One plan, two of its numbers swept: which combinations fit and meet the deadline. Choose a cell to make it "
+    "the plan.",
+)
+CALENDAR = PageSpec(
+    id="calendar",
+    path="pages/calendar/page.py",
+    title="Calendar and cost",
+    icon=":material/calendar_month:",
+    url_path="calendar",
+    prefix="y",
+    lead="When do several runs on one fleet end, and what does that cost rented, reserved or owned? Stages in "
+    "sequence, experiments beside them, maintenance, a deadline.",
+)
+COMPARE = PageSpec(
+    id="compare",
+    path="pages/compare/page.py",
+    title="Compare",
+    icon=":material/compare_arrows:",
+    url_path="compare",
+    prefix="k",
+    lead="Up to six plans side by side: which is sooner, which is cheaper, by how much, and in what they differ. "
+    "Change any number and see what follows.",
+)
+SAVED = PageSpec(
+    id="saved",
+    path="pages/saved/page.py",
+    title="Saved plans",
+    icon=":material/bookmarks:",
+    url_path="saved-plans",
+    prefix="r",
+    lead="Every plan that was kept, with its history. Find one, open it where it was worked out, or lay it beside "
+    "others.",
+)
+DEVICE = PageSpec(
+    id="device",
+    path="pages/measure/page.py",
+    title="Measure",
+    icon=":material/speed:",
+    url_path="measure",
+    prefix="d",
+    lead="What this machine really does, next to what its datasheet promises, and into the plan.",
+)
+
+GROUPS: dict[str, tuple[PageSpec, ...]] = {
+    "": (HOME,),
+    "Learn": (FLOATS, TENSORS, LECTURE, GLOSSARY),
+    "Plan": (COMPUTE, MEMORY, PLAN_SEARCH, BOARD, COMPARE, CALENDAR, SAVED),
+    "Measure": (DEVICE,),
+}
+PAGES: tuple[PageSpec, ...] = tuple(page for members in GROUPS.values() for page in members)

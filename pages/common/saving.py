@@ -1,0 +1,224 @@
+"""“Save this plan”: one folded row under an answer. Nothing is read from the database before it is opened."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from functools import partial
+from typing import TypeAlias
+
+import streamlit as st
+
+from core.limits import limit
+from core.planning.comparison.comparison import as_kept
+from core.planning.comparison.entry import Entry, entry_of
+from core.planning.comparison.names import suggested
+from core.store.bucket import taken
+from core.store.errors import Conflict, StoreError
+from core.store.opening import on_page, with_changes
+from core.store.plans import SavedPlan
+from core.store.where import opened
+from core.views.store import text as store_text
+from pages.common import show
+from pages.common.inputs import Inputs
+from pages.common.registry import COMPUTE, SAVED, PageSpec
+from pages.common.server.sign_in import who
+
+_ID, _REVISION = "r_plan", "r_rev"
+"""Parameters of a link to a saved plan: which, and at what revision it was seen."""
+
+_BUCKET = "saving:bucket"
+_NEW, _SAVE, _COPY = "new", "save", "copy"
+"""What a button asks for. It is done where the row is drawn: a callback would have the plan of before a field that was
+just changed."""
+
+
+def link_to(page: PageSpec, plan: SavedPlan, label: str = "") -> show.Html:
+    """A link that opens a saved plan on ``page``, where its changes can then be saved; the page's title is its label
+    unless another one is given."""
+    texts = on_page(plan.entry, named=page != COMPUTE)
+    return show.link(label or page.title, page, texts, {_ID: plan.id, _REVISION: str(plan.revision)})
+
+
+Held: TypeAlias = tuple[str, int] | None
+"""The saved plan that a page shows, and the revision at which it was seen; None where it shows none."""
+
+
+def held(page: PageSpec) -> Held:
+    """The saved plan that ``page`` shows."""
+    return st.session_state.get(_held(page))
+
+
+def hold(page: PageSpec, saved: Held) -> None:
+    """Have ``page`` show this saved plan from now on, or none, also when its address is loaded again."""
+    st.session_state[_held(page)] = saved
+    if saved:
+        st.query_params.update({_ID: saved[0], _REVISION: str(saved[1])})
+    else:
+        st.query_params.pop(_ID, None)
+        st.query_params.pop(_REVISION, None)
+
+
+def _held(page: PageSpec) -> str:
+    return f"{page.id}:saved"
+
+
+@contextmanager
+def refusals() -> Iterator[None]:
+    """Say what the database refuses within, in the place where it is asked."""
+    try:
+        yield
+    except StoreError as problem:
+        show.error(str(problem))
+
+
+def allowed(changes: int = 1) -> None:
+    """Count so many more changes by this visitor; raises `StoreError` where they are too many, and counts none then."""
+    left, now = st.session_state.get(_BUCKET), time.monotonic()
+    for _ in range(changes):
+        left = taken(left, now, limit("saves_per_minute"))
+        if left is None:
+            raise StoreError(store_text.too_often())
+    st.session_state[_BUCKET] = left
+
+
+def saving(inputs: Inputs, texts: Mapping[str, str]) -> None:
+    """The row that saves the plan of ``texts``, or its changes where the page shows a saved one."""
+    row = _Row(inputs, texts)
+    with show.fold("Save this plan", key=f"{inputs.page.id}:saving", icon=":material/bookmark:") as drawn:
+        if drawn.open:
+            with refusals(), suppress(Conflict):  # what is drawn now shows it
+                row.act()
+            row.draw()
+
+
+def saving_all(inputs: Inputs, entries: Sequence[Entry]) -> None:
+    """The row that saves several plans, each under its name; one that is saved just so already is not saved again."""
+    with show.fold("Save these plans", key=f"{inputs.page.id}:saving", icon=":material/bookmark:") as drawn:
+        if drawn.open:
+            show.note(store_text.ALL)
+            # Done where it is drawn, so that a field just changed counts.
+            if st.button("Save all", key=inputs.key("save_all"), icon=":material/bookmark_add:"):
+                try:
+                    kept = _keep_all(entries)
+                except StoreError as problem:
+                    show.error(str(problem))
+                else:
+                    links = " · ".join(show.link(one.entry.name, SAVED, {"plan": one.id}) for one in kept)
+                    show.paragraph("Kept in Saved plans:", show.Html(links))
+
+
+def _keep_all(entries: Sequence[Entry]) -> list[SavedPlan]:
+    """The saved plans that are as ``entries``, in their order, new where there was none."""
+    store = opened()
+    kept = [store.like(entry) for entry in entries]
+    allowed(kept.count(None))
+    return [old or store.save(as_kept(entry), owner=who()) for entry, old in zip(entries, kept, strict=True)]
+
+
+def conflict(
+    inputs: Inputs, plan: SavedPlan, rows: Sequence[Sequence[str]], *, copy: partial[None], take: Callable[[], None],
+    over: partial[None],
+) -> None:  # fmt: skip
+    """That somebody else has changed ``plan``, both sides, and the three ways on. rows: what differs, theirs, mine."""
+    show.error(store_text.changed_meanwhile(plan))
+    columns = [show.Column("Differs"), show.Column("As saved now"), show.Column("Yours")]
+    show.small_table(columns, [[show.typed(cell) for cell in row] for row in rows])
+    with st.container(horizontal=True):
+        st.button("Save yours as a copy", key=inputs.key("save_copy"), on_click=copy, type="primary")
+        st.button("Take theirs", key=inputs.key("save_theirs"), on_click=take)
+        st.button("Put yours over it", key=inputs.key("save_over"), on_click=over)
+
+
+class _Row:
+    """The row in one run."""
+
+    def __init__(self, inputs: Inputs, texts: Mapping[str, str]) -> None:
+        self.inputs, self.texts = inputs, texts
+        self.named = inputs.page != COMPUTE
+        self.held, self.asked = _held(inputs.page), f"{inputs.page.id}:asked"
+        self.name, self.note = inputs.key("save_name"), inputs.key("save_note")
+        self.now = st.session_state.pop(self.asked, "")
+        self.plan: SavedPlan | None = None
+        """The plan that this run has saved."""
+        if self.held not in st.session_state:
+            # Taken up once: the address goes on saying what the page was opened with.
+            plan, revision = st.query_params.get(_ID, ""), st.query_params.get(_REVISION, "")
+            known = revision.isascii() and revision.isdigit() and len(revision) < 10
+            st.session_state[self.held] = (plan[: limit("plan_id")], int(revision) if known else 0) if plan else None
+
+    def act(self) -> None:
+        """Do what a button has asked for."""
+        if not self.now:
+            return
+        allowed()
+        store = opened()
+        if self.now == _NEW:
+            name = st.session_state.get(self.name) or suggested(self.texts)
+            entry = as_kept(entry_of(name, self.texts))
+            self._hold(store.save(entry, st.session_state.get(self.note) or "", owner=who()))
+            st.session_state[self.name] = st.session_state[self.note] = ""
+            return
+        held, revision = st.session_state[self.held]
+        plan = store.get(held)
+        mine = as_kept(self._mine(plan))
+        if self.now == _COPY:
+            name = f"{plan.entry.name[: limit('plan_name') - 7]} (mine)"
+            self._hold(store.save(replace(mine, name=name), plan.note, plan.tags, who()))
+        else:
+            self._hold(store.change(held, revision, entry=mine, who=who()))
+
+    def draw(self) -> None:
+        """The saved plan that the page shows, and the fields to save a new one."""
+        if st.session_state[self.held]:
+            with refusals():
+                self._changes(self.plan or opened().get(st.session_state[self.held][0]))
+        cells = st.columns([2, 3, 0.9], vertical_alignment="bottom")
+        proposed = suggested(self.texts)
+        cells[0].text_input("Name", key=self.name, max_chars=limit("plan_name"), placeholder=proposed)
+        cells[1].text_input("Note, if any", key=self.note, max_chars=limit("plan_note"))
+        label = "Save as new" if st.session_state[self.held] else "Save"
+        cells[2].button(label, key=self.inputs.key("save"), on_click=self._ask(_NEW), width="stretch")
+
+    def _changes(self, plan: SavedPlan) -> None:
+        """What was changed of a saved plan on the page, and whether somebody else has changed it."""
+        there = show.link("Saved plans", SAVED, {"plan": plan.id})
+        show.paragraph(f"Saved as “{plan.entry.name}”, revision {plan.revision}.", show.Html(f"Open {there}."))
+        for line in plan.problems:
+            show.error(line)
+        edits = store_text.differences(plan.entry, self._mine(plan))
+        if edits and plan.revision != st.session_state[self.held][1]:
+            conflict(
+                self.inputs,
+                plan,
+                [(store_text.label(one.field), one.old, one.new) for one in edits],
+                copy=self._ask(_COPY),
+                take=partial(self._take, plan),
+                over=self._ask(_SAVE, plan),
+            )
+        elif edits:
+            show.paragraph(f"Changed here: {'; '.join(store_text.edit(one) for one in edits)}.")
+            save = self._ask(_SAVE, plan)
+            st.button("Save changes", key=self.inputs.key("save_changes"), type="primary", on_click=save)
+
+    def _mine(self, plan: SavedPlan) -> Entry:
+        return with_changes(plan.entry, self.texts, named=self.named)
+
+    def _hold(self, plan: SavedPlan) -> None:
+        self.plan = plan
+        hold(self.inputs.page, (plan.id, plan.revision))
+
+    def _ask(self, what: str, seen: SavedPlan | None = None) -> partial[None]:
+        """A callback that asks for something; ``seen`` is the plan that a visitor who asks has before their eyes."""
+        return partial(_put, {self.asked: what} | ({self.held: (seen.id, seen.revision)} if seen else {}))
+
+    def _take(self, plan: SavedPlan) -> None:
+        for name, text in on_page(plan.entry, named=self.named).items():
+            self.inputs.put(name, text)
+        self._hold(plan)
+
+
+def _put(state: Mapping[str, object]) -> None:
+    st.session_state.update(state)

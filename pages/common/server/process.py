@@ -1,0 +1,121 @@
+"""What the server process needs once: its pages known before the first visitor, no pauses in Python or the network."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import importlib
+import logging
+import os
+import socket
+import stat
+import sys
+import threading
+from collections.abc import AsyncIterator
+
+from streamlit.runtime.pages_manager import PagesManager
+
+from pages.common.server.admission import keep_house, raise_limit
+from pages.common.server.log import OncePer
+from pages.common.server.rejoin import welcome_back
+from pages.streamlit_patches.again import draw_again
+from pages.streamlit_patches.echo import tell_echoes
+from pages.streamlit_patches.post import send_together
+from pages.streamlit_patches.state import spare_state
+from pages.streamlit_patches.thrift import spare_reruns
+
+HEAVY = ("pandas", "plotly.graph_objects", "numpy")
+
+WARM_UP_AFTER_S = 1.0
+"""A visitor who is there at once gets the header first; otherwise the imports are done before anybody comes."""
+
+SWITCH_S = 0.001
+"""How long a thread may hold the interpreter while another waits for it; Python's own 5 ms is a third of a rerun."""
+
+_lock = threading.Lock()
+_prepared = threading.Event()
+
+
+def prepare_process() -> None:
+    """Import what charts and tables need, freeze it, and switch off Nagle's algorithm; once per process.
+
+    Concurrent cold starts that import pandas lazily find it half initialised; here one thread imports and all
+    others wait for it.
+    """
+    if _prepared.is_set():
+        return
+    with _lock:
+        if _prepared.is_set():
+            return
+        send_at_once()
+        for name in HEAVY:
+            importlib.import_module(name)
+        gc.collect()
+        gc.freeze()  # everything imported so far leaves the collector's sight
+        _prepared.set()
+
+
+@contextlib.asynccontextmanager
+async def lifespan(_app: object) -> AsyncIterator[None]:
+    """Around the server's life: make room, settle how pages are found, and warm up once it is up."""
+    raise_limit()
+    spare_the_log()
+    spare_reruns()
+    spare_state()
+    draw_again()
+    tell_echoes()
+    send_together()
+    welcome_back()
+    sys.setswitchinterval(SWITCH_S)
+    # A folder called pages makes Streamlit look for pages in it until some script has called st.navigation, and
+    # greet the first deep link of a fresh process with "Page not found".
+    PagesManager.uses_pages_directory = False
+    warm_up = threading.Timer(WARM_UP_AFTER_S, prepare_process)
+    warm_up.daemon = True
+    warm_up.start()
+    house = asyncio.create_task(keep_house())
+    yield
+    house.cancel()
+    warm_up.cancel()
+
+
+class SparingLogger(logging.Logger):
+    """A logger that says the same thing at most once a minute."""
+
+    def __init__(self, name: str, level: int = logging.NOTSET) -> None:
+        super().__init__(name, level)
+        self.addFilter(OncePer())
+
+
+def spare_the_log() -> None:
+    """Keep every logger, those there are and those to come, from saying the same thing more than once a minute.
+
+    Streamlit gives each of its loggers a handler of its own, so no one place sees all records. asyncio alone, with no
+    descriptor left to accept connections, has filled 64 MB with saying so.
+    """
+    logging.setLoggerClass(SparingLogger)
+    for logger in (logging.root, *logging.root.manager.loggerDict.values()):
+        if isinstance(logger, logging.Logger) and not any(isinstance(f, OncePer) for f in logger.filters):
+            logger.addFilter(OncePer())
+
+
+def send_at_once() -> int:
+    """Set TCP_NODELAY on every TCP socket of this process, and give their number.
+
+    Streamlit binds its listening socket without naming a protocol, so asyncio does not recognise it as TCP and
+    leaves Nagle's algorithm on. A rerun answers in several small messages; the second then waits for the client's
+    delayed acknowledgement, 40 ms on Linux. Accepted connections inherit the option from the listening socket.
+    """
+    if not os.path.isdir("/dev/fd"):
+        return 0
+    done = 0
+    for name in os.listdir("/dev/fd"):
+        with contextlib.suppress(OSError):  # a descriptor may close between listing and looking
+            if not stat.S_ISSOCK(os.fstat(int(name)).st_mode):
+                continue
+            with socket.socket(fileno=os.dup(int(name))) as seen:
+                if seen.family in (socket.AF_INET, socket.AF_INET6) and seen.type == socket.SOCK_STREAM:
+                    seen.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                    done += 1
+    return done

@@ -1,0 +1,67 @@
+"""Signing in, where the server's secrets.toml has an [auth] table (README, "For a team"); elsewhere nobody is asked.
+
+Streamlit does the OpenID Connect; here is the menu's entry for it, and the name under which a visitor's plans are kept.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+
+import streamlit as st
+from streamlit.errors import StreamlitAuthError, StreamlitMissingAuthlibError
+
+from core.limits import limit
+from core.views.common.markup import markdown_text
+
+LOG = logging.getLogger(__name__)
+
+
+def who() -> str:
+    """The visitor's name, or address if that is all the provider says; empty for one who has not signed in."""
+    said = st.user.to_dict()
+    if not said.get("is_logged_in"):
+        return ""
+    name = next((text for key in ("name", "email", "sub") if (text := said.get(key))), "")
+    return str(name)[: limit("plan_owner")]
+
+
+def entry() -> None:
+    """The menu's entry: "Sign in", or "Sign out" with the name; nothing where signing in is not configured."""
+    providers = _providers()
+    if not providers:
+        return
+    name = who()
+    if name:
+        st.sidebar.button(
+            f"Sign out · {markdown_text(name)}",
+            on_click=st.logout,
+            icon=":material/logout:",
+            type="tertiary",
+            key="app:out",
+        )
+        return
+    for provider in providers:
+        label = f"Sign in with {markdown_text(provider)}" if provider else "Sign in"
+        if st.sidebar.button(label, icon=":material/login:", type="tertiary", key=f"app:in:{provider}"):
+            _go(provider)
+
+
+def _providers() -> tuple[str, ...]:
+    """Names of the [auth.…] tables, "" for one that stands in [auth] itself; none without an [auth] table."""
+    if not st.secrets.load_if_toml_exists() or "auth" not in st.secrets:
+        return ()
+    auth: Mapping[str, object] = st.secrets["auth"]
+    named = tuple(name for name, table in auth.items() if isinstance(table, Mapping) and "client_id" in table)
+    return named or ("",)
+
+
+def _go(provider: str) -> None:
+    """Send the browser to the provider, or say what is missing: to visitors in one sentence, to the log all of it."""
+    try:
+        st.login(provider or None)
+    except StreamlitMissingAuthlibError:
+        st.sidebar.error("Signing in needs the package Authlib on the server: `pip install Authlib`, then a restart.")
+    except StreamlitAuthError as problem:
+        LOG.warning("Signing in: %s", problem)
+        st.sidebar.error("Signing in is not set up completely. The server’s log says what is missing.")

@@ -1,0 +1,178 @@
+"""A plan's model: fields in a row, and a shape of one's own, edited by number, as text, or from a config.json."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import streamlit as st
+
+from core.fields import Field
+from core.limits import limit
+from core.models.building.events import Built, Refused
+from core.models.building.jobs import BuildRunner
+from core.models.building.line import Line
+from core.models.configs.custom import (
+    MIXTURE,
+    PASTE,
+    SIZES,
+    ConfigSaid,
+    about,
+    about_counted,
+    edited,
+    read_config,
+    read_model,
+    size_of,
+)
+from core.models.counted import counted, write_counted
+from core.models.spec import SpecError, TransformerSpec
+from core.models.spec_text import write_spec
+from core.planning.form.plan_form import PARAMETERS, PRICE, SEQ_LEN, SHAPE
+from core.planning.plan import Plan
+from core.store.where import data_folder
+from core.units import format_count
+from core.wording import plural, price
+from pages.common import show
+from pages.common.inputs import Inputs
+from pages.common.registry import PageSpec
+from pages.common.server.visitor import visitor
+
+_TROUBLE = "shape:trouble"
+_SAID = "shape:config"
+_BUILDING, _BUILT, _TAKEN = "shape:building", "shape:built", "shape:taken"
+_SWITCHES = {"glu": "Gated FFN", "tied_head": "Tied head", "mtp_modules": "MTP"}
+_SWITCH_HELP = {
+    "mtp_modules": "Multi-token prediction: a module beside the main model, as DeepSeek-V3 trains one, that predicts "
+    "a token further on. It is one more layer, a projection, and the head once more."
+}
+
+
+def adopt_built(page: PageSpec) -> None:
+    """Take over a model that was built since the last run; call it before the page's fields are read."""
+    if text := st.session_state.pop(_BUILT, ""):
+        st.session_state[f"{page.prefix}_{SHAPE.id}"] = text
+
+
+def own_shape(inputs: Inputs) -> None:
+    """Draw the shape's fields; the line of text, which is in the link, decides."""
+    with st.container(key="own_shape"):
+        model = read_model(inputs.reading.values[SHAPE.id])
+        if not model.counted:
+            _numbers(inputs, model.spec)
+        inputs.draw(SHAPE)
+        _config(inputs)
+        if trouble := st.session_state.pop(_TROUBLE, ""):
+            inputs.fail(trouble, "The shape stays as it was.")
+        show.note(about_counted(model.counted) if model.counted else about(model.spec))
+
+
+def _numbers(inputs: Inputs, spec: TransformerSpec) -> None:
+    def change(field: str) -> None:
+        value = st.session_state[inputs.key(f"e_{field}")]
+        try:
+            if field in _SWITCHES:
+                changed = replace(spec, **{field: int(value) if field == "mtp_modules" else value})
+            else:
+                changed = edited(spec, field, int(value or 0))
+            st.session_state[inputs.key("shape")] = write_spec(changed)
+        except SpecError as problem:
+            st.session_state[_TROUBLE] = f"No transformer has this shape: {problem}"
+
+    high = limit("model_dimension")
+    for fields in (SIZES, MIXTURE):
+        with st.container(horizontal=True, vertical_alignment="bottom"):
+            for field, label in fields.items():
+                key = inputs.key(f"e_{field}")
+                st.session_state[key] = size_of(spec, field)
+                low = 0 if field in MIXTURE or field == "ffn" else 1
+                st.number_input(label, low, high, key=key, on_change=change, args=(field,), width=110)
+            if fields is MIXTURE:
+                for field, label in _SWITCHES.items():
+                    key = inputs.key(f"e_{field}")
+                    st.session_state[key] = bool(getattr(spec, field))
+                    st.toggle(label, key=key, on_change=change, args=(field,), help=_SWITCH_HELP.get(field))
+
+
+def _config(inputs: Inputs) -> None:
+    """A config.json, pasted or uploaded, becomes the shape; what no formula counts is built and counted."""
+
+    def take(text: str) -> None:
+        said = read_config(text) if text.strip() else None
+        st.session_state[_SAID] = said
+        st.session_state.pop(_BUILDING, None)
+        if said and said.spec:
+            st.session_state[inputs.key(SHAPE.id)] = write_spec(said.spec)
+        if said and said.buildable:
+            tokens = int(inputs.reading.values[SEQ_LEN.id])
+            st.session_state[_BUILDING] = builder().submit(text, tokens, visitor()).key
+
+    def pasted() -> None:
+        take(st.session_state.get(inputs.key("config")) or "")
+
+    def uploaded() -> None:
+        if file := st.session_state.get(inputs.key("upload")):
+            take(file.getvalue().decode("utf-8", errors="replace"))
+
+    with st.expander("Read a Hugging Face config.json"):
+        left, right = st.columns([2, 1])
+        with left:
+            # Any length is taken, since a box with a most empties itself: the reader says what is too long.
+            st.text_area("Paste it here", key=inputs.key("config"), height=120, on_change=pasted, placeholder=PASTE)
+        with right:
+            most, key = limit("upload_bytes") >> 20, inputs.key("upload")
+            st.file_uploader("or choose the file", type="json", max_upload_size=most, key=key, on_change=uploaded)
+        said: ConfigSaid | None = st.session_state.get(_SAID)
+        if said:
+            (show.good if said.clean else show.error)(said.text)
+        if _BUILDING in st.session_state:
+            job = builder().poll(st.session_state[_BUILDING])
+            st.fragment(_watch, run_every=1.0 if job and job.under_way else None)(inputs.key(SHAPE.id), said)
+
+
+@st.cache_resource
+def builder() -> BuildRunner:
+    """The one builder of models of this server, in line with those of the machine's other servers."""
+    return BuildRunner(Line(data_folder() / "building"))
+
+
+def _watch(shape: str, said: ConfigSaid | None) -> None:
+    """How the build goes; its model once it is done, or why there is none."""
+    job = builder().poll(st.session_state.get(_BUILDING, ""))
+    if job is None:
+        show.error(
+            "It is not in line to be built: too many models wait, or you asked for another since. Paste the config "
+            "again in a minute."
+        )
+    elif job.state == "waiting":
+        before = f"{job.ahead} {plural(job.ahead, 'model')} before it" if job.ahead else "its turn has come"
+        show.note(f"**In line to be built without weights, one at a time:** {before}.")
+    elif job.state == "building":
+        show.note(f"**Building it without weights, to count it:** {job.seconds:.0f} s.")
+    elif isinstance(job.answer, Built) and (found := counted(job.answer)):
+        if st.session_state.get(_TAKEN) != job.key:
+            st.session_state[_TAKEN] = job.key
+            st.session_state[_BUILT] = write_counted(found)
+            st.rerun(scope="app")
+        show.good(f"**Built and counted.** {about_counted(found)}")
+    else:
+        reason = job.answer.reason if isinstance(job.answer, Refused) else "its FLOPs could not be counted."
+        show.error(f"**It cannot be built either:** {reason} The shape stays as it was.")
+        if said and (draft := said.draft):
+
+            def use() -> None:
+                st.session_state[shape] = write_spec(draft)
+
+            st.button("Begin with a generic shape like it, to check and edit", on_click=use)
+
+
+def row(inputs: Inputs, widths: Sequence[float], fields: Sequence[Field], plan: Plan) -> None:
+    """A row of a plan's fields; those of a known model are shown, not asked; a price shows the usual one."""
+    for cell, field in zip(st.columns(widths, vertical_alignment="bottom"), fields, strict=True):
+        with cell:
+            if field == PARAMETERS and plan.known:
+                total = f"{format_count(plan.known.parameters)} in all"
+                st.text_input(field.label, total, disabled=True, key=inputs.key(f"fixed_{plan.known.parameters}"))
+            elif field == PRICE:
+                inputs.draw(field, placeholder=price(*plan.price_range))
+            else:
+                inputs.draw(field)

@@ -1,0 +1,370 @@
+"""What every page shows the same way: header, answer sentence, chart, table, "How is this computed"."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import wraps
+from itertools import groupby
+from typing import Any
+
+import streamlit as st
+from streamlit.elements.lib.mutable_expander_container import ExpanderContainer
+
+from core.formula import Explanation, Source, derivation
+from core.limits import limit
+from core.views.common import markup
+from core.views.common.markup import around_quotation, literal, rich, safe_text
+from core.views.common.palette import ROLES
+from core.views.common.shown_units import Shown, read_shown
+from pages.common import comparison_list, projector, tours
+from pages.common.components import copy_link
+from pages.common.derivation import step_markdown
+from pages.common.guard import guarded, guarded_page
+from pages.common.inputs import Inputs, query_of
+from pages.common.links import address
+from pages.common.projecting import projecting
+from pages.common.registry import PageSpec
+from pages.streamlit_patches.charts import enlarged, ready
+
+_ARXIV = re.compile(r"arXiv:(\d{4}\.\d{4,5})")
+_SITE = re.compile(r"(?:(?<=^)|(?<=; ))((?:[\w-]+\.)+(?:com|org|io|dev)/[^\s;,]*)")
+_REPOSITORY = re.compile(r"(?:(?<=^)|(?<=; ))([A-Za-z\d-]+/[A-Za-z][\w.-]*[\w])(?=[\s@;,]|$)")
+_RANGE = re.compile(r"P10–P90:?|[\d.,]+–[\d.,]*\d(?:\u00a0\w+)?")  # a browser would break it after the dash
+_LONG = re.compile(r"<b>([^<]{30,})</b>")
+_COUNTED = re.compile(r"(?<=\w) (?=\d)")
+_TAG = re.compile(r"<[^>]*>")
+_RAISED = re.compile(r"<sup>(.*?)</sup>")
+
+_CHART_CONFIG: dict[str, Any] = {
+    "displaylogo": False,
+    "modeBarButtons": [["toImage", "resetScale2d"]],
+    "toImageButtonOptions": {"scale": 2},
+    "showSendToCloud": False,
+    "plotlyServerURL": "",
+}
+
+
+def slot() -> Any:
+    """A place on the page to be filled later in the run, such as the chips above the inputs they set."""
+    return st.container()
+
+
+def header(page: PageSpec) -> None:
+    """Title, what one learns here, and the page's tour; a projector's bar stands in their place."""
+    if projecting():
+        return
+    st.title(page.h1, anchor=False)
+    st.html(f'<p class="np-lead">{rich(page.lead)}</p>{tours.row(page, st.query_params.get(tours.TOUR, ""))}')
+
+
+def body(draw: Callable[[], None]) -> None:
+    """Draw a page under its header, as one fragment: a changed input redraws the page, and not the frame around it.
+
+    Menu, logo and stylesheet are a third of what a rerun costs the server, and a crowd feels it. What raises outside
+    the page's parts leaves title, menu and a link.
+    """
+
+    @wraps(draw)
+    def page() -> None:
+        with guarded_page(query_of(st.query_params.to_dict())):
+            projector.begin()
+            draw()
+
+    st.fragment(page)()
+
+
+@contextmanager
+def question(title: str, *, key: str | None = None) -> Iterator[None]:
+    """A section under a thin rule, headed by the question that it answers. What raises in it takes only the section."""
+    with st.container(key=key):
+        st.html(f'<h2 class="np-question">{rich(title)}</h2>')
+        with guarded(title):
+            yield
+
+
+def answer(sentence: str, detail: str = "") -> None:
+    """The page's answer in large type. Both texts use the markup of `rich`."""
+    small = f"<small>{rich(detail)}</small>" if detail else ""
+    large = _RANGE.sub(r'<span class="np-whole">\g<0></span>', _LONG.sub(_wrapped, rich(sentence)))
+    st.html(f'<p class="np-answer" role="status">{large}{small}</p>')
+
+
+def _wrapped(bold: re.Match[str]) -> str:
+    """What is bold stands on one line; what is too long for one breaks, but not in front of a number."""
+    words = _COUNTED.sub("\u00a0", bold[1])
+    return f'<b class="np-wraps">{words}</b>'
+
+
+def note(text: str) -> None:
+    """A quiet paragraph."""
+    st.html(f'<p class="np-note">{rich(text)}</p>')
+
+
+def says(text: str) -> None:
+    """The takeaway of a panel, in one or two sentences. Uses the markup of `rich`."""
+    st.html(f'<p class="np-takeaway">{rich(text)}</p>')
+
+
+def source(of: str | Source) -> None:
+    """Where something comes from, with its arXiv numbers, web addresses and GitHub repositories as links."""
+    text = of if isinstance(of, str) else f"{of}; {of.url.removeprefix('https://')}"
+    safe = _ARXIV.sub(r'<a href="https://arxiv.org/abs/\1">arXiv:\1</a>', rich(text))
+    safe = _SITE.sub(r'<a href="https://\1">\1</a>', safe)
+    safe = _REPOSITORY.sub(r'<a href="https://github.com/\1">\1</a>', safe)
+    st.html(f'<p class="np-note">Source: {safe}</p>')
+
+
+def error(text: str) -> None:
+    """What is wrong, and what is used instead, in the markup of `rich`; “quotations” stay as they were typed."""
+    _alert(around_quotation(text, rich))
+
+
+def _alert(safe: str) -> None:
+    st.html(f'<div class="np-error" role="alert">{safe}</div>')
+
+
+def input_errors(inputs: Inputs) -> None:
+    """The messages about bad inputs since the last call; call it next to the inputs that they are about."""
+    problems(inputs, *(field.id for field in inputs.form.fields if field.id in inputs.drawn))
+    for message in inputs.errors:
+        _alert(literal(message))
+    inputs.errors.clear()
+
+
+@contextmanager
+def said_under(inputs: Inputs) -> Iterator[None]:
+    """A row of fields, a panel or a section, with the messages about its bad inputs under it, not above the page."""
+    earlier = inputs.errors[:]
+    inputs.errors.clear()
+    try:
+        yield
+        input_errors(inputs)
+    finally:
+        inputs.errors[:0] = earlier
+
+
+def problems(inputs: Inputs, *fields: str) -> None:
+    """The messages about these fields of the page's form, beside them; each is said once."""
+    for message in inputs.problems(*fields):
+        _alert(literal(message))
+
+
+def good(text: str) -> None:
+    """A confirmation worth a line, such as an oracle's agreement."""
+    st.html(f'<div class="np-good">{rich(text)}</div>')
+
+
+def chart(figure: Mapping[str, Any], *, alt: str, key: str) -> None:
+    """Draw a figure of ``core`` (a plain dict made with `pages.common.theme.TOKENS`); ``alt`` states the takeaway.
+
+    A page that caches its figures caches what `pages.streamlit_patches.charts.wire` makes of them.
+    """
+    if projecting():
+        figure = enlarged(figure, room=projector.room(key, figure["layout"]["height"]))
+    drawn = ready(figure, st.context.theme.type)
+    st.plotly_chart(drawn, width="stretch", config=_CHART_CONFIG, alt=alt, key=key)
+
+
+class Html(str):
+    """A table cell that is safe HTML already, made by `badge` or `link`."""
+
+    __slots__ = ()
+
+
+def remarked(text: str, remark: str) -> Html:
+    """A table cell of ``text`` with a quieter ``remark`` under it; both use the markup of `rich`."""
+    return Html(markup.remarked(text, remark))
+
+
+def badge(word: str, role: str) -> Html:
+    """A verdict or state: the word, in the colour of the data role ``role``."""
+    if role not in ROLES:
+        raise KeyError(role)
+    return Html(f'<span class="np-badge" style="color:var(--np-{role})">{html.escape(word)}</span>')
+
+
+def link(
+    label: str, page: PageSpec, fields: Mapping[str, str], others: Mapping[str, str] | None = None, at: str = ""
+) -> Html:
+    """A table cell that links into ``page``, sets its fields and lands at its part ``at``."""
+    there = address(page, fields, others, at)
+    return Html(f'<a href="{html.escape(there, quote=True)}">{html.escape(label)}</a>')
+
+
+def typed(text: str, remark: str = "") -> Html:
+    """A table cell of what a visitor typed, with no markup in it, and a quieter remark of the same kind."""
+    return Html(markup.typed(text, remark))
+
+
+def paragraph(text: str, after: Html | None = None) -> None:
+    """A quiet paragraph of what a visitor typed, with no markup in it; ``after`` it, a link."""
+    st.html(f'<p class="np-note">{safe_text(text)} {after or ""}</p>')
+
+
+def onwards(label: str, page: PageSpec, fields: Mapping[str, str]) -> None:
+    """A link into ``page`` with these inputs.
+
+    A plain link, which loads the app again: Streamlit's own page link puts an extra entry into the browser's
+    history, and lets a field that the visitor changed on that page earlier win over the link's value.
+    """
+    st.html(f'<p class="np-onwards">{link(label, page, fields)}</p>')
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column of a `small_table`: heading, whether it holds figures, and whether its cells stay on one line."""
+
+    heading: str
+    numeric: bool = False
+    whole: bool = False
+
+
+def small_table(
+    columns: Sequence[Column],
+    rows: Iterable[Sequence[str]],
+    *,
+    caption: str = "",
+    here: int | None = None,
+) -> None:
+    """A short table in HTML, a few dozen rows at most. Cells are `Html` or the markup of `rich`.
+
+    here: index of a row to light.
+    """
+    shown = [[cell if isinstance(cell, Html) else Html(rich(cell)) for cell in row] for row in rows]
+    cells = [column_cells(column, [row[i] for row in shown]) for i, column in enumerate(columns)]
+    body = "".join(
+        f"<tr{' class=np-here' if i == here else ''}>{''.join(row)}</tr>"
+        for i, row in enumerate(zip(*cells, strict=True))
+    )
+    table_html(columns, body, caption=caption)
+
+
+def column_cells(column: Column, cells: Sequence[Html]) -> list[str]:
+    """The cells of one column; those that show a quantity also carry it as a plain number."""
+    plain = read_shown([_words_of(cell) for cell in cells]) if column.numeric else [None] * len(cells)
+    return [f"<td{_kind(column)}{_data(number)}>{cell}</td>" for cell, number in zip(cells, plain, strict=True)]
+
+
+def _kind(column: Column) -> str:
+    return ' class="num"' if column.numeric else ' class="whole"' if column.whole else ""
+
+
+def _data(number: Shown | None) -> str:
+    if number is None:
+        return ""
+    unit = f' data-unit="{html.escape(number.unit, quote=True)}"' if number.unit else ""
+    return f' data-value="{number}"{unit}{" data-bound" if number.bound else ""}'
+
+
+def _words_of(cell: Html) -> str:
+    """What a cell says, without the remark under it."""
+    said = _TAG.sub("", _RAISED.sub(r"^\1", cell.partition("<small")[0]))
+    return html.unescape(said)
+
+
+def table_html(columns: Sequence[Column], body: str, *, caption: str = "", kind: str = "") -> None:
+    """Rows of safe HTML as a table that can be sorted by a heading and downloaded.
+
+    Both are the work of ``assets/components/copylink.tables.js``, which listens on every page.
+    """
+    head = "".join(
+        f'<th scope="col"{_kind(c)}>'
+        + (f'<button type="button">{rich(c.heading)}</button>' if c.heading else "")
+        + "</th>"
+        for c in columns
+    )
+    title = f"<caption>{rich(caption)}</caption>" if caption else ""
+    name = html.escape(caption or ", ".join(c.heading for c in columns), quote=True)
+    st.html(  # focusable, because a narrow window makes it scroll sideways
+        f'<div class="np-tabled"><div class="np-scroll" role="region" aria-label="{name}" tabindex="0">'
+        f'<table class="np-table {kind}">{title}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+        '<button type="button" class="np-csv" title="Download this table, with plain numbers">CSV</button></div>'
+    )
+
+
+@contextmanager
+def fold(label: str, *, key: str, icon: str | None = None) -> Iterator[ExpanderContainer]:
+    """An expander that runs its content only when open: ``with fold(...) as f: if f.open: ...``.
+
+    What raises in it takes only the expander.
+    """
+    made = st.expander(label, key=key, icon=icon, on_change="rerun")
+    with made, guarded(label):
+        yield made
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What `how_each` says about one thing: number, name, a note on the method (may be empty), formulas (likewise)."""
+
+    number: str
+    name: str
+    note: str
+    explanations: Sequence[Explanation]
+
+    @property
+    def numbered(self) -> Iterator[Explanation]:
+        """The explanations under titles that say of which part they are, and what in it they are about."""
+        for one in self.explanations:
+            yield replace(one, title=f"{self.number} · {one.title if one.named else self.name}")
+
+
+def how(
+    explanations: Callable[[], Sequence[Explanation | str]] | Sequence[Explanation | str],
+    *,
+    key: str,
+    label: str = "How is this computed",
+    notes: Sequence[str] = (),
+) -> None:
+    """The panel that opens every number: ``notes`` on the method, then formula, values, unit and linked source.
+
+    A string among the explanations is a heading over those that follow it.
+    Give a function where explaining costs something; it is called only while the panel is open.
+    """
+    with fold(label, key=key, icon=":material/function:") as panel:
+        if panel.open:
+            for text in notes:
+                note(text)
+            items = explanations() if callable(explanations) else explanations
+            with st.container(key=f"how-{key}", gap=None):
+                for headed, under in groupby(items, key=lambda item: isinstance(item, str)):
+                    if headed:
+                        for heading in under:
+                            st.html(f'<h3 class="np-question">{rich(str(heading))}</h3>')
+                    else:
+                        derive(item for item in under if not isinstance(item, str))
+
+
+def how_each(parts: Callable[[], Sequence[Part]], *, key: str, label: str = "How is this computed") -> None:
+    """Like `how`, for several things at once: what is to say about each, then each formula with all that it is for."""
+    with fold(label, key=key, icon=":material/function:") as panel:
+        if panel.open:
+            found = parts()
+            notes = (f"<p><b>{html.escape(p.number)}</b> {rich(p.note)}</p>" for p in found if p.note)
+            with st.container(key=f"how-{key}", gap=None):
+                st.html(f'<div class="np-note">{"".join(notes)}</div>')
+                derive(one for part in found for one in part.numbered)
+
+
+def derive(explanations: Iterable[Explanation]) -> None:
+    """Each formula once, with all values that it is used with."""
+    for step in derivation(explanations):
+        st.markdown(step_markdown(step))
+
+
+def footer(inputs: Inputs) -> None:
+    """The permalink button: copies a link that spells out every field and a version."""
+    for message in inputs.unsaid():  # about fields that are folded away
+        _alert(literal(message))
+    key, at = f"{inputs.page.id}:link", tours.landing(st.query_params)[: limit("number_chars")]
+    inputs.leave()
+    slides = projector.bar(inputs)
+    if slides:
+        copy_link(inputs.query(), key=key, projector=True, take=slides.take)
+    else:
+        copy_link(inputs.query(), key=key, at=at)
+    comparison_list.remember(inputs.page)

@@ -1,0 +1,81 @@
+"""Plans as files: a report, tables, data and a program, made when somebody asks for one."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable, Mapping, Sequence
+from datetime import date
+from functools import partial
+
+import streamlit as st
+
+from core.fields import switch
+from core.limits import limit
+from core.planning.comparison.entry import Entry, entry_of
+from core.planning.comparison.names import suggested
+from core.views.report.data import as_json
+from core.views.report.document import as_html
+from core.views.report.program import as_python
+from core.views.report.report import Report, report_of
+from core.views.report.tables import as_csv, as_markdown
+from core.wording import cleaned
+from pages.common import show
+from pages.common.inputs import Inputs
+
+TAKE = switch("take", "Take it away: report, table, Markdown, JSON, Python", False, part="panels")
+"""The panel, for the form of a page."""
+
+_FILES: tuple[tuple[str, str, str, Callable[[Report], str]], ...] = (
+    ("Report as HTML", "html", "text/html", as_html),
+    ("Table as CSV", "csv", "text/csv", as_csv),
+    ("Markdown", "md", "text/markdown", as_markdown),
+    ("JSON", "json", "application/json", as_json),
+    ("Python", "py", "text/x-python", as_python),
+)
+
+_SAID = (
+    "The report is one file that opens without a network and prints: answer, pictures, quantities, each formula with "
+    "its values and source. CSV has plain numbers in base units, Markdown is for a pull request, JSON has every "
+    "field, and the program, run in the folder of Napkin, works the numbers out anew with `core` alone."
+)
+_STEM_CHARS = 60
+
+
+def take_away(inputs: Inputs, texts: Mapping[str, str], *, of_layout: bool = False) -> None:
+    """The panel's content for the plan of ``texts``, under a name of its own. of_layout: whether it is about the layout
+    that they name."""
+    likely = suggested(texts)
+    typed = st.text_input(
+        "Name of the plan", key=inputs.key("take_name"), max_chars=limit("plan_name"), placeholder=likely
+    )
+    name = cleaned(typed or "", limit("plan_name")) or likely
+    files([entry_of(name, texts)], inputs, of_layout=of_layout)
+
+
+def files(entries: Sequence[Entry], inputs: Inputs, base: int = 0, *, of_layout: bool = False) -> None:
+    """What plans can be taken away as; each file is made when its button is pressed. base: which is the baseline."""
+    show.note(_SAID)
+    link = f"{(st.context.url or inputs.page.url_path).partition('?')[0]}?{inputs.query()}"
+    stem = stem_of(entries[0].name if len(entries) == 1 else f"{len(entries)} plans")
+    with st.container(horizontal=True):
+        for label, ending, kind, made in _FILES:
+            st.download_button(
+                label,
+                partial(_made, made, tuple(entries), link, base, of_layout),
+                f"{stem}.{ending}",
+                kind,
+                key=inputs.key(f"take_{ending}"),
+                on_click="ignore",
+            )
+
+
+def _made(made: Callable[[Report], str], entries: tuple[Entry, ...], link: str, base: int, of_layout: bool) -> bytes:
+    return made(report_of(entries, link, date.today(), base, of_layout=of_layout)).encode()
+
+
+def stem_of(name: str) -> str:
+    """A plan's name as that of a file, which every system takes: letters, digits and hyphens."""
+    plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()
+    words = re.findall(r"[a-z0-9]+(?:[.,][0-9]+)*", plain)
+    return f"napkin-{'-'.join(words).replace(',', '')[:_STEM_CHARS].strip('-.')}".rstrip("-")

@@ -1,0 +1,84 @@
+"""One visual language: CSS variables for HTML and components, colour tokens for charts.
+
+Streamlit sets ``color-scheme`` on the app, so ``light-dark()`` follows the theme switch in the browser. In charts
+the tokens below are placeholders that Streamlit's front end replaces by the configured palette
+(``chartCategoricalColors`` and ``chartSequentialColors`` of ``.streamlit/config.toml``) when it draws; a theme switch
+asks for a rerun, which draws them again (``assets/components/copylink.js``).
+"""
+
+from __future__ import annotations
+
+import html
+from functools import lru_cache
+from pathlib import Path
+
+import streamlit as st
+
+from core.glossary import PATTERN, TERMS
+from core.views.common.palette import DARK, LIGHT, Palette
+from pages.common.projecting import projecting
+
+_ASSETS = Path(__file__).parents[2] / "assets"
+
+TOKENS = Palette(
+    parameters="#000001",
+    gradients="#000002",
+    optimizer="#000003",
+    master="#000004",
+    activations="#000005",
+    buffers="#000006",
+    accent="#000007",
+    sign="#000008",
+    exponent="#000009",
+    fraction="#000010",
+    background="#000011",
+    surface="#000012",
+    border="#000013",
+    text="#000014",
+    muted="#000015",
+)
+"""The palette to hand to every ``core`` figure that ``show.chart`` draws."""
+
+
+def css_variables() -> str:
+    """``--np-<colour>`` for every colour of the palette, each a ``light-dark()`` pair."""
+    dark = DARK.as_dict()
+    pairs = (f"--np-{name}: light-dark({light}, {dark[name]});" for name, light in LIGHT.as_dict().items())
+    return " ".join(pairs)
+
+
+@lru_cache(maxsize=2)
+def _stylesheet(projector: bool) -> str:
+    names = ("napkin.css", "projector.css") if projector else ("napkin.css",)
+    css = "\n".join((_ASSETS / name).read_text(encoding="utf-8") for name in names)
+    return f"<style>.stApp {{ {css_variables()} }}\n{css}</style>"
+
+
+_DRAWN = "app:theme"
+
+
+def drawn_theme() -> str:
+    """The theme that the logo was drawn for, "light" or "dark"; empty when the browser had not said."""
+    return st.session_state.get(_DRAWN, "")
+
+
+def install_theme() -> None:
+    """Logo and stylesheet; called by ``app.py`` on every run of the whole app."""
+    st.session_state[_DRAWN] = st.context.theme.type or ""
+    st.logo(str(_ASSETS / "static" / _logo()), size="large", link=None)
+    st.html(_stylesheet(projecting()))
+
+
+def _logo() -> str:
+    return "logo-dark.svg" if st.context.theme.type == "dark" else "logo.svg"
+
+
+def definitions() -> None:
+    """Put them on the page, unseen; a marked term is described by its own."""
+    st.sidebar.html(_definitions())
+
+
+@lru_cache(maxsize=1)
+def _definitions() -> str:
+    each = "".join(f'<p id="np-term-{term.id}">{html.escape(term.meaning)}</p>' for term in TERMS)
+    return f'<div hidden class="np-terms" data-pattern="{html.escape(PATTERN, quote=True)}">{each}</div>'

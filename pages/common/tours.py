@@ -1,0 +1,192 @@
+"""A tour of every page: five stops, each a link that sets its fields, the part it lands at, and one sentence."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from core.planning.calendar.presets import STORIES as CALENDAR_STORIES
+from core.planning.comparison.entry import pack
+from core.planning.comparison.examples import examples
+from core.planning.presets import LECTURE as LECTURES
+from core.planning.presets import MEMORY_STORIES, SEARCH_STORIES, STORIES
+from core.planning.sweep.presets import BOARD_STORIES
+from pages.common import comparison_list
+from pages.common.links import LANDS_AT, address
+from pages.common.registry import (
+    BOARD,
+    CALENDAR,
+    COMPARE,
+    COMPUTE,
+    DEVICE,
+    FLOATS,
+    GLOSSARY,
+    HOME,
+    LECTURE,
+    MEMORY,
+    PLAN_SEARCH,
+    SAVED,
+    TENSORS,
+    PageSpec,
+)
+
+TOUR = "tour"
+"""The parameter of a link that says which stop of the tour it is."""
+
+
+ANSWER = "np-answer"
+"""The class of a page's answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """What it says, the page's fields, names without prefix, and the part to be in sight, which a panel's stop opens.
+
+    The sentence holds whatever is computed: numbers that come out stand on the page.
+    """
+
+    says: str
+    fields: Mapping[str, str] = field(default_factory=dict[str, str])
+    at: str = ""
+
+
+def _panel(says: str, name: str, fields: Mapping[str, str]) -> Stop:
+    return Stop(says, {**fields, name: "true"}, name)
+
+
+_ASKED = ("n", "tokens", "count", "gpu", "mfu")
+_LECTURES = STORIES[LECTURES]
+_GPT3 = STORIES["GPT-3 175B"]
+_LLAMA = STORIES["Llama 3.1 405B as trained"]
+_HELD_40B = MEMORY_STORIES["Lecture: 40B, fp32 AdamW"]
+_HELD_70B = MEMORY_STORIES["70B on one node"]
+_HELD_405B = MEMORY_STORIES["Llama 3.1 405B, TP 8, PP 16"]
+_SOUGHT = SEARCH_STORIES["70B on 512 H100"]
+_BOARDS, _CALENDARS = tuple(BOARD_STORIES.items()), tuple(CALENDAR_STORIES.values())
+
+TOURS: Mapping[str, tuple[Stop, ...]] = {
+    HOME.id: (
+        Stop("The lecture’s 70B run, at half of the peak", {one: _LECTURES[one] for one in _ASKED}, "long"),
+        Stop("The same run, as published runs did", {one: _LECTURES[one] for one in _ASKED[:-1]}, "long"),
+        Stop("The largest model on one node, everything counted", {"k": "8", "of": "everything"}, "large"),
+        Stop("The same with model states alone, in fp32", {"of": "model states alone", "prec": "fp32"}, "large"),
+        Stop("A number that fp16 cannot keep and bf16 can", {"x": "1e-8"}, "exact"),
+    ),
+    FLOATS.id: (
+        Stop("0.1 is never exact: here in bf16", {"x": "0.1", "fmt": "bf16"}),
+        Stop("Below fp16’s smallest value there is only zero", {"x": "1e-8", "fmt": "fp16"}),
+        Stop("Above fp16’s largest value there is only infinity", {"x": "65520", "fmt": "fp16"}),
+        _panel("A sum in a narrow format stalls", "sums", {"x": "1", "fmt": "bf16"}),
+        _panel("Loss scaling lifts gradients over fp16’s floor", "loss", {"x": "2^-24", "fmt": "fp16"}),
+    ),
+    TENSORS.id: (
+        Stop("A transpose moves no number: only strides change", {"x": "x.t()", "shape": "2, 3"}),
+        Stop(".view() refuses what no stride can walk", {"x": "x.t().view(2, 3)", "shape": "2, 3"}),
+        Stop("contiguous() copies, and then .view() works", {"x": "x.t().contiguous().view(2, 3)", "shape": "2, 3"}),
+        Stop("What is written to a view shows in its base", {"x": "x.transpose(1, 0)[0, 0] = 100", "shape": "2, 3"}),
+        _panel("einops names the axes, and says what it does to memory", "named", {"x": "x.t()", "shape": "2, 3"}),
+    ),
+    LECTURE.id: (
+        Stop("Every claim, with what came out"),
+        Stop("What the lecture says of numbers", {"topic": "Numbers in memory"}),
+        Stop("What needs care", {"verdict": "needs care"}),
+        Stop("70B on 1,024 H100s: its most quoted answer", {"claim": "C7"}),
+        _panel("From one matmul to 6ND", "linear", {"claim": "C1"}),
+    ),
+    GLOSSARY.id: (
+        Stop("Every term of these pages, one definition each"),
+        Stop("How well machines are used: MFU and HFU", {"q": "utilisation"}),
+        Stop("The formats: what a float keeps", {"q": "float"}),
+        Stop("The ways to split a model", {"q": "parallel"}),
+        Stop("What shards hold: ZeRO and FSDP", {"q": "optimizer state"}),
+    ),
+    COMPUTE.id: (
+        Stop("The lecture’s question, beside what published runs took", _LECTURES),
+        Stop("A run that was published: Llama 3.1 405B", _LLAMA),
+        _panel("Where the FLOPs go: attention and matrices", "flops", _GPT3),
+        _panel("What moves the answer most", "moves", _LECTURES),
+        _panel("The whole run: failures, checkpoints, energy", "whole", _LLAMA),
+    ),
+    MEMORY.id: (
+        Stop("The lecture’s 40B in fp32, on one node", _HELD_40B),
+        _panel("70B on one node: what fills it, and what would help", "why", _HELD_70B),
+        _panel("Optimizers side by side: what their state costs", "optims", _HELD_40B),
+        _panel("ZeRO and parallelism: what each degree saves", "zeros", _HELD_405B),
+        _panel("Through one step: when memory rises and falls", "step", _HELD_70B),
+    ),
+    PLAN_SEARCH.id: (
+        Stop("The fastest layout of a 70B model on 512 H100s", _SOUGHT),
+        _panel("Why this one? What its step goes to", "why", _SOUGHT),
+        _panel("The whole space that it was found in", "space", _SOUGHT),
+        _panel("One step in each direction from it", "near", _SOUGHT),
+        _panel("How many accelerators are worth having", "sizes", _SOUGHT),
+    ),
+    BOARD.id: (
+        *(Stop(name, fields) for name, fields in _BOARDS[:4]),
+        _panel("Every cell as a row of a table", "table", _BOARDS[0][1]),
+    ),
+    COMPARE.id: (
+        Stop("One model on three kinds of accelerators"),
+        Stop("The first is the baseline", {"base": "1"}),
+        Stop("The second is the baseline", {"base": "2"}),
+        Stop("The third is the baseline", {"base": "3"}),
+        _panel("All of it as files to take away", "take", {}),
+    ),
+    CALENDAR.id: (
+        Stop("Llama 3 405B: long sequences after short ones", _CALENDARS[0]),
+        Stop("DeepSeek-V3: three stages of context", _CALENDARS[1]),
+        Stop("A year of one fleet, experiments beside the main run", _CALENDARS[2]),
+        Stop("The same year without maintenance", {**_CALENDARS[2], "closed": "", "mhours": "0"}),
+        Stop("Two models, one after the other", _CALENDARS[3]),
+    ),
+    SAVED.id: (
+        Stop("Every plan that was kept"),
+        Stop("What is known of Llama", {"q": "Llama"}),
+        Stop("Plans of 70B models", {"q": "70B"}),
+        Stop("Plans on H100", {"q": "H100"}),
+        Stop("With the archive", {"old": "true"}),
+    ),
+    DEVICE.id: (
+        Stop("The rates of this machine, dtype by dtype"),
+        Stop("The lecture’s experiment", {"what": "The lecture’s experiment"}),
+        Stop("What moves bytes, and what a launch costs", {"what": "Memory and small operations"}),
+        Stop("Its own roofline", {"what": "Everything", "roof": "true"}, at="roof"),
+        Stop("One layer, predicted and timed", {"what": "One layer’s training step"}),
+    ),
+}
+"""The stops of each page, by its id."""
+
+
+def hrefs(page: PageSpec) -> tuple[str, ...]:
+    """The addresses of a page's stops, which carry the plans that a comparison needs."""
+    plans = {comparison_list.IN_LINK: _examples()} if page is COMPARE else {}
+    return tuple(
+        address(page, stop.fields, {**plans, TOUR: str(number)}, stop.at)
+        for number, stop in enumerate(TOURS[page.id], 1)
+    )
+
+
+@lru_cache(maxsize=1)
+def _examples() -> str:
+    return pack(examples())
+
+
+def row(page: PageSpec, at: str = "") -> str:
+    """The tour as HTML, every stop a link: folded to a line, or open beside the page for who is at stop ``at``."""
+    items = [
+        f'<li><a href="{html.escape(href, quote=True)}"{" aria-current=step" if at == str(number) else ""}>'
+        f"{stop.says}</a></li>"
+        for number, (stop, href) in enumerate(zip(TOURS[page.id], hrefs(page), strict=True), 1)
+    ]
+    beside = any("aria-current" in item for item in items)
+    return (
+        f'<details class="np-tour{" np-beside" if beside else ""}"{" open" if beside else ""}>'
+        f"<summary>A tour in five steps</summary><ol>{''.join(items)}</ol></details>"
+    )
+
+
+def landing(asked: Mapping[str, str]) -> str:
+    """What is brought into sight for the address ``asked``: the part it names, or the answer at any other stop."""
+    return asked.get(LANDS_AT, "") or (ANSWER if TOUR in asked else "")

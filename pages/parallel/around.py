@@ -1,0 +1,77 @@
+"""Parallel plan, around the plan in force: its neighbours, other cluster sizes, and how it is launched."""
+
+from __future__ import annotations
+
+import math
+
+import streamlit as st
+
+from core.planning.plan_search import asked as question_of
+from core.planning.plan_search import launched
+from core.planning.search_around import sizes
+from core.search.neighbours import neighbours
+from core.views.search import text, text_step
+from core.views.search.charts import cluster_sizes
+from core.wording import plain
+from pages.common import show
+from pages.common.inputs import Inputs
+from pages.common.theme import TOKENS
+from pages.parallel.asked import Asked
+
+_NONE = "Nothing fits, so there is no plan to look around from. Type one under “Own layout”."
+
+
+def near(_: Inputs, a: Asked) -> None:
+    """What one step in each direction changes."""
+    if a.here is None:
+        show.note(_NONE)
+        return
+    found = neighbours(a.here, question_of(a.query))
+    show.says(text_step.around(a.here, found))
+    show.small_table(
+        [show.Column(heading, numeric=0 < i < 4) for i, heading in enumerate(text_step.NEIGHBOURS)],
+        [text_step.neighbour_row(a.here, one) for one in found],
+        caption=f"On the same accelerators with the same batch, from {text.degrees(a.here.layout)}.",
+    )
+
+
+def how_many(_: Inputs, a: Asked) -> None:
+    """The best plan at each size of cluster."""
+    low, high = a.plan.price_range
+    with st.spinner("Searching clusters of other sizes."):
+        found = sizes(a.query, a.plan.tokens, (low + high) / 2)
+    deadline = a.plan.limits.days
+    said = text.scaling(found, deadline)
+    show.says(said)
+    if not found:
+        return
+    show.chart(
+        cluster_sizes(found, a.query.accelerators, deadline, TOKENS),
+        alt=f"Days for all tokens against accelerators, the best plan at each. {plain(said)}",
+        key="plan_search:sizes",
+    )
+    here = [one.accelerators for one in found]
+    show.small_table(
+        [show.Column(heading, numeric=i != 1) for i, heading in enumerate(text.SIZES)],
+        text.size_rows(found),
+        caption="The best plan at each size, of steps alone: what stops a run is not in these days. Cost is all "
+        "accelerator-hours over those of the smallest cluster.",
+        here=here.index(a.query.accelerators) if a.query.accelerators in here else None,
+    )
+    if math.isnan(low):
+        show.note(f"The price of {a.query.accelerator} is unknown: type one under More.")
+
+
+def launch(_: Inputs, a: Asked) -> None:
+    """The settings of three systems."""
+    if a.here is None:
+        show.note(_NONE)
+        return
+    made = launched(a.query, a.here)
+    show.says(text_step.launched(made))
+    for tab, one in zip(st.tabs([one.system for one in made]), made, strict=True):
+        with tab:
+            st.code(one.text, language=one.language)
+            for remark in one.notes:
+                show.note(remark)
+            show.source(one.source)

@@ -1,0 +1,63 @@
+"""What Parallel plan asks: the fields of a plan, and those of its own panels."""
+
+from __future__ import annotations
+
+from core.fields import Field, choice, slider, switch
+from core.planning.form.plan_form import plan_form, whole
+from core.planning.presets import SEARCH_STORIES
+from core.planning.search_request import parse_span
+from core.step_time.calibration.measured_steps import step_runs
+from pages.common.takeaway import TAKE
+
+_SHOWN, NARROW = "shown", "narrow"
+
+PANELS = {
+    name: switch(name, title, False, part="panels")
+    for name, title in {
+        "space": "The whole space: every plan by time and memory",
+        "why": "Why this one? Its step, pipeline, stages and devices",
+        "near": "Neighbours: one step in each direction",
+        "runs": "Published layouts beside ours",
+        "sizes": "How many accelerators?",
+        "study": "Studies: the same search over a grid",
+        "proof": "Evidence: predicted against measured steps",
+        "launch": "Launch line: Megatron-LM, torchtitan, DeepSpeed",
+    }.items()
+} | {TAKE.id: TAKE}
+"""Titles of the panels in the order in which they are asked for."""
+
+BEST, OWN = "best found", "own layout"
+LOOK = choice(
+    "look",
+    "Shown",
+    (BEST, OWN),
+    BEST,
+    few=True,
+    part=_SHOWN,
+    help="**best found**: what the search likes best. **own layout**: the one typed, or chosen from a table.",
+)
+
+
+def _range(id: str, label: str) -> Field:
+    return Field(id, label, "", parse_span, part=NARROW, placeholder="all", help="All, 8, up to 8, or 2-8.")
+
+
+SLOWER = slider(
+    "slow", "Up to % slower than the fastest", 1, 200, 50, part=NARROW, help="Of the fastest plans, which are kept."
+)
+ONLY = {
+    "tensor": _range("otp", "Tensor"),
+    "pipeline": _range("opp", "Pipeline"),
+    "context": _range("ocp", "Context"),
+    "expert": _range("oep", "Expert"),
+    "micro_batch": _range("ombs", "Micro-batch"),
+}
+"""Field of a layout → the field that narrows which plans are drawn."""
+
+SOURCE = choice("src", "Source", ("all", *dict.fromkeys(run.group for run in step_runs())), "all", part=_SHOWN)
+
+CHIPS = {name: {**story, LOOK.id: LOOK.default} for name, story in whole(SEARCH_STORIES).items()}
+"""The chips."""
+
+FORM = plan_form("s", LOOK, SLOWER, *ONLY.values(), SOURCE, *PANELS.values(), **SEARCH_STORIES["70B on 512 H100"])
+"""It begins with a chip: a model that has a shape of its own."""

@@ -1,0 +1,68 @@
+"""Parallel plan, held against what was measured: published layouts beside the search’s, and every published step."""
+
+from __future__ import annotations
+
+from core.search.published_layouts import compared
+from core.step_time.calibration.report import kept
+from core.views.search import text_evidence as words
+from core.views.search.charts_evidence import errors_within, predicted_against_measured
+from core.wording import plain
+from pages.common import show
+from pages.common.inputs import Inputs
+from pages.common.theme import TOKENS
+from pages.parallel.asked import Asked
+from pages.parallel.form import SOURCE
+
+_WORST = 15
+
+
+def published(_: Inputs, __: Asked) -> None:
+    """Published layouts, as they were measured, as they are timed here, and where the search would have gone."""
+    found = compared()
+    show.says(words.published(found))
+    show.small_table(
+        [show.Column(heading, numeric=i in (2, 3, 4, 5, 7)) for i, heading in enumerate(words.PUBLISHED)],
+        words.published_rows(found),
+        caption="On the same accelerators with the same batch, kernels and overlap.",
+    )
+    for source in dict.fromkeys(one.run.source for one in found):
+        show.source(source)
+
+
+def proof(inputs: Inputs, _: Asked) -> None:
+    """Every published step, predicted and measured."""
+    head = show.slot()
+    inputs.draw(SOURCE)
+    show.problems(inputs, SOURCE.id)
+    source = inputs.reading.values[SOURCE.id]
+    every = kept()
+    found = every if source == "all" else words.of_source(every, source)
+    said = words.believed(found)
+    with head:
+        show.says(said)
+    show.chart(
+        predicted_against_measured(*words.points(found), TOKENS),
+        alt=f"Predicted against measured seconds of a step. {plain(said)}",
+        key="plan_search:evidence",
+    )
+    show.chart(
+        errors_within(words.curves(found), TOKENS),
+        alt=f"Share of published steps within each error. {plain(said)}",
+        key="plan_search:errors",
+    )
+    show.note(words.ordered(every))
+    show.small_table(
+        [show.Column(heading, numeric=i > 0) for i, heading in enumerate(words.ERRORS)],
+        words.error_rows(found),
+        caption="By source, each by constants that were fitted without it",
+    )
+    show.small_table(
+        [show.Column(heading, numeric=i > 0) for i, heading in enumerate(words.BY_SOFTWARE)],
+        words.software_rows(found),
+        caption="By training software, each source by constants that were fitted without it",
+    )
+    show.small_table(
+        [show.Column(heading, numeric=0 < i < 4) for i, heading in enumerate(words.RUNS)],
+        words.run_rows(found, _WORST),
+        caption=f"The {min(_WORST, len(found.runs))} that are furthest off",
+    )

@@ -1,0 +1,106 @@
+"""Parallel plan: the fastest layout that fits, what its step goes to, and the whole space that it was found in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import streamlit as st
+
+from core.planning.form.plan_form import carried, named_texts
+from core.planning.plan_search import asked as question_of
+from core.planning.search_around import Rescue, as_texts, rescues
+from core.search.derivation import explain
+from core.views.search import text as search_text
+from pages.common import show
+from pages.common.adding import add_to_comparison
+from pages.common.beginning import plan_chips
+from pages.common.inputs import Inputs
+from pages.common.projecting import projecting
+from pages.common.registry import COMPUTE, MEMORY, PLAN_SEARCH
+from pages.common.saving import saving
+from pages.common.shape import adopt_built
+from pages.common.takeaway import TAKE, take_away
+from pages.parallel.around import how_many, launch, near
+from pages.parallel.asked import Asked, asked
+from pages.parallel.form import CHIPS, FORM, PANELS
+from pages.parallel.inputs import draw
+from pages.parallel.measured import proof, published
+from pages.parallel.space import whole_space
+from pages.parallel.study import study
+from pages.parallel.why import goes_to, why
+
+_PANELS: dict[str, Callable[[Inputs, Asked], None]] = {
+    "space": whole_space,
+    "why": why,
+    "near": near,
+    "runs": published,
+    "sizes": how_many,
+    "study": study,
+    "proof": proof,
+    "launch": launch,
+    TAKE.id: lambda inputs, a: take_away(inputs, _in_force(a), of_layout=a.here is not None),
+}
+
+
+def _apply(inputs: Inputs, ways: Sequence[Rescue]) -> None:
+    """The changes under which a plan fits, each with its button."""
+
+    def put(texts: Sequence[tuple[str, str]]) -> None:
+        for name, text in texts:
+            inputs.put(name, text)
+
+    for i, way in enumerate(ways):
+        button, place = st.columns([1, 8], vertical_alignment="center")
+        button.button("Apply", key=inputs.key(f"way{i}"), on_click=put, args=(way.texts,))
+        with place:
+            show.note(search_text.way(way))
+
+
+def _in_force(a: Asked) -> dict[str, str]:
+    """The plan's texts with the layout in force."""
+    return named_texts(a.texts) | (as_texts(a.here.layout) if a.here else {})
+
+
+def page() -> None:
+    """Inputs, the answer, and the panels behind it."""
+    adopt_built(PLAN_SEARCH)
+    inputs = Inputs(PLAN_SEARCH, FORM)
+    chips = show.slot()
+    a = asked(inputs)
+    draw(inputs, a.plan)
+    plan_chips(inputs, CHIPS, into=chips)
+
+    with show.guarded("The answer"):
+        if a.result.best is None:
+            ways = rescues(a.query)
+            show.answer(search_text.nothing_fits(a.plan, a.query, a.result, ways))
+            _apply(inputs, ways)
+        if a.here is not None:
+            show.answer(search_text.sentence(a.plan, a.query, a.here), search_text.counted(a.query, a.result, a.here))
+        for line in search_text.beside(a.plan, a.query, a.result, a.here):
+            show.note(line)
+    if projecting() and a.here is not None:
+        with show.guarded("The picture"):
+            goes_to(a.here, key="plan_search:picture")
+    add_to_comparison(PLAN_SEARCH, _in_force(a))
+    saving(inputs, _in_force(a))
+
+    for name, panel in _PANELS.items():
+        with inputs.panel(name, PANELS[name].label) as opened:
+            if opened.open:
+                panel(inputs, a)
+
+    texts = carried(a.texts) | (as_texts(a.here.layout) if a.here else {})
+    here = a.here
+    if here is not None:
+        show.how(
+            lambda: explain(question_of(a.query), here, a.plan.tokens),
+            key="plan_search:how",
+            notes=[search_text.STEP_SUMS],
+        )
+    show.onwards("Use this plan: what each accelerator has to hold", MEMORY, texts)
+    show.onwards("Use this plan: FLOPs, days and dollars of the whole run", COMPUTE, texts)
+    show.footer(inputs)
+
+
+show.body(page)

@@ -1,0 +1,71 @@
+"""Parallel plan, the whole space: every plan by time and memory, ranges that narrow it, and the fastest as a table."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import streamlit as st
+
+from core.planning.search_around import as_texts
+from core.search.filter import layout_at, narrowed, within
+from core.views.search import text as search_text
+from core.views.search.charts import space
+from core.views.search.export import as_csv
+from core.wording import plain
+from pages.common import show
+from pages.common.components import component
+from pages.common.inputs import Inputs
+from pages.common.theme import TOKENS
+from pages.parallel.asked import Asked
+from pages.parallel.form import LOOK, NARROW, ONLY, OWN, SLOWER
+
+_TABLE = "plan_search:plans"
+_TOP = 15
+
+
+def whole_space(inputs: Inputs, a: Asked) -> None:
+    """The panel's content."""
+    best = a.result.best
+    if best is None:
+        show.note("Nothing fits, so there is no space to draw.")
+        return
+    said = search_text.front(a.result)
+    show.says(said)
+    values = inputs.reading.values
+    most = min(one.seconds for one in (best, *a.result.pareto)) * (1 + values[SLOWER.id] / 100)
+    ranges = {name: (span.low, span.high) for name, field in ONLY.items() if not (span := values[field.id]).free}
+    plans = narrowed(a.result.plans, most, ranges)
+    for cell, field in zip(st.columns([1.6, 1, 1, 1, 1, 1]), (SLOWER, *ONLY.values()), strict=True):
+        with cell:
+            inputs.draw(field)
+    show.problems(inputs, *(field.id for field in inputs.form.part(NARROW)))
+    show.note(search_text.kept(plans, a.result))
+    if not len(plans.seconds):
+        return
+    show.chart(
+        space(plans, within(a.result.pareto, most), a.here, best.usable, TOKENS),
+        alt=f"Plans by seconds of a step and memory of the fullest accelerator. {plain(said)}",
+        key="plan_search:space",
+    )
+
+    def pick() -> None:
+        chosen: Any = getattr(st.session_state.get(_TABLE), "pick", None)
+        if isinstance(chosen, str) and chosen.isdigit() and int(chosen) < min(_TOP, len(plans.seconds)):
+            for name, text in as_texts(layout_at(plans, int(chosen))).items():
+                inputs.put(name, text)
+            inputs.put(LOOK.id, OWN)
+
+    rows = search_text.plan_rows(a.plan, a.query, plans, best, _TOP)
+    component("plans")(
+        data={
+            "caption": "The fastest of those drawn. Choose one by its name: it becomes the layout of the form.",
+            "columns": [{"title": title, "numeric": i not in (0, 2, 7)} for i, title in enumerate(search_text.PLANS)],
+            "rows": [
+                {"id": f"{i}", "cells": row, "here": a.here is not None and layout_at(plans, i) == a.here.layout}
+                for i, row in enumerate(rows)
+            ],
+        },
+        key=_TABLE,
+        on_pick_change=pick,
+    )
+    st.download_button("Download these plans as CSV", as_csv(plans), "plans.csv", "text/csv", on_click="ignore")

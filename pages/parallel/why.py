@@ -1,0 +1,74 @@
+"""Parallel plan, why this one: its step, its pipeline in time, the memory of its stages, and where shards lie."""
+
+from __future__ import annotations
+
+from core.planning.plan_search import stages, traffic
+from core.search.placement import groups
+from core.search.result import Found
+from core.search.timeline import timeline_of
+from core.views.search import text_step as words
+from core.views.search.charts_placement import device_grid
+from core.views.search.charts_step import pipeline, waterfall
+from core.views.search.text import network
+from core.views.training.charts_device import device_bars
+from core.wording import plain
+from pages.common import show
+from pages.common.inputs import Inputs
+from pages.common.theme import TOKENS
+from pages.parallel.asked import Asked
+
+_STAGES = 16
+
+
+def why(_: Inputs, a: Asked) -> None:
+    """The panel's content."""
+    if a.here is None:
+        show.note("Nothing fits, so there is no plan to take apart. Type one under “Own layout”.")
+        return
+    here, layout = a.here, a.here.layout
+    show.says(words.goes_to(here))
+    goes_to(here, key="plan_search:waterfall")
+    line = timeline_of(layout, here.step)
+    said = words.waits(layout, line, here.step)
+    show.says(said)
+    if layout.pipeline > 1:
+        show.chart(
+            pipeline(line, TOKENS),
+            alt=f"Each stage’s forward and backward passes over one step. {plain(said)}",
+            key="plan_search:pipeline",
+        )
+        show.note(words.DURATIONS)
+    rows = stages(a.query, layout, _STAGES)
+    said = words.fullest(rows, int(layout.pipeline), here.usable)
+    show.says(said)
+    show.chart(
+        device_bars([(words.stage_name(place, int(layout.pipeline)), one) for place, one in rows], here.usable, TOKENS),
+        alt=f"What one accelerator of each stage holds. {plain(said)}",
+        key="plan_search:stages",
+    )
+    node = a.query.cluster.per_node
+    found = groups(layout, here.step, traffic(a.query, layout), node)
+    said = words.sent(found)
+    show.says(said)
+    if between := network(a.query):
+        show.note(between)
+    show.chart(
+        device_grid(layout, node, TOKENS),
+        alt=f"Accelerators by pipeline stage with the shards that each holds, in nodes of {node}. {plain(said)}",
+        key="plan_search:grid",
+    )
+    if found:
+        show.small_table(
+            [show.Column(heading, numeric=heading in words.COUNTED) for heading in words.GROUPS],
+            words.group_rows(found),
+            caption="What each kind of parallelism sends, and over which links.",
+        )
+
+
+def goes_to(here: Found, *, key: str) -> None:
+    """The picture of what a plan's step goes to."""
+    show.chart(
+        waterfall(here.step, TOKENS, low=here.low, high=here.high),
+        alt=f"One step, part after part. {plain(words.goes_to(here))}",
+        key=key,
+    )

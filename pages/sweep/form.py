@@ -1,0 +1,24 @@
+"""What the what-if board asks: the fields of a plan, and those of the board."""
+
+from __future__ import annotations
+
+from core.fields import switch
+from core.planning.form.plan_form import plan_form, whole
+from core.planning.sweep.form import BOARD_FIELDS
+from core.planning.sweep.presets import BOARD_STORIES
+
+PANELS = {"table": switch("table", "The table behind it, to sort and to take away", False, part="panels")}
+"""Titles of the panels."""
+
+CHIPS = whole(BOARD_STORIES)
+
+_FIRST = next(iter(BOARD_STORIES.values()))
+_OWN = {one.id for one in BOARD_FIELDS}
+
+FORM = plan_form(
+    "w",
+    *(one.with_default(_FIRST[one.id]) for one in BOARD_FIELDS),
+    *PANELS.values(),
+    **{name: text for name, text in _FIRST.items() if name not in _OWN},
+)
+"""It begins with the first chip."""

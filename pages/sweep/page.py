@@ -1,0 +1,112 @@
+"""The what-if board: a plan with two of its numbers swept, what fits and meets the deadline, and a cell to load."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import streamlit as st
+
+from core.budget.errors import BudgetError
+from core.formula import Explanation
+from core.planning.evaluation import Answer, answer
+from core.planning.form.plan_form import FIND, carried
+from core.planning.sweep.choice import Picked, pick
+from core.planning.sweep.form import X_VALUES, Y_VALUES
+from core.training.layout import LayoutError
+from core.views.sweep import text as sweep_text
+from core.views.sweep.charts import grid
+from core.wording import plain
+from pages.common import show
+from pages.common.adding import add_to_comparison
+from pages.common.beginning import plan_chips
+from pages.common.components import component
+from pages.common.inputs import Inputs
+from pages.common.registry import BOARD, COMPUTE, MEMORY, PLAN_SEARCH
+from pages.common.shape import adopt_built
+from pages.sweep.form import CHIPS, FORM, PANELS
+from pages.sweep.inputs import Asked, asked, draw
+
+_GRID = "board:grid"
+
+
+def _load(inputs: Inputs, a: Asked, cell: tuple[int, int]) -> None:
+    """Make a cell the plan. The board's values are written out, so that it stays as it is around it."""
+    for name, text in a.board.sets(*cell).items():
+        inputs.put(name, text)
+    inputs.put(X_VALUES.id, a.board.x.written)
+    inputs.put(Y_VALUES.id, a.board.y.written)
+
+
+def _picture(inputs: Inputs, a: Asked, picked: Picked | None, said: str) -> None:
+    def load() -> None:
+        chosen: Any = getattr(st.session_state.get(_GRID), "pick", None)
+        cell = a.board.cell_of(chosen) if isinstance(chosen, str) else None
+        if cell:
+            _load(inputs, a, cell)
+
+    drawn = grid(a.board, a.result, picked)
+    component("board")(data={**drawn, "alt": f"{drawn['title']}. {plain(said)}"}, key=_GRID, on_pick_change=load)
+
+
+def _table(a: Asked) -> None:
+    headings, rows = sweep_text.table(a.board, a.result)
+    here = a.board.here
+    words_in = {0: a.board.y.axis.chosen, 1: a.board.x.axis.chosen}
+    numeric = [not words_in.get(i) and i < len(headings) - 2 for i in range(len(headings))]
+    show.small_table(
+        [show.Column(heading, numeric=one) for heading, one in zip(headings, numeric, strict=True)],
+        rows,
+        caption="Every cell, of the middle of its range.",
+        here=here[0] * a.board.shape[1] + here[1] if here else None,
+    )
+
+
+def _explained(a: Answer) -> list[Explanation | str]:
+    try:
+        held = a.memory.explain()
+    except LayoutError:
+        held = ()
+    return ["Your plan", *a.explain(), *(("On one accelerator", *held) if held else ())]
+
+
+def page() -> None:
+    """Inputs, the answer, the board, and the table behind it."""
+    adopt_built(BOARD)
+    inputs = Inputs(BOARD, FORM)
+    chips = show.slot()
+    a = asked(inputs)
+    own: Answer | None = None
+    try:
+        own = answer(a.plan)
+    except BudgetError as problem:
+        inputs.fail(str(problem), "The plan itself has no answer.")
+    draw(inputs, a)
+    plan_chips(inputs, CHIPS, into=chips)
+
+    picked = pick(a.board)
+    said = sweep_text.sentence(a.board, picked)
+    with show.guarded("The answer"):
+        show.answer(said, sweep_text.own(own, a.board.limits) if own else "")
+        if picked and picked.cell != a.board.here:
+            st.button("Make that the plan", key=inputs.key("least"), on_click=_load, args=(inputs, a, picked.cell))
+    with show.guarded("The board"):
+        _picture(inputs, a, picked, said)
+        show.note(f"{sweep_text.counted(a.board)} Choose a cell to make it the plan; arrow keys move between cells.")
+        if why := sweep_text.without(a.board):
+            show.note(why)
+
+    with inputs.panel("table", PANELS["table"].label) as opened:
+        if opened.open:
+            _table(a)
+
+    if own:
+        show.how(lambda: _explained(own), key="board:how")
+    texts = carried({**inputs.reading.texts, FIND.id: "time"})
+    add_to_comparison(BOARD, texts)
+    show.onwards("How long your plan trains, and what that costs", COMPUTE, texts)
+    show.onwards("What each accelerator has to hold under it", MEMORY, texts)
+    show.onwards("Which layout is fastest for it", PLAN_SEARCH, texts)
+    show.footer(inputs)
+
+
+show.body(page)

@@ -1,0 +1,150 @@
+"""Chips of the pages of planning: each is a whole new plan, which takes nothing of the one before and loses none."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from unittest.mock import patch
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from core.fields import Form
+from core.planning.form.plan_form import PLAN_FIELDS, PLAN_FORM, carried, plan_of
+from core.planning.plan import Computed
+from core.store import where
+from core.store.store import Store
+from core.training.custom_policy import OwnPolicy
+from core.training.optimizers import USUAL_OPTIMIZER
+from core.training.precision import USUAL_POLICY
+from pages.calendar.form import CHIPS as CALENDAR_CHIPS
+from pages.calendar.form import FORM as CALENDAR_FORM
+from pages.common.registry import BOARD, CALENDAR, COMPUTE, MEMORY, PLAN_SEARCH, PageSpec
+from pages.compute.form import CHIPS as COMPUTE_CHIPS
+from pages.compute.form import FORM as COMPUTE_FORM
+from pages.memory.form import CHIPS as MEMORY_CHIPS
+from pages.memory.form import FORM as MEMORY_FORM
+from pages.parallel.form import CHIPS as SEARCH_CHIPS
+from pages.parallel.form import FORM as SEARCH_FORM
+from pages.sweep.form import CHIPS as BOARD_CHIPS
+from pages.sweep.form import FORM as BOARD_FORM
+from tests.app.plan_pages import bodies, fold, linked, opened
+from tests.app.test_saved import only, press, save
+
+PAGES: dict[PageSpec, tuple[Form, Mapping[str, Mapping[str, str]]]] = {
+    COMPUTE: (COMPUTE_FORM, COMPUTE_CHIPS),
+    MEMORY: (MEMORY_FORM, MEMORY_CHIPS),
+    PLAN_SEARCH: (SEARCH_FORM, SEARCH_CHIPS),
+    BOARD: (BOARD_FORM, BOARD_CHIPS),
+    CALENDAR: (CALENDAR_FORM, CALENDAR_CHIPS),
+}
+EACH = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.id)
+SAVING = pytest.mark.parametrize("page", [COMPUTE, MEMORY, PLAN_SEARCH], ids=lambda page: page.id)
+
+MINE = {
+    "model": "Llama 3.1 8B", "tokens": "3T", "count": "96", "gb": "960", "seq": "4,096", "price": "4", "opt": "Lion",
+    "tp": "2", "pp": "4", "vpp": "2", "mbs": "2", "acc": "12", "zero": "1", "rc": "selective", "rate1k": "0.9",
+    "kpp": "4", "prec": "own", "pg": "fp32",
+}  # fmt: skip
+"""A plan of one's own: chips name few of these fields."""
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    """An empty store, which the app under test uses."""
+    with patch.dict(os.environ, {"NAPKIN_DATA": str(tmp_path)}):
+        yield where.opened()
+        where._stores.pop(where.address()).close()
+
+
+def plan_on(app: AppTest, page: PageSpec) -> dict[str, str]:
+    """The plan that the page's own link carries."""
+    link = {name.removeprefix(f"{page.prefix}_"): text for name, text in linked(app).items()}
+    return {one.id: link.get(one.id, "") for one in PLAN_FIELDS}
+
+
+def choose(app: AppTest, page: PageSpec, chip: str) -> None:
+    app.button_group(key=f"{page.prefix}:story").set_value(chip).run()
+    assert not app.exception
+
+
+def test_a_chip_names_every_field_of_a_plan() -> None:
+    for form, chips in PAGES.values():
+        for texts in chips.values():
+            assert texts.keys() >= {one.id for one in PLAN_FIELDS}
+            reading = form.read(texts)
+            assert not reading.problems
+            assert not reading.led, "a field that another one decides would never let the chip be lit"
+
+
+def test_every_page_begins_with_one_precision() -> None:
+    """A plan has the same bytes whether a page is opened by itself or by the link of another one."""
+    begun = {page.id: plan_of(form.read({})) for page, (form, _) in PAGES.items()}
+    assert {(plan.policy, plan.own, plan.optimizer, plan.computed) for plan in begun.values()} == {
+        (USUAL_POLICY, OwnPolicy(), USUAL_OPTIMIZER, Computed())
+    }
+    for form, _ in PAGES.values():
+        for other, _ in PAGES.values():
+            sent = plan_of(other.read(carried(form.read({}).texts)))
+            assert (sent.policy, sent.optimizer) == (USUAL_POLICY, USUAL_OPTIMIZER)
+
+
+@EACH
+def test_a_chip_takes_nothing_of_the_plan_before(page: PageSpec) -> None:
+    _, chips = PAGES[page]
+    for name in list(chips)[-2:]:
+        fresh, used = opened(page, {}), opened(page, MINE)
+        for app in (fresh, used):
+            choose(app, page, name)
+        assert plan_on(used, page) == plan_on(fresh, page) == {one.id: chips[name][one.id] for one in PLAN_FIELDS}
+        assert bodies(used, "np-answer") == bodies(fresh, "np-answer")
+        assert not any("cannot be laid out" in said for said in bodies(used, "np-error"))
+        assert used.button_group(key=f"{page.prefix}:story").value == name
+
+
+@EACH
+def test_the_plan_before_comes_back(page: PageSpec) -> None:
+    form, chips = PAGES[page]
+    first, second = list(chips)[-2:]
+    app = opened(page, MINE)
+    before = plan_on(app, page)
+    assert before["vpp"] == "2"
+    for name in (first, second):  # from chip to chip, what was typed stays to be had
+        choose(app, page, name)
+    press(app, f"{page.prefix}_former")
+    assert plan_on(app, page) == before
+    assert f"{page.prefix}_former" not in {one.key for one in app.button}
+    fresh = opened(page, {})
+    choose(fresh, page, first)
+    assert plan_on(fresh, page) != PLAN_FORM.read(form.read({}).texts).texts
+    assert f"{page.prefix}_former" not in {one.key for one in fresh.button}, "nobody had typed anything"
+
+
+@SAVING
+def test_a_chip_lets_go_of_the_saved_plan(store: Store, page: PageSpec) -> None:
+    _, chips = PAGES[page]
+    app = opened(page, MINE)
+    save(app, page, "Ours")
+    saved = only(store)
+    choose(app, page, next(iter(chips)))
+    assert not {"r_plan", "r_rev"} & set(app.query_params)
+    fold(app, f"{page.id}:saving", open=True)
+    assert f"{page.prefix}_save_changes" not in {one.key for one in app.button}
+    press(app, f"{page.prefix}_save")  # which is a plan of its own
+    assert store.find().total == 2
+    assert store.get(saved.id).entry.texts == saved.entry.texts
+
+
+@SAVING
+def test_the_saved_plan_comes_back_with_the_plan(store: Store, page: PageSpec) -> None:
+    _, chips = PAGES[page]
+    app = opened(page, MINE)
+    save(app, page, "Ours")
+    saved = only(store)
+    app.text_input(key=f"{page.prefix}_tokens").set_value("4T").run() if page != MEMORY else None
+    choose(app, page, next(iter(chips)))
+    press(app, f"{page.prefix}_former")
+    assert app.query_params["r_plan"] == saved.id
+    fold(app, f"{page.id}:saving", open=True)
+    assert ("save_changes" in str([one.key for one in app.button])) == (page != MEMORY)

@@ -1,0 +1,173 @@
+"""Whatever people typed, a browser asks no other host for anything, links to none, and draws it as it was typed.
+
+The policy that a browser is given is left aside here, so that a page is safe by itself; and tried by itself.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator
+from unittest.mock import patch
+from urllib.parse import urlencode, urlsplit
+
+import pytest
+from playwright.sync_api import Browser, Page, Route
+
+from core.benchmark.exchange import read_record, written
+from core.limits import limit
+from core.planning.comparison.entry import entry_of, pack
+from core.store import where
+from pages.common.comparison_list import IN_LINK
+from pages.common.registry import CALENDAR, COMPARE, DEVICE, HOME, SAVED
+from tests.browser.conftest import PATIENCE_S, TRAFFIC, running_server, settle
+from tests.core.typed_cases import HOST, KINDS, collectives, measurement, plans, tags
+
+pytestmark = pytest.mark.browser
+
+LONG = "W" * 200
+"""Cut wherever it is kept, and never broken by a blank."""
+
+OUTSIDE = f"""() => {{
+  const within = (root) => [...root.querySelectorAll("*")].flatMap((element) => [
+    ...[...element.attributes].filter(({{ name, value }}) => {{
+      const address = name === "href" || name === "xlink:href" ? value.split("?")[0] : value
+      return !/^(aria-label|title|value|placeholder|data-.*)$/.test(name) && address.includes("{HOST}")
+    }}).map(({{ name, value }}) => `${{element.tagName}} ${{name}}=${{value}}`),
+    ...(element.shadowRoot ? within(element.shadowRoot) : []),
+  ])
+  return within(document)
+}}"""
+"""Attributes that name the host, but where they are read out, and behind the mark of a link of ours."""
+
+WIDER = "element => element.scrollWidth - element.clientWidth"
+
+DRAWN = """() => [...document.querySelectorAll('[data-testid="stMarkdownContainer"], .stHtml, .js-plotly-plot text')]
+  .map((element) => element.textContent).join("\\n")"""
+
+
+@pytest.fixture(scope="module")
+def server_with_plans(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A server in whose database others have left such texts."""
+    folder = tmp_path_factory.mktemp("typed")
+    with patch.dict(os.environ, {"NAPKIN_DATA": str(folder)}):
+        store = where.opened()
+        for kind, one in zip(KINDS, (*plans(), *plans()), strict=False):
+            store.save(one, kind, tags(), kind)
+        store.save(entry_of(LONG, plans()[0].texts), LONG, (LONG,), LONG)
+        for kind in KINDS:
+            record = measurement(kind, "cuda")
+            store.measurements.keep(read_record(written(record).encode(), kind))
+            store.links.keep(collectives(kind), kind)
+        with running_server(folder / "log.txt") as url:
+            yield url
+        where._stores.pop(where.address()).close()
+
+
+@pytest.fixture
+def watched(browser: Browser, server_with_plans: str) -> Iterator[Callable[[str], Page]]:
+    """``watched(path)``: a settled page that the policy does not protect, and that asked no other host by its end."""
+    context = browser.new_context(bypass_csp=True, viewport={"width": 1280, "height": 900})
+    context.add_init_script(TRAFFIC)
+    asked: list[str] = []
+
+    def away(route: Route) -> None:
+        asked.append(route.request.url)
+        route.abort()
+
+    context.route(lambda url: urlsplit(url).netloc not in ("", urlsplit(server_with_plans).netloc), away)
+
+    def open_(path: str) -> Page:
+        page = context.new_page()
+        page.set_default_timeout(PATIENCE_S * 1000)
+        page.goto(f"{server_with_plans}/{path}")
+        settle(page)
+        return page
+
+    yield open_
+    context.close()
+    assert asked == []
+
+
+def open_all(page: Page) -> None:
+    """Open every panel, and those in panels."""
+    closed = page.locator('[data-testid="stExpander"] > details:not([open]) > summary')
+    while closed.count():
+        closed.first.click()
+        settle(page)
+
+
+def drawn(text: str) -> str:
+    """Letters alone: names may be broken over lines, and joiners and spaces are not seen."""
+    return re.sub(r"[\s\u2060]+", "", text)
+
+
+def checked(page: Page, *texts: str) -> None:
+    """Nothing on the page leads to the host, and these stand on it letter by letter."""
+    open_all(page)
+    assert page.evaluate(OUTSIDE) == []
+    said = drawn(page.evaluate(DRAWN))
+    assert [text for text in texts if drawn(text) not in said] == []
+
+
+def test_saved_plans(watched: Callable[[str], Page]) -> None:
+    page = watched(SAVED.url_path)
+    checked(page, *(one.name for one in plans()), *tags())
+    page.get_by_role("combobox", name="Look at").press("ArrowDown")
+    page.get_by_role("option").nth(1).wait_for()
+    checked(page)
+    assert page.locator(".st-key-saved_list .np-scroll").evaluate(WIDER) <= 1
+
+
+def test_plans_that_a_link_carries(watched: Callable[[str], Page]) -> None:
+    path = f"{COMPARE.url_path}?{urlencode({'v': '3', IN_LINK: pack(plans())})}"
+    checked(watched(path), *(one.name for one in plans()))
+
+
+def test_a_long_name_takes_no_room_of_others(watched: Callable[[str], Page]) -> None:
+    six = [entry_of(f"{i} {LONG}", one.texts) for i, one in enumerate(plans())]
+    page = watched(f"{COMPARE.url_path}?{urlencode({'v': '3', IN_LINK: pack(six)})}")
+    open_all(page)
+    headings = page.locator(".st-key-compare_table thead th")
+    assert headings.count() == 7
+    assert [one.evaluate(WIDER) for one in headings.all()] == [0] * 7
+    tables = page.locator('[class*="st-key-how-"] table').all()
+    assert tables
+    for table in tables:
+        assert table.evaluate(
+            "t => t.getBoundingClientRect().right <= t.closest('details').getBoundingClientRect().right"
+        )
+
+
+def test_runs_of_a_calendar(watched: Callable[[str], Page]) -> None:
+    names = [kind[: limit("run_name")] for kind in KINDS]
+    texts = {f"y_r{k}n": name for k, name in enumerate(names, 1)}
+    checked(watched(f"{CALENDAR.url_path}?{urlencode({'y_runs': str(len(KINDS)), **texts})}"), *names)
+
+
+def test_measurements_of_others(watched: Callable[[str], Page]) -> None:
+    page = watched(f"{DEVICE.url_path}?d_past=true")
+    for place in range(len(KINDS)):
+        page.get_by_role("combobox", name=re.compile("Shown above")).press("ArrowDown")
+        page.get_by_role("option").nth(place).click()
+        settle(page)
+        checked(page, *KINDS)
+
+
+def test_the_policy_holds_without_a_proxy(browser: Browser, server_with_plans: str) -> None:
+    """A page that had something of another host in it all the same would not get it."""
+    context = browser.new_context()
+    page = context.new_page()
+    answer = page.goto(f"{server_with_plans}/{HOME.url_path}")
+    assert answer
+    assert answer.headers["x-frame-options"] == "DENY"
+    blocked = page.evaluate(
+        """host => new Promise(done => {
+          document.addEventListener('securitypolicyviolation', event => done(event.effectiveDirective))
+          document.body.append(Object.assign(new Image(), { src: `http://${host}/y` }))
+          setTimeout(() => done('nothing'), 5000)
+        })""",
+        HOST,
+    )
+    assert blocked == "img-src"
+    context.close()

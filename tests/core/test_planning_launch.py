@@ -1,0 +1,330 @@
+"""Launch lines: each system takes them as its own parser or reader has it, and keeps what the plan counts."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import product
+
+import pytest
+
+from core.models.catalog import model_named
+from core.planning.form.plan_form import plan_from
+from core.planning.plan_search import Query, launched, query_of, searched
+from core.planning.presets import SEARCH_STORIES
+from core.search.filter import layout_at
+from core.search.launch import Launch, launches
+from core.training.custom_policy import OwnPolicy, own_like
+from core.training.layout import Layout
+from core.training.optimizers import find_optimizer
+from core.training.precision import POLICIES, USUAL_POLICY, PrecisionPolicy
+from tests.core import launch_reference as reference
+from tests.core.launch_reference import RefusedError, kept
+
+SYSTEMS = ("Megatron-LM", "torchtitan", "DeepSpeed")
+OTHERWISE = "Not as the plan counts it"
+MEGATRON = "mixed bf16, fp32 master, fp32 gradients"
+FULL = Layout(tensor=8, pipeline=16, interleave=8, data=128, micro_batches=16, zero=1, sequence_parallel=1, recompute=1)
+
+
+def made(
+    layout: Layout,
+    policy: PrecisionPolicy = POLICIES[USUAL_POLICY],
+    optimizer: str = "AdamW",
+    dtype: str = "bf16",
+    model: str = "Llama 3.1 405B",
+) -> dict[str, Launch]:
+    spec, how = model_named(model).spec, find_optimizer(optimizer)
+    found = launches(spec, layout, seq_len=8192, dtype=dtype, overlap=True, policy=policy, optimizer=how)
+    return {one.system: one for one in found}
+
+
+# ------------------------------------------------------------------------------------------ precision
+
+
+@dataclass(frozen=True)
+class Case:
+    """A precision under which a plan is launched."""
+
+    policy: PrecisionPolicy
+    dtype: str
+    zero: int
+    offload: int
+    optimizer: str = "AdamW"
+
+    @property
+    def layout(self) -> Layout:
+        return Layout(data=8, micro_batches=4, zero=self.zero, offload=self.offload)
+
+    @property
+    def lines(self) -> dict[str, Launch]:
+        return made(self.layout, self.policy, self.optimizer, self.dtype, "Llama 3.1 8B")
+
+    @property
+    def wanted(self) -> dict[str, str]:
+        """The types of the plan, read off its policy."""
+        p = self.policy
+        types = kept(
+            p.weights.name,
+            p.master.name if p.master else "none",
+            p.gradients.name,
+            p.accumulation.name if p.accumulation else "none",
+            p.gradient_copy.name if p.gradient_copy else "none",
+            p.multiplies.name,
+            p.state("exp_avg").name,
+            p.state("exp_avg_sq").name,
+        )
+        if self.dtype == "fp16":  # as on accelerators without bf16
+            parts = ("weights", "gradients", "accumulation", "products")
+            types |= {part: "fp16" for part in parts if types[part] == "bf16"}
+        return types | ({"products": "fp8"} if self.dtype == "fp8" else {})
+
+
+def own(**types: str) -> PrecisionPolicy:
+    """Megatron-LM's usual precision with other types."""
+    usual = own_like(POLICIES[MEGATRON], find_optimizer("AdamW"))
+    return replace(usual, **types).under(find_optimizer("AdamW"))  # pyright: ignore[reportArgumentType]
+
+
+OWN = (
+    own(gradients="bf16", gradient_copy="fp32"),
+    own(gradients="bf16", states=("bf16", "fp16", "fp32")),
+    own(master="fp16", states=("fp16", "fp16", "fp16")),
+    own(master="none", weights="fp16", gradients="fp16"),
+    own(master="bf16", gradients="bf16", states=("bf16", "bf16", "bf16")),
+    OwnPolicy(weights="fp32", master="none", gradients="fp32", multiplies="fp16").under(find_optimizer("AdamW")),
+)
+CASES = tuple(
+    Case(policy, dtype, zero, offload)
+    for policy, dtype, zero in product((*POLICIES.values(), *OWN), ("bf16", "fp16", "fp8"), range(4))
+    for offload in ((0, 1) if zero else (0,))
+)
+
+
+@lru_cache
+def read_by_deepspeed() -> dict[Case, dict[str, str] | str]:
+    """What DeepSpeed keeps in each case, or why it refuses."""
+    found = reference.deepspeed([(case.lines["DeepSpeed"].text, 8) for case in CASES])
+    return {
+        case: one["refused"] if "refused" in one else reference.deepspeed_keeps(one)
+        for case, one in zip(CASES, found, strict=True)
+    }
+
+
+def by_deepspeed(case: Case) -> dict[str, str]:
+    found = read_by_deepspeed()[case]
+    if isinstance(found, str):
+        raise RefusedError(found)
+    return found
+
+
+KEEPS: Mapping[str, Callable[[Case], dict[str, str]]] = {
+    "Megatron-LM": lambda case: reference.megatron_keeps(reference.megatron(case.lines["Megatron-LM"].text)),
+    "torchtitan": lambda case: reference.torchtitan_keeps(reference.torchtitan(case.lines["torchtitan"].text)),
+    "DeepSpeed": by_deepspeed,
+}
+
+
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_a_system_keeps_what_the_plan_counts_or_the_line_says_what_else(system: str) -> None:
+    same = 0
+    for case in CASES:
+        line, found, wanted = case.lines[system], KEEPS[system](case), case.wanted
+        notes = " ".join(line.notes)
+        if found["master"] == "16 bits of fp32":
+            assert "2 bytes a parameter less" in notes
+            found = found | {"master": "fp32"}
+        if system == "torchtitan" and wanted["weights"] != "fp32" and wanted["master"] != "none":
+            # One copy, which is the master; what is cast from it is the weights.
+            found = found | ({"weights": found["products"], "master": "fp32"} if found["weights"] == "fp32" else {})
+            if found["weights"] == "bf16" and case.zero == 3 and found["master"] == "fp32":
+                assert "2 bytes a parameter less" in notes
+        if wanted["products"] == "fp8" and system != "Megatron-LM":
+            assert "Matrix products in fp8" in notes
+            found = found | {"products": "fp8"}
+        assert (found != wanted) == (OTHERWISE in notes), (case, found, wanted, line)
+        for part, what in (("gradients", "gradients in"), ("weights", "weights in")):
+            if found[part] != wanted[part]:
+                assert f"{what} {found[part]}, not {wanted[part]}" in notes, (case, found, wanted, line)
+        same += found == wanted
+    assert same >= len(CASES) / 20
+
+
+@pytest.mark.parametrize("zero", [1, 2, 3])
+@pytest.mark.parametrize("policy", [USUAL_POLICY, MEGATRON])
+def test_megatron_accumulates_gradients_in_the_type_that_memory_counts(policy: str, zero: int) -> None:
+    case = Case(POLICIES[policy], "bf16", zero, 0)
+    found = KEEPS["Megatron-LM"](case)
+    assert found["gradients"] == POLICIES[policy].gradients.name
+    assert reference.megatron_keeps(reference.megatron("--bf16"))["gradients"] == "fp32", "which nobody had asked for"
+    if policy == MEGATRON or zero == 1:
+        assert not any(OTHERWISE in note for note in case.lines["Megatron-LM"].notes)
+
+
+def test_what_differs_comes_to_the_bytes_that_are_said() -> None:
+    """fp32 gradients in place of bf16 ones are 2 bytes, a copy of them 4."""
+    (note,) = (n for n in Case(POLICIES[USUAL_POLICY], "bf16", 0, 0).lines["Megatron-LM"].notes if OTHERWISE in n)
+    assert "a copy of gradients for the optimizer in fp32, which the plan has none of; 4 bytes a parameter more" in note
+    (note,) = (n for n in Case(POLICIES[USUAL_POLICY], "bf16", 3, 0).lines["torchtitan"].notes if OTHERWISE in n)
+    assert "gradients in fp32, not bf16; 2 bytes a parameter more" in note
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "named"),
+    [("Adam", None), ("AdamW", None), ("SGD momentum", "sgd"), ("SGD", "sgd"), ("Lion", "lion"), ("Muon", "muon")],
+)
+def test_megatron_gets_the_optimizer_of_the_plan(optimizer: str, named: str | None) -> None:
+    for zero, (name, policy) in product(range(4), POLICIES.items()):
+        line = made(Layout(data=8, zero=zero), policy, optimizer)["Megatron-LM"]
+        read = reference.megatron(line.text)
+        fsdp = zero >= 2 and named in ("lion", "muon")
+        assert read.optimizer == ("adam" if fsdp else named or "adam"), name
+        assert any(f"no {optimizer}" in note for note in line.notes) == fsdp
+    without = made(Layout(data=8, zero=1), optimizer="Adafactor")["Megatron-LM"]
+    assert any("It has no Adafactor" in note for note in without.notes)
+
+
+# ------------------------------------------------------------------------------------------ layouts
+
+
+@lru_cache
+def plans() -> tuple[tuple[Query, Layout, tuple[Launch, ...]], ...]:
+    """Layouts that searches found, from the fastest to the slowest, with their lines."""
+    found: list[tuple[Query, Layout, tuple[Launch, ...]]] = []
+    for story in SEARCH_STORIES.values():
+        query = query_of(plan_from(story))
+        result = searched(query)
+        assert result.best is not None
+        count = len(result.plans.seconds)
+        for i in sorted({int(i * (count - 1) / 59) for i in range(60)}):
+            layout = layout_at(result.plans, i)
+            found.append((query, layout, launched(query, replace(result.best, layout=layout))))
+    return tuple(found)
+
+
+def test_megatron_takes_the_plans_of_a_search() -> None:
+    for query, layout, (line, _, _) in plans():
+        read = reference.megatron(line.text)
+        ends = read.account_for_embedding_in_pipeline_split + read.account_for_loss_in_pipeline_split
+        uneven = (query.spec.layers + ends) % (layout.pipeline * layout.interleave)
+        assert bool(uneven) == any("do not divide into" in note for note in line.notes)
+        degrees = (read.tensor_model_parallel_size, read.pipeline_model_parallel_size, read.context_parallel_size)
+        assert degrees == (layout.tensor, layout.pipeline, layout.context)
+        assert read.global_batch_size == query.batch
+
+
+def test_torchtitan_takes_the_plans_of_a_search() -> None:
+    for query, layout, (_, line, _) in plans():
+        found = reference.torchtitan(line.text)
+        assert found["TrainingConfig"]["num_tokens_per_train_step"] == query.batch * query.seq_len
+        if layout.pipeline == 1:
+            continue
+        chunks = layout.pipeline * layout.interleave
+        try:
+            shares = reference.torchtitan_stages(found["ParallelismConfig"], query.spec.layers)
+        except RefusedError:
+            assert any("module_fqns_per_model_part" in note for note in line.notes)
+        else:
+            assert (len(shares), sum(shares)) == (chunks, query.spec.layers)
+            assert max(shares) == math.ceil(query.spec.layers / chunks), "as much as the plan gives the fullest"
+
+
+def test_deepspeed_takes_the_plans_of_a_search() -> None:
+    read = reference.deepspeed([(line.text, int(layout.data)) for _, layout, (_, _, line) in plans()])
+    for (query, _, _), one in zip(plans(), read, strict=True):
+        assert one.get("batch") == query.batch, one
+
+
+@pytest.mark.parametrize(
+    ("layout", "system", "said"),
+    [
+        (Layout(context=3, data=2, micro_batches=2), "Megatron-LM", "twice the context-parallel degree"),
+        (Layout(context=3, data=2, micro_batches=2), "torchtitan", "do not divide by 6"),
+    ],
+)
+def test_a_refusal_is_said(layout: Layout, system: str, said: str) -> None:
+    line = made(layout)[system]
+    assert any(said in note for note in line.notes)
+    with pytest.raises(RefusedError):
+        (reference.megatron if system == "Megatron-LM" else reference.torchtitan)(line.text)
+
+
+@pytest.mark.parametrize(
+    ("text", "system"),
+    [
+        ("--bf16 \\\n--tensor-parallel-size 8", reference.megatron),
+        ("--data-parallel-sharding-strategy zero3", reference.megatron),
+        ("--micro-batch-size two", reference.megatron),
+        ("--bf16 --optimizer-cpu-offload", reference.megatron),
+        ("--use-megatron-fsdp", reference.megatron),
+        ("training=TrainingConfig(seq_len=1)", reference.torchtitan),
+        ('training=TrainingConfig(dtype="float16")', reference.torchtitan),
+        ("training=TrainConfig()", reference.torchtitan),
+    ],
+)
+def test_the_reference_refuses_what_the_systems_do(text: str, system: Callable[[str], object]) -> None:
+    with pytest.raises(RefusedError):
+        system(text)
+
+
+def test_deepspeed_refuses_what_it_does_not_know() -> None:
+    good = json.loads(made(Layout(data=8, zero=1))["DeepSpeed"].text)
+    wrong = [
+        {**good, "bfloat16_": {"enabled": True}},
+        {**good, "zero_optimization": {"stage": 1, "overlap": True}},
+        {**good, "data_types": {"grad_accum_dtype": "brain"}},
+        {**good, "train_batch_size": 7},
+    ]
+    found = reference.deepspeed([(json.dumps(one), 8) for one in (good, *wrong)])
+    assert ["refused" in one for one in found] == [False, True, True, True, True]
+
+
+def test_launch_lines_say_the_whole_layout() -> None:
+    megatron, titan, deep = made(FULL).values()
+    flags = dict(part.lstrip("-").partition(" ")[::2] for part in megatron.text.split(" \\\n"))
+    assert flags["tensor-model-parallel-size"] == "8"
+    assert flags["num-virtual-stages-per-pipeline-rank"] == "8"
+    assert flags["global-batch-size"] == "2048"
+    assert {"use-distributed-optimizer", "sequence-parallel", "overlap-param-gather", "bf16"} <= flags.keys()
+    assert "account-for-loss-in-pipeline-split" in flags, "126 layers and two ends are 128 chunks"
+    assert "tensor_parallel_degree=8" in titan.text
+    assert any("ZeRO-1" in note for note in titan.notes)
+    compile(f"dict({titan.text.rstrip(',')})", "titan", "exec")
+    file = json.loads(deep.text)
+    assert file["train_batch_size"] == 2048
+    assert file["zero_optimization"]["stage"] == 1
+    assert any("interleaved" in note for note in deep.notes)
+
+
+@pytest.mark.parametrize(
+    ("layout", "system", "said"),
+    [
+        (replace(FULL, zero=3), "DeepSpeed", "refuses ZeRO-3 with a pipeline"),
+        (replace(FULL, zero=3), "Megatron-LM", "not known"),
+        (replace(FULL, pipeline=12, interleave=1), "Megatron-LM", "do not divide"),
+        (replace(FULL, context=2, data=64), "DeepSpeed", "Ulysses"),
+        (replace(FULL, offload=1), "torchtitan", "parameters and gradients"),
+        (replace(FULL, shard_group=64), "DeepSpeed", "64 of 128"),
+        (replace(FULL, recompute=3), "Megatron-LM", "single matrix products"),
+    ],
+)
+def test_what_a_system_cannot_do_is_said(layout: Layout, system: str, said: str) -> None:
+    line = made(layout)[system]
+    assert any(said in note for note in line.notes), line.notes
+
+
+@pytest.mark.parametrize("context", [1, 2])
+@pytest.mark.parametrize("zero", range(4))
+@pytest.mark.parametrize("group", [0, 8])
+def test_torchtitan_gets_all_data_parallel_ranks(context: int, zero: int, group: int) -> None:
+    layout = Layout(tensor=2, context=context, data=16, zero=zero, shard_group=group, micro_batches=2)
+    text = made(layout)["torchtitan"].text
+    numbers = {
+        name.strip(): int(value.rstrip(","))
+        for name, _, value in (row.partition("=") for row in text.splitlines())
+        if value.rstrip(",").lstrip("-").isdigit()
+    }
+    assert numbers["data_parallel_replicate_degree"] * numbers["data_parallel_shard_degree"] == 16

@@ -1,0 +1,79 @@
+"""The network between nodes: every accelerator has one that is usual or assumed, and a plan may say its own."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from core.hardware.accelerators import Accelerator, accelerators, find
+from core.planning.form.plan_form import plan_from
+from core.planning.plan_search import Query, judged, query_of, searched
+from core.training.layout import Layout
+from core.units import QuantityError
+from core.views.plan.text_rates import usual_network
+from core.views.search import text as search_text
+
+EACH = pytest.mark.parametrize("device", accelerators(), ids=lambda one: one.id)
+
+
+def query(accelerator: str, **texts: str) -> Query:
+    nodes = 2 * find(accelerator).node_size
+    small = {"model": "Llama 3.2 1B", "gpu": accelerator, "count": str(nodes), "gb": str(8 * nodes), "seq": "2,048"}
+    return query_of(plan_from(small | texts))
+
+
+def seconds(asked: Query) -> float:
+    """A step whose gradients cross the network."""
+    return judged(asked, Layout(data=asked.accelerators, micro_batches=8, zero=3, recompute=2)).seconds
+
+
+@EACH
+def test_a_plan_of_two_nodes_is_answered_on_every_accelerator(device: Accelerator) -> None:
+    found = searched(query(device.name))
+    assert found.best
+    assert 0 < found.best.seconds < math.inf
+
+
+@EACH
+def test_where_the_network_is_from_is_said(device: Accelerator) -> None:
+    asked = query(device.name)
+    said, found = search_text.network(asked), searched(asked)
+    assert device.network_source in said
+    assert ("assumed" in said) == (device.network_confidence == "assumed")
+    beside = search_text.beside(plan_from({"gpu": device.name, "model": "Llama 3.2 1B"}), asked, found, found.best)
+    assert (said in beside) == (device.network_confidence == "assumed")
+    assert search_text.network(query(device.name, count="1", gb="8")) == ""
+
+
+def test_what_is_typed_counts_in_bits_and_in_bytes() -> None:
+    plan = plan_from({"gpu": "RTX 4090"})
+    assert (usual_network(plan), plan.network) == ("1.25 Gb/s", None)
+    slow, bits, in_bytes = (query("RTX 4090", net=text) for text in ("", "100 Gb/s", "12.5 GB/s"))
+    assert bits.network == in_bytes.network == 12.5e9
+    assert bits.cluster.link_between == 12.5e9
+    assert seconds(bits) == seconds(in_bytes) < seconds(slow)
+    assert "100 Gb/s for each RTX 4090, as typed" in search_text.network(bits)
+    usual = query("H100 SXM", net="400 Gb/s")
+    assert seconds(usual) == seconds(query("H100 SXM"))
+
+
+def test_faster_networks_never_take_longer() -> None:
+    taken = [seconds(query("L40S", net=f"{rate} Gb/s")) for rate in (1, 10, 25, 50, 100, 200, 400, 800, 3200)]
+    assert taken == sorted(taken, reverse=True)
+    best = [searched(query("L40S", net=f"{rate} Gb/s")).best for rate in (1, 50, 400)]
+    times = [one.seconds for one in best if one]
+    assert times == sorted(times, reverse=True)
+    assert len(times) == 3
+
+
+def test_a_measured_network_counts_before_a_typed_one() -> None:
+    measured = query("H100 SXM", net="10 Gb/s", rnet="46 GB/s")
+    assert seconds(measured) == seconds(query("H100 SXM", rnet="46 GB/s"))
+    assert search_text.network(measured) == ""
+
+
+@pytest.mark.parametrize("text", ["400", "fast", "0 Gb/s", "1 kb/s", "-5 Gb/s", "1e30 Gb/s"])
+def test_what_is_no_bandwidth_is_refused_with_an_example(text: str) -> None:
+    with pytest.raises(QuantityError, match="b/s"):
+        plan_from({"net": text})

@@ -1,0 +1,94 @@
+"""Where a model's layers are given, the size of a plan is theirs: whatever number was typed is nowhere to be read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from core.fields import LINK_VERSION, VERSION
+from core.models.catalog import catalog
+from core.models.counted import EXAMPLE as COUNTED
+from core.models.spec_text import EXAMPLE
+from core.planning.comparison.entry import entry_of, pack, unpack
+from core.planning.evaluation import answer
+from core.planning.form.plan_form import PLAN_FORM, carried, plan_from, plan_of
+from core.planning.memory_estimate import held
+from core.planning.plan import OWN, TYPED
+from core.planning.plan_search import query_of, searched
+from core.units import format_count
+from core.views.plan import text_memory
+from core.views.plan.text import sentence
+from core.views.report.data import as_json, read_json
+from core.views.report.document import as_html
+from core.views.report.program import as_python
+from core.views.report.report import Report
+from core.views.report.tables import as_csv, as_markdown
+from core.views.search import text as search_text
+from tests.core.report_cases import report
+
+DENSE = "layers=80 hidden=10240 heads=80 kv_heads=8 head_dim=128 ffn=36864 vocab=128256 glu=yes tied_head=no"
+MIXTURE = (
+    "layers=48 hidden=4096 heads=32 kv_heads=4 head_dim=128 ffn=0 vocab=128000 glu=yes tied_head=no "
+    "experts.count=128 experts.per_token=8 experts.width=1536"
+)
+SHAPES = {"dense": DENSE, "mixture": MIXTURE, "counted": COUNTED, "example": EXAMPLE}
+BESIDE = {"n": "30B", "count": "512", "tokens": "15T", "gb": "4M tokens", "zero": "3"}
+
+
+@pytest.mark.parametrize("model", [m.name for m in catalog()])
+def test_a_model_by_name_has_its_own_size(model: str) -> None:
+    reading = PLAN_FORM.read({"model": model, "n": "30B"})
+    plan = plan_of(reading)
+    assert plan.known is not None
+    assert plan.parameters == plan.known.active == PLAN_FORM["n"].read(reading.texts["n"])
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_config_beside_a_typed_number(shape: str) -> None:
+    texts = {**BESIDE, "model": OWN, "shape": SHAPES[shape]}
+    plan = plan_from(texts)
+    assert plan.known is not None
+    assert plan.parameters == plan.known.active
+    size = format_count(plan.known.parameters)
+    assert size != "30B"
+    query = query_of(plan)
+    result = searched(query)
+    found = result.best or result.nearest
+    assert found is not None
+    headline = search_text.sentence(plan, query, found)
+    assert headline.startswith(f"A model of **{size}** on **512 × H100 SXM**")
+    for said in (
+        headline,
+        search_text.nothing_fits(plan, query, result, ()),
+        sentence(answer(plan)),
+        text_memory.verdict(held(plan)),
+    ):
+        assert "30B" not in said
+        assert size in said
+    assert "n" not in carried(texts), "a link to another page says the model alone"
+
+
+@pytest.mark.parametrize("made", [as_json, as_python, as_csv, as_markdown, as_html], ids=lambda made: made.__name__)
+@pytest.mark.parametrize("shape", SHAPES)
+def test_no_export_says_the_typed_number(made: Callable[[Report], str], shape: str) -> None:
+    texts = {**BESIDE, "model": OWN, "shape": SHAPES[shape]}
+    assert "30B" not in made(report(entry_of("Ours", texts)))
+    assert "30B" in as_python(report(entry_of("Ours", {**BESIDE, "model": TYPED}))), "which alone is the size"
+
+
+def test_older_links_files_and_saved_plans_open_to_the_size_of_the_config() -> None:
+    texts = {**PLAN_FORM.read({}).texts, **BESIDE, "model": OWN, "shape": DENSE}
+    wanted = f"{plan_from(texts).known.active:,}"  # pyright: ignore[reportOptionalMemberAccess]
+    address = {PLAN_FORM.key(name): (text,) for name, text in texts.items()} | {VERSION: (str(LINK_VERSION),)}
+    given, _ = PLAN_FORM.given(address)
+    assert PLAN_FORM.read(given).texts["n"] == wanted
+    entry = entry_of("Ours", texts)
+    (linked,), _ = unpack(pack([entry]))
+    (opened,), _ = read_json(as_json(report(entry)).replace(wanted, "30B"))
+    assert entry.texts["n"] == linked.texts["n"] == opened.texts["n"] == wanted
+
+
+def test_parameters_that_are_asked_for_are_not_those_of_a_model() -> None:
+    assert PLAN_FORM.read({"find": "parameters", "model": OWN, "shape": DENSE, "n": "30B"}).texts["n"] == "30B"
+    assert PLAN_FORM.read({"n": "30B"}).texts["n"] == "30B"

@@ -1,0 +1,104 @@
+"""Accelerators that are owned, at a price of 0: no page reads $0.00 for them, and none ranks them as the cheapest."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import date
+
+import pytest
+
+from core.planning.calendar.schedule import Fleet, Run, schedule
+from core.planning.comparison.comparison import Compared, compared
+from core.planning.comparison.entry import entry_of
+from core.planning.cost.bill import Prices, costs
+from core.planning.evaluation import answer
+from core.planning.form.plan_form import plan_from
+from core.planning.plan import Limits
+from core.planning.sweep.axes import AXES
+from core.planning.sweep.choice import pick
+from core.planning.sweep.quantities import RESULTS, scale_of
+from core.planning.sweep.sweep import Side, board
+from core.views.calendar import text as words_calendar
+from core.views.common.palette import LIGHT
+from core.views.comparison import text as words_compare
+from core.views.comparison.charts import bars
+from core.views.plan import text as plan_text
+from core.views.report.plan_table import plan_lines
+from core.views.sensitivity.text import unrented
+from core.views.sweep import text as words_board
+from tests.core.said import says
+
+TEXTS = {"n": "8B", "tokens": "2T", "count": "256"}
+OWNED = answer(plan_from({**TEXTS, "price": "0"}))
+
+
+def of(name: str, **texts: str) -> Compared:
+    return compared(entry_of(name, {**TEXTS, **texts}))
+
+
+def test_the_answer_says_that_no_rent_is_counted() -> None:
+    assert OWNED.plan.owned
+    assert not any(answer(plan_from({**TEXTS, "price": price})).plan.owned for price in ("", "2", "0-2"))
+    said = plan_text.sentence(OWNED) + plan_text.assumptions(OWNED) + unrented(OWNED)
+    assert "$0" not in said
+    says(said, "takes", "owned", "no rent")
+    assert next(line for line in plan_lines(OWNED) if line.name == "rent").note == plan_text.OWNED
+
+
+@pytest.mark.parametrize("others", [(), ("2",), ("2", "3"), ("2", "")], ids=str)
+def test_a_comparison_does_not_rank_it_by_rent(others: tuple[str, ...]) -> None:
+    plans = [of("mine", price="0"), *(of(f"at {price or 'an unknown price'}", price=price) for price in others)]
+    for base in range(len(plans)):
+        rows = words_compare.result_rows(plans, base)
+        (rents,) = (cells for (label, _), cells in rows if label == "Rent")
+        assert rents[0][0] == plan_text.OWNED
+        assert "least" not in rents[0][1]
+        told = [
+            words_compare.sentence(plans, base),
+            words_compare.beside(plans, base),
+            *words_compare.remarks(plans),
+            words_compare.frontier(plans),
+            words_compare.bars_alt(plans, base),
+            *map(words_compare.in_short, plans),
+            str(bars(plans, base, LIGHT)["layout"]["annotations"]),
+        ]
+        assert not any("$0.00" in text or "mine** is cheapest" in text or "and cheapest" in text for text in told)
+        says(" ".join(told), "owned")
+    if len(others) == 2 and "" not in others:
+        says(words_compare.sentence(plans, 0), "at 2 is cheapest to rent")
+
+
+def test_a_board_of_prices_does_not_choose_it_as_the_cheapest() -> None:
+    x, y = Side(AXES["price"], ("0", "2", "3")), Side(AXES["optimizer"], ("AdamW",))
+    texts = dict(entry_of("", TEXTS).texts)
+    made = board(texts, x, y, Limits(1e4))
+    assert made.enough.all()
+    picked = pick(made)
+    assert picked is not None
+    assert (picked.cell, picked.by) == ((0, 1), "cheapest")
+    own = board(texts, Side(AXES["price"], ("0",)), Side(AXES["optimizer"], ("AdamW", "Adam")), Limits(1e4))
+    chosen = pick(own)
+    assert chosen is not None
+    assert chosen.by != "cheapest"
+    rents = RESULTS["dollars"]
+    _, rows = words_board.table(own, rents)
+    told = [
+        words_board.sentence(own, chosen),
+        words_board.own(OWNED, Limits(1e4)),
+        words_board.cell(own, (0, 0), scale_of(own, rents)),
+        *(text for row in rows for text in row),
+    ]
+    assert not any("$0.00" in text for text in told)
+
+
+def test_a_calendar_says_it_instead_of_a_rent() -> None:
+    plan = replace(OWNED.plan, accelerators=256.0)
+    s = schedule(Fleet(plan.accelerator, 256), [Run("one", plan), Run("two", plan, after=0)], date(2027, 1, 15))
+    rented = costs(s, Prices())[0]
+    told = [
+        words_calendar.sentence(s, rented),
+        words_calendar.detail(s, rented, ""),
+        *(text for row in words_calendar.rows(s) for text in row),
+    ]
+    assert not any("$" in text for text in told)
+    says(" ".join(told), plan_text.OWNED, "no rent")

@@ -1,0 +1,94 @@
+"""Training software: how a step is run by its name, and that a plan's steps are those of its software."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from core.hardware.accelerators import find
+from core.models.catalog import model_named
+from core.planning.form.layout import TRAINING_SOFTWARE
+from core.planning.form.plan_form import plan_from
+from core.planning.plan_search import asked, judged, query_of, searched
+from core.step_time.calibration.measured_steps import StepRun, step_runs
+from core.step_time.parts import AS_USUAL
+from core.step_time.software import COMPILED, EAGER, MEGATRON, SOFTWARE, TUNED, running_on
+from core.step_time.step import default_states, step_over
+from core.training.layout import Layout
+
+DENSE, MIXTURE = model_named("Llama 3.1 8B").spec, model_named("Qwen3 30B-A3B").spec
+H100, GB200 = find("H100 SXM"), find("GB200")
+SMALL = {"count": "16", "gb": "128", "seq": "4,096", "gpu": "H100 SXM"}
+
+
+def seconds(model: str, software: str, **layout: int) -> float:
+    query = query_of(plan_from({**SMALL, "model": model, "sw": software}))
+    return judged(query, Layout(**{"data": 16, "micro_batch": 4, "micro_batches": 2, "zero": 3, **layout})).seconds
+
+
+def test_a_plan_that_names_none_has_the_usual_one() -> None:
+    """Links from before the field: dense steps are as they were."""
+    plan = plan_from({**SMALL, "model": "Llama 3.1 8B"})
+    assert plan.software == MEGATRON.id == TRAINING_SOFTWARE.default
+    assert asked(query_of(plan)).running == AS_USUAL
+
+
+@pytest.mark.parametrize("software", SOFTWARE)
+def test_a_plans_steps_are_those_of_its_software(software: str) -> None:
+    query = query_of(plan_from({**SMALL, "model": "Qwen3 30B-A3B", "sw": software}))
+    assert asked(query).running == running_on(software, MIXTURE, H100, "bf16")
+
+
+def test_launches_show_where_no_graphs_hide_them() -> None:
+    shown = {one.id: [running_on(one.id, MIXTURE, chip, "bf16").graphs for chip in (H100, GB200)] for one in
+             SOFTWARE.values()}  # fmt: skip
+    assert shown == {MEGATRON.id: [0, 1], TUNED.id: [1, 1], COMPILED.id: [0, 0], EAGER.id: [0, 0]}
+    assert all(running_on(name, DENSE, H100, "bf16").graphs == 1 for name in SOFTWARE)
+
+
+def test_tuning_makes_mixtures_faster_and_dense_models_as_fast() -> None:
+    assert seconds("Qwen3 30B-A3B", TUNED.id, expert=8) < 0.85 * seconds("Qwen3 30B-A3B", MEGATRON.id, expert=8)
+    assert seconds("Llama 3.1 8B", TUNED.id) == seconds("Llama 3.1 8B", MEGATRON.id)
+
+
+def test_what_is_compiled_is_faster_than_what_is_not() -> None:
+    for model in ("Qwen3 30B-A3B", "Llama 3.1 8B"):
+        assert seconds(model, COMPILED.id) < seconds(model, EAGER.id)
+    split = {"tensor": 8, "data": 2}
+    assert seconds("Llama 3.1 8B", COMPILED.id, **split) > seconds("Llama 3.1 8B", MEGATRON.id, **split)
+
+
+def _off(run: StepRun, software: str) -> float:
+    """How far off a published step is by what a plan of that software takes, and its own layout alone."""
+    running = running_on(software, run.spec, run.cluster.accelerator, run.running.dtype)
+    running = replace(running, expert_tensor=run.running.expert_tensor)
+    states = default_states(run.spec)
+    return float(step_over(run.spec, run.cluster, run.layout, states, seq_len=run.seq_len, running=running).total
+                 / run.seconds - 1)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("software", "releases"), [(TUNED.id, ("26.06", "26.08")), (MEGATRON.id, ("25.11", "26.02", "26.04"))]
+)
+def test_mixtures_are_predicted_by_the_name_of_their_software(software: str, releases: tuple[str, ...]) -> None:
+    """What a plan knows, without the recipe of a row: the median is not off, and the other software's would be."""
+    rows = [run for run in step_runs() if run.mixture and run.release in releases]
+    assert len(rows) > 15
+    other = TUNED.id if software == MEGATRON.id else MEGATRON.id
+    own, wrong = (np.median([_off(run, name) for run in rows]) for name in (software, other))
+    assert abs(own) < 0.05
+    assert abs(wrong) > 0.15
+
+
+def test_a_search_free_in_its_experts_loses_to_no_degree_of_them() -> None:
+    def best(software: str, **texts: str) -> float:
+        found = searched(query_of(plan_from({**SMALL, "model": "Qwen3 30B-A3B", "sw": software, **texts}))).best
+        return found.seconds if found else math.inf
+
+    for software in SOFTWARE:
+        pinned = [best(software, kep=str(degree)) for degree in (1, 2, 4, 8, 16)]
+        assert best(software) == pytest.approx(min(pinned))
+        assert all(math.isfinite(one) for one in pinned)

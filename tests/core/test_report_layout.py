@@ -1,0 +1,92 @@
+"""Files of Parallel plan are about the layout on its page: its degrees, step, days, memory and launch lines."""
+
+from __future__ import annotations
+
+import csv
+import html
+import io
+import json
+
+import pytest
+
+from core.planning.form.plan_form import plan_from
+from core.planning.plan_search import launched, query_of, searched
+from core.planning.presets import SEARCH_STORIES
+from core.planning.search_around import days_for
+from core.views.report.data import as_json, read_json
+from core.views.report.document import as_html
+from core.views.report.report import Report
+from core.views.report.tables import as_csv, as_markdown
+from core.views.search.text import degrees, sentence
+from core.wording import plain
+from tests.core.report_cases import CHIPS, about_a_layout, report
+
+NODE = "13B on one node"
+
+
+@pytest.fixture(scope="module")
+def node() -> Report:
+    return about_a_layout(NODE)
+
+
+@pytest.mark.parametrize("story", SEARCH_STORIES)
+def test_json_has_the_plan_of_the_page(story: str) -> None:
+    made = about_a_layout(story)
+    plan = plan_from(SEARCH_STORIES[story])
+    query = query_of(plan)
+    best = searched(query).best
+    assert best is not None
+    (one,) = json.loads(as_json(made))["plans"]
+    assert one["sentence"] == plain(sentence(plan, query, best))
+    fields = ("tensor", "pipeline", "interleave", "context", "expert", "data", "micro_batch", "micro_batches", "zero")
+    assert {name: one["layout"][name] for name in fields} == {name: getattr(best.layout, name) for name in fields}
+    step = one["step"]
+    assert step["step_seconds"] == best.seconds
+    assert (step["step_seconds_low"], step["step_seconds_high"]) == (best.low, best.high)
+    assert step["step_mfu"] == best.mfu
+    assert step["step_days"] == days_for(plan.tokens, query, best.seconds)
+    assert step["step_memory_bytes"] == float(best.memory.total)
+    assert step["step_memory_bytes"] == pytest.approx(one["results"]["memory_bytes"], rel=1e-9), "one account"
+    lines = launched(query, best)
+    assert {name: said["text"] for name, said in one["launch"].items()} == {line.system: line.text for line in lines}
+    (entry,), said = read_json(as_json(made))
+    assert (entry.texts, said) == (made.plans[0].entry.texts, ())
+
+
+def test_csv_has_every_number_of_the_step(node: Report) -> None:
+    at = node.layout
+    assert at is not None
+    rows = {row["quantity"]: row for row in csv.DictReader(io.StringIO(as_csv(node)))}
+    assert rows["layout"]["median"] == degrees(at.found.layout)
+    assert float(rows["a step"]["median"]) == at.found.seconds
+    assert (float(rows["a step"]["optimistic"]), float(rows["a step"]["pessimistic"])) == (at.found.low, at.found.high)
+    assert float(rows["time of all steps alone"]["median"]) == pytest.approx(86400 * at.results["step_days"])
+    assert float(rows["MFU of a step"]["median"]) == at.found.mfu
+    assert float(rows["held by the fullest accelerator"]["median"]) == float(at.found.memory.total)
+    product = 1.0
+    for name in ("tensor-parallel degree", "pipeline stages", "context-parallel degree", "data-parallel degree"):
+        product *= float(rows[name]["median"])
+    assert product == at.query.accelerators
+
+
+def test_a_reader_finds_answer_and_launch_lines(node: Report) -> None:
+    at = node.layout
+    assert at is not None
+    markdown, page = as_markdown(node), html.unescape(as_html(node))
+    assert sentence(at.plan, at.query, at.found) in markdown
+    for one in at.launches:
+        assert f"```{one.language}\n{one.text}\n```" in markdown
+        assert f"<h3>{one.system}</h3><pre class=wide>{one.text}</pre>" in page
+        for note in one.notes:
+            assert note in markdown
+    first = page.index("<p class=answer>")
+    assert page.index("under <b>") - first < 200, "what is said first is the layout"
+    assert "Time of the steps" in page or "time of all steps" in page
+
+
+def test_other_reports_are_about_no_layout() -> None:
+    made = report(CHIPS[f"{NODE} (search)"])
+    (one,) = json.loads(as_json(made))["plans"]
+    assert not {"layout", "step", "launch"} & one.keys()
+    assert "a step," not in as_csv(made)
+    assert "How it is launched" not in as_html(made)

@@ -1,0 +1,91 @@
+"""How large the suites of ``make perf`` are and how long they last: all of it here, each an option of its command."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What one run is asked for; the defaults are those of ``make perf``.
+
+    Servers: warm_up_s, before anybody comes. starts: cold ones, of which the median is told.
+    Visitors: think_s, between two changes. Of each page one who changes something ``reruns`` times, then ``few`` and
+    ``many`` at once, watched for watched_s. Of crowd people for stay_s, of soak soak_people for minutes, then
+    left_minutes without any; of team those of both replicas; beside a measurement as many, for beside_s.
+    Walks: steps of each, round of one visitor of the walk over pages, seed of the first.
+    Checks: plans that laws are tried on, layouts, chains, calls and programs of tensors, pairs of floats.
+    Timings: floats encoded, shapes counted, saved_plans listed, study_plans searched, measurements of a matmul for
+    measured_s each with turns of other clocks between them, and rounds of everything that is timed for a median.
+    """
+
+    warm_up_s: float = 5.0
+    starts: int = 5
+    think_s: float = 2.0
+    reruns: int = 40
+    few: int = 20
+    many: int = 100
+    watched_s: float = 10.0
+    people: int = 150
+    stay_s: float = 60.0
+    soak_people: int = 100
+    minutes: float = 60.0
+    left_minutes: int = 3
+    team: int = 100
+    beside: int = 5
+    beside_s: float = 25.0
+    steps: int = 20_000
+    round: int = 60
+    seed: int = 1
+    plans: int = 100_000
+    layouts: int = 200_000
+    chains: int = 100_000
+    calls: int = 100_000
+    programs: int = 1_000_000
+    pairs: int = 100_000
+    floats: int = 10_000_000
+    shapes: int = 1_000_000
+    saved_plans: int = 10_000
+    study_plans: int = 100_000_000
+    measurements: int = 3
+    measured_s: float = 1.0
+    turns: int = 15
+    rounds: int = 200
+
+
+FULL = Options()
+
+QUICK = Options(
+    warm_up_s=0.0,
+    starts=1,
+    think_s=0.05,
+    reruns=2,
+    few=1,
+    many=2,
+    watched_s=0.2,
+    people=13,
+    stay_s=2.0,
+    soak_people=13,
+    minutes=0.05,
+    left_minutes=0,
+    team=4,
+    beside=2,
+    beside_s=3.0,
+    steps=26,
+    round=2,
+    plans=60,
+    layouts=1_000,
+    chains=1_000,
+    calls=1_000,
+    programs=1_000,
+    pairs=100,
+    floats=10_000,
+    shapes=1_000,
+    saved_plans=50,
+    study_plans=1,
+    measurements=2,
+    measured_s=0.1,
+    turns=2,
+    rounds=2,
+)
+"""Everything once, to see that it runs; its figures say nothing."""
