@@ -148,7 +148,10 @@ def test_runs_of_a_calendar(watched: Callable[[str], Page]) -> None:
 def test_measurements_of_others(watched: Callable[[str], Page]) -> None:
     page = watched(f"{DEVICE.url_path}?d_past=true")
     for place in range(len(KINDS)):
-        page.get_by_role("combobox", name=re.compile("Shown above")).press("ArrowDown")
+        shown = page.get_by_role("combobox", name="Shown above")
+        while not page.get_by_role("option").count():  # a page drawn anew meanwhile shuts its list
+            shown.press("ArrowDown")
+            page.wait_for_timeout(300)
         page.get_by_role("option").nth(place).click()
         settle(page)
         checked(page, *KINDS)
