@@ -31,7 +31,6 @@ from core.hardware.roofline import explain_device
 from core.models.catalog import CatalogModel, nearest_dense
 from core.planning.memory_estimate import Held, held, settled
 from core.planning.plan import Computed, Find, Limits, Plan, Power
-from core.planning.search_request import Wishes
 from core.planning.solving import Array, Run, Terms, solve
 from core.runs.energy import carbon, energy
 from core.runs.expectation import Setting, explain_expectation
@@ -308,7 +307,9 @@ def _terms_of(plan: Plan) -> Plan:
         layout=_ANY.layout,
         computed=Computed(),
         power=Power(),
-        wishes=Wishes(),
+        batch=_ANY.batch,
+        objective=_ANY.objective,
+        constraints=_ANY.constraints,
     )
 
 

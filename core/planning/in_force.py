@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 from core.planning.plan import Plan
-from core.planning.plan_search import Query, launched, own, query_of
+from core.planning.plan_search import SearchRequest, launched, own, search_request
 from core.planning.search_around import days_for
 from core.search.launch import Launch
 from core.search.result import Found
@@ -14,20 +14,20 @@ from core.search.result import Found
 
 @dataclass(frozen=True, eq=False, slots=True)
 class InForce:
-    """query: what the plan asks of a search. found: what its layout comes to."""
+    """request: what the plan asks of a search. found: what its layout comes to."""
 
     plan: Plan
-    query: Query
+    request: SearchRequest
     found: Found
 
     def days(self, seconds: float) -> float:
         """Days of steps alone for all tokens, where one takes so many seconds."""
-        return days_for(self.plan.tokens, self.query, seconds)
+        return days_for(self.plan.tokens, self.request, seconds)
 
     @property
     def launches(self) -> tuple[Launch, ...]:
         """The settings of three systems."""
-        return launched(self.query, self.found)
+        return launched(self.request, self.found)
 
     @property
     def results(self) -> dict[str, float]:
@@ -48,5 +48,5 @@ class InForce:
 def in_force(plan: Plan) -> InForce:
     """The layout of ``plan`` as it is timed. Raises `LayoutError` where it cannot be, `BudgetError` where it cannot be
     asked about."""
-    query = query_of(plan)
-    return InForce(plan, query, own(query, plan.layout))
+    request = search_request(plan)
+    return InForce(plan, request, own(request, plan.layout))

@@ -17,9 +17,11 @@ from core.models.catalog import CatalogModel, model_named
 from core.models.configs.custom import read_model
 from core.models.flops import Attention
 from core.models.spec_text import EXAMPLE
-from core.planning.search_request import Wishes
+from core.planning.search_texts import Batch
 from core.runs.energy import US_GRID, USUAL_PUE
 from core.runs.goodput import Reliability
+from core.search.constraints import FREE, Constraints
+from core.search.request import Objective
 from core.step_time.software import USUAL_SOFTWARE
 from core.training.activations.tensors import FUSED, Loss
 from core.training.custom_policy import OwnPolicy
@@ -186,7 +188,7 @@ class Plan:
     layout: of one step, all but its data-parallel degree, which is what the accelerators leave.
     software: that trains, by name, as `core.step_time.software` has it.
     network: bytes per second that one accelerator has between nodes, one way; None takes the usual ones.
-    wishes: what a search over layouts is asked; no other number depends on them.
+    batch, objective, constraints: what a search over layouts is asked; no other number depends on them.
     measured: rates of the accelerator; whether and where they count, `core.planning.rates` decides.
     """
 
@@ -213,7 +215,9 @@ class Plan:
     computed: Computed = field(default_factory=Computed)
     reliability: Reliability = field(default_factory=Reliability)
     power: Power = field(default_factory=Power)
-    wishes: Wishes = field(default_factory=Wishes)
+    batch: Batch = field(default_factory=Batch)
+    objective: Objective = "time"
+    constraints: Constraints = FREE
     measured: Measured = field(default_factory=Measured)
 
     @property

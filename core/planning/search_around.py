@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
 from core.budget.errors import BudgetError
 from core.limits import limit
-from core.planning.plan_search import SPANS, Query, asked, searched
-from core.planning.search_request import ANY
+from core.planning.plan_search import searched
 from core.search.cluster_sizes import sizes_with_plans
-from core.search.constraints import SpaceError
+from core.search.constraints import Pin, Range, SpaceError
 from core.search.derivation import seconds_of_steps
+from core.search.request import SearchRequest
 from core.search.result import Found
 from core.training.layout import RECOMPUTES, Layout
 
@@ -31,38 +32,38 @@ class Size:
     dollars: float
 
 
-def days_for(tokens: float, query: Query, seconds: float) -> float:
+def days_for(tokens: float, request: SearchRequest, seconds: float) -> float:
     """Days of steps alone that all tokens take."""
-    return seconds_of_steps(tokens, query.batch, query.seq_len, seconds) / 86400
+    return seconds_of_steps(tokens, request.batch, request.seq_len, seconds) / 86400
 
 
 @lru_cache(maxsize=16)
-def sizes(query: Query, tokens: float, price: float) -> tuple[Size, ...]:
+def sizes(request: SearchRequest, tokens: float, price: float) -> tuple[Size, ...]:
     """The best plan on clusters from an eighth to eight times as large, with the same batch; those that have one.
 
     price: dollars per accelerator-hour, NaN where unknown.
     """
     found: list[Size] = []
-    for count in _counts(query):
-        best = _best(replace(query, accelerators=count))
+    for count in _counts(request):
+        best = _best(request.on(count))
         if best:
-            days = days_for(tokens, query, best.seconds)
+            days = days_for(tokens, request, best.seconds)
             found.append(Size(count, best, days, days * 24 * count * price))
     return tuple(found)
 
 
-def _counts(query: Query) -> list[int]:
+def _counts(request: SearchRequest) -> list[int]:
     """Its own accelerators and doublings on both sides; where a plan divides over none so many, over the next fewer."""
-    targets = [query.accelerators * 2.0**power for power in range(-_SIZES, _SIZES + 1)]
+    targets = [request.cluster.count * 2.0**power for power in range(-_SIZES, _SIZES + 1)]
     most = limit("accelerators")
-    possible = sizes_with_plans(asked(query), int(min(most, targets[-1])))
+    possible = sizes_with_plans(request, int(min(most, targets[-1])))
     places = [int(np.searchsorted(possible, min(target, most), side="right")) - 1 for target in targets]
     return sorted({int(possible[place]) for place in places if place >= 0})
 
 
-def _best(query: Query) -> Found | None:
+def _best(request: SearchRequest) -> Found | None:
     try:
-        return searched(query).best
+        return searched(request).best
     except (BudgetError, SpaceError):
         return None
 
@@ -76,32 +77,32 @@ class Rescue:
 
 
 @lru_cache(maxsize=32)
-def rescues(query: Query) -> tuple[Rescue, ...]:
+def rescues(request: SearchRequest) -> tuple[Rescue, ...]:
     """What would make a plan fit, the cheapest first: fewer constraints, offload, a shorter sequence, another cluster.
 
     No more than one of each kind.
     """
-    w = query.wishes
-    kept = [name for name in SPANS if not getattr(w, name).free]
-    free = replace(w, zero=-1, recompute=None, in_node=True, offload=w.offload, **dict.fromkeys(SPANS, ANY))
-    tried: list[list[tuple[tuple[tuple[str, str], ...], Query]]] = []
-    if kept or w.zero >= 0 or w.recompute is not None:
-        texts = tuple((FIELD_OF[name], "") for name in kept)
-        texts += (("kzero", "any"),) * (w.zero >= 0) + (("krc", "any"),) * (w.recompute is not None)
-        tried.append([(texts, replace(query, wishes=free))])
-    if not w.offload:
-        tried.append([((("koff", "true"),), replace(query, wishes=replace(w, offload=True)))])
-    if w.in_node:
-        tried.append([((("knode", "false"),), replace(query, wishes=replace(w, in_node=False)))])
-    count = query.accelerators
-    fewer = [int(size) for size in sizes_with_plans(asked(query), count)[::-1] if size < count][:3]
+    here = request.constraints
+    free = {name: None for name in FIELD_OF if not _is_free(getattr(here, name))}
+    tried: list[list[tuple[tuple[tuple[str, str], ...], SearchRequest]]] = []
+
+    def changed(**pins: Any) -> SearchRequest:
+        return replace(request, constraints=replace(here, **pins))
+
+    if free:
+        texts = tuple((FIELD_OF[name], "any" if name in ("zero", "recompute") else "") for name in free)
+        tried.append([(texts, changed(**free, tensor_in_node=True))])
+    if here.offload is not None:
+        tried.append([((("koff", "true"),), changed(offload=None))])
+    if here.tensor_in_node:
+        tried.append([((("knode", "false"),), changed(tensor_in_node=False))])
+    count = request.cluster.count
+    fewer = [int(size) for size in sizes_with_plans(request, count)[::-1] if size < count][:3]
     more = [count * 2**power for power in range(1, 8)]
-    tried += [
-        [((("count", f"{size:,}"),), replace(query, accelerators=size)) for size in counts] for counts in (fewer, more)
-    ]
-    rounder = 2 ** max(0, query.batch.bit_length() - 1)
-    if rounder != query.batch:
-        tried.append([((("gb", f"{rounder:,}"),), replace(query, batch=rounder))])
+    tried += [[((("count", f"{size:,}"),), request.on(size)) for size in counts] for counts in (fewer, more)]
+    rounder = 2 ** max(0, request.batch.bit_length() - 1)
+    if rounder != request.batch:
+        tried.append([((("gb", f"{rounder:,}"),), replace(request, batch=rounder))])
     found: list[Rescue] = []
     for kind in tried:
         for texts, other in kind:
@@ -110,6 +111,10 @@ def rescues(query: Query) -> tuple[Rescue, ...]:
                 found.append(Rescue(texts, best))
                 break
     return tuple(found)
+
+
+def _is_free(pin: Pin) -> bool:
+    return pin is None or (isinstance(pin, Range) and pin.free)
 
 
 FIELD_OF = {

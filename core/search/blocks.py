@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from core.search.pareto import Fastest, Floats, Front
-from core.search.request import Question
+from core.search.request import SearchRequest
 from core.search.result import Columns, Found
 from core.search.space import Group, Ints
 from core.step_time.parts import StepTime
@@ -31,8 +31,8 @@ class Sweep:
     lean: the best plan is the one with most memory to spare, not the fastest.
     """
 
-    def __init__(self, question: Question, top: int, *, lean: bool) -> None:
-        self.question, self.lean = question, lean
+    def __init__(self, request: SearchRequest, top: int, *, lean: bool) -> None:
+        self.request, self.lean = request, lean
         self.front, self.fastest, self.fitting = Front(), Fastest(top), 0
         self._missing = math.inf
         self._closest: tuple[Layout, Ints] | None = None
@@ -49,8 +49,8 @@ class Sweep:
 
     def _block(self, block: Group) -> None:
         layout, overlap = block.layout()
-        memory = self.question.bytes_of(layout)
-        fits = memory <= self.question.usable
+        memory = self.request.bytes_of(layout)
+        fits = memory <= self.request.usable
         inside = int(np.count_nonzero(fits))
         if not inside:
             self._miss(block, memory)
@@ -61,11 +61,11 @@ class Sweep:
             block, memory, fits = block.of_rows(rows), memory[..., rows], fits[..., rows]
             layout, overlap = block.layout()
         if not self._blocks:
-            self.question.known(*block.taken(np.flatnonzero(fits)[:1]))
+            self.request.known(*block.taken(np.flatnonzero(fits)[:1]))
         seconds = self._seconds(block, layout, overlap, fits)
         least = seconds.min(axis=(0, 1, 2, 3, 4))
         if np.isnan(least).any():
-            self.question.known(*block.taken(np.flatnonzero(np.isnan(seconds))[:1]))
+            self.request.known(*block.taken(np.flatnonzero(np.isnan(seconds))[:1]))
         self._blocks.append(block)
         self._firsts.append(self._next)
         self.front.add(seconds, memory, self._next)
@@ -76,7 +76,7 @@ class Sweep:
     def _seconds(self, block: Group, layout: Layout, overlap: Ints, fits: npt.NDArray[np.bool_]) -> Floats:
         """Seconds of a block's plans, infinite where one does not fit."""
         seconds = np.full((*block.choices, len(block.node)), np.inf)
-        np.copyto(seconds, self.question.step(layout, overlap).total, where=fits)
+        np.copyto(seconds, self.request.step(layout, overlap).total, where=fits)
         return seconds
 
     def _miss(self, block: Group, memory: Floats) -> None:
@@ -90,18 +90,18 @@ class Sweep:
     @property
     def nearest(self) -> Found | None:
         """Where nothing fits, the plan that misses by least; None where there is no plan, or one that fits."""
-        return self.question.found(*self._closest)[0] if self._closest and not self.fitting else None
+        return self.request.found(*self._closest)[0] if self._closest and not self.fitting else None
 
     @property
     def pareto(self) -> tuple[Found, ...]:
         """The front, fastest first."""
-        return self.question.found(*self._layouts(self.front.ids))
+        return self.request.found(*self._layouts(self.front.ids))
 
     @property
     def plans(self) -> Columns:
         """The fastest plans."""
         layout, overlap = self._layouts(self.fastest.ids)
-        step = self.question.step(layout, overlap)
+        step = self.request.step(layout, overlap)
         names = [one.name for one in fields(StepTime)]
         shape = (len(overlap),)
         parts = np.stack([np.broadcast_to(0.0 if n in _COMPUTING else getattr(step, n), shape) for n in names])
@@ -124,12 +124,12 @@ class Sweep:
     def _best_of(self, block: Group) -> Found:
         """The best of a few plans, some of which fit."""
         layout, overlap = block.layout()
-        memory = self.question.bytes_of(layout)
-        seconds = self._seconds(block, layout, overlap, memory <= self.question.usable)
+        memory = self.request.bytes_of(layout)
+        seconds = self._seconds(block, layout, overlap, memory <= self.request.usable)
         held = np.where(np.isfinite(seconds), memory, np.inf)
         keys = (seconds.reshape(-1), held.reshape(-1))
         order = np.lexsort(keys if self.lean else keys[::-1])
-        return self.question.found(*block.taken(order[:1]))[0]
+        return self.request.found(*block.taken(order[:1]))[0]
 
     def _layouts(self, ids: Ints) -> tuple[Layout, Ints]:
         """Plans by their numbers, as arrays of one length."""

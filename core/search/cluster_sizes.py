@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
-from core.search.request import Question
+from core.search.request import SearchRequest
 from core.search.result import Searched
-from core.search.search import Objective, searched
+from core.search.search import searched
 from core.search.space import Ints, degrees_tried, divisors
 
 
@@ -21,24 +21,17 @@ class Sized:
     searched: Searched
 
 
-def best_by_size(
-    question: Question, sizes: Iterable[int], objective: Objective = "time", *, price: float | None = None
-) -> tuple[Sized, ...]:
+def best_by_size(request: SearchRequest, sizes: Iterable[int], *, price: float | None = None) -> tuple[Sized, ...]:
     """The same step on clusters of other sizes: strong scaling. Raises `SpaceError` for a size of too many plans."""
-
-    def one(size: int) -> Sized:
-        cluster = replace(question.cluster, count=size)
-        return Sized(size, searched(replace(question, cluster=cluster), objective, price=price, top=1))
-
-    return tuple(one(size) for size in sizes)
+    return tuple(Sized(size, searched(request.on(size), price=price, top=1)) for size in sizes)
 
 
-def sizes_with_plans(question: Question, most: int) -> Ints:
+def sizes_with_plans(request: SearchRequest, most: int) -> Ints:
     """Numbers of accelerators up to ``most`` over which the step can be laid without rest, in rising order."""
-    ways = np.unique(np.concatenate([np.arange(1, question.spec.layers + 1), divisors(question.seq_len, most)]))
-    t, p, c = degrees_tried(question, ways)
-    d = divisors(question.batch, most)
-    d = d[question.constraints.allowed("data", d)]
+    ways = np.unique(np.concatenate([np.arange(1, request.spec.layers + 1), divisors(request.seq_len, most)]))
+    t, p, c = degrees_tried(request, ways)
+    d = divisors(request.batch, most)
+    d = d[request.constraints.allowed("data", d)]
     sizes = np.array([1])
     for values in (t, p, c, d):
         sizes = np.unique(sizes[:, None] * values)

@@ -2,25 +2,47 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-Pin: TypeAlias = "int | tuple[int, ...] | None"
-"""The one value that a choice may take, or those it may; None leaves it free."""
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """From ``low`` to ``high``, both included; ``high`` None where nothing bounds it."""
+
+    low: int = 1
+    high: int | None = None
+
+    @property
+    def free(self) -> bool:
+        """Whether it allows every degree."""
+        return self.low <= 1 and self.high is None
+
+    def __str__(self) -> str:
+        if self.low == self.high:
+            return f"{self.low:,}"
+        return f"up to {self.high:,}" if self.low <= 1 else f"{self.low:,} to {self.high:,}"
+
+    def includes(self, values: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+        """Which of the values lie in it."""
+        return (values >= self.low) & (values <= (np.inf if self.high is None else self.high))
+
+
+Pin: TypeAlias = "int | tuple[int, ...] | Range | None"
+"""The value, the values or the range that a choice may take; None leaves it free."""
 
 
 @dataclass(frozen=True, slots=True)
 class Constraints:
-    """What plans have to keep to. Fields but the last two are the fields of `Layout` that they pin, and ``overlap``.
+    """What plans have to keep to. Fields but the last are the fields of `Layout` that they pin, and ``overlap``.
 
     shard_group: 0 is all ranks; left free, those of one node are tried beside them.  offload: forbidden unless it is
     allowed, because hosts differ more than accelerators do.
-    most: pairs of a field and the largest value that it may take.
     tensor_in_node: tensor-parallel ranks stay in one node, as in practically every published run: beyond it they wait
-    for a link that is ten times slower. A pinned ``tensor`` overrules it.
+    for a link that is ten times slower. Values of ``tensor``, or a range from 2 on, overrule it.
     """
 
     tensor: Pin = None
@@ -36,24 +58,25 @@ class Constraints:
     recompute: Pin = None
     offload: Pin = 0
     overlap: Pin = None
-    most: tuple[tuple[str, int], ...] = ()
     tensor_in_node: bool = True
-
-    def __post_init__(self) -> None:
-        """Raises ``ValueError`` for a largest value of what is no choice."""
-        choices = [one.name for one in fields(self)[:-2]]
-        for name, _ in self.most:
-            if name not in choices:
-                raise ValueError(f"most names {name!r}; a plan chooses {', '.join(choices)}.")
 
     def allowed(self, field: str, values: Any) -> npt.NDArray[np.bool_]:
         """Which of the values a field may take."""
         pin, values = getattr(self, field), np.asarray(values)
-        kept = np.ones(values.shape, dtype=bool) if pin is None else np.isin(values, pin)
-        for name, most in self.most:
-            if name == field:
-                kept = kept & (values <= most)
-        return kept
+        if pin is None or isinstance(pin, Range):
+            return (pin or Range(-1)).includes(values)
+        return np.isin(values, pin)
+
+    def listed(self, field: str) -> tuple[int, ...] | None:
+        """The values that a field is pinned to; None where it is free or has a range."""
+        pin = getattr(self, field)
+        return None if pin is None or isinstance(pin, Range) else tuple(np.atleast_1d(pin).tolist())
+
+    @property
+    def keeps_tensor_in_node(self) -> bool:
+        """Whether tensor-parallel ranks have to stay in one node."""
+        pin = self.tensor
+        return self.tensor_in_node and (pin is None or (isinstance(pin, Range) and pin.low <= 1))
 
     def choices(self, field: str, values: Any) -> npt.NDArray[np.int64]:
         """Those of the values that a field may take."""

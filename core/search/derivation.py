@@ -5,7 +5,7 @@ from __future__ import annotations
 from core.budget.equations import mfu_needed
 from core.formula import Explanation, Symbol, explain_run, formula
 from core.models.flops import flops_per_token
-from core.search.request import Question
+from core.search.request import SearchRequest
 from core.search.result import Found
 from core.sources import OWN
 
@@ -28,16 +28,16 @@ def seconds_of_steps(tokens: float, sequences: float, seq_len: float, seconds: f
     return tokens / (sequences * seq_len) * seconds
 
 
-def explain(question: Question, found: Found, tokens: float) -> list[Explanation]:
+def explain(request: SearchRequest, found: Found, tokens: float) -> list[Explanation]:
     """From the days of all steps down to the formulas of one, each with all the numbers that it was used with."""
-    device = question.cluster.accelerator
-    batch = question.batch * question.seq_len
-    flop = float(flops_per_token(question.spec, question.seq_len, "causal").training) * batch
-    peak = device.peak(question.running.dtype)
+    device = request.cluster.accelerator
+    batch = request.batch * request.seq_len
+    flop = float(flops_per_token(request.spec, request.seq_len, "causal").training) * batch
+    peak = device.peak(request.running.dtype)
     return [
         seconds_of_steps.explain(
-            tokens=tokens, sequences=question.batch, seq_len=question.seq_len, seconds=found.seconds
+            tokens=tokens, sequences=request.batch, seq_len=request.seq_len, seconds=found.seconds
         ),
-        mfu_needed.explain(flop=flop, accelerators=question.cluster.count, peak=peak, seconds=found.seconds),
-        *explain_run(lambda: question.step(found.layout, found.running.overlap)),
+        mfu_needed.explain(flop=flop, accelerators=request.cluster.count, peak=peak, seconds=found.seconds),
+        *explain_run(lambda: request.step(found.layout, found.running.overlap)),
     ]

@@ -8,16 +8,16 @@ from dataclasses import fields
 import numpy as np
 import numpy.typing as npt
 
+from core.search.constraints import Range
 from core.search.result import Columns, Found
 from core.training.layout import Layout
 
 
-def narrowed(plans: Columns, most: float, ranges: Mapping[str, tuple[int, int]]) -> Columns:
-    """The plans of at most ``most`` seconds whose fields lie in ``ranges``, both ends included."""
+def narrowed(plans: Columns, most: float, ranges: Mapping[str, Range]) -> Columns:
+    """The plans of at most ``most`` seconds whose fields lie in ``ranges``."""
     kept = plans.seconds <= most
-    for field, (low, high) in ranges.items():
-        values = np.asarray(getattr(plans.layout, field))
-        kept = kept & (values >= low) & (values <= high)
+    for field, allowed in ranges.items():
+        kept = kept & allowed.includes(np.asarray(getattr(plans.layout, field)))
     return chosen(plans, np.flatnonzero(np.broadcast_to(kept, plans.seconds.shape)))
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from core.search.request import Question
+from core.search.request import SearchRequest
 from core.search.result import Found
 from core.search.space import chunked, divisors
 from core.training.layout import Layout, LayoutError, check
@@ -35,7 +35,7 @@ class Neighbour:
         return self.found is not None and self.found.spare >= 0
 
 
-def neighbours(found: Found, question: Question) -> tuple[Neighbour, ...]:
+def neighbours(found: Found, request: SearchRequest) -> tuple[Neighbour, ...]:
     """One step down and one up of each degree and choice, whatever the constraints say.
 
     The data-parallel degree takes what the others leave, and micro-batches follow from it. Interleaving and the ranks
@@ -43,26 +43,26 @@ def neighbours(found: Found, question: Question) -> tuple[Neighbour, ...]:
     node or becomes all ranks.
     """
     tried: list[tuple[str, int, Layout | None, int, str]] = []
-    for field, value in _steps(found, question):
+    for field, value in _steps(found, request):
         overlap = value if field == "overlap" else int(np.ravel(found.running.overlap)[0])
         try:
-            layout = _moved(found.layout, question, field, value)
+            layout = _moved(found.layout, request, field, value)
             tried.append((field, value, layout, overlap, ""))
         except LayoutError as error:
             tried.append((field, value, None, overlap, str(error)))
     sound = [(layout, overlap) for _, _, layout, overlap, _ in tried if layout is not None]
     columns = {one.name: np.array([getattr(layout, one.name) for layout, _ in sound]) for one in fields(Layout)}
-    plans = iter(question.found(Layout(**columns), np.array([overlap for _, overlap in sound])) if sound else ())
+    plans = iter(request.found(Layout(**columns), np.array([overlap for _, overlap in sound])) if sound else ())
     return tuple(
         Neighbour(field, value, None if layout is None else next(plans), rule)
         for field, value, layout, _, rule in tried
     )
 
 
-def _steps(found: Found, question: Question) -> list[tuple[str, int]]:
+def _steps(found: Found, request: SearchRequest) -> list[tuple[str, int]]:
     """Fields with the values next to their own."""
-    spec, layout = question.spec, found.layout
-    ways = divisors(question.cluster.count)
+    spec, layout = request.spec, found.layout
+    ways = divisors(request.cluster.count)
     cut = np.arange(1, spec.layers + 3)
     values: dict[str, Any] = {
         "tensor": ways,
@@ -70,7 +70,7 @@ def _steps(found: Found, question: Question) -> list[tuple[str, int]]:
         "interleave": cut[chunked(spec.layers, layout.pipeline, cut)],
         "context": ways,
         "expert": divisors(spec.experts.count if spec.experts else 1),
-        "micro_batch": divisors(question.batch // int(layout.data)),
+        "micro_batch": divisors(request.batch // int(layout.data)),
         **{name: np.arange(_MOST[name] + 1) for name in _STEPS},
     }
     made: list[tuple[str, int]] = []
@@ -90,9 +90,9 @@ def _shared(layout: Layout) -> bool:
     return int(layout.data) * int(layout.context) > 1 or bool((layout.tensor > layout.expert > 1) or layout.offload)
 
 
-def _moved(layout: Layout, question: Question, field: str, value: int) -> Layout:
+def _moved(layout: Layout, request: SearchRequest, field: str, value: int) -> Layout:
     """The layout with one field changed and what follows from it. Raises `LayoutError` where none is."""
-    count, batch, per_node = question.cluster.count, question.batch, question.cluster.per_node
+    count, batch, per_node = request.cluster.count, request.batch, request.cluster.per_node
     made = layout if field == "overlap" else replace(layout, **{field: value})
     t, p, c, b = (int(getattr(made, name)) for name in ("tensor", "pipeline", "context", "micro_batch"))
     if count % (t * p * c):
@@ -108,7 +108,7 @@ def _moved(layout: Layout, question: Question, field: str, value: int) -> Layout
     v, group = int(made.interleave), int(made.shard_group)
 
     def cut(chunks: int) -> bool:
-        return chunks == 1 or (many % p == 0 and bool(chunked(question.spec.layers, p, chunks)))
+        return chunks == 1 or (many % p == 0 and bool(chunked(request.spec.layers, p, chunks)))
 
     if field != "interleave" and not cut(v):
         same = v * int(layout.pipeline)
@@ -122,5 +122,5 @@ def _moved(layout: Layout, question: Question, field: str, value: int) -> Layout
     made = replace(made, data=data, micro_batches=many, interleave=v)
     made = replace(made, zero=made.zero if _shared(made) else 0, sequence_parallel=made.sequence_parallel * (t > 1))
     made = replace(made, shard_group=group if made.zero else 0)
-    check(question.spec, made, question.seq_len)
+    check(request.spec, made, request.seq_len)
     return made

@@ -8,7 +8,7 @@ from functools import lru_cache
 import numpy as np
 
 from core.search.constraints import Constraints
-from core.search.request import Question
+from core.search.request import SearchRequest
 from core.search.result import Found
 from core.search.search import searched
 from core.step_time.calibration.measured_steps import StepRun, step_runs
@@ -55,7 +55,7 @@ def compared() -> tuple[Compared, ...]:
 
 def _compared(run: StepRun) -> Compared:
     overlap = int(np.ravel(run.running.overlap)[0])
-    question = Question(
+    request = SearchRequest(
         spec=run.spec,
         cluster=run.cluster,
         batch=run.sequences,
@@ -67,5 +67,5 @@ def _compared(run: StepRun) -> Compared:
         constraints=Constraints(overlap=overlap),
     )
     columns = Layout(*(np.array([getattr(run.layout, one.name)]) for one in fields(Layout)))
-    result = searched(question)
-    return Compared(run, question.found(columns, np.array([overlap]))[0], result.best, result.count)
+    result = searched(request)
+    return Compared(run, request.found(columns, np.array([overlap]))[0], result.best, result.count)

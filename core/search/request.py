@@ -1,11 +1,11 @@
-"""What a search is asked, and the account and time of plans as it asks for them."""
+"""What a search is asked, and the memory and time of layouts under it."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -29,13 +29,17 @@ from core.training.layout import Layout
 from core.training.optimizers import Optimizer
 from core.training.precision import PrecisionPolicy
 
+Objective: TypeAlias = Literal["time", "dollars", "memory headroom"]
+"""What the best layout has least or most of. On one cluster the cheapest is the fastest."""
 
-@dataclass(frozen=True, eq=False)
-class Question:
-    """What plans are asked for. A step's ``batch`` sequences are micro_batch · micro_batches · data, exactly.
 
-    running: how steps are run; whether communication overlaps is the plans' own.  loss, chunks: how the loss is worked
-    out, and in how many pieces.  Without slots, so that what follows from it is worked out once.
+@dataclass(frozen=True)
+class SearchRequest:
+    """Which layouts are searched, and what is best.
+
+    batch: sequences of a step, exactly micro_batch · micro_batches · data.  running: how steps are run; whether
+    communication overlaps is the layouts' own.  loss, chunks: how the loss is worked out, and in how many pieces.
+    objective: what the best has least or most of.  Without slots, so that what follows from it is worked out once.
     """
 
     spec: TransformerSpec
@@ -51,10 +55,15 @@ class Question:
     rates: Rates | None = None
     loss: Loss | None = None
     chunks: int = 1
+    objective: Objective = "time"
 
     def __post_init__(self) -> None:
         modelled(self.spec)
         check_peak(self.cluster.accelerator, self.running.dtype)
+
+    def on(self, accelerators: int) -> SearchRequest:
+        """The same on so many accelerators."""
+        return replace(self, cluster=replace(self.cluster, count=accelerators))
 
     @property
     def usable(self) -> float:

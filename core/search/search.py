@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from typing import Literal, TypeAlias, get_args
+from typing import get_args
 
 from core.budget.errors import BudgetError
 from core.budget.run import accelerator_hours, rent
@@ -13,7 +13,7 @@ from core.hardware.rates import Rates
 from core.models.spec import TransformerSpec
 from core.search.blocks import Sweep
 from core.search.constraints import FREE, Constraints
-from core.search.request import Question
+from core.search.request import Objective, SearchRequest
 from core.search.result import Searched
 from core.search.space import groups_of
 from core.step_time.parts import AS_USUAL, Running
@@ -22,9 +22,6 @@ from core.training.device.buffers import MEASURED, Runtime
 from core.training.device.inputs import usual
 from core.training.optimizers import Optimizer
 from core.training.precision import PrecisionPolicy
-
-Objective: TypeAlias = Literal["time", "dollars", "memory headroom"]
-"""What the best plan has least or most of. On one cluster every second costs the same: the cheapest is the fastest."""
 
 TOP = 2_000
 """Plans that are handed back as columns."""
@@ -60,7 +57,7 @@ def search_plans(
         named = ", ".join(map(repr, get_args(Objective)))
         raise BudgetError("objective", f"objective is {objective!r}; it is one of {named}.")
     policy, optimizer = usual(policy, optimizer)
-    question = Question(
+    request = SearchRequest(
         spec,
         cluster,
         global_batch_sequences,
@@ -72,22 +69,21 @@ def search_plans(
         constraints,
         runtime,
         rates,
+        objective=objective,
     )
-    return searched(question, objective, price=price, top=top)
+    return searched(request, price=price, top=top)
 
 
-def searched(
-    question: Question, objective: Objective = "time", *, price: float | None = None, top: int = TOP
-) -> Searched:
-    """The same for a question."""
+def searched(request: SearchRequest, *, price: float | None = None, top: int = TOP) -> Searched:
+    """The same for a request."""
     start = time.perf_counter()
-    count, groups = groups_of(question)
-    sweep = Sweep(question, top, lean=objective == "memory headroom")
+    count, groups = groups_of(request)
+    sweep = Sweep(request, top, lean=request.objective == "memory headroom")
     for group in groups:
         sweep.walk(group)
     pareto = sweep.pareto
     best = pareto[-1 if sweep.lean else 0] if pareto else None
-    hours = accelerator_hours(question.cluster.count, best.seconds) if best else math.nan
+    hours = accelerator_hours(request.cluster.count, best.seconds) if best else math.nan
     return Searched(
         best=best,
         second=sweep.second(best.layout) if best else None,

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from core.limits import limit
 from core.search.constraints import SpaceError
-from core.search.request import Question
+from core.search.request import SearchRequest
 from core.training.layout import Layout, allowed
 
 Ints = npt.NDArray[np.int64]
@@ -125,31 +125,31 @@ class _Lists:
     d: Ints
 
 
-def degrees_tried(asked: Question, ways: Ints) -> tuple[Ints, Ints, Ints]:
+def degrees_tried(request: SearchRequest, ways: Ints) -> tuple[Ints, Ints, Ints]:
     """Those of ``ways`` that can be tensor-, pipeline- and context-parallel degrees."""
-    free = asked.constraints
-    t = free.choices("tensor", ways[allowed(asked.spec, Layout(tensor=ways), asked.seq_len)])
-    if free.tensor_in_node and free.tensor is None:
-        t = t[asked.cluster.per_node % t == 0]
-    p = free.choices("pipeline", ways[ways <= asked.spec.layers])
-    return t, p, free.choices("context", ways[asked.seq_len % ways == 0])
+    free = request.constraints
+    t = free.choices("tensor", ways[allowed(request.spec, Layout(tensor=ways), request.seq_len)])
+    if free.keeps_tensor_in_node:
+        t = t[request.cluster.per_node % t == 0]
+    p = free.choices("pipeline", ways[ways <= request.spec.layers])
+    return t, p, free.choices("context", ways[request.seq_len % ways == 0])
 
 
-def _lists(asked: Question) -> _Lists:
-    spec, cluster, free = asked.spec, asked.cluster, asked.constraints
-    t, p, c = degrees_tried(asked, divisors(cluster.count))
+def _lists(request: SearchRequest) -> _Lists:
+    spec, cluster, free = request.spec, request.cluster, request.constraints
+    t, p, c = degrees_tried(request, divisors(cluster.count))
     t, p, c = (grid.ravel() for grid in np.meshgrid(t, p, c, indexing="ij"))
     fits = cluster.count % (t * p * c) == 0
     t, p, c = t[fits], p[fits], c[fits]
     d = cluster.count // (t * p * c)
-    fits = (asked.batch % d == 0) & free.allowed("data", d)
+    fits = (request.batch % d == 0) & free.allowed("data", d)
     stages = free.choices("zero", np.arange(4))
-    groups = (0, _NODE) if free.shard_group is None else tuple(np.atleast_1d(free.shard_group).tolist())
+    groups = free.listed("shard_group") or (0, _NODE)
     zero = [(int(stage), int(at)) for stage in stages for at in (groups if stage else (0,))]
     return _Lists(
         interleave=free.choices("interleave", np.arange(1, spec.layers + 3)),
         experts=free.choices("expert", divisors(spec.experts.count if spec.experts else 1)),
-        micro_batch=free.choices("micro_batch", divisors(asked.batch, _MOST_SEQUENCES)),
+        micro_batch=free.choices("micro_batch", divisors(request.batch, _MOST_SEQUENCES)),
         # The first stands for rows of which ZeRO can shard nothing, where it makes no difference.
         zero=tuple([(int(stage), 0) for stage in stages[:1]] + zero),
         recompute=free.choices("recompute", np.arange(3)),
@@ -168,13 +168,13 @@ def chunked(layers: int, p: Any, v: Any) -> Any:
     return (v == 1) | ((p > 1) & (chunks <= layers + 2) & ((layers % chunks == 0) | ((layers + 2) % chunks == 0)))
 
 
-def _shared(asked: Question, lists: _Lists, t: Any, c: Any, d: Any, e: Any) -> tuple[npt.NDArray[np.bool_], Any]:
+def _shared(request: SearchRequest, lists: _Lists, t: Any, c: Any, d: Any, e: Any) -> tuple[npt.NDArray[np.bool_], Any]:
     """Which of ``lists.zero`` each row may have, along a first axis, and its data-parallel ranks in one node."""
-    free, replicas, per_node = asked.constraints, d * c, asked.cluster.per_node
+    free, replicas, per_node = request.constraints, d * c, request.cluster.per_node
     node = np.where(per_node % t == 0, per_node // t, 0)
     # Offloaded, gradients go to the host from ZeRO-2 on, be they sharded or not.
     several = (replicas > 1) | ((e > 1) & (t > e)) | (1 in lists.offload)
-    own = free.shard_group is not None and 0 not in np.atleast_1d(free.shard_group)
+    own = 0 not in (free.listed("shard_group") or (0,))
 
     def may(stage: int, code: int) -> Any:
         if code == 0:
@@ -186,27 +186,27 @@ def _shared(asked: Question, lists: _Lists, t: Any, c: Any, d: Any, e: Any) -> t
     return np.stack([~several & bool(lists.zero), *(may(*one) for one in lists.zero[1:])]), node
 
 
-def _narrow(asked: Question, t: int) -> Ints:
+def _narrow(request: SearchRequest, t: int) -> Ints:
     """Values of sequence parallelism: without tensor-parallel ranks it makes no difference."""
-    found = asked.constraints.choices("sequence_parallel", np.arange(2))
+    found = request.constraints.choices("sequence_parallel", np.arange(2))
     return found if t > 1 else found[:1]
 
 
-def count_plans(asked: Question) -> tuple[int, Mapping[str, int]]:
+def count_plans(request: SearchRequest) -> tuple[int, Mapping[str, int]]:
     """How many plans there are, and how many are left at most when a field is pinned to one value."""
-    lists = _lists(asked)
+    lists = _lists(request)
     t, p, c, d = lists.t, lists.p, lists.c, lists.d
-    per = asked.batch // d
+    per = request.batch // d
     stages, at = np.unique(p, return_inverse=True)
-    cut = chunked(asked.spec.layers, stages[:, None], lists.interleave)
+    cut = chunked(request.spec.layers, stages[:, None], lists.interleave)
     whole, apart = ((cut & on).sum(axis=1)[at] for on in (lists.interleave == 1, lists.interleave > 1))
     sizes = lists.micro_batch.tolist()
     by_size = [whole * (per % size == 0) + apart * (per % (size * p) == 0) for size in sizes]
     batches = sum(by_size, start=np.zeros(len(t), dtype=np.int64))
-    narrow = np.where(t > 1, len(_narrow(asked, 2)), len(_narrow(asked, 1)))
+    narrow = np.where(t > 1, len(_narrow(request, 2)), len(_narrow(request, 1)))
     rest = narrow * len(lists.recompute) * len(lists.offload) * len(lists.overlap)
     shared = [
-        (t * c * d % e == 0) * _shared(asked, lists, t, c, d, e)[0].sum(axis=0) * rest for e in lists.experts.tolist()
+        (t * c * d % e == 0) * _shared(request, lists, t, c, d, e)[0].sum(axis=0) * rest for e in lists.experts.tolist()
     ]
     each = sum(shared, start=np.zeros(len(t), dtype=np.int64))
     total = each * batches
@@ -221,18 +221,18 @@ def count_plans(asked: Question) -> tuple[int, Mapping[str, int]]:
     return count, {name: size for name, size in left.items() if size < count}
 
 
-def groups_of(asked: Question) -> tuple[int, tuple[Group, ...]]:
+def groups_of(request: SearchRequest) -> tuple[int, tuple[Group, ...]]:
     """All plans, counted and in groups. Raises `SpaceError` for more than are searched at once."""
-    count, left = count_plans(asked)
+    count, left = count_plans(request)
     most = limit("search_plans")
     if count > most:
         field = min(left, key=left.__getitem__) if left else "tensor"
         raise SpaceError(count, most, field, left.get(field, count))
-    return count, tuple(_grouped(asked))
+    return count, tuple(_grouped(request))
 
 
-def _grouped(asked: Question) -> Iterator[Group]:
-    lists = _lists(asked)
+def _grouped(request: SearchRequest) -> Iterator[Group]:
+    lists = _lists(request)
     t, p, c, d = lists.t, lists.p, lists.c, lists.d
 
     def along(on: Any, *values: Any) -> tuple[Ints, ...]:
@@ -240,17 +240,17 @@ def _grouped(asked: Question) -> Iterator[Group]:
         row, column = np.nonzero(on)
         return (*(value[row] for value in values), column)
 
-    on = chunked(asked.spec.layers, p[:, None], lists.interleave)
+    on = chunked(request.spec.layers, p[:, None], lists.interleave)
     t, p, c, d, at = along(on, t, p, c, d)
     v = lists.interleave[at]
     t, p, c, d, v, at = along((t * c * d)[:, None] % lists.experts == 0, t, p, c, d, v)
     e = lists.experts[at]
-    per = (asked.batch // d)[:, None]
+    per = (request.batch // d)[:, None]
     rounds = np.where(v > 1, p, 1)[:, None]
     t, p, c, d, v, e, at = along(per % (lists.micro_batch * rounds) == 0, t, p, c, d, v, e)
     b = lists.micro_batch[at]
-    rows = dict(zip(_ROW, (t, p, v, c, e, d, b, asked.batch // (d * b)), strict=True))
-    may, node = _shared(asked, lists, t, c, d, e)
+    rows = dict(zip(_ROW, (t, p, v, c, e, d, b, request.batch // (d * b)), strict=True))
+    may, node = _shared(request, lists, t, c, d, e)
     alike = (1 << np.arange(len(may))) @ may * 2 + (t > 1)
     for kind in np.unique(alike):
         which = np.flatnonzero(alike == kind)
@@ -260,7 +260,7 @@ def _grouped(asked: Question) -> Iterator[Group]:
             node[which],
             zero,
             lists.recompute,
-            _narrow(asked, int(kind) % 2 + 1),
+            _narrow(request, int(kind) % 2 + 1),
             lists.offload,
             lists.overlap,
         )

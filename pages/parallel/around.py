@@ -6,7 +6,6 @@ import math
 
 import streamlit as st
 
-from core.planning.plan_search import asked as question_of
 from core.planning.plan_search import launched
 from core.planning.search_around import sizes
 from core.search.neighbours import neighbours
@@ -26,7 +25,7 @@ def near(_: Inputs, a: Asked) -> None:
     if a.here is None:
         show.note(_NONE)
         return
-    found = neighbours(a.here, question_of(a.query))
+    found = neighbours(a.here, a.request)
     show.says(text_step.around(a.here, found))
     show.small_table(
         [show.Column(heading, numeric=0 < i < 4) for i, heading in enumerate(text_step.NEIGHBOURS)],
@@ -39,14 +38,14 @@ def how_many(_: Inputs, a: Asked) -> None:
     """The best plan at each size of cluster."""
     low, high = a.plan.price_range
     with st.spinner("Searching clusters of other sizes."):
-        found = sizes(a.query, a.plan.tokens, (low + high) / 2)
+        found = sizes(a.request, a.plan.tokens, (low + high) / 2)
     deadline = a.plan.limits.days
     said = text.scaling(found, deadline)
     show.says(said)
     if not found:
         return
     show.chart(
-        cluster_sizes(found, a.query.accelerators, deadline, TOKENS),
+        cluster_sizes(found, a.request.cluster.count, deadline, TOKENS),
         alt=f"Days for all tokens against accelerators, the best plan at each. {plain(said)}",
         key="plan_search:sizes",
     )
@@ -56,10 +55,10 @@ def how_many(_: Inputs, a: Asked) -> None:
         text.size_rows(found),
         caption="The best plan at each size, of steps alone: what stops a run is not in these days. Cost is all "
         "accelerator-hours over those of the smallest cluster.",
-        here=here.index(a.query.accelerators) if a.query.accelerators in here else None,
+        here=here.index(a.request.cluster.count) if a.request.cluster.count in here else None,
     )
     if math.isnan(low):
-        show.note(f"The price of {a.query.accelerator} is unknown: type one under More.")
+        show.note(f"The price of {a.request.cluster.accelerator.name} is unknown: type one under More.")
 
 
 def launch(_: Inputs, a: Asked) -> None:
@@ -67,7 +66,7 @@ def launch(_: Inputs, a: Asked) -> None:
     if a.here is None:
         show.note(_NONE)
         return
-    made = launched(a.query, a.here)
+    made = launched(a.request, a.here)
     show.says(text_step.launched(made))
     for tab, one in zip(st.tabs([one.system for one in made]), made, strict=True):
         with tab:

@@ -10,7 +10,7 @@ import streamlit as st
 from core.budget.errors import BudgetError
 from core.planning.form.plan_form import named_plan
 from core.planning.plan import Plan
-from core.planning.plan_search import Query, own, query_of, searched
+from core.planning.plan_search import SearchRequest, own, search_request, searched
 from core.search.constraints import SpaceError
 from core.search.result import Found, Searched
 from core.training.layout import LayoutError
@@ -29,7 +29,7 @@ class Asked:
 
     plan: Plan
     texts: Mapping[str, str]
-    query: Query
+    request: SearchRequest
     result: Searched
     here: Found | None
 
@@ -38,8 +38,8 @@ def asked(inputs: Inputs) -> Asked:
     """The plan of the form, searched; where it cannot be, the last that could be stays."""
     plan, texts = named_plan(inputs.reading), inputs.reading.texts
     try:
-        query = query_of(plan)
-        result = searched(query)
+        request = search_request(plan)
+        result = searched(request)
         st.session_state[_GOOD] = plan, texts
     except (BudgetError, SpaceError) as problem:
         said = text.too_many(problem) if isinstance(problem, SpaceError) else str(problem)
@@ -47,13 +47,13 @@ def asked(inputs: Inputs) -> Asked:
         inputs.fail(said.replace("**", ""), "Still showing the last plan." if last else "Showing the first example.")
         begun = FORM.read({})
         plan, texts = last or (named_plan(begun), begun.texts)
-        query = query_of(plan)
-        result = searched(query)
+        request = search_request(plan)
+        result = searched(request)
     here = result.best
     if inputs.reading.values[LOOK.id] == OWN:
         try:
-            here = own(query, plan.layout)
+            here = own(request, plan.layout)
         except LayoutError as problem:
             label = FORM[field_of(problem)].label
             inputs.fail(f"{label}: {refused(problem)}", "Showing the best found instead.")
-    return Asked(plan, texts, query, result, here)
+    return Asked(plan, texts, request, result, here)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from core.fields import Field, choice, slider, switch
 from core.planning.form.plan_form import plan_form, whole
 from core.planning.presets import SEARCH_STORIES
-from core.planning.search_request import parse_span
+from core.planning.search_texts import parse_range
 from core.step_time.calibration.measured_steps import step_runs
 from pages.common.takeaway import TAKE
 
@@ -39,7 +39,7 @@ LOOK = choice(
 
 
 def _range(id: str, label: str) -> Field:
-    return Field(id, label, "", parse_span, part=NARROW, placeholder="all", help="All, 8, up to 8, or 2-8.")
+    return Field(id, label, "", parse_range, part=NARROW, placeholder="all", help="All, 8, up to 8, or 2-8.")
 
 
 SLOWER = slider(

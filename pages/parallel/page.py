@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 import streamlit as st
 
 from core.planning.form.plan_form import carried, named_texts
-from core.planning.plan_search import asked as question_of
 from core.planning.search_around import Rescue, as_texts, rescues
 from core.search.derivation import explain
 from core.views.search import text as search_text
@@ -72,12 +71,13 @@ def page() -> None:
 
     with show.guarded("The answer"):
         if a.result.best is None:
-            ways = rescues(a.query)
-            show.answer(search_text.nothing_fits(a.plan, a.query, a.result, ways))
+            ways = rescues(a.request)
+            show.answer(search_text.nothing_fits(a.plan, a.request, a.result, ways))
             _apply(inputs, ways)
         if a.here is not None:
-            show.answer(search_text.sentence(a.plan, a.query, a.here), search_text.counted(a.query, a.result, a.here))
-        for line in search_text.beside(a.plan, a.query, a.result, a.here):
+            quiet = search_text.counted(a.plan, a.request, a.result, a.here)
+            show.answer(search_text.sentence(a.plan, a.request, a.here), quiet)
+        for line in search_text.beside(a.plan, a.request, a.result, a.here):
             show.note(line)
     if projecting() and a.here is not None:
         with show.guarded("The picture"):
@@ -94,7 +94,7 @@ def page() -> None:
     here = a.here
     if here is not None:
         show.how(
-            lambda: explain(question_of(a.query), here, a.plan.tokens),
+            lambda: explain(a.request, here, a.plan.tokens),
             key="plan_search:how",
             notes=[search_text.STEP_SUMS],
         )

@@ -33,7 +33,7 @@ def whole_space(inputs: Inputs, a: Asked) -> None:
     show.says(said)
     values = inputs.reading.values
     most = min(one.seconds for one in (best, *a.result.pareto)) * (1 + values[SLOWER.id] / 100)
-    ranges = {name: (span.low, span.high) for name, field in ONLY.items() if not (span := values[field.id]).free}
+    ranges = {name: allowed for name, field in ONLY.items() if (allowed := values[field.id])}
     plans = narrowed(a.result.plans, most, ranges)
     for cell, field in zip(st.columns([1.6, 1, 1, 1, 1, 1]), (SLOWER, *ONLY.values()), strict=True):
         with cell:
@@ -55,7 +55,7 @@ def whole_space(inputs: Inputs, a: Asked) -> None:
                 inputs.put(name, text)
             inputs.put(LOOK.id, OWN)
 
-    rows = search_text.plan_rows(a.plan, a.query, plans, best, _TOP)
+    rows = search_text.plan_rows(a.plan, a.request, plans, best, _TOP)
     component("plans")(
         data={
             "caption": "The fastest of those drawn. Choose one by its name: it becomes the layout of the form.",

@@ -62,7 +62,7 @@ def study(inputs: Inputs, a: Asked) -> None:
         show.note(apart)
     key = "plan_search:study:text"
     if key not in st.session_state:
-        st.session_state[key] = study_text.example(a.plan, a.query)
+        st.session_state[key] = study_text.example(a.plan, a.request)
     left, right = st.columns([3, 2])
     with left:
         text = st.text_area("Study", key=key, height=260)

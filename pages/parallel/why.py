@@ -38,7 +38,7 @@ def why(_: Inputs, a: Asked) -> None:
             key="plan_search:pipeline",
         )
         show.note(words.DURATIONS)
-    rows = stages(a.query, layout, _STAGES)
+    rows = stages(a.request, layout, _STAGES)
     said = words.fullest(rows, int(layout.pipeline), here.usable)
     show.says(said)
     show.chart(
@@ -46,11 +46,11 @@ def why(_: Inputs, a: Asked) -> None:
         alt=f"What one accelerator of each stage holds. {plain(said)}",
         key="plan_search:stages",
     )
-    node = a.query.cluster.per_node
-    found = groups(layout, here.step, traffic(a.query, layout), node)
+    node = a.request.cluster.per_node
+    found = groups(layout, here.step, traffic(a.request, layout), node)
     said = words.sent(found)
     show.says(said)
-    if between := network(a.query):
+    if between := network(a.request):
         show.note(between)
     show.chart(
         device_grid(layout, node, TOKENS),

@@ -14,7 +14,7 @@ from core.planning import plan_search
 from core.planning.form.plan_form import plan_from, plan_of
 from core.planning.memory_estimate import held
 from core.planning.plan import OWN as OWN_MODEL
-from core.planning.plan_search import query_of, searched
+from core.planning.plan_search import search_request, searched
 from core.planning.search_around import as_texts
 from core.search.result import Found
 from core.views.search import text as search_text
@@ -31,7 +31,7 @@ SMALL = {"model": "Llama 3.1 8B", "count": "16", "gb": "128", "seq": "4,096", "t
 
 
 def found(texts: Mapping[str, str]) -> Found:
-    best = searched(query_of(plan_of(FORM.read(texts)))).best
+    best = searched(search_request(plan_of(FORM.read(texts)))).best
     assert best is not None
     return best
 
@@ -45,7 +45,7 @@ def test_every_chip_is_told_by_the_form_alone_with_every_panel_open(name: str) -
     texts = CHIPS[name]
     app = opened(PLAN_SEARCH, {**texts, **OPEN})
     plan = plan_of(FORM.read(texts))
-    assert answer(app) == shown(search_text.sentence(plan, query_of(plan), found(texts)))
+    assert answer(app) == shown(search_text.sentence(plan, search_request(plan), found(texts)))
     assert {one.label for one in PANELS.values()} <= {drawn.label for drawn in app.expander}
     assert len(app.get("plotly_chart")) >= 6
     for chart in app.get("plotly_chart"):
@@ -80,7 +80,7 @@ def test_nothing_is_searched_again_that_was_found(monkeypatch: pytest.MonkeyPatc
 
 def test_a_row_becomes_the_layout_of_the_form() -> None:
     """What a click on a row puts into the form is the plan of that row, and the page then shows it."""
-    result = searched(query_of(plan_of(FORM.read(SMALL))))
+    result = searched(search_request(plan_of(FORM.read(SMALL))))
     other = panel.layout_at(result.plans, 3)
     app = opened(PLAN_SEARCH, {**SMALL, **as_texts(other), "look": OWN, "space": "true"})
     assert shown(search_text.degrees(other)) in answer(app)
@@ -156,10 +156,10 @@ def test_a_plan_goes_to_the_other_pages_and_comes_back() -> None:
         plan = plan_from(there)
         assert held(plan).layout == best.layout
         assert held(plan).total == pytest.approx(float(best.memory.total), rel=1e-9)
-        assert query_of(plan) == query_of(plan_of(FORM.read(texts)))
+        assert search_request(plan) == search_request(plan_of(FORM.read(texts)))
     for page in (MEMORY, COMPUTE):
         sent = onwards(opened(page, memory), PLAN_SEARCH)[-1]
-        assert query_of(plan_of(FORM.read(sent))) == query_of(plan_from(memory))
+        assert search_request(plan_of(FORM.read(sent))) == search_request(plan_from(memory))
     again = opened(PLAN_SEARCH, {**sent, "look": OWN})
     assert shown(search_text.degrees(best.layout)) in answer(again)
 
@@ -183,8 +183,8 @@ def test_every_number_opens_to_its_formula() -> None:
 
 def test_the_page_opens_with_a_chip_of_its_own() -> None:
     """What is seen first is a model that somebody trains, and a chip leads back to it."""
-    first = query_of(plan_of(FORM.read({})))
-    assert first in {query_of(plan_of(FORM.read(texts))) for texts in CHIPS.values()}
+    first = search_request(plan_of(FORM.read({})))
+    assert first in {search_request(plan_of(FORM.read(texts))) for texts in CHIPS.values()}
 
 
 @pytest.mark.parametrize("texts", [{}, {"look": OWN, "tp": "4", "pp": "2", "mbs": "1"}, {"gb": "many"}])

@@ -11,7 +11,7 @@ from streamlit.testing.v1 import AppTest
 from core.benchmark import device
 from core.benchmark.device import Cpu, Gpu, Machine
 from core.planning.form.plan_form import plan_of
-from core.planning.plan_search import query_of, searched
+from core.planning.plan_search import search_request, searched
 from core.views.plan import text_rates
 from core.views.search import text
 from pages.common.registry import COMPUTE, DEVICE, PLAN_SEARCH
@@ -36,9 +36,9 @@ def clear(app: AppTest, prefix: str) -> None:
 def test_parallel_plan_times_steps_by_them_until_they_are_cleared() -> None:
     plain, app = opened(PLAN_SEARCH, SMALL), opened(PLAN_SEARCH, {**SMALL, **GIVEN})
     plan = plan_of(FORM.read({**SMALL, **GIVEN}))
-    best = searched(query_of(plan)).best
+    best = searched(search_request(plan)).best
     assert best
-    assert shown(text.sentence(plan, query_of(plan), best)) in answer(app)
+    assert shown(text.sentence(plan, search_request(plan), best)) in answer(app)
     assert answer(app) != answer(plain)
     assert shown(text_rates.told(plan)) in stripped(said_on(app))
     assert {f"s_{name}" for name in GIVEN} <= linked(app).keys()

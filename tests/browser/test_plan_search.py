@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from core.planning.form.plan_form import plan_of
-from core.planning.plan_search import query_of, searched
+from core.planning.plan_search import search_request, searched
 from core.views.search import text as search_text
 from core.wording import plain
 from pages.common.registry import PLAN_SEARCH
@@ -32,9 +32,9 @@ def answer(page: Page) -> str:
 
 def told(**texts: str) -> str:
     plan = plan_of(FORM.read(texts))
-    best = searched(query_of(plan)).best
+    best = searched(search_request(plan)).best
     assert best is not None
-    return plain(search_text.sentence(plan, query_of(plan), best))
+    return plain(search_text.sentence(plan, search_request(plan), best))
 
 
 def test_first_sight_says_which_layout_is_fastest(open_page: OpenPage) -> None:

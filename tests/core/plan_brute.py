@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import astuple, dataclass, replace
 from itertools import product
 
-from core.search.constraints import Constraints
-from core.search.request import Question
+from core.search.constraints import Constraints, Range
+from core.search.request import SearchRequest
 from core.step_time.step import step_time
 from core.training.device.memory import memory_per_device
 from core.training.layout import Layout, LayoutError, check
@@ -28,7 +28,7 @@ class Plain:
         return (*astuple(self.layout), self.overlap)
 
 
-def one_at_a_time(question: Question) -> Iterator[Plain]:
+def one_at_a_time(question: SearchRequest) -> Iterator[Plain]:
     """Every plan, whatever the constraints, but for tensor-parallel ranks outside a node."""
     spec, count, batch = question.spec, question.cluster.count, question.batch
     experts = spec.experts.count if spec.experts else 1
@@ -52,7 +52,7 @@ def one_at_a_time(question: Question) -> Iterator[Plain]:
             yield from _chosen(question, plain)
 
 
-def _chosen(question: Question, plain: Layout) -> Iterator[Plain]:
+def _chosen(question: SearchRequest, plain: Layout) -> Iterator[Plain]:
     t, ranks = plain.tensor, plain.data * plain.context
     node = question.cluster.per_node // t
     shared = [(stage, 0) for stage in range(4)]
@@ -86,12 +86,15 @@ def _chosen(question: Question, plain: Layout) -> Iterator[Plain]:
 
 def kept(plans: list[Plain], constraints: Constraints) -> list[Plain]:
     """Plans that keep to constraints. Of what makes no difference to a plan, one value stands for all allowed."""
-    fields = [name for name in Constraints.__slots__ if name not in ("most", "tensor_in_node")]
+    fields = [name for name in Constraints.__slots__ if name != "tensor_in_node"]
     may: dict[str, list[int]] = {}
     for field in fields:
-        pin, most = getattr(constraints, field), dict(constraints.most).get(field, 99)
-        known = range(99) if pin is None else (pin,) if isinstance(pin, int) else pin
-        may[field] = [n for n in known if n <= most]
+        pin = getattr(constraints, field)
+        if pin is None or isinstance(pin, Range):
+            low, high = (0, None) if pin is None else (pin.low, pin.high)
+            may[field] = list(range(low, 99 if high is None else high + 1))
+        else:
+            may[field] = [pin] if isinstance(pin, int) else list(pin)
 
     def keeps(plan: Plain) -> bool:
         layout = plan.layout

@@ -27,7 +27,7 @@ from core.planning.largest_model import Counted, largest
 from core.planning.memory_estimate import held, under_each_optimizer
 from core.planning.nearest_runs import peers_of
 from core.planning.plan import FINDS, OWN, Plan
-from core.planning.plan_search import asked, launched, query_of, searched, stages, traffic
+from core.planning.plan_search import launched, search_request, searched, stages, traffic
 from core.planning.presets import MEMORY_STORIES, STORIES
 from core.planning.rates import rates_of
 from core.planning.search_around import rescues, sizes
@@ -116,17 +116,17 @@ def _counted(a: Answer) -> Iterator[Shown]:
 
 def look_for_sizes(plan: Plan) -> Iterator[Shown]:
     """What Parallel plan says of clusters of other sizes."""
-    query = query_of(plan)
+    query = search_request(plan)
     sized = sizes(query, plan.tokens, plan.price_range[0])
     yield words_search.scaling(sized, plan.limits.days)
     yield from _cells(words_search.size_rows(sized) if sized else [])
     if sized:
-        yield cluster_sizes(sized, query.accelerators, plan.limits.days, LIGHT)
+        yield cluster_sizes(sized, query.cluster.count, plan.limits.days, LIGHT)
 
 
 def look_for(plan: Plan) -> Iterator[Shown]:
     """What Parallel plan says of a plan; of one without a layout that fits, what would make one."""
-    query = query_of(plan)
+    query = search_request(plan)
     try:
         result = searched(query)
     except (BudgetError, SpaceError) as problem:
@@ -141,7 +141,7 @@ def look_for(plan: Plan) -> Iterator[Shown]:
     if found is None:
         return
     yield words_search.sentence(plan, query, found)
-    yield words_search.counted(query, result, found)
+    yield words_search.counted(plan, query, result, found)
     yield from words_search.beside(plan, query, result, found)
     yield from (text_step.goes_to(found), words_search.second(result))
     yield waterfall(found.step, LIGHT, low=found.low, high=found.high)
@@ -154,12 +154,12 @@ def look_for(plan: Plan) -> Iterator[Shown]:
     yield text_step.sent(sent)
     yield from _cells(text_step.group_rows(sent))
     yield device_grid(found.layout, query.cluster.per_node, LIGHT)
-    near = neighbours(found, asked(query))
+    near = neighbours(found, query)
     yield text_step.around(found, near)
     yield from _cells(text_step.neighbour_row(found, one) for one in near)
     for one in launched(query, found):
         yield from (one.text.replace("None", ""), *one.notes)
-    yield from explain(asked(query), found, plan.tokens)
+    yield from explain(query, found, plan.tokens)
     if result.best:
         yield space(result.plans, result.pareto, found, found.usable, LIGHT)
         yield from _cells(words_search.plan_rows(plan, query, result.plans, result.best, 15))

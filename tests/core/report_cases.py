@@ -6,7 +6,7 @@ from datetime import date
 
 from core.planning.comparison.entry import Entry, entry_of
 from core.planning.form.plan_form import named_texts, plan_from
-from core.planning.plan_search import query_of, searched
+from core.planning.plan_search import search_request, searched
 from core.planning.presets import MEMORY_STORIES, SEARCH_STORIES, STORIES
 from core.planning.search_around import as_texts
 from core.views.report.report import Report, report_of
@@ -51,7 +51,7 @@ HOSTILE = (
 def about_a_layout(story: str) -> Report:
     """A report of Parallel plan on one of its chips, with the layout that the search likes best."""
     texts = SEARCH_STORIES[story]
-    best = searched(query_of(plan_from(texts))).best
+    best = searched(search_request(plan_from(texts))).best
     assert best is not None
     entry = entry_of(story, named_texts(texts) | as_texts(best.layout))
     return report_of([entry], LINK, DAY, of_layout=True)

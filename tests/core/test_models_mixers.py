@@ -22,7 +22,7 @@ from core.planning.evaluation import answer
 from core.planning.form.plan_form import plan_from
 from core.planning.memory_estimate import held, settled
 from core.planning.plan import OWN
-from core.planning.plan_search import query_of
+from core.planning.plan_search import search_request
 from core.search.search import search_plans
 from core.search.study.study import StudyError
 from core.search.study.study_file import read_study
@@ -83,7 +83,7 @@ def test_a_dense_model_stands_in_for_memory_and_steps_and_says_so(spec: Transfor
     assert a.middle.parameters == parameters(spec).active
     h = held(settled(plan, a.stored, 64))
     assert h.stands_in
-    assert h.spec == stand_in(total, 4096) == query_of(plan).spec
+    assert h.spec == stand_in(total, 4096) == search_request(plan).spec
     assert spec.unmodelled in text_memory.stood_in(h)
     assert spec.unmodelled in about(spec)
     assert not own_model(spec).laid_out

@@ -13,7 +13,7 @@ import pytest
 
 from core.models.catalog import model_named
 from core.planning.form.plan_form import plan_from
-from core.planning.plan_search import Query, launched, query_of, searched
+from core.planning.plan_search import SearchRequest, launched, search_request, searched
 from core.planning.presets import SEARCH_STORIES
 from core.search.filter import layout_at
 from core.search.launch import Launch, launches
@@ -191,11 +191,11 @@ def test_megatron_gets_the_optimizer_of_the_plan(optimizer: str, named: str | No
 
 
 @lru_cache
-def plans() -> tuple[tuple[Query, Layout, tuple[Launch, ...]], ...]:
+def plans() -> tuple[tuple[SearchRequest, Layout, tuple[Launch, ...]], ...]:
     """Layouts that searches found, from the fastest to the slowest, with their lines."""
-    found: list[tuple[Query, Layout, tuple[Launch, ...]]] = []
+    found: list[tuple[SearchRequest, Layout, tuple[Launch, ...]]] = []
     for story in SEARCH_STORIES.values():
-        query = query_of(plan_from(story))
+        query = search_request(plan_from(story))
         result = searched(query)
         assert result.best is not None
         count = len(result.plans.seconds)

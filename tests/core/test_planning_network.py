@@ -8,7 +8,7 @@ import pytest
 
 from core.hardware.accelerators import Accelerator, accelerators, find
 from core.planning.form.plan_form import plan_from
-from core.planning.plan_search import Query, judged, query_of, searched
+from core.planning.plan_search import SearchRequest, judged, search_request, searched
 from core.training.layout import Layout
 from core.units import QuantityError
 from core.views.plan.text_rates import usual_network
@@ -17,15 +17,15 @@ from core.views.search import text as search_text
 EACH = pytest.mark.parametrize("device", accelerators(), ids=lambda one: one.id)
 
 
-def query(accelerator: str, **texts: str) -> Query:
+def query(accelerator: str, **texts: str) -> SearchRequest:
     nodes = 2 * find(accelerator).node_size
     small = {"model": "Llama 3.2 1B", "gpu": accelerator, "count": str(nodes), "gb": str(8 * nodes), "seq": "2,048"}
-    return query_of(plan_from(small | texts))
+    return search_request(plan_from(small | texts))
 
 
-def seconds(asked: Query) -> float:
+def seconds(asked: SearchRequest) -> float:
     """A step whose gradients cross the network."""
-    return judged(asked, Layout(data=asked.accelerators, micro_batches=8, zero=3, recompute=2)).seconds
+    return judged(asked, Layout(data=asked.cluster.count, micro_batches=8, zero=3, recompute=2)).seconds
 
 
 @EACH
@@ -50,8 +50,7 @@ def test_what_is_typed_counts_in_bits_and_in_bytes() -> None:
     plan = plan_from({"gpu": "RTX 4090"})
     assert (usual_network(plan), plan.network) == ("1.25 Gb/s", None)
     slow, bits, in_bytes = (query("RTX 4090", net=text) for text in ("", "100 Gb/s", "12.5 GB/s"))
-    assert bits.network == in_bytes.network == 12.5e9
-    assert bits.cluster.link_between == 12.5e9
+    assert bits.cluster.link_between == in_bytes.cluster.link_between == 12.5e9
     assert seconds(bits) == seconds(in_bytes) < seconds(slow)
     assert "100 Gb/s for each RTX 4090, as typed" in search_text.network(bits)
     usual = query("H100 SXM", net="400 Gb/s")

@@ -15,7 +15,7 @@ from core.planning.evaluation import answer
 from core.planning.form.plan_form import PLAN_FORM, carried, plan_from, plan_of
 from core.planning.memory_estimate import held
 from core.planning.plan import OWN, TYPED
-from core.planning.plan_search import query_of, searched
+from core.planning.plan_search import search_request, searched
 from core.units import format_count
 from core.views.plan import text_memory
 from core.views.plan.text import sentence
@@ -52,7 +52,7 @@ def test_a_config_beside_a_typed_number(shape: str) -> None:
     assert plan.parameters == plan.known.active
     size = format_count(plan.known.parameters)
     assert size != "30B"
-    query = query_of(plan)
+    query = search_request(plan)
     result = searched(query)
     found = result.best or result.nearest
     assert found is not None

@@ -22,7 +22,7 @@ from core.planning.comparison.entry import entry_of, pack, unpack
 from core.planning.form.plan_form import PLAN_FORM, carried, plan_from, plan_of
 from core.planning.form.rates import MEASURED_FIELDS, ORIGIN, RATE_FIELDS
 from core.planning.plan import Measured, Plan
-from core.planning.plan_search import judged, query_of, searched
+from core.planning.plan_search import judged, search_request, searched
 from core.planning.presets import SEARCH_STORIES, STORIES
 from core.planning.rates import KIND_OF, TOO_GOOD, rates_of, replaced, standing
 from core.step_time.constants import constants_of, family_of
@@ -159,11 +159,12 @@ def test_rates_as_expected_of_the_datasheet_change_no_number(dtype: str) -> None
     same = {RATE_FIELDS[name].id: f"{rate!r} {UNIT[KIND_OF[name]]}" for name, rate in reached(plan).known}
     measured = with_rates(dtype=dtype, rof=H100, **same)
     assert rates_of(measured) == reached(plan)
-    one, other = (searched(query_of(each)) for each in (plan, measured))
+    one, other = (searched(search_request(each)) for each in (plan, measured))
     assert one.best == other.best
     assert one.pareto == other.pareto
     assert (
-        search_text.sentence(measured, query_of(measured), other.best or one.pareto[0]).count("measured on H100") == 1
+        search_text.sentence(measured, search_request(measured), other.best or one.pareto[0]).count("measured on H100")
+        == 1
     )
 
 
@@ -171,8 +172,8 @@ def test_clearing_the_rates_brings_the_first_answer_back() -> None:
     texts = {**SMALL, **GIVEN}
     before, cleared = plan_from(SMALL), plan_from(texts | dict.fromkeys((one.id for one in MEASURED_FIELDS), ""))
     assert cleared == before
-    assert query_of(cleared) == query_of(before)
-    assert query_of(plan_from(texts)) != query_of(before)
+    assert search_request(cleared) == search_request(before)
+    assert search_request(plan_from(texts)) != search_request(before)
 
 
 RATE = st.floats(1e13, 5e15)
@@ -206,7 +207,7 @@ def test_higher_rates_never_take_longer(
 def test_every_page_that_times_steps_takes_the_same_rates() -> None:
     """The search, one typed layout, and step time by itself."""
     plan = with_rates(**GIVEN)
-    query = query_of(plan)
+    query = search_request(plan)
     best = searched(query).best
     assert best
     alone = step_time(
@@ -220,7 +221,7 @@ def test_every_page_that_times_steps_takes_the_same_rates() -> None:
     )
     assert judged(query, best.layout).step == best.step
     assert alone.total == pytest.approx(best.seconds)
-    slower = searched(query_of(with_rates(**GIVEN | {"r16": "300 TFLOP/s"}))).best
+    slower = searched(search_request(with_rates(**GIVEN | {"r16": "300 TFLOP/s"}))).best
     assert slower
     assert slower.seconds > 1.5 * best.seconds
 
@@ -245,7 +246,7 @@ def test_slow_links_slow_the_layouts_that_cross_them_and_no_other() -> None:
     plan, slow = with_rates(count="32", gb="256"), with_rates(count="32", gb="256", rnet="1 GB/s", rof=H100)
     assert [one.name for one in replaced(slow)] == ["network"]
     assert replaced(slow)[0].datasheet == find("H100 SXM").network
-    before, after = (searched(query_of(one)).best for one in (plan, slow))
+    before, after = (searched(search_request(one)).best for one in (plan, slow))
     assert before
     assert after
     assert after.seconds > 1.1 * before.seconds
@@ -271,7 +272,9 @@ def test_a_measured_network_stands_in_where_the_catalogue_has_none() -> None:
 
 
 def test_rates_of_another_accelerator_change_nothing() -> None:
-    assert query_of(with_rates(**GIVEN | {"gpu": "A100 SXM 80 GB"})) == query_of(with_rates(gpu="A100 SXM 80 GB"))
+    assert search_request(with_rates(**GIVEN | {"gpu": "A100 SXM 80 GB"})) == search_request(
+        with_rates(gpu="A100 SXM 80 GB")
+    )
 
 
 def test_a_comparison_says_apart_that_rates_differ() -> None:

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from core.formula import explain_run
 from core.planning.form.plan_form import PLAN_FORM, plan_from, plan_of
 from core.planning.memory_estimate import held
-from core.planning.plan_search import Query, asked, batched, own, query_of, searched, stages, traffic
+from core.planning.plan_search import SearchRequest, batched, own, search_request, searched, stages, traffic
 from core.planning.presets import SEARCH_STORIES
 from core.planning.search_around import as_texts, days_for, rescues, sizes
-from core.planning.search_request import Batch, Span, parse_batch, parse_span
-from core.search.constraints import SpaceError
+from core.planning.search_texts import Batch, parse_batch, parse_range
+from core.search.constraints import Range, SpaceError
 from core.search.derivation import explain, seconds_of_steps
 from core.search.filter import layout_at, narrowed, within
 from core.search.neighbours import neighbours
@@ -44,8 +44,8 @@ from core.wording import plain
 SMALL = {"model": "Llama 3.1 8B", "count": "16", "gb": "128", "seq": "4,096", "tokens": "1T"}
 
 
-def query(**texts: str) -> Query:
-    return query_of(plan_from({**SMALL, **texts}))
+def query(**texts: str) -> SearchRequest:
+    return search_request(plan_from({**SMALL, **texts}))
 
 
 def best(**texts: str) -> Found:
@@ -77,25 +77,25 @@ def test_published_batches_come_out_as_published(text: str, seq_len: int, sequen
 
 
 @pytest.mark.parametrize(
-    ("text", "span"),
+    ("text", "allowed"),
     [
-        ("", Span()),
-        ("any", Span()),
-        ("8", Span(8, 8)),
-        ("up to 8", Span(1, 8)),
-        ("8-2", Span(2, 8)),
-        ("2 to 4", Span(2, 4)),
+        ("", None),
+        ("any", None),
+        ("8", Range(8, 8)),
+        ("up to 8", Range(1, 8)),
+        ("8-2", Range(2, 8)),
+        ("2 to 4", Range(2, 4)),
     ],
 )
-def test_ranges_are_read(text: str, span: Span) -> None:
-    assert parse_span(text) == span
-    assert span.free or parse_span(str(span)) == span
+def test_ranges_are_read(text: str, allowed: Range | None) -> None:
+    assert parse_range(text) == allowed
+    assert allowed is None or parse_range(str(allowed)) == allowed
 
 
 @pytest.mark.parametrize("text", ["0", "x", "1-2-3", "8-", "-8", "up to", "1e99"])
 def test_what_is_no_range_is_refused_with_an_example(text: str) -> None:
     with pytest.raises(QuantityError, match=r"up to 8|out of range"):
-        parse_span(text)
+        parse_range(text)
 
 
 @pytest.mark.parametrize("text", ["", "tokens", "1.5", "0", "16M tokens a step", "1e30 tokens"])
@@ -107,8 +107,8 @@ def test_what_is_no_batch_is_refused_with_an_example(text: str) -> None:
 def test_a_search_depends_on_nothing_but_its_question() -> None:
     """Tokens, price and an own layout leave the question as it is, so that what was found is found again."""
     same = (plan_from({**SMALL, **other}) for other in ({"tokens": "9T"}, {"price": "7"}, {"tp": "2"}, {"mfu": "40%"}))
-    assert {query_of(plan) for plan in same} == {query()}
-    assert searched(query()) is searched(query_of(plan_from({**SMALL, "within": "9 days"})))
+    assert {search_request(plan) for plan in same} == {query()}
+    assert searched(query()) is searched(search_request(plan_from({**SMALL, "within": "9 days"})))
     for other in ({"count": "32"}, {"gb": "64"}, {"seq": "2048"}, {"ktp": "2"}, {"opt": "SGD"}, {"frag": "9%"}):
         assert query(**other) != query()
 
@@ -272,7 +272,7 @@ def test_a_step_is_the_sum_of_what_is_drawn() -> None:
 
 def test_narrowing_keeps_what_lies_within(found: Searched) -> None:
     most = 1.3 * float(found.plans.seconds.min())
-    some = narrowed(found.plans, most, {"tensor": (1, 2)})
+    some = narrowed(found.plans, most, {"tensor": Range(1, 2)})
     assert 0 < len(some.seconds) < len(found.plans.seconds)
     assert float(some.seconds.max()) <= most
     assert {int(layout_at(some, i).tensor) for i in range(len(some.seconds))} <= {1, 2}
@@ -294,13 +294,13 @@ def test_the_sentence_has_the_numbers(found: Searched) -> None:
     assert days == pytest.approx(1e12 / (128 * 4096) * here.seconds / 86400)
     assert seconds_of_steps(1e12, 128, 4096, here.seconds) == pytest.approx(86400 * days)
     assert here.low < here.high
-    assert f"of {found.count:,} plans" in search_text.counted(query(), found, here)
+    assert f"of {found.count:,} plans" in search_text.counted(plan, query(), found, here)
     assert "Second" in search_text.second(found)
 
 
 def test_where_nothing_fits_the_nearest_and_the_cheapest_change_are_said() -> None:
     plan = plan_from({**SMALL, "model": "Llama 3.1 405B", "count": "8"})
-    asked_for = query_of(plan)
+    asked_for = search_request(plan)
     result = searched(asked_for)
     assert result.best is None
     assert result.nearest is not None
@@ -311,7 +311,7 @@ def test_where_nothing_fits_the_nearest_and_the_cheapest_change_are_said() -> No
     assert ways
     for way in ways:
         texts = {**SMALL, "model": "Llama 3.1 405B", "count": "8", **dict(way.texts)}
-        again = searched(query_of(plan_from(texts))).best
+        again = searched(search_request(plan_from(texts))).best
         assert again is not None
         assert again.layout == way.best.layout
         assert again.spare >= 0
@@ -320,10 +320,10 @@ def test_where_nothing_fits_the_nearest_and_the_cheapest_change_are_said() -> No
 @pytest.mark.parametrize("texts", [{"count": "1,021"}, {"gb": "7", "count": "1,021"}, {"ktp": "7"}])
 def test_where_nothing_divides_it_says_what_would(texts: dict[str, str]) -> None:
     plan = plan_from({**SMALL, **texts})
-    result = searched(query_of(plan))
+    result = searched(search_request(plan))
     assert result.count == 0
-    ways = rescues(query_of(plan))
-    assert "divides" in search_text.nothing_fits(plan, query_of(plan), result, ways)
+    ways = rescues(search_request(plan))
+    assert "divides" in search_text.nothing_fits(plan, search_request(plan), result, ways)
     assert ways
 
 
@@ -336,7 +336,7 @@ def test_a_space_too_large_names_what_helps() -> None:
 
 def test_neighbours_say_what_changes(found: Searched) -> None:
     here = best()
-    around = neighbours(here, asked(query()))
+    around = neighbours(here, query())
     rows = [text_step.neighbour_row(here, one) for one in around]
     assert len(rows) == len(around) > 5
     assert all(row[4] for row in rows)
@@ -347,7 +347,7 @@ def test_neighbours_say_what_changes(found: Searched) -> None:
 
 def test_a_faster_change_that_does_not_fit_is_not_called_better() -> None:
     """From a plan beside the best the way back is named; once whatever is faster no longer fits, nothing is."""
-    where = asked(query())
+    where = query()
     beside = [one.found for one in neighbours(best(), where) if one.found and one.fits]
     slower = max(beside, key=lambda found: found.seconds)
     around = neighbours(slower, where)
@@ -377,7 +377,7 @@ def test_stages_hold_what_the_fullest_holds() -> None:
 
 def test_the_derivation_has_the_step_and_its_parts() -> None:
     here = best()
-    steps = explain(asked(query()), here, 1e12)
+    steps = explain(query(), here, 1e12)
     names = {one.name.rpartition(".")[2] for one in steps}
     assert {"seconds_of_steps", "mfu_needed", "product_seconds"} <= names
     assert steps[0].value == pytest.approx(seconds_of_steps(1e12, 128, 4096, here.seconds))
@@ -435,7 +435,7 @@ def test_places_are_spread_from_end_to_end() -> None:
 
 @pytest.mark.parametrize("name", SEARCH_STORIES)
 def test_every_chip_has_a_plan_that_fits(name: str) -> None:
-    result = searched(query_of(plan_from(SEARCH_STORIES[name])))
+    result = searched(search_request(plan_from(SEARCH_STORIES[name])))
     assert result.best is not None
     assert result.best.spare >= 0
     assert 0.1 < result.best.mfu < 0.7

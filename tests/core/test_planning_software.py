@@ -12,7 +12,7 @@ from core.hardware.accelerators import find
 from core.models.catalog import model_named
 from core.planning.form.layout import TRAINING_SOFTWARE
 from core.planning.form.plan_form import plan_from
-from core.planning.plan_search import asked, judged, query_of, searched
+from core.planning.plan_search import judged, search_request, searched
 from core.step_time.calibration.measured_steps import StepRun, step_runs
 from core.step_time.parts import AS_USUAL
 from core.step_time.software import COMPILED, EAGER, MEGATRON, SOFTWARE, TUNED, running_on
@@ -25,7 +25,7 @@ SMALL = {"count": "16", "gb": "128", "seq": "4,096", "gpu": "H100 SXM"}
 
 
 def seconds(model: str, software: str, **layout: int) -> float:
-    query = query_of(plan_from({**SMALL, "model": model, "sw": software}))
+    query = search_request(plan_from({**SMALL, "model": model, "sw": software}))
     return judged(query, Layout(**{"data": 16, "micro_batch": 4, "micro_batches": 2, "zero": 3, **layout})).seconds
 
 
@@ -33,13 +33,13 @@ def test_a_plan_that_names_none_has_the_usual_one() -> None:
     """Links from before the field: dense steps are as they were."""
     plan = plan_from({**SMALL, "model": "Llama 3.1 8B"})
     assert plan.software == MEGATRON.id == TRAINING_SOFTWARE.default
-    assert asked(query_of(plan)).running == AS_USUAL
+    assert search_request(plan).running == AS_USUAL
 
 
 @pytest.mark.parametrize("software", SOFTWARE)
 def test_a_plans_steps_are_those_of_its_software(software: str) -> None:
-    query = query_of(plan_from({**SMALL, "model": "Qwen3 30B-A3B", "sw": software}))
-    assert asked(query).running == running_on(software, MIXTURE, H100, "bf16")
+    query = search_request(plan_from({**SMALL, "model": "Qwen3 30B-A3B", "sw": software}))
+    assert query.running == running_on(software, MIXTURE, H100, "bf16")
 
 
 def test_launches_show_where_no_graphs_hide_them() -> None:
@@ -85,7 +85,7 @@ def test_mixtures_are_predicted_by_the_name_of_their_software(software: str, rel
 
 def test_a_search_free_in_its_experts_loses_to_no_degree_of_them() -> None:
     def best(software: str, **texts: str) -> float:
-        found = searched(query_of(plan_from({**SMALL, "model": "Qwen3 30B-A3B", "sw": software, **texts}))).best
+        found = searched(search_request(plan_from({**SMALL, "model": "Qwen3 30B-A3B", "sw": software, **texts}))).best
         return found.seconds if found else math.inf
 
     for software in SOFTWARE:

@@ -10,7 +10,7 @@ import json
 import pytest
 
 from core.planning.form.plan_form import plan_from
-from core.planning.plan_search import launched, query_of, searched
+from core.planning.plan_search import launched, search_request, searched
 from core.planning.presets import SEARCH_STORIES
 from core.planning.search_around import days_for
 from core.views.report.data import as_json, read_json
@@ -33,7 +33,7 @@ def node() -> Report:
 def test_json_has_the_plan_of_the_page(story: str) -> None:
     made = about_a_layout(story)
     plan = plan_from(SEARCH_STORIES[story])
-    query = query_of(plan)
+    query = search_request(plan)
     best = searched(query).best
     assert best is not None
     (one,) = json.loads(as_json(made))["plans"]
@@ -66,14 +66,14 @@ def test_csv_has_every_number_of_the_step(node: Report) -> None:
     product = 1.0
     for name in ("tensor-parallel degree", "pipeline stages", "context-parallel degree", "data-parallel degree"):
         product *= float(rows[name]["median"])
-    assert product == at.query.accelerators
+    assert product == at.request.cluster.count
 
 
 def test_a_reader_finds_answer_and_launch_lines(node: Report) -> None:
     at = node.layout
     assert at is not None
     markdown, page = as_markdown(node), html.unescape(as_html(node))
-    assert sentence(at.plan, at.query, at.found) in markdown
+    assert sentence(at.plan, at.request, at.found) in markdown
     for one in at.launches:
         assert f"```{one.language}\n{one.text}\n```" in markdown
         assert f"<h3>{one.system}</h3><pre class=wide>{one.text}</pre>" in page

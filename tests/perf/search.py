@@ -11,7 +11,7 @@ import numpy as np
 from core.hardware.accelerators import find
 from core.hardware.cluster import Cluster, cluster
 from core.models.catalog import CATALOG
-from core.search.request import Question
+from core.search.request import SearchRequest
 from core.search.search import searched
 from core.step_time.step import step_time
 from core.training.device.memory import memory_per_device
@@ -31,10 +31,10 @@ ROUNDS = 5
 ALONE = 200
 
 
-def question(name: str, accelerators: int, batch: int, seq_len: int) -> Question:
+def question(name: str, accelerators: int, batch: int, seq_len: int) -> SearchRequest:
     """What is asked of a case."""
     policy, optimizer = POLICIES["mixed bf16, fp32 master, fp32 gradients"], find_optimizer("AdamW")
-    return Question(CATALOG[name].spec, cluster(find("H100 SXM"), accelerators), batch, seq_len, policy, optimizer)
+    return SearchRequest(CATALOG[name].spec, cluster(find("H100 SXM"), accelerators), batch, seq_len, policy, optimizer)
 
 
 def took(work: Callable[[], object]) -> float:
@@ -47,13 +47,13 @@ def took(work: Callable[[], object]) -> float:
     return min(times)
 
 
-def roomy(asked: Question) -> Question:
+def roomy(asked: SearchRequest) -> SearchRequest:
     """The same on accelerators that every plan fits, so that none is left out before its time is worked out."""
     device = replace(asked.cluster.accelerator, memory_bytes=1e18)
     return replace(asked, cluster=Cluster(device, asked.cluster.count, asked.cluster.per_node))
 
 
-def alone(asked: Question) -> float:
+def alone(asked: SearchRequest) -> float:
     """Processor seconds of one plan by scalar calls, over plans of all sorts."""
     layout = searched(roomy(asked), top=10**6).plans.layout
     some = np.linspace(0, len(layout.tensor) - 1, ALONE).astype(int)

@@ -36,10 +36,10 @@ from core.planning.plan import (
     parse_price,
     parse_within,
 )
-from core.planning.search_request import Wishes
 from core.runs.energy import MOST_DRAWN, US_GRID, USUAL_PUE
 from core.runs.goodput import Reliability, parse_failures
 from core.runs.published import models_with_runs
+from core.search.constraints import Constraints
 from core.training.activations.tensors import IMPLEMENTATIONS
 from core.training.layout import RECOMPUTES, Layout
 from core.training.optimizers import USUAL_OPTIMIZER, optimizers, why_not
@@ -404,19 +404,20 @@ def plan_of(reading: Reading) -> Plan:
             elsewhere=v["other"],
         ),
         power=Power(v["draw"], v["pue"], v["grid"]),
-        wishes=Wishes(
-            batch=v["gb"],
-            aim=v["aim"],
+        batch=v["gb"],
+        objective=v["aim"],
+        constraints=Constraints(
             tensor=v["ktp"],
             pipeline=v["kpp"],
             interleave=v["kvpp"],
             context=v["kcp"],
             expert=v["kep"],
             micro_batch=v["kmbs"],
-            zero=-1 if v["kzero"] == ANY else int(v["kzero"]),
-            recompute=None if v["krc"] == ANY else RECOMPUTES[v["krc"]],
-            in_node=v["knode"],
-            offload=v["koff"],
+            zero=None if v["kzero"] == ANY else int(v["kzero"]),
+            recompute=None if v["krc"] == ANY else int(RECOMPUTES[v["krc"]]),
+            offload=None if v["koff"] else 0,
+            overlap=1,  # as in a typed layout: waiting never helps
+            tensor_in_node=v["knode"],
         ),
         measured=measured_of(v),
     )

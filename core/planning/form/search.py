@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from core.fields import Field, choice, optional, switch
 from core.limits import limit
-from core.planning.search_request import AIMS, parse_batch, parse_span
+from core.planning.search_texts import parse_batch, parse_range
 from core.training.layout import RECOMPUTES
 from core.units import parse_quantity
 
@@ -18,7 +18,7 @@ ANY = "any"
 
 
 def _span(id: str, label: str, help: str) -> Field:
-    return Field(id, label, "", parse_span, part=SEARCH, placeholder=ANY, max_chars=limit("number_chars"), help=help)
+    return Field(id, label, "", parse_range, part=SEARCH, placeholder=ANY, max_chars=limit("number_chars"), help=help)
 
 
 _SPANS = "Empty: any. Or 8, up to 8, 2-8."
@@ -36,8 +36,8 @@ BATCH = Field(
 AIM = choice(
     "aim",
     "Best by",
-    AIMS,
-    AIMS[0],
+    ("time", "memory headroom"),
+    "time",
     few=True,
     part=SEARCH,
     help="**time**: the fastest plan that fits, which on given accelerators is also the cheapest. **memory headroom**: "

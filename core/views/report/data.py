@@ -58,8 +58,8 @@ def _of_layout(one: InForce) -> dict[str, Any]:
     """The layout in force, what a step of it comes to, and how it is launched; ``sentence`` then is about it."""
     layout = {field.name: int(getattr(one.found.layout, field.name)) for field in fields(one.found.layout)}
     return {
-        "sentence": plain(headline(one.plan, one.query, one.found)),
-        "whole_run": plain(whole_run(one.plan, one.query, one.found)),
+        "sentence": plain(headline(one.plan, one.request, one.found)),
+        "whole_run": plain(whole_run(one.plan, one.request, one.found)),
         "layout": layout,
         "step": one.results,
         "launch": {made.system: {"text": made.text, "notes": list(map(plain, made.notes))} for made in one.launches},

@@ -13,7 +13,6 @@ from core.planning.evaluation import Answer
 from core.planning.form.plan_form import PLAN_FORM
 from core.planning.in_force import InForce
 from core.planning.nearest_runs import peers_of
-from core.planning.plan_search import asked
 from core.search.derivation import explain
 from core.views.common.markup import literal, remarked, rich, safe_text, typed
 from core.views.comparison import text as compare
@@ -61,17 +60,17 @@ def _alone(report: Report) -> str:
         parts += [_beside_runs(one.answer), _memory(one), _section("The plan in numbers", _lines(report, one))]
     parts.append(_section("What was asked", _asked(report)))
     if one.answer:
-        step = explain(asked(at.query), at.found, at.plan.tokens) if at else []
+        step = explain(at.request, at.found, at.plan.tokens) if at else []
         parts.append(_section("How this is computed", steps([*step, *_explained(one)])))
     return "\n".join(parts)
 
 
 def _in_force(at: InForce) -> str:
     """The layout in large type, as Parallel plan has it, and how it stands to the whole run."""
-    said = search.sentence(at.plan, at.query, at.found)
-    run = search.whole_run(at.plan, at.query, at.found)
+    said = search.sentence(at.plan, at.request, at.found)
+    run = search.whole_run(at.plan, at.request, at.found)
     return (
-        f"<p class=answer>{rich(said)}</p><p class=quiet>{rich(search.stepped(at.query, at.found))}</p>"
+        f"<p class=answer>{rich(said)}</p><p class=quiet>{rich(search.stepped(at.plan, at.request, at.found))}</p>"
         f"<p class=says>{rich(run)}</p>"
     )
 

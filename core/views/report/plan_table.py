@@ -127,11 +127,11 @@ def step_lines(one: InForce) -> tuple[Line, ...]:
     found, layout = one.found, one.found.layout
     low, high = found.low, found.high
     return (
-        Line("layout", degrees(layout), note=stepped(one.query, found)),
+        Line("layout", degrees(layout), note=stepped(one.plan, one.request, found)),
         *(Line(name, float(getattr(layout, field)), "count") for name, field in _DEGREES.items()),
-        Line("sequences of a step", float(one.query.batch), "count"),
+        Line("sequences of a step", float(one.request.batch), "count"),
         Line("a step", found.seconds, "seconds", high, low, "P10–P90 of comparable readings"),
-        Line("MFU of a step", found.mfu, "ratio", note=f"of dense {one.query.dtype}"),
+        Line("MFU of a step", found.mfu, "ratio", note=f"of dense {one.request.running.dtype}"),
         Line(
             "time of all steps alone",
             86400 * one.days(found.seconds),

@@ -73,8 +73,8 @@ def as_markdown(report: Report) -> str:
         if len(report.plans) > 1:
             parts.append(f"## {markdown_text(one.name)}")
         if at := report.layout:
-            asked = (at.plan, at.query, at.found)
-            parts += map(unlinked, (headline(*asked), stepped(at.query, at.found), whole_run(*asked)))
+            asked = (at.plan, at.request, at.found)
+            parts += map(unlinked, (headline(*asked), stepped(at.plan, at.request, at.found), whole_run(*asked)))
         if one.answer:  # where our own words name a device, that is as somebody typed it
             parts += [unlinked(sentence(one.answer)), unlinked(assumptions(one.answer))]
         else:

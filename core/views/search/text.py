@@ -9,7 +9,7 @@ from dataclasses import replace
 from core.budget.errors import BudgetError
 from core.planning.evaluation import answer
 from core.planning.plan import OWN, Plan
-from core.planning.plan_search import TYPED_NETWORK, Query
+from core.planning.plan_search import TYPED_NETWORK, SearchRequest
 from core.planning.search_around import Rescue, Size, days_for
 from core.search.constraints import SpaceError
 from core.search.filter import layout_at
@@ -54,9 +54,9 @@ def _model(plan: Plan) -> str:
     return f"A model of **{format_count(known.parameters if known else plan.parameters)}**"
 
 
-def _cluster(query: Query) -> str:
-    count = query.accelerators
-    return f"**{count:,} × {query.accelerator}**" if count > 1 else f"one **{query.accelerator}**"
+def _cluster(request: SearchRequest) -> str:
+    count, name = request.cluster.count, request.cluster.accelerator.name
+    return f"**{count:,} × {name}**" if count > 1 else f"one **{name}**"
 
 
 def _seconds(found: Found) -> str:
@@ -65,26 +65,26 @@ def _seconds(found: Found) -> str:
     return f"**{format_duration(found.seconds, 3)}** ({span(low, high)})"
 
 
-def sentence(plan: Plan, query: Query, found: Found) -> str:
+def sentence(plan: Plan, request: SearchRequest, found: Found) -> str:
     """The answer: the layout, what a step takes with its range, the MFU, days for all tokens, and what is left."""
-    days = format_duration(86400 * days_for(plan.tokens, query, found.seconds), 3)
+    days = format_duration(86400 * days_for(plan.tokens, request, found.seconds), 3)
     room = f"**{gib(found.spare)}** to spare" if found.spare >= 0 else f"**{gib(-found.spare)} too much**"
     room = "how much memory there is, is unknown" if math.isnan(found.spare) else room
     return (
-        f"{_model(plan)} on {_cluster(query)} under **{degrees(found.layout)}**: a step takes {_seconds(found)} at "
+        f"{_model(plan)} on {_cluster(request)} under **{degrees(found.layout)}**: a step takes {_seconds(found)} at "
         f"**{percent(found.mfu)} MFU**{by(plan)}; {format_count(plan.tokens)} tokens take **{days}**, steps alone; "
         f"{room}."
     )
 
 
-def whole_run(plan: Plan, query: Query, found: Found) -> str:
+def whole_run(plan: Plan, request: SearchRequest, found: Found) -> str:
     """The days of the steps beside those of the whole run, as Compute budget has them; empty where it has none."""
     try:
         a = answer(replace(plan, find="time"))
     except BudgetError:
         return ""
     days = a.over("days")
-    share = days_for(plan.tokens, query, found.seconds) / days.mid
+    share = days_for(plan.tokens, request, found.seconds) / days.mid
     spread = f" ({span(significant(days.low, 3), significant(days.high, 3))})" if days.low < days.high else ""
     what = "everything billed" if a.published else f"at the {percent(a.middle.mfu)} MFU that is typed"
     if share <= 1:
@@ -94,16 +94,16 @@ def whole_run(plan: Plan, query: Query, found: Found) -> str:
     return f"**The whole run is expected to take {significant(days.mid, 3)} days**{spread}, {what}: {how}."
 
 
-def counted(query: Query, result: Searched, shown: Found) -> str:
+def counted(plan: Plan, request: SearchRequest, result: Searched, shown: Found) -> str:
     """The quieter line: the batch, what is recomputed, what runs it, and how many plans were looked at."""
-    return f"{stepped(query, shown)} · {result.fitting:,} of {result.count:,} plans fit"
+    return f"{stepped(plan, request, shown)} · {result.fitting:,} of {result.count:,} plans fit"
 
 
-def stepped(query: Query, shown: Found) -> str:
+def stepped(plan: Plan, request: SearchRequest, shown: Found) -> str:
     """The batch of a step, what its layout does beside its degrees, and the software."""
-    tokens = format_count(query.batch * query.seq_len, 3)
-    batch = f"{query.batch:,} {plural(query.batch, 'sequence')} of {query.seq_len:,} tokens a step ({tokens})"
-    return f"{batch} · {rest(shown.layout)} · {query.software}"
+    tokens = format_count(request.batch * request.seq_len, 3)
+    batch = f"{request.batch:,} {plural(request.batch, 'sequence')} of {request.seq_len:,} tokens a step ({tokens})"
+    return f"{batch} · {rest(shown.layout)} · {plan.software}"
 
 
 def longer(share: float) -> str:
@@ -123,17 +123,17 @@ def second(result: Searched) -> str:
     return f"**Second:** {degrees(other.layout)}, {rest(other.layout)}; it {pace} and {room}."
 
 
-def nothing_fits(plan: Plan, query: Query, result: Searched, ways: Sequence[Rescue]) -> str:
+def nothing_fits(plan: Plan, request: SearchRequest, result: Searched, ways: Sequence[Rescue]) -> str:
     """Where nothing fits, or nothing divides: the nearest, by how much it misses, and the cheapest change."""
     if not result.count or not result.nearest:
         head = (
-            f"**No layout of {_model(plan).replace('**', '')} divides** over {_cluster(query)} with "
-            f"**{query.batch:,}** {plural(query.batch, 'sequence')} a step under what it has to keep to."
+            f"**No layout of {_model(plan).replace('**', '')} divides** over {_cluster(request)} with "
+            f"**{request.batch:,}** {plural(request.batch, 'sequence')} a step under what it has to keep to."
         )
     else:
         near = result.nearest
         head = (
-            f"{_model(plan)} does **not fit** on {_cluster(query)} under any of {result.count:,} plans. The nearest, "
+            f"{_model(plan)} does **not fit** on {_cluster(request)} under any of {result.count:,} plans. The nearest, "
             f"{degrees(near.layout)}, holds {gib(float(near.memory.total))}, **{gib(-near.spare)} over** its "
             f"{gib(near.usable)}."
         )
@@ -175,9 +175,9 @@ def too_many(problem: SpaceError) -> str:
     )
 
 
-def network(query: Query) -> str:
+def network(request: SearchRequest) -> str:
     """What each accelerator has between nodes, and of which system that is; empty where the plan has one node."""
-    here, measured = query.cluster, query.rates and dict(query.rates.known).get("between")
+    here, measured = request.cluster, request.rates and dict(request.rates.known).get("between")
     if here.nodes == 1 or measured:
         return ""
     device = here.accelerator
@@ -190,14 +190,14 @@ def network(query: Query) -> str:
     return f"Between nodes: {rate}, that of {device.network_source}{known}."
 
 
-def beside(plan: Plan, query: Query, result: Searched, here: Found | None) -> list[str]:
+def beside(plan: Plan, request: SearchRequest, result: Searched, here: Found | None) -> list[str]:
     """What is to be said beside the answer: a network that is assumed, the whole run, and the runner-up or how the plan
     stands to the best."""
     best = result.best
     if here is None:
         return []
-    assumed = query.cluster.accelerator.network_confidence == "assumed"
-    said = [network(query) if assumed else "", whole_run(plan, query, here)]
+    assumed = request.cluster.accelerator.network_confidence == "assumed"
+    said = [network(request) if assumed else "", whole_run(plan, request, here)]
     return [one for one in (*said, *_against_best(result, best, here)) if one]
 
 
@@ -219,7 +219,7 @@ PLANS = ("plan", "micro-batch", "recompute", "a step", "MFU", "on each", "days",
 """Headings of a table of plans; the first, the third and the last column are words."""
 
 
-def plan_rows(plan: Plan, query: Query, plans: Columns, best: Found, top: int) -> list[tuple[str, ...]]:
+def plan_rows(plan: Plan, request: SearchRequest, plans: Columns, best: Found, top: int) -> list[tuple[str, ...]]:
     """The first ``top`` plans as rows."""
     rows: list[tuple[str, ...]] = []
     for i in range(min(top, len(plans.seconds))):
@@ -232,7 +232,7 @@ def plan_rows(plan: Plan, query: Query, plans: Columns, best: Found, top: int) -
                 f"{significant(seconds, 4)} s",
                 percent(best.mfu * best.seconds / seconds),
                 gib(float(plans.memory[i])),
-                significant(days_for(plan.tokens, query, seconds), 3),
+                significant(days_for(plan.tokens, request, seconds), 3),
                 PARTS[NAMES[int(plans.bound[i])]][0],
             )
         )

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from core.limits import limit
 from core.models.spec_text import write_spec
 from core.planning.plan import OWN, TYPED, Plan
-from core.planning.plan_search import Query
+from core.planning.plan_search import SearchRequest
 from core.search.study.result import PointResult
 from core.search.study.study import Study
 from core.units import format_count, significant
@@ -29,18 +29,21 @@ def without_rates(plan: Plan) -> str:
     return "**A study takes the datasheets’ rates**, not those measured for this plan." if by(plan) else ""
 
 
-def example(plan: Plan, query: Query) -> str:
+def example(plan: Plan, request: SearchRequest) -> str:
     """A study around a plan: half, as many and twice its accelerators, its batch and twice as much."""
     named = plan.known is not None and plan.model not in (OWN, TYPED)
-    count = query.accelerators
+    count = request.cluster.count
     asked = {
-        "models": [plan.model if named else write_spec(query.spec)],
+        "models": [plan.model if named else write_spec(request.spec)],
         "clusters": [
-            {"accelerator": query.accelerator, "accelerators": sorted({max(1, count // 2), count, 2 * count})}
+            {
+                "accelerator": plan.accelerator,
+                "accelerators": sorted({max(1, count // 2), count, 2 * count}),
+            }
         ],
-        "global_batch_sequences": [query.batch, 2 * query.batch],
-        "seq_len": [query.seq_len],
-        "software": query.software,
+        "global_batch_sequences": [request.batch, 2 * request.batch],
+        "seq_len": [request.seq_len],
+        "software": plan.software,
         "tokens": plan.tokens,
     }
     return json.dumps(asked, indent=2)

@@ -1,19 +1,13 @@
-"""What a search is asked beside the plan: the global batch, what a layout must keep to, and what is best."""
+"""Texts of a search: the global batch, and ranges of degrees."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
 
 from core.limits import limit
-from core.training.layout import Recompute
+from core.search.constraints import Range
 from core.units import QuantityError, parse_quantity
-
-Aim: TypeAlias = Literal["time", "memory headroom"]
-"""What the best plan has least, or most of."""
-
-AIMS: tuple[Aim, ...] = ("time", "memory headroom")
 
 _NEAR = 0.05
 """A batch typed in tokens is taken as the roundest number of sequences within this share of it."""
@@ -44,46 +38,6 @@ class Batch:
         return round(wanted)
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
-    """From ``low`` to ``high``, both included; ``high`` 0 where nothing bounds it."""
-
-    low: int = 1
-    high: int = 0
-
-    @property
-    def free(self) -> bool:
-        """Whether it allows everything."""
-        return not self.high
-
-    def __str__(self) -> str:
-        if self.low == self.high:
-            return f"{self.low:,}"
-        return f"up to {self.high:,}" if self.low <= 1 else f"{self.low:,} to {self.high:,}"
-
-
-ANY = Span()
-
-
-@dataclass(frozen=True, slots=True)
-class Wishes:
-    """What is asked of a search. zero: a stage, -1 for any. recompute: None for any. in_node: tensor-parallel groups
-    stay inside a node. offload: whether optimizer state may live in the host's memory."""
-
-    batch: Batch = Batch()
-    aim: Aim = "time"
-    tensor: Span = ANY
-    pipeline: Span = ANY
-    interleave: Span = ANY
-    context: Span = ANY
-    expert: Span = ANY
-    micro_batch: Span = ANY
-    zero: int = -1
-    recompute: Recompute | None = None
-    in_node: bool = True
-    offload: bool = False
-
-
 def parse_batch(text: str) -> Batch:
     """A typed batch: ``2,048``, ``2,048 sequences`` or ``16M tokens``. Raises `QuantityError` with an example."""
     found = _BATCH.fullmatch(text.strip())
@@ -96,17 +50,17 @@ def parse_batch(text: str) -> Batch:
     return Batch(size, in_tokens)
 
 
-def parse_span(text: str) -> Span:
+def parse_range(text: str) -> Range | None:
     """What a degree must keep to: ``8``, ``up to 8``, ``2-8``; nothing for any. Raises `QuantityError` otherwise."""
     cleaned = " ".join(text.replace("≤", "up to ").replace("–", "-").split()).lower()
     if cleaned in ("", "any"):
-        return ANY
+        return None
     if cleaned.startswith("up to "):
-        return Span(1, _degree(cleaned.removeprefix("up to ")))
+        return Range(1, _degree(cleaned.removeprefix("up to ")))
     ends = [_degree(end) for end in re.split(r"\s*-\s*|\s+to\s+", cleaned)]
     if len(ends) > 2:
         raise QuantityError(f"“{text.strip()}” is no range. For example: {_EXAMPLES}, or nothing for any.")
-    return Span(min(ends), max(ends))
+    return Range(min(ends), max(ends))
 
 
 _EXAMPLES = "8, up to 8, 2-8"
