@@ -362,6 +362,9 @@ def _shares(terms: Terms, run: Run) -> dict[str, Any]:
         return {"goodput": goodput, "steps": typed, "mfu": mfu_of_all_hours.over(steps=typed, goodput=goodput)}
     with np.errstate(divide="ignore", invalid="ignore"):  # no time that trains has no steps that are fast enough
         steps = mfu_of_steps.over(mfu=run.mfu, goodput=goodput)
+    if terms.plan.mfu is None and terms.plan.find != "MFU" and np.ndim(steps):
+        # However little time failures leave a large cluster to train, no step is faster than the best matmul.
+        steps = np.minimum(steps, np.maximum(ceiling_of(terms.plan.device, terms.dtype), steps[..., 1:2]))
     return {"goodput": goodput, "steps": steps, "mfu": run.mfu}
 
 

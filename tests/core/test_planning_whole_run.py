@@ -226,6 +226,19 @@ def test_the_whole_run_has_the_hours_of_the_answer(mfu: str, pace: str) -> None:
     assert 100 in hours_of_the_run(words_whole.shares(a), LIGHT)["layout"]["xaxis"]["tickvals"]
 
 
+@pytest.mark.parametrize("accelerators", ["1000", "100000", "200000", "300000", "500000"])
+@pytest.mark.parametrize("dtype", ["bf16", "fp8"])
+def test_no_end_of_the_steps_is_faster_than_the_best_matmul(accelerators: str, dtype: str) -> None:
+    """Failures of a large cluster raise the steps over its hours; only the middle says that no steps are so fast."""
+    a = answer(plan_from({"count": accelerators, "dtype": dtype}))
+    assert a.middle.accelerators == float(accelerators)
+    assert a.low.steps <= a.middle.steps <= a.high.steps
+    assert a.high.steps <= max(a.ceiling, a.middle.steps)
+    if a.high.steps < a.ceiling:
+        assert a.high.steps * a.high.goodput == pytest.approx(a.high.mfu)
+    assert a.middle.steps * a.middle.goodput == pytest.approx(a.middle.mfu)
+
+
 def test_failures_and_checkpoints_have_the_range_of_the_answer() -> None:
     """Where days or accelerators are a range, so are the failures in them and the pace of checkpoints."""
     for find in ("time", "accelerators"):
