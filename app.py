@@ -11,7 +11,7 @@ from pages.common import show
 from pages.common.projector import switch
 from pages.common.registry import GROUPS, PAGES
 from pages.common.server import sign_in
-from pages.common.server.admission import Doorkeeper
+from pages.common.server.admission import Admission
 from pages.common.server.policy import Policy
 from pages.common.server.process import lifespan, prepare_process
 from pages.common.theme import definitions, install_theme
@@ -61,4 +61,4 @@ def run() -> None:
 if __name__ == "__main__":
     run()
 else:
-    app = st.App(__file__, lifespan=lifespan, middleware=[Middleware(Policy), Middleware(Doorkeeper)])
+    app = st.App(__file__, lifespan=lifespan, middleware=[Middleware(Policy), Middleware(Admission)])

@@ -19,7 +19,7 @@ _KINDS = (".py", ".csv")
 
 
 @lru_cache(maxsize=1)
-def knowledge() -> str:
+def data_version() -> str:
     """A digest of every data table and of the code that plans are worked out by, as they were at the first call."""
     files = [path for folder in _FOLDERS for path in (_ROOT / folder).rglob("*") if path.suffix in _KINDS]
     digest = hashlib.sha256()

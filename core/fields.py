@@ -44,7 +44,7 @@ class Field:
     id: str
     label: str
     default: str
-    read: Callable[[str], Any]
+    parse: Callable[[str], Any]
     kind: FieldKind = "text"
     options: tuple[str, ...] = ()
     low: int = 0
@@ -160,7 +160,7 @@ class Problem:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ParsedForm:
     """What texts came to: a value and a text in force for every field, and what was wrong with the texts given.
 
     led: of the fields whose text another field decides, those that were given another one.
@@ -169,9 +169,9 @@ class Reading:
     values: Mapping[str, Any]
     texts: Mapping[str, str]
     problems: tuple[Problem, ...]
-    led: tuple[str, ...] = ()
+    derived: tuple[str, ...] = ()
 
-    def about(self, ids: Iterable[str]) -> tuple[str, ...]:
+    def messages_about(self, ids: Iterable[str]) -> tuple[str, ...]:
         """The messages about these fields."""
         wanted = set(ids)
         return tuple(problem.message for problem in self.problems if problem.field in wanted)
@@ -189,7 +189,7 @@ class Form:
     fields: tuple[Field, ...]
     version: int = LINK_VERSION
     older: Mapping[int, Callable[[dict[str, str]], dict[str, str]]] = field(default_factory=dict)  # pyright: ignore[reportUnknownVariableType]
-    led: Callable[[Mapping[str, Any]], Mapping[str, str]] = lambda _: {}
+    derive: Callable[[Mapping[str, Any]], Mapping[str, str]] = lambda _: {}
     _read: dict[tuple[str, str], Any] = field(default_factory=dict, init=False, compare=False, repr=False)  # pyright: ignore[reportUnknownVariableType]
 
     def __post_init__(self) -> None:
@@ -210,7 +210,7 @@ class Form:
         """The fields of one part."""
         return tuple(one for one in self.fields if one.part == name)
 
-    def read(self, texts: Mapping[str, str], good: Mapping[str, str] | None = None) -> Reading:
+    def parse(self, texts: Mapping[str, str], good: Mapping[str, str] | None = None) -> ParsedForm:
         """``texts`` by id → values. A field without a text has its default; one with a bad text what was ``good``
         last, or its default."""
         values: dict[str, Any] = {}
@@ -226,11 +226,11 @@ class Form:
                 used = f"Still using {text}." if text else "It stays empty."
                 problems.append(Problem(one.id, f"{wrong.about(one.label)} {used}"))
             kept[one.id] = text
-        other = {name: text for name, text in self.led(values).items() if text != kept[name]}
+        other = {name: text for name, text in self.derive(values).items() if text != kept[name]}
         values |= {name: self._value(self[name], text) for name, text in other.items()}
-        return Reading(values, kept | other, tuple(problems), tuple(other))
+        return ParsedForm(values, kept | other, tuple(problems), tuple(other))
 
-    def means(self, reading: Reading, texts: Mapping[str, str]) -> bool:
+    def means_same(self, reading: ParsedForm, texts: Mapping[str, str]) -> bool:
         """Whether ``texts`` by id, each of which can be read, mean what ``reading`` has: 1024 is 1,024."""
         return all(
             text == reading.texts[name] or self._value(self[name], text) == reading.values[name]
@@ -242,7 +242,7 @@ class Form:
         said = (one.id, text)
         value = self._read.get(said, _UNREAD)
         if value is _UNREAD:
-            value = one.read(text)
+            value = one.parse(text)
             if len(self._read) >= limit("readings_kept"):
                 self._read.clear()
             if len(text) <= limit("spec_chars"):
@@ -251,13 +251,16 @@ class Form:
 
     def write(self, texts: Mapping[str, str]) -> dict[str, str]:
         """Every field with its text and the version, under the names of an address."""
-        return {VERSION: str(self.version), **self.named({one.id: one.default for one in self.fields} | dict(texts))}
+        return {
+            VERSION: str(self.version),
+            **self.address_texts({one.id: one.default for one in self.fields} | dict(texts)),
+        }
 
-    def named(self, texts: Mapping[str, str]) -> dict[str, str]:
+    def address_texts(self, texts: Mapping[str, str]) -> dict[str, str]:
         """The texts of this form's fields under the names of an address, but for quiet ones that are empty."""
         return {self.key(one.id): texts[one.id] for one in self.fields if texts[one.id] or not one.quiet}
 
-    def given(self, address: Mapping[str, Sequence[str]]) -> tuple[dict[str, str], tuple[str, ...]]:
+    def from_address(self, address: Mapping[str, Sequence[str]]) -> tuple[dict[str, str], tuple[str, ...]]:
         """What an address says of this form's fields, by id, and what is to be said about the address itself.
 
         address: every name with all its texts. Fields of other forms are not looked at; one that is here twice counts

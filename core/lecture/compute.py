@@ -14,7 +14,7 @@ from core.models.attention_share import attention_over_rest
 from core.models.catalog import model_named
 from core.models.flops import flops_per_token, train_flop_6nd, train_flop_by_layer
 from core.models.linear import literal_operations
-from core.planning.presets import LECTURE, STORIES
+from core.planning.presets import LECTURE, PRESETS
 from core.products import matmul_flop
 from core.runs.published import printed_mfu, published_runs
 from core.step_time.layer_roofline import layer_roofline, matmul_share
@@ -246,7 +246,7 @@ COMPUTE: tuple[Claim, ...] = (
         _napkin_days,
         Link(
             "compute",
-            dict(STORIES[LECTURE]),
+            dict(PRESETS[LECTURE]),
         ),
     ),
     Claim(

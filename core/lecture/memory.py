@@ -10,7 +10,7 @@ from core.training.memory import (
     PARTS,
     StateBytes,
     bytes_per_parameter,
-    saved_per_parameter,
+    checkpoint_size,
     states_per_parameter,
     token_bytes,
     token_width,
@@ -58,7 +58,7 @@ def _kept() -> Finding:
 
 
 def _checkpoint(parameters: float = 70e9) -> Finding:
-    saved = saved_per_parameter(find_optimizer("AdamW"), find_policy("fp32"))
+    saved = checkpoint_size(find_optimizer("AdamW"), find_policy("fp32"))
     size = saved.explain(parameters)
     return Finding(format_bytes(size.value, system="decimal"), size.value == 840e9, (size,))
 

@@ -171,7 +171,7 @@ LAWS: tuple[LossLaw, ...] = (CHINCHILLA, BESIROGLU)
 
 
 @dataclass(frozen=True, slots=True)
-class Split:
+class Allocation:
     """A FLOP budget split one way. loss: NaN where the rule has none. overtraining: against 20 per parameter."""
 
     id: str
@@ -185,12 +185,14 @@ class Split:
     explanations: tuple[Explanation, ...]
 
 
-def _split(id: str, name: str, source: Source, flop: float, k: float, first: Explanation, law: LossLaw | None) -> Split:
+def _allocation(
+    id: str, name: str, source: Source, flop: float, k: float, first: Explanation, law: LossLaw | None
+) -> Allocation:
     params = first.value
     tokens = tokens_left.explain(flop=flop, per_parameter=k, params=params)
     over = overtraining.explain(tokens=tokens.value, params=params)
     reached = law.explain_loss(params, tokens.value) if law else None
-    return Split(
+    return Allocation(
         id=id,
         name=name,
         params=params,
@@ -203,7 +205,7 @@ def _split(id: str, name: str, source: Source, flop: float, k: float, first: Exp
     )
 
 
-def compute_optimal(flop: float, per_parameter: float = 6.0) -> tuple[Split, ...]:
+def compute_optimal(flop: float, per_parameter: float = 6.0) -> tuple[Allocation, ...]:
     """``flop`` split by the rule of thumb and by each law, in that order.
 
     per_parameter: training FLOPs per token and parameter, 6 by the rule.
@@ -216,8 +218,8 @@ def compute_optimal(flop: float, per_parameter: float = 6.0) -> tuple[Split, ...
     k, ratio = per_parameter, TOKENS_PER_PARAMETER
     thumb = parameters_by_ratio.explain(flop=flop, per_parameter=k, ratio=ratio)
     return (
-        _split("thumb", f"{ratio:g} tokens per parameter", _HOFFMANN, flop, k, thumb, None),
-        *(_split(law.id, law.name, law.source, flop, k, law.explain_parameters(flop, k), law) for law in LAWS),
+        _allocation("thumb", f"{ratio:g} tokens per parameter", _HOFFMANN, flop, k, thumb, None),
+        *(_allocation(law.id, law.name, law.source, flop, k, law.explain_parameters(flop, k), law) for law in LAWS),
     )
 
 

@@ -29,19 +29,19 @@ from core.hardware.accelerators import Accelerator
 from core.hardware.matmul import best_matmul
 from core.hardware.roofline import explain_device
 from core.models.catalog import CatalogModel, nearest_dense
-from core.planning.memory_estimate import Held, held, settled
-from core.planning.plan import Computed, Find, Limits, Plan, Power
-from core.planning.solving import Array, Run, Terms, solve
+from core.planning.memory_estimate import MemoryEstimate, memory_estimate, resolved_plan
+from core.planning.plan import ComputeOptions, Find, Limits, Plan, Power
+from core.planning.solving import Array, SolvedRuns, Terms, solve
 from core.runs.energy import carbon, energy
-from core.runs.expectation import Setting, explain_expectation
-from core.runs.goodput import Stops, mfu_of_all_hours, mfu_of_steps
-from core.runs.long_sequences import Work
+from core.runs.expectation import RunFeatures, explain_expectation
+from core.runs.goodput import Interruptions, mfu_of_all_hours, mfu_of_steps
+from core.runs.long_sequences import TokenWork
 
 Bools = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class Estimate:
     """The budget at one end of its range, or in its middle.
 
     mfu: over all hours; steps: of the steps alone. hours: accelerator-hours. price: dollars per accelerator-hour, and
@@ -76,21 +76,21 @@ class Answer:
 
     plan: Plan
     terms: Terms
-    run: Run
+    run: SolvedRuns
     model: CatalogModel | None
     shape: CatalogModel
     device: Accelerator
     dtype: str
     peak: float
     scale: float
-    low: Column
-    middle: Column
-    high: Column
+    low: Estimate
+    middle: Estimate
+    high: Estimate
     expected: Interval
-    setting: Setting
-    work: Work
-    stops: Stops
-    all_stops: Stops
+    run_features: RunFeatures
+    token_work: TokenWork
+    interruptions: Interruptions
+    all_interruptions: Interruptions
     stored: float
     energy: Interval
     carbon: Interval
@@ -107,9 +107,9 @@ class Answer:
         return self.model is None or self.model.counted is not None
 
     @property
-    def memory(self) -> Held:
+    def memory(self) -> MemoryEstimate:
         """What the fullest accelerator holds. Raises `LayoutError` where the plan cannot be laid out."""
-        return held(settled(self.plan, self.stored, self.middle.accelerators))
+        return memory_estimate(resolved_plan(self.plan, self.stored, self.middle.accelerators))
 
     @property
     def published(self) -> bool:
@@ -121,15 +121,15 @@ class Answer:
         """Whether the MFU was typed."""
         return self.plan.mfu is not None and self.plan.find != "MFU"
 
-    def over(self, name: str) -> Interval:
+    def range_of(self, name: str) -> Interval:
         """The range of the column's quantity ``name``."""
         ends = sorted(float(getattr(end, name)) for end in (self.low, self.middle, self.high))
         return Interval(*ends)
 
     @property
-    def found(self) -> Interval:
+    def result(self) -> Interval:
         """What was asked for, with its range: days, tokens, parameters, accelerators or MFU."""
-        return self.over(COLUMN[self.find])
+        return self.range_of(QUANTITY_FOUND[self.find])
 
     @property
     def ceiling(self) -> float:
@@ -148,12 +148,12 @@ class Answer:
         """
         steps = [*reversed(explain_run(lambda: _account(self.terms, self.run), zeros=True))]
         answer_first = sorted(steps, key=lambda step: step.name != _ANSWERED_BY[self.find].name)
-        published = explain_expectation(self.setting) if self.published else []
+        published = explain_expectation(self.run_features) if self.published else []
         return [*answer_first, *published, *explain_device(self.device, self.dtype)]
 
     def explain_mfu(self) -> list[Explanation]:
         """Where the MFU comes from: published runs, or goodput and the steps; and what stops the run."""
-        published = explain_expectation(self.setting) if self.published else []
+        published = explain_expectation(self.run_features) if self.published else []
         return [*published, *reversed(explain_run(lambda: _shares(self.terms, self.run), zeros=True))]
 
 
@@ -168,7 +168,7 @@ def too_fast(steps: Array | float, ceiling: Array | float) -> Any:
     return np.greater(steps, ceiling * (1 + 1e-9))
 
 
-COLUMN: dict[Find, str] = {
+QUANTITY_FOUND: dict[Find, str] = {
     "time": "days",
     "tokens": "tokens",
     "parameters": "parameters",
@@ -197,7 +197,7 @@ class Evaluation:
 
     plans: tuple[Plan, ...]
     terms: tuple[Terms, ...]
-    run: Run
+    run: SolvedRuns
     columns: dict[str, Array]
     expected: Array
     stored: Array
@@ -221,10 +221,10 @@ class Evaluation:
             raise problem
         plan, terms = self.plans[row], self.terms[row]
         low, middle, high = (
-            Column(**{name: float(values[row, i]) for name, values in self.columns.items()}) for i in range(3)
+            Estimate(**{name: float(values[row, i]) for name, values in self.columns.items()}) for i in range(3)
         )
         known = terms.model if terms.model and not terms.model.counted else None
-        stops = terms.stops(self.run.parameters[row], self.run.accelerators[row])
+        stops = terms.interruptions(self.run.parameters[row], self.run.accelerators[row])
         return Answer(
             plan=plan,
             terms=terms,
@@ -239,10 +239,10 @@ class Evaluation:
             middle=middle,
             high=high,
             expected=Interval(*map(float, self.expected[row])),
-            setting=terms.setting(middle.parameters, middle.tokens, middle.accelerators),
-            work=terms.work,
-            stops=stops.at(1),
-            all_stops=stops,
+            run_features=terms.run_features(middle.parameters, middle.tokens, middle.accelerators),
+            token_work=terms.token_work,
+            interruptions=stops.at(1),
+            all_interruptions=stops,
             stored=float(self.stored[row]),
             energy=_ordered(self.energy[row]),
             carbon=_ordered(self.carbon[row]),
@@ -267,11 +267,11 @@ def evaluate(plans: Sequence[Plan]) -> Evaluation:
         groups.setdefault(_terms_of(plan), []).append(i)
     parts: list[tuple[list[int], Evaluation]] = []
     for shared, rows in groups.items():
-        parts.append((rows, _together(Terms(shared, shared.known), [plans[i] for i in rows])))
-    return parts[0][1] if len(parts) == 1 else _joined(plans, parts)
+        parts.append((rows, _evaluate_group(Terms(shared, shared.known), [plans[i] for i in rows])))
+    return parts[0][1] if len(parts) == 1 else _concatenated(plans, parts)
 
 
-def _joined(plans: Sequence[Plan], parts: Sequence[tuple[list[int], Evaluation]]) -> Evaluation:
+def _concatenated(plans: Sequence[Plan], parts: Sequence[tuple[list[int], Evaluation]]) -> Evaluation:
     """Evaluations of some rows each, in the order of all plans."""
     order: list[int] = np.argsort(np.concatenate([rows for rows, _ in parts])).tolist()
     every = [part for _, part in parts]
@@ -284,7 +284,7 @@ def _joined(plans: Sequence[Plan], parts: Sequence[tuple[list[int], Evaluation]]
     return Evaluation(
         plans=tuple(plans),
         terms=tuple(terms[i] for i in order),
-        run=Run(**{one.name: joined(one.name, lambda part: part.run) for one in fields(Run)}),
+        run=SolvedRuns(**{one.name: joined(one.name, lambda part: part.run) for one in fields(SolvedRuns)}),
         columns={name: np.concatenate([part.columns[name] for part in every])[order] for name in every[0].columns},
         problems=tuple(problems[i] for i in order),
         **{name: joined(name) for name in ("expected", "stored", "energy", "carbon")},
@@ -305,7 +305,7 @@ def _terms_of(plan: Plan) -> Plan:
         attention=_ANY.attention,
         prices=None,
         layout=_ANY.layout,
-        computed=Computed(),
+        compute_options=ComputeOptions(),
         power=Power(),
         batch=_ANY.batch,
         objective=_ANY.objective,
@@ -313,7 +313,7 @@ def _terms_of(plan: Plan) -> Plan:
     )
 
 
-def _together(terms: Terms, plans: Sequence[Plan]) -> Evaluation:
+def _evaluate_group(terms: Terms, plans: Sequence[Plan]) -> Evaluation:
     """Plans that share ``terms``."""
     run, problems = solve(terms, plans)
     power = {name: np.array([[getattr(plan.power, name)] for plan in plans]) for name in ("draw", "pue", "grid")}
@@ -349,15 +349,15 @@ def dollars_over(a: Answer) -> str:
     """Of what the dollars are a range: of hours, of prices, or both; empty where they are one amount."""
     if not a.dollars.low < a.dollars.high:
         return ""
-    over = ["hours"] if a.over("hours").low < a.over("hours").high else []
+    over = ["hours"] if a.range_of("hours").low < a.range_of("hours").high else []
     over += ["prices"] if a.plan.price_range[0] < a.plan.price_range[1] else []
     return f"over the range of {' and '.join(over)}"
 
 
-def _shares(terms: Terms, run: Run) -> dict[str, Any]:
+def _shares(terms: Terms, run: SolvedRuns) -> dict[str, Any]:
     """Goodput, and the MFU over all hours and of the steps alone."""
-    goodput = terms.stops(run.parameters, run.accelerators).goodput
-    if terms.steady:
+    goodput = terms.interruptions(run.parameters, run.accelerators).goodput
+    if terms.of_steps_alone:
         typed = terms.typed_mfu(run)
         return {"goodput": goodput, "steps": typed, "mfu": mfu_of_all_hours.over(steps=typed, goodput=goodput)}
     with np.errstate(divide="ignore", invalid="ignore"):  # no time that trains has no steps that are fast enough
@@ -368,13 +368,13 @@ def _shares(terms: Terms, run: Run) -> dict[str, Any]:
     return {"goodput": goodput, "steps": steps, "mfu": run.mfu}
 
 
-def _account(terms: Terms, run: Run) -> dict[str, Any]:
+def _account(terms: Terms, run: SolvedRuns) -> dict[str, Any]:
     """Every quantity of `Column` of runs, as arrays or as the numbers of one column.
 
     What was asked for comes from its own form of the budget equation, at the MFU that the root was found with.
     """
     n, peak, mfu, find = run.accelerators, terms.peak, run.mfu, terms.plan.find
-    per_parameter = terms.work.per_parameter(run.parameters)
+    per_parameter = terms.token_work.per_parameter(run.parameters)
     per_token = flop_of_a_token.over(per_parameter=per_parameter, parameters=run.parameters)
     parameters, tokens, days = run.parameters, run.tokens, run.days
     seconds: Any = 86400 * days
@@ -421,7 +421,7 @@ def _ordered(values: Array) -> Interval:
     return Interval(*sorted(map(float, values)))
 
 
-def _dollars(plan: Plan, low: Column, middle: Column, high: Column) -> Interval:
+def _dollars(plan: Plan, low: Estimate, middle: Estimate, high: Estimate) -> Interval:
     """Dollars over the range of the hours and that of the price."""
     if plan.limits.in_money and plan.find != "time":
         return Interval.point(plan.limits.dollars)

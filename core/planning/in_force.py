@@ -6,19 +6,19 @@ import math
 from dataclasses import dataclass
 
 from core.planning.plan import Plan
-from core.planning.plan_search import SearchRequest, launched, own, search_request
+from core.planning.plan_search import SearchRequest, evaluate_own_layout, launch_settings, search_request
 from core.planning.search_around import days_for
 from core.search.launch import Launch
-from core.search.result import Found
+from core.search.result import LayoutResult
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class InForce:
+class AppliedLayout:
     """request: what the plan asks of a search. found: what its layout comes to."""
 
     plan: Plan
     request: SearchRequest
-    found: Found
+    result: LayoutResult
 
     def days(self, seconds: float) -> float:
         """Days of steps alone for all tokens, where one takes so many seconds."""
@@ -27,12 +27,12 @@ class InForce:
     @property
     def launches(self) -> tuple[Launch, ...]:
         """The settings of three systems."""
-        return launched(self.request, self.found)
+        return launch_settings(self.request, self.result)
 
     @property
     def results(self) -> dict[str, float]:
         """What it comes to, by name and in base units; unknown ones are missing."""
-        one = self.found
+        one = self.result
         values = {
             "step_seconds": one.seconds,
             "step_seconds_low": one.low,
@@ -45,8 +45,8 @@ class InForce:
         return {name: float(value) for name, value in values.items() if math.isfinite(value)}
 
 
-def in_force(plan: Plan) -> InForce:
+def applied_layout(plan: Plan) -> AppliedLayout:
     """The layout of ``plan`` as it is timed. Raises `LayoutError` where it cannot be, `BudgetError` where it cannot be
     asked about."""
     request = search_request(plan)
-    return InForce(plan, request, own(request, plan.layout))
+    return AppliedLayout(plan, request, evaluate_own_layout(request, plan.layout))

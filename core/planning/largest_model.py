@@ -10,9 +10,9 @@ from typing import Literal, TypeAlias
 
 from core.formula import Explanation
 from core.limits import limit
-from core.planning.memory_estimate import Held, held
+from core.planning.memory_estimate import MemoryEstimate, memory_estimate
 from core.planning.plan import TYPED, Plan, whole_accelerators
-from core.planning.resolved_layout import laid
+from core.planning.resolved_layout import resolve_layout
 from core.training.device.memory import DeviceMemory
 from core.training.device.states_only import explain_largest
 from core.training.layout import LayoutError
@@ -42,25 +42,25 @@ class Largest:
     plan: Plan
     counted: Counted
     parameters: float
-    held: Held
+    memory: MemoryEstimate
 
     @property
-    def one(self) -> DeviceMemory:
+    def device_memory(self) -> DeviceMemory:
         """What is counted on the fullest accelerator."""
         if self.counted == "everything":
-            return self.held.one
-        one = self.held.one
+            return self.memory.device_memory
+        one = self.memory.device_memory
         whole = one.gradients + one.later
         return replace(one, gradients=whole, later=0.0, activations=0.0, gathered=0.0, buckets=0.0, runtime=0.0)
 
     def explain(self) -> tuple[Explanation, ...]:
         """How it is found by model states alone, or what its account is."""
         if self.counted == "everything" or math.isnan(self.parameters):
-            return self.held.explain()
-        return explain_by_states(self.held)
+            return self.memory.explain()
+        return explain_by_states(self.memory)
 
 
-def explain_by_states(h: Held) -> tuple[Explanation, ...]:
+def explain_by_states(h: MemoryEstimate) -> tuple[Explanation, ...]:
     """The steps to the largest model by states alone, as if it were split evenly over its accelerators."""
     states = states_per_parameter(h.optimizer, h.policy, h.spec)
     return (
@@ -69,7 +69,7 @@ def explain_by_states(h: Held) -> tuple[Explanation, ...]:
     )
 
 
-def by_states(h: Held) -> float:
+def largest_by_states(h: MemoryEstimate) -> float:
     """Parameters of the largest model whose states alone fit; NaN where the memory is unknown."""
     return explain_by_states(h)[-1].value
 
@@ -81,10 +81,10 @@ def largest(plan: Plan, counted: Counted = "everything") -> Largest:
     A larger one may fit again where shapes change, such as to a smaller vocabulary. Raises `LayoutError` where the
     accelerators cannot be laid out.
     """
-    laid(plan.layout, whole_accelerators(plan.accelerators))
+    resolve_layout(plan.layout, whole_accelerators(plan.accelerators))
     alone = _EXAMPLE
     for _ in range(_ROUNDS):  # states that depend on shapes are another share of another size
-        alone = min(by_states(_sized(plan, max(1.0, alone))) * (1 + _ROUNDING), limit("parameters"))
+        alone = min(largest_by_states(_sized(plan, max(1.0, alone))) * (1 + _ROUNDING), limit("parameters"))
     if math.isnan(alone):
         return Largest(plan, counted, math.nan, _sized(plan, _EXAMPLE))
     if counted == "model states alone":
@@ -97,18 +97,18 @@ def largest(plan: Plan, counted: Counted = "everything") -> Largest:
 def _fits(plan: Plan, parameters: float) -> bool:
     """Whether a model of so many parameters fits; not where its layers cannot be split so."""
     try:
-        return held(_typed_plan(plan, parameters)).fits == "fits"
+        return memory_estimate(_typed_plan(plan, parameters)).fits == "fits"
     except LayoutError:
         return False
 
 
-def _sized(plan: Plan, parameters: float) -> Held:
+def _sized(plan: Plan, parameters: float) -> MemoryEstimate:
     """The plan for a model of so many parameters, not split where its layers cannot be."""
     try:
-        return held(_typed_plan(plan, parameters))
+        return memory_estimate(_typed_plan(plan, parameters))
     except LayoutError:
         whole = replace(plan.layout, tensor=1, pipeline=1, interleave=1, context=1, expert=1, shard_group=0)
-        return held(_typed_plan(replace(plan, layout=whole), parameters))
+        return memory_estimate(_typed_plan(replace(plan, layout=whole), parameters))
 
 
 def _typed_plan(plan: Plan, parameters: float) -> Plan:

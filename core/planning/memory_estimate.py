@@ -15,7 +15,7 @@ from core.formula import Explanation
 from core.models.spec import TransformerSpec
 from core.models.stand_in import stand_in
 from core.planning.plan import TYPED, Plan, whole_accelerators
-from core.planning.resolved_layout import laid
+from core.planning.resolved_layout import resolve_layout
 from core.training.activations.derivation import tensor_bytes
 from core.training.activations.tensors import IMPLEMENTATIONS, LayerKind, SavedTensor
 from core.training.device.buffers import MEASURED, Runtime
@@ -24,7 +24,7 @@ from core.training.device.inputs import Step, states_of
 from core.training.device.memory import DeviceMemory, memory_over
 from core.training.device.setup import Setup
 from core.training.layout import Counts, Layout, LayoutError, check
-from core.training.memory import Saved, saved_per_parameter
+from core.training.memory import CheckpointSize, checkpoint_size
 from core.training.optimizers import Optimizer, find_optimizer, optimizers
 from core.training.precision import POLICIES, PrecisionPolicy
 
@@ -33,7 +33,7 @@ Fits: TypeAlias = Literal["fits", "over", "unknown"]
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Held:
+class MemoryEstimate:
     """What the fullest accelerator of a plan holds.
 
     spec: the model's own layers, or those that stand in for them. one: bytes on that accelerator by class. usable:
@@ -47,7 +47,7 @@ class Held:
     layout: Layout
     optimizer: Optimizer
     policy: PrecisionPolicy
-    one: DeviceMemory
+    device_memory: DeviceMemory
     usable: float
     step: Step
     runtime: Runtime
@@ -55,7 +55,7 @@ class Held:
     @property
     def setup(self) -> Setup:
         """The same as a setup, whose step can be followed."""
-        how = self.plan.computed
+        how = self.plan.compute_options
         return Setup(
             spec=self.spec,
             layout=self.layout,
@@ -72,12 +72,12 @@ class Held:
     @property
     def checkpoint(self) -> float:
         """Bytes of a checkpoint of the whole model."""
-        return float(saved(self.plan).of(self.parameters))
+        return float(plan_checkpoint(self.plan).of(self.parameters))
 
     @property
     def total(self) -> float:
         """Bytes that it has to hold."""
-        return float(self.one.total)
+        return float(self.device_memory.total)
 
     @property
     def spare(self) -> float:
@@ -104,7 +104,7 @@ class Held:
         )
         return tuple((tensor, float(size)) for tensor, size in found)
 
-    def over(
+    def over_layouts(
         self, layout: Layout, *, seq_len: Counts | None = None, optimizer: Optimizer | None = None
     ) -> DeviceMemory:
         """The same plan under other layouts, lengths or another optimizer, arrays of them too; none is checked."""
@@ -125,19 +125,19 @@ class Held:
         """Whether the model states alone fit."""
         if math.isnan(self.usable):
             return "unknown"
-        return "fits" if float(self.one.states) <= self.usable else "over"
+        return "fits" if float(self.device_memory.states) <= self.usable else "over"
 
 
 _USUAL = 70e9
 """Parameters of the shape on which an optimizer's state is worked out where nobody knows the model's layers."""
 
 
-def saved(plan: Plan) -> Saved:
+def plan_checkpoint(plan: Plan) -> CheckpointSize:
     """Bytes of a checkpoint for each parameter; the same for every size where only that is known, or asked for."""
     model = plan.known
     spec = model.spec if model and model.laid_out else stand_in(_USUAL)
     optimizer = find_optimizer(plan.optimizer)
-    return saved_per_parameter(optimizer, plan.policy_under(optimizer), spec)
+    return checkpoint_size(optimizer, plan.policy_under(optimizer), spec)
 
 
 def model_copies(plan: Plan, accelerators: float) -> int:
@@ -158,7 +158,7 @@ def spec_of(plan: Plan, parameters: float) -> tuple[TransformerSpec, bool]:
     return stand_in(max(1.0, parameters), plan.seq_len), False
 
 
-def settled(plan: Plan, parameters: float, accelerators: float) -> Plan:
+def resolved_plan(plan: Plan, parameters: float, accelerators: float) -> Plan:
     """The plan with what was found for it: all parameters that are stored, and accelerators.
 
     Accelerators that were asked for are rounded up to a whole number of model copies.
@@ -172,19 +172,19 @@ def settled(plan: Plan, parameters: float, accelerators: float) -> Plan:
 
 def step_of(plan: Plan, policy: PrecisionPolicy) -> Step:
     """How a step of the plan is computed."""
-    how = plan.computed
+    how = plan.compute_options
     step = Step(plan.seq_len, IMPLEMENTATIONS[how.implementation], loss=how.loss, chunks=how.chunks)
     return step.under(policy)
 
 
 def runtime_of(plan: Plan) -> Runtime:
     """What the plan takes the runtime to keep."""
-    how = plan.computed
+    how = plan.compute_options
     return replace(MEASURED, context=how.context, communicator=how.context, slack=how.slack)
 
 
 @lru_cache(maxsize=256)
-def held(plan: Plan) -> Held:
+def memory_estimate(plan: Plan) -> MemoryEstimate:
     """What the fullest accelerator holds, of the parameters and accelerators that a plan names.
 
     Raises `LayoutError` for a layout that cannot be.
@@ -192,12 +192,12 @@ def held(plan: Plan) -> Held:
     parameters = float(plan.known.parameters) if plan.known else plan.parameters
     spec, own = spec_of(plan, parameters)
     count = whole_accelerators(plan.accelerators)
-    layout = laid(plan.layout, count)
+    layout = resolve_layout(plan.layout, count)
     check(spec, layout, plan.seq_len)
     optimizer = find_optimizer(plan.optimizer)
     policy = plan.policy_under(optimizer)
     step, runtime = step_of(plan, policy), runtime_of(plan)
-    return Held(
+    return MemoryEstimate(
         plan=plan,
         parameters=parameters,
         spec=spec,
@@ -205,23 +205,23 @@ def held(plan: Plan) -> Held:
         layout=layout,
         optimizer=optimizer,
         policy=policy,
-        one=memory_over(spec, layout, states_of(optimizer, policy, spec), step, runtime=runtime),
+        device_memory=memory_over(spec, layout, states_of(optimizer, policy, spec), step, runtime=runtime),
         usable=plan.device.memory_bytes,
         step=step,
         runtime=runtime,
     )
 
 
-def changed(h: Held, **layout: int) -> DeviceMemory:
+def with_layout(h: MemoryEstimate, **layout: int) -> DeviceMemory:
     """The account under another layout, given by its fields. Raises `LayoutError` for one that cannot be."""
     made = replace(h.layout, **layout)
     check(h.spec, made, h.plan.seq_len)
-    return h.over(made)
+    return h.over_layouts(made)
 
 
-def stages(h: Held) -> list[tuple[int, DeviceMemory]]:
+def stages(h: MemoryEstimate) -> list[tuple[int, DeviceMemory]]:
     """The account under each stage of ZeRO."""
-    return [(stage, changed(h, zero=stage)) for stage in range(4)]
+    return [(stage, with_layout(h, zero=stage)) for stage in range(4)]
 
 
 Degree: TypeAlias = Literal["data", "tensor", "pipeline", "context"]
@@ -230,7 +230,7 @@ Degree: TypeAlias = Literal["data", "tensor", "pipeline", "context"]
 _MOST = {"data": 1024, "tensor": 64, "pipeline": 64, "context": 64}
 
 
-def grown(h: Held, degree: Degree) -> list[tuple[int, DeviceMemory]]:
+def over_degree(h: MemoryEstimate, degree: Degree) -> list[tuple[int, DeviceMemory]]:
     """The account as one degree grows by doubling, the others as they are; the accelerators grow with it.
 
     Degrees that cannot be are left out.
@@ -240,17 +240,17 @@ def grown(h: Held, degree: Degree) -> list[tuple[int, DeviceMemory]]:
     for size in sorted({*(2**k for k in range(11) if 2**k <= _MOST[degree]), own}):
         with suppress(LayoutError):
             more = {"micro_batches": max(size, int(h.layout.micro_batches))} if degree == "pipeline" else {}
-            found.append((size, changed(h, **{degree: size}, **more)))
+            found.append((size, with_layout(h, **{degree: size}, **more)))
     return found
 
 
-def under_each_optimizer(h: Held) -> list[Held]:
+def under_each_optimizer(h: MemoryEstimate) -> list[MemoryEstimate]:
     """The same plan under every optimizer, from the most states to the least."""
     made = [
-        replace(h, optimizer=one, policy=h.policy_under(one), one=h.over(h.layout, optimizer=one))
+        replace(h, optimizer=one, policy=h.policy_under(one), device_memory=h.over_layouts(h.layout, optimizer=one))
         for one in optimizers().values()
     ]
-    return sorted(made, key=lambda one: -float(one.one.total))
+    return sorted(made, key=lambda one: -float(one.device_memory.total))
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -262,16 +262,18 @@ class Grid:
     totals: npt.NDArray[np.float64]
 
 
-def over_batch_and_length(h: Held) -> Grid:
+def over_batch_and_length(h: MemoryEstimate) -> Grid:
     """The account over doublings of micro-batch and sequence length around the plan's own."""
     start = max(512, 2 ** (round(math.log2(max(1, h.plan.seq_len))) - 4))
     lengths = tuple(start * 2**k for k in range(9))
     batches = tuple(2**k for k in range(7))
-    found = h.over(replace(h.layout, micro_batch=np.array(batches)[:, None]), seq_len=np.array(lengths)[None, :])
+    found = h.over_layouts(
+        replace(h.layout, micro_batch=np.array(batches)[:, None]), seq_len=np.array(lengths)[None, :]
+    )
     return Grid(batches, lengths, np.asarray(found.total))
 
 
-def under_each_policy(h: Held) -> list[Held]:
+def under_each_policy(h: MemoryEstimate) -> list[MemoryEstimate]:
     """The same plan under every named precision, after its own where it has none of these."""
-    named = [held(replace(h.plan, policy=name)) for name in POLICIES]
+    named = [memory_estimate(replace(h.plan, policy=name)) for name in POLICIES]
     return named if h.plan.policy in POLICIES else [h, *named]

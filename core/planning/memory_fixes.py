@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from core.hardware.accelerators import Accelerator, accelerators
-from core.planning.memory_estimate import Held, held
+from core.planning.memory_estimate import MemoryEstimate, memory_estimate
 from core.planning.plan import Plan
 from core.training.device.costs import FLOP_PER_BYTE, INSIDE_FLOP_PER_BYTE, StepCost, step_cost
 from core.training.device.largest import largest_micro_batch, largest_of_family, largest_seq_len
@@ -46,10 +46,10 @@ class Fix:
 
     texts: Mapping[str, str]
     saved: float
-    again: float
-    sent: float
-    wait: float
-    one: DeviceMemory
+    extra_flop_share: float
+    extra_traffic_share: float
+    extra_bubble_share: float
+    device_memory: DeviceMemory
 
 
 _FIELDS: Mapping[str, str] = {
@@ -64,7 +64,7 @@ _FIELDS: Mapping[str, str] = {
 """What may change: the plan's field by id, and what it is of a layout."""
 
 
-def _choices(h: Held) -> dict[str, tuple[int, ...]]:
+def _choices(h: MemoryEstimate) -> dict[str, tuple[int, ...]]:
     """The values tried of each field that may change, by id; the plan's own first."""
     one = h.layout
 
@@ -89,7 +89,7 @@ def _choices(h: Held) -> dict[str, tuple[int, ...]]:
     }
 
 
-def _changed(h: Held, values: Mapping[str, Any]) -> Layout:
+def _changed(h: MemoryEstimate, values: Mapping[str, Any]) -> Layout:
     """The layout with other values of fields by id, arrays of them too, on the same accelerators."""
     laid = replace(h.layout, **{_FIELDS[name]: value for name, value in values.items()})
     data = np.maximum(1, h.layout.accelerators // (laid.tensor * laid.pipeline * laid.context))
@@ -98,16 +98,16 @@ def _changed(h: Held, values: Mapping[str, Any]) -> Layout:
 
 
 @dataclass(frozen=True, slots=True)
-class _Searched:
+class _FixSearch:
     """What fits, the cheapest first; and where nothing does, what holds least, None where no change holds less."""
 
     fixes: tuple[Fix, ...]
-    least: Fix | None
+    smallest: Fix | None
 
 
 @lru_cache(maxsize=64)
-def _search(plan: Plan) -> _Searched:
-    h = held(plan)
+def _search(plan: Plan) -> _FixSearch:
+    h = memory_estimate(plan)
     choices = _choices(h)
     grids = np.meshgrid(*(np.arange(len(values)) for values in choices.values()), indexing="ij")
     places = np.stack([grid.reshape(-1) for grid in grids])  # of the value that each field takes, a row for each field
@@ -118,7 +118,7 @@ def _search(plan: Plan) -> _Searched:
     layout, count = laid(places), int(h.layout.accelerators)
     whole = count % (layout.tensor * layout.pipeline * layout.context) == 0
     places = places[:, whole & allowed(h.spec, layout, plan.seq_len, count)]
-    found = h.over(laid(places))
+    found = h.over_layouts(laid(places))
     total = np.asarray(found.total)
     lowest = float(total.min(initial=math.inf))
     fit = lowest <= h.usable
@@ -136,7 +136,7 @@ def _search(plan: Plan) -> _Searched:
         return Fix(texts, h.total - float(one.total), float(again[at]), float(sent[at]), float(wait[at]), one)
 
     if not fit:
-        return _Searched((), fix(int(np.argmin(rank))) if lowest < h.total * (1 - _SAME) else None)
+        return _FixSearch((), fix(int(np.argmin(rank))) if lowest < h.total * (1 - _SAME) else None)
     names, kept = np.array(list(choices)), list[Fix]()
     for at in np.argsort(rank, kind="stable").tolist():
         changed = set(names[places[:, at] > 0].tolist())
@@ -144,16 +144,16 @@ def _search(plan: Plan) -> _Searched:
             kept.append(fix(at))
             if len(kept) == _LISTED:
                 break
-    return _Searched(tuple(kept), None)
+    return _FixSearch(tuple(kept), None)
 
 
-def _cost(h: Held, layout: Layout) -> StepCost:
+def _cost(h: MemoryEstimate, layout: Layout) -> StepCost:
     """What a step costs; a plan that one node holds sends nothing over a network."""
     inside = h.layout.accelerators <= h.plan.device.node_size
     return step_cost(h.setup, layout, per_byte=INSIDE_FLOP_PER_BYTE if inside else FLOP_PER_BYTE)
 
 
-def _more(h: Held, cost: StepCost, shape: tuple[int, ...]) -> tuple[Any, Any, Any]:
+def _more(h: MemoryEstimate, cost: StepCost, shape: tuple[int, ...]) -> tuple[Any, Any, Any]:
     """FLOPs of a step and bytes sent for each token over those of the plan, less one, the latter NaN where it sends
     none; and the wait beyond the plan's."""
     now = _cost(h, h.layout)
@@ -172,7 +172,7 @@ def _value(name: str, text: str) -> int:
     return int(RECOMPUTES[text]) if name == "rc" else 1 if name == "off" else int(text)
 
 
-def fixes(h: Held) -> tuple[Fix, ...]:
+def fixes(h: MemoryEstimate) -> tuple[Fix, ...]:
     """Changes of the layout on the same accelerators that fit, the cheapest first; none of one that fits already.
 
     Each changes other fields than those before it, or fewer.
@@ -180,12 +180,12 @@ def fixes(h: Held) -> tuple[Fix, ...]:
     return _search(h.plan).fixes if h.fits == "over" else ()
 
 
-def least(h: Held) -> Fix | None:
+def smallest_fix(h: MemoryEstimate) -> Fix | None:
     """Where no such change fits, the one that holds least; None where one fits, or where none holds less."""
-    return _search(h.plan).least if h.fits == "over" else None
+    return _search(h.plan).smallest if h.fits == "over" else None
 
 
-def taken(h: Held, fix: Fix) -> tuple[Fix, ...]:
+def with_fix(h: MemoryEstimate, fix: Fix) -> tuple[Fix, ...]:
     """The changes of ``fix`` one after the other: of those that hold less, that which costs a step least comes first.
 
     Each holds what it brings beyond those before it, in bytes and of the plan's own FLOPs and bytes sent; together they
@@ -200,7 +200,7 @@ def taken(h: Held, fix: Fix) -> tuple[Fix, ...]:
             for i, name in enumerate(names)
         },
     )
-    found, cost = h.over(layout), _cost(h, layout)
+    found, cost = h.over_layouts(layout), _cost(h, layout)
     total, share = np.asarray(found.total), np.broadcast_to(cost.share, subsets.shape)
     again, sent, wait = _more(h, cost, subsets.shape)
     made: list[Fix] = []
@@ -217,20 +217,20 @@ def taken(h: Held, fix: Fix) -> tuple[Fix, ...]:
     return tuple(made)
 
 
-def largest(h: Held) -> tuple[int, int, int]:
+def largest(h: MemoryEstimate) -> tuple[int, int, int]:
     """What would just fit with all else as it is: micro-batch, sequence length and layers; 0 where nothing does."""
     deeper = largest_of_family(h.setup)
     return largest_micro_batch(h.setup), largest_seq_len(h.setup), deeper.layers if deeper else 0
 
 
-def fewest(h: Held) -> int | None:
+def fewest_accelerators(h: MemoryEstimate) -> int | None:
     """Fewest accelerators, by doubling what there is, on which the plan fits as it is; None where none do."""
     data = int(h.layout.data) * 2 ** np.arange(1, 11)
-    fits = np.flatnonzero(np.asarray(h.over(replace(h.layout, data=data)).total) <= h.usable)
+    fits = np.flatnonzero(np.asarray(h.over_layouts(replace(h.layout, data=data)).total) <= h.usable)
     return int(data[fits[0]]) * int(h.layout.accelerators) // int(h.layout.data) if len(fits) else None
 
 
-def others(h: Held) -> tuple[Accelerator, ...]:
+def larger_accelerators(h: MemoryEstimate) -> tuple[Accelerator, ...]:
     """Accelerators of the same maker that hold the plan as it is, the one with the least memory first.
 
     One stands for all of as much memory: the first of the catalogue.

@@ -7,11 +7,11 @@ from functools import lru_cache
 
 from core.planning.evaluation import Answer
 from core.runs.published import PublishedRun
-from core.runs.reach import Near, nearest
+from core.runs.reach import NearestRun, nearest_runs
 
 
 @dataclass(frozen=True, slots=True)
-class Peer:
+class SimilarRun:
     """A published run, and what the plan would come to at its utilisation: ``value`` in the unit of what was found.
 
     near: how near it is to the plan, and in what.
@@ -20,16 +20,16 @@ class Peer:
     run: PublishedRun
     mfu: float
     value: float
-    near: Near
+    similarity: NearestRun
 
 
 @lru_cache(maxsize=128)
-def peers_of(a: Answer, most: int = 12) -> tuple[Peer, ...]:
+def similar_runs(a: Answer, most: int = 12) -> tuple[SimilarRun, ...]:
     """The plan at the utilisation of each of the nearest runs, the nearest first."""
-    found: list[Peer] = []
-    for near in nearest(a.setting, most):
-        mfu = near.row.utilisation * a.scale
-        found.append(Peer(near.row.run, mfu, at_mfu(a, mfu), near))
+    found: list[SimilarRun] = []
+    for near in nearest_runs(a.run_features, most):
+        mfu = near.evidence.utilisation * a.scale
+        found.append(SimilarRun(near.evidence.run, mfu, at_mfu(a, mfu), near))
     return tuple(found)
 
 
@@ -38,4 +38,4 @@ def at_mfu(a: Answer, mfu: float) -> float:
     if a.find == "MFU":
         return mfu
     ratio = mfu / a.middle.mfu
-    return a.found.mid * (ratio if a.find in ("tokens", "parameters") else 1 / ratio)
+    return a.result.mid * (ratio if a.find in ("tokens", "parameters") else 1 / ratio)

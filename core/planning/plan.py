@@ -145,7 +145,7 @@ class Power:
 
 
 @dataclass(frozen=True, slots=True)
-class Computed:
+class ComputeOptions:
     """What memory depends on beside a layout: how layers and loss are written, and what the runtime keeps.
 
     implementation: by name, as `core.training` has them. chunks: pieces of the loss. context: bytes of the runtime.
@@ -164,7 +164,7 @@ NOT_MEASURED = math.nan
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class CarriedRates:
     """Rates that a plan carries. origin: on what they were measured and when, as text, of which nothing is known but
     that it is short."""
 
@@ -212,13 +212,13 @@ class Plan:
     layout: Layout = field(default_factory=lambda: Layout(zero=3, sequence_parallel=1, recompute=Recompute.FULL))
     software: str = USUAL_SOFTWARE
     network: float | None = None
-    computed: Computed = field(default_factory=Computed)
+    compute_options: ComputeOptions = field(default_factory=ComputeOptions)
     reliability: Reliability = field(default_factory=Reliability)
     power: Power = field(default_factory=Power)
     batch: Batch = field(default_factory=Batch)
     objective: Objective = "time"
     constraints: Constraints = FREE
-    measured: Measured = field(default_factory=Measured)
+    measured: CarriedRates = field(default_factory=CarriedRates)
 
     @property
     def device(self) -> Accelerator:

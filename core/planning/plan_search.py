@@ -11,10 +11,10 @@ from core.hardware.cluster import cluster
 from core.planning.memory_estimate import spec_of
 from core.planning.plan import Plan, whole_accelerators
 from core.planning.rates import rates_of
-from core.planning.resolved_layout import laid
+from core.planning.resolved_layout import resolve_layout
 from core.search.launch import Launch, launches
 from core.search.request import SearchRequest
-from core.search.result import Found, Searched
+from core.search.result import LayoutResult, SearchResult
 from core.search.search import searched as search
 from core.step_time.software import running_on
 from core.training.activations.tensors import IMPLEMENTATIONS
@@ -35,7 +35,7 @@ def search_request(plan: Plan) -> SearchRequest:
     Raises `BudgetError` for a model without layers, and for an accelerator of which too little is known.
     """
     spec = spec_of(plan, float(plan.known.parameters) if plan.known else plan.parameters)[0]
-    device, how, optimizer = plan.device, plan.computed, find_optimizer(plan.optimizer)
+    device, how, optimizer = plan.device, plan.compute_options, find_optimizer(plan.optimizer)
     if plan.network is not None:
         device = replace(device, network=plan.network, network_confidence=TYPED_NETWORK, network_source="")
     return SearchRequest(
@@ -57,13 +57,13 @@ def search_request(plan: Plan) -> SearchRequest:
 
 
 @lru_cache(maxsize=64)
-def searched(request: SearchRequest) -> Searched:
+def search_layouts(request: SearchRequest) -> SearchResult:
     """What the search finds. Raises `SpaceError` for more plans than are searched at once, and `BudgetError` for an
     accelerator of which too little is known."""
     return search(request)
 
 
-def judged(request: SearchRequest, layout: Layout) -> Found:
+def evaluate_layout(request: SearchRequest, layout: Layout) -> LayoutResult:
     """One plan by itself, whether it fits or not. Raises `LayoutError` where it cannot be."""
     check(request.spec, layout, request.seq_len, request.cluster.count)
     columns = Layout(*(np.array([getattr(layout, one.name)]) for one in fields(layout)))
@@ -75,7 +75,7 @@ def batched(request: SearchRequest, layout: Layout) -> Layout:
 
     Raises `LayoutError` where the batch does not divide.
     """
-    made = laid(layout, request.cluster.count)
+    made = resolve_layout(layout, request.cluster.count)
     each = int(made.data * made.micro_batch)
     if request.batch % each:
         ranks = f"{int(made.data):,} data-parallel ranks of {int(made.micro_batch):,} at a time"
@@ -85,9 +85,9 @@ def batched(request: SearchRequest, layout: Layout) -> Layout:
     return replace(made, micro_batches=request.batch // each)
 
 
-def own(request: SearchRequest, layout: Layout) -> Found:
+def evaluate_own_layout(request: SearchRequest, layout: Layout) -> LayoutResult:
     """The plan of a typed layout. Raises `LayoutError` where it cannot be."""
-    return judged(request, batched(request, layout))
+    return evaluate_layout(request, batched(request, layout))
 
 
 @lru_cache(maxsize=32)
@@ -100,7 +100,7 @@ def stages(request: SearchRequest, layout: Layout, most: int) -> tuple[tuple[int
     return tuple((place, memory_per_device(request.spec, layout, stage=place, **setup)) for place in places)
 
 
-def launched(request: SearchRequest, here: Found) -> tuple[Launch, ...]:
+def launch_settings(request: SearchRequest, here: LayoutResult) -> tuple[Launch, ...]:
     """A plan as the settings of three systems."""
     return launches(
         request.spec,

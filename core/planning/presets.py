@@ -19,23 +19,23 @@ _DEEPSEEK = {"pp": "16", "ep": "64", "zero": "1", "rc": "full", "prec": "mixed b
 """Layouts: one that splits no model, and those that were published."""
 
 
-def _story(model: str, tokens: str, gpu: str, count: str, mfu: str, seq: str, **more: str) -> Mapping[str, str]:
+def _preset(model: str, tokens: str, gpu: str, count: str, mfu: str, seq: str, **more: str) -> Mapping[str, str]:
     """Every field shown, so that the chip is lit only when all of them match, and the layout that must hold it."""
     usual = {**_WHOLE, "find": "time", "dtype": "bf16", "attn": "causal", "price": "", "pace": "all hours"}
     return {**usual, "model": model, "tokens": tokens, "gpu": gpu, "count": count, "mfu": mfu, "seq": seq, **more}
 
 
 LECTURE = "Lecture: 70B on 1,024 H100"
-STORIES: Mapping[str, Mapping[str, str]] = {
-    "Llama 3.1 405B as trained": _story(
+PRESETS: Mapping[str, Mapping[str, str]] = {
+    "Llama 3.1 405B as trained": _preset(
         "Llama 3.1 405B", "15.6T", "H100 SXM", "16,384", "41%", "8,192", pace="steady steps", **_LLAMA
     ),
-    LECTURE: _story(TYPED, "15T", "H100 SXM", "1,024", "0.5", "8,192", n="70B"),
-    "GPT-3 175B": _story("GPT-3 175B", "300B", "V100 SXM 32 GB", "10,000", "21.3%", "2,048", dtype="fp16"),
-    "Llama 2 70B": _story("Llama 2 70B", "2T", "A100 SXM 80 GB", "2,048", "40%", "4,096"),
-    "DeepSeek-V3": _story("DeepSeek-V3", "14.8T", "H800 SXM", "2,048", "published", "4,096", dtype="fp8", **_DEEPSEEK),
-    "GPT-2 124M on one node": _story("GPT-2 124M", "10B", "A100 SXM 80 GB", "8", "0.5", "1,024"),
-    "Our next model": _story(
+    LECTURE: _preset(TYPED, "15T", "H100 SXM", "1,024", "0.5", "8,192", n="70B"),
+    "GPT-3 175B": _preset("GPT-3 175B", "300B", "V100 SXM 32 GB", "10,000", "21.3%", "2,048", dtype="fp16"),
+    "Llama 2 70B": _preset("Llama 2 70B", "2T", "A100 SXM 80 GB", "2,048", "40%", "4,096"),
+    "DeepSeek-V3": _preset("DeepSeek-V3", "14.8T", "H800 SXM", "2,048", "published", "4,096", dtype="fp8", **_DEEPSEEK),
+    "GPT-2 124M on one node": _preset("GPT-2 124M", "10B", "A100 SXM 80 GB", "8", "0.5", "1,024"),
+    "Our next model": _preset(
         OWN, "15T", "H100 SXM", "512", "published", "8,192", find="tokens", within="60 days", shape=_NEXT
     ),
 }
@@ -48,20 +48,22 @@ REMARKS: Mapping[str, str] = {
 """What is to be said beside a story."""
 
 
-def _held(seq: str, **more: str) -> Mapping[str, str]:
+def _memory_preset(seq: str, **more: str) -> Mapping[str, str]:
     """Every field shown of a step on eight H100s under ZeRO-3, one sequence at a time, unless others are named."""
     usual = {**_WHOLE, "model": TYPED, "opt": "AdamW", "gpu": "H100 SXM", "count": "8", "rc": "none"}
     return {**usual, "seq": seq, **more}
 
 
-MEMORY_STORIES: Mapping[str, Mapping[str, str]] = {
-    "Lecture: 40B, fp32 AdamW": _held("4,096", n="40B", prec="fp32"),
-    "8B on one node": _held("8,192", model="Llama 3.1 8B"),
-    "70B on one node": _held("4,096", model="Llama 3.3 70B"),
-    "7B on one 24 GB card": _held("2,048", n="7B", gpu="RTX 4090", count="1"),
-    "Without sharding": _held("4,096", n="7B", zero="0", prec="fp32"),
-    "Llama 3.1 405B, TP 8, PP 16": _held("8,192", model="Llama 3.1 405B", count="16,384", **_LLAMA),
-    "DeepSeek-V3, PP 16, EP 64": _held("4,096", model="DeepSeek-V3", gpu="H800 SXM", count="2,048", **_DEEPSEEK),
+MEMORY_PRESETS: Mapping[str, Mapping[str, str]] = {
+    "Lecture: 40B, fp32 AdamW": _memory_preset("4,096", n="40B", prec="fp32"),
+    "8B on one node": _memory_preset("8,192", model="Llama 3.1 8B"),
+    "70B on one node": _memory_preset("4,096", model="Llama 3.3 70B"),
+    "7B on one 24 GB card": _memory_preset("2,048", n="7B", gpu="RTX 4090", count="1"),
+    "Without sharding": _memory_preset("4,096", n="7B", zero="0", prec="fp32"),
+    "Llama 3.1 405B, TP 8, PP 16": _memory_preset("8,192", model="Llama 3.1 405B", count="16,384", **_LLAMA),
+    "DeepSeek-V3, PP 16, EP 64": _memory_preset(
+        "4,096", model="DeepSeek-V3", gpu="H800 SXM", count="2,048", **_DEEPSEEK
+    ),
 }
 """The chips of Training memory."""
 
@@ -81,17 +83,19 @@ _WAY = {
 """Nothing to keep to, in 16 bits."""
 
 
-def _sought(model: str, tokens: str, gpu: str, count: str, seq: str, batch: str, **more: str) -> Mapping[str, str]:
+def _search_preset(
+    model: str, tokens: str, gpu: str, count: str, seq: str, batch: str, **more: str
+) -> Mapping[str, str]:
     return {**_WAY, "model": model, "tokens": tokens, "gpu": gpu, "count": count, "seq": seq, "gb": batch, **more}
 
 
 _H100 = "H100 SXM"
-SEARCH_STORIES: Mapping[str, Mapping[str, str]] = {
-    "Llama 3.1 405B on 16,384 H100": _sought(
+SEARCH_PRESETS: Mapping[str, Mapping[str, str]] = {
+    "Llama 3.1 405B on 16,384 H100": _search_preset(
         "Llama 3.1 405B", "15.6T", _H100, "16,384", "8,192", "16M tokens", prec=_MEGATRON
     ),
-    "70B on 512 H100": _sought("Llama 3.3 70B", "15T", _H100, "512", "8,192", "4M tokens"),
-    "DeepSeek-V3 on 2,048 H800": _sought(
+    "70B on 512 H100": _search_preset("Llama 3.3 70B", "15T", _H100, "512", "8,192", "4M tokens"),
+    "DeepSeek-V3 on 2,048 H800": _search_preset(
         "DeepSeek-V3",
         "14.8T",
         "H800 SXM",
@@ -101,8 +105,8 @@ SEARCH_STORIES: Mapping[str, Mapping[str, str]] = {
         dtype="fp8",
         prec="mixed bf16, fp32 master, bf16 states",
     ),
-    "Mixtral 8x7B on 128 H100": _sought("Mixtral 8x7B", "2T", _H100, "128", "4,096", "1,024"),
-    "8B on 64 H100": _sought("Llama 3.1 8B", "1T", _H100, "64", "8,192", "4M tokens"),
-    "13B on one node": _sought("Llama 2 13B", "100B", "A100 SXM 80 GB", "8", "4,096", "256"),
+    "Mixtral 8x7B on 128 H100": _search_preset("Mixtral 8x7B", "2T", _H100, "128", "4,096", "1,024"),
+    "8B on 64 H100": _search_preset("Llama 3.1 8B", "1T", _H100, "64", "8,192", "4M tokens"),
+    "13B on one node": _search_preset("Llama 2 13B", "100B", "A100 SXM 80 GB", "8", "4,096", "256"),
 }
 """The chips of Parallel plan."""

@@ -18,7 +18,7 @@ from core.planning.plan import Plan
 from core.step_time.links import wide_peak
 from core.units import Kind
 
-Standing: TypeAlias = Literal["none", "own", "stands in", "other"]
+RatesOrigin: TypeAlias = Literal["none", "own", "stands in", "other"]
 """What a plan's rates are of: nothing, its own accelerator, a device that no datasheet is known of and which stands in
 for it, or another accelerator."""
 
@@ -42,7 +42,7 @@ def is_here(accelerator: str, gpu: Gpu) -> bool:
     return accelerator in {row.name for row in match(gpu.name, gpu.memory_bytes, gpu.power_limit_w).rows}
 
 
-def standing(plan: Plan) -> Standing:
+def rates_origin(plan: Plan) -> RatesOrigin:
     """What the plan's rates are of."""
     if not plan.measured.rates.known:
         return "none"
@@ -53,7 +53,7 @@ def standing(plan: Plan) -> Standing:
 def rates_of(plan: Plan) -> Rates | None:
     """The rates that count in place of the datasheet's, wherever a time is worked out from rates; None where none do:
     the plan has none, or they are of another accelerator."""
-    return plan.measured.rates if standing(plan) in ("own", "stands in") else None
+    return plan.measured.rates if rates_origin(plan) in ("own", "stands in") else None
 
 
 KIND_OF: Mapping[RateName, Kind] = {
@@ -79,7 +79,7 @@ NAMES: Mapping[RateName, str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Replaced:
+class ReplacedRate:
     """One rate that counts, and the datasheet's in its place, NaN where unknown. name: the format, memory or links."""
 
     id: RateName
@@ -98,12 +98,13 @@ class Replaced:
         return self.measured > TOO_GOOD * self.datasheet
 
 
-def replaced(plan: Plan) -> tuple[Replaced, ...]:
+def replaced_rates(plan: Plan) -> tuple[ReplacedRate, ...]:
     """The rates of the plan that count, each beside the datasheet's dense peak or bandwidth."""
     rates = rates_of(plan)
     device = plan.device
     return tuple(
-        Replaced(name, _named(device, name), rate, _datasheet(device, name)) for name, rate in (rates or Rates()).known
+        ReplacedRate(name, _named(device, name), rate, _datasheet(device, name))
+        for name, rate in (rates or Rates()).known
     )
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from core.training.layout import Layout, LayoutError
 
 
-def laid(layout: Layout, accelerators: int) -> Layout:
+def resolve_layout(layout: Layout, accelerators: int) -> Layout:
     """``layout`` with the data-parallel degree that ``accelerators`` leave. Raises `LayoutError` where none is."""
     degrees = {name: int(getattr(layout, name)) for name in ("tensor", "pipeline", "context")}
     taken = math.prod(degrees.values())

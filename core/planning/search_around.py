@@ -10,12 +10,12 @@ import numpy as np
 
 from core.budget.errors import BudgetError
 from core.limits import limit
-from core.planning.plan_search import searched
+from core.planning.plan_search import search_layouts
 from core.search.cluster_sizes import sizes_with_plans
 from core.search.constraints import Pin, Range, SpaceError
 from core.search.derivation import seconds_of_steps
 from core.search.request import SearchRequest
-from core.search.result import Found
+from core.search.result import LayoutResult
 from core.training.layout import RECOMPUTES, Layout
 
 _SIZES = 3
@@ -23,11 +23,11 @@ _SIZES = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Size:
+class ClusterResult:
     """The best plan on so many accelerators; days and dollars for all tokens, dollars NaN where unknown."""
 
     accelerators: int
-    best: Found
+    best: LayoutResult
     days: float
     dollars: float
 
@@ -38,21 +38,21 @@ def days_for(tokens: float, request: SearchRequest, seconds: float) -> float:
 
 
 @lru_cache(maxsize=16)
-def sizes(request: SearchRequest, tokens: float, price: float) -> tuple[Size, ...]:
+def cluster_results(request: SearchRequest, tokens: float, price: float) -> tuple[ClusterResult, ...]:
     """The best plan on clusters from an eighth to eight times as large, with the same batch; those that have one.
 
     price: dollars per accelerator-hour, NaN where unknown.
     """
-    found: list[Size] = []
-    for count in _counts(request):
+    found: list[ClusterResult] = []
+    for count in _cluster_sizes(request):
         best = _best(request.on(count))
         if best:
             days = days_for(tokens, request, best.seconds)
-            found.append(Size(count, best, days, days * 24 * count * price))
+            found.append(ClusterResult(count, best, days, days * 24 * count * price))
     return tuple(found)
 
 
-def _counts(request: SearchRequest) -> list[int]:
+def _cluster_sizes(request: SearchRequest) -> list[int]:
     """Its own accelerators and doublings on both sides; where a plan divides over none so many, over the next fewer."""
     targets = [request.cluster.count * 2.0**power for power in range(-_SIZES, _SIZES + 1)]
     most = limit("accelerators")
@@ -61,23 +61,23 @@ def _counts(request: SearchRequest) -> list[int]:
     return sorted({int(possible[place]) for place in places if place >= 0})
 
 
-def _best(request: SearchRequest) -> Found | None:
+def _best(request: SearchRequest) -> LayoutResult | None:
     try:
-        return searched(request).best
+        return search_layouts(request).best
     except (BudgetError, SpaceError):
         return None
 
 
 @dataclass(frozen=True, slots=True)
-class Rescue:
+class FittingChange:
     """A change of the question under which a plan fits: the fields' texts by id, and the best plan then."""
 
     texts: tuple[tuple[str, str], ...]
-    best: Found
+    best: LayoutResult
 
 
 @lru_cache(maxsize=32)
-def rescues(request: SearchRequest) -> tuple[Rescue, ...]:
+def fitting_changes(request: SearchRequest) -> tuple[FittingChange, ...]:
     """What would make a plan fit, the cheapest first: fewer constraints, offload, a shorter sequence, another cluster.
 
     No more than one of each kind.
@@ -103,12 +103,12 @@ def rescues(request: SearchRequest) -> tuple[Rescue, ...]:
     rounder = 2 ** max(0, request.batch.bit_length() - 1)
     if rounder != request.batch:
         tried.append([((("gb", f"{rounder:,}"),), replace(request, batch=rounder))])
-    found: list[Rescue] = []
+    found: list[FittingChange] = []
     for kind in tried:
         for texts, other in kind:
             best = _best(other)
             if best:
-                found.append(Rescue(texts, best))
+                found.append(FittingChange(texts, best))
                 break
     return tuple(found)
 
@@ -130,7 +130,7 @@ FIELD_OF = {
 """Field of a layout → the id of the plan's field that keeps it to something."""
 
 
-def as_texts(layout: Layout) -> dict[str, str]:
+def layout_texts(layout: Layout) -> dict[str, str]:
     """A layout as texts of the plan's fields by id, as a form takes them."""
     named = {"tp": "tensor", "pp": "pipeline", "vpp": "interleave", "cp": "context", "ep": "expert"}
     named |= {"mbs": "micro_batch", "acc": "micro_batches", "zero": "zero"}

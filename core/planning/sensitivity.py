@@ -37,7 +37,7 @@ class Swing:
         return abs(high - low)
 
 
-def as_found(a: Answer) -> Plan:
+def plan_as_answered(a: Answer) -> Plan:
     """The plan with what was found in its place, so that its time can be asked for."""
     m = a.middle
     filled = replace(a.plan, find="time", tokens=m.tokens, accelerators=m.accelerators)
@@ -66,7 +66,7 @@ def swings(plan: Plan, share: float) -> tuple[Swing, ...]:
         size = here.middle.parameters
         low, high = max(1.0, size * (1 - share)), size * (1 + share)
         ends["parameters"] = pair(low, high, {end: replace(plan, model=TYPED, parameters=end) for end in (low, high)})
-    used, seen = here.over("mfu"), here.expected
+    used, seen = here.range_of("mfu"), here.expected
     low, high = min(used.low, seen.low), max(used.high, seen.high)
     all_hours = {end: replace(plan, mfu=Interval.point(end), pace="all hours") for end in (low, high)}
     ends["MFU"] = pair(low, high, all_hours)  # type: ignore[arg-type]

@@ -25,13 +25,13 @@ from core.budget.interval import Interval
 from core.budget.run import accelerator_hours, training_seconds
 from core.limits import limit
 from core.models.catalog import CatalogModel
-from core.planning.memory_estimate import saved
+from core.planning.memory_estimate import plan_checkpoint
 from core.planning.plan import Plan
-from core.runs.expectation import Gauge, Setting, Width, published_gauge
-from core.runs.goodput import LEAST_GOODPUT, Stops, mfu_of_all_hours, no_progress, stops
-from core.runs.long_sequences import Work, work_of
+from core.runs.expectation import PublishedMfu, RunFeatures, Width, published_mfu
+from core.runs.goodput import LEAST_GOODPUT, Interruptions, interruptions, mfu_of_all_hours, no_progress
+from core.runs.long_sequences import TokenWork, token_work
 from core.runs.utilisation import base_peak
-from core.training.memory import Saved
+from core.training.memory import CheckpointSize
 from core.units import format_quantity
 
 Array = npt.NDArray[np.float64]
@@ -70,14 +70,14 @@ class Terms:
         return min(1.0, base_peak(self.plan.accelerator) / self.peak) if narrow else 1.0
 
     @cached_property
-    def work(self) -> Work:
+    def token_work(self) -> TokenWork:
         """What a token costs at the plan's sequence length."""
-        return work_of(self.model, self.plan.seq_len)
+        return token_work(self.model, self.plan.seq_len)
 
     @cached_property
-    def saved(self) -> Saved:
+    def checkpoint_size(self) -> CheckpointSize:
         """Bytes of a checkpoint per parameter."""
-        return saved(self.plan)
+        return plan_checkpoint(self.plan)
 
     @property
     def in_money(self) -> bool:
@@ -85,7 +85,7 @@ class Terms:
         return self.plan.find != "time" and self.plan.limits.in_money
 
     @property
-    def steady(self) -> bool:
+    def of_steps_alone(self) -> bool:
         """Whether the MFU is typed, and of the steps alone."""
         return self.plan.find != "MFU" and self.plan.mfu is not None and self.plan.pace == "steady steps"
 
@@ -93,13 +93,13 @@ class Terms:
         """Parameters that are stored, all experts included, where ``params`` work on each token."""
         return params * (self.model.parameters / self.model.active) if self.model else params
 
-    def stops(self, params: Array | float, accelerators: Array | float) -> Stops:
+    def interruptions(self, params: Array | float, accelerators: Array | float) -> Interruptions:
         """What checkpoints, failures and restarts leave of the time."""
-        return stops(accelerators, self.saved.of(self.total(params)), self.plan.reliability)
+        return interruptions(accelerators, self.checkpoint_size.of(self.total(params)), self.plan.reliability)
 
-    def setting(self, params: float, tokens: float, accelerators: float) -> Setting:
+    def run_features(self, params: float, tokens: float, accelerators: float) -> RunFeatures:
         """What published runs are compared by; less than one of anything is taken as one."""
-        return Setting(
+        return RunFeatures(
             params=max(params, 1.0),
             tokens=max(tokens, 1.0),
             accelerator=self.plan.accelerator,
@@ -109,10 +109,10 @@ class Terms:
         )
 
     @cached_property
-    def gauge(self) -> Gauge:
+    def published_mfu(self) -> PublishedMfu:
         """What published runs say to plans of this kind."""
-        one = self.setting(1.0, 1.0, 1.0)
-        return published_gauge(one.accelerator, mixture=one.mixture, width=one.width)
+        one = self.run_features(1.0, 1.0, 1.0)
+        return published_mfu(one.accelerator, mixture=one.mixture, width=one.width)
 
     @cached_property
     def _expected(self) -> dict[bytes, Array]:
@@ -127,7 +127,9 @@ class Terms:
         params, tokens = params + 0 * tokens, tokens + 0 * params
         key = params.tobytes() + tokens.tobytes()
         if key not in self._expected:
-            ends = self.gauge.ends(np.log(np.maximum(params, 1.0)).ravel(), np.log(np.maximum(tokens, 1.0)).ravel())
+            ends = self.published_mfu.ends(
+                np.log(np.maximum(params, 1.0)).ravel(), np.log(np.maximum(tokens, 1.0)).ravel()
+            )
             self._expected[key] = self.scale * ends.reshape(3, *params.shape)
         return self._expected[key]
 
@@ -138,11 +140,11 @@ class Terms:
             ends = self.expected(params, tokens)
             return np.stack([end[..., i if ends.shape[-1] == 3 else 0] for i, end in enumerate(ends)], axis=-1)
         share = np.array([typed.low, typed.mid, typed.high])
-        if self.steady:
-            return mfu_of_all_hours.over(steps=share, goodput=self.stops(params, accelerators).goodput)
+        if self.of_steps_alone:
+            return mfu_of_all_hours.over(steps=share, goodput=self.interruptions(params, accelerators).goodput)
         return share + 0 * params
 
-    def typed_mfu(self, run: Run) -> Array:
+    def typed_mfu(self, run: SolvedRuns) -> Array:
         """The MFU as typed, in each column or in the middle, for as many as ``run`` has."""
         typed = self.plan.mfu or Interval.point(math.nan)
         return np.array(typed.mid if np.ndim(run.mfu) == 0 else [typed.low, typed.mid, typed.high])
@@ -153,7 +155,7 @@ class Terms:
 
     def hours_at(self, mfu: Array, params: Array, tokens: Array) -> Array:
         """Accelerator-hours of all the work at an MFU over all hours."""
-        per_token = flop_of_a_token.over(per_parameter=self.work.per_parameter(params), parameters=params)
+        per_token = flop_of_a_token.over(per_parameter=self.token_work.per_parameter(params), parameters=params)
         flop = flop_of_a_run.over(per_token=per_token, tokens=tokens)
         with np.errstate(divide="ignore", over="ignore"):
             seconds = training_seconds.over(flop=flop, accelerators=1.0, peak=self.peak, mfu=mfu)
@@ -161,7 +163,7 @@ class Terms:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class SolvedRuns:
     """Runs in each column (last axis); what is asked for is found among it. Arrays, or numbers of one column.
 
     mfu: over all hours. days, dollars: what the run may take at most, NaN where nothing is said.
@@ -175,13 +177,13 @@ class Run:
     days: Array
     dollars: Array
 
-    def column(self, row: int, column: int) -> Run:
+    def column(self, row: int, column: int) -> SolvedRuns:
         """One run, in plain numbers, at one end of its range or in its middle."""
         names = self.__dataclass_fields__
-        return Run(**{name: np.array(getattr(self, name)[row, column]) for name in names})
+        return SolvedRuns(**{name: np.array(getattr(self, name)[row, column]) for name in names})
 
 
-def solve(terms: Terms, plans: Sequence[Plan]) -> tuple[Run, list[BudgetError | None]]:
+def solve(terms: Terms, plans: Sequence[Plan]) -> tuple[SolvedRuns, list[BudgetError | None]]:
     """What plans that share ``terms`` ask for, filled in: a row each, and why one has no answer.
 
     An error names the field at fault.
@@ -202,18 +204,18 @@ def solve(terms: Terms, plans: Sequence[Plan]) -> tuple[Run, list[BudgetError | 
             run = replace(run, mfu=terms.hours_at(np.ones_like(run.price), run.parameters, run.tokens) / _hours(run))
         else:
             run = replace(run, mfu=terms.mfu(run.parameters, run.tokens, run.accelerators))
-    run = Run(*(np.broadcast_to(getattr(run, name), (len(plans), 3)) for name in run.__dataclass_fields__))
+    run = SolvedRuns(*(np.broadcast_to(getattr(run, name), (len(plans), 3)) for name in run.__dataclass_fields__))
     return run, [problem or _fault(terms, run, i) for i, problem in enumerate(problems)]
 
 
-def _given(terms: Terms, plans: Sequence[Plan]) -> Run:
+def _given(terms: Terms, plans: Sequence[Plan]) -> SolvedRuns:
     """What the plans say; one column where all three are the same, so that it is worked out once."""
 
     def row(value: Callable[[Plan], float]) -> Array:
         return np.array([[value(plan)] for plan in plans])
 
     model = terms.model
-    return Run(
+    return SolvedRuns(
         parameters=row(lambda plan: float(model.active) if model else plan.parameters),
         tokens=row(lambda plan: plan.tokens),
         accelerators=row(lambda plan: plan.accelerators),
@@ -249,13 +251,13 @@ def _unanswerable(plan: Plan) -> BudgetError | None:
     return None
 
 
-def _hours(run: Run) -> Array:
+def _hours(run: SolvedRuns) -> Array:
     """The accelerator-hours that there are: days of all accelerators, or what the money pays for."""
     in_money = hours_affordable.over(dollars=run.dollars, price=run.price)
     return np.where(np.isnan(run.days), in_money, 24 * run.days * run.accelerators)
 
 
-def _root(terms: Terms, run: Run, name: Literal["parameters", "tokens"]) -> Array:
+def _root(terms: Terms, run: SolvedRuns, name: Literal["parameters", "tokens"]) -> Array:
     """The parameters or tokens at which the hours, which rise with them, are those there are, in each column."""
     available, other = _hours(run), run.tokens if name == "parameters" else run.parameters
 
@@ -267,7 +269,7 @@ def _root(terms: Terms, run: Run, name: Literal["parameters", "tokens"]) -> Arra
     if terms.plan.mfu is not None:
         start = np.zeros(run.price.shape)
         return np.exp(_zero(gap, start, start + 1.0))
-    most = np.log(3600 * available * terms.peak * terms.scale * terms.gauge.cap / (6 * other))
+    most = np.log(3600 * available * terms.peak * terms.scale * terms.published_mfu.cap / (6 * other))
     least = most.min(axis=-1, keepdims=True) + math.log(_LEAST_SHARE)
     return np.exp(_zero(gap, *_near(gap, least, most.max(axis=-1, keepdims=True))))
 
@@ -282,20 +284,20 @@ def _near(gap: Callable[[Array], Array], least: Array, most: Array) -> tuple[Arr
     return np.take_along_axis(np.broadcast_to(trials, values.shape), after, axis=0)[0] - behind / slope, slope
 
 
-def _accelerators(terms: Terms, run: Run) -> Array:
+def _accelerators(terms: Terms, run: SolvedRuns) -> Array:
     """The fewest accelerators that keep the days; infinite where none do."""
 
     def gap(at: Array) -> Array:
         return np.log(terms.hours(run.parameters, run.tokens, np.exp(at))) - np.log(24 * run.days) - at
 
     ones = np.ones(run.price.shape)
-    if terms.steady and (typed := terms.plan.mfu):
+    if terms.of_steps_alone and (typed := terms.plan.mfu):
         # Failures grow with the cluster: from below, so that the smaller of two answers is found.
         share = np.array([typed.low, typed.mid, typed.high])
         start = np.log(terms.hours_at(share * ones, run.parameters, run.tokens) / (24 * run.days))
     else:
         start = np.log(terms.hours(run.parameters, run.tokens, ones) / (24 * run.days))
-    return np.exp(_zero(gap, start, -ones, steep=0.02 if terms.steady else 0.3))
+    return np.exp(_zero(gap, start, -ones, steep=0.02 if terms.of_steps_alone else 0.3))
 
 
 def _zero(gap: Callable[[Array], Array], start: Array, slope: Array, *, steep: float = 0.3) -> Array:
@@ -318,19 +320,19 @@ def _zero(gap: Callable[[Array], Array], start: Array, slope: Array, *, steep: f
 _LABELS = {"parameters": ("n", "parameters"), "tokens": ("tokens", "tokens")}
 
 
-def _fault(terms: Terms, run: Run, row: int) -> BudgetError | None:
+def _fault(terms: Terms, run: SolvedRuns, row: int) -> BudgetError | None:
     """Why a row of ``run`` is no answer."""
     plan = terms.plan
     parameters, accelerators, mfu = run.parameters[row], run.accelerators[row], run.mfu[row]
     if plan.find == "accelerators" and not np.all(accelerators <= limit("accelerators")):
         most, count = format_quantity(limit("accelerators"), "count"), float(accelerators[1])
         few = f"{format_quantity(count, 'count')} accelerators" if math.isfinite(count) else "more"
-        why = " Failures grow with the cluster, and eat what more of it adds." if terms.steady else ""
+        why = " Failures grow with the cluster, and eat what more of it adds." if terms.of_steps_alone else ""
         return BudgetError(
             "within", f"Cannot be met: it would take {few}, and {most} are the most here.{why} Allow more days."
         )
-    if terms.steady:
-        left = terms.stops(parameters, accelerators)
+    if terms.of_steps_alone:
+        left = terms.interruptions(parameters, accelerators)
         if not np.all(left.goodput > LEAST_GOODPUT):
             return no_progress(left.at(0))
     for name, (field, cap) in _LABELS.items():

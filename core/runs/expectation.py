@@ -31,10 +31,10 @@ from core.runs.nearest import (
     Kind,
     best_16bit,
     best_share,
-    closeness,
     gain_of,
     kind_of,
     published_fit,
+    similarity,
     squared_distances,
 )
 from core.runs.utilisation import Width, base_peak
@@ -42,7 +42,7 @@ from core.sources import OWN
 
 Value: TypeAlias = "float | npt.NDArray[np.float64]"
 
-ALONE = 0.4
+NO_RUN_NEAR = 0.4
 """What is added, in quadrature, to the logarithm of an end of the range over its middle where no published run on the
 same family of chip is near; with n near, as of a mean, a share 1/(1 + n) of its square. So large that, with a whole
 family left out, at least four fifths of its runs still lie inside."""
@@ -57,7 +57,7 @@ _LEHMANN = Source("Lehmann and Casella 1998, Theory of Point Estimation", "secti
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class RunFeatures:
     """A whole run that something is expected of. params: active ones. Numbers or arrays that broadcast.
 
     width: the narrowest format of the matrix products.
@@ -148,7 +148,7 @@ def most_reached(matmul: float, gain: float, most: float) -> float:
 
 
 @formula(
-    r"\sqrt{\v{quantile}^{2} + \frac{" + f"{ALONE}" + r"^{2}}{1 + \v{near}}}",
+    r"\sqrt{\v{quantile}^{2} + \frac{" + f"{NO_RUN_NEAR}" + r"^{2}}{1 + \v{near}}}",
     result=Symbol("q'", "logarithm of an end of the range over its middle, as a size", "number"),
     symbols={
         "quantile": Symbol("q", "a tenth of the published residuals lie beyond it", "number"),
@@ -161,7 +161,7 @@ def widened(quantile: float, near: float) -> float:
 
     Residuals are of each run against the level that other labs’ runs put it at, weighted with distances half as long.
     """
-    return np.sqrt(quantile**2 + ALONE**2 / (1 + near))
+    return np.sqrt(quantile**2 + NO_RUN_NEAR**2 / (1 + near))
 
 
 @formula(
@@ -180,7 +180,7 @@ def end_of_range(middle: float, offset: float) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class _Read:
+class _NearbyLevel:
     """What a fit says of plans: their level, quantiles of the residuals (low ≤ 0 ≤ high, in two rows), how many rows
     are near, and tokens per parameter, level outside the published range; and squared distances to the rows."""
 
@@ -195,7 +195,7 @@ _CIRCLES = np.array([1.0, STRETCH])[:, None, None]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Gauge:
+class PublishedMfu:
     """A fit as one kind of plan sees it: all of an expectation that does not depend on size, worked out once.
 
     matmul, gain: see `utilisation_at`. apart, relatives: of each row, see `Fit`.
@@ -212,7 +212,7 @@ class Gauge:
         """See `Expectation`."""
         return most_reached(matmul=self.matmul, gain=self.gain, most=best_share())
 
-    def read(self, ln_params: Array, ln_tokens: Array) -> _Read:
+    def read(self, ln_params: Array, ln_tokens: Array) -> _NearbyLevel:
         """What the fit says of plans of these sizes, one-dimensional."""
         fit = self.fit
         sizes = np.stack([ln_params, ln_tokens - ln_params])
@@ -222,7 +222,7 @@ class Gauge:
         squared, plainly = squared_distances(np.stack([soft, sizes]), np.stack([fit.soft, fit.sizes]), self.apart)
         at, around = fit.weights(squared, _CIRCLES)
         low, high = fit.residual.at(around, *TENTHS)
-        return _Read(
+        return _NearbyLevel(
             level=fit.level.at(at, 0.5)[0],
             quantiles=np.stack([np.minimum(low, 0.0), np.maximum(high, 0.0)]),
             near=np.exp(-plainly / 2) @ self.relatives,
@@ -245,9 +245,9 @@ class Gauge:
         return np.minimum(np.stack([ends[0], middle, ends[1]]), self.cap)
 
 
-def _gauge(fit: Fit, accelerator: str, mixture: bool, width: Width) -> Gauge:
+def _published_mfu(fit: Fit, accelerator: str, mixture: bool, width: Width) -> PublishedMfu:
     kind = kind_of(accelerator, mixture=mixture, width=width)
-    return Gauge(
+    return PublishedMfu(
         fit=fit,
         matmul=best_16bit(accelerator),
         gain=gain_of(accelerator, narrow=kind.narrow),
@@ -257,12 +257,12 @@ def _gauge(fit: Fit, accelerator: str, mixture: bool, width: Width) -> Gauge:
 
 
 @lru_cache(maxsize=512)
-def published_gauge(accelerator: str, *, mixture: bool, width: Width) -> Gauge:
+def published_mfu(accelerator: str, *, mixture: bool, width: Width) -> PublishedMfu:
     """What all published runs say to plans of one kind."""
-    return _gauge(published_fit(), accelerator, mixture, width)
+    return _published_mfu(published_fit(), accelerator, mixture, width)
 
 
-def _checked(setting: Setting) -> None:
+def _checked(setting: RunFeatures) -> None:
     for name, value, example in (
         ("parameters", setting.params, "8e9"),
         ("tokens", setting.tokens, "15e12"),
@@ -272,7 +272,7 @@ def _checked(setting: Setting) -> None:
             raise BudgetError(name, f"A run has at least 1 of its {name}, and finitely many. For example: {example}.")
 
 
-def expected_utilisation(setting: Setting, fit: Fit | None = None) -> Expectation:
+def expected_utilisation(setting: RunFeatures, fit: Fit | None = None) -> Expectation:
     """P10, P50 and P90 of the utilisation of a whole run, numbers or arrays as in ``setting``.
 
     fit: the published runs to go by, all of them by default. Raises `BudgetError` for less than one parameter, token or
@@ -281,7 +281,7 @@ def expected_utilisation(setting: Setting, fit: Fit | None = None) -> Expectatio
     """
     _checked(setting)
     name, mixture, width = setting.accelerator, setting.mixture, setting.width
-    gauge = _gauge(fit, name, mixture, width) if fit else published_gauge(name, mixture=mixture, width=width)
+    gauge = _published_mfu(fit, name, mixture, width) if fit else published_mfu(name, mixture=mixture, width=width)
     params, tokens = np.broadcast_arrays(
         np.asarray(setting.params, dtype=float), np.asarray(setting.tokens, dtype=float)
     )
@@ -294,7 +294,7 @@ def expected_utilisation(setting: Setting, fit: Fit | None = None) -> Expectatio
     return Expectation(low, mid, high, cap, high >= cap)
 
 
-def hours_at(setting: Setting, utilisation: Value) -> Value:
+def hours_at(setting: RunFeatures, utilisation: Value) -> Value:
     """Accelerator-hours of the run by 6 N D at ``utilisation`` of the dense 16-bit peak."""
     flop = np.asarray(train_flop_6nd.over(params=setting.params, tokens=setting.tokens))
     seconds = training_seconds.over(flop=flop, accelerators=1.0, peak=base_peak(setting.accelerator), mfu=utilisation)
@@ -315,7 +315,7 @@ def expected_run(
 
     params: active ones. Raises `BudgetError` for less than one of anything, ``KeyError`` for an unknown accelerator.
     """
-    setting = Setting(params, tokens, accelerator, accelerators, mixture, width)
+    setting = RunFeatures(params, tokens, accelerator, accelerators, mixture, width)
     found = expected_utilisation(setting)
     used = Interval(float(found.low), float(found.mid), float(found.high))
     hours = used.through(lambda share: float(hours_at(setting, share)))
@@ -328,9 +328,9 @@ def expected_run(
     )
 
 
-def explain_expectation(setting: Setting) -> list[Explanation]:
+def explain_expectation(setting: RunFeatures) -> list[Explanation]:
     """The expectation of one plan with its formulas: the nearest run's weight, the middle, the spread and both ends."""
-    gauge = published_gauge(setting.accelerator, mixture=setting.mixture, width=setting.width)
+    gauge = published_mfu(setting.accelerator, mixture=setting.mixture, width=setting.width)
     sizes = np.log([float(setting.params)]), np.log([float(setting.tokens)])
-    nearest = closeness.explain(distance=math.sqrt(float(gauge.read(*sizes).squared.min())))
+    nearest = similarity.explain(distance=math.sqrt(float(gauge.read(*sizes).squared.min())))
     return [nearest, *explain_run(lambda: gauge.ends(*sizes))]

@@ -282,7 +282,7 @@ Array: TypeAlias = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
-class Stops:
+class Interruptions:
     """What stops a cluster, as shares of its time on the wall that sum to 1; arrays of one shape.
 
     goodput: share that trains. mtbf, write, young, daly, interval: seconds, infinite where nothing fails (then
@@ -303,15 +303,15 @@ class Stops:
     reliability: Reliability
     accelerators: Array
 
-    def at(self, i: int) -> Stops:
+    def at(self, i: int) -> Interruptions:
         """One of a row of them."""
         return replace(self, **{name: getattr(self, name)[i] for name in _EACH})
 
 
-_EACH = tuple(one.name for one in fields(Stops) if one.name not in ("elsewhere", "reliability"))
+_EACH = tuple(one.name for one in fields(Interruptions) if one.name not in ("elsewhere", "reliability"))
 
 
-def stops(accelerators: float | Array, checkpoint: float | Array, r: Reliability) -> Stops:
+def interruptions(accelerators: float | Array, checkpoint: float | Array, r: Reliability) -> Interruptions:
     """What checkpoints of ``checkpoint`` bytes, failures and restarts leave of the time. Arrays broadcast."""
     count, size = np.broadcast_arrays(np.asarray(accelerators, float), np.asarray(checkpoint, float))
     bandwidth = write_bandwidth.over(accelerators=count, each=r.write_each)
@@ -345,7 +345,7 @@ def stops(accelerators: float | Array, checkpoint: float | Array, r: Reliability
         writing = np.where(np.isinf(interval), 0.0, goodput * write / interval)
         rest = np.maximum(0.0, 1 - r.elsewhere - goodput - writing)
         restarting = np.minimum(restarting * (1 - r.elsewhere), rest)
-    return Stops(
+    return Interruptions(
         goodput, writing, rest - restarting, restarting, r.elsewhere, mtbf, size, write, young, daly, interval, r, count
     )
 
@@ -354,7 +354,7 @@ LEAST_GOODPUT = 1e-3
 """Below this the cluster fails faster than it can make progress."""
 
 
-def no_progress(found: Stops) -> BudgetError:
+def no_progress(found: Interruptions) -> BudgetError:
     """That failures leave no progress, and what would help."""
     return BudgetError(
         "rate1k",

@@ -72,7 +72,7 @@ def usual_length() -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class TokenWork:
     """What a token costs at ``seq_len``. model: whose layers are counted; None where only parameters are known."""
 
     seq_len: int
@@ -118,6 +118,6 @@ def _counted(model: CatalogModel, length: int) -> float:
     return float(flops_per_token(model.spec, length, "causal").training)
 
 
-def work_of(model: CatalogModel | None, seq_len: int) -> Work:
+def token_work(model: CatalogModel | None, seq_len: int) -> TokenWork:
     """The work of a token of ``model`` at ``seq_len``."""
-    return Work(seq_len, usual_length(), model)
+    return TokenWork(seq_len, usual_length(), model)

@@ -72,7 +72,7 @@ RECENT, AGEING = 2022, 0.5
     symbols={"distance": Symbol("d", "distance of the run from the plan, in steps", "number")},
     sources=(WATSON,),
 )
-def closeness(distance: float) -> float:
+def similarity(distance: float) -> float:
     """Weight of a published run.
 
     Distance adds up, as squares, over parameters (a factor of 55 is one step), tokens per parameter (a factor of 4.5),
@@ -235,7 +235,7 @@ class Fit:
 
     def weights(self, squared: Array, stretch: float | Array = 1.0) -> Array:
         """Weights of the rows at these squared distances, each lab's divided by the root of their sum."""
-        return shared_by_lab(closeness.over(distance=np.sqrt(squared) / stretch) * self.age, self.labs)
+        return shared_by_lab(similarity.over(distance=np.sqrt(squared) / stretch) * self.age, self.labs)
 
 
 def squared_distances(sizes: Array, rows: Array, apart: Array) -> Array:
@@ -280,7 +280,7 @@ def fit_of(rows: Sequence[Evidence]) -> Fit:
         residual=levels,
     )
     apart = squared_distances(soft, soft, np.stack([fit.apart(kind) for kind in kinds]))
-    others = closeness.over(distance=np.sqrt(apart)) * fit.age * (1.0 - labs @ labs.T)
+    others = similarity.over(distance=np.sqrt(apart)) * fit.age * (1.0 - labs @ labs.T)
     elsewhere = levels.at(shared_by_lab(others, labs), 0.5)[0]
     return replace(fit, residual=Balance.of(level - elsewhere))
 

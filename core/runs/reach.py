@@ -10,7 +10,7 @@ from operator import attrgetter
 import numpy as np
 
 from core.hardware.accelerators import find
-from core.runs.expectation import Setting
+from core.runs.expectation import RunFeatures
 from core.runs.nearest import kind_of, published_fit, squared_distances
 from core.runs.published import published_runs
 from core.runs.utilisation import Evidence, evidence
@@ -21,14 +21,14 @@ _ALIKE = 1.05
 
 
 @dataclass(frozen=True, slots=True)
-class Near:
+class NearestRun:
     """A published run as a neighbour of a plan.
 
     share: of all weight. distance: in steps, see `closeness`. parts: what it is made of, in words, the run
     beside the plan.
     """
 
-    row: Evidence
+    evidence: Evidence
     share: float
     distance: float
     parts: tuple[str, ...]
@@ -52,7 +52,7 @@ def _generations(steps: int) -> tuple[str, ...]:
     return (f"{count} {'newer' if steps > 0 else 'older'}",)
 
 
-def _parts(row: Evidence, setting: Setting) -> tuple[str, ...]:
+def _parts(row: Evidence, setting: RunFeatures) -> tuple[str, ...]:
     plan = setting.kind
     kind = kind_of(row.run.accelerator, mixture=row.experts, width=row.width)
     ratio = float(setting.tokens) / float(setting.params)
@@ -70,7 +70,7 @@ def _parts(row: Evidence, setting: Setting) -> tuple[str, ...]:
     )
 
 
-def nearest(setting: Setting, most: int = 9) -> tuple[Near, ...]:
+def nearest_runs(setting: RunFeatures, most: int = 9) -> tuple[NearestRun, ...]:
     """The published runs that weigh most in what ``setting`` (of numbers) is expected at, heaviest first."""
     fit, kind = published_fit(), setting.kind
     params = math.log(float(setting.params))
@@ -80,7 +80,9 @@ def nearest(setting: Setting, most: int = 9) -> tuple[Near, ...]:
     order = [int(i) for i in np.argsort(-weights, kind="stable")[:most]]
     total = float(weights.sum())
     return tuple(
-        Near(fit.rows[i], float(weights[i]) / total, math.sqrt(float(squared[0, i])), _parts(fit.rows[i], setting))
+        NearestRun(
+            fit.rows[i], float(weights[i]) / total, math.sqrt(float(squared[0, i])), _parts(fit.rows[i], setting)
+        )
         for i in order
     )
 
@@ -104,7 +106,7 @@ def _past(value: float, noun: str, kind: Kind, what: str) -> tuple[str, ...]:
     )
 
 
-def _chip(setting: Setting) -> tuple[str, ...]:
+def _chip(setting: RunFeatures) -> tuple[str, ...]:
     device = find(setting.accelerator)
     devices = [find(row.run.accelerator) for row in evidence("whole")]
     if any(device is other for other in devices):
@@ -126,7 +128,7 @@ def _chip(setting: Setting) -> tuple[str, ...]:
     )
 
 
-def _links(setting: Setting) -> tuple[str, ...]:
+def _links(setting: RunFeatures) -> tuple[str, ...]:
     device = find(setting.accelerator)
     if not device.form_factor.startswith("PCIe") or float(setting.accelerators) <= 1:
         return ()
@@ -136,7 +138,7 @@ def _links(setting: Setting) -> tuple[str, ...]:
     )
 
 
-def _width(setting: Setting) -> tuple[str, ...]:
+def _width(setting: RunFeatures) -> tuple[str, ...]:
     if setting.width == "16-bit":
         return ()
     if not setting.kind.narrow:
@@ -147,7 +149,7 @@ def _width(setting: Setting) -> tuple[str, ...]:
     return (f"No published whole run used {setting.width} products; 8-bit ones stand for them.",)
 
 
-def beyond(setting: Setting) -> tuple[str, ...]:
+def beyond_evidence(setting: RunFeatures) -> tuple[str, ...]:
     """What of ``setting`` (of numbers) lies beyond every published run, a sentence each; none where nothing does."""
     return (
         *_past(float(setting.accelerators), "accelerators", "count", "accelerators"),

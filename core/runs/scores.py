@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from core.budget.interval import Interval
-from core.runs.expectation import Setting, expected_utilisation, hours_at
+from core.runs.expectation import RunFeatures, expected_utilisation, hours_at
 from core.runs.nearest import Fit, fit_of
 from core.runs.published import PublishedRun
 from core.runs.utilisation import Evidence, evidence
@@ -64,7 +64,7 @@ def predictions_of(rows: Sequence[Evidence], by: Without) -> tuple[Prediction, .
         key = tuple(other.run.model for other in others)
         if key not in fits:
             fits[key] = fit_of(others)
-        setting = Setting(run.params, run.tokens, run.accelerator, 1.0, row.experts, row.width)
+        setting = RunFeatures(run.params, run.tokens, run.accelerator, 1.0, row.experts, row.width)
         expected = expected_utilisation(setting, fits[key])
         used = Interval(float(expected.low), float(expected.mid), float(expected.high))
         hours = used.through(lambda share, setting=setting: float(hours_at(setting, share)))

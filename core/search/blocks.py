@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from core.search.pareto import Fastest, Floats, Front
 from core.search.request import SearchRequest
-from core.search.result import Columns, Found
+from core.search.result import Columns, LayoutResult
 from core.search.space import Group, Ints
 from core.step_time.parts import StepTime
 from core.training.layout import Layout
@@ -25,7 +25,7 @@ _DEGREES = ("tensor", "pipeline", "context", "expert", "data")
 """Fields in which the second best plan differs from the best."""
 
 
-class Sweep:
+class BlockSearch:
     """What is kept of the blocks: the front, the fastest, how many fit, and the plan that misses by least.
 
     lean: the best plan is the one with most memory to spare, not the fastest.
@@ -88,12 +88,12 @@ class Sweep:
             self._closest = block.taken(np.array([last + at]))
 
     @property
-    def nearest(self) -> Found | None:
+    def nearest(self) -> LayoutResult | None:
         """Where nothing fits, the plan that misses by least; None where there is no plan, or one that fits."""
         return self.request.found(*self._closest)[0] if self._closest and not self.fitting else None
 
     @property
-    def pareto(self) -> tuple[Found, ...]:
+    def pareto(self) -> tuple[LayoutResult, ...]:
         """The front, fastest first."""
         return self.request.found(*self._layouts(self.front.ids))
 
@@ -107,7 +107,7 @@ class Sweep:
         parts = np.stack([np.broadcast_to(0.0 if n in _COMPUTING else getattr(step, n), shape) for n in names])
         return Columns(layout, overlap, self.fastest.seconds, self.fastest.memory, np.argmax(parts, axis=0))
 
-    def second(self, best: Layout) -> Found | None:
+    def second(self, best: Layout) -> LayoutResult | None:
         """The best plan whose degrees are not those of ``best``; None where all have them."""
         if not self._blocks:
             return None
@@ -121,7 +121,7 @@ class Sweep:
         at = int(np.searchsorted(sizes, row, side="right"))
         return self._best_of(self._blocks[at].of_rows([row - int(sizes[at]) + len(self._blocks[at].node)]))
 
-    def _best_of(self, block: Group) -> Found:
+    def _best_of(self, block: Group) -> LayoutResult:
         """The best of a few plans, some of which fit."""
         layout, overlap = block.layout()
         memory = self.request.bytes_of(layout)

@@ -6,7 +6,7 @@ from core.budget.equations import mfu_needed
 from core.formula import Explanation, Symbol, explain_run, formula
 from core.models.flops import flops_per_token
 from core.search.request import SearchRequest
-from core.search.result import Found
+from core.search.result import LayoutResult
 from core.sources import OWN
 
 _SECONDS = Symbol("t", "time of one step", "seconds")
@@ -28,7 +28,7 @@ def seconds_of_steps(tokens: float, sequences: float, seq_len: float, seconds: f
     return tokens / (sequences * seq_len) * seconds
 
 
-def explain(request: SearchRequest, found: Found, tokens: float) -> list[Explanation]:
+def explain(request: SearchRequest, found: LayoutResult, tokens: float) -> list[Explanation]:
     """From the days of all steps down to the formulas of one, each with all the numbers that it was used with."""
     device = request.cluster.accelerator
     batch = request.batch * request.seq_len

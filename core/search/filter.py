@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from core.search.constraints import Range
-from core.search.result import Columns, Found
+from core.search.result import Columns, LayoutResult
 from core.training.layout import Layout
 
 
@@ -42,6 +42,6 @@ def layout_at(plans: Columns, place: int) -> Layout:
     return Layout(*(int(np.broadcast_to(np.asarray(getattr(one, f.name)), size)[place]) for f in fields(Layout)))
 
 
-def within(front: Sequence[Found], most: float) -> tuple[Found, ...]:
+def within(front: Sequence[LayoutResult], most: float) -> tuple[LayoutResult, ...]:
     """The plans of a front of at most ``most`` seconds."""
     return tuple(one for one in front if one.seconds <= most)

@@ -113,7 +113,7 @@ def megatron(
         said |= {"recompute-granularity": "full", "recompute-method": "uniform", "recompute-num-layers": 1}
     if one.recompute == Recompute.PER_OPERATION:
         notes.append("It does not recompute single matrix products; what is nearest is selective recomputation.")
-    said |= precision.said
+    said |= precision.arguments
     if dtype not in _USUAL_PRODUCTS:
         notes.append(f"Matrix products in {dtype} are set up by other arguments, which are not given here.")
     if one.tensor * one.pipeline * one.context * one.expert > 1:
@@ -178,7 +178,7 @@ def torchtitan(spec: TransformerSpec, layout: Layout, precision: Precision, *, s
         "num_tokens_per_microbatch_per_dp_rank": int(one.micro_batch) * seq_len,
         "num_tokens_per_train_step": _batch(one) * seq_len,
     }
-    training |= {name: value for name, value in precision.said.items() if name != "implementation"}
+    training |= {name: value for name, value in precision.arguments.items() if name != "implementation"}
     if one.pipeline > 1 or one.expert > 1:
         training["disable_cuda_graphs"] = True  # without it both are refused
     if one.offload:
@@ -198,7 +198,7 @@ def torchtitan(spec: TransformerSpec, layout: Layout, precision: Precision, *, s
         _python("training=TrainingConfig", training),
         f"activation_checkpoint={checkpointed},",
     ]
-    if how := precision.said.get("implementation"):
+    if how := precision.arguments.get("implementation"):
         rows.append(f'optimizer=dataclasses.replace(default_adamw(), implementation="{how}"),')
     return Launch("torchtitan", "python", "\n".join(rows), (*precision.notes, *notes), TORCHTITAN)
 
@@ -243,7 +243,7 @@ def deepspeed(layout: Layout, precision: Precision, *, overlap: bool, dtype: str
         "train_micro_batch_size_per_gpu": int(one.micro_batch),
         "gradient_accumulation_steps": int(one.micro_batches),
         "zero_optimization": zero,
-        **precision.said,
+        **precision.arguments,
     }
     if one.tensor > 1:
         made["tensor_parallel"] = {"autotp_size": int(one.tensor)}

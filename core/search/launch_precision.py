@@ -32,7 +32,7 @@ class Precision:
     """said: settings by name, in order; a switch is True. kept: the types that a system keeps under them. notes: what
     else is to be said."""
 
-    said: Mapping[str, Any]
+    arguments: Mapping[str, Any]
     kept: OwnPolicy
     notes: tuple[str, ...] = ()
 

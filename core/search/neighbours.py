@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from core.search.request import SearchRequest
-from core.search.result import Found
+from core.search.result import LayoutResult
 from core.search.space import chunked, divisors
 from core.training.layout import Layout, LayoutError, check
 
@@ -26,7 +26,7 @@ class Neighbour:
 
     field: str
     value: int
-    found: Found | None
+    found: LayoutResult | None
     rule: str
 
     @property
@@ -35,7 +35,7 @@ class Neighbour:
         return self.found is not None and self.found.spare >= 0
 
 
-def neighbours(found: Found, request: SearchRequest) -> tuple[Neighbour, ...]:
+def neighbours(found: LayoutResult, request: SearchRequest) -> tuple[Neighbour, ...]:
     """One step down and one up of each degree and choice, whatever the constraints say.
 
     The data-parallel degree takes what the others leave, and micro-batches follow from it. Interleaving and the ranks
@@ -59,7 +59,7 @@ def neighbours(found: Found, request: SearchRequest) -> tuple[Neighbour, ...]:
     )
 
 
-def _steps(found: Found, request: SearchRequest) -> list[tuple[str, int]]:
+def _steps(found: LayoutResult, request: SearchRequest) -> list[tuple[str, int]]:
     """Fields with the values next to their own."""
     spec, layout = request.spec, found.layout
     ways = divisors(request.cluster.count)

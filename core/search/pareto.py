@@ -23,7 +23,7 @@ _SEED = 17
 _LAST = float(np.finfo(np.float64).max)
 
 
-class Kept:
+class KeptPlans:
     """Plans that were kept, as columns of one length."""
 
     def __init__(self) -> None:
@@ -44,7 +44,7 @@ class Kept:
         self.seconds, self.memory, self.ids = self.seconds[which], self.memory[which], self.ids[which]
 
 
-class Front(Kept):
+class Front(KeptPlans):
     """Plans that none beats in time or memory and equals in the other, the fastest first; of equal ones the first."""
 
     def __init__(self) -> None:
@@ -75,7 +75,7 @@ class Front(Kept):
         self._beaten = np.minimum.accumulate(beaten)
 
 
-class Fastest(Kept):
+class Fastest(KeptPlans):
     """The ``top`` fastest plans."""
 
     def __init__(self, top: int) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from core.search.constraints import Constraints
 from core.search.request import SearchRequest
-from core.search.result import Found
+from core.search.result import LayoutResult
 from core.search.search import searched
 from core.step_time.calibration.measured_steps import StepRun, step_runs
 from core.training.layout import Layout
@@ -28,7 +28,7 @@ NAMES: tuple[str, ...] = (
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class PublishedComparison:
     """A published step.
 
     ours: its own layout as it is timed and counted here.  best: the fastest that fits on the same accelerators with the
@@ -36,8 +36,8 @@ class Compared:
     """
 
     run: StepRun
-    ours: Found
-    best: Found | None
+    ours: LayoutResult
+    best: LayoutResult | None
     count: int
 
     @property
@@ -47,13 +47,13 @@ class Compared:
 
 
 @lru_cache(maxsize=1)
-def compared() -> tuple[Compared, ...]:
+def compare_published() -> tuple[PublishedComparison, ...]:
     """Every published step of `NAMES`, in that order."""
     runs = {run.name: run for run in step_runs()}
-    return tuple(_compared(runs[name]) for name in NAMES)
+    return tuple(_compare_published(runs[name]) for name in NAMES)
 
 
-def _compared(run: StepRun) -> Compared:
+def _compare_published(run: StepRun) -> PublishedComparison:
     overlap = int(np.ravel(run.running.overlap)[0])
     request = SearchRequest(
         spec=run.spec,
@@ -68,4 +68,4 @@ def _compared(run: StepRun) -> Compared:
     )
     columns = Layout(*(np.array([getattr(run.layout, one.name)]) for one in fields(Layout)))
     result = searched(request)
-    return Compared(run, request.found(columns, np.array([overlap]))[0], result.best, result.count)
+    return PublishedComparison(run, request.found(columns, np.array([overlap]))[0], result.best, result.count)

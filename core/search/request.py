@@ -16,7 +16,7 @@ from core.hardware.rates import Rates
 from core.models.flops import flops_per_token
 from core.models.spec import TransformerSpec, modelled
 from core.search.constraints import FREE, Constraints
-from core.search.result import Found
+from core.search.result import LayoutResult
 from core.step_time.error_ranges import range_of
 from core.step_time.links import check_peak
 from core.step_time.parts import AS_USUAL, Running, StepTime
@@ -124,7 +124,7 @@ class SearchRequest:
             return math.nan
         return float(mfu_needed(flop=flop, accelerators=self.cluster.count, peak=peak, seconds=seconds))
 
-    def found(self, layout: Layout, overlap: Any) -> tuple[Found, ...]:
+    def found(self, layout: Layout, overlap: Any) -> tuple[LayoutResult, ...]:
         """Plans one by one, of a layout whose fields are arrays of one length."""
         memory, step = self.memory(layout), self.step(layout, overlap)
         size, range_ = np.shape(overlap), range_of(self.spec, self.cluster, self.running)
@@ -133,12 +133,12 @@ class SearchRequest:
             return {one.name: np.broadcast_to(getattr(parts, one.name), size).tolist() for one in fields(parts)}
 
         layouts, memories, steps = apart(layout), apart(memory), apart(step)
-        made: list[Found] = []
+        made: list[LayoutResult] = []
         for i, beside in enumerate(np.asarray(overlap).tolist()):
             one = StepTime(**{name: values[i] for name, values in steps.items()})
             seconds = float(one.total)
             made.append(
-                Found(
+                LayoutResult(
                     layout=Layout(**{name: values[i] for name, values in layouts.items()}),
                     running=replace(self.running, overlap=beside),
                     step=one,

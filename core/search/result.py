@@ -14,7 +14,7 @@ from core.training.layout import Layout
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class LayoutResult:
     """One plan. Numbers only, no arrays.
 
     usable: bytes that one accelerator has.  mfu: model FLOPs of the step over the dense peak.  low, high: seconds of a
@@ -56,7 +56,7 @@ class Columns:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Searched:
+class SearchResult:
     """All that a search found.
 
     best: by the objective; None where nothing fits.  second: the best of other degrees than it has, interleaving left
@@ -66,12 +66,12 @@ class Searched:
     plan; NaN without a price.
     """
 
-    best: Found | None
-    second: Found | None
-    pareto: tuple[Found, ...]
+    best: LayoutResult | None
+    second: LayoutResult | None
+    pareto: tuple[LayoutResult, ...]
     plans: Columns
     count: int
     fitting: int
-    nearest: Found | None
+    nearest: LayoutResult | None
     seconds: float
     dollars: float = math.nan

@@ -11,10 +11,10 @@ from core.budget.run import accelerator_hours, rent
 from core.hardware.cluster import Cluster
 from core.hardware.rates import Rates
 from core.models.spec import TransformerSpec
-from core.search.blocks import Sweep
+from core.search.blocks import BlockSearch
 from core.search.constraints import FREE, Constraints
 from core.search.request import Objective, SearchRequest
-from core.search.result import Searched
+from core.search.result import SearchResult
 from core.search.space import groups_of
 from core.step_time.parts import AS_USUAL, Running
 from core.training.activations.tensors import FUSED, Implementation
@@ -43,7 +43,7 @@ def search_plans(
     runtime: Runtime = MEASURED,
     rates: Rates | None = None,
     top: int = TOP,
-) -> Searched:
+) -> SearchResult:
     """Every plan of ``spec`` on all of ``cluster`` whose step has exactly so many sequences, and the best of them.
 
     policy, optimizer: mixed bf16 with AdamW where they are None.  price: dollars of one accelerator for an hour.
@@ -74,17 +74,17 @@ def search_plans(
     return searched(request, price=price, top=top)
 
 
-def searched(request: SearchRequest, *, price: float | None = None, top: int = TOP) -> Searched:
+def searched(request: SearchRequest, *, price: float | None = None, top: int = TOP) -> SearchResult:
     """The same for a request."""
     start = time.perf_counter()
     count, groups = groups_of(request)
-    sweep = Sweep(request, top, lean=request.objective == "memory headroom")
+    sweep = BlockSearch(request, top, lean=request.objective == "memory headroom")
     for group in groups:
         sweep.walk(group)
     pareto = sweep.pareto
     best = pareto[-1 if sweep.lean else 0] if pareto else None
     hours = accelerator_hours(request.cluster.count, best.seconds) if best else math.nan
-    return Searched(
+    return SearchResult(
         best=best,
         second=sweep.second(best.layout) if best else None,
         pareto=pareto,

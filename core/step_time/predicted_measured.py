@@ -13,7 +13,7 @@ from core.benchmark.record import Record
 from core.budget.errors import BudgetError
 from core.formula import Explanation
 from core.models.spec_error import SpecError
-from core.step_time.single_layer import Alone, alone
+from core.step_time.single_layer import LayerPrediction, predict_layer
 from core.units import format_bytes, format_duration, format_quantity
 
 HEADINGS = ("Step", "Predicted", "Measured", "Measured / predicted", "Memory predicted", "Memory measured", "Ratio")
@@ -22,11 +22,11 @@ NOT_HERE = "What is predicted holds for accelerators: on a CPU the step is timed
 
 
 @dataclass(frozen=True, slots=True)
-class Beside:
+class PredictedMeasured:
     """One measured step and what was predicted of it."""
 
     point: Point
-    predicted: Alone
+    predicted: LayerPrediction
 
     @property
     def time_ratio(self) -> float:
@@ -54,7 +54,7 @@ class Beside:
         return tuple(one.about(f"{self.point.item.label}, predicted") for one in self.predicted.explanations)
 
 
-def beside(record: Record) -> tuple[tuple[Beside, ...], str]:
+def predicted_against_measured(record: Record) -> tuple[tuple[PredictedMeasured, ...], str]:
     """Each layer's step of a record with its prediction, by the rates of the record and, where they are missing, the
     datasheet's; and why there is none, empty where there is."""
     points = [p for p in record.points if p.item.kind == "layer" and len(p.shape) == 2]
@@ -68,13 +68,13 @@ def beside(record: Record) -> tuple[tuple[Beside, ...], str]:
         return (), str(problem)
 
 
-def _of(points: Sequence[Point], record: Record) -> list[Beside]:
+def _of(points: Sequence[Point], record: Record) -> list[PredictedMeasured]:
     rates, rows = measured_rates(record).rates, datasheet_of(record).rows
     shape = record.programme.layer or default_layer(record.programme.device)
     return [
-        Beside(
+        PredictedMeasured(
             point,
-            alone(
+            predict_layer(
                 with_tokens(shape, point.shape[0], point.shape[1]),
                 rows[0] if len(rows) == 1 else None,
                 rates=rates if rates.known else None,

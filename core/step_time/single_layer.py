@@ -45,7 +45,7 @@ def layer_seconds(two: float, one: float) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Alone:
+class LayerPrediction:
     """One layer's step as predicted. time: its parts, in seconds. Bytes are those of tensors.
 
     Backward's gradients of activations are not counted, nor what operations make on the way: what is allocated at most
@@ -68,14 +68,14 @@ class Alone:
         return self.states_bytes + self.activation_bytes
 
 
-def alone(
+def predict_layer(
     shape: LayerShape,
     accelerator: Accelerator | None,
     *,
     rates: Rates | None = None,
     compiled: bool = False,
     attention: Kernel = "fa2",
-) -> Alone:
+) -> LayerPrediction:
     """The step of ``shape`` in mixed bf16 with fp32 master weights and AdamW on one accelerator.
 
     accelerator: None where it is not in the catalogue; ``rates`` then say all that is known of it. compiled: one
@@ -101,7 +101,7 @@ def alone(
     each = states_per_parameter(optimizer, policy, spec_of(shape)).total
     states = state_bytes.explain(parameters=layer_parameters(shape), stored=each)
     kept = activations()
-    return Alone(
+    return LayerPrediction(
         time=StepTime(**{part.name: getattr(two, part.name) - getattr(one, part.name) for part in fields(StepTime)}),
         states_bytes=states.value,
         activation_bytes=kept,

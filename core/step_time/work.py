@@ -30,7 +30,7 @@ _SINGLE = 2.0
 
 
 @dataclass(slots=True)
-class Split:
+class DividedAmount:
     """An amount by what divides it."""
 
     whole: float = 0.0
@@ -55,7 +55,13 @@ class Products:
 
     def __init__(self, element: float) -> None:
         self.element = element
-        self.flop, self.moved, self.read, self.weights, self.sides = Split(), Split(), Split(), Split(), Split()
+        self.flop, self.moved, self.read, self.weights, self.sides = (
+            DividedAmount(),
+            DividedAmount(),
+            DividedAmount(),
+            DividedAmount(),
+            DividedAmount(),
+        )
         self.number = 0.0
 
     def add(self, inner: int, columns: int, by: Divided = "whole", *, row: bool = False, again: bool = False) -> None:
@@ -102,8 +108,8 @@ class LayerWork:
     last: Products
     routed_last: Products
     norms: float
-    inner: Split
-    qkvo: Split
+    inner: DividedAmount
+    qkvo: DividedAmount
 
 
 def _network(products: Products, spec: TransformerSpec, width: int) -> Products:
@@ -160,7 +166,10 @@ def layer_work(spec: TransformerSpec, implementation: Implementation, element: f
     )
     queries, keys = spec.heads * spec.score_dim, spec.kv_heads * spec.head_dim
     by: Divided = "tensor" if spec.latent else "heads"
-    inner, qkvo = Split(tensor=turned * queries + gated), Split(tensor=spec.heads * (spec.score_dim + spec.value_dim))
+    inner, qkvo = (
+        DividedAmount(tensor=turned * queries + gated),
+        DividedAmount(tensor=spec.heads * (spec.score_dim + spec.value_dim)),
+    )
     inner.add(by, turned * 2 * keys)
     qkvo.add(by, 2 * keys)
     return LayerWork(

@@ -40,7 +40,7 @@ class Unsaved:
 
 
 @dataclass
-class _Told:
+class _Tracked:
     """What is known of a measurement. written: its results that are in the database. new: whether something is not.
     logged: whether the log has why it cannot be written."""
 
@@ -56,7 +56,7 @@ class _Told:
         return self.record.stage not in ("queued", "running")
 
 
-class Keeper:
+class MeasurementWriter:
     """Hears what runners tell (it is their listener) and writes it: every result as soon as it is there, a sign of life
     every ``beat_s``, and the end. What cannot be written stays in memory, and is written when the database is back.
 
@@ -68,7 +68,7 @@ class Keeper:
         self._opened = opened
         self._beat_s = beat_s
         self._changed = threading.Condition()
-        self._told: OrderedDict[str, _Told] = OrderedDict()
+        self._told: OrderedDict[str, _Tracked] = OrderedDict()
         self._owners: dict[str, str] = {}
         self._why = ""
         self._writes = False
@@ -81,7 +81,7 @@ class Keeper:
             if told is None:
                 if record.stage in ("queued", "cancelled"):
                     return
-                self._told[record.id] = _Told(record, self._owners.pop(record.id, ""))
+                self._told[record.id] = _Tracked(record, self._owners.pop(record.id, ""))
                 self._forget()
             else:
                 told.new = told.new or _news(told.record, record)
@@ -112,7 +112,7 @@ class Keeper:
 
     # ------------------------------------------------------------------------------------------ under the lock
 
-    def _due(self) -> list[_Told]:
+    def _due(self) -> list[_Tracked]:
         return [one for one in self._told.values() if one.new]
 
     def _forget(self) -> None:
@@ -159,7 +159,7 @@ class Keeper:
             with self._changed:
                 self._why = why
 
-    def _written(self, told: _Told, record: Record, owner: str) -> None:
+    def _written(self, told: _Tracked, record: Record, owner: str) -> None:
         with self._changed:
             told.written = len(record.outcomes)
             told.new = told.owner != owner or _news(record, told.record)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class KeptLinks:
+class StoredLinks:
     """One of the list. name: the result in a line. kept: when it came into this database, in UTC."""
 
     id: str
@@ -49,7 +49,7 @@ class Links:
         self._engine = engine
         self._clock = clock
 
-    def all(self) -> tuple[KeptLinks, ...]:
+    def all(self) -> tuple[StoredLinks, ...]:
         """All of them, the newest first."""
         c = COLLECTIVES.c
         asked = select(c.id, c.name, c.kept).order_by(c.kept.desc(), c.id).limit(limit("collectives_kept"))
@@ -101,7 +101,7 @@ class Links:
         return transaction(self._engine, writes=writes, what="measured collectives")
 
 
-def _listed(row: dict[str, Any]) -> KeptLinks:
+def _listed(row: dict[str, Any]) -> StoredLinks:
     """A row without its result. As every row it is untrusted: what cannot be read of it stands empty."""
     told, _ = read_cells(_Row, row)
-    return KeptLinks(told.id, cleaned(told.name, limit("measure_text_chars")) or "unreadable", moment(told.kept))
+    return StoredLinks(told.id, cleaned(told.name, limit("measure_text_chars")) or "unreadable", moment(told.kept))

@@ -27,7 +27,7 @@ _OPEN = ("queued", "running")
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class StoredMeasurement:
     """A measurement as the database has it.
 
     record: None where it cannot be read. owner: who started it; empty without sign-in. server: the machine's name, of
@@ -42,7 +42,7 @@ class Kept:
     problems: tuple[str, ...] = ()
 
 
-def seen_from(kept: Kept, here: Machine, node: str) -> Record | None:
+def seen_from(kept: StoredMeasurement, here: Machine, node: str) -> Record | None:
     """The record as this machine, named ``node``, shows it. What another server of the database has measured, on a
     device that is not here, has that server as its origin."""
     record = kept.record
@@ -57,7 +57,7 @@ def seen_from(kept: Kept, here: Machine, node: str) -> Record | None:
 class History:
     """A page of measurements, newest first, and how many there are in all."""
 
-    kept: tuple[Kept, ...]
+    kept: tuple[StoredMeasurement, ...]
     total: int
 
 
@@ -93,7 +93,7 @@ def outcome_text(outcome: Outcome) -> str:
     return json.dumps(outcome.model_dump(mode="json"), allow_nan=False)
 
 
-def read_kept(row: Mapping[str, Any], outcomes: Iterable[object], now: int) -> Kept:
+def read_kept(row: Mapping[str, Any], outcomes: Iterable[object], now: int) -> StoredMeasurement:
     """The measurement of a row of measurements and its cells of measurement_points, in order. now: microseconds since
     1970; one that runs and was not heard of for `LOST_S` is lost."""
     told, bad = read_cells(_Row, row)
@@ -103,7 +103,7 @@ def read_kept(row: Mapping[str, Any], outcomes: Iterable[object], now: int) -> K
     except ValidationError:
         record = None
     if record is None or record.id != told.id:
-        return Kept(told.id, None, told.owner, told.server, moment(told.kept), (*problems, _UNREADABLE))
+        return StoredMeasurement(told.id, None, told.owner, told.server, moment(told.kept), (*problems, _UNREADABLE))
     found: list[Outcome] = []
     unread = 0
     for cell in outcomes:
@@ -116,7 +116,7 @@ def read_kept(row: Mapping[str, Any], outcomes: Iterable[object], now: int) -> K
     record = record.model_copy(update={"outcomes": tuple(found[: limit("measure_outcomes")])})
     if record.stage in _OPEN and now - told.beat > LOST_S * 1_000_000:
         record = _lost(record)
-    return Kept(
+    return StoredMeasurement(
         told.id,
         record,
         cleaned(told.owner, limit("plan_owner")),

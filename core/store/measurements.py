@@ -14,7 +14,7 @@ from core.benchmark.record import Record
 from core.limits import limit
 from core.store.engine import transaction
 from core.store.errors import StoreError
-from core.store.measured import LOST_S, History, Kept, columns, outcome_text, read_kept
+from core.store.measured import LOST_S, History, StoredMeasurement, columns, outcome_text, read_kept
 from core.store.tables import MEASUREMENTS, POINTS
 from core.wording import cleaned
 
@@ -35,7 +35,7 @@ class Measurements:
 
     # ------------------------------------------------------------------------------------------ reading
 
-    def get(self, id: str) -> Kept:
+    def get(self, id: str) -> StoredMeasurement:
         """One measurement."""
         with self._transaction() as connection:
             row = connection.execute(select(MEASUREMENTS).where(MEASUREMENTS.c.id == id)).mappings().first()
@@ -60,7 +60,7 @@ class Measurements:
             rows = connection.execute(wanted.limit(size).offset(start)).mappings()
             return History(self._read(connection, [dict(row) for row in rows]), total)
 
-    def latest(self, device: str = "", kind: DeviceKind | None = None) -> Kept | None:
+    def latest(self, device: str = "", kind: DeviceKind | None = None) -> StoredMeasurement | None:
         """The one started last here that has results; of one device or kind of device. None where there is none."""
         c = MEASUREMENTS.c
         asked = [c.imported == 0, c.results > 0]
@@ -132,7 +132,7 @@ class Measurements:
     def _transaction(self, *, writes: bool = False) -> AbstractContextManager[Connection]:
         return transaction(self._engine, writes=writes, what="measurements")
 
-    def _read(self, connection: Connection, rows: Sequence[dict[str, Any]]) -> tuple[Kept, ...]:
+    def _read(self, connection: Connection, rows: Sequence[dict[str, Any]]) -> tuple[StoredMeasurement, ...]:
         """Rows of measurements with their results."""
         of: dict[object, list[object]] = {row["id"]: [] for row in rows}
         asked = select(POINTS).where(POINTS.c.measurement.in_(of), POINTS.c.seq < limit("measure_outcomes"))

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from core.planning.comparison.comparison import compared
+from core.planning.comparison.comparison import compare_plan
 from core.planning.comparison.entry import Entry, entry_of
-from core.planning.form.plan_form import FIND, carried
+from core.planning.form.plan_form import FIND, link_texts
 
 
 def on_page(entry: Entry, *, named: bool) -> dict[str, str]:
@@ -16,12 +16,12 @@ def on_page(entry: Entry, *, named: bool) -> dict[str, str]:
     named: on a page where nothing is to be found; what the plan finds then stands in its field.
     """
     texts = dict(entry.reading.texts)
-    return texts | carried(texts, compared(entry).answer) if named else texts
+    return texts | link_texts(texts, compare_plan(entry).answer) if named else texts
 
 
 def with_changes(entry: Entry, now: Mapping[str, str], *, named: bool) -> Entry:
     """``entry`` with what a page has ``now`` and did not begin with; the rest stays as it was saved."""
-    begun, here = (entry_of("", carried(texts)).texts for texts in (on_page(entry, named=named), now))
+    begun, here = (entry_of("", link_texts(texts)).texts for texts in (on_page(entry, named=named), now))
     unasked = {FIND.id} if named else set[str]()
     changed = {name: text for name, text in here.items() if text != begun[name] and name not in unasked}
     return replace(entry, texts={**entry.texts, **changed})

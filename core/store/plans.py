@@ -32,7 +32,7 @@ class SavedPlan:
     changed: datetime
     revision: int
     archived: bool
-    knowledge: str
+    data_version: str
     problems: tuple[str, ...] = ()
 
 
@@ -57,7 +57,7 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class PlanPage:
     """A page of plans, newest first, and how many there are in all."""
 
     plans: tuple[SavedPlan, ...]

@@ -60,7 +60,7 @@ def read_plan(row: Mapping[str, Any]) -> SavedPlan:
     """The plan of a row of plans."""
     told, bad = read_cells(_Row, row)
     problems = [f"Of the saved row, {quoted(bad)} cannot be read."] if bad else []
-    texts, _ = PLAN_FORM.given(
+    texts, _ = PLAN_FORM.from_address(
         {PLAN_FORM.key(name): (text,) for name, text in told.texts.items()} | {VERSION: (str(told.form_version),)}
     )
     unknown = sorted(set(told.texts) - {one.id for one in PLAN_FORM.fields})
@@ -82,7 +82,7 @@ def read_plan(row: Mapping[str, Any]) -> SavedPlan:
         changed=moment(told.changed),
         revision=told.revision,
         archived=told.archived,
-        knowledge=told.knowledge,
+        data_version=told.knowledge,
         problems=tuple(problems),
     )
 
@@ -139,13 +139,13 @@ def tags_of(text: str | Iterable[str]) -> tuple[str, ...]:
 
 def edits_between(old: SavedPlan, new: SavedPlan) -> tuple[Edit, ...]:
     """What ``new`` changes of ``old``."""
-    before, after = _told(old), _told(new)
+    before, after = _problems(old), _problems(new)
     names = dict.fromkeys((*before, *after))
     pairs = ((name, before.get(name, ""), after.get(name, "")) for name in names)
     return tuple(Edit(*pair) for pair in pairs if pair[1] != pair[2])
 
 
-def _told(plan: SavedPlan) -> dict[str, str]:
+def _problems(plan: SavedPlan) -> dict[str, str]:
     """Everything of a plan that a history follows, as texts."""
     results = {RESULT + name: repr(value) for name, value in plan.entry.results.items()}
     own = {NAME: plan.entry.name, NOTE: plan.note, TAGS: ", ".join(plan.tags)}

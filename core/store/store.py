@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from sqlalchemy import Connection, Engine, Select, bindparam, delete, func, select
 from sqlalchemy.exc import IntegrityError
 
-from core.data_version import knowledge
+from core.data_version import data_version
 from core.limits import limit
 from core.planning.comparison.entry import Entry
 from core.store.engine import asked, make_engine, shown
@@ -21,7 +21,7 @@ from core.store.errors import Conflict, StoreError
 from core.store.links import Links
 from core.store.measurements import Measurements
 from core.store.migrate import migrate
-from core.store.plans import Change, Edit, Found, SavedPlan
+from core.store.plans import Change, Edit, PlanPage, SavedPlan
 from core.store.rows import (
     cleaned,
     columns,
@@ -77,7 +77,7 @@ class Store:
 
     def find(
         self, text: str = "", tags: Sequence[str] = (), *, archived: bool = False, page: int = 1, per_page: int = 20
-    ) -> Found:
+    ) -> PlanPage:
         """Plans that have every word of ``text`` and every tag, newest change first. page: from 1."""
         c, tagged = PLANS.c, tags_of(tags)
         where = [c.archived == int(archived)]
@@ -92,7 +92,7 @@ class Store:
             return _rows(connection, wanted.offset(start)), total
 
         rows, total = self._read(found)
-        return Found(tuple(map(read_plan, rows)), total)
+        return PlanPage(tuple(map(read_plan, rows)), total)
 
     def like(self, entry: Entry) -> SavedPlan | None:
         """The plan on the list that was changed last of those with this name and these texts; None where none has."""
@@ -188,7 +188,7 @@ class Store:
         full = {**row, **fresh, "owner": cleaned(owner, limit("plan_owner"))}
         plan = read_plan(full)
         full["searched"] = searched(plan)
-        if not self._write(full, lambda connection: added(connection, full, _told(plan.owner, ()))):
+        if not self._write(full, lambda connection: added(connection, full, _audited(plan.owner, ()))):
             raise StoreError(
                 f"{limit('saved_plans'):,} plans are saved, as many as there may be. Archive some that nobody "
                 "needs, delete them from the archive, and save again."
@@ -205,14 +205,14 @@ class Store:
                 raise StoreError(f"This plan cannot be changed here. {' '.join(old.problems)} Save yours as a new one.")
             new = read_plan({**row, **given})
             edits = edits_between(old, new)
-            if not edits and new.knowledge == old.knowledge:
+            if not edits and new.data_version == old.data_version:
                 return old
             # A clock may be set back; the order of a plan's changes is that of its revisions all the same.
             now = max(self._clock(), _microseconds(old) + 1)
             changed = {**given, "changed": now, "revision": old.revision + 1}
             new = read_plan({**row, **changed})
             changed["searched"] = searched(new)
-            act = partial(altered, id=id, seen=row["revision"], new=changed, told=_told(who, edits))
+            act = partial(altered, id=id, seen=row["revision"], new=changed, told=_audited(who, edits))
             if self._write({**row, **changed}, act):
                 return new
         raise StoreError("Others change this plan again and again. Nothing was saved; try again in a moment.")
@@ -249,7 +249,7 @@ def _row(connection: Connection, id: str) -> dict[str, Any]:
     return row
 
 
-def _told(who: str, edits: tuple[Edit, ...]) -> dict[str, str]:
+def _audited(who: str, edits: tuple[Edit, ...]) -> dict[str, str]:
     """What a history says of a change."""
     said = json.dumps([(edit.field, edit.old, edit.new) for edit in edits])
     return {"who": cleaned(who, limit("plan_owner")), "edits": said}
@@ -260,7 +260,7 @@ _COPY = " (copy)"
 
 def _columns(entry: Entry) -> dict[str, Any]:
     try:
-        return columns(entry, knowledge())
+        return columns(entry, data_version())
     except ValueError as problem:
         raise StoreError(str(problem)) from None
 

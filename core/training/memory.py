@@ -139,7 +139,7 @@ def states_per_parameter(
 
 
 @dataclass(frozen=True, slots=True)
-class Saved:
+class CheckpointSize:
     """Bytes of a checkpoint for each parameter of the model: weights (the precise copy where there is one), state."""
 
     weights: float
@@ -154,6 +154,8 @@ class Saved:
         return checkpoint_bytes.explain(parameters=parameters, weights=self.weights, optimizer=self.optimizer)
 
 
-def saved_per_parameter(optimizer: Optimizer, policy: PrecisionPolicy, spec: TransformerSpec | None = None) -> Saved:
+def checkpoint_size(
+    optimizer: Optimizer, policy: PrecisionPolicy, spec: TransformerSpec | None = None
+) -> CheckpointSize:
     """What a checkpoint keeps; ``spec`` as in `states_per_parameter`."""
-    return Saved((policy.master or policy.weights).bytes, mean_state(optimizer, policy, spec))
+    return CheckpointSize((policy.master or policy.weights).bytes, mean_state(optimizer, policy, spec))

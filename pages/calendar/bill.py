@@ -10,7 +10,7 @@ from core.planning.form.plan_form import PRICE
 from core.views.cost import text
 from core.views.cost.charts import bills
 from core.wording import plain, price
-from pages.calendar.inputs import Asked
+from pages.calendar.inputs import CalendarInputs
 from pages.common import show
 from pages.common.inputs import Inputs
 from pages.common.theme import TOKENS
@@ -22,7 +22,7 @@ _ROWS: tuple[tuple[Field, ...], ...] = (
 )
 
 
-def bill(inputs: Inputs, a: Asked) -> None:
+def bill(inputs: Inputs, a: CalendarInputs) -> None:
     """Prices, the bars, and the table of lines."""
     usual = price(*a.question.runs[0].plan.price_range)
     for fields in _ROWS:
@@ -31,7 +31,7 @@ def bill(inputs: Inputs, a: Asked) -> None:
                 inputs.draw(field, placeholder=usual if field == PRICE else "")
     show.problems(inputs, *(field.id for fields in _ROWS for field in fields))
     said = text.compared(a.ways)
-    show.says(said)
+    show.takeaway(said)
     show.chart(
         bills(a.ways, TOKENS), alt=f"Dollars of the calendar, each way of paying. {plain(said)}", key="calendar:bill"
     )

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from core.planning.calendar.form import CALENDAR_FIELDS
-from core.planning.calendar.presets import STORIES
+from core.planning.calendar.presets import PRESETS
 from core.planning.cost.form import MONEY_FIELDS
-from core.planning.form.plan_form import plan_form, whole
+from core.planning.form.plan_form import complete_presets, plan_form
 
-CHIPS = whole(STORIES)
+CHIPS = complete_presets(PRESETS)
 
 FORM = plan_form("y", *CALENDAR_FIELDS, *MONEY_FIELDS)

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import streamlit as st
 
 from core.budget.errors import BudgetError
-from core.planning.calendar.form import CLOSED, COUNTED, DUE, MONTHLY, RUN_FIELDS, SPARE, START, asked_of
-from core.planning.calendar.form import Asked as Question
+from core.planning.calendar.form import CLOSED, COUNTED, DUE, MONTHLY, RUN_FIELDS, SPARE, START, calendar_request
+from core.planning.calendar.form import CalendarRequest as Question
 from core.planning.calendar.schedule import Schedule
-from core.planning.cost.bill import Way, costs
+from core.planning.cost.bill import CostOption, costs
 from core.planning.cost.form import prices_of
 from core.planning.form.plan_form import (
     ACCELERATOR,
@@ -39,29 +39,29 @@ _WIDTHS = [1.5, 1.05, 0.95, 1.05, 1.1, 1.05, 1.1]
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class CalendarInputs:
     """What was asked, its calendar, and what it costs each way."""
 
     question: Question
     schedule: Schedule
-    ways: tuple[Way, ...]
+    ways: tuple[CostOption, ...]
 
 
-def asked(inputs: Inputs) -> Asked:
+def read_inputs(inputs: Inputs) -> CalendarInputs:
     """The calendar of the form; where there is none, the last that could be made stays."""
-    question = asked_of(inputs.reading)
+    question = calendar_request(inputs.reading)
     try:
         made = question.schedule()
         st.session_state[_GOOD] = question
     except BudgetError as problem:
         last: Question | None = st.session_state.get(_GOOD)
         inputs.fail(str(problem), "Still showing the last calendar." if last else "Showing the first example.")
-        question = last or asked_of(FORM.read({}))
+        question = last or calendar_request(FORM.parse({}))
         made = question.schedule()
     why, instead = text.other_peak(made.runs[0].answer)
     if why:
         inputs.fail(why, instead)
-    return Asked(question, made, costs(made, prices_of(inputs.reading)))
+    return CalendarInputs(question, made, costs(made, prices_of(inputs.reading)))
 
 
 def draw(inputs: Inputs) -> None:

@@ -7,14 +7,14 @@ import streamlit as st
 from core.planning.calendar.form import texts_of
 from core.planning.calendar.presets import SOURCES
 from core.planning.cost.bill import explain
-from core.planning.form.plan_form import carried
+from core.planning.form.plan_form import link_texts
 from core.views.calendar import text
 from core.views.calendar.charts import calendar
 from core.views.calendar.ics import as_ics
-from core.views.cost.text import held
+from core.views.cost.text import fleet_text
 from pages.calendar.bill import bill
 from pages.calendar.form import CHIPS, FORM
-from pages.calendar.inputs import Asked, asked, draw
+from pages.calendar.inputs import CalendarInputs, draw, read_inputs
 from pages.common import show
 from pages.common.beginning import plan_chips
 from pages.common.inputs import Inputs
@@ -23,7 +23,7 @@ from pages.common.shape import adopt_built
 from pages.common.theme import TOKENS
 
 
-def _runs(inputs: Inputs, a: Asked) -> None:
+def _runs(inputs: Inputs, a: CalendarInputs) -> None:
     """The table of runs, each with a link to its budget, and the calendar as a file."""
     s = a.schedule
     rows = [
@@ -53,13 +53,13 @@ def page() -> None:
     adopt_built(CALENDAR)
     inputs = Inputs(CALENDAR, FORM)
     chips = show.slot()
-    a = asked(inputs)
+    a = read_inputs(inputs)
     draw(inputs)
     story = plan_chips(inputs, CHIPS, into=chips)
     s, rented = a.schedule, a.ways[0]
 
     with show.guarded("The answer"):
-        show.answer(text.sentence(s, rented), text.detail(s, rented, held(s)))
+        show.answer(text.sentence(s, rented), text.detail(s, rented, fleet_text(s)))
         lost, saved = text.unfitting(s)
         for wrong in (text.missed(s), *text.impossible(s), *lost):
             if wrong:
@@ -84,8 +84,8 @@ def page() -> None:
         key="calendar:how",
         notes=[text.METHOD],
     )
-    show.onwards("FLOPs, days and dollars of the plan alone", COMPUTE, carried(inputs.reading.texts))
-    show.onwards("What each accelerator has to hold", MEMORY, carried(inputs.reading.texts))
+    show.onwards("FLOPs, days and dollars of the plan alone", COMPUTE, link_texts(inputs.reading.texts))
+    show.onwards("What each accelerator has to hold", MEMORY, link_texts(inputs.reading.texts))
     show.footer(inputs)
 
 

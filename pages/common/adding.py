@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import streamlit as st
 
 from core.limits import limit
-from core.planning.comparison.comparison import as_kept
+from core.planning.comparison.comparison import with_saved_results
 from core.planning.comparison.entry import Entry, entry_of
 from core.planning.comparison.names import suggested
 from core.views.comparison.text import already_in, full
@@ -21,7 +21,7 @@ def add_to_comparison(page: PageSpec, texts: Mapping[str, str]) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         # The plan is taken where it is drawn: a callback would have that of before a field just changed.
         if st.button("Add to comparison", key=f"{page.prefix}_add", icon=":material/add:"):
-            said = put(as_kept(entry_of(suggested(texts, comparison_list.plans()), texts)))
+            said = put(with_saved_results(entry_of(suggested(texts, comparison_list.plans()), texts)))
         open_comparison()
     if said:
         show.error(said)

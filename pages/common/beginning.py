@@ -20,7 +20,7 @@ def plan_chips(inputs: Inputs, stories: Mapping[str, Mapping[str, str]], *, into
     page, former = inputs.page, f"{inputs.page.id}:former"
 
     def replaces(now: Mapping[str, str]) -> None:
-        saved, begun = held(page), inputs.form.read({}).texts
+        saved, begun = held(page), inputs.form.parse({}).texts
         chosen = any(story.items() <= now.items() for story in stories.values())
         if saved or not (chosen or now.items() <= begun.items()):
             st.session_state[former] = (now, saved)
@@ -32,7 +32,7 @@ def plan_chips(inputs: Inputs, stories: Mapping[str, Mapping[str, str]], *, into
             inputs.put(name, text)
         hold(page, kept[1])
 
-    lit = inputs.stories("Stories", stories, into=into, replaces=replaces)
+    lit = inputs.presets_row("Stories", stories, into=into, replaces=replaces)
     if former in st.session_state:
         label = "Back to the plan before"
         into.button(label, key=inputs.key("former"), icon=":material/undo:", type="tertiary", on_click=back)

@@ -20,7 +20,7 @@ from streamlit.delta_generator import DeltaGenerator
 from streamlit.elements.lib.mutable_expander_container import ExpanderContainer
 from streamlit.errors import StreamlitAPIException
 
-from core.fields import LINK_VERSION, VERSION, Field, Form, Reading, clipped, quoted, read_version
+from core.fields import LINK_VERSION, VERSION, Field, Form, ParsedForm, clipped, quoted, read_version
 from core.limits import limit
 from core.suggest import suggestions
 from core.units import Kind, QuantityError, format_quantity, parse_quantity
@@ -51,7 +51,7 @@ class Inputs:
         self._held: set[str] = set()
         self.errors.extend(comparison_list.opened())
         self.reading = self._read()
-        self.fields.update(self.form.named(self.reading.texts))
+        self.fields.update(self.form.address_texts(self.reading.texts))
 
     def key(self, name: str) -> str:
         """The query parameter and widget key of the field ``name``."""
@@ -59,7 +59,7 @@ class Inputs:
 
     # ------------------------------------------------------------------------------ a form
 
-    def _read(self) -> Reading:
+    def _read(self) -> ParsedForm:
         """The form's texts from its widgets, or from the link that opened the page, or as they were left."""
         state, left = st.session_state, f"{self.page.prefix}:left"
         kept: dict[str, str] = state.setdefault(left, {})
@@ -67,7 +67,7 @@ class Inputs:
         if f"{self.page.prefix}:opened" not in state:
             state[f"{self.page.prefix}:opened"] = True
             address = {name: st.query_params.get_all(name) for name in st.query_params}
-            opened, said = self.form.given(address)
+            opened, said = self.form.from_address(address)
             self.errors.extend(said)
             if read_version(address) < LINK_VERSION:  # the widgets would read the old texts by themselves
                 for name, text in opened.items():
@@ -87,9 +87,9 @@ class Inputs:
                 self._held.add(one.id)
                 self.put(one.id, kept[one.id])
         good: dict[str, str] = state.setdefault(f"{self.page.prefix}:good", {})
-        reading = self.form.read(texts, good)
+        reading = self.form.parse(texts, good)
         state[f"{self.page.prefix}:good"] = dict(reading.texts)
-        for name in reading.led:
+        for name in reading.derived:
             texts[name] = reading.texts[name]
             self.put(name, texts[name])
             self._held.add(name)
@@ -103,7 +103,7 @@ class Inputs:
         one = self.form[name]
         held = text == "true" if one.kind == "switch" else text
         if one.kind == "slider":
-            held = one.read(text)
+            held = one.parse(text)
         st.session_state[self.key(name)] = held
 
     def _now(self, name: str) -> str:
@@ -157,13 +157,13 @@ class Inputs:
         self._said |= wanted
         return [problem.message for problem in new]
 
-    def found(self, one: Field, label: str, text: str) -> None:
+    def parsed_value(self, one: Field, label: str, text: str) -> None:
         """The answer in the place of the field that it answers."""
         key = self.key(f"{one.id}_found")
         st.session_state[key] = text
         st.text_input(label, key=key, disabled=True)
 
-    def stories(
+    def presets_row(
         self,
         label: str,
         stories: Mapping[str, Mapping[str, str]],
@@ -188,7 +188,7 @@ class Inputs:
                 self.put(name, text)
 
         def same(story: str) -> bool:
-            return self.form.means(self.reading, stories[story])
+            return self.form.means_same(self.reading, stories[story])
 
         lit = next(filter(same, stories), None)
         self._chips(stories, put, same, at)

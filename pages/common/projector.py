@@ -14,19 +14,19 @@ from pages.common.inputs import Inputs
 from pages.common.links import LANDS_AT
 from pages.common.projecting import PROJECTOR, projecting
 from pages.common.registry import (
-    BOARD,
     CALENDAR,
     COMPARE,
     COMPUTE,
-    DEVICE,
     FLOATS,
     GLOSSARY,
     HOME,
     LECTURE,
+    MEASURE,
     MEMORY,
-    PLAN_SEARCH,
+    PARALLEL,
     SAVED,
     TENSORS,
+    WHAT_IF,
     PageSpec,
 )
 from pages.common.slides import Slides, leave, slides
@@ -38,12 +38,12 @@ PICTURES: Mapping[str, str] = {
     GLOSSARY.id: ":has(.np-glossary)",
     COMPUTE.id: ".st-key-compute-answer",
     MEMORY.id: ".st-key-memory-bars",
-    PLAN_SEARCH.id: ".st-key-plan_search-picture",
-    BOARD.id: ".st-key-board-grid",
+    PARALLEL.id: ".st-key-plan_search-picture",
+    WHAT_IF.id: ".st-key-board-grid",
     COMPARE.id: ".st-key-compare-bars, .st-key-k_examples",
     CALENDAR.id: ".st-key-calendar-bars",
     SAVED.id: ":has(.np-tabled), :has(.np-onwards)",
-    DEVICE.id: ":has(.np-tabled), .st-key-device-rates, .st-key-device-live",
+    MEASURE.id: ":has(.np-tabled), .st-key-device-rates, .st-key-device-live",
 }
 """Page → its picture, as a CSS selector among the page's elements that stand in no panel."""
 

@@ -7,16 +7,16 @@ import streamlit as st
 from core.benchmark import device
 from core.planning.form.rates import MEASURED_FIELDS
 from core.planning.plan import Plan
-from core.planning.rates import is_here, standing
+from core.planning.rates import is_here, rates_origin
 from core.views.plan import text_rates
 from pages.common import show
 from pages.common.inputs import Inputs
-from pages.common.registry import DEVICE
+from pages.common.registry import MEASURE
 
 
 def rates_note(inputs: Inputs, plan: Plan) -> None:
     """The plan's rates in a line, those that are not used with the reason; nothing where it has none."""
-    found = standing(plan)
+    found = rates_origin(plan)
     if found == "none":
         return
 
@@ -26,7 +26,7 @@ def rates_note(inputs: Inputs, plan: Plan) -> None:
 
     told, back = st.columns([3.5, 1], vertical_alignment="center")
     with told:
-        (show.error if found == "other" else show.note)(text_rates.told(plan))
+        (show.error if found == "other" else show.note)(text_rates.rates_sentence(plan))
     with back:
         st.button("Use the datasheet again", key=inputs.key("datasheet"), type="tertiary", on_click=clear)
 
@@ -43,4 +43,4 @@ def measure_here(plan: Plan) -> None:
     """The way to measure the plan's accelerator, where this machine has one."""
     here = device.machine()
     if here.kind == "cuda" and is_here(plan.accelerator, here.gpus[0]):
-        show.onwards("Measure on this GPU", DEVICE, {})
+        show.onwards("Measure on this GPU", MEASURE, {})

@@ -93,7 +93,7 @@ MEMORY = PageSpec(
     prefix="m",
     lead="Will it fit? What fills each accelerator, byte by byte, and the cheapest change if it does not.",
 )
-PLAN_SEARCH = PageSpec(
+PARALLEL = PageSpec(
     id="plan_search",
     path="pages/parallel/page.py",
     title="Parallel plan",
@@ -103,7 +103,7 @@ PLAN_SEARCH = PageSpec(
     lead="Which layout is fastest on this cluster, and why? Every combination that divides and fits, timed part by "
     "part and compared with published steps.",
 )
-BOARD = PageSpec(
+WHAT_IF = PageSpec(
     id="board",
     path="pages/sweep/page.py",
     title="What if",
@@ -143,7 +143,7 @@ SAVED = PageSpec(
     lead="Every plan that was kept, with its history. Find one, open it where it was worked out, or lay it beside "
     "others.",
 )
-DEVICE = PageSpec(
+MEASURE = PageSpec(
     id="device",
     path="pages/measure/page.py",
     title="Measure",
@@ -156,7 +156,7 @@ DEVICE = PageSpec(
 GROUPS: dict[str, tuple[PageSpec, ...]] = {
     "": (HOME,),
     "Learn": (FLOATS, TENSORS, LECTURE, GLOSSARY),
-    "Plan": (COMPUTE, MEMORY, PLAN_SEARCH, BOARD, COMPARE, CALENDAR, SAVED),
-    "Measure": (DEVICE,),
+    "Plan": (COMPUTE, MEMORY, PARALLEL, WHAT_IF, COMPARE, CALENDAR, SAVED),
+    "Measure": (MEASURE,),
 }
 PAGES: tuple[PageSpec, ...] = tuple(page for members in GROUPS.values() for page in members)

@@ -12,7 +12,7 @@ from typing import TypeAlias
 import streamlit as st
 
 from core.limits import limit
-from core.planning.comparison.comparison import as_kept
+from core.planning.comparison.comparison import with_saved_results
 from core.planning.comparison.entry import Entry, entry_of
 from core.planning.comparison.names import suggested
 from core.store.bucket import taken
@@ -115,7 +115,7 @@ def _keep_all(entries: Sequence[Entry]) -> list[SavedPlan]:
     store = opened()
     kept = [store.like(entry) for entry in entries]
     allowed(kept.count(None))
-    return [old or store.save(as_kept(entry), owner=who()) for entry, old in zip(entries, kept, strict=True)]
+    return [old or store.save(with_saved_results(entry), owner=who()) for entry, old in zip(entries, kept, strict=True)]
 
 
 def conflict(
@@ -157,13 +157,13 @@ class _Row:
         store = opened()
         if self.now == _NEW:
             name = st.session_state.get(self.name) or suggested(self.texts)
-            entry = as_kept(entry_of(name, self.texts))
+            entry = with_saved_results(entry_of(name, self.texts))
             self._hold(store.save(entry, st.session_state.get(self.note) or "", owner=who()))
             st.session_state[self.name] = st.session_state[self.note] = ""
             return
         held, revision = st.session_state[self.held]
         plan = store.get(held)
-        mine = as_kept(self._mine(plan))
+        mine = with_saved_results(self._mine(plan))
         if self.now == _COPY:
             name = f"{plan.entry.name[: limit('plan_name') - 7]} (mine)"
             self._hold(store.save(replace(mine, name=name), plan.note, plan.tags, who()))

@@ -104,7 +104,7 @@ def note(text: str) -> None:
     st.html(f'<p class="np-note">{rich(text)}</p>')
 
 
-def says(text: str) -> None:
+def takeaway(text: str) -> None:
     """The takeaway of a panel, in one or two sentences. Uses the markup of `rich`."""
     st.html(f'<p class="np-takeaway">{rich(text)}</p>')
 
@@ -136,7 +136,7 @@ def input_errors(inputs: Inputs) -> None:
 
 
 @contextmanager
-def said_under(inputs: Inputs) -> Iterator[None]:
+def errors_under(inputs: Inputs) -> Iterator[None]:
     """A row of fields, a panel or a section, with the messages about its bad inputs under it, not above the page."""
     earlier = inputs.errors[:]
     inputs.errors.clear()

@@ -7,28 +7,28 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from core.planning.calendar.presets import STORIES as CALENDAR_STORIES
+from core.planning.calendar.presets import PRESETS as CALENDAR_STORIES
 from core.planning.comparison.entry import pack
 from core.planning.comparison.examples import examples
 from core.planning.presets import LECTURE as LECTURES
-from core.planning.presets import MEMORY_STORIES, SEARCH_STORIES, STORIES
-from core.planning.sweep.presets import BOARD_STORIES
+from core.planning.presets import MEMORY_PRESETS, PRESETS, SEARCH_PRESETS
+from core.planning.sweep.presets import SWEEP_PRESETS
 from pages.common import comparison_list
 from pages.common.links import LANDS_AT, address
 from pages.common.registry import (
-    BOARD,
     CALENDAR,
     COMPARE,
     COMPUTE,
-    DEVICE,
     FLOATS,
     GLOSSARY,
     HOME,
     LECTURE,
+    MEASURE,
     MEMORY,
-    PLAN_SEARCH,
+    PARALLEL,
     SAVED,
     TENSORS,
+    WHAT_IF,
     PageSpec,
 )
 
@@ -57,14 +57,14 @@ def _panel(says: str, name: str, fields: Mapping[str, str]) -> Stop:
 
 
 _ASKED = ("n", "tokens", "count", "gpu", "mfu")
-_LECTURES = STORIES[LECTURES]
-_GPT3 = STORIES["GPT-3 175B"]
-_LLAMA = STORIES["Llama 3.1 405B as trained"]
-_HELD_40B = MEMORY_STORIES["Lecture: 40B, fp32 AdamW"]
-_HELD_70B = MEMORY_STORIES["70B on one node"]
-_HELD_405B = MEMORY_STORIES["Llama 3.1 405B, TP 8, PP 16"]
-_SOUGHT = SEARCH_STORIES["70B on 512 H100"]
-_BOARDS, _CALENDARS = tuple(BOARD_STORIES.items()), tuple(CALENDAR_STORIES.values())
+_LECTURES = PRESETS[LECTURES]
+_GPT3 = PRESETS["GPT-3 175B"]
+_LLAMA = PRESETS["Llama 3.1 405B as trained"]
+_HELD_40B = MEMORY_PRESETS["Lecture: 40B, fp32 AdamW"]
+_HELD_70B = MEMORY_PRESETS["70B on one node"]
+_HELD_405B = MEMORY_PRESETS["Llama 3.1 405B, TP 8, PP 16"]
+_SOUGHT = SEARCH_PRESETS["70B on 512 H100"]
+_BOARDS, _CALENDARS = tuple(SWEEP_PRESETS.items()), tuple(CALENDAR_STORIES.values())
 
 TOURS: Mapping[str, tuple[Stop, ...]] = {
     HOME.id: (
@@ -116,14 +116,14 @@ TOURS: Mapping[str, tuple[Stop, ...]] = {
         _panel("ZeRO and parallelism: what each degree saves", "zeros", _HELD_405B),
         _panel("Through one step: when memory rises and falls", "step", _HELD_70B),
     ),
-    PLAN_SEARCH.id: (
+    PARALLEL.id: (
         Stop("The fastest layout of a 70B model on 512 H100s", _SOUGHT),
         _panel("Why this one? What its step goes to", "why", _SOUGHT),
         _panel("The whole space that it was found in", "space", _SOUGHT),
         _panel("One step in each direction from it", "near", _SOUGHT),
         _panel("How many accelerators are worth having", "sizes", _SOUGHT),
     ),
-    BOARD.id: (
+    WHAT_IF.id: (
         *(Stop(name, fields) for name, fields in _BOARDS[:4]),
         _panel("Every cell as a row of a table", "table", _BOARDS[0][1]),
     ),
@@ -148,7 +148,7 @@ TOURS: Mapping[str, tuple[Stop, ...]] = {
         Stop("Plans on H100", {"q": "H100"}),
         Stop("With the archive", {"old": "true"}),
     ),
-    DEVICE.id: (
+    MEASURE.id: (
         Stop("The rates of this machine, dtype by dtype"),
         Stop("The lecture’s experiment", {"what": "The lecture’s experiment"}),
         Stop("What moves bytes, and what a launch costs", {"what": "Memory and small operations"}),

@@ -10,8 +10,8 @@ import streamlit as st
 
 from core.fields import Field
 from core.limits import limit
-from core.planning.comparison.comparison import Compared, as_kept
-from core.planning.comparison.differences import counting, differing
+from core.planning.comparison.comparison import ComparedPlan, with_saved_results
+from core.planning.comparison.differences import differing_fields, effective_fields
 from core.planning.comparison.entry import entry_of
 from core.planning.comparison.names import suggested
 from core.planning.form.layout import CONTEXT, EXPERT, MICRO_BATCH, PIPELINE, RECOMPUTE, TENSOR, ZERO
@@ -46,7 +46,7 @@ _MORE = (FIND, WITHIN, PACE, DTYPE, OPTIMIZER, POLICY, ZERO, TENSOR, PIPELINE, C
 PIN, LEFT, RIGHT, COPY, REMOVE = "Make it the baseline", "Move left", "Move right", "Duplicate", "Remove"
 
 
-def columns(inputs: Inputs, plans: Mapping[int, Compared], base: int) -> None:
+def columns(inputs: Inputs, plans: Mapping[int, ComparedPlan], base: int) -> None:
     """The fields of every plan. base: the place of the baseline."""
     with st.container(key="compare_columns"):
         for at, (cell, (number, one)) in enumerate(zip(st.columns(len(plans)), plans.items(), strict=True)):
@@ -61,16 +61,16 @@ def columns(inputs: Inputs, plans: Mapping[int, Compared], base: int) -> None:
                     _fields(inputs, number, one, fields)
 
 
-def _more(plans: Sequence[Compared]) -> tuple[Field, ...]:
+def _more(plans: Sequence[ComparedPlan]) -> tuple[Field, ...]:
     """The fields that are folded: some always, a shape and types of one's own, and those in which plans differ."""
-    apart = {row.field.id for row in differing([one.reading for one in plans])}
-    mine = {one.id for one in PLAN_FORM.fields if any(one.id in counting(plan.reading) for plan in plans)}
+    apart = {row.field.id for row in differing_fields([one.reading for one in plans])}
+    mine = {one.id for one in PLAN_FORM.fields if any(one.id in effective_fields(plan.reading) for plan in plans)}
     own = {one.id for one in PLAN_FORM.part(POLICY.part)} | {SHAPE.id}
     wanted = {one.id for one in _MORE} | ((apart | own) & mine)
     return tuple(one for one in PLAN_FORM.fields if one.id in wanted - {main.id for main in _MAIN})
 
 
-def _head(inputs: Inputs, number: int, one: Compared, at: int, *, pinned: bool) -> None:
+def _head(inputs: Inputs, number: int, one: ComparedPlan, at: int, *, pinned: bool) -> None:
     """Which plan it is, what can be done with it, its name, and what it comes to."""
     label = f"Plan {at + 1}, the baseline" if pinned else f"Plan {at + 1}"
     key = inputs.key(f"do_{number}")
@@ -80,12 +80,12 @@ def _head(inputs: Inputs, number: int, one: Compared, at: int, *, pinned: bool) 
     name = inputs.key(f"name_{number}")
     st.session_state.setdefault(name, one.name)
     st.text_input("Name", key=name, max_chars=limit("plan_name"), on_change=_rename, args=(name, number))
-    show.says(comparison_text.in_short(one))
+    show.takeaway(comparison_text.in_short(one))
 
 
-def _fields(inputs: Inputs, number: int, one: Compared, fields: Sequence[Field]) -> None:
+def _fields(inputs: Inputs, number: int, one: ComparedPlan, fields: Sequence[Field]) -> None:
     """Fields of one plan; those that do not count in it are shown and cannot be changed."""
-    counts = counting(one.reading)
+    counts = effective_fields(one.reading)
     for field in fields:
         key = inputs.key(f"{field.id}_{number}")
         if field.id not in counts:
@@ -103,7 +103,9 @@ def _fields(inputs: Inputs, number: int, one: Compared, fields: Sequence[Field])
             usual = price(*one.answer.plan.price_range) if field == PRICE and one.answer else field.placeholder
             st.text_input(field.label, key=key, on_change=change, max_chars=field.max_chars, placeholder=usual or None)
             if (typed := st.session_state[key]) != text:
-                for message in PLAN_FORM.read({**one.entry.texts, field.id: typed}, one.entry.texts).about((field.id,)):
+                for message in PLAN_FORM.parse({**one.entry.texts, field.id: typed}, one.entry.texts).messages_about(
+                    (field.id,)
+                ):
                     show.error(message)
 
 
@@ -114,11 +116,11 @@ def _change(inputs: Inputs, key: str, number: int, field: Field) -> None:
     entry = comparison_list.held().get(number)
     if entry is None:
         return
-    reading = PLAN_FORM.read({**entry.texts, field.id: text}, entry.texts)
-    for led in reading.led:
+    reading = PLAN_FORM.parse({**entry.texts, field.id: text}, entry.texts)
+    for led in reading.derived:
         st.session_state.pop(inputs.key(f"{led}_{number}"), None)
-    if not reading.about((field.id,)):
-        comparison_list.change(number, as_kept(entry_of(entry.name, reading.texts)))
+    if not reading.messages_about((field.id,)):
+        comparison_list.change(number, with_saved_results(entry_of(entry.name, reading.texts)))
 
 
 def _rename(key: str, number: int) -> None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from core.fields import Form, choice, slider, switch
 from core.limits import limit
-from core.planning.presets import STORIES
+from core.planning.presets import PRESETS
 from pages.common.takeaway import TAKE
 
 BASE = slider("base", "Baseline", 1, limit("compared_plans"), 1)
-ADD = choice("add", "Add a plan", list(STORIES), next(iter(STORIES)))
+ADD = choice("add", "Add a plan", list(PRESETS), next(iter(PRESETS)))
 MORE = switch("more", "More of each plan: what is asked for, model states, layout", False, part="panels")
 
 FORM = Form("k", (BASE, ADD, MORE, TAKE))

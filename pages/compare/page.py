@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 
 import streamlit as st
 
-from core.planning.comparison.comparison import Compared, as_kept, compared
-from core.planning.comparison.differences import differing
+from core.planning.comparison.comparison import ComparedPlan, compare_plan, with_saved_results
+from core.planning.comparison.differences import differing_fields
 from core.planning.comparison.entry import entry_of
 from core.planning.comparison.examples import examples
-from core.planning.form.plan_form import carried
-from core.planning.presets import STORIES
+from core.planning.form.plan_form import link_texts
+from core.planning.presets import PRESETS
 from core.views.comparison import text
 from core.views.comparison.charts import bars, days_against_dollars
 from core.views.plan import text as words_answer
@@ -32,7 +32,7 @@ def _more_plans(inputs: Inputs) -> None:
 
     def add() -> None:
         name = str(st.session_state.get(inputs.key(ADD.id)))
-        comparison_list.add(as_kept(entry_of(name, STORIES.get(name, {}))))
+        comparison_list.add(with_saved_results(entry_of(name, PRESETS.get(name, {}))))
 
     with st.container(horizontal=True, vertical_alignment="bottom"):
         inputs.draw(ADD)
@@ -56,18 +56,18 @@ def _nothing_yet(inputs: Inputs) -> None:
             "Begin with an example: Llama 3 70B on H100, H200 and B200",
             key=inputs.key("examples"),
             type="primary",
-            on_click=lambda: comparison_list.put(as_kept(one) for one in examples()),
+            on_click=lambda: comparison_list.put(with_saved_results(one) for one in examples()),
         )
 
 
-def _table(plans: Sequence[Compared], base: int) -> None:
+def _table(plans: Sequence[ComparedPlan], base: int) -> None:
     """Results and differing inputs, a plan a column."""
-    found = differing([one.reading for one in plans])
+    found = differing_fields([one.reading for one in plans])
     if len(plans) > 1:
-        show.says(text.inputs_in_words(plans, found))
-    names = [f"{text.called(one)}, baseline" if i == base else text.called(one) for i, one in enumerate(plans)]
+        show.takeaway(text.inputs_in_words(plans, found))
+    names = [f"{text.plan_name(one)}, baseline" if i == base else text.plan_name(one) for i, one in enumerate(plans)]
     rows = [*text.result_rows(plans, base), *text.input_rows(found, base)]
-    links = [show.link(COMPUTE.title, COMPUTE, carried(one.reading.texts)) for one in plans]
+    links = [show.link(COMPUTE.title, COMPUTE, link_texts(one.reading.texts)) for one in plans]
     with st.container(key="compare_table"):
         show.small_table(
             [show.Column("", whole=True), *(show.Column(name, numeric=True) for name in names)],
@@ -77,7 +77,7 @@ def _table(plans: Sequence[Compared], base: int) -> None:
         )
 
 
-def _comparison(inputs: Inputs, plans: Mapping[int, Compared]) -> None:
+def _comparison(inputs: Inputs, plans: Mapping[int, ComparedPlan]) -> None:
     """The sentence, the pictures, the columns and the table."""
     shown = tuple(plans.values())
     base = min(inputs.reading.values[BASE.id], len(shown)) - 1
@@ -95,7 +95,7 @@ def _comparison(inputs: Inputs, plans: Mapping[int, Compared]) -> None:
     if len(shown) > 1:
         with show.question("Days against dollars"):
             said = text.frontier(shown)
-            show.says(said)
+            show.takeaway(said)
             show.note(
                 "A marker’s area is the number of accelerators. Filled: no other plan is both sooner and cheaper."
             )
@@ -117,7 +117,7 @@ def _comparison(inputs: Inputs, plans: Mapping[int, Compared]) -> None:
 def page() -> None:
     """The comparison, or how to begin one."""
     inputs = Inputs(COMPARE, FORM)
-    plans = {number: compared(entry) for number, entry in comparison_list.held().items()}
+    plans = {number: compare_plan(entry) for number, entry in comparison_list.held().items()}
     if plans:
         _comparison(inputs, plans)
     else:

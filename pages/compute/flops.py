@@ -28,7 +28,7 @@ def where(inputs: Inputs, a: Answer) -> None:
     counted = flops_per_token(spec, seq_len, attention)
     if a.stands_in:
         show.note(text.stand_in(a.shape, a.middle.parameters))
-    show.says(text.where(counted, scale))
+    show.takeaway(text.where(counted, scale))
     inputs.draw(PICTURE)
     picture = inputs.reading.values[PICTURE.id]
     show.chart(
@@ -37,7 +37,7 @@ def where(inputs: Inputs, a: Answer) -> None:
         key=f"compute:{picture}",
     )
     grown = growth(spec, seq_len, attention)
-    show.says(text.growing(grown))
+    show.takeaway(text.growing(grown))
     show.chart(
         _sweep(spec, seq_len, attention, scale),
         alt="FLOPs per token against sequence length. Products with weights stay level, "
@@ -52,7 +52,7 @@ def where(inputs: Inputs, a: Answer) -> None:
     cluster = {"accelerators": a.middle.accelerators, "peak": a.peak}
     found = which_mfu(spec, seq_len, tokens_per_second=rate, scale=scale, **cluster)
     said = text.scored_run(found, rate)
-    show.says(said)
+    show.takeaway(said)
     show.chart(
         score_bars(found, TOKENS),
         alt=f"Utilisation of one run under {len(found)} conventions. {plain(said)}",

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from core.fields import choice, optional, slider, switch
 from core.hardware.accelerators import accelerators
-from core.planning.form.plan_form import plan_form, whole
-from core.planning.presets import STORIES
+from core.planning.form.plan_form import complete_presets, plan_form
+from core.planning.presets import PRESETS
 from core.units import parse_quantity
 from pages.common.takeaway import TAKE
 
 _SHOWN = "shown"
 
-CHIPS = whole(STORIES)
+CHIPS = complete_presets(PRESETS)
 
 PANELS = {
     name: switch(name, title, False, part="panels")

@@ -43,14 +43,14 @@ _SOLVED = {"tokens": TRAINED, "parameters": PARAMETERS, "accelerators": COUNT, "
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class BudgetInputs:
     """What was asked for, and the answer in force: the last good one where the question has none."""
 
     wanted: Find
     answer: Answer
 
 
-def asked(inputs: Inputs) -> Asked:
+def read_inputs(inputs: Inputs) -> BudgetInputs:
     """The plan of the form, answered; where it cannot be, the last that could be stays."""
     plan = plan_of(inputs.reading)
     try:
@@ -63,10 +63,10 @@ def asked(inputs: Inputs) -> Asked:
     why, instead = plan_text.other_peak(found)
     if why:
         inputs.fail(why, instead)
-    return Asked(plan.find, found)
+    return BudgetInputs(plan.find, found)
 
 
-def draw(inputs: Inputs, asked: Asked) -> None:
+def draw(inputs: Inputs, asked: BudgetInputs) -> None:
     """Every field of the question, the answer in the place of the one that is found."""
     wanted, a = asked.wanted, asked.answer
     plan = plan_of(inputs.reading)
@@ -80,9 +80,9 @@ def draw(inputs: Inputs, asked: Asked) -> None:
     for cell, field in zip(cells, (MODEL_NAME, PARAMETERS, TRAINED, ACCELERATOR, COUNT, MFU), strict=True):
         with cell:
             if _SOLVED.get(wanted) == field:
-                inputs.found(field, *plan_text.in_its_field(wanted, a))
+                inputs.parsed_value(field, *plan_text.in_its_field(wanted, a))
             elif field == MODEL_NAME and wanted == "parameters":
-                inputs.found(field, "Model", "of any shape")
+                inputs.parsed_value(field, "Model", "of any shape")
             elif field == PARAMETERS and (model := plan.known):
                 label, text = fixed_parameters(model)
                 st.text_input(label, text, disabled=True, key=inputs.key(f"fixed_{model.active}"))

@@ -49,7 +49,7 @@ def roof(inputs: Inputs, a: Answer) -> None:
     trail = next(o for o in layer(tokens=_TRAIL) if o.id in _TRAILED and o.phase == "forward")
     said = text.layered(found, f"{device.name}{by(a.plan)}", tokens)
     with head:
-        show.says(said)
+        show.takeaway(said)
     shown: list[LayerOperation] = [o for o in found if o.phase != "backward" and o.id != "head_update"]
     wide = wide_dtype(device, dtype)
     peaks = peaks_of(device, dtype, rates)

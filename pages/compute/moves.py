@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from core.planning.evaluation import Answer
-from core.planning.sensitivity import as_found, iso_days, swings
+from core.planning.sensitivity import iso_days, plan_as_answered, swings
 from core.views.sensitivity.charts import days_around, iso_days_figure, tornado
 from core.views.sensitivity.text import moved, named, unrented
 from core.wording import plain
@@ -25,18 +25,18 @@ def moves(inputs: Inputs, a: Answer) -> None:
     if dollars and unrented(a):
         show.note(unrented(a))
         dollars = False
-    plan = as_found(a)
+    plan = plan_as_answered(a)
     found = named(swings(plan, inputs.reading.values[SWAY.id] / 100), dollars=dollars)
     said = moved(found, dollars=dollars)
     with head:
-        show.says(said)
+        show.takeaway(said)
     if found:
         show.chart(
             tornado(found, a.middle.dollars if dollars else a.middle.days, dollars, TOKENS),
             alt=f"Tornado of {'dollars' if dollars else 'days'}. {plain(said)}",
             key="compute:tornado",
         )
-    show.says("**Equal days:** twice the tokens take about twice the accelerators for the same time.")
+    show.takeaway("**Equal days:** twice the tokens take about twice the accelerators for the same time.")
     curves = iso_days(plan, days_around(a.middle.days))
     show.chart(
         iso_days_figure(curves, a.middle.tokens, a.middle.accelerators, TOKENS),

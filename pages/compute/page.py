@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from core.planning.evaluation import Answer
-from core.planning.form.plan_form import carried
+from core.planning.form.plan_form import link_texts
 from core.planning.presets import REMARKS
 from core.views.flops.text import SCOPE
 from core.views.plan import text, text_rates
@@ -15,13 +15,13 @@ from pages.common.adding import add_to_comparison
 from pages.common.beginning import plan_chips
 from pages.common.inputs import Inputs
 from pages.common.projecting import projecting
-from pages.common.registry import CALENDAR, COMPUTE, MEMORY, PLAN_SEARCH
+from pages.common.registry import CALENDAR, COMPUTE, MEMORY, PARALLEL
 from pages.common.saving import saving
 from pages.common.shape import adopt_built
 from pages.common.takeaway import TAKE, take_away
 from pages.compute.flops import where
 from pages.compute.form import CHIPS, FORM, PANELS
-from pages.compute.inputs import asked, draw
+from pages.compute.inputs import draw, read_inputs
 from pages.compute.layer import roof
 from pages.compute.moves import moves
 from pages.compute.parts import parts
@@ -47,7 +47,7 @@ def page() -> None:
     adopt_built(COMPUTE)
     inputs = Inputs(COMPUTE, FORM)
     chips = show.slot()
-    now = asked(inputs)
+    now = read_inputs(inputs)
     draw(inputs, now)
     story = plan_chips(inputs, CHIPS, into=chips)
     a = now.answer
@@ -62,14 +62,14 @@ def page() -> None:
             show.error(wrong)
         if tight := text.tight(a):
             show.note(tight)
-            show.onwards("What fits, and on how many", MEMORY, carried(inputs.reading.texts, a))
+            show.onwards("What fits, and on how many", MEMORY, link_texts(inputs.reading.texts, a))
         for line in filter(None, (*text.cautions(a), text_rates.change(a.plan))):
             show.note(line)
     with show.guarded("The picture of published runs"):
         said, strip = paced(a, most=6) if projecting() else paced(a)
-        show.says(said)
+        show.takeaway(said)
         show.chart(strip, alt=plain(said), key="compute:answer")
-    add_to_comparison(COMPUTE, carried(inputs.reading.texts, a))
+    add_to_comparison(COMPUTE, link_texts(inputs.reading.texts, a))
     with show.guarded("The published run of this model"):
         beside(a)
     saving(inputs, inputs.reading.texts)
@@ -80,9 +80,11 @@ def page() -> None:
                 panel(inputs, a)
 
     show.how(lambda: [*a.explain(), *comparisons(a)], key="compute:how", notes=[SCOPE])
-    show.onwards("What each accelerator has to hold", MEMORY, carried(inputs.reading.texts, a))
-    show.onwards("Which layout is fastest", PLAN_SEARCH, carried(inputs.reading.texts, a))
-    show.onwards("When it ends, and what it costs to rent, reserve or own", CALENDAR, carried(inputs.reading.texts, a))
+    show.onwards("What each accelerator has to hold", MEMORY, link_texts(inputs.reading.texts, a))
+    show.onwards("Which layout is fastest", PARALLEL, link_texts(inputs.reading.texts, a))
+    show.onwards(
+        "When it ends, and what it costs to rent, reserve or own", CALENDAR, link_texts(inputs.reading.texts, a)
+    )
     show.footer(inputs)
 
 

@@ -10,7 +10,7 @@ import streamlit as st
 
 from core.formula import Explanation
 from core.planning.evaluation import Answer
-from core.planning.nearest_runs import peers_of
+from core.planning.nearest_runs import similar_runs
 from core.planning.plan import OWN
 from core.runs.published import Comparison, compare_all, explain_comparison, printed_mfu
 from core.runs.scores import predictions, score
@@ -42,7 +42,7 @@ def comparisons(a: Answer) -> list[Explanation]:
 @lru_cache(maxsize=128)
 def paced(a: Answer, **most: int) -> tuple[str, dict[str, Any]]:
     """The pace of published runs in words, and the picture of it. Most reruns show the plan of the rerun before."""
-    peers = peers_of(a, **most)
+    peers = similar_runs(a, **most)
     return text.pace(a, peers), wire(answer_strip(a, peers, TOKENS))
 
 
@@ -74,7 +74,7 @@ def beside(a: Answer) -> None:
 
 def evidence_panel(inputs: Inputs, a: Answer) -> None:
     """Every published run, yours among them; the nearest with what sets them apart; each predicted from the others."""
-    show.says(text.scored(score(), score("lab")))
+    show.takeaway(text.scored(score(), score("lab")))
     show.note(printed_mfu().text)
     with st.container(horizontal=True):
         for field in (MEASURE, BASIS, FAMILY):
@@ -82,8 +82,8 @@ def evidence_panel(inputs: Inputs, a: Answer) -> None:
     values = inputs.reading.values
     measure, basis, family = values[MEASURE.id], _BASES[values[BASIS.id]], values[FAMILY.id]
     rows = [row for row in evidence(basis) if family in ("all", row.family)]
-    peers = peers_of(a)
-    near = {peer.near.row for peer in peers}
+    peers = similar_runs(a)
+    near = {peer.similarity.evidence for peer in peers}
     show.chart(
         evidence_scatter(_points(rows, a, measure, near), measure, TOKENS),
         alt=f"{len(rows)} published runs, {measure} against active parameters, and the plan among them at "

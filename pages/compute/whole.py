@@ -24,16 +24,16 @@ from pages.common.theme import TOKENS
 def whole(inputs: Inputs, a: Answer) -> None:
     """The panel's content."""
     said = text_goodput.whole(a)
-    show.says(said)
+    show.takeaway(said)
     show.chart(hours_of_the_run(text_goodput.shares(a), TOKENS), alt=plain(said), key="compute:wall")
     for fields in ((FAILURES, WRITES, RESTART, EVERY), (WAITS, OTHER, DRAW, PUE, GRID)):
         with st.container(horizontal=True, vertical_alignment="bottom"):
             for field in fields:
                 inputs.draw(field)
     show.problems(inputs, *(field.id for field in inputs.form.part(WHOLE)))
-    show.says(text_goodput.failing(a))
+    show.takeaway(text_goodput.failing(a))
     show.small_table([show.Column("of the whole run"), show.Column("", numeric=True)], text_goodput.whole_rows(a))
-    show.says(text_goodput.used(a))
+    show.takeaway(text_goodput.used(a))
     with show.fold("Published failure rates", key="compute:failures") as panel:
         if panel.open:
             show.small_table(
@@ -68,7 +68,7 @@ def split(inputs: Inputs, a: Answer) -> None:
         show.error(str(problem))
         return
     said = words_split.trained(a)
-    show.says(said)
+    show.takeaway(said)
     show.chart(
         loss_curves(flop, m.parameters, found, TOKENS),
         alt=f"Loss against parameters for one budget, by two published laws. {plain(said)}",

@@ -18,13 +18,13 @@ from core.floats.rounding import Rounding
 from core.floats.typed_numbers import FloatTextError, Typed, clipped, number_text, parse
 from core.limits import limit
 from core.views.floats.charts_arithmetic import ROLES, Grid, Row, beside, stages
-from core.views.floats.text_arithmetic import NAMES, answer, held, modes
+from core.views.floats.text_arithmetic import NAMES, answer, modes, representable_text
 from core.views.floats.text_arithmetic import stages as sentences
 from core.views.floats.text_expansion import answer as digits_answer
 from core.views.floats.text_expansion import doubling, halving
 from pages.common import show
 from pages.common.show import rich
-from pages.floats.inputs import COMMON, Asked, FloatInputs
+from pages.floats.inputs import COMMON, FloatInputs, NumberInputs
 from pages.floats.rounding import says
 
 CHOSEN, NONE = "chosen above", "none"
@@ -40,7 +40,7 @@ MODE_HELP = (
     "even: to nearest, ties to even. away: to nearest, ties away from zero. zero: toward zero. up: toward +∞. down: "
     "toward −∞. The operands are rounded to nearest, ties to even, whatever is chosen here."
 )
-_STORIES: dict[str, tuple[str, Operator, tuple[str, ...], str]] = {
+_PRESETS: dict[str, tuple[str, Operator, tuple[str, ...], str]] = {
     "0.1 + 0.2": ("fp64", "add", ("0.1", "0.2"), NONE),
     "1 + 1e-8 is swallowed": ("bf16", "add", ("1", "1e-8"), "fp16"),
     "Cancellation": ("bf16", "add", ("1.01", "-1"), "fp16"),
@@ -50,14 +50,14 @@ _STORIES: dict[str, tuple[str, Operator, tuple[str, ...], str]] = {
     "Sterbenz: 3.14 − 2.72": ("bf16", "add", ("3.14", "-2.72"), NONE),
     "An fp8 product": ("fp8_e4m3fn", "multiply", ("1.1", "-3"), "fp8_e5m2"),
 }
-STORIES = {
+PRESETS = {
     chip: {"af": fmt, "aop": operator, "ar": "even", "av": other}
     | {f"a{name}": number for name, number in zip(NAMES, numbers, strict=False)}
-    for chip, (fmt, operator, numbers, other) in _STORIES.items()
+    for chip, (fmt, operator, numbers, other) in _PRESETS.items()
 }
 
 
-def arithmetic(inputs: FloatInputs, asked: Asked) -> None:
+def arithmetic(inputs: FloatInputs, asked: NumberInputs) -> None:
     """The two panels, each running only while it is open."""
     for name, title, panel in (
         ("arith", "Arithmetic: add, multiply, fused multiply-add, bit by bit", operation),
@@ -65,14 +65,14 @@ def arithmetic(inputs: FloatInputs, asked: Asked) -> None:
     ):
         with inputs.panel(name, title) as opened:
             if opened.open:
-                with show.said_under(inputs):
+                with show.errors_under(inputs):
                     panel(inputs, asked)
 
 
-def operation(inputs: FloatInputs, asked: Asked) -> None:
+def operation(inputs: FloatInputs, asked: NumberInputs) -> None:
     """One operation in one format, and its result beside that in another."""
     head = show.slot()
-    with show.said_under(inputs):
+    with show.errors_under(inputs):
         with st.container(horizontal=True, vertical_alignment="bottom"):
             operator: Operator = inputs.choice("aop", "Operation", list(OPERATORS), "add", segmented=True)  # type: ignore[assignment]
             fields = st.container(horizontal=True, width="stretch")
@@ -86,7 +86,7 @@ def operation(inputs: FloatInputs, asked: Asked) -> None:
                 for name, default in zip(NAMES[: 3 if operator == "fma" else 2], DEFAULTS, strict=False)
             )
     with head:
-        inputs.presets("Operations", STORIES, into=show.slot(), key="arith")
+        inputs.presets("Operations", PRESETS, into=show.slot(), key="arith")
     overflow: Overflow = asked.overflow if asked.overflow in fmt.overflows else "format"
     try:
         done = work(operator, typed, fmt, rounding=mode, overflow=overflow)
@@ -187,12 +187,16 @@ def _compared(done: Work, fmt: FloatFormat, mode: Rounding) -> None:
     if done.errors is None:
         return
     both = (done.operation, other.operation)
-    drawn = beside(done.errors.wanted, [(one.fmt, one.code) for one in both], [held(one.code, one.fmt) for one in both])
+    drawn = beside(
+        done.errors.wanted,
+        [(one.fmt, one.code) for one in both],
+        [representable_text(one.code, one.fmt) for one in both],
+    )
     if drawn is not None:
         st.html(_drawn(drawn))
 
 
-def conversion(inputs: FloatInputs, asked: Asked) -> None:
+def conversion(inputs: FloatInputs, asked: NumberInputs) -> None:
     """The page's number in binary, digit by digit, and what two formats keep of it."""
     head = show.slot()
     other = inputs.choice("dv", "Beside it", list(COMMON), "fp16", segmented=True)
@@ -208,7 +212,7 @@ def conversion(inputs: FloatInputs, asked: Asked) -> None:
     pair = [(fmt, asked.code)]
     if FORMATS[other] is not fmt:
         pair.append((FORMATS[other], encode_exact(value, FORMATS[other])))
-    drawn = beside(value, pair, [held(code, one) for one, code in pair])
+    drawn = beside(value, pair, [representable_text(code, one) for one, code in pair])
     if drawn is not None:
         st.html(_drawn(drawn))
 

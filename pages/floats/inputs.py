@@ -38,7 +38,7 @@ NAN_HELP = (
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class NumberInputs:
     """What the page is about: a number, a format, and what happens beyond its largest value."""
 
     typed: Typed
@@ -84,7 +84,7 @@ def choice_of(name: str) -> dict[str, object]:
     return {"fmt": MORE, "more": name} if name in FORMATS else {"fmt": OWN, "custom": name}
 
 
-def ask(inputs: FloatInputs) -> Asked:
+def read_inputs(inputs: FloatInputs) -> NumberInputs:
     """Draw the row, and read it; bad input is reported and the last good one stays."""
     _open_link(inputs)
     _follow_format(inputs)
@@ -104,7 +104,7 @@ def ask(inputs: FloatInputs) -> Asked:
             "Using the format’s own.",
         )
         overflow = "format"
-    return Asked(_number(inputs, text, fmt), fmt, overflow)
+    return NumberInputs(_number(inputs, text, fmt), fmt, overflow)
 
 
 def _open_link(inputs: FloatInputs) -> None:

@@ -14,7 +14,7 @@ from core.views.floats.charts import dynamic_range, spacing
 from pages.common import bits, show
 from pages.common.components import component
 from pages.common.theme import TOKENS
-from pages.floats.inputs import COMMON, Asked, FloatInputs
+from pages.floats.inputs import COMMON, FloatInputs, NumberInputs
 from pages.floats.rounding import says
 from pages.streamlit_patches.charts import wire
 
@@ -22,17 +22,17 @@ _GRID = "floats:codes"
 _STAIRS = ("fp32", "tf32", "fp16", "bf16", "fp8_e4m3fn", "fp8_e5m2", "fp4_e2m1fn")
 
 
-def landscape(inputs: FloatInputs, asked: Asked) -> None:
+def landscape(inputs: FloatInputs, asked: NumberInputs) -> None:
     """The panel, running only while it is open."""
     with inputs.panel(
         "land", "The landscape: reach and spacing of every format, all codes of the small ones"
     ) as opened:
         if opened.open:
-            with show.said_under(inputs):
+            with show.errors_under(inputs):
                 _landscape(inputs, asked)
 
 
-def _landscape(inputs: FloatInputs, asked: Asked) -> None:
+def _landscape(inputs: FloatInputs, asked: NumberInputs) -> None:
     """Range and precision of every format, the grid of a small format's codes, and what all formats can hold."""
     fmt = asked.fmt
     here = reach(fmt)
@@ -76,7 +76,7 @@ def _spacing(fmt: FloatFormat) -> dict[str, Any]:
     return wire(spacing(shown if fmt in shown else [*shown, fmt], fmt, TOKENS))
 
 
-def codes(inputs: FloatInputs, asked: Asked) -> None:
+def codes(inputs: FloatInputs, asked: NumberInputs) -> None:
     """All codes of a format of up to 8 bits, each a button that loads it into the strip."""
     fmt = asked.fmt
     if fmt.bits > GRID_BITS:
@@ -84,7 +84,7 @@ def codes(inputs: FloatInputs, asked: Asked) -> None:
             f"A format of up to {GRID_BITS} bits, such as {FORMATS[COMMON[5]].title}, also shows all its codes here."
         )
         return
-    with show.said_under(inputs):
+    with show.errors_under(inputs):
         colour = inputs.choice("paint", "All codes, coloured by", ["class", "value"], "class", segmented=True)
 
     def pick() -> None:

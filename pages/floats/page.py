@@ -5,17 +5,17 @@ import streamlit as st
 from core.floats.comparison import store
 from core.floats.typed_numbers import code_text
 from core.views.floats.latex import value_latex
-from core.views.floats.text import tell
+from core.views.floats.text import describe_outcome
 from pages.common import bits, show
 from pages.common.registry import FLOATS
 from pages.common.theme import TOKENS
 from pages.floats.arithmetic import arithmetic
-from pages.floats.inputs import FloatInputs, ask, choice_of, policies
+from pages.floats.inputs import FloatInputs, choice_of, policies, read_inputs
 from pages.floats.landscape import landscape
 from pages.floats.rounding import agree, everywhere, microscope
 from pages.floats.training import training
 
-STORIES = {
+PRESETS = {
     group: {chip: {"x": number, "over": "format", **choice_of(format_name)} for chip, number, format_name in stories}
     for group, stories in {
         "Precision": (
@@ -55,10 +55,10 @@ def page() -> None:
             inputs.put(code_text(code, fmt, st.session_state.get(inputs.key("over"), "format")))
 
     chips = show.slot()
-    asked = ask(inputs)
+    asked = read_inputs(inputs)
     errors = show.slot()
     with chips, st.container(horizontal=True, key="f_chips"):
-        for number, (group, stories) in enumerate(STORIES.items()):
+        for number, (group, stories) in enumerate(PRESETS.items()):
             with st.container(width="content", gap=None):
                 st.html(f'<p class="np-note">{group}</p>')
                 inputs.presets(group, stories, into=show.slot(), key=f"story{number}")
@@ -66,7 +66,7 @@ def page() -> None:
     typed, fmt, overflow = asked.typed, asked.fmt, asked.overflow
     stored = store(typed, fmt, overflow)
     with show.guarded("The answer in words"):
-        story = tell(stored)
+        story = describe_outcome(stored)
         show.answer(story.answer, story.detail)
     bits.bit_strip(stored.view, take_flip)
     with st.container(key="floats_formula"), show.guarded("The formula of the value"):
@@ -81,7 +81,7 @@ def page() -> None:
         ("What rounding does to training", lambda: training(inputs)),
         ("The landscape of formats", lambda: landscape(inputs, asked)),
     ):
-        with show.guarded(title), show.said_under(inputs):
+        with show.guarded(title), show.errors_under(inputs):
             draw()
     with errors:
         show.input_errors(inputs)

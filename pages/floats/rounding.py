@@ -33,7 +33,7 @@ from pages.common import show
 from pages.common.components import component
 from pages.common.server.torch_import import torch_ready
 from pages.common.show import rich
-from pages.floats.inputs import COMMON, Asked, FloatInputs
+from pages.floats.inputs import COMMON, FloatInputs, NumberInputs
 
 SORTS = ("format", "code", "value", "relative error", "error in ULP")
 _TABLE = "floats:everywhere"
@@ -56,7 +56,7 @@ def says(sentence: str) -> None:
     st.html(f'<p class="np-takeaway">{rich(sentence)}</p>')
 
 
-def microscope(asked: Asked, stored: Stored) -> None:
+def microscope(asked: NumberInputs, stored: Stored) -> None:
     """The number between its two neighbours, and where every rounding mode sends it; then how all is computed."""
     value, fmt = asked.typed.value, asked.fmt
     scope = magnify(value, fmt, asked.overflow) if value is not None else None
@@ -190,7 +190,7 @@ def _everywhere(
     return tuple((stored, _row(stored)) for stored in store_everywhere(typed, formats, overflow))
 
 
-def everywhere(inputs: FloatInputs, asked: Asked) -> None:
+def everywhere(inputs: FloatInputs, asked: NumberInputs) -> None:
     """One number in every format, sortable by every column; the first column chooses the format."""
     own = () if asked.fmt.name in FORMATS else (asked.fmt,)
     formats = tuple(f for f in (*FORMATS.values(), *own) if f.has_nan or not asked.typed.nan)
@@ -198,7 +198,7 @@ def everywhere(inputs: FloatInputs, asked: Asked) -> None:
     exact = sum(s.exact for s, _ in everyone)
     over = sum(s.overflowed for s, _ in everyone)
     zero = sum(s.fate == "underflow" for s, _ in everyone)
-    with show.said_under(inputs), st.container(horizontal=True, vertical_alignment="bottom", key="floats_head"):
+    with show.errors_under(inputs), st.container(horizontal=True, vertical_alignment="bottom", key="floats_head"):
         section(
             "Same number everywhere",
             f"Of {len(everyone)} formats **{exact}** hold it exactly, **{over}** overflow and **{zero}** flush it to "
@@ -324,7 +324,7 @@ def _relative(stored: Stored) -> str:
 # ------------------------------------------------------------------------------------------ who agrees
 
 
-def agree(asked: Asked) -> None:
+def agree(asked: NumberInputs) -> None:
     """The same conversion by the libraries, each difference with its reason; torch comes when this opens."""
     with show.fold(
         "Who agrees? torch, ml_dtypes and gfloat on this number", key="floats:agree", icon=":material/groups:"

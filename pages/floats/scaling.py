@@ -58,7 +58,7 @@ MARGIN_HELP = "Powers of two left free above the largest value remembered. Trans
 def loss_scaling(inputs: FloatInputs) -> None:
     """A loss scale that follows the gradients, and one step of them under it."""
     head = show.slot()
-    with show.said_under(inputs), st.container(horizontal=True, vertical_alignment="bottom"):
+    with show.errors_under(inputs), st.container(horizontal=True, vertical_alignment="bottom"):
         power = inputs.slider("k", "First loss scale", 0, _MOST_POWER, 16, shown="2^%d")
         _typed_power(inputs, power)
         growth = inputs.quantity("grow", "Growth factor", "2", "number", low=1.001, high=1024, help=GROWTH_HELP)
@@ -73,7 +73,7 @@ def loss_scaling(inputs: FloatInputs) -> None:
     inputs.presets("Scales", LOSS, into=head, key="scaling")
     show.chart(_followed(course, scaler, fmt), alt=_plain(scaling_loss_scaling.takeaway(run)), key="floats:followed")
     said, asked = st.columns([6, 1], vertical_alignment="bottom")
-    with asked, show.said_under(inputs):
+    with asked, show.errors_under(inputs):
         step = min(_count(inputs, "step", "Step shown", "1", 1, limit("scaled_steps")), course.steps)
     with said:
         says(scaling_loss_scaling.at_step(run, step))
@@ -90,9 +90,9 @@ def loss_scaling(inputs: FloatInputs) -> None:
 def fp8_scaling(inputs: FloatInputs) -> None:
     """A tensor's scale over the steps, by the rule of one library or another."""
     head = show.slot()
-    with show.said_under(inputs):
+    with show.errors_under(inputs):
         rule = inputs.choice("how", "Scale", list(RULES), "delayed", segmented=True, labels=_RULE_TITLES)
-    with show.said_under(inputs), st.container(horizontal=True, vertical_alignment="bottom"):
+    with show.errors_under(inputs), st.container(horizontal=True, vertical_alignment="bottom"):
         fmt = FORMATS[inputs.choice("qto", "Kept in", list(_FP8), "fp8_e5m2", segmented=True)]
         length = _count(inputs, "hist", "History", "16", 1, limit("scaled_steps"), HISTORY_HELP)
         which: Any = inputs.choice("which", "of which", list(ALGORITHMS), "max", segmented=True)
@@ -117,7 +117,7 @@ def _course(inputs: FloatInputs, prefix: str) -> Course:
         return inputs.quantity(prefix + name, label, f"{default:g}", "number", low=low, high=high, help=help)
 
     said = show.slot()
-    with show.said_under(inputs):
+    with show.errors_under(inputs):
         fields = st.columns(_WIDTHS, gap="small")
         with fields[0]:
             steps = _count(inputs, f"{prefix}n", "Steps", f"{base.steps}", 2, limit("scaled_steps"))

@@ -49,14 +49,14 @@ def training(inputs: FloatInputs) -> None:
     ):
         with inputs.panel(name, title) as opened:
             if opened.open:
-                with show.said_under(inputs):
+                with show.errors_under(inputs):
                     panel(inputs)
 
 
 def adding(inputs: FloatInputs) -> None:
     """Add a small number many times."""
     head = show.slot()
-    with show.said_under(inputs), st.container(horizontal=True, vertical_alignment="bottom"):
+    with show.errors_under(inputs), st.container(horizontal=True, vertical_alignment="bottom"):
         start = inputs.quantity("start", "Start", "1", "number", low=-_LARGEST_TERM, high=_LARGEST_TERM)
         addend = inputs.quantity("add", "Add", "0.001", "number", low=-_LARGEST_TERM, high=_LARGEST_TERM, help=ADD_HELP)
         times = int(inputs.quantity("times", "Times", "1000", "count", low=1, high=limit("additions"), whole=True))
@@ -94,12 +94,12 @@ def _sums(start: float, addend: float, times: int, fmt: FloatFormat) -> dict[str
 def blocks(inputs: FloatInputs) -> None:
     """A block of values under one shared scale."""
     head = show.slot()
-    with show.said_under(inputs):
+    with show.errors_under(inputs):
         name = inputs.choice("blk", "Block format", list(BLOCK_FORMATS), "mxfp4_e2m1", segmented=True)
     fmt = BLOCK_FORMATS[name]
     _open_rule(inputs, fmt)
     _new_values(inputs)
-    with show.said_under(inputs), st.container(horizontal=True):
+    with show.errors_under(inputs), st.container(horizontal=True):
         rule: Any = inputs.choice(
             "rule", "Scale rule", list(fmt.scale_rules), fmt.scale_rules[0], segmented=True, labels=_RULE_TITLES
         )

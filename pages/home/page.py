@@ -22,14 +22,14 @@ from core.planning.form.plan_form import (
     PARAMETERS,
     POLICY,
     TRAINED,
-    carried,
+    link_texts,
     plan_form,
     plan_of,
 )
 from core.planning.largest_model import Counted, Largest, largest
-from core.planning.nearest_runs import peers_of
+from core.planning.nearest_runs import similar_runs
 from core.planning.plan import TYPED, Plan
-from core.planning.presets import LECTURE, REMARKS, STORIES
+from core.planning.presets import LECTURE, PRESETS, REMARKS
 from core.training.layout import LayoutError
 from core.units import QuantityError
 from core.views.floats.text import as_read
@@ -59,7 +59,7 @@ def _number(text: str) -> str:
 
 
 HELD = quantity("k", "How many hold it", "8", "count", low=1, high=limit("accelerators"), whole=True)
-HOLDER = Field("mem", "Which accelerator", "H100 SXM", ACCELERATOR.read, "choice", ACCELERATOR.options)
+HOLDER = Field("mem", "Which accelerator", "H100 SXM", ACCELERATOR.parse, "choice", ACCELERATOR.options)
 NUMBER = Field("x", "A number", "1e-8", _number, max_chars=limit("float_chars"))
 COUNTED = choice("of", "Counted", get_args(Counted), "everything", few=True)
 FORM = plan_form("h", HELD, HOLDER, COUNTED, NUMBER)
@@ -67,7 +67,7 @@ _ASKED = (PARAMETERS, TRAINED, COUNT, ACCELERATOR, MFU)
 _LECTURES = "The lecture’s"
 CHIPS = {
     "As published runs did": {one.id: one.default for one in _ASKED},
-    _LECTURES: {one.id: STORIES[LECTURE][one.id] for one in _ASKED},
+    _LECTURES: {one.id: PRESETS[LECTURE][one.id] for one in _ASKED},
 }
 _ASKED_OF_MEMORY = (HELD, HOLDER, COUNTED, RECOMPUTE)
 _OF_MEMORY = (*_ASKED_OF_MEMORY, OPTIMIZER, POLICY, ZERO)
@@ -96,7 +96,7 @@ def how_long(inputs: Inputs, plan: Plan) -> Answer | None:
             a = answer(Plan())
             inputs.fail(str(problem), words_plan.FIRST)
         show.input_errors(inputs)
-        lit = inputs.stories("Assumptions", CHIPS, into=chips, at="long")
+        lit = inputs.presets_row("Assumptions", CHIPS, into=chips, at="long")
         with place:
             show.answer(words_plan.sentence(a), words_plan.assumptions(a))
             if lit == _LECTURES:
@@ -106,9 +106,11 @@ def how_long(inputs: Inputs, plan: Plan) -> Answer | None:
             if tight := words_plan.tight(a):
                 show.note(tight)
         with picture:
-            show.chart(answer_strip(a, peers_of(a, 6), TOKENS), alt=plain(words_plan.sentence(a)), key="home:answer")
+            show.chart(
+                answer_strip(a, similar_runs(a, 6), TOKENS), alt=plain(words_plan.sentence(a)), key="home:answer"
+            )
         show.onwards(
-            "Where the FLOPs go, what it costs, what published runs took", COMPUTE, carried(inputs.reading.texts)
+            "Where the FLOPs go, what it costs, what published runs took", COMPUTE, link_texts(inputs.reading.texts)
         )
         return a
     return None
@@ -132,18 +134,18 @@ def how_large(inputs: Inputs, plan: Plan) -> Largest | None:
             found = largest(asked, values[COUNTED.id])
             inputs.fail(f"The layout cannot be: {words.refused(problem)}", "Counted as without splitting the model.")
         show.input_errors(inputs)
-        inputs.stories("What is counted", HELD_CHIPS, into=chips, key="held", at="large")
+        inputs.presets_row("What is counted", HELD_CHIPS, into=chips, key="held", at="large")
         with place:
             show.answer(words.holding(found), words.what_is_counted(found, largest(asked)))
         with picture:
             show.chart(
-                device_bars([("", found.one)], found.held.usable, TOKENS),
+                device_bars([("", found.device_memory)], found.memory.usable, TOKENS),
                 alt=f"Stacked bar of what one accelerator holds, against its memory. {plain(words.holding(found))}",
                 key="home:memory",
             )
         there = {"model": TYPED, "count": texts[HELD.id], "gpu": values[HOLDER.id]}
         there |= {"n": words.typed(found)} if words.typed(found) else {}
-        show.onwards("What fills it, byte by byte, and other layouts", MEMORY, {**carried(texts), **there})
+        show.onwards("What fills it, byte by byte, and other layouts", MEMORY, {**link_texts(texts), **there})
         return found
     return None
 

@@ -49,7 +49,7 @@ def linear(inputs: Inputs) -> None:
     show.input_errors(inputs)
     model = TwoLayers(*sizes, x_gradient=x_gradient)
     with head:
-        show.says(text.two_layers(model))
+        show.takeaway(text.two_layers(model))
     inputs.presets("Sizes", SIZES, into=head, key="sizes")
     _draw(model)
     show.small_table(

@@ -13,7 +13,7 @@ from core.benchmark.exchange import read_record, written
 from core.benchmark.record import Record
 from core.limits import limit
 from core.store.errors import StoreError
-from core.store.measured import Kept, seen_from
+from core.store.measured import StoredMeasurement, seen_from
 from core.store.where import opened
 from core.views.benchmark import history
 from core.views.benchmark.plain_text import in_sentences
@@ -21,7 +21,7 @@ from pages.common import show
 from pages.common.inputs import Inputs
 from pages.common.theme import TOKENS
 from pages.measure.panels import table
-from pages.measure.running import keeper
+from pages.measure.running import measurement_writer
 
 _FRESH_S = 15.0
 _CACHE, _WHY = "device:kept", "device:kept:why"
@@ -33,7 +33,7 @@ def forget() -> None:
     st.session_state.pop(_CACHE, None)
 
 
-def all_kept() -> Sequence[Kept]:
+def stored_measurements() -> Sequence[StoredMeasurement]:
     """The newest measurements of the database; none where it cannot be read, which `why_none` then says."""
     asked, found = st.session_state.get(_CACHE, (0.0, ()))
     if time.monotonic() - asked > _FRESH_S or not asked:
@@ -48,13 +48,13 @@ def all_kept() -> Sequence[Kept]:
 
 def records() -> list[Record]:
     """Those of `all_kept` that can be read and have a result, the newest first."""
-    seen = (seen_from(one, machine(), platform.node()) for one in all_kept())
+    seen = (seen_from(one, machine(), platform.node()) for one in stored_measurements())
     return [record for record in seen if record is not None and record.outcomes]
 
 
 def unsaved() -> None:
     """What is measured and not in the database yet, and why the rest of it cannot be read."""
-    if (waits := keeper().unsaved) and waits.why:
+    if (waits := measurement_writer().unsaved) and waits.why:
         show.error(
             f"**{waits.results} results are not in the database yet**; they will be when it is back. {waits.why}"
         )
@@ -64,7 +64,7 @@ def unsaved() -> None:
 
 def past(inputs: Inputs, shown: Record | None) -> None:
     """Every measurement, which of them is shown, and two of them beside each other."""
-    unreadable = [one for one in all_kept() if one.record is None]
+    unreadable = [one for one in stored_measurements() if one.record is None]
     found = records()
     if unreadable:
         show.note(f"{len(unreadable)} measurements cannot be read: {'; '.join(unreadable[0].problems)}")
@@ -94,7 +94,7 @@ def past(inputs: Inputs, shown: Record | None) -> None:
     if shown is None or against is None:
         return
     other = in_sentences(next(record for record in found if record.id == against))
-    show.says(history.says(other, shown))
+    show.takeaway(history.says(other, shown))
     if doubt := history.comparable(other, shown):
         show.error(doubt)
     if rows := history.compared(other, shown):
@@ -132,13 +132,13 @@ def files(inputs: Inputs, shown: Record | None) -> None:
         )
     most = limit("upload_bytes") >> 20
     st.file_uploader(
-        "Bring in a measurement of another machine", type="json", max_upload_size=most, key=_FILE, on_change=_brought
+        "Bring in a measurement of another machine", type="json", max_upload_size=most, key=_FILE, on_change=_imported
     )
     if wrong := st.session_state.get(_WRONG):
         show.error(wrong)
 
 
-def _brought() -> None:
+def _imported() -> None:
     file = st.session_state.get(_FILE)
     st.session_state.pop(_WRONG, None)
     if file is None:

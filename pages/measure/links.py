@@ -12,7 +12,7 @@ from core.benchmark.collectives.result import read_result
 from core.benchmark.collectives.result_fields import ResultFields
 from core.benchmark.record import Record
 from core.limits import limit
-from core.planning.form.measured_rates import promised, using_links
+from core.planning.form.measured_rates import promised, with_measured_links
 from core.store.errors import StoreError
 from core.store.where import opened
 from core.views.benchmark.plain_text import in_sentences
@@ -54,14 +54,14 @@ def _said(found: ResultFields, shown: Record | None) -> None:
     """One result: what it found, and the way into a plan."""
     link = promised(found)
     sentence, detail = text.answer(found, link)
-    show.says(sentence)
+    show.takeaway(sentence)
     show.note(detail)
     if found.points:
         show.chart(charts.bandwidths(found, TOKENS, link), alt=text.chart_alt(found, link), key="device:links:chart")
         _table(text.top_rows(found), text.CAPTION)
     for remark in text.remarks(found):
         show.note(remark)
-    if texts := using_links(found, shown):
+    if texts := with_measured_links(found, shown):
         offered(texts, (text.link_line(found),))
     if len(found.points) > len(text.top_rows(found)):
         with show.fold("Every size in numbers", key="device:links:numbers") as numbers:

@@ -20,9 +20,9 @@ from core.views.benchmark.common import measured_line
 from core.views.benchmark.plain_text import in_sentences
 from pages.common import show
 from pages.common.inputs import Inputs
-from pages.common.registry import DEVICE
+from pages.common.registry import MEASURE
 from pages.measure import kept, links, panels
-from pages.measure.running import ask, ended, live, mine, say_why_not, shared_runner
+from pages.measure.running import ask, ended, live, own_snapshot, say_why_not, shared_runner
 
 _NOTHING = "Nothing has been measured here yet."
 _LAYERED = ("operations", "attention", "layer")
@@ -34,7 +34,7 @@ def _layer(inputs: Inputs) -> LayerShape:
     return layer_shape(spec, values[MODEL.id], int(values[LENGTH.id]), int(values[MICRO_BATCH.id]))
 
 
-def _asked(inputs: Inputs) -> tuple[str, Programme]:
+def _read_inputs(inputs: Inputs) -> tuple[str, Programme]:
     values = inputs.reading.values
     choice = next(key for key, one in CHOICES.items() if one.name == values[WHAT.id])
     layer = _layer(inputs) if any(kind in CHOICES[choice].kinds for kind in _LAYERED) else None
@@ -65,7 +65,7 @@ def _draw(inputs: Inputs, wanted: Programme, *, waits: bool, known: bool) -> Non
     show.input_errors(inputs)
 
 
-def _found(record: Record, more: Record) -> None:
+def _results(record: Record, more: Record) -> None:
     """What a measurement found, what that means for a plan, and what else was timed. more: with that added."""
     own: tuple[Kind, ...] = panels.kinds_of(record)
     led: Kind | None = None
@@ -84,7 +84,7 @@ def _found(record: Record, more: Record) -> None:
             panels.kind(more, kind)
 
 
-def _shown(newest: Record | None, everything: Sequence[Record]) -> Record | None:
+def _picture(newest: Record | None, everything: Sequence[Record]) -> Record | None:
     """The measurement to show: what was chosen, or the newest of this machine."""
     mine = [record for record in everything if record.origin is None and record.programme.device == machine().kind]
     known = [*([newest] if newest else []), *(record for record in mine if newest is None or record.id != newest.id)]
@@ -95,20 +95,20 @@ def _shown(newest: Record | None, everything: Sequence[Record]) -> Record | None
 def page() -> None:
     """The button, the running measurement or the latest one, and how it was done."""
     runner, here = shared_runner(), machine()
-    inputs = Inputs(DEVICE, measure_form(here.kind, DEVICE.prefix))
-    choice, wanted = _asked(inputs)
+    inputs = Inputs(MEASURE, measure_form(here.kind, MEASURE.prefix))
+    choice, wanted = _read_inputs(inputs)
     latest = runner.latest_with_results()
     everything = kept.records()
-    original = _shown(latest.record if latest else None, everything)
+    original = _picture(latest.record if latest else None, everything)
     shown = in_sentences(original) if original is not None and original.origin is not None else original
-    _draw(inputs, wanted, waits=mine(runner) is not None, known=shown is not None)
+    _draw(inputs, wanted, waits=own_snapshot(runner) is not None, known=shown is not None)
     show.note(state.machine_line(here))
     say_why_not()
     kept.unsaved()
     if not live(runner):
         ended(runner)
         if shown is not None:
-            _found(shown, panels.supplemented(shown, everything) if shown.origin is None else shown)
+            _results(shown, panels.supplemented(shown, everything) if shown.origin is None else shown)
         else:
             show.answer(*state.invitation(here, choice, wanted, expected_s(wanted)))
             panels.table(state.STEPS, state.steps(items(wanted), expected_s(wanted)), "What will happen", words=2)

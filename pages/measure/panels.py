@@ -10,12 +10,12 @@ from core.benchmark.points import Kind, Point
 from core.benchmark.rates import measured_rates
 from core.benchmark.record import Record
 from core.formula import Explanation
-from core.planning.form.measured_rates import named, using
-from core.step_time.predicted_measured import HEADINGS, beside
+from core.planning.form.measured_rates import named, with_measured_rates
+from core.step_time.predicted_measured import HEADINGS, predicted_against_measured
 from core.views.benchmark import charts, common, matmul, others, roofline
 from core.wording import listed
 from pages.common import show
-from pages.common.registry import COMPUTE, PLAN_SEARCH
+from pages.common.registry import COMPUTE, PARALLEL
 from pages.common.theme import TOKENS
 
 MATMUL_CAPTION = "Each dtype at the square where it is fastest; the error is relative to a float64 product."
@@ -58,7 +58,7 @@ def kind(record: Record, which: Kind, *, led: bool = False) -> None:
     with show.question(others.TITLES[which]):
         if points:
             if not led:
-                show.says(others.says(record, which))
+                show.takeaway(others.says(record, which))
             if which == "memory":
                 show.chart(others.bandwidths(record, TOKENS), alt=others.bandwidths_alt(record), key="device:memory")
             if which == "layer":
@@ -81,7 +81,7 @@ def roof(record: Record) -> None:
     sheet = roofline.Roof(
         {dtype: peak_of(promised, dtype) for dtype in ("bf16", "fp32")}, others.sheet_bandwidth(record)
     )
-    show.says(roofline.takeaway(record, measured, sheet))
+    show.takeaway(roofline.takeaway(record, measured, sheet))
     drawn = roofline.picture(record, measured, sheet, TOKENS)
     show.chart(drawn, alt=roofline.takeaway(record, measured, sheet).replace("**", ""), key="device:roof")
     if found := roofline.rows(record, measured):
@@ -119,13 +119,13 @@ def every(record: Record) -> None:
 def opened(record: Record) -> tuple[Explanation, ...]:
     """Every number of the page, opened."""
     rest: list[Point] = [p for kind in others.TITLES for p in common.of_kind(record, kind)]
-    predicted = [step for one in beside(record)[0] for step in one.explanations]
+    predicted = [step for one in predicted_against_measured(record)[0] for step in one.explanations]
     return (*matmul.explanations(record), *others.explanations(rest), *predicted)
 
 
 def use(record: Record) -> None:
     """The way into a plan with the rates that were measured, and why some are missing."""
-    texts = using(record)
+    texts = with_measured_rates(record)
     if not texts or record.programme.device == "cpu":  # no plan trains on one
         return
     with show.question("What does that mean for a plan?"):
@@ -136,13 +136,13 @@ def offered(texts: Mapping[str, str], lacking: Sequence[str] = ()) -> None:
     """Rates as a plan's texts, and the ways to it. lacking: why some are not there."""
     said = listed([f"{name} {text}" for name, text in named(texts)])
     show.note(" ".join((f"A plan can take {said} in place of a datasheet’s.", *lacking)))
-    show.onwards("Use these rates in Parallel plan", PLAN_SEARCH, texts)
+    show.onwards("Use these rates in Parallel plan", PARALLEL, texts)
     show.onwards("Use these rates in Compute budget", COMPUTE, texts)
 
 
 def _layer(record: Record) -> None:
     """What was predicted of each step that was timed."""
-    found, why = beside(record)
+    found, why = predicted_against_measured(record)
     if found:
         table(HEADINGS, [one.cells for one in found], "Predicted by the rates measured here, else by the datasheet.")
     elif why:

@@ -8,7 +8,7 @@ from core.benchmark.programme import Programme
 from core.benchmark.running.jobs import Runner, Snapshot
 from core.benchmark.timing.kinds import items
 from core.jobs.process import NotStartedError
-from core.store.keeper import Keeper
+from core.store.keeper import MeasurementWriter
 from core.store.where import opened
 from core.views.benchmark import charts, matmul, state
 from pages.common import show
@@ -20,15 +20,15 @@ _SAID = "device:said"
 
 
 @st.cache_resource
-def keeper() -> Keeper:
+def measurement_writer() -> MeasurementWriter:
     """What writes down all that is measured in this process."""
-    return Keeper(lambda: opened().measurements)
+    return MeasurementWriter(lambda: opened().measurements)
 
 
 @st.cache_resource
 def shared_runner() -> Runner:
     """The one runner of this process: every session sees the same line."""
-    return Runner(listener=keeper())
+    return Runner(listener=measurement_writer())
 
 
 def ask(runner: Runner, programme: Programme) -> None:
@@ -36,7 +36,7 @@ def ask(runner: Runner, programme: Programme) -> None:
     try:
         seen, _ = runner.start(programme, visitor())
         if name := who():
-            keeper().owned(seen.id, name)
+            measurement_writer().owned(seen.id, name)
     except NotStartedError as problem:
         st.session_state[_SAID] = str(problem)
 
@@ -52,7 +52,7 @@ def say_why_not() -> None:
         show.error(said)
 
 
-def mine(runner: Runner) -> Snapshot | None:
+def own_snapshot(runner: Runner) -> Snapshot | None:
     """This visitor's measurement, as long as it waits or runs."""
     own = runner.own(visitor())
     return own if own is not None and own.record.stage in ("queued", "running") else None
@@ -63,14 +63,14 @@ def live(runner: Runner) -> bool:
 
     Where the watched one ends, the page is drawn anew.
     """
-    running, own = runner.latest(), mine(runner)
+    running, own = runner.latest(), own_snapshot(runner)
     if (running is None or not running.running) and own is None:
         return False
     watched = {one.id for one in (running, own) if one is not None and one.record.stage in ("queued", "running")}
 
     @st.fragment(run_every=1)
     def look() -> None:
-        now, waiting = runner.latest(), mine(runner)
+        now, waiting = runner.latest(), own_snapshot(runner)
         found = {one.id for one in (now, waiting) if one is not None and one.record.stage in ("queued", "running")}
         if found != watched:
             st.rerun()

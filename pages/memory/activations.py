@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from core.planning.memory_estimate import Held, over_batch_and_length
+from core.planning.memory_estimate import MemoryEstimate, over_batch_and_length
 from core.views.plan import text_memory
 from core.views.training.charts_activations import fit_map
 from core.wording import plain
@@ -14,11 +14,11 @@ from pages.common.theme import TOKENS
 from pages.memory.form import LAYER
 
 
-def activations(inputs: Inputs, h: Held) -> None:
+def activations(inputs: Inputs, h: MemoryEstimate) -> None:
     """The panel's content."""
     grid = over_batch_and_length(h)
     said = text_memory.frontier(h, grid)
-    show.says(said)
+    show.takeaway(said)
     show.chart(
         fit_map(grid.totals, grid.batches, grid.lengths, h.usable, (h.plan.seq_len, int(h.layout.micro_batch)), TOKENS),
         alt=f"What one accelerator holds in GiB over micro-batch and sequence length. {plain(said)}",
@@ -31,7 +31,7 @@ def activations(inputs: Inputs, h: Held) -> None:
     elif h.spec.experts:
         kind = "experts"
     tensors = h.tensors(kind)
-    show.says(text_memory.kept(h, tensors))
+    show.takeaway(text_memory.kept(h, tensors))
     with st.container(key="memory_tensors"):
         show.small_table(
             [

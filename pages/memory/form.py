@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from core.fields import choice, switch
-from core.planning.form.plan_form import plan_form, whole
-from core.planning.presets import MEMORY_STORIES
+from core.planning.form.plan_form import complete_presets, plan_form
+from core.planning.presets import MEMORY_PRESETS
 from pages.common.takeaway import TAKE
 from pages.memory import motion
 
-CHIPS = whole(MEMORY_STORIES)
+CHIPS = complete_presets(MEMORY_PRESETS)
 
 PANELS = {
     name: switch(name, title, False, part="panels")

@@ -9,7 +9,15 @@ import streamlit as st
 
 from core.fields import choice, optional, slider
 from core.limits import limit
-from core.training.optimizer_paths.path import MOVING, Walk, disagreement, explained, rate_of, read_start, walk
+from core.training.optimizer_paths.path import (
+    MOVING,
+    OptimizerPath,
+    disagreement,
+    explained,
+    optimizer_path,
+    rate_of,
+    read_start,
+)
 from core.training.optimizer_paths.surfaces import SURFACES
 from core.units import parse_quantity
 from core.views.training import text_optimizer_paths
@@ -54,8 +62,8 @@ def _figures(
     return wire(descent(walks, step, chosen, TOKENS)), wire(step_lengths(walks, step, chosen, TOKENS))
 
 
-def _walks(surface: str, start: tuple[float, float], typed: float | None) -> list[Walk]:
-    return [walk(name, surface, start, rate_of(name, surface, typed)) for name in MOVING]
+def _walks(surface: str, start: tuple[float, float], typed: float | None) -> list[OptimizerPath]:
+    return [optimizer_path(name, surface, start, rate_of(name, surface, typed)) for name in MOVING]
 
 
 def motion(inputs: Inputs) -> None:
@@ -74,7 +82,7 @@ def motion(inputs: Inputs) -> None:
     walks = _walks(surface, start, typed)
     said = text_optimizer_paths.takeaway(walks, step)
     with head:
-        show.says(said)
+        show.takeaway(said)
     above, below = _figures(surface, start, typed, chosen, step)
     show.chart(above, alt=f"{SURFACES[surface].title} from above. {plain(said)}", key="memory:descent")
     show.chart(below, alt="Length of every step of each optimizer, on a log scale.", key="memory:steps")

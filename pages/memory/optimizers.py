@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from core.planning.memory_estimate import Held, under_each_optimizer
+from core.planning.memory_estimate import MemoryEstimate, under_each_optimizer
 from core.training.optimizers import headline, row_names
 from core.views.plan import text_memory
 from core.views.training import text
@@ -15,16 +15,18 @@ from pages.common.inputs import Inputs
 from pages.common.theme import TOKENS
 
 
-def side_by_side(inputs: Inputs, h: Held) -> None:
+def side_by_side(inputs: Inputs, h: MemoryEstimate) -> None:
     """The panel's content."""
     rows = under_each_optimizer(h)
     named = headline(h.optimizer.name)
     said = text_memory.optimizers(h, rows)
-    show.says(said)
+    show.takeaway(said)
     by_name = {one.optimizer.name: one for one in rows}
     show.chart(
         device_bars(
-            [(row, by_name[name].one) for row, name in zip(row_names(named), named, strict=True)], h.usable, TOKENS
+            [(row, by_name[name].device_memory) for row, name in zip(row_names(named), named, strict=True)],
+            h.usable,
+            TOKENS,
         ),
         alt=f"One accelerator under each of {len(named)} optimizers. {plain(said)}",
         key="memory:optimizers",

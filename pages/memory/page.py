@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import streamlit as st
 
-from core.planning.form.plan_form import carried, named_plan, named_texts
+from core.planning.form.plan_form import link_texts, named_plan, named_texts
 from core.planning.largest_model import explain_by_states
-from core.planning.memory_estimate import Held, held, saved
+from core.planning.memory_estimate import MemoryEstimate, memory_estimate, plan_checkpoint
 from core.planning.plan import Plan
 from core.training.layout import LayoutError
 from core.views.plan import text_memory
@@ -19,7 +19,7 @@ from pages.common import show
 from pages.common.adding import add_to_comparison
 from pages.common.beginning import plan_chips
 from pages.common.inputs import Inputs
-from pages.common.registry import COMPUTE, MEMORY, PLAN_SEARCH
+from pages.common.registry import COMPUTE, MEMORY, PARALLEL
 from pages.common.saving import saving
 from pages.common.shape import adopt_built
 from pages.common.takeaway import TAKE, take_away
@@ -37,34 +37,34 @@ from pages.memory.why import why
 _GOOD = "memory:good"
 
 
-def _witness(h: Held) -> None:
-    from pages.memory.witness import witness  # what checks a process's words takes long to load
+def _torch_check(h: MemoryEstimate) -> None:
+    from pages.memory.witness import torch_check  # what checks a process's words takes long to load
 
-    witness(None if h.stands_in else h.spec, h.optimizer, h.policy)
+    torch_check(None if h.stands_in else h.spec, h.optimizer, h.policy)
 
 
-_PANELS: dict[str, Callable[[Inputs, Held], None]] = {
+_PANELS: dict[str, Callable[[Inputs, MemoryEstimate], None]] = {
     "why": why,
     "optims": side_by_side,
     "policy": policy,
     "zeros": parallel,
     "step": step,
     "acts": activations,
-    "torch": lambda _, h: _witness(h),
+    "torch": lambda _, h: _torch_check(h),
     "motion": lambda inputs, _: motion(inputs),
     TAKE.id: lambda inputs, _: take_away(inputs, named_texts(inputs.reading.texts)),
 }
 
 
-def asked(inputs: Inputs) -> Held:
+def read_inputs(inputs: Inputs) -> MemoryEstimate:
     """What the plan of the form holds; where it cannot be laid out, the last that could be stays."""
     plan = named_plan(inputs.reading)
     try:
-        found = held(plan)
+        found = memory_estimate(plan)
         st.session_state[_GOOD] = plan
     except LayoutError as problem:
         last: Plan | None = st.session_state.get(_GOOD)
-        found = held(last or named_plan(FORM.read({})))
+        found = memory_estimate(last or named_plan(FORM.parse({})))
         label = FORM[text_memory.field_of(problem)].label
         inputs.fail(f"{label}: {text_memory.refused(problem)}", "Still showing the last layout that can be.")
     return found
@@ -75,7 +75,7 @@ def page() -> None:
     adopt_built(MEMORY)
     inputs = Inputs(MEMORY, FORM)
     chips = show.slot()
-    h = asked(inputs)
+    h = read_inputs(inputs)
     draw(inputs, named_plan(inputs.reading), f"{int(h.layout.data):,}")
     plan_chips(inputs, CHIPS, into=chips)
 
@@ -83,7 +83,7 @@ def page() -> None:
         said = text_memory.sentence(h)
         show.answer(text_memory.verdict(h), text_memory.counted(h))
     with show.guarded("The picture"):
-        show.chart(device_bars([("", h.one)], h.usable, TOKENS), alt=plain(said), key="memory:bars")
+        show.chart(device_bars([("", h.device_memory)], h.usable, TOKENS), alt=plain(said), key="memory:bars")
     add_to_comparison(MEMORY, named_texts(inputs.reading.texts))
     with st.container(key=inputs.key("remarks")), show.guarded("Remarks"):
         for line in text_memory.remarks(h):
@@ -106,12 +106,12 @@ def page() -> None:
         lambda: [
             *("On one accelerator", *h.explain()),
             *("Model states alone", *explain_by_states(h)),
-            *("A checkpoint", saved(h.plan).explain(h.parameters)),
+            *("A checkpoint", plan_checkpoint(h.plan).explain(h.parameters)),
         ],
         key="memory:how",
     )
-    show.onwards("Which layout is fastest", PLAN_SEARCH, carried(inputs.reading.texts))
-    show.onwards("How long it trains, and what that costs", COMPUTE, carried(inputs.reading.texts))
+    show.onwards("Which layout is fastest", PARALLEL, link_texts(inputs.reading.texts))
+    show.onwards("How long it trains, and what that costs", COMPUTE, link_texts(inputs.reading.texts))
     show.footer(inputs)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from core.planning.memory_estimate import Held, grown, stages
+from core.planning.memory_estimate import MemoryEstimate, over_degree, stages
 from core.training.device.traffic import traffic_per_step
 from core.views.plan import text_memory
 from core.views.training.charts_device import device_bars
@@ -13,10 +13,10 @@ from pages.common.theme import TOKENS
 from pages.memory.form import GROWN
 
 
-def parallel(inputs: Inputs, h: Held) -> None:
+def parallel(inputs: Inputs, h: MemoryEstimate) -> None:
     """The panel's content."""
     said = text_memory.zero_stages(h, stages(h))
-    show.says(said)
+    show.takeaway(said)
     show.chart(
         device_bars([(f"ZeRO-{stage}", one) for stage, one in stages(h)], h.usable, TOKENS),
         alt=f"One accelerator under each stage of ZeRO. {plain(said)}",
@@ -26,9 +26,9 @@ def parallel(inputs: Inputs, h: Held) -> None:
     show.note(text_memory.sent(h, traffic))
     inputs.draw(GROWN)
     degree = inputs.reading.values[GROWN.id]
-    rows = grown(h, degree)
+    rows = over_degree(h, degree)
     said = text_memory.growing(h, degree, rows)
-    show.says(said)
+    show.takeaway(said)
     show.chart(
         device_bars([(f"{degree} {size:,}", one) for size, one in rows], h.usable, TOKENS),
         alt=f"One accelerator as the {degree}-parallel degree grows. {plain(said)}",

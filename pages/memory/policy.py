@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from core.planning.form.precision import POLICY
-from core.planning.memory_estimate import Held, under_each_policy
+from core.planning.memory_estimate import MemoryEstimate, under_each_policy
 from core.planning.plan import OWN_POLICY
 from core.views.plan import text_precision
 from pages.common import show
@@ -14,9 +14,9 @@ from pages.common.inputs import Inputs
 _WIDTHS = [6.4, 0.8, 3.6]
 
 
-def policy(inputs: Inputs, h: Held) -> None:
+def policy(inputs: Inputs, h: MemoryEstimate) -> None:
     """The panel's content."""
-    show.says(text_precision.adds_up(h))
+    show.takeaway(text_precision.adds_up(h))
     with st.container(key="memory_policy", gap=None):
         for row in text_precision.kept(h):
             choice, size, why = st.columns(_WIDTHS, vertical_alignment="bottom")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from core.planning.memory_estimate import Held
+from core.planning.memory_estimate import MemoryEstimate
 from core.training.device.peak import through_one_step
 from core.views.plan import text_memory
 from core.views.training.charts_step import step_curve
@@ -12,11 +12,11 @@ from pages.common.inputs import Inputs
 from pages.common.theme import TOKENS
 
 
-def step(_: Inputs, h: Held) -> None:
+def step(_: Inputs, h: MemoryEstimate) -> None:
     """The panel's content."""
     curve = through_one_step(h.setup)
     said = text_memory.over_a_step(h, curve)
-    show.says(said)
+    show.takeaway(said)
     show.chart(
         step_curve(curve, h.usable, TOKENS),
         alt=f"Memory of one accelerator over one step. {plain(said)}",

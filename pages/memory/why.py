@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 import streamlit as st
 
-from core.planning.memory_estimate import Held
-from core.planning.memory_fixes import ORDER, fewest, fixes, least, others, taken
+from core.planning.memory_estimate import MemoryEstimate
+from core.planning.memory_fixes import ORDER, fewest_accelerators, fixes, larger_accelerators, smallest_fix, with_fix
 from core.views.plan import text_memory
 from core.views.training.charts_waterfall import waterfall
 from core.wording import plain
@@ -16,18 +16,23 @@ from pages.common.inputs import Inputs
 from pages.common.theme import TOKENS
 
 
-def why(inputs: Inputs, h: Held) -> None:
+def why(inputs: Inputs, h: MemoryEstimate) -> None:
     """The panel's content."""
-    found, near, over = fixes(h), least(h), h.fits == "over"
-    show.says(text_memory.why(h, found, fewest(h) if over else None, others(h) if over else ()))
+    found, near, over = fixes(h), smallest_fix(h), h.fits == "over"
+    show.takeaway(
+        text_memory.why(h, found, fewest_accelerators(h) if over else None, larger_accelerators(h) if over else ())
+    )
     way = found[0] if found else near
     if way is None:
         return
-    steps = taken(h, way)
+    steps = with_fix(h, way)
     show.note(text_memory.cheapest(h, way))
     show.chart(
         waterfall(
-            h.one, [(text_memory.change(one), text_memory.costs(one), one.one) for one in steps], h.usable, TOKENS
+            h.device_memory,
+            [(text_memory.change(one), text_memory.costs(one), one.device_memory) for one in steps],
+            h.usable,
+            TOKENS,
         ),
         alt=f"What one accelerator holds, falling with each change. {plain(text_memory.fall(h, steps))}",
         key="memory:fall",

@@ -8,7 +8,7 @@ from core.benchmark.device import machine
 from core.models.spec import TransformerSpec
 from core.training.optimizers import Optimizer
 from core.training.precision import PrecisionPolicy
-from core.training.torch_check.step import Trial, Witness, WitnessRunner, trial_of
+from core.training.torch_check.step import TorchCheck, TorchCheckRunner, Trial, trial_of
 from core.views.training import text_torch_check
 from pages.common import show
 
@@ -20,26 +20,26 @@ _MINE = "memory:witness:mine"
 
 
 @st.cache_resource
-def shared_witness() -> WitnessRunner:
+def shared_torch_check() -> TorchCheckRunner:
     """The one runner of this process: every session sees the same step."""
-    return WitnessRunner()
+    return TorchCheckRunner()
 
 
-def start(runner: WitnessRunner, trial: Trial) -> None:
+def start(runner: TorchCheckRunner, trial: Trial) -> None:
     """Start a step, or join the one that somebody else has started meanwhile."""
     job, mine = runner.start(trial)
     if mine:
         st.session_state[_MINE] = job.id
 
 
-def findings(done: Witness) -> None:
+def findings(done: TorchCheck) -> None:
     """What has been measured so far."""
     if said := text_torch_check.answer(done):
-        show.says(said)
+        show.takeaway(said)
     show.small_table(_COLUMNS, text_torch_check.rows(done), caption="Bytes of one step, counted and measured.")
 
 
-def witness(spec: TransformerSpec | None, optimizer: Optimizer, policy: PrecisionPolicy) -> None:
+def torch_check(spec: TransformerSpec | None, optimizer: Optimizer, policy: PrecisionPolicy) -> None:
     """The panel's content: the button, the running step or the latest one, and how it is measured.
 
     spec: the plan's model, None where only its size is known.
@@ -47,7 +47,7 @@ def witness(spec: TransformerSpec | None, optimizer: Optimizer, policy: Precisio
     if why := text_torch_check.refused(optimizer):
         show.error(why)
         return
-    runner = shared_witness()
+    runner = shared_torch_check()
     trial = trial_of(spec, optimizer.name, policy, machine().kind)
     latest = runner.latest()
     running = latest is not None and latest.running

@@ -6,8 +6,8 @@ import math
 
 import streamlit as st
 
-from core.planning.plan_search import launched
-from core.planning.search_around import sizes
+from core.planning.plan_search import launch_settings
+from core.planning.search_around import cluster_results
 from core.search.neighbours import neighbours
 from core.views.search import text, text_step
 from core.views.search.charts import cluster_sizes
@@ -15,33 +15,33 @@ from core.wording import plain
 from pages.common import show
 from pages.common.inputs import Inputs
 from pages.common.theme import TOKENS
-from pages.parallel.asked import Asked
+from pages.parallel.asked import SearchInputs
 
 _NONE = "Nothing fits, so there is no plan to look around from. Type one under “Own layout”."
 
 
-def near(_: Inputs, a: Asked) -> None:
+def near(_: Inputs, a: SearchInputs) -> None:
     """What one step in each direction changes."""
-    if a.here is None:
+    if a.in_force is None:
         show.note(_NONE)
         return
-    found = neighbours(a.here, a.request)
-    show.says(text_step.around(a.here, found))
+    found = neighbours(a.in_force, a.request)
+    show.takeaway(text_step.around(a.in_force, found))
     show.small_table(
         [show.Column(heading, numeric=0 < i < 4) for i, heading in enumerate(text_step.NEIGHBOURS)],
-        [text_step.neighbour_row(a.here, one) for one in found],
-        caption=f"On the same accelerators with the same batch, from {text.degrees(a.here.layout)}.",
+        [text_step.neighbour_row(a.in_force, one) for one in found],
+        caption=f"On the same accelerators with the same batch, from {text.degrees(a.in_force.layout)}.",
     )
 
 
-def how_many(_: Inputs, a: Asked) -> None:
+def how_many(_: Inputs, a: SearchInputs) -> None:
     """The best plan at each size of cluster."""
     low, high = a.plan.price_range
     with st.spinner("Searching clusters of other sizes."):
-        found = sizes(a.request, a.plan.tokens, (low + high) / 2)
+        found = cluster_results(a.request, a.plan.tokens, (low + high) / 2)
     deadline = a.plan.limits.days
     said = text.scaling(found, deadline)
-    show.says(said)
+    show.takeaway(said)
     if not found:
         return
     show.chart(
@@ -61,13 +61,13 @@ def how_many(_: Inputs, a: Asked) -> None:
         show.note(f"The price of {a.request.cluster.accelerator.name} is unknown: type one under More.")
 
 
-def launch(_: Inputs, a: Asked) -> None:
+def launch(_: Inputs, a: SearchInputs) -> None:
     """The settings of three systems."""
-    if a.here is None:
+    if a.in_force is None:
         show.note(_NONE)
         return
-    made = launched(a.request, a.here)
-    show.says(text_step.launched(made))
+    made = launch_settings(a.request, a.in_force)
+    show.takeaway(text_step.launched(made))
     for tab, one in zip(st.tabs([one.system for one in made]), made, strict=True):
         with tab:
             st.code(one.text, language=one.language)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from core.fields import Field, choice, slider, switch
-from core.planning.form.plan_form import plan_form, whole
-from core.planning.presets import SEARCH_STORIES
+from core.planning.form.plan_form import complete_presets, plan_form
+from core.planning.presets import SEARCH_PRESETS
 from core.planning.search_texts import parse_range
 from core.step_time.calibration.measured_steps import step_runs
 from pages.common.takeaway import TAKE
@@ -56,8 +56,8 @@ ONLY = {
 
 SOURCE = choice("src", "Source", ("all", *dict.fromkeys(run.group for run in step_runs())), "all", part=_SHOWN)
 
-CHIPS = {name: {**story, LOOK.id: LOOK.default} for name, story in whole(SEARCH_STORIES).items()}
+CHIPS = {name: {**story, LOOK.id: LOOK.default} for name, story in complete_presets(SEARCH_PRESETS).items()}
 """The chips."""
 
-FORM = plan_form("s", LOOK, SLOWER, *ONLY.values(), SOURCE, *PANELS.values(), **SEARCH_STORIES["70B on 512 H100"])
+FORM = plan_form("s", LOOK, SLOWER, *ONLY.values(), SOURCE, *PANELS.values(), **SEARCH_PRESETS["70B on 512 H100"])
 """It begins with a chip: a model that has a shape of its own."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from core.search.published_layouts import compared
+from core.search.published_layouts import compare_published
 from core.step_time.calibration.report import kept
 from core.views.search import text_evidence as words
 from core.views.search.charts_evidence import errors_within, predicted_against_measured
@@ -10,16 +10,16 @@ from core.wording import plain
 from pages.common import show
 from pages.common.inputs import Inputs
 from pages.common.theme import TOKENS
-from pages.parallel.asked import Asked
+from pages.parallel.asked import SearchInputs
 from pages.parallel.form import SOURCE
 
 _WORST = 15
 
 
-def published(_: Inputs, __: Asked) -> None:
+def published(_: Inputs, __: SearchInputs) -> None:
     """Published layouts, as they were measured, as they are timed here, and where the search would have gone."""
-    found = compared()
-    show.says(words.published(found))
+    found = compare_published()
+    show.takeaway(words.published(found))
     show.small_table(
         [show.Column(heading, numeric=i in (2, 3, 4, 5, 7)) for i, heading in enumerate(words.PUBLISHED)],
         words.published_rows(found),
@@ -29,7 +29,7 @@ def published(_: Inputs, __: Asked) -> None:
         show.source(source)
 
 
-def proof(inputs: Inputs, _: Asked) -> None:
+def proof(inputs: Inputs, _: SearchInputs) -> None:
     """Every published step, predicted and measured."""
     head = show.slot()
     inputs.draw(SOURCE)
@@ -39,7 +39,7 @@ def proof(inputs: Inputs, _: Asked) -> None:
     found = every if source == "all" else words.of_source(every, source)
     said = words.believed(found)
     with head:
-        show.says(said)
+        show.takeaway(said)
     show.chart(
         predicted_against_measured(*words.points(found), TOKENS),
         alt=f"Predicted against measured seconds of a step. {plain(said)}",

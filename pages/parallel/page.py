@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 
 import streamlit as st
 
-from core.planning.form.plan_form import carried, named_texts
-from core.planning.search_around import Rescue, as_texts, rescues
+from core.planning.form.plan_form import link_texts, named_texts
+from core.planning.search_around import FittingChange, fitting_changes, layout_texts
 from core.search.derivation import explain
 from core.views.search import text as search_text
 from pages.common import show
@@ -15,12 +15,12 @@ from pages.common.adding import add_to_comparison
 from pages.common.beginning import plan_chips
 from pages.common.inputs import Inputs
 from pages.common.projecting import projecting
-from pages.common.registry import COMPUTE, MEMORY, PLAN_SEARCH
+from pages.common.registry import COMPUTE, MEMORY, PARALLEL
 from pages.common.saving import saving
 from pages.common.shape import adopt_built
 from pages.common.takeaway import TAKE, take_away
 from pages.parallel.around import how_many, launch, near
-from pages.parallel.asked import Asked, asked
+from pages.parallel.asked import SearchInputs, read_inputs
 from pages.parallel.form import CHIPS, FORM, PANELS
 from pages.parallel.inputs import draw
 from pages.parallel.measured import proof, published
@@ -28,7 +28,7 @@ from pages.parallel.space import whole_space
 from pages.parallel.study import study
 from pages.parallel.why import goes_to, why
 
-_PANELS: dict[str, Callable[[Inputs, Asked], None]] = {
+_PANELS: dict[str, Callable[[Inputs, SearchInputs], None]] = {
     "space": whole_space,
     "why": why,
     "near": near,
@@ -37,11 +37,11 @@ _PANELS: dict[str, Callable[[Inputs, Asked], None]] = {
     "study": study,
     "proof": proof,
     "launch": launch,
-    TAKE.id: lambda inputs, a: take_away(inputs, _in_force(a), of_layout=a.here is not None),
+    TAKE.id: lambda inputs, a: take_away(inputs, _in_force(a), of_layout=a.in_force is not None),
 }
 
 
-def _apply(inputs: Inputs, ways: Sequence[Rescue]) -> None:
+def _apply(inputs: Inputs, ways: Sequence[FittingChange]) -> None:
     """The changes under which a plan fits, each with its button."""
 
     def put(texts: Sequence[tuple[str, str]]) -> None:
@@ -55,34 +55,34 @@ def _apply(inputs: Inputs, ways: Sequence[Rescue]) -> None:
             show.note(search_text.way(way))
 
 
-def _in_force(a: Asked) -> dict[str, str]:
+def _in_force(a: SearchInputs) -> dict[str, str]:
     """The plan's texts with the layout in force."""
-    return named_texts(a.texts) | (as_texts(a.here.layout) if a.here else {})
+    return named_texts(a.texts) | (layout_texts(a.in_force.layout) if a.in_force else {})
 
 
 def page() -> None:
     """Inputs, the answer, and the panels behind it."""
-    adopt_built(PLAN_SEARCH)
-    inputs = Inputs(PLAN_SEARCH, FORM)
+    adopt_built(PARALLEL)
+    inputs = Inputs(PARALLEL, FORM)
     chips = show.slot()
-    a = asked(inputs)
+    a = read_inputs(inputs)
     draw(inputs, a.plan)
     plan_chips(inputs, CHIPS, into=chips)
 
     with show.guarded("The answer"):
         if a.result.best is None:
-            ways = rescues(a.request)
+            ways = fitting_changes(a.request)
             show.answer(search_text.nothing_fits(a.plan, a.request, a.result, ways))
             _apply(inputs, ways)
-        if a.here is not None:
-            quiet = search_text.counted(a.plan, a.request, a.result, a.here)
-            show.answer(search_text.sentence(a.plan, a.request, a.here), quiet)
-        for line in search_text.beside(a.plan, a.request, a.result, a.here):
+        if a.in_force is not None:
+            quiet = search_text.counted(a.plan, a.request, a.result, a.in_force)
+            show.answer(search_text.sentence(a.plan, a.request, a.in_force), quiet)
+        for line in search_text.beside(a.plan, a.request, a.result, a.in_force):
             show.note(line)
-    if projecting() and a.here is not None:
+    if projecting() and a.in_force is not None:
         with show.guarded("The picture"):
-            goes_to(a.here, key="plan_search:picture")
-    add_to_comparison(PLAN_SEARCH, _in_force(a))
+            goes_to(a.in_force, key="plan_search:picture")
+    add_to_comparison(PARALLEL, _in_force(a))
     saving(inputs, _in_force(a))
 
     for name, panel in _PANELS.items():
@@ -90,8 +90,8 @@ def page() -> None:
             if opened.open:
                 panel(inputs, a)
 
-    texts = carried(a.texts) | (as_texts(a.here.layout) if a.here else {})
-    here = a.here
+    texts = link_texts(a.texts) | (layout_texts(a.in_force.layout) if a.in_force else {})
+    here = a.in_force
     if here is not None:
         show.how(
             lambda: explain(a.request, here, a.plan.tokens),

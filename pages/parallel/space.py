@@ -6,7 +6,7 @@ from typing import Any
 
 import streamlit as st
 
-from core.planning.search_around import as_texts
+from core.planning.search_around import layout_texts
 from core.search.filter import layout_at, narrowed, within
 from core.views.search import text as search_text
 from core.views.search.charts import space
@@ -16,21 +16,21 @@ from pages.common import show
 from pages.common.components import component
 from pages.common.inputs import Inputs
 from pages.common.theme import TOKENS
-from pages.parallel.asked import Asked
+from pages.parallel.asked import SearchInputs
 from pages.parallel.form import LOOK, NARROW, ONLY, OWN, SLOWER
 
 _TABLE = "plan_search:plans"
 _TOP = 15
 
 
-def whole_space(inputs: Inputs, a: Asked) -> None:
+def whole_space(inputs: Inputs, a: SearchInputs) -> None:
     """The panel's content."""
     best = a.result.best
     if best is None:
         show.note("Nothing fits, so there is no space to draw.")
         return
     said = search_text.front(a.result)
-    show.says(said)
+    show.takeaway(said)
     values = inputs.reading.values
     most = min(one.seconds for one in (best, *a.result.pareto)) * (1 + values[SLOWER.id] / 100)
     ranges = {name: allowed for name, field in ONLY.items() if (allowed := values[field.id])}
@@ -43,7 +43,7 @@ def whole_space(inputs: Inputs, a: Asked) -> None:
     if not len(plans.seconds):
         return
     show.chart(
-        space(plans, within(a.result.pareto, most), a.here, best.usable, TOKENS),
+        space(plans, within(a.result.pareto, most), a.in_force, best.usable, TOKENS),
         alt=f"Plans by seconds of a step and memory of the fullest accelerator. {plain(said)}",
         key="plan_search:space",
     )
@@ -51,7 +51,7 @@ def whole_space(inputs: Inputs, a: Asked) -> None:
     def pick() -> None:
         chosen: Any = getattr(st.session_state.get(_TABLE), "pick", None)
         if isinstance(chosen, str) and chosen.isdigit() and int(chosen) < min(_TOP, len(plans.seconds)):
-            for name, text in as_texts(layout_at(plans, int(chosen))).items():
+            for name, text in layout_texts(layout_at(plans, int(chosen))).items():
                 inputs.put(name, text)
             inputs.put(LOOK.id, OWN)
 
@@ -61,7 +61,11 @@ def whole_space(inputs: Inputs, a: Asked) -> None:
             "caption": "The fastest of those drawn. Choose one by its name: it becomes the layout of the form.",
             "columns": [{"title": title, "numeric": i not in (0, 2, 7)} for i, title in enumerate(search_text.PLANS)],
             "rows": [
-                {"id": f"{i}", "cells": row, "here": a.here is not None and layout_at(plans, i) == a.here.layout}
+                {
+                    "id": f"{i}",
+                    "cells": row,
+                    "here": a.in_force is not None and layout_at(plans, i) == a.in_force.layout,
+                }
                 for i, row in enumerate(rows)
             ],
         },

@@ -14,7 +14,7 @@ from core.search.study.study_file import read_study
 from core.views.study import text as study_text
 from pages.common import show
 from pages.common.inputs import Inputs
-from pages.parallel.asked import Asked
+from pages.parallel.asked import SearchInputs
 
 _FOUND, _OF, _WRONG = "plan_search:study", "plan_search:study:of", "plan_search:study:wrong"
 
@@ -45,7 +45,7 @@ def _run(text: str) -> None:
         st.session_state[_WRONG] = str(problem)
 
 
-def study(inputs: Inputs, a: Asked) -> None:
+def study(inputs: Inputs, a: SearchInputs) -> None:
     """A study to edit and run, results to open, and the table of either."""
 
     def opened() -> None:
@@ -82,7 +82,7 @@ def study(inputs: Inputs, a: Asked) -> None:
         show.error(st.session_state[_WRONG])
     points: list[PointResult] = st.session_state.get(_FOUND, [])
     if points:
-        show.says(study_text.told(points, st.session_state[_OF]))
+        show.takeaway(study_text.study_summary(points, st.session_state[_OF]))
         shown = points[: limit("study_rows_shown")]
         show.small_table(
             [show.Column(heading, numeric=i not in (0, 1, 4)) for i, heading in enumerate(study_text.RESULTS)],

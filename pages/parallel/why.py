@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from core.planning.plan_search import stages, traffic
 from core.search.placement import groups
-from core.search.result import Found
+from core.search.result import LayoutResult
 from core.search.timeline import timeline_of
 from core.views.search import text_step as words
 from core.views.search.charts_placement import device_grid
@@ -15,22 +15,22 @@ from core.wording import plain
 from pages.common import show
 from pages.common.inputs import Inputs
 from pages.common.theme import TOKENS
-from pages.parallel.asked import Asked
+from pages.parallel.asked import SearchInputs
 
 _STAGES = 16
 
 
-def why(_: Inputs, a: Asked) -> None:
+def why(_: Inputs, a: SearchInputs) -> None:
     """The panel's content."""
-    if a.here is None:
+    if a.in_force is None:
         show.note("Nothing fits, so there is no plan to take apart. Type one under “Own layout”.")
         return
-    here, layout = a.here, a.here.layout
-    show.says(words.goes_to(here))
+    here, layout = a.in_force, a.in_force.layout
+    show.takeaway(words.goes_to(here))
     goes_to(here, key="plan_search:waterfall")
     line = timeline_of(layout, here.step)
     said = words.waits(layout, line, here.step)
-    show.says(said)
+    show.takeaway(said)
     if layout.pipeline > 1:
         show.chart(
             pipeline(line, TOKENS),
@@ -40,7 +40,7 @@ def why(_: Inputs, a: Asked) -> None:
         show.note(words.DURATIONS)
     rows = stages(a.request, layout, _STAGES)
     said = words.fullest(rows, int(layout.pipeline), here.usable)
-    show.says(said)
+    show.takeaway(said)
     show.chart(
         device_bars([(words.stage_name(place, int(layout.pipeline)), one) for place, one in rows], here.usable, TOKENS),
         alt=f"What one accelerator of each stage holds. {plain(said)}",
@@ -49,7 +49,7 @@ def why(_: Inputs, a: Asked) -> None:
     node = a.request.cluster.per_node
     found = groups(layout, here.step, traffic(a.request, layout), node)
     said = words.sent(found)
-    show.says(said)
+    show.takeaway(said)
     if between := network(a.request):
         show.note(between)
     show.chart(
@@ -65,7 +65,7 @@ def why(_: Inputs, a: Asked) -> None:
         )
 
 
-def goes_to(here: Found, *, key: str) -> None:
+def goes_to(here: LayoutResult, *, key: str) -> None:
     """The picture of what a plan's step goes to."""
     show.chart(
         waterfall(here.step, TOKENS, low=here.low, high=here.high),

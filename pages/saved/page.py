@@ -6,16 +6,16 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from core.store.plans import Found, SavedPlan
+from core.store.plans import PlanPage, SavedPlan
 from core.store.where import opened
 from core.views.common.markup import markdown_text
 from core.views.store import text as store_text
 from pages.common import show
 from pages.common.inputs import Inputs
-from pages.common.registry import COMPUTE, MEMORY, PLAN_SEARCH, SAVED
+from pages.common.registry import COMPUTE, MEMORY, PARALLEL, SAVED
 from pages.common.saving import link_to, refusals
 from pages.saved.form import ARCHIVED, FORM, PAGE, PER_PAGE, PLAN, SEARCH, TAGS
-from pages.saved.plan import about, told
+from pages.saved.plan import about, messages
 
 _COLUMNS = (
     show.Column("Plan"),
@@ -58,7 +58,7 @@ def _ask(inputs: Inputs, tags: Sequence[str]) -> None:
         )
 
 
-def _list(found: Found) -> None:
+def _list(found: PlanPage) -> None:
     """The plans of this page of the list."""
 
     def result(plan: SavedPlan, name: str) -> show.Html:
@@ -120,7 +120,7 @@ def _choose(inputs: Inputs, plans: Sequence[SavedPlan]) -> None:
 
 def _nothing_yet() -> None:
     show.answer(store_text.NOTHING, store_text.HOW_TO)
-    for page in (COMPUTE, MEMORY, PLAN_SEARCH):
+    for page in (COMPUTE, MEMORY, PARALLEL):
         show.onwards(page.title, page, {})
 
 
@@ -145,7 +145,7 @@ def _answer(inputs: Inputs) -> None:
 def page() -> None:
     """The search, the list, and the plan that is looked at."""
     inputs = Inputs(SAVED, FORM)
-    told(inputs)
+    messages(inputs)
     tags: Sequence[str] | None = None
     with refusals():
         tags = opened().tags(archived=inputs.reading.values[ARCHIVED.id])

@@ -8,17 +8,17 @@ from functools import partial
 import streamlit as st
 
 from core.limits import limit
-from core.planning.comparison.comparison import compared
+from core.planning.comparison.comparison import compare_plan
 from core.store.errors import Conflict, StoreError
 from core.store.plans import NAME, NOTE, TAGS, SavedPlan
 from core.store.rows import tags_of
 from core.store.where import opened
-from core.views.comparison.text import KEPT_AS, called
+from core.views.comparison.text import KEPT_AS, plan_name
 from core.views.store import text as store_text
 from pages.common import show
 from pages.common.adding import open_comparison, put
 from pages.common.inputs import Inputs
-from pages.common.registry import COMPUTE, MEMORY, PLAN_SEARCH
+from pages.common.registry import COMPUTE, MEMORY, PARALLEL
 from pages.common.saving import allowed, conflict, link_to, refusals
 from pages.common.server.sign_in import who
 from pages.saved.form import PLAN
@@ -26,7 +26,7 @@ from pages.saved.form import PLAN
 _SAID, _UNDO, _WRONG, _MINE = "saved:said", "saved:undo", "saved:wrong", "saved:mine"
 
 
-def told(inputs: Inputs) -> None:
+def messages(inputs: Inputs) -> None:
     """What came of the last click, once, with the way back from an archived plan."""
     if said := st.session_state.pop(_SAID, ""):
         show.paragraph(said)
@@ -40,9 +40,9 @@ def told(inputs: Inputs) -> None:
 
 def about(inputs: Inputs, plan: SavedPlan) -> None:
     """All about one plan."""
-    one = compared(plan.entry)
-    with show.question(called(one)):
-        show.says(store_text.answered(one))
+    one = compare_plan(plan.entry)
+    with show.question(plan_name(one)):
+        show.takeaway(store_text.answered(one))
         show.paragraph(f"{store_text.state(plan)}.")
         for line in plan.problems:
             show.error(line)
@@ -50,11 +50,11 @@ def about(inputs: Inputs, plan: SavedPlan) -> None:
             show.note("Data or formulas have changed since it was saved:")
             columns = [show.Column("Result"), show.Column("When saved", numeric=True), show.Column("Now", numeric=True)]
             show.small_table(columns, [(KEPT_AS[name], *both) for name, both in moved.items()])
-        links = " · ".join(link_to(page, plan) for page in (COMPUTE, MEMORY, PLAN_SEARCH))
+        links = " · ".join(link_to(page, plan) for page in (COMPUTE, MEMORY, PARALLEL))
         show.paragraph("Open on", show.Html(links))
         _buttons(inputs, plan)
         if not plan.archived:
-            _kept(inputs, plan)
+            _details(inputs, plan)
         with show.fold("Change history", key=f"saved:history:{plan.id}", icon=":material/history:") as opened_:
             if opened_.open:
                 with refusals():
@@ -80,7 +80,7 @@ def _buttons(inputs: Inputs, plan: SavedPlan) -> None:
         open_comparison()
 
 
-def _kept(inputs: Inputs, plan: SavedPlan) -> None:
+def _details(inputs: Inputs, plan: SavedPlan) -> None:
     """Name, tags and note; both sides where somebody else has changed them meanwhile."""
     mine = st.session_state.get(_MINE)
     if mine and mine["id"] == plan.id:

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from core.fields import switch
-from core.planning.form.plan_form import plan_form, whole
-from core.planning.sweep.form import BOARD_FIELDS
-from core.planning.sweep.presets import BOARD_STORIES
+from core.planning.form.plan_form import complete_presets, plan_form
+from core.planning.sweep.form import SWEEP_FIELDS
+from core.planning.sweep.presets import SWEEP_PRESETS
 
 PANELS = {"table": switch("table", "The table behind it, to sort and to take away", False, part="panels")}
 """Titles of the panels."""
 
-CHIPS = whole(BOARD_STORIES)
+CHIPS = complete_presets(SWEEP_PRESETS)
 
-_FIRST = next(iter(BOARD_STORIES.values()))
-_OWN = {one.id for one in BOARD_FIELDS}
+_FIRST = next(iter(SWEEP_PRESETS.values()))
+_OWN = {one.id for one in SWEEP_FIELDS}
 
 FORM = plan_form(
     "w",
-    *(one.with_default(_FIRST[one.id]) for one in BOARD_FIELDS),
+    *(one.with_default(_FIRST[one.id]) for one in SWEEP_FIELDS),
     *PANELS.values(),
     **{name: text for name, text in _FIRST.items() if name not in _OWN},
 )

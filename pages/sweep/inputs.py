@@ -23,10 +23,10 @@ from core.planning.form.plan_form import (
     TRAINED,
 )
 from core.planning.plan import OWN, Plan
-from core.planning.sweep.axes import AXES, Axis, clash, spread, typed
+from core.planning.sweep.axes import AXES, Axis, default_values, parse_values, same_field
 from core.planning.sweep.form import DUE, RESULT, X_VALUES, Y_VALUES, X, Y
 from core.planning.sweep.quantities import RESULTS, Result
-from core.planning.sweep.sweep import Board, Side, board, limits_of, plan_at
+from core.planning.sweep.sweep import Sweep, SweptAxis, plan_of_texts, sweep_limits, sweep_plan
 from core.units import QuantityError
 from core.views.plan.text import limited
 from core.views.sweep.text import clashing
@@ -42,44 +42,44 @@ _LAYOUT = (TENSOR, PIPELINE, CONTEXT, EXPERT)
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class SweepInputs:
     """What was asked for: the plan itself, the board of it, and what its cells show."""
 
     plan: Plan
-    board: Board
+    sweep: Sweep
     result: Result
 
 
-def asked(inputs: Inputs) -> Asked:
+def read_inputs(inputs: Inputs) -> SweepInputs:
     """The board of the form; a list that cannot be read stays what it was, and an axis that meets itself gives way."""
     texts, values = inputs.reading.texts, inputs.reading.values
-    plan = plan_at(texts)
+    plan = plan_of_texts(texts)
     x, y = AXES[values[X.id]], AXES[values[Y.id]]
-    if clash(x, y):
-        y = next(axis for axis in AXES.values() if not clash(x, axis))
+    if same_field(x, y):
+        y = next(axis for axis in AXES.values() if not same_field(x, axis))
         inputs.fail(clashing(x), f"Using {y.name} instead.")
-    sides = [_side(inputs, axis, field, plan) for axis, field in ((x, X_VALUES), (y, Y_VALUES))]
-    found = board(texts, *sides, limits_of(values[DUE.id], plan))
-    return Asked(plan, found, RESULTS[values[RESULT.id]])
+    sides = [_swept_axis(inputs, axis, field, plan) for axis, field in ((x, X_VALUES), (y, Y_VALUES))]
+    found = sweep_plan(texts, *sides, sweep_limits(values[DUE.id], plan))
+    return SweepInputs(plan, found, RESULTS[values[RESULT.id]])
 
 
-def _side(inputs: Inputs, axis: Axis, field: Field, plan: Plan) -> Side:
+def _swept_axis(inputs: Inputs, axis: Axis, field: Field, plan: Plan) -> SweptAxis:
     """The values of one side: those typed, else the last that could be read, else those around the plan's own."""
     good: dict[tuple[str, str], str] = st.session_state.get(_GOOD, {})
     text = inputs.reading.texts[field.id]
     here = (field.id, axis.id)
     try:
-        values = typed(axis, text)
+        values = parse_values(axis, text)
         st.session_state[_GOOD] = {**good, here: text}
     except QuantityError as wrong:
         text = good.get(here, "")
-        values = typed(axis, text)
+        values = parse_values(axis, text)
         used = f"Still using {text}." if text else "Using values around the plan’s own."
         inputs.fail(wrong.about(field.label), used)
-    return Side(axis, values or spread(axis, plan, inputs.reading.texts))
+    return SweptAxis(axis, values or default_values(axis, plan, inputs.reading.texts))
 
 
-def draw(inputs: Inputs, a: Asked) -> None:
+def draw(inputs: Inputs, a: SweepInputs) -> None:
     """Every field of the question."""
     row(inputs, [1.7, 1.1, 1.0, 1.5, 1.0, 1.0], _FIRST, a.plan)
     if a.plan.model == OWN:
@@ -87,7 +87,7 @@ def draw(inputs: Inputs, a: Asked) -> None:
     for fields in ((X, X_VALUES, RESULT), (Y, Y_VALUES, DUE)):
         for cell, field in zip(st.columns([2, 4, 1.6], vertical_alignment="bottom"), fields, strict=True):
             with cell:
-                inputs.draw(field, placeholder=limited(limits_of(None, a.plan)) if field == DUE else "")
+                inputs.draw(field, placeholder=limited(sweep_limits(None, a.plan)) if field == DUE else "")
     show.input_errors(inputs)
     with st.expander("More of the plan: sequence length, micro-batch, price, what the MFU is of, model states, layout"):
         row(inputs, [1.2, 1, 1, 0.8, 1.6], _STEP, a.plan)

@@ -9,8 +9,8 @@ import streamlit as st
 from core.budget.errors import BudgetError
 from core.formula import Explanation
 from core.planning.evaluation import Answer, answer
-from core.planning.form.plan_form import FIND, carried
-from core.planning.sweep.choice import Picked, pick
+from core.planning.form.plan_form import FIND, link_texts
+from core.planning.sweep.choice import Recommendation, recommend
 from core.planning.sweep.form import X_VALUES, Y_VALUES
 from core.training.layout import LayoutError
 from core.views.sweep import text as sweep_text
@@ -21,43 +21,43 @@ from pages.common.adding import add_to_comparison
 from pages.common.beginning import plan_chips
 from pages.common.components import component
 from pages.common.inputs import Inputs
-from pages.common.registry import BOARD, COMPUTE, MEMORY, PLAN_SEARCH
+from pages.common.registry import COMPUTE, MEMORY, PARALLEL, WHAT_IF
 from pages.common.shape import adopt_built
 from pages.sweep.form import CHIPS, FORM, PANELS
-from pages.sweep.inputs import Asked, asked, draw
+from pages.sweep.inputs import SweepInputs, draw, read_inputs
 
 _GRID = "board:grid"
 
 
-def _load(inputs: Inputs, a: Asked, cell: tuple[int, int]) -> None:
+def _load(inputs: Inputs, a: SweepInputs, cell: tuple[int, int]) -> None:
     """Make a cell the plan. The board's values are written out, so that it stays as it is around it."""
-    for name, text in a.board.sets(*cell).items():
+    for name, text in a.sweep.sets(*cell).items():
         inputs.put(name, text)
-    inputs.put(X_VALUES.id, a.board.x.written)
-    inputs.put(Y_VALUES.id, a.board.y.written)
+    inputs.put(X_VALUES.id, a.sweep.x.written)
+    inputs.put(Y_VALUES.id, a.sweep.y.written)
 
 
-def _picture(inputs: Inputs, a: Asked, picked: Picked | None, said: str) -> None:
+def _picture(inputs: Inputs, a: SweepInputs, picked: Recommendation | None, said: str) -> None:
     def load() -> None:
         chosen: Any = getattr(st.session_state.get(_GRID), "pick", None)
-        cell = a.board.cell_of(chosen) if isinstance(chosen, str) else None
+        cell = a.sweep.cell_of(chosen) if isinstance(chosen, str) else None
         if cell:
             _load(inputs, a, cell)
 
-    drawn = grid(a.board, a.result, picked)
+    drawn = grid(a.sweep, a.result, picked)
     component("board")(data={**drawn, "alt": f"{drawn['title']}. {plain(said)}"}, key=_GRID, on_pick_change=load)
 
 
-def _table(a: Asked) -> None:
-    headings, rows = sweep_text.table(a.board, a.result)
-    here = a.board.here
-    words_in = {0: a.board.y.axis.chosen, 1: a.board.x.axis.chosen}
+def _table(a: SweepInputs) -> None:
+    headings, rows = sweep_text.table(a.sweep, a.result)
+    here = a.sweep.plan_cell
+    words_in = {0: a.sweep.y.axis.chosen, 1: a.sweep.x.axis.chosen}
     numeric = [not words_in.get(i) and i < len(headings) - 2 for i in range(len(headings))]
     show.small_table(
         [show.Column(heading, numeric=one) for heading, one in zip(headings, numeric, strict=True)],
         rows,
         caption="Every cell, of the middle of its range.",
-        here=here[0] * a.board.shape[1] + here[1] if here else None,
+        here=here[0] * a.sweep.shape[1] + here[1] if here else None,
     )
 
 
@@ -71,10 +71,10 @@ def _explained(a: Answer) -> list[Explanation | str]:
 
 def page() -> None:
     """Inputs, the answer, the board, and the table behind it."""
-    adopt_built(BOARD)
-    inputs = Inputs(BOARD, FORM)
+    adopt_built(WHAT_IF)
+    inputs = Inputs(WHAT_IF, FORM)
     chips = show.slot()
-    a = asked(inputs)
+    a = read_inputs(inputs)
     own: Answer | None = None
     try:
         own = answer(a.plan)
@@ -83,16 +83,16 @@ def page() -> None:
     draw(inputs, a)
     plan_chips(inputs, CHIPS, into=chips)
 
-    picked = pick(a.board)
-    said = sweep_text.sentence(a.board, picked)
+    picked = recommend(a.sweep)
+    said = sweep_text.sentence(a.sweep, picked)
     with show.guarded("The answer"):
-        show.answer(said, sweep_text.own(own, a.board.limits) if own else "")
-        if picked and picked.cell != a.board.here:
+        show.answer(said, sweep_text.own(own, a.sweep.limits) if own else "")
+        if picked and picked.cell != a.sweep.plan_cell:
             st.button("Make that the plan", key=inputs.key("least"), on_click=_load, args=(inputs, a, picked.cell))
     with show.guarded("The board"):
         _picture(inputs, a, picked, said)
-        show.note(f"{sweep_text.counted(a.board)} Choose a cell to make it the plan; arrow keys move between cells.")
-        if why := sweep_text.without(a.board):
+        show.note(f"{sweep_text.counted(a.sweep)} Choose a cell to make it the plan; arrow keys move between cells.")
+        if why := sweep_text.without(a.sweep):
             show.note(why)
 
     with inputs.panel("table", PANELS["table"].label) as opened:
@@ -101,11 +101,11 @@ def page() -> None:
 
     if own:
         show.how(lambda: _explained(own), key="board:how")
-    texts = carried({**inputs.reading.texts, FIND.id: "time"})
-    add_to_comparison(BOARD, texts)
+    texts = link_texts({**inputs.reading.texts, FIND.id: "time"})
+    add_to_comparison(WHAT_IF, texts)
     show.onwards("How long your plan trains, and what that costs", COMPUTE, texts)
     show.onwards("What each accelerator has to hold under it", MEMORY, texts)
-    show.onwards("Which layout is fastest for it", PLAN_SEARCH, texts)
+    show.onwards("Which layout is fastest for it", PARALLEL, texts)
     show.footer(inputs)
 
 

@@ -13,7 +13,7 @@ from core.views.tensors.text import bytes_text, shape_text, word
 from pages.common import show
 from pages.common.components import component
 from pages.common.inputs import Inputs
-from pages.tensors.inputs import TensorInputs, story
+from pages.tensors.inputs import TensorInputs, preset_texts
 
 _TABLE = "t:cases"
 
@@ -26,7 +26,7 @@ def odd(inputs: TensorInputs) -> None:
 
 def _surprises(inputs: TensorInputs) -> None:
     """The table of cases; a click on one runs it above."""
-    fields = [story(case.source, ", ".join(map(str, case.shape)), case.dtype) for case in CASES]
+    fields = [preset_texts(case.source, ", ".join(map(str, case.shape)), case.dtype) for case in CASES]
     now: dict[str, object] = {name: st.session_state.get(inputs.key(name)) for name in fields[0]}
 
     def pick() -> None:

@@ -11,7 +11,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from core.limits import limit
 from core.tensors.examples.presets import ATTENTION, LECTURE, Preset
-from core.tensors.examples.typed_layout import Tried, tried
+from core.tensors.examples.typed_layout import LayoutAttempt, try_layout
 from core.tensors.layout import Layout
 from core.tensors.operations.lookup import REFUSED, topics
 from core.tensors.operations.values import ExpressionError
@@ -57,13 +57,15 @@ STRIDE_HELP = (
 )
 
 
-def story(code: str, shape: str = SHAPE, dtype: str = DTYPE, stride: str = "") -> dict[str, object]:
+def preset_texts(code: str, shape: str = SHAPE, dtype: str = DTYPE, stride: str = "") -> dict[str, object]:
     """One chip: every field, so that the chip is lit only when all of them match."""
     return {"x": code, "shape": shape, "stride": stride, "dtype": dtype}
 
 
 def _chips(*presets: Preset) -> dict[str, dict[str, object]]:
-    return {preset.label: story(preset.source, ", ".join(map(str, preset.shape)), preset.dtype) for preset in presets}
+    return {
+        preset.label: preset_texts(preset.source, ", ".join(map(str, preset.shape)), preset.dtype) for preset in presets
+    }
 
 
 def _claimed(claims: tuple[str, ...]) -> dict[str, dict[str, object]]:
@@ -104,7 +106,7 @@ class TensorInputs(Inputs):
         return tuple(st.session_state.get(self.key(name)) for name in FIELDS)
 
 
-def ask(inputs: TensorInputs) -> dict[str, str]:
+def read_inputs(inputs: TensorInputs) -> dict[str, str]:
     """Draw the row; what was typed, by field."""
     code, shape, stride, dtype = st.columns([3.4, 1, 1.05, 1.05])
     chars = limit("number_chars")
@@ -174,9 +176,9 @@ def _told(asked: Any, run: Trace) -> dict[str, Any] | None:
         case _:
             return None
     try:
-        told = tried(run, number, layout)
+        told = try_layout(run, number, layout)
     except ExpressionError as problem:
-        told = Tried("none", "beyond what is drawn", str(problem))
+        told = LayoutAttempt("none", "beyond what is drawn", str(problem))
     return {"tensor": number, "shape": shape, "stride": stride, "offset": offset, **asdict(told)}
 
 

@@ -54,10 +54,10 @@ def memory_walk(inputs: Inputs, run: Trace) -> None:
         try:
             row, column = _walks(layout, item)
         except TooLargeError as problem:
-            show.says(f"{name}: {problem}")
+            show.takeaway(f"{name}: {problem}")
             return
         sentence, detail = headline(row, column)
-        show.says(f"{sentence} {detail}")
+        show.takeaway(f"{sentence} {detail}")
     if not row.accesses:
         return
     show.chart(
@@ -139,9 +139,9 @@ def overlap(inputs: Inputs, run: Trace) -> None:
         said = " ".join(overlap_of(step.layout, step.element_size).headline)
     except TooLargeError as problem:
         said = str(problem)
-    show.says(f"`{run.label(step)}` above: {said}")
+    show.takeaway(f"`{run.label(step)}` above: {said}")
     chips = show.slot()
-    with show.said_under(inputs):
+    with show.errors_under(inputs):
         view, shape, verb, by = st.columns([2.6, 1, 1, 0.8])
         with view:
             text = inputs.text("view", "View of x", _FIRST["view"], max_chars=limit("expression_chars"))

@@ -9,7 +9,16 @@ from pages.common.components import component
 from pages.common.registry import TENSORS
 from pages.common.server.torch_import import torch_ready
 from pages.tensors.cases import odd
-from pages.tensors.inputs import PICTURE, TensorInputs, as_script, ask, lecture_chips, operations, traced, verdict
+from pages.tensors.inputs import (
+    PICTURE,
+    TensorInputs,
+    as_script,
+    lecture_chips,
+    operations,
+    read_inputs,
+    traced,
+    verdict,
+)
 from pages.tensors.memory import memory_walk, overlap
 from pages.tensors.named import named_axes
 from pages.tensors.quiz import quiz
@@ -20,7 +29,7 @@ def page() -> None:
     inputs = TensorInputs(TENSORS)
 
     chips = show.slot()
-    typed = ask(inputs)
+    typed = read_inputs(inputs)
     errors = show.slot()
     torch_ready()
     run = traced(inputs, typed)
@@ -53,7 +62,7 @@ def page() -> None:
         for name, (title, draw) in PANELS.items():
             with inputs.panel(name, title) as panel:
                 if panel.open:
-                    with show.said_under(inputs):
+                    with show.errors_under(inputs):
                         draw()
         with show.fold("As a Python script, to copy and run", key="t:script", icon=":material/code:") as panel:
             if panel.open:

@@ -6,14 +6,14 @@ import streamlit as st
 
 from core.tensors.examples.quiz import Grade, Question, grade, items, question
 from pages.common import show
-from pages.tensors.inputs import TensorInputs, story
+from pages.tensors.inputs import TensorInputs, preset_texts
 
 _SCORE, _REVEALED, _MISSING = "t:quiz:score", "t:quiz:revealed", "t:quiz:missing"
 
 
 def quiz(inputs: TensorInputs) -> None:
     """One question: its code, what to predict, and once revealed the answers with their reasons."""
-    with show.said_under(inputs), st.container(horizontal=True, vertical_alignment="bottom"):
+    with show.errors_under(inputs), st.container(horizontal=True, vertical_alignment="bottom"):
         number = int(
             inputs.quantity("q", f"Question, 1 to {len(items())}", "1", "count", low=1, high=len(items()), whole=True)
         )
@@ -70,7 +70,7 @@ def _reveal(inputs: TensorInputs, asked: Question, grades: tuple[Grade, ...], nu
     show.small_table([show.Column(name) for name in ("", "Asked", "torch", "Why")], rows)
 
     def see() -> None:
-        for name, value in story(asked.item.source, start or "()", asked.item.dtype).items():
+        for name, value in preset_texts(asked.item.source, start or "()", asked.item.dtype).items():
             st.session_state[inputs.key(name)] = value
 
     def go_on() -> None:

@@ -11,8 +11,8 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from core.fields import Form
-from core.planning.form.plan_form import PLAN_FIELDS, PLAN_FORM, carried, plan_of
-from core.planning.plan import Computed
+from core.planning.form.plan_form import PLAN_FIELDS, PLAN_FORM, link_texts, plan_of
+from core.planning.plan import ComputeOptions
 from core.store import where
 from core.store.store import Store
 from core.training.custom_policy import OwnPolicy
@@ -20,7 +20,7 @@ from core.training.optimizers import USUAL_OPTIMIZER
 from core.training.precision import USUAL_POLICY
 from pages.calendar.form import CHIPS as CALENDAR_CHIPS
 from pages.calendar.form import FORM as CALENDAR_FORM
-from pages.common.registry import BOARD, CALENDAR, COMPUTE, MEMORY, PLAN_SEARCH, PageSpec
+from pages.common.registry import CALENDAR, COMPUTE, MEMORY, PARALLEL, WHAT_IF, PageSpec
 from pages.compute.form import CHIPS as COMPUTE_CHIPS
 from pages.compute.form import FORM as COMPUTE_FORM
 from pages.memory.form import CHIPS as MEMORY_CHIPS
@@ -35,12 +35,12 @@ from tests.app.test_saved import only, press, save
 PAGES: dict[PageSpec, tuple[Form, Mapping[str, Mapping[str, str]]]] = {
     COMPUTE: (COMPUTE_FORM, COMPUTE_CHIPS),
     MEMORY: (MEMORY_FORM, MEMORY_CHIPS),
-    PLAN_SEARCH: (SEARCH_FORM, SEARCH_CHIPS),
-    BOARD: (BOARD_FORM, BOARD_CHIPS),
+    PARALLEL: (SEARCH_FORM, SEARCH_CHIPS),
+    WHAT_IF: (BOARD_FORM, BOARD_CHIPS),
     CALENDAR: (CALENDAR_FORM, CALENDAR_CHIPS),
 }
 EACH = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.id)
-SAVING = pytest.mark.parametrize("page", [COMPUTE, MEMORY, PLAN_SEARCH], ids=lambda page: page.id)
+SAVING = pytest.mark.parametrize("page", [COMPUTE, MEMORY, PARALLEL], ids=lambda page: page.id)
 
 MINE = {
     "model": "Llama 3.1 8B", "tokens": "3T", "count": "96", "gb": "960", "seq": "4,096", "price": "4", "opt": "Lion",
@@ -73,20 +73,20 @@ def test_a_chip_names_every_field_of_a_plan() -> None:
     for form, chips in PAGES.values():
         for texts in chips.values():
             assert texts.keys() >= {one.id for one in PLAN_FIELDS}
-            reading = form.read(texts)
+            reading = form.parse(texts)
             assert not reading.problems
-            assert not reading.led, "a field that another one decides would never let the chip be lit"
+            assert not reading.derived, "a field that another one decides would never let the chip be lit"
 
 
 def test_every_page_begins_with_one_precision() -> None:
     """A plan has the same bytes whether a page is opened by itself or by the link of another one."""
-    begun = {page.id: plan_of(form.read({})) for page, (form, _) in PAGES.items()}
-    assert {(plan.policy, plan.own, plan.optimizer, plan.computed) for plan in begun.values()} == {
-        (USUAL_POLICY, OwnPolicy(), USUAL_OPTIMIZER, Computed())
+    begun = {page.id: plan_of(form.parse({})) for page, (form, _) in PAGES.items()}
+    assert {(plan.policy, plan.own, plan.optimizer, plan.compute_options) for plan in begun.values()} == {
+        (USUAL_POLICY, OwnPolicy(), USUAL_OPTIMIZER, ComputeOptions())
     }
     for form, _ in PAGES.values():
         for other, _ in PAGES.values():
-            sent = plan_of(other.read(carried(form.read({}).texts)))
+            sent = plan_of(other.parse(link_texts(form.parse({}).texts)))
             assert (sent.policy, sent.optimizer) == (USUAL_POLICY, USUAL_OPTIMIZER)
 
 
@@ -117,7 +117,7 @@ def test_the_plan_before_comes_back(page: PageSpec) -> None:
     assert f"{page.prefix}_former" not in {one.key for one in app.button}
     fresh = opened(page, {})
     choose(fresh, page, first)
-    assert plan_on(fresh, page) != PLAN_FORM.read(form.read({}).texts).texts
+    assert plan_on(fresh, page) != PLAN_FORM.parse(form.parse({}).texts).texts
     assert f"{page.prefix}_former" not in {one.key for one in fresh.button}, "nobody had typed anything"
 
 

@@ -10,13 +10,13 @@ from streamlit.testing.v1 import AppTest
 
 from core.planning.comparison.entry import entry_of, unpack
 from core.planning.evaluation import answer
-from core.planning.sweep.axes import AXES, spread, typed
-from core.planning.sweep.choice import pick
-from core.planning.sweep.presets import BOARD_STORIES as STORIES
-from core.planning.sweep.sweep import Board, Side, board, limits_of, plan_at
+from core.planning.sweep.axes import AXES, default_values, parse_values
+from core.planning.sweep.choice import recommend
+from core.planning.sweep.presets import SWEEP_PRESETS as STORIES
+from core.planning.sweep.sweep import Sweep, SweptAxis, plan_of_texts, sweep_limits, sweep_plan
 from core.views.sweep import text as sweep_text
 from pages.common.comparison_list import IN_LINK
-from pages.common.registry import BOARD, COMPUTE, MEMORY, PLAN_SEARCH, PageSpec
+from pages.common.registry import COMPUTE, MEMORY, PARALLEL, WHAT_IF, PageSpec
 from pages.sweep.form import FORM
 from tests.app.plan_pages import bodies, linked, onwards, opened, shown, stripped
 from tests.app.plan_pages import words as said_on
@@ -25,20 +25,22 @@ FIRST = next(iter(STORIES))
 TYPED = {"xs": "512, 1,024, 2,048, 4,096", "ys": "30%, 40%, 50%"}
 
 
-def of_form(texts: Mapping[str, str]) -> Board:
+def of_form(texts: Mapping[str, str]) -> Sweep:
     """The board of these fields, without any page."""
-    reading = FORM.read(texts)
-    plan = plan_at(reading.texts)
-    sides: list[Side] = []
+    reading = FORM.parse(texts)
+    plan = plan_of_texts(reading.texts)
+    sides: list[SweptAxis] = []
     for side, values in (("x", "xs"), ("y", "ys")):
         axis = AXES[reading.values[side]]
-        sides.append(Side(axis, typed(axis, reading.texts[values]) or spread(axis, plan, reading.texts)))
-    return board(reading.texts, *sides, limits_of(reading.values["due"], plan))
+        sides.append(
+            SweptAxis(axis, parse_values(axis, reading.texts[values]) or default_values(axis, plan, reading.texts))
+        )
+    return sweep_plan(reading.texts, *sides, sweep_limits(reading.values["due"], plan))
 
 
-def told(made: Board) -> str:
-    said = sweep_text.sentence(made, pick(made))
-    return shown(said) + shown(sweep_text.own(answer(plan_at(made.base)), made.limits))
+def told(made: Sweep) -> str:
+    said = sweep_text.sentence(made, recommend(made))
+    return shown(said) + shown(sweep_text.own(answer(plan_of_texts(made.base)), made.limits))
 
 
 def answered(app: AppTest) -> str:
@@ -52,14 +54,14 @@ def errors(app: AppTest) -> list[str]:
 
 @pytest.mark.parametrize("story", STORIES)
 def test_a_chip_is_told_by_the_form_alone(story: str) -> None:
-    app = opened(BOARD, STORIES[story])
+    app = opened(WHAT_IF, STORIES[story])
     assert answered(app) == told(of_form(STORIES[story]))
     assert errors(app) == []
     assert app.get("button_group")[0].value == story
 
 
 def test_it_begins_with_the_first_chip() -> None:
-    assert answered(opened(BOARD, {})) == told(of_form(STORIES[FIRST]))
+    assert answered(opened(WHAT_IF, {})) == told(of_form(STORIES[FIRST]))
 
 
 @pytest.mark.parametrize(
@@ -67,7 +69,7 @@ def test_it_begins_with_the_first_chip() -> None:
     [("xs", "1, two, 3", "“two”"), ("ys", "30%, 400%", "“400%”"), ("xs", "<b>9</b>", "“<b>9</b>”")],
 )
 def test_a_bad_list_says_so_and_the_last_good_one_stays(field: str, text: str, named: str) -> None:
-    app = opened(BOARD, TYPED)
+    app = opened(WHAT_IF, TYPED)
     before = answered(app)
     app.text_input(key=f"w_{field}").set_value(text).run()
     (said,) = errors(app)
@@ -80,13 +82,13 @@ def test_a_bad_list_says_so_and_the_last_good_one_stays(field: str, text: str, n
 
 
 def test_a_bad_list_in_a_link_is_replaced_by_values_around_the_plan() -> None:
-    app = opened(BOARD, {"xs": "1, two, 3"})
+    app = opened(WHAT_IF, {"xs": "1, two, 3"})
     assert len(errors(app)) == 1
     assert answered(app) == told(of_form(STORIES[FIRST]))
 
 
 def test_a_list_of_one_axis_is_not_kept_for_another() -> None:
-    app = opened(BOARD, TYPED)
+    app = opened(WHAT_IF, TYPED)
     app.selectbox(key="w_x").set_value("accelerator kind").run()
     (said,) = errors(app)
     assert "Values across" in said
@@ -97,7 +99,7 @@ def test_a_list_of_one_axis_is_not_kept_for_another() -> None:
 
 @pytest.mark.parametrize(("x", "y"), [("MFU", "MFU"), ("model", "parameters"), ("parameters", "model")])
 def test_two_sides_of_one_thing_are_refused(x: str, y: str) -> None:
-    app = opened(BOARD, {"x": x, "y": y})
+    app = opened(WHAT_IF, {"x": x, "y": y})
     (said,) = errors(app)
     assert "Across and Up both set" in said
     assert answered(app)
@@ -105,13 +107,13 @@ def test_two_sides_of_one_thing_are_refused(x: str, y: str) -> None:
 
 @pytest.mark.parametrize(("due", "within"), [("120 days", "within 120 days"), ("$5M", "within $5 M"), ("", "90 days")])
 def test_the_deadline_is_the_boards_own(due: str, within: str) -> None:
-    app = opened(BOARD, {"due": due})
+    app = opened(WHAT_IF, {"due": due})
     assert within in said_on(app)
     assert answered(app) == told(of_form({"due": due}))
 
 
 def test_a_bad_deadline_keeps_the_last() -> None:
-    app = opened(BOARD, {"due": "120 days"})
+    app = opened(WHAT_IF, {"due": "120 days"})
     app.text_input(key="w_due").set_value("soon").run()
     (said,) = errors(app)
     assert "Still using 120 days." in said
@@ -119,9 +121,9 @@ def test_a_bad_deadline_keeps_the_last() -> None:
 
 
 def test_what_is_least_becomes_the_plan_and_the_board_stays_around_it() -> None:
-    app = opened(BOARD, {})
+    app = opened(WHAT_IF, {})
     made = of_form({})
-    picked = pick(made)
+    picked = recommend(made)
     assert picked is not None
     app.button(key="w_least").click().run()
     fields = linked(app)
@@ -129,13 +131,13 @@ def test_what_is_least_becomes_the_plan_and_the_board_stays_around_it() -> None:
     assert (fields["w_xs"], fields["w_ys"]) == (made.x.written, made.y.written)
     again = of_form({name.removeprefix("w_"): text for name, text in fields.items() if name.startswith("w_")})
     assert (again.x.texts, again.y.texts) == (made.x.texts, made.y.texts)
-    assert again.here == picked.cell
+    assert again.plan_cell == picked.cell
     assert answered(app) == told(again)
     assert not [one for one in app.button if one.key == "w_least"]
 
 
 def test_the_table_lists_every_cell() -> None:
-    app = opened(BOARD, {**TYPED, "table": "true"})
+    app = opened(WHAT_IF, {**TYPED, "table": "true"})
     (table,) = [
         block.proto.body
         for block in app.get("html")
@@ -147,14 +149,14 @@ def test_the_table_lists_every_cell() -> None:
     assert found == pytest.approx(made.days.ravel().tolist(), rel=1e-3)
 
 
-@pytest.mark.parametrize("page", [COMPUTE, MEMORY, PLAN_SEARCH], ids=lambda page: page.id)
+@pytest.mark.parametrize("page", [COMPUTE, MEMORY, PARALLEL], ids=lambda page: page.id)
 def test_the_plan_goes_on_to_other_pages(page: PageSpec) -> None:
-    (fields,) = onwards(opened(BOARD, {"count": "2,048", "tokens": "9T", "find": "tokens"}), page)
+    (fields,) = onwards(opened(WHAT_IF, {"count": "2,048", "tokens": "9T", "find": "tokens"}), page)
     assert (fields["count"], fields["tokens"], fields["find"]) == ("2,048", "9T", "time")
 
 
 def test_compute_budget_says_the_same_of_the_plan() -> None:
-    app = opened(BOARD, {})
+    app = opened(WHAT_IF, {})
     (fields,) = onwards(app, COMPUTE)
     days = re.findall(r"takes ([\d.,]+ days)", answered(app))
     assert days == re.findall(r"takes ([\d.,]+ days)", answered(opened(COMPUTE, fields)))
@@ -162,13 +164,13 @@ def test_compute_budget_says_the_same_of_the_plan() -> None:
 
 
 def test_a_plan_without_an_answer_says_why_and_the_page_stands() -> None:
-    app = opened(BOARD, {"rate1k": "MTBF 1 min", "back": "3 h", "pace": "steady steps"})
+    app = opened(WHAT_IF, {"rate1k": "MTBF 1 min", "back": "3 h", "pace": "steady steps"})
     assert any("No progress" in said for said in errors(app))
     assert answered(app)
 
 
 def test_the_plan_of_the_board_goes_into_the_comparison() -> None:
-    app = opened(BOARD, TYPED | {"n": "8B", "model": "Typed parameters", "count": "512"})
+    app = opened(WHAT_IF, TYPED | {"n": "8B", "model": "Typed parameters", "count": "512"})
     app.button(key="w_add").click().run()
     assert not app.exception
     (one,) = unpack(linked(app)[IN_LINK])[0]

@@ -13,8 +13,8 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from core.limits import limit
-from core.planning.calendar.form import CALENDAR_FIELDS, RUN_FIELDS, asked_of
-from core.planning.calendar.presets import STORIES
+from core.planning.calendar.form import CALENDAR_FIELDS, RUN_FIELDS, calendar_request
+from core.planning.calendar.presets import PRESETS
 from core.planning.cost.bill import costs
 from core.planning.cost.form import MONEY_FIELDS, prices_of
 from core.planning.evaluation import answer
@@ -39,15 +39,15 @@ def told(app: AppTest) -> str:
 
 def expected(texts: Mapping[str, str]) -> str:
     """The answer's sentence from the form alone."""
-    reading = FORM.read(texts)
-    s = asked_of(reading).schedule()
+    reading = FORM.parse(texts)
+    s = calendar_request(reading).schedule()
     return shown(calendar_text.sentence(s, costs(s, prices_of(reading))[0]))
 
 
 @pytest.mark.parametrize("bill", [{}, BILL], ids=["rent alone", "every price"])
-@pytest.mark.parametrize("name", STORIES)
+@pytest.mark.parametrize("name", PRESETS)
 def test_every_chip_is_told_by_the_form_alone(name: str, bill: dict[str, str]) -> None:
-    texts = {**STORIES[name], **bill}
+    texts = {**PRESETS[name], **bill}
     app = opened(CALENDAR, texts)
     assert told(app) == expected(texts)
     assert not [error for error in bodies(app, "np-error") if "missed" not in error]
@@ -65,7 +65,7 @@ def test_a_chip_fills_in_the_fields() -> None:
     name = "DeepSeek-V3: 4k, 32k, 128k"
     next(chip for chip in app.get("button_group") if chip.key == "y:story").set_value(name).run()
     assert not app.exception
-    assert told(app) == expected(STORIES[name])
+    assert told(app) == expected(PRESETS[name])
     assert "arXiv" in said_on(app) or "arxiv.org" in said_on(app)
 
 
@@ -173,7 +173,7 @@ def test_one_run_is_compute_budgets_plan_with_its_days_and_dollars() -> None:
     a = answer(plan_from(SMALL))
     (there,) = onwards(opened(COMPUTE, SMALL), CALENDAR)
     app = opened(CALENDAR, there)
-    s = asked_of(FORM.read(there)).schedule()
+    s = calendar_request(FORM.parse(there)).schedule()
     assert s.runs[0].answer.dollars == a.dollars
     assert s.ends.mid == a.middle.days
     assert dollars(a.dollars.mid) in told(app)
@@ -182,10 +182,10 @@ def test_one_run_is_compute_budgets_plan_with_its_days_and_dollars() -> None:
 
 
 def test_a_runs_name_leads_to_its_budget() -> None:
-    texts = STORIES["Llama 3 405B: 8k, then 128k"]
+    texts = PRESETS["Llama 3 405B: 8k, then 128k"]
     app = opened(CALENDAR, texts)
     links = [html.unescape(link) for link in re.findall(r'<td[^>]*><a href="([^"]+)"', said_raw(app))]
-    s = asked_of(FORM.read(texts)).schedule()
+    s = calendar_request(FORM.parse(texts)).schedule()
     assert len(links) == len(s.runs) == 2
     for link, one in zip(links, s.runs, strict=True):
         fields = dict(parse_qsl(link.partition("?")[2], keep_blank_values=True))
@@ -198,7 +198,7 @@ def said_raw(app: AppTest) -> str:
 
 
 def test_a_link_names_every_field_and_opens_to_the_same_page() -> None:
-    texts = {**STORIES["A year’s fleet with experiments"], **BILL, "kwh": "0.11"}
+    texts = {**PRESETS["A year’s fleet with experiments"], **BILL, "kwh": "0.11"}
     app = opened(CALENDAR, texts)
     link = linked(app)
     assert set(link) == {"v", *(f"y_{field.id}" for field in FORM.fields if not field.quiet)}
@@ -229,7 +229,7 @@ def test_names_are_text_whatever_is_typed() -> None:
 
 def test_the_calendar_can_be_downloaded() -> None:
     with downloads() as made:
-        opened(CALENDAR, {**STORIES["A year’s fleet with experiments"]})
+        opened(CALENDAR, {**PRESETS["A year’s fleet with experiments"]})
     events = made["ics"]().count(b"BEGIN:VEVENT")
     assert events == 5 + 1 + 1  # runs, closed days, the deadline
 

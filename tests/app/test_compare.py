@@ -9,25 +9,25 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from core.limits import limit
-from core.planning.comparison.comparison import as_kept, compared
+from core.planning.comparison.comparison import compare_plan, with_saved_results
 from core.planning.comparison.entry import Entry, entry_of, pack, unpack
 from core.planning.comparison.examples import examples
 from core.planning.comparison.names import suggested
-from core.planning.form.plan_form import PLAN_FORM, carried, named_texts
-from core.planning.presets import MEMORY_STORIES, STORIES
+from core.planning.form.plan_form import PLAN_FORM, link_texts, named_texts
+from core.planning.presets import MEMORY_PRESETS, PRESETS
 from core.views.comparison import text as comparison_text
 from core.views.report.data import PlansFileError, as_json, read_json
 from core.views.report.report import report_of
 from pages.common import show
 from pages.common.comparison_list import IN_LINK
-from pages.common.registry import COMPARE, COMPUTE, HOME, MEMORY, PLAN_SEARCH, PageSpec
+from pages.common.registry import COMPARE, COMPUTE, HOME, MEMORY, PARALLEL, PageSpec
 from pages.compare.columns import COPY, LEFT, PIN, REMOVE, RIGHT
 from pages.compare.form import MORE
 from tests.app.plan_pages import bodies, linked, onwards, opened, shown, stripped
 from tests.app.plan_pages import words as said_on
 from tests.app.test_pages import APP
 
-THREE = (COMPUTE, MEMORY, PLAN_SEARCH)
+THREE = (COMPUTE, MEMORY, PARALLEL)
 ADD = {page: f"{page.prefix}_add" for page in THREE}
 
 
@@ -90,17 +90,17 @@ def test_the_plan_on_screen_is_added_as_it_stands(page: PageSpec) -> None:
     app.button(key=ADD[page]).click().run()
     (one,) = plans(app)
     onward = onwards(app, COMPUTE if page is not COMPUTE else MEMORY)[-1]
-    there = entry_of(one.name, carried({name: text for name, text in onward.items() if name != IN_LINK}))
+    there = entry_of(one.name, link_texts({name: text for name, text in onward.items() if name != IN_LINK}))
     assert one.texts == there.reading.texts
-    assert compared(one).answer is compared(there).answer
-    assert one.results == pytest.approx(as_kept(one).results, rel=1e-5)
+    assert compare_plan(one).answer is compare_plan(there).answer
+    assert one.results == pytest.approx(with_saved_results(one).results, rel=1e-5)
     assert (one.texts["count"], one.texts["n"], one.texts["find"]) == ("512", "8B", "time")
     assert one.name == suggested(one.texts)
 
 
 def test_the_layout_found_is_added_with_the_plan() -> None:
-    app = opened(PLAN_SEARCH, {})
-    app.button(key=ADD[PLAN_SEARCH]).click().run()
+    app = opened(PARALLEL, {})
+    app.button(key=ADD[PARALLEL]).click().run()
     (one,) = plans(app)
     assert one.texts["tp"] != "1"
     assert one.texts["tp"] == onwards(app, MEMORY)[-1]["tp"]
@@ -117,7 +117,7 @@ def test_training_memory_adds_the_accelerators_that_it_names_whatever_another_pa
 def test_the_tray_stays_from_page_to_page_and_in_every_link() -> None:
     app = opened(COMPUTE, {})
     app.button(key=ADD[COMPUTE]).click().run()
-    for page in (MEMORY, PLAN_SEARCH):
+    for page in (MEMORY, PARALLEL):
         app.switch_page(page.path).run()
         app.button(key=ADD[page]).click().run()
     app.switch_page(HOME.path).run()
@@ -142,7 +142,7 @@ def test_the_same_plan_is_added_once() -> None:
 
 
 def test_a_seventh_plan_is_refused_and_nothing_is_lost() -> None:
-    six = tuple(entry_of(name, story) for name, story in list(STORIES.items())[: limit("compared_plans")])
+    six = tuple(entry_of(name, story) for name, story in list(PRESETS.items())[: limit("compared_plans")])
     app = with_plans(six, COMPUTE, n="3B")
     assert not bodies(app, "np-error")
     app.button(key=ADD[COMPUTE]).click().run()
@@ -171,15 +171,15 @@ def choose_file(app: AppTest, text: str) -> list[str]:
 
 
 def test_a_file_that_was_taken_away_opens_as_the_same_comparison() -> None:
-    entries = tuple(as_kept(one) for one in examples())
+    entries = tuple(with_saved_results(one) for one in examples())
     app = opened(COMPARE, {})
     assert choose_file(app, written(entries)) == []
     assert (names(app), texts_of(plans(app))) == ([one.name for one in entries], texts_of(entries))
-    assert answer(app) == shown(comparison_text.sentence([compared(one) for one in entries], 0))
+    assert answer(app) == shown(comparison_text.sentence([compare_plan(one) for one in entries], 0))
 
 
 def test_a_file_loses_no_plan_that_is_there() -> None:
-    stories = list({**STORIES, **MEMORY_STORIES}.items())
+    stories = list({**PRESETS, **MEMORY_PRESETS}.items())
     there = tuple(entry_of(name, story) for name, story in stories[: limit("compared_plans") - 2])
     new = tuple(entry_of(f"new {count}", {"n": "3B", "count": str(count)}) for count in (1, 2, 3))
     app = with_plans(there)
@@ -219,28 +219,28 @@ def test_an_empty_page_offers_examples_in_one_click() -> None:
     app = opened(COMPARE, {})
     app.button(key="k_examples").click().run()
     assert names(app) == [one.name for one in examples()]
-    assert answer(app) == shown(comparison_text.sentence([compared(one) for one in examples()], 0))
+    assert answer(app) == shown(comparison_text.sentence([compare_plan(one) for one in examples()], 0))
 
 
 def test_a_story_is_added_by_name() -> None:
     app = opened(COMPARE, {})
-    name = list(STORIES)[2]
+    name = list(PRESETS)[2]
     app.selectbox(key="k_add").set_value(name).run()
     app.button(key="k_add_it").click().run()
     assert names(app) == [name]
-    assert plans(app)[0].texts["count"] == STORIES[name]["count"]
+    assert plans(app)[0].texts["count"] == PRESETS[name]["count"]
 
 
 @pytest.mark.parametrize("count", range(2, limit("compared_plans") + 1))
 def test_a_link_alone_opens_the_comparison(count: int) -> None:
-    stories = list({**MEMORY_STORIES, **STORIES}.items())[-count:]
+    stories = list({**MEMORY_PRESETS, **PRESETS}.items())[-count:]
     entries = tuple(entry_of(name, story) for name, story in stories)
     app = with_plans(entries, base=str(count))
     assert (names(app), texts_of(plans(app))) == ([one.name for one in entries], texts_of(entries))
     assert base(app) == stories[-1][0]
-    assert answer(app) == shown(comparison_text.sentence([compared(one) for one in entries], count - 1))
+    assert answer(app) == shown(comparison_text.sentence([compare_plan(one) for one in entries], count - 1))
     (table,) = [body for body in bodies(app, "np-tabled") if "Wall time" in body]
-    assert all(comparison_text.called(compared(one)) in said_on(app) for one in entries)
+    assert all(comparison_text.plan_name(compare_plan(one)) in said_on(app) for one in entries)
     assert table.count('<th scope="col"') == count + 1
 
 
@@ -252,8 +252,8 @@ def test_numbers_are_changed_in_place_and_bad_ones_keep_the_last_good() -> None:
     after = plans(app)
     assert texts_of((after[0], after[2])) == texts_of((before[0], before[2]))
     assert after[1].texts == {**before[1].texts, "count": "4096"}
-    assert after[1].results == pytest.approx(as_kept(after[1]).results, rel=1e-5)
-    assert answer(app) == shown(comparison_text.sentence([compared(one) for one in after], 0))
+    assert after[1].results == pytest.approx(with_saved_results(after[1]).results, rel=1e-5)
+    assert answer(app) == shown(comparison_text.sentence([compare_plan(one) for one in after], 0))
     said = answer(app)
     app.text_input(key=f"k_count_{number}").set_value("many").run()
     (message,) = bodies(app, "np-error")
@@ -338,16 +338,16 @@ def test_plans_that_have_no_answer_keep_their_column() -> None:
     app = with_plans((entry_of("good", {}), bad, lay))
     assert names(app) == ["good", "bad", "lay"]
     said = said_on(app)
-    assert shown(compared(bad).why) in stripped(said)
+    assert shown(compare_plan(bad).problem) in stripped(said)
     assert "cannot be laid out" in said
     assert len(app.menu_button) == 3
 
 
 def test_results_of_an_older_link_are_shown_beside_those_of_now() -> None:
-    kept = as_kept(examples()[0])
+    kept = with_saved_results(examples()[0])
     old = Entry(kept.name, kept.texts, {**kept.results, "days": 2 * kept.results["days"]})
     app = with_plans((old, examples()[1]))
-    told = stripped(shown(comparison_text.since_kept(compared(old))))
+    told = stripped(shown(comparison_text.since_kept(compare_plan(old))))
     assert told
     assert told in stripped(said_on(app))
     assert plans(app)[0].results["days"] == pytest.approx(old.results["days"], rel=1e-5)

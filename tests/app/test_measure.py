@@ -20,7 +20,7 @@ from core.benchmark.running.events import Progress
 from core.benchmark.running.jobs import Snapshot
 from core.jobs.process import NotStartedError
 from core.store.where import opened
-from pages.common.registry import DEVICE
+from pages.common.registry import MEASURE
 from pages.measure import running
 from tests.core.collectives_cases import made as collectives
 from tests.core.measured_cases import copy, on_gpu, record, refusal, square
@@ -90,7 +90,7 @@ def open_page(monkeypatch: pytest.MonkeyPatch) -> Iterator[Open]:
         app = AppTest.from_file(APP, default_timeout=60)
         for name, text in fields.items():
             app.query_params[name] = text
-        app.run().switch_page(DEVICE.path).run()
+        app.run().switch_page(MEASURE.path).run()
         assert not app.exception
         return app
 

@@ -16,7 +16,7 @@ from core.models.catalog import CATALOG
 from core.training.optimizer_paths.path import MOVING
 from core.training.precision import find_policy
 from core.training.torch_check.events import Advance, Began
-from core.training.torch_check.step import Trial, Witness, trial_of
+from core.training.torch_check.step import TorchCheck, Trial, trial_of
 from pages.common.registry import MEMORY
 from pages.memory import witness as panel
 from tests.app.plan_pages import linked, opened, words
@@ -68,21 +68,21 @@ def test_a_bad_field_is_told_and_not_used(field: str, text: str) -> None:
 class StillRunner:
     """Has one latest step and remembers what was asked of it."""
 
-    def __init__(self, latest: Witness | None) -> None:
+    def __init__(self, latest: TorchCheck | None) -> None:
         self.job = latest
         self.best = latest if latest and latest.measured else None
         self.asked: list[object] = []
 
-    def latest(self) -> Witness | None:
+    def latest(self) -> TorchCheck | None:
         return self.job
 
-    def latest_with_results(self) -> Witness | None:
+    def latest_with_results(self) -> TorchCheck | None:
         return self.best
 
-    def poll(self, job_id: str) -> Witness | None:
+    def poll(self, job_id: str) -> TorchCheck | None:
         return self.job
 
-    def start(self, trial: Trial) -> tuple[Witness, bool]:
+    def start(self, trial: Trial) -> tuple[TorchCheck, bool]:
         self.asked.append(trial)
         self.job = step(trial, state="running")
         return self.job, True
@@ -94,9 +94,9 @@ class StillRunner:
         return True
 
 
-def step(trial: Trial = TRIAL, **options: Any) -> Witness:
+def step(trial: Trial = TRIAL, **options: Any) -> TorchCheck:
     given: dict[str, Any] = {"state": "finished", "advance": None, "measured": {}, "message": "", **options}
-    return Witness(
+    return TorchCheck(
         id="1", spec=trial, seconds=3.0, began=Began(torch="2.13.0", transformers="5.23.0", device="CPU"), **given
     )
 

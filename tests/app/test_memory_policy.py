@@ -8,7 +8,7 @@ from streamlit.testing.v1 import AppTest
 from core.planning.evaluation import answer
 from core.planning.form.plan_form import plan_of
 from core.planning.form.precision import OWN_FIELDS
-from core.planning.memory_estimate import Held, held
+from core.planning.memory_estimate import MemoryEstimate, memory_estimate
 from core.planning.plan import OWN_POLICY
 from core.training.custom_policy import own_like
 from core.training.optimizers import find_optimizer, optimizers
@@ -25,8 +25,8 @@ from tests.app.plan_pages import bodies, downloads, fold, linked, onwards, opene
 TYPES = {field.id for field in OWN_FIELDS.values()}
 
 
-def plan_held(texts: dict[str, str]) -> Held:
-    return held(plan_of(FORM.read(texts)))
+def plan_held(texts: dict[str, str]) -> MemoryEstimate:
+    return memory_estimate(plan_of(FORM.parse(texts)))
 
 
 def pick(app: AppTest, field: str, option: str) -> None:
@@ -54,7 +54,7 @@ def test_editing_begins_from_the_chosen_precision(prec: str) -> None:
     pick(app, "pg", other)
     after = texts_of(app)
     assert after["prec"] == OWN_POLICY
-    plan = plan_of(FORM.read(after))
+    plan = plan_of(FORM.parse(after))
     assert plan.own == own_like(plan.own.under(find_optimizer("Adam")), find_optimizer("Adam"))
     assert (plan.own.weights, plan.own.master, plan.own.states[:2]) == (
         before.weights,
@@ -62,8 +62,8 @@ def test_editing_begins_from_the_chosen_precision(prec: str) -> None:
         before.states[:2],
     )
     assert plan.own.gradients == other
-    assert sum_of(app) == shown(text_precision.adds_up(held(plan)))
-    assert shown(text_memory.verdict(held(plan))) in stripped(bodies(app, "np-answer")[0])
+    assert sum_of(app) == shown(text_precision.adds_up(memory_estimate(plan)))
+    assert shown(text_memory.verdict(memory_estimate(plan))) in stripped(bodies(app, "np-answer")[0])
 
 
 def test_bytes_add_up_live() -> None:
@@ -109,13 +109,15 @@ def test_a_link_carries_the_types_to_every_page_and_back() -> None:
     app = opened(MEMORY, own)
     (carried,) = onwards(app, COMPUTE)
     assert carried.keys() >= TYPES
-    plan = plan_of(COMPUTE_FORM.read(carried))
-    assert plan.own == plan_of(FORM.read(own)).own
+    plan = plan_of(COMPUTE_FORM.parse(carried))
+    assert plan.own == plan_of(FORM.parse(own)).own
     with downloads() as made:
         compute = opened(COMPUTE, {**carried, "take": "true"})
     assert "fp32 weights, no master" in made["csv"]().decode()
     assert made["csv"]().decode() == lines_csv(plan_lines(answer(plan)))
-    assert f"take {text_memory.gib(float(answer(plan).memory.one.states))} on each of 8" in stripped(words(compute))
+    assert f"take {text_memory.gib(float(answer(plan).memory.device_memory.states))} on each of 8" in stripped(
+        words(compute)
+    )
     again = opened(MEMORY, texts_of(app))
     assert bodies(again, "np-answer") == bodies(app, "np-answer")
     assert linked(again) == linked(app)

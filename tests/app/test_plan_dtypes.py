@@ -8,7 +8,7 @@ from core.planning.comparison.entry import entry_of
 from core.planning.form.plan_form import DTYPE
 from core.step_time.links import BITS
 from pages.calendar.form import FORM as CALENDAR_FORM
-from pages.common.registry import BOARD, CALENDAR, COMPARE, COMPUTE, HOME, MEMORY, PLAN_SEARCH
+from pages.common.registry import CALENDAR, COMPARE, COMPUTE, HOME, MEMORY, PARALLEL, WHAT_IF
 from pages.compute.form import FORM as COMPUTE_FORM
 from pages.memory.form import FORM as MEMORY_FORM
 from pages.parallel.form import FORM as SEARCH_FORM
@@ -18,11 +18,11 @@ from tests.app.test_compare import with_plans
 from tests.perf.walk import faults, observed
 
 FORMS = {
-    BOARD: BOARD_FORM,
+    WHAT_IF: BOARD_FORM,
     CALENDAR: CALENDAR_FORM,
     COMPUTE: COMPUTE_FORM,
     MEMORY: MEMORY_FORM,
-    PLAN_SEARCH: SEARCH_FORM,
+    PARALLEL: SEARCH_FORM,
 }
 PLANS = {
     "one that fits": {"model": "Llama 3.1 8B", "tokens": "1T", "count": "64", "seq": "4,096", "gb": "128"},
@@ -42,6 +42,6 @@ def test_every_dtype_is_answered_or_refused_by_name(dtype: str, plan: str) -> No
             app = with_plans(carried, page, **texts, **panels)
             assert not faults(app), (page.id, faults(app))
             said = stripped(" ".join(bodies(app, "np-error")))
-            assert (f"not in {dtype}" in said) == (page is PLAN_SEARCH and dtype not in BITS), (page.id, said)
+            assert (f"not in {dtype}" in said) == (page is PARALLEL and dtype not in BITS), (page.id, said)
         for page in (HOME, COMPARE):
             assert not faults(with_plans(carried, page))

@@ -13,14 +13,14 @@ from core.lecture.catalogue import CLAIMS
 from core.planning.evaluation import answer
 from core.planning.form.plan_form import PLAN_FIELDS, plan_from, plan_of
 from core.planning.form.precision import OWN_FIELDS
-from core.planning.memory_estimate import held
+from core.planning.memory_estimate import memory_estimate
 from core.planning.plan import FINDS, OWN, OWN_POLICY, TYPED, Plan
-from core.planning.presets import MEMORY_STORIES, STORIES
+from core.planning.presets import MEMORY_PRESETS, PRESETS
 from core.views.plan import text as plan_text
 from core.views.plan import text_memory
 from core.views.report.plan_table import plan_lines
 from core.views.report.tables import lines_csv
-from pages.common.registry import COMPUTE, HOME, MEMORY, PLAN_SEARCH, PageSpec
+from pages.common.registry import COMPUTE, HOME, MEMORY, PARALLEL, PageSpec
 from pages.compute.form import FORM as COMPUTE_FORM
 from pages.compute.form import PANELS
 from pages.memory.form import FORM as MEMORY_FORM
@@ -52,20 +52,20 @@ def told_by_compute(texts: dict[str, str]) -> tuple[str, str]:
     return stripped(said.partition("<small>")[0]), made["csv"]().decode()
 
 
-@pytest.mark.parametrize("name", STORIES)
+@pytest.mark.parametrize("name", PRESETS)
 def test_a_chip_of_compute_is_told_by_the_form_alone(name: str) -> None:
-    sentence, table = told(plan_from(STORIES[name]))
-    assert told_by_compute(dict(STORIES[name])) == (shown(sentence), table)
+    sentence, table = told(plan_from(PRESETS[name]))
+    assert told_by_compute(dict(PRESETS[name])) == (shown(sentence), table)
 
 
-@pytest.mark.parametrize("name", MEMORY_STORIES)
+@pytest.mark.parametrize("name", MEMORY_PRESETS)
 def test_a_chip_of_training_memory_is_told_by_the_form_alone(name: str) -> None:
-    story = MEMORY_STORIES[name]
-    assert told_by_memory(dict(story)) == told_of_memory(plan_of(MEMORY_FORM.read(story)))
+    story = MEMORY_PRESETS[name]
+    assert told_by_memory(dict(story)) == told_of_memory(plan_of(MEMORY_FORM.parse(story)))
 
 
 def told_of_memory(plan: Plan) -> str:
-    return shown(text_memory.verdict(held(plan)))
+    return shown(text_memory.verdict(memory_estimate(plan)))
 
 
 def told_by_memory(texts: dict[str, str]) -> str:
@@ -77,9 +77,9 @@ def told_by_memory(texts: dict[str, str]) -> str:
 def test_a_link_of_the_lecture_is_told_by_the_form_alone(name: str) -> None:
     link = LECTURE[name]
     if link.page == "memory":
-        assert told_by_memory(dict(link.fields)) == told_of_memory(plan_of(MEMORY_FORM.read(link.fields)))
+        assert told_by_memory(dict(link.fields)) == told_of_memory(plan_of(MEMORY_FORM.parse(link.fields)))
     else:
-        sentence, table = told(plan_of(COMPUTE_FORM.read(link.fields)))
+        sentence, table = told(plan_of(COMPUTE_FORM.parse(link.fields)))
         assert told_by_compute(dict(link.fields)) == (shown(sentence), table)
 
 
@@ -194,17 +194,17 @@ def test_training_memory_has_the_bytes_of_compute(name: str) -> None:
     texts = {"n": "70B", "count": "1024", **PLANS[name]}
     a = answer(plan_from(texts))
     lines = {line.name: line.value for line in plan_lines(a)}
-    plan = plan_of(MEMORY_FORM.read(texts))
-    here = held(plan)
+    plan = plan_of(MEMORY_FORM.parse(texts))
+    here = memory_estimate(plan)
     assert lines["checkpoint"] == pytest.approx(here.checkpoint, rel=1e-12)
-    assert lines["model states on one accelerator"] == pytest.approx(float(here.one.states), rel=1e-12)
+    assert lines["model states on one accelerator"] == pytest.approx(float(here.device_memory.states), rel=1e-12)
     assert lines["all that one accelerator holds"] == pytest.approx(here.total, rel=1e-12)
     assert lines["memory of one accelerator"] == here.usable
     said = stripped(said_on(opened(MEMORY, texts)))
     assert stripped(shown(text_memory.checkpoint(here))) in said
     assert text_memory.gib(here.total) in said
     there = stripped(said_on(opened(COMPUTE, texts)))
-    too_much = float(here.one.states) if here.states_fit == "over" else here.total
+    too_much = float(here.device_memory.states) if here.states_fit == "over" else here.total
     assert (text_memory.gib(too_much) in there) == (here.fits == "over")
 
 
@@ -215,10 +215,10 @@ def test_the_largest_model_of_home_is_that_of_training_memory(name: str, counted
     texts = {**PLANS[name], "of": counted, "k": "16"}
     app = opened(HOME, texts)
     there = onwards(app, MEMORY)[-1]
-    here = held(plan_of(MEMORY_FORM.read(there)))
+    here = memory_estimate(plan_of(MEMORY_FORM.parse(there)))
     assert (here.fits if counted == "everything" else here.states_fit) == "fits"
     said = stripped(bodies(app, "np-answer")[1])
-    assert text_memory.gib(float(here.one.states)) in said or counted != "everything"
+    assert text_memory.gib(float(here.device_memory.states)) in said or counted != "everything"
     assert there["n"].removesuffix("B") in said
 
 
@@ -241,7 +241,7 @@ def test_what_was_found_is_what_has_to_be_held(find: str) -> None:
     texts = {"find": find, "tp": "8", "within": "60 days", "n": "8B", "tokens": "15T", "mfu": "40%"}
     a = answer(plan_from(texts))
     there = onwards(opened(COMPUTE, texts), MEMORY)[-1]
-    here = held(plan_of(MEMORY_FORM.read(there)))
+    here = memory_estimate(plan_of(MEMORY_FORM.parse(there)))
     assert here.layout == a.memory.layout
     assert here.total == pytest.approx(a.memory.total, rel=1e-6)
 
@@ -254,7 +254,7 @@ def test_parameters_that_were_found_are_of_no_model_of_the_catalogue() -> None:
     assert plan_from(there).parameters == pytest.approx(found, abs=1)
 
 
-@pytest.mark.parametrize("page", [MEMORY, PLAN_SEARCH], ids=lambda page: page.id)
+@pytest.mark.parametrize("page", [MEMORY, PARALLEL], ids=lambda page: page.id)
 def test_a_model_that_is_named_is_the_one_that_counts_whatever_another_page_finds(page: PageSpec) -> None:
     texts = {"model": "Llama 3.1 8B", "n": "10B", "count": "512"}
     said, other = (bodies(opened(page, {**texts, "find": find}), "np-answer") for find in ("time", "parameters"))
@@ -270,7 +270,7 @@ def test_what_would_make_it_fit_is_the_same_on_both_pages() -> None:
 
 
 def test_every_story_of_the_compute_budget_fits_as_it_is_laid_out() -> None:
-    for name, story in {"": {}, **STORIES}.items():
+    for name, story in {"": {}, **PRESETS}.items():
         a = answer(plan_from(story))
         assert (plan_text.memory(a), plan_text.tight(a)) == ("", ""), name
 
@@ -282,13 +282,13 @@ NET: list[dict[str, str]] = [
     # What once ended in a red box: no price, an answer above the limit, a cluster too small for its curve.
     *({"gpu": name, "moved": "dollars"} for name in UNPRICED[::10]),
     {"find": "cost", "gpu": "T4"},
-    {**STORIES["GPT-3 175B"], "find": "tokens", "within": "$5M"},
+    {**PRESETS["GPT-3 175B"], "find": "tokens", "within": "$5M"},
     {"find": "accelerators", "within": "20 min"},
-    {**STORIES["GPT-2 124M on one node"], "find": "accelerators"},
+    {**PRESETS["GPT-2 124M on one node"], "find": "accelerators"},
     # And a sample of all there is.
     *(
         {**story, "find": FINDS[i % len(FINDS)], "gpu": accelerators()[(7 * i) % len(accelerators())].name}
-        for i, story in enumerate((*STORIES.values(), *list(MEMORY_STORIES.values())[::3]))
+        for i, story in enumerate((*PRESETS.values(), *list(MEMORY_PRESETS.values())[::3]))
     ),
 ]
 
@@ -309,7 +309,7 @@ def test_every_panel_stands(texts: dict[str, str]) -> None:
     assert len(app.get("plotly_chart")) >= 6
     text = stripped(said_on(app))
     assert not NO_NUMBER.search(text), text[max(0, NO_NUMBER.search(text).start() - 80) :][:160]  # type: ignore[union-attr]
-    assert refused(plan_of(COMPUTE_FORM.read(texts))) in text
+    assert refused(plan_of(COMPUTE_FORM.parse(texts))) in text
 
 
 def test_downloads_open_to_the_page_that_made_them() -> None:

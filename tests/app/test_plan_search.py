@@ -12,13 +12,13 @@ from streamlit.testing.v1 import AppTest
 
 from core.planning import plan_search
 from core.planning.form.plan_form import plan_from, plan_of
-from core.planning.memory_estimate import held
+from core.planning.memory_estimate import memory_estimate
 from core.planning.plan import OWN as OWN_MODEL
-from core.planning.plan_search import search_request, searched
-from core.planning.search_around import as_texts
-from core.search.result import Found
+from core.planning.plan_search import search_layouts, search_request
+from core.planning.search_around import layout_texts
+from core.search.result import LayoutResult
 from core.views.search import text as search_text
-from pages.common.registry import BOARD, CALENDAR, COMPUTE, MEMORY, PLAN_SEARCH
+from pages.common.registry import CALENDAR, COMPUTE, MEMORY, PARALLEL, WHAT_IF
 from pages.parallel import space as panel
 from pages.parallel.form import CHIPS, FORM, OWN, PANELS
 from tests.app.plan_pages import bodies, downloads, fold, linked, onwards, opened, shown, stripped
@@ -30,8 +30,8 @@ SHAPE = "layers=80 hidden=10240 heads=80 kv_heads=8 head_dim=128 ffn=36864 vocab
 SMALL = {"model": "Llama 3.1 8B", "count": "16", "gb": "128", "seq": "4,096", "tokens": "1T"}
 
 
-def found(texts: Mapping[str, str]) -> Found:
-    best = searched(search_request(plan_of(FORM.read(texts)))).best
+def found(texts: Mapping[str, str]) -> LayoutResult:
+    best = search_layouts(search_request(plan_of(FORM.parse(texts)))).best
     assert best is not None
     return best
 
@@ -43,8 +43,8 @@ def answer(app: AppTest) -> str:
 @pytest.mark.parametrize("name", CHIPS)
 def test_every_chip_is_told_by_the_form_alone_with_every_panel_open(name: str) -> None:
     texts = CHIPS[name]
-    app = opened(PLAN_SEARCH, {**texts, **OPEN})
-    plan = plan_of(FORM.read(texts))
+    app = opened(PARALLEL, {**texts, **OPEN})
+    plan = plan_of(FORM.parse(texts))
     assert answer(app) == shown(search_text.sentence(plan, search_request(plan), found(texts)))
     assert {one.label for one in PANELS.values()} <= {drawn.label for drawn in app.expander}
     assert len(app.get("plotly_chart")) >= 6
@@ -56,7 +56,7 @@ def test_every_chip_is_told_by_the_form_alone_with_every_panel_open(name: str) -
 
 
 def test_opening_panels_changes_neither_answer_nor_link() -> None:
-    apps = [opened(PLAN_SEARCH, {**SMALL, **panels}) for panels in (OPEN, dict.fromkeys(PANELS, "false"))]
+    apps = [opened(PARALLEL, {**SMALL, **panels}) for panels in (OPEN, dict.fromkeys(PANELS, "false"))]
     links = [{n: t for n, t in linked(app).items() if n.removeprefix("s_") not in PANELS} for app in apps]
     assert links[0] == links[1]
     assert answer(apps[0]) == answer(apps[1])
@@ -67,8 +67,8 @@ def test_nothing_is_searched_again_that_was_found(monkeypatch: pytest.MonkeyPatc
     asked: list[Any] = []
     search = plan_search.search
     monkeypatch.setattr(plan_search, "search", lambda *args: asked.append(args) or search(*args))
-    searched.cache_clear()
-    app = opened(PLAN_SEARCH, {**SMALL, "gb": "64"})
+    search_layouts.cache_clear()
+    app = opened(PARALLEL, {**SMALL, "gb": "64"})
     assert asked
     before = len(asked)
     app.text_input(key="s_tokens").set_value("3T").run()
@@ -80,9 +80,9 @@ def test_nothing_is_searched_again_that_was_found(monkeypatch: pytest.MonkeyPatc
 
 def test_a_row_becomes_the_layout_of_the_form() -> None:
     """What a click on a row puts into the form is the plan of that row, and the page then shows it."""
-    result = searched(search_request(plan_of(FORM.read(SMALL))))
+    result = search_layouts(search_request(plan_of(FORM.parse(SMALL))))
     other = panel.layout_at(result.plans, 3)
-    app = opened(PLAN_SEARCH, {**SMALL, **as_texts(other), "look": OWN, "space": "true"})
+    app = opened(PARALLEL, {**SMALL, **layout_texts(other), "look": OWN, "space": "true"})
     assert shown(search_text.degrees(other)) in answer(app)
     assert "This is your own layout" in stripped(said_on(app))
     component = next(str(one.proto) for one in app.get("bidi_component") if "Choose one by its name" in str(one.proto))
@@ -91,15 +91,15 @@ def test_a_row_becomes_the_layout_of_the_form() -> None:
 
 def test_ranges_narrow_what_is_drawn_and_a_bad_one_is_told() -> None:
     with downloads() as made:
-        app = opened(PLAN_SEARCH, {**SMALL, "space": "true", "otp": "2", "slow": "200"})
+        app = opened(PARALLEL, {**SMALL, "space": "true", "otp": "2", "slow": "200"})
     rows = made["csv"].splitlines()
     assert len(rows) > 2
     assert {row.split(",")[0] for row in rows[1:]} == {"2"}
     with downloads() as narrower:
-        opened(PLAN_SEARCH, {**SMALL, "space": "true", "otp": "2", "slow": "5"})
+        opened(PARALLEL, {**SMALL, "space": "true", "otp": "2", "slow": "5"})
     assert len(narrower.get("csv", "").splitlines()) < len(rows)
-    assert "No plan lies" in stripped(said_on(opened(PLAN_SEARCH, {**SMALL, "space": "true", "otp": "7"})))
-    assert "up to 8" in stripped(said_on(opened(PLAN_SEARCH, {**SMALL, "space": "true", "opp": "many"})))
+    assert "No plan lies" in stripped(said_on(opened(PARALLEL, {**SMALL, "space": "true", "otp": "7"})))
+    assert "up to 8" in stripped(said_on(opened(PARALLEL, {**SMALL, "space": "true", "opp": "many"})))
     assert not app.exception
 
 
@@ -113,7 +113,7 @@ def test_ranges_narrow_what_is_drawn_and_a_bad_one_is_told() -> None:
     ],
 )
 def test_where_nothing_fits_a_button_applies_the_cheapest_change(texts: dict[str, str], said: str) -> None:
-    app = opened(PLAN_SEARCH, {**SMALL, **OPEN, **texts})
+    app = opened(PARALLEL, {**SMALL, **OPEN, **texts})
     assert said in answer(app)
     assert not NO_NUMBER.search(stripped(said_on(app)))
     next(button for button in app.button if button.label == "Apply").click().run()
@@ -133,13 +133,13 @@ def test_where_nothing_fits_a_button_applies_the_cheapest_change(texts: dict[str
     ],
 )
 def test_bad_input_is_told_and_the_answer_stays(texts: dict[str, str], said: str) -> None:
-    app = opened(PLAN_SEARCH, {**SMALL, **texts})
+    app = opened(PARALLEL, {**SMALL, **texts})
     assert said in stripped("\n".join(bodies(app, "np-error")))
     assert "a step takes" in answer(app)
 
 
 def test_the_last_plan_stays_where_the_next_cannot_be_read() -> None:
-    app = opened(PLAN_SEARCH, SMALL)
+    app = opened(PARALLEL, SMALL)
     before = answer(app)
     app.text_input(key="s_seq").set_value("0").run()
     assert answer(app) == before
@@ -148,33 +148,33 @@ def test_the_last_plan_stays_where_the_next_cannot_be_read() -> None:
 
 def test_a_plan_goes_to_the_other_pages_and_comes_back() -> None:
     texts = {**SMALL, "ktp": "2", "gb": "256"}
-    app = opened(PLAN_SEARCH, texts)
+    app = opened(PARALLEL, texts)
     best = found(texts)
     (memory,) = onwards(app, MEMORY)
     (compute,) = onwards(app, COMPUTE)
     for there in (memory, compute):
         plan = plan_from(there)
-        assert held(plan).layout == best.layout
-        assert held(plan).total == pytest.approx(float(best.memory.total), rel=1e-9)
-        assert search_request(plan) == search_request(plan_of(FORM.read(texts)))
+        assert memory_estimate(plan).layout == best.layout
+        assert memory_estimate(plan).total == pytest.approx(float(best.memory.total), rel=1e-9)
+        assert search_request(plan) == search_request(plan_of(FORM.parse(texts)))
     for page in (MEMORY, COMPUTE):
-        sent = onwards(opened(page, memory), PLAN_SEARCH)[-1]
-        assert search_request(plan_of(FORM.read(sent))) == search_request(plan_from(memory))
-    again = opened(PLAN_SEARCH, {**sent, "look": OWN})
+        sent = onwards(opened(page, memory), PARALLEL)[-1]
+        assert search_request(plan_of(FORM.parse(sent))) == search_request(plan_from(memory))
+    again = opened(PARALLEL, {**sent, "look": OWN})
     assert shown(search_text.degrees(best.layout)) in answer(again)
 
 
 def test_a_link_names_every_field_and_opens_to_the_same_page() -> None:
-    app = opened(PLAN_SEARCH, {**SMALL, "kpp": "1-2", "look": OWN, "tp": "2", "why": "true"})
+    app = opened(PARALLEL, {**SMALL, "kpp": "1-2", "look": OWN, "tp": "2", "why": "true"})
     link = linked(app)
     assert set(link) == {"v", *(f"s_{field.id}" for field in FORM.fields if not field.quiet)}
-    again = opened(PLAN_SEARCH, {name.removeprefix("s_"): text for name, text in link.items() if name != "v"})
+    again = opened(PARALLEL, {name.removeprefix("s_"): text for name, text in link.items() if name != "v"})
     assert linked(again) == link
     assert bodies(again, "np-answer") == bodies(app, "np-answer")
 
 
 def test_every_number_opens_to_its_formula() -> None:
-    app = opened(PLAN_SEARCH, SMALL)
+    app = opened(PARALLEL, SMALL)
     fold(app, "plan_search:how", open=True)
     derived = "\n".join(element.value for element in app.markdown)
     assert "Time of the steps" in derived
@@ -183,14 +183,14 @@ def test_every_number_opens_to_its_formula() -> None:
 
 def test_the_page_opens_with_a_chip_of_its_own() -> None:
     """What is seen first is a model that somebody trains, and a chip leads back to it."""
-    first = search_request(plan_of(FORM.read({})))
-    assert first in {search_request(plan_of(FORM.read(texts))) for texts in CHIPS.values()}
+    first = search_request(plan_of(FORM.parse({})))
+    assert first in {search_request(plan_of(FORM.parse(texts))) for texts in CHIPS.values()}
 
 
 @pytest.mark.parametrize("texts", [{}, {"look": OWN, "tp": "4", "pp": "2", "mbs": "1"}, {"gb": "many"}])
 def test_files_are_about_the_plan_on_the_page(texts: dict[str, str]) -> None:
     with downloads() as made:
-        app = opened(PLAN_SEARCH, {**SMALL, **texts, "take": "true"})
+        app = opened(PARALLEL, {**SMALL, **texts, "take": "true"})
     (one,) = json.loads(made["json"]())["plans"]
     assert shown(one["sentence"].replace("*", "")) == answer(app)
     for ending in ("html", "md"):
@@ -201,7 +201,7 @@ def test_files_are_about_the_plan_on_the_page(texts: dict[str, str]) -> None:
 
 def test_files_of_a_plan_that_fits_nowhere_are_about_no_layout() -> None:
     with downloads() as made:
-        opened(PLAN_SEARCH, {**SMALL, "model": "Llama 3.1 405B", "count": "8", "take": "true"})
+        opened(PARALLEL, {**SMALL, "model": "Llama 3.1 405B", "count": "8", "take": "true"})
     (one,) = json.loads(made["json"]())["plans"]
     assert "layout" not in one
 
@@ -209,14 +209,14 @@ def test_files_of_a_plan_that_fits_nowhere_are_about_no_layout() -> None:
 def test_a_typed_number_beside_a_config_is_nowhere() -> None:
     """Also where a link says both."""
     with downloads() as made:
-        app = opened(PLAN_SEARCH, {**SMALL, "model": OWN_MODEL, "shape": SHAPE, "n": "31.4B", "count": "512", **OPEN})
+        app = opened(PARALLEL, {**SMALL, "model": OWN_MODEL, "shape": SHAPE, "n": "31.4B", "count": "512", **OPEN})
         assert answer(app).startswith("A model of 111.7B on 512 × H100 SXM")
         assert "31.4B" not in stripped(said_on(app))
         for ending in ("html", "csv", "md", "json", "py"):
             assert b"31.4B" not in made[ending]()
     assert linked(app)["s_n"].startswith("111,")
     assert "s_n" not in app.query_params, "nor does the address go on saying it"
-    for page in (COMPUTE, MEMORY, BOARD, CALENDAR):
+    for page in (COMPUTE, MEMORY, WHAT_IF, CALENDAR):
         other = opened(page, {"model": OWN_MODEL, "shape": SHAPE, "n": "31.4B"})
         assert linked(other)[f"{page.prefix}_n"] == linked(app)["s_n"]
         assert "31.4B" not in stripped(said_on(other))

@@ -14,7 +14,7 @@ from core.search.search import search_plans
 from core.search.study.columns import schema_of, table_of
 from core.search.study.run import run_study
 from core.search.study.study_file import read_study
-from pages.common.registry import PLAN_SEARCH
+from pages.common.registry import PARALLEL
 from tests.app.plan_pages import bodies, opened, stripped, words
 
 STUDY: dict[str, Any] = {
@@ -28,7 +28,7 @@ STUDY: dict[str, Any] = {
 
 @pytest.fixture
 def app() -> AppTest:
-    return opened(PLAN_SEARCH, {"model": "Llama 3.1 8B", "count": "16", "gb": "64", "seq": "4,096", "study": "true"})
+    return opened(PARALLEL, {"model": "Llama 3.1 8B", "count": "16", "gb": "64", "seq": "4,096", "study": "true"})
 
 
 def run(app: AppTest, text: str) -> AppTest:

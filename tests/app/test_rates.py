@@ -11,10 +11,10 @@ from streamlit.testing.v1 import AppTest
 from core.benchmark import device
 from core.benchmark.device import Cpu, Gpu, Machine
 from core.planning.form.plan_form import plan_of
-from core.planning.plan_search import search_request, searched
+from core.planning.plan_search import search_layouts, search_request
 from core.views.plan import text_rates
 from core.views.search import text
-from pages.common.registry import COMPUTE, DEVICE, PLAN_SEARCH
+from pages.common.registry import COMPUTE, MEASURE, PARALLEL
 from pages.compute.form import FORM as COMPUTE_FORM
 from pages.parallel.form import FORM
 from tests.app.plan_pages import bodies, linked, onwards, opened, shown, stripped
@@ -34,13 +34,13 @@ def clear(app: AppTest, prefix: str) -> None:
 
 
 def test_parallel_plan_times_steps_by_them_until_they_are_cleared() -> None:
-    plain, app = opened(PLAN_SEARCH, SMALL), opened(PLAN_SEARCH, {**SMALL, **GIVEN})
-    plan = plan_of(FORM.read({**SMALL, **GIVEN}))
-    best = searched(search_request(plan)).best
+    plain, app = opened(PARALLEL, SMALL), opened(PARALLEL, {**SMALL, **GIVEN})
+    plan = plan_of(FORM.parse({**SMALL, **GIVEN}))
+    best = search_layouts(search_request(plan)).best
     assert best
     assert shown(text.sentence(plan, search_request(plan), best)) in answer(app)
     assert answer(app) != answer(plain)
-    assert shown(text_rates.told(plan)) in stripped(said_on(app))
+    assert shown(text_rates.rates_sentence(plan)) in stripped(said_on(app))
     assert {f"s_{name}" for name in GIVEN} <= linked(app).keys()
     assert GIVEN.items() <= onwards(app, COMPUTE)[0].items()
     clear(app, "s")
@@ -52,14 +52,14 @@ def test_parallel_plan_times_steps_by_them_until_they_are_cleared() -> None:
 
 def test_compute_budget_says_what_they_change_and_draws_their_roof() -> None:
     plain, app = opened(COMPUTE, {**SMALL, "roof": "true"}), opened(COMPUTE, {**SMALL, **GIVEN, "roof": "true"})
-    plan = plan_of(COMPUTE_FORM.read({**SMALL, **GIVEN}))
+    plan = plan_of(COMPUTE_FORM.parse({**SMALL, **GIVEN}))
     said = stripped(said_on(app))
     assert answer(app) == answer(plain)
-    assert shown(text_rates.told(plan)) in said
+    assert shown(text_rates.rates_sentence(plan)) in said
     assert shown(text_rates.change(plan)) in said
     assert f"{500e12 / 2.5e12:.0f} FLOP/B" in json.dumps(roof_of(app))
     assert roof_of(app) != roof_of(plain)
-    assert GIVEN.items() <= onwards(app, PLAN_SEARCH)[0].items()
+    assert GIVEN.items() <= onwards(app, PARALLEL)[0].items()
     clear(app, "c")
     assert roof_of(app) == roof_of(plain)
     assert linked(app) == linked(plain)
@@ -71,9 +71,9 @@ def roof_of(app: AppTest) -> Any:
 
 
 def test_rates_of_another_accelerator_are_refused_on_the_page() -> None:
-    app = opened(PLAN_SEARCH, {**SMALL, **GIVEN, "gpu": "A100 SXM 80 GB"})
+    app = opened(PARALLEL, {**SMALL, **GIVEN, "gpu": "A100 SXM 80 GB"})
     assert "are not used" in said_on(app)
-    assert answer(app) == answer(opened(PLAN_SEARCH, {**SMALL, "gpu": "A100 SXM 80 GB"}))
+    assert answer(app) == answer(opened(PARALLEL, {**SMALL, "gpu": "A100 SXM 80 GB"}))
 
 
 @pytest.mark.parametrize(("gpu", "offered"), [("H100 SXM", True), ("A100 SXM 80 GB", False)])
@@ -82,6 +82,6 @@ def test_the_gpu_of_this_machine_can_be_measured(gpu: str, offered: bool, monkey
     here = Machine((Gpu("NVIDIA H100 80GB HBM3", 85_045_968_896.0, 700.0),), cpu, "")
     monkeypatch.setattr(device, "machine", lambda: here)
     app = opened(COMPUTE, {"gpu": gpu})
-    assert (f'href="{DEVICE.url_path}?' in "".join(bodies(app, "np-onwards"))) == offered
+    assert (f'href="{MEASURE.url_path}?' in "".join(bodies(app, "np-onwards"))) == offered
     monkeypatch.setattr(device, "machine", lambda: Machine((), cpu, "There is none."))
-    assert f'href="{DEVICE.url_path}?' not in "".join(bodies(opened(COMPUTE, {"gpu": gpu}), "np-onwards"))
+    assert f'href="{MEASURE.url_path}?' not in "".join(bodies(opened(COMPUTE, {"gpu": gpu}), "np-onwards"))

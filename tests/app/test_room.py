@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from pages.common.server.admission import HEALTH, SPARE, Doorkeeper, raise_limit, room
+from pages.common.server.admission import HEALTH, SPARE, Admission, has_capacity, raise_limit
 from tests.perf.client import Session, spawned, until_up
 
 ROOT = Path(__file__).parents[2]
@@ -53,7 +53,7 @@ def answered(kind: str, path: str = HEALTH) -> list[dict[str, Any]]:
     async def send(message: Any) -> None:
         sent.append(message)
 
-    asyncio.run(Doorkeeper(app)({"type": kind, "path": path, "method": "GET", "headers": []}, receive, send))
+    asyncio.run(Admission(app)({"type": kind, "path": path, "method": "GET", "headers": []}, receive, send))
     return sent
 
 
@@ -80,8 +80,8 @@ def test_a_limit_that_cannot_be_raised_is_left(monkeypatch: pytest.MonkeyPatch) 
 def test_room_is_what_can_be_opened_and_nothing_stays_open(free: int) -> None:
     with free_descriptors(free):
         for _ in range(3):
-            assert room(free)
-            assert not room(free + 1)
+            assert has_capacity(free)
+            assert not has_capacity(free + 1)
 
 
 @pytest.mark.parametrize(("free", "visitor", "file"), [(SPARE + 8, 1, 1), (SPARE - 8, 0, 1), (20, 0, 0)])

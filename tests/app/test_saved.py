@@ -15,7 +15,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from core.limits import LIMITS, Limit, limit
-from core.planning.comparison.comparison import as_kept
+from core.planning.comparison.comparison import with_saved_results
 from core.planning.comparison.entry import entry_of
 from core.planning.comparison.examples import examples
 from core.store.errors import StoreError
@@ -23,7 +23,7 @@ from core.store.opening import on_page, with_changes
 from core.store.plans import SavedPlan
 from core.store.store import Store
 from pages.common import comparison_list
-from pages.common.registry import COMPARE, COMPUTE, MEMORY, PLAN_SEARCH, SAVED, PageSpec
+from pages.common.registry import COMPARE, COMPUTE, MEMORY, PARALLEL, SAVED, PageSpec
 from tests.app.plan_pages import bodies, fold, linked, opened, words
 from tests.app.test_compare import with_plans
 from tests.app.test_pages import APP, ROOT
@@ -60,7 +60,7 @@ def save(app: AppTest, page: PageSpec, name: str = "") -> None:
 # ------------------------------------------------------------------------------------------ where it is worked out
 
 
-@pytest.mark.parametrize("page", [COMPUTE, MEMORY, PLAN_SEARCH], ids=lambda page: page.id)
+@pytest.mark.parametrize("page", [COMPUTE, MEMORY, PARALLEL], ids=lambda page: page.id)
 def test_a_plan_saved_on_a_page_is_the_plan_of_its_link(store: Store, page: PageSpec) -> None:
     app = opened(page, {"seq": "4,096"})
     assert store.find().total == 0
@@ -70,7 +70,7 @@ def test_a_plan_saved_on_a_page_is_the_plan_of_its_link(store: Store, page: Page
     mine = with_changes(plan.entry, link, named=page != COMPUTE).texts
     laid = {"tp", "pp", "cp", "ep", "vpp", "mbs", "acc", "zero", "rc", "sp", "off", "hsdp"}
     other = {name for name, text in plan.entry.texts.items() if text != mine[name]}
-    assert other <= (laid if page == PLAN_SEARCH else set())
+    assert other <= (laid if page == PARALLEL else set())
     assert plan.entry.texts["seq"] == "4,096"
     assert plan.entry.name
     assert plan.entry.results.keys() >= {"days", "mfu"}
@@ -94,7 +94,7 @@ def test_a_saved_plan_opens_as_it_was_saved_and_takes_changes(store: Store) -> N
     assert "3T tokens" in re.sub("<[^>]*>", "", words(there))
 
 
-@pytest.mark.parametrize("page", [COMPUTE, MEMORY, PLAN_SEARCH], ids=lambda page: page.id)
+@pytest.mark.parametrize("page", [COMPUTE, MEMORY, PARALLEL], ids=lambda page: page.id)
 def test_a_plan_that_finds_something_is_not_changed_by_looking_at_it(store: Store, page: PageSpec) -> None:
     """Training memory and Parallel plan ask for a number of accelerators where the plan finds it."""
     texts = {"find": "accelerators", "within": "60 days", "n": "8B", "model": "Llama 3.1 8B", "mfu": "40%"}
@@ -102,7 +102,7 @@ def test_a_plan_that_finds_something_is_not_changed_by_looking_at_it(store: Stor
     app = followed(opened(SAVED, {}), page)
     fold(app, f"{page.id}:saving", open=True)
     assert "Finds" in words(app)
-    if page != PLAN_SEARCH:  # which lays the plan out anew
+    if page != PARALLEL:  # which lays the plan out anew
         assert "c_save_changes" not in {button.key for button in app.button}
         now = on_page(plan.entry, named=page != COMPUTE)
         assert with_changes(plan.entry, {**now, "seq": "2048"}, named=page != COMPUTE).texts == {
@@ -142,7 +142,7 @@ def test_a_comparison_is_saved_whole_and_no_plan_of_it_twice(store: Store, monke
     press(app, "k_save_all")
     kept = {one.entry.name: one for one in store.find().plans}
     assert {name: one.entry.texts for name, one in kept.items()} == {one.name: one.texts for one in examples()}
-    assert all(one.entry.results == as_kept(one.entry).results for one in kept.values())
+    assert all(one.entry.results == with_saved_results(one.entry).results for one in kept.values())
     assert all(f"r_plan={one.id}" in words(app) for one in kept.values())
     press(app, "k_save_all")
     assert store.find().total == len(kept)
@@ -186,7 +186,7 @@ def test_nothing_of_the_database_is_loaded_before_it_is_needed(tmp_path: Path) -
 import sys
 from streamlit.testing.v1 import AppTest
 app = AppTest.from_file({APP!r}, default_timeout=60).run()
-for path in {[COMPUTE.path, MEMORY.path, PLAN_SEARCH.path]!r}:
+for path in {[COMPUTE.path, MEMORY.path, PARALLEL.path]!r}:
     app.switch_page(path).run()
     assert not app.exception, app.exception
 print(sorted(name for name in sys.modules if name in ("sqlalchemy", "alembic", "psycopg", "sqlite3", "pydantic")))
@@ -266,8 +266,8 @@ def test_archiving_can_be_undone_and_deleting_needs_the_archive(store: Store) ->
 
 
 def test_the_history_names_fields_and_results(store: Store) -> None:
-    plan = store.save(as_kept(entry_of("Kept", {})))
-    store.change(plan.id, 1, entry=as_kept(entry_of("Kept", {"tokens": "3T"})), who="Ada")
+    plan = store.save(with_saved_results(entry_of("Kept", {})))
+    store.change(plan.id, 1, entry=with_saved_results(entry_of("Kept", {"tokens": "3T"})), who="Ada")
     app = opened(SAVED, {})
     fold(app, f"saved:history:{plan.id}", open=True)
     said = words(app)
@@ -277,7 +277,7 @@ def test_the_history_names_fields_and_results(store: Store) -> None:
 
 
 def test_results_that_moved_since_saving_stand_beside_those_of_now(store: Store) -> None:
-    entry = as_kept(entry_of("Old", {}))
+    entry = with_saved_results(entry_of("Old", {}))
     off = {**entry.results, "days": entry.results["days"] * 1.1, "mfu": entry.results["mfu"] * 1.0001}
     with patch("core.store.store.knowledge", lambda: "before"):
         store.save(type(entry)(entry.name, entry.texts, off))
@@ -300,7 +300,7 @@ def test_a_list_of_many_is_turned_page_by_page(store: Store) -> None:
 
 
 def test_a_saved_plan_goes_into_the_comparison(store: Store) -> None:
-    plan = store.save(as_kept(entry_of("Beside", {"n": "8B"})))
+    plan = store.save(with_saved_results(entry_of("Beside", {"n": "8B"})))
     app = opened(SAVED, {})
     press(app, f"r_add_{plan.id}")
     assert comparison_list.IN_LINK in linked(app)

@@ -15,20 +15,20 @@ from streamlit.testing.v1 import AppTest
 from pages.common import show
 from pages.common.projecting import PROJECTOR
 from pages.common.registry import (
-    BOARD,
     CALENDAR,
     COMPARE,
     COMPUTE,
-    DEVICE,
     FLOATS,
     GLOSSARY,
     HOME,
     LECTURE,
+    MEASURE,
     MEMORY,
     PAGES,
-    PLAN_SEARCH,
+    PARALLEL,
     SAVED,
     TENSORS,
+    WHAT_IF,
     PageSpec,
 )
 from pages.common.slides import AS_TYPED
@@ -45,12 +45,12 @@ TYPED: Mapping[str, Mapping[str, str]] = {
     GLOSSARY.id: {"q": "shard"},
     COMPUTE.id: {"find": "tokens", "n": "7B", "mfu": "nonsense", "flops": "true", "seq": "2048"},
     MEMORY.id: {"n": "9B", "tp": "2", "why": "true"},
-    PLAN_SEARCH.id: {"n": "9B", "near": "true", "count": "64"},
-    BOARD.id: {"n": "9B", "xs": "1, 2, nonsense", "table": "true"},
+    PARALLEL.id: {"n": "9B", "near": "true", "count": "64"},
+    WHAT_IF.id: {"n": "9B", "xs": "1, 2, nonsense", "table": "true"},
     COMPARE.id: {"base": "2", "more": "true"},
     CALENDAR.id: {"runs": "2", "n": "9B", "r1n": "nonsense"},
     SAVED.id: {"q": "nothing of the kind"},
-    DEVICE.id: {"n": "nonsense", "each": "2 s", "past": "true"},
+    MEASURE.id: {"n": "nonsense", "each": "2 s", "past": "true"},
 }
 """What a visitor has typed on each page: far from every story, some of it unreadable, panels open."""
 

@@ -14,10 +14,10 @@ from core.fields import LINK_VERSION, VERSION
 from core.limits import limit
 from core.planning.comparison.entry import entry_of, pack, results_of
 from core.planning.form.plan_form import PLAN_FORM, plan_from
-from core.planning.presets import MEMORY_STORIES, SEARCH_STORIES, STORIES
+from core.planning.presets import MEMORY_PRESETS, PRESETS, SEARCH_PRESETS
 from core.views.plan import text
 from core.views.report.data import read_json
-from pages.common.registry import COMPARE, COMPUTE, MEMORY, PLAN_SEARCH, PageSpec
+from pages.common.registry import COMPARE, COMPUTE, MEMORY, PARALLEL, PageSpec
 from pages.common.takeaway import stem_of
 from tests.app.plan_pages import downloads, linked, onwards, opened
 from tests.app.test_pages import APP
@@ -25,9 +25,9 @@ from tests.core.report_cases import HOSTILE
 
 ENDINGS = {"html", "csv", "md", "json", "py"}
 PAGES = {
-    COMPUTE: next(iter(STORIES.values())),
-    MEMORY: MEMORY_STORIES["8B on one node"],
-    PLAN_SEARCH: SEARCH_STORIES["13B on one node"],
+    COMPUTE: next(iter(PRESETS.values())),
+    MEMORY: MEMORY_PRESETS["8B on one node"],
+    PARALLEL: SEARCH_PRESETS["13B on one node"],
 }
 
 
@@ -83,7 +83,7 @@ def compared(names: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
 
 
 def test_compare_offers_its_plans() -> None:
-    three = dict(list(STORIES.items())[:3])
+    three = dict(list(PRESETS.items())[:3])
     files = compared(three)
     assert set(files) == ENDINGS
     entries, _ = read_json(files["json"])

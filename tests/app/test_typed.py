@@ -20,7 +20,7 @@ from streamlit.testing.v1 import AppTest
 
 from core.benchmark.exchange import read_record, written
 from core.store.store import Store
-from pages.common.registry import CALENDAR, COMPARE, COMPUTE, DEVICE, PAGES, SAVED, PageSpec
+from pages.common.registry import CALENDAR, COMPARE, COMPUTE, MEASURE, PAGES, SAVED, PageSpec
 from pages.streamlit_patches.charts import wire
 from tests.app.plan_pages import linked, opened
 from tests.app.test_compare import with_plans
@@ -172,7 +172,7 @@ def test_in_measurements_of_others(store: Store, kind: str) -> None:
     record = read_record(written(measurement(kind, "cuda")).encode(), kind)
     store.measurements.keep(record)
     store.links.keep(collectives(kind), kind)
-    app = opened(DEVICE, {})
+    app = opened(MEASURE, {})
     open_all(app)
     (choice,) = (one for one in app.selectbox if one.key == "device:shown")
     choice.set_value(record.id).run()

@@ -9,8 +9,8 @@ from urllib.parse import urlencode
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from core.planning.sweep.presets import BOARD_STORIES
-from pages.common.registry import BOARD
+from core.planning.sweep.presets import SWEEP_PRESETS
+from pages.common.registry import WHAT_IF
 from tests.browser.conftest import settle, still
 
 pytestmark = pytest.mark.browser
@@ -47,7 +47,7 @@ FAULTS = """board => {
 
 
 def address(texts: dict[str, str]) -> str:
-    return f"{BOARD.url_path}?{urlencode({'v': '3', **{f'w_{name}': text for name, text in texts.items()}})}"
+    return f"{WHAT_IF.url_path}?{urlencode({'v': '3', **{f'w_{name}': text for name, text in texts.items()}})}"
 
 
 def value(page: Page, label: str) -> Locator:
@@ -92,7 +92,7 @@ def test_arrow_keys_reach_every_cell_and_a_key_chooses_it(open_page: OpenPage) -
 
 
 def test_the_board_around_a_plan_stays_when_a_cell_is_chosen(open_page: OpenPage) -> None:
-    page = open_page(BOARD.url_path)
+    page = open_page(WHAT_IF.url_path)
     before = page.locator(".board .xticks .tick").all_inner_texts()
     page.locator(".board button").last.click()
     settle(page)
@@ -102,7 +102,7 @@ def test_the_board_around_a_plan_stays_when_a_cell_is_chosen(open_page: OpenPage
 
 MANY = ", ".join(f"{2**power:,}" for power in range(16))
 BOARDS = {
-    **BOARD_STORIES,
+    **SWEEP_PRESETS,
     "sixteen of each": {"x": "accelerators", "xs": MANY, "y": "micro-batch", "ys": MANY, "res": "dollars"},
     "long names": {"x": "precision", "y": "optimizer", "res": "memory", "count": "16"},
 }

@@ -8,13 +8,13 @@ from urllib.parse import parse_qs, quote, urlsplit
 import pytest
 from playwright.sync_api import Page, expect
 
-from core.planning.comparison.comparison import compared
+from core.planning.comparison.comparison import compare_plan
 from core.planning.comparison.entry import Entry, pack, unpack
 from core.planning.comparison.examples import examples
 from core.views.comparison import text
 from core.wording import plain
 from pages.common.comparison_list import IN_LINK
-from pages.common.registry import COMPARE, COMPUTE, MEMORY, PLAN_SEARCH
+from pages.common.registry import COMPARE, COMPUTE, MEMORY, PARALLEL
 from tests.browser.conftest import settle
 
 pytestmark = pytest.mark.browser
@@ -33,7 +33,7 @@ def answer(page: Page) -> str:
 
 
 def told(entries: tuple[Entry, ...], base: int = 0) -> str:
-    return plain(text.sentence([compared(one) for one in entries], base)).replace("\N{NO-BREAK SPACE}", " ")
+    return plain(text.sentence([compare_plan(one) for one in entries], base)).replace("\N{NO-BREAK SPACE}", " ")
 
 
 def address(entries: tuple[Entry, ...]) -> str:
@@ -43,7 +43,7 @@ def address(entries: tuple[Entry, ...]) -> str:
 def test_plans_of_three_pages_are_compared_and_changed_in_place(open_page: OpenPage) -> None:
     page = open_page(COMPUTE.url_path)
     menu = page.locator('[data-testid="stSidebar"]')
-    for i, spec in enumerate((COMPUTE, MEMORY, PLAN_SEARCH)):
+    for i, spec in enumerate((COMPUTE, MEMORY, PARALLEL)):
         if i:
             menu.get_by_role("link", name=spec.title).click()
             page.wait_for_url(f"**/{spec.url_path}*")

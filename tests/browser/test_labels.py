@@ -8,10 +8,10 @@ from urllib.parse import urlencode
 import pytest
 from playwright.sync_api import Page
 
-from core.planning.calendar.presets import STORIES as CALENDARS
-from core.planning.presets import MEMORY_STORIES, SEARCH_STORIES, STORIES
-from core.planning.sweep.presets import BOARD_STORIES
-from pages.common.registry import BOARD, CALENDAR, COMPARE, COMPUTE, MEMORY, PAGES, PLAN_SEARCH, PageSpec
+from core.planning.calendar.presets import PRESETS as CALENDARS
+from core.planning.presets import MEMORY_PRESETS, PRESETS, SEARCH_PRESETS
+from core.planning.sweep.presets import SWEEP_PRESETS
+from pages.common.registry import CALENDAR, COMPARE, COMPUTE, MEMORY, PAGES, PARALLEL, WHAT_IF, PageSpec
 from pages.common.tours import hrefs
 from tests.app.plan_pages import linked, opened
 from tests.browser.conftest import settle, still
@@ -105,12 +105,12 @@ DRAWN = """() => {
 
 TALES: Mapping[str, Mapping[str, Mapping[str, str]]] = {
     COMPUTE.id: {
-        **STORIES,
+        **PRESETS,
         **{find: {"find": find, "n": "119.3B", "count": "200,000,000"} for find in ("tokens", "parameters", "MFU")},
     },
-    MEMORY.id: MEMORY_STORIES,
-    PLAN_SEARCH.id: SEARCH_STORIES,
-    BOARD.id: BOARD_STORIES,
+    MEMORY.id: MEMORY_PRESETS,
+    PARALLEL.id: SEARCH_PRESETS,
+    WHAT_IF.id: SWEEP_PRESETS,
     CALENDAR.id: CALENDARS,
 }
 """Page → what is asked on it: its stories, and long numbers."""

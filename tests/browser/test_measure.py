@@ -11,7 +11,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from core.benchmark.device import machine
 from core.benchmark.exchange import read_record
-from pages.common.registry import DEVICE
+from pages.common.registry import MEASURE
 from tests.browser.conftest import settle
 from tests.browser.test_house import serious
 
@@ -41,7 +41,7 @@ def open_idle(open_page: Open) -> Open:
     """Open the page with given inputs while nothing runs; whatever is still running is cancelled first."""
 
     def open_(n: int, each: float, **options: str) -> Page:
-        page = open_page(f"{DEVICE.url_path}?d_n={n}&d_each={each}+s", **options)
+        page = open_page(f"{MEASURE.url_path}?d_n={n}&d_each={each}+s", **options)
         cancel = page.get_by_role("button", name="Cancel", exact=True)
         if cancel.count():
             cancel.click()
@@ -93,7 +93,7 @@ def test_measuring_to_the_end_and_after_a_reload(open_idle: Open, open_page: Ope
     page.get_by_test_id("stFileUploader").locator("input").first.set_input_files(wrong)
     expect(page.get_by_role("alert").filter(has_text="no measurement")).to_be_visible()
 
-    again = open_page(DEVICE.url_path, theme="dark")
+    again = open_page(MEASURE.url_path, theme="dark")
     expect(again.locator(".np-answer")).to_contain_text("FLOP/s")
     again.wait_for_timeout(500)
     assert serious(again) == []
@@ -117,7 +117,7 @@ def test_cancelling_midway_keeps_what_was_measured(open_idle: Open) -> None:
 def test_a_second_browser_waits_in_line_and_leaves_it(open_idle: Open, open_page: Open) -> None:
     first = open_idle(128, 20)
     press(first)
-    second = open_page(f"{DEVICE.url_path}?d_n=128&d_each=0.05+s", theme="dark")
+    second = open_page(f"{MEASURE.url_path}?d_n=128&d_each=0.05+s", theme="dark")
     expect(second.get_by_text("Somebody else measures on this device")).to_be_visible()
     run_button(second).click()
     expect(second.get_by_text("next in line")).to_be_visible()

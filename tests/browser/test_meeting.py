@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
-from core.planning.comparison.comparison import compared
+from core.planning.comparison.comparison import compare_plan
 from core.views.plan.text import sentence
 from core.wording import plain
-from pages.common.registry import COMPARE, COMPUTE, MEMORY, PLAN_SEARCH, SAVED
+from pages.common.registry import COMPARE, COMPUTE, MEMORY, PARALLEL, SAVED
 from tests.browser.conftest import settle
 from tests.browser.test_compare import answer, plans, told
 from tests.browser.test_report import opened
@@ -52,7 +52,7 @@ def test_a_meeting_ends_with_saved_plans_and_a_report(
     press(page, "Add to comparison")
     go(page, MEMORY.title, MEMORY.url_path)
     press(page, "Add to comparison")
-    go(page, PLAN_SEARCH.title, PLAN_SEARCH.url_path)
+    go(page, PARALLEL.title, PARALLEL.url_path)
     go(page, "Use this plan: FLOPs, days and dollars of the whole run", COMPUTE.url_path)
     press(page, "Add to comparison")
     go(page, "3 of 6 in the comparison", COMPARE.url_path)
@@ -77,7 +77,7 @@ def test_a_meeting_ends_with_saved_plans_and_a_report(
 
     other = open_page(SAVED.url_path)
     go(other, AGREED, COMPUTE.url_path)
-    expected = compared(after[0]).answer
+    expected = compare_plan(after[0]).answer
     assert expected
     assert plain(sentence(expected)).replace("\N{NO-BREAK SPACE}", " ") in answer(other)
     expect(other.get_by_label("How many", exact=True)).to_have_value("4096")

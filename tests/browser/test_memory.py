@@ -10,8 +10,8 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from core.planning.form.plan_form import plan_of
-from core.planning.memory_estimate import held
-from core.planning.presets import MEMORY_STORIES
+from core.planning.memory_estimate import memory_estimate
+from core.planning.presets import MEMORY_PRESETS
 from core.views.plan import text_memory
 from core.wording import plain
 from pages.common.registry import MEMORY
@@ -35,7 +35,7 @@ def fill(page: Page, label: str, text: str) -> None:
 
 
 def told(**texts: str) -> str:
-    return plain(text_memory.sentence(held(plan_of(FORM.read(texts)))))
+    return plain(text_memory.sentence(memory_estimate(plan_of(FORM.parse(texts)))))
 
 
 def test_first_sight_says_whether_it_fits(open_page: OpenPage) -> None:
@@ -74,7 +74,7 @@ def test_the_picture_names_every_class_and_the_memory(open_page: OpenPage, width
 
 def test_each_chip_tells_its_story(open_page: OpenPage) -> None:
     page = open_page(MEMORY.url_path)
-    for chip, texts in MEMORY_STORIES.items():
+    for chip, texts in MEMORY_PRESETS.items():
         page.get_by_role("radio", name=chip).click()
         settle(page)
         expect(page.get_by_role("radio", name=chip)).to_be_checked()

@@ -8,10 +8,10 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from core.planning.form.plan_form import plan_of
-from core.planning.plan_search import search_request, searched
+from core.planning.plan_search import search_layouts, search_request
 from core.views.search import text as search_text
 from core.wording import plain
-from pages.common.registry import PLAN_SEARCH
+from pages.common.registry import PARALLEL
 from pages.parallel.form import CHIPS, FORM
 from tests.browser.conftest import settle, still
 
@@ -23,7 +23,7 @@ SMALL = {"model": "Llama 3.1 8B", "count": "16", "gb": "128", "seq": "4096", "to
 
 def address(**texts: str) -> str:
     fields = "&".join(f"s_{name}={text.replace(' ', '+')}" for name, text in {**SMALL, **texts}.items())
-    return f"{PLAN_SEARCH.url_path}?v=3&{fields}"
+    return f"{PARALLEL.url_path}?v=3&{fields}"
 
 
 def answer(page: Page) -> str:
@@ -31,20 +31,20 @@ def answer(page: Page) -> str:
 
 
 def told(**texts: str) -> str:
-    plan = plan_of(FORM.read(texts))
-    best = searched(search_request(plan)).best
+    plan = plan_of(FORM.parse(texts))
+    best = search_layouts(search_request(plan)).best
     assert best is not None
     return plain(search_text.sentence(plan, search_request(plan), best))
 
 
 def test_first_sight_says_which_layout_is_fastest(open_page: OpenPage) -> None:
-    page = open_page(PLAN_SEARCH.url_path)
+    page = open_page(PARALLEL.url_path)
     assert told() in answer(page)
     assert page.problems == []  # type: ignore[attr-defined]
 
 
 def test_each_chip_tells_its_story(open_page: OpenPage) -> None:
-    page = open_page(PLAN_SEARCH.url_path)
+    page = open_page(PARALLEL.url_path)
     for chip in list(CHIPS)[1:]:
         page.get_by_role("radio", name=chip).click()
         settle(page)

@@ -19,7 +19,7 @@ from core.limits import limit
 from core.planning.comparison.entry import entry_of, pack
 from core.store import where
 from pages.common.comparison_list import IN_LINK
-from pages.common.registry import CALENDAR, COMPARE, DEVICE, HOME, SAVED
+from pages.common.registry import CALENDAR, COMPARE, HOME, MEASURE, SAVED
 from tests.browser.conftest import PATIENCE_S, TRAFFIC, running_server, settle
 from tests.core.typed_cases import HOST, KINDS, collectives, measurement, plans, tags
 
@@ -146,7 +146,7 @@ def test_runs_of_a_calendar(watched: Callable[[str], Page]) -> None:
 
 
 def test_measurements_of_others(watched: Callable[[str], Page]) -> None:
-    page = watched(f"{DEVICE.url_path}?d_past=true")
+    page = watched(f"{MEASURE.url_path}?d_past=true")
     for place in range(len(KINDS)):
         shown = page.get_by_role("combobox", name="Shown above")
         while not page.get_by_role("option").count():  # a page drawn anew meanwhile shuts its list

@@ -8,7 +8,7 @@ from dataclasses import replace
 from core.budget.interval import Interval
 from core.hardware.accelerators import accelerators
 from core.models.catalog import catalog
-from core.planning.evaluation import Answer, Column
+from core.planning.evaluation import Answer, Estimate
 from core.planning.plan import PACES, TYPED, Find, Limits, Plan
 from core.runs.goodput import Failures, Reliability
 
@@ -18,7 +18,7 @@ INVERSES: dict[Find, str] = {"tokens": "tokens", "parameters": "parameters", "ac
 KINDS = ("published", "typed", "range")
 
 
-def columns(a: Answer) -> tuple[Column, Column, Column]:
+def columns(a: Answer) -> tuple[Estimate, Estimate, Estimate]:
     """The low end, the middle and the high end."""
     return a.low, a.middle, a.high
 

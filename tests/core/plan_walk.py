@@ -24,14 +24,14 @@ from core.planning.compute_optimal import compute_optimal, overtraining
 from core.planning.evaluation import Answer, answer
 from core.planning.form.plan_form import plan_from
 from core.planning.largest_model import Counted, largest
-from core.planning.memory_estimate import held, under_each_optimizer
-from core.planning.nearest_runs import peers_of
+from core.planning.memory_estimate import memory_estimate, under_each_optimizer
+from core.planning.nearest_runs import similar_runs
 from core.planning.plan import FINDS, OWN, Plan
-from core.planning.plan_search import launched, search_request, searched, stages, traffic
-from core.planning.presets import MEMORY_STORIES, STORIES
+from core.planning.plan_search import launch_settings, search_layouts, search_request, stages, traffic
+from core.planning.presets import MEMORY_PRESETS, PRESETS
 from core.planning.rates import rates_of
-from core.planning.search_around import rescues, sizes
-from core.planning.sensitivity import as_found, iso_days, swings
+from core.planning.search_around import cluster_results, fitting_changes
+from core.planning.sensitivity import iso_days, plan_as_answered, swings
 from core.runs.conventions import which_mfu
 from core.runs.energy import footprint
 from core.runs.published import compare_all, explain_comparison
@@ -72,7 +72,7 @@ from core.views.sensitivity.charts import days_around, iso_days_figure, tornado
 from core.views.training import text as states_words
 from core.views.training.charts_device import device_bars
 
-STORIES_OF_BOTH = {**STORIES, **MEMORY_STORIES}
+STORIES_OF_BOTH = {**PRESETS, **MEMORY_PRESETS}
 NO_NUMBER = re.compile(r"(?<![A-Za-z])((?i:nan|inf)|None)(?![A-Za-z])")
 Shown = str | Explanation | Mapping[str, Any]
 """What a panel shows: text, a formula with its numbers, or a figure."""
@@ -83,12 +83,12 @@ Shown = str | Explanation | Mapping[str, Any]
 
 def _head(a: Answer) -> Iterator[Shown]:
     yield from (plan_text.sentence(a), plan_text.assumptions(a), plan_text.impossible(a), *plan_text.cautions(a))
-    yield from (plan_text.memory(a), plan_text.tight(a), text_rates.told(a.plan), text_rates.change(a.plan))
+    yield from (plan_text.memory(a), plan_text.tight(a), text_rates.rates_sentence(a.plan), text_rates.change(a.plan))
     if a.find != "time":
         label, text = plan_text.in_its_field(a.find, a)
         assert text != "none"
         yield label + text
-    peers = peers_of(a)
+    peers = similar_runs(a)
     yield words_runs.pace(a, peers)
     yield from _cells(words_runs.near_rows(peers))
 
@@ -117,7 +117,7 @@ def _counted(a: Answer) -> Iterator[Shown]:
 def look_for_sizes(plan: Plan) -> Iterator[Shown]:
     """What Parallel plan says of clusters of other sizes."""
     query = search_request(plan)
-    sized = sizes(query, plan.tokens, plan.price_range[0])
+    sized = cluster_results(query, plan.tokens, plan.price_range[0])
     yield words_search.scaling(sized, plan.limits.days)
     yield from _cells(words_search.size_rows(sized) if sized else [])
     if sized:
@@ -128,14 +128,14 @@ def look_for(plan: Plan) -> Iterator[Shown]:
     """What Parallel plan says of a plan; of one without a layout that fits, what would make one."""
     query = search_request(plan)
     try:
-        result = searched(query)
+        result = search_layouts(query)
     except (BudgetError, SpaceError) as problem:
         yield words_search.too_many(problem) if isinstance(problem, SpaceError) else str(problem)
         return
     yield words_search.front(result)
     found = result.best or result.nearest
     if result.best is None:
-        ways = rescues(query)
+        ways = fitting_changes(query)
         yield words_search.nothing_fits(plan, query, result, ways)
         yield from map(words_search.way, ways)
     if found is None:
@@ -157,7 +157,7 @@ def look_for(plan: Plan) -> Iterator[Shown]:
     near = neighbours(found, query)
     yield text_step.around(found, near)
     yield from _cells(text_step.neighbour_row(found, one) for one in near)
-    for one in launched(query, found):
+    for one in launch_settings(query, found):
         yield from (one.text.replace("None", ""), *one.notes)
     yield from explain(query, found, plan.tokens)
     if result.best:
@@ -167,13 +167,13 @@ def look_for(plan: Plan) -> Iterator[Shown]:
 
 def _memory(plan: Plan) -> Iterator[Shown]:
     """What Training memory says of a plan."""
-    h, device = held(plan), plan.device
+    h, device = memory_estimate(plan), plan.device
     yield from (text_memory.sentence(h), text_memory.counted(h), *text_memory.remarks(h))
     yield from (text_memory.states_alone(h), text_memory.checkpoint(h))
     yield states_words.matrix_units(h.policy, device)
     yield states_words.memory_read_as(device.memory_bytes, device.memory_note)
     yield states_words.cited(h.optimizer, h.policy)
-    yield device_bars([("", h.one)], h.usable, LIGHT)
+    yield device_bars([("", h.device_memory)], h.usable, LIGHT)
 
 
 QUICK: tuple[Callable[[Answer], Iterator[Shown]], ...] = (_head, _whole, _table, _counted)
@@ -188,7 +188,7 @@ def _count(a: Answer) -> FlopCount:
 
 def _pictures(a: Answer) -> Iterator[Shown]:
     yield from a.explain()
-    yield answer_strip(a, peers_of(a), LIGHT)
+    yield answer_strip(a, similar_runs(a), LIGHT)
     yield hours_of_the_run(words_whole.shares(a), LIGHT)
     power = a.plan.power
     yield from footprint(
@@ -197,7 +197,7 @@ def _pictures(a: Answer) -> Iterator[Shown]:
 
 
 def _moves(a: Answer) -> Iterator[Shown]:
-    plan = as_found(a)
+    plan = plan_as_answered(a)
     found = swings(plan, 0.2)
     for dollars in (False, True):
         if dollars and math.isnan(a.middle.dollars):
@@ -211,8 +211,8 @@ def _moves(a: Answer) -> Iterator[Shown]:
 
 
 def _runs(a: Answer) -> Iterator[Shown]:
-    peers = peers_of(a)
-    near = {peer.near.row for peer in peers}
+    peers = similar_runs(a)
+    near = {peer.similarity.evidence for peer in peers}
     m = a.middle
     rows = evidence("whole")
     for measure, yours in (("MFU", m.mfu / a.scale * 6 / m.per_parameter), ("hours", m.hours / m.tokens * 1e9)):
@@ -318,7 +318,7 @@ def _states(a: Answer) -> Iterator[Shown]:
     for counted in get_args(Counted):
         one = largest(plan, counted)
         yield from (text_memory.holding(one), text_memory.what_is_counted(one, largest(plan)))
-        yield device_bars([("", one.one)], one.held.usable, LIGHT)
+        yield device_bars([("", one.device_memory)], one.memory.usable, LIGHT)
         yield from one.explain()
     for other in under_each_optimizer(a.memory):
         name, count, _, *rest = text_memory.optimizer_row(other, measured=True)  # a state may be called exp_inf
@@ -428,6 +428,6 @@ def walk_all(costly_every: int, stop_after: int = 10**9, thirds: tuple[int, ...]
         turn, rest = divmod(number, costly_every)
         one = (COSTLY[turn % len(COSTLY)],) if rest == 0 else ()
         walked.step(where, plan, costly=COSTLY if costly_every == 1 else one)
-        if name in MEMORY_STORIES and find == "time":
+        if name in MEMORY_PRESETS and find == "time":
             walked.look(where, _memory, plan)
     return walked

@@ -6,9 +6,9 @@ from datetime import date
 
 from core.planning.comparison.entry import Entry, entry_of
 from core.planning.form.plan_form import named_texts, plan_from
-from core.planning.plan_search import search_request, searched
-from core.planning.presets import MEMORY_STORIES, SEARCH_STORIES, STORIES
-from core.planning.search_around import as_texts
+from core.planning.plan_search import search_layouts, search_request
+from core.planning.presets import MEMORY_PRESETS, PRESETS, SEARCH_PRESETS
+from core.planning.search_around import layout_texts
 from core.views.report.report import Report, report_of
 
 LINK = "https://napkin.example/compute-budget?v=3&c_n=70B&c_tokens=15T"
@@ -16,7 +16,7 @@ DAY = date(2026, 11, 22)
 
 CHIPS = {
     f"{name} ({kind})": entry_of(name, texts)
-    for kind, texts_of in (("compute", STORIES), ("memory", MEMORY_STORIES), ("search", SEARCH_STORIES))
+    for kind, texts_of in (("compute", PRESETS), ("memory", MEMORY_PRESETS), ("search", SEARCH_PRESETS))
     for name, texts in texts_of.items()
 }
 
@@ -50,10 +50,10 @@ HOSTILE = (
 
 def about_a_layout(story: str) -> Report:
     """A report of Parallel plan on one of its chips, with the layout that the search likes best."""
-    texts = SEARCH_STORIES[story]
-    best = searched(search_request(plan_from(texts))).best
+    texts = SEARCH_PRESETS[story]
+    best = search_layouts(search_request(plan_from(texts))).best
     assert best is not None
-    entry = entry_of(story, named_texts(texts) | as_texts(best.layout))
+    entry = entry_of(story, named_texts(texts) | layout_texts(best.layout))
     return report_of([entry], LINK, DAY, of_layout=True)
 
 

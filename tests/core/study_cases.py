@@ -12,7 +12,7 @@ import numpy as np
 
 from core.hardware.cluster import Cluster
 from core.models.spec import TransformerSpec
-from core.search.result import Columns, Found, Searched
+from core.search.result import Columns, LayoutResult, SearchResult
 from core.step_time.parts import Running, StepTime
 from core.training.device.memory import DeviceMemory
 from core.training.layout import Layout
@@ -26,10 +26,10 @@ def seconds_of(cluster: Cluster, batch: int, seq_len: int) -> np.ndarray[Any, An
     return batch * seq_len / cluster.count * (1 + TENSOR / 10)
 
 
-def found(at: int, seconds: float, memory: float, usable: float) -> Found:
+def found(at: int, seconds: float, memory: float, usable: float) -> LayoutResult:
     step = StepTime(0.75 * seconds, 0, 0, 0, 0, 0, 0, 0, 0, 0.25 * seconds, 0, 0, 0)
     held = DeviceMemory(memory, 0, 0, 0, 0, 0, 0, 0, 0)
-    return Found(
+    return LayoutResult(
         layout=Layout(tensor=int(TENSOR[at]), data=2),
         running=Running(),
         step=step,
@@ -41,7 +41,9 @@ def found(at: int, seconds: float, memory: float, usable: float) -> Found:
     )
 
 
-def search(spec: TransformerSpec, cluster: Cluster, global_batch_sequences: int, seq_len: int, **_: Any) -> Searched:
+def search(
+    spec: TransformerSpec, cluster: Cluster, global_batch_sequences: int, seq_len: int, **_: Any
+) -> SearchResult:
     """Four plans; those fit that hold a layer's width in the memory of an accelerator. Odd batches are refused."""
     if global_batch_sequences % 2:
         raise ValueError(f"a batch of {global_batch_sequences} is odd")
@@ -58,7 +60,7 @@ def search(spec: TransformerSpec, cluster: Cluster, global_batch_sequences: int,
     )
     best = one[int(fits[0])] if len(fits) else None
     nearest = None if len(fits) else one[-1]
-    return Searched(best, None, (), plans, len(TENSOR), len(fits), nearest, 0.0)
+    return SearchResult(best, None, (), plans, len(TENSOR), len(fits), nearest, 0.0)
 
 
 @dataclass(frozen=True)
@@ -67,14 +69,14 @@ class KillingOnce:
 
     told: Path
 
-    def __call__(self, *asked: Any, **more: Any) -> Searched:
+    def __call__(self, *asked: Any, **more: Any) -> SearchResult:
         if asked[2] == 64 and not self.told.exists():
             self.told.write_text(str(os.getpid()))
             os.kill(os.getpid(), signal.SIGKILL)
         return search(*asked, **more)
 
 
-def killing_always(*asked: Any, **more: Any) -> Searched:
+def killing_always(*asked: Any, **more: Any) -> SearchResult:
     """`search`, on a worker that dies of every question of batch 64."""
     if asked[2] == 64:
         os.kill(os.getpid(), signal.SIGKILL)
@@ -87,7 +89,7 @@ class Elsewhere:
 
     here: int
 
-    def __call__(self, *asked: Any, **more: Any) -> Searched:
+    def __call__(self, *asked: Any, **more: Any) -> SearchResult:
         if os.getpid() == self.here:
             raise ValueError("searched here")
         return search(*asked, **more)
@@ -99,7 +101,7 @@ class StoppingOnce:
 
     told: Path
 
-    def __call__(self, *asked: Any, **more: Any) -> Searched:
+    def __call__(self, *asked: Any, **more: Any) -> SearchResult:
         if asked[2] == 64 and not self.told.exists():
             self.told.write_text("")
             os.killpg(os.getpgid(0), signal.SIGINT)

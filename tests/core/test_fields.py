@@ -14,12 +14,12 @@ from core.fields import LINK_VERSION, VERSION, Field, Form, choice, optional, qu
 from core.limits import limit
 from core.models.spec_text import EXAMPLE
 from core.planning.evaluation import answer
-from core.planning.form.plan_form import PLAN_FIELDS, PLAN_FORM, WHOLE, carried, plan_form, plan_from, plan_of
+from core.planning.form.plan_form import PLAN_FIELDS, PLAN_FORM, WHOLE, link_texts, plan_form, plan_from, plan_of
 from core.planning.form.precision import OWN_FIELDS
 from core.planning.form.search import SEARCH
-from core.planning.memory_estimate import held
+from core.planning.memory_estimate import memory_estimate
 from core.planning.plan import OWN, OWN_POLICY, TYPED
-from core.planning.presets import MEMORY_STORIES, SEARCH_STORIES, STORIES
+from core.planning.presets import MEMORY_PRESETS, PRESETS, SEARCH_PRESETS
 from core.training.custom_policy import own_like
 from core.training.optimizers import find_optimizer
 from core.training.precision import POLICIES, find_policy
@@ -38,7 +38,7 @@ FORMS = {"compute": COMPUTE_FORM, "memory": MEMORY_FORM, "home": HOME_FORM, "sea
 
 
 def opened(form: Form, query: str) -> tuple[dict[str, str], tuple[str, ...]]:
-    return form.given(parse_qs(query, keep_blank_values=True))
+    return form.from_address(parse_qs(query, keep_blank_values=True))
 
 
 @given(
@@ -52,21 +52,21 @@ def test_what_is_written_is_read_again(n: int, price: float | None, kind: str, i
     typed = "" if price is None else repr(price)
     texts = {"n": str(n), "price": typed, "kind": kind, "open": str(is_open).lower(), "step": str(step)}
     again, said = opened(TINY, urlencode(TINY.write(texts)))
-    reading = TINY.read(again)
+    reading = TINY.parse(again)
     assert (again, said, reading.problems) == (texts, (), ())
     assert reading.values == {"n": n, "price": price, "kind": kind, "open": is_open, "step": step}
     assert reading.texts == texts
 
 
-@pytest.mark.parametrize("name", [*STORIES, *MEMORY_STORIES, *SEARCH_STORIES])
+@pytest.mark.parametrize("name", [*PRESETS, *MEMORY_PRESETS, *SEARCH_PRESETS])
 def test_every_story_comes_back_from_its_link(name: str) -> None:
-    story = {**STORIES, **MEMORY_STORIES, **SEARCH_STORIES}[name]
+    story = {**PRESETS, **MEMORY_PRESETS, **SEARCH_PRESETS}[name]
     for form in FORMS.values():
         texts, said = opened(form, urlencode(form.write(story)))
         assert said == ()
-        assert plan_of(form.read(texts)) == plan_of(form.read(story))
+        assert plan_of(form.parse(texts)) == plan_of(form.parse(story))
         assert set(texts) == {field.id for field in form.fields if not field.quiet}
-    assert plan_from(story) == plan_of(PLAN_FORM.read(story))
+    assert plan_from(story) == plan_of(PLAN_FORM.parse(story))
 
 
 @pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
@@ -75,8 +75,8 @@ def test_pages_ask_for_one_plan(form: Form) -> None:
     for field in PLAN_FIELDS:
         mine = form[field.id]
         assert mine.with_default(field.default) == field
-        mine.read(mine.default)
-    assert not form.read({}).problems
+        mine.parse(mine.default)
+    assert not form.parse({}).problems
     with pytest.raises(KeyError):
         form["nothing of that name"]
 
@@ -101,7 +101,7 @@ def another(field: Field) -> str:
 
     def differs(text: str) -> bool:
         with contextlib.suppress(QuantityError):
-            return field.read(text) != field.read(field.default)
+            return field.parse(text) != field.parse(field.default)
         return False
 
     return next(text for text in (*field.options, "true", "false", *TEXTS) if differs(text))
@@ -111,7 +111,7 @@ def another(field: Field) -> str:
 def test_every_field_of_a_plan_shapes_the_plan(field: Field) -> None:
     """A shape does where it is the model's, a type where the precision is one's own."""
     given = {"model": OWN} if field.id == "shape" else {"prec": OWN_POLICY} if field.id in TYPES else {}
-    assert plan_of(PLAN_FORM.read({**given, field.id: another(field)})) != plan_of(PLAN_FORM.read(given))
+    assert plan_of(PLAN_FORM.parse({**given, field.id: another(field)})) != plan_of(PLAN_FORM.parse(given))
 
 
 @pytest.mark.parametrize("model", [OWN, "Llama 3 8B", TYPED])
@@ -120,9 +120,9 @@ def test_links_to_other_pages_carry_the_plan_without_what_says_nothing(name: str
     """The whole plan arrives on every page, with each field at its default and at another text."""
     for form in FORMS.values():
         for changed in PLAN_FIELDS:
-            texts = FORMS[name].read({changed.id: another(changed), "model": model}).texts
-            sent = carried(texts)
-            assert plan_of(form.read(sent)) == plan_of(form.read(texts))
+            texts = FORMS[name].parse({changed.id: another(changed), "model": model}).texts
+            sent = link_texts(texts)
+            assert plan_of(form.parse(sent)) == plan_of(form.parse(texts))
             assert ("shape" in sent) == (model == OWN)
             assert {one.id for one in PLAN_FIELDS if one.part in (WHOLE, SEARCH)} & sent.keys() <= {changed.id}
             assert ("n" in sent) == (model == TYPED)
@@ -135,13 +135,13 @@ def test_whole_counts_begin_as_they_are_shown() -> None:
     texts = {(one.id, one.default) for one in PLAN_FIELDS}
     texts |= {
         pair
-        for story in (*STORIES.values(), *MEMORY_STORIES.values(), *SEARCH_STORIES.values())
+        for story in (*PRESETS.values(), *MEMORY_PRESETS.values(), *SEARCH_PRESETS.values())
         for pair in story.items()
     }
     counts = [(name, text) for name, text in texts if name in ("count", "seq") and text]
     assert len(counts) > 8
     for name, text in counts:
-        assert text == format_count(PLAN_FORM[name].read(text))
+        assert text == format_count(PLAN_FORM[name].parse(text))
 
 
 def test_texts_of_an_older_version_are_translated() -> None:
@@ -192,21 +192,21 @@ def test_unknown_and_doubled_fields_are_said_and_other_pages_are_not_looked_at()
 )
 def test_a_bad_text_keeps_the_last_good_one(bad: dict[str, str], rule: str) -> None:
     good = {"n": "8", "price": "2", "kind": "two", "open": "true", "step": "30"}
-    for last, expected in ((good, TINY.read(good)), (None, TINY.read({}))):
-        reading = TINY.read({**(last or {}), **bad}, last)
+    for last, expected in ((good, TINY.parse(good)), (None, TINY.parse({}))):
+        reading = TINY.parse({**(last or {}), **bad}, last)
         assert reading.values == expected.values
         assert reading.texts == expected.texts
         (problem,) = reading.problems
         assert {problem.field} == set(bad)
         assert rule in problem.message
-        assert reading.about(bad) == (problem.message,)
-        assert reading.about(()) == ()
+        assert reading.messages_about(bad) == (problem.message,)
+        assert reading.messages_about(()) == ()
 
 
 @pytest.mark.parametrize("text", ["\0", "⁇", "\ud800", "9" * 400, "-", "nan", "inf", "<b>", "1" + "e" * 70, " "])
 def test_no_text_breaks_any_field(text: str) -> None:
     for form in FORMS.values():
-        reading = form.read({field.id: text for field in form.fields})
+        reading = form.parse({field.id: text for field in form.fields})
         assert reading.values.keys() == {field.id for field in form.fields}
         with contextlib.suppress(BudgetError):
             answer(plan_of(reading))
@@ -220,12 +220,12 @@ def test_a_plan_of_bad_texts_is_refused_with_the_reason() -> None:
 
 def test_what_another_field_decides_is_read_as_it_decides() -> None:
     """Texts of fields that are led follow at once, in values, texts and what is written; bad ones are still told."""
-    form = Form("t", (KIND, SIZE), led=lambda values: {"n": "5"} if values["kind"] == "two" else {})
-    assert form.read({"kind": "one", "n": "7"}).values["n"] == 7
-    reading = form.read({"kind": "two", "n": "7"})
-    assert (reading.values["n"], reading.texts["n"], reading.led) == (5, "5", ("n",))
-    assert form.read(reading.texts).led == ()
-    (problem,) = form.read({"kind": "two", "n": "many"}).problems
+    form = Form("t", (KIND, SIZE), derive=lambda values: {"n": "5"} if values["kind"] == "two" else {})
+    assert form.parse({"kind": "one", "n": "7"}).values["n"] == 7
+    reading = form.parse({"kind": "two", "n": "7"})
+    assert (reading.values["n"], reading.texts["n"], reading.derived) == (5, "5", ("n",))
+    assert form.parse(reading.texts).derived == ()
+    (problem,) = form.parse({"kind": "two", "n": "many"}).problems
     assert problem.field == "n"
 
 
@@ -236,12 +236,12 @@ def test_an_older_link_means_the_precision_that_it_names(version: str, prec: str
     named = plan_from({"prec": prec})
     for stray in ("", "&c_pw=fp8&c_pm=none&c_ps1=fp16"):
         texts, said = opened(COMPUTE_FORM, f"{version}{urlencode({'c_prec': prec})}{stray}")
-        reading = COMPUTE_FORM.read(texts)
+        reading = COMPUTE_FORM.parse(texts)
         assert (plan_of(reading), said, reading.problems) == (named, (), ())
-        own = plan_of(COMPUTE_FORM.read({**reading.texts, "prec": OWN_POLICY}))
+        own = plan_of(COMPUTE_FORM.parse({**reading.texts, "prec": OWN_POLICY}))
         optimizer = find_optimizer(own.optimizer)
         assert own.own == own_like(find_policy(prec), optimizer)
-        assert held(own).total == held(named).total
+        assert memory_estimate(own).total == memory_estimate(named).total
 
 
 def test_forms_do_not_take_two_fields_of_one_name() -> None:

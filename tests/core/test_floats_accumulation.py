@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from core.floats.arithmetic.accumulation import (
     DETERMINISTIC,
     SHOWN,
-    Run,
+    SummationRun,
     add_up,
     drawn,
     explain,
@@ -248,7 +248,7 @@ def test_table_and_picture_say_the_same() -> None:
     bf16 = rows[SHOWN.index("bf16")]
     assert bf16[1] == ("4", "stalls after 350")
     runs, lots = drawn(0, 0.01, 1000, FORMATS["bf16"])
-    assert all(isinstance(run, Run) for *_, run in runs)
+    assert all(isinstance(run, SummationRun) for *_, run in runs)
     assert lots is not None
     assert drawn(0, 0.01, 1000, FORMATS["fp32"])[1] is None
 

@@ -17,7 +17,7 @@ from core.floats.custom import parse_custom
 from core.floats.formats import FORMATS, FloatFormat, FormatError
 from core.floats.typed_numbers import parse
 from core.views.floats.charts_arithmetic import GAP, ROLES, Grid, Row, beside, stages
-from core.views.floats.text_arithmetic import answer, asked, modes, told
+from core.views.floats.text_arithmetic import answer, modes, operands_text, operation_text
 from core.views.floats.text_arithmetic import stages as sentences
 
 EVERY = (*(fmt for fmt in FORMATS.values() if fmt.zero), parse_custom("e4m3_nosub"), parse_custom("e4m3f_unsigned"))
@@ -88,7 +88,7 @@ def test_a_column_adds_up(done: Work) -> None:
 def test_the_answer_tells_the_result_and_every_stage_its_numbers(done: Work) -> None:
     operation = done.operation
     said = answer(done)
-    assert f"in {operation.fmt.title} is **{told(operation.code, operation.fmt)}**" in said
+    assert f"in {operation.fmt.title} is **{operation_text(operation.code, operation.fmt)}**" in said
     told_stages = dict(sentences(done))
     assert next(iter(told_stages)) == "Stored"
     assert "Result" in told_stages
@@ -112,7 +112,7 @@ def test_every_mode_gives_what_the_codec_gives(done: Work) -> None:
     names = ("nearest_even", "nearest_away", "toward_zero", "up", "down")
     for mode, row in zip(names, rows, strict=False):
         assert exact is not None
-        assert row[2] == told(encode_exact(exact, operation.fmt, rounding=mode), operation.fmt)  # type: ignore[arg-type]
+        assert row[2] == operation_text(encode_exact(exact, operation.fmt, rounding=mode), operation.fmt)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -154,7 +154,7 @@ def test_a_told_value_is_read_back_as_its_code(fmt: FloatFormat, drawn: int) -> 
     code = drawn & ((1 << fmt.bits) - 1)
     value = decode_exact(code, fmt)
     if value is not None and encode_exact(value, fmt) == code:
-        text = told(code, fmt).replace(" × 10", "e").translate(SPOKEN)
+        text = operation_text(code, fmt).replace(" × 10", "e").translate(SPOKEN)
         assert encode_exact(Fraction(text), fmt) == code
 
 
@@ -195,7 +195,7 @@ def test_long_runs_alike_are_cut_to_their_ends() -> None:
 
 @given(works())
 def test_an_operation_is_written_with_one_sign_between_its_terms(done: Work) -> None:
-    text = asked(done)
+    text = operands_text(done)
     assert not re.search(r"[+−×] [+−×]", text)
     assert all(first != second or first not in "+−×" for first, second in pairwise(text.replace(" ", "")))
 

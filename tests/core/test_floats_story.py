@@ -12,7 +12,7 @@ from core.floats.comparison import store
 from core.floats.custom import parse_custom
 from core.floats.formats import FORMATS, FloatFormat, Overflow
 from core.floats.typed_numbers import parse
-from core.views.floats.text import Story, tell
+from core.views.floats.text import Description, describe_outcome
 from tests.core.floats_oracle import line, rounded_value, value_of
 
 CUSTOM = (
@@ -68,7 +68,7 @@ def typed(value: Fraction) -> str:
     return f"{value.numerator}/{value.denominator}"
 
 
-Told = list[tuple[str, Fraction | None, Overflow, Story]]
+Told = list[tuple[str, Fraction | None, Overflow, Description]]
 """What was typed, its value, what happens beyond the largest value, and what is said."""
 
 
@@ -79,7 +79,7 @@ def stories(fmt: FloatFormat) -> Told:
     codes = range(1 << fmt.bits) if fmt.bits <= 8 else [0, fmt.max_code, fmt.last_code, fmt.sign_mask, 1]
     texts += [(f"0x{code:0{fmt.hex_digits}x}", None) for code in codes]
     return [
-        (text, value, overflow, tell(store(parse(text, fmt), fmt, overflow)))
+        (text, value, overflow, describe_outcome(store(parse(text, fmt), fmt, overflow)))
         for text, value in texts
         for overflow in fmt.overflows
     ]
@@ -201,7 +201,7 @@ def test_nan_and_infinity_have_the_bits_that_are_told(fmt: FloatFormat) -> None:
     nans = [code for code, kind in every if kind == "nan"]
     if fmt.has_nan:
         for code in nans[:3] + nans[-3:]:
-            story = tell(store(parse(f"0x{code:x}", fmt), fmt))
+            story = describe_outcome(store(parse(f"0x{code:x}", fmt), fmt))
             assert f"**{len(nans):,} code" in story.answer
             shape = story.answer
             zero = "the code that would be −0" in shape or "the one that would be −0" in shape
@@ -211,9 +211,9 @@ def test_nan_and_infinity_have_the_bits_that_are_told(fmt: FloatFormat) -> None:
                     continue
                 assert_shape(other, shape, fmt)
     for code in (c for c, kind in every if kind == "inf"):
-        story = tell(store(parse(f"0x{code:x}", fmt), fmt))
+        story = describe_outcome(store(parse(f"0x{code:x}", fmt), fmt))
         assert_shape(code, story.detail.lower(), fmt)
-        typed_infinity = tell(store(parse("-inf" if code & fmt.sign_mask else "inf", fmt), fmt))
+        typed_infinity = describe_outcome(store(parse("-inf" if code & fmt.sign_mask else "inf", fmt), fmt))
         assert f"`0x{code:0{fmt.hex_digits}x}`" in typed_infinity.answer
         assert_shape(code, typed_infinity.answer, fmt)
 
@@ -263,7 +263,7 @@ def assert_shape(code: int, said: str, fmt: FloatFormat) -> None:
     ],
 )
 def test_sentences_outside_the_usual(text: str, name: str, overflow: Overflow, parts: list[str]) -> None:
-    story = tell(store(parse(text, FORMATS[name]), FORMATS[name], overflow))
+    story = describe_outcome(store(parse(text, FORMATS[name]), FORMATS[name], overflow))
     for part in parts:
         assert part in f"{story.answer} {story.detail}"
 
@@ -274,9 +274,11 @@ def test_double_rounding_is_named_where_fp32_goes_astray(name: str) -> None:
     fmt = FORMATS[name]
     tie = 1 + fmt.eps / 2
     for text, astray in ((f"{tie} + 2^-40", True), (f"{tie} + 2^-20", False), (str(tie), False), ("0.1", False)):
-        answer = tell(store(parse(text, fmt), fmt, "format")).answer
+        answer = describe_outcome(store(parse(text, fmt), fmt, "format")).answer
         assert ("double rounding" in answer) == astray, text
-    assert "By way of fp32 it becomes **1**" in tell(store(parse(f"{tie} + 2^-40", fmt), fmt, "format")).answer
+    assert (
+        "By way of fp32 it becomes **1**" in describe_outcome(store(parse(f"{tie} + 2^-40", fmt), fmt, "format")).answer
+    )
 
 
 @EVERY
@@ -284,7 +286,7 @@ def test_a_subnormal_is_explained_where_it_is_named(fmt: FloatFormat) -> None:
     if not fmt.has_subnormals or not fmt.zero:
         return
     for value in (fmt.min_subnormal, fmt.min_subnormal / 2, fmt.min_subnormal / 3, fmt.min_subnormal * Fraction(5, 4)):
-        story = tell(store(parse(str(value), fmt), fmt, "format"))
+        story = describe_outcome(store(parse(str(value), fmt), fmt, "format"))
         if "ubnormal" in story.answer + story.detail:
             assert "leading bit is 0" in story.detail, value
 
@@ -300,7 +302,7 @@ def test_an_ulp_is_the_step_outwards_where_the_step_towards_zero_is_another(fmt:
     for side in (1, -1) if fmt.signed else (1,):
         for asked in (side * here * (1 - fmt.eps / 16), side * here * (1 + fmt.eps / 16)):
             stored = store(parse(typed(asked), fmt), fmt)
-            said = tell(stored).detail
+            said = describe_outcome(stored).detail
             named = shape.search(said)
             assert (named is not None) == (stored.view.inward is not None and abs(asked) < abs(here)), said
             if named is None or stored.ulps is None:
@@ -315,5 +317,5 @@ def test_an_ulp_is_the_step_outwards_where_the_step_towards_zero_is_another(fmt:
 
 
 def test_the_ulp_just_below_a_power_of_two() -> None:
-    detail = tell(store(parse("65519.999", FORMATS["bf16"]), FORMATS["bf16"])).detail
+    detail = describe_outcome(store(parse("65519.999", FORMATS["bf16"]), FORMATS["bf16"])).detail
     assert "off by 0.0313 ULP. 1 ULP is 512, the step outwards from 65536; towards zero the step is 256" in detail

@@ -22,7 +22,7 @@ from core.floats.formats import FORMATS, FloatFormat, FormatError
 from core.floats.typed_numbers import parse
 from core.views.common.palette import LIGHT
 from core.views.floats.latex import value_latex
-from core.views.floats.text import tell
+from core.views.floats.text import describe_outcome
 from tests.core.floats_oracle import custom_formats
 
 ALL_FORMATS = pytest.mark.parametrize("fmt", FORMATS.values(), ids=FORMATS)
@@ -422,16 +422,16 @@ def test_error_explanations_equal_the_exact_errors(name: str) -> None:
     ],
 )
 def test_the_sentence(text: str, name: str, answer: str, detail: str) -> None:
-    story = tell(stored(text, name))
+    story = describe_outcome(stored(text, name))
     assert answer in story.answer
     assert detail in story.detail
 
 
 def test_the_sentence_under_saturation() -> None:
-    story = tell(stored("465", "fp8_e4m3fn", "saturate"))
+    story = describe_outcome(stored("465", "fp8_e4m3fn", "saturate"))
     assert story.answer == "465 becomes **448** in fp8 E4M3, clipped to the largest finite value."
     assert "up to 464 and NaN beyond" in story.detail
-    assert "clipped" in tell(stored("-inf", "fp16", "saturate")).answer
+    assert "clipped" in describe_outcome(stored("-inf", "fp16", "saturate")).answer
 
 
 @given(any_code)
@@ -442,7 +442,7 @@ def test_every_code_has_a_sentence(drawn: tuple[FloatFormat, int]) -> None:
         if typed.nan and not other.has_nan:
             continue
         for overflow in ("format", "saturate"):
-            story = tell(store(typed, other, overflow))
+            story = describe_outcome(store(typed, other, overflow))
             assert story.answer.endswith(".")
             assert story.answer.count("**") % 2 == 0
 
@@ -451,6 +451,6 @@ def test_every_code_has_a_sentence(drawn: tuple[FloatFormat, int]) -> None:
 def test_every_number_has_a_sentence(value: Fraction) -> None:
     text = f"{value.numerator}/{value.denominator}"
     for fmt in FORMATS.values():
-        story = tell(store(parse(text, fmt), fmt))
+        story = describe_outcome(store(parse(text, fmt), fmt))
         assert fmt.title in story.answer
         assert story.answer.endswith(".")

@@ -12,10 +12,10 @@ from core.benchmark.points import DeviceFacts, Item, Kind, Outcome, Point, Refus
 from core.benchmark.programme import Programme
 from core.benchmark.rates import COPY_BYTES, MeasuredRates, measured_rates
 from core.benchmark.record import Record
-from core.planning.form.measured_rates import promised, using, using_links
+from core.planning.form.measured_rates import promised, with_measured_links, with_measured_rates
 from core.planning.form.plan_form import plan_from
 from core.planning.form.rates import ORIGIN
-from core.planning.rates import rates_of, standing
+from core.planning.rates import rates_of, rates_origin
 from tests.core.collectives_cases import made as collectives
 from tests.core.collectives_cases import point
 
@@ -155,7 +155,7 @@ def test_on_a_cpu_the_fastest_square_and_the_largest_copy_count() -> None:
 
 
 def test_a_plan_uses_a_measurement_by_value() -> None:
-    texts = using(record([square("bf16", 8192, 6.6234e14), copy(2e9, 2.913e12)]))
+    texts = with_measured_rates(record([square("bf16", 8192, 6.6234e14), copy(2e9, 2.913e12)]))
     assert texts == {
         "r16": "662.3 TFLOP/s",
         "rmem": "2.913 TB/s",
@@ -163,50 +163,50 @@ def test_a_plan_uses_a_measurement_by_value() -> None:
         "gpu": "H100 SXM",
     }
     plan = plan_from(texts)
-    assert standing(plan) == "own"
+    assert rates_origin(plan) == "own"
     rates = rates_of(plan)
     assert rates
     assert (rates.matmul16, rates.memory) == (662.3e12, 2.913e12)
 
 
 def test_a_device_without_a_datasheet_names_no_accelerator() -> None:
-    texts = using(record([square("bf16", 1024, 1e11)], CPU))
+    texts = with_measured_rates(record([square("bf16", 1024, 1e11)], CPU))
     assert "gpu" not in texts
-    assert ORIGIN.read(texts["rof"]) == "AMD EPYC 7763 (64-Core) Processor, 22 Nov 2026"
-    assert standing(plan_from(texts)) == "stands in"
+    assert ORIGIN.parse(texts["rof"]) == "AMD EPYC 7763 (64-Core) Processor, 22 Nov 2026"
+    assert rates_origin(plan_from(texts)) == "stands in"
 
 
 def test_a_name_of_any_length_and_letters_becomes_an_origin() -> None:
     for name in ("Ж_" * 100, "GPU " * 40, "[a](b) **c**", ""):
         facts = H100.model_copy(update={"name": name})
-        texts = using(record([square("bf16", 8192, 6e14)], facts))
+        texts = with_measured_rates(record([square("bf16", 8192, 6e14)], facts))
         assert len(texts["rof"]) <= ORIGIN.max_chars
-        assert ORIGIN.read(texts["rof"]).endswith(", 22 Nov 2026") or not name.isascii() or not name
+        assert ORIGIN.parse(texts["rof"]).endswith(", 22 Nov 2026") or not name.isascii() or not name
 
 
 def test_a_measurement_without_rates_gives_no_plan() -> None:
-    assert using(record([])) == {}
-    assert using(record([square("fp32", 8192, 5e13)], None)) == {}
+    assert with_measured_rates(record([])) == {}
+    assert with_measured_rates(record([square("fp32", 8192, 5e13)], None)) == {}
 
 
 def test_measured_links_go_into_a_plan_with_the_rates_of_the_same_device() -> None:
     links = collectives(points=[point("all-reduce", 1 << 30, 0.005)])
     mine = record([square("bf16", 8192, 7e14), copy(2e9, 2.9e12)])
-    texts = using_links(links, mine)
+    texts = with_measured_links(links, mine)
     plan = plan_from(texts)
-    assert (plan.accelerator, standing(plan)) == ("H100 SXM", "own")
+    assert (plan.accelerator, rates_origin(plan)) == ("H100 SXM", "own")
     assert plan.measured.rates.known == tuple(
         (name, pytest.approx(rate, rel=1e-3))
         for name, rate in (("matmul16", 7e14), ("memory", 2.9e12), ("inside", 375.81e9))
     )
-    assert plan_from(using_links(links)).measured.origin == "H100 80GB HBM3, 4 Mar 2026"
+    assert plan_from(with_measured_links(links)).measured.origin == "H100 80GB HBM3, 4 Mar 2026"
     other = record([square("bf16", 8192, 7e14)], H100.model_copy(update={"name": "NVIDIA H200"}))
-    assert using_links(links, other) == using_links(links)
+    assert with_measured_links(links, other) == with_measured_links(links)
 
 
 @pytest.mark.parametrize("fields", [{"backend": "gloo"}, {"devices": ["NVIDIA H200", "NVIDIA L4"]}, {"points": []}])
 def test_links_between_processors_or_unlike_devices_are_no_plans(fields: dict[str, Any]) -> None:
-    assert using_links(collectives(**{"points": [point("all-reduce", 1 << 30, 0.005)], **fields})) == {}
+    assert with_measured_links(collectives(**{"points": [point("all-reduce", 1 << 30, 0.005)], **fields})) == {}
 
 
 def test_what_links_are_held_against() -> None:

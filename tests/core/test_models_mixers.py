@@ -20,7 +20,7 @@ from core.models.spec_text import write_spec
 from core.models.stand_in import stand_in
 from core.planning.evaluation import answer
 from core.planning.form.plan_form import plan_from
-from core.planning.memory_estimate import held, settled
+from core.planning.memory_estimate import memory_estimate, resolved_plan
 from core.planning.plan import OWN
 from core.planning.plan_search import search_request
 from core.search.search import search_plans
@@ -81,7 +81,7 @@ def test_a_dense_model_stands_in_for_memory_and_steps_and_says_so(spec: Transfor
     a = answer(plan)
     assert (a.shape.spec, a.stands_in) == (spec, False)
     assert a.middle.parameters == parameters(spec).active
-    h = held(settled(plan, a.stored, 64))
+    h = memory_estimate(resolved_plan(plan, a.stored, 64))
     assert h.stands_in
     assert h.spec == stand_in(total, 4096) == search_request(plan).spec
     assert spec.unmodelled in text_memory.stood_in(h)

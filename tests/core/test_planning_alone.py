@@ -10,7 +10,7 @@ from core.benchmark.layer import default_layer, layer_flop, layer_parameters
 from core.budget.errors import BudgetError
 from core.hardware.accelerators import find
 from core.step_time.parts import StepTime
-from core.step_time.single_layer import alone
+from core.step_time.single_layer import predict_layer
 from core.step_time.step import Rates
 
 LLAMA = default_layer("cuda")
@@ -20,7 +20,7 @@ PARAMETERS = 2 * 4096 * (32 + 8) * 128 + 3 * 4096 * 14336 + 2 * 4096
 
 def test_a_layer_of_llama_on_an_h100() -> None:
     """Memory by hand: 16 bytes a parameter, and per token the tensors that fused kernels keep."""
-    found = alone(LLAMA, H100, compiled=True)
+    found = predict_layer(LLAMA, H100, compiled=True)
     assert layer_parameters(LLAMA) == PARAMETERS
     assert found.states_bytes == 16 * PARAMETERS
     hidden, keys, ffn = 4096 * 2, 1024 * 2, 14336 * 2
@@ -39,8 +39,8 @@ def test_a_layer_of_llama_on_an_h100() -> None:
 @pytest.mark.parametrize(("vocab", "compiled"), [(1_000, False), (500_000, True)])
 def test_the_vocabulary_is_no_part_of_it(vocab: int, compiled: bool) -> None:
     """Embedding and head are in both models whose difference the layer is."""
-    other = alone(LLAMA.model_copy(update={"vocab": vocab}), H100, compiled=compiled)
-    one = alone(LLAMA, H100, compiled=compiled)
+    other = predict_layer(LLAMA.model_copy(update={"vocab": vocab}), H100, compiled=compiled)
+    one = predict_layer(LLAMA, H100, compiled=compiled)
     assert other.seconds == pytest.approx(one.seconds)
     assert other.peak_bytes == one.peak_bytes
 
@@ -49,14 +49,14 @@ def test_the_vocabulary_is_no_part_of_it(vocab: int, compiled: bool) -> None:
 def test_more_tokens_take_longer_and_more_memory(micro_batch: int, seq_len: int) -> None:
     less = LLAMA.model_copy(update={"micro_batch": micro_batch, "seq_len": seq_len})
     more = less.model_copy(update={"micro_batch": micro_batch + 1})
-    few, many = alone(less, H100), alone(more, H100)
+    few, many = predict_layer(less, H100), predict_layer(more, H100)
     assert few.seconds < many.seconds
     assert few.activation_bytes < many.activation_bytes
     assert few.states_bytes == many.states_bytes
 
 
 def test_operation_by_operation_it_is_slower_and_keeps_more() -> None:
-    eager, compiled = alone(LLAMA, H100), alone(LLAMA, H100, compiled=True)
+    eager, compiled = predict_layer(LLAMA, H100), predict_layer(LLAMA, H100, compiled=True)
     assert eager.seconds > compiled.seconds
     assert eager.activation_bytes > compiled.activation_bytes
 
@@ -64,7 +64,9 @@ def test_operation_by_operation_it_is_slower_and_keeps_more() -> None:
 @pytest.mark.parametrize(("matmul", "memory", "faster"), [(1e11, 3e10, 7.0), (7e14, 2.8e12, 0.3), (2e15, 8e12, 1.1)])
 def test_of_an_unlisted_device_the_rates_say_all(matmul: float, memory: float, faster: float) -> None:
     """All but launches takes a time that is inverse to the rates."""
-    slow, fast = (alone(LLAMA, None, rates=Rates(matmul16=matmul * by, memory=memory * by)).time for by in (1, faster))
+    slow, fast = (
+        predict_layer(LLAMA, None, rates=Rates(matmul16=matmul * by, memory=memory * by)).time for by in (1, faster)
+    )
     for part in fields(StepTime):
         by = 1.0 if part.name == "fixed" else faster
         assert getattr(slow, part.name) == pytest.approx(by * getattr(fast, part.name), rel=1e-6, abs=1e-12)
@@ -73,17 +75,17 @@ def test_of_an_unlisted_device_the_rates_say_all(matmul: float, memory: float, f
 @pytest.mark.parametrize("rates", [None, Rates(), Rates(matmul16=1e14), Rates(memory=1e12)])
 def test_without_a_catalogue_and_rates_nothing_is_predicted(rates: Rates | None) -> None:
     with pytest.raises(BudgetError, match="rates of 16-bit products and of memory"):
-        alone(LLAMA, None, rates=rates)
+        predict_layer(LLAMA, None, rates=rates)
 
 
 def test_measured_rates_replace_those_of_the_catalogue() -> None:
     measured = Rates(matmul16=H100.peak("bf16"), memory=H100.bandwidth)
-    assert alone(LLAMA, H100, rates=measured).seconds < alone(LLAMA, H100).seconds
+    assert predict_layer(LLAMA, H100, rates=measured).seconds < predict_layer(LLAMA, H100).seconds
 
 
 def test_a_mixture_has_all_its_experts_states() -> None:
     mixture = LLAMA.model_copy(update={"ffn": 1024, "experts": 16, "experts_per_token": 2})
     assert layer_parameters(mixture) == 2 * 4096 * 40 * 128 + 16 * 3 * 4096 * 1024 + 16 * 4096 + 2 * 4096
-    found = alone(mixture, replace(H100, name="another"))
+    found = predict_layer(mixture, replace(H100, name="another"))
     assert found.states_bytes == 16 * layer_parameters(mixture)
     assert found.seconds > 0

@@ -11,11 +11,11 @@ import pytest
 from core.budget.errors import BudgetError
 from core.budget.interval import Interval
 from core.hardware.accelerators import accelerators
-from core.planning.evaluation import Column, answer
+from core.planning.evaluation import Estimate, answer
 from core.planning.form.plan_form import plan_from
-from core.planning.nearest_runs import at_mfu, peers_of
+from core.planning.nearest_runs import at_mfu, similar_runs
 from core.planning.plan import FINDS, OWN, TYPED, Limits, Plan
-from core.planning.presets import LECTURE, STORIES
+from core.planning.presets import LECTURE, PRESETS
 from core.runs.energy import footprint
 from core.runs.goodput import Failures, Reliability, mfu_of_all_hours, mfu_of_steps
 from core.views.report.plan_table import plan_lines
@@ -42,7 +42,7 @@ def test_every_law_can_fail(law: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def leaping(plan: Plan) -> object:
         found, by = answer(plan), 1.3 ** (next(calls) % 7)
         ends = [
-            replace(one, **{f.name: getattr(one, f.name) * by for f in fields(Column)})
+            replace(one, **{f.name: getattr(one, f.name) * by for f in fields(Estimate)})
             for one in (found.high, found.middle, found.low)
         ]
         return replace(found, low=ends[0], middle=ends[1], high=ends[2])
@@ -57,19 +57,19 @@ TYPED_40 = plan_from({"mfu": "40%"})
 
 
 def test_the_lecture_takes_143_9_days() -> None:
-    a = answer(plan_from(STORIES[LECTURE]))
+    a = answer(plan_from(PRESETS[LECTURE]))
     m = a.middle
     assert m.days == pytest.approx(143.9, abs=0.05)
     assert m.flop == 6.3e24
     assert m.hours == pytest.approx(m.days * 24 * 1024)
     assert m.tokens_per_second * m.days * 86400 == pytest.approx(15e12)
-    assert a.over("days") == Interval.point(m.days)
+    assert a.range_of("days") == Interval.point(m.days)
     assert not a.impossible
 
 
 def test_deepseek_v3s_dollars_are_its_hours() -> None:
     """arXiv:2412.19437 table 1: 2,664K H800-hours at two dollars are $5.328 M."""
-    a = answer(replace(plan_from(STORIES["DeepSeek-V3"]), find="MFU", limits=Limits(math.nan, 5.328e6), prices=(2, 2)))
+    a = answer(replace(plan_from(PRESETS["DeepSeek-V3"]), find="MFU", limits=Limits(math.nan, 5.328e6), prices=(2, 2)))
     assert a.middle.hours == pytest.approx(2.664e6)
     assert a.middle.mfu == pytest.approx(6 * 37_552_282_624 * 14.8e12 / (2.664e6 * 3600 * a.peak))
     assert a.dollars == Interval.point(5.328e6)
@@ -80,7 +80,7 @@ def test_the_derivation_leads_to_the_answer(find: str) -> None:
     for within in ("90 days", "$9M") if find in ("tokens", "parameters", "MFU") else ("90 days",):
         a = answer(plan_from({"find": find, "mfu": "40%", "within": within, "n": "8B", "tokens": "1T"}))
         values = [step.value for step in a.explain()]
-        first = a.found.mid * (86400 if find == "time" else 1)
+        first = a.result.mid * (86400 if find == "time" else 1)
         assert values[0] == pytest.approx(first, rel=1e-9)
         for number in (a.middle.hours, a.middle.dollars, a.middle.tokens_per_second):
             assert any(value == pytest.approx(number, rel=1e-9) for value in values)
@@ -96,7 +96,7 @@ def test_checkpoints_that_are_never_written_are_explained_too(writes: str) -> No
     values = {step.name.rpartition(".")[2]: step.value for step in a.explain()}
     assert all(map(math.isfinite, values.values()))
     assert ("mfu_of_steps" in values) == (a.middle.goodput > 0)
-    assert values["daly_interval"] == a.stops.daly
+    assert values["daly_interval"] == a.interruptions.daly
     assert values["goodput_with_failures"] == a.middle.goodput
 
 
@@ -198,18 +198,18 @@ def test_an_owned_or_unpriced_accelerator_has_an_answer(device: object) -> None:
     assert free.dollars == Interval.point(0.0)
     assert known.dollars.mid == pytest.approx(2 * known.middle.hours)
     assert math.isnan(empty.middle.dollars) == math.isnan(device.price_low)  # type: ignore[attr-defined]
-    assert free.found == known.found == empty.found
+    assert free.result == known.result == empty.result
 
 
 @pytest.mark.parametrize("find", FINDS)
 def test_the_plan_at_its_own_mfu_is_the_answer(find: str) -> None:
     a = answer(plan_from({"find": find, "within": "300 days"}))
-    assert at_mfu(a, a.middle.mfu) == pytest.approx(a.found.mid)
-    peers = peers_of(a)
+    assert at_mfu(a, a.middle.mfu) == pytest.approx(a.result.mid)
+    peers = similar_runs(a)
     assert 0 < len(peers) <= 12
     for peer in peers:
         assert peer.value == pytest.approx(at_mfu(a, peer.mfu))
-        assert peer.run is peer.near.row.run
+        assert peer.run is peer.similarity.evidence.run
         if find == "time":
             assert peer.value * peer.mfu == pytest.approx(a.middle.days * a.middle.mfu)
 
@@ -220,7 +220,7 @@ def test_published_ranges_are_of_the_peak_that_was_asked_for() -> None:
     assert wide.scale == 1
     assert narrow.scale == pytest.approx(wide.peak / narrow.peak)
     for a in (wide, narrow):
-        assert (a.over("mfu").low, a.over("mfu").high) == pytest.approx((a.expected.low, a.expected.high))
+        assert (a.range_of("mfu").low, a.range_of("mfu").high) == pytest.approx((a.expected.low, a.expected.high))
 
 
 def test_an_own_shape_counts_like_the_model_it_describes() -> None:
@@ -235,7 +235,7 @@ def test_long_sequences_lengthen_the_answer_and_ordinary_ones_do_not() -> None:
     """Llama 3.1 8B at 1M tokens: attention's causal half over the rest, against 8,192, counted here by hand."""
     given = {"model": "Llama 3.1 8B", "mfu": "40%", "tokens": "1T"}
     short, usual, million = (answer(plan_from({**given, "seq": seq})) for seq in ("1024", "8192", "1048576"))
-    assert short.over("days") == usual.over("days")
+    assert short.range_of("days") == usual.range_of("days")
     spec = usual.shape.spec
     weights = usual.shape.active - spec.vocab * spec.hidden - spec.hidden * (2 * spec.layers + 1)
     work = [6 * weights + 6 * spec.layers * spec.heads * spec.head_dim * seq for seq in (8192, 1_048_576)]
@@ -247,10 +247,10 @@ def test_memory_is_that_of_the_accelerators_which_were_found() -> None:
     a = answer(plan_from({"find": "accelerators", "mfu": "40%", "within": "90 days"}))
     count = int(a.memory.layout.accelerators)
     assert count == math.ceil(a.middle.accelerators)
-    assert count * float(a.memory.one.states) == pytest.approx(16 * 70e9, rel=1e-6)
+    assert count * float(a.memory.device_memory.states) == pytest.approx(16 * 70e9, rel=1e-6)
     small = answer(plan_from({"model": "DeepSeek-V3", "gpu": "T4", "count": "8"}))
     assert small.memory.states_fit == small.memory.fits == "over"
-    assert small.stops.checkpoint == pytest.approx(small.memory.checkpoint, rel=1e-12)
+    assert small.interruptions.checkpoint == pytest.approx(small.memory.checkpoint, rel=1e-12)
     assert small.stored == small.shape.parameters
     split = answer(plan_from({"find": "accelerators", "mfu": "40%", "within": "90 days", "tp": "8", "pp": "5"}))
     assert int(split.memory.layout.accelerators) == 40 * math.ceil(split.middle.accelerators / 40)

@@ -13,65 +13,67 @@ from core.budget.errors import BudgetError
 from core.limits import limit
 from core.planning.evaluation import Answer, answer
 from core.planning.form.plan_form import PLAN_FORM
-from core.planning.memory_estimate import Held, held, settled
+from core.planning.memory_estimate import MemoryEstimate, memory_estimate, resolved_plan
 from core.planning.plan import Limits, Plan
-from core.planning.presets import STORIES
-from core.planning.sweep.axes import AXES, Axis, clash, spread, typed
-from core.planning.sweep.choice import pick
-from core.planning.sweep.form import BOARD_FIELDS, X_VALUES, Y_VALUES
-from core.planning.sweep.frontier import edges, way_out
-from core.planning.sweep.presets import BOARD_STORIES
+from core.planning.presets import PRESETS
+from core.planning.sweep.axes import AXES, Axis, default_values, parse_values, same_field
+from core.planning.sweep.choice import recommend
+from core.planning.sweep.form import SWEEP_FIELDS, X_VALUES, Y_VALUES
+from core.planning.sweep.frontier import edges, frontier_end
+from core.planning.sweep.presets import SWEEP_PRESETS
 from core.planning.sweep.quantities import RESULTS, scale_of
-from core.planning.sweep.sweep import Board, Side, board, limits_of, plan_at
+from core.planning.sweep.sweep import Sweep, SweptAxis, plan_of_texts, sweep_limits, sweep_plan
 from core.training.layout import LayoutError
 from core.units import QuantityError
 from core.views.sweep import text as sweep_text
 from core.views.sweep.charts import grid, shares_of
 from core.wording import percent
 
-PAIRS = [(x, y) for x, y in combinations(AXES.values(), 2) if not clash(x, y)]
-STARTS = {**STORIES, **BOARD_STORIES}
+PAIRS = [(x, y) for x, y in combinations(AXES.values(), 2) if not same_field(x, y)]
+STARTS = {**PRESETS, **SWEEP_PRESETS}
 LIMITS = Limits(90.0)
 
 
 def texts_of(story: str) -> dict[str, str]:
-    return dict(PLAN_FORM.read({k: v for k, v in STARTS[story].items() if k not in ("x", "y")}).texts)
+    return dict(PLAN_FORM.parse({k: v for k, v in STARTS[story].items() if k not in ("x", "y")}).texts)
 
 
-def some(axis: Axis, story: str, count: int, seed: int) -> Side:
+def some(axis: Axis, story: str, count: int, seed: int) -> SweptAxis:
     """A few of the values around a story's own."""
     texts = texts_of(story)
-    values = spread(axis, plan_at(texts), texts)
+    values = default_values(axis, plan_of_texts(texts), texts)
     chosen = sorted(random.Random(seed).sample(range(len(values)), min(count, len(values))))
-    return Side(axis, tuple(values[i] for i in chosen))
+    return SweptAxis(axis, tuple(values[i] for i in chosen))
 
 
-def of_story(story: str) -> Board:
-    asked = BOARD_STORIES[story]
-    texts, plan = texts_of(story), plan_at(texts_of(story))
+def of_story(story: str) -> Sweep:
+    asked = SWEEP_PRESETS[story]
+    texts, plan = texts_of(story), plan_of_texts(texts_of(story))
     sides = [AXES[asked[side]] for side in ("x", "y")]
-    lists = [typed(axis, asked[name]) for axis, name in zip(sides, (X_VALUES.id, Y_VALUES.id), strict=True)]
-    made = [Side(axis, values or spread(axis, plan, texts)) for axis, values in zip(sides, lists, strict=True)]
-    return board(texts, *made, LIMITS)
+    lists = [parse_values(axis, asked[name]) for axis, name in zip(sides, (X_VALUES.id, Y_VALUES.id), strict=True)]
+    made = [
+        SweptAxis(axis, values or default_values(axis, plan, texts)) for axis, values in zip(sides, lists, strict=True)
+    ]
+    return sweep_plan(texts, *made, LIMITS)
 
 
 def same(found: float, alone: float) -> bool:
     return math.isclose(found, alone, rel_tol=1e-9) or (math.isnan(found) and math.isnan(alone))
 
 
-def asked_alone(plan: Plan) -> tuple[Answer | None, Held | None, str]:
+def asked_alone(plan: Plan) -> tuple[Answer | None, MemoryEstimate | None, str]:
     """What a plan comes to, what its fullest accelerator holds, and why there is none of the one or the other."""
     try:
         a = answer(plan)
     except BudgetError as problem:
         return None, None, str(problem)
     try:
-        return a, held(settled(plan, a.stored, a.middle.accelerators)), ""
+        return a, memory_estimate(resolved_plan(plan, a.stored, a.middle.accelerators)), ""
     except LayoutError as problem:
         return a, None, str(problem)
 
 
-def assert_cell(made: Board, cell: tuple[int, int], plan: Plan) -> None:
+def assert_cell(made: Sweep, cell: tuple[int, int], plan: Plan) -> None:
     """What the board says of a cell is what its plan comes to alone."""
     a, h, why = asked_alone(plan)
     assert made.reasons[cell[0]][cell[1]] == why
@@ -93,11 +95,11 @@ def assert_cell(made: Board, cell: tuple[int, int], plan: Plan) -> None:
     assert made.fits[cell] == (h is not None and h.fits == "fits")
 
 
-def assert_cells(made: Board) -> None:
+def assert_cells(made: Sweep) -> None:
     for i, j in product(*map(range, made.shape)):
         sets = {**made.x.axis.sets(made.x.texts[j]), **made.y.axis.sets(made.y.texts[i])}
         assert made.sets(i, j) == sets
-        plan = plan_at({**made.base, **sets})
+        plan = plan_of_texts({**made.base, **sets})
         assert made.plans[i][j] == plan
         assert_cell(made, (i, j), plan)
 
@@ -105,7 +107,7 @@ def assert_cells(made: Board) -> None:
 # ------------------------------------------------------------------------------------------ each cell as if alone
 
 
-@pytest.mark.parametrize("story", BOARD_STORIES)
+@pytest.mark.parametrize("story", SWEEP_PRESETS)
 def test_a_chip_says_of_each_cell_what_its_plan_comes_to(story: str) -> None:
     assert_cells(of_story(story))
 
@@ -114,9 +116,9 @@ def test_a_chip_says_of_each_cell_what_its_plan_comes_to(story: str) -> None:
 def test_every_pair_of_axes_says_of_each_cell_what_its_plan_comes_to(part: int) -> None:
     for n, (x, y) in list(enumerate(PAIRS))[part::8]:
         story = list(STARTS)[n % len(STARTS)]
-        made = board(texts_of(story), some(x, story, 2, n), some(y, story, 2, n + 1), LIMITS)
+        made = sweep_plan(texts_of(story), some(x, story, 2, n), some(y, story, 2, n + 1), LIMITS)
         assert_cells(made)
-        picked = pick(made)
+        picked = recommend(made)
         assert sweep_text.sentence(made, picked)
         for result in RESULTS.values():
             drawn = grid(made, result, picked)
@@ -126,37 +128,39 @@ def test_every_pair_of_axes_says_of_each_cell_what_its_plan_comes_to(part: int) 
 
 def test_money_as_the_limit() -> None:
     made = of_story("H100, H200 or B200, and how many")
-    other = board(made.base, made.x, made.y, Limits(math.nan, 10e6))
+    other = sweep_plan(made.base, made.x, made.y, Limits(math.nan, 10e6))
     assert_cells(other)
     assert np.array_equal(other.within, other.dollars <= 10e6)
 
 
 def test_plans_without_an_answer_keep_their_reason() -> None:
     texts = {**texts_of("70B: accelerators × MFU"), "rate1k": "MTBF 5 min", "back": "1 h", "pace": "steady steps"}
-    made = board(texts, Side(AXES["accelerators"], ("64", "1,000,000")), Side(AXES["MFU"], ("30%", "40%")), LIMITS)
+    made = sweep_plan(
+        texts, SweptAxis(AXES["accelerators"], ("64", "1,000,000")), SweptAxis(AXES["MFU"], ("30%", "40%")), LIMITS
+    )
     assert_cells(made)
     assert all(why for row in made.reasons for why in row)
-    assert pick(made) is None
+    assert recommend(made) is None
     assert made.reasons[0][0] in sweep_text.without(made)
 
 
 # ------------------------------------------------------------------------------------------ what must hold of all
 
 
-@pytest.mark.parametrize("story", STORIES)
+@pytest.mark.parametrize("story", PRESETS)
 def test_swapping_the_sides_transposes(story: str) -> None:
     x, y = some(AXES["accelerators"], story, 4, 1), some(AXES["sequence length"], story, 3, 2)
-    one, other = board(texts_of(story), x, y, LIMITS), board(texts_of(story), y, x, LIMITS)
+    one, other = sweep_plan(texts_of(story), x, y, LIMITS), sweep_plan(texts_of(story), y, x, LIMITS)
     for result in RESULTS.values():
         np.testing.assert_array_equal(result.of(one), result.of(other).T)
-    np.testing.assert_array_equal(one.enough, other.enough.T)
+    np.testing.assert_array_equal(one.satisfies, other.satisfies.T)
 
 
-@pytest.mark.parametrize("story", STORIES)
+@pytest.mark.parametrize("story", PRESETS)
 def test_more_accelerators_are_quicker_and_more_tokens_take_longer(story: str) -> None:
     texts = texts_of(story)
-    count, tokens = (spread(AXES[name], plan_at(texts), texts) for name in ("accelerators", "tokens"))
-    made = board(texts, Side(AXES["accelerators"], count), Side(AXES["tokens"], tokens), LIMITS)
+    count, tokens = (default_values(AXES[name], plan_of_texts(texts), texts) for name in ("accelerators", "tokens"))
+    made = sweep_plan(texts, SweptAxis(AXES["accelerators"], count), SweptAxis(AXES["tokens"], tokens), LIMITS)
     assert np.all(np.diff(made.days, axis=1) < 0)
     assert np.all(np.diff(made.days, axis=0) > 0)
     assert np.all(np.diff(made.hours, axis=0) > 0)
@@ -166,23 +170,23 @@ def test_more_accelerators_are_quicker_and_more_tokens_take_longer(story: str) -
 @pytest.mark.parametrize("story", STARTS)
 def test_the_plan_is_a_cell_of_every_axis_around_it(story: str) -> None:
     texts = texts_of(story)
-    plan = plan_at(texts)
+    plan = plan_of_texts(texts)
     for axis in AXES.values():
-        values = spread(axis, plan, texts)
+        values = default_values(axis, plan, texts)
         assert axis.own(plan, texts) in values
         assert 2 <= len(set(values)) == len(values) <= limit("board_values")
         for text in values:
-            axis.field.read(text)
+            axis.field.parse(text)
         if not (axis.id == "n" and plan.known):
             other = AXES["grid" if axis.name != "grid" else "PUE"]
-            made = board(texts, Side(axis, values), Side(other, (other.own(plan, texts),)), LIMITS)
-            assert made.here == (0, values.index(axis.own(plan, texts)))
+            made = sweep_plan(texts, SweptAxis(axis, values), SweptAxis(other, (other.own(plan, texts),)), LIMITS)
+            assert made.plan_cell == (0, values.index(axis.own(plan, texts)))
 
 
 def test_the_limit_is_what_was_asked_for_else_the_plans_time() -> None:
-    assert limits_of(Limits(30), Plan(limits=Limits(60))).days == 30
-    assert limits_of(None, Plan(limits=Limits(60))).days == 60
-    assert limits_of(None, Plan(limits=Limits(math.nan, 1e6))).days == 90
+    assert sweep_limits(Limits(30), Plan(limits=Limits(60))).days == 30
+    assert sweep_limits(None, Plan(limits=Limits(60))).days == 60
+    assert sweep_limits(None, Plan(limits=Limits(math.nan, 1e6))).days == 90
 
 
 # ------------------------------------------------------------------------------------------ typed lists
@@ -208,7 +212,7 @@ def test_the_limit_is_what_was_asked_for_else_the_plans_time() -> None:
     ],
 )
 def test_typed_lists(name: str, text: str, values: tuple[str, ...]) -> None:
-    assert typed(AXES[name], text) == values
+    assert parse_values(AXES[name], text) == values
 
 
 @pytest.mark.parametrize(
@@ -224,32 +228,32 @@ def test_typed_lists(name: str, text: str, values: tuple[str, ...]) -> None:
 )
 def test_bad_lists_are_refused_by_name(name: str, text: str, named: str) -> None:
     with pytest.raises(QuantityError, match=named):
-        typed(AXES[name], text)
+        parse_values(AXES[name], text)
 
 
 def test_a_long_list_is_refused_by_its_field() -> None:
     most = limit("board_chars")
     for field in (X_VALUES, Y_VALUES):
-        assert field.read("1" * most)
+        assert field.parse("1" * most)
         with pytest.raises(QuantityError):
-            field.read("1" * (most + 1))
+            field.parse("1" * (most + 1))
 
 
 @pytest.mark.parametrize("story", STARTS)
 def test_what_a_click_writes_reads_as_the_same_values(story: str) -> None:
     texts = texts_of(story)
     for axis in AXES.values():
-        values = spread(axis, plan_at(texts), texts)
-        written = Side(axis, values).written
+        values = default_values(axis, plan_of_texts(texts), texts)
+        written = SweptAxis(axis, values).written
         assert len(written) <= limit("board_chars")
-        assert typed(axis, written) == tuple(text for text in values if text)
+        assert parse_values(axis, written) == tuple(text for text in values if text)
 
 
 def test_every_field_that_is_swept_is_one_of_a_plan_and_none_is_of_the_board() -> None:
     ids = [axis.id for axis in AXES.values()]
     assert len(set(ids)) == len(ids)
     assert set(ids) <= {field.id for field in PLAN_FORM.fields}
-    assert not {field.id for field in BOARD_FIELDS} & {field.id for field in PLAN_FORM.fields}
+    assert not {field.id for field in SWEEP_FIELDS} & {field.id for field in PLAN_FORM.fields}
 
 
 # ------------------------------------------------------------------------------------------ what is said and drawn
@@ -257,12 +261,12 @@ def test_every_field_that_is_swept_is_one_of_a_plan_and_none_is_of_the_board() -
 
 def test_the_fewest_accelerators_that_are_enough() -> None:
     made = of_story("70B: accelerators × MFU")
-    picked = pick(made)
+    picked = recommend(made)
     assert picked is not None
     row, column = picked.cell
-    assert made.enough[picked.cell]
-    assert not made.enough[:, :column].any()
-    assert not made.enough[:row, column].any()
+    assert made.satisfies[picked.cell]
+    assert not made.satisfies[:, :column].any()
+    assert not made.satisfies[:row, column].any()
     assert (made.x.texts[column], made.y.texts[row]) == ("2,048", "40%")
     said = sweep_text.sentence(made, picked)
     assert "2,048 H100 SXM" in said
@@ -273,32 +277,32 @@ def test_the_fewest_accelerators_that_are_enough() -> None:
 def test_within_a_sum_of_money_the_soonest_is_picked() -> None:
     """Any number of accelerators costs the same, so the fewest would take years."""
     by_days = of_story("70B: accelerators × MFU")
-    made = board(by_days.base, by_days.x, by_days.y, Limits(math.nan, 15e6))
-    picked = pick(made)
+    made = sweep_plan(by_days.base, by_days.x, by_days.y, Limits(math.nan, 15e6))
+    picked = recommend(made)
     assert picked is not None
     assert picked.by == "soonest"
-    lowest = int(np.argwhere(made.enough)[:, 0].min())
+    lowest = int(np.argwhere(made.satisfies)[:, 0].min())
     assert picked.cell[0] == lowest
-    assert made.days[picked.cell] == made.days[lowest][made.enough[lowest]].min()
+    assert made.days[picked.cell] == made.days[lowest][made.satisfies[lowest]].min()
     assert "soonest" in sweep_text.sentence(made, picked)
 
 
-@pytest.mark.parametrize("story", BOARD_STORIES)
+@pytest.mark.parametrize("story", SWEEP_PRESETS)
 def test_what_is_picked_is_enough_and_nothing_that_is_asks_for_less_money_where_kinds_are_swept(story: str) -> None:
     made = of_story(story)
-    picked = pick(made)
+    picked = recommend(made)
     assert picked is not None
-    assert made.enough[picked.cell]
+    assert made.satisfies[picked.cell]
     if picked.by == "cheapest":
-        assert made.dollars[picked.cell] <= made.dollars[made.enough].min() * (1 + 1e-8)
+        assert made.dollars[picked.cell] <= made.dollars[made.satisfies].min() * (1 + 1e-8)
     if picked.by == "roomiest":
-        assert made.memory[picked.cell] <= made.memory[made.enough].min() * (1 + 1e-8)
+        assert made.memory[picked.cell] <= made.memory[made.satisfies].min() * (1 + 1e-8)
 
 
 def test_where_nothing_is_enough_the_nearest_is_named() -> None:
     made = of_story("70B: accelerators × MFU")
-    made = board(made.base, Side(made.x.axis, made.x.texts[:3]), made.y, LIMITS)
-    assert pick(made) is None
+    made = sweep_plan(made.base, SweptAxis(made.x.axis, made.x.texts[:3]), made.y, LIMITS)
+    assert recommend(made) is None
     said = sweep_text.sentence(made, None)
     assert "256 H100 SXM" in said
     assert "60 %" in said
@@ -306,7 +310,7 @@ def test_where_nothing_is_enough_the_nearest_is_named() -> None:
 
 def test_the_plan_itself_is_told_as_its_answer_has_it() -> None:
     made = of_story("70B: accelerators × MFU")
-    a = answer(plan_at(made.base))
+    a = answer(plan_of_texts(made.base))
     said = sweep_text.own(a, LIMITS)
     assert f"{a.middle.days:.0f} days" in said
     assert f"misses 90 days by {float(f'{a.middle.days:.0f}') - 90:.0f} days" in said
@@ -322,7 +326,7 @@ def test_a_frontier_parts_what_holds_from_what_does_not(seed: int) -> None:
         assert ((j + 1, i, j + 1, i + 1) in found) == (holds[i, j] != holds[i, j + 1])
     for i, j in product(range(4), range(7)):
         assert ((j, i + 1, j + 1, i + 1) in found) == (holds[i, j] != holds[i + 1, j])
-    out = way_out(holds)
+    out = frontier_end(holds)
     if out:
         rim = {"top": holds[0], "right": holds[:, -1], "bottom": holds[-1], "left": holds[:, 0]}[out.side]
         assert rim[out.at - 1] == out.before != rim[out.at]
@@ -330,7 +334,7 @@ def test_a_frontier_parts_what_holds_from_what_does_not(seed: int) -> None:
 
 def test_names_of_frontiers_say_what_holds_where_they_stand() -> None:
     made = of_story("Tokens × size in 90 days")
-    for line in grid(made, RESULTS["days"], pick(made))["lines"]:
+    for line in grid(made, RESULTS["days"], recommend(made))["lines"]:
         holds = {"fits": made.fits, "within": made.within}[line["kind"]][::-1]
         rim = {"top": holds[0], "right": holds[:, -1], "bottom": holds[-1], "left": holds[:, 0]}[line["side"]]
         there = bool(rim[line["at"] - 1 if line["before"] else line["at"]])
@@ -357,14 +361,14 @@ def test_cells_are_shaded_in_order_and_written_as_they_are(name: str) -> None:
 
 def test_marks_of_the_grid_are_those_of_the_board() -> None:
     made = of_story("8B: 8k to 128k × micro-batch")
-    drawn = grid(made, RESULTS["memory"], pick(made))
+    drawn = grid(made, RESULTS["memory"], recommend(made))
     for row in drawn["rows"]:
         for cell in row:
             at = made.cell_of(cell["id"])
             assert at is not None
             assert cell["stuck"] == (not made.fits[at])
             assert cell["text"].startswith("✕") == cell["stuck"]
-            assert cell["here"] == (at == made.here)
+            assert cell["here"] == (at == made.plan_cell)
     assert drawn["rows"][0][0]["id"] == f"{made.shape[0] - 1},0"
 
 
@@ -378,4 +382,4 @@ def test_the_table_has_every_cell() -> None:
     headings, rows = sweep_text.table(made, RESULTS["dollars"])
     assert len(rows) == made.days.size
     assert all(len(row) == len(headings) for row in rows)
-    assert [row[-2:] == ["yes", "yes"] for row in rows] == made.enough.ravel().tolist()
+    assert [row[-2:] == ["yes", "yes"] for row in rows] == made.satisfies.ravel().tolist()

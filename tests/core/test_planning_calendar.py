@@ -24,8 +24,8 @@ from core.planning.calendar.dates import (
     quarter,
     when,
 )
-from core.planning.calendar.form import CALENDAR_FIELDS, RUN_FIELDS, asked_of, texts_of
-from core.planning.calendar.presets import STORIES
+from core.planning.calendar.form import CALENDAR_FIELDS, RUN_FIELDS, calendar_request, texts_of
+from core.planning.calendar.presets import PRESETS
 from core.planning.calendar.schedule import Fleet, Run, Schedule, schedule
 from core.planning.cost.bill import Prices, costs
 from core.planning.cost.form import MONEY_FIELDS
@@ -38,7 +38,7 @@ from core.views.calendar.charts import calendar
 from core.views.calendar.ics import as_ics
 from core.views.common.markup import rich
 from core.views.common.palette import LIGHT
-from core.views.cost.text import held
+from core.views.cost.text import fleet_text
 from core.views.plan.text_memory import gib
 from tests.core.said import says
 
@@ -80,7 +80,7 @@ def test_no_run_breaks_a_law(fleet: Fleet, runs: list[Run]) -> None:
     """It takes the days of its plan's answer, waits as told, rests in maintenance, and takes what is free."""
     s = schedule(fleet, runs, START)
     for one in s.runs:
-        days = one.answer.over("days")
+        days = one.answer.range_of("days")
         assert one.answer is answer(one.run.plan)
         for side, work in zip(SIDES, (days.low, days.mid, days.high), strict=True):
             span = getattr(one, side)
@@ -218,7 +218,7 @@ def test_days_are_those_of_the_calendar() -> None:
 
 @pytest.mark.parametrize(("due", "late"), [("2027-04-15", -14), ("2027-04-01", 0), ("2027-03-29", 3)])
 def test_the_deadline_is_the_end_of_its_day(due: str, late: int) -> None:
-    s = replaced(STORIES["Llama 3 405B: 8k, then 128k"], due=due).schedule()
+    s = replaced(PRESETS["Llama 3 405B: 8k, then 128k"], due=due).schedule()
     assert str(s.day(s.ends.mid)) == "2027-04-01"
     assert s.late(s.ends.mid) == late
     said = calendar_text.sentence(s, costs(s, Prices())[0])
@@ -230,9 +230,9 @@ def test_the_deadline_is_the_end_of_its_day(due: str, late: int) -> None:
 
 
 def replaced(texts: dict[str, str] | object, **others: str):
-    reading = FORM.read({**texts, **others})  # type: ignore[dict-item]
+    reading = FORM.parse({**texts, **others})  # type: ignore[dict-item]
     assert not reading.problems, reading.problems
-    return asked_of(reading)
+    return calendar_request(reading)
 
 
 ONE = {"n": "1B", "tokens": "20B", "count": "64"}
@@ -272,7 +272,7 @@ def test_a_plan_without_an_answer_names_its_run() -> None:
 @pytest.mark.parametrize("field", ["r1t", "r1s", "r1c", "r1m", "spare", "mhours"])
 @pytest.mark.parametrize("text", ["-5", "x", "1e999", "0.5"])
 def test_bad_amounts_are_refused_by_their_field(field: str, text: str) -> None:
-    problems = FORM.read({field: text}).problems
+    problems = FORM.parse({field: text}).problems
     if (field, text) != ("mhours", "0.5"):
         assert [problem.field for problem in problems] == [field]
 
@@ -281,7 +281,7 @@ def test_a_model_is_a_name_or_a_number() -> None:
     runs = replaced({**ONE, "runs": "3", "r1m": "llama 3.1 8b", "r2m": "8B"}).runs
     assert [run.plan.model for run in runs] == ["Llama 3.1 8B", "Typed parameters", "Typed parameters"]
     assert [run.plan.parameters for run in runs][1:] == [8e9, 1e9]
-    (problem,) = FORM.read({"r1m": "Llama 3.1 9B"}).problems
+    (problem,) = FORM.parse({"r1m": "Llama 3.1 9B"}).problems
     assert "Llama 3.1 8B" in problem.message
 
 
@@ -300,19 +300,19 @@ def test_an_empty_run_is_the_plan_itself() -> None:
     asked = replaced(ONE)
     (one,) = asked.schedule().runs
     plan = plan_from(ONE)
-    assert one.answer.over("days") == answer(plan).over("days")
+    assert one.answer.range_of("days") == answer(plan).range_of("days")
     assert one.middle.end == answer(plan).middle.days
 
 
-@pytest.mark.parametrize("name", STORIES)
+@pytest.mark.parametrize("name", PRESETS)
 def test_every_story_is_told(name: str) -> None:
-    reading = FORM.read(STORIES[name])
+    reading = FORM.parse(PRESETS[name])
     assert not reading.problems
-    s = asked_of(reading).schedule()
+    s = calendar_request(reading).schedule()
     said = calendar_text.sentence(s, costs(s, Prices())[0])
     assert str(s.day(s.ends.mid).year) in said
     assert {len(row) for row in (*calendar_text.rows(s), *calendar_text.remarks(s))} == {len(calendar_text.TABLE)}
-    assert calendar_text.detail(s, costs(s, Prices())[0], held(s)).count("**") % 2 == 0
+    assert calendar_text.detail(s, costs(s, Prices())[0], fleet_text(s)).count("**") % 2 == 0
     go.Figure(calendar(s, LIGHT))
     assert len(derivation(step for one in s.runs for step in one.explain())) == 3
     for one in s.runs:
@@ -322,12 +322,12 @@ def test_every_story_is_told(name: str) -> None:
 
 def test_deepseek_took_hours_within_the_range() -> None:
     """Table 1 of arXiv 2412.19437: 2,664K H800 hours of pre-training, and 119K to extend the context."""
-    s = replaced(STORIES["DeepSeek-V3: 4k, 32k, 128k"]).schedule()
+    s = replaced(PRESETS["DeepSeek-V3: 4k, 32k, 128k"]).schedule()
     assert s.used_hours.contains(2.664e6 + 0.119e6)
 
 
 def test_llama_pauses_for_its_two_closed_days() -> None:
-    s = replaced(STORIES["Llama 3 405B: 8k, then 128k"]).schedule()
+    s = replaced(PRESETS["Llama 3 405B: 8k, then 128k"]).schedule()
     assert [one.middle.paused for one in s.runs] == pytest.approx([2, 0])
 
 
@@ -368,9 +368,9 @@ def _events(s: Schedule) -> dict[str, str]:
     return {part["SUMMARY"]: part.get("DESCRIPTION", "") for part in parts}
 
 
-@pytest.mark.parametrize("name", STORIES)
+@pytest.mark.parametrize("name", PRESETS)
 def test_the_calendar_file_says_when_each_run_ends(name: str) -> None:
-    s = asked_of(FORM.read(STORIES[name])).schedule()
+    s = calendar_request(FORM.parse(PRESETS[name])).schedule()
     told = _events(s)
     for one in s.runs:
         first, last = s.day(one.low.end), s.day(one.high.end)
@@ -378,10 +378,10 @@ def test_the_calendar_file_says_when_each_run_ends(name: str) -> None:
         assert (" and " in when(first, last)) == (first < last)
 
 
-@pytest.mark.parametrize("name", STORIES)
+@pytest.mark.parametrize("name", PRESETS)
 def test_a_run_that_an_accelerator_does_not_hold_is_said(name: str) -> None:
     """Every stage of a story that extends the context, by its own length; in the page and in the file."""
-    s = asked_of(FORM.read(STORIES[name])).schedule()
+    s = calendar_request(FORM.parse(PRESETS[name])).schedule()
     lost, saved = calendar_text.unfitting(s)
     told, over = _events(s), {one.run.name: one.answer.memory for one in s.runs if one.answer.memory.fits == "over"}
     assert not lost  # on the same accelerators another layout holds each of them

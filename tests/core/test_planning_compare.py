@@ -19,25 +19,25 @@ from core.planning.calendar.schedule import Fleet, Run, schedule
 from core.planning.comparison.comparison import (
     QUANTITIES,
     QUANTITY,
-    Compared,
-    as_kept,
+    ComparedPlan,
     change,
-    compared,
+    changed_results,
+    compare_plan,
     front,
     lead,
     least,
     middles,
-    moved,
     result,
+    with_saved_results,
 )
-from core.planning.comparison.differences import counting, differing, wishes_differ
+from core.planning.comparison.differences import differing_fields, differing_search_fields, effective_fields
 from core.planning.comparison.entry import Entry, entry_of
 from core.planning.comparison.examples import examples
 from core.planning.comparison.names import distinct, suggested, unique
 from core.planning.form.plan_form import PLAN_FORM
 from core.planning.form.precision import OWN_FIELDS
 from core.planning.plan import FINDS, OWN_POLICY
-from core.planning.presets import MEMORY_STORIES, STORIES
+from core.planning.presets import MEMORY_PRESETS, PRESETS
 from core.views.calendar import text as words_calendar
 from core.views.common.markup import rich, safe_text
 from core.views.common.palette import LIGHT
@@ -49,7 +49,7 @@ from core.wording import apart_as_shown, dollars, rent
 from pages.streamlit_patches.charts import wire
 from tests.core.said import says
 
-PAIRS = list(product({**STORIES, **MEMORY_STORIES}.items(), accelerators()))
+PAIRS = list(product({**PRESETS, **MEMORY_PRESETS}.items(), accelerators()))
 UNPRICED = next(device.name for device in accelerators() if math.isnan(device.price_low))
 ODD = (
     {"gpu": UNPRICED},
@@ -62,13 +62,13 @@ ODD = (
 )
 
 
-def of(texts: dict[str, str], name: str = "plan") -> Compared:
-    return compared(entry_of(name, texts))
+def of(texts: dict[str, str], name: str = "plan") -> ComparedPlan:
+    return compare_plan(entry_of(name, texts))
 
 
-def told(plans: list[Compared], base: int) -> list[str]:
+def told(plans: list[ComparedPlan], base: int) -> list[str]:
     """Everything that is said of a comparison."""
-    found = differing([one.reading for one in plans])
+    found = differing_fields([one.reading for one in plans])
     rows = [*comparison_text.result_rows(plans, base), *comparison_text.input_rows(found, base)]
     assert all(len(cells) == len(plans) for _, cells in rows)
     return [
@@ -84,7 +84,7 @@ def told(plans: list[Compared], base: int) -> list[str]:
     ]
 
 
-def check(plans: list[Compared]) -> None:
+def check(plans: list[ComparedPlan]) -> None:
     """Every sentence and picture can be made of these plans, whichever is the baseline, and none says nan."""
     for base in range(len(plans)):
         for text in told(plans, base):
@@ -96,11 +96,11 @@ def check(plans: list[Compared]) -> None:
 # ------------------------------------------------------------------------------------------ one plan and itself
 
 
-@pytest.mark.parametrize("name", STORIES)
+@pytest.mark.parametrize("name", PRESETS)
 def test_a_plan_differs_from_itself_in_nothing(name: str) -> None:
-    one, same = of(dict(STORIES[name]), "a"), of(dict(STORIES[name]), "b")
-    assert differing([one.reading, same.reading]) == ()
-    assert wishes_differ([one.reading, same.reading]) == ()
+    one, same = of(dict(PRESETS[name]), "a"), of(dict(PRESETS[name]), "b")
+    assert differing_fields([one.reading, same.reading]) == ()
+    assert differing_search_fields([one.reading, same.reading]) == ()
     assert comparison_text.against(one, same) == ""
     for quantity in QUANTITIES:
         a, b = middles((one, same), quantity)
@@ -110,29 +110,29 @@ def test_a_plan_differs_from_itself_in_nothing(name: str) -> None:
 
 
 def test_numbers_written_otherwise_are_the_same_inputs() -> None:
-    assert differing([of({"count": "1,024"}).reading, of({"count": "1024"}).reading]) == ()
+    assert differing_fields([of({"count": "1,024"}).reading, of({"count": "1024"}).reading]) == ()
 
 
 def test_fields_that_do_not_count_do_not_differ() -> None:
     """A typed size beside a model of the catalogue, types beside a named precision, a deadline nobody asked for."""
     idle = {"model": "Llama 3 70B", "n": "8B", "pace": "steady steps", "within": "10 days", "shape": "layers=2"}
-    assert differing([of({"model": "Llama 3 70B"}).reading, of(idle).reading]) == ()
+    assert differing_fields([of({"model": "Llama 3 70B"}).reading, of(idle).reading]) == ()
     own = of({"prec": OWN_POLICY, "pw": "fp8"}).reading
-    assert {one.id for one in OWN_FIELDS.values()} <= counting(own)
-    (row,) = [row for row in differing([of({}).reading, own]) if row.field.id == "pw"]
+    assert {one.id for one in OWN_FIELDS.values()} <= effective_fields(own)
+    (row,) = [row for row in differing_fields([of({}).reading, own]) if row.field.id == "pw"]
     assert row.texts == (None, "fp8")
 
 
 @pytest.mark.parametrize("find", FINDS)
 def test_what_is_found_is_no_input(find: str) -> None:
     found = {"tokens": "tokens", "parameters": "n", "accelerators": "count", "MFU": "mfu", "time": "within"}
-    assert found[find] not in counting(of({"find": find}).reading)
+    assert found[find] not in effective_fields(of({"find": find}).reading)
 
 
 def test_what_a_search_is_asked_is_said_apart() -> None:
     plans = [of({}), of({"ktp": "8", "aim": "memory headroom"})]
-    assert differing([one.reading for one in plans]) == ()
-    assert {one.id for one in wishes_differ([one.reading for one in plans])} == {"ktp", "aim"}
+    assert differing_fields([one.reading for one in plans]) == ()
+    assert {one.id for one in differing_search_fields([one.reading for one in plans])} == {"ktp", "aim"}
     assert "Tensor" in comparison_text.inputs_in_words(plans, ())
 
 
@@ -142,9 +142,9 @@ FIELD_TEXTS = {one.id: one.options or (one.default, "2", "7", "") for one in PLA
 @settings(max_examples=60, deadline=None)
 @given(st.data())
 def test_a_change_of_a_field_that_does_not_count_changes_no_result(data: st.DataObject) -> None:
-    texts = dict(data.draw(st.sampled_from(list(STORIES.values()))))
+    texts = dict(data.draw(st.sampled_from(list(PRESETS.values()))))
     one = of(texts)
-    silent = sorted({field.id for field in PLAN_FORM.fields} - counting(one.reading))
+    silent = sorted({field.id for field in PLAN_FORM.fields} - effective_fields(one.reading))
     name = data.draw(st.sampled_from(silent))
     other = of({**texts, name: data.draw(st.sampled_from(FIELD_TEXTS[name]))})
     for quantity in QUANTITIES:
@@ -155,7 +155,7 @@ def test_a_change_of_a_field_that_does_not_count_changes_no_result(data: st.Data
 
 
 def test_the_order_of_plans_changes_only_their_order() -> None:
-    plans = [compared(one) for one in examples()] + [of({"gpu": UNPRICED}, "unpriced")]
+    plans = [compare_plan(one) for one in examples()] + [of({"gpu": UNPRICED}, "unpriced")]
     base = plans[1]
     rows = {cell for _, cells in comparison_text.result_rows(plans, 1) for cell in cells}
     for order in permutations(plans):
@@ -165,8 +165,8 @@ def test_the_order_of_plans_changes_only_their_order() -> None:
         assert {comparison_text.against(one, base) for one in order} == {
             comparison_text.against(one, base) for one in plans
         }
-        found = differing([one.reading for one in order])
-        assert [row.field for row in found] == [row.field for row in differing([one.reading for one in plans])]
+        found = differing_fields([one.reading for one in order])
+        assert [row.field for row in found] == [row.field for row in differing_fields([one.reading for one in plans])]
         assert sorted(comparison_text.remarks(order)) == sorted(comparison_text.remarks(plans))
 
 
@@ -193,19 +193,19 @@ def test_odd_plans_keep_their_column_and_say_why(odd: dict[str, str]) -> None:
     check([one, of(odd, "again"), of({}, "usual")])
     said = " ".join(comparison_text.remarks([one]))
     if one.answer is None:
-        with pytest.raises(BudgetError, match=re.escape(one.why)):
+        with pytest.raises(BudgetError, match=re.escape(one.problem)):
             _ = one.entry.answer
-        assert one.why in said
+        assert one.problem in said
         return
     a = one.entry.answer
     assert ("unknown" in said) == math.isnan(a.dollars.mid)
-    assert ("laid out" in said) == (one.held is None)
+    assert ("laid out" in said) == (one.memory is None)
 
 
 def test_results_are_those_of_the_answer() -> None:
-    for one in map(compared, examples()):
+    for one in map(compare_plan, examples()):
         a = one.entry.answer
-        assert result(one, QUANTITY["days"]) == a.over("days")
+        assert result(one, QUANTITY["days"]) == a.range_of("days")
         assert result(one, QUANTITY["dollars"]) == a.dollars
         assert result(one, QUANTITY["watt_hours"]) == a.energy
         assert result(one, QUANTITY["memory_bytes"]).mid == a.memory.total
@@ -298,7 +298,7 @@ def test_who_cannot_be_placed_is_named() -> None:
 
 
 def test_bars_are_the_answers_with_their_ranges() -> None:
-    plans = [compared(one) for one in examples()]
+    plans = [compare_plan(one) for one in examples()]
     days, rent = bars(plans, 0, LIGHT)["data"]
     for made, name in ((days, "days"), (rent, "dollars")):
         for i, one in enumerate(plans):
@@ -312,20 +312,20 @@ def test_bars_are_the_answers_with_their_ranges() -> None:
 
 
 def test_results_that_moved_are_both_said() -> None:
-    kept = as_kept(entry_of("kept", {}))
-    assert moved(compared(kept)) == ()
-    assert comparison_text.since_kept(compared(kept)) == ""
+    kept = with_saved_results(entry_of("kept", {}))
+    assert changed_results(compare_plan(kept)) == ()
+    assert comparison_text.since_kept(compare_plan(kept)) == ""
     days = kept.results["days"]
     for off, seen in ((1 + 5e-4, False), (1.05, True)):
-        old = compared(Entry(kept.name, kept.texts, {**kept.results, "days": days * off}))
-        assert [row[0] for row in moved(old)] == ["days"] * seen
+        old = compare_plan(Entry(kept.name, kept.texts, {**kept.results, "days": days * off}))
+        assert [row[0] for row in changed_results(old)] == ["days"] * seen
         if seen:
             says(
                 comparison_text.since_kept(old),
                 comparison_text.shown("days", days * off),
                 comparison_text.shown("days", days),
             )
-    assert as_kept(entry_of("none", {"find": "tokens", "gpu": UNPRICED, "within": "$5M"})).results == {}
+    assert with_saved_results(entry_of("none", {"find": "tokens", "gpu": UNPRICED, "within": "$5M"})).results == {}
 
 
 # ------------------------------------------------------------------------------------------ names
@@ -342,7 +342,7 @@ def test_a_suggested_name_says_what_the_plan_is() -> None:
 
 
 @settings(max_examples=40, deadline=None)
-@given(st.lists(st.sampled_from(list({**STORIES, **MEMORY_STORIES}.values())), min_size=2, max_size=6))
+@given(st.lists(st.sampled_from(list({**PRESETS, **MEMORY_PRESETS}.values())), min_size=2, max_size=6))
 def test_no_two_plans_have_one_name(stories: list[dict[str, str]]) -> None:
     taken: list[Entry] = []
     for story in stories:
@@ -359,7 +359,7 @@ def test_no_two_plans_have_one_name(stories: list[dict[str, str]]) -> None:
 def test_a_name_is_text_and_no_markup(name: str) -> None:
     one = of({}, name)
     unseen = str.maketrans("", "", "\0\u2060\u2068\u2069")
-    assert rich(comparison_text.called(one)).translate(unseen) == safe_text(one.name).translate(unseen)
+    assert rich(comparison_text.plan_name(one)).translate(unseen) == safe_text(one.name).translate(unseen)
     figure = bars([one, of({}, "other")], 0, LIGHT)
     ticks = figure["layout"]["yaxis"]["ticktext"]
     inner = ticks[0].removeprefix("<b>").removesuffix("</b><br>baseline").replace("<br>", "")
@@ -367,7 +367,7 @@ def test_a_name_is_text_and_no_markup(name: str) -> None:
 
 
 def test_what_a_plan_costs_reads_alike_wherever_it_stands() -> None:
-    one = compared(entry_of("Small", {"n": "8B", "tokens": "301B", "count": "64", "mfu": "41%", "price": "2.51"}))
+    one = compare_plan(entry_of("Small", {"n": "8B", "tokens": "301B", "count": "64", "mfu": "41%", "price": "2.51"}))
     assert one.answer
     a, money = one.answer, rent(one.answer.dollars.mid)
     assert money != dollars(a.dollars.mid)  # whole dollars, of which three digits leave some out

@@ -6,10 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.limits import limit
-from core.planning.comparison.comparison import as_kept
+from core.planning.comparison.comparison import with_saved_results
 from core.planning.comparison.entry import Entry, entry_of, pack, results_of, unpack
 from core.planning.form.plan_form import PLAN_FORM
-from core.planning.presets import STORIES
+from core.planning.presets import PRESETS
 from core.wording import cleaned
 
 NAMES = st.text(min_size=1, max_size=limit("plan_name")).filter(lambda text: cleaned(text, limit("plan_name")))
@@ -35,7 +35,7 @@ def test_any_text_opens(text: str) -> None:
 
 
 def test_results_travel_and_unknown_fields_are_named() -> None:
-    kept = [as_kept(entry_of(name, texts)) for name, texts in list(STORIES.items())[:3]]
+    kept = [with_saved_results(entry_of(name, texts)) for name, texts in list(PRESETS.items())[:3]]
     back, said = unpack(pack(kept))
     assert not said
     for one, again in zip(kept, back, strict=True):

@@ -18,7 +18,7 @@ from core.hardware.accelerators import accelerators, find
 from core.hardware.matmul import best_matmul
 from core.runs.expectation import (
     Expectation,
-    Setting,
+    RunFeatures,
     end_of_range,
     expected_run,
     expected_utilisation,
@@ -31,15 +31,15 @@ from core.runs.nearest import (
     SLACK,
     Balance,
     best_16bit,
-    closeness,
     fit_of,
     gain_of,
     is_narrow,
     narrow_gain,
     published_fit,
     shared_by_lab,
+    similarity,
 )
-from core.runs.reach import beyond, nearest
+from core.runs.reach import beyond_evidence, nearest_runs
 from core.runs.scores import predictions, same_lab, same_model, score
 from core.runs.utilisation import Width, base_peak, evidence
 
@@ -50,7 +50,7 @@ WIDTHS = ("16-bit", "8-bit", "4-bit")
 BATCHES, SIZE = 25, 4000
 
 
-def plans(seed: int) -> tuple[Setting, np.random.Generator]:
+def plans(seed: int) -> tuple[RunFeatures, np.random.Generator]:
     """4,000 random plans of one kind, half over the whole domain in the logarithm, half where runs were published."""
     rng = np.random.default_rng(seed)
     wide = np.exp(rng.uniform(0, 1, (2, SIZE // 2)) * np.log([[MOST_PARAMS], [MOST_TOKENS]]))
@@ -58,7 +58,7 @@ def plans(seed: int) -> tuple[Setting, np.random.Generator]:
     params, tokens = np.concatenate([wide, usual], axis=1)
     name = NAMES[int(rng.integers(len(NAMES)))]
     count = np.exp(rng.uniform(0, np.log(1e7), SIZE))
-    return Setting(params, tokens, name, count, bool(rng.integers(2)), WIDTHS[int(rng.integers(3))]), rng  # type: ignore[arg-type]
+    return RunFeatures(params, tokens, name, count, bool(rng.integers(2)), WIDTHS[int(rng.integers(3))]), rng  # type: ignore[arg-type]
 
 
 def ends(found: Expectation) -> tuple[Array, Array, Array]:
@@ -66,7 +66,7 @@ def ends(found: Expectation) -> tuple[Array, Array, Array]:
 
 
 @lru_cache(maxsize=BATCHES)
-def batch(seed: int) -> tuple[Setting, Expectation, np.random.Generator]:
+def batch(seed: int) -> tuple[RunFeatures, Expectation, np.random.Generator]:
     setting, rng = plans(seed)
     return setting, expected_utilisation(setting), rng
 
@@ -153,7 +153,7 @@ def test_arrays_and_numbers_agree() -> None:
         assert isinstance(one.mid, float)
         for whole, single in zip(ends(found), ends(one), strict=True):
             assert whole[i] == pytest.approx(float(single), rel=1e-12)
-    grid = expected_utilisation(Setting(np.ones((2, 1)) * 1e9, np.geomspace(1e9, 1e12, 3), "H100 SXM", 8))
+    grid = expected_utilisation(RunFeatures(np.ones((2, 1)) * 1e9, np.geomspace(1e9, 1e12, 3), "H100 SXM", 8))
     assert np.shape(grid.mid) == (2, 3)
 
 
@@ -195,7 +195,7 @@ def test_old_runs_count_less() -> None:
 
 def test_a_chip_without_runs_is_expected_like_its_generation_and_less_surely() -> None:
     """Its level is that of its generation, as a share of its own best matmul, and its range is wider."""
-    usual = Setting(8e9, 2e12, "H100 SXM", 512)
+    usual = RunFeatures(8e9, 2e12, "H100 SXM", 512)
     hopper = expected_utilisation(usual)
     stranger = expected_utilisation(replace(usual, accelerator="MI300X"))
     assert float(stranger.mid / stranger.cap) == pytest.approx(float(hopper.mid / hopper.cap), rel=0.05)
@@ -217,7 +217,7 @@ def test_chips_compare_by_what_they_are() -> None:
 def test_narrow_products_gain_what_was_measured() -> None:
     """8 bits gain, by less than twice; where the chip has no such rate nothing changes; 4 bits count as 8."""
     assert 1.05 < narrow_gain() < 2
-    usual = Setting(37e9, 14.8e12, "H100 SXM", 2048, mixture=True)
+    usual = RunFeatures(37e9, 14.8e12, "H100 SXM", 2048, mixture=True)
     hours = [float(expected_utilisation(replace(usual, width=w)).mid) for w in WIDTHS]  # type: ignore[arg-type]
     assert hours[0] < hours[1] == hours[2] < 2 * hours[0]
     old = replace(usual, accelerator="A100 SXM 80 GB")
@@ -227,10 +227,10 @@ def test_narrow_products_gain_what_was_measured() -> None:
 def test_a_range_at_the_cap_says_so() -> None:
     """Few tokens for its size, which nobody trains on this chip: 79 % without a cap. The best run is on A100."""
     best = max(row.utilisation for row in evidence("whole"))
-    found = expected_utilisation(Setting(175e9, 3e11, "H100 SXM", 1024))
+    found = expected_utilisation(RunFeatures(175e9, 3e11, "H100 SXM", 1024))
     assert found.capped
     assert found.high == found.cap == pytest.approx(best * (794.5 / 989.4) / (271.2 / 312))
-    assert not expected_utilisation(Setting(8e9, 2e12, "H100 SXM", 512)).capped
+    assert not expected_utilisation(RunFeatures(8e9, 2e12, "H100 SXM", 512)).capped
 
 
 @pytest.mark.parametrize(("by", "error", "inside", "ratio"), [("model", 0.18, 0.83, 2.4), ("lab", 0.22, 0.77, 2.4)])
@@ -250,7 +250,7 @@ def test_a_prediction_never_saw_what_it_predicts() -> None:
     made = {one.run.model: one for one in predictions("lab")}
     for row in rows[::7]:
         others = [r for r in rows if not same_lab(r.run, row.run) and not same_model(r.run, row.run)]
-        setting = Setting(row.run.params, row.run.tokens, row.run.accelerator, 1, row.experts, row.width)
+        setting = RunFeatures(row.run.params, row.run.tokens, row.run.accelerator, 1, row.experts, row.width)
         assert expected_utilisation(setting, fit_of(others)).mid == pytest.approx(made[row.run.model].utilisation.mid)
         assert made[row.run.model].published == pytest.approx(
             6 * row.run.params * row.run.tokens / row.utilisation / base_peak(row.run.accelerator) / 3600
@@ -267,7 +267,7 @@ def test_most_runs_of_a_family_of_chips_left_out_lie_inside() -> None:
             if row.family == family:
                 run = row.run
                 found = expected_utilisation(
-                    Setting(run.params, run.tokens, run.accelerator, 1, row.experts, row.width), fit
+                    RunFeatures(run.params, run.tokens, run.accelerator, 1, row.experts, row.width), fit
                 )
                 inside.setdefault(family, []).append(bool(found.low <= row.utilisation <= found.high))
     assert all(np.mean(each) > 2 / 3 for each in inside.values())
@@ -275,26 +275,26 @@ def test_most_runs_of_a_family_of_chips_left_out_lie_inside() -> None:
 
 
 def test_nearest_runs() -> None:
-    rows = nearest(Setting(70e9, 15e12, "H100 SXM", 1024))
+    rows = nearest_runs(RunFeatures(70e9, 15e12, "H100 SXM", 1024))
     assert len(rows) == 9
     assert [n.share for n in rows] == sorted((n.share for n in rows), reverse=True)
-    assert "Llama-3 70B" in {n.row.run.model for n in rows}
-    whole = nearest(Setting(70e9, 15e12, "H100 SXM", 1024), most=1000)
+    assert "Llama-3 70B" in {n.evidence.run.model for n in rows}
+    whole = nearest_runs(RunFeatures(70e9, 15e12, "H100 SXM", 1024), most=1000)
     assert len(whole) == len(evidence("whole"))
     assert sum(n.share for n in whole) == pytest.approx(1)
     same = min(whole, key=lambda n: n.distance)
-    assert same.row.run.model.startswith("Llama-3")
+    assert same.evidence.run.model.startswith("Llama-3")
     assert "same kind" in same.text
-    old = next(n for n in whole if n.row.run.accelerator == "TPU v3")
+    old = next(n for n in whole if n.evidence.run.accelerator == "TPU v3")
     assert "two chip generations older" in old.text
     assert "4 × the parameters" in old.text
-    mixed = next(n for n in whole if n.row.run.model == "DeepSeek-V3")
+    mixed = next(n for n in whole if n.evidence.run.model == "DeepSeek-V3")
     assert mixed.parts[-2:] == ("a mixture of experts", "8-bit products")
 
 
 def test_plans_beyond_all_published_runs_are_said_to_be() -> None:
-    usual = Setting(70e9, 15e12, "H100 SXM", 1024)
-    assert beyond(usual) == ()
+    usual = RunFeatures(70e9, 15e12, "H100 SXM", 1024)
+    assert beyond_evidence(usual) == ()
     for changed, numbers in (
         ({"accelerators": 1e6}, ("1M", "16,384", "Llama-3.1 405B")),
         ({"tokens": 1e14}, ("100T", "40T", "Llama-4 Scout")),
@@ -304,22 +304,22 @@ def test_plans_beyond_all_published_runs_are_said_to_be() -> None:
         ({"accelerator": "GB200"}, ("GB200", "generation")),
         ({"width": "4-bit"}, ("4-bit",)),
     ):
-        (said,) = beyond(replace(usual, **changed))  # type: ignore[arg-type]
+        (said,) = beyond_evidence(replace(usual, **changed))  # type: ignore[arg-type]
         assert all(number in said for number in numbers), said
-    assert len(beyond(replace(usual, accelerator="RTX 4090"))) == 2
-    assert len(beyond(Setting(1e13, 1e15, "MI300X", 1e6, mixture=True, width="4-bit"))) == 5
+    assert len(beyond_evidence(replace(usual, accelerator="RTX 4090"))) == 2
+    assert len(beyond_evidence(RunFeatures(1e13, 1e15, "MI300X", 1e6, mixture=True, width="4-bit"))) == 5
 
 
 @pytest.mark.parametrize("size", [(70e9, 15e12), (175e9, 3e11)], ids=["within", "at the cap"])
 def test_the_derivation_ends_at_the_answer(size: tuple[float, float]) -> None:
-    setting = Setting(*size, "MI300X", 1024)
+    setting = RunFeatures(*size, "MI300X", 1024)
     found = expected_utilisation(setting)
     shown = explain_expectation(setting)
     assert 4 <= len(shown) <= 8
     values = [one.value for one in shown]
     for end in (found.low, found.mid, found.high):
         assert any(value == pytest.approx(float(end), rel=1e-9) for value in values)
-    assert closeness(0.0) > closeness(1.0) > closeness(9.0) > 0.01
+    assert similarity(0.0) > similarity(1.0) > similarity(9.0) > 0.01
     assert end_of_range(0.3, 0.0) == pytest.approx(0.3)
 
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from core.planning.form.plan_form import plan_from
-from core.planning.memory_estimate import Held, held
-from core.planning.memory_fixes import fewest, fixes, least, others, taken
-from core.planning.presets import MEMORY_STORIES
+from core.planning.memory_estimate import MemoryEstimate, memory_estimate
+from core.planning.memory_fixes import fewest_accelerators, fixes, larger_accelerators, smallest_fix, with_fix
+from core.planning.presets import MEMORY_PRESETS
 from core.views.common.palette import LIGHT
 from core.views.plan import text_memory
 from core.views.training.charts_waterfall import waterfall
@@ -25,13 +25,13 @@ OVER: dict[str, dict[str, str]] = {
     "pipeline": {"model": "Llama 3.3 70B", "count": "16", "pp": "4", "acc": "8", "seq": "16384"},
     "own precision": {"n": "32B", "count": "8", "prec": "own", "pm": "none", "pv": "fp32"},
     "one thing": {"n": "8B", "count": "8", "zero": "0", "seq": "2048"},
-    **{name: dict(texts) for name, texts in MEMORY_STORIES.items() if held(plan_from(texts)).fits == "over"},
+    **{name: dict(texts) for name, texts in MEMORY_PRESETS.items() if memory_estimate(plan_from(texts)).fits == "over"},
 }
 HOPELESS: dict[str, dict[str, str]] = {"400B": {"n": "400B", "count": "8"}, "1T on one": {"n": "1T", "count": "1"}}
 
 
-def plan_held(texts: dict[str, str]) -> Held:
-    return held(plan_from({**texts, "find": "time"}))
+def plan_held(texts: dict[str, str]) -> MemoryEstimate:
+    return memory_estimate(plan_from({**texts, "find": "time"}))
 
 
 @pytest.mark.parametrize("name", OVER)
@@ -40,10 +40,10 @@ def test_every_fix_fits_and_saves_what_it_says(name: str) -> None:
     assert h.fits == "over"
     found = fixes(h)
     assert found
-    assert least(h) is None
+    assert smallest_fix(h) is None
     for fix in found:
         applied = plan_held({**OVER[name], **fix.texts})
-        assert applied.total == pytest.approx(float(fix.one.total), rel=1e-12)
+        assert applied.total == pytest.approx(float(fix.device_memory.total), rel=1e-12)
         assert applied.fits == "fits"
         assert h.total - applied.total == pytest.approx(fix.saved, rel=1e-12)
         assert applied.layout.accelerators == h.layout.accelerators
@@ -55,19 +55,19 @@ def test_every_fix_fits_and_saves_what_it_says(name: str) -> None:
 def test_the_way_down_adds_up_to_the_change(name: str) -> None:
     texts = {**OVER, **HOPELESS}[name]
     h = plan_held(texts)
-    for fix in fixes(h) or (least(h),):
+    for fix in fixes(h) or (smallest_fix(h),):
         assert fix
-        steps = taken(h, fix)
+        steps = with_fix(h, fix)
         assert {n: t for step in steps for n, t in step.texts.items()} == dict(fix.texts)
         assert sum(step.saved for step in steps) == pytest.approx(fix.saved, rel=1e-9)
-        assert sum(step.again for step in steps) == pytest.approx(fix.again, abs=1e-9)
-        assert sum(step.wait for step in steps) == pytest.approx(fix.wait, abs=1e-9)
-        if not math.isnan(fix.sent):
-            assert sum(step.sent for step in steps) == pytest.approx(fix.sent, abs=1e-9)
+        assert sum(step.extra_flop_share for step in steps) == pytest.approx(fix.extra_flop_share, abs=1e-9)
+        assert sum(step.extra_bubble_share for step in steps) == pytest.approx(fix.extra_bubble_share, abs=1e-9)
+        if not math.isnan(fix.extra_traffic_share):
+            assert sum(step.extra_traffic_share for step in steps) == pytest.approx(fix.extra_traffic_share, abs=1e-9)
         at = dict(texts)
         for step in steps:
             at |= step.texts
-            assert plan_held(at).total == pytest.approx(float(step.one.total), rel=1e-12)
+            assert plan_held(at).total == pytest.approx(float(step.device_memory.total), rel=1e-12)
         assert steps[0].saved > 0
 
 
@@ -75,16 +75,16 @@ def test_the_way_down_adds_up_to_the_change(name: str) -> None:
 def test_the_waterfall_falls_from_what_is_held_to_what_is_then(name: str) -> None:
     """Every bar of a change spans the totals before and after it; the two stacks are the totals."""
     h = plan_held({**OVER, **HOPELESS}[name])
-    way = (*fixes(h), least(h))[0]
+    way = (*fixes(h), smallest_fix(h))[0]
     assert way
-    steps = taken(h, way)
-    rows = [(text_memory.change(one), text_memory.costs(one), one.one) for one in steps]
-    figure = waterfall(h.one, rows, h.usable, LIGHT)
+    steps = with_fix(h, way)
+    rows = [(text_memory.change(one), text_memory.costs(one), one.device_memory) for one in steps]
+    figure = waterfall(h.device_memory, rows, h.usable, LIGHT)
     *stacks, falls = figure["data"]
     assert np.sum([one["x"][0] for one in stacks]) == pytest.approx(h.total / GIB)
-    assert np.sum([one["x"][1] for one in stacks]) == pytest.approx(float(way.one.total) / GIB)
+    assert np.sum([one["x"][1] for one in stacks]) == pytest.approx(float(way.device_memory.total) / GIB)
     ends = [base + moved for base, moved in zip(falls["base"], falls["x"], strict=True)]
-    assert [h.total / GIB, *ends] == pytest.approx([*falls["base"], float(way.one.total) / GIB])
+    assert [h.total / GIB, *ends] == pytest.approx([*falls["base"], float(way.device_memory.total) / GIB])
     written = [note["text"] for note in figure["layout"]["annotations"]]
     assert all(any("GiB" in text and "−" in text for text in written) for one in steps if one.saved > 0)
     ticks = figure["layout"]["yaxis"]["ticktext"]
@@ -97,18 +97,18 @@ def test_the_waterfall_falls_from_what_is_held_to_what_is_then(name: str) -> Non
 @pytest.mark.parametrize("name", HOPELESS)
 def test_where_no_layout_fits_the_closest_is_named(name: str) -> None:
     h = plan_held(HOPELESS[name])
-    near = least(h)
+    near = smallest_fix(h)
     assert (fixes(h), near is None) == ((), False)
     assert near
-    assert h.usable < float(near.one.total) < h.total
-    said = text_memory.fall(h, taken(h, near))
-    assert text_memory.gib(float(near.one.total) - h.usable) in said
+    assert h.usable < float(near.device_memory.total) < h.total
+    said = text_memory.fall(h, with_fix(h, near))
+    assert text_memory.gib(float(near.device_memory.total) - h.usable) in said
     assert "over" in said
 
 
 def test_one_change_is_enough_where_it_is() -> None:
     h = plan_held(OVER["one thing"])
-    (step,) = taken(h, fixes(h)[0])
+    (step,) = with_fix(h, fixes(h)[0])
     assert step.saved == pytest.approx(fixes(h)[0].saved)
     assert step.texts == fixes(h)[0].texts
 
@@ -118,29 +118,29 @@ def test_a_pipelines_wait_is_named_as_its_cost() -> None:
     found = [fix for fix in fixes(plan_held(OVER["one thing"])) if fix.texts.keys() == {"pp"}]
     for fix in found:
         stages = int(fix.texts["pp"])
-        assert fix.wait == pytest.approx((stages - 1) / stages)
-        assert f"{100 * fix.wait:.3g} % longer" in text_memory.costs(fix)
+        assert fix.extra_bubble_share == pytest.approx((stages - 1) / stages)
+        assert f"{100 * fix.extra_bubble_share:.3g} % longer" in text_memory.costs(fix)
     assert found
 
 
 def test_what_fits_needs_no_fix() -> None:
     h = plan_held({"n": "8B", "count": "8", "rc": "full"})
-    assert (h.fits, fixes(h), least(h)) == ("fits", (), None)
+    assert (h.fits, fixes(h), smallest_fix(h)) == ("fits", (), None)
 
 
 @pytest.mark.parametrize("name", [*OVER, *HOPELESS])
 def test_unchanged_it_fits_on_more_of_them_or_on_others(name: str) -> None:
     texts = {**OVER, **HOPELESS}[name]
     h = plan_held(texts)
-    if more := fewest(h):
+    if more := fewest_accelerators(h):
         assert plan_held({**texts, "count": f"{more}"}).fits == "fits"
         assert plan_held({**texts, "count": f"{more // 2}"}).fits == "over"
-    found = others(h)
+    found = larger_accelerators(h)
     sizes = [one.memory_bytes for one in found]
     assert sizes == sorted(set(sizes))
     for one in found:
         assert one.vendor == h.plan.device.vendor
-        assert held(replace(h.plan, accelerator=one.name)).fits == "fits"
+        assert memory_estimate(replace(h.plan, accelerator=one.name)).fits == "fits"
 
 
 def test_bytes_inside_a_node_are_cheaper_than_over_a_network() -> None:

@@ -13,8 +13,8 @@ import pytest
 
 from core.models.catalog import model_named
 from core.planning.form.plan_form import plan_from
-from core.planning.plan_search import SearchRequest, launched, search_request, searched
-from core.planning.presets import SEARCH_STORIES
+from core.planning.plan_search import SearchRequest, launch_settings, search_layouts, search_request
+from core.planning.presets import SEARCH_PRESETS
 from core.search.filter import layout_at
 from core.search.launch import Launch, launches
 from core.training.custom_policy import OwnPolicy, own_like
@@ -194,14 +194,14 @@ def test_megatron_gets_the_optimizer_of_the_plan(optimizer: str, named: str | No
 def plans() -> tuple[tuple[SearchRequest, Layout, tuple[Launch, ...]], ...]:
     """Layouts that searches found, from the fastest to the slowest, with their lines."""
     found: list[tuple[SearchRequest, Layout, tuple[Launch, ...]]] = []
-    for story in SEARCH_STORIES.values():
+    for story in SEARCH_PRESETS.values():
         query = search_request(plan_from(story))
-        result = searched(query)
+        result = search_layouts(query)
         assert result.best is not None
         count = len(result.plans.seconds)
         for i in sorted({int(i * (count - 1) / 59) for i in range(60)}):
             layout = layout_at(result.plans, i)
-            found.append((query, layout, launched(query, replace(result.best, layout=layout))))
+            found.append((query, layout, launch_settings(query, replace(result.best, layout=layout))))
     return tuple(found)
 
 

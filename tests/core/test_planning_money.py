@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from core.formula import derivation
 from core.planning.calendar.schedule import Fleet, Run, Schedule, schedule
-from core.planning.cost.bill import WAYS, Prices, Way, costs, energy_of, explain, idle_of
+from core.planning.cost.bill import COST_OPTIONS, CostOption, Prices, costs, energy_of, explain, idle_of
 from core.planning.cost.form import MONEY_FIELDS, prices_of
 from core.planning.evaluation import answer
 from core.planning.form.plan_form import plan_form, plan_from
@@ -44,7 +44,7 @@ def made(*runs: Run, accelerators: int = 256, spares: int = 0) -> Schedule:
     return schedule(Fleet(PLAN.accelerator, accelerators, spares), runs or [Run("one", PLAN)], START)
 
 
-def way(s: Schedule, p: Prices, name: str) -> Way:
+def way(s: Schedule, p: Prices, name: str) -> CostOption:
     return next(one for one in costs(s, p) if one.id == name)
 
 
@@ -73,8 +73,8 @@ def test_each_line_is_what_it_says() -> None:
     assert amount(s, FULL, "owned", "capital") == pytest.approx(35_000 * 320 * years / 5)
     assert amount(s, FULL, "owned", "power") == pytest.approx(hours * 700 * 1.1 / 1000 * 0.08)
     assert amount(s, FULL, "owned", "staff") == pytest.approx(2e6 * years)
-    checkpoint = float(s.runs[0].answer.stops.checkpoint)
-    for one in WAYS:
+    checkpoint = float(s.runs[0].answer.interruptions.checkpoint)
+    for one in COST_OPTIONS:
         assert amount(s, FULL, one, "checkpoints") == pytest.approx(10 * checkpoint / 1e9 * 0.023 * 12 * years)
         assert amount(s, FULL, one, "dataset") == pytest.approx(8000 * 0.023 * 12 * years)
         assert amount(s, FULL, one, "network") == pytest.approx(1000 * 0.05)
@@ -100,7 +100,7 @@ def test_more_work_and_higher_prices_never_cost_less(factor: float, name: str) -
     s = made()
     more = made(Run("one", replace(PLAN, tokens=PLAN.tokens * factor)))
     dearer = replace(FULL, **{name: getattr(FULL, name) * factor})
-    for one in WAYS:
+    for one in COST_OPTIONS:
         before = way(s, FULL, one).total
         for after in (way(more, FULL, one).total, way(s, dearer, one).total):
             assert after.low >= before.low * (1 - 1e-12)
@@ -118,7 +118,7 @@ def test_checkpoints_of_each_run_are_stored_for_its_own_days() -> None:
         assert line is not None
         for side, span in zip(("low", "mid", "high"), ("low", "middle", "high"), strict=True):
             months = [12 / 365.25 * (getattr(one, span).end - getattr(one, span).begin) for one in s.runs]
-            sizes = [10 * float(one.answer.stops.checkpoint) / 1e9 for one in s.runs]
+            sizes = [10 * float(one.answer.interruptions.checkpoint) / 1e9 for one in s.runs]
             alone = sum(size * month * 0.023 for size, month in zip(sizes, months, strict=True))
             assert getattr(line.amount, side) == pytest.approx(alone)
         steps = line.explained()
@@ -155,16 +155,16 @@ def test_idle_hours_are_what_is_held_and_not_used() -> None:
         ("kwh", {"owned": "power"}),
         ("staff", {"owned": "staff"}),
         ("space", {"owned": "space"}),
-        ("kept", dict.fromkeys(WAYS, "checkpoints")),
-        ("dataset", dict.fromkeys(WAYS, "dataset")),
-        ("sent", dict.fromkeys(WAYS, "network")),
-        ("gb_out", dict.fromkeys(WAYS, "network")),
+        ("kept", dict.fromkeys(COST_OPTIONS, "checkpoints")),
+        ("dataset", dict.fromkeys(COST_OPTIONS, "dataset")),
+        ("sent", dict.fromkeys(COST_OPTIONS, "network")),
+        ("gb_out", dict.fromkeys(COST_OPTIONS, "network")),
     ],
 )
 def test_an_empty_field_leaves_its_line_unknown_and_the_total_says_so(name: str, unknown: dict[str, str]) -> None:
     s = made()
     p = replace(FULL, **{name: math.nan})
-    for one in WAYS:
+    for one in COST_OPTIONS:
         full, found = way(s, FULL, one), way(s, p, one)
         assert found.without == ((unknown[one],) if one in unknown else ())
         if one not in unknown:
@@ -224,20 +224,20 @@ def test_pictures_tables_and_formulas_hold_every_line(p: Prices) -> None:
 def test_empty_fields_are_unknown_and_defaults_have_their_source() -> None:
     """What has a default says in its help where it is from."""
     form = plan_form("y", *MONEY_FIELDS)
-    p = prices_of(form.read({}))
+    p = prices_of(form.parse({}))
     given = {one.name for one in fields(p) if not math.isnan(getattr(p, one.name))} - {"held"}
     assert given == {"term", "years", "kwh", "gb_month"}
     for field in MONEY_FIELDS:
         if field.default and field.kind == "text":
             assert any(name in field.help for name in ("Amazon", "AWS", "Energy Information Administration")), field.id
     assert p.term == pytest.approx(365.25)
-    assert form.read({"rprice": "-1", "data": "9" * 30, "kwh": "x"}).problems
+    assert form.parse({"rprice": "-1", "data": "9" * 30, "kwh": "x"}).problems
 
 
 @pytest.mark.parametrize("name", ["data", "sent"])
 def test_a_size_needs_its_unit(name: str) -> None:
     """Beside prices per GB a bare number would be taken for bytes, and the bill for cents."""
     form = plan_form("y", *MONEY_FIELDS)
-    assert form.read({name: "100"}).about((name,))
-    assert form.read({name: "100 TB"}).values[name] == 1e14
-    assert form.read({name: "0"}).values[name] == 0
+    assert form.parse({name: "100"}).messages_about((name,))
+    assert form.parse({name: "100 TB"}).values[name] == 1e14
+    assert form.parse({name: "0"}).values[name] == 0

@@ -8,7 +8,7 @@ import pytest
 
 from core.hardware.accelerators import Accelerator, accelerators, find
 from core.planning.form.plan_form import plan_from
-from core.planning.plan_search import SearchRequest, judged, search_request, searched
+from core.planning.plan_search import SearchRequest, evaluate_layout, search_layouts, search_request
 from core.training.layout import Layout
 from core.units import QuantityError
 from core.views.plan.text_rates import usual_network
@@ -25,12 +25,12 @@ def query(accelerator: str, **texts: str) -> SearchRequest:
 
 def seconds(asked: SearchRequest) -> float:
     """A step whose gradients cross the network."""
-    return judged(asked, Layout(data=asked.cluster.count, micro_batches=8, zero=3, recompute=2)).seconds
+    return evaluate_layout(asked, Layout(data=asked.cluster.count, micro_batches=8, zero=3, recompute=2)).seconds
 
 
 @EACH
 def test_a_plan_of_two_nodes_is_answered_on_every_accelerator(device: Accelerator) -> None:
-    found = searched(query(device.name))
+    found = search_layouts(query(device.name))
     assert found.best
     assert 0 < found.best.seconds < math.inf
 
@@ -38,7 +38,7 @@ def test_a_plan_of_two_nodes_is_answered_on_every_accelerator(device: Accelerato
 @EACH
 def test_where_the_network_is_from_is_said(device: Accelerator) -> None:
     asked = query(device.name)
-    said, found = search_text.network(asked), searched(asked)
+    said, found = search_text.network(asked), search_layouts(asked)
     assert device.network_source in said
     assert ("assumed" in said) == (device.network_confidence == "assumed")
     beside = search_text.beside(plan_from({"gpu": device.name, "model": "Llama 3.2 1B"}), asked, found, found.best)
@@ -60,7 +60,7 @@ def test_what_is_typed_counts_in_bits_and_in_bytes() -> None:
 def test_faster_networks_never_take_longer() -> None:
     taken = [seconds(query("L40S", net=f"{rate} Gb/s")) for rate in (1, 10, 25, 50, 100, 200, 400, 800, 3200)]
     assert taken == sorted(taken, reverse=True)
-    best = [searched(query("L40S", net=f"{rate} Gb/s")).best for rate in (1, 50, 400)]
+    best = [search_layouts(query("L40S", net=f"{rate} Gb/s")).best for rate in (1, 50, 400)]
     times = [one.seconds for one in best if one]
     assert times == sorted(times, reverse=True)
     assert len(times) == 3

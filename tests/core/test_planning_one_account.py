@@ -13,10 +13,10 @@ from core.hardware.accelerators import accelerators
 from core.hardware.rates import Rates
 from core.models.catalog import CATALOG
 from core.planning.evaluation import answer
-from core.planning.form.plan_form import PLAN_FORM, carried, plan_of
+from core.planning.form.plan_form import PLAN_FORM, link_texts, plan_of
 from core.planning.largest_model import largest
-from core.planning.memory_estimate import held
-from core.planning.plan import FINDS, TYPED, Measured, Plan
+from core.planning.memory_estimate import memory_estimate
+from core.planning.plan import FINDS, TYPED, CarriedRates, Plan
 from core.planning.rates import rates_of
 from core.training.activations.tensors import IMPLEMENTATIONS
 from core.training.layout import RECOMPUTES, LayoutError
@@ -61,15 +61,15 @@ def test_compute_and_training_memory_have_one_account() -> None:
     draw = random.Random(12)
     met = {"fits": 0, "over": 0, "refused": 0}
     for _ in range(COUNT):
-        reading = PLAN_FORM.read(texts_of(draw))
+        reading = PLAN_FORM.parse(texts_of(draw))
         plan = plan_of(reading)
         try:
             a = answer(plan)
         except BudgetError:
             continue
-        there = plan_of(PLAN_FORM.read(carried(reading.texts, a)))
+        there = plan_of(PLAN_FORM.parse(link_texts(reading.texts, a)))
         try:
-            here = held(there)
+            here = memory_estimate(there)
         except LayoutError:
             assert "cannot be laid out" in text.memory(a)
             met["refused"] += 1
@@ -80,11 +80,11 @@ def test_compute_and_training_memory_have_one_account() -> None:
         rel = 1e-6 if plan.find in ("parameters", "accelerators") else 1e-12  # what was found is carried in digits
         assert found.layout == here.layout
         assert found.total == pytest.approx(here.total, rel=rel)
-        assert float(found.one.states) == pytest.approx(float(here.one.states), rel=rel)
-        assert float(a.stops.checkpoint) == pytest.approx(here.checkpoint, rel=rel)
+        assert float(found.device_memory.states) == pytest.approx(float(here.device_memory.states), rel=rel)
+        assert float(a.interruptions.checkpoint) == pytest.approx(here.checkpoint, rel=rel)
         lines = {line.name: line.value for line in plan_lines(a)}
         assert lines["all that one accelerator holds"] == found.total
-        assert lines["model states on one accelerator"] == float(found.one.states)
+        assert lines["model states on one accelerator"] == float(found.device_memory.states)
         assert lines["checkpoint"] == pytest.approx(here.checkpoint, rel=rel)
         assert bool(text.memory(a)) == (here.states_fit == "over")
         said = text_memory.sentence(here).replace("**", "")
@@ -98,9 +98,9 @@ def test_measured_rates_change_no_answer_but_that_of_a_search() -> None:
     draw = random.Random(4)
     told = 0
     for _ in range(COUNT // 10):
-        plan = plan_of(PLAN_FORM.read(texts_of(draw)))
+        plan = plan_of(PLAN_FORM.parse(texts_of(draw)))
         with contextlib.suppress(BudgetError):
-            a, b = answer(plan), answer(replace(plan, measured=Measured()))
+            a, b = answer(plan), answer(replace(plan, measured=CarriedRates()))
             assert repr(a.middle) == repr(b.middle)
             assert (text.sentence(a), text.assumptions(a)) == (text.sentence(b), text.assumptions(b))
             measured = [line for line in plan_lines(a) if line.name.startswith("measured, ")]
@@ -114,7 +114,7 @@ def test_the_largest_model_fits_and_a_slightly_larger_one_does_not() -> None:
     draw = random.Random(7)
     tried = 0
     for _ in range(COUNT // 8):
-        plan = plan_of(PLAN_FORM.read(texts_of(draw)))
+        plan = plan_of(PLAN_FORM.parse(texts_of(draw)))
         try:
             everything, alone = largest(plan), largest(plan, "model states alone")
         except LayoutError:
@@ -122,14 +122,14 @@ def test_the_largest_model_fits_and_a_slightly_larger_one_does_not() -> None:
         if not everything.parameters >= 1:
             continue
         assert everything.parameters <= 1.1 * alone.parameters
-        assert everything.held.fits == "fits"
+        assert everything.memory.fits == "fits"
         assert text_memory.typed(everything) in text_memory.holding(everything).replace(" ", "")
         typed = {"model": TYPED, "n": text_memory.typed(everything), "find": "time"}
-        size = PLAN_FORM.read(typed).values["n"]
+        size = PLAN_FORM.parse(typed).values["n"]
         assert size == everything.parameters
         next_one = size + 10 ** max(0, len(f"{size:.0f}") - 4)
         if next_one <= 1.1 * alone.parameters:
-            assert not fits(replace(everything.held.plan, parameters=next_one))
+            assert not fits(replace(everything.memory.plan, parameters=next_one))
         tried += 1
     assert tried >= 15
 
@@ -137,17 +137,17 @@ def test_the_largest_model_fits_and_a_slightly_larger_one_does_not() -> None:
 def fits(plan: Plan) -> bool:
     """Whether a plan can be laid out, and fits."""
     try:
-        return held(plan).fits == "fits"
+        return memory_estimate(plan).fits == "fits"
     except LayoutError:
         return False
 
 
 def test_the_loss_of_a_plan_is_written_as_its_layers_are_unless_it_says_otherwise() -> None:
     def loss(**texts: str) -> str:
-        return plan_of(PLAN_FORM.read(texts)).computed.loss
+        return plan_of(PLAN_FORM.parse(texts)).compute_options.loss
 
     for name, how in IMPLEMENTATIONS.items():
         assert loss(impl=name) == how.loss
         assert (loss(impl=name, loss="separate"), loss(impl=name, loss="fused")) == ("separate", "fused")
-    assert loss() == Plan().computed.loss == "fused"
+    assert loss() == Plan().compute_options.loss == "fused"
     assert loss(impl="Hugging Face SDPA") == "separate"

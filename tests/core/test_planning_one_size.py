@@ -12,10 +12,10 @@ from core.models.counted import EXAMPLE as COUNTED
 from core.models.spec_text import EXAMPLE
 from core.planning.comparison.entry import entry_of, pack, unpack
 from core.planning.evaluation import answer
-from core.planning.form.plan_form import PLAN_FORM, carried, plan_from, plan_of
-from core.planning.memory_estimate import held
+from core.planning.form.plan_form import PLAN_FORM, link_texts, plan_from, plan_of
+from core.planning.memory_estimate import memory_estimate
 from core.planning.plan import OWN, TYPED
-from core.planning.plan_search import search_request, searched
+from core.planning.plan_search import search_layouts, search_request
 from core.units import format_count
 from core.views.plan import text_memory
 from core.views.plan.text import sentence
@@ -38,10 +38,10 @@ BESIDE = {"n": "30B", "count": "512", "tokens": "15T", "gb": "4M tokens", "zero"
 
 @pytest.mark.parametrize("model", [m.name for m in catalog()])
 def test_a_model_by_name_has_its_own_size(model: str) -> None:
-    reading = PLAN_FORM.read({"model": model, "n": "30B"})
+    reading = PLAN_FORM.parse({"model": model, "n": "30B"})
     plan = plan_of(reading)
     assert plan.known is not None
-    assert plan.parameters == plan.known.active == PLAN_FORM["n"].read(reading.texts["n"])
+    assert plan.parameters == plan.known.active == PLAN_FORM["n"].parse(reading.texts["n"])
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -53,7 +53,7 @@ def test_a_config_beside_a_typed_number(shape: str) -> None:
     size = format_count(plan.known.parameters)
     assert size != "30B"
     query = search_request(plan)
-    result = searched(query)
+    result = search_layouts(query)
     found = result.best or result.nearest
     assert found is not None
     headline = search_text.sentence(plan, query, found)
@@ -62,11 +62,11 @@ def test_a_config_beside_a_typed_number(shape: str) -> None:
         headline,
         search_text.nothing_fits(plan, query, result, ()),
         sentence(answer(plan)),
-        text_memory.verdict(held(plan)),
+        text_memory.verdict(memory_estimate(plan)),
     ):
         assert "30B" not in said
         assert size in said
-    assert "n" not in carried(texts), "a link to another page says the model alone"
+    assert "n" not in link_texts(texts), "a link to another page says the model alone"
 
 
 @pytest.mark.parametrize("made", [as_json, as_python, as_csv, as_markdown, as_html], ids=lambda made: made.__name__)
@@ -78,11 +78,11 @@ def test_no_export_says_the_typed_number(made: Callable[[Report], str], shape: s
 
 
 def test_older_links_files_and_saved_plans_open_to_the_size_of_the_config() -> None:
-    texts = {**PLAN_FORM.read({}).texts, **BESIDE, "model": OWN, "shape": DENSE}
+    texts = {**PLAN_FORM.parse({}).texts, **BESIDE, "model": OWN, "shape": DENSE}
     wanted = f"{plan_from(texts).known.active:,}"  # pyright: ignore[reportOptionalMemberAccess]
     address = {PLAN_FORM.key(name): (text,) for name, text in texts.items()} | {VERSION: (str(LINK_VERSION),)}
-    given, _ = PLAN_FORM.given(address)
-    assert PLAN_FORM.read(given).texts["n"] == wanted
+    given, _ = PLAN_FORM.from_address(address)
+    assert PLAN_FORM.parse(given).texts["n"] == wanted
     entry = entry_of("Ours", texts)
     (linked,), _ = unpack(pack([entry]))
     (opened,), _ = read_json(as_json(report(entry)).replace(wanted, "30B"))
@@ -90,5 +90,5 @@ def test_older_links_files_and_saved_plans_open_to_the_size_of_the_config() -> N
 
 
 def test_parameters_that_are_asked_for_are_not_those_of_a_model() -> None:
-    assert PLAN_FORM.read({"find": "parameters", "model": OWN, "shape": DENSE, "n": "30B"}).texts["n"] == "30B"
-    assert PLAN_FORM.read({"n": "30B"}).texts["n"] == "30B"
+    assert PLAN_FORM.parse({"find": "parameters", "model": OWN, "shape": DENSE, "n": "30B"}).texts["n"] == "30B"
+    assert PLAN_FORM.parse({"n": "30B"}).texts["n"] == "30B"

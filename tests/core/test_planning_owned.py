@@ -8,16 +8,16 @@ from datetime import date
 import pytest
 
 from core.planning.calendar.schedule import Fleet, Run, schedule
-from core.planning.comparison.comparison import Compared, compared
+from core.planning.comparison.comparison import ComparedPlan, compare_plan
 from core.planning.comparison.entry import entry_of
 from core.planning.cost.bill import Prices, costs
 from core.planning.evaluation import answer
 from core.planning.form.plan_form import plan_from
 from core.planning.plan import Limits
 from core.planning.sweep.axes import AXES
-from core.planning.sweep.choice import pick
+from core.planning.sweep.choice import recommend
 from core.planning.sweep.quantities import RESULTS, scale_of
-from core.planning.sweep.sweep import Side, board
+from core.planning.sweep.sweep import SweptAxis, sweep_plan
 from core.views.calendar import text as words_calendar
 from core.views.common.palette import LIGHT
 from core.views.comparison import text as words_compare
@@ -32,8 +32,8 @@ TEXTS = {"n": "8B", "tokens": "2T", "count": "256"}
 OWNED = answer(plan_from({**TEXTS, "price": "0"}))
 
 
-def of(name: str, **texts: str) -> Compared:
-    return compared(entry_of(name, {**TEXTS, **texts}))
+def of(name: str, **texts: str) -> ComparedPlan:
+    return compare_plan(entry_of(name, {**TEXTS, **texts}))
 
 
 def test_the_answer_says_that_no_rent_is_counted() -> None:
@@ -69,15 +69,17 @@ def test_a_comparison_does_not_rank_it_by_rent(others: tuple[str, ...]) -> None:
 
 
 def test_a_board_of_prices_does_not_choose_it_as_the_cheapest() -> None:
-    x, y = Side(AXES["price"], ("0", "2", "3")), Side(AXES["optimizer"], ("AdamW",))
+    x, y = SweptAxis(AXES["price"], ("0", "2", "3")), SweptAxis(AXES["optimizer"], ("AdamW",))
     texts = dict(entry_of("", TEXTS).texts)
-    made = board(texts, x, y, Limits(1e4))
-    assert made.enough.all()
-    picked = pick(made)
+    made = sweep_plan(texts, x, y, Limits(1e4))
+    assert made.satisfies.all()
+    picked = recommend(made)
     assert picked is not None
     assert (picked.cell, picked.by) == ((0, 1), "cheapest")
-    own = board(texts, Side(AXES["price"], ("0",)), Side(AXES["optimizer"], ("AdamW", "Adam")), Limits(1e4))
-    chosen = pick(own)
+    own = sweep_plan(
+        texts, SweptAxis(AXES["price"], ("0",)), SweptAxis(AXES["optimizer"], ("AdamW", "Adam")), Limits(1e4)
+    )
+    chosen = recommend(own)
     assert chosen is not None
     assert chosen.by != "cheapest"
     rents = RESULTS["dollars"]

@@ -20,9 +20,9 @@ from core.models.spec import SlidingWindow
 from core.planning.compute_optimal import LAWS, compute_optimal
 from core.planning.evaluation import answer
 from core.planning.form.plan_form import plan_from
-from core.planning.nearest_runs import peers_of
+from core.planning.nearest_runs import similar_runs
 from core.planning.plan import FINDS, TYPED
-from core.planning.sensitivity import as_found, iso_days, swings
+from core.planning.sensitivity import iso_days, plan_as_answered, swings
 from core.runs.conventions import which_mfu
 from core.runs.utilisation import evidence
 from core.step_time.layer_roofline import layer_roofline
@@ -78,7 +78,7 @@ def test_windows_everywhere_never_let_attention_overtake() -> None:
 @pytest.mark.parametrize("find_", FINDS)
 def test_strip_puts_every_run_and_the_plan_in_their_places(find_: str, most: int) -> None:
     a = answer(plan_from({"find": find_, "within": "300 days"}))
-    peers = peers_of(a, most)
+    peers = similar_runs(a, most)
     figure = answer_strip(a, peers, LIGHT)
     (dots,) = figure["data"]
     assert len(dots["x"]) == len(peers) == most
@@ -88,9 +88,9 @@ def test_strip_puts_every_run_and_the_plan_in_their_places(find_: str, most: int
     go.Figure(figure)
     if a.published:
         band = figure["layout"]["shapes"][0]
-        drawn, said = (np.array(ends) for ends in ((band["x0"], band["x1"]), (a.found.low, a.found.high)))
+        drawn, said = (np.array(ends) for ends in ((band["x0"], band["x1"]), (a.result.low, a.result.high)))
         assert drawn / drawn[0] == pytest.approx(said / said[0]), "the band is the range of the sentence"
-        assert drawn[0] / dots["x"][0] == pytest.approx(a.found.low / max(peer.value for peer in peers))
+        assert drawn[0] / dots["x"][0] == pytest.approx(a.result.low / max(peer.value for peer in peers))
 
 
 @pytest.mark.parametrize("measure", ["MFU", "hours"])
@@ -128,7 +128,7 @@ def test_every_end_of_the_tornado_is_what_one_gets_by_typing_it() -> None:
     assert found["price"].days[0] == found["price"].days[1]
     assert found["price"].dollars[1] == pytest.approx(1.5 * found["price"].dollars[0])
     mfu, seen = found["MFU"], answer(plan)
-    assert mfu.low <= min(seen.over("mfu").low, seen.expected.low)
+    assert mfu.low <= min(seen.range_of("mfu").low, seen.expected.low)
     assert mfu.days[0] / mfu.days[1] == pytest.approx(mfu.high / mfu.low)
     moved = [one.moved(dollars=False) for one in swings(plan, 0.2)]
     assert moved == sorted(moved, reverse=True)
@@ -137,7 +137,7 @@ def test_every_end_of_the_tornado_is_what_one_gets_by_typing_it() -> None:
 @pytest.mark.parametrize("find_", FINDS)
 def test_what_was_found_moves_like_what_was_typed(find_: str) -> None:
     a = answer(plan_from({"find": find_, "within": "300 days", "n": "8B", "tokens": "3T"}))
-    again = answer(as_found(a)).middle
+    again = answer(plan_as_answered(a)).middle
     assert (again.days, again.accelerators, again.tokens) == pytest.approx(
         (a.middle.days, a.middle.accelerators, a.middle.tokens)
     )

@@ -12,8 +12,13 @@ from hypothesis import strategies as st
 from core.planning.evaluation import answer
 from core.planning.form.plan_form import plan_from
 from core.planning.form.precision import OWN_FIELDS
-from core.planning.memory_estimate import held, over_batch_and_length, under_each_optimizer, under_each_policy
-from core.planning.memory_fixes import fixes, least, taken
+from core.planning.memory_estimate import (
+    memory_estimate,
+    over_batch_and_length,
+    under_each_optimizer,
+    under_each_policy,
+)
+from core.planning.memory_fixes import fixes, smallest_fix, with_fix
 from core.planning.plan import OWN_POLICY
 from core.training.custom_policy import policy_rows
 from core.training.device.peak import through_one_step
@@ -30,7 +35,7 @@ OWN = {"prec": OWN_POLICY, "n": "13B", "count": "8"}
 @given(TYPES, st.sampled_from(list(optimizers())))
 def test_every_combination_answers_and_all_accounts_agree(types: dict[str, str], opt: str) -> None:
     plan = plan_from({**OWN, **types, "opt": opt})
-    h = held(plan)
+    h = memory_estimate(plan)
     assert math.isfinite(h.total)
     assert through_one_step(h.setup).total.max() == pytest.approx(h.total, rel=1e-12)
     grid = over_batch_and_length(h)
@@ -42,8 +47,8 @@ def test_every_combination_answers_and_all_accounts_agree(types: dict[str, str],
     assert answer(plan).memory.total == pytest.approx(h.total, rel=1e-12)
     said = [text_memory.verdict(h), text_memory.counted(h), text_precision.adds_up(h), *text_precision.total(h)]
     said += [text for row in text_precision.kept(h) for text in (row.name, row.bytes, row.why) if row.field]
-    if way := (*fixes(h), least(h))[0]:
-        said += [text_memory.fall(h, taken(h, way)), text_memory.cheapest(h, way)]
+    if way := (*fixes(h), smallest_fix(h))[0]:
+        said += [text_memory.fall(h, with_fix(h, way)), text_memory.cheapest(h, way)]
     in_words = [re.sub(r"`[^`]*`", "", text) for text in said]  # a state is called `exp_inf`
     assert not [text for text in in_words if NO_NUMBER.search(text)]
 
@@ -54,7 +59,7 @@ def test_a_wider_type_never_holds_less(field: object, opt: str) -> None:
     """Of every class alone, the others as usual; one that the optimizer does not have changes nothing."""
     (name, one) = next((name, one) for name, one in OWN_FIELDS.items() if one is field)
     sizes = {option: STORAGE_TYPES[option].bytes if option in STORAGE_TYPES else 0.0 for option in one.options}
-    totals = {option: held(plan_from({**OWN, "opt": opt, one.id: option})).total for option in one.options}
+    totals = {option: memory_estimate(plan_from({**OWN, "opt": opt, one.id: option})).total for option in one.options}
     ordered = [totals[option] for option in sorted(one.options, key=lambda option: sizes[option])]
     assert ordered == sorted(ordered)
     chosen = {row.chosen for row in policy_rows(POLICIES["fp32"], optimizers()[opt])}
@@ -75,7 +80,7 @@ def test_a_wider_type_never_holds_less(field: object, opt: str) -> None:
 )
 def test_8_12_16_18_and_20_bytes(types: dict[str, str], total: int) -> None:
     """The sums that are explained are those that the types come to."""
-    h = held(plan_from({**OWN, **types}))
+    h = memory_estimate(plan_from({**OWN, **types}))
     assert f"= {total} bytes for each parameter" in text_precision.adds_up(h).replace("**", "")
     assert text_precision.total(h)[1] == f"**{total} B**"
     assert f"**{total}**" in text_precision.WHY_SO_MANY

@@ -17,14 +17,14 @@ from core.hardware.accelerators import accelerators, find
 from core.hardware.cluster import cluster
 from core.hardware.rates import Rates
 from core.models.catalog import CATALOG
-from core.planning.comparison.differences import counting, wishes_differ
+from core.planning.comparison.differences import differing_search_fields, effective_fields
 from core.planning.comparison.entry import entry_of, pack, unpack
-from core.planning.form.plan_form import PLAN_FORM, carried, plan_from, plan_of
+from core.planning.form.plan_form import PLAN_FORM, link_texts, plan_from, plan_of
 from core.planning.form.rates import MEASURED_FIELDS, ORIGIN, RATE_FIELDS
-from core.planning.plan import Measured, Plan
-from core.planning.plan_search import judged, search_request, searched
-from core.planning.presets import SEARCH_STORIES, STORIES
-from core.planning.rates import KIND_OF, TOO_GOOD, rates_of, replaced, standing
+from core.planning.plan import CarriedRates, Plan
+from core.planning.plan_search import evaluate_layout, search_layouts, search_request
+from core.planning.presets import PRESETS, SEARCH_PRESETS
+from core.planning.rates import KIND_OF, TOO_GOOD, rates_of, rates_origin, replaced_rates
 from core.step_time.constants import constants_of, family_of
 from core.step_time.layer_roofline import layer_roofline, peaks_of
 from core.step_time.links import speeds_of
@@ -61,10 +61,10 @@ def reached(plan: Plan) -> Rates:
 
 def test_links_of_plans_without_rates_are_what_they_were() -> None:
     named = {PLAN_FORM.key(one.id) for one in MEASURED_FIELDS}
-    for story in (*STORIES.values(), *SEARCH_STORIES.values()):
+    for story in (*PRESETS.values(), *SEARCH_PRESETS.values()):
         assert not named & PLAN_FORM.write(story).keys()
-        assert not {one.id for one in MEASURED_FIELDS} & carried(PLAN_FORM.read(story).texts).keys()
-        assert plan_from(story).measured == Measured()
+        assert not {one.id for one in MEASURED_FIELDS} & link_texts(PLAN_FORM.parse(story).texts).keys()
+        assert plan_from(story).measured == CarriedRates()
     packed = pack([entry_of("a", {}), entry_of("b", {"r16": "1 TFLOP/s"}), entry_of("c", {"n": "8B"})])
     assert packed.count("r16") == 1
 
@@ -72,9 +72,9 @@ def test_links_of_plans_without_rates_are_what_they_were() -> None:
 def test_rates_stand_in_links_and_comparisons_as_values() -> None:
     texts = {**SMALL, **GIVEN}
     address = parse_qs(urlencode(PLAN_FORM.write(texts)))
-    given, said = PLAN_FORM.given(address)
+    given, said = PLAN_FORM.from_address(address)
     assert said == ()
-    assert plan_of(PLAN_FORM.read(given)) == plan_from(texts)
+    assert plan_of(PLAN_FORM.parse(given)) == plan_from(texts)
     assert rates_of(plan_from(texts)) == Rates(662e12, 1.2e15, math.nan, 2.9e12)
     entries = (entry_of("without", SMALL), entry_of("with", texts), entry_of("again", SMALL))
     for order in (entries, entries[1:], entries[::-1]):
@@ -88,7 +88,7 @@ def test_rates_stand_in_links_and_comparisons_as_values() -> None:
 def test_what_is_no_rate_is_refused(texts: dict[str, str]) -> None:
     with pytest.raises(QuantityError):
         plan_from(texts)
-    reading = PLAN_FORM.read(texts)
+    reading = PLAN_FORM.parse(texts)
     assert "stays empty" in reading.problems[0].message
     assert plan_of(reading) == plan_from({})
 
@@ -111,9 +111,9 @@ def test_what_is_no_rate_is_refused(texts: dict[str, str]) -> None:
 )
 def test_rates_count_for_their_own_accelerator(origin: str, gpu: str, expected: str) -> None:
     plan = with_rates(gpu=gpu, r16="500 TFLOP/s", rof=origin)
-    assert standing(plan) == expected
+    assert rates_origin(plan) == expected
     assert rates_of(plan) == (None if expected == "other" else plan.measured.rates)
-    said = text_rates.told(plan)
+    said = text_rates.rates_sentence(plan)
     assert ("not used" in said) == (expected == "other")
     assert ("stand in" in said) == (expected == "stands in")
     assert gpu in said or expected == "own"
@@ -130,22 +130,27 @@ def test_a_study_says_that_it_takes_the_datasheets_rates() -> None:
 
 def test_no_rates_are_none_whatever_their_origin() -> None:
     plan = with_rates(rof=H100)
-    assert (standing(plan), rates_of(plan), text_rates.told(plan), text_rates.change(plan)) == ("none", None, "", "")
+    assert (rates_origin(plan), rates_of(plan), text_rates.rates_sentence(plan), text_rates.change(plan)) == (
+        "none",
+        None,
+        "",
+        "",
+    )
 
 
 def test_rates_beyond_the_datasheet_are_doubted_and_count() -> None:
     peak = find("H100 SXM").peak("bf16")
     for share, doubted in ((TOO_GOOD * 1.001, True), (TOO_GOOD * 0.999, False), (0.7, False)):
         plan = with_rates(r16=f"{share * peak!r} FLOP/s", rof=H100)
-        (one,) = replaced(plan)
+        (one,) = replaced_rates(plan)
         assert (one.name, one.datasheet, one.doubtful) == ("bf16", peak, doubted)
-        assert ("check the peak" in text_rates.told(plan)) == doubted
+        assert ("check the peak" in text_rates.rates_sentence(plan)) == doubted
         assert rates_of(plan) is not None
-    assert replaced(with_rates(gpu="T4", r16="60 TFLOP/s"))[0].name == "fp16"
+    assert replaced_rates(with_rates(gpu="T4", r16="60 TFLOP/s"))[0].name == "fp16"
 
 
 def test_what_is_told_has_both_numbers() -> None:
-    said = text_rates.told(with_rates(**GIVEN))
+    said = text_rates.rates_sentence(with_rates(**GIVEN))
     assert H100 in said
     assert all(number in said for number in ("bf16 662 TFLOP/s", "989", "fp8 1.2 PFLOP/s", "2.9 TB/s", "3.35 TB/s"))
 
@@ -159,7 +164,7 @@ def test_rates_as_expected_of_the_datasheet_change_no_number(dtype: str) -> None
     same = {RATE_FIELDS[name].id: f"{rate!r} {UNIT[KIND_OF[name]]}" for name, rate in reached(plan).known}
     measured = with_rates(dtype=dtype, rof=H100, **same)
     assert rates_of(measured) == reached(plan)
-    one, other = (searched(search_request(each)) for each in (plan, measured))
+    one, other = (search_layouts(search_request(each)) for each in (plan, measured))
     assert one.best == other.best
     assert one.pareto == other.pareto
     assert (
@@ -208,7 +213,7 @@ def test_every_page_that_times_steps_takes_the_same_rates() -> None:
     """The search, one typed layout, and step time by itself."""
     plan = with_rates(**GIVEN)
     query = search_request(plan)
-    best = searched(query).best
+    best = search_layouts(query).best
     assert best
     alone = step_time(
         query.spec,
@@ -219,9 +224,9 @@ def test_every_page_that_times_steps_takes_the_same_rates() -> None:
         policy=query.policy,
         rates=rates_of(plan),
     )
-    assert judged(query, best.layout).step == best.step
+    assert evaluate_layout(query, best.layout).step == best.step
     assert alone.total == pytest.approx(best.seconds)
-    slower = searched(search_request(with_rates(**GIVEN | {"r16": "300 TFLOP/s"}))).best
+    slower = search_layouts(search_request(with_rates(**GIVEN | {"r16": "300 TFLOP/s"}))).best
     assert slower
     assert slower.seconds > 1.5 * best.seconds
 
@@ -244,9 +249,9 @@ def test_faster_links_never_take_longer(inside: float, between: float, faster: f
 
 def test_slow_links_slow_the_layouts_that_cross_them_and_no_other() -> None:
     plan, slow = with_rates(count="32", gb="256"), with_rates(count="32", gb="256", rnet="1 GB/s", rof=H100)
-    assert [one.name for one in replaced(slow)] == ["network"]
-    assert replaced(slow)[0].datasheet == find("H100 SXM").network
-    before, after = (searched(search_request(one)).best for one in (plan, slow))
+    assert [one.name for one in replaced_rates(slow)] == ["network"]
+    assert replaced_rates(slow)[0].datasheet == find("H100 SXM").network
+    before, after = (search_layouts(search_request(one)).best for one in (plan, slow))
     assert before
     assert after
     assert after.seconds > 1.1 * before.seconds
@@ -278,10 +283,10 @@ def test_rates_of_another_accelerator_change_nothing() -> None:
 
 
 def test_a_comparison_says_apart_that_rates_differ() -> None:
-    readings = [PLAN_FORM.read(SMALL), PLAN_FORM.read({**SMALL, **GIVEN})]
-    assert {one.id for one in wishes_differ(readings)} == set(GIVEN)
-    assert counting(readings[0]) == counting(readings[1])
-    assert not {one.id for one in MEASURED_FIELDS} & counting(readings[1])
+    readings = [PLAN_FORM.parse(SMALL), PLAN_FORM.parse({**SMALL, **GIVEN})]
+    assert {one.id for one in differing_search_fields(readings)} == set(GIVEN)
+    assert effective_fields(readings[0]) == effective_fields(readings[1])
+    assert not {one.id for one in MEASURED_FIELDS} & effective_fields(readings[1])
 
 
 # ------------------------------------------------------------------------------------------ the roofline
@@ -322,6 +327,6 @@ def test_the_picture_has_measured_roofs_solid_and_the_datasheets_dashed() -> Non
 def test_every_accelerator_can_have_rates() -> None:
     for device in accelerators():
         plan = replace(with_rates(r16="100 TFLOP/s", rmem="1 TB/s"), accelerator=device.name)
-        assert device.name in text_rates.told(plan)
-        assert "nan" not in text_rates.told(plan).lower().split()
+        assert device.name in text_rates.rates_sentence(plan)
+        assert "nan" not in text_rates.rates_sentence(plan).lower().split()
     assert ORIGIN.id in {one.id for one in MEASURED_FIELDS}

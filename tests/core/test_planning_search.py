@@ -20,7 +20,7 @@ from core.search.cluster_sizes import best_by_size, sizes_with_plans
 from core.search.constraints import Constraints, Range, SpaceError
 from core.search.neighbours import neighbours
 from core.search.request import SearchRequest
-from core.search.result import Found, Searched
+from core.search.result import LayoutResult, SearchResult
 from core.search.search import search_plans, searched
 from core.search.space import count_plans
 from core.step_time.links import BITS
@@ -104,7 +104,7 @@ CONSTRAINTS = st.builds(
 )
 
 
-def plans_of(found: Searched) -> dict[tuple[int, ...], tuple[float, float]]:
+def plans_of(found: SearchResult) -> dict[tuple[int, ...], tuple[float, float]]:
     """Every plan handed back as plain numbers, with its seconds and bytes."""
     columns = [getattr(found.plans.layout, one.name) for one in fields(Layout)]
     keys = np.stack([*columns, found.plans.overlap], axis=1).tolist()
@@ -112,7 +112,7 @@ def plans_of(found: Searched) -> dict[tuple[int, ...], tuple[float, float]]:
     return dict(zip(map(tuple, keys), values, strict=True))
 
 
-def same(found: Found, plan: Plain) -> bool:
+def same(found: LayoutResult, plan: Plain) -> bool:
     return (found.seconds, found.memory.total) == pytest.approx((plan.seconds, plan.held), rel=1e-12)
 
 
@@ -207,7 +207,7 @@ def test_the_fastest_are_the_first_of_all_plans() -> None:
 
 
 def test_more_memory_and_more_bandwidth_never_hurt() -> None:
-    before: Searched | None = None
+    before: SearchResult | None = None
     for size in (10e9, 20e9, 24e9, 40e9, 80e9, 141e9):
         found = searched(asked(LLAMA, 64, 128, 4096, memory=size))
         if before:

@@ -13,18 +13,26 @@ from hypothesis import strategies as st
 
 from core.formula import explain_run
 from core.planning.form.plan_form import PLAN_FORM, plan_from, plan_of
-from core.planning.memory_estimate import held
-from core.planning.plan_search import SearchRequest, batched, own, search_request, searched, stages, traffic
-from core.planning.presets import SEARCH_STORIES
-from core.planning.search_around import as_texts, days_for, rescues, sizes
+from core.planning.memory_estimate import memory_estimate
+from core.planning.plan_search import (
+    SearchRequest,
+    batched,
+    evaluate_own_layout,
+    search_layouts,
+    search_request,
+    stages,
+    traffic,
+)
+from core.planning.presets import SEARCH_PRESETS
+from core.planning.search_around import cluster_results, days_for, fitting_changes, layout_texts
 from core.planning.search_texts import Batch, parse_batch, parse_range
 from core.search.constraints import Range, SpaceError
 from core.search.derivation import explain, seconds_of_steps
 from core.search.filter import layout_at, narrowed, within
 from core.search.neighbours import neighbours
 from core.search.placement import groups, place_of, rank_at
-from core.search.published_layouts import compared
-from core.search.result import Found, Searched
+from core.search.published_layouts import compare_published
+from core.search.result import LayoutResult, SearchResult
 from core.search.timeline import timeline, timeline_of
 from core.step_time.calibration.report import kept
 from core.step_time.parts import StepTime
@@ -48,8 +56,8 @@ def query(**texts: str) -> SearchRequest:
     return search_request(plan_from({**SMALL, **texts}))
 
 
-def best(**texts: str) -> Found:
-    found = searched(query(**texts)).best
+def best(**texts: str) -> LayoutResult:
+    found = search_layouts(query(**texts)).best
     assert found is not None
     return found
 
@@ -108,7 +116,7 @@ def test_a_search_depends_on_nothing_but_its_question() -> None:
     """Tokens, price and an own layout leave the question as it is, so that what was found is found again."""
     same = (plan_from({**SMALL, **other}) for other in ({"tokens": "9T"}, {"price": "7"}, {"tp": "2"}, {"mfu": "40%"}))
     assert {search_request(plan) for plan in same} == {query()}
-    assert searched(query()) is searched(search_request(plan_from({**SMALL, "within": "9 days"})))
+    assert search_layouts(query()) is search_layouts(search_request(plan_from({**SMALL, "within": "9 days"})))
     for other in ({"count": "32"}, {"gb": "64"}, {"seq": "2048"}, {"ktp": "2"}, {"opt": "SGD"}, {"frag": "9%"}):
         assert query(**other) != query()
 
@@ -125,16 +133,16 @@ def test_a_search_depends_on_nothing_but_its_question() -> None:
     ],
 )
 def test_every_plan_keeps_to_what_it_has_to(texts: dict[str, str], keeps: object) -> None:
-    found = searched(query(**texts))
-    assert 0 < found.fitting <= found.count <= searched(query()).count
+    found = search_layouts(query(**texts))
+    assert 0 < found.fitting <= found.count <= search_layouts(query()).count
     assert callable(keeps)
     assert np.all(keeps(found.plans.layout))
 
 
 def test_a_plan_found_is_the_same_typed() -> None:
     found = best()
-    typed = plan_of(PLAN_FORM.read({**SMALL, **as_texts(found.layout)}))
-    again = own(query(), typed.layout)
+    typed = plan_of(PLAN_FORM.parse({**SMALL, **layout_texts(found.layout)}))
+    again = evaluate_own_layout(query(), typed.layout)
     assert again.layout == found.layout
     assert again.seconds == pytest.approx(found.seconds, rel=1e-9)
     assert float(again.memory.total) == pytest.approx(float(found.memory.total), rel=1e-9)
@@ -145,9 +153,9 @@ def test_a_plan_found_is_the_same_typed() -> None:
 )
 def test_a_plan_found_holds_what_training_memory_counts(texts: dict[str, str]) -> None:
     found = best(**texts)
-    plan = plan_from({**SMALL, **texts, **as_texts(found.layout)})
-    assert held(plan).layout == found.layout
-    assert held(plan).total == pytest.approx(float(found.memory.total), rel=1e-9)
+    plan = plan_from({**SMALL, **texts, **layout_texts(found.layout)})
+    assert memory_estimate(plan).layout == found.layout
+    assert memory_estimate(plan).total == pytest.approx(float(found.memory.total), rel=1e-9)
 
 
 def test_a_layout_that_does_not_divide_the_batch_is_refused() -> None:
@@ -237,15 +245,15 @@ def test_groups_lie_on_the_links_that_their_strides_allow() -> None:
 
 
 @pytest.fixture(scope="module")
-def found() -> Searched:
-    return searched(query())
+def found() -> SearchResult:
+    return search_layouts(query())
 
 
-def test_pictures_are_figures(found: Searched) -> None:
+def test_pictures_are_figures(found: SearchResult) -> None:
     here, asked_for = best(), query()
     layout = here.layout
     deep = replace(layout, pipeline=2, data=8, zero=1, micro_batch=1, micro_batches=16, tensor=1, context=1)
-    sized = sizes(asked_for, 1e12, 2.5)
+    sized = cluster_results(asked_for, 1e12, 2.5)
     rows = kept()
     drawn = (
         space(found.plans, found.pareto, here, here.usable, LIGHT),
@@ -270,7 +278,7 @@ def test_a_step_is_the_sum_of_what_is_drawn() -> None:
     assert float(ends.max()) == pytest.approx(here.seconds, rel=1e-3)
 
 
-def test_narrowing_keeps_what_lies_within(found: Searched) -> None:
+def test_narrowing_keeps_what_lies_within(found: SearchResult) -> None:
     most = 1.3 * float(found.plans.seconds.min())
     some = narrowed(found.plans, most, {"tensor": Range(1, 2)})
     assert 0 < len(some.seconds) < len(found.plans.seconds)
@@ -284,7 +292,7 @@ def test_narrowing_keeps_what_lies_within(found: Searched) -> None:
     assert layout_at(some, 0) == Layout(*(int(getattr(layout_at(some, 0), one.name)) for one in fields(Layout)))
 
 
-def test_the_sentence_has_the_numbers(found: Searched) -> None:
+def test_the_sentence_has_the_numbers(found: SearchResult) -> None:
     here, plan = best(), plan_from(SMALL)
     said = plain(search_text.sentence(plan, query(), here))
     days = days_for(plan.tokens, query(), here.seconds)
@@ -301,17 +309,17 @@ def test_the_sentence_has_the_numbers(found: Searched) -> None:
 def test_where_nothing_fits_the_nearest_and_the_cheapest_change_are_said() -> None:
     plan = plan_from({**SMALL, "model": "Llama 3.1 405B", "count": "8"})
     asked_for = search_request(plan)
-    result = searched(asked_for)
+    result = search_layouts(asked_for)
     assert result.best is None
     assert result.nearest is not None
-    ways = rescues(asked_for)
+    ways = fitting_changes(asked_for)
     said = search_text.nothing_fits(plan, asked_for, result, ways)
     assert "not fit" in said
     assert search_text.gib(-result.nearest.spare) in said
     assert ways
     for way in ways:
         texts = {**SMALL, "model": "Llama 3.1 405B", "count": "8", **dict(way.texts)}
-        again = searched(search_request(plan_from(texts))).best
+        again = search_layouts(search_request(plan_from(texts))).best
         assert again is not None
         assert again.layout == way.best.layout
         assert again.spare >= 0
@@ -320,9 +328,9 @@ def test_where_nothing_fits_the_nearest_and_the_cheapest_change_are_said() -> No
 @pytest.mark.parametrize("texts", [{"count": "1,021"}, {"gb": "7", "count": "1,021"}, {"ktp": "7"}])
 def test_where_nothing_divides_it_says_what_would(texts: dict[str, str]) -> None:
     plan = plan_from({**SMALL, **texts})
-    result = searched(search_request(plan))
+    result = search_layouts(search_request(plan))
     assert result.count == 0
-    ways = rescues(search_request(plan))
+    ways = fitting_changes(search_request(plan))
     assert "divides" in search_text.nothing_fits(plan, search_request(plan), result, ways)
     assert ways
 
@@ -334,7 +342,7 @@ def test_a_space_too_large_names_what_helps() -> None:
     assert "4,000,000" in said
 
 
-def test_neighbours_say_what_changes(found: Searched) -> None:
+def test_neighbours_say_what_changes(found: SearchResult) -> None:
     here = best()
     around = neighbours(here, query())
     rows = [text_step.neighbour_row(here, one) for one in around]
@@ -388,7 +396,7 @@ def test_the_derivation_has_the_step_and_its_parts() -> None:
 
 def test_more_accelerators_never_take_longer() -> None:
     """Of powers of two, on which every smaller cluster's plan has a like one."""
-    sized = sizes(query(), 1e12, 2.0)
+    sized = cluster_results(query(), 1e12, 2.0)
     days = [one.days for one in sized]
     assert days == sorted(days, reverse=True)
     assert [one.accelerators for one in sized] == sorted(one.accelerators for one in sized)
@@ -400,7 +408,7 @@ def test_more_accelerators_never_take_longer() -> None:
 
 
 def test_published_layouts_stand_beside_the_best_of_the_search() -> None:
-    rows = compared()
+    rows = compare_published()
     assert len(rows) == 6
     for one in rows:
         assert one.best is not None
@@ -433,9 +441,9 @@ def test_places_are_spread_from_end_to_end() -> None:
     assert spread(3, 9) == [0, 1, 2]
 
 
-@pytest.mark.parametrize("name", SEARCH_STORIES)
+@pytest.mark.parametrize("name", SEARCH_PRESETS)
 def test_every_chip_has_a_plan_that_fits(name: str) -> None:
-    result = searched(search_request(plan_from(SEARCH_STORIES[name])))
+    result = search_layouts(search_request(plan_from(SEARCH_PRESETS[name])))
     assert result.best is not None
     assert result.best.spare >= 0
     assert 0.1 < result.best.mfu < 0.7
@@ -450,9 +458,9 @@ def test_the_parts_of_a_step_are_named() -> None:
     assert isinstance(best().memory, DeviceMemory)
 
 
-def test_every_plan_of_the_table_is_the_same_once_it_is_chosen(found: Searched) -> None:
+def test_every_plan_of_the_table_is_the_same_once_it_is_chosen(found: SearchResult) -> None:
     for i in range(0, min(400, len(found.plans.seconds)), 7):
-        chosen = own(query(), layout_at(found.plans, i))
+        chosen = evaluate_own_layout(query(), layout_at(found.plans, i))
         assert chosen.seconds == pytest.approx(float(found.plans.seconds[i]), rel=1e-9)
         assert float(chosen.memory.total) == pytest.approx(float(found.plans.memory[i]), rel=1e-9)
 
@@ -463,7 +471,7 @@ def test_what_takes_longer_than_twice_is_said_in_times(share: float, said: str) 
 
 
 def test_the_kept_plans_name_how_slow_they_become() -> None:
-    result = searched(query(model="Llama 3.3 70B", count="512", gb="512"))
+    result = search_layouts(query(model="Llama 3.3 70B", count="512", gb="512"))
     assert len(result.plans.seconds) < result.fitting
     slowest = float(result.plans.seconds[-1] / result.plans.seconds[0]) - 1
     assert search_text.longer(slowest) in search_text.kept(result.plans, result)
@@ -481,7 +489,7 @@ def test_the_grid_names_stages_and_shards_only_where_there_are_some(pipeline_: i
     assert "16 of 32" in drawn["layout"]["xaxis"]["title"]["text"]
 
 
-def test_the_memory_line_says_how_much_it_is(found: Searched) -> None:
+def test_the_memory_line_says_how_much_it_is(found: SearchResult) -> None:
     here = best()
     drawn = space(found.plans, found.pareto, here, here.usable, LIGHT)
     assert any(f"{here.usable / 2**30:.1f} GiB" in note["text"] for note in drawn["layout"]["annotations"])

@@ -12,7 +12,7 @@ from core.hardware.accelerators import find
 from core.models.catalog import model_named
 from core.planning.form.layout import TRAINING_SOFTWARE
 from core.planning.form.plan_form import plan_from
-from core.planning.plan_search import judged, search_request, searched
+from core.planning.plan_search import evaluate_layout, search_layouts, search_request
 from core.step_time.calibration.measured_steps import StepRun, step_runs
 from core.step_time.parts import AS_USUAL
 from core.step_time.software import COMPILED, EAGER, MEGATRON, SOFTWARE, TUNED, running_on
@@ -26,7 +26,9 @@ SMALL = {"count": "16", "gb": "128", "seq": "4,096", "gpu": "H100 SXM"}
 
 def seconds(model: str, software: str, **layout: int) -> float:
     query = search_request(plan_from({**SMALL, "model": model, "sw": software}))
-    return judged(query, Layout(**{"data": 16, "micro_batch": 4, "micro_batches": 2, "zero": 3, **layout})).seconds
+    return evaluate_layout(
+        query, Layout(**{"data": 16, "micro_batch": 4, "micro_batches": 2, "zero": 3, **layout})
+    ).seconds
 
 
 def test_a_plan_that_names_none_has_the_usual_one() -> None:
@@ -85,7 +87,9 @@ def test_mixtures_are_predicted_by_the_name_of_their_software(software: str, rel
 
 def test_a_search_free_in_its_experts_loses_to_no_degree_of_them() -> None:
     def best(software: str, **texts: str) -> float:
-        found = searched(search_request(plan_from({**SMALL, "model": "Qwen3 30B-A3B", "sw": software, **texts}))).best
+        found = search_layouts(
+            search_request(plan_from({**SMALL, "model": "Qwen3 30B-A3B", "sw": software, **texts}))
+        ).best
         return found.seconds if found else math.inf
 
     for software in SOFTWARE:

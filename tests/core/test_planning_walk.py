@@ -10,7 +10,7 @@ from core.fields import Form
 from core.hardware.accelerators import accelerators
 from core.models.catalog import catalog
 from core.planning.form.plan_form import PLAN_FORM, plan_from
-from core.planning.presets import SEARCH_STORIES, STORIES
+from core.planning.presets import PRESETS, SEARCH_PRESETS
 from tests.core import plan_walk
 from tests.core.plan_walk import COSTLY, QUICK, Walked, look_for, look_for_sizes, walk_all
 
@@ -54,10 +54,10 @@ def test_the_corners_on_every_panel(name: str) -> None:
     assert walked.faults == []
 
 
-@pytest.mark.parametrize("name", STORIES)
+@pytest.mark.parametrize("name", PRESETS)
 def test_every_chip_on_every_panel(name: str) -> None:
     walked = Walked()
-    walked.step(name, plan_from(STORIES[name]), costly=COSTLY)
+    walked.step(name, plan_from(PRESETS[name]), costly=COSTLY)
     assert walked.faults == []
     assert walked.plans == 1
 
@@ -65,10 +65,10 @@ def test_every_chip_on_every_panel(name: str) -> None:
 NO_LAYOUT = {"nothing fits": {"model": "DeepSeek-V3", "count": "16"}, "a prime": {"count": "1,021"}}
 
 
-@pytest.mark.parametrize("name", [*SEARCH_STORIES, *CORNERS, *NO_LAYOUT])
+@pytest.mark.parametrize("name", [*SEARCH_PRESETS, *CORNERS, *NO_LAYOUT])
 def test_every_chip_and_corner_on_every_panel_of_a_search(name: str) -> None:
     walked = Walked()
-    plan = plan_from({**SEARCH_STORIES, **CORNERS, **NO_LAYOUT}[name])
+    plan = plan_from({**SEARCH_PRESETS, **CORNERS, **NO_LAYOUT}[name])
     walked.look(name, look_for, plan)
     walked.look(name, look_for_sizes, plan)
     assert walked.faults == []
@@ -110,6 +110,6 @@ def test_every_field_of_a_plan_can_be_swayed_without_harm() -> None:
 def _ends(form: Form) -> dict[str, tuple[str, ...]]:
     typed = ("1", "0", "2", "0.01", "1 s", "100%", "1e4", "1e16", "1e12 B/s", "1000 years", "$1", "3 per day")
     return {
-        field.id: field.options or tuple(text for text in typed if not form.read({field.id: text}).problems)
+        field.id: field.options or tuple(text for text in typed if not form.parse({field.id: text}).problems)
         for field in form.fields
     }

@@ -20,14 +20,14 @@ from core.runs.energy import footprint
 from core.runs.goodput import (
     WRITE_EACH,
     Failures,
+    Interruptions,
     Reliability,
-    Stops,
     daly_interval,
     failure_records,
     goodput_with_failures,
+    interruptions,
     no_progress,
     parse_failures,
-    stops,
     time_between_failures,
     young_interval,
 )
@@ -119,8 +119,8 @@ def test_goodput_is_what_a_simulation_finds(interval: float, write: float, resta
 LLAMA, CHECKPOINT = 16_384.0, 14 * 405e9
 
 
-def whole_run(accelerators: float = LLAMA, rate: float = 0.474, **others: float) -> Stops:
-    return stops(accelerators, CHECKPOINT, Reliability(failures=Failures(rate), **others))  # type: ignore[arg-type]
+def whole_run(accelerators: float = LLAMA, rate: float = 0.474, **others: float) -> Interruptions:
+    return interruptions(accelerators, CHECKPOINT, Reliability(failures=Failures(rate), **others))  # type: ignore[arg-type]
 
 
 def test_llama_3s_failures() -> None:
@@ -152,8 +152,8 @@ def test_blooms_checkpoint() -> None:
     a = answer(plan_from({"n": "176.247B", "prec": "mixed bf16, fp32 master", "mfu": "40%"}))
     copied = 2 * 176.247e9  # the bf16 weights, which BLOOM saved beside the fp32 ones that they follow from
     assert copied / 2**30 == pytest.approx(329, rel=0.005)
-    assert (float(a.stops.checkpoint) + copied) / 2**40 == pytest.approx(2.3, rel=0.03)
-    assert float(a.stops.checkpoint) == a.memory.checkpoint
+    assert (float(a.interruptions.checkpoint) + copied) / 2**40 == pytest.approx(2.3, rel=0.03)
+    assert float(a.interruptions.checkpoint) == a.memory.checkpoint
 
 
 SHAPES: list[dict[str, float]] = [
@@ -203,7 +203,7 @@ def test_shares_of_the_wall_time_sum_to_one(given: dict[str, float]) -> None:
     ],
 )
 def test_failures_as_typed(text: str, between: float) -> None:
-    found = stops(LLAMA, CHECKPOINT, Reliability(failures=parse_failures(text)))
+    found = interruptions(LLAMA, CHECKPOINT, Reliability(failures=parse_failures(text)))
     assert float(found.mtbf) == pytest.approx(between)
 
 
@@ -259,7 +259,7 @@ def test_failures_and_checkpoints_have_the_range_of_the_answer() -> None:
 def test_the_help_of_failures_shows_all_that_can_be_typed() -> None:
     for text in ("0.474", "8 per day", "MTBF 3 h"):
         assert text in FAILURES.help
-        FAILURES.read(text)
+        FAILURES.parse(text)
     assert {"Failures", "MTBF"} <= set(re.findall(r"\w+", FAILURES.label))
 
 

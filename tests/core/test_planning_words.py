@@ -12,9 +12,9 @@ from core.models.catalog import catalog, model_named
 from core.models.flops import flops_per_token
 from core.planning.evaluation import Answer, answer
 from core.planning.form.plan_form import plan_from
-from core.planning.nearest_runs import peers_of
+from core.planning.nearest_runs import similar_runs
 from core.planning.plan import whole_accelerators
-from core.planning.presets import LECTURE, STORIES
+from core.planning.presets import LECTURE, PRESETS
 from core.runs.published import Comparison, compare, compare_all, full_runs, models_with_runs
 from core.runs.scores import predictions, score
 from core.units import format_count, format_duration
@@ -42,7 +42,7 @@ def planned(**texts: str) -> Answer:
 
 
 def test_answer_of_the_lecture() -> None:
-    a = answer(plan_from(STORIES[LECTURE]))
+    a = answer(plan_from(PRESETS[LECTURE]))
     says(plan_text.sentence(a), "70B parameters", "15T tokens", "144 days", "1,024 H100 SXM", "$11.5 M", "$10.6–12.4 M")
     says(plan_text.assumptions(a), "6.3 × 10²⁴ FLOP", "3.54M", "$3.00–3.50/h", "1.21M", "50 %", "989.4 TFLOP/s")
 
@@ -153,15 +153,15 @@ def test_table_and_sentence_show_the_same_figures() -> None:
 def test_the_pace_of_published_runs_in_words() -> None:
     for texts, origin in (({}, ""), ({"mfu": "35-45%"}, "35–45 %"), ({"find": "MFU", "within": "300 days"}, "found")):
         a = planned(**texts)
-        peers = peers_of(a)
+        peers = similar_runs(a)
         said = words_runs.pace(a, peers)
-        nearest = min(peers, key=lambda peer: peer.near.distance)
+        nearest = min(peers, key=lambda peer: peer.similarity.distance)
         says(said, str(len(peers)), nearest.run.model)
         assert ("Yours" in said) == bool(origin)
         says(said, origin)
         rows = words_runs.near_rows(peers)
         assert all(len(row) == len(words_runs.NEAREST) for row in rows)
-        assert percent(peers[0].near.row.utilisation) in rows[0]
+        assert percent(peers[0].similarity.evidence.utilisation) in rows[0]
 
 
 def test_score_and_predictions_in_words() -> None:

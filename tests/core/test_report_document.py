@@ -125,20 +125,20 @@ def test_what_is_wrong_with_a_plan_is_said(name: str) -> None:
     found = read(entry)
     alone(found)
     said = found.text("p.wrong")
-    if one.why:
-        assert shown(one.why) in said
+    if one.problem:
+        assert shown(one.problem) in said
     for problem in one.reading.problems:
         assert problem.message.replace("\u00a0", " ") in said
     if one.answer:
         assert shown(plan_text.impossible(one.answer)) in said
         assert shown(plan_text.memory(one.answer)) in said
-    assert one.why or one.reading.problems or said or name == "long"
+    assert one.problem or one.reading.problems or said or name == "long"
     alone(read(*list(CHIPS.values())[:2], entry))
 
 
 def test_a_plan_without_answer_has_its_reason_among_others() -> None:
     entries = [*list(CHIPS.values())[:2], ODD["no answer"]]
-    reason = report(ODD["no answer"]).plans[0].why
+    reason = report(ODD["no answer"]).plans[0].problem
     assert reason
     assert shown(reason) in read(*entries).text("p.wrong")
     alone(read(ODD["no answer"], ODD["no answer"]))

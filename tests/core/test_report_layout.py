@@ -10,8 +10,8 @@ import json
 import pytest
 
 from core.planning.form.plan_form import plan_from
-from core.planning.plan_search import launched, search_request, searched
-from core.planning.presets import SEARCH_STORIES
+from core.planning.plan_search import launch_settings, search_layouts, search_request
+from core.planning.presets import SEARCH_PRESETS
 from core.planning.search_around import days_for
 from core.views.report.data import as_json, read_json
 from core.views.report.document import as_html
@@ -29,12 +29,12 @@ def node() -> Report:
     return about_a_layout(NODE)
 
 
-@pytest.mark.parametrize("story", SEARCH_STORIES)
+@pytest.mark.parametrize("story", SEARCH_PRESETS)
 def test_json_has_the_plan_of_the_page(story: str) -> None:
     made = about_a_layout(story)
-    plan = plan_from(SEARCH_STORIES[story])
+    plan = plan_from(SEARCH_PRESETS[story])
     query = search_request(plan)
-    best = searched(query).best
+    best = search_layouts(query).best
     assert best is not None
     (one,) = json.loads(as_json(made))["plans"]
     assert one["sentence"] == plain(sentence(plan, query, best))
@@ -47,7 +47,7 @@ def test_json_has_the_plan_of_the_page(story: str) -> None:
     assert step["step_days"] == days_for(plan.tokens, query, best.seconds)
     assert step["step_memory_bytes"] == float(best.memory.total)
     assert step["step_memory_bytes"] == pytest.approx(one["results"]["memory_bytes"], rel=1e-9), "one account"
-    lines = launched(query, best)
+    lines = launch_settings(query, best)
     assert {name: said["text"] for name, said in one["launch"].items()} == {line.system: line.text for line in lines}
     (entry,), said = read_json(as_json(made))
     assert (entry.texts, said) == (made.plans[0].entry.texts, ())
@@ -57,12 +57,15 @@ def test_csv_has_every_number_of_the_step(node: Report) -> None:
     at = node.layout
     assert at is not None
     rows = {row["quantity"]: row for row in csv.DictReader(io.StringIO(as_csv(node)))}
-    assert rows["layout"]["median"] == degrees(at.found.layout)
-    assert float(rows["a step"]["median"]) == at.found.seconds
-    assert (float(rows["a step"]["optimistic"]), float(rows["a step"]["pessimistic"])) == (at.found.low, at.found.high)
+    assert rows["layout"]["median"] == degrees(at.result.layout)
+    assert float(rows["a step"]["median"]) == at.result.seconds
+    assert (float(rows["a step"]["optimistic"]), float(rows["a step"]["pessimistic"])) == (
+        at.result.low,
+        at.result.high,
+    )
     assert float(rows["time of all steps alone"]["median"]) == pytest.approx(86400 * at.results["step_days"])
-    assert float(rows["MFU of a step"]["median"]) == at.found.mfu
-    assert float(rows["held by the fullest accelerator"]["median"]) == float(at.found.memory.total)
+    assert float(rows["MFU of a step"]["median"]) == at.result.mfu
+    assert float(rows["held by the fullest accelerator"]["median"]) == float(at.result.memory.total)
     product = 1.0
     for name in ("tensor-parallel degree", "pipeline stages", "context-parallel degree", "data-parallel degree"):
         product *= float(rows[name]["median"])
@@ -73,7 +76,7 @@ def test_a_reader_finds_answer_and_launch_lines(node: Report) -> None:
     at = node.layout
     assert at is not None
     markdown, page = as_markdown(node), html.unescape(as_html(node))
-    assert sentence(at.plan, at.request, at.found) in markdown
+    assert sentence(at.plan, at.request, at.result) in markdown
     for one in at.launches:
         assert f"```{one.language}\n{one.text}\n```" in markdown
         assert f"<h3>{one.system}</h3><pre class=wide>{one.text}</pre>" in page

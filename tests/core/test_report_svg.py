@@ -7,8 +7,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from core.planning.comparison.comparison import QUANTITY, compared, result
-from core.planning.nearest_runs import peers_of
+from core.planning.comparison.comparison import QUANTITY, compare_plan, result
+from core.planning.nearest_runs import similar_runs
 from core.views.common.chart import Figure
 from core.views.comparison.charts import bars, days_against_dollars
 from core.views.plan.charts import answer_strip
@@ -17,7 +17,7 @@ from core.views.training.charts_device import CLASSES, device_bars
 from tests.core.report_cases import CHIPS, HOSTILE
 
 SVG = ElementTree.Element
-COMPARED = [compared(one) for one in CHIPS.values()][:6]
+COMPARED = [compare_plan(one) for one in CHIPS.values()][:6]
 
 
 def drawn(figure: Figure) -> SVG:
@@ -42,7 +42,7 @@ def at(root: SVG, tag: str, name: str) -> list[float]:
 @pytest.mark.parametrize("name", CHIPS)
 def test_points_of_published_runs_stand_at_their_values(name: str) -> None:
     a = CHIPS[name].answer
-    peers = sorted(peers_of(a), key=lambda peer: -peer.value)
+    peers = sorted(similar_runs(a), key=lambda peer: -peer.value)
     root = drawn(answer_strip(a, peers, INK))
     places = at(root, "circle", "cx")
     steps = [(x - places[-1]) / (p.value - peers[-1].value) for x, p in zip(places[:-1], peers[:-1], strict=True)
@@ -55,12 +55,12 @@ def test_points_of_published_runs_stand_at_their_values(name: str) -> None:
 @pytest.mark.parametrize("name", CHIPS)
 def test_bars_of_memory_are_as_long_as_it_is(name: str) -> None:
     h = CHIPS[name].answer.memory
-    root = drawn(device_bars([("", h.one)], h.usable, INK))
+    root = drawn(device_bars([("", h.device_memory)], h.usable, INK))
     wide = [one for one in root.iter("rect") if one.find("title") is not None]
     found = {(one.find("title").text or "").partition(" · ")[0]: float(one.get("width", 0)) for one in wide}  # type: ignore[union-attr]
-    sizes = {named: float(getattr(h.one, field)) for field, _, named in CLASSES}
+    sizes = {named: float(getattr(h.device_memory, field)) for field, _, named in CLASSES}
     assert set(found) == {named for named, size in sizes.items() if size > 0}
-    scale = sum(found.values()) / float(h.one.total)
+    scale = sum(found.values()) / float(h.device_memory.total)
     assert all(found[named] == pytest.approx(sizes[named] * scale, abs=0.2) for named in found)
 
 
@@ -81,11 +81,11 @@ def test_the_front_of_a_comparison_has_a_point_for_each_plan_with_a_price() -> N
 def test_what_a_picture_says_is_text(alt: str) -> None:
     a = COMPARED[0].answer
     assert a
-    root = ElementTree.fromstring(svg(answer_strip(a, peers_of(a), INK), alt.replace("\u202e", "")))  # noqa: S314
+    root = ElementTree.fromstring(svg(answer_strip(a, similar_runs(a), INK), alt.replace("\u202e", "")))  # noqa: S314
     assert " ".join(root.get("aria-label", "").split()) == " ".join(alt.replace("\u202e", "").split())
 
 
 def test_colours_are_those_of_the_document() -> None:
     a = COMPARED[0].answer
     assert a
-    assert "#" not in "".join(one.get("style", "") for one in drawn(answer_strip(a, peers_of(a), INK)).iter())
+    assert "#" not in "".join(one.get("style", "") for one in drawn(answer_strip(a, similar_runs(a), INK)).iter())

@@ -53,7 +53,7 @@ def test_plans_beside_each_other_have_the_numbers_of_each() -> None:
         for quantity, row in alone.items():
             for text, scenario in zip(row[1:4], ("pessimistic", "median", "optimistic"), strict=True):
                 assert here.get((quantity, scenario), "") == text, quantity
-    assert rows[-1][-1] == report(entries[-1]).plans[0].why
+    assert rows[-1][-1] == report(entries[-1]).plans[0].problem
     assert all(row[-1] == "" for row in rows[:-1])
 
 
@@ -88,7 +88,7 @@ def test_markdown_is_a_sentence_a_table_and_a_link(name: str) -> None:
     entry = (CHIPS | ODD)[name]
     text = as_markdown(report(entry))
     (one,) = report(entry).plans
-    assert sentence(one.answer) in text if one.answer else markdown_text(one.why) in text
+    assert sentence(one.answer) in text if one.answer else markdown_text(one.problem) in text
     table = [line for line in text.splitlines() if line.startswith("|")]
     assert bool(table) == bool(one.answer)
     assert len({line.replace(r"\|", "").count("|") for line in table}) <= 1

@@ -17,8 +17,8 @@ from core.benchmark.programme import Programme
 from core.jobs.process import Job
 from core.limits import LIMITS, Limit
 from core.store.errors import StoreError
-from core.store.keeper import Keeper
-from core.store.measured import LOST_S, Kept
+from core.store.keeper import MeasurementWriter
+from core.store.measured import LOST_S, StoredMeasurement
 from core.store.measurements import Measurements
 from core.store.store import Store
 from tests.core import measure_cases as measured
@@ -36,16 +36,16 @@ def kept() -> Iterator[Measurements]:
         yield store.measurements
 
 
-def read(kept: Measurements, seen: Seen) -> Kept:
+def read(kept: Measurements, seen: Seen) -> StoredMeasurement:
     return kept.get(seen.record.id)
 
 
-def saved(keeper: Keeper) -> None:
+def saved(keeper: MeasurementWriter) -> None:
     measured.wait(lambda: keeper.unsaved is None)
 
 
 def test_every_result_is_there_before_the_next_one(kept: Measurements) -> None:
-    keeper = Keeper(lambda: kept)
+    keeper = MeasurementWriter(lambda: kept)
     step = [line for one in POINTS for line in ("sys.stdin.readline()", says(one))]
     runner = Runner(lambda _: program(*step, "sys.stdin.readline()", DONE), keeper)
     job, _ = runner.start(SPEC)
@@ -76,7 +76,7 @@ def _record(kept: Measurements, seen: Seen) -> measured.Record:
 
 
 def test_what_waits_or_was_cancelled_in_line_is_not_kept(kept: Measurements) -> None:
-    keeper = Keeper(lambda: kept)
+    keeper = MeasurementWriter(lambda: kept)
     runner = Runner(lambda _: program(says(POINTS[0]), end=SLEEPS), keeper)
     first, second = runner.start(SPEC, "Ada")[0], runner.start(SPEC, "Bo")[0]
     keeper.owned(first.record.id, "Ada")
@@ -89,7 +89,7 @@ def test_what_waits_or_was_cancelled_in_line_is_not_kept(kept: Measurements) -> 
 
 
 def test_names_of_those_who_never_began_make_room_for_later_ones(kept: Measurements) -> None:
-    keeper = Keeper(lambda: kept)
+    keeper = MeasurementWriter(lambda: kept)
     for number in range(2, 100):
         keeper.owned(measured.record(number).id, "Bo")
     keeper.owned(measured.record(1).id, "Ada")
@@ -104,7 +104,7 @@ def test_a_running_measurement_gives_signs_of_life_and_others_before_it_are_sett
     kept = Measurements(kept._engine, lambda: now[0])
     kept.keep(measured.record(7, stage="running"))
     now[0] += 2 * LOST_S * 1_000_000
-    keeper = Keeper(lambda: kept, beat_s=0.01)
+    keeper = MeasurementWriter(lambda: kept, beat_s=0.01)
     runner = Runner(lambda _: program(says(POINTS[0]), end=SLEEPS), keeper)
     job, _ = runner.start(SPEC)
     measured.wait(lambda: kept.history().total == 2)
@@ -131,7 +131,7 @@ def test_a_database_that_is_away_holds_up_no_job_and_gets_all_of_it_later(kept: 
             raise StoreError("It cannot be reached.")
         return kept
 
-    keeper = Keeper(opened, beat_s=0.01)
+    keeper = MeasurementWriter(opened, beat_s=0.01)
     runner = Runner(lambda _: program(*map(says, POINTS), DONE), keeper)
     jobs = [measured.ended(runner, runner.start(SPEC)[0]) for _ in range(2)]
     assert [one.state for one in jobs] == ["finished"] * 2
@@ -155,7 +155,7 @@ def _behind(answers: threading.Event, kept: Measurements) -> Callable[[], Measur
 
 def test_a_database_that_answers_nothing_holds_up_nobody(kept: Measurements) -> None:
     answers = threading.Event()
-    keeper = Keeper(_behind(answers, kept))
+    keeper = MeasurementWriter(_behind(answers, kept))
     runner = Runner(lambda _: program(*map(says, POINTS), DONE), keeper)
     job = measured.ended(runner, runner.start(SPEC)[0])
     measured.wait(lambda: (now := keeper.unsaved) and now.results == len(POINTS) and now.why == "")
@@ -169,7 +169,7 @@ def test_only_so_much_waits_for_a_database_and_what_is_let_go_is_logged(
 ) -> None:
     monkeypatch.setitem(LIMITS, "measurements_waiting", Limit(2, "measurements", "a test"))
     answers = threading.Event()
-    keeper = Keeper(_behind(answers, kept))
+    keeper = MeasurementWriter(_behind(answers, kept))
     for number in range(4):
         keeper(Seen(measured.record(number, stage="running"), "running", 0))
         keeper(Seen(measured.record(number), "finished", 0))
@@ -191,7 +191,7 @@ def test_a_fault_of_one_measurement_spares_the_others(kept: Measurements, caplog
             super().keep(record, owner)
 
     faulty = Faulty(kept._engine, kept._clock)
-    keeper = Keeper(lambda: faulty, beat_s=0.01)
+    keeper = MeasurementWriter(lambda: faulty, beat_s=0.01)
     for number in range(3):
         keeper(Seen(measured.record(number), "running", 0))
     measured.wait(lambda: kept.history().total == 2)
@@ -209,7 +209,7 @@ def test_a_fault_of_one_measurement_spares_the_others(kept: Measurements, caplog
 
 
 def test_a_worker_killed_at_any_moment_leaves_its_results_and_a_server_that_goes_on(kept: Measurements) -> None:
-    keeper, moments = Keeper(lambda: kept), random.Random(16)
+    keeper, moments = MeasurementWriter(lambda: kept), random.Random(16)
     lines = [line for one in POINTS for line in (says(one), "time.sleep(0.002)")]
     runner = Runner(lambda _: program(*lines, end=SLEEPS), keeper)
     for _ in range(10):

@@ -15,7 +15,7 @@ from core.benchmark.device import Cpu, Gpu, Machine
 from core.benchmark.record import Record
 from core.limits import LIMITS, Limit, limit
 from core.store.errors import StoreError
-from core.store.measured import LOST_S, Kept, seen_from
+from core.store.measured import LOST_S, StoredMeasurement, seen_from
 from core.store.measurements import Measurements
 from tests.core import measure_cases as measured
 from tests.core import store_cases as cases
@@ -174,7 +174,7 @@ def test_what_another_server_has_measured_on_another_device_is_of_elsewhere(
     record = on_gpu()
     assert record.facts
     record = record.model_copy(update={"facts": record.facts.model_copy(update={"name": device})})
-    kept = Kept(record.id, record, "", server, datetime.now(UTC))
+    kept = StoredMeasurement(record.id, record, "", server, datetime.now(UTC))
     assert seen_from(kept, here, "a") == record.model_copy(update={"origin": origin})
     brought = replace(kept, record=record.model_copy(update={"origin": "x.json"}))
     assert seen_from(brought, here, "a") == brought.record

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from core.tensors.examples.reachable_layouts import same_cells, views_to
-from core.tensors.examples.typed_layout import tried
+from core.tensors.examples.typed_layout import try_layout
 from core.tensors.layout import Layout
 from core.tensors.operations.values import ExpressionError
 from core.tensors.tracing.trace import trace
@@ -110,7 +110,7 @@ def test_the_shortest_chain_is_the_one_people_write(wanted: Layout, calls: tuple
     ],
 )
 def test_a_layout_tried_in_a_program(program: str, number: int, wanted: Layout, verdict: str, said: str) -> None:
-    told = tried(trace(program, (2, 3)), number, wanted)
+    told = try_layout(trace(program, (2, 3)), number, wanted)
     assert told.verdict == verdict
     assert said in f"{told.why} {told.code}"
     if told.source:
@@ -120,7 +120,7 @@ def test_a_layout_tried_in_a_program(program: str, number: int, wanted: Layout, 
 def test_strides_that_no_view_gives() -> None:
     """Every third cell of a start that has only every second one: the cells between are there, but not for views."""
     run = trace("x", (3,), (2,))
-    told = tried(run, 0, Layout((2,), (1,)))
+    told = try_layout(run, 0, Layout((2,), (1,)))
     assert (told.verdict, told.code) == ("strided", "x.as_strided((2,), (1,), 0)")
     assert told.source.endswith(told.code)
 
@@ -129,7 +129,7 @@ def test_what_is_beyond_the_caps_is_refused() -> None:
     run = trace("x.t()", (2, 3))
     for number, wanted in ((9, Layout((1,), (1,))), (-1, Layout((1,), (1,))), (0, Layout((1,) * 9, (1,) * 9))):
         with pytest.raises(ExpressionError):
-            tried(run, number, wanted)
+            try_layout(run, number, wanted)
     for wanted in (Layout((10**9,), (0,)), Layout((2,), (10**12,)), Layout((1,), (1,), 10**12)):
         with pytest.raises(ExpressionError):
-            tried(run, 0, wanted)
+            try_layout(run, 0, wanted)

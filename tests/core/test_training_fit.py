@@ -62,7 +62,7 @@ FRESH = {
 def test_the_curve_ends_as_it_began_and_peaks_at_the_account(name: str) -> None:
     setup = SETUPS[name]
     curve = through_one_step(setup)
-    total, held = curve.total, setup.held
+    total, held = curve.total, setup.device_memory
     assert total.max() == pytest.approx(held.total, rel=1e-12)
     assert total[curve.phases.index("backward")] == pytest.approx(held.total, rel=1e-12)
     assert total[curve.peak] == total.max()
@@ -79,7 +79,7 @@ def test_the_curve_ends_as_it_began_and_peaks_at_the_account(name: str) -> None:
 @pytest.mark.parametrize("name", FRESH)
 def test_gradients_grow_in_backward_and_the_curve_peaks_at_the_account(name: str) -> None:
     setup = FRESH[name]
-    curve, held = through_one_step(setup), setup.held
+    curve, held = through_one_step(setup), setup.device_memory
     assert curve.total.max() == pytest.approx(held.total, rel=1e-12)
     gradients, whole = curve.bytes["gradients"], held.gradients + held.later
     assert np.all(np.diff(gradients) >= -1e-6 * whole)
@@ -96,7 +96,7 @@ def test_gradients_grow_in_backward_and_the_curve_peaks_at_the_account(name: str
 def test_the_loss_belongs_to_the_last_stage() -> None:
     assert "loss" in through_one_step(SMALL).moments
     setup = SETUPS["pipeline"]
-    assert ("loss" in through_one_step(setup).moments) == (setup.held.stage == setup.layout.pipeline - 1)
+    assert ("loss" in through_one_step(setup).moments) == (setup.device_memory.stage == setup.layout.pipeline - 1)
 
 
 @pytest.mark.parametrize("name", ["one replica", "accumulated", "pipeline", "interleaved"])
@@ -229,20 +229,20 @@ def test_a_setup_takes_names() -> None:
     with pytest.raises(KeyError):
         SMALL.changed({"policy": "fp7"})
     with pytest.raises(LayoutError):
-        assert SMALL.changed({"tensor": 3}).held
+        assert SMALL.changed({"tensor": 3}).device_memory
 
 
 @pytest.mark.parametrize("setup", [*SETUPS.values(), *FRESH.values()], ids=[*SETUPS, *(f"{n}, lean" for n in FRESH)])
 def test_the_account_explains_itself(setup: Setup) -> None:
     """The last step is the account's total, and the states' steps sum to its states."""
     steps = explain_device(setup)
-    assert steps[-1].value == pytest.approx(setup.held.total, rel=1e-12)
+    assert steps[-1].value == pytest.approx(setup.device_memory.total, rel=1e-12)
     states = [step.value for step in steps if step.name.endswith("sharded_bytes")]
-    assert sum(states) == pytest.approx(setup.held.states, rel=1e-12)
+    assert sum(states) == pytest.approx(setup.device_memory.states, rel=1e-12)
 
 
 def test_tensors_alone_are_less() -> None:
-    assert replace(SMALL, runtime=TENSORS_ONLY).held.total < SMALL.held.total
+    assert replace(SMALL, runtime=TENSORS_ONLY).device_memory.total < SMALL.device_memory.total
 
 
 def test_tokenised_text_takes_the_smallest_whole_number_that_holds_the_vocabulary() -> None:

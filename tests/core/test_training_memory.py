@@ -17,7 +17,13 @@ from core.training.device.inputs import Step, states_of
 from core.training.device.memory import memory_over
 from core.training.device.states_only import explain_largest, largest_model
 from core.training.layout import Layout
-from core.training.memory import Saved, bytes_per_parameter, checkpoint_bytes, saved_per_parameter, states_per_parameter
+from core.training.memory import (
+    CheckpointSize,
+    bytes_per_parameter,
+    checkpoint_bytes,
+    checkpoint_size,
+    states_per_parameter,
+)
 from core.training.optimizers import LEFT_OUT, find_optimizer, optimizers, why_not
 from core.training.precision import POLICIES, find_policy
 from core.views.training import text
@@ -36,8 +42,8 @@ def each(layout: Layout, precision: str, optimizer: str = "AdamW") -> float:
     return 1e9 / explain_largest(states, layout, 1e9)[-1].value
 
 
-def saved(precision: str = "fp32") -> Saved:
-    return saved_per_parameter(ADAMW, find_policy(precision))
+def saved(precision: str = "fp32") -> CheckpointSize:
+    return checkpoint_size(ADAMW, find_policy(precision))
 
 
 # ------------------------------------------------------------------------------------------- the lecture

@@ -11,7 +11,16 @@ import pytest
 import torch
 
 from core.limits import limit
-from core.training.optimizer_paths.path import MOVING, Walk, disagreement, explained, rate_of, read_start, updates, walk
+from core.training.optimizer_paths.path import (
+    MOVING,
+    OptimizerPath,
+    disagreement,
+    explained,
+    optimizer_path,
+    rate_of,
+    read_start,
+    updates,
+)
 from core.training.optimizer_paths.surfaces import SURFACES
 from core.training.optimizers import find_optimizer
 from core.units import QuantityError
@@ -24,11 +33,13 @@ STARTS = [(-1.8, -0.6), (0.3, 0.9), (1.0, 1.0)]
 EVERY = [(name, surface) for name in MOVING for surface in SURFACES]
 
 
-def usual(name: str, surface: str, start: tuple[float, float] | None = None, rate: float | None = None) -> Walk:
-    return walk(name, surface, start or SURFACES[surface].start, rate_of(name, surface, rate))
+def usual(
+    name: str, surface: str, start: tuple[float, float] | None = None, rate: float | None = None
+) -> OptimizerPath:
+    return optimizer_path(name, surface, start or SURFACES[surface].start, rate_of(name, surface, rate))
 
 
-def all_on(surface: str, rate: float | None = None) -> list[Walk]:
+def all_on(surface: str, rate: float | None = None) -> list[OptimizerPath]:
     return [usual(name, surface, rate=rate) for name in MOVING]
 
 
@@ -62,7 +73,7 @@ def test_a_disagreement_would_be_seen(name: str) -> None:
     done = usual(name, "valley")
     moved = done.points.copy()
     moved[7, 1] += 1e-4
-    off = Walk(name, "valley", done.rate, moved, done.slopes, done.losses, done.states, 0)
+    off = OptimizerPath(name, "valley", done.rate, moved, done.slopes, done.losses, done.states, 0)
     assert disagreement(off) > 1e-5
 
 

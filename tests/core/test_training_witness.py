@@ -16,7 +16,15 @@ from core.models.spec import TransformerSpec
 from core.training.optimizers import find_optimizer, optimizers
 from core.training.precision import POLICIES
 from core.training.torch_check.events import MEASURED, Advance, Began, Done, Event, Measured, decode, encode
-from core.training.torch_check.step import BATCH, Trial, Witness, WitnessRunner, policy_run, small_config, trial_of
+from core.training.torch_check.step import (
+    BATCH,
+    TorchCheck,
+    TorchCheckRunner,
+    Trial,
+    policy_run,
+    small_config,
+    trial_of,
+)
 from core.training.torch_check.worker import run
 from core.training.torch_optimizers import IN_TORCH
 from core.views.training import text_torch_check
@@ -66,7 +74,7 @@ def test_torch_takes_what_is_counted(spec: TransformerSpec, optimizer: str, poli
     assert ("casts" in found) == (policy == AUTOCAST)
 
 
-def wait(runner: WitnessRunner, id: str, until: Callable[[Witness], bool]) -> Witness:
+def wait(runner: TorchCheckRunner, id: str, until: Callable[[TorchCheck], bool]) -> TorchCheck:
     deadline = time.monotonic() + 240
     while time.monotonic() < deadline:
         now = runner.poll(id)
@@ -78,7 +86,7 @@ def wait(runner: WitnessRunner, id: str, until: Callable[[Witness], bool]) -> Wi
 
 
 def test_the_process_measures_and_says_so() -> None:
-    runner = WitnessRunner()
+    runner = TorchCheckRunner()
     trial = smaller(trial_of(None, "Adam", POLICIES[FP32], "cpu"))
     job, mine = runner.start(trial)
     assert mine
@@ -92,9 +100,9 @@ def test_the_process_measures_and_says_so() -> None:
     assert done.began.torch in text_torch_check.measured_with(done)
 
 
-def scripted(*lines: str) -> WitnessRunner:
+def scripted(*lines: str) -> TorchCheckRunner:
     code = "import sys, time\n" + "\n".join(lines)
-    return WitnessRunner(lambda trial: [sys.executable, "-S", "-c", code])
+    return TorchCheckRunner(lambda trial: [sys.executable, "-S", "-c", code])
 
 
 def says(event: Event) -> str:
@@ -128,7 +136,7 @@ def test_a_process_that_cannot_import_torch_says_so() -> None:
 
 
 def test_a_step_that_takes_too_long_is_stopped() -> None:
-    runner = WitnessRunner(lambda trial: [sys.executable, "-S", "-c", "import time; time.sleep(600)"], timeout_s=0.2)
+    runner = TorchCheckRunner(lambda trial: [sys.executable, "-S", "-c", "import time; time.sleep(600)"], timeout_s=0.2)
     job, _ = runner.start(TRIAL)
     assert "stopped after 0.2 s" in wait(runner, job.id, lambda now: not now.running).message
 
@@ -182,7 +190,7 @@ def test_what_is_beyond_the_caps_is_not_run(wrong: dict[str, str]) -> None:
 
 
 def test_a_difference_is_said_with_its_part() -> None:
-    done = Witness("1", TRIAL, "finished", 1.0, None, None, dict(TRIAL.predicted), "")
+    done = TorchCheck("1", TRIAL, "finished", 1.0, None, None, dict(TRIAL.predicted), "")
     assert "last byte" in text_torch_check.answer(done)
     off = replace(done, measured={**TRIAL.predicted, "activations": 1.07 * TRIAL.predicted["activations"]})
     assert "activations" in text_torch_check.answer(off)
@@ -212,7 +220,7 @@ def test_a_gpus_peak_is_counted_at_its_fullest_moment_and_judges_no_part() -> No
     on_gpu, parts = replace(TRIAL, device="cuda"), TRIAL.predicted
     logits = 16 * BATCH * TRIAL.length * TRIAL.shape.vocab
     assert on_gpu.predicted["peak"] == sum(parts.values()) - parts["gradients"] + logits
-    done = Witness("1", on_gpu, "finished", 1.0, None, None, {**on_gpu.predicted, "peak": 1.0}, "")
+    done = TorchCheck("1", on_gpu, "finished", 1.0, None, None, {**on_gpu.predicted, "peak": 1.0}, "")
     assert "last byte" in text_torch_check.answer(done)
     assert [row[0] for row in text_torch_check.rows(done)][-1].startswith("Peak")
 

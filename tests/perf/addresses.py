@@ -32,10 +32,10 @@ from streamlit.testing.v1 import AppTest
 
 from core.fields import LINK_VERSION, VERSION, Field, Form
 from core.limits import limit
-from core.planning.comparison.comparison import as_kept
+from core.planning.comparison.comparison import with_saved_results
 from core.planning.comparison.entry import Entry, entry_of, pack
 from core.planning.form.plan_form import PLAN_FIELDS
-from core.planning.presets import MEMORY_STORIES, SEARCH_STORIES, STORIES
+from core.planning.presets import MEMORY_PRESETS, PRESETS, SEARCH_PRESETS
 from core.store.where import opened
 from pages.common import guard
 from pages.common.comparison_list import IN_LINK
@@ -48,7 +48,7 @@ from tests.perf.walk import ROOT, TEXTS, faults, observed, sent, whole
 
 Address = dict[str, list[str]]
 
-ALL_STORIES = {**STORIES, **MEMORY_STORIES, **SEARCH_STORIES}
+ALL_STORIES = {**PRESETS, **MEMORY_PRESETS, **SEARCH_PRESETS}
 _PLAN = {one.id for one in PLAN_FIELDS}
 _AT = {page.url_path: page for page in PAGES}
 _HREF = re.compile(r'href="([^"#]*)"')
@@ -265,7 +265,7 @@ def new_visitor(page: PageSpec, address: Address) -> AppTest:
 
 def save_stories() -> list[str]:
     """Save a plan of every story; their ids."""
-    return [opened().save(as_kept(entry_of(name, texts))).id for name, texts in ALL_STORIES.items()]
+    return [opened().save(with_saved_results(entry_of(name, texts))).id for name, texts in ALL_STORIES.items()]
 
 
 def main(options: Options = FULL) -> None:

@@ -6,7 +6,7 @@ import asyncio
 import itertools
 import time
 
-from pages.common.registry import COMPUTE, DEVICE
+from pages.common.registry import COMPUTE, MEASURE
 from tests.perf.client import Session, spawned, until_up
 from tests.perf.options import FULL, Options
 from tests.perf.visitors import EDITS, ROOT, p95
@@ -32,7 +32,7 @@ async def _both(port: int, options: Options) -> None:
     for found, stay in (([], stay_s / 5), (alone, stay_s)):  # the first ones wait for what a server imports once
         await asyncio.gather(*(edits(port, time.monotonic() + stay, found, think_s) for _ in range(options.beside)))
     async with Session(port) as measures:
-        await measures.open(DEVICE.url_path)
+        await measures.open(MEASURE.url_path)
         await measures.rerun({"d_what": "Everything"})
         await measures.rerun(press=next(key for key in measures.boxes if key.endswith("run")))
         await asyncio.gather(*(edits(port, time.monotonic() + stay_s, beside, think_s) for _ in range(options.beside)))

@@ -9,9 +9,9 @@ from tempfile import TemporaryDirectory
 
 from sqlalchemy import event
 
-from core.planning.comparison.comparison import as_kept
+from core.planning.comparison.comparison import with_saved_results
 from core.planning.comparison.entry import entry_of
-from core.planning.presets import STORIES
+from core.planning.presets import PRESETS
 from core.store.engine import make_engine
 from core.store.migrate import migrate
 from core.store.store import Store
@@ -34,7 +34,7 @@ def milliseconds(act: Callable[[], object]) -> tuple[float, float]:
 def main(options: Options = FULL) -> None:
     """Fill a database, then measure and print."""
     count = options.saved_plans
-    entries = [as_kept(entry_of(name, texts)) for name, texts in STORIES.items()]
+    entries = [with_saved_results(entry_of(name, texts)) for name, texts in PRESETS.items()]
     with TemporaryDirectory() as folder:
         address = f"sqlite:///{Path(folder) / 'napkin.db'}"
         filling = make_engine(address)

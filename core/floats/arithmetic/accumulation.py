@@ -76,7 +76,7 @@ def exact_sum(start: float, steps: float, addend: float) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class SummationRun:
     """One sum: start and addend as the format holds them, then ``steps`` additions, each rounded into the format.
 
     at, sums: step numbers and the sum there, thinned for drawing; the first is step 0, the last step ``steps``.
@@ -109,7 +109,9 @@ class Spread:
 
 
 @lru_cache(maxsize=512)
-def add_up(start: float, addend: float, steps: int, fmt: FloatFormat, rounding: Rounding = "nearest_even") -> Run:
+def add_up(
+    start: float, addend: float, steps: int, fmt: FloatFormat, rounding: Rounding = "nearest_even"
+) -> SummationRun:
     """Add ``addend`` to ``start`` ``steps`` times in ``fmt``; both are stored in it first, rounded to nearest.
 
     Sums overflow as the format does: to infinity where it has one, else to NaN, else they stay at the largest value.
@@ -202,7 +204,7 @@ def _chances(
 
 
 @lru_cache(maxsize=32)
-def compare(start: float, addend: float, steps: int) -> tuple[tuple[FloatFormat, tuple[Run, ...]], ...]:
+def compare(start: float, addend: float, steps: int) -> tuple[tuple[FloatFormat, tuple[SummationRun, ...]], ...]:
     """Every format of `SHOWN` under every deterministic rounding."""
     return tuple(
         (FORMATS[name], tuple(add_up(start, addend, steps, FORMATS[name], mode) for mode in DETERMINISTIC))
@@ -210,7 +212,7 @@ def compare(start: float, addend: float, steps: int) -> tuple[tuple[FloatFormat,
     )
 
 
-def master_copy(start: float, addend: float, steps: int, fmt: FloatFormat) -> Run:
+def master_copy(start: float, addend: float, steps: int, fmt: FloatFormat) -> SummationRun:
     """The sum kept in fp32 and read through ``fmt`` after every step, as mixed precision does with its weights.
 
     The addend is what ``fmt`` stores, as a gradient in that format would be. ``final`` and ``stalled`` are those of
@@ -250,7 +252,7 @@ def takeaway(start: float, addend: float, steps: int, fmt: FloatFormat) -> str:
     return f"{head}; {fmt.title} reaches **{end}** ({error}).{_as_stored(start, addend, run)}"
 
 
-def _as_stored(start: float, addend: float, run: Run) -> str:
+def _as_stored(start: float, addend: float, run: SummationRun) -> str:
     """What the format makes of start and addend, where that is something else."""
     if not math.isfinite(run.addend):
         return f" {_number(addend)} itself is beyond the {_farthest(addend, run.fmt)}."
@@ -277,7 +279,7 @@ def _about_master(start: float, addend: float, steps: int, fmt: FloatFormat) -> 
     return f" An fp32 master copy does: it reaches {_number(copy.final)}."
 
 
-def own_exact(start: float, addend: float, run: Run) -> tuple[float, float] | None:
+def own_exact(start: float, addend: float, run: SummationRun) -> tuple[float, float] | None:
     """Start and addend as the format stores them, where that makes its exact sum another; else None."""
     first = float(run.sums[0])
     if not (math.isfinite(first) and math.isfinite(run.addend) and run.addend):
@@ -291,7 +293,7 @@ def _coarse(value: float, kept: float) -> bool:
 
 def drawn(
     start: float, addend: float, steps: int, fmt: FloatFormat
-) -> tuple[tuple[tuple[str, str, Run], ...], Spread | None]:
+) -> tuple[tuple[tuple[str, str, SummationRun], ...], Spread | None]:
     """What a picture of the sum shows: label, role of its colour and run of each line, and the stochastic spread.
 
     Of the directed roundings it is the one that goes where the addend does: a falling sum is a rising one turned over.
@@ -336,7 +338,7 @@ def _number(value: float, digits: int = 6) -> str:
     return rounded(Fraction(value), digits).removeprefix("1 × ")
 
 
-def _stall(run: Run) -> str:
+def _stall(run: SummationRun) -> str:
     if run.overflowed is not None:
         return f"after {run.overflowed:,}" if run.overflowed else "from the start"
     if run.stalled is None:
@@ -379,16 +381,16 @@ def _steps(steps: int) -> npt.NDArray[np.int64]:
     return np.unique(np.linspace(0, steps, min(steps + 1, _POINTS)).round().astype(np.int64))
 
 
-def _thinned(fmt: FloatFormat, rounding: Rounding, addend: float, values: npt.NDArray[np.float64]) -> Run:
+def _thinned(fmt: FloatFormat, rounding: Rounding, addend: float, values: npt.NDArray[np.float64]) -> SummationRun:
     steps = values.size - 1
     at = _steps(steps)
     lost = np.flatnonzero(~np.isfinite(values))
     if lost.size:
-        return Run(fmt, rounding, addend, at, values[at], float(values[-1]), None, int(lost[0]))
+        return SummationRun(fmt, rounding, addend, at, values[at], float(values[-1]), None, int(lost[0]))
     moved = np.flatnonzero(values[1:] != values[:-1])
     last = int(moved[-1]) + 1 if moved.size else 0
     # A sum that moved in the very last step is still moving as far as one can tell.
-    return Run(fmt, rounding, addend, at, values[at], float(values[-1]), last if last < steps else None)
+    return SummationRun(fmt, rounding, addend, at, values[at], float(values[-1]), last if last < steps else None)
 
 
 def _place(sums: npt.NDArray[np.float64], value: float) -> int:

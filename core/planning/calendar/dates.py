@@ -60,7 +60,7 @@ def parse_closed(text: str) -> tuple[Closed, ...]:
     return tuple(found)
 
 
-def shown(day: date, year: bool = True) -> str:
+def format_day(day: date, year: bool = True) -> str:
     """``3 Oct 2027``."""
     return f"{day.day} {_MONTHS[day.month - 1]}{f' {day.year}' if year else ''}"
 
@@ -68,15 +68,15 @@ def shown(day: date, year: bool = True) -> str:
 def between(first: date, last: date) -> str:
     """``12 Sep – 20 Nov 2027``; one day where both are the same."""
     if first == last:
-        return shown(first)
-    return f"{shown(first, first.year != last.year)} – {shown(last)}"
+        return format_day(first)
+    return f"{format_day(first, first.year != last.year)} – {format_day(last)}"
 
 
 def when(first: date, last: date) -> str:
     """``between 12 Sep and 20 Nov 2027``, or ``on 17 Apr 2027`` where both are the same."""
     if first == last:
-        return f"on {shown(first)}"
-    return f"between {shown(first, first.year != last.year)} and {shown(last)}"
+        return f"on {format_day(first)}"
+    return f"between {format_day(first, first.year != last.year)} and {format_day(last)}"
 
 
 def quarter(day: date) -> str:

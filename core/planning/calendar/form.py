@@ -10,12 +10,12 @@ from dataclasses import dataclass, replace
 from datetime import date
 from typing import Any, Literal, TypeAlias
 
-from core.fields import Field, Reading, choice, optional, quantity, slider
+from core.fields import Field, ParsedForm, choice, optional, quantity, slider
 from core.limits import limit
 from core.models.catalog import catalog
-from core.planning.calendar.dates import parse_closed, parse_day, shown
+from core.planning.calendar.dates import format_day, parse_closed, parse_day
 from core.planning.calendar.schedule import Fleet, Run, Schedule, schedule
-from core.planning.form.plan_form import COUNT, FIND, MODEL_NAME, PARAMETERS, SEQ_LEN, TRAINED, carried, named_plan
+from core.planning.form.plan_form import COUNT, FIND, MODEL_NAME, PARAMETERS, SEQ_LEN, TRAINED, link_texts, named_plan
 from core.planning.plan import TYPED
 from core.suggest import suggestions
 from core.units import QuantityError, format_count, parse_quantity
@@ -165,7 +165,7 @@ CALENDAR_FIELDS: tuple[Field, ...] = (
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class CalendarRequest:
     """What a calendar is made of."""
 
     fleet: Fleet
@@ -178,7 +178,7 @@ class Asked:
         return schedule(self.fleet, self.runs, self.start, self.due)
 
 
-def asked_of(reading: Reading) -> Asked:
+def calendar_request(reading: ParsedForm) -> CalendarRequest:
     """What the values of a form over the plan's fields and `CALENDAR_FIELDS` describe."""
     v: Mapping[str, Any] = reading.values
     plan = named_plan(reading)
@@ -193,7 +193,7 @@ def asked_of(reading: Reading) -> Asked:
     for k in range(1, v[COUNTED.id] + 1):
         given = {name: v[field.id] for name, field in RUN_FIELDS[k].items()}
         size: Size | None = given["model"]
-        own: dict[str, Any] = {"accelerators": float(_taken(given["count"], fleet))}
+        own: dict[str, Any] = {"accelerators": float(_accelerators_taken(given["count"], fleet))}
         if isinstance(size, str):
             own["model"] = size
         elif size is not None:
@@ -202,10 +202,10 @@ def asked_of(reading: Reading) -> Asked:
         own |= {"seq_len": int(given["seq"])} if given["seq"] is not None else {}
         after = None if given["after"] == FIRST else int(given["after"].removeprefix("run ")) - 1
         runs.append(Run(given["name"] or f"Run {k}", replace(plan, **own), after, given["earliest"]))
-    return Asked(fleet, tuple(runs), v[START.id], v[DUE.id])
+    return CalendarRequest(fleet, tuple(runs), v[START.id], v[DUE.id])
 
 
-def _taken(share: Share | None, fleet: Fleet) -> int:
+def _accelerators_taken(share: Share | None, fleet: Fleet) -> int:
     """Accelerators of a run; never less than one, so that a fleet without any is said of the fleet."""
     if share is None:
         return max(1, fleet.usable)
@@ -213,10 +213,10 @@ def _taken(share: Share | None, fleet: Fleet) -> int:
     return int(value) if kind == "count" else max(1, int(value * fleet.usable + 1e-9))
 
 
-def texts_of(reading: Reading, run: Run) -> dict[str, str]:
+def texts_of(reading: ParsedForm, run: Run) -> dict[str, str]:
     """The plan of one run as texts of a plan's fields, for a link to a page about one plan."""
     plan = run.plan
-    return carried(
+    return link_texts(
         dict(reading.texts)
         | {
             FIND.id: "time",
@@ -238,4 +238,4 @@ def described(run: Run) -> str:
 
 def not_before(run: Run) -> str:
     """The first day on which a run may start; empty where any is."""
-    return shown(run.earliest) if run.earliest else ""
+    return format_day(run.earliest) if run.earliest else ""

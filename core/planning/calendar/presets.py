@@ -22,7 +22,7 @@ SOURCES: Mapping[str, tuple[Source, ...]] = {
 """Where the figures of a story are from; the others are made up."""
 
 
-def _story(runs: tuple[Mapping[str, str], ...], plan: Mapping[str, str], **calendar: str) -> Mapping[str, str]:
+def _preset(runs: tuple[Mapping[str, str], ...], plan: Mapping[str, str], **calendar: str) -> Mapping[str, str]:
     """The plan and the calendar, every field of both that it shows; runs by what their fields are."""
     usual = {START.id: START.default, DUE.id: "", SPARE.id: "0", CLOSED.id: "", MONTHLY.id: "0"}
     texts = {**usual, "find": "time", "pace": "all hours", "dtype": "bf16", "price": "", **plan, **calendar}
@@ -60,14 +60,14 @@ _YEAR = {
     "mfu": "published",
 }
 
-STORIES: Mapping[str, Mapping[str, str]] = {
-    "Llama 3 405B: 8k, then 128k": _story(
+PRESETS: Mapping[str, Mapping[str, str]] = {
+    "Llama 3 405B: 8k, then 128k": _preset(
         ({"name": "8k"}, {"name": "128k", "tokens": "800B", "seq": "131,072", "after": "run 1"}),
         _LLAMA,
         due="2027-04-15",
         closed="2027-02-15 to 2027-02-16",
     ),
-    "DeepSeek-V3: 4k, 32k, 128k": _story(
+    "DeepSeek-V3: 4k, 32k, 128k": _preset(
         (
             {"name": "4k"},
             {"name": "32k", "tokens": "62.9B", "seq": "32,768", "after": "run 1"},
@@ -75,7 +75,7 @@ STORIES: Mapping[str, Mapping[str, str]] = {
         ),
         _DEEPSEEK,
     ),
-    "A year’s fleet with experiments": _story(
+    "A year’s fleet with experiments": _preset(
         (
             {"name": "70B", "count": "75%", "after": "run 3", "earliest": "2027-03-01"},
             {"name": "70B, long context", "count": "75%", "tokens": "500B", "seq": "65,536", "after": "run 1"},
@@ -89,7 +89,7 @@ STORIES: Mapping[str, Mapping[str, str]] = {
         closed="2027-07-05 to 2027-07-09",
         mhours="8",
     ),
-    "8B and 70B, one after the other": _story(
+    "8B and 70B, one after the other": _preset(
         ({"name": "8B", "model": "8B"}, {"name": "70B", "after": "run 1"}), {**_YEAR, "tokens": "15T"}
     ),
 }

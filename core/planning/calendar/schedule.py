@@ -71,7 +71,7 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class RunPeriod:
     """Start and end of a run in days from the calendar's first midnight, and how long it paused meanwhile."""
 
     begin: float
@@ -85,7 +85,7 @@ class Span:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Placed:
+class ScheduledRun:
     """A run on the calendar. waits: places of the runs it waits for; queued: those of them for want of accelerators.
     low, middle, high: with every run at the low end, the middle and the high end of its days. pauses: of the middle."""
 
@@ -93,9 +93,9 @@ class Placed:
     answer: Answer
     waits: tuple[int, ...]
     queued: tuple[int, ...]
-    low: Span
-    middle: Span
-    high: Span
+    low: RunPeriod
+    middle: RunPeriod
+    high: RunPeriod
     pauses: tuple[tuple[float, float], ...]
 
     @property
@@ -126,7 +126,7 @@ class Schedule:
     fleet: Fleet
     start: date
     due: date | None
-    runs: tuple[Placed, ...]
+    runs: tuple[ScheduledRun, ...]
     times: Pauses
 
     @property
@@ -150,7 +150,7 @@ class Schedule:
     @property
     def used_hours(self) -> Interval:
         """Accelerator-hours of all runs."""
-        every = [one.answer.over("hours") for one in self.runs]
+        every = [one.answer.range_of("hours") for one in self.runs]
         return Interval(*(sum(getattr(hours, side) for hours in every) for side in ("low", "mid", "high")))
 
     @property
@@ -185,11 +185,11 @@ def schedule(fleet: Fleet, runs: Sequence[Run], start: date, due: date | None = 
     waits = _queue(explicit, [int(one.plan.accelerators) for one in runs], fleet.usable)
     answers = [_answer(i, one) for i, one in enumerate(runs)]
     times = _times(fleet, start)
-    spans: dict[int, tuple[Span, Span, Span]] = {}
+    spans: dict[int, tuple[RunPeriod, RunPeriod, RunPeriod]] = {}
     for i in _order(explicit):
-        days, run = answers[i].over("days"), runs[i]
+        days, run = answers[i].range_of("days"), runs[i]
         earliest = float((run.earliest - start).days) if run.earliest else 0.0
-        made: list[Span] = []
+        made: list[RunPeriod] = []
         for side, work in enumerate((days.low, days.mid, days.high)):
             begin = times.open(max([0.0, earliest, *(spans[j][side].end for j in waits[i])]))
             end = times.after(begin, work)
@@ -199,10 +199,10 @@ def schedule(fleet: Fleet, runs: Sequence[Run], start: date, due: date | None = 
                     f"“{run.name}” would end more than {limit('calendar_years')} years after the start, which is as "
                     "far as this calendar goes. Give it fewer tokens or more accelerators.",
                 )
-            made.append(Span(begin, end, sum(b - a for a, b in times.within(begin, end))))
+            made.append(RunPeriod(begin, end, sum(b - a for a, b in times.within(begin, end))))
         spans[i] = (made[0], made[1], made[2])
     placed = [
-        Placed(
+        ScheduledRun(
             run,
             answers[i],
             waits=tuple(sorted(waits[i])),
@@ -275,7 +275,7 @@ def _queue(after: Sequence[int | None], takes: Sequence[int], usable: int) -> li
         if told is not None:
             waits[i], behind[i] = {told}, {told} | behind[told]
         while True:
-            crowd = _crowd([j for j in placed if j not in behind[i]], behind, takes)
+            crowd = _largest_concurrent([j for j in placed if j not in behind[i]], behind, takes)
             if sum(takes[j] for j in crowd) + takes[i] <= usable:
                 break
             waits[i].add(crowd[0])
@@ -285,7 +285,7 @@ def _queue(after: Sequence[int | None], takes: Sequence[int], usable: int) -> li
     return waits
 
 
-def _crowd(among: Sequence[int], behind: Sequence[set[int]], takes: Sequence[int]) -> tuple[int, ...]:
+def _largest_concurrent(among: Sequence[int], behind: Sequence[set[int]], takes: Sequence[int]) -> tuple[int, ...]:
     """Of the runs that may all be under way at once, the set that takes the most accelerators."""
     sets = (some for size in range(len(among) + 1) for some in combinations(among, size))
     beside = (some for some in sets if not any(j in behind[k] for j in some for k in some))

@@ -9,12 +9,12 @@ from functools import lru_cache
 
 from core.budget.errors import BudgetError
 from core.budget.interval import Interval
-from core.fields import Reading
+from core.fields import ParsedForm
 from core.limits import limit
 from core.planning.comparison.entry import RESULTS, Entry, results_of
 from core.planning.evaluation import Answer
 from core.planning.form.plan_form import PLAN_FORM
-from core.planning.memory_estimate import Held
+from core.planning.memory_estimate import MemoryEstimate
 from core.planning.plan import whole_accelerators
 from core.training.layout import LayoutError
 
@@ -28,16 +28,16 @@ SAME = 5e-4
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Compared:
+class ComparedPlan:
     """A plan in a comparison. answer: None where there is none, and why then says the reason. held: None where the plan
     cannot be laid out, and unlaid then is the reason; or where there is no answer."""
 
     entry: Entry
-    reading: Reading
+    reading: ParsedForm
     answer: Answer | None
-    held: Held | None
-    why: str
-    unlaid: LayoutError | None
+    memory: MemoryEstimate | None
+    problem: str
+    layout_problem: LayoutError | None
 
     @property
     def name(self) -> str:
@@ -55,29 +55,29 @@ class Compared:
         return self.answer is not None and self.answer.plan.owned
 
 
-def compared(entry: Entry) -> Compared:
+def compare_plan(entry: Entry) -> ComparedPlan:
     """A plan with its answer."""
     found = _answered(tuple(entry.texts[one.id] for one in PLAN_FORM.fields))
-    return Compared(entry, found.reading, found.answer, found.held, found.why, found.unlaid)
+    return ComparedPlan(entry, found.reading, found.answer, found.memory, found.problem, found.layout_problem)
 
 
 @lru_cache(maxsize=limit("answers_kept"))
-def _answered(texts: tuple[str, ...]) -> Compared:
+def _answered(texts: tuple[str, ...]) -> ComparedPlan:
     """The same of a plan's texts in the form's order, by which it is kept."""
     entry = Entry("", {one.id: text for one, text in zip(PLAN_FORM.fields, texts, strict=True)})
     try:
         a = entry.answer
     except BudgetError as problem:
-        return Compared(entry, entry.reading, None, None, str(problem), None)
+        return ComparedPlan(entry, entry.reading, None, None, str(problem), None)
     try:
-        return Compared(entry, entry.reading, a, a.memory, "", None)
+        return ComparedPlan(entry, entry.reading, a, a.memory, "", None)
     except LayoutError as problem:
-        return Compared(entry, entry.reading, a, None, "", problem)
+        return ComparedPlan(entry, entry.reading, a, None, "", problem)
 
 
-def as_kept(entry: Entry) -> Entry:
+def with_saved_results(entry: Entry) -> Entry:
     """A plan with the results of now; with none where it has no answer."""
-    a = compared(entry).answer
+    a = compare_plan(entry).answer
     return replace(entry, results=results_of(a) if a else {})
 
 
@@ -88,30 +88,30 @@ class Quantity:
 
     id: str
     label: str
-    of: Callable[[Answer, Held | None], Interval]
+    of: Callable[[Answer, MemoryEstimate | None], Interval]
     fewer: bool | None = None
 
 
-def _counted(a: Answer, _: Held | None) -> Interval:
-    return a.over("accelerators").through(lambda n: float(whole_accelerators(n)))
+def _counted(a: Answer, _: MemoryEstimate | None) -> Interval:
+    return a.range_of("accelerators").through(lambda n: float(whole_accelerators(n)))
 
 
-def _rent(a: Answer, _: Held | None) -> Interval:
+def _rent(a: Answer, _: MemoryEstimate | None) -> Interval:
     return UNKNOWN if a.plan.owned else a.dollars
 
 
-def _held(_: Answer, h: Held | None) -> Interval:
+def _memory(_: Answer, h: MemoryEstimate | None) -> Interval:
     return Interval.point(h.total) if h else UNKNOWN
 
 
 QUANTITIES: tuple[Quantity, ...] = (
-    Quantity("days", "Wall time", lambda a, _: a.over("days"), True),
+    Quantity("days", "Wall time", lambda a, _: a.range_of("days"), True),
     Quantity("dollars", "Rent", _rent, True),
     Quantity("accelerators", "Accelerators", _counted),
-    Quantity("tokens", "Tokens trained on", lambda a, _: a.over("tokens")),
-    Quantity("parameters", "Parameters that work on each token", lambda a, _: a.over("parameters")),
-    Quantity("mfu", "MFU over all hours", lambda a, _: a.over("mfu")),
-    Quantity("memory_bytes", "Held by the fullest accelerator", _held),
+    Quantity("tokens", "Tokens trained on", lambda a, _: a.range_of("tokens")),
+    Quantity("parameters", "Parameters that work on each token", lambda a, _: a.range_of("parameters")),
+    Quantity("mfu", "MFU over all hours", lambda a, _: a.range_of("mfu")),
+    Quantity("memory_bytes", "Held by the fullest accelerator", _memory),
     Quantity("usable_bytes", "Memory of one accelerator", lambda a, _: Interval.point(a.device.memory_bytes)),
     Quantity("watt_hours", "Energy", lambda a, _: a.energy, True),
 )
@@ -120,12 +120,12 @@ QUANTITIES: tuple[Quantity, ...] = (
 QUANTITY = {one.id: one for one in QUANTITIES}
 
 
-def result(one: Compared, quantity: Quantity) -> Interval:
+def result(one: ComparedPlan, quantity: Quantity) -> Interval:
     """What a plan comes to; all NaN where that is unknown."""
-    return quantity.of(one.answer, one.held) if one.answer else UNKNOWN
+    return quantity.of(one.answer, one.memory) if one.answer else UNKNOWN
 
 
-def middles(plans: Sequence[Compared], quantity: Quantity) -> tuple[float, ...]:
+def middles(plans: Sequence[ComparedPlan], quantity: Quantity) -> tuple[float, ...]:
     """The middle of a result of every plan; NaN where unknown."""
     return tuple(result(one, quantity).mid for one in plans)
 
@@ -166,7 +166,7 @@ def lead(values: Sequence[float], base: int) -> Lead | None:
     return Lead(first, against, values[against] - values[first], -change(values[first], values[against]))
 
 
-def moved(one: Compared) -> tuple[tuple[str, float, float], ...]:
+def changed_results(one: ComparedPlan) -> tuple[tuple[str, float, float], ...]:
     """Results that were kept with a plan and are others now: name, then and now, in the units of `RESULTS`."""
     if one.answer is None:
         return ()

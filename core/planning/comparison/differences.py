@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from core.fields import Field, Reading
+from core.fields import Field, ParsedForm
 from core.planning.form.plan_form import (
     COUNT,
     MFU,
@@ -36,7 +36,7 @@ class Differing:
     texts: tuple[str | None, ...]
 
 
-def counting(reading: Reading) -> frozenset[str]:
+def effective_fields(reading: ParsedForm) -> frozenset[str]:
     """The ids of the fields on which the answer to a plan depends, and its global batch.
 
     What a search over layouts is asked besides moves no answer, nor do measured rates. A model that is known by its
@@ -58,24 +58,24 @@ def counting(reading: Reading) -> frozenset[str]:
     return frozenset(one.id for one in PLAN_FORM.fields if one.id not in silent)
 
 
-def alike(one: Reading, other: Reading, field: Field) -> bool:
+def same_value(one: ParsedForm, other: ParsedForm, field: Field) -> bool:
     """Whether two plans say the same of a field; 1024 is 1,024, and nothing is nothing."""
     return one.texts[field.id] == other.texts[field.id] or one.values[field.id] == other.values[field.id]
 
 
-def differing(readings: Sequence[Reading]) -> tuple[Differing, ...]:
+def differing_fields(readings: Sequence[ParsedForm]) -> tuple[Differing, ...]:
     """The fields in which not all plans say the same, in the form's order."""
-    counts = [counting(one) for one in readings]
+    counts = [effective_fields(one) for one in readings]
     found: list[Differing] = []
     for one in PLAN_FORM.fields:
         said = [one.id in there for there in counts]
         given = [r for r, there in zip(readings, said, strict=True) if there]
-        if any(not alike(r, given[0], one) for r in given[1:]) or (given and not all(said)):
+        if any(not same_value(r, given[0], one) for r in given[1:]) or (given and not all(said)):
             texts = tuple(r.texts[one.id] if there else None for r, there in zip(readings, said, strict=True))
             found.append(Differing(one, texts))
     return tuple(found)
 
 
-def wishes_differ(readings: Sequence[Reading]) -> tuple[Field, ...]:
+def differing_search_fields(readings: Sequence[ParsedForm]) -> tuple[Field, ...]:
     """Fields of the search, and rates, in which plans differ, and on which nothing that is compared depends."""
-    return tuple(one for one in _IDLE if any(not alike(r, readings[0], one) for r in readings[1:]))
+    return tuple(one for one in _IDLE if any(not same_value(r, readings[0], one) for r in readings[1:]))

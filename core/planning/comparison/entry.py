@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from core.fields import LINK_VERSION, VERSION, Reading, clipped
+from core.fields import LINK_VERSION, VERSION, ParsedForm, clipped
 from core.limits import limit
 from core.planning.evaluation import Answer, answer
 from core.planning.form.plan_form import PLAN_FORM, plan_of
@@ -36,9 +36,9 @@ class Entry:
     results: Mapping[str, float] = field(default_factory=dict[str, float])
 
     @cached_property
-    def reading(self) -> Reading:
+    def reading(self) -> ParsedForm:
         """Its texts, read; a text that cannot be read has its default and a problem."""
-        return PLAN_FORM.read(self.texts)
+        return PLAN_FORM.parse(self.texts)
 
     @cached_property
     def answer(self) -> Answer:
@@ -50,8 +50,8 @@ def entry_of(name: str, texts: Mapping[str, str]) -> Entry:
     """A plan of ``texts`` by id: those of no field of a plan are left aside, missing ones are defaults, and those that
     others decide are what these say."""
     mine = {one.id: texts.get(one.id, one.default) for one in PLAN_FORM.fields}
-    reading = PLAN_FORM.read(mine)
-    return Entry(cleaned(name, limit("plan_name")), mine | {one: reading.texts[one] for one in reading.led})
+    reading = PLAN_FORM.parse(mine)
+    return Entry(cleaned(name, limit("plan_name")), mine | {one: reading.texts[one] for one in reading.derived})
 
 
 def results_of(a: Answer) -> dict[str, float]:
@@ -105,7 +105,7 @@ def unpack(text: str, version: int = LINK_VERSION) -> tuple[tuple[Entry, ...], t
         given = {k: _unescaped(value) for k, dot, value in (item.partition(_VALUE) for item in items) if dot}
         results = {k.removeprefix(_RESULT): _number(v) for k, v in given.items() if k.startswith(_RESULT)}
         texts = {PLAN_FORM.key(k): (v,) for k, v in (first | given).items() if not k.startswith(_RESULT)}
-        mine, about = PLAN_FORM.given({**texts, VERSION: (str(version),)})
+        mine, about = PLAN_FORM.from_address({**texts, VERSION: (str(version),)})
         first = first or {k: v for k, v in given.items() if not k.startswith(_RESULT)}
         shown = cleaned(_unescaped(name), limit("plan_name")) or f"Plan {i + 1}"
         said += [f"“{clipped(shown)}”: {line}" for line in about]

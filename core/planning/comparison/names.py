@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
 from core.limits import limit
-from core.planning.comparison.differences import alike, counting
+from core.planning.comparison.differences import effective_fields, same_value
 from core.planning.comparison.entry import Entry
 from core.planning.form.plan_form import PLAN_FORM, plan_of
 from core.planning.plan import OWN, TYPED, Plan
@@ -22,15 +22,15 @@ def suggested(texts: Mapping[str, str], among: Collection[Entry] = ()) -> str:
     Where one ``among`` the others has it already, also what tells the two apart: ``70B · 15T · 1,024 × H100 SXM · MFU
     40%``.
     """
-    reading = PLAN_FORM.read(texts)
+    reading = PLAN_FORM.parse(texts)
     name = _named(plan_of(reading))
     other = next((one for one in among if one.name == name), None)
     if other:
-        counts = counting(reading)
+        counts = effective_fields(reading)
         told = [
             f"{one.label} {reading.texts[one.id]}"
             for one in PLAN_FORM.fields
-            if one.id in counts and reading.texts[one.id] and not alike(reading, other.reading, one)
+            if one.id in counts and reading.texts[one.id] and not same_value(reading, other.reading, one)
         ]
         name = " · ".join((name, *told[:_TELLING]))
     return unique(name, [one.name for one in among])

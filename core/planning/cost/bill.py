@@ -14,7 +14,7 @@ from typing import Literal
 from core.budget.interval import Interval
 from core.budget.run import rent
 from core.formula import Explanation, Formula, Source, Symbol, formula
-from core.planning.calendar.schedule import Placed, Schedule
+from core.planning.calendar.schedule import Schedule, ScheduledRun
 from core.sources import OWN
 
 AMAZON = Source(
@@ -208,7 +208,7 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class CostOption:
     """One way of paying for the same schedule."""
 
     id: str
@@ -234,17 +234,17 @@ class Way:
 
 _SIDES = ("low", "mid", "high")
 _UNKNOWN = Interval(math.nan, math.nan, math.nan)
-WAYS = ("rented", "reserved", "owned")
+COST_OPTIONS = ("rented", "reserved", "owned")
 
 
-def costs(s: Schedule, p: Prices) -> tuple[Way, ...]:
+def costs(s: Schedule, p: Prices) -> tuple[CostOption, ...]:
     """The schedule rented, reserved and owned. Storage and network cost the same each way."""
-    beside = _beside(s, p)
+    beside = _other_lines(s, p)
     lines = (_rented(s, p), _reserved(s, p), _owned(s, p))
-    return tuple(Way(name, (*own, *beside)) for name, own in zip(WAYS, lines, strict=True))
+    return tuple(CostOption(name, (*own, *beside)) for name, own in zip(COST_OPTIONS, lines, strict=True))
 
 
-def explain(ways: Sequence[Way]) -> list[Explanation]:
+def explain(ways: Sequence[CostOption]) -> list[Explanation]:
     """Every line that is known, once, whichever ways have it."""
     lines = {line.id: line for way in ways for line in way.lines if line.known}
     return [step for line in lines.values() for step in line.explained()]
@@ -326,7 +326,7 @@ def _owned(s: Schedule, p: Prices) -> tuple[Line, ...]:
     )
 
 
-def _beside(s: Schedule, p: Prices) -> tuple[Line, ...]:
+def _other_lines(s: Schedule, p: Prices) -> tuple[Line, ...]:
     """Storage and network, which cost the same whoever owns the accelerators."""
     sent = float(network(size=p.sent, price=p.gb_out))
     return (
@@ -347,8 +347,8 @@ def _checkpoints(s: Schedule, p: Prices) -> Line:
     if needs:
         return Line("checkpoints", _UNKNOWN, needs)
 
-    def stored(one: Placed, side: Literal["low", "middle", "high"]) -> dict[str, float]:
-        size = float(checkpoints_kept(kept=p.kept, size=float(one.answer.stops.checkpoint)))
+    def stored(one: ScheduledRun, side: Literal["low", "middle", "high"]) -> dict[str, float]:
+        size = float(checkpoints_kept(kept=p.kept, size=float(one.answer.interruptions.checkpoint)))
         return {"size": size, "days": getattr(one, side).days, "price": p.gb_month}
 
     def explain() -> list[Explanation]:
@@ -357,7 +357,7 @@ def _checkpoints(s: Schedule, p: Prices) -> Line:
             for one in s.runs
             for step in (
                 storage.explain(**stored(one, "middle")),
-                checkpoints_kept.explain(kept=p.kept, size=float(one.answer.stops.checkpoint)),
+                checkpoints_kept.explain(kept=p.kept, size=float(one.answer.interruptions.checkpoint)),
             )
         ]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from core.fields import Field, Reading, optional, switch
+from core.fields import Field, ParsedForm, optional, switch
 from core.limits import limit
 from core.planning.cost.bill import Prices
 from core.units import Kind, QuantityError, parse_quantity
@@ -138,7 +138,7 @@ MONEY_FIELDS: tuple[Field, ...] = (
 )
 
 
-def prices_of(reading: Reading) -> Prices:
+def prices_of(reading: ParsedForm) -> Prices:
     """The prices that the values of a form over `MONEY_FIELDS` describe."""
     v = reading.values
     return Prices(

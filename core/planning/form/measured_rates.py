@@ -14,7 +14,7 @@ from core.benchmark.record import Record
 from core.hardware.accelerators import find
 from core.hardware.cluster import cluster
 from core.planning.form.plan_form import ACCELERATOR
-from core.planning.form.rates import ORIGIN, RATE_FIELDS, said_of
+from core.planning.form.rates import ORIGIN, RATE_FIELDS, origin_text
 from core.planning.rates import KIND_OF, network_known, rows_of
 from core.units import format_quantity
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from core.benchmark.collectives.result_fields import ResultFields
 
 
-def using(record: Record) -> dict[str, str]:
+def with_measured_rates(record: Record) -> dict[str, str]:
     """The rates of ``record`` as texts of a plan's fields by id, with its accelerator where one row of the catalogue
     is this device; nothing where it gives no rate.
 
@@ -34,14 +34,14 @@ def using(record: Record) -> dict[str, str]:
     texts: dict[str, str] = {}
     for name, rate in found.rates.known:
         texts[RATE_FIELDS[name].id] = format_quantity(rate, KIND_OF[name])
-    texts[ORIGIN.id] = said_of(found.device, _day(datetime.fromtimestamp(found.started, UTC)))
+    texts[ORIGIN.id] = origin_text(found.device, _day(datetime.fromtimestamp(found.started, UTC)))
     rows = datasheet_of(record).rows
     if len(rows) == 1:
         texts[ACCELERATOR.id] = rows[0].name
     return texts
 
 
-def using_links(result: ResultFields, record: Record | None = None) -> dict[str, str]:
+def with_measured_links(result: ResultFields, record: Record | None = None) -> dict[str, str]:
     """The links of measured collectives as texts of a plan's fields, likewise; with the rates of ``record`` where it is
     of the same device. Nothing where they were measured between processors, or between different devices."""
     found = link_rates(result).known
@@ -50,7 +50,10 @@ def using_links(result: ResultFields, record: Record | None = None) -> dict[str,
     (device,) = result.devices
     day = datetime.strptime(result.when[:10], "%Y-%m-%d").replace(tzinfo=UTC)
     alike = record is not None and record.facts is not None and record.facts.name == device
-    texts = {ORIGIN.id: said_of(device, _day(day)), **(using(record) if record is not None and alike else {})}
+    texts = {
+        ORIGIN.id: origin_text(device, _day(day)),
+        **(with_measured_rates(record) if record is not None and alike else {}),
+    }
     if len(rows := rows_of(device)) == 1:
         texts[ACCELERATOR.id] = rows[0]
     return texts | {RATE_FIELDS[name].id: format_quantity(rate, KIND_OF[name]) for name, rate in found}

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from core.fields import Field, Form, Reading, choice, optional, quantity
+from core.fields import Field, Form, ParsedForm, choice, optional, quantity
 from core.glossary import meaning
 from core.hardware.accelerators import DTYPES, accelerators
 from core.limits import limit
@@ -17,7 +17,7 @@ from core.models.counted import CountedTextError
 from core.models.spec_text import EXAMPLE, SpecTextError
 from core.planning.evaluation import Answer
 from core.planning.form.layout import AS_LAYERS, LAYOUT_FIELDS
-from core.planning.form.precision import OWN_FIELDS, POLICY, STATES, led, own_of
+from core.planning.form.precision import OWN_FIELDS, POLICY, STATES, derived_texts, own_of
 from core.planning.form.rates import MEASURED_FIELDS, measured_of
 from core.planning.form.search import ANY, SEARCH, SEARCH_FIELDS
 from core.planning.memory_estimate import model_copies
@@ -28,7 +28,7 @@ from core.planning.plan import (
     PACES,
     PUBLISHED,
     TYPED,
-    Computed,
+    ComputeOptions,
     Plan,
     Power,
     known_model,
@@ -335,23 +335,23 @@ def _from_2(texts: dict[str, str]) -> dict[str, str]:
     return found
 
 
-def _led(values: Mapping[str, Any]) -> Mapping[str, str]:
+def _derived(values: Mapping[str, Any]) -> Mapping[str, str]:
     """The texts that others decide: types by a precision's name, and the number of parameters by a model's layers."""
     known = known_model(values["find"], values["model"], values["shape"])
-    return {**led(values), **({PARAMETERS.id: f"{known.active:,}"} if known else {})}
+    return {**derived_texts(values), **({PARAMETERS.id: f"{known.active:,}"} if known else {})}
 
 
 def plan_form(prefix: str, *others: Field, **defaults: str) -> Form:
     """A form over the fields of a plan, and ``others`` of its own; ``defaults`` by id where it begins elsewhere."""
     changed = tuple(one.with_default(defaults[one.id]) if one.id in defaults else one for one in PLAN_FIELDS)
-    return Form(prefix, (*changed, *others), older={0: _from_2, 1: _from_1, 2: _from_2}, led=_led)
+    return Form(prefix, (*changed, *others), older={0: _from_2, 1: _from_1, 2: _from_2}, derive=_derived)
 
 
 PLAN_FORM = plan_form("c")
 """The plan alone, under the names that links to Compute budget have."""
 
 
-def plan_of(reading: Reading) -> Plan:
+def plan_of(reading: ParsedForm) -> Plan:
     """The plan that the values of a form over `PLAN_FIELDS` describe."""
     v: Mapping[str, Any] = reading.values
     return Plan(
@@ -388,7 +388,7 @@ def plan_of(reading: Reading) -> Plan:
         ),
         software=v["sw"],
         network=v["net"],
-        computed=Computed(
+        compute_options=ComputeOptions(
             v["impl"],
             IMPLEMENTATIONS[v["impl"]].loss if v["loss"] == AS_LAYERS else v["loss"],
             int(v["chunks"]),
@@ -423,35 +423,35 @@ def plan_of(reading: Reading) -> Plan:
     )
 
 
-def named_plan(reading: Reading) -> Plan:
+def named_plan(reading: ParsedForm) -> Plan:
     """The plan where nothing is to be found: of the model, parameters and accelerators that the form names."""
     return replace(plan_of(reading), find="time")
 
 
 def named_texts(texts: Mapping[str, str]) -> dict[str, str]:
     """The texts of `named_plan`, for a link or to keep."""
-    return carried(texts) | {FIND.id: "time"}
+    return link_texts(texts) | {FIND.id: "time"}
 
 
 def plan_from(texts: Mapping[str, str]) -> Plan:
     """The plan of ``texts`` by id, such as a story's; raises `QuantityError` for the first that cannot be read."""
-    reading = PLAN_FORM.read(texts)
+    reading = PLAN_FORM.parse(texts)
     for problem in reading.problems:
         one = PLAN_FORM[problem.field]
         try:
-            one.read(texts[one.id])
+            one.parse(texts[one.id])
         except QuantityError as wrong:
             raise QuantityError(wrong.about(one.label)) from None
     return plan_of(reading)
 
 
-def whole(stories: Mapping[str, Mapping[str, str]]) -> dict[str, dict[str, str]]:
+def complete_presets(stories: Mapping[str, Mapping[str, str]]) -> dict[str, dict[str, str]]:
     """Stories with every field of a plan, so that nothing of another one stays where one is taken up; those that a
     story does not name are as plans begin."""
-    return {name: {**story, **PLAN_FORM.read(story).texts} for name, story in stories.items()}
+    return {name: {**story, **PLAN_FORM.parse(story).texts} for name, story in stories.items()}
 
 
-def carried(texts: Mapping[str, str], a: Answer | None = None) -> dict[str, str]:
+def link_texts(texts: Mapping[str, str], a: Answer | None = None) -> dict[str, str]:
     """Of the texts of one page's form those that are the plan's, for a link to another page.
 
     Left out is what says nothing: an own shape beside another model, parameters beside any, types beside a named

@@ -29,7 +29,7 @@ POLICY = choice(
 _USUAL = OwnPolicy()
 
 
-def _kept(id: str, label: str, default: str, *, absent: bool = False) -> Field:
+def _stored_type(id: str, label: str, default: str, *, absent: bool = False) -> Field:
     return choice(id, label, (*((ABSENT,) if absent else ()), *CHOICES), default, few=True, part=STATES)
 
 
@@ -38,16 +38,16 @@ def _state(id: str, label: str, place: int) -> Field:
 
 
 OWN_FIELDS: Mapping[str, Field] = {
-    "weights": _kept("pw", "Compute weights", _USUAL.weights),
-    "master": _kept("pm", "Master weights", _USUAL.master, absent=True),
-    "gradients": _kept("pg", "Gradients", _USUAL.gradients),
-    "accumulation": _kept("pa", "Gradient accumulation", _USUAL.accumulation, absent=True),
-    "gradient_copy": _kept("pc", "Gradient copy", _USUAL.gradient_copy, absent=True),
+    "weights": _stored_type("pw", "Compute weights", _USUAL.weights),
+    "master": _stored_type("pm", "Master weights", _USUAL.master, absent=True),
+    "gradients": _stored_type("pg", "Gradients", _USUAL.gradients),
+    "accumulation": _stored_type("pa", "Gradient accumulation", _USUAL.accumulation, absent=True),
+    "gradient_copy": _stored_type("pc", "Gradient copy", _USUAL.gradient_copy, absent=True),
     "states 0": _state("ps1", "First state", 0),
     "states 1": _state("ps2", "Second state", 1),
     "states 2": _state("ps3", "Further states", 2),
-    "multiplies": _kept("px", "Matrix products", _USUAL.multiplies),
-    "activations": _kept("pv", "Activations", _USUAL.activations),
+    "multiplies": _stored_type("px", "Matrix products", _USUAL.multiplies),
+    "activations": _stored_type("pv", "Activations", _USUAL.activations),
 }
 """What decides a type of one's own policy, as `core.training.policy_rows` names it, and its field."""
 
@@ -61,7 +61,7 @@ def own_of(values: Mapping[str, Any]) -> OwnPolicy:
     return OwnPolicy(**chosen, states=states)
 
 
-def led(values: Mapping[str, Any]) -> Mapping[str, str]:
+def derived_texts(values: Mapping[str, Any]) -> Mapping[str, str]:
     """The texts of the types where a named precision decides them, so that one's own begins with them."""
     return {} if values[POLICY.id] == OWN_POLICY else _texts(values[POLICY.id], values["opt"])
 

@@ -10,7 +10,7 @@ from typing import Any
 from core.fields import Field, optional
 from core.hardware.rates import RateName, Rates
 from core.limits import limit
-from core.planning.plan import NOT_MEASURED, Measured
+from core.planning.plan import NOT_MEASURED, CarriedRates
 from core.units import Kind, QuantityError, parse_quantity
 
 RATES = "rates"
@@ -59,7 +59,7 @@ _UNSAID = re.compile(r"[^A-Za-z0-9 .,:+/()-]")
 """What a device's name and a date do without, and text that is shown might mean something by."""
 
 
-def said_of(device: str, day: str) -> str:
+def origin_text(device: str, day: str) -> str:
     """The origin of rates as text, ``H100 80GB HBM3, 22 Nov 2026``: a device as it calls itself, and a day."""
     named = " ".join(_UNSAID.sub(" ", device.replace("NVIDIA", "")).replace(",", " ").split())
     return f"{named[: limit('rates_origin') - len(day) - 2].rstrip()}, {day}"
@@ -90,6 +90,6 @@ MEASURED_FIELDS: tuple[Field, ...] = (*RATE_FIELDS.values(), ORIGIN)
 """All of them, in the order in which a link spells them."""
 
 
-def measured_of(values: Mapping[str, Any]) -> Measured:
+def measured_of(values: Mapping[str, Any]) -> CarriedRates:
     """What was measured, by the values of a form."""
-    return Measured(Rates(**{name: values[one.id] for name, one in RATE_FIELDS.items()}), values[ORIGIN.id])
+    return CarriedRates(Rates(**{name: values[one.id] for name, one in RATE_FIELDS.items()}), values[ORIGIN.id])

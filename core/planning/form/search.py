@@ -17,7 +17,7 @@ SEARCH = "search"
 ANY = "any"
 
 
-def _span(id: str, label: str, help: str) -> Field:
+def _range_field(id: str, label: str, help: str) -> Field:
     return Field(id, label, "", parse_range, part=SEARCH, placeholder=ANY, max_chars=limit("number_chars"), help=help)
 
 
@@ -43,12 +43,12 @@ AIM = choice(
     help="**time**: the fastest plan that fits, which on given accelerators is also the cheapest. **memory headroom**: "
     "the one that leaves most memory free.",
 )
-KEEP_TENSOR = _span("ktp", "Tensor", f"Tensor-parallel degrees that are tried. {_SPANS}")
-KEEP_PIPELINE = _span("kpp", "Pipeline", f"Pipeline stages that are tried. {_SPANS}")
-KEEP_INTERLEAVE = _span("kvpp", "Chunks of a stage", f"Model chunks of each stage that are tried. {_SPANS}")
-KEEP_CONTEXT = _span("kcp", "Context", f"Context-parallel degrees that are tried. {_SPANS}")
-KEEP_EXPERT = _span("kep", "Expert", f"Expert-parallel degrees that are tried. {_SPANS}")
-KEEP_MICRO_BATCH = _span("kmbs", "Micro-batch", f"Sequences of a micro-batch that are tried. {_SPANS}")
+KEEP_TENSOR = _range_field("ktp", "Tensor", f"Tensor-parallel degrees that are tried. {_SPANS}")
+KEEP_PIPELINE = _range_field("kpp", "Pipeline", f"Pipeline stages that are tried. {_SPANS}")
+KEEP_INTERLEAVE = _range_field("kvpp", "Chunks of a stage", f"Model chunks of each stage that are tried. {_SPANS}")
+KEEP_CONTEXT = _range_field("kcp", "Context", f"Context-parallel degrees that are tried. {_SPANS}")
+KEEP_EXPERT = _range_field("kep", "Expert", f"Expert-parallel degrees that are tried. {_SPANS}")
+KEEP_MICRO_BATCH = _range_field("kmbs", "Micro-batch", f"Sequences of a micro-batch that are tried. {_SPANS}")
 KEEP_ZERO = choice("kzero", "ZeRO stage", (ANY, "0", "1", "2", "3"), ANY, few=True, part=SEARCH)
 KEEP_RECOMPUTE = choice("krc", "Recompute", (ANY, *RECOMPUTES), ANY, few=True, part=SEARCH)
 IN_NODE = switch(

@@ -86,7 +86,7 @@ class Axis:
 
     field: Field
     name: str
-    said: str
+    phrase_template: str
     usual: tuple[str, ...] = ()
     ladder: Centre | None = None
     want: Want = ""
@@ -111,13 +111,13 @@ class Axis:
             return format_count(plan.known.active)
         return texts[self.id]
 
-    def shown(self, text: str) -> str:
+    def format_value(self, text: str) -> str:
         """A value as it stands at a cell."""
         if self.field.kind == "switch":
             return "on" if text == "true" else "off"
         if not text:
             return self.field.placeholder or "usual"
-        value = self.field.read(text)
+        value = self.field.parse(text)
         return (
             format_count(value)
             if self.ladder and isinstance(value, float) and value >= 1
@@ -126,7 +126,7 @@ class Axis:
 
     def phrase(self, text: str) -> str:
         """A value in a sentence."""
-        return self.said.format(self.shown(text))
+        return self.phrase_template.format(self.format_value(text))
 
 
 def _numbers(field: Field, name: str, said: str, ladder: Centre, want: Want = "") -> Axis:
@@ -168,7 +168,7 @@ AXES: Mapping[str, Axis] = {
         Axis(OFFLOAD, "offload optimizer", "offload {}"),
         Axis(IMPLEMENTATION, "layers written as", "{} layers"),
         Axis(LOSS, "loss", "a {} loss"),
-        _numbers(CHUNKS, "loss in pieces", "a loss in {}", lambda p: float(p.computed.chunks)),
+        _numbers(CHUNKS, "loss in pieces", "a loss in {}", lambda p: float(p.compute_options.chunks)),
         Axis(OVERHEAD, "runtime", "a runtime of {}", ("0 GB", "1 GB", "2 GB", "4 GB", "8 GB")),
         Axis(SLACK, "fragmentation", "{} fragmentation", ("0%", "3%", "5%", "10%", "15%", "20%")),
         Axis(FAILURES, "failures", "{} failures", ("0", "0.1", "0.25", "1", "2.5", "5", "10")),
@@ -192,12 +192,12 @@ AXES: Mapping[str, Axis] = {
 """Everything that can be swept, by name; what no result depends on is left out."""
 
 
-def clash(x: Axis, y: Axis) -> bool:
+def same_field(x: Axis, y: Axis) -> bool:
     """Whether two axes set the same field."""
     return bool(x.sets("").keys() & y.sets("").keys())
 
 
-def spread(axis: Axis, plan: Plan, texts: Mapping[str, str]) -> tuple[str, ...]:
+def default_values(axis: Axis, plan: Plan, texts: Mapping[str, str]) -> tuple[str, ...]:
     """Texts around the plan's own, which is one of them: a ladder of doublings, usual values, or other options."""
     own = axis.own(plan, texts)
     if axis.field.kind == "switch":
@@ -214,14 +214,14 @@ def spread(axis: Axis, plan: Plan, texts: Mapping[str, str]) -> tuple[str, ...]:
     return _ordered(axis, (own, *usual))
 
 
-def typed(axis: Axis, text: str) -> tuple[str, ...]:
+def parse_values(axis: Axis, text: str) -> tuple[str, ...]:
     """A typed list, ``512, 1024, 2048``, in order and each once; options in the order in which they were typed.
 
     Raises `QuantityError` naming the value that cannot be read, and for more values than a side has room for.
     """
-    found = _apart(axis, text[: limit("board_chars")])
+    found = _separate(axis, text[: limit("board_chars")])
     for one in found:
-        axis.field.read(one)
+        axis.field.parse(one)
     ordered = tuple(dict.fromkeys(found)) if axis.chosen else _ordered(axis, found)
     most = limit("board_values")
     if len(ordered) > most:
@@ -229,7 +229,7 @@ def typed(axis: Axis, text: str) -> tuple[str, ...]:
     return ordered
 
 
-def _apart(axis: Axis, text: str) -> list[str]:
+def _separate(axis: Axis, text: str) -> list[str]:
     """The values of a list: between semicolons, or commas where a value has none of its own."""
     if ";" in text:
         return [one.strip() for one in text.split(";") if one.strip()]
@@ -265,7 +265,7 @@ def _ordered(axis: Axis, texts: Sequence[str]) -> tuple[str, ...]:
     """From the least to the most, of texts that mean the same the first; what stands for no number first of all."""
     found: dict[float, str] = {}
     for text in texts:
-        found.setdefault(_size(axis.field.read(text)), text)
+        found.setdefault(_size(axis.field.parse(text)), text)
     return tuple(found[size] for size in sorted(found))
 
 
@@ -286,7 +286,7 @@ def _ladder(axis: Axis, centre: float, own: str) -> tuple[str, ...]:
     while power <= _DOUBLINGS or len(found) < _LEAST:
         text = format_count(max(1.0, round(centre * 2.0**power)))
         try:
-            value = axis.field.read(text)
+            value = axis.field.parse(text)
         except QuantityError:
             if power > 0:
                 break
@@ -305,7 +305,7 @@ def _options(axis: Axis, plan: Plan, own: str) -> tuple[str, ...]:
     at = own
     if axis.id == ACCELERATOR.id:
         here = plan.device
-        names = [a.name for a in accelerators() if a.vendor == here.vendor and _near(a, here)]
+        names = [a.name for a in accelerators() if a.vendor == here.vendor and _comparable(a, here)]
     elif axis.id == MODEL_NAME.id:
         names = sorted(CATALOG, key=lambda name: CATALOG[name].parameters)
         if own not in names:
@@ -319,6 +319,6 @@ def _options(axis: Axis, plan: Plan, own: str) -> tuple[str, ...]:
     return (*first, *names[start : start + room])
 
 
-def _near(one: Accelerator, here: Accelerator) -> bool:
+def _comparable(one: Accelerator, here: Accelerator) -> bool:
     """Whether one would take the other's place: of about its time, with not much less memory."""
     return abs(one.generation - here.generation) <= 1 and not one.memory_bytes < 0.75 * here.memory_bytes

@@ -8,21 +8,21 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from core.planning.form.plan_form import COUNT
-from core.planning.sweep.sweep import Board
+from core.planning.sweep.sweep import Sweep
 
 By: TypeAlias = Literal["fewest", "soonest", "most", "least", "cheapest", "roomiest"]
 """What a cell has: the fewest accelerators or days, the most tokens, the lowest price, the most memory to spare."""
 
 
 @dataclass(frozen=True, slots=True)
-class Picked:
+class Recommendation:
     """A cell by row and column, and by what it was chosen."""
 
     cell: tuple[int, int]
     by: By
 
 
-def pick(board: Board) -> Picked | None:
+def recommend(board: Sweep) -> Recommendation | None:
     """The cell that is enough and asks for least; None where none is.
 
     Among kinds of things, the cheapest; where all cost the same, the one with most memory to spare. Of numbers, the
@@ -30,11 +30,11 @@ def pick(board: Board) -> Picked | None:
     with; of equals the one nearest to the plan itself, then the cheapest. Where the limit is money, which any number of
     accelerators costs alike, the soonest instead of the fewest, with the lowest MFU before it.
     """
-    if not board.enough.any():
+    if not board.satisfies.any():
         return None
-    cells = [(int(i), int(j)) for i, j in np.argwhere(board.enough)]
+    cells = [(int(i), int(j)) for i, j in np.argwhere(board.satisfies)]
     axes = (board.y.axis, board.x.axis)
-    middle = board.here or (board.shape[0] // 2, board.shape[1] // 2)
+    middle = board.plan_cell or (board.shape[0] // 2, board.shape[1] // 2)
     # Accelerators that are owned, without rent, are not the cheapest.
     cost = {cell: _rounded(float(board.dollars[cell]) or np.inf) for cell in cells}
     full = {cell: _rounded(float(board.memory[cell] / board.usable[cell])) for cell in cells}
@@ -53,12 +53,14 @@ def pick(board: Board) -> Picked | None:
     if wanted:
         counts = any(axis.id == COUNT.id for axis in axes)
         if counts and board.limits.in_money:
-            return Picked(min(cells, key=lambda cell: (asks(cell)[1], _rounded(float(board.days[cell])))), "soonest")
+            return Recommendation(
+                min(cells, key=lambda cell: (asks(cell)[1], _rounded(float(board.days[cell])))), "soonest"
+            )
         by: By = "fewest" if counts else "most" if any(axis.want == "more" for axis in axes) else "least"
-        return Picked(min(cells, key=lambda cell: (*asks(cell), cost[cell])), by)
+        return Recommendation(min(cells, key=lambda cell: (*asks(cell), cost[cell])), by)
     if len(set(cost.values())) > 1:
-        return Picked(min(cells, key=lambda cell: (cost[cell], *asks(cell))), "cheapest")
-    return Picked(min(cells, key=lambda cell: (full[cell], *asks(cell))), "roomiest")
+        return Recommendation(min(cells, key=lambda cell: (cost[cell], *asks(cell))), "cheapest")
+    return Recommendation(min(cells, key=lambda cell: (full[cell], *asks(cell))), "roomiest")
 
 
 def _rounded(value: float) -> float:

@@ -9,7 +9,7 @@ from core.planning.sweep.axes import AXES
 from core.planning.sweep.quantities import RESULTS
 from core.units import QuantityError
 
-BOARD = "board"
+SWEEP = "board"
 """The part of the form."""
 
 
@@ -26,7 +26,7 @@ def _values(id: str, label: str) -> Field:
         label,
         "",
         _list,
-        part=BOARD,
+        part=SWEEP,
         placeholder="around yours",
         max_chars=limit("board_chars"),
         help=f"Up to {limit('board_values')} values, such as 512, 1,024, 2,048. Empty: doublings, usual values or "
@@ -34,19 +34,19 @@ def _values(id: str, label: str) -> Field:
     )
 
 
-X = choice("x", "Across", tuple(AXES), "accelerators", part=BOARD)
-Y = choice("y", "Up", tuple(AXES), "MFU", part=BOARD)
+X = choice("x", "Across", tuple(AXES), "accelerators", part=SWEEP)
+Y = choice("y", "Up", tuple(AXES), "MFU", part=SWEEP)
 X_VALUES, Y_VALUES = _values("xs", "Values across"), _values("ys", "Values up")
-RESULT = choice("res", "Cells show", tuple(RESULTS), "days", part=BOARD)
+RESULT = choice("res", "Cells show", tuple(RESULTS), "days", part=SWEEP)
 DUE = optional(
     "due",
     "Deadline",
     parse_within,
     nothing=None,
-    part=BOARD,
+    part=SWEEP,
     help="What a cell has to keep to: a time such as 90 days, or money such as $5M. Empty: the plan’s own time, else "
     "90 days.",
 )
 
-BOARD_FIELDS = (X, X_VALUES, Y, Y_VALUES, RESULT, DUE)
+SWEEP_FIELDS = (X, X_VALUES, Y, Y_VALUES, RESULT, DUE)
 """All of them."""

@@ -14,7 +14,7 @@ Edge: TypeAlias = "tuple[int, int, int, int]"
 
 
 @dataclass(frozen=True, slots=True)
-class Exit:
+class FrontierEnd:
     """Where a frontier leaves the board. side: of the board. at: cells along that side. before: whether what holds does
     so before that place (to the left of it, or over it)."""
 
@@ -31,12 +31,12 @@ def edges(holds: Bools) -> list[Edge]:
     return found + [(int(j), int(i) + 1, int(j) + 1, int(i) + 1) for i, j in level]
 
 
-def way_out(holds: Bools) -> Exit | None:
+def frontier_end(holds: Bools) -> FrontierEnd | None:
     """Where the frontier meets the board's rim, to be named there: on top if it does, else right, below, left."""
     rims = (("top", holds[0, :]), ("right", holds[:, -1]), ("bottom", holds[-1, :]), ("left", holds[:, 0]))
     for side, rim in rims:
         turns = np.flatnonzero(rim[1:] != rim[:-1])
         if turns.size:
             at = int(turns[-1] if side in ("top", "bottom") else turns[0])
-            return Exit(side, at + 1, bool(rim[at]))  # type: ignore[arg-type]
+            return FrontierEnd(side, at + 1, bool(rim[at]))  # type: ignore[arg-type]
     return None

@@ -21,14 +21,14 @@ _PLAN = {
 }
 
 
-def _story(model: str, tokens: str, count: str, seq: str, x: str, y: str, res: str, **more: str) -> Mapping[str, str]:
+def _preset(model: str, tokens: str, count: str, seq: str, x: str, y: str, res: str, **more: str) -> Mapping[str, str]:
     board = {"x": x, "y": y, "xs": "", "ys": "", "res": res, "due": "90 days"}
     return {**_PLAN, "model": model, "tokens": tokens, "count": count, "seq": seq, **board, **more}
 
 
-BOARD_STORIES: Mapping[str, Mapping[str, str]] = {
-    "70B: accelerators × MFU": _story(TYPED, "15T", "1,024", "8,192", "accelerators", "MFU", "days", n="70B"),
-    "8B: 8k to 128k × micro-batch": _story(
+SWEEP_PRESETS: Mapping[str, Mapping[str, str]] = {
+    "70B: accelerators × MFU": _preset(TYPED, "15T", "1,024", "8,192", "accelerators", "MFU", "days", n="70B"),
+    "8B: 8k to 128k × micro-batch": _preset(
         "Llama 3.1 8B",
         "1T",
         "64",
@@ -39,8 +39,8 @@ BOARD_STORIES: Mapping[str, Mapping[str, str]] = {
         xs="8,192, 16,384, 32,768, 65,536, 131,072",
         ys="1, 2, 4, 8, 16",
     ),
-    "Tokens × size in 90 days": _story(TYPED, "15T", "2,048", "8,192", "tokens", "parameters", "days", n="70B"),
-    "H100, H200 or B200, and how many": _story(
+    "Tokens × size in 90 days": _preset(TYPED, "15T", "2,048", "8,192", "tokens", "parameters", "days", n="70B"),
+    "H100, H200 or B200, and how many": _preset(
         TYPED,
         "15T",
         "2,048",
@@ -52,7 +52,7 @@ BOARD_STORIES: Mapping[str, Mapping[str, str]] = {
         xs="256, 512, 1,024, 2,048, 4,096, 8,192",
         ys="H100 SXM, H200 SXM, B200",
     ),
-    "405B: tensor × pipeline": _story(
+    "405B: tensor × pipeline": _preset(
         "Llama 3.1 405B",
         "15.6T",
         "16,384",

@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from core.planning.solving import Array
-from core.planning.sweep.sweep import Board
+from core.planning.sweep.sweep import Sweep
 from core.units import SI_POWERS, format_count, significant
 from core.wording import rent_or_none
 
@@ -28,7 +28,7 @@ class Result:
     title: str
     unit: Unit
 
-    def of(self, board: Board) -> Array:
+    def of(self, board: Sweep) -> Array:
         """Its values, NaN where there are none."""
         return np.asarray(getattr(board, self.quantity))
 
@@ -84,7 +84,7 @@ class Scale:
         return f"{self.result.title}, {self.unit}" if self.unit else self.result.title
 
 
-def scale_of(board: Board, result: Result) -> Scale:
+def scale_of(board: Sweep, result: Result) -> Scale:
     """The unit in which the middle one of a board's values reads well."""
     values = result.of(board)
     finite = values[np.isfinite(values)]

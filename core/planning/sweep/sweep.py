@@ -16,9 +16,9 @@ import numpy.typing as npt
 from core.limits import limit
 from core.planning.evaluation import evaluate
 from core.planning.form.plan_form import FIND, PLAN_FORM, plan_of
-from core.planning.memory_estimate import runtime_of, settled, spec_of, step_of
+from core.planning.memory_estimate import resolved_plan, runtime_of, spec_of, step_of
 from core.planning.plan import Limits, Plan, whole_accelerators
-from core.planning.resolved_layout import laid
+from core.planning.resolved_layout import resolve_layout
 from core.planning.solving import Array
 from core.planning.sweep.axes import AXES, Axis
 from core.training.device.inputs import states_of
@@ -48,7 +48,7 @@ QUANTITIES = (
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
+class SweptAxis:
     """One side of a board: what is swept, and the texts that it takes."""
 
     axis: Axis
@@ -61,7 +61,7 @@ class Side:
 
 
 @dataclass(frozen=True, eq=False)
-class Board:
+class Sweep:
     """A plan swept over two of its fields; arrays have a row for each value of ``y`` and a column for each of ``x``.
 
     base: the texts of the plan. limits: the time or the money that a cell has to keep to. Of the middle of its range
@@ -71,8 +71,8 @@ class Board:
     """
 
     base: Mapping[str, str]
-    x: Side
-    y: Side
+    x: SweptAxis
+    y: SweptAxis
     limits: Limits
     plans: tuple[tuple[Plan, ...], ...]
     days: Array
@@ -107,14 +107,14 @@ class Board:
         return kept & ~self.impossible
 
     @property
-    def enough(self) -> Bools:
+    def satisfies(self) -> Bools:
         """Whether it fits and keeps the limit."""
         return self.fits & self.within
 
     @cached_property
-    def here(self) -> tuple[int, int] | None:
+    def plan_cell(self) -> tuple[int, int] | None:
         """Row and column of the plan itself; None where it is no cell."""
-        own = plan_at(self.base)
+        own = plan_of_texts(self.base)
         return next(((i, j) for i, row in enumerate(self.plans) for j, plan in enumerate(row) if plan == own), None)
 
     def cell_of(self, name: str) -> tuple[int, int] | None:
@@ -130,30 +130,30 @@ class Board:
         return self.x.axis.sets(self.x.texts[column]) | self.y.axis.sets(self.y.texts[row])
 
 
-def plan_at(texts: Mapping[str, str]) -> Plan:
+def plan_of_texts(texts: Mapping[str, str]) -> Plan:
     """The plan of these texts, whose time is asked for."""
-    return plan_of(PLAN_FORM.read({**texts, FIND.id: "time"}))
+    return plan_of(PLAN_FORM.parse({**texts, FIND.id: "time"}))
 
 
-def limits_of(asked: Limits | None, plan: Plan) -> Limits:
+def sweep_limits(asked: Limits | None, plan: Plan) -> Limits:
     """What the cells have to keep to: what was asked for, else the plan's own time, else 90 days."""
     return asked or (_ANY.limits if plan.limits.in_money else plan.limits)
 
 
-def board(texts: Mapping[str, str], x: Side, y: Side, limits: Limits) -> Board:
+def sweep_plan(texts: Mapping[str, str], x: SweptAxis, y: SweptAxis, limits: Limits) -> Sweep:
     """The board of the plan of ``texts``; one that was asked for lately is remembered."""
     mine = tuple((one.id, texts.get(one.id, one.default)) for one in PLAN_FORM.fields)
-    return _board(mine, (x.axis.name, x.texts), (y.axis.name, y.texts), limits)
+    return _sweep(mine, (x.axis.name, x.texts), (y.axis.name, y.texts), limits)
 
 
 @lru_cache(maxsize=limit("boards_kept"))
-def _board(
+def _sweep(
     texts: tuple[tuple[str, str], ...], x: tuple[str, tuple[str, ...]], y: tuple[str, tuple[str, ...]], limits: Limits
-) -> Board:
+) -> Sweep:
     base = dict(texts)
-    across, down = Side(AXES[x[0]], x[1]), Side(AXES[y[0]], y[1])
+    across, down = SweptAxis(AXES[x[0]], x[1]), SweptAxis(AXES[y[0]], y[1])
     rows = [across.axis.sets(text) for text in across.texts]
-    plans = [[plan_at({**base, **one, **down.axis.sets(text)}) for one in rows] for text in down.texts]
+    plans = [[plan_of_texts({**base, **one, **down.axis.sets(text)}) for one in rows] for text in down.texts]
     flat = [plan for row in plans for plan in row]
     shape = (len(down.texts), len(across.texts))
     evaluation = evaluate(flat)
@@ -166,7 +166,7 @@ def _board(
     }
     impossible = evaluation.impossible
     why = [str(problem or "") or other for problem, other in zip(evaluation.problems, unlaid, strict=True)]
-    return Board(
+    return Sweep(
         base,
         across,
         down,
@@ -185,14 +185,14 @@ def _memory(plans: Sequence[Plan], stored: Array) -> tuple[Array, list[str]]:
     for i, plan in enumerate(plans):
         if np.isnan(stored[i]):
             continue
-        plan = settled(plan, float(stored[i]), plan.accelerators)
+        plan = resolved_plan(plan, float(stored[i]), plan.accelerators)
         try:
-            layout = laid(plan.layout, whole_accelerators(plan.accelerators))
+            layout = resolve_layout(plan.layout, whole_accelerators(plan.accelerators))
         except LayoutError as problem:
             reasons[i] = str(problem)
             continue
         spec, _ = spec_of(plan, float(plan.known.parameters) if plan.known else plan.parameters)
-        how = replace(plan.computed, chunks=1)
+        how = replace(plan.compute_options, chunks=1)
         groups.setdefault((spec, plan.optimizer, plan.policy, plan.own, how), []).append((i, plan, layout))
     for some in groups.values():
         first = some[0][1]
@@ -204,7 +204,7 @@ def _memory(plans: Sequence[Plan], stored: Array) -> tuple[Array, list[str]]:
         )
         lengths = _row([plan.seq_len for _, plan, _ in some])
         step = replace(
-            step_of(first, policy), seq_len=lengths, chunks=_row([plan.computed.chunks for _, plan, _ in some])
+            step_of(first, policy), seq_len=lengths, chunks=_row([plan.compute_options.chunks for _, plan, _ in some])
         )
         good = np.broadcast_to(allowed(spec, layouts, lengths), len(some))
         with np.errstate(all="ignore"):
@@ -214,7 +214,7 @@ def _memory(plans: Sequence[Plan], stored: Array) -> tuple[Array, list[str]]:
             if fine:
                 totals[i] = total
             else:
-                reasons[i] = _unlaid(plan, layout)
+                reasons[i] = _layout_problem(plan, layout)
     return totals, reasons
 
 
@@ -222,7 +222,7 @@ def _row(values: Sequence[int]) -> npt.NDArray[np.int64]:
     return np.array([int(value) for value in values], dtype=np.int64)
 
 
-def _unlaid(plan: Plan, layout: Layout) -> str:
+def _layout_problem(plan: Plan, layout: Layout) -> str:
     """Why a layout cannot be."""
     spec, _ = spec_of(plan, float(plan.known.parameters) if plan.known else plan.parameters)
     try:

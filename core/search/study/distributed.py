@@ -55,7 +55,7 @@ def embedded(workers: int) -> Generator[Any]:
     with ExitStack() as closing:
         # A process that ends is started anew; without this, one that is missing at the wrong moment is not.
         closing.enter_context(dask.config.set({"distributed.deploy.lost-worker-timeout": "1 day"}))
-        with _deaf():
+        with _ignore_interrupts():
             cluster = distributed.LocalCluster(
                 n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=None
             )
@@ -64,7 +64,7 @@ def embedded(workers: int) -> Generator[Any]:
 
 
 @contextmanager
-def _deaf() -> Generator[None]:
+def _ignore_interrupts() -> Generator[None]:
     """Threads and processes that begin in here never hear Ctrl-C: it is for the one that started them to end them."""
     resource_tracker.ensure_running()  # which hears it again as it starts
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})

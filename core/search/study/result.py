@@ -11,7 +11,7 @@ import numpy as np
 
 from core.budget.equations import days_of_steps
 from core.limits import limit
-from core.search.result import Found, Searched
+from core.search.result import LayoutResult, SearchResult
 from core.search.study.study import Point, Study
 from core.step_time.parts import StepTime
 from core.step_time.software import running_on
@@ -23,7 +23,7 @@ _COMPUTING = frozenset({"matmul", "attention", "elementwise"})
 """Parts of a step that no plan is said to be bound by."""
 
 
-Search: TypeAlias = Callable[..., Searched]
+Search: TypeAlias = Callable[..., SearchResult]
 """What a point is given to: `search_plans`, or whatever answers alike."""
 
 
@@ -132,8 +132,8 @@ def search_point(study: Study, point: Point, search: Search) -> PointResult:
         )
     except Exception as problem:
         said = str(problem) if isinstance(problem, ValueError) else f"{type(problem).__name__}: {problem}"
-        return _told(point, problem=said[: limit("study_problem_chars")] or type(problem).__name__)
-    return _told(
+        return _with_message(point, problem=said[: limit("study_problem_chars")] or type(problem).__name__)
+    return _with_message(
         point,
         plans=found.count,
         fitting=found.fitting,
@@ -143,7 +143,7 @@ def search_point(study: Study, point: Point, search: Search) -> PointResult:
     )
 
 
-def _told(point: Point, **found: Any) -> PointResult:
+def _with_message(point: Point, **found: Any) -> PointResult:
     """A point by its names, and what was found."""
     nothing: dict[str, Any] = {"problem": "", "plans": 0, "fitting": 0, "best": None, "missing": None, "top": ()}
     return PointResult(
@@ -160,7 +160,7 @@ def _told(point: Point, **found: Any) -> PointResult:
     )
 
 
-def _best(found: Found, point: Point, tokens: float | None) -> Best:
+def _best(found: LayoutResult, point: Point, tokens: float | None) -> Best:
     days = None if tokens is None else days_of_steps(tokens, found.seconds, point.batch, point.seq_len)
     parts = [one.name for one in fields(StepTime)]
     bound = max((name for name in parts if name not in _COMPUTING), key=lambda name: float(getattr(found.step, name)))
@@ -170,7 +170,7 @@ def _best(found: Found, point: Point, tokens: float | None) -> Best:
     return Best(plan, low, high, mfu, days, found.usable)
 
 
-def _top(found: Searched, most: int) -> tuple[PlanRow, ...]:
+def _top(found: SearchResult, most: int) -> tuple[PlanRow, ...]:
     plans, parts = found.plans, [one.name for one in fields(StepTime)]
     return tuple(
         _row(plans.layout, at, plans.overlap[at], plans.seconds[at], plans.memory[at], parts[int(plans.bound[at])])

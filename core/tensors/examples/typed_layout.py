@@ -30,7 +30,7 @@ _BY = (
 
 
 @dataclass(frozen=True, slots=True)
-class Tried:
+class LayoutAttempt:
     """What torch has for a layout: a chain of views, `as_strided` alone, or nothing.
 
     word: the verdict in a few words. why: the reason, as a sentence. code: what gives the layout, empty for nothing;
@@ -44,7 +44,7 @@ class Tried:
     source: str = ""
 
 
-def tried(run: Trace, number: int, layout: Layout) -> Tried:
+def try_layout(run: Trace, number: int, layout: Layout) -> LayoutAttempt:
     """What torch has to read the storage of the drawn tensor ``number`` as ``layout``.
 
     Raises `ExpressionError` for a tensor that is not there, and for sizes and numbers beyond the caps.
@@ -57,19 +57,21 @@ def tried(run: Trace, number: int, layout: Layout) -> Tried:
     check_size(layout.shape, "The tensor")
     one = all_drawn[number]
     if same_cells(one.layout, layout):
-        return Tried("found", "as it is", f"That is {one.name} itself.")
+        return LayoutAttempt("found", "as it is", f"That is {one.name} itself.")
     if min((*layout.stride, layout.offset), default=0) < 0:
-        return Tried("none", "impossible", "torch has no negative stride and no negative offset; flip copies.")
+        return LayoutAttempt("none", "impossible", "torch has no negative stride and no negative offset; flip copies.")
     room = bounds(layout, one.step.storage_elements)
     if not room.inside:
-        return Tried("none", "impossible", f"Beyond the storage: {room.reason} ({room.arithmetic}).")
+        return LayoutAttempt("none", "impossible", f"Beyond the storage: {room.reason} ({room.arithmetic}).")
     found = _found(all_drawn, one, layout)
     if found is not None:
         name, calls = _operand(found[0]), found[1]
         how = " and ".join(dict.fromkeys(word for call in calls for starts, word in _BY if call.startswith(starts)))
         code = f"{name}{''.join(calls)}"
         source = _program(run, code, layout)
-        return Tried("found", "torch has it", f"By {how}: a view, 0 B.", code if source else "".join(calls), source)
+        return LayoutAttempt(
+            "found", "torch has it", f"By {how}: a view, 0 B.", code if source else "".join(calls), source
+        )
     size, stride = (f"({', '.join(map(str, n))}{',' * (len(n) == 1)})" for n in (layout.shape, layout.stride))
     call = f".as_strided({size}, {stride}, {layout.offset})"
     name = _operand(one.name)
@@ -78,7 +80,7 @@ def tried(run: Trace, number: int, layout: Layout) -> Tried:
         "The cells are there, but transposing, slicing, regrouping, windows, diagonals and expanding do not give these "
         "strides in four operations or fewer."
     )
-    return Tried("strided", "as_strided only", why, f"{name}{call}" if source else call, source)
+    return LayoutAttempt("strided", "as_strided only", why, f"{name}{call}" if source else call, source)
 
 
 def _operand(name: str) -> str:

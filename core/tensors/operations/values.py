@@ -43,7 +43,7 @@ class Slot:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class CountQuestion:
     """A number, or several, that a program asks its tensors for: ``x.size(0)``, ``x.shape``, ``d // 2``.
 
     what: the method or property asked, the operator, or how ``parts`` are put together. parts: what it is made of.
@@ -59,7 +59,7 @@ class Asked:
     several: bool = False
 
 
-Count: TypeAlias = "int | float | tuple[int | float, ...] | Asked"
+Count: TypeAlias = "int | float | tuple[int | float, ...] | CountQuestion"
 """A number or several; `Asked` until the tensors are there."""
 
 DTYPES: Mapping[str, str] = {
@@ -83,12 +83,12 @@ Nested: TypeAlias = "int | float | bool | tuple[Nested, ...]"
 """A number, or a tuple of such at any depth: the data of torch.tensor, or an index list."""
 
 Value: TypeAlias = (
-    "int | float | bool | str | DType | MemoryFormat | Device | Slot | Asked | tuple[Slot | Nested, ...] | None"
+    "int | float | bool | str | DType | MemoryFormat | Device | Slot | CountQuestion | tuple[Slot | Nested, ...] | None"
 )
 Arguments: TypeAlias = tuple[Value, ...]
 Keywords: TypeAlias = Mapping[str, Value]
 
-IndexItem: TypeAlias = "int | slice | EllipsisType | Slot | Asked | tuple[Nested, ...] | None"
+IndexItem: TypeAlias = "int | slice | EllipsisType | Slot | CountQuestion | tuple[Nested, ...] | None"
 """One item in square brackets; a tuple is a list of integers, a slot is a tensor of integers or a mask."""
 
 Index: TypeAlias = tuple[IndexItem, ...]

@@ -11,8 +11,8 @@ from core.tensors.operations.table import Takes
 from core.tensors.operations.values import (
     DTYPES,
     MEMORY_FORMATS,
-    Asked,
     Count,
+    CountQuestion,
     DType,
     ExpressionError,
     MemoryFormat,
@@ -68,7 +68,7 @@ def literal(node: ast.expr, read: Read) -> Literal | None:
 
 
 def _kind(found: Count) -> Takes:
-    if isinstance(found, Asked):
+    if isinstance(found, CountQuestion):
         several, whole = found.several, found.whole
     else:
         several, whole = isinstance(found, tuple), is_whole(found)
@@ -81,4 +81,4 @@ def is_whole(found: Count | None) -> bool:
     """Whether there is no fraction in ``found``, as far as its syntax says."""
     if isinstance(found, tuple):
         return all(isinstance(item, int) for item in found)
-    return found.whole if isinstance(found, Asked) else not isinstance(found, float)
+    return found.whole if isinstance(found, CountQuestion) else not isinstance(found, float)

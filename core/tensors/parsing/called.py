@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from core.limits import limit
 from core.tensors.operations.lookup import ANSWERS
 from core.tensors.operations.table import Operation, Takes
-from core.tensors.operations.values import Asked, Device, DType, ExpressionError, Slot, Value
+from core.tensors.operations.values import CountQuestion, Device, DType, ExpressionError, Slot, Value
 from core.tensors.parsing.arguments import Literal, literal
 from core.tensors.parsing.counts import CountReader
 from core.tensors.parsing.plan import PlanStep
@@ -82,7 +82,7 @@ class ArgumentReader(CountReader):
             case ast.Attribute(value=ast.Name(id="torch")):
                 pass
             case ast.Attribute(value=owner, attr="dtype"):
-                return "dtype", Asked("dtype", step=self.tensor(owner), text=self.segment(node))
+                return "dtype", CountQuestion("dtype", step=self.tensor(owner), text=self.segment(node))
             case ast.Attribute(value=owner, attr="device"):
                 self.tensor(owner)
                 return "device", Device("cpu")
@@ -94,9 +94,9 @@ class ArgumentReader(CountReader):
                 pass
         return literal(node, self.count)
 
-    def dtype(self, node: ast.expr) -> DType | Asked:
+    def dtype(self, node: ast.expr) -> DType | CountQuestion:
         found = self.literal(node)
-        if found is None or not isinstance(found[1], DType | Asked) or found[0] != "dtype":
+        if found is None or not isinstance(found[1], DType | CountQuestion) or found[0] != "dtype":
             raise ExpressionError(f"{self.quote(node)} is no dtype; torch.float32 and x.dtype are.")
         return found[1]
 
@@ -141,7 +141,7 @@ class ArgumentReader(CountReader):
         found = [self._positional(operation, node, inputs) for node in nodes]
         kept: list[Value] = [value for value in found if not isinstance(value, Device)]
         if found and not kept:  # x.to(device) gives x itself
-            kept.append(Asked("dtype", step=inputs[0]))
+            kept.append(CountQuestion("dtype", step=inputs[0]))
         return kept
 
     def keywords(
@@ -168,7 +168,7 @@ class ArgumentReader(CountReader):
     def _positional(self, operation: Operation, node: ast.expr, inputs: list[int]) -> Value:
         """An argument by its place, which may be sizes with a star, ``x.view(*x.shape[:2], -1)``."""
         if isinstance(node, ast.Starred) and self.kind(node.value) == "sizes" and "int" in operation.takes:
-            return Asked("star", (self.count(node.value),), text=self.segment(node), several=True)
+            return CountQuestion("star", (self.count(node.value),), text=self.segment(node), several=True)
         return self._argument(operation, node, inputs)
 
     def _argument(self, operation: Operation, node: ast.expr, inputs: list[int]) -> Value:

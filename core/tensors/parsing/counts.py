@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Literal, TypeAlias
 
-from core.tensors.operations.values import MODULES, Asked, Count, DType, ExpressionError
+from core.tensors.operations.values import MODULES, Count, CountQuestion, DType, ExpressionError
 from core.tensors.parsing.numbers import CONSTANTS, about_dtype, infinite, written
 from core.tensors.parsing.worked import bounded, combined
 
@@ -105,7 +105,7 @@ class CountReader(ABC):
         """The names that stand for numbers."""
         self.counts: dict[str, Count] = {}
         """What they stand for."""
-        self.asked: list[Asked] = []
+        self.asked: list[CountQuestion] = []
 
     @abstractmethod
     def tensor(self, node: ast.expr) -> int: ...
@@ -114,7 +114,7 @@ class CountReader(ABC):
     def result(self, node: ast.expr) -> int: ...
 
     @abstractmethod
-    def dtype(self, node: ast.expr) -> DType | Asked: ...
+    def dtype(self, node: ast.expr) -> DType | CountQuestion: ...
 
     @abstractmethod
     def segment(self, node: ast.expr | ast.stmt) -> str: ...
@@ -128,7 +128,7 @@ class CountReader(ABC):
 
     def bind_count(self, name: str, found: Count, kind: CountKind) -> None:
         """Let ``name`` stand for a number; one that only tensors know is worked out once, however often it is used."""
-        if isinstance(found, Asked):
+        if isinstance(found, CountQuestion):
             self.asked.append(found)
             found = replace(found, what="name", parts=(), step=len(self.asked) - 1, text=name)
         self.counts[name] = found
@@ -144,7 +144,7 @@ class CountReader(ABC):
             case _ if written(node) in CONSTANTS:
                 return CONSTANTS[written(node)]
             case _ if (about := about_dtype(node)) is not None:
-                return Asked("finfo", (self.dtype(about[0]), about[1]), text=text, whole=False)
+                return CountQuestion("finfo", (self.dtype(about[0]), about[1]), text=text, whole=False)
             case ast.Call(func=ast.Name(id="list" | "tuple"), args=[sizes]):
                 return self._read(sizes)
             case ast.Call(func=ast.Name(id="range"), args=given):
@@ -166,7 +166,11 @@ class CountReader(ABC):
                 return combined("tuple", opened, text, several=True)
             case ast.Starred(value=value):
                 found_ = self._read(value)
-                return Asked("star", (found_,), text=text, several=True) if isinstance(found_, Asked) else found_
+                return (
+                    CountQuestion("star", (found_,), text=text, several=True)
+                    if isinstance(found_, CountQuestion)
+                    else found_
+                )
             case ast.Subscript(value=owner, slice=ast.Slice() as cut):
                 bounds = [None if b is None else self._read(b) for b in (cut.lower, cut.upper, cut.step)]
                 return combined("slice", [self._read(owner), *bounds], text, several=True)
@@ -175,12 +179,12 @@ class CountReader(ABC):
             case ast.Call(func=ast.Name(), args=[counted]) if self.kind(counted) == "sizes":
                 return combined("count", [self._read(counted)], text)
             case ast.Call(func=ast.Name(), args=[counted]):
-                return Asked("len", step=self.result(counted), text=text)
+                return CountQuestion("len", step=self.result(counted), text=text)
             case ast.Call(func=ast.Attribute(value=owner, attr=name), args=dims, keywords=named):
                 step = self.tensor(owner)
                 given = tuple(self._read(dim) for dim in (*dims, *(keyword.value for keyword in named)))
-                return Asked(name, given, step, text, several=name in PER_DIMENSION and not given)
+                return CountQuestion(name, given, step, text, several=name in PER_DIMENSION and not given)
             case ast.Attribute(value=owner, attr=name):
-                return Asked(name, step=self.tensor(owner), text=text, several=name == "shape")
+                return CountQuestion(name, step=self.tensor(owner), text=text, several=name == "shape")
             case _:
                 raise ExpressionError(f"`{text[:60]}` is not a number.")

@@ -14,7 +14,7 @@ from dataclasses import replace
 from core.limits import limit
 from core.tensors.operations.lookup import ANSWERS, OPERATIONS, find, no_layer
 from core.tensors.operations.table import ELEMENTWISE, INDEXING, PICKING, PIECE, Operation
-from core.tensors.operations.values import MODULES, Asked, ExpressionError, Index, IndexItem, Slot, Value
+from core.tensors.operations.values import MODULES, CountQuestion, ExpressionError, Index, IndexItem, Slot, Value
 from core.tensors.parsing.arguments import nested
 from core.tensors.parsing.called import ArgumentReader, opens
 from core.tensors.parsing.counts import SYMBOLS
@@ -318,7 +318,9 @@ class ExpressionReader(ArgumentReader):
             return self.add(step)
         inputs = [self.tensor(base)]
         index = self.index(node, inputs)
-        picks = any(isinstance(item, Slot | tuple) or (isinstance(item, Asked) and item.several) for item in index)
+        picks = any(
+            isinstance(item, Slot | tuple) or (isinstance(item, CountQuestion) and item.several) for item in index
+        )
         step = PlanStep(
             PICKING if picks else INDEXING,
             "index",
@@ -368,7 +370,7 @@ class ExpressionReader(ArgumentReader):
             return self._slice(node)
         if isinstance(node, ast.List):
             values = self.count(node) if self.kind(node) else nested(node, self.count)
-            if isinstance(values, tuple) or (isinstance(values, Asked) and values.whole):
+            if isinstance(values, tuple) or (isinstance(values, CountQuestion) and values.whole):
                 return values  # type: ignore[return-value]
         if isinstance(node, ast.Name) and self.literals.get(node.id) == ("none", None):
             return None
@@ -382,11 +384,11 @@ class ExpressionReader(ArgumentReader):
     def _slice(self, node: ast.Slice) -> slice:
         return slice(*(None if part is None else self._bound(part) for part in (node.lower, node.upper, node.step)))
 
-    def _bound(self, node: ast.expr) -> int | Asked | None:
+    def _bound(self, node: ast.expr) -> int | CountQuestion | None:
         if isinstance(node, ast.Constant) and node.value is None:
             return None
         found = self.count(node) if self.kind(node) == "number" else None
-        if not isinstance(found, int) and not (isinstance(found, Asked) and found.whole):
+        if not isinstance(found, int) and not (isinstance(found, CountQuestion) and found.whole):
             raise ExpressionError(
                 f"`[{self.segment(node)[:60]}]`: an index is a whole number, a slice, None, `...`, a list of whole "
                 "numbers, or a tensor."

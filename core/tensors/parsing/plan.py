@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from core.tensors.operations.table import Operation, Written
-from core.tensors.operations.values import Asked, Index, Value
+from core.tensors.operations.values import CountQuestion, Index, Value
 
 Form: TypeAlias = Written | Literal["index", "binary", "unary", "write", "name", "piece"]
 
@@ -57,5 +57,5 @@ class Plan:
     text: str
     steps: tuple[PlanStep, ...]
     names: Mapping[str, int]
-    asked: tuple[Asked, ...] = ()
+    asked: tuple[CountQuestion, ...] = ()
     notes: tuple[str, ...] = ()

@@ -14,7 +14,7 @@ from dataclasses import replace
 from core.limits import limit
 from core.tensors.operations.lookup import OPERATIONS
 from core.tensors.operations.table import NAMING, PIECE, UPDATING, WRITING
-from core.tensors.operations.values import MODULES, Asked, Count, ExpressionError, Index, Slot
+from core.tensors.operations.values import MODULES, Count, CountQuestion, ExpressionError, Index, Slot
 from core.tensors.parsing.counts import SYMBOLS, CountKind
 from core.tensors.parsing.expressions import ExpressionReader
 from core.tensors.parsing.numbers import BUILTINS
@@ -227,7 +227,7 @@ class _Reader(ExpressionReader):
         """``b, *rest, d = x.shape``: the sizes as one count, the names as its items."""
         text = self.segment(node)
         sizes = combined("unpack", [self.count(node.value), len(names), star], text, several=True)
-        if isinstance(sizes, Asked):
+        if isinstance(sizes, CountQuestion):
             self.asked.append(sizes)
             sizes = replace(sizes, what="name", parts=(), step=len(self.asked) - 1)
         for place, name in enumerate(names):

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from core.limits import LIMITS, limit
-from core.tensors.operations.values import Asked, Count, DType, ExpressionError
+from core.tensors.operations.values import Count, CountQuestion, DType, ExpressionError
 from core.tensors.parsing.arguments import is_whole
 from core.tensors.parsing.numbers import FUNCTIONS, stays_whole
 
@@ -33,10 +33,10 @@ def combined(what: str, parts: Sequence[Count | None], text: str, *, several: bo
 
     Raises `ExpressionError` quoting ``text`` beyond the caps and for what Python refuses, such as division by zero.
     """
-    if any(isinstance(part, Asked) for part in parts):
+    if any(isinstance(part, CountQuestion) for part in parts):
         of_whole = all(is_whole(part) for part in parts)
         whole = stays_whole(what, of_whole) if what in FUNCTIONS else what != "/" and of_whole
-        return Asked(what, tuple(parts), text=text, whole=whole, several=several)
+        return CountQuestion(what, tuple(parts), text=text, whole=whole, several=several)
     return _worked_out(what, parts, text)
 
 
@@ -122,7 +122,7 @@ def _unpacked(sizes: Sequence[Any], wanted: int, star: int | None) -> tuple[Any,
 class Counts:
     """Works numbers out once their tensors are there; ``tensors`` grows while the program runs."""
 
-    def __init__(self, named: Sequence[Asked], tensors: Sequence[Any]) -> None:
+    def __init__(self, named: Sequence[CountQuestion], tensors: Sequence[Any]) -> None:
         self.named = named
         self.tensors = tensors
         self.known: list[Any] = []
@@ -146,7 +146,7 @@ class Counts:
         if isinstance(part, slice):
             whole = cast("slice[Any, Any, Any]", part)
             return slice(self.value(whole.start), self.value(whole.stop), self.value(whole.step))
-        if not isinstance(part, Asked):
+        if not isinstance(part, CountQuestion):
             return part
         if part.what == "name":
             return self._named(part.step)
@@ -159,13 +159,13 @@ class Counts:
         """All of ``parts``, those with a star opened."""
         found: list[Any] = []
         for part in parts:
-            if isinstance(part, Asked) and part.what == "star":
+            if isinstance(part, CountQuestion) and part.what == "star":
                 found += self.value(part.parts[0])
             else:
                 found.append(self.value(part))
         return found
 
-    def _asked(self, part: Asked) -> Any:
+    def _asked(self, part: CountQuestion) -> Any:
         tensor = self.tensors[part.step]
         try:
             if part.what == "dtype":

@@ -20,7 +20,7 @@ def explain_device(setup: Setup) -> tuple[Explanation, ...]:
 
     Bytes per parameter are those of the layers' matrices; parts that are none or lie on the host are left out.
     """
-    held, one = setup.held, setup.runtime
+    held, one = setup.device_memory, setup.runtime
     degrees = degrees_of(setup.layout)
     stages, rank = rank_of(setup.spec, degrees, (int(held.stage),))
     dense, experts = (float(np.ravel(value)[0]) for value in (rank.dense, rank.experts))

@@ -60,7 +60,7 @@ def through_one_step(setup: Setup) -> StepCurve:
     buffer of their own stay from step to step. What the allocator reserved it keeps. The highest point is the account's
     total.
     """
-    held, degrees = setup.held, degrees_of(setup.layout)
+    held, degrees = setup.device_memory, degrees_of(setup.layout)
     place = int(held.stage)
     stage, _ = rank_of(setup.spec, degrees, (place,))
     states = states_of(setup.optimizer, setup.policy, setup.spec)

@@ -42,7 +42,7 @@ class Setup:
     runtime: Runtime = MEASURED
 
     @cached_property
-    def held(self) -> DeviceMemory:
+    def device_memory(self) -> DeviceMemory:
         """What the fullest accelerator holds. Raises `LayoutError` for a layout that cannot be."""
         return memory_per_device(
             self.spec,
@@ -61,7 +61,7 @@ class Setup:
     @property
     def fits(self) -> bool:
         """Whether an accelerator holds it; no where its memory is unknown."""
-        return bool(self.held.total <= self.memory)
+        return bool(self.device_memory.total <= self.memory)
 
     @property
     def step(self) -> Step:

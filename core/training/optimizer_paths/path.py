@@ -58,7 +58,7 @@ _AWAY = 1e12
 
 
 @dataclass(frozen=True, slots=True)
-class Walk:
+class OptimizerPath:
     """What one optimizer did, step by step; row t holds what was after step t, row 0 the start.
 
     points: both weights. slopes: the gradient there. losses: the height. states: torch's own tensors by torch's name.
@@ -114,7 +114,7 @@ def rate_of(optimizer: str, surface: str, typed: float | None) -> float:
 
 
 @lru_cache(maxsize=128)
-def walk(optimizer: str, surface: str, start: tuple[float, float], rate: float) -> Walk:
+def optimizer_path(optimizer: str, surface: str, start: tuple[float, float], rate: float) -> OptimizerPath:
     """``optimizer`` of torch.optim from ``start``, as many steps as `core.limits` allows. About 10 ms."""
     torch: Any = importlib.import_module("torch")
     ground = SURFACES[surface]
@@ -136,7 +136,7 @@ def walk(optimizer: str, surface: str, start: tuple[float, float], rate: float) 
             if name != "step":
                 kept.setdefault(name, [[0.0, 0.0]]).append(value.tolist())
     where = np.array(points)
-    return Walk(
+    return OptimizerPath(
         optimizer=optimizer,
         surface=surface,
         rate=rate,
@@ -186,7 +186,7 @@ def updates(optimizer: str, rate: float, weight: Any, slope: Any, held: Mapping[
     return found
 
 
-def explained(done: Walk, step: int) -> list[Explanation]:
+def explained(done: OptimizerPath, step: int) -> list[Explanation]:
     """The formulas of step ``step`` with torch's numbers in them, each for both weights."""
     before = step - 1
     sides = [
@@ -207,7 +207,7 @@ def explained(done: Walk, step: int) -> list[Explanation]:
     ]
 
 
-def disagreement(done: Walk) -> float:
+def disagreement(done: OptimizerPath) -> float:
     """By how much torch's weights and states differ from our formulas, the largest share over all steps.
 
     Each step is worked out from torch's own state before it, so that differences do not pile up.

@@ -181,7 +181,7 @@ def worker_command(trial: Trial) -> Sequence[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Witness:
+class TorchCheck:
     """A step at one moment. measured: bytes by part, as far as it has come. message: why it ended early, or empty."""
 
     id: str
@@ -200,7 +200,7 @@ class Witness:
 
 
 @dataclass
-class _Job(Job[Trial, Witness]):
+class _Job(Job[Trial, TorchCheck]):
     began: Began | None = None
     advance: Advance | None = None
     measured: dict[str, float] = field(default_factory=dict[str, float])
@@ -222,8 +222,8 @@ class _Job(Job[Trial, Witness]):
             case None:
                 self.ignored_lines += bool(line.strip())
 
-    def snapshot(self) -> Witness:
-        return Witness(
+    def snapshot(self) -> TorchCheck:
+        return TorchCheck(
             id=self.id,
             spec=self.spec,
             state=self.state,
@@ -235,7 +235,7 @@ class _Job(Job[Trial, Witness]):
         )
 
 
-class WitnessRunner(ProcessRunner[Trial, Witness]):
+class TorchCheckRunner(ProcessRunner[Trial, TorchCheck]):
     """Runs one step at a time for everybody. command: the process to run, that of this module by default."""
 
     def __init__(self, command: Any = worker_command, timeout_s: float | None = None) -> None:

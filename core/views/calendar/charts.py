@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from core.planning.calendar.dates import months_from, quarter, shown
+from core.planning.calendar.dates import format_day, months_from, quarter
 from core.planning.calendar.schedule import Schedule
 from core.units import format_count
 from core.views.calendar.text import about
@@ -44,7 +44,8 @@ def calendar(s: Schedule, palette: Palette) -> Figure:
             "width": 0.5,
             "marker": {"color": palette.parameters},
             "customdata": [
-                f"{about(one)}<br>{shown(s.day(one.middle.begin))} to {shown(s.day(one.middle.end))}" for one in s.runs
+                f"{about(one)}<br>{format_day(s.day(one.middle.begin))} to {format_day(s.day(one.middle.end))}"
+                for one in s.runs
             ],
             "hovertemplate": "%{customdata}<extra></extra>",
         }
@@ -64,7 +65,7 @@ def calendar(s: Schedule, palette: Palette) -> Figure:
                     "line": {"color": palette.muted, "width": 0.5},
                     "pattern": {"shape": "/", "size": 5, "fgcolor": palette.text, "bgcolor": palette.background},
                 },
-                "customdata": [f"{shown(s.day(a))}, {24 * (b - a):.3g} h" for _, a, b in pauses],
+                "customdata": [f"{format_day(s.day(a))}, {24 * (b - a):.3g} h" for _, a, b in pauses],
                 "hovertemplate": "maintenance: %{customdata}<extra></extra>",
             }
         )
@@ -86,7 +87,7 @@ def calendar(s: Schedule, palette: Palette) -> Figure:
                     "thickness": 1.6,
                     "width": 7,
                 },
-                "customdata": [f"{shown(s.day(end.low))} to {shown(s.day(end.high))}" for end in ends],
+                "customdata": [f"{format_day(s.day(end.low))} to {format_day(s.day(end.high))}" for end in ends],
                 "hovertemplate": "ends, early to late: %{customdata}<extra></extra>",
             }
         )
@@ -142,7 +143,7 @@ def _use(s: Schedule, palette: Palette) -> dict[str, Any]:
         "fill": "tozeroy",
         "fillcolor": palette.surface,
         "customdata": [
-            f"{shown(s.day(at))}: {count:,} of {s.fleet.accelerators:,}"
+            f"{format_day(s.day(at))}: {count:,} of {s.fleet.accelerators:,}"
             for at, count in zip(moments, counts, strict=True)
         ],
         "hovertemplate": "from %{customdata} in use<extra></extra>",
@@ -168,7 +169,7 @@ def _ends(s: Schedule, palette: Palette) -> list[dict[str, Any]]:
     return [
         label(
             palette,
-            shown(s.day(one.middle.end)),
+            format_day(s.day(one.middle.end)),
             x=one.ends.mid,
             y=f"run {i + 1}",
             xanchor="left",
@@ -189,7 +190,7 @@ def _words(s: Schedule, paused: bool, palette: Palette) -> list[dict[str, Any]]:
     made = [label(palette, " · ".join(said), x=0, xref="paper", xanchor="left", yshift=22, font=quiet, **top)]
     if s.due:
         at = (s.due - s.start).days + 1
-        made.append(label(palette, f"<b>deadline {shown(s.due)}</b>", x=at, xanchor="center", yshift=4, **top))
+        made.append(label(palette, f"<b>deadline {format_day(s.due)}</b>", x=at, xanchor="center", yshift=4, **top))
     return made
 
 
@@ -198,7 +199,7 @@ def _ticks(start: date, reach: float) -> tuple[list[float], list[str]]:
     if reach < 70:
         step = next(step for step in (1, 7, 14) if reach / step <= _TICKS or step == 14)
         days = range(0, int(reach) + 1, step)
-        return [float(at) for at in days], [shown(date.fromordinal(start.toordinal() + at), False) for at in days]
+        return [float(at) for at in days], [format_day(date.fromordinal(start.toordinal() + at), False) for at in days]
     firsts = [one for one in (start.replace(day=1), *months_from(start, reach)) if one >= start]
     months = [(one, 12 * one.year + one.month - 1) for one in firsts]
     step = next(step for step in _STEPS if sum(n % step == 0 for _, n in months) <= _TICKS or step == _STEPS[-1])
@@ -209,5 +210,5 @@ def _ticks(start: date, reach: float) -> tuple[list[float], list[str]]:
 def _tick(first: date, step: int) -> str:
     if step >= 12:
         return str(first.year)
-    month = shown(first, False).partition(" ")[2]
+    month = format_day(first, False).partition(" ")[2]
     return quarter(first) if step >= 3 else f"{month}<br>{quarter(first)}" if first.month % 3 == 1 else month

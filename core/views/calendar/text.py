@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from core.planning.calendar.dates import between, shown
+from core.planning.calendar.dates import between, format_day
 from core.planning.calendar.form import described, not_before
-from core.planning.calendar.schedule import Placed, Schedule, Span
-from core.planning.cost.bill import Way
+from core.planning.calendar.schedule import RunPeriod, Schedule, ScheduledRun
+from core.planning.cost.bill import CostOption
 from core.planning.memory_fixes import fixes
 from core.training.layout import LayoutError
 from core.units import format_count, format_duration
@@ -51,9 +51,9 @@ def ranged(s: Schedule) -> str:
     return f" ({named}{between(first, last)})"
 
 
-def sentence(s: Schedule, rented: Way) -> str:
+def sentence(s: Schedule, rented: CostOption) -> str:
     """The answer: when all runs have ended, the deadline, and the rent."""
-    said = f"{_subject(s)} on **{shown(s.day(s.ends.mid))}**{ranged(s)}"
+    said = f"{_subject(s)} on **{format_day(s.day(s.ends.mid))}**{ranged(s)}"
     if s.due:
         said += f", **{against(s.late(s.ends.mid))}**"
     if rented.total.known:
@@ -61,7 +61,7 @@ def sentence(s: Schedule, rented: Way) -> str:
     return f"{said}."
 
 
-def detail(s: Schedule, rented: Way, held: str) -> str:
+def detail(s: Schedule, rented: CostOption, held: str) -> str:
     """The quieter line: what the deadline looks like late, the hours, and what the rent leaves out."""
     parts = [held]
     if s.due and s.late(s.ends.low) <= 0 < s.late(s.ends.high):
@@ -75,7 +75,7 @@ def detail(s: Schedule, rented: Way, held: str) -> str:
     return " · ".join(parts)
 
 
-def _name(one: Placed) -> str:
+def _name(one: ScheduledRun) -> str:
     return unmarked(one.run.name)
 
 
@@ -94,7 +94,7 @@ def missed(s: Schedule) -> str:
     )
     names = listed([f"“{name}”" for name in late])
     verb = "ends" if len(late) == 1 else "end"
-    return f"**The deadline, {shown(s.due)}, is missed by {_days(s.late(s.ends.mid))}**: {names} {verb} after it.{even}"
+    return f"**The deadline, {format_day(s.due)}, is missed by {_days(s.late(s.ends.mid))}**: {names} {verb} after it.{even}"
 
 
 def queued(s: Schedule) -> list[str]:
@@ -133,31 +133,31 @@ def remarks(s: Schedule) -> list[tuple[str, ...]]:
     """What stands under the cells of each row: what the run trains, and the ranges of its end and days."""
     found: list[tuple[str, ...]] = []
     for one in s.runs:
-        first, last, days = s.day(one.low.end), s.day(one.high.end), one.answer.over("days")
+        first, last, days = s.day(one.low.end), s.day(one.high.end), one.answer.range_of("days")
         took = span(format_duration(86400 * days.low, 3), format_duration(86400 * days.high, 3))
         ends = between(first, last) if first < last else ""
         found.append((described(one.run), "", "", "", ends, "", took if days.low < days.high else "", "", ""))
     return found
 
 
-def _waits(s: Schedule, one: Placed) -> str:
+def _waits(s: Schedule, one: ScheduledRun) -> str:
     said = [_name(s.runs[j]) for j in one.waits]
     if day := not_before(one.run):
         said.append(day)
     return listed(said) if said else "–"
 
 
-def paused(one: Span) -> str:
+def paused(one: RunPeriod) -> str:
     """How long maintenance stops a run."""
     return format_duration(86400 * one.paused, 3) if one.paused > 0 else "–"
 
 
-def about(one: Placed) -> str:
+def about(one: ScheduledRun) -> str:
     """What a run trains, and how long it takes."""
     return f"{described(one.run)}: {format_duration(86400 * one.answer.middle.days, 3)}"
 
 
-def unfit(one: Placed) -> str:
+def unfit(one: ScheduledRun) -> str:
     """That an accelerator does not hold a run as it is laid out, and the cheapest change; empty where it does."""
     return text.memory(one.answer) or text.tight(one.answer)
 
@@ -173,7 +173,7 @@ def unfitting(s: Schedule) -> tuple[list[str], list[str]]:
     return lost, saved
 
 
-def _rescued(one: Placed) -> bool:
+def _rescued(one: ScheduledRun) -> bool:
     try:
         return bool(fixes(one.answer.memory))
     except LayoutError:
@@ -189,7 +189,7 @@ def impossible(s: Schedule) -> list[str]:
 def picture(s: Schedule) -> str:
     """What the picture shows, for whoever does not see it."""
     told = [
-        f"{one.run.name} from {shown(s.day(one.middle.begin))} to {shown(s.day(one.middle.end))}, "
+        f"{one.run.name} from {format_day(s.day(one.middle.begin))} to {format_day(s.day(one.middle.end))}, "
         f"{amount(one.accelerators)} accelerators"
         for one in s.runs
     ]

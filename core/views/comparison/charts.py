@@ -7,10 +7,10 @@ import textwrap
 from collections.abc import Sequence
 from typing import Any
 
-from core.planning.comparison.comparison import QUANTITY, Compared, front, middles, result
+from core.planning.comparison.comparison import QUANTITY, ComparedPlan, front, middles, result
 from core.views.common.chart import SANS, Figure, apart, as_typed, axis, label, layout
 from core.views.common.palette import Palette
-from core.views.comparison.text import said_of, shown
+from core.views.comparison.text import problem_text, shown
 from core.views.plan.charts import Scale, scale_for
 
 _ROW = 54
@@ -26,7 +26,7 @@ _LATE = 0.6
 """Share of the width from which on a label stands before its marker."""
 
 
-def bars(plans: Sequence[Compared], base: int, palette: Palette) -> Figure:
+def bars(plans: Sequence[ComparedPlan], base: int, palette: Palette) -> Figure:
     """Days and dollars of every plan, side by side, from its low end to its high end, the first plan on top.
 
     A thin line goes down from the end of the baseline's bar.
@@ -57,7 +57,7 @@ def bars(plans: Sequence[Compared], base: int, palette: Palette) -> Figure:
                 annotations.append(label(palette, shown(name, one.mid), x=one.high / scale.size, **paper, **here))
             else:
                 muted = {"family": SANS, "size": 12, "color": palette.muted}
-                text = "no answer" if plans[i].answer is None else said_of(plans[i], name, one.mid)
+                text = "no answer" if plans[i].answer is None else problem_text(plans[i], name, one.mid)
                 annotations.append(label(palette, text, x=0, font=muted, **here))
         if base in drawn and len(plans) > 1:
             x = found[base].mid / scale.size
@@ -113,13 +113,13 @@ def _bars(name: str, at: str, rows: Sequence[Any], scale: Scale, colour: str, pa
     }
 
 
-def _name(one: Compared, base: bool) -> str:
+def _name(one: ComparedPlan, base: bool) -> str:
     lines = textwrap.wrap(one.name, _WIDE, max_lines=2, placeholder="…") or [""]
     said = "<br>".join(as_typed(line) for line in lines)
     return f"<b>{said}</b><br>baseline" if base else said
 
 
-def days_against_dollars(plans: Sequence[Compared], base: int, palette: Palette) -> Figure:
+def days_against_dollars(plans: Sequence[ComparedPlan], base: int, palette: Palette) -> Figure:
     """Every plan by its days and dollars, its marker's area by its accelerators.
 
     Those that no other beats in both are filled and joined by a line; the rest are hollow.

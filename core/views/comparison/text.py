@@ -12,18 +12,18 @@ from core.planning.comparison.comparison import (
     QUANTITIES,
     QUANTITY,
     SAME,
-    Compared,
+    ComparedPlan,
     Lead,
     Quantity,
     change,
+    changed_results,
     front,
     lead,
     least,
     middles,
-    moved,
     result,
 )
-from core.planning.comparison.differences import Differing, wishes_differ
+from core.planning.comparison.differences import Differing, differing_search_fields
 from core.planning.comparison.entry import Entry
 from core.planning.evaluation import Answer
 from core.planning.form.layout import LAYOUT
@@ -63,7 +63,7 @@ PARTS = {
 """Part of a plan's form → what its fields are of."""
 
 
-def called(one: Compared) -> str:
+def plan_name(one: ComparedPlan) -> str:
     """A plan's name as sentences have it: with no mark that they would take for their own."""
     return unmarked(one.name)
 
@@ -87,7 +87,7 @@ def shown(quantity: str, value: float) -> str:
             return format_count(value, 3 if value >= 1e6 else 15)
 
 
-def said_of(one: Compared, quantity: str, value: float) -> str:
+def problem_text(one: ComparedPlan, quantity: str, value: float) -> str:
     """The same of a plan that has such a result, or why it has none."""
     return words_answer.OWNED if quantity == "dollars" and one.owned else shown(quantity, value)
 
@@ -101,7 +101,7 @@ def ranged(quantity: str, found: Interval) -> str:
 # ------------------------------------------------------------------------------------------ who leads
 
 
-def sentence(plans: Sequence[Compared], base: int) -> str:
+def sentence(plans: Sequence[ComparedPlan], base: int) -> str:
     """Who is sooner and who is cheaper, and by how much."""
     if len(plans) == 1:
         return _alone(plans[0])
@@ -115,22 +115,22 @@ def sentence(plans: Sequence[Compared], base: int) -> str:
     cheapest = "cheapest to rent" if any(one.owned for one in answered) else "cheapest"
     if sooner and cheaper and sooner.plan == cheaper.plan:
         money = f"**{_less('dollars', rents, cheaper)}** ({_share(cheaper.share)})"
-        than, other = called(plans[sooner.against]), ""
+        than, other = plan_name(plans[sooner.against]), ""
         if cheaper.against != sooner.against:
-            other = f" than {called(plans[cheaper.against])}"
+            other = f" than {plan_name(plans[cheaper.against])}"
         return (
             f"{_with_doubt(plans[sooner.plan])} is soonest and {cheapest}: **{_less('days', days, sooner)}** "
             f"({_share(sooner.share)}) sooner than {than}, and {money} cheaper{other}."
         )
     first = (
         f"{_with_doubt(plans[sooner.plan])} is soonest, by **{_less('days', days, sooner)}** "
-        f"({_share(sooner.share)}) before {called(plans[sooner.against])}"
+        f"({_share(sooner.share)}) before {plan_name(plans[sooner.against])}"
         if sooner
         else _tied(plans, days, "days", "soonest", "take the same")
     )
     second = (
         f"{_with_doubt(plans[cheaper.plan])} is {cheapest}, by **{_less('dollars', rents, cheaper)}** "
-        f"({_share(cheaper.share)}) under {called(plans[cheaper.against])}"
+        f"({_share(cheaper.share)}) under {plan_name(plans[cheaper.against])}"
         if cheaper
         else _tied(plans, rents, "dollars", cheapest, "cost the same")
     )
@@ -139,24 +139,24 @@ def sentence(plans: Sequence[Compared], base: int) -> str:
     return f"{first}; {second}." if second else f"{first}."
 
 
-def _alone(one: Compared) -> str:
+def _alone(one: ComparedPlan) -> str:
     if one.answer is None:
-        return f"“{called(one)}” has no answer: {one.why}"
+        return f"“{plan_name(one)}” has no answer: {one.problem}"
     money = one.answer.dollars.mid
     cost = f" for **{shown('dollars', money)}**" if math.isfinite(money) else ", at an unknown price"
     if one.owned:
         cost = f", {words_answer.OWNED}"
-    return f"**{called(one)}** takes **{shown('days', one.answer.middle.days)}**{cost}."
+    return f"**{plan_name(one)}** takes **{shown('days', one.answer.middle.days)}**{cost}."
 
 
-def _tied(plans: Sequence[Compared], values: Sequence[float], name: str, lead: str, same: str) -> str:
+def _tied(plans: Sequence[ComparedPlan], values: Sequence[float], name: str, lead: str, same: str) -> str:
     """That no plan leads alone: some lead together, all are the same, or too few are known."""
     known = [value for value in values if math.isfinite(value)]
     if len(known) < 2:
         return ""
     best = least(values)
     if best:
-        return f"{listed([f'**{called(plans[i])}**' for i in best])} are {lead}, at **{shown(name, min(known))}**"
+        return f"{listed([f'**{plan_name(plans[i])}**' for i in best])} are {lead}, at **{shown(name, min(known))}**"
     all_of = "All" if len(known) == len(values) > 2 else "Both" if len(known) == 2 else f"{len(known)} of them"
     return f"{all_of} {same}, **{shown(name, min(known))}**"
 
@@ -169,21 +169,21 @@ def _share(share: float) -> str:
     return percent(share) if math.isfinite(share) else "all of it"
 
 
-def _with_doubt(one: Compared) -> str:
+def _with_doubt(one: ComparedPlan) -> str:
     wrong = doubt(one)
-    return f"**{called(one)}**" + (f" ({wrong})" if wrong else "")
+    return f"**{plan_name(one)}**" + (f" ({wrong})" if wrong else "")
 
 
-def doubt(one: Compared) -> str:
+def doubt(one: ComparedPlan) -> str:
     """Why a plan's numbers are not to be had as they stand, in a few words; empty where they are."""
     if one.answer and one.answer.impossible:
         return "impossible"
-    if one.unlaid:
+    if one.layout_problem:
         return "it cannot be laid out so"
-    return "it does not fit" if one.held and one.held.fits == "over" else ""
+    return "it does not fit" if one.memory and one.memory.fits == "over" else ""
 
 
-def against(one: Compared, base: Compared) -> str:
+def against(one: ComparedPlan, base: ComparedPlan) -> str:
     """A plan beside the baseline: ``61 days sooner, 4 % cheaper, 141 GB instead of 80``; what is the same is left
     out."""
     by = _both(one, base, "days")
@@ -200,13 +200,13 @@ def against(one: Compared, base: Compared) -> str:
     return ", ".join(filter(None, (days, *said)))
 
 
-def _both(one: Compared, base: Compared, name: str, same: float = SAME) -> tuple[float, float] | None:
+def _both(one: ComparedPlan, base: ComparedPlan, name: str, same: float = SAME) -> tuple[float, float] | None:
     """A result of both where it is known and not the same."""
     a, b = middles((one, base), QUANTITY[name])
     return None if not math.isfinite(a + b) or abs(a - b) <= same * abs(b) else (a, b)
 
 
-def _relative(one: Compared, base: Compared, name: str, fewer: str, more: str, same: float = SAME) -> str:
+def _relative(one: ComparedPlan, base: ComparedPlan, name: str, fewer: str, more: str, same: float = SAME) -> str:
     both = _both(one, base, name, same)
     if not both:
         return ""
@@ -214,7 +214,7 @@ def _relative(one: Compared, base: Compared, name: str, fewer: str, more: str, s
     return f"{percent(abs(by))} {fewer if by < 0 else more}" if math.isfinite(by) else f"{shown(name, both[0])} {more}"
 
 
-def _instead(one: Compared, base: Compared, name: str, noun: str = "") -> str:
+def _instead(one: ComparedPlan, base: ComparedPlan, name: str, noun: str = "") -> str:
     both = _both(one, base, name)
     if not both:
         return ""
@@ -223,29 +223,31 @@ def _instead(one: Compared, base: Compared, name: str, noun: str = "") -> str:
     return f"{here}{noun} instead of {number if number and here.endswith(f' {unit}') else there}"
 
 
-def beside(plans: Sequence[Compared], base: int) -> str:
+def beside(plans: Sequence[ComparedPlan], base: int) -> str:
     """Every other plan beside the baseline, in one quieter line."""
     told = [
-        f"**{called(one)}**: {said}" for i, one in enumerate(plans) if i != base and (said := against(one, plans[base]))
+        f"**{plan_name(one)}**: {said}"
+        for i, one in enumerate(plans)
+        if i != base and (said := against(one, plans[base]))
     ]
-    return f"Beside {called(plans[base])}: {'; '.join(told)}." if told else ""
+    return f"Beside {plan_name(plans[base])}: {'; '.join(told)}." if told else ""
 
 
-def remarks(plans: Sequence[Compared]) -> list[str]:
+def remarks(plans: Sequence[ComparedPlan]) -> list[str]:
     """What is to be said of single plans: no answer, an unknown price, a layout that cannot be, results that moved."""
     said: list[str] = []
     for one in plans:
-        name = f"“{called(one)}”"
+        name = f"“{plan_name(one)}”"
         if one.answer is None:
-            said.append(f"{name} has no answer: {one.why}")
+            said.append(f"{name} has no answer: {one.problem}")
             continue
         if one.price_unknown:
             said.append(f"{name}: the price of {one.answer.device.name} is unknown, so its dollars are. Type one.")
         if one.owned:
             said.append(f"{name} has a price of 0: its accelerators are owned, and it is not compared by rent.")
-        if one.unlaid:
-            what = one.unlaid.field.replace("_", " ")
-            said.append(f"{name} cannot be laid out so: {what} {refused(one.unlaid)}")
+        if one.layout_problem:
+            what = one.layout_problem.field.replace("_", " ")
+            said.append(f"{name} cannot be laid out so: {what} {refused(one.layout_problem)}")
         if one.answer.impossible:
             said.append(f"{name}: {plain(words_answer.impossible(one.answer))}")
         if told := since_kept(one):
@@ -264,13 +266,16 @@ KEPT_AS: Mapping[str, str] = {
 """A result that was kept with a plan, as sentences and histories name it."""
 
 
-def since_kept(one: Compared) -> str:
+def since_kept(one: ComparedPlan) -> str:
     """Results that are others than when the plan was kept: ``wall time when kept: 265 days; now 251 days``."""
-    told = [f"{KEPT_AS[name]} when kept: {shown(name, then)}; now {shown(name, now)}" for name, then, now in moved(one)]
+    told = [
+        f"{KEPT_AS[name]} when kept: {shown(name, then)}; now {shown(name, now)}"
+        for name, then, now in changed_results(one)
+    ]
     return ". ".join(text[0].upper() + text[1:] for text in told) + "." if told else ""
 
 
-def in_short(one: Compared) -> str:
+def in_short(one: ComparedPlan) -> str:
     """What a plan comes to, in a few words."""
     if one.answer is None:
         return "**no answer**"
@@ -279,7 +284,7 @@ def in_short(one: Compared) -> str:
     return " · ".join(filter(None, said))
 
 
-def given_instead(one: Compared, field: Field) -> str:
+def given_instead(one: ComparedPlan, field: Field) -> str:
     """What stands in the place of a field that does not count in a plan: what was found, or a known model's size."""
     if one.answer is None:
         return "–"
@@ -301,7 +306,7 @@ Cell = tuple[str, str]
 """What a cell says, and the remark under it."""
 
 
-def result_rows(plans: Sequence[Compared], base: int) -> list[tuple[Cell, list[Cell]]]:
+def result_rows(plans: Sequence[ComparedPlan], base: int) -> list[tuple[Cell, list[Cell]]]:
     """Each result of every plan with its range, how far it is from the baseline's, and whether it is the least."""
     asked = {one.answer.find for one in plans if one.answer}
     rows: list[tuple[Cell, list[Cell]]] = []
@@ -311,7 +316,7 @@ def result_rows(plans: Sequence[Compared], base: int) -> list[tuple[Cell, list[C
         values = middles(plans, quantity)
         best = least(values) if quantity.fewer else ()
         cells = [
-            (said_of(one, quantity.id, value), _remark(one, quantity, values, base, i, best))
+            (problem_text(one, quantity.id, value), _remark(one, quantity, values, base, i, best))
             for i, (one, value) in enumerate(zip(plans, values, strict=True))
         ]
         rows.append(((quantity.label, ""), [_none(one, cell) for one, cell in zip(plans, cells, strict=True)]))
@@ -319,11 +324,13 @@ def result_rows(plans: Sequence[Compared], base: int) -> list[tuple[Cell, list[C
     return rows
 
 
-def _none(one: Compared, cell: Cell) -> Cell:
+def _none(one: ComparedPlan, cell: Cell) -> Cell:
     return cell if one.answer else ("no answer", "")
 
 
-def _remark(one: Compared, quantity: Quantity, values: Sequence[float], base: int, at: int, best: Sequence[int]) -> str:
+def _remark(
+    one: ComparedPlan, quantity: Quantity, values: Sequence[float], base: int, at: int, best: Sequence[int]
+) -> str:
     found = result(one, quantity)
     by = change(values[at], values[base])
     said = [
@@ -335,16 +342,16 @@ def _remark(one: Compared, quantity: Quantity, values: Sequence[float], base: in
     return " · ".join(filter(None, said))
 
 
-def _of(one: Compared, name: str) -> str:
+def _of(one: ComparedPlan, name: str) -> str:
     """What a result is of: where the MFU is from, and of how much memory."""
     a = one.answer
     if a is None:
         return ""
     if name == "mfu":
         return _mfu_of(a)
-    if name == "memory_bytes" and one.held:
-        usable = one.held.usable
-        fits = {"fits": "fits", "over": "does **not fit**", "unknown": ""}[one.held.fits]
+    if name == "memory_bytes" and one.memory:
+        usable = one.memory.usable
+        fits = {"fits": "fits", "over": "does **not fit**", "unknown": ""}[one.memory.fits]
         return f"of {gib(usable)}: {fits}" if fits else ""
     return ""
 
@@ -356,10 +363,10 @@ def _mfu_of(a: Answer) -> str:
     return "from published runs" if a.published else "found" if a.find == "MFU" else "typed, all hours"
 
 
-def _layout(one: Compared) -> Cell:
-    if one.held is None:
+def _layout(one: ComparedPlan) -> Cell:
+    if one.memory is None:
         return "cannot be laid out so", ""
-    return laid_out(one.held.layout), ""
+    return laid_out(one.memory.layout), ""
 
 
 def input_rows(found: Sequence[Differing], base: int) -> list[tuple[Cell, list[Cell]]]:
@@ -381,9 +388,9 @@ def _said(one: Differing, text: str | None) -> str:
     return unmarked(clipped(text)) or one.field.placeholder or "catalogue’s"
 
 
-def inputs_in_words(plans: Sequence[Compared], found: Sequence[Differing]) -> str:
+def inputs_in_words(plans: Sequence[ComparedPlan], found: Sequence[Differing]) -> str:
     """In how many inputs the plans differ, and in which on which nothing depends. found: the former."""
-    idle = wishes_differ([one.reading for one in plans])
+    idle = differing_search_fields([one.reading for one in plans])
     said = (
         f"They differ in **{len(found)}** {plural(len(found), 'input')}: {listed([one.field.label for one in found])}."
         if found
@@ -398,22 +405,22 @@ def inputs_in_words(plans: Sequence[Compared], found: Sequence[Differing]) -> st
 # ------------------------------------------------------------------------------------------ days against dollars
 
 
-def frontier(plans: Sequence[Compared]) -> str:
+def frontier(plans: Sequence[ComparedPlan]) -> str:
     """Which plans no other beats in both days and dollars, and which cannot be placed."""
     points = list(zip(*(middles(plans, QUANTITY[name]) for name in ("days", "dollars")), strict=True))
     on = front(points)
     placed = [i for i, point in enumerate(points) if math.isfinite(sum(point))]
     if not placed:
         return "No plan has both days and dollars, so none can be placed."
-    names = [f"**{called(plans[i])}**" for i in placed if on[i]]
+    names = [f"**{plan_name(plans[i])}**" for i in placed if on[i]]
     is_are = "is" if len(names) == 1 else "are"
     said = f"{listed(names)} {is_are} beaten by no other plan in both days and dollars"
-    beaten = [called(plans[i]) for i in placed if not on[i]]
+    beaten = [plan_name(plans[i]) for i in placed if not on[i]]
     said += f"; {listed(beaten)} {'is' if len(beaten) == 1 else 'are'}." if beaten else "."
-    lost = [called(one) for one in plans if one.price_unknown]
+    lost = [plan_name(one) for one in plans if one.price_unknown]
     if lost:
         said += f" {listed(lost)} cannot be placed: the price is unknown."
-    own = [called(one) for one in plans if one.owned]
+    own = [plan_name(one) for one in plans if one.owned]
     if own:
         said += f" {listed(own)} cannot be placed: {words_answer.OWNED}."
     return said
@@ -433,16 +440,14 @@ def no_room(entries: Sequence[Entry]) -> str:
     return f"Left out of the comparison: {names}. {full()}" if entries else ""
 
 
-def bars_alt(plans: Sequence[Compared], base: int) -> str:
+def bars_alt(plans: Sequence[ComparedPlan], base: int) -> str:
     """What the bars show, for who does not see them."""
     told = [
-        f"{called(one)} {shown('days', one.answer.middle.days)}, {shown('dollars', one.answer.dollars.mid)}"
+        f"{plan_name(one)} {shown('days', one.answer.middle.days)}, {shown('dollars', one.answer.dollars.mid)}"
         for one in plans
         if one.answer
     ]
-    return (
-        f"Days and dollars of each plan, with their ranges; the baseline is {called(plans[base])}. {'; '.join(told)}."
-    )
+    return f"Days and dollars of each plan, with their ranges; the baseline is {plan_name(plans[base])}. {'; '.join(told)}."
 
 
 def already_in(entry: Entry) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from core.planning.compute_optimal import LAWS, LossLaw, Split, loss_along_budget
+from core.planning.compute_optimal import LAWS, Allocation, LossLaw, loss_along_budget
 from core.units import format_count
 from core.views.common.chart import SANS, Figure, axis, label, layout
 from core.views.common.palette import Palette
@@ -16,7 +16,7 @@ from core.views.common.palette import Palette
 _RANGE = (0.1, 1e5)
 
 
-def loss_curves(flop: float, params: float, splits: Sequence[Split], palette: Palette) -> Figure:
+def loss_curves(flop: float, params: float, splits: Sequence[Allocation], palette: Palette) -> Figure:
     """Loss by each law for every size that spends the same FLOPs: the bottom is the best split, a ring marks yours."""
     sizes = np.geomspace(min(params, *(s.params for s in splits)) / 8, max(params, *(s.params for s in splits)) * 8, 81)
     data: list[Figure] = []
@@ -59,7 +59,7 @@ def _curve(
     law: LossLaw,
     curve: npt.NDArray[np.float64],
     sizes: npt.NDArray[np.float64],
-    best: Split,
+    best: Allocation,
     flop: float,
     params: float,
     colour: str,

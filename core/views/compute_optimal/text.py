@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from core.formula import Explanation
-from core.planning.compute_optimal import LAWS, Split, overtraining
+from core.planning.compute_optimal import LAWS, Allocation, overtraining
 from core.planning.evaluation import Answer
 from core.units import format_count, significant
 
@@ -21,7 +21,7 @@ SPLITS = (
 """Headings of the table of `splits`: the losses are those of `LAWS`, in their order."""
 
 
-def splits(found: Sequence[Split], a: Answer) -> list[tuple[str, ...]]:
+def splits(found: Sequence[Allocation], a: Answer) -> list[tuple[str, ...]]:
     """Rows of the table of splits, the plan's own last; every row has its loss by either law."""
     m = a.middle
     chosen = [(s.name, s.params, s.tokens) for s in found]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from core.planning.cost.bill import Way
+from core.planning.cost.bill import CostOption
 from core.views.common.chart import NAMED_ROW, Figure, axis, layout, named_axis
 from core.views.common.palette import Palette
 from core.views.cost.text import NAMES, ROLES
@@ -20,7 +20,7 @@ _WORD = 0.09
 """A line of at least this share of the longest bar is named on it."""
 
 
-def bills(ways: Sequence[Way], palette: Palette) -> Figure:
+def bills(ways: Sequence[CostOption], palette: Palette) -> Figure:
     """Stacked bars in dollars; a way without a total has an empty row that says so."""
     shown = [way for way in ways if way.total.known]
     most = max((way.total.mid for way in shown), default=1.0) or 1.0

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from core.budget.interval import Interval
 from core.planning.calendar.schedule import Schedule
 from core.planning.cost import form
-from core.planning.cost.bill import Line, Way, energy_of, idle_of
+from core.planning.cost.bill import CostOption, Line, energy_of, idle_of
 from core.planning.form.plan_form import PRICE
 from core.units import format_quantity
 from core.wording import amount, listed, percent, rent, span
@@ -78,14 +78,14 @@ def _needed(needs: Sequence[str]) -> str:
     return f"type {listed([f'“{_FIELDS[name].label}”' for name in needs])}"
 
 
-def missing(way: Way) -> str:
+def missing(way: CostOption) -> str:
     """What a total leaves out: ``without staff, space and network``; empty where it has all."""
     main = {line.id for line in way.lines if line.main}
     names = [NAMES[one] for one in way.without if one not in main]
     return f"without {listed(names)}" if names else ""
 
 
-def rows(ways: Sequence[Way]) -> list[tuple[tuple[str, str], ...]]:
+def rows(ways: Sequence[CostOption]) -> list[tuple[tuple[str, str], ...]]:
     """Cells of the table of lines, each with a remark under it: what is still to be typed, or its range."""
     found = {NAMES[line.id]: line for way in ways for line in way.lines}
     made: list[tuple[tuple[str, str], ...]] = []
@@ -98,7 +98,7 @@ def rows(ways: Sequence[Way]) -> list[tuple[tuple[str, str], ...]]:
     return [*made, (("**total**", ""), *(_amount(way.total, bold=True) for way in ways))]
 
 
-def _cell(way: Way, line: Line | None, id: str) -> tuple[str, str]:
+def _cell(way: CostOption, line: Line | None, id: str) -> tuple[str, str]:
     if line is None:
         return ("included" if (way.id, id) in _INSIDE else "–"), ""
     return _amount(line.amount)
@@ -112,7 +112,7 @@ def _amount(found: Interval, *, bold: bool = False) -> tuple[str, str]:
     return f"**{middle}**" if bold else middle, span(low, high) if low != high else ""
 
 
-def compared(ways: Sequence[Way]) -> str:
+def compared(ways: Sequence[CostOption]) -> str:
     """Which way costs least among those that are known, and what is missing in each."""
     known = [way for way in ways if way.total.known]
     if not known:
@@ -136,7 +136,7 @@ OWNED = (
 )
 
 
-def held(s: Schedule) -> str:
+def fleet_text(s: Schedule) -> str:
     """Accelerator-hours of the runs, those that are idle, and the energy of the runs."""
     idle, used, whole = idle_of(s), s.used_hours, s.held_hours
     energy = energy_of(s)

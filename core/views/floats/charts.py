@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from core.floats.arithmetic.accumulation import Run, Spread, own_exact
+from core.floats.arithmetic.accumulation import Spread, SummationRun, own_exact
 from core.floats.formats import FloatFormat
 from core.floats.range_and_precision import reaches, staircase
 from core.views.common.chart import MONO, Figure, axis, label, layout
@@ -173,7 +173,11 @@ def spacing(formats: Sequence[FloatFormat], here: FloatFormat, palette: Palette)
 
 
 def accumulation(
-    runs: Sequence[tuple[str, str, Run]], spread: Spread | None, *, exact: tuple[float, float], palette: Palette
+    runs: Sequence[tuple[str, str, SummationRun]],
+    spread: Spread | None,
+    *,
+    exact: tuple[float, float],
+    palette: Palette,
 ) -> Figure:
     """Sums against steps. ``runs``: label, role of the colour, and run, the first one wide; the mean lies on top.
 

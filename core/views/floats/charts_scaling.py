@@ -117,14 +117,16 @@ def fitted(run: Fitted, palette: Palette) -> Figure:
         _marks(steps, run.drawn.largest, over, "saturated", palette),
     ]
     clamped = _marks(steps, _log10(run.saturated), over, "saturate", palette)
-    return _stacked(upper, [_lost(steps, run.zero, palette), _told(clamped, run.saturated[over])], "magnitude", palette)
+    return _stacked(
+        upper, [_lost(steps, run.zero, palette), _annotated(clamped, run.saturated[over])], "magnitude", palette
+    )
 
 
 def _lost(steps: Floats, zero: Floats, palette: Palette) -> dict[str, Any]:
-    return _told(_line(steps, _log10(zero), "become zero", palette.fraction, 1.5), zero)
+    return _annotated(_line(steps, _log10(zero), "become zero", palette.fraction, 1.5), zero)
 
 
-def _told(trace: dict[str, Any], shares: Floats) -> dict[str, Any]:
+def _annotated(trace: dict[str, Any], shares: Floats) -> dict[str, Any]:
     """A trace of the lower picture, which says its shares in percent."""
     hover = f"step %{{x}}: %{{customdata:.3~g}} % {trace['name']}<extra></extra>"
     return {**trace, "yaxis": "y2", "customdata": 100 * shares, "hovertemplate": hover}

@@ -28,18 +28,18 @@ _SUBNORMAL = " Subnormal: below the smallest normal number, where the leading bi
 
 
 @dataclass(frozen=True, slots=True)
-class Story:
+class Description:
     """The answer and the line under it."""
 
     answer: str
     detail: str
 
 
-def tell(stored: Stored) -> Story:
+def describe_outcome(stored: Stored) -> Description:
     """What became of the typed number, and why."""
-    story = _tell(stored)
+    story = _describe_outcome(stored)
     hints = misread(stored.typed, stored.fmt), _added(stored)
-    return Story(story.answer + _twice(stored), " ".join(part for part in (story.detail, *hints) if part))
+    return Description(story.answer + _twice(stored), " ".join(part for part in (story.detail, *hints) if part))
 
 
 def as_read(typed: Typed) -> str:
@@ -51,7 +51,7 @@ def as_read(typed: Typed) -> str:
     return f"{_pretty(typed.text)} as a code of {typed.code_format}, {stands},"
 
 
-def _tell(stored: Stored) -> Story:
+def _describe_outcome(stored: Stored) -> Description:
     view, fmt, fate = stored.view, stored.fmt, stored.fate
     asked = _pretty(stored.typed.text)
     if fate == "nan":
@@ -61,32 +61,32 @@ def _tell(stored: Stored) -> Story:
         if view.value is not None and abs(view.value) > fmt.max_finite:
             ends = f"±{brief(fmt.max_finite)}"
             spare = f" No conversion gives it: they end at {ends} to be symmetric, as the MX specification lets them."
-        return Story(f"The {fmt.title} code `{view.hex_code}` is **{stored.text}**.", _place(stored) + spare)
+        return Description(f"The {fmt.title} code `{view.hex_code}` is **{stored.text}**.", _place(stored) + spare)
     if fate == "infinity":
         return _infinity(stored, asked)
     if fate == "no minus zero":
         code = f"0x{fmt.sign_mask:0{fmt.hex_digits}x}"
         why = f"The code of −0 is its NaN, `{code}`." if fmt.nan == "negative_zero" else "No code says −0."
-        return Story(f"−0 becomes **0** in {fmt.title}, which has only one zero.", why)
+        return Description(f"−0 becomes **0** in {fmt.title}, which has only one zero.", why)
     if fate in ("no sign", "no zero"):
         return _no_place(stored, asked)
     if fate == "overflow":
         return _overflow(stored, asked)
     if fate == "clipped":
-        return Story(
+        return Description(
             f"{asked} becomes **{stored.text}** in {fmt.title}, clipped to {_extreme(stored)}.",
             f"That is {_off(stored)}. {_unclipped(fmt)}",
         )
     if fate == "exact":
-        return Story(f"**{asked}** is stored exactly in {fmt.title}{_landmark(stored)}.", _place(stored))
+        return Description(f"**{asked}** is stored exactly in {fmt.title}{_landmark(stored)}.", _place(stored))
     if fate == "underflow":
         return _underflow(stored, asked)
     if fate == "lifted":
-        return Story(
+        return Description(
             f"{asked} becomes **{stored.text}** in {fmt.title}, its smallest value.",
             f"{fmt.title} has no zero: whatever lies below its smallest value becomes that.",
         )
-    return Story(f"{asked} becomes **{stored.text}** in {fmt.title}, {_off(stored)}.", _choice(stored))
+    return Description(f"{asked} becomes **{stored.text}** in {fmt.title}, {_off(stored)}.", _choice(stored))
 
 
 def _twice(stored: Stored) -> str:
@@ -114,7 +114,7 @@ def _added(stored: Stored) -> str:
     return f"{exactly} Adding in {fmt.title}, each term rounded first, as hardware does, gives **{word}**."
 
 
-def _nan(stored: Stored) -> Story:
+def _nan(stored: Stored) -> Description:
     fmt, view = stored.fmt, stored.view
     answer = f"**NaN** in {fmt.title} {_nan_shape(fmt)}."
     this = f"This one, `{view.hex_code}`, is"
@@ -124,20 +124,20 @@ def _nan(stored: Stored) -> Story:
         this = f"Its sign bit is 1, which means nothing: a NaN is neither above nor below 0. {this}"
     if view.code == fmt.sign_mask:
         zero = f"0x{0:0{fmt.hex_digits}x}"
-        return Story(answer, f"{this} the code that would be −0: flip its sign bit and `{zero}` is 0.")
+        return Description(answer, f"{this} the code that would be −0: flip its sign bit and `{zero}` is 0.")
     if fmt.nan != "ieee":
         other = view.code ^ 1
         value = decode_exact(other, fmt)
         word = ("−" if other & fmt.sign_mask else "") + "infinity" if value is None else brief(value)
         largest = ", the largest" if value == fmt.max_finite else ""
         shown = f"0x{other:0{fmt.hex_digits}x}"
-        return Story(answer, f"Flip the last bit and it is a number again: `{shown}` is {word}{largest}.")
+        return Description(answer, f"Flip the last bit and it is a number again: `{shown}` is {word}{largest}.")
     if not fmt.infinity or fmt.fraction_bits == 0:
-        return Story(answer, f"{this} one with a fraction of {view.fraction}. The format has no infinity.")
+        return Description(answer, f"{this} one with a fraction of {view.fraction}. The format has no infinity.")
     quiet = view.fraction >> (fmt.fraction_bits - 1)
     payload = view.fraction & (fmt.fraction_mask >> 1)
     kind = "quiet (the first fraction bit is 1)" if quiet else "signalling (the first fraction bit is 0)"
-    return Story(answer, f"{this} {kind}, payload {payload:,}. With a fraction of zero it would be infinity.")
+    return Description(answer, f"{this} {kind}, payload {payload:,}. With a fraction of zero it would be infinity.")
 
 
 def _nan_shape(fmt: FloatFormat) -> str:
@@ -160,36 +160,36 @@ def _infinity_shape(fmt: FloatFormat) -> str:
     return f"every bit{' after the sign' * fmt.signed}{last} is 1"
 
 
-def _infinity(stored: Stored, asked: str) -> Story:
+def _infinity(stored: Stored, asked: str) -> Description:
     """Infinity was typed."""
     fmt, view = stored.fmt, stored.view
     if view.kind == "inf":
-        return Story(
+        return Description(
             f"**{asked}** in {fmt.title} is the code `{view.hex_code}`: {_infinity_shape(fmt)}.",
             f"The code before it is {_extreme(stored)}, {_bound(stored)}.",
         )
     if view.kind == "nan":
-        return Story(
+        return Description(
             f"{asked} becomes **NaN** in {fmt.title}, which has no infinity.",
             _saturating(stored),
         )
     own = fmt.own_overflow
     why = f"Without saturation it is {OUTCOMES[own]}." if own != "saturate" else _neither(fmt)
-    return Story(f"{asked} becomes **{stored.text}** in {fmt.title}, clipped to {_extreme(stored)}.", why)
+    return Description(f"{asked} becomes **{stored.text}** in {fmt.title}, clipped to {_extreme(stored)}.", why)
 
 
-def _no_place(stored: Stored, asked: str) -> Story:
+def _no_place(stored: Stored, asked: str) -> Description:
     """A negative number in a format without sign, or zero in one without zero."""
     fmt = stored.fmt
     missing = "zero" if stored.fate == "no zero" else "sign"
     least = "from 0" if fmt.zero else f"from {brief(fmt.min_subnormal)}"
-    return Story(
+    return Description(
         f"{asked} becomes **{stored.text}** in {fmt.title}, which has no {missing}.",
         f"It holds numbers {least} to {brief(fmt.max_finite)}.",
     )
 
 
-def _overflow(stored: Stored, asked: str) -> Story:
+def _overflow(stored: Stored, asked: str) -> Description:
     """A finite number became infinity or NaN."""
     typed, fmt = stored.typed, stored.fmt
     word = "−infinity" if stored.view.kind == "inf" and typed.negative else OUTCOMES[stored.policy]
@@ -202,10 +202,12 @@ def _overflow(stored: Stored, asked: str) -> Story:
     if abs(typed.value or 0) == fmt.overflow_threshold:
         way = "down" if typed.negative else "up"
         where = f"half a step past {_extreme(stored)}"
-        return Story(answer, f"It is the very border, {where}, and the tie goes {way}. {saturating}")
+        return Description(answer, f"It is the very border, {where}, and the tie goes {way}. {saturating}")
     since = f"{'From' if fmt.tie_overflows else 'Above'} {_threshold(fmt)}"
     size = " in magnitude" if typed.negative else ""
-    return Story(answer, f"{since}{size}, half a step past the largest, round-to-nearest goes to {word}. {saturating}")
+    return Description(
+        answer, f"{since}{size}, half a step past the largest, round-to-nearest goes to {word}. {saturating}"
+    )
 
 
 def _saturating(stored: Stored) -> str:
@@ -227,18 +229,18 @@ def _neither(fmt: FloatFormat) -> str:
     return f"{fmt.title} has neither infinity nor NaN, so every larger number becomes its largest."
 
 
-def _underflow(stored: Stored, asked: str) -> Story:
+def _underflow(stored: Stored, asked: str) -> Description:
     fmt = stored.fmt
     least, half = fmt.min_subnormal, fmt.min_subnormal / 2
     name = f"{fmt.title} subnormal" if fmt.has_subnormals else f"{fmt.title} value above zero"
     answer = f"{asked} becomes **{stored.text}** in {fmt.title}: the smallest {name} is **{rounded(least, 3)}**."
     if abs(stored.typed.value or 0) == half:
         tie = f"It is exactly half of that, {rounded(half, 3)}: the tie goes to zero."
-        return Story(answer, tie + _SUBNORMAL * fmt.has_subnormals)
+        return Description(answer, tie + _SUBNORMAL * fmt.has_subnormals)
     steps = f"its grid ends at {_binary(least)}, and whatever is up to half a step, {_binary(half)}, rounds to zero"
     asked_value = abs(stored.typed.value or Fraction(0))
     sign = "−" * stored.typed.negative
-    return Story(answer, f"{asked} = {sign}{_binary(asked_value)}; {steps}.{_SUBNORMAL * fmt.has_subnormals}")
+    return Description(answer, f"{asked} = {sign}{_binary(asked_value)}; {steps}.{_SUBNORMAL * fmt.has_subnormals}")
 
 
 def _binary(value: Fraction) -> str:

@@ -31,7 +31,7 @@ _HALF_WORD: dict[Rounding, str] = {
 _THING = {"add": "sum", "multiply": "product", "fma": "a × b + c"}
 
 
-def asked(done: Work) -> str:
+def operands_text(done: Work) -> str:
     """The operation as typed: ``0.1 + 0.2``, ``1.01 − 1``, ``a × b + c``."""
     first, *rest = (_term(one) for one in done.typed)
     text = first
@@ -46,7 +46,7 @@ def _term(typed: Typed) -> str:
     return f"({text})" if len(typed.terms) > 1 else text
 
 
-def told(code: int, fmt: FloatFormat) -> str:
+def operation_text(code: int, fmt: FloatFormat) -> str:
     """The value of a code: exact where that is short, else in as few digits as tell it from its neighbours."""
     sign = "−" if code & fmt.sign_mask else ""
     kind = classify(code, fmt)
@@ -61,11 +61,11 @@ def told(code: int, fmt: FloatFormat) -> str:
     return rounded(Fraction(text), sum(c.isdigit() for c in text.partition("e")[0]))
 
 
-def held(code: int, fmt: FloatFormat) -> str:
+def representable_text(code: int, fmt: FloatFormat) -> str:
     """The value of a code: exact where that is short, else with enough digits to see what it is off by."""
     value = decode_exact(code, fmt)
     if not value or len(exact_decimal(value)) <= _SHORT:
-        return told(code, fmt)
+        return operation_text(code, fmt)
     return f"≈ {rounded(value, fmt.decimal_digits + 4)}"
 
 
@@ -80,7 +80,7 @@ def exactly(value: Fraction, fmt: FloatFormat) -> str:
 def answer(done: Work) -> str:
     """The result in one sentence, and what decided it."""
     operation, fmt = done.operation, done.operation.fmt
-    return f"**{asked(done)}** in {fmt.title} is **{told(operation.code, fmt)}**: {_why(done)}"
+    return f"**{operands_text(done)}** in {fmt.title} is **{operation_text(operation.code, fmt)}**: {_why(done)}"
 
 
 def _why(done: Work) -> str:
@@ -209,7 +209,7 @@ def _stored(done: Work) -> str:
 
 
 def _stored_as(one: Operand, fmt: FloatFormat) -> str:
-    return told(one.code, fmt) if not one.value else exactly(one.value, fmt)
+    return operation_text(one.code, fmt) if not one.value else exactly(one.value, fmt)
 
 
 def _power(one: Operand, fmt: FloatFormat) -> int:
@@ -296,7 +296,7 @@ def _result(operation: Operation) -> str:
         what = "the largest finite value, as this mode never goes outward" if kept else OUTCOMES[fate]
         return f"Beyond the largest finite value, {rounded(fmt.max_finite, 5)}: it becomes {what}."
     if cut is None or operation.value is None or operation.error is None:
-        return f"{_sentence(told(operation.code, fmt))}."
+        return f"{_sentence(operation_text(operation.code, fmt))}."
     tiny = operation.value and abs(operation.value) < fmt.min_normal and fmt.has_subnormals
     if tiny and operation.operator == "add":
         why = "A sum in the subnormal range is always exact: all its numbers are multiples of the smallest one"
@@ -353,7 +353,9 @@ def fused_or_not(done: Work) -> str:
         return ""
     product, total = both
     fmt = done.operation.fmt
-    head = f"Multiplied, rounded to {told(product.code, fmt)}, then added: **{told(total.code, fmt)}**"
+    head = (
+        f"Multiplied, rounded to {operation_text(product.code, fmt)}, then added: **{operation_text(total.code, fmt)}**"
+    )
     if total.code == done.operation.code:
         return f"{head}, the same here."
     return f"{head}. The product’s lower bits, which the fused operation keeps, are lost by then."
@@ -366,7 +368,7 @@ def modes(done: Work) -> tuple[tuple[str, str, str], ...]:
         return ()
     negative = (operation.exact or 0) < 0
     given: dict[Rounding, str] = {
-        mode: told(_in_mode(done, mode).code, operation.fmt) for mode in ROUNDINGS if mode != "stochastic"
+        mode: operation_text(_in_mode(done, mode).code, operation.fmt) for mode in ROUNDINGS if mode != "stochastic"
     }
     bits = cut.kept & 1, cut.guard, cut.round_, cut.sticky
     rows = [(WORDS[mode], f"+{goes_up(*bits, mode, negative=negative):d}", result) for mode, result in given.items()]

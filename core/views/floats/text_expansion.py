@@ -10,7 +10,7 @@ from core.floats.decimals import exact_decimal, raised, rounded
 from core.floats.typed_numbers import Typed
 from core.limits import limit
 from core.views.floats.text import as_read
-from core.views.floats.text_arithmetic import decision, held
+from core.views.floats.text_arithmetic import decision, representable_text
 
 _SHOWN, _SHORT = 28, 12
 
@@ -42,7 +42,7 @@ def answer(typed: Typed, expansion: Expansion, code: int) -> str:
     bits = decision(cut, "nearest_even", expansion.value < 0)
     over = ", too large for the format" * overflows(cut, fmt)
     last = raised(f"2^{cut.last}")
-    return f"{head} {fmt.title} keeps {places}, the last place is {last}; {bits}{over}: **{held(code, fmt)}**."
+    return f"{head} {fmt.title} keeps {places}, the last place is {last}; {bits}{over}: **{representable_text(code, fmt)}**."
 
 
 def _repeats(expansion: Expansion) -> str:

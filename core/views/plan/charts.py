@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 
 from core.planning.evaluation import Answer
-from core.planning.nearest_runs import Peer, at_mfu
+from core.planning.nearest_runs import SimilarRun, at_mfu
 from core.planning.plan import Find
 from core.units import format_count, format_duration, format_money, format_quantity
 from core.views.common.chart import SANS, Figure, axis, label, layout
@@ -56,19 +56,19 @@ def scale_for(find: Find | Literal["cost"], middle: float) -> Scale:
     return Scale(size, f"{prefix}{noun}", find)
 
 
-def answer_strip(a: Answer, peers: Sequence[Peer], palette: Palette) -> Figure:
+def answer_strip(a: Answer, peers: Sequence[SimilarRun], palette: Palette) -> Figure:
     """The plan's answer at the utilisation of each of the nearest published runs, the band from P10 to P90, the plan.
 
     Up to 18 runs have a row each; more stand on one strip, piled up where they meet. The nearer a run, the darker.
     """
-    here = a.found.mid
+    here = a.result.mid
     scale = scale_for(a.find, here)
     ordered = sorted(peers, key=lambda peer: -peer.value)
     values = np.array([peer.value for peer in ordered]) / scale.size
     named = len(ordered) <= _NAMED
     rows = np.arange(len(ordered), dtype=np.float64) if named else _piled(values)
     # A size or tokens that are found move the expected MFU in turn: the answer's own range has that inside.
-    ends = (a.found.low, a.found.high) if a.published else (at_mfu(a, a.expected.low), at_mfu(a, a.expected.high))
+    ends = (a.result.low, a.result.high) if a.published else (at_mfu(a, a.expected.low), at_mfu(a, a.expected.high))
     low, high = sorted(end / scale.size for end in ends)
     reach = float(max(values.max(), high, here / scale.size)) * 1.06
     top = float(rows.max()) + 1.0

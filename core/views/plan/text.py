@@ -11,9 +11,9 @@ from core.budget.errors import BudgetError
 from core.hardware.matmul import best_matmul
 from core.models.catalog import CatalogModel
 from core.planning.evaluation import Answer, answer, dollars_over
-from core.planning.memory_fixes import fewest, fixes
+from core.planning.memory_fixes import fewest_accelerators, fixes
 from core.planning.plan import Find, Limits, whole_accelerators
-from core.runs.reach import beyond
+from core.runs.reach import beyond_evidence
 from core.training.layout import LayoutError
 from core.training.optimizers import find_optimizer
 from core.units import format_count, format_duration, format_money, format_quantity, significant
@@ -105,7 +105,7 @@ def _days(value: float) -> str:
 
 
 def _range(a: Answer, name: str, shown: Callable[[float], str]) -> str:
-    found = a.over(name)
+    found = a.range_of(name)
     if found.low == found.high:
         return ""
     named = f"{P10_P90}: " if a.published else ""
@@ -126,7 +126,7 @@ def _cost(a: Answer) -> str:
 def assumptions(a: Answer) -> str:
     """The quieter line: compute, accelerator-hours, price, token rate, and what they rest on."""
     m = a.middle
-    long = f" × **{significant(m.per_parameter / 6, 3)}** for long sequences" if a.work.long else ""
+    long = f" × **{significant(m.per_parameter / 6, 3)}** for long sequences" if a.token_work.long else ""
     nodes = f"{said} · " if (said := whole_nodes(a)) else ""
     return (
         f"{nodes}**{format_quantity(m.flop, 'flop', 3)}** by 6ND{long} · **{amount(m.hours, 3)}** accelerator-hours, "
@@ -152,7 +152,7 @@ def _rented(a: Answer) -> str:
 def _mfu(a: Answer) -> str:
     """The MFU, what it is of, and where it is from."""
     m = a.middle
-    used, steps = a.over("mfu"), a.over("steps")
+    used, steps = a.range_of("mfu"), a.range_of("steps")
     if a.typed and a.plan.pace == "steady steps":
         ends = (steps.low, steps.high) if steps.low < steps.high else (steps.mid,)
         return f"MFU\u00a0**{interval(ends)}** of steady steps, typed, {percent(m.mfu)} over all hours,"
@@ -190,7 +190,7 @@ def impossible(a: Answer) -> str:
     if not (a.typed and a.plan.pace == "steady steps"):
         because = (
             f" Over all hours it is {percent(m.mfu)}, but with a failure every "
-            f"{format_duration(float(a.stops.mtbf), 3)} only {percent(m.goodput)} of them would train."
+            f"{format_duration(float(a.interruptions.mtbf), 3)} only {percent(m.goodput)} of them would train."
             if m.mfu <= a.ceiling
             else f" Over all hours alone it is {percent(m.mfu)}."
         )
@@ -221,8 +221,8 @@ def memory(a: Answer) -> str:
         return ""
     return (
         f"**The model does not fit:** its states alone, under {h.optimizer.name} {h.policy.phrase}, take "
-        f"{text_memory.gib(float(h.one.states))} on each of {format_count(float(h.layout.accelerators))} × "
-        f"{a.device.name}, which has {text_memory.gib(h.usable)}. {text_memory.rescue(h, fixes(h), fewest(h))}"
+        f"{text_memory.gib(float(h.device_memory.states))} on each of {format_count(float(h.layout.accelerators))} × "
+        f"{a.device.name}, which has {text_memory.gib(h.usable)}. {text_memory.rescue(h, fixes(h), fewest_accelerators(h))}"
     )
 
 
@@ -236,7 +236,7 @@ def tight(a: Answer) -> str:
         return ""
     return (
         f"**As it is laid out it does not fit:** each {a.device.name} would hold {text_memory.gib(h.total)} of its "
-        f"{text_memory.gib(h.usable)}. {text_memory.rescue(h, fixes(h), fewest(h))}"
+        f"{text_memory.gib(h.usable)}. {text_memory.rescue(h, fixes(h), fewest_accelerators(h))}"
     )
 
 
@@ -252,7 +252,7 @@ def long_sequences(a: Answer) -> str:
         whose = "" if a.model else ", for a model of a usual shape"
         said.append(
             f"**At {seq_len:,} tokens a token is {significant(factor, 3)} times the work** of one at "
-            f"{a.work.usual_len:,}, the longest sequence of any published run here{whose}; the hours are scaled by "
+            f"{a.token_work.usual_len:,}, the longest sequence of any published run here{whose}; the hours are scaled by "
             "that, and the MFU is taken to hold, which no run has shown."
         )
     if a.model and seq_len > a.model.max_seq:
@@ -262,4 +262,4 @@ def long_sequences(a: Answer) -> str:
 
 def cautions(a: Answer) -> list[str]:
     """What is to be said beside the answer: beyond what was ever published, longer than was ever trained."""
-    return [*(beyond(a.setting) if a.published else ()), *filter(None, (long_sequences(a),))]
+    return [*(beyond_evidence(a.run_features) if a.published else ()), *filter(None, (long_sequences(a),))]

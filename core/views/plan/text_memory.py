@@ -6,9 +6,9 @@ import math
 from collections.abc import Sequence
 
 from core.hardware.accelerators import Accelerator
-from core.planning.largest_model import Largest, by_states
-from core.planning.memory_estimate import Grid, Held, saved
-from core.planning.memory_fixes import Fix, fewest, fixes, largest
+from core.planning.largest_model import Largest, largest_by_states
+from core.planning.memory_estimate import Grid, MemoryEstimate, plan_checkpoint
+from core.planning.memory_fixes import Fix, fewest_accelerators, fixes, largest
 from core.planning.plan import OWN, whole_accelerators
 from core.training.activations.tensors import SavedTensor
 from core.training.device.largest import largest_micro_batch, largest_seq_len
@@ -27,7 +27,7 @@ def gib(value: float) -> str:
     return format_bytes(value, system="binary", digits=3)
 
 
-def model_of(h: Held) -> str:
+def model_of(h: MemoryEstimate) -> str:
     """What is trained: the model's name, or a model of so many parameters."""
     known = h.plan.known
     if known and h.plan.model != OWN:
@@ -36,13 +36,13 @@ def model_of(h: Held) -> str:
     return f"A model of **{count}** {plural(h.parameters, 'parameter')}"
 
 
-def where(h: Held) -> str:
+def where(h: MemoryEstimate) -> str:
     """The accelerators: ``8 × H100 SXM``."""
     count = int(h.layout.accelerators)
     return f"**{count:,} × {h.plan.device.name}**" if count > 1 else f"one **{h.plan.device.name}**"
 
 
-def sentence(h: Held) -> str:
+def sentence(h: MemoryEstimate) -> str:
     """Whether it fits, by how much, and what the fullest accelerator holds."""
     each = "the fullest accelerator holds" if h.layout.pipeline > 1 else "each holds"
     each = each if h.layout.accelerators > 1 else "it holds"
@@ -59,7 +59,7 @@ def sentence(h: Held) -> str:
     )
 
 
-def counted(h: Held) -> str:
+def counted(h: MemoryEstimate) -> str:
     """The quieter line: under what all of it is counted."""
     one = h.layout
     sequences = f"{one.micro_batch:,} {plural(int(one.micro_batch), 'sequence')} of {h.plan.seq_len:,} tokens at a time"
@@ -92,7 +92,7 @@ def laid_out(one: Layout) -> str:
     return " · ".join(named) + stage
 
 
-def stood_in(h: Held) -> str:
+def stood_in(h: MemoryEstimate) -> str:
     """Whose layers are counted where those of the model have no account, or nobody knows them; else empty."""
     if not h.stands_in:
         return ""
@@ -133,7 +133,7 @@ def refused(problem: LayoutError) -> str:
     return f"with {problem.value:,}, {problem.rule}{example}"
 
 
-def remarks(h: Held) -> list[str]:
+def remarks(h: MemoryEstimate) -> list[str]:
     """What is to be said beside the answer."""
     zero_with_pipeline = (
         "**ZeRO-3 with a pipeline** is allowed and seldom used: every micro-batch needs the weights of its stage "
@@ -141,14 +141,14 @@ def remarks(h: Held) -> list[str]:
         if h.layout.zero == 3 and h.layout.pipeline > 1
         else ""
     )
-    later = float(h.one.later)
+    later = float(h.device_memory.later)
     before_gradients = (
         f"**It is fullest at the loss:** gradients, {gib(later)}, come only as activations go." if later else ""
     )
     return [line for line in (before_gradients, zero_with_pipeline, stood_in(h)) if line]
 
 
-def each(h: Held) -> str:
+def each(h: MemoryEstimate) -> str:
     """The bytes of one parameter with what they are: ``16 bytes for each parameter: 2 parameters + ...``."""
     states = states_per_parameter(h.optimizer, h.policy, h.spec)
     return f"{significant(states.total)} bytes for each parameter: {states_words.spelled(states, h.policy)}"
@@ -156,7 +156,7 @@ def each(h: Held) -> str:
 
 def holding(one: Largest) -> str:
     """The largest model that the accelerators hold: ``8 × H100 SXM 80 GB hold a model of 40B parameters ...``."""
-    h, count = one.held, whole_accelerators(one.plan.accelerators)
+    h, count = one.memory, whole_accelerators(one.plan.accelerators)
     device = states_words.device_name(one.plan.device.name, h.usable)
     who, hold = (f"{count:,} × {device}", "hold") if count > 1 else (f"One {device}", "holds")
     how = f"under {h.optimizer.name} {h.policy.phrase}"
@@ -171,11 +171,11 @@ def holding(one: Largest) -> str:
 
 def what_is_counted(one: Largest, everything: Largest) -> str:
     """What the largest model is held against; by states alone also how large it is with everything counted."""
-    h = one.held
+    h = one.memory
     if one.counted == "everything":
-        rest = float(h.one.activations + h.one.buffers + h.one.runtime)
+        rest = float(h.device_memory.activations + h.device_memory.buffers + h.device_memory.runtime)
         return (
-            f"On each {gib(float(h.one.states))} of model states, {each(h)}; {gib(rest)} of activations, buffers and "
+            f"On each {gib(float(h.device_memory.states))} of model states, {each(h)}; {gib(rest)} of activations, buffers and "
             f"runtime. {counted(h)}"
         )
     rest = "an unknown number" if math.isnan(everything.parameters) else format_count(everything.parameters)
@@ -187,29 +187,29 @@ def typed(one: Largest) -> str:
     return format_count(one.parameters).replace(" ", "") if one.parameters >= 1 else ""
 
 
-def checkpoint(h: Held) -> str:
+def checkpoint(h: MemoryEstimate) -> str:
     """What a checkpoint of the model takes."""
-    return states_words.checkpoint(h.parameters, saved(h.plan), h.policy)
+    return states_words.checkpoint(h.parameters, plan_checkpoint(h.plan), h.policy)
 
 
-def states_alone(h: Held) -> str:
+def states_alone(h: MemoryEstimate) -> str:
     """How large a dense model could be if model states were all; empty where routed experts are spread."""
     if h.layout.expert > 1 or math.isnan(h.usable):
         return ""
     return (
         f"**If model states were all**, {where(h).replace('**', '')} would hold "
-        f"**{format_count(by_states(h))} parameters**: {each(h)}."
+        f"**{format_count(largest_by_states(h))} parameters**: {each(h)}."
     )
 
 
-def left(h: Held) -> str:
+def left(h: MemoryEstimate) -> str:
     """What is left, or how much is missing: ``6.2 GiB``, ``−8.6 GiB``; unknown where the memory is."""
     if h.fits == "unknown":
         return "unknown"
     return f"{'−' if h.spare < 0 else ''}{gib(abs(h.spare))}"
 
 
-def optimizer_row(h: Held, *, measured: bool) -> tuple[str, ...]:
+def optimizer_row(h: MemoryEstimate, *, measured: bool) -> tuple[str, ...]:
     """The row of a plan's optimizer: states, bytes per parameter, what it leaves."""
     one = h.optimizer
     return (
@@ -218,14 +218,14 @@ def optimizer_row(h: Held, *, measured: bool) -> tuple[str, ...]:
         ", ".join(f"`{state}`" for state in one.states) or "none",
         one.formula(h.policy) or "0",
         significant(states_per_parameter(one, h.policy, h.spec).total),
-        gib(float(h.one.states)),
+        gib(float(h.device_memory.states)),
         gib(h.total),
         left(h),
         *((states_words.measured_state(one),) if measured else ()),
     )
 
 
-def optimizers(h: Held, rows: Sequence[Held]) -> str:
+def optimizers(h: MemoryEstimate, rows: Sequence[MemoryEstimate]) -> str:
     """How far the choice of an optimizer goes."""
     most, least = rows[0], rows[-1]
     fitting = [one.optimizer.name for one in rows if one.fits == "fits"]
@@ -238,7 +238,7 @@ def optimizers(h: Held, rows: Sequence[Held]) -> str:
     )
 
 
-def zero_stages(h: Held, rows: Sequence[tuple[int, DeviceMemory]]) -> str:
+def zero_stages(h: MemoryEstimate, rows: Sequence[tuple[int, DeviceMemory]]) -> str:
     """What ZeRO's stages save."""
     shares = int(h.layout.data * h.layout.context)
     if shares == 1:
@@ -251,7 +251,7 @@ def zero_stages(h: Held, rows: Sequence[tuple[int, DeviceMemory]]) -> str:
     )
 
 
-def growing(h: Held, degree: str, rows: Sequence[tuple[int, DeviceMemory]]) -> str:
+def growing(h: MemoryEstimate, degree: str, rows: Sequence[tuple[int, DeviceMemory]]) -> str:
     """What a growing degree saves."""
     if len(rows) < 2:
         return f"**No other {degree}-parallel degree** divides this model."
@@ -264,7 +264,7 @@ def growing(h: Held, degree: str, rows: Sequence[tuple[int, DeviceMemory]]) -> s
     )
 
 
-def frontier(h: Held, grid: Grid) -> str:
+def frontier(h: MemoryEstimate, grid: Grid) -> str:
     """The longest sequence at the plan's micro-batch, and the largest micro-batch at its length."""
     if h.fits == "unknown":
         return "How much memory there is, is unknown, so there is no frontier."
@@ -277,14 +277,14 @@ def frontier(h: Held, grid: Grid) -> str:
     return f"At {mine}, {longest}; at {h.plan.seq_len:,} tokens, as a micro-batch {most}."
 
 
-def kept(h: Held, tensors: Sequence[tuple[SavedTensor, float]]) -> str:
+def kept(h: MemoryEstimate, tensors: Sequence[tuple[SavedTensor, float]]) -> str:
     """What one layer keeps, and how often it is held."""
     whole = sum(size for _, size in tensors)
     name, most = max(((tensor.name, size) for tensor, size in tensors), key=lambda pair: pair[1])
     return f"**One layer keeps {gib(whole)}** of each micro-batch on each accelerator; the most is {name}, {gib(most)}."
 
 
-def tensor_rows(h: Held, tensors: Sequence[tuple[SavedTensor, float]]) -> list[tuple[str, ...]]:
+def tensor_rows(h: MemoryEstimate, tensors: Sequence[tuple[SavedTensor, float]]) -> list[tuple[str, ...]]:
     """Rows of the tensors that one layer keeps: name, part, bytes per token before splitting, bytes, share, split."""
     whole = sum(size for _, size in tensors)
     tokens = int(h.layout.micro_batch) * h.plan.seq_len / int(h.layout.context)
@@ -317,30 +317,30 @@ def change(fix: Fix) -> str:
     return listed([_CHANGES[name].format(text) for name, text in fix.texts.items()])
 
 
-def rescue(h: Held, found: Sequence[Fix], more: int | None) -> str:
+def rescue(h: MemoryEstimate, found: Sequence[Fix], more: int | None) -> str:
     """The cheapest change that would make it fit; empty where it fits."""
     if h.fits != "over":
         return ""
     if found:
-        spare = h.usable - float(found[0].one.total)
+        spare = h.usable - float(found[0].device_memory.total)
         return f"It would with **{change(found[0])}**, {gib(spare)} to spare."
     if more:
         return f"It would on **{more:,}** of them."
     return "No small change of its layout makes it fit."
 
 
-def verdict(h: Held) -> str:
+def verdict(h: MemoryEstimate) -> str:
     """Whether it fits, and the cheapest change that would make it fit."""
-    more = fewest(h) if h.fits == "over" else None
+    more = fewest_accelerators(h) if h.fits == "over" else None
     return f"{sentence(h)} {rescue(h, fixes(h), more)}".strip()
 
 
-def why(h: Held, found: Sequence[Fix], more: int | None, others: Sequence[Accelerator]) -> str:
+def why(h: MemoryEstimate, found: Sequence[Fix], more: int | None, others: Sequence[Accelerator]) -> str:
     """What fills the accelerator most, and how many changes would do; more: accelerators that hold it as it is."""
     classes = {
-        "model states": float(h.one.states - h.one.later),
-        "activations": float(h.one.activations),
-        "buffers and runtime": float(h.one.buffers + h.one.runtime),
+        "model states": float(h.device_memory.states - h.device_memory.later),
+        "activations": float(h.device_memory.activations),
+        "buffers and runtime": float(h.device_memory.buffers + h.device_memory.runtime),
     }
     name, most = max(classes.items(), key=lambda item: item[1])
     share = f"**{name.capitalize()} are the most of it**, {gib(most)} of {gib(h.total)}."
@@ -366,36 +366,46 @@ def why(h: Held, found: Sequence[Fix], more: int | None, others: Sequence[Accele
 
 def costs(fix: Fix) -> str:
     """What a change costs: FLOPs, bytes and waiting, over those of the plan as it is."""
-    said = [f"{percent(abs(fix.again))} {'more' if fix.again > 0 else 'fewer'} FLOPs"] if abs(fix.again) > 5e-4 else []
-    if abs(fix.sent) > 5e-4:
-        said.append(f"{percent(abs(fix.sent))} {'more' if fix.sent > 0 else 'fewer'} bytes sent for each token")
-    elif math.isnan(fix.sent) and "off" in fix.texts:
+    said = (
+        [f"{percent(abs(fix.extra_flop_share))} {'more' if fix.extra_flop_share > 0 else 'fewer'} FLOPs"]
+        if abs(fix.extra_flop_share) > 5e-4
+        else []
+    )
+    if abs(fix.extra_traffic_share) > 5e-4:
+        said.append(
+            f"{percent(abs(fix.extra_traffic_share))} {'more' if fix.extra_traffic_share > 0 else 'fewer'} bytes sent for each token"
+        )
+    elif math.isnan(fix.extra_traffic_share) and "off" in fix.texts:
         said.append("gradients and weights cross to the host")
-    if abs(fix.wait) > 5e-4:
-        said.append(f"{percent(abs(fix.wait))} {'longer' if fix.wait > 0 else 'shorter'} for the pipeline’s wait")
+    if abs(fix.extra_bubble_share) > 5e-4:
+        said.append(
+            f"{percent(abs(fix.extra_bubble_share))} {'longer' if fix.extra_bubble_share > 0 else 'shorter'} for the pipeline’s wait"
+        )
     return ", ".join(said) or "no more FLOPs or bytes sent"
 
 
-def priced(h: Held, fix: Fix) -> str:
+def priced(h: MemoryEstimate, fix: Fix) -> str:
     """A fix with what it saves and leaves, and what it costs."""
-    name, spare = change(fix), gib(h.usable - float(fix.one.total))
+    name, spare = change(fix), gib(h.usable - float(fix.device_memory.total))
     return f"**{name[0].upper()}{name[1:]}** saves {gib(fix.saved)} and leaves {spare}; {costs(fix)}."
 
 
-def cheapest(h: Held, way: Fix) -> str:
+def cheapest(h: MemoryEstimate, way: Fix) -> str:
     """How far the way of a waterfall comes."""
-    end = h.usable - float(way.one.total)
+    end = h.usable - float(way.device_memory.total)
     if end < 0:
-        return f"**As near as any layout comes:** {gib(float(way.one.total))}, still {gib(-end)} over."
-    return f"**The cheapest way down:** to {gib(float(way.one.total))}, with {gib(end)} to spare."
+        return f"**As near as any layout comes:** {gib(float(way.device_memory.total))}, still {gib(-end)} over."
+    return f"**The cheapest way down:** to {gib(float(way.device_memory.total))}, with {gib(end)} to spare."
 
 
-def fall(h: Held, steps: Sequence[Fix]) -> str:
+def fall(h: MemoryEstimate, steps: Sequence[Fix]) -> str:
     """The same step by step: from what is held, change by change, to what is held then."""
     way = [f"{change(one)} {'saves' if one.saved >= 0 else 'adds'} {gib(abs(one.saved))}" for one in steps]
-    end = h.usable - float(steps[-1].one.total)
+    end = h.usable - float(steps[-1].device_memory.total)
     then = f"{gib(end)} to spare" if end >= 0 else f"**{gib(-end)} over** still, the closest that any layout comes"
-    return f"**From {gib(h.total)} down to {gib(float(steps[-1].one.total))}:** {', then '.join(way)}; {then}."
+    return (
+        f"**From {gib(h.total)} down to {gib(float(steps[-1].device_memory.total))}:** {', then '.join(way)}; {then}."
+    )
 
 
 _MOMENTS = {
@@ -408,7 +418,7 @@ _MOMENTS = {
 }
 
 
-def over_a_step(h: Held, curve: StepCurve) -> str:
+def over_a_step(h: MemoryEstimate, curve: StepCurve) -> str:
     """Where a step needs most memory, and how much is held between steps."""
     total = curve.total
     many = curve.in_flight
@@ -419,7 +429,7 @@ def over_a_step(h: Held, curve: StepCurve) -> str:
     )
 
 
-def sent(h: Held, traffic: Traffic) -> str:
+def sent(h: MemoryEstimate, traffic: Traffic) -> str:
     """What one accelerator sends in one step, by what makes it send."""
     kinds = ("tensor", "pipeline", "data", "expert", "context")
     sizes = [(name, float(getattr(traffic, name))) for name in kinds]

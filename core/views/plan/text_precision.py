@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from core.fields import Field
 from core.planning.form.precision import OWN_FIELDS
-from core.planning.memory_estimate import Held
+from core.planning.memory_estimate import MemoryEstimate
 from core.training.custom_policy import policy_rows
 from core.training.memory import states_per_parameter
 from core.units import significant
@@ -22,13 +22,13 @@ WHY_SO_MANY = (
 )
 
 
-def adds_up(h: Held) -> str:
+def adds_up(h: MemoryEstimate) -> str:
     """The sum of the bytes of one parameter: "2 parameters + 2 gradients + ... = 16 bytes"."""
     states = states_per_parameter(h.optimizer, h.policy, h.spec)
     named = states_words.spelled(states, h.policy)
     return (
         f"**{named} = {significant(states.total)} bytes for each parameter** under {h.optimizer.name}, before anything "
-        f"is shared; {gib(float(h.one.states))} on each accelerator as it is laid out."
+        f"is shared; {gib(float(h.device_memory.states))} on each accelerator as it is laid out."
     )
 
 
@@ -42,7 +42,7 @@ class Kept:
     why: str
 
 
-def kept(h: Held) -> list[Kept]:
+def kept(h: MemoryEstimate) -> list[Kept]:
     """Every class of tensors of a plan with its bytes per parameter, and why it is there."""
     seen: set[str] = set()
     found: list[Kept] = []
@@ -57,7 +57,7 @@ def kept(h: Held) -> list[Kept]:
     return found
 
 
-def total(h: Held) -> tuple[str, str, str]:
+def total(h: MemoryEstimate) -> tuple[str, str, str]:
     """The row under them: what it is, the sum, and of what."""
     states = states_per_parameter(h.optimizer, h.policy, h.spec)
     mean = "" if h.optimizer.uniform else ", the mean over the model’s tensors"
@@ -68,7 +68,7 @@ def total(h: Held) -> tuple[str, str, str]:
     )
 
 
-def policy_row(h: Held) -> tuple[str, ...]:
+def policy_row(h: MemoryEstimate) -> tuple[str, ...]:
     """The row of a plan's precision: its sum, what one accelerator holds, what is left, and what it is."""
     states = states_per_parameter(h.optimizer, h.policy, h.spec)
     return (

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from core.planning.plan import Plan
-from core.planning.rates import Replaced, replaced, rows_of, standing
+from core.planning.rates import ReplacedRate, rates_origin, replaced_rates, rows_of
 from core.units import format_quantity
 from core.wording import listed, percent
 
 
-def told(plan: Plan) -> str:
+def rates_sentence(plan: Plan) -> str:
     """The rates that count and what they replace, in a line; why those of another accelerator do not; else empty."""
-    found = standing(plan)
+    found = rates_origin(plan)
     if found == "none":
         return ""
     whose = plan.measured.origin
@@ -20,7 +20,7 @@ def told(plan: Plan) -> str:
             f"**The rates measured on {whose} are not used:** they are of {rows}, and the plan has {plan.accelerator}, "
             "of which the datasheet counts."
         )
-    rates = replaced(plan)
+    rates = replaced_rates(plan)
     measured = listed([f"{one.name} {format_quantity(one.measured, one.kind, 3)}" for one in rates])
     sheet = listed([format_quantity(one.datasheet, one.kind, 3) for one in rates])
     head = f"**Rates measured** on {whose}" if whose else "**Measured rates**"
@@ -31,14 +31,14 @@ def told(plan: Plan) -> str:
 
 def _unknown(plan: Plan) -> str:
     """That nothing says whether the rates are of the plan's accelerator; empty where something does."""
-    if standing(plan) != "stands in":
+    if rates_origin(plan) != "stands in":
         return ""
     device = plan.measured.device
     whose = f"No datasheet is known of a device named {device}" if device else "Nothing says of which device they are"
     return f" {whose}: they stand in for those of {plan.accelerator}."
 
 
-def _doubt(one: Replaced) -> str:
+def _doubt(one: ReplacedRate) -> str:
     """That a rate is more than its datasheet has; else empty."""
     if not one.doubtful:
         return ""
@@ -47,7 +47,7 @@ def _doubt(one: Replaced) -> str:
 
 def change(plan: Plan) -> str:
     """What rates that count change, and what not; empty where none count."""
-    if standing(plan) not in ("own", "stands in"):
+    if rates_origin(plan) not in ("own", "stands in"):
         return ""
     whose = "that is asked for" if plan.find == "MFU" else "that is typed" if plan.mfu else "of published runs"
     return (
@@ -63,6 +63,6 @@ def usual_network(plan: Plan) -> str:
 
 def by(plan: Plan) -> str:
     """On which measurement a step's time rests, as the end of a clause; empty where it rests on the datasheet."""
-    if standing(plan) not in ("own", "stands in"):
+    if rates_origin(plan) not in ("own", "stands in"):
         return ""
     return f", with rates measured on {device}" if (device := plan.measured.device) else ", with measured rates"

@@ -6,13 +6,13 @@ import json
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
-from core.data_version import knowledge
+from core.data_version import data_version
 from core.fields import LINK_VERSION, VERSION, clipped
 from core.limits import limit
 from core.models.configs.json_text import ConfigError, read_object
 from core.planning.comparison.entry import RESULTS, Entry, entry_of, results_of
 from core.planning.form.plan_form import PLAN_FORM
-from core.planning.in_force import InForce
+from core.planning.in_force import AppliedLayout
 from core.views.plan.text import sentence
 from core.views.report.report import Report
 from core.views.search.text import sentence as headline
@@ -38,7 +38,7 @@ def as_json(report: Report) -> str:
             "texts": dict(one.entry.texts),
             "results": results_of(one.answer) if one.answer else {},
             "sentence": plain(sentence(one.answer)) if one.answer else "",
-            "why": one.why,
+            "why": one.problem,
             **(_of_layout(report.layout) if report.layout else {}),
         }
         for one in report.plans
@@ -48,18 +48,18 @@ def as_json(report: Report) -> str:
         "version": LINK_VERSION,
         "date": report.date.isoformat(),
         "link": report.link,
-        "knowledge": knowledge(),
+        "knowledge": data_version(),
         "plans": plans,
     }
     return json.dumps(made, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
 
 
-def _of_layout(one: InForce) -> dict[str, Any]:
+def _of_layout(one: AppliedLayout) -> dict[str, Any]:
     """The layout in force, what a step of it comes to, and how it is launched; ``sentence`` then is about it."""
-    layout = {field.name: int(getattr(one.found.layout, field.name)) for field in fields(one.found.layout)}
+    layout = {field.name: int(getattr(one.result.layout, field.name)) for field in fields(one.result.layout)}
     return {
-        "sentence": plain(headline(one.plan, one.request, one.found)),
-        "whole_run": plain(whole_run(one.plan, one.request, one.found)),
+        "sentence": plain(headline(one.plan, one.request, one.result)),
+        "whole_run": plain(whole_run(one.plan, one.request, one.result)),
         "layout": layout,
         "step": one.results,
         "launch": {made.system: {"text": made.text, "notes": list(map(plain, made.notes))} for made in one.launches},
@@ -81,11 +81,11 @@ def read_json(text: str) -> tuple[tuple[Entry, ...], tuple[str, ...]]:
     for i, one in enumerate(found.plans[:most]):
         name = cleaned(one.name, limit("plan_name")) or f"Plan {i + 1}"
         named = {PLAN_FORM.key(name): (value,) for name, value in one.texts.items()}
-        texts, about = PLAN_FORM.given({**named, VERSION: (str(found.version),)})
+        texts, about = PLAN_FORM.from_address({**named, VERSION: (str(found.version),)})
         said += [f"“{clipped(name)}”: {line.replace('The link', 'The file')}" for line in about]
         results = {name: value for name, value in one.results.items() if name in RESULTS}
         entries.append(replace(entry_of(name, texts), results=results))
-    if found.knowledge and found.knowledge != knowledge():
+    if found.knowledge and found.knowledge != data_version():
         said.append("The file was made with other data or formulas than Napkin has now: results may be others.")
     return tuple(entries), tuple(dict.fromkeys(said))
 

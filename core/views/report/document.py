@@ -5,14 +5,14 @@ from __future__ import annotations
 import html
 from collections.abc import Sequence
 
-from core.data_version import knowledge
+from core.data_version import data_version
 from core.formula import Explanation
-from core.planning.comparison.comparison import Compared
-from core.planning.comparison.differences import counting, differing
+from core.planning.comparison.comparison import ComparedPlan
+from core.planning.comparison.differences import differing_fields, effective_fields
 from core.planning.evaluation import Answer
 from core.planning.form.plan_form import PLAN_FORM
-from core.planning.in_force import InForce
-from core.planning.nearest_runs import peers_of
+from core.planning.in_force import AppliedLayout
+from core.planning.nearest_runs import similar_runs
 from core.search.derivation import explain
 from core.views.common.markup import literal, remarked, rich, safe_text, typed
 from core.views.comparison import text as compare
@@ -60,22 +60,22 @@ def _alone(report: Report) -> str:
         parts += [_beside_runs(one.answer), _memory(one), _section("The plan in numbers", _lines(report, one))]
     parts.append(_section("What was asked", _asked(report)))
     if one.answer:
-        step = explain(at.request, at.found, at.plan.tokens) if at else []
+        step = explain(at.request, at.result, at.plan.tokens) if at else []
         parts.append(_section("How this is computed", steps([*step, *_explained(one)])))
     return "\n".join(parts)
 
 
-def _in_force(at: InForce) -> str:
+def _in_force(at: AppliedLayout) -> str:
     """The layout in large type, as Parallel plan has it, and how it stands to the whole run."""
-    said = search.sentence(at.plan, at.request, at.found)
-    run = search.whole_run(at.plan, at.request, at.found)
+    said = search.sentence(at.plan, at.request, at.result)
+    run = search.whole_run(at.plan, at.request, at.result)
     return (
-        f"<p class=answer>{rich(said)}</p><p class=quiet>{rich(search.stepped(at.plan, at.request, at.found))}</p>"
+        f"<p class=answer>{rich(said)}</p><p class=quiet>{rich(search.stepped(at.plan, at.request, at.result))}</p>"
         f"<p class=says>{rich(run)}</p>"
     )
 
 
-def _launched(at: InForce) -> str:
+def _launched(at: AppliedLayout) -> str:
     """The settings of each system, and what is to be said of them."""
     lines = at.launches
     parts = [f"<p class=says>{rich(launched(lines))}</p>"]
@@ -111,13 +111,13 @@ def _section(title: str, inside: str) -> str:
     return f"<section><h2>{safe_text(title)}</h2>{inside}</section>"
 
 
-def _said(one: Compared) -> str:
+def _said(one: ComparedPlan) -> str:
     """The answer in large type, what it rests on, and what is to be said beside it."""
     if one.answer:
         found = f"<p class=answer>{rich(plan_text.sentence(one.answer))}</p>"
         found += f"<p class=quiet>{rich(plan_text.assumptions(one.answer))}</p>"
     else:
-        found = f"<p class=answer>No answer.</p><p class=wrong>{literal(one.why)}</p>"
+        found = f"<p class=answer>No answer.</p><p class=wrong>{literal(one.problem)}</p>"
     return found + "".join(
         f"<p class=wrong>{rich(text) if ours else literal(text)}</p>" for text, ours in concerns(one)
     )
@@ -128,18 +128,18 @@ def _picture(drawn: str, label: str) -> str:
 
 
 def _beside_runs(a: Answer) -> str:
-    peers = peers_of(a)
+    peers = similar_runs(a)
     said = pace(a, peers)
     picture = svg(answer_strip(a, peers, INK), plain(said))
     return _section("Beside published runs", f"<p class=says>{rich(said)}</p>{_picture(picture, 'Published runs')}")
 
 
-def _memory(one: Compared) -> str:
-    if one.held is None:
+def _memory(one: ComparedPlan) -> str:
+    if one.memory is None:
         return ""
-    h = one.held
+    h = one.memory
     said = text_memory.sentence(h)
-    picture = svg(device_bars([("", h.one)], h.usable, INK), plain(said))
+    picture = svg(device_bars([("", h.device_memory)], h.usable, INK), plain(said))
     notes = [text_memory.counted(h), *text_memory.remarks(h), text_memory.checkpoint(h)]
     rest = "".join(f"<p class=quiet>{rich(note)}</p>" for note in notes)
     return _section("On one accelerator", f"<p class=says>{rich(said)}</p>{_picture(picture, 'Memory')}{rest}")
@@ -149,13 +149,13 @@ def _beside(report: Report) -> str:
     """The results by which plans are compared, and the inputs in which they differ."""
     plans = report.plans
     names = [f"{one.name}, baseline" if i == report.base else one.name for i, one in enumerate(plans)]
-    found = differing([one.reading for one in plans])
+    found = differing_fields([one.reading for one in plans])
     rows = [*compare.result_rows(plans, report.base), *compare.input_rows(found, report.base)]
     cells = [[remarked(*cell) for cell in (head, *row)] for head, row in rows]
     return f"<p class=says>{rich(compare.inputs_in_words(plans, found))}</p>" + _table(["", *names], cells)
 
 
-def _lines(report: Report, one: Compared) -> str:
+def _lines(report: Report, one: ComparedPlan) -> str:
     rows = [(line.cells(), line.note) for line in report.lines(one)]
     caption = "In each column MFU, price and all that follows belong together."
     return _table(
@@ -179,8 +179,8 @@ def _quantities(report: Report) -> str:
 def _asked(report: Report) -> str:
     """What counts of a plan's fields; of several plans those that all share, after what the table of results says."""
     readings = [one.reading for one in report.plans]
-    apart = {one.field.id for one in differing(readings)}
-    first, counts = readings[0], counting(readings[0])
+    apart = {one.field.id for one in differing_fields(readings)}
+    first, counts = readings[0], effective_fields(readings[0])
     shared = [
         (one.label, first.texts[one.id] or one.placeholder or _EMPTY)
         for one in PLAN_FORM.fields
@@ -211,15 +211,15 @@ def _table(heads: Sequence[str], rows: Sequence[Sequence[str]], *, caption: str 
     )
 
 
-def _explained(one: Compared) -> list[Explanation]:
+def _explained(one: ComparedPlan) -> list[Explanation]:
     """Every formula on the way to the answer, and to what one accelerator holds."""
     if one.answer is None:
         return []
-    return [*one.answer.explain(), *(one.held.explain() if one.held else ())]
+    return [*one.answer.explain(), *(one.memory.explain() if one.memory else ())]
 
 
 def _footer(report: Report) -> str:
     link = address(report.link)
     again = f'<p><a class=open href="{html.escape(link, quote=True)}">Open it again in Napkin</a></p>' if link else ""
-    edition = f"Data and formulas: edition {knowledge()}."
+    edition = f"Data and formulas: edition {data_version()}."
     return f"<footer>{again}<p>Made by Napkin on {report.date.isoformat()}. {edition}</p></footer>"

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 from core.models.flops import conventions, train_flop_6nd
 from core.planning.compute_optimal import overtraining
-from core.planning.evaluation import Answer, Column, dollars_over
-from core.planning.in_force import InForce
+from core.planning.evaluation import Answer, Estimate, dollars_over
+from core.planning.in_force import AppliedLayout
 from core.planning.plan import whole_accelerators
-from core.planning.rates import replaced
+from core.planning.rates import replaced_rates
 from core.training.layout import LayoutError
 from core.units import UNIT, Kind, format_quantity
 from core.views.plan import text_memory
@@ -60,14 +60,14 @@ def plan_lines(a: Answer) -> tuple[Line, ...]:
     plan, model, device = a.plan, a.model, a.device
     columns = (a.low, a.middle, a.high)
 
-    def line(name: str, of: Callable[[Column], float], kind: Kind = "number", note: str = "") -> Line:
+    def line(name: str, of: Callable[[Estimate], float], kind: Kind = "number", note: str = "") -> Line:
         return scenarios(name, [of(column) for column in columns], kind, note)
 
     def scenarios(name: str, values: Iterable[float], kind: Kind, note: str = "") -> Line:
         worst, middle, best = (float(value) for value in values)
         return Line(name, middle, kind, worst, best, note)
 
-    def rule(made: Column) -> float:
+    def rule(made: Estimate) -> float:
         return train_flop_6nd(made.parameters, made.tokens)
 
     counted = {way.id: way for way in conventions(a.shape.spec, plan.seq_len)}
@@ -89,12 +89,16 @@ def plan_lines(a: Answer) -> tuple[Line, ...]:
         line("accelerators", lambda made: whole_accelerators(made.accelerators), "count"),
         *_nodes(a, columns),
         Line("dense peak of one", a.peak, "flop_per_s", note=a.dtype),
-        *(Line(f"measured, {one.name}", one.measured, one.kind, note=whose) for one in replaced(plan)),
+        *(Line(f"measured, {one.name}", one.measured, one.kind, note=whose) for one in replaced_rates(plan)),
         line("MFU over all hours", lambda made: made.mfu, "ratio", origin),
         line("MFU of the steps", lambda made: made.steps, "ratio", "impossible" if a.impossible else ""),
         line("goodput", lambda made: made.goodput, "ratio", "share left by checkpoints, failures and restarts"),
         line("training compute, 6ND", rule, "flop"),
-        *((line("training compute, long sequences counted", lambda made: made.flop, "flop"),) if a.work.long else ()),
+        *(
+            (line("training compute, long sequences counted", lambda made: made.flop, "flop"),)
+            if a.token_work.long
+            else ()
+        ),
         line(
             f"training compute by layer, {plan.attention} attention",
             lambda made: rule(made) * by_layer,
@@ -114,17 +118,17 @@ def plan_lines(a: Answer) -> tuple[Line, ...]:
         ),
         Line("rent", a.dollars.mid, "usd", a.dollars.high, a.dollars.low, OWNED if plan.owned else dollars_over(a)),
         scenarios("failures expected", failures(a), "number"),
-        scenarios("checkpoint", a.all_stops.checkpoint, "bytes"),
-        scenarios("checkpoint every", a.all_stops.interval, "seconds"),
+        scenarios("checkpoint", a.all_interruptions.checkpoint, "bytes"),
+        scenarios("checkpoint every", a.all_interruptions.interval, "seconds"),
         *_held(a),
         Line("energy", a.energy.mid, "watt_hours", a.energy.high, a.energy.low),
         Line("carbon, CO₂ equivalent", a.carbon.mid, "kg_co2", a.carbon.high, a.carbon.low),
     )
 
 
-def step_lines(one: InForce) -> tuple[Line, ...]:
+def step_lines(one: AppliedLayout) -> tuple[Line, ...]:
     """The layout of a plan and what a step of it comes to."""
-    found, layout = one.found, one.found.layout
+    found, layout = one.result, one.result.layout
     low, high = found.low, found.high
     return (
         Line("layout", degrees(layout), note=stepped(one.plan, one.request, found)),
@@ -165,7 +169,7 @@ def _held(a: Answer) -> tuple[Line, ...]:
     return (
         Line(
             "model states on one accelerator",
-            float(h.one.states),
+            float(h.device_memory.states),
             "bytes",
             note=f"{h.optimizer.name} {h.policy.phrase}",
         ),
@@ -174,7 +178,7 @@ def _held(a: Answer) -> tuple[Line, ...]:
     )
 
 
-def _nodes(a: Answer, columns: Sequence[Column]) -> tuple[Line, ...]:
+def _nodes(a: Answer, columns: Sequence[Estimate]) -> tuple[Line, ...]:
     """The accelerators that were found, rounded up to whole nodes; none where they come singly."""
     size = a.device.node_size
     if a.find != "accelerators" or size == 1:

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from core.planning.comparison.comparison import Compared, compared
+from core.planning.comparison.comparison import ComparedPlan, compare_plan
 from core.planning.comparison.entry import Entry
 from core.planning.form.plan_form import plan_of
-from core.planning.in_force import InForce, in_force
+from core.planning.in_force import AppliedLayout, applied_layout
 from core.views.plan import text as plan_text
 from core.views.report.plan_table import Line, plan_lines, step_lines
 
@@ -20,11 +20,11 @@ class Report:
     """Plans, one or several. link: the whole address that opens them again. date: the day of the report. base: the
     index of the plan that the others are held against. layout: that of the only plan, where the report is about it."""
 
-    plans: tuple[Compared, ...]
+    plans: tuple[ComparedPlan, ...]
     link: str
     date: datetime.date
     base: int = 0
-    layout: InForce | None = None
+    layout: AppliedLayout | None = None
 
     @property
     def title(self) -> str:
@@ -32,14 +32,14 @@ class Report:
         return self.plans[0].name if len(self.plans) == 1 else f"{len(self.plans)} plans compared"
 
     @cached_property
-    def _lines(self) -> dict[Compared, dict[str, Line]]:
+    def _lines(self) -> dict[ComparedPlan, dict[str, Line]]:
         return {one: {line.name: line for line in plan_lines(one.answer)} for one in self.plans if one.answer}
 
-    def lines(self, plan: Compared) -> Sequence[Line]:
+    def lines(self, plan: ComparedPlan) -> Sequence[Line]:
         """Every quantity of a plan, those of its layout first; none of one without an answer."""
         return (*(step_lines(self.layout) if self.layout else ()), *self._lines.get(plan, {}).values())
 
-    def line(self, plan: Compared, quantity: str) -> Line | None:
+    def line(self, plan: ComparedPlan, quantity: str) -> Line | None:
         """One quantity of a plan; None where it has none of that name."""
         return self._lines.get(plan, {}).get(quantity)
 
@@ -53,8 +53,8 @@ def report_of(
 ) -> Report:
     """A report on ``entries``, one or more. of_layout: whether it is about the layout of the only one; raises
     `LayoutError` where that cannot be."""
-    layout = in_force(plan_of(entries[0].reading)) if of_layout else None
-    return Report(tuple(compared(one) for one in entries), link, date, base, layout)
+    layout = applied_layout(plan_of(entries[0].reading)) if of_layout else None
+    return Report(tuple(compare_plan(one) for one in entries), link, date, base, layout)
 
 
 def merged(orders: Iterable[Sequence[str]]) -> tuple[str, ...]:
@@ -71,7 +71,7 @@ def merged(orders: Iterable[Sequence[str]]) -> tuple[str, ...]:
     return tuple(found)
 
 
-def concerns(one: Compared) -> list[tuple[str, bool]]:
+def concerns(one: ComparedPlan) -> list[tuple[str, bool]]:
     """What is to be said beside a plan's answer, and whether it is in our own words: others quote what was typed."""
     a = one.answer
     said = [(problem.message, False) for problem in one.reading.problems]

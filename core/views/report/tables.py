@@ -51,7 +51,7 @@ def as_csv(report: Report) -> str:
             if any(cells[place] for cells in raw):
                 rows.append([harmless(quantity), scenario, unit, *(cells[place] for cells in raw)])
     if len(answered) < len(report.plans):
-        rows.append(["no answer because", "", "", *(harmless(one.why) for one in report.plans)])
+        rows.append(["no answer because", "", "", *(harmless(one.problem) for one in report.plans)])
     return _written(rows)
 
 
@@ -73,12 +73,12 @@ def as_markdown(report: Report) -> str:
         if len(report.plans) > 1:
             parts.append(f"## {markdown_text(one.name)}")
         if at := report.layout:
-            asked = (at.plan, at.request, at.found)
-            parts += map(unlinked, (headline(*asked), stepped(at.plan, at.request, at.found), whole_run(*asked)))
+            asked = (at.plan, at.request, at.result)
+            parts += map(unlinked, (headline(*asked), stepped(at.plan, at.request, at.result), whole_run(*asked)))
         if one.answer:  # where our own words name a device, that is as somebody typed it
             parts += [unlinked(sentence(one.answer)), unlinked(assumptions(one.answer))]
         else:
-            parts.append(f"**No answer:** {markdown_text(one.why)}")
+            parts.append(f"**No answer:** {markdown_text(one.problem)}")
         parts += [f"> {unlinked(text) if ours else markdown_text(text)}" for text, ours in concerns(one)]
     parts.append(_table(report))
     for line in report.layout.launches if report.layout else ():

@@ -12,7 +12,7 @@ from core.hardware.accelerators import find
 from core.models.catalog import CatalogModel
 from core.models.flops import train_flop_6nd
 from core.planning.evaluation import Answer
-from core.planning.nearest_runs import Peer
+from core.planning.nearest_runs import SimilarRun
 from core.runs.published import AS_PUBLISHED, Comparison, models_with_runs
 from core.runs.scores import Prediction, Score
 from core.runs.utilisation import Evidence, base_peak
@@ -178,12 +178,12 @@ def other_runs(others: Sequence[Comparison]) -> list[str]:
     return [f"Also published: {'; '.join(named)}."] if named else []
 
 
-def pace(a: Answer, peers: Sequence[Peer]) -> str:
+def pace(a: Answer, peers: Sequence[SimilarRun]) -> str:
     """What the picture of the answer shows: the plan at the pace of the nearest runs, and what the model says."""
-    nearest = min((peer.near for peer in peers), key=lambda near: near.distance)
+    nearest = min((peer.similarity for peer in peers), key=lambda near: near.distance)
     said = (
         f"**Your run at the pace of the {len(peers)} published ones nearest to it**; the nearest is "
-        f"{nearest.row.run.model}: {nearest.text}."
+        f"{nearest.evidence.run.model}: {nearest.text}."
     )
     if a.published:
         return said
@@ -196,7 +196,7 @@ def pace(a: Answer, peers: Sequence[Peer]) -> str:
 
 
 def _yours(a: Answer) -> str:
-    used = a.over("mfu")
+    used = a.range_of("mfu")
     return interval((used.low, used.high) if used.low < used.high else (used.mid,))
 
 
@@ -214,10 +214,16 @@ NEAREST = ("published run", "accelerator", "weight", "how it differs from your p
 """Headings of the table of `near_rows`."""
 
 
-def near_rows(peers: Sequence[Peer]) -> list[tuple[str, ...]]:
+def near_rows(peers: Sequence[SimilarRun]) -> list[tuple[str, ...]]:
     """The nearest runs with their weight in the expectation, what sets them apart, and their utilisation."""
     return [
-        (p.run.model, p.run.accelerator, percent(p.near.share), p.near.text, percent(p.near.row.utilisation))
+        (
+            p.run.model,
+            p.run.accelerator,
+            percent(p.similarity.share),
+            p.similarity.text,
+            percent(p.similarity.evidence.utilisation),
+        )
         for p in peers
     ]
 

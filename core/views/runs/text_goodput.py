@@ -29,8 +29,8 @@ def whole(a: Answer) -> str:
 
 def failing(a: Answer) -> str:
     """How often it fails and saves, in a sentence."""
-    mtbf = float(a.stops.mtbf)
-    saved = float(a.stops.interval)
+    mtbf = float(a.interruptions.mtbf)
+    saved = float(a.interruptions.interval)
     every = f"a checkpoint every **{format_duration(saved, 3)}**; " if math.isfinite(saved) else ""
     if math.isinf(mtbf):
         return f"Without failures; {every}goodput **{percent(a.middle.goodput)}**."
@@ -45,18 +45,18 @@ def failing(a: Answer) -> str:
 def failures(a: Answer) -> tuple[float, ...]:
     """Failures expected at the low end of the MFU, in the middle and at the high end: over all the time that anything
     of the run is at work."""
-    ends = zip((a.low, a.middle, a.high), a.all_stops.mtbf, strict=True)
-    return tuple(86400 * column.days * (1 - a.stops.elsewhere) / float(mtbf) for column, mtbf in ends)
+    ends = zip((a.low, a.middle, a.high), a.all_interruptions.mtbf, strict=True)
+    return tuple(86400 * column.days * (1 - a.interruptions.elsewhere) / float(mtbf) for column, mtbf in ends)
 
 
 def whole_rows(a: Answer) -> list[tuple[str, str]]:
     """Rows of the table of the whole run, each with its range where what was found has one."""
-    s, per = a.all_stops, float(a.stops.checkpoint) / a.stored
+    s, per = a.all_interruptions, float(a.interruptions.checkpoint) / a.stored
     rows = [
         (f"checkpoint, {significant(per)} bytes per parameter", _scenarios(s.checkpoint, "bytes", 4)),
         ("training stands still for one", _scenarios(s.write, "seconds")),
     ]
-    if math.isfinite(float(a.stops.mtbf)):
+    if math.isfinite(float(a.interruptions.mtbf)):
         rows += [
             ("best interval by Young", _scenarios(s.young, "seconds")),
             ("best interval by Daly", _scenarios(s.daly, "seconds")),
@@ -73,7 +73,7 @@ def _scenarios(values: Iterable[float], kind: Kind, digits: int = 3) -> str:
 
 def shares(a: Answer) -> list[tuple[str, float, str]]:
     """The parts of the wall time with the roles whose colours they wear; those of no length are left out."""
-    s = a.stops
+    s = a.interruptions
     steps = "steps" if a.impossible else f"steps at {percent(a.middle.steps)} MFU"
     parts = [
         (steps, a.middle.goodput, "parameters"),

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from core.planning.search_around import Size
-from core.search.result import Columns, Found
+from core.planning.search_around import ClusterResult
+from core.search.result import Columns, LayoutResult
 from core.units import format_duration, significant
 from core.views.common.chart import MONO, SANS, Figure, axis, label, layout
 from core.views.common.palette import Palette
@@ -27,7 +27,9 @@ def colour(part: str, palette: Palette) -> str:
     return palette.role(role) if role else palette.muted
 
 
-def space(plans: Columns, front: Sequence[Found], here: Found | None, usable: float, palette: Palette) -> Figure:
+def space(
+    plans: Columns, front: Sequence[LayoutResult], here: LayoutResult | None, usable: float, palette: Palette
+) -> Figure:
     """Every plan as a point, step time against memory, in the colour of what takes most beside computing; the front.
 
     here: the plan in force, under a ring.
@@ -130,7 +132,7 @@ def _hover(plans: Columns, at: np.ndarray) -> list[str]:
     ]
 
 
-def _front(front: Sequence[Found], palette: Palette) -> Figure:
+def _front(front: Sequence[LayoutResult], palette: Palette) -> Figure:
     return {
         "type": "scatter",
         "mode": "lines+markers",
@@ -144,7 +146,7 @@ def _front(front: Sequence[Found], palette: Palette) -> Figure:
     }
 
 
-def _ring(here: Found, palette: Palette) -> Figure:
+def _ring(here: LayoutResult, palette: Palette) -> Figure:
     return {
         "type": "scatter",
         "mode": "markers",
@@ -157,7 +159,7 @@ def _ring(here: Found, palette: Palette) -> Figure:
     }
 
 
-def _on_front(front: Sequence[Found], palette: Palette) -> list[Figure]:
+def _on_front(front: Sequence[LayoutResult], palette: Palette) -> list[Figure]:
     """Names of a few plans of the front: its ends, and some between them that lie apart."""
     if not front:
         return []
@@ -208,7 +210,7 @@ def _keys(parts: Sequence[str], palette: Palette) -> list[Figure]:
     ]
 
 
-def cluster_sizes(sizes: Sequence[Size], here: int, deadline: float, palette: Palette) -> Figure:
+def cluster_sizes(sizes: Sequence[ClusterResult], here: int, deadline: float, palette: Palette) -> Figure:
     """Days for all tokens against accelerators: the best plan at each size, a perfect scaling, and the deadline.
 
     deadline: days; NaN where there is none.

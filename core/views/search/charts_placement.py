@@ -26,7 +26,7 @@ def device_grid(plan: Layout, node_size: int, palette: Palette) -> Figure:
     stages = spread(int(plan.pipeline), high)
     places = [[_at(plan, stage, column, node_size) for column in range(wide)] for stage in stages]
     shade = np.array([[place.data % 2 for place in row] for row in places], dtype=np.float64)
-    hover = [[_told(plan, place) for place in row] for row in places]
+    hover = [[_annotated(plan, place) for place in row] for row in places]
     rows = [f"stage {stage + 1}" if int(plan.pipeline) > 1 else "all layers" for stage in stages]
     each = int(plan.tensor * plan.context * plan.data)
     split = [name for name in ("tensor", "context", "data") if getattr(plan, name) > 1]
@@ -92,7 +92,7 @@ def _shards(plan: Layout, place: Place) -> str:
     return " ".join(f"{letter}{shard}" for letter, degree, shard in named if degree > 1) or "all"
 
 
-def _told(plan: Layout, place: Place) -> str:
+def _annotated(plan: Layout, place: Place) -> str:
     return f"accelerator {place.rank:,} in node {place.node:,}: stage {place.pipeline + 1}, {_shards(plan, place)}"
 
 

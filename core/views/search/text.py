@@ -10,10 +10,10 @@ from core.budget.errors import BudgetError
 from core.planning.evaluation import answer
 from core.planning.plan import OWN, Plan
 from core.planning.plan_search import TYPED_NETWORK, SearchRequest
-from core.planning.search_around import Rescue, Size, days_for
+from core.planning.search_around import ClusterResult, FittingChange, days_for
 from core.search.constraints import SpaceError
 from core.search.filter import layout_at
-from core.search.result import Columns, Found, Searched
+from core.search.result import Columns, LayoutResult, SearchResult
 from core.training.layout import RECOMPUTES, Layout
 from core.units import format_count, format_duration, format_quantity, significant
 from core.views.plan.text_memory import gib, laid_out, recomputed
@@ -59,13 +59,13 @@ def _cluster(request: SearchRequest) -> str:
     return f"**{count:,} × {name}**" if count > 1 else f"one **{name}**"
 
 
-def _seconds(found: Found) -> str:
+def _seconds(found: LayoutResult) -> str:
     """A step's time with its range."""
     low, high = f"{significant(found.low, 3)} s", f"{significant(found.high, 3)} s"
     return f"**{format_duration(found.seconds, 3)}** ({span(low, high)})"
 
 
-def sentence(plan: Plan, request: SearchRequest, found: Found) -> str:
+def sentence(plan: Plan, request: SearchRequest, found: LayoutResult) -> str:
     """The answer: the layout, what a step takes with its range, the MFU, days for all tokens, and what is left."""
     days = format_duration(86400 * days_for(plan.tokens, request, found.seconds), 3)
     room = f"**{gib(found.spare)}** to spare" if found.spare >= 0 else f"**{gib(-found.spare)} too much**"
@@ -77,13 +77,13 @@ def sentence(plan: Plan, request: SearchRequest, found: Found) -> str:
     )
 
 
-def whole_run(plan: Plan, request: SearchRequest, found: Found) -> str:
+def whole_run(plan: Plan, request: SearchRequest, found: LayoutResult) -> str:
     """The days of the steps beside those of the whole run, as Compute budget has them; empty where it has none."""
     try:
         a = answer(replace(plan, find="time"))
     except BudgetError:
         return ""
-    days = a.over("days")
+    days = a.range_of("days")
     share = days_for(plan.tokens, request, found.seconds) / days.mid
     spread = f" ({span(significant(days.low, 3), significant(days.high, 3))})" if days.low < days.high else ""
     what = "everything billed" if a.published else f"at the {percent(a.middle.mfu)} MFU that is typed"
@@ -94,12 +94,12 @@ def whole_run(plan: Plan, request: SearchRequest, found: Found) -> str:
     return f"**The whole run is expected to take {significant(days.mid, 3)} days**{spread}, {what}: {how}."
 
 
-def counted(plan: Plan, request: SearchRequest, result: Searched, shown: Found) -> str:
+def counted(plan: Plan, request: SearchRequest, result: SearchResult, shown: LayoutResult) -> str:
     """The quieter line: the batch, what is recomputed, what runs it, and how many plans were looked at."""
     return f"{stepped(plan, request, shown)} · {result.fitting:,} of {result.count:,} plans fit"
 
 
-def stepped(plan: Plan, request: SearchRequest, shown: Found) -> str:
+def stepped(plan: Plan, request: SearchRequest, shown: LayoutResult) -> str:
     """The batch of a step, what its layout does beside its degrees, and the software."""
     tokens = format_count(request.batch * request.seq_len, 3)
     batch = f"{request.batch:,} {plural(request.batch, 'sequence')} of {request.seq_len:,} tokens a step ({tokens})"
@@ -111,7 +111,7 @@ def longer(share: float) -> str:
     return f"{percent(share)} longer" if share < 1 else f"{significant(1 + share, 3)} times as long"
 
 
-def second(result: Searched) -> str:
+def second(result: SearchResult) -> str:
     """The runner-up and what it gives up; empty where there is none."""
     best, other = result.best, result.second
     if not best or not other:
@@ -123,7 +123,7 @@ def second(result: Searched) -> str:
     return f"**Second:** {degrees(other.layout)}, {rest(other.layout)}; it {pace} and {room}."
 
 
-def nothing_fits(plan: Plan, request: SearchRequest, result: Searched, ways: Sequence[Rescue]) -> str:
+def nothing_fits(plan: Plan, request: SearchRequest, result: SearchResult, ways: Sequence[FittingChange]) -> str:
     """Where nothing fits, or nothing divides: the nearest, by how much it misses, and the cheapest change."""
     if not result.count or not result.nearest:
         head = (
@@ -150,13 +150,13 @@ _CHANGED = {
 }
 
 
-def rescue(way: Rescue) -> str:
+def rescue(way: FittingChange) -> str:
     """A change under which a plan fits."""
     named = [_CHANGED.get(name, f"with **any {name.removeprefix('k')}**").format(text) for name, text in way.texts]
     return listed(list(dict.fromkeys(named)))
 
 
-def way(one: Rescue) -> str:
+def way(one: FittingChange) -> str:
     """A change with the plan that then fits best."""
     found = one.best
     text = rescue(one)
@@ -190,7 +190,7 @@ def network(request: SearchRequest) -> str:
     return f"Between nodes: {rate}, that of {device.network_source}{known}."
 
 
-def beside(plan: Plan, request: SearchRequest, result: Searched, here: Found | None) -> list[str]:
+def beside(plan: Plan, request: SearchRequest, result: SearchResult, here: LayoutResult | None) -> list[str]:
     """What is to be said beside the answer: a network that is assumed, the whole run, and the runner-up or how the plan
     stands to the best."""
     best = result.best
@@ -201,7 +201,7 @@ def beside(plan: Plan, request: SearchRequest, result: Searched, here: Found | N
     return [one for one in (*said, *_against_best(result, best, here)) if one]
 
 
-def _against_best(result: Searched, best: Found | None, here: Found) -> list[str]:
+def _against_best(result: SearchResult, best: LayoutResult | None, here: LayoutResult) -> list[str]:
     if best is None:
         return []
     if here.layout == best.layout:
@@ -219,7 +219,9 @@ PLANS = ("plan", "micro-batch", "recompute", "a step", "MFU", "on each", "days",
 """Headings of a table of plans; the first, the third and the last column are words."""
 
 
-def plan_rows(plan: Plan, request: SearchRequest, plans: Columns, best: Found, top: int) -> list[tuple[str, ...]]:
+def plan_rows(
+    plan: Plan, request: SearchRequest, plans: Columns, best: LayoutResult, top: int
+) -> list[tuple[str, ...]]:
     """The first ``top`` plans as rows."""
     rows: list[tuple[str, ...]] = []
     for i in range(min(top, len(plans.seconds))):
@@ -239,7 +241,7 @@ def plan_rows(plan: Plan, request: SearchRequest, plans: Columns, best: Found, t
     return rows
 
 
-def kept(plans: Columns, result: Searched) -> str:
+def kept(plans: Columns, result: SearchResult) -> str:
     """How many plans are drawn."""
     count = len(plans.seconds)
     of = len(result.plans.seconds)
@@ -254,7 +256,7 @@ def kept(plans: Columns, result: Searched) -> str:
     )
 
 
-def front(result: Searched) -> str:
+def front(result: SearchResult) -> str:
     """What more memory buys: the two ends of the front."""
     if len(result.pareto) < 2:
         return "**One plan is both the fastest and the smallest.**" if result.pareto else "**No plan fits.**"
@@ -271,7 +273,7 @@ def front(result: Searched) -> str:
     )
 
 
-def _smallest(front: Sequence[Found], most: float) -> Found:
+def _smallest(front: Sequence[LayoutResult], most: float) -> LayoutResult:
     """The plan of a front with least memory of those that take at most so many seconds."""
     return min((one for one in front if one.seconds <= most), key=lambda one: float(one.memory.total))
 
@@ -280,7 +282,7 @@ SIZES = ("accelerators", "best plan", "seconds a step", "MFU", "days", "dollars"
 """Headings of the table of cluster sizes."""
 
 
-def size_rows(found: Sequence[Size]) -> list[tuple[str, ...]]:
+def size_rows(found: Sequence[ClusterResult]) -> list[tuple[str, ...]]:
     """The best plan at each size; last the accelerator-hours over those of the smallest."""
     first = found[0]
     return [
@@ -297,7 +299,7 @@ def size_rows(found: Sequence[Size]) -> list[tuple[str, ...]]:
     ]
 
 
-def scaling(found: Sequence[Size], deadline: float) -> str:
+def scaling(found: Sequence[ClusterResult], deadline: float) -> str:
     """How far more accelerators help, and the fewest that keep the deadline: days, NaN where there is none."""
     if not found:
         return "**No cluster of these sizes has a plan that fits.**"

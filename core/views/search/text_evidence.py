@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from core.search.published_layouts import Compared
+from core.search.published_layouts import PublishedComparison
 from core.step_time.calibration.measured_steps import StepRun
 from core.step_time.calibration.report import Calibration
 from core.step_time.calibration.scores import Score, ranking, score
@@ -25,7 +25,7 @@ PUBLISHED = ("published step", "layout", "measured", "MFU", "timed here", "off b
 _Floats = npt.NDArray[np.float64]
 
 
-def published_rows(found: Sequence[Compared]) -> list[tuple[str, ...]]:
+def published_rows(found: Sequence[PublishedComparison]) -> list[tuple[str, ...]]:
     """Each published step beside its time here and the best plan of the search."""
     return [
         (
@@ -42,7 +42,7 @@ def published_rows(found: Sequence[Compared]) -> list[tuple[str, ...]]:
     ]
 
 
-def published(found: Sequence[Compared]) -> str:
+def published(found: Sequence[PublishedComparison]) -> str:
     """How near the published layouts come to the best of the search, by its own times."""
     gaps = sorted(one.ours.seconds / one.best.seconds - 1 for one in found if one.best)
     if not gaps:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from core.search.launch import Launch
 from core.search.neighbours import Neighbour
 from core.search.placement import Group
-from core.search.result import Found
+from core.search.result import LayoutResult
 from core.search.timeline import Timeline
 from core.step_time.parts import StepTime
 from core.training.device.memory import DeviceMemory
@@ -27,7 +27,7 @@ def bound_of(step: StepTime) -> str:
     return max((name for name in NAMES if name not in _COMPUTING), key=lambda name: float(getattr(step, name)))
 
 
-def goes_to(found: Found) -> str:
+def goes_to(found: LayoutResult) -> str:
     """What a step's time goes to: computing, and the largest part beside it."""
     step, whole = found.step, found.seconds
     computing = sum(float(getattr(step, name)) for name in _COMPUTING)
@@ -143,7 +143,7 @@ def _value(field: str, value: int) -> str:
     return f"{value:,}"
 
 
-def neighbour_row(here: Found, one: Neighbour) -> tuple[str, ...]:
+def neighbour_row(here: LayoutResult, one: Neighbour) -> tuple[str, ...]:
     """One change, what it does to time and memory, and why; or why it cannot be."""
     if one.found is None:
         return _step(here, one), "", "", "", f"cannot be: {one.rule}"
@@ -169,7 +169,7 @@ def moved(before: StepTime, after: StepTime) -> str:
     )
 
 
-def around(here: Found, found: Sequence[Neighbour]) -> str:
+def around(here: LayoutResult, found: Sequence[Neighbour]) -> str:
     """Whether any step from here is better, and what the worst costs."""
     times = {one: one.found.seconds for one in found if one.found and not one.found.spare < 0}
     if not times:
@@ -186,7 +186,7 @@ def around(here: Found, found: Sequence[Neighbour]) -> str:
     )
 
 
-def _step(here: Found, one: Neighbour) -> str:
+def _step(here: LayoutResult, one: Neighbour) -> str:
     before = here.running.overlap if one.field == "overlap" else getattr(here.layout, one.field)
     return f"{_FIELDS[one.field]} {_value(one.field, int(before))} → {_value(one.field, one.value)}"
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
-from core.data_version import knowledge
+from core.data_version import data_version
 from core.fields import clipped
 from core.limits import limit
-from core.planning.calendar.dates import shown as day
-from core.planning.comparison.comparison import Compared, compared, moved
+from core.planning.calendar.dates import format_day as day
+from core.planning.comparison.comparison import ComparedPlan, changed_results, compare_plan
 from core.planning.comparison.entry import Entry
 from core.planning.form.plan_form import PLAN_FORM
-from core.store.plans import ARCHIVED, NAME, NOTE, RESULT, TAGS, Change, Edit, Found, SavedPlan
+from core.store.plans import ARCHIVED, NAME, NOTE, RESULT, TAGS, Change, Edit, PlanPage, SavedPlan
 from core.views.comparison.text import KEPT_AS, shown
 from core.views.plan import text as words_answer
 from core.wording import plural
@@ -30,7 +30,7 @@ HOW_TO = (
 ALL = "Each is kept under its name, for everybody who uses this Napkin. One that is saved just so is not saved again."
 
 
-def counted(found: Found, text: str, tags: Sequence[str], *, archived: bool) -> str:
+def counted(found: PlanPage, text: str, tags: Sequence[str], *, archived: bool) -> str:
     """How many plans there are, or were found."""
     kind = "archived plan" if archived else "saved plan"
     looked = " with all of that" if text.strip() or tags else ""
@@ -68,14 +68,14 @@ def remark(plan: SavedPlan) -> str:
 def since(plan: SavedPlan) -> Mapping[str, tuple[str, str]]:
     """Results that data or formulas have changed since it was saved: then and now. Nothing is worked out where neither
     has changed."""
-    if plan.knowledge == knowledge():
+    if plan.data_version == data_version():
         return {}
-    return {name: (shown(name, old), shown(name, new)) for name, old, new in moved(compared(plan.entry))}
+    return {name: (shown(name, old), shown(name, new)) for name, old, new in changed_results(compare_plan(plan.entry))}
 
 
-def answered(one: Compared) -> str:
+def answered(one: ComparedPlan) -> str:
     """What the plan comes to now, in a sentence."""
-    return words_answer.sentence(one.answer) if one.answer else f"No answer: {one.why}"
+    return words_answer.sentence(one.answer) if one.answer else f"No answer: {one.problem}"
 
 
 def edit(one: Edit) -> str:

@@ -87,7 +87,7 @@ def _row(one: PointResult) -> tuple[str, ...]:
     )
 
 
-def told(points: Sequence[PointResult], of: int) -> str:
+def study_summary(points: Sequence[PointResult], of: int) -> str:
     """How much was searched, and the point whose accelerators work best."""
     count = len(points)
     part = f"{count:,} {plural(count, 'point')}" + (f" of {of:,}" if of > count else "")

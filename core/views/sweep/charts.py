@@ -12,10 +12,10 @@ import numpy as np
 
 from core.limits import limit
 from core.planning.solving import Array
-from core.planning.sweep.choice import Picked
-from core.planning.sweep.frontier import edges, way_out
+from core.planning.sweep.choice import Recommendation
+from core.planning.sweep.frontier import edges, frontier_end
 from core.planning.sweep.quantities import Result, scale_of
-from core.planning.sweep.sweep import Board, Bools
+from core.planning.sweep.sweep import Bools, Sweep
 from core.views.common.palette import DARK, LIGHT, shade
 from core.views.sweep import text as sweep_text
 
@@ -24,7 +24,7 @@ _WIDE = 4.0
 
 
 @lru_cache(maxsize=limit("boards_kept"))
-def grid(board: Board, result: Result, picked: Picked | None) -> dict[str, Any]:
+def grid(board: Sweep, result: Result, picked: Recommendation | None) -> dict[str, Any]:
     """All that is drawn, rows from the top: the largest value of the side that runs upwards first.
 
     What was drawn lately is remembered; nobody changes it.
@@ -39,7 +39,7 @@ def grid(board: Board, result: Result, picked: Picked | None) -> dict[str, Any]:
     def cell(i: int, j: int) -> dict[str, Any]:
         text, share = scale.cell(float(values[i, j])), float(shares[i, j])
         stuck = not board.fits[i, j]
-        tags = ["yours"] * (board.here == (i, j))
+        tags = ["yours"] * (board.plan_cell == (i, j))
         tags += [picked.by] if picked and picked.cell == (i, j) else []
         return {
             "id": f"{i},{j}",
@@ -48,20 +48,20 @@ def grid(board: Board, result: Result, picked: Picked | None) -> dict[str, Any]:
             "dark": shade(DARK, share),
             "stuck": stuck,
             "tag": " · ".join(tags),
-            "here": board.here == (i, j),
+            "here": board.plan_cell == (i, j),
             "label": sweep_text.cell(board, (i, j), scale),
         }
 
     return {
         "title": sweep_text.heading(board, scale),
-        "x": {"title": sweep_text.side(x), "ticks": [x.shown(text) for text in board.x.texts]},
-        "y": {"title": sweep_text.side(y), "ticks": [y.shown(board.y.texts[i]) for i in order]},
+        "x": {"title": sweep_text.side(x), "ticks": [x.format_value(text) for text in board.x.texts]},
+        "y": {"title": sweep_text.side(y), "ticks": [y.format_value(board.y.texts[i]) for i in order]},
         "rows": [[cell(i, j) for j in range(columns)] for i in order],
         "lines": _lines(board),
     }
 
 
-def _lines(board: Board) -> list[dict[str, Any]]:
+def _lines(board: Sweep) -> list[dict[str, Any]]:
     """The frontiers that there are; names on one side of the board lie in lanes of their own."""
     asked = (("fits", board.fits, "fits", "does not fit"), ("within", board.within, *sweep_text.kept(board.limits)))
     found = [line for kind, holds, yes, no in asked if (line := _line(kind, holds[::-1], yes, no))]
@@ -85,7 +85,7 @@ def shares_of(values: Array) -> Array:
 
 def _line(kind: str, holds: Bools, yes: str, no: str) -> dict[str, Any] | None:
     """One frontier and its name, which says what holds on the side of the line where it stands."""
-    out = way_out(holds)
+    out = frontier_end(holds)
     if not out:
         return None
     length = holds.shape[1] if out.side in ("top", "bottom") else holds.shape[0]

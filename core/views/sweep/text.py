@@ -11,9 +11,9 @@ from core.planning.evaluation import Answer
 from core.planning.form.plan_form import ACCELERATOR, COUNT
 from core.planning.plan import Limits
 from core.planning.sweep.axes import Axis
-from core.planning.sweep.choice import By, Picked
+from core.planning.sweep.choice import By, Recommendation
 from core.planning.sweep.quantities import RESULTS, Result, Scale
-from core.planning.sweep.sweep import Board
+from core.planning.sweep.sweep import Sweep
 from core.training.layout import LayoutError
 from core.units import format_duration, format_quantity
 from core.views.plan import text_memory
@@ -44,13 +44,13 @@ def kept(limits: Limits) -> tuple[str, str]:
     return (f"within {limited(limits)}", f"over {limited(limits)}")
 
 
-def heading(board: Board, scale: Scale) -> str:
+def heading(board: Sweep, scale: Scale) -> str:
     """What the numbers in the cells are, and what is marked."""
     mark = "" if board.fits.all() else "; ✕ and hatched: does not fit"
     return f"{scale.title[0].upper()}{scale.title[1:]}{mark}"
 
 
-def named(board: Board, cell: tuple[int, int], *, bold: bool = True) -> str:
+def named(board: Sweep, cell: tuple[int, int], *, bold: bool = True) -> str:
     """A cell by its two values, the number of accelerators first: ``2,048 H100 SXM and an MFU of 45%``."""
     sides = [(board.x.axis, board.x.texts[cell[1]]), (board.y.axis, board.y.texts[cell[0]])]
     sides.sort(key=lambda one: one[0].id != COUNT.id)
@@ -58,16 +58,16 @@ def named(board: Board, cell: tuple[int, int], *, bold: bool = True) -> str:
     said: list[str] = []
     for axis, text in sides:
         if axis.id == COUNT.id and ACCELERATOR.id not in swept:
-            said.append(f"{axis.shown(text)} {board.plans[cell[0]][cell[1]].accelerator}")
+            said.append(f"{axis.format_value(text)} {board.plans[cell[0]][cell[1]].accelerator}")
         else:
             said.append(axis.phrase(text))
     if swept == {COUNT.id, ACCELERATOR.id}:
-        said = [f"{sides[0][0].shown(sides[0][1])} × {said[1]}"]
+        said = [f"{sides[0][0].format_value(sides[0][1])} × {said[1]}"]
     joined = "with" if COUNT.id in swept and len(said) > 1 else "and"
     return f" {joined} ".join(f"**{one}**" if bold else one for one in said)
 
 
-def sentence(board: Board, picked: Picked | None) -> str:
+def sentence(board: Sweep, picked: Recommendation | None) -> str:
     """The least that is enough, and that one step less is not."""
     what = f"fit and stay {kept(board.limits)[0]}"
     if picked is None:
@@ -98,7 +98,7 @@ def _takes(days: float, cost: float) -> str:
     return f"{shown} for **{rent(cost)}**" if math.isfinite(cost) and cost else shown
 
 
-def _nothing(board: Board) -> str:
+def _nothing(board: Sweep) -> str:
     """That no cell is enough, and which of those that fit comes nearest."""
     yes = kept(board.limits)[0]
     if not board.fits.any():
@@ -113,14 +113,14 @@ def _nothing(board: Board) -> str:
     return f"**Nothing here fits and stays {yes}.** Nearest is {named(board, cell)}, in {takes}."
 
 
-def _less(board: Board, picked: Picked) -> str:
+def _less(board: Sweep, picked: Recommendation) -> str:
     """That the next fewer accelerators are not enough whatever the other side; empty where none are fewer."""
     counts, other = (board.x, board.y) if board.x.axis.id == COUNT.id else (board.y, board.x)
     at = picked.cell[1] if counts is board.x else picked.cell[0]
     if picked.by != "fewest" or at == 0:
         return ""
-    fewer = counts.axis.shown(counts.texts[at - 1])
-    first, last = (other.axis.shown(other.texts[at]) for at in (0, -1))
+    fewer = counts.axis.format_value(counts.texts[at - 1])
+    first, last = (other.axis.format_value(other.texts[at]) for at in (0, -1))
     over = f"up to {last}" if other.axis.want == "less" else f"from {first} to {last}"
     return f"**{fewer}** do not, at any {other.axis.name} {over}."
 
@@ -150,15 +150,15 @@ def own(a: Answer, limits: Limits) -> str:
     return listed(said) + "."
 
 
-def counted(board: Board) -> str:
+def counted(board: Sweep) -> str:
     """How many cells are enough."""
     total = board.days.size
     yes = kept(board.limits)[0]
-    fits, within, both = (int(mask.sum()) for mask in (board.fits, board.within, board.enough))
+    fits, within, both = (int(mask.sum()) for mask in (board.fits, board.within, board.satisfies))
     return f"Of {total} cells **{fits}** fit, **{within}** stay {yes}, **{both}** do both."
 
 
-def without(board: Board) -> str:
+def without(board: Sweep) -> str:
     """Why cells have no answer or no layout, each reason once; empty where all have."""
     reasons = list(dict.fromkeys(why for row in board.reasons for why in row if why))
     if not reasons:
@@ -172,7 +172,7 @@ def _sentence(why: str) -> str:
     return why.replace("**", "") if why.endswith(".") else f"{why}."
 
 
-def cell(board: Board, at: tuple[int, int], scale: Scale) -> str:
+def cell(board: Sweep, at: tuple[int, int], scale: Scale) -> str:
     """A cell for who points at it or hears it."""
     said = [f"{named(board, at, bold=False)}: {scale.full(float(scale.result.of(board)[at]))}"]
     if why := board.reasons[at[0]][at[1]]:
@@ -189,7 +189,7 @@ def cell(board: Board, at: tuple[int, int], scale: Scale) -> str:
     return "; ".join(said)
 
 
-def table(board: Board, result: Result) -> tuple[list[str], list[list[str]]]:
+def table(board: Sweep, result: Result) -> tuple[list[str], list[list[str]]]:
     """Headings and rows of all cells: both values, the results that are asked for most, and what holds."""
     shown = [RESULTS[name] for name in dict.fromkeys((result.name, "days", "dollars", "memory"))]
     kinds = {
@@ -210,8 +210,8 @@ def table(board: Board, result: Result) -> tuple[list[str], list[list[str]]]:
 
     rows = [
         [
-            board.y.axis.shown(board.y.texts[i]),
-            board.x.axis.shown(board.x.texts[j]),
+            board.y.axis.format_value(board.y.texts[i]),
+            board.x.axis.format_value(board.x.texts[j]),
             *(text(one, (i, j)) for one in shown),
             "yes" if board.fits[i, j] else "no",
             "yes" if board.within[i, j] else "no",

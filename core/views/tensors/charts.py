@@ -221,7 +221,7 @@ def reason(trace: Trace) -> dict[str, Any] | None:
     last = trace.last
     error = f"{last.error_type}: {last.error_message}" if last.kind == "refused" else ""
     step = last if error else next((s for s in reversed(trace.steps) if s.verdict is not None), None)
-    told = _told(error)
+    told = _annotated(error)
     told["fixes"] = [
         {"instead": fix.instead, "code": fix.source, "cost": f"copies {bytes_text(fix.bytes)}"} for fix in last.fixes
     ]
@@ -243,7 +243,7 @@ def reason(trace: Trace) -> dict[str, Any] | None:
     }
 
 
-def _told(error: str) -> dict[str, Any]:
+def _annotated(error: str) -> dict[str, Any]:
     """A reason that has nothing but an error to show."""
     return {"error": error, "breaks": -1, "runs": [], "between": [], "asked": [], "fixes": []}
 
@@ -327,6 +327,6 @@ def negative_picture(step: NegativeStep) -> dict[str, Any]:
         "steps": [],
         "tries": False,
         "tensors": [*picture["tensors"], view],
-        "why": _told(f"torch: {error}"),
+        "why": _annotated(f"torch: {error}"),
         "active": len(picture["tensors"]),
     }

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from core.training.optimizer_paths.path import Walk
+from core.training.optimizer_paths.path import OptimizerPath
 from core.training.optimizer_paths.surfaces import SURFACES, Surface
 from core.views.common.chart import MONO, SANS, Figure, apart, axis, label, layout
 from core.views.common.palette import Palette
@@ -32,7 +32,7 @@ _LOOKS: dict[str, tuple[str, str, str, str]] = {
 """Optimizer → its hue (by the role whose hue it borrows), its dash, its marker, and that marker as a letter."""
 
 
-def descent(walks: Sequence[Walk], step: int, chosen: str, palette: Palette) -> Figure:
+def descent(walks: Sequence[OptimizerPath], step: int, chosen: str, palette: Palette) -> Figure:
     """Every walk's path as far as ``step`` on the surface's contours; the chosen one's is thick.
 
     Its button replays the steps. Names stand at the right, the lowest walk first, with heights over the minimum.
@@ -90,7 +90,7 @@ def _contours(surface: str, palette: Palette) -> dict[str, Any]:
     }
 
 
-def _shown(done: Walk, step: int, ground: Surface) -> np.ndarray[Any, Any]:
+def _shown(done: OptimizerPath, step: int, ground: Surface) -> np.ndarray[Any, Any]:
     """The points until ``step``, or until the walk has left the picture for good."""
     points = done.points[: step + 1]
     reach = [3 * max(map(abs, ends)) for ends in (ground.across, ground.along)]
@@ -98,7 +98,7 @@ def _shown(done: Walk, step: int, ground: Surface) -> np.ndarray[Any, Any]:
     return points[: outside[0]] if outside.size else points
 
 
-def _path(done: Walk, step: int, chosen: bool, ground: Surface, palette: Palette) -> dict[str, Any]:
+def _path(done: OptimizerPath, step: int, chosen: bool, ground: Surface, palette: Palette) -> dict[str, Any]:
     points = _shown(done, step, ground).astype(np.float32)
     _, dash, _, _ = _LOOKS[done.optimizer]
     return {
@@ -122,7 +122,7 @@ def _points(points: Sequence[tuple[float, float]], symbol: str, name: str, palet
     }
 
 
-def _markers(here: Sequence[Walk], step: int, chosen: str, palette: Palette) -> dict[str, Any]:
+def _markers(here: Sequence[OptimizerPath], step: int, chosen: str, palette: Palette) -> dict[str, Any]:
     """Where each stands after ``step``; the only thing that the frames move."""
     return {
         "type": "scatter",
@@ -140,7 +140,7 @@ def _markers(here: Sequence[Walk], step: int, chosen: str, palette: Palette) -> 
     }
 
 
-def _frames(here: Sequence[Walk], step: int, trace: int) -> list[dict[str, Any]]:
+def _frames(here: Sequence[OptimizerPath], step: int, trace: int) -> list[dict[str, Any]]:
     """The markers from the start to ``step``, in at most so many pictures."""
     shown = np.unique(np.linspace(0, step, min(step, _FRAMES) + 1).astype(int))
     places = np.array([w.points[shown] for w in here]).round(4)
@@ -172,7 +172,7 @@ def _button(palette: Palette) -> dict[str, Any]:
     }
 
 
-def _names(here: Sequence[Walk], step: int, chosen: str, palette: Palette) -> list[dict[str, Any]]:
+def _names(here: Sequence[OptimizerPath], step: int, chosen: str, palette: Palette) -> list[dict[str, Any]]:
     return [
         _name(
             f"{_LOOKS[w.optimizer][3]} {_lit(w.optimizer, w.optimizer == chosen)}"
@@ -185,7 +185,7 @@ def _names(here: Sequence[Walk], step: int, chosen: str, palette: Palette) -> li
     ]
 
 
-def _gone(walks: Sequence[Walk], step: int, above: int, palette: Palette) -> list[dict[str, Any]]:
+def _gone(walks: Sequence[OptimizerPath], step: int, above: int, palette: Palette) -> list[dict[str, Any]]:
     gone = [w for w in walks if w.steps < step]
     return [
         _name(f"{w.optimizer}<br>diverged, step {w.diverged}", above + i, palette.muted, palette)
@@ -209,7 +209,7 @@ def _at(point: Sequence[float], text: str, palette: Palette) -> dict[str, Any]:
     return label(palette, text, x=float(x), y=float(y), yshift=-16, font=font, bgcolor=palette.background)
 
 
-def step_lengths(walks: Sequence[Walk], step: int, chosen: str, palette: Palette) -> Figure:
+def step_lengths(walks: Sequence[OptimizerPath], step: int, chosen: str, palette: Palette) -> Figure:
     """How far each step went, log scale, over all steps; a thin line marks ``step``."""
     longest = max((w.steps for w in walks), default=1)
     drawn = [(w, np.log10(w.lengths[w.lengths > 0])) for w in walks]
@@ -267,7 +267,7 @@ def step_lengths(walks: Sequence[Walk], step: int, chosen: str, palette: Palette
     }
 
 
-def _lengths(done: Walk, chosen: bool, palette: Palette) -> dict[str, Any]:
+def _lengths(done: OptimizerPath, chosen: bool, palette: Palette) -> dict[str, Any]:
     lengths = done.lengths
     kept = np.flatnonzero(lengths > 0)
     _, dash, _, _ = _LOOKS[done.optimizer]

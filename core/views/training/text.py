@@ -6,7 +6,7 @@ import math
 import re
 
 from core.hardware.accelerators import Accelerator
-from core.training.memory import PARTS, Saved, StateBytes
+from core.training.memory import PARTS, CheckpointSize, StateBytes
 from core.training.optimizers import LEFT_OUT, Optimizer, optimizers
 from core.training.precision import PrecisionPolicy
 from core.units import format_bytes, format_count, format_quantity, significant
@@ -81,7 +81,7 @@ def memory_read_as(memory: float, printed: str) -> str:
     return f"{said}."
 
 
-def checkpoint(parameters: float, saved: Saved, policy: PrecisionPolicy) -> str:
+def checkpoint(parameters: float, saved: CheckpointSize, policy: PrecisionPolicy) -> str:
     """What a checkpoint takes, what is counted, and what saving the low-precision weights as well would add."""
     kind = f"{policy.master.name} master weights" if policy.master else f"{policy.weights.name} weights"
     more = parameters * policy.weights.bytes if policy.master else 0.0

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from core.training.optimizer_paths.path import DECAY, Walk
+from core.training.optimizer_paths.path import DECAY, OptimizerPath
 from core.training.optimizer_paths.surfaces import SURFACES
 from core.units import format_quantity, scientific
 from core.wording import listed
@@ -15,17 +15,17 @@ _NEAR = 0.01
 """A walk has come near when no more than this share of its first height is left."""
 
 
-def height_left(done: Walk, step: int) -> float:
+def height_left(done: OptimizerPath, step: int) -> float:
     """How far the walk stands over the lowest point after ``step``; never below it, which only rounding could be."""
     return max(float(done.losses[step]) - SURFACES[done.surface].lowest, 0.0)
 
 
-def standing(walks: Sequence[Walk], step: int) -> list[Walk]:
+def standing(walks: Sequence[OptimizerPath], step: int) -> list[OptimizerPath]:
     """Those that have not diverged by ``step``, the lowest first."""
     return sorted((w for w in walks if w.steps >= step), key=lambda w: height_left(w, step))
 
 
-def takeaway(walks: Sequence[Walk], step: int) -> str:
+def takeaway(walks: Sequence[OptimizerPath], step: int) -> str:
     """Who stands lowest after ``step`` and who highest, and who has diverged by then."""
     here = standing(walks, step)
     gone = [w for w in walks if 0 < w.diverged <= step]
@@ -50,7 +50,7 @@ def number(value: float) -> str:
     return scientific(value, 3) if 0 < abs(value) < 1e-3 else format_quantity(value, "number", 3)
 
 
-def _above(done: Walk, step: int) -> str:
+def _above(done: OptimizerPath, step: int) -> str:
     return f"{number(height_left(done, step))} over the minimum"
 
 
@@ -69,7 +69,7 @@ def agreement(share: float, steps: int) -> str:
     return f"torch.optim took these steps; its weights and states and our formulas {most}, over {counted(steps)}."
 
 
-def near(done: Walk) -> str:
+def near(done: OptimizerPath) -> str:
     """The first step after which at most a hundredth of the first height is left; a dash where none is."""
     lowest = SURFACES[done.surface].lowest
     left = done.losses - lowest
@@ -77,12 +77,12 @@ def near(done: Walk) -> str:
     return f"{found[0]:,}" if found.size else "–"
 
 
-def rows(walks: Sequence[Walk], step: int) -> list[tuple[str, ...]]:
+def rows(walks: Sequence[OptimizerPath], step: int) -> list[tuple[str, ...]]:
     """One row an optimizer: rate, weights, height over the minimum, length of the step, when it came near."""
     return [(done.optimizer, number(done.rate), *_row(done, step), near(done)) for done in walks]
 
 
-def _row(done: Walk, step: int) -> tuple[str, ...]:
+def _row(done: OptimizerPath, step: int) -> tuple[str, ...]:
     if done.steps < step:
         return (f"diverged in step {done.diverged:,}", "", "")
     x, y = done.points[step]
@@ -94,7 +94,7 @@ def equations_title(optimizer: str, step: int) -> str:
     return f"Step {step:,} of {optimizer}, with the numbers that torch had"
 
 
-def no_numbers(done: Walk) -> str:
+def no_numbers(done: OptimizerPath) -> str:
     """Why a step of a walk that has diverged has no numbers."""
     return (
         f"{done.optimizer} diverged in step {done.diverged:,}: at a rate of {number(done.rate)} each step overshoots "

@@ -5,7 +5,7 @@ from __future__ import annotations
 from core.training.optimizers import Optimizer
 from core.training.precision import PrecisionPolicy
 from core.training.torch_check.events import MEASURED, PHASES
-from core.training.torch_check.step import BATCH, Trial, Witness, policy_run
+from core.training.torch_check.step import BATCH, TorchCheck, Trial, policy_run
 from core.training.torch_optimizers import IN_TORCH
 from core.units import format_bytes, format_count
 from core.wording import listed, percent, signed
@@ -49,13 +49,13 @@ def refused(optimizer: Optimizer) -> str:
     return f"torch.optim has no {optimizer.name}: choose one of {listed(list(IN_TORCH), 'or')}."
 
 
-def progress(now: Witness) -> str:
+def progress(now: TorchCheck) -> str:
     """What is being done, and for how long already."""
     phase = now.advance.phase if now.advance else PHASES[0]
     return f"{phase[0].upper()}{phase[1:]} · {now.seconds:.0f} s"
 
 
-def answer(done: Witness) -> str:
+def answer(done: TorchCheck) -> str:
     """How well the counted bytes are borne out; empty while nothing is measured."""
     counted = {part: size for part, size in done.spec.predicted.items() if part != "peak"}
     pairs = {part: (size, counted[part]) for part, size in done.measured.items() if part in counted}
@@ -70,7 +70,7 @@ def answer(done: Witness) -> str:
     return f"**torch differs:** {_TITLES[worst].lower()}: {signed(size / said - 1)} against what is counted."
 
 
-def rows(done: Witness) -> list[tuple[str, str, str, str]]:
+def rows(done: TorchCheck) -> list[tuple[str, str, str, str]]:
     """Part, bytes counted, bytes measured, and measured over counted."""
     found: list[tuple[str, str, str, str]] = []
     for part in MEASURED:
@@ -85,7 +85,7 @@ def _shown(value: float | None) -> str:
     return "–" if value is None else format_bytes(value, system="decimal")
 
 
-def measured_with(done: Witness) -> str:
+def measured_with(done: TorchCheck) -> str:
     """The libraries, and how each part is measured."""
     on = (
         f"torch {done.began.torch}, transformers {done.began.transformers}, {done.began.device}. " if done.began else ""
@@ -96,11 +96,11 @@ def measured_with(done: Witness) -> str:
     )
 
 
-def before(done: Witness) -> str:
+def before(done: TorchCheck) -> str:
     """That what is shown is not of the step that ended last."""
     return f"Measured before that, in {done.seconds:.0f} s:"
 
 
-def other(done: Witness) -> str:
+def other(done: TorchCheck) -> str:
     """That a step was run with other inputs than those in force."""
     return f"This was measured with other inputs: {what_is_run(done.spec)}"

@@ -44,7 +44,7 @@ def raise_limit() -> int | None:
     return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
 
 
-def room(descriptors: int = SPARE) -> bool:
+def has_capacity(descriptors: int = SPARE) -> bool:
     """Whether this many descriptors can be had, found by taking and returning them: no limit is overlooked."""
     taken: list[int] = []
     try:
@@ -59,17 +59,17 @@ def room(descriptors: int = SPARE) -> bool:
     return True
 
 
-async def keep_house() -> None:
+async def clean_up_sessions() -> None:
     """Let go of what the gone have left, again and again."""
     while True:
         await asyncio.sleep(LET_GO_EVERY_S)
         try:
-            let_go()
+            close_expired_sessions()
         except Exception:  # of a Streamlit that keeps its sessions elsewhere: then they go when it lets them
             LOG.exception("Sessions whose visitors left could not be closed")
 
 
-def let_go() -> int:
+def close_expired_sessions() -> int:
     """Close the sessions whose visitors did not come back in time, and give their number.
 
     Streamlit 1.67 notices that a session's time is over when the next one leaves, which may be never, and leaves its
@@ -84,7 +84,7 @@ def let_go() -> int:
     return len(gone)
 
 
-class Doorkeeper:
+class Admission:
     """ASGI middleware that serves everybody while there is room; else it answers 503, to the health check as well.
 
     Only who asks for something new is turned away: sessions that are connected stay, and keep what they have.
@@ -96,7 +96,7 @@ class Doorkeeper:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let a request through to the app, or turn it away."""
         asks = scope["type"] == "websocket" or (scope["type"] == "http" and scope["path"].endswith(HEALTH))
-        if scope["type"] == "lifespan" or room(SPARE if asks else SPARE // 2):
+        if scope["type"] == "lifespan" or has_capacity(SPARE if asks else SPARE // 2):
             await self.app(scope, receive, send)
         elif scope["type"] == "websocket":
             await receive()

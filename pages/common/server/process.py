@@ -16,7 +16,7 @@ from collections.abc import AsyncIterator
 
 from streamlit.runtime.pages_manager import PagesManager
 
-from pages.common.server.admission import keep_house, raise_limit
+from pages.common.server.admission import clean_up_sessions, raise_limit
 from pages.common.server.log import OncePer
 from pages.common.server.rejoin import welcome_back
 from pages.streamlit_patches.again import draw_again
@@ -74,7 +74,7 @@ async def lifespan(_app: object) -> AsyncIterator[None]:
     warm_up = threading.Timer(WARM_UP_AFTER_S, prepare_process)
     warm_up.daemon = True
     warm_up.start()
-    house = asyncio.create_task(keep_house())
+    house = asyncio.create_task(clean_up_sessions())
     yield
     house.cancel()
     warm_up.cancel()
