@@ -117,9 +117,9 @@ def choice(
     def read(text: str) -> str:
         if text in names:
             return text
-        asked = text[: limit("number_chars")]
-        meant = why_not(asked) if why_not else ""
-        close = suggestions(asked, names)
+        request = text[: limit("number_chars")]
+        meant = why_not(request) if why_not else ""
+        close = suggestions(request, names)
         if close and not meant:
             meant = f"Did you mean {' or '.join(close)}?"
         some = f"one of its {len(names)} choices" if meant else f"one of {quoted(names)}"
@@ -193,14 +193,14 @@ class Form:
     _read: dict[tuple[str, str], Any] = field(default_factory=dict, init=False, compare=False, repr=False)  # pyright: ignore[reportUnknownVariableType]
 
     def __post_init__(self) -> None:
-        if len({one.id for one in self.fields}) < len(self.fields):
+        if len({item.id for item in self.fields}) < len(self.fields):
             raise ValueError(f"two fields of form {self.prefix} have one id")
 
     def __getitem__(self, id: str) -> Field:
-        found = next((one for one in self.fields if one.id == id), None)
-        if found is None:
+        result = next((item for item in self.fields if item.id == id), None)
+        if result is None:
             raise KeyError(id)
-        return found
+        return result
 
     def key(self, id: str) -> str:
         """The name of a field in an address."""
@@ -208,27 +208,27 @@ class Form:
 
     def part(self, name: str) -> tuple[Field, ...]:
         """The fields of one part."""
-        return tuple(one for one in self.fields if one.part == name)
+        return tuple(item for item in self.fields if item.part == name)
 
     def parse(self, texts: Mapping[str, str], good: Mapping[str, str] | None = None) -> ParsedForm:
         """``texts`` by id → values. A field without a text has its default; one with a bad text what was ``good``
         last, or its default."""
         values: dict[str, Any] = {}
-        kept: dict[str, str] = {}
+        by_name: dict[str, str] = {}
         problems: list[Problem] = []
-        for one in self.fields:
-            text = texts.get(one.id, one.default)
+        for item in self.fields:
+            text = texts.get(item.id, item.default)
             try:
-                values[one.id] = self._value(one, text)
+                values[item.id] = self._value(item, text)
             except QuantityError as wrong:
-                text = (good or {}).get(one.id, one.default)
-                values[one.id] = self._value(one, text)
+                text = (good or {}).get(item.id, item.default)
+                values[item.id] = self._value(item, text)
                 used = f"Still using {text}." if text else "It stays empty."
-                problems.append(Problem(one.id, f"{wrong.about(one.label)} {used}"))
-            kept[one.id] = text
-        other = {name: text for name, text in self.derive(values).items() if text != kept[name]}
+                problems.append(Problem(item.id, f"{wrong.about(item.label)} {used}"))
+            by_name[item.id] = text
+        other = {name: text for name, text in self.derive(values).items() if text != by_name[name]}
         values |= {name: self._value(self[name], text) for name, text in other.items()}
-        return ParsedForm(values, kept | other, tuple(problems), tuple(other))
+        return ParsedForm(values, by_name | other, tuple(problems), tuple(other))
 
     def means_same(self, reading: ParsedForm, texts: Mapping[str, str]) -> bool:
         """Whether ``texts`` by id, each of which can be read, mean what ``reading`` has: 1024 is 1,024."""
@@ -237,28 +237,28 @@ class Form:
             for name, text in texts.items()
         )
 
-    def _value(self, one: Field, text: str) -> Any:
+    def _value(self, item: Field, text: str) -> Any:
         """What ``text`` says: all of a form's texts but one are those of its last reading."""
-        said = (one.id, text)
-        value = self._read.get(said, _UNREAD)
+        results = (item.id, text)
+        value = self._read.get(results, _UNREAD)
         if value is _UNREAD:
-            value = one.parse(text)
+            value = item.parse(text)
             if len(self._read) >= limit("readings_kept"):
                 self._read.clear()
             if len(text) <= limit("spec_chars"):
-                self._read[said] = value
+                self._read[results] = value
         return value
 
     def write(self, texts: Mapping[str, str]) -> dict[str, str]:
         """Every field with its text and the version, under the names of an address."""
         return {
             VERSION: str(self.version),
-            **self.address_texts({one.id: one.default for one in self.fields} | dict(texts)),
+            **self.address_texts({item.id: item.default for item in self.fields} | dict(texts)),
         }
 
     def address_texts(self, texts: Mapping[str, str]) -> dict[str, str]:
         """The texts of this form's fields under the names of an address, but for quiet ones that are empty."""
-        return {self.key(one.id): texts[one.id] for one in self.fields if texts[one.id] or not one.quiet}
+        return {self.key(item.id): texts[item.id] for item in self.fields if texts[item.id] or not item.quiet}
 
     def from_address(self, address: Mapping[str, Sequence[str]]) -> tuple[dict[str, str], tuple[str, ...]]:
         """What an address says of this form's fields, by id, and what is to be said about the address itself.
@@ -266,26 +266,26 @@ class Form:
         address: every name with all its texts. Fields of other forms are not looked at; one that is here twice counts
         the last time, as browsers have it; unknown ones are named; an older version is translated.
         """
-        said: list[str] = []
+        sentences: list[str] = []
         texts: dict[str, str] = {}
         for name, values in address.items():
             prefix, _, field_id = name.partition("_")
             if prefix == self.prefix and values:
                 texts[field_id] = values[-1]
                 if len(values) > 1:
-                    said.append(f"The link gives “{clipped(name)}” {len(values)} times; the last one counts.")
+                    sentences.append(f"The link gives “{clipped(name)}” {len(values)} times; the last one counts.")
         version = read_version(address)
         if version > self.version:
-            said.append(newer(version))
+            sentences.append(newer(version))
         for step in range(version, self.version) if version else (0,):
             if step in self.older:
                 texts = self.older[step](texts)
-        mine = {one.id for one in self.fields}
-        unknown = sorted(set(texts) - mine)
+        parts = {item.id for item in self.fields}
+        unknown = sorted(set(texts) - parts)
         if unknown and self.fields and version <= self.version:
             names = ", ".join(f"“{clipped(self.key(name))}”" for name in unknown[:_LISTED])
-            said.append(f"The link has fields that are not known here and were left aside: {names}.")
-        return {name: text for name, text in texts.items() if name in mine}, tuple(said)
+            sentences.append(f"The link has fields that are not known here and were left aside: {names}.")
+        return {name: text for name, text in texts.items() if name in parts}, tuple(sentences)
 
 
 def newer(version: int) -> str:

@@ -138,8 +138,8 @@ class Step:
 
     def used_for(self, use: Explanation) -> str:
         """What a use is for: its title without what the formula's own title says already."""
-        said = self.title[:1].lower() + self.title[1:]
-        return use.title.removeprefix(f"{self.title}: ").removesuffix(f": {said}")
+        text = self.title[:1].lower() + self.title[1:]
+        return use.title.removeprefix(f"{self.title}: ").removesuffix(f": {text}")
 
 
 def derivation(explanations: Iterable[Explanation]) -> tuple[Step, ...]:
@@ -147,10 +147,12 @@ def derivation(explanations: Iterable[Explanation]) -> tuple[Step, ...]:
 
     The same values under the same title count once.
     """
-    found: dict[str, dict[tuple[str, tuple[str, ...], str], Explanation]] = {}
-    for one in explanations:
-        found.setdefault(one.name, {}).setdefault((one.title, tuple(t.text for t in one.terms), one.found), one)
-    return tuple(_step(tuple(uses.values())) for uses in found.values())
+    by_name: dict[str, dict[tuple[str, tuple[str, ...], str], Explanation]] = {}
+    for explanation in explanations:
+        by_name.setdefault(explanation.name, {}).setdefault(
+            (explanation.title, tuple(t.text for t in explanation.terms), explanation.found), explanation
+        )
+    return tuple(_step(tuple(uses.values())) for uses in by_name.values())
 
 
 def _step(uses: tuple[Explanation, ...]) -> Step:
@@ -229,14 +231,14 @@ class Formula(Generic[P]):
 
     def _check(self) -> None:
         parameters = set(self._signature.parameters)
-        shown = set(_PLACEHOLDER.findall(self.latex))
+        values = set(_PLACEHOLDER.findall(self.latex))
         if not self.title:
             raise ValueError(f"formula {self.name} has no docstring")
         if not self.sources:
             raise ValueError(f"formula {self.name} names no source")
-        if shown != parameters or set(self.symbols) != parameters:
+        if values != parameters or set(self.symbols) != parameters:
             raise ValueError(
-                f"formula {self.name}: parameters {sorted(parameters)}, placeholders {sorted(shown)} and "
+                f"formula {self.name}: parameters {sorted(parameters)}, placeholders {sorted(values)} and "
                 f"symbols {sorted(self.symbols)} must be the same set"
             )
 
@@ -274,15 +276,15 @@ class Formula(Generic[P]):
         put = {name: latex_exact(values[name], symbol.kind, most=_PUT) for name, symbol in self.symbols.items()}
         body = self.fill(**{name: text for name, (text, _) in put.items()})
         given = all(exact for _, exact in put.values())
-        found = _result(value, self.result.kind, given)
+        text = _result(value, self.result.kind, given)
         return Explanation(
             name=self.name,
             title=self.title,
             detail=self.detail,
             symbol=self.result.latex,
             symbolic=self.symbolic(),
-            substituted=f"{self.result.latex} = {body} {found}",
-            found=found,
+            substituted=f"{self.result.latex} = {body} {text}",
+            found=text,
             value=value,
             text=format_quantity(value, self.result.kind),
             kind=self.result.kind,
@@ -352,9 +354,9 @@ def formula(
     """
 
     def wrap(function: Callable[P, float]) -> Formula[P]:
-        made = Formula(function, latex, result, symbols, sources)
-        _REGISTRY[made.name] = made
-        return made
+        results = Formula(function, latex, result, symbols, sources)
+        _REGISTRY[results.name] = results
+        return results
 
     return wrap
 

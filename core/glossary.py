@@ -350,4 +350,4 @@ _PATTERN = re.compile(PATTERN)
 
 def appearances(text: str) -> tuple[Term, ...]:
     """The terms that stand in a text, in order, each once."""
-    return tuple(dict.fromkeys(TERMS[int(found.lastindex or 1) - 1] for found in _PATTERN.finditer(text)))
+    return tuple(dict.fromkeys(TERMS[int(match.lastindex or 1) - 1] for match in _PATTERN.finditer(text)))

@@ -109,11 +109,11 @@ def plain(text: str) -> str:
 def cleaned(text: str, most: int, *, lines: bool = False) -> str:
     """``text`` without what cannot be shown or stored, at most so long; lines: with its line breaks. Empty where nobody
     would see anything of it."""
-    kept, marks = list[str](), 0
+    parts, marks = list[str](), 0
     for c in _UNSEEN.sub("", text):
         kind = unicodedata.category(c)
         marks = marks + 1 if kind[0] == "M" else 0
         if marks <= _MARKS and (kind not in ("Cc", "Cs") or (c == "\n" and lines)):
-            kept.append(c)
-    said = "".join(kept).strip()[:most].rstrip()
-    return said if any(not c.isspace() and c not in _BLANK for c in said) else ""
+            parts.append(c)
+    message = "".join(parts).strip()[:most].rstrip()
+    return message if any(not c.isspace() and c not in _BLANK for c in message) else ""

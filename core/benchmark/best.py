@@ -22,8 +22,8 @@ def is_square(point: Point) -> bool:
 
 def squares(points: Iterable[Point], dtype: str) -> tuple[Point, ...]:
     """The squares of a dtype timed as a burst, smallest first."""
-    found = [p for p in points if is_square(p) and p.item.name == dtype and p.item.regime == "burst"]
-    return tuple(sorted(found, key=lambda point: point.shape))
+    result = [p for p in points if is_square(p) and p.item.name == dtype and p.item.regime == "burst"]
+    return tuple(sorted(result, key=lambda point: point.shape))
 
 
 def sustained(points: Iterable[Point], dtype: str) -> tuple[Point, ...]:
@@ -33,8 +33,8 @@ def sustained(points: Iterable[Point], dtype: str) -> tuple[Point, ...]:
 
 def fastest(points: Iterable[Point]) -> Point | None:
     """The fastest of those whose runs agree, or of all where none do; None for none."""
-    found = tuple(points)
-    return max([p for p in found if not wide(p)] or found, key=lambda point: point.rate, default=None)
+    result = tuple(points)
+    return max([p for p in result if not wide(p)] or result, key=lambda point: point.rate, default=None)
 
 
 def largest_copy(points: Iterable[Point]) -> Point | None:

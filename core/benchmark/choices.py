@@ -60,18 +60,18 @@ def programme(
     choice: str, device: DeviceKind, largest: int, seconds: float, layer: LayerShape | None = None
 ) -> Programme:
     """The programme of a choice. largest: n of the largest square; seconds: timed per item."""
-    one = CHOICES[choice]
+    item = CHOICES[choice]
     usual = CPU_DTYPES if device == "cpu" else DTYPES
-    dtypes = tuple(dtype for dtype in usual if not one.dtypes or dtype in one.dtypes)
-    below = () if one.one_size else tuple(n for n in SIZES[device] if n < largest)
-    matmul = "matmul" in one.kinds
+    dtypes = tuple(dtype for dtype in usual if not item.dtypes or dtype in item.dtypes)
+    below = () if item.one_size else tuple(n for n in SIZES[device] if n < largest)
+    matmul = "matmul" in item.kinds
     return Programme(
         device=device,
-        kinds=one.kinds,
+        kinds=item.kinds,
         dtypes=dtypes if matmul else (),
         sizes=(*below, largest) if matmul else (),
         seconds=seconds,
-        sustained_s=SUSTAINED_S[device] if matmul and not one.one_size else 0.0,
+        sustained_s=SUSTAINED_S[device] if matmul and not item.one_size else 0.0,
         layer=layer,
     )
 

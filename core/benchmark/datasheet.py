@@ -140,5 +140,5 @@ def best_by_others(sheet: Datasheet, dtype: str) -> float:
     """The best matmul rate others measured on such a device, in FLOP/s; NaN where there is none at hand."""
     name = _IN_SHEETS.get(dtype, (dtype,))[0]
     rows: Iterable[Accelerator] = sheet.rows
-    found = {row.best_measured(name) for row in rows}
-    return found.pop() if len(found) == 1 else math.nan
+    values = {row.best_measured(name) for row in rows}
+    return values.pop() if len(values) == 1 else math.nan

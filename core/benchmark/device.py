@@ -175,11 +175,11 @@ def describe_cpuinfo(text: str) -> tuple[str, str]:
     if flags is None:
         return name, ""
     has = set(flags[1].split())
-    found: list[str] = []
+    parts: list[str] = []
     for dtype, wanted in (("bf16", _BF16_FLAGS), ("fp16", _FP16_FLAGS)):
         flag = next((flag for flag in wanted if flag in has), "")
-        found.append(f"{dtype} instructions: {flag}" if flag else no_instructions(dtype))
-    return name, ", ".join(found)
+        parts.append(f"{dtype} instructions: {flag}" if flag else no_instructions(dtype))
+    return name, ", ".join(parts)
 
 
 def no_instructions(dtype: str) -> str:
@@ -221,11 +221,11 @@ def available_bytes() -> float:
 
 def torch_has_cuda() -> bool:
     """Whether the installed torch was built for CUDA, read from its version file without importing it."""
-    found = find_spec("torch")
-    if found is None or found.origin is None:
+    spec = find_spec("torch")
+    if spec is None or spec.origin is None:
         return False
     try:
-        text = Path(found.origin).with_name("version.py").read_text(encoding="utf-8")
+        text = Path(spec.origin).with_name("version.py").read_text(encoding="utf-8")
     except OSError:
         return False
     return re.search(r"^cuda\s*(?::[^=]*)?=\s*['\"]", text, re.MULTILINE) is not None
@@ -248,5 +248,5 @@ def why_not_cuda(here: tuple[Gpu, ...], has_cuda: bool, visible: str | None) -> 
 @lru_cache(maxsize=1)
 def machine() -> Machine:
     """This machine, looked at once per process."""
-    found = gpus()
-    return Machine(found, cpu(), why_not_cuda(found, torch_has_cuda(), os.environ.get("CUDA_VISIBLE_DEVICES")))
+    result = gpus()
+    return Machine(result, cpu(), why_not_cuda(result, torch_has_cuda(), os.environ.get("CUDA_VISIBLE_DEVICES")))

@@ -42,26 +42,26 @@ def read_record(data: bytes, name: str = "") -> Record:
         raise ValueError(_misfits(problem)) from None
 
 
-def _checked(told: dict[str, Any]) -> Record:
+def _checked(by_name: dict[str, Any]) -> Record:
     """What a file says, as a measurement; raises ``ValueError`` for anything else."""
-    version = told.get("version")
+    version = by_name.get("version")
     if isinstance(version, int) and version > _VERSION:
         raise ValueError(
             f"It was written by a newer Napkin (version {version} of the format; this one reads up to {_VERSION})."
         )
-    outcomes = told.get("outcomes")
+    outcomes = by_name.get("outcomes")
     if isinstance(outcomes, list) and len(cast("list[Any]", outcomes)) > limit("measure_outcomes"):
         # Before each of them is looked at, which takes a second for a hundred thousand.
         raise ValueError(f"This is no measurement: it has more than {limit('measure_outcomes')} “outcomes”.")
     # Through JSON once more: to a strict model a list is no tuple, and a JSON array is one.
-    return Record.model_validate_json(json.dumps(_shown(told)))
+    return Record.model_validate_json(json.dumps(_shown(by_name)))
 
 
 def _arrived(record: Record, name: str) -> Record:
     """A measurement of elsewhere, as one that is here now."""
     origin = cleaned(name, limit("measure_name_chars")) or "a file"
-    said = record.model_dump_json(exclude={"id", "origin"})
-    now: dict[str, object] = {"id": hashlib.sha256(said.encode()).hexdigest()[:12], "origin": origin}
+    text = record.model_dump_json(exclude={"id", "origin"})
+    now: dict[str, object] = {"id": hashlib.sha256(text.encode()).hexdigest()[:12], "origin": origin}
     if record.stage in ("queued", "running"):
         why = "It still ran when its file was written: what came later is not in it."
         now |= {"stage": "lost", "message": why}
@@ -71,9 +71,9 @@ def _arrived(record: Record, name: str) -> Record:
 def _misfits(problem: ValidationError) -> str:
     """Which fields of a file do not fit, as somebody finds them in it."""
     errors = problem.errors(include_url=False, include_context=False, include_input=False)
-    if any(one["type"] == "json_invalid" for one in errors):
+    if any(error["type"] == "json_invalid" for error in errors):
         return str(too_deep(_WHAT))
-    places = [one["loc"] for one in errors]
+    places = [error["loc"] for error in errors]
     # A result is tried as each kind of result, named after its number; it is meant as the one that it misses by least.
     tried = Counter(place[:3] for place in places if _is_tried(place))
     meant = {kind[:2]: kind for kind, _ in tried.most_common()}
@@ -98,7 +98,7 @@ def _shown(value: Any) -> Any:
     if isinstance(value, str):
         return cleaned(value, len(value), lines=True)
     if isinstance(value, list):
-        return [_shown(one) for one in cast("list[Any]", value)]
+        return [_shown(item) for item in cast("list[Any]", value)]
     if isinstance(value, dict):
-        return {key: _shown(one) for key, one in cast("dict[str, Any]", value).items()}
+        return {key: _shown(item) for key, item in cast("dict[str, Any]", value).items()}
     return value

@@ -22,11 +22,11 @@ def read_object(data: bytes, what: str, format: str) -> dict[str, Any]:
         raise ValueError(f"The file has {len(data):,} bytes; a {what} has at most {most:,}.")
 
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        found = dict(pairs)
-        if len(found) < len(pairs):
+        by_name = dict(pairs)
+        if len(by_name) < len(pairs):
             twice, _ = Counter(name for name, _ in pairs).most_common(1)[0]
             raise ValueError(f"This is no {what}: {quoted([cleaned(twice, 40)])} stands in it twice.")
-        return found
+        return by_name
 
     def constant(name: str) -> NoReturn:
         raise ValueError(f"This is no {what}: {name} is no JSON number.")
@@ -37,7 +37,7 @@ def read_object(data: bytes, what: str, format: str) -> dict[str, Any]:
         return int(digits)
 
     try:
-        found: object = json.loads(
+        result: object = json.loads(
             data.decode("utf-8-sig"), parse_constant=constant, parse_int=whole, object_pairs_hook=unique
         )
     except RecursionError:
@@ -46,9 +46,9 @@ def read_object(data: bytes, what: str, format: str) -> dict[str, Any]:
         raise ValueError(f"This is no {what}: the file is no text in UTF-8.") from None
     except json.JSONDecodeError as problem:
         raise ValueError(f"This is no JSON: {problem.msg} at line {problem.lineno}.") from None
-    if not isinstance(found, dict) or cast("dict[str, Any]", found).get("format") != format:
+    if not isinstance(result, dict) or cast("dict[str, Any]", result).get("format") != format:
         raise ValueError(f"This is no {what} of Napkin: such a file says “format”: “{format}”.")
-    return cast("dict[str, Any]", found)
+    return cast("dict[str, Any]", result)
 
 
 def too_deep(what: str) -> ValueError:

@@ -11,8 +11,10 @@ from core.models.catalog import catalog
 MIN_N = 64
 MIN_SECONDS = 0.02
 
-WHAT = choice("what", "What to measure", tuple(one.name for one in CHOICES.values()), "Matmul by dtype")
-MODEL = choice("model", "Layer of", tuple(one.name for one in catalog() if one.laid_out), "Llama 3 8B", part="layer")
+WHAT = choice("what", "What to measure", tuple(item.name for item in CHOICES.values()), "Matmul by dtype")
+MODEL = choice(
+    "model", "Layer of", tuple(model.name for model in catalog() if model.laid_out), "Llama 3 8B", part="layer"
+)
 LENGTH = quantity("seq", "Sequence length", "4096", "count", low=16, high=131_072, whole=True, part="layer")
 MICRO_BATCH = quantity("mb", "Micro-batch", "1", "count", low=1, high=256, whole=True, part="layer")
 NODES = quantity("nodes", "Nodes", "1", "count", low=1, high=1024, whole=True, part="several")

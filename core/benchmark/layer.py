@@ -60,8 +60,8 @@ def spec_of(shape: LayerShape, layers: int = 1) -> TransformerSpec:
 
 def layer_parameters(shape: LayerShape) -> int:
     """Parameters of the layer: its matrices and the gains of its two norms."""
-    found = parameters(spec_of(shape)).components
-    return sum(part.total for part in found if part.group not in ("embedding", "head"))
+    components = parameters(spec_of(shape)).components
+    return sum(part.total for part in components if part.group not in ("embedding", "head"))
 
 
 def layer_flop(shape: LayerShape) -> float:
@@ -77,10 +77,10 @@ def with_tokens(shape: LayerShape, micro_batch: int, seq_len: int) -> LayerShape
 
 def smaller(shape: LayerShape, least: int = 128) -> tuple[LayerShape, ...]:
     """The layer with ever more tokens, from at least ``least``, or all, doubled up to its own: first ever longer."""
-    found = [shape]
-    while found[-1].tokens >= 2 * least:
-        last = found[-1]
+    shapes = [shape]
+    while shapes[-1].tokens >= 2 * least:
+        last = shapes[-1]
         many = last.micro_batch > 1
         less = (last.micro_batch // 2, last.seq_len) if many else (last.micro_batch, last.seq_len // 2)
-        found.append(with_tokens(shape, *less))
-    return tuple(reversed(found))
+        shapes.append(with_tokens(shape, *less))
+    return tuple(reversed(shapes))

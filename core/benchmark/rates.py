@@ -52,17 +52,19 @@ class MeasuredRates:
     @property
     def refusals(self) -> tuple[str, ...]:
         """Why rates are missing."""
-        return tuple(one.why_not for one in self.taken if one.why_not)
+        return tuple(taken.why_not for taken in self.taken if taken.why_not)
 
     @property
     def remarks(self) -> tuple[str, ...]:
         """Which rates are not those of the headline, and why others are missing."""
-        kept_up = [one.point for one in self.taken if one.point is not None and one.point.item.regime == "sustained"]
-        said = [
+        kept_up = [
+            taken.point for taken in self.taken if taken.point is not None and taken.point.item.regime == "sustained"
+        ]
+        sentences = [
             f"Of {p.item.name} it is the rate kept up for {format_duration(p.duration_s, 2)}, not that of a burst."
             for p in kept_up
         ]
-        return (*said, *self.refusals)
+        return (*sentences, *self.refusals)
 
 
 def measured_rates(record: Record) -> MeasuredRates:
@@ -75,13 +77,13 @@ def measured_rates(record: Record) -> MeasuredRates:
     gpu = record.programme.device != "cpu"
     taken = [_products(record.points, name, dtypes, gpu) for name, dtypes in _PRODUCTS.items()]
     taken.append(_memory(record.points, gpu))
-    found = {
-        one.rate: one.point.bandwidth if one.rate == "memory" else one.point.rate
-        for one in taken
-        if one.point is not None
+    by_name = {
+        item.rate: item.point.bandwidth if item.rate == "memory" else item.point.rate
+        for item in taken
+        if item.point is not None
     }
     return MeasuredRates(
-        rates=Rates(**found),
+        rates=Rates(**by_name),
         device=record.facts.name if record.facts else "",
         started=record.started,
         method=record.method,
@@ -97,8 +99,8 @@ def _products(points: Sequence[Point], name: RateName, dtypes: Sequence[str], gp
         least = SQUARE if gpu else 0
         large = [p for p in (*squares(points, dtype), *sustained(points, dtype)) if p.shape[0] >= least]
         used = [p for p in large if not wide(p)]
-        if found := fastest(p for p in used if p.item.regime == "sustained") or fastest(used):
-            return Taken(name, found)
+        if point := fastest(p for p in used if p.item.regime == "sustained") or fastest(used):
+            return Taken(name, point)
         if large:
             return Taken(name, None, f"{dtype}: runs of its large squares differ by more than {WIDE:g} times.")
         why.append(f"{dtype}: no square {f'of {SQUARE:,} or more ' if gpu else ''}was measured.")
@@ -107,10 +109,10 @@ def _products(points: Sequence[Point], name: RateName, dtypes: Sequence[str], gp
 
 def _memory(points: Sequence[Point], gpu: bool) -> Taken:
     """The largest copy, or why it is not used."""
-    found = largest_copy(points)
-    if found is None or (gpu and found.bytes < COPY_BYTES):
+    point = largest_copy(points)
+    if point is None or (gpu and point.bytes < COPY_BYTES):
         large = f" that moves {format_bytes(COPY_BYTES, system='binary')} or more" if gpu else ""
         return Taken("memory", None, f"memory: no copy{large} was measured.")
-    if wide(found):
+    if wide(point):
         return Taken("memory", None, f"memory: runs of its largest copy differ by more than {WIDE:g} times.")
-    return Taken("memory", found)
+    return Taken("memory", point)

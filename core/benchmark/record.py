@@ -39,9 +39,9 @@ class Record(Told):
     @property
     def points(self) -> tuple[Point, ...]:
         """What was measured, in order."""
-        return tuple(one for one in self.outcomes if isinstance(one, Point))
+        return tuple(outcome for outcome in self.outcomes if isinstance(outcome, Point))
 
     @property
     def refusals(self) -> tuple[Refusal, ...]:
         """What was not, in order."""
-        return tuple(one for one in self.outcomes if isinstance(one, Refusal))
+        return tuple(outcome for outcome in self.outcomes if isinstance(outcome, Refusal))

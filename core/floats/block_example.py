@@ -116,8 +116,8 @@ def read_block(text: str) -> tuple[float, ...]:
         except ValueError:
             value = math.nan
         if not abs(value) <= _LARGEST:
-            shown = part if len(part) <= 20 else f"{part[:16]}…"
-            raise FormatError(f"“{shown}” is not a finite number up to 3e38. {example_text}")
+            display = part if len(part) <= 20 else f"{part[:16]}…"
+            raise FormatError(f"“{display}” is not a finite number up to 3e38. {example_text}")
         values.append(value)
     return tuple(values + [0.0] * (BLOCK_VALUES - len(values)))
 
@@ -154,8 +154,8 @@ def takeaway(values: tuple[float, ...], done: QuantizedBlock) -> str:
     fmt, back = done.block_format, done.values
     lost = sum(1 for v, b in zip(values, back.tolist(), strict=True) if v and not b)
     clipped = int(done.clipped.sum())
-    kept = f"at **{decibel(done.sqnr_db)}**" if math.isfinite(done.sqnr_db) else "**exactly**"
-    head = f"{fmt.title} keeps these values {kept} in {fmt.bits_per_element:g} bits per element"
+    text = f"at **{decibel(done.sqnr_db)}**" if math.isfinite(done.sqnr_db) else "**exactly**"
+    head = f"{fmt.title} keeps these values {text} in {fmt.bits_per_element:g} bits per element"
     tail: list[str] = []
     if lost:
         tail.append(f"**{lost}** of {len(values)} become zero under the scale that the largest one asks for")
@@ -176,8 +176,8 @@ def table(values: tuple[float, ...]) -> tuple[tuple[tuple[str, str], ...], ...]:
     """A row per block format: its bits, then SQNR and errors under each of `SCALE_RULES`, empty where not its own."""
     rows: list[tuple[tuple[str, str], ...]] = []
     for fmt in BLOCK_FORMATS.values():
-        found = {s.rule: _score(s) for s in scores(values) if s.block_format is fmt}
-        cells = [found.get(rule.name, ("", "")) for rule in SCALE_RULES.values()]
+        by_name = {s.rule: _score(s) for s in scores(values) if s.block_format is fmt}
+        cells = [by_name.get(rule.name, ("", "")) for rule in SCALE_RULES.values()]
         rows.append(((fmt.title, f"{fmt.size} values"), (f"{fmt.bits_per_element:g}", ""), *cells))
     return tuple(rows)
 
@@ -210,11 +210,11 @@ def rule_notes() -> tuple[str, ...]:
 def explain(values: tuple[float, ...], done: QuantizedBlock) -> tuple[Explanation, ...]:
     """How bits per element and SQNR are computed."""
     fmt = done.block_format
-    made = [
+    explanations = [
         bits_per_element.explain(
             element_bits=float(fmt.element.bits), scale_bits=float(fmt.scale.bits), size=float(fmt.size)
         )
     ]
     if math.isfinite(done.sqnr_db):
-        made.append(sqnr.explain(signal=float(np.mean(np.square(values))), noise=done.mse))
-    return tuple(made)
+        explanations.append(sqnr.explain(signal=float(np.mean(np.square(values))), noise=done.mse))
+    return tuple(explanations)

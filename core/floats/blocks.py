@@ -268,9 +268,9 @@ def _exponents(amax: npt.NDArray[np.float64], element: FloatFormat, rule: Rule) 
 def _nvfp4(blocks: npt.NDArray[np.float32], block_format: BlockFormat, rule: Rule, kernel: Kernel) -> QuantizedBlock:
     """float32, in the order of NVIDIA's and torchao's kernels, as long as the scales have reciprocals in it."""
     element, scale = block_format.element, block_format.scale
-    top, one = np.float32(element.max_finite), np.float32(1)
+    top, item = np.float32(element.max_finite), np.float32(1)
     amax = np.abs(blocks).max(axis=1)
-    tensor = one
+    tensor = item
     if rule == "level2" and amax.any():
         tensor = np.float32(amax.max() / np.float32(scale.max_finite * element.max_finite))
         tensor = max(tensor, np.float32(_FLOAT32_LEAST))
@@ -278,12 +278,12 @@ def _nvfp4(blocks: npt.NDArray[np.float32], block_format: BlockFormat, rule: Rul
     values = blocks
     if float(tensor) * float(least) < _FLOAT32_RECIPROCAL and kernel == "exact":
         values, amax = blocks.astype(np.float64), amax.astype(np.float64)
-        one, tensor = np.float64(1), np.float64(tensor)
+        item, tensor = np.float64(1), np.float64(tensor)
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
         wanted = np.clip(amax / top / tensor, least, most)
         scale_codes = encode(wanted, scale, overflow="saturate")
         block_scales = decode(scale_codes, scale).astype(values.dtype)
-        scaled = np.where(values == 0, values, values * (one / tensor / block_scales)[:, None])
+        scaled = np.where(values == 0, values, values * (item / tensor / block_scales)[:, None])
     scales = block_scales.astype(np.float64) * float(tensor)
     return _result(blocks, scaled.astype(np.float64), scales, scale_codes, block_format, rule, float(tensor))
 

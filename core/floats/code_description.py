@@ -165,10 +165,10 @@ def _bit(view: CodeView, place: int) -> Bit:
         weight += fmt.emin
         effect = raised(f"is worth 2^{weight}, {brief(Fraction(2) ** weight)}")
     elif view.value is None:
-        told = (
+        text = (
             "which only tells infinity and the NaNs apart here" if fmt.nan == "ieee" else "but this code is no number"
         )
-        effect = raised(f"is worth 2^{weight} in the fraction, {told}")
+        effect = raised(f"is worth 2^{weight} in the fraction, {text}")
     else:
         here = brief(Fraction(2) ** (weight + view.power))
         effect = raised(f"is worth 2^{weight} in {view.lead}.M, here {here} in the value")

@@ -94,8 +94,8 @@ def percent(ratio: Fraction) -> str:
     """``ratio`` in percent to three digits, or to as many as it takes not to read as 100 % where it is not."""
     share = 100 * ratio
     texts = (rounded(share, digits) for digits in (3, 4, 5, 6, 8, 12))
-    told = next((text for text in texts if abs(ratio) == 1 or text.lstrip("−") != "100"), "")
-    return f"{told or rounded(share, 3)} %"
+    text = next((text for text in texts if abs(ratio) == 1 or text.lstrip("−") != "100"), "")
+    return f"{text or rounded(share, 3)} %"
 
 
 def store(
@@ -117,28 +117,28 @@ def store(
 
 
 def _fate(typed: Typed, view: CodeView, policy: Overflow, error: Fraction | None) -> Fate:
-    asked, fmt = typed.value, view.fmt
+    fraction, fmt = typed.value, view.fmt
     if typed.nan:
         return "nan"
     if typed.code is not None and typed.code_format == fmt.name:
         return "code"
-    if not fmt.signed and typed.negative and asked != 0:
+    if not fmt.signed and typed.negative and fraction != 0:
         return "no sign"
-    if asked is None:
+    if fraction is None:
         return "infinity"
-    if asked == 0 and not fmt.zero:
+    if fraction == 0 and not fmt.zero:
         return "no zero"
-    if asked == 0 and typed.negative and not view.sign:
+    if fraction == 0 and typed.negative and not view.sign:
         return "no minus zero"
     if view.value is None:
         return "overflow"
-    if policy == "saturate" and abs(asked) > fmt.max_finite:
+    if policy == "saturate" and abs(fraction) > fmt.max_finite:
         return "clipped"
     if not error:
         return "exact"
     if view.value == 0:
         return "underflow"
-    return "lifted" if not fmt.zero and abs(asked) < fmt.min_subnormal else "rounded"
+    return "lifted" if not fmt.zero and abs(fraction) < fmt.min_subnormal else "rounded"
 
 
 def store_everywhere(
@@ -167,7 +167,7 @@ def explain_error(stored: Stored) -> tuple[Explanation, ...]:
     exact = stored.error, stored.typed.value, stored.view.ulp
     if max(map(abs, exact)) > FORMATS["fp64"].max_finite:
         return ()
-    error, asked, ulp = map(float, exact)
-    if 0.0 in (error, asked, ulp):
+    error, value, ulp = map(float, exact)
+    if 0.0 in (error, value, ulp):
         return ()
-    return relative_error.explain(error=error, asked=asked), error_in_ulp.explain(error=error, ulp=ulp)
+    return relative_error.explain(error=error, asked=value), error_in_ulp.explain(error=error, ulp=ulp)

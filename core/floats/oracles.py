@@ -118,27 +118,27 @@ def ask(typed: Typed, fmt: FloatFormat, overflow: Overflow = "format") -> tuple[
     verdicts = [Verdict("Napkin", fmt.name, ours, True, "One exact rounding to nearest, ties to even.")]
     for library, table, call in _ASKED:
         name = table.get(fmt.name, "from its parameters" if library == "gfloat" else "")
-        shown = f"{library} {_version(library)}"
+        text = f"{library} {_version(library)}"
         if not name:
             storage = STORAGE_ONLY.get(fmt.name, "") if library == "torch" else ""
             why = f"torch only stores it, as {storage}: it has no conversion." if storage else ""
-            verdicts.append(Verdict(shown, "", None, False, why or f"{library} has no {fmt.title}."))
+            verdicts.append(Verdict(text, "", None, False, why or f"{library} has no {fmt.title}."))
             continue
         try:
             code = call(value, name, fmt)
         except NoCodeError as failure:
-            verdicts.append(Verdict(shown, name, None, False, f"{library} fails: {failure}."))
+            verdicts.append(Verdict(text, name, None, False, f"{library} fails: {failure}."))
             continue
         except (ValueError, AssertionError, OverflowError) as refusal:
             # gfloat refuses where a format has no code for the outcome, such as NaN in FP4.
-            verdicts.append(Verdict(shown, name, None, False, f"{library} refuses: {refusal or 'no code for it'}."))
+            verdicts.append(Verdict(text, name, None, False, f"{library} refuses: {refusal or 'no code for it'}."))
             continue
         agrees = same(code, ours, fmt)
         if not agrees:
             why = reason(library, code, ours, value, finer=finer, fmt=fmt, overflow=overflow)
         else:
             why = "Agrees." if code == ours else "Agrees: NaN too, by another of its codes."
-        verdicts.append(Verdict(shown, name, code, agrees, why))
+        verdicts.append(Verdict(text, name, code, agrees, why))
     return tuple(verdicts)
 
 

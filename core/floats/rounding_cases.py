@@ -127,70 +127,70 @@ class Microscope:
         return (self.low + self.high) / 2
 
 
-def magnify(asked: Fraction, fmt: FloatFormat, overflow: Overflow = "format") -> Microscope | None:
+def magnify(fraction: Fraction, fmt: FloatFormat, overflow: Overflow = "format") -> Microscope | None:
     """Look at the rounding of ``asked`` into ``fmt``; None where the format has no neighbour on one side.
 
     That is so from one step past the largest finite value on, and for a format without zero or sign also near and
     below zero. Raises `FormatError` for an overflow policy that the format cannot follow.
     """
-    around = _neighbours(asked, fmt)
+    around = _neighbours(fraction, fmt)
     if around is None:
         return None
     low_code, low, high_code, high = around
     gap = high - low
-    position = (asked - low) / gap if gap else Fraction(0)
-    inner, step = (low, gap) if asked >= 0 else (high, gap)
-    kept, guard, round_, sticky = _deciding_bits(abs(asked), abs(inner), step, fmt)
+    position = (fraction - low) / gap if gap else Fraction(0)
+    inner, step = (low, gap) if fraction >= 0 else (high, gap)
+    text, guard, round_, sticky = _deciding_bits(abs(fraction), abs(inner), step, fmt)
     return Microscope(
         fmt,
         fmt.outcome(overflow),
-        asked,
+        fraction,
         low,
         high,
         low_code,
         high_code,
         position,
-        kept,
+        text,
         guard,
         round_,
         sticky,
-        tuple(_choice(mode, asked, high, position, fmt, overflow) for mode in ROUNDINGS),
-        through_fp32(asked, fmt, overflow),
+        tuple(_choice(mode, fraction, high, position, fmt, overflow) for mode in ROUNDINGS),
+        through_fp32(fraction, fmt, overflow),
     )
 
 
-def _neighbours(asked: Fraction, fmt: FloatFormat) -> tuple[int | None, Fraction, int | None, Fraction] | None:
-    code = encode_exact(asked, fmt, "saturate")
+def _neighbours(fraction: Fraction, fmt: FloatFormat) -> tuple[int | None, Fraction, int | None, Fraction] | None:
+    code = encode_exact(fraction, fmt, "saturate")
     value = decode_exact(code, fmt)
     if value is None:
         return None
-    if value == asked:
+    if value == fraction:
         return code, value, code, value
-    outer = neighbour(code, fmt, up=value < asked)
+    outer = neighbour(code, fmt, up=value < fraction)
     other = decode_exact(outer, fmt) if outer is not None else None
     if other is None:
         if abs(value) != fmt.max_finite:
             return None
         # The step past the largest finite value: no code, but round-to-nearest measures its tie against it.
-        outer, other = None, value + (fmt.quantum_max if value < asked else -fmt.quantum_max)
-    if not min(value, other) < asked < max(value, other):
+        outer, other = None, value + (fmt.quantum_max if value < fraction else -fmt.quantum_max)
+    if not min(value, other) < fraction < max(value, other):
         return None
-    return (code, value, outer, other) if value < asked else (outer, other, code, value)
+    return (code, value, outer, other) if value < fraction else (outer, other, code, value)
 
 
-def _deciding_bits(asked: Fraction, inner: Fraction, step: Fraction, fmt: FloatFormat) -> tuple[str, int, int, int]:
+def _deciding_bits(request: Fraction, inner: Fraction, step: Fraction, fmt: FloatFormat) -> tuple[str, int, int, int]:
     """The last kept bits, then guard, round and sticky, of a magnitude ``asked`` at or beyond ``inner``."""
-    ulp = step or spacing(asked, fmt)
+    ulp = step or spacing(request, fmt)
     units = inner / ulp
-    rest = asked / ulp - units
+    rest = request / ulp - units
     digits = f"{int(units):b}".rjust(fmt.fraction_bits + 1, "0")
     whole, fraction = digits[: -fmt.fraction_bits or None], digits[-fmt.fraction_bits :] if fmt.fraction_bits else ""
-    kept = f"{whole}.{fraction}" if fraction else whole
+    text = f"{whole}.{fraction}" if fraction else whole
     if len(digits) > _LONGEST_KEPT:
-        kept = f"…{digits[-_LONGEST_KEPT:]}"
+        text = f"…{digits[-_LONGEST_KEPT:]}"
     quarters = rest * 4
     floor = int(quarters)
-    return kept, floor >> 1, floor & 1, int(quarters != floor)
+    return text, floor >> 1, floor & 1, int(quarters != floor)
 
 
 def spacing(magnitude: Fraction, fmt: FloatFormat) -> Fraction:
@@ -201,25 +201,25 @@ def spacing(magnitude: Fraction, fmt: FloatFormat) -> Fraction:
 
 
 def _choice(
-    mode: Rounding, asked: Fraction, high: Fraction, position: Fraction, fmt: FloatFormat, overflow: Overflow
+    mode: Rounding, fraction: Fraction, high: Fraction, position: Fraction, fmt: FloatFormat, overflow: Overflow
 ) -> Choice:
     if mode == "stochastic":
         return Choice(mode, None, None, position > Fraction(1, 2), position)
-    code = encode_exact(asked, fmt, overflow, rounding=mode)
+    code = encode_exact(fraction, fmt, overflow, rounding=mode)
     value = decode_exact(code, fmt)
     if value is None:
-        return Choice(mode, code, None, asked > 0)
+        return Choice(mode, code, None, fraction > 0)
     return Choice(mode, code, value, value == high)
 
 
-def through_fp32(asked: Fraction, fmt: FloatFormat, overflow: Overflow) -> Detour | None:
+def through_fp32(fraction: Fraction, fmt: FloatFormat, overflow: Overflow) -> Detour | None:
     """The way through fp32, for formats narrower than that."""
     wide = FORMATS["fp32"]
     if fmt.fraction_bits >= wide.fraction_bits:
         return None
-    between = encode_exact(asked, wide)
+    between = encode_exact(fraction, wide)
     value = decode_exact(between, wide)
-    direct = encode_exact(asked, fmt, overflow)
+    direct = encode_exact(fraction, fmt, overflow)
     code = direct if value is None else encode_exact(value, fmt, overflow)
     return Detour(value, code, decode_exact(code, fmt), direct)
 
@@ -260,8 +260,8 @@ def asked_text(scope: Microscope) -> str:
     near = {scope.low, scope.high, (scope.low + scope.high) / 2} - {scope.asked}
     least = max(scope.fmt.decimal_digits + 4, 6)
     texts = (rounded(scope.asked, digits) for digits in (least, 2 * least, 4 * least))
-    told = next((text for text in texts if all(rounded(value, 40) != text for value in near)), "")
-    return told or rounded(scope.asked, 8 * least)
+    text = next((text for text in texts if all(rounded(value, 40) != text for value in near)), "")
+    return text or rounded(scope.asked, 8 * least)
 
 
 def explainable(scope: Microscope) -> bool:
@@ -275,8 +275,8 @@ def explain(scope: Microscope) -> tuple[Explanation, ...]:
     """How tie point and chance are computed; nothing where there is nothing `explainable`."""
     if not explainable(scope):
         return ()
-    low, high, asked = float(scope.low), float(scope.high), float(scope.asked)
-    return tie_point.explain(low=low, high=high), chance_up.explain(asked=asked, low=low, gap=high - low)
+    low, high, value = float(scope.low), float(scope.high), float(scope.asked)
+    return tie_point.explain(low=low, high=high), chance_up.explain(asked=value, low=low, gap=high - low)
 
 
 def shares(chance: Fraction) -> tuple[str, str]:

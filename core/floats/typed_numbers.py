@@ -73,31 +73,31 @@ def parse(text: str, fmt: FloatFormat) -> Typed:
     cap = limit("float_chars")
     if len(text) > cap:
         raise FloatTextError(f"That is {len(text):,} characters long; {cap:,} are enough for any number here.")
-    shown = " ".join(text.split())
-    if not shown:
+    display = " ".join(text.split())
+    if not display:
         raise FloatTextError(f"Empty. Type a number, for example {_examples(fmt)}.")
-    plain = _SUPERSCRIPT.sub(lambda m: "^" + m.group().translate(_FROM_SUPERSCRIPT), shown.translate(_PLAIN).lower())
+    plain = _SUPERSCRIPT.sub(lambda m: "^" + m.group().translate(_FROM_SUPERSCRIPT), display.translate(_PLAIN).lower())
     bits = _bits(plain, fmt)
     if _GROUPED.fullmatch(plain) and (bits is None or len(bits) != fmt.bits):
         bits, plain = None, plain.replace(" ", "")
     if bits is not None:
         if len(bits) != fmt.bits:
             raise FloatTextError(
-                f"“{clipped(shown)}” has {len(bits)} bit{'s' * (len(bits) != 1)}; {fmt.name} has {fmt.bits}: "
+                f"“{clipped(display)}” has {len(bits)} bit{'s' * (len(bits) != 1)}; {fmt.name} has {fmt.bits}: "
                 f"{_fields(fmt)}. For example {_one(fmt)}."
             )
-        return _from_code(shown, "bits", int(bits, 2), fmt)
+        return _from_code(display, "bits", int(bits, 2), fmt)
     if re.search(r"[\w.] +[\w.]", plain):
-        raise _unreadable(shown, fmt)
+        raise _unreadable(display, fmt)
     plain = plain.replace(" ", "")
     if match := _SPECIAL.fullmatch(plain):
-        return Typed(shown, "special", None, match["sign"] == "-", nan=match["word"] == "nan")
+        return Typed(display, "special", None, match["sign"] == "-", nan=match["word"] == "nan")
     terms = _split(plain)
     if len(terms) > 1:
-        return _sum(shown, terms, fmt)
+        return _sum(display, terms, fmt)
     if "0x" in plain:
-        return _hexadecimal(shown, plain, fmt)
-    return _real(shown, plain, fmt)
+        return _hexadecimal(display, plain, fmt)
+    return _real(display, plain, fmt)
 
 
 def typed_code(
@@ -177,25 +177,25 @@ def _bits(plain: str, fmt: FloatFormat) -> str | None:
     return digits if grouped or (len(digits) == fmt.bits and plainly) else None
 
 
-def _hexadecimal(shown: str, plain: str, fmt: FloatFormat) -> Typed:
+def _hexadecimal(text: str, plain: str, fmt: FloatFormat) -> Typed:
     example = f"For example {_one_hex(fmt)} (a code of {fmt.name}) or 0x1.8p-3 (a hexadecimal number)."
     plain = plain.replace("_", "")
     match = _HEXFLOAT.fullmatch(plain)
     if match is None or not (match["whole"] or match["rest"]):
-        raise FloatTextError(f"“{clipped(shown)}” is not hexadecimal: after 0x come 0 to 9 and a to f. {example}")
+        raise FloatTextError(f"“{clipped(text)}” is not hexadecimal: after 0x come 0 to 9 and a to f. {example}")
     if match["rest"] is not None or match["power"] is not None:
-        return _real_typed(shown, "hexfloat", abs(_hexfloat(shown, plain, fmt)), match["sign"])
+        return _real_typed(text, "hexfloat", abs(_hexfloat(text, plain, fmt)), match["sign"])
     if match["sign"]:
         raise FloatTextError(
-            f"“{clipped(shown)}”: the sign of a code is its first bit, so none goes before it. {example}"
+            f"“{clipped(text)}”: the sign of a code is its first bit, so none goes before it. {example}"
         )
     digits, code = len(match["whole"]), int(match["whole"], 16)
     if digits > fmt.hex_digits or code >> fmt.bits:
         raise FloatTextError(
-            f"“{clipped(shown)}” is longer than a code of {fmt.name}: {fmt.bits} bits are at most {fmt.hex_digits} hex "
+            f"“{clipped(text)}” is longer than a code of {fmt.name}: {fmt.bits} bits are at most {fmt.hex_digits} hex "
             f"digits, 0x0 to {(1 << fmt.bits) - 1:#x}. For example {_one_hex(fmt)}."
         )
-    return _from_code(shown, "hex code", code, fmt)
+    return _from_code(text, "hex code", code, fmt)
 
 
 def _split(plain: str) -> list[str]:
@@ -213,70 +213,70 @@ def _split(plain: str) -> list[str]:
     return terms
 
 
-def _sum(shown: str, terms: list[str], fmt: FloatFormat) -> Typed:
+def _sum(text: str, terms: list[str], fmt: FloatFormat) -> Typed:
     most = limit("float_terms")
     if len(terms) > most:
         raise FloatTextError(
-            f"“{clipped(shown)}” has too many terms: {most} are enough for any number here. For example 1 + 2^-8."
+            f"“{clipped(text)}” has too many terms: {most} are enough for any number here. For example 1 + 2^-8."
         )
     parts: list[Fraction] = []
     for term in terms:
         if "0x" in term and not set(term) & set(".p"):
             raise FloatTextError(
-                f"“{clipped(shown)}”: a code such as {clipped(term.lstrip('+-'))} cannot be part of a sum; a "
+                f"“{clipped(text)}”: a code such as {clipped(term.lstrip('+-'))} cannot be part of a sum; a "
                 "hexadecimal number can, for example 1 + 0x1p-8."
             )
-        parts.append((_hexfloat(shown, term, fmt) if "0x" in term else _real(shown, term, fmt).value) or Fraction(0))
+        parts.append((_hexfloat(text, term, fmt) if "0x" in term else _real(text, term, fmt).value) or Fraction(0))
     value = sum(parts, Fraction(0))
-    return replace(_real_typed(shown, "sum", abs(value), "-" if value < 0 else ""), terms=tuple(parts))
+    return replace(_real_typed(text, "sum", abs(value), "-" if value < 0 else ""), terms=tuple(parts))
 
 
-def _hexfloat(shown: str, term: str, fmt: FloatFormat) -> Fraction:
+def _hexfloat(text: str, term: str, fmt: FloatFormat) -> Fraction:
     match = _HEXFLOAT.fullmatch(term)
     if match is None or not (match["whole"] or match["rest"]):
-        raise _unreadable(shown, fmt)
+        raise _unreadable(text, fmt)
     rest = match["rest"] or ""
-    power = _bounded_power(shown, match["power"] or "0", limit("float_exponent") * 4)
+    power = _bounded_power(text, match["power"] or "0", limit("float_exponent") * 4)
     value = Fraction(int(match["whole"] + rest, 16), 16 ** len(rest)) * Fraction(2) ** power
     return -value if match["sign"] == "-" else value
 
 
-def _real(shown: str, plain: str, fmt: FloatFormat) -> Typed:
+def _real(text: str, plain: str, fmt: FloatFormat) -> Typed:
     if match := _NUMBER.fullmatch(plain):
-        return _real_typed(shown, "decimal", _decimal(shown, match["number"]), match["sign"])
+        return _real_typed(text, "decimal", _decimal(text, match["number"]), match["sign"])
     if match := _POWER.fullmatch(plain):
         base = int(match["base"])
         most = limit("float_exponent") * (4 if base == 2 else 1)
-        power = _bounded_power(shown, match["power"].strip("()"), most)
-        factor = _decimal(shown, match["factor"]) if match["factor"] else Fraction(1)
-        return _real_typed(shown, "power", factor * Fraction(base) ** power, match["sign"])
+        power = _bounded_power(text, match["power"].strip("()"), most)
+        factor = _decimal(text, match["factor"]) if match["factor"] else Fraction(1)
+        return _real_typed(text, "power", factor * Fraction(base) ** power, match["sign"])
     if match := _RATIO.fullmatch(plain):
-        bottom = _decimal(shown, match["bottom"])
+        bottom = _decimal(text, match["bottom"])
         if bottom == 0:
             raise FloatTextError(
-                f"“{clipped(shown)}” divides by zero. Type inf for infinity, or a fraction such as 1/3."
+                f"“{clipped(text)}” divides by zero. Type inf for infinity, or a fraction such as 1/3."
             )
-        return _real_typed(shown, "fraction", _decimal(shown, match["top"]) / bottom, match["sign"])
-    raise _unreadable(shown, fmt)
+        return _real_typed(text, "fraction", _decimal(text, match["top"]) / bottom, match["sign"])
+    raise _unreadable(text, fmt)
 
 
-def _real_typed(shown: str, notation: Notation, value: Fraction, sign: str) -> Typed:
+def _real_typed(text: str, notation: Notation, value: Fraction, sign: str) -> Typed:
     most = limit("float_exponent")
     if value and not Fraction(10) ** -most <= value <= Fraction(10) ** most:
-        raise _beyond(shown)
-    return Typed(shown, notation, -value if sign == "-" else value, sign == "-")
+        raise _beyond(text)
+    return Typed(text, notation, -value if sign == "-" else value, sign == "-")
 
 
-def _decimal(shown: str, text: str) -> Fraction:
+def _decimal(display: str, text: str) -> Fraction:
     mantissa, _, exponent = text.replace(",", "").replace("_", "").partition("e")
     # A mantissa may have hundreds of digits of its own, so its exponent gets that much more room.
-    power = _bounded_power(shown, exponent or "0", limit("float_exponent") + limit("float_chars"))
+    power = _bounded_power(display, exponent or "0", limit("float_exponent") + limit("float_chars"))
     return Fraction(mantissa.rstrip(".")) * Fraction(10) ** power
 
 
-def _bounded_power(shown: str, digits: str, most: int) -> int:
+def _bounded_power(text: str, digits: str, most: int) -> int:
     if len(digits.lstrip("+-0")) > 6 or abs(int(digits)) > most:
-        raise _beyond(shown)
+        raise _beyond(text)
     return int(digits)
 
 
@@ -285,21 +285,21 @@ def _examples(fmt: FloatFormat) -> str:
     return f"{EXAMPLES}, or a code of {fmt.name} such as {_one_hex(fmt)}"
 
 
-def _unreadable(shown: str, fmt: FloatFormat) -> FloatTextError:
-    return FloatTextError(f"“{clipped(shown)}” is not a number Napkin can read. For example: {_examples(fmt)}.")
+def _unreadable(text: str, fmt: FloatFormat) -> FloatTextError:
+    return FloatTextError(f"“{clipped(text)}” is not a number Napkin can read. For example: {_examples(fmt)}.")
 
 
-def _beyond(shown: str) -> FloatTextError:
+def _beyond(text: str) -> FloatTextError:
     return FloatTextError(
-        f"“{clipped(shown)}” is beyond every format here: even fp64 ends at 1.8e308 and 4.9e-324, and numbers are read "
+        f"“{clipped(text)}” is beyond every format here: even fp64 ends at 1.8e308 and 4.9e-324, and numbers are read "
         f"up to 1e±{limit('float_exponent')}. For example 3e38, or inf for infinity."
     )
 
 
-def _from_code(shown: str, notation: Notation, code: int, fmt: FloatFormat) -> Typed:
+def _from_code(text: str, notation: Notation, code: int, fmt: FloatFormat) -> Typed:
     negative = bool(code & fmt.sign_mask)
     nan = classify(code, fmt) == "nan"
-    return Typed(shown, notation, decode_exact(code, fmt), negative, nan, code, fmt.name)
+    return Typed(text, notation, decode_exact(code, fmt), negative, nan, code, fmt.name)
 
 
 def _fields(fmt: FloatFormat) -> str:

@@ -191,9 +191,9 @@ def find(name: str) -> Accelerator:
 
     Raises ``KeyError`` naming the closest ones when there is none.
     """
-    found = _by_slug().get(slug(name))
-    if found is None:
+    accelerator = _by_slug().get(slug(name))
+    if accelerator is None:
         close = difflib.get_close_matches(slug(name), list(_by_slug()), n=3, cutoff=0.3)
         hint = f" Did you mean {', '.join(_by_slug()[c].name for c in close)}?" if close else ""
         raise KeyError(f"No accelerator is called {name!r}.{hint}")
-    return found
+    return accelerator

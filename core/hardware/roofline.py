@@ -55,9 +55,11 @@ def ridge_point(peak: float, bandwidth: float) -> float:
 def explain_device(device: Accelerator, dtype: str) -> list[Explanation]:
     """The ridge point of ``device`` in ``dtype``, and its peak from the clock where that is known."""
     peak = device.peak(dtype)
-    found: list[Explanation] = []
+    explanations: list[Explanation] = []
     if (clock := device.clock) and clock.dtype == dtype:
-        found.append(peak_from_clock.explain(clock=clock.hertz, fma_per_clock=clock.fma_per_clock, units=clock.units))
+        explanations.append(
+            peak_from_clock.explain(clock=clock.hertz, fma_per_clock=clock.fma_per_clock, units=clock.units)
+        )
     if not math.isnan(peak / device.bandwidth):
-        found.append(ridge_point.explain(peak=peak, bandwidth=device.bandwidth))
-    return found
+        explanations.append(ridge_point.explain(peak=peak, bandwidth=device.bandwidth))
+    return explanations

@@ -67,12 +67,12 @@ def read(
                     errors.feed(chunk)
                 else:
                     before = reader.oversize
-                    found = reader.feed(chunk)
+                    results = reader.feed(chunk)
                     dropped = reader.oversize - before
-                    lines += len(found) + dropped
+                    lines += len(results) + dropped
                     if lines > limit("worker_lines"):
                         return f"It was stopped after printing more than {limit('worker_lines'):,} lines."
-                    take(found, dropped)
+                    take(results, dropped)
 
 
 def has_ended(process: subprocess.Popen[bytes]) -> bool:

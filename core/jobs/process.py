@@ -214,8 +214,8 @@ class ProcessRunner(Generic[Asked, Seen]):
     # ------------------------------------------------------------------------------------------ under the lock
 
     def _newest(self, wanted: Callable[[Job[Asked, Seen]], bool]) -> Seen | None:
-        found = next((job for job in reversed(self._jobs.values()) if wanted(job)), None)
-        return found.snapshot() if found else None
+        job = next((job for job in reversed(self._jobs.values()) if wanted(job)), None)
+        return job.snapshot() if job else None
 
     def _line(self) -> list[Job[Asked, Seen]]:
         return [job for job in self._jobs.values() if job.state == "queued"]
@@ -227,7 +227,7 @@ class ProcessRunner(Generic[Asked, Seen]):
     def _pause(self, who: str) -> None:
         """Raise `NotStartedError` where the pause after the visitor's last job is not over."""
         now = time.monotonic()
-        self._last = {one: ended for one, ended in self._last.items() if now - ended < self._pause_s}
+        self._last = {text: ended for text, ended in self._last.items() if now - ended < self._pause_s}
         if who and who in self._last:
             left = math.ceil(self._last[who] + self._pause_s - now)
             raise NotStartedError(
@@ -242,8 +242,8 @@ class ProcessRunner(Generic[Asked, Seen]):
         keep = next((job.id for job in reversed(self._jobs.values()) if job.found), None)
         old = [job for job in self._jobs.values() if not job.open and job.id != keep]
         old.sort(key=lambda job: job.process is not None)
-        kept = KEPT_JOBS - (keep is not None)
-        for job in old[: max(len(old) - kept, 0)]:
+        number = KEPT_JOBS - (keep is not None)
+        for job in old[: max(len(old) - number, 0)]:
             del self._jobs[job.id]
 
     def _begin(self, job: Job[Asked, Seen]) -> None:
@@ -305,9 +305,9 @@ class ProcessRunner(Generic[Asked, Seen]):
                 job.stderr = errors.text()
                 job.state, job.message = _verdict(job, self._noun, code, reason)
                 self._last[job.who] = time.monotonic()
-                told = [job.snapshot(), *self._next()]
+                results = [job.snapshot(), *self._next()]
             job.ended.set()
-            for seen in told:
+            for seen in results:
                 self._tell(seen)
 
     def _seen(self, job: Job[Asked, Seen]) -> Seen:
@@ -332,18 +332,18 @@ def _verdict(job: Job[Asked, Seen], noun: str, code: int | None, reason: str) ->
     if job.cancelled and code is not None:
         return "cancelled", f"The {noun} was cancelled."
     last = job.stderr.splitlines()[-1] if job.stderr else ""
-    said = f" Its last words: {last}" if last else ""
+    text = f" Its last words: {last}" if last else ""
     if code is None:
-        return "failed", f"The process of the {noun} cannot be killed; its device may be stuck.{said}"
+        return "failed", f"The process of the {noun} cannot be killed; its device may be stuck.{text}"
     if reason:
-        return "failed", f"{reason}{said}"
+        return "failed", f"{reason}{text}"
     if code < 0:
         name = signal.Signals(-code).name if -code in set(signal.Signals) else str(-code)
         hint = ", as the system does when memory runs out" if -code == signal.SIGKILL else ""
-        return "failed", f"The process of the {noun} was killed by {name}{hint}.{said}"
+        return "failed", f"The process of the {noun} was killed by {name}{hint}.{text}"
     if code:
-        return "failed", f"The process of the {noun} ended with exit code {code}.{said}"
-    return "failed", f"The process of the {noun} ended before it was done.{said}"
+        return "failed", f"The process of the {noun} ended with exit code {code}.{text}"
+    return "failed", f"The process of the {noun} ended before it was done.{text}"
 
 
 def end_with_parent() -> None:

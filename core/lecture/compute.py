@@ -28,11 +28,11 @@ def _matmul() -> Finding:
     flop = matmul_flop.explain(m=1024, n=64, k=256, groups=1)
     additions = 1024 * 64 * 255
     multiplications = 1024 * 64 * 256
-    shown = (
+    text = (
         f"2 × 1,024 × 256 × 64 = {flop.value:,.0f} FLOP; literally {multiplications:,} products and {additions:,} sums"
     )
     literal = literal_operations.explain(rows=1024, width=256, outputs=64)
-    return Finding(shown, flop.value == 33_554_432 and literal.value == additions + multiplications, (flop, literal))
+    return Finding(text, flop.value == 33_554_432 and literal.value == additions + multiplications, (flop, literal))
 
 
 def _six_nd_error() -> Finding:
@@ -50,9 +50,9 @@ def _six_nd_error() -> Finding:
             titled(f"{name}, one token counted by layer", counted),
             titled(f"{name}, one token by the rule", rule),
         ]
-    shown = ", ".join(f"{name} {signed(gap)}" for name, gap in zip(names, gaps, strict=True))
+    text = ", ".join(f"{name} {signed(gap)}" for name, gap in zip(names, gaps, strict=True))
     return Finding(
-        f"counted by layer (causal, 8,192 tokens; GPT-2 1,024) against 6N: {shown}",
+        f"counted by layer (causal, 8,192 tokens; GPT-2 1,024) against 6N: {text}",
         max(abs(g) for g in gaps) < 0.25 and abs(gaps[-1]) < 0.05,
         tuple(steps),
         "The forward pass is counted matrix by matrix; Compute budget takes it apart under “Where do the FLOPs go”.",
@@ -69,8 +69,8 @@ def _gpt3() -> Finding:
     flop = train_flop_6nd.explain(params=175e9, tokens=300e9)
     published = next(run.flop for run in published_runs() if run.catalog == "GPT-3 175B" and not math.isnan(run.flop))
     gap = flop.value / published - 1
-    shown = f"6ND gives {flop.text}; the paper prints {format_quantity(published, 'flop')} ({signed(gap)})"
-    return Finding(shown, abs(gap) < 0.01, (flop,))
+    text = f"6ND gives {flop.text}; the paper prints {format_quantity(published, 'flop')} ({signed(gap)})"
+    return Finding(text, abs(gap) < 0.01, (flop,))
 
 
 def _attention_share() -> Finding:
@@ -78,7 +78,7 @@ def _attention_share() -> Finding:
     crossing = 6 * spec.hidden
     counts = [flops_per_token(spec, s, "full") for s in (2048, crossing)]
     shares = [count.squares / count.weights for count in counts]
-    shown = (
+    text = (
         f"GPT-3: attention is {format_quantity(shares[0], 'ratio')} of the other FLOPs at 2,048 tokens and equals them "
         f"near 6H = {crossing:,}, by the full square"
     )
@@ -90,7 +90,7 @@ def _attention_share() -> Finding:
         f"Counted by layer, full square: per token forward {format_quantity(counts[0].squares, 'flop')} in attention’s "
         f"two products and {format_quantity(counts[0].weights, 'flop')} in all products with weights, at 2,048 tokens."
     )
-    return Finding(shown, shares[0] < 0.05 and 0.9 < shares[1] < 1.1, steps, how)
+    return Finding(text, shares[0] < 0.05 and 0.9 < shares[1] < 1.1, steps, how)
 
 
 def _clocks(*names: str) -> tuple[Explanation, ...]:
@@ -106,11 +106,11 @@ def _clocks(*names: str) -> tuple[Explanation, ...]:
 def _peaks() -> Finding:
     device = find(H100)
     explained = _clocks(H100, A100)
-    shown = (
+    text = (
         f"dense bf16: H100 {format_quantity(device.peak('bf16'), 'flop_per_s')}, "
         f"A100 {format_quantity(find(A100).peak('bf16'), 'flop_per_s')}; from the clock {explained[0].text}"
     )
-    return Finding(shown, abs(explained[0].value / device.peak("bf16") - 1) < 1e-3, explained)
+    return Finding(text, abs(explained[0].value / device.peak("bf16") - 1) < 1e-3, explained)
 
 
 def _tensor_core() -> Finding:
@@ -166,12 +166,12 @@ def _mostly_matmul() -> Finding:
             for operation in layer
             if operation.phase == "forward" and operation.id in ("up", "softmax")
         ]
-    shown = f"matmul’s share of the FLOPs of one layer, forward, backward and update: {', '.join(shares)}"
+    text = f"matmul’s share of the FLOPs of one layer, forward, backward and update: {', '.join(shares)}"
     how = (
         "Every operation of a layer is counted for eight sequences: products by 2·M·N·K and twice that backward, all "
         "else by so many operations per element. The share is the products’ part of the sum. One of each kind:"
     )
-    return Finding(shown, lowest > 0.95, tuple(steps), how)
+    return Finding(text, lowest > 0.95, tuple(steps), how)
 
 
 def _memory_bound() -> Finding:
@@ -187,7 +187,7 @@ def _memory_bound() -> Finding:
         for name, work in zip(names, works, strict=True)
     )
     matmul, small, norm = (step.value for step in steps)
-    shown = (
+    text = (
         f"8,192³ matmul {matmul:,.0f} FLOP/B, the same with one row {small:.1f}, LayerNorm about {norm:.0f}; "
         f"the ridge is {ridge.text}"
     )
@@ -195,7 +195,7 @@ def _memory_bound() -> Finding:
         "bf16, every operand moved once. LayerNorm does about 8 FLOPs for each element, which is read and written. "
         "Above the ridge compute is the limit, below it memory."
     )
-    return Finding(shown, max(norm, small) < ridge.value < matmul, (*steps, ridge), how)
+    return Finding(text, max(norm, small) < ridge.value < matmul, (*steps, ridge), how)
 
 
 def _one_two_six() -> Finding:
@@ -205,7 +205,7 @@ def _one_two_six() -> Finding:
     input_gradient = matmul_flop.explain(m=batch, n=wide, k=narrow, groups=1)
     backward = (weight_gradient.value + input_gradient.value) / forward.value
     each = (forward.value + weight_gradient.value + input_gradient.value) / (batch * wide * narrow)
-    shown = (
+    text = (
         f"x (1,024 × 256) @ w (256 × 64): forward 1, backward {backward:g}; together {each:g} FLOPs per weight and row"
     )
     steps = (
@@ -213,7 +213,7 @@ def _one_two_six() -> Finding:
         titled("Backward: the gradient of w", weight_gradient),
         titled("Backward: the gradient of x", input_gradient),
     )
-    return Finding(shown, (backward, each) == (2, 6), steps)
+    return Finding(text, (backward, each) == (2, 6), steps)
 
 
 COMPUTE: tuple[Claim, ...] = (

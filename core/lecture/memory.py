@@ -35,19 +35,19 @@ def _largest(policy: str = "fp32") -> Finding:
 def _no_saving() -> Finding:
     policies = ("fp32", "mixed bf16, fp32 master", "mixed bf16, fp32 master, fp32 gradients")
     sizes = [_states(policy).total for policy in policies]
-    shown = (
+    text = (
         f"fp32 {sizes[0]:g} B, bf16 with fp32 master {sizes[1]:g} B, with fp32 gradients {sizes[2]:g} B per parameter"
     )
     parts = {part: float(getattr(_states(policies[1]), part)) for part in PARTS}
-    return Finding(shown, sizes == [16, 16, 18], (bytes_per_parameter.explain(**parts),))
+    return Finding(text, sizes == [16, 16, 18], (bytes_per_parameter.explain(**parts),))
 
 
 def _kept() -> Finding:
     names = ("SGD momentum", "Adagrad", "RMSProp", "Adam")
     counts = [len(find_optimizer(name).states) for name in names]
-    shown = ", ".join(f"{name} {count}" for name, count in zip(names, counts, strict=True))
+    text = ", ".join(f"{name} {count}" for name, count in zip(names, counts, strict=True))
     return Finding(
-        f"state tensors per parameter: {shown}",
+        f"state tensors per parameter: {text}",
         counts == [1, 1, 1, 2],
         tuple(
             titled(f"{name}, its state in fp32", optimizer_bytes.explain(tensors=count, each=4))

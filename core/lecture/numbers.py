@@ -25,9 +25,9 @@ TINY = Fraction(1, 10**8)
 
 def _widths() -> Finding:
     shapes = [(f.title, 1, f.exponent_bits, f.fraction_bits) for f in (FP32, FP16, BF16)]
-    shown = ", ".join(f"{title} {sign}/{exponent}/{fraction}" for title, sign, exponent, fraction in shapes)
+    text = ", ".join(f"{title} {sign}/{exponent}/{fraction}" for title, sign, exponent, fraction in shapes)
     return Finding(
-        shown,
+        text,
         [s[1:] for s in shapes] == [(1, 8, 23), (1, 5, 10), (1, 8, 7)],
         how="Nothing to compute: the widths define the formats (fp32 and fp16 in IEEE 754; bf16 is fp32 without its "
         "last 16 bits). They are read from the table of formats that everything here computes with.",
@@ -41,13 +41,11 @@ def _field_124() -> Finding:
 
 def _tiny() -> Finding:
     half, brain = (describe(encode_exact(TINY, f), f) for f in (FP16, BF16))
-    kept = brain.value or Fraction(0)
-    shown = (
-        f"{half.decimal} in fp16 (its smallest value is {rounded(FP16.min_subnormal, 3)}); {rounded(kept, 5)} in bf16"
-    )
+    fraction = brain.value or Fraction(0)
+    text = f"{half.decimal} in fp16 (its smallest value is {rounded(FP16.min_subnormal, 3)}); {rounded(fraction, 5)} in bf16"
     return Finding(
-        shown,
-        half.value == 0 and rounded(kept, 5) == rounded(Fraction("1.0012e-8"), 5),
+        text,
+        half.value == 0 and rounded(fraction, 5) == rounded(Fraction("1.0012e-8"), 5),
         (
             *_valued("Smallest value of fp16 above 0", FP16.min_subnormal, FP16),
             titled("1e-8 in bf16", explain(brain)[0]),
@@ -59,13 +57,13 @@ def _tiny() -> Finding:
 
 def _range() -> Finding:
     ratio = 100 * float(BF16.max_finite / FP32.max_finite)
-    shown = (
+    text = (
         f"largest {rounded(BF16.max_finite, 5)} against {rounded(FP32.max_finite, 5)} ({ratio:.1f} %); "
         f"smallest normal equal; smallest subnormal {rounded(BF16.min_subnormal, 3)} "
         f"against {rounded(FP32.min_subnormal, 3)}"
     )
     return Finding(
-        shown,
+        text,
         BF16.min_normal == FP32.min_normal and BF16.min_subnormal > FP32.min_subnormal,
         tuple(
             step
@@ -88,9 +86,9 @@ def _half_overflow() -> Finding:
 
 
 def _eight_bits() -> Finding:
-    shown = f"E4M3 ±{int(E4M3.max_finite)}, E5M2 ±{int(E5M2.max_finite):,}"
+    text = f"E4M3 ±{int(E4M3.max_finite)}, E5M2 ±{int(E5M2.max_finite):,}"
     return Finding(
-        shown,
+        text,
         (E4M3.max_finite, E5M2.max_finite) == (448, 57344),
         (
             *_valued("Largest value of E4M3", E4M3.max_finite, E4M3),
@@ -112,10 +110,8 @@ def _kilobyte() -> Finding:
 
 def _gpt3_matrix() -> Finding:
     size = tensor_bytes.explain(elements=4 * 12288 * 12288, element_bytes=4)
-    shown = (
-        f"{size.value:,.0f} B = {size.value / 2**20:,.0f} MiB = {size.value / 2**30} GiB = {size.value / 1e9:.3f} GB"
-    )
-    return Finding(shown, size.value == 2304 * 2**20 and round(size.value / 1e9, 1) != 2.3, (size,))
+    text = f"{size.value:,.0f} B = {size.value / 2**20:,.0f} MiB = {size.value / 2**30} GiB = {size.value / 1e9:.3f} GB"
+    return Finding(text, size.value == 2304 * 2**20 and round(size.value / 1e9, 1) != 2.3, (size,))
 
 
 def _not_compute() -> Finding:
@@ -145,9 +141,9 @@ def _summed(name: str, addend: float, times: int) -> float:
 
 def _accumulate() -> Finding:
     sums = {name: _summed(name, 0.01, 1000) for name in ("fp32", "fp16", "bf16")}
-    shown = ", ".join(f"{name} {value:.4g}" for name, value in sums.items())
+    text = ", ".join(f"{name} {value:.4g}" for name, value in sums.items())
     return Finding(
-        f"0.01 added 1,000 times gives {shown} (exact: 10)",
+        f"0.01 added 1,000 times gives {text} (exact: 10)",
         sums["bf16"] < 5 < sums["fp16"] < sums["fp32"] + 0.5,
         accumulation.explain(0.0, 0.01, 1000, BF16),
         "0.01 is stored in the format and added a thousand times; every sum is rounded into the format. The step is "
@@ -167,11 +163,11 @@ def _trained(name: str, update: float, steps: int) -> float:
 
 def _master_weights() -> Finding:
     brain, single = _trained("bf16", 1e-3, 100), _trained("fp32", 1e-3, 100)
-    shown = f"a weight of 1 after 100 updates of −0.001: bf16 {brain:g}, fp32 {single:.4f}"
+    text = f"a weight of 1 after 100 updates of −0.001: bf16 {brain:g}, fp32 {single:.4f}"
     below = describe(encode_exact(Fraction(255, 256), BF16), BF16)
     step = explain(below)[1]
     return Finding(
-        shown,
+        text,
         brain == 1 and abs(single - 0.9) < 1e-4,
         (titled("Step of bf16 just below 1", step), half_step.explain(ulp=step.value)),
         "0.001 is taken from 1 a hundred times, and the weight is rounded into its format after each.",

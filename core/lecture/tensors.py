@@ -43,16 +43,16 @@ def _index_order() -> Finding:
     layout = Layout.contiguous((2, 3))
     right, swapped = layout.cell(1, 2), 1 * layout.stride[1] + 2 * layout.stride[0]
     cell = _cell(layout, 1, 2)
-    shown = f"element (row 1, column 2) of a 2 × 3 is in cell {right}; with the strides swapped it would be {swapped}"
-    return Finding(shown, right == cell.value != swapped, (cell,))
+    text = f"element (row 1, column 2) of a 2 × 3 is in cell {right}; with the strides swapped it would be {swapped}"
+    return Finding(text, right == cell.value != swapped, (cell,))
 
 
 def _shared() -> Finding:
     # x[0], x[:, 1], x.view(3, 2) and x.transpose(1, 0) of a contiguous 2 × 3, as layouts of its six cells
     views = (Layout((3,), (1,)), Layout((2,), (3,), 1), Layout((3, 2), (2, 1)), Layout((3, 2), (1, 3)))
-    shown = ", ".join(str(sorted(layout.cells().tolist())) for layout in views)
+    text = ", ".join(str(sorted(layout.cells().tolist())) for layout in views)
     return Finding(
-        f"cells of x that each touches: {shown}",
+        f"cells of x that each touches: {text}",
         all(layout.fits(6) for layout in views),
         (titled("Cell of the last element of x[:, 1]", _cell(Layout.contiguous((2, 3)), 1, 1)),),
         "Each view is a shape, strides and an offset into the storage of x. The cells are those of all its indices.",
@@ -93,9 +93,9 @@ def _views_are_free() -> Finding:
     layout = Layout.contiguous((32, 32))
     free = explain_view(layout, (32 * 32,)).copied_bytes(4)
     copied = explain_view(_transposed(layout), (32 * 32,)).copied_bytes(4)
-    shown = f"32 × 32 fp32: .view(-1) copies {free} B, .t().reshape(-1) copies {copied:,} B"
+    text = f"32 × 32 fp32: .view(-1) copies {free} B, .t().reshape(-1) copies {copied:,} B"
     return Finding(
-        shown,
+        text,
         free == 0 and copied == 4096,
         (tensor_bytes.explain(elements=32 * 32, element_bytes=4), _merging(_transposed(layout))),
         "A view copies nothing. The transpose cannot become one dimension without a copy: its strides are (1, 32).",
@@ -106,16 +106,16 @@ def _view_without_contiguity() -> Finding:
     # x[:, ::2] of a contiguous 4 × 6
     layout = Layout((4, 3), (6, 2))
     verdict, contiguous = explain_view(layout, (-1,)), _yes(layout.is_contiguous)
-    shown = f"x[:, ::2].view(-1) of a 4 × 6 works with stride {verdict.stride}, contiguous: {contiguous}"
+    text = f"x[:, ::2].view(-1) of a 4 × 6 works with stride {verdict.stride}, contiguous: {contiguous}"
     how = "The stride of dimension 0 is 6, which is what merging needs: the view exists."
-    return Finding(shown, verdict.works and not layout.is_contiguous, (_merging(layout),), how)
+    return Finding(text, verdict.works and not layout.is_contiguous, (_merging(layout),), how)
 
 
 def _reshape() -> Finding:
     layout = _transposed(Layout.contiguous((2, 3)))
     verdict = explain_view(layout, (6,))
-    shown = f"x.t().reshape(6) of a 2 × 3 copies {verdict.reshape_copies} elements, because {verdict.reason}"
-    return Finding(shown, not verdict.works and verdict.reshape_copies == 6, (_merging(layout),), _NEEDED)
+    text = f"x.t().reshape(6) of a 2 × 3 copies {verdict.reshape_copies} elements, because {verdict.reason}"
+    return Finding(text, not verdict.works and verdict.reshape_copies == 6, (_merging(layout),), _NEEDED)
 
 
 def _heads() -> Finding:

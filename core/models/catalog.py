@@ -188,12 +188,12 @@ def model_named(name: str) -> CatalogModel:
 
     Raises ``KeyError`` naming the closest ones when there is none.
     """
-    found = _by_key().get(_key(name))
-    if found is None:
+    result = _by_key().get(_key(name))
+    if result is None:
         close = difflib.get_close_matches(_key(name), list(_by_key()), n=3, cutoff=0.3)
         hint = f" Did you mean {', '.join(_by_key()[c].name for c in close)}?" if close else ""
         raise KeyError(f"No model of the catalogue is called {name!r}.{hint}")
-    return found
+    return result
 
 
 @lru_cache(maxsize=256)

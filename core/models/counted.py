@@ -69,11 +69,11 @@ def read_counted(text: str) -> CountedModel:
         match = _ITEM.fullmatch(item)
         if match is None:
             raise CountedTextError(f"“{item:.40}” is no part of a counted model.")
-        word, said, name, number = match.groups()
+        word, message, name, number = match.groups()
         if (word or name) in words or name in numbers:
             raise CountedTextError(f"“{word or name}” stands there twice.")
         if word:
-            words[word] = said
+            words[word] = message
         else:
             numbers[name] = int(number)
     flop = {int(name.partition(".")[2]): value for name, value in numbers.items() if name.startswith("flop.")}

@@ -84,8 +84,8 @@ def read_spec(text: str) -> TransformerSpec:
             raise SpecTextError(f"“{name}” stands there twice.")
         group[field or name] = value
     try:
-        made = {part: _made(_PARTS[part], values, f"{part}.") for part, values in parts.items()}
-        return _made(TransformerSpec, own, "", **made)
+        by_name = {part: _made(_PARTS[part], values, f"{part}.") for part, values in parts.items()}
+        return _made(TransformerSpec, own, "", **by_name)
     except SpecError as problem:
         raise SpecTextError(f"No transformer has this shape: {problem}") from None
 

@@ -87,20 +87,20 @@ def shape_of(spec: TransformerSpec) -> dict[str, int]:
     """A spec as plain whole numbers, under the names of `NEEDED` and `OPTIONAL`."""
     low, moe = spec.latent, spec.experts
     own = [name for name in (*NEEDED, *OPTIONAL) if hasattr(spec, name) and name not in _PARTS]
-    found = {name: int(getattr(spec, name)) for name in own}
-    found |= {"qk_head": int(spec.qk_norm == "head"), "qk_full": int(spec.qk_norm == "full")}
+    by_name = {name: int(getattr(spec, name)) for name in own}
+    by_name |= {"qk_head": int(spec.qk_norm == "head"), "qk_full": int(spec.qk_norm == "full")}
     if low:
-        found |= {"latent": 1, "query_rank": low.query_rank, "kv_rank": low.kv_rank, "nope_dim": low.nope_dim}
-        found |= {"rope_dim": low.rope_dim, "latent_value": low.value_dim}
+        by_name |= {"latent": 1, "query_rank": low.query_rank, "kv_rank": low.kv_rank, "nope_dim": low.nope_dim}
+        by_name |= {"rope_dim": low.rope_dim, "latent_value": low.value_dim}
     if moe:
-        found |= {"experts": moe.count, "per_token": moe.per_token, "expert_width": moe.width, "shared": moe.shared}
-        found |= {"dense_among": moe.dense_layers, "router_bias": int(moe.router_bias)}
-        found |= {"shared_width": moe.shared_width, "shared_gate": int(moe.shared_gate)}
+        by_name |= {"experts": moe.count, "per_token": moe.per_token, "expert_width": moe.width, "shared": moe.shared}
+        by_name |= {"dense_among": moe.dense_layers, "router_bias": int(moe.router_bias)}
+        by_name |= {"shared_width": moe.shared_width, "shared_gate": int(moe.shared_gate)}
     if spec.window:
-        found |= {"window": spec.window.size}
+        by_name |= {"window": spec.window.size}
     if mixer := spec.mixer:
-        found |= {name: int(getattr(mixer, name.removeprefix("mixer_"))) for name in OPTIONAL if name[:6] == "mixer_"}
-    return {**OPTIONAL, **found}
+        by_name |= {name: int(getattr(mixer, name.removeprefix("mixer_"))) for name in OPTIONAL if name[:6] == "mixer_"}
+    return {**OPTIONAL, **by_name}
 
 
 _PARTS = ("experts", "latent", "window", "mixer")
@@ -162,14 +162,14 @@ def numbers_of(spec: TransformerSpec) -> Numbers:
 
 def last_layer(numbers: Numbers) -> dict[str, Any]:
     """The numbers of the topmost layer alone, without windows: what a multi-token prediction module repeats."""
-    one = {name: (numbers[name] > 0) * 1 for name in numbers if name.endswith("_layers")}
-    dense = 1 - one["moe_layers"]
+    by_name = {name: (numbers[name] > 0) * 1 for name in numbers if name.endswith("_layers")}
+    dense = 1 - by_name["moe_layers"]
     return {
         **numbers,
-        **one,
+        **by_name,
         "layers": numbers["one"],
         "dense_layers": dense,
-        "gated_layers": one["gated_layers"] * dense,
+        "gated_layers": by_name["gated_layers"] * dense,
         "windowed_layers": numbers["zero"],
         "norms_outside": numbers["zero"],
         "shared_gates": (numbers["shared_gates"] > 0) * 1,

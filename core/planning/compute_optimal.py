@@ -132,8 +132,8 @@ class LossLaw:
 
     def explain_loss(self, params: float, tokens: float) -> Explanation:
         """`loss` with the constants filled in."""
-        made = loss.explain(params=params, tokens=tokens, floor=self.floor, **self._constants)
-        return replace(made.about(self.name), detail=f"{made.detail} {self.known}".strip())
+        explanation = loss.explain(params=params, tokens=tokens, floor=self.floor, **self._constants)
+        return replace(explanation.about(self.name), detail=f"{explanation.detail} {self.known}".strip())
 
     def parameters(self, flop: float, per_parameter: float = 6.0) -> float:
         """Parameters of the lowest loss at ``flop``."""

@@ -279,12 +279,12 @@ def _concatenated(plans: Sequence[Plan], parts: Sequence[tuple[list[int], Evalua
     def joined(name: str, of: Callable[[Evaluation], Any] = lambda part: part) -> Array:
         return np.concatenate([getattr(of(part), name) for part in every])[order]
 
-    terms = [one for part in every for one in part.terms]
+    terms = [term for part in every for term in part.terms]
     problems = [problem for part in every for problem in part.problems]
     return Evaluation(
         plans=tuple(plans),
         terms=tuple(terms[i] for i in order),
-        run=SolvedRuns(**{one.name: joined(one.name, lambda part: part.run) for one in fields(SolvedRuns)}),
+        run=SolvedRuns(**{field.name: joined(field.name, lambda part: part.run) for field in fields(SolvedRuns)}),
         columns={name: np.concatenate([part.columns[name] for part in every])[order] for name in every[0].columns},
         problems=tuple(problems[i] for i in order),
         **{name: joined(name) for name in ("expected", "stored", "energy", "carbon")},

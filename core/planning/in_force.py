@@ -32,15 +32,15 @@ class AppliedLayout:
     @property
     def results(self) -> dict[str, float]:
         """What it comes to, by name and in base units; unknown ones are missing."""
-        one = self.result
+        result = self.result
         values = {
-            "step_seconds": one.seconds,
-            "step_seconds_low": one.low,
-            "step_seconds_high": one.high,
-            "step_mfu": one.mfu,
-            "step_days": self.days(one.seconds),
-            "step_memory_bytes": float(one.memory.total),
-            "step_usable_bytes": one.usable,
+            "step_seconds": result.seconds,
+            "step_seconds_low": result.low,
+            "step_seconds_high": result.high,
+            "step_mfu": result.mfu,
+            "step_days": self.days(result.seconds),
+            "step_memory_bytes": float(result.memory.total),
+            "step_usable_bytes": result.usable,
         }
         return {name: float(value) for name, value in values.items() if math.isfinite(value)}
 

@@ -49,9 +49,9 @@ class Largest:
         """What is counted on the fullest accelerator."""
         if self.counted == "everything":
             return self.memory.device_memory
-        one = self.memory.device_memory
-        whole = one.gradients + one.later
-        return replace(one, gradients=whole, later=0.0, activations=0.0, gathered=0.0, buckets=0.0, runtime=0.0)
+        memory = self.memory.device_memory
+        whole = memory.gradients + memory.later
+        return replace(memory, gradients=whole, later=0.0, activations=0.0, gathered=0.0, buckets=0.0, runtime=0.0)
 
     def explain(self) -> tuple[Explanation, ...]:
         """How it is found by model states alone, or what its account is."""
@@ -88,10 +88,10 @@ def largest(plan: Plan, counted: Counted = "everything") -> Largest:
     if math.isnan(alone):
         return Largest(plan, counted, math.nan, _sized(plan, _EXAMPLE))
     if counted == "model states alone":
-        found = _typed(alone)
+        value = _typed(alone)
     else:
-        found = _search(lambda size: _fits(plan, size), _typed(min(1.1 * alone, limit("parameters"))))
-    return Largest(plan, counted, found, _sized(plan, max(1.0, found)))
+        value = _search(lambda size: _fits(plan, size), _typed(min(1.1 * alone, limit("parameters"))))
+    return Largest(plan, counted, value, _sized(plan, max(1.0, value)))
 
 
 def _fits(plan: Plan, parameters: float) -> bool:

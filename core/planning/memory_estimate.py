@@ -93,7 +93,7 @@ class MemoryEstimate:
 
     def tensors(self, kind: LayerKind) -> tuple[tuple[SavedTensor, float], ...]:
         """What forward keeps of one layer and micro-batch on one accelerator, tensor by tensor, in bytes."""
-        found = tensor_bytes(
+        rows = tensor_bytes(
             self.spec,
             self.step.implementation,
             self.layout,
@@ -102,7 +102,7 @@ class MemoryEstimate:
             width=self.step.width,
             residual=self.step.residual,
         )
-        return tuple((tensor, float(size)) for tensor, size in found)
+        return tuple((tensor, float(size)) for tensor, size in rows)
 
     def over_layouts(
         self, layout: Layout, *, seq_len: Counts | None = None, optimizer: Optimizer | None = None
@@ -214,9 +214,9 @@ def memory_estimate(plan: Plan) -> MemoryEstimate:
 
 def with_layout(h: MemoryEstimate, **layout: int) -> DeviceMemory:
     """The account under another layout, given by its fields. Raises `LayoutError` for one that cannot be."""
-    made = replace(h.layout, **layout)
-    check(h.spec, made, h.plan.seq_len)
-    return h.over_layouts(made)
+    result = replace(h.layout, **layout)
+    check(h.spec, result, h.plan.seq_len)
+    return h.over_layouts(result)
 
 
 def stages(h: MemoryEstimate) -> list[tuple[int, DeviceMemory]]:
@@ -235,22 +235,24 @@ def over_degree(h: MemoryEstimate, degree: Degree) -> list[tuple[int, DeviceMemo
 
     Degrees that cannot be are left out.
     """
-    found: list[tuple[int, DeviceMemory]] = []
+    rows: list[tuple[int, DeviceMemory]] = []
     own = int(getattr(h.layout, degree))
     for size in sorted({*(2**k for k in range(11) if 2**k <= _MOST[degree]), own}):
         with suppress(LayoutError):
             more = {"micro_batches": max(size, int(h.layout.micro_batches))} if degree == "pipeline" else {}
-            found.append((size, with_layout(h, **{degree: size}, **more)))
-    return found
+            rows.append((size, with_layout(h, **{degree: size}, **more)))
+    return rows
 
 
 def under_each_optimizer(h: MemoryEstimate) -> list[MemoryEstimate]:
     """The same plan under every optimizer, from the most states to the least."""
-    made = [
-        replace(h, optimizer=one, policy=h.policy_under(one), device_memory=h.over_layouts(h.layout, optimizer=one))
-        for one in optimizers().values()
+    estimates = [
+        replace(
+            h, optimizer=value, policy=h.policy_under(value), device_memory=h.over_layouts(h.layout, optimizer=value)
+        )
+        for value in optimizers().values()
     ]
-    return sorted(made, key=lambda one: -float(one.device_memory.total))
+    return sorted(estimates, key=lambda estimate: -float(estimate.device_memory.total))
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -267,10 +269,10 @@ def over_batch_and_length(h: MemoryEstimate) -> Grid:
     start = max(512, 2 ** (round(math.log2(max(1, h.plan.seq_len))) - 4))
     lengths = tuple(start * 2**k for k in range(9))
     batches = tuple(2**k for k in range(7))
-    found = h.over_layouts(
+    memory = h.over_layouts(
         replace(h.layout, micro_batch=np.array(batches)[:, None]), seq_len=np.array(lengths)[None, :]
     )
-    return Grid(batches, lengths, np.asarray(found.total))
+    return Grid(batches, lengths, np.asarray(memory.total))
 
 
 def under_each_policy(h: MemoryEstimate) -> list[MemoryEstimate]:

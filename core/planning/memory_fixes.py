@@ -66,25 +66,25 @@ _FIELDS: Mapping[str, str] = {
 
 def _choices(h: MemoryEstimate) -> dict[str, tuple[int, ...]]:
     """The values tried of each field that may change, by id; the plan's own first."""
-    one = h.layout
+    layout = h.layout
 
     def doubled(now: int, most: int) -> tuple[int, ...]:
         return tuple(now * 2**k for k in range(_DOUBLINGS) if now * 2**k <= most or k == 0)
 
     ways = tuple(int(way) for way in RECOMPUTES.values())
-    again = ways[ways.index(int(one.recompute)) :]
-    stages = range(int(one.zero), 4 if one.data * one.context > 1 else int(one.zero) + 1)
-    batch = int(one.micro_batch)
+    again = ways[ways.index(int(layout.recompute)) :]
+    stages = range(int(layout.zero), 4 if layout.data * layout.context > 1 else int(layout.zero) + 1)
+    batch = int(layout.micro_batch)
     halves = tuple(dict.fromkeys((batch, max(1, batch // 2), max(1, batch // 4), 1)))
-    offloads = tuple(dict.fromkeys((int(one.offload), 1)))
+    offloads = tuple(dict.fromkeys((int(layout.offload), 1)))
     node = max(1, h.plan.device.node_size)
     return {
         "rc": again,
         "mbs": halves,
         "zero": tuple(stages),
-        "cp": doubled(int(one.context), 64),
-        "tp": doubled(int(one.tensor), node),
-        "pp": doubled(int(one.pipeline), 64),
+        "cp": doubled(int(layout.context), 64),
+        "tp": doubled(int(layout.tensor), node),
+        "pp": doubled(int(layout.pipeline), 64),
         "off": offloads,
     }
 
@@ -118,8 +118,8 @@ def _search(plan: Plan) -> _FixSearch:
     layout, count = laid(places), int(h.layout.accelerators)
     whole = count % (layout.tensor * layout.pipeline * layout.context) == 0
     places = places[:, whole & allowed(h.spec, layout, plan.seq_len, count)]
-    found = h.over_layouts(laid(places))
-    total = np.asarray(found.total)
+    memory = h.over_layouts(laid(places))
+    total = np.asarray(memory.total)
     lowest = float(total.min(initial=math.inf))
     fit = lowest <= h.usable
     kept_in = np.flatnonzero(total <= (h.usable if fit else lowest * (1 + _SAME)))
@@ -132,19 +132,19 @@ def _search(plan: Plan) -> _FixSearch:
     def fix(at: int) -> Fix:
         row: list[int] = places[:, at].tolist()
         texts = {name: _typed(name, choices[name][i]) for name, i in zip(choices, row, strict=True) if i}
-        one = DeviceMemory(**{part.name: float(getattr(found, part.name)[kept_in[at]]) for part in fields(found)})
-        return Fix(texts, h.total - float(one.total), float(again[at]), float(sent[at]), float(wait[at]), one)
+        item = DeviceMemory(**{part.name: float(getattr(memory, part.name)[kept_in[at]]) for part in fields(memory)})
+        return Fix(texts, h.total - float(item.total), float(again[at]), float(sent[at]), float(wait[at]), item)
 
     if not fit:
         return _FixSearch((), fix(int(np.argmin(rank))) if lowest < h.total * (1 - _SAME) else None)
-    names, kept = np.array(list(choices)), list[Fix]()
+    names, selected = np.array(list(choices)), list[Fix]()
     for at in np.argsort(rank, kind="stable").tolist():
         changed = set(names[places[:, at] > 0].tolist())
-        if not any(other.texts.keys() <= changed for other in kept):
-            kept.append(fix(at))
-            if len(kept) == _LISTED:
+        if not any(other.texts.keys() <= changed for other in selected):
+            selected.append(fix(at))
+            if len(selected) == _LISTED:
                 break
-    return _FixSearch(tuple(kept), None)
+    return _FixSearch(tuple(selected), None)
 
 
 def _cost(h: MemoryEstimate, layout: Layout) -> StepCost:
@@ -164,7 +164,7 @@ def _more(h: MemoryEstimate, cost: StepCost, shape: tuple[int, ...]) -> tuple[An
 
 def _typed(name: str, value: int) -> str:
     if name == "rc":
-        return next(said for said, way in RECOMPUTES.items() if way == value)
+        return next(text for text, way in RECOMPUTES.items() if way == value)
     return "true" if name == "off" else f"{value}"
 
 
@@ -200,21 +200,25 @@ def with_fix(h: MemoryEstimate, fix: Fix) -> tuple[Fix, ...]:
             for i, name in enumerate(names)
         },
     )
-    found, cost = h.over_layouts(layout), _cost(h, layout)
-    total, share = np.asarray(found.total), np.broadcast_to(cost.share, subsets.shape)
+    memory, cost = h.over_layouts(layout), _cost(h, layout)
+    total, share = np.asarray(memory.total), np.broadcast_to(cost.share, subsets.shape)
     again, sent, wait = _more(h, cost, subsets.shape)
-    made: list[Fix] = []
+    result: list[Fix] = []
     at = 0
-    while len(made) < len(names):
+    while len(result) < len(names):
         next_ = [at | 1 << i for i in range(len(names)) if not at >> i & 1]
-        less = [one for one in next_ if total[one] < total[at]]
-        to = min(less, key=lambda one: float(share[one])) if less else min(next_, key=lambda one: float(total[one]))
+        less = [number for number in next_ if total[number] < total[at]]
+        to = (
+            min(less, key=lambda number: float(share[number]))
+            if less
+            else min(next_, key=lambda number: float(total[number]))
+        )
         name = names[(to - at).bit_length() - 1]
-        one = DeviceMemory(**{part.name: float(getattr(found, part.name)[to]) for part in fields(found)})
+        item = DeviceMemory(**{part.name: float(getattr(memory, part.name)[to]) for part in fields(memory)})
         saved, *extra = (float(part[to] - part[at]) for part in (-total, again, sent, wait))
-        made.append(Fix({name: fix.texts[name]}, saved, extra[0], extra[1], extra[2], one))
+        result.append(Fix({name: fix.texts[name]}, saved, extra[0], extra[1], extra[2], item))
         at = to
-    return tuple(made)
+    return tuple(result)
 
 
 def largest(h: MemoryEstimate) -> tuple[int, int, int]:
@@ -235,5 +239,14 @@ def larger_accelerators(h: MemoryEstimate) -> tuple[Accelerator, ...]:
 
     One stands for all of as much memory: the first of the catalogue.
     """
-    made = [one for one in accelerators() if one.vendor == h.plan.device.vendor and one.memory_bytes >= h.total]
-    return tuple(sorted({one.memory_bytes: one for one in reversed(made)}.values(), key=lambda one: one.memory_bytes))
+    result = [
+        accelerator
+        for accelerator in accelerators()
+        if accelerator.vendor == h.plan.device.vendor and accelerator.memory_bytes >= h.total
+    ]
+    return tuple(
+        sorted(
+            {accelerator.memory_bytes: accelerator for accelerator in reversed(result)}.values(),
+            key=lambda accelerator: accelerator.memory_bytes,
+        )
+    )

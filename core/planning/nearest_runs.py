@@ -26,11 +26,11 @@ class SimilarRun:
 @lru_cache(maxsize=128)
 def similar_runs(a: Answer, most: int = 12) -> tuple[SimilarRun, ...]:
     """The plan at the utilisation of each of the nearest runs, the nearest first."""
-    found: list[SimilarRun] = []
+    runs: list[SimilarRun] = []
     for near in nearest_runs(a.run_features, most):
         mfu = near.evidence.utilisation * a.scale
-        found.append(SimilarRun(near.evidence.run, mfu, at_mfu(a, mfu), near))
-    return tuple(found)
+        runs.append(SimilarRun(near.evidence.run, mfu, at_mfu(a, mfu), near))
+    return tuple(runs)
 
 
 def at_mfu(a: Answer, mfu: float) -> float:

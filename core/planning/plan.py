@@ -83,8 +83,8 @@ def parse_mfu(text: str) -> Interval | None:
         raise QuantityError(f"“{text.strip()}” is neither a share nor a range of shares. For example: {example}.")
     if len(ends) == 2 and _in_percent(ends[1]) and not ends[0].endswith("%"):
         ends[0] += "%"
-    found = sorted(parse_quantity(end, "ratio", low=0.001, high=1.0, example=example) for end in ends)
-    return Interval(found[0], (found[0] + found[-1]) / 2, found[-1])
+    values = sorted(parse_quantity(end, "ratio", low=0.001, high=1.0, example=example) for end in ends)
+    return Interval(values[0], (values[0] + values[-1]) / 2, values[-1])
 
 
 def _in_percent(share: str) -> bool:

@@ -66,7 +66,7 @@ def search_layouts(request: SearchRequest) -> SearchResult:
 def evaluate_layout(request: SearchRequest, layout: Layout) -> LayoutResult:
     """One plan by itself, whether it fits or not. Raises `LayoutError` where it cannot be."""
     check(request.spec, layout, request.seq_len, request.cluster.count)
-    columns = Layout(*(np.array([getattr(layout, one.name)]) for one in fields(layout)))
+    columns = Layout(*(np.array([getattr(layout, field.name)]) for field in fields(layout)))
     return request.found(columns, np.array([1]))[0]
 
 
@@ -75,14 +75,14 @@ def batched(request: SearchRequest, layout: Layout) -> Layout:
 
     Raises `LayoutError` where the batch does not divide.
     """
-    made = resolve_layout(layout, request.cluster.count)
-    each = int(made.data * made.micro_batch)
+    result = resolve_layout(layout, request.cluster.count)
+    each = int(result.data * result.micro_batch)
     if request.batch % each:
-        ranks = f"{int(made.data):,} data-parallel ranks of {int(made.micro_batch):,} at a time"
+        ranks = f"{int(result.data):,} data-parallel ranks of {int(result.micro_batch):,} at a time"
         raise LayoutError(
-            "micro_batch", int(made.micro_batch), f"{ranks} must divide the {request.batch:,} sequences of a step."
+            "micro_batch", int(result.micro_batch), f"{ranks} must divide the {request.batch:,} sequences of a step."
         )
-    return replace(made, micro_batches=request.batch // each)
+    return replace(result, micro_batches=request.batch // each)
 
 
 def evaluate_own_layout(request: SearchRequest, layout: Layout) -> LayoutResult:

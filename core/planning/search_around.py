@@ -43,13 +43,13 @@ def cluster_results(request: SearchRequest, tokens: float, price: float) -> tupl
 
     price: dollars per accelerator-hour, NaN where unknown.
     """
-    found: list[ClusterResult] = []
+    results: list[ClusterResult] = []
     for count in _cluster_sizes(request):
         best = _best(request.on(count))
         if best:
             days = days_for(tokens, request, best.seconds)
-            found.append(ClusterResult(count, best, days, days * 24 * count * price))
-    return tuple(found)
+            results.append(ClusterResult(count, best, days, days * 24 * count * price))
+    return tuple(results)
 
 
 def _cluster_sizes(request: SearchRequest) -> list[int]:
@@ -103,14 +103,14 @@ def fitting_changes(request: SearchRequest) -> tuple[FittingChange, ...]:
     rounder = 2 ** max(0, request.batch.bit_length() - 1)
     if rounder != request.batch:
         tried.append([((("gb", f"{rounder:,}"),), replace(request, batch=rounder))])
-    found: list[FittingChange] = []
+    changes: list[FittingChange] = []
     for kind in tried:
         for texts, other in kind:
             best = _best(other)
             if best:
-                found.append(FittingChange(texts, best))
+                changes.append(FittingChange(texts, best))
                 break
-    return tuple(found)
+    return tuple(changes)
 
 
 def _is_free(pin: Pin) -> bool:

@@ -40,8 +40,8 @@ class Batch:
 
 def parse_batch(text: str) -> Batch:
     """A typed batch: ``2,048``, ``2,048 sequences`` or ``16M tokens``. Raises `QuantityError` with an example."""
-    found = _BATCH.fullmatch(text.strip())
-    number, unit = (found[1], (found[2] or "").lower()) if found else (text, "")
+    match = _BATCH.fullmatch(text.strip())
+    number, unit = (match[1], (match[2] or "").lower()) if match else (text, "")
     in_tokens = unit.startswith("token")
     most = limit("batch_tokens") if in_tokens else limit("batch_sequences")
     size = parse_quantity(

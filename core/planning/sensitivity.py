@@ -73,15 +73,15 @@ def swings(plan: Plan, share: float) -> tuple[Swing, ...]:
     low, high = plan.price_range
     if low < high:
         ends["price"] = pair(low, high, {end: replace(plan, prices=(end, end)) for end in (low, high)})
-    found: list[Swing] = []
+    result: list[Swing] = []
     for name, (first, last) in ends.items():
         try:
-            made = [answer(end) for _, end in (first, last)]
+            answers = [answer(end) for _, end in (first, last)]
         except BudgetError:
             continue
-        days = (made[0].middle.days, made[1].middle.days)
-        found.append(Swing(name, first[0], last[0], days, (made[0].middle.dollars, made[1].middle.dollars)))
-    return tuple(sorted(found, key=lambda swing: -swing.moved(dollars=False)))
+        days = (answers[0].middle.days, answers[1].middle.days)
+        result.append(Swing(name, first[0], last[0], days, (answers[0].middle.dollars, answers[1].middle.dollars)))
+    return tuple(sorted(result, key=lambda swing: -swing.moved(dollars=False)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,9 +99,9 @@ def iso_days(plan: Plan, days: Sequence[float], most: int = 9) -> IsoDays:
     tokens = np.geomspace(plan.tokens / 30, plan.tokens * 30, most)
 
     def needed(within: float, count: float) -> float:
-        asked = replace(plan, find="accelerators", limits=Limits(within), tokens=float(max(1.0, count)))
+        request = replace(plan, find="accelerators", limits=Limits(within), tokens=float(max(1.0, count)))
         try:
-            return answer(asked).middle.accelerators
+            return answer(request).middle.accelerators
         except BudgetError:
             return np.nan
 

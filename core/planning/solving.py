@@ -111,8 +111,8 @@ class Terms:
     @cached_property
     def published_mfu(self) -> PublishedMfu:
         """What published runs say to plans of this kind."""
-        one = self.run_features(1.0, 1.0, 1.0)
-        return published_mfu(one.accelerator, mixture=one.mixture, width=one.width)
+        features = self.run_features(1.0, 1.0, 1.0)
+        return published_mfu(features.accelerator, mixture=features.mixture, width=features.width)
 
     @cached_property
     def _expected(self) -> dict[bytes, Array]:

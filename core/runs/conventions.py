@@ -106,16 +106,16 @@ def which_mfu(
         ("hfu_selective", "full attention square, attention done again", "HFU", selective),
         ("hfu_full", "full attention square, every layer done again", "HFU", everything),
     )
-    found: list[Scored] = []
+    scores: list[Scored] = []
     for way, name, kind, counted_flop in ways:
         per_token = scale * counted_flop
         how = utilisation_of_rate.explain(rate=rate, per_token=per_token, accelerators=accelerators, peak=peak)
         relative = counted_flop / counted[0].per_token
-        found.append(Scored(way, name, kind, per_token, how.value, relative, how.about(name)))
-    return tuple(found)
+        scores.append(Scored(way, name, kind, per_token, how.value, relative, how.about(name)))
+    return tuple(scores)
 
 
 def _positive(field: str, value: float) -> None:
     if not (math.isfinite(value) and value > 0):
-        shown = format_quantity(value, "number")
-        raise BudgetError(field, f"{field.replace('_', ' ')} is {shown}; it must be more than zero and finite.")
+        text = format_quantity(value, "number")
+        raise BudgetError(field, f"{field.replace('_', ' ')} is {text}; it must be more than zero and finite.")

@@ -316,15 +316,15 @@ def expected_run(
     params: active ones. Raises `BudgetError` for less than one of anything, ``KeyError`` for an unknown accelerator.
     """
     setting = RunFeatures(params, tokens, accelerator, accelerators, mixture, width)
-    found = expected_utilisation(setting)
-    used = Interval(float(found.low), float(found.mid), float(found.high))
+    expectation = expected_utilisation(setting)
+    used = Interval(float(expectation.low), float(expectation.mid), float(expectation.high))
     hours = used.through(lambda share: float(hours_at(setting, share)))
     return ExpectedRun(
         hours=hours,
         days=hours.through(lambda taken: days_of(taken, accelerators)),
         utilisation=used,
-        cap=found.cap,
-        capped=bool(found.capped),
+        cap=expectation.cap,
+        capped=bool(expectation.capped),
     )
 
 

@@ -252,8 +252,8 @@ def parse_failures(text: str) -> Failures:
     Raises `QuantityError` with the rule and an example otherwise.
     """
     example = "0.474 per 1,000 accelerator-days, 8 per day, or an MTBF such as 3 h"
-    if found := _PER_DAY.fullmatch(text):
-        a_day = parse_quantity(found[1], "number", low=0.0, high=1e5, example=example)
+    if match := _PER_DAY.fullmatch(text):
+        a_day = parse_quantity(match[1], "number", low=0.0, high=1e5, example=example)
         return Failures(math.nan, 86400 / a_day) if a_day else Failures(0.0)
     mtbf = re.sub(r"(?i)^\s*mtbf\s*(?:of|=|:)?\s*", "", text)
     if re.search(r"[a-z]", mtbf, re.IGNORECASE) and not re.fullmatch(r"\s*[\d.]+e[-+]?\d+\s*", mtbf, re.IGNORECASE):
@@ -308,7 +308,7 @@ class Interruptions:
         return replace(self, **{name: getattr(self, name)[i] for name in _EACH})
 
 
-_EACH = tuple(one.name for one in fields(Interruptions) if one.name not in ("elsewhere", "reliability"))
+_EACH = tuple(item.name for item in fields(Interruptions) if item.name not in ("elsewhere", "reliability"))
 
 
 def interruptions(accelerators: float | Array, checkpoint: float | Array, r: Reliability) -> Interruptions:
@@ -354,11 +354,11 @@ LEAST_GOODPUT = 1e-3
 """Below this the cluster fails faster than it can make progress."""
 
 
-def no_progress(found: Interruptions) -> BudgetError:
+def no_progress(result: Interruptions) -> BudgetError:
     """That failures leave no progress, and what would help."""
     return BudgetError(
         "rate1k",
-        f"No progress: a failure every {format_duration(float(found.mtbf), 3)}, while a checkpoint takes "
-        f"{format_duration(float(found.write), 3)} and a restart {format_duration(found.reliability.restart, 3)}. Take "
+        f"No progress: a failure every {format_duration(float(result.mtbf), 3)}, while a checkpoint takes "
+        f"{format_duration(float(result.write), 3)} and a restart {format_duration(result.reliability.restart, 3)}. Take "
         "fewer accelerators, faster storage or a lower failure rate.",
     )

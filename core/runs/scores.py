@@ -55,7 +55,7 @@ def predictions(by: Without = "model") -> tuple[Prediction, ...]:
 def predictions_of(rows: Sequence[Evidence], by: Without) -> tuple[Prediction, ...]:
     """The same of any runs."""
     fits: dict[Hashable, Fit] = {}
-    found: list[Prediction] = []
+    result: list[Prediction] = []
     for row in rows:
         run = row.run
         others = tuple(
@@ -69,8 +69,8 @@ def predictions_of(rows: Sequence[Evidence], by: Without) -> tuple[Prediction, .
         used = Interval(float(expected.low), float(expected.mid), float(expected.high))
         hours = used.through(lambda share, setting=setting: float(hours_at(setting, share)))
         published = float(hours_at(setting, row.utilisation))
-        found.append(Prediction(run, published, hours, used, hours.mid / published - 1, hours.contains(published)))
-    return tuple(found)
+        result.append(Prediction(run, published, hours, used, hours.mid / published - 1, hours.contains(published)))
+    return tuple(result)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,11 +92,11 @@ def score(by: Without = "model") -> Score:
     return score_of(predictions(by))
 
 
-def score_of(made: Sequence[Prediction]) -> Score:
+def score_of(result: Sequence[Prediction]) -> Score:
     """The score of any predictions."""
     return Score(
-        runs=len(made),
-        error=float(np.median([abs(one.error) for one in made])),
-        inside=float(np.mean([one.inside for one in made])),
-        ratio=float(np.median([one.hours.high / one.hours.low for one in made])),
+        runs=len(result),
+        error=float(np.median([abs(prediction.error) for prediction in result])),
+        inside=float(np.mean([prediction.inside for prediction in result])),
+        ratio=float(np.median([prediction.hours.high / prediction.hours.low for prediction in result])),
     )

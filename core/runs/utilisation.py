@@ -151,10 +151,10 @@ def _steady_flop_rate(run: PublishedRun) -> tuple[float, str] | str:
 def _steady(run: PublishedRun) -> Evidence | LeftOut:
     if reason := _nothing_to_convert(run):
         return LeftOut(run, reason)
-    found = _steady_flop_rate(run)
-    if isinstance(found, str):
-        return LeftOut(run, found)
-    rate, how = found
+    result = _steady_flop_rate(run)
+    if isinstance(result, str):
+        return LeftOut(run, result)
+    rate, how = result
     return Evidence(run, "steady", rate / base_peak(run.accelerator), how)
 
 
@@ -166,12 +166,12 @@ def _one_per_sweep(rows: Iterable[Evidence]) -> list[Evidence]:
         shape = (run.layers, run.hidden) if run.layers else (run.params_total, run.params)
         key = (run.source.split()[0].rstrip(",;"), shape, row.experts, run.accelerator, row.width)
         sweeps.setdefault(key, []).append(row)
-    found: list[Evidence] = []
+    evidence_rows: list[Evidence] = []
     for sweep in sweeps.values():
         middle = statistics.median_low([row.utilisation for row in sweep])
         row = next(row for row in sweep if row.utilisation == middle)
-        found.append(Evidence(row.run, row.basis, row.utilisation, row.how, len(sweep)))
-    return found
+        evidence_rows.append(Evidence(row.run, row.basis, row.utilisation, row.how, len(sweep)))
+    return evidence_rows
 
 
 @lru_cache(maxsize=2)
@@ -195,8 +195,8 @@ def _sorted_out(basis: Basis) -> tuple[tuple[Evidence, ...], tuple[LeftOut, ...]
         judged = [_whole(run) for run in published_runs() if run.kind == "full_run"]
     else:
         judged = [_steady(run) for run in published_runs() if run.kind in ("benchmark", "full_run_stage")]
-    kept = [row for row in judged if isinstance(row, Evidence)]
+    evidence_rows = [row for row in judged if isinstance(row, Evidence)]
     return (
-        tuple(kept if basis == "whole" else _one_per_sweep(kept)),
+        tuple(evidence_rows if basis == "whole" else _one_per_sweep(evidence_rows)),
         tuple(row for row in judged if isinstance(row, LeftOut)),
     )

@@ -102,7 +102,7 @@ class BlockSearch:
         """The fastest plans."""
         layout, overlap = self._layouts(self.fastest.ids)
         step = self.request.step(layout, overlap)
-        names = [one.name for one in fields(StepTime)]
+        names = [field.name for field in fields(StepTime)]
         shape = (len(overlap),)
         parts = np.stack([np.broadcast_to(0.0 if n in _COMPUTING else getattr(step, n), shape) for n in names])
         return Columns(layout, overlap, self.fastest.seconds, self.fastest.memory, np.argmax(parts, axis=0))
@@ -111,13 +111,13 @@ class BlockSearch:
         """The best plan whose degrees are not those of ``best``; None where all have them."""
         if not self._blocks:
             return None
-        columns = {n: np.concatenate([one.rows[n] for one in self._blocks]) for n in _DEGREES}
+        columns = {n: np.concatenate([block.rows[n] for block in self._blocks]) for n in _DEGREES}
         other = np.logical_or.reduce([columns[n] != getattr(best, n) for n in _DEGREES])
         worth = np.where(other, np.concatenate(self._rows), np.inf)
         row = int(np.argmin(worth))
         if not np.isfinite(worth[row]):
             return None
-        sizes = np.cumsum([len(one.node) for one in self._blocks])
+        sizes = np.cumsum([len(block.node) for block in self._blocks])
         at = int(np.searchsorted(sizes, row, side="right"))
         return self._best_of(self._blocks[at].of_rows([row - int(sizes[at]) + len(self._blocks[at].node)]))
 
@@ -126,14 +126,14 @@ class BlockSearch:
         layout, overlap = block.layout()
         memory = self.request.bytes_of(layout)
         seconds = self._seconds(block, layout, overlap, memory <= self.request.usable)
-        held = np.where(np.isfinite(seconds), memory, np.inf)
-        keys = (seconds.reshape(-1), held.reshape(-1))
+        array = np.where(np.isfinite(seconds), memory, np.inf)
+        keys = (seconds.reshape(-1), array.reshape(-1))
         order = np.lexsort(keys if self.lean else keys[::-1])
         return self.request.found(*block.taken(order[:1]))[0]
 
     def _layouts(self, ids: Ints) -> tuple[Layout, Ints]:
         """Plans by their numbers, as arrays of one length."""
-        columns = {one.name: np.empty(len(ids), dtype=np.int64) for one in fields(Layout)}
+        columns = {field.name: np.empty(len(ids), dtype=np.int64) for field in fields(Layout)}
         overlaps = np.empty(len(ids), dtype=np.int64)
         for first, block in zip(self._firsts, self._blocks, strict=True):
             here = np.flatnonzero((ids >= first) & (ids < first + block.count))

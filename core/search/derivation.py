@@ -28,7 +28,7 @@ def seconds_of_steps(tokens: float, sequences: float, seq_len: float, seconds: f
     return tokens / (sequences * seq_len) * seconds
 
 
-def explain(request: SearchRequest, found: LayoutResult, tokens: float) -> list[Explanation]:
+def explain(request: SearchRequest, result: LayoutResult, tokens: float) -> list[Explanation]:
     """From the days of all steps down to the formulas of one, each with all the numbers that it was used with."""
     device = request.cluster.accelerator
     batch = request.batch * request.seq_len
@@ -36,8 +36,8 @@ def explain(request: SearchRequest, found: LayoutResult, tokens: float) -> list[
     peak = device.peak(request.running.dtype)
     return [
         seconds_of_steps.explain(
-            tokens=tokens, sequences=request.batch, seq_len=request.seq_len, seconds=found.seconds
+            tokens=tokens, sequences=request.batch, seq_len=request.seq_len, seconds=result.seconds
         ),
-        mfu_needed.explain(flop=flop, accelerators=request.cluster.count, peak=peak, seconds=found.seconds),
-        *explain_run(lambda: request.step(found.layout, found.running.overlap)),
+        mfu_needed.explain(flop=flop, accelerators=request.cluster.count, peak=peak, seconds=result.seconds),
+        *explain_run(lambda: request.step(result.layout, result.running.overlap)),
     ]

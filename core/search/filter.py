@@ -15,17 +15,17 @@ from core.training.layout import Layout
 
 def narrowed(plans: Columns, most: float, ranges: Mapping[str, Range]) -> Columns:
     """The plans of at most ``most`` seconds whose fields lie in ``ranges``."""
-    kept = plans.seconds <= most
+    array = plans.seconds <= most
     for field, allowed in ranges.items():
-        kept = kept & allowed.includes(np.asarray(getattr(plans.layout, field)))
-    return chosen(plans, np.flatnonzero(np.broadcast_to(kept, plans.seconds.shape)))
+        array = array & allowed.includes(np.asarray(getattr(plans.layout, field)))
+    return chosen(plans, np.flatnonzero(np.broadcast_to(array, plans.seconds.shape)))
 
 
 def chosen(plans: Columns, places: npt.NDArray[np.intp]) -> Columns:
     """The plans at these places."""
     size = plans.seconds.shape
-    one = plans.layout
-    layout = Layout(*(np.broadcast_to(np.asarray(getattr(one, f.name)), size)[places] for f in fields(Layout)))
+    item = plans.layout
+    layout = Layout(*(np.broadcast_to(np.asarray(getattr(item, f.name)), size)[places] for f in fields(Layout)))
     return Columns(
         layout=layout,
         overlap=np.broadcast_to(plans.overlap, size)[places],
@@ -38,10 +38,10 @@ def chosen(plans: Columns, places: npt.NDArray[np.intp]) -> Columns:
 def layout_at(plans: Columns, place: int) -> Layout:
     """One plan's layout, of whole numbers."""
     size = plans.seconds.shape
-    one = plans.layout
-    return Layout(*(int(np.broadcast_to(np.asarray(getattr(one, f.name)), size)[place]) for f in fields(Layout)))
+    layout = plans.layout
+    return Layout(*(int(np.broadcast_to(np.asarray(getattr(layout, f.name)), size)[place]) for f in fields(Layout)))
 
 
 def within(front: Sequence[LayoutResult], most: float) -> tuple[LayoutResult, ...]:
     """The plans of a front of at most ``most`` seconds."""
-    return tuple(one for one in front if one.seconds <= most)
+    return tuple(result for result in front if result.seconds <= most)

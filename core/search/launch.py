@@ -78,117 +78,121 @@ def megatron(
     spec: TransformerSpec, layout: Layout, precision: Precision, *, seq_len: int, dtype: str, overlap: bool
 ) -> Launch:
     """Arguments of Megatron-LM's ``pretrain_gpt.py``: those of layout and precision."""
-    one, notes = layout, list[str]()
-    said: dict[str, Any] = {
-        "tensor-model-parallel-size": one.tensor,
-        "pipeline-model-parallel-size": one.pipeline,
-        "context-parallel-size": one.context,
+    item, notes = layout, list[str]()
+    by_name: dict[str, Any] = {
+        "tensor-model-parallel-size": item.tensor,
+        "pipeline-model-parallel-size": item.pipeline,
+        "context-parallel-size": item.context,
     }
-    if one.interleave > 1:
-        said["num-virtual-stages-per-pipeline-rank"] = one.interleave
-    chunks = int(one.pipeline * one.interleave)
-    if one.pipeline > 1 and spec.layers % chunks:
+    if item.interleave > 1:
+        by_name["num-virtual-stages-per-pipeline-rank"] = item.interleave
+    chunks = int(item.pipeline * item.interleave)
+    if item.pipeline > 1 and spec.layers % chunks:
         if (spec.layers + 2) % chunks == 0:
-            said |= {"account-for-embedding-in-pipeline-split": True, "account-for-loss-in-pipeline-split": True}
+            by_name |= {"account-for-embedding-in-pipeline-split": True, "account-for-loss-in-pipeline-split": True}
         else:
             notes.append(
                 f"{spec.layers} layers do not divide into {chunks} equal chunks: which chunk has fewer is to be "
                 "written as `--pipeline-model-parallel-layout`."
             )
     if spec.experts:
-        said |= {"expert-model-parallel-size": one.expert, "expert-tensor-parallel-size": 1}
-    if one.sequence_parallel and one.tensor > 1:
-        said["sequence-parallel"] = True
-    said |= {"micro-batch-size": one.micro_batch, "global-batch-size": _batch(one), "seq-length": seq_len}
-    if one.context > 1 and seq_len % (2 * one.context):
+        by_name |= {"expert-model-parallel-size": item.expert, "expert-tensor-parallel-size": 1}
+    if item.sequence_parallel and item.tensor > 1:
+        by_name["sequence-parallel"] = True
+    by_name |= {"micro-batch-size": item.micro_batch, "global-batch-size": _batch(item), "seq-length": seq_len}
+    if item.context > 1 and seq_len % (2 * item.context):
         notes.append(f"**It refuses {seq_len:,} tokens**, which do not divide by twice the context-parallel degree.")
-    said |= _megatron_sharding(one, notes)
+    by_name |= _megatron_sharding(item, notes)
     if overlap:
-        said["overlap-grad-reduce"] = True
-        if one.zero:
-            said["overlap-param-gather"] = True
-    if one.recompute == Recompute.SELECTIVE:
-        said["recompute-granularity"] = "selective"
-    if one.recompute == Recompute.FULL:
-        said |= {"recompute-granularity": "full", "recompute-method": "uniform", "recompute-num-layers": 1}
-    if one.recompute == Recompute.PER_OPERATION:
+        by_name["overlap-grad-reduce"] = True
+        if item.zero:
+            by_name["overlap-param-gather"] = True
+    if item.recompute == Recompute.SELECTIVE:
+        by_name["recompute-granularity"] = "selective"
+    if item.recompute == Recompute.FULL:
+        by_name |= {"recompute-granularity": "full", "recompute-method": "uniform", "recompute-num-layers": 1}
+    if item.recompute == Recompute.PER_OPERATION:
         notes.append("It does not recompute single matrix products; what is nearest is selective recomputation.")
-    said |= precision.arguments
+    by_name |= precision.arguments
     if dtype not in _USUAL_PRODUCTS:
         notes.append(f"Matrix products in {dtype} are set up by other arguments, which are not given here.")
-    if one.tensor * one.pipeline * one.context * one.expert > 1:
+    if item.tensor * item.pipeline * item.context * item.expert > 1:
         notes.append(
             "Ranks are numbered tensor first, then context, data and pipeline, which is Megatron-LM’s default."
         )
-    text = " \\\n".join(f"--{name}" if value is True else f"--{name} {value}" for name, value in said.items())
+    text = " \\\n".join(f"--{name}" if value is True else f"--{name} {value}" for name, value in by_name.items())
     return Launch("Megatron-LM", "bash", text, (*precision.notes, *notes), MEGATRON)
 
 
-def _megatron_sharding(one: Layout, notes: list[str]) -> dict[str, Any]:
-    ranks, said = int(one.data * one.context), dict[str, Any]()
-    if one.zero == 1:
-        said["use-distributed-optimizer"] = True
-    elif one.zero >= 2:
-        strategy = "optim_grads" if one.zero == 2 else "optim_grads_params"
-        said |= {"use-megatron-fsdp": True, "data-parallel-sharding-strategy": strategy, "ckpt-format": "fsdp_dtensor"}
+def _megatron_sharding(layout: Layout, notes: list[str]) -> dict[str, Any]:
+    ranks, by_name = int(layout.data * layout.context), dict[str, Any]()
+    if layout.zero == 1:
+        by_name["use-distributed-optimizer"] = True
+    elif layout.zero >= 2:
+        strategy = "optim_grads" if layout.zero == 2 else "optim_grads_params"
+        by_name |= {
+            "use-megatron-fsdp": True,
+            "data-parallel-sharding-strategy": strategy,
+            "ckpt-format": "fsdp_dtensor",
+        }
         notes.append("Its FSDP refuses `CUDA_DEVICE_MAX_CONNECTIONS=1`: leave that variable unset.")
-        if one.pipeline > 1:
+        if layout.pipeline > 1:
             notes.append(
-                f"Whether Megatron-FSDP runs as ZeRO-{one.zero} with a pipeline is not known here; try it small."
+                f"Whether Megatron-FSDP runs as ZeRO-{layout.zero} with a pipeline is not known here; try it small."
             )
-    if one.zero and one.shard_group and one.shard_group < ranks:
-        said["num-distributed-optimizer-instances"] = ranks // int(one.shard_group)
-    return said
+    if layout.zero and layout.shard_group and layout.shard_group < ranks:
+        by_name["num-distributed-optimizer-instances"] = ranks // int(layout.shard_group)
+    return by_name
 
 
 def torchtitan(spec: TransformerSpec, layout: Layout, precision: Precision, *, seq_len: int, dtype: str) -> Launch:
     """torchtitan's ``ParallelismConfig`` and ``TrainingConfig``, as a configuration function writes them."""
-    one, notes = layout, list[str]()
-    group = int(one.shard_group or one.data * one.context)
-    shards = group // int(one.context) if one.zero else 1
-    if one.zero and group % one.context:
-        shards = int(one.data)
+    item, notes = layout, list[str]()
+    group = int(item.shard_group or item.data * item.context)
+    shards = group // int(item.context) if item.zero else 1
+    if item.zero and group % item.context:
+        shards = int(item.data)
         notes.append(
-            f"It shards over all context-parallel ranks, and {group:,} is no multiple of {one.context:,} of them."
+            f"It shards over all context-parallel ranks, and {group:,} is no multiple of {item.context:,} of them."
         )
-    if one.zero == 1:
+    if item.zero == 1:
         notes.append("torchtitan has no ZeRO-1: what is nearest shards gradients and parameters as well.")
-    if not one.zero and one.context > 1:
+    if not item.zero and item.context > 1:
         notes.append("With context parallelism torchtitan shards over those ranks, also where ZeRO is off.")
     parallel: dict[str, Any] = {
-        "data_parallel_replicate_degree": int(one.data) // max(1, shards),
+        "data_parallel_replicate_degree": int(item.data) // max(1, shards),
         "data_parallel_shard_degree": shards,
-        "tensor_parallel_degree": one.tensor,
-        "pipeline_parallel_degree": one.pipeline,
-        "context_parallel_degree": one.context,
-        "expert_parallel_degree": one.expert,
+        "tensor_parallel_degree": item.tensor,
+        "pipeline_parallel_degree": item.pipeline,
+        "context_parallel_degree": item.context,
+        "expert_parallel_degree": item.expert,
     }
-    if one.tensor > 1:
-        parallel["enable_sequence_parallel"] = bool(one.sequence_parallel)
-    if one.pipeline > 1:
-        parallel["pipeline_parallel_schedule"] = "Interleaved1F1B" if one.interleave > 1 else "1F1B"
-        parallel["num_pp_microbatches"] = one.micro_batches
-        parallel |= _torchtitan_chunks(spec.layers, one, notes)
-    if 1 <= one.zero <= 2:
+    if item.tensor > 1:
+        parallel["enable_sequence_parallel"] = bool(item.sequence_parallel)
+    if item.pipeline > 1:
+        parallel["pipeline_parallel_schedule"] = "Interleaved1F1B" if item.interleave > 1 else "1F1B"
+        parallel["num_pp_microbatches"] = item.micro_batches
+        parallel |= _torchtitan_chunks(spec.layers, item, notes)
+    if 1 <= item.zero <= 2:
         parallel["fsdp_reshard_after_forward"] = "never"
-    elif one.zero == 3 and one.pipeline > 1:
+    elif item.zero == 3 and item.pipeline > 1:
         parallel["fsdp_reshard_after_forward"] = "default"
     training: dict[str, Any] = {
         "max_context_length": seq_len,
-        "num_tokens_per_microbatch_per_dp_rank": int(one.micro_batch) * seq_len,
-        "num_tokens_per_train_step": _batch(one) * seq_len,
+        "num_tokens_per_microbatch_per_dp_rank": int(item.micro_batch) * seq_len,
+        "num_tokens_per_train_step": _batch(item) * seq_len,
     }
     training |= {name: value for name, value in precision.arguments.items() if name != "implementation"}
-    if one.pipeline > 1 or one.expert > 1:
+    if item.pipeline > 1 or item.expert > 1:
         training["disable_cuda_graphs"] = True  # without it both are refused
-    if one.offload:
+    if item.offload:
         training["enable_cpu_offload"] = True
         notes.append("Its offload takes parameters and gradients to the host, too.")
     again = {Recompute.NONE: "None", Recompute.FULL: "FullAC.Config()"}
-    checkpointed = again.get(Recompute(int(one.recompute)), "SelectiveAC.Config()")
-    if one.recompute == Recompute.SELECTIVE:
+    checkpointed = again.get(Recompute(int(item.recompute)), "SelectiveAC.Config()")
+    if item.recompute == Recompute.SELECTIVE:
         notes.append("Its selective recomputation recomputes every second matrix product, not the core of attention.")
-    parts = int(one.tensor if one.sequence_parallel else 1) * int(2 * one.context if one.context > 1 else 1)
+    parts = int(item.tensor if item.sequence_parallel else 1) * int(2 * item.context if item.context > 1 else 1)
     if training["num_tokens_per_microbatch_per_dp_rank"] % parts:
         notes.append(f"**It refuses this micro-batch**: its tokens do not divide by {parts:,}.")
     if dtype not in _USUAL_PRODUCTS:
@@ -203,20 +207,20 @@ def torchtitan(spec: TransformerSpec, layout: Layout, precision: Precision, *, s
     return Launch("torchtitan", "python", "\n".join(rows), (*precision.notes, *notes), TORCHTITAN)
 
 
-def _torchtitan_chunks(layers: int, one: Layout, notes: list[str]) -> dict[str, Any]:
+def _torchtitan_chunks(layers: int, layout: Layout, notes: list[str]) -> dict[str, Any]:
     """How many layers a chunk has. Unless told otherwise torchtitan counts embedding and head as a layer each."""
-    chunks = int(one.pipeline * one.interleave)
+    chunks = int(layout.pipeline * layout.interleave)
     ends = 2 if layers % chunks else 0
-    said = {} if ends else {f"pipeline_parallel_{end}_stage_less_layers": 0 for end in ("first", "last")}
+    by_name = {} if ends else {f"pipeline_parallel_{end}_stage_less_layers": 0 for end in ("first", "last")}
     each = math.ceil((layers + ends) / chunks)
-    if one.interleave > 1 and math.ceil((layers + ends) / each) == chunks:
-        said["pipeline_parallel_layers_per_stage"] = each
-    elif one.interleave > 1:
+    if layout.interleave > 1 and math.ceil((layers + ends) / each) == chunks:
+        by_name["pipeline_parallel_layers_per_stage"] = each
+    elif layout.interleave > 1:
         notes.append(
             f"{layers} layers do not make {chunks} chunks by `pipeline_parallel_layers_per_stage`: which chunk has "
             "which is to be written as `module_fqns_per_model_part`."
         )
-    return said
+    return by_name
 
 
 def _python(head: str, fields: dict[str, Any]) -> str:
@@ -226,41 +230,41 @@ def _python(head: str, fields: dict[str, Any]) -> str:
 
 def deepspeed(layout: Layout, precision: Precision, *, overlap: bool, dtype: str) -> Launch:
     """DeepSpeed's ``ds_config.json``, and what its models are given in code."""
-    one, notes = layout, list[str]()
-    zero: dict[str, Any] = {"stage": int(one.zero)}
+    item, notes = layout, list[str]()
+    zero: dict[str, Any] = {"stage": int(item.zero)}
     if overlap:
         zero["overlap_comm"] = True
-    if one.offload:
+    if item.offload:
         zero["offload_optimizer"] = {"device": "cpu", "pin_memory": True}
-    ranks = int(one.data * one.context)
-    if one.zero and one.shard_group and one.shard_group < ranks:
+    ranks = int(item.data * item.context)
+    if item.zero and item.shard_group and item.shard_group < ranks:
         notes.append(
-            f"Sharding over {one.shard_group:,} of {ranks:,} ranks is not among its documented settings; "
+            f"Sharding over {item.shard_group:,} of {ranks:,} ranks is not among its documented settings; "
             "`zero_hpz_partition_size` keeps a second copy of the weights within a node, which is another thing."
         )
-    made: dict[str, Any] = {
-        "train_batch_size": _batch(one),
-        "train_micro_batch_size_per_gpu": int(one.micro_batch),
-        "gradient_accumulation_steps": int(one.micro_batches),
+    by_name: dict[str, Any] = {
+        "train_batch_size": _batch(item),
+        "train_micro_batch_size_per_gpu": int(item.micro_batch),
+        "gradient_accumulation_steps": int(item.micro_batches),
         "zero_optimization": zero,
         **precision.arguments,
     }
-    if one.tensor > 1:
-        made["tensor_parallel"] = {"autotp_size": int(one.tensor)}
-    if one.expert > 1:
-        made["expert_parallel"] = {"enabled": True, "autoep_size": int(one.expert)}
-    if one.expert > 1 and one.tensor > 1:
+    if item.tensor > 1:
+        by_name["tensor_parallel"] = {"autotp_size": int(item.tensor)}
+    if item.expert > 1:
+        by_name["expert_parallel"] = {"enabled": True, "autoep_size": int(item.expert)}
+    if item.expert > 1 and item.tensor > 1:
         notes.append("It does not combine expert with tensor parallelism in these settings.")
-    if one.pipeline > 1:
-        notes.append(f"The pipeline is made in code: `PipelineModule(…, num_stages={one.pipeline})`.")
-    if one.pipeline > 1 and one.zero >= 2:
-        notes.append(f"**It refuses ZeRO-{one.zero} with a pipeline**; ZeRO-1 is the most it takes.")
-    if one.interleave > 1:
+    if item.pipeline > 1:
+        notes.append(f"The pipeline is made in code: `PipelineModule(…, num_stages={item.pipeline})`.")
+    if item.pipeline > 1 and item.zero >= 2:
+        notes.append(f"**It refuses ZeRO-{item.zero} with a pipeline**; ZeRO-1 is the most it takes.")
+    if item.interleave > 1:
         notes.append("It has no interleaved schedule.")
-    if one.context > 1:
+    if item.context > 1:
         notes.append("Sequences are split in code, by Ulysses, which sends other bytes than ring attention does.")
-    if one.recompute:
+    if item.recompute:
         notes.append("What is recomputed is chosen in the model’s code.")
     if dtype not in _USUAL_PRODUCTS:
         notes.append(f"Matrix products in {dtype} are not among these settings.")
-    return Launch("DeepSpeed", "json", json.dumps(made, indent=2), (*precision.notes, *notes), DEEPSPEED)
+    return Launch("DeepSpeed", "json", json.dumps(by_name, indent=2), (*precision.notes, *notes), DEEPSPEED)

@@ -35,7 +35,7 @@ class Neighbour:
         return self.found is not None and self.found.spare >= 0
 
 
-def neighbours(found: LayoutResult, request: SearchRequest) -> tuple[Neighbour, ...]:
+def neighbours(result: LayoutResult, request: SearchRequest) -> tuple[Neighbour, ...]:
     """One step down and one up of each degree and choice, whatever the constraints say.
 
     The data-parallel degree takes what the others leave, and micro-batches follow from it. Interleaving and the ranks
@@ -43,15 +43,15 @@ def neighbours(found: LayoutResult, request: SearchRequest) -> tuple[Neighbour, 
     node or becomes all ranks.
     """
     tried: list[tuple[str, int, Layout | None, int, str]] = []
-    for field, value in _steps(found, request):
-        overlap = value if field == "overlap" else int(np.ravel(found.running.overlap)[0])
+    for field, value in _steps(result, request):
+        overlap = value if field == "overlap" else int(np.ravel(result.running.overlap)[0])
         try:
-            layout = _moved(found.layout, request, field, value)
+            layout = _moved(result.layout, request, field, value)
             tried.append((field, value, layout, overlap, ""))
         except LayoutError as error:
             tried.append((field, value, None, overlap, str(error)))
     sound = [(layout, overlap) for _, _, layout, overlap, _ in tried if layout is not None]
-    columns = {one.name: np.array([getattr(layout, one.name) for layout, _ in sound]) for one in fields(Layout)}
+    columns = {field.name: np.array([getattr(layout, field.name) for layout, _ in sound]) for field in fields(Layout)}
     plans = iter(request.found(Layout(**columns), np.array([overlap for _, overlap in sound])) if sound else ())
     return tuple(
         Neighbour(field, value, None if layout is None else next(plans), rule)
@@ -59,9 +59,9 @@ def neighbours(found: LayoutResult, request: SearchRequest) -> tuple[Neighbour, 
     )
 
 
-def _steps(found: LayoutResult, request: SearchRequest) -> list[tuple[str, int]]:
+def _steps(result: LayoutResult, request: SearchRequest) -> list[tuple[str, int]]:
     """Fields with the values next to their own."""
-    spec, layout = request.spec, found.layout
+    spec, layout = request.spec, result.layout
     ways = divisors(request.cluster.count)
     cut = np.arange(1, spec.layers + 3)
     values: dict[str, Any] = {
@@ -73,16 +73,16 @@ def _steps(found: LayoutResult, request: SearchRequest) -> list[tuple[str, int]]
         "micro_batch": divisors(request.batch // int(layout.data)),
         **{name: np.arange(_MOST[name] + 1) for name in _STEPS},
     }
-    made: list[tuple[str, int]] = []
+    rows: list[tuple[str, int]] = []
     for field, known in values.items():
-        own = int(np.ravel(found.running.overlap if field == "overlap" else getattr(layout, field))[0])
+        own = int(np.ravel(result.running.overlap if field == "overlap" else getattr(layout, field))[0])
         if field == "zero" and not _shared(layout):
             continue
         if field == "sequence_parallel" and int(layout.tensor) == 1:
             continue
-        made += [(field, int(known[known < own][-1]))] if (known < own).any() else []
-        made += [(field, int(known[known > own][0]))] if (known > own).any() else []
-    return made
+        rows += [(field, int(known[known < own][-1]))] if (known < own).any() else []
+        rows += [(field, int(known[known > own][0]))] if (known > own).any() else []
+    return rows
 
 
 def _shared(layout: Layout) -> bool:
@@ -93,8 +93,8 @@ def _shared(layout: Layout) -> bool:
 def _moved(layout: Layout, request: SearchRequest, field: str, value: int) -> Layout:
     """The layout with one field changed and what follows from it. Raises `LayoutError` where none is."""
     count, batch, per_node = request.cluster.count, request.batch, request.cluster.per_node
-    made = layout if field == "overlap" else replace(layout, **{field: value})
-    t, p, c, b = (int(getattr(made, name)) for name in ("tensor", "pipeline", "context", "micro_batch"))
+    result = layout if field == "overlap" else replace(layout, **{field: value})
+    t, p, c, b = (int(getattr(result, name)) for name in ("tensor", "pipeline", "context", "micro_batch"))
     if count % (t * p * c):
         raise LayoutError(field, value, f"tensor · pipeline · context must divide the {count:,} accelerators.")
     data = count // (t * p * c)
@@ -105,7 +105,7 @@ def _moved(layout: Layout, request: SearchRequest, field: str, value: int) -> La
             f"{data:,} data-parallel ranks with micro-batches of {b:,} must divide the {batch:,} sequences of a step.",
         )
     many = batch // (data * b)
-    v, group = int(made.interleave), int(made.shard_group)
+    v, group = int(result.interleave), int(result.shard_group)
 
     def cut(chunks: int) -> bool:
         return chunks == 1 or (many % p == 0 and bool(chunked(request.spec.layers, p, chunks)))
@@ -119,8 +119,10 @@ def _moved(layout: Layout, request: SearchRequest, field: str, value: int) -> La
         group = per_node // t
     ranks = data * c
     group = group if 1 < group < ranks and ranks % group == 0 else 0
-    made = replace(made, data=data, micro_batches=many, interleave=v)
-    made = replace(made, zero=made.zero if _shared(made) else 0, sequence_parallel=made.sequence_parallel * (t > 1))
-    made = replace(made, shard_group=group if made.zero else 0)
-    check(request.spec, made, request.seq_len)
-    return made
+    result = replace(result, data=data, micro_batches=many, interleave=v)
+    result = replace(
+        result, zero=result.zero if _shared(result) else 0, sequence_parallel=result.sequence_parallel * (t > 1)
+    )
+    result = replace(result, shard_group=group if result.zero else 0)
+    check(request.spec, result, request.seq_len)
+    return result

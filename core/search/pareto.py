@@ -34,9 +34,9 @@ class KeptPlans:
 
         Equally fast ones follow by memory, and of equal ones the first comes first.
         """
-        flat, held = seconds.reshape(-1), memory.reshape(-1)
+        flat, values = seconds.reshape(-1), memory.reshape(-1)
         self.seconds = np.concatenate([self.seconds, flat[places]])
-        self.memory = np.concatenate([self.memory, held[places % memory.size]])
+        self.memory = np.concatenate([self.memory, values[places % memory.size]])
         self.ids = np.concatenate([self.ids, first + places])
         return np.lexsort((self.ids, self.memory, self.seconds))
 
@@ -66,9 +66,9 @@ class Front(KeptPlans):
 
     def _merge(self, seconds: Floats, memory: Floats, first: int, places: Ints) -> None:
         order = self._joined(seconds, memory, first, places)
-        held = self.memory[order]
-        least = np.minimum.accumulate(held)
-        self._keep(order[np.concatenate([[True], held[1:] < least[:-1]])] if len(order) else order)
+        values = self.memory[order]
+        least = np.minimum.accumulate(values)
+        self._keep(order[np.concatenate([[True], values[1:] < least[:-1]])] if len(order) else order)
         # Seconds from which a plan is beaten by one that is a step of memory lower.
         beaten = np.full(_BINS + 2, _LAST)
         np.minimum.at(beaten, self._bins(self.memory) + 1, self.seconds)

@@ -75,7 +75,7 @@ class Group:
 def groups(layout: Layout, step: StepTime, traffic: Traffic, node_size: int) -> tuple[Group, ...]:
     """Every kind of parallelism with more than one rank, from the one with the nearest neighbours."""
     t, c, d, p = (int(getattr(layout, name)) for name in ("tensor", "context", "data", "pipeline"))
-    found: list[tuple[Kind, int, int]] = [
+    rows: list[tuple[Kind, int, int]] = [
         ("tensor", t, 1),
         ("context", c, t),
         ("expert", int(layout.expert), 1),
@@ -91,7 +91,7 @@ def groups(layout: Layout, step: StepTime, traffic: Traffic, node_size: int) -> 
             float(getattr(traffic, kind)),
             float(getattr(step, _TIMES[kind])),
         )
-        for kind, ranks, stride in found
+        for kind, ranks, stride in rows
         if ranks > 1
     )
 

@@ -66,6 +66,6 @@ def _compare_published(run: StepRun) -> PublishedComparison:
         running=run.running,
         constraints=Constraints(overlap=overlap),
     )
-    columns = Layout(*(np.array([getattr(run.layout, one.name)]) for one in fields(Layout)))
+    columns = Layout(*(np.array([getattr(run.layout, field.name)]) for field in fields(Layout)))
     result = searched(request)
     return PublishedComparison(run, request.found(columns, np.array([overlap]))[0], result.best, result.count)

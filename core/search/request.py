@@ -105,7 +105,7 @@ class SearchRequest:
         step_time(
             self.spec,
             self.cluster,
-            Layout(**{one.name: int(np.ravel(getattr(layout, one.name))[0]) for one in fields(Layout)}),
+            Layout(**{field.name: int(np.ravel(getattr(layout, field.name))[0]) for field in fields(Layout)}),
             seq_len=self.seq_len,
             running=replace(self.running, overlap=int(np.ravel(overlap)[0])),
             implementation=self.implementation,
@@ -130,18 +130,18 @@ class SearchRequest:
         size, range_ = np.shape(overlap), range_of(self.spec, self.cluster, self.running)
 
         def apart(parts: Any) -> dict[str, list[Any]]:
-            return {one.name: np.broadcast_to(getattr(parts, one.name), size).tolist() for one in fields(parts)}
+            return {field.name: np.broadcast_to(getattr(parts, field.name), size).tolist() for field in fields(parts)}
 
         layouts, memories, steps = apart(layout), apart(memory), apart(step)
-        made: list[LayoutResult] = []
+        results: list[LayoutResult] = []
         for i, beside in enumerate(np.asarray(overlap).tolist()):
-            one = StepTime(**{name: values[i] for name, values in steps.items()})
-            seconds = float(one.total)
-            made.append(
+            time = StepTime(**{name: values[i] for name, values in steps.items()})
+            seconds = float(time.total)
+            results.append(
                 LayoutResult(
                     layout=Layout(**{name: values[i] for name, values in layouts.items()}),
                     running=replace(self.running, overlap=beside),
-                    step=one,
+                    step=time,
                     memory=DeviceMemory(**{name: values[i] for name, values in memories.items()}),
                     usable=self.usable,
                     mfu=self.mfu(seconds),
@@ -149,4 +149,4 @@ class SearchRequest:
                     high=range_.high * seconds,
                 )
             )
-        return tuple(made)
+        return tuple(results)

@@ -73,7 +73,7 @@ class Group:
         are of length 1 there.
         """
         code = np.array([at for _, at in self.zero])[:, None]
-        made = Layout(
+        result = Layout(
             **self.rows,
             zero=np.array([stage for stage, _ in self.zero])[:, None],
             shard_group=np.where(code == _NODE, self.node, code),
@@ -81,13 +81,13 @@ class Group:
             sequence_parallel=self.sequence_parallel.reshape(-1, 1, 1, 1),
             offload=self.offload.reshape(-1, 1, 1, 1, 1),
         )
-        return made, self.overlap.reshape(-1, 1, 1, 1, 1, 1)
+        return result, self.overlap.reshape(-1, 1, 1, 1, 1, 1)
 
     def taken(self, which: Ints) -> tuple[Layout, Ints]:
         """Single plans of the group, by their places along all axes of `layout` at once, as arrays of one length."""
         overlap, offload, narrow, again, zero, row = np.unravel_index(which, (*self.choices, len(self.node)))
         stage, code = np.array(self.zero).T
-        made = Layout(
+        layout = Layout(
             **{name: values[row] for name, values in self.rows.items()},
             zero=stage[zero],
             shard_group=np.where(code[zero] == _NODE, self.node[row], code[zero]),
@@ -95,7 +95,7 @@ class Group:
             sequence_parallel=self.sequence_parallel[narrow],
             offload=self.offload[offload],
         )
-        return made, self.overlap[overlap]
+        return layout, self.overlap[overlap]
 
 
 def divisors(number: int, most: int | None = None) -> Ints:
@@ -183,13 +183,13 @@ def _shared(request: SearchRequest, lists: _Lists, t: Any, c: Any, d: Any, e: An
         inside = (size > 1) & (replicas % size == 0) & ((size < replicas) | (own & (size == replicas)))
         return inside & free.allowed("shard_group", size)
 
-    return np.stack([~several & bool(lists.zero), *(may(*one) for one in lists.zero[1:])]), node
+    return np.stack([~several & bool(lists.zero), *(may(*results) for results in lists.zero[1:])]), node
 
 
 def _narrow(request: SearchRequest, t: int) -> Ints:
     """Values of sequence parallelism: without tensor-parallel ranks it makes no difference."""
-    found = request.constraints.choices("sequence_parallel", np.arange(2))
-    return found if t > 1 else found[:1]
+    array = request.constraints.choices("sequence_parallel", np.arange(2))
+    return array if t > 1 else array[:1]
 
 
 def count_plans(request: SearchRequest) -> tuple[int, Mapping[str, int]]:
@@ -212,8 +212,8 @@ def count_plans(request: SearchRequest) -> tuple[int, Mapping[str, int]]:
     total = each * batches
     count = int(total.sum())
     left = {
-        "expert": max((int((one * batches).sum()) for one in shared), default=0),
-        "micro_batch": max((int((one * each).sum()) for one in by_size), default=0),
+        "expert": max((int((item * batches).sum()) for item in shared), default=0),
+        "micro_batch": max((int((item * each).sum()) for item in by_size), default=0),
         "recompute": count // max(1, len(lists.recompute)),
     }
     for name, values in (("tensor", t), ("pipeline", p), ("context", c), ("data", d)):
@@ -255,7 +255,7 @@ def _grouped(request: SearchRequest) -> Iterator[Group]:
     for kind in np.unique(alike):
         which = np.flatnonzero(alike == kind)
         zero = tuple(lists.zero[i] for i in np.flatnonzero(may[:, which[0]]))
-        made = Group(
+        group = Group(
             {name: values[which] for name, values in rows.items()},
             node[which],
             zero,
@@ -264,5 +264,5 @@ def _grouped(request: SearchRequest) -> Iterator[Group]:
             lists.offload,
             lists.overlap,
         )
-        if made.count:
-            yield made
+        if group.count:
+            yield group

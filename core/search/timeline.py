@@ -55,9 +55,9 @@ class Timeline:
 def timeline_of(layout: Layout, step: StepTime) -> Timeline:
     """The pipeline of a plan, with as many of its micro-batches as can be drawn."""
     many, stages, chunks = int(layout.micro_batches), int(layout.pipeline), int(layout.interleave)
-    shown = min(many, max(stages, limit("timeline_passes") // (2 * stages * chunks)))
+    number = min(many, max(stages, limit("timeline_passes") // (2 * stages * chunks)))
     if chunks > 1:
-        shown = shown // stages * stages if shown >= stages else shown
+        number = number // stages * stages if number >= stages else number
     each = 1 / (many * chunks)
     passes = ("matmul", "attention", "elementwise", "tensor", "context", "expert", "fixed")
     both = sum(float(getattr(step, name)) for name in passes) * each
@@ -66,7 +66,7 @@ def timeline_of(layout: Layout, step: StepTime) -> Timeline:
     return timeline(
         stages,
         chunks,
-        shown,
+        number,
         forward,
         both - forward + float(step.recompute) * each,
         float(step.transfer) * each / 2,
@@ -106,7 +106,7 @@ def timeline(
         if left == before:
             raise ValueError(f"no schedule of {micro_batches} micro-batches over {stages} stages of {chunks}")
     columns = [np.array(column) for column in zip(*rows, strict=True)]
-    named = dict(zip((one.name for one in fields(Timeline)), columns, strict=False))
+    named = dict(zip((field.name for field in fields(Timeline)), columns, strict=False))
     return Timeline(**named, stages=stages, micro_batches=micro_batches, tail=tail)
 
 

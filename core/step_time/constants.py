@@ -118,10 +118,10 @@ _NEAREST: Mapping[str, str] = {
 
 def resolved(table: Iterable[Constant], family: str) -> Constants:
     """The constants of ``table`` for one family."""
-    found = {one.name: one.value for one in table if one.family in ("", family)}
+    by_name = {constant.name: constant.value for constant in table if constant.family in ("", family)}
     for name, nearest in _NEAREST.items():
-        found.setdefault(name, found.get(nearest, math.nan))
-    return Constants(**{one.name: found.get(one.name, math.nan) for one in fields(Constants)})
+        by_name.setdefault(name, by_name.get(nearest, math.nan))
+    return Constants(**{field.name: by_name.get(field.name, math.nan) for field in fields(Constants)})
 
 
 @lru_cache(maxsize=8)

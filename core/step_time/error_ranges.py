@@ -71,12 +71,12 @@ def range_of(spec: TransformerSpec, cluster: Cluster, running: Running) -> Range
 
 @lru_cache(maxsize=256)
 def _range(mixture: bool, family: str, bits: int, software: str) -> Range:
-    found = _errors()
-    weights = np.array(found.weights)
-    weights *= np.where(np.array(found.mixture) == mixture, 1.0, _APART["mixture"])
-    weights *= np.where(np.array(found.family) == family, 1.0, _APART["family"])
-    weights *= np.where(np.array(found.bits) == bits, 1.0, _APART["bits"])
-    weights *= np.where(np.array(found.software) == software, 1.0, _APART["software"])
+    result = _errors()
+    weights = np.array(result.weights)
+    weights *= np.where(np.array(result.mixture) == mixture, 1.0, _APART["mixture"])
+    weights *= np.where(np.array(result.family) == family, 1.0, _APART["family"])
+    weights *= np.where(np.array(result.bits) == bits, 1.0, _APART["bits"])
+    weights *= np.where(np.array(result.software) == software, 1.0, _APART["software"])
     middle = np.cumsum(weights) - weights / 2
-    low, high = np.interp([_OUTSIDE, 1 - _OUTSIDE], middle / weights.sum(), np.array(found.measured))
+    low, high = np.interp([_OUTSIDE, 1 - _OUTSIDE], middle / weights.sum(), np.array(result.measured))
     return Range(min(1.0, float(low)), max(1.0, float(high)))

@@ -101,8 +101,12 @@ class Exchange:
 
     def update(self) -> Any:
         """Seconds of the optimizer, in the accelerator's memory or the host's."""
-        d, kept = self.d, self.states.of["layers"]
-        each = float(update_bytes(kept=kept.master + kept.optimizer, gradients=kept.gradients, weights=kept.parameters))
+        d, selected = self.d, self.states.of["layers"]
+        each = float(
+            update_bytes(
+                kept=selected.master + selected.optimizer, gradients=selected.gradients, weights=selected.parameters
+            )
+        )
         divided = d.zero >= 1
         updated = self.dense / pick(divided, self.shards, 1.0)
         updated = updated + self.experts / pick(divided, self.expert_shards, 1.0)

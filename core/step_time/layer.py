@@ -90,7 +90,7 @@ def layer_time(
     merged, merged_back = rank.merged()
     forward = matmul + attention + elements + tokens * merged
     full, selective, by_one = (
-        (d.recompute == one) * 1.0 for one in (Recompute.FULL, Recompute.SELECTIVE, Recompute.PER_OPERATION)
+        (d.recompute == item) * 1.0 for item in (Recompute.FULL, Recompute.SELECTIVE, Recompute.PER_OPERATION)
     )
     repeated = _AGAIN * elements if how.flash else attention
     head, head_once = rank.plain(work.head, speeds.wide)

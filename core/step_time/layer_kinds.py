@@ -33,8 +33,8 @@ def kinds_of(spec: TransformerSpec, seq_len: int) -> tuple[LayerKind, ...]:
     window = spec.window if spec.window and spec.window.size < seq_len else None
     pattern = window.pattern if window else (False,)
     dense = spec.dense_layers if spec.experts else spec.layers
-    found = Counter((pattern[i % len(pattern)], i >= dense) for i in range(spec.layers))
+    counter = Counter((pattern[i % len(pattern)], i >= dense) for i in range(spec.layers))
     return tuple(
         LayerKind(window.size if window and windowed else 0, mixture, layers)
-        for (windowed, mixture), layers in found.most_common()
+        for (windowed, mixture), layers in counter.most_common()
     )

@@ -257,5 +257,5 @@ def matmul_share(operations: Sequence[LayerOperation]) -> float:
     def last(value: Value) -> float:
         return float(np.asarray(value).flat[-1])
 
-    total = sum(last(one.flop) for one in operations)
-    return sum(last(one.flop) for one in operations if one.kind == "matmul") / total
+    total = sum(last(operation.flop) for operation in operations)
+    return sum(last(operation.flop) for operation in operations if operation.kind == "matmul") / total

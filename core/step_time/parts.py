@@ -86,7 +86,7 @@ class StepTime:
     @property
     def total(self) -> Any:
         """Seconds of the whole step."""
-        return added_up(getattr(self, one.name) for one in fields(self))
+        return added_up(getattr(self, field.name) for field in fields(self))
 
 
 def added_up(parts: Iterable[Any]) -> Any:

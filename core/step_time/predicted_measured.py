@@ -51,7 +51,9 @@ class PredictedMeasured:
     @property
     def explanations(self) -> tuple[Explanation, ...]:
         """How the prediction comes about."""
-        return tuple(one.about(f"{self.point.item.label}, predicted") for one in self.predicted.explanations)
+        return tuple(
+            explanation.about(f"{self.point.item.label}, predicted") for explanation in self.predicted.explanations
+        )
 
 
 def predicted_against_measured(record: Record) -> tuple[tuple[PredictedMeasured, ...], str]:

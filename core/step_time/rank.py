@@ -120,11 +120,11 @@ class Rank:
     def merged(self) -> tuple[Any, Any]:
         """Seconds per token in which ring attention adds up its passes, as many as ranks, forward and backward."""
         d, work, spec = self.d, self.work, self.spec
-        made = spec.heads * spec.value_dim / d.tensor
-        given = work.qkvo.on(d.tensor, self.heads) - made
+        result = spec.heads * spec.value_dim / d.tensor
+        given = work.qkvo.on(d.tensor, self.heads) - result
         passes, later = _MERGED * d.context * (d.context > 1), _HALVED * (d.context - 1)
         each = self.c.elementwise / self.speeds.memory
-        return each * (passes * made + later * given), each * (passes * given + later * (given + 2.0 * made))
+        return each * (passes * result + later * given), each * (passes * given + later * (given + 2.0 * result))
 
     def added(self, product: Any) -> Any:
         """Seconds of a layer in which gradients of weights are added to those of earlier micro-batches.

@@ -96,21 +96,21 @@ def predict_layer(
         kind = "experts" if shape.experts else "dense"
         return float(layer_activation_bytes(spec_of(shape), how, layout, shape.seq_len, kind=kind))
 
-    one, two = step(1), step(2)
+    time, two = step(1), step(2)
     policy, optimizer = usual(None, None)
     each = states_per_parameter(optimizer, policy, spec_of(shape)).total
     states = state_bytes.explain(parameters=layer_parameters(shape), stored=each)
-    kept = activations()
+    value = activations()
     return LayerPrediction(
-        time=StepTime(**{part.name: getattr(two, part.name) - getattr(one, part.name) for part in fields(StepTime)}),
+        time=StepTime(**{part.name: getattr(two, part.name) - getattr(time, part.name) for part in fields(StepTime)}),
         states_bytes=states.value,
-        activation_bytes=kept,
+        activation_bytes=value,
         explanations=(
-            layer_seconds.explain(two=two.total, one=one.total),
+            layer_seconds.explain(two=two.total, one=time.total),
             *explain_run(lambda: step(1)),
             states,
             *explain_run(activations),
-            device_bytes.explain(states=states.value, activations=kept, buffers=0.0, runtime=0.0),
+            device_bytes.explain(states=states.value, activations=value, buffers=0.0, runtime=0.0),
         ),
     )
 

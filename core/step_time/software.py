@@ -83,7 +83,9 @@ EAGER = TrainingSoftware(
     captured="none",
 )
 
-SOFTWARE: Mapping[str, TrainingSoftware] = MappingProxyType({one.id: one for one in (MEGATRON, TUNED, COMPILED, EAGER)})
+SOFTWARE: Mapping[str, TrainingSoftware] = MappingProxyType(
+    {software.id: software for software in (MEGATRON, TUNED, COMPILED, EAGER)}
+)
 """Every software by its name."""
 
 USUAL_SOFTWARE = MEGATRON.id
@@ -91,13 +93,13 @@ USUAL_SOFTWARE = MEGATRON.id
 
 def running_on(software: str, spec: TransformerSpec, accelerator: Accelerator, dtype: str) -> Running:
     """How a software runs a step of ``spec`` on an accelerator, its products in ``dtype``."""
-    one = SOFTWARE[software]
+    item = SOFTWARE[software]
     mixed = spec.experts is not None
     return Running(
         dtype=dtype,
-        overlap_tensor=one.overlap_tensor,
-        attention=one.attention,
-        software=one.mixture if mixed else one.dense,
-        graphs=launches_hidden(one.captured, accelerator.name) if mixed else 1,
-        stops_early=one.stops_early,
+        overlap_tensor=item.overlap_tensor,
+        attention=item.attention,
+        software=item.mixture if mixed else item.dense,
+        graphs=launches_hidden(item.captured, accelerator.name) if mixed else 1,
+        stops_early=item.stops_early,
     )

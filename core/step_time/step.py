@@ -51,11 +51,11 @@ def step_time(
     device = cluster.accelerator
     check_peak(device, running.dtype)
     states = default_states(spec, policy, optimizer)
-    found = step_over(
+    time = step_over(
         spec, cluster, layout, states, seq_len=seq_len, running=running, implementation=implementation,
         rates=rates, constants=constants,
     )  # fmt: skip
-    if np.any(np.isnan(found.total)):
+    if np.any(np.isnan(time.total)):
         unknown = math.isnan((rates or Rates()).of("between", cluster.link_between))
         far = np.any(np.greater(layout.accelerators, cluster.per_node)) and unknown
         missing = "network between nodes" if far else "links inside a node"
@@ -64,7 +64,7 @@ def step_time(
             f"The bandwidth of {device.name}’s {missing} is not in the catalogue, and this layout needs it. "
             "For example: H100 SXM.",
         )
-    return found
+    return time
 
 
 def default_states(
@@ -92,11 +92,11 @@ def step_over(
     Fields of the layout broadcast against each other as they are: what depends on few of them stays small.
     """
     c = constants or constants_of(family_of(cluster.accelerator))
-    found, jitter = _parts(spec, cluster, layout, states, seq_len, running, implementation, rates, c)
-    found["jitter"] = added_up(found.values()) * jitter
-    if all(np.ndim(value) == 0 for value in found.values()):
-        found = {name: float(value) for name, value in found.items()}
-    return StepTime(**found)
+    by_name, jitter = _parts(spec, cluster, layout, states, seq_len, running, implementation, rates, c)
+    by_name["jitter"] = added_up(by_name.values()) * jitter
+    if all(np.ndim(value) == 0 for value in by_name.values()):
+        by_name = {name: float(value) for name, value in by_name.items()}
+    return StepTime(**by_name)
 
 
 def _parts(
@@ -115,9 +115,9 @@ def _parts(
     d = degrees_of(layout)
     with np.errstate(invalid="ignore", divide="ignore"):
         layer = layer_time(spec, how, d, seq_len, running, speeds, c)
-        found = _step(spec, d, seq_len, running, speeds, c, states, how, layer)
+        by_name = _step(spec, d, seq_len, running, speeds, c, states, how, layer)
     accelerators = d.tensor * d.pipeline * d.context * d.data
-    return found, jitter_share.over(share=c.jitter, nodes=np.maximum(1.0, accelerators / speeds.domain))
+    return by_name, jitter_share.over(share=c.jitter, nodes=np.maximum(1.0, accelerators / speeds.domain))
 
 
 def _step(
@@ -145,7 +145,7 @@ def _step(
     exchange = Exchange(spec, d, running, speeds, c, states, work)
     data = exchange.data(layer.forward * (work.layers / p), layer.backward * (work.layers / p))
     update = exchange.update()
-    found: dict[str, Any] = {
+    by_name: dict[str, Any] = {
         "matmul": each * layer.matmul + share * layer.head,
         "attention": each * layer.attention,
         "elementwise": each * layer.elementwise + share * layer.head_elementwise,
@@ -162,8 +162,8 @@ def _step(
     }
     factor = {"eager": c.eager, "deepspeed 2021": c.deepspeed, "mature": c.mature}.get(running.software)
     if factor is not None:
-        found = {name: factor * value for name, value in found.items()}
-    return found
+        by_name = {name: factor * value for name, value in by_name.items()}
+    return by_name
 
 
 def _unevenness(layers: float, layer: Any, head: Any, p: Any, v: Any) -> Any:

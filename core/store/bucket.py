@@ -15,6 +15,6 @@ class Bucket:
 
 def taken(bucket: Bucket | None, now: float, per_minute: int) -> Bucket | None:
     """The bucket after one more token was taken from it, or None where it holds none; a new one is full."""
-    held = bucket or Bucket(per_minute, now)
-    left = min(per_minute, held.left + (now - held.at) * per_minute / 60)
+    content = bucket or Bucket(per_minute, now)
+    left = min(per_minute, content.left + (now - content.at) * per_minute / 60)
     return Bucket(left - 1, now) if left >= 1 else None

@@ -121,16 +121,16 @@ def _faults(engine: Engine, what: str = "saved plans") -> Generator[None]:
 
 def _meaning(problem: SQLAlchemyError) -> str:
     """What has happened, and what helps."""
-    said = ""
+    text = ""
     if isinstance(problem, DBAPIError):
         name: str = getattr(problem.orig, "sqlite_errorname", None) or ""
         code: str | None = getattr(problem.orig, "sqlstate", None)
-        said = next((word for start, word in _SQLITE.items() if name.startswith(start)), "")
+        text = next((word for start, word in _SQLITE.items() if name.startswith(start)), "")
         if not name:
-            said = "away" if code is None or code.startswith(("08", "28", "3D", "57P")) else _POSTGRESQL.get(code, "")
+            text = "away" if code is None or code.startswith(("08", "28", "3D", "57P")) else _POSTGRESQL.get(code, "")
     elif isinstance(problem, PoolTimeoutError):
-        said = "locked"  # no connection became free
-    return _SAID[said].format(wait=WAIT_S)
+        text = "locked"  # no connection became free
+    return _SAID[text].format(wait=WAIT_S)
 
 
 def _decoded(raw: bytes) -> str:

@@ -77,15 +77,15 @@ class MeasurementWriter:
         """Hear of a job; returns at once."""
         record = seen.record
         with self._changed:
-            told = self._told.get(record.id)
-            if told is None:
+            text = self._told.get(record.id)
+            if text is None:
                 if record.stage in ("queued", "cancelled"):
                     return
                 self._told[record.id] = _Tracked(record, self._owners.pop(record.id, ""))
                 self._forget()
             else:
-                told.new = told.new or _news(told.record, record)
-                told.record = record
+                text.new = text.new or _news(text.record, record)
+                text.record = record
             if not self._writes:
                 self._writes = True
                 threading.Thread(target=self._write, daemon=True).start()
@@ -108,12 +108,12 @@ class MeasurementWriter:
         with self._changed:
             if not self._due():
                 return None
-            return Unsaved(sum(len(one.record.outcomes) - one.written for one in self._told.values()), self._why)
+            return Unsaved(sum(len(item.record.outcomes) - item.written for item in self._told.values()), self._why)
 
     # ------------------------------------------------------------------------------------------ under the lock
 
     def _due(self) -> list[_Tracked]:
-        return [one for one in self._told.values() if one.new]
+        return [item for item in self._told.values() if item.new]
 
     def _forget(self) -> None:
         """Let the oldest go that nobody could write, when there are too many."""
@@ -133,25 +133,25 @@ class MeasurementWriter:
                     self._changed.wait_for(lambda: False, self._beat_s)
                 elif not self._due():
                     self._changed.wait_for(self._due, self._beat_s if self._told else None)
-                todo = [(one, one.record, one.owner) for one in self._told.values()]
+                todo = [(item, item.record, item.owner) for item in self._told.values()]
             why = ""
             try:
-                kept = self._opened()
+                measurements = self._opened()
                 if not settled:
-                    kept.lost()  # what an earlier server of this database has left behind
+                    measurements.lost()  # what an earlier server of this database has left behind
                     settled = True
-                for told, record, owner in todo:
+                for text, record, owner in todo:
                     try:
-                        kept.keep(record, owner)
+                        measurements.keep(record, owner)
                     except StoreError:
                         raise
                     except Exception:  # of this one; the others are written all the same
-                        if not told.logged:  # it is tried again for as long as it is here
-                            told.logged = True
+                        if not text.logged:  # it is tried again for as long as it is here
+                            text.logged = True
                             LOG.exception("Measurement %s could not be saved", record.id)
                         why = "Something in them cannot be saved. The server’s log says what."
                     else:
-                        self._written(told, record, owner)
+                        self._written(text, record, owner)
             except Exception as problem:
                 if not isinstance(problem, StoreError):
                     LOG.exception("The database of measurements could not be opened")
@@ -159,11 +159,11 @@ class MeasurementWriter:
             with self._changed:
                 self._why = why
 
-    def _written(self, told: _Tracked, record: Record, owner: str) -> None:
+    def _written(self, text: _Tracked, record: Record, owner: str) -> None:
         with self._changed:
-            told.written = len(record.outcomes)
-            told.new = told.owner != owner or _news(record, told.record)
-            if told.over and not told.new:
+            text.written = len(record.outcomes)
+            text.new = text.owner != owner or _news(record, text.record)
+            if text.over and not text.new:
                 self._told.pop(record.id, None)
 
 

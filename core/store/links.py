@@ -52,19 +52,19 @@ class Links:
     def all(self) -> tuple[StoredLinks, ...]:
         """All of them, the newest first."""
         c = COLLECTIVES.c
-        asked = select(c.id, c.name, c.kept).order_by(c.kept.desc(), c.id).limit(limit("collectives_kept"))
+        request = select(c.id, c.name, c.kept).order_by(c.kept.desc(), c.id).limit(limit("collectives_kept"))
         with self._transaction() as connection:
-            return tuple(_listed(dict(row)) for row in connection.execute(asked).mappings())
+            return tuple(_listed(dict(row)) for row in connection.execute(request).mappings())
 
     def get(self, id: str) -> ResultFields:
         """What one of them found."""
-        asked = select(COLLECTIVES.c.result).where(COLLECTIVES.c.id == id)
+        request = select(COLLECTIVES.c.result).where(COLLECTIVES.c.id == id)
         with self._transaction() as connection:
-            told = connection.execute(asked).scalar()
-        if told is None:
+            text = connection.execute(request).scalar()
+        if text is None:
             raise StoreError("These collectives are no longer here: they were removed, or are of another database.")
         try:
-            return read_result(str(told).encode("utf-8", "replace"))
+            return read_result(str(text).encode("utf-8", "replace"))
         except ValueError:
             raise StoreError(
                 "These collectives cannot be read: their row is damaged, or was written by a newer Napkin. They can "
@@ -73,8 +73,8 @@ class Links:
 
     def keep(self, result: ResultFields, name: str) -> str:
         """Write it, unless it is here; gives its id, which is made from all that it says. name: it in a line."""
-        told = result.model_dump_json(ensure_ascii=True)
-        this, c, most = hashlib.sha256(told.encode()).hexdigest()[:32], COLLECTIVES.c, limit("collectives_kept")
+        text = result.model_dump_json(ensure_ascii=True)
+        this, c, most = hashlib.sha256(text.encode()).hexdigest()[:32], COLLECTIVES.c, limit("collectives_kept")
         with self._transaction(writes=True) as connection:
             if connection.execute(select(c.id).where(c.id == this)).first() is not None:
                 return this
@@ -87,7 +87,7 @@ class Links:
                 "id": this,
                 "kept": self._clock(),
                 "name": cleaned(name, limit("measure_text_chars")),
-                "result": told,
+                "result": text,
             }
             connection.execute(insert(COLLECTIVES).values(row))
         return this
@@ -103,5 +103,5 @@ class Links:
 
 def _listed(row: dict[str, Any]) -> StoredLinks:
     """A row without its result. As every row it is untrusted: what cannot be read of it stands empty."""
-    told, _ = read_cells(_Row, row)
-    return StoredLinks(told.id, cleaned(told.name, limit("measure_text_chars")) or "unreadable", moment(told.kept))
+    text, _ = read_cells(_Row, row)
+    return StoredLinks(text.id, cleaned(text.name, limit("measure_text_chars")) or "unreadable", moment(text.kept))

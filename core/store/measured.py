@@ -42,15 +42,15 @@ class StoredMeasurement:
     problems: tuple[str, ...] = ()
 
 
-def seen_from(kept: StoredMeasurement, here: Machine, node: str) -> Record | None:
+def seen_from(measurement: StoredMeasurement, here: Machine, node: str) -> Record | None:
     """The record as this machine, named ``node``, shows it. What another server of the database has measured, on a
     device that is not here, has that server as its origin."""
-    record = kept.record
-    if record is None or record.origin is not None or record.facts is None or kept.server in ("", node):
+    record = measurement.record
+    if record is None or record.origin is not None or record.facts is None or measurement.server in ("", node):
         return record
     if here.has(record.programme.device, record.facts.name):
         return record
-    return record.model_copy(update={"origin": clip(kept.server, limit("measure_name_chars"))})
+    return record.model_copy(update={"origin": clip(measurement.server, limit("measure_name_chars"))})
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,32 +96,32 @@ def outcome_text(outcome: Outcome) -> str:
 def read_kept(row: Mapping[str, Any], outcomes: Iterable[object], now: int) -> StoredMeasurement:
     """The measurement of a row of measurements and its cells of measurement_points, in order. now: microseconds since
     1970; one that runs and was not heard of for `LOST_S` is lost."""
-    told, bad = read_cells(_Row, row)
+    text, bad = read_cells(_Row, row)
     problems = [f"Of the row, {quoted(bad)} cannot be read."] if bad else []
     try:
         record = Record.model_validate_json(_text(row.get("head")))
     except ValidationError:
         record = None
-    if record is None or record.id != told.id:
-        return StoredMeasurement(told.id, None, told.owner, told.server, moment(told.kept), (*problems, _UNREADABLE))
-    found: list[Outcome] = []
+    if record is None or record.id != text.id:
+        return StoredMeasurement(text.id, None, text.owner, text.server, moment(text.kept), (*problems, _UNREADABLE))
+    result: list[Outcome] = []
     unread = 0
     for cell in outcomes:
         try:
-            found.append(_OUTCOME.validate_json(_text(cell)))
+            result.append(_OUTCOME.validate_json(_text(cell)))
         except ValidationError:
             unread += 1
     if unread:
         problems.append(f"{unread} of its results cannot be read and {'is' if unread == 1 else 'are'} left out.")
-    record = record.model_copy(update={"outcomes": tuple(found[: limit("measure_outcomes")])})
-    if record.stage in _OPEN and now - told.beat > LOST_S * 1_000_000:
+    record = record.model_copy(update={"outcomes": tuple(result[: limit("measure_outcomes")])})
+    if record.stage in _OPEN and now - text.beat > LOST_S * 1_000_000:
         record = _lost(record)
     return StoredMeasurement(
-        told.id,
+        text.id,
         record,
-        cleaned(told.owner, limit("plan_owner")),
-        cleaned(told.server, limit("plan_owner")),
-        moment(told.kept),
+        cleaned(text.owner, limit("plan_owner")),
+        cleaned(text.server, limit("plan_owner")),
+        moment(text.kept),
         tuple(problems),
     )
 
@@ -132,8 +132,8 @@ def _lost(record: Record) -> Record:
     after = (
         f"after {n:,} {plural(n, 'result')}, which {'is' if n == 1 else 'are'} kept" if n else "without a result yet"
     )
-    said = f"The server that ran it ended, or lost its database, {after}."
-    return record.model_copy(update={"stage": "lost", "message": said})
+    text = f"The server that ran it ended, or lost its database, {after}."
+    return record.model_copy(update={"stage": "lost", "message": text})
 
 
 _UNREADABLE = (

@@ -49,13 +49,13 @@ class Measurements:
     ) -> History:  # fmt: skip
         """Measurements, the one started last first; of one device, one kind of device, or one origin. page: from 1."""
         c = MEASUREMENTS.c
-        asked = [c.device == device] if device else []
-        asked += [c.kind == kind] if kind else []
-        asked += [c.imported == int(imported)] if imported is not None else []
+        results = [c.device == device] if device else []
+        results += [c.kind == kind] if kind else []
+        results += [c.imported == int(imported)] if imported is not None else []
         size = max(1, min(per_page, limit("plans_listed")))
-        wanted = select(MEASUREMENTS).where(*asked).order_by(c.started.desc(), c.id.desc())
+        wanted = select(MEASUREMENTS).where(*results).order_by(c.started.desc(), c.id.desc())
         with self._transaction() as connection:
-            total = connection.execute(select(func.count()).select_from(MEASUREMENTS).where(*asked)).scalar_one()
+            total = connection.execute(select(func.count()).select_from(MEASUREMENTS).where(*results)).scalar_one()
             start = min(max(1, page) - 1, max(0, total - 1) // size) * size
             rows = connection.execute(wanted.limit(size).offset(start)).mappings()
             return History(self._read(connection, [dict(row) for row in rows]), total)
@@ -63,19 +63,19 @@ class Measurements:
     def latest(self, device: str = "", kind: DeviceKind | None = None) -> StoredMeasurement | None:
         """The one started last here that has results; of one device or kind of device. None where there is none."""
         c = MEASUREMENTS.c
-        asked = [c.imported == 0, c.results > 0]
-        asked += [c.device == device] if device else []
-        asked += [c.kind == kind] if kind else []
+        results = [c.imported == 0, c.results > 0]
+        results += [c.device == device] if device else []
+        results += [c.kind == kind] if kind else []
         with self._transaction() as connection:
-            wanted = select(MEASUREMENTS).where(*asked).order_by(c.started.desc(), c.id.desc())
+            wanted = select(MEASUREMENTS).where(*results).order_by(c.started.desc(), c.id.desc())
             row = connection.execute(wanted.limit(1)).mappings().first()
             return self._read(connection, [dict(row)])[0] if row else None
 
     def devices(self) -> tuple[str, ...]:
         """The names of all devices measured or imported."""
-        asked = select(MEASUREMENTS.c.device).where(MEASUREMENTS.c.device != "").distinct()
+        request = select(MEASUREMENTS.c.device).where(MEASUREMENTS.c.device != "").distinct()
         with self._transaction() as connection:
-            return tuple(sorted(str(one) for one in connection.execute(asked).scalars()))
+            return tuple(sorted(str(scalar) for scalar in connection.execute(request).scalars()))
 
     # ------------------------------------------------------------------------------------------ writing
 
@@ -109,8 +109,8 @@ class Measurements:
 
     def remove(self, id: str) -> None:
         """Delete a measurement and its results for good."""
-        kept = self.get(id)
-        if kept.record is not None and kept.record.stage in ("queued", "running"):
+        measurement = self.get(id)
+        if measurement.record is not None and measurement.record.stage in ("queued", "running"):
             raise StoreError("This measurement still runs: cancel it first.")
         with self._transaction(writes=True) as connection:
             _delete(connection, [id])
@@ -121,11 +121,11 @@ class Measurements:
         late = c.beat < self._clock() - LOST_S * 1_000_000
         with self._transaction() as connection:
             rows = connection.execute(select(MEASUREMENTS).where(c.stage.in_(("queued", "running")), late)).mappings()
-            found = [one.record for one in self._read(connection, [dict(row) for row in rows])]
-        for record in found:
+            results = [measurement.record for measurement in self._read(connection, [dict(row) for row in rows])]
+        for record in results:
             if record is not None:
                 self.keep(record)
-        return len(found)
+        return len(results)
 
     # ------------------------------------------------------------------------------------------ within
 
@@ -135,8 +135,8 @@ class Measurements:
     def _read(self, connection: Connection, rows: Sequence[dict[str, Any]]) -> tuple[StoredMeasurement, ...]:
         """Rows of measurements with their results."""
         of: dict[object, list[object]] = {row["id"]: [] for row in rows}
-        asked = select(POINTS).where(POINTS.c.measurement.in_(of), POINTS.c.seq < limit("measure_outcomes"))
-        for point in connection.execute(asked.order_by(POINTS.c.measurement, POINTS.c.seq)).mappings():
+        request = select(POINTS).where(POINTS.c.measurement.in_(of), POINTS.c.seq < limit("measure_outcomes"))
+        for point in connection.execute(request.order_by(POINTS.c.measurement, POINTS.c.seq)).mappings():
             of[point["measurement"]].append(point["outcome"])
         now = self._clock()
         return tuple(read_kept(row, of[row["id"]], now) for row in rows)
@@ -145,8 +145,8 @@ class Measurements:
         """Room for one more; raises `StoreError` for an imported one where there is none."""
         c, imported = MEASUREMENTS.c, record.origin is not None
         most = limit("measurements_imported") if imported else limit("measurements_kept")
-        asked = select(func.count()).select_from(MEASUREMENTS).where(c.imported == int(imported))
-        excess = connection.execute(asked).scalar_one() - most + 1
+        request = select(func.count()).select_from(MEASUREMENTS).where(c.imported == int(imported))
+        excess = connection.execute(request).scalar_one() - most + 1
         if excess <= 0:
             return
         if imported:

@@ -58,39 +58,39 @@ class _ChangeRow(BaseModel):
 
 def read_plan(row: Mapping[str, Any]) -> SavedPlan:
     """The plan of a row of plans."""
-    told, bad = read_cells(_Row, row)
+    message, bad = read_cells(_Row, row)
     problems = [f"Of the saved row, {quoted(bad)} cannot be read."] if bad else []
     texts, _ = PLAN_FORM.from_address(
-        {PLAN_FORM.key(name): (text,) for name, text in told.texts.items()} | {VERSION: (str(told.form_version),)}
+        {PLAN_FORM.key(name): (text,) for name, text in message.texts.items()} | {VERSION: (str(message.form_version),)}
     )
-    unknown = sorted(set(told.texts) - {one.id for one in PLAN_FORM.fields})
-    if told.form_version > LINK_VERSION:
+    unknown = sorted(set(message.texts) - {field.id for field in PLAN_FORM.fields})
+    if message.form_version > LINK_VERSION:
         problems.append(
-            f"It was saved by a newer Napkin (version {told.form_version} of the plan’s fields; this one reads up to "
+            f"It was saved by a newer Napkin (version {message.form_version} of the plan’s fields; this one reads up to "
             f"{LINK_VERSION}). Fields it does not know keep their defaults."
         )
-    elif told.form_version == LINK_VERSION and unknown:
+    elif message.form_version == LINK_VERSION and unknown:
         problems.append(f"It has fields that are not known here and were left aside: {quoted(unknown)}.")
-    entry = entry_of(told.name, texts)
+    entry = entry_of(message.name, texts)
     return SavedPlan(
-        id=told.id,
-        entry=replace(entry, results=_finite(told.results)),
-        note=cleaned(told.note, limit("plan_note"), lines=True),
-        tags=tags_of(told.tags.replace("\n", ",")),
-        owner=cleaned(told.owner, limit("plan_owner")),
-        made=moment(told.made),
-        changed=moment(told.changed),
-        revision=told.revision,
-        archived=told.archived,
-        data_version=told.knowledge,
+        id=message.id,
+        entry=replace(entry, results=_finite(message.results)),
+        note=cleaned(message.note, limit("plan_note"), lines=True),
+        tags=tags_of(message.tags.replace("\n", ",")),
+        owner=cleaned(message.owner, limit("plan_owner")),
+        made=moment(message.made),
+        changed=moment(message.changed),
+        revision=message.revision,
+        archived=message.archived,
+        data_version=message.knowledge,
         problems=tuple(problems),
     )
 
 
 def read_change(row: Mapping[str, Any]) -> Change:
     """The change of a row of plan_changes; what cannot be read of it is left out."""
-    told, _ = read_cells(_ChangeRow, row)
-    return Change(told.revision, moment(told.changed), told.who, tuple(Edit(*edit) for edit in told.edits))
+    text, _ = read_cells(_ChangeRow, row)
+    return Change(text.revision, moment(text.changed), text.who, tuple(Edit(*edit) for edit in text.edits))
 
 
 def read_cells(model: type[_Told], row: Mapping[str, Any]) -> tuple[_Told, tuple[str, ...]]:
@@ -104,22 +104,28 @@ def read_cells(model: type[_Told], row: Mapping[str, Any]) -> tuple[_Told, tuple
 
 def columns(entry: Entry, knowledge: str) -> dict[str, Any]:
     """A plan as columns of its row. Raises ``ValueError`` for one without a name or too long."""
-    kept = entry_of(entry.name, entry.texts)
+    selected = entry_of(entry.name, entry.texts)
     # Half of a surrogate pair, which no browser sends, is no text for a database.
-    texts = json.dumps({name: text.encode("utf-8", "replace").decode("utf-8") for name, text in kept.texts.items()})
-    if not kept.name:
+    texts = json.dumps({name: text.encode("utf-8", "replace").decode("utf-8") for name, text in selected.texts.items()})
+    if not selected.name:
         raise ValueError("A plan needs a name to be found by.")
     if len(texts) > limit("saved_chars"):
         raise ValueError(f"This plan’s fields have {len(texts):,} characters; {limit('saved_chars'):,} can be saved.")
     results = json.dumps(_finite(entry.results))
-    return {"name": kept.name, "texts": texts, "form_version": LINK_VERSION, "results": results, "knowledge": knowledge}
+    return {
+        "name": selected.name,
+        "texts": texts,
+        "form_version": LINK_VERSION,
+        "results": results,
+        "knowledge": knowledge,
+    }
 
 
 def searched(plan: SavedPlan) -> str:
     """What a search looks through: name, note, tags, owner, model and accelerator, without case."""
     texts = plan.entry.texts
-    said = (plan.entry.name, plan.note, *plan.tags, plan.owner, texts[MODEL_NAME.id], texts[ACCELERATOR.id])
-    return folded("\n".join(said))
+    results = (plan.entry.name, plan.note, *plan.tags, plan.owner, texts[MODEL_NAME.id], texts[ACCELERATOR.id])
+    return folded("\n".join(results))
 
 
 def folded(text: str) -> str:
@@ -130,11 +136,11 @@ def folded(text: str) -> str:
 def tags_of(text: str | Iterable[str]) -> tuple[str, ...]:
     """Tags from a line with commas, or from several: in order, each once whatever its case, as many as a plan has."""
     line = text if isinstance(text, str) else ",".join(text)
-    found: dict[str, str] = {}
+    by_name: dict[str, str] = {}
     for part in line.split(","):
         if tag := cleaned(part, limit("tag_chars")):
-            found.setdefault(tag.casefold(), tag)
-    return tuple(found[key] for key in sorted(found))[: limit("plan_tags")]
+            by_name.setdefault(tag.casefold(), tag)
+    return tuple(by_name[key] for key in sorted(by_name))[: limit("plan_tags")]
 
 
 def edits_between(old: SavedPlan, new: SavedPlan) -> tuple[Edit, ...]:

@@ -57,13 +57,13 @@ class Store:
     @classmethod
     def open(cls, address: str | Path) -> Store:
         """The store in a file or at an SQLAlchemy address, made where there is none, of the version of this code."""
-        made = cls(make_engine(address))
+        result = cls(make_engine(address))
         try:
-            migrate(made._engine)
+            migrate(result._engine)
         except StoreError:
-            made.close()
+            result.close()
             raise
-        return made
+        return result
 
     def close(self) -> None:
         """Give back every connection."""
@@ -96,16 +96,16 @@ class Store:
 
     def like(self, entry: Entry) -> SavedPlan | None:
         """The plan on the list that was changed last of those with this name and these texts; None where none has."""
-        name, found = cleaned(entry.name, limit("plan_name")), self.find(entry.name, per_page=limit("plans_listed"))
-        return next((one for one in found.plans if one.entry.name == name and one.entry.texts == entry.texts), None)
+        name, page = cleaned(entry.name, limit("plan_name")), self.find(entry.name, per_page=limit("plans_listed"))
+        return next((plan for plan in page.plans if plan.entry.name == name and plan.entry.texts == entry.texts), None)
 
     def tags(self, *, archived: bool = False) -> tuple[str, ...]:
         """Every tag in use."""
         wanted = select(PLANS.c.tags).where(PLANS.c.archived == int(archived)).distinct()
         lines = self._read(lambda connection: connection.execute(wanted).scalars().all())
-        found = {tag for line in lines for tag in tags_of(line.replace("\n", ","))}
+        parts = {tag for line in lines for tag in tags_of(line.replace("\n", ","))}
         # One of those that differ in case only, which a search does not tell apart.
-        alike = {tag.lower(): tag for tag in sorted(found, reverse=True)}
+        alike = {tag.lower(): tag for tag in sorted(parts, reverse=True)}
         return tuple(alike[key] for key in sorted(alike))
 
     def history(self, id: str) -> tuple[Change, ...]:
@@ -251,8 +251,8 @@ def _row(connection: Connection, id: str) -> dict[str, Any]:
 
 def _audited(who: str, edits: tuple[Edit, ...]) -> dict[str, str]:
     """What a history says of a change."""
-    said = json.dumps([(edit.field, edit.old, edit.new) for edit in edits])
-    return {"who": cleaned(who, limit("plan_owner")), "edits": said}
+    text = json.dumps([(edit.field, edit.old, edit.new) for edit in edits])
+    return {"who": cleaned(who, limit("plan_owner")), "edits": text}
 
 
 _COPY = " (copy)"

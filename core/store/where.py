@@ -35,8 +35,8 @@ def opened() -> Store:
         with _lock:
             from core.store.store import Store
 
-        made = Store.open(where)
+        store = Store.open(where)
         with _lock:
-            if _stores.setdefault(where, made) is not made:
-                made.close()
+            if _stores.setdefault(where, store) is not store:
+                store.close()
     return _stores[where]

@@ -20,9 +20,9 @@ _OWN = ("who", "edits")
 """Columns of a history that a plan has not."""
 
 
-def added(connection: Connection, row: Mapping[str, Any], told: Mapping[str, str]) -> bool:
+def added(connection: Connection, row: Mapping[str, Any], by_name: Mapping[str, str]) -> bool:
     """Write a new plan; False where as many are saved as may be. told: `_OWN` of its history."""
-    return _put(connection, (), {**_bound(row), "most": limit("saved_plans")}, told)
+    return _put(connection, (), {**_bound(row), "most": limit("saved_plans")}, by_name)
 
 
 def altered(
@@ -32,13 +32,13 @@ def altered(
     return _put(connection, tuple(sorted(new)), {**_bound(new), "to_id": id, "seen": seen}, told)
 
 
-def _put(connection: Connection, names: tuple[str, ...], bound: dict[str, Any], told: Mapping[str, str]) -> bool:
+def _put(connection: Connection, names: tuple[str, ...], bound: dict[str, Any], by_name: Mapping[str, str]) -> bool:
     if connection.dialect.name == "postgresql":
-        return connection.execute(_both(names), {**bound, **_bound(told)}).rowcount == 1
+        return connection.execute(_both(names), {**bound, **_bound(by_name)}).rowcount == 1
     if connection.execute(_plan(names), bound).rowcount != 1:
         return False
     line = {"plan": bound["to_id"], "revision": bound["to_revision"], "changed": bound["to_changed"]}
-    connection.execute(insert(CHANGES), {**line, **told})
+    connection.execute(insert(CHANGES), {**line, **by_name})
     return True
 
 

@@ -140,7 +140,7 @@ class Layout:
 
         Raises ``ValueError`` when more than ``tensor_elements`` of core.limits share the cell.
         """
-        found: list[tuple[int, ...]] = []
+        rows: list[tuple[int, ...]] = []
         # Longest steps first: what the shorter ones can still reach then leaves few indices to try.
         dims = sorted(range(self.rank), key=lambda d: -abs(self.stride[d]))
         low, high = [0], [0]
@@ -154,9 +154,9 @@ class Layout:
 
         def search(depth: int, left: int) -> None:
             if depth == self.rank:
-                if len(found) == limit("tensor_elements"):
+                if len(rows) == limit("tensor_elements"):
                     raise ValueError(f"more than {limit('tensor_elements'):,} elements lie in cell {cell}")
-                found.append(tuple(index))
+                rows.append(tuple(index))
                 return
             dim = dims[depth]
             stride, last = self.stride[dim], self.shape[dim] - 1
@@ -172,7 +172,7 @@ class Layout:
 
         if self.numel and low[0] <= cell - self.offset <= high[0]:
             search(0, cell - self.offset)
-        return tuple(sorted(found))
+        return tuple(sorted(rows))
 
     @property
     def overlaps(self) -> bool:
@@ -251,16 +251,16 @@ class Layout:
         Dimension d joins the dimensions to its right when its size is 1, or when its stride equals the stride of
         the run times the elements of the run: stepping once in d is then the same as walking through the run.
         """
-        found: list[Run] = []
+        result: list[Run] = []
         last = self.rank - 1
         while last >= 0:
             first, numel, base = last, self.shape[last], self.stride[last]
             while first > 0 and (self.shape[first - 1] == 1 or self.stride[first - 1] == numel * base):
                 first -= 1
                 numel *= self.shape[first]
-            found.append(Run(first, last, numel, base))
+            result.append(Run(first, last, numel, base))
             last = first - 1
-        return tuple(reversed(found))
+        return tuple(reversed(result))
 
 
 def contiguous_strides(shape: Sequence[int]) -> tuple[int, ...]:

@@ -211,10 +211,10 @@ def _hops(layout: Layout, shape: tuple[int, ...], new_dim: int, most: int = 1 <<
         reach = np.maximum(cells[uneven[:, :1], far].max(axis=1), lines[uneven[:, :1], far].max(axis=1))
         best = int(reach.argmin())
         line, drawn = int(uneven[best, 0]), slice(int(starts[best, 0]), int(starts[best, 0]) + _DRAWN_HOPS)
-        found = Hops(dim, tuple(cells[line, drawn].tolist()), tuple(lines[line, drawn].tolist()))
+        hops = Hops(dim, tuple(cells[line, drawn].tolist()), tuple(lines[line, drawn].tolist()))
         if reach[best] < limit("storage_cells_drawn"):
-            return found
-        fallback = fallback or found
+            return hops
+        fallback = fallback or hops
     return fallback
 
 
@@ -222,8 +222,8 @@ def _success(layout: Layout, runs: tuple[Run, ...]) -> str:
     if layout.is_contiguous:
         return "the tensor is contiguous, so any shape with as many elements fits"
     merged = [_merge_words(layout, run) for run in runs]
-    said = "; ".join(words for words in merged if words)
-    return said or "each new dimension stays inside one old dimension"
+    text = "; ".join(words for words in merged if words)
+    return text or "each new dimension stays inside one old dimension"
 
 
 def _merge_words(layout: Layout, run: Run) -> str:

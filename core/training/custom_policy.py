@@ -69,16 +69,16 @@ def _under(own: OwnPolicy, names: tuple[str, ...]) -> PrecisionPolicy:
     weights, multiplies = _chosen("weights", own.weights, CHOICES), _chosen("products", own.multiplies, CHOICES)
     saved = _chosen("activations", own.activations, CHOICES)
     states = tuple(_chosen("optimizer state", name, STATE_CHOICES) for name in own.states)
-    kept = {name: states[min(i, APART - 1)] for i, name in enumerate(names)}
-    usual = list(kept.values())[-1] if kept else states[0]
-    special = tuple((name, made) for name, made in kept.items() if made is not usual)
+    by_name = {name: states[min(i, APART - 1)] for i, name in enumerate(names)}
+    usual = list(by_name.values())[-1] if by_name else states[0]
+    special = tuple((name, result) for name, result in by_name.items() if result is not usual)
     words = [f"{own.weights} weights", f"{own.master} master" if own.master != ABSENT else "no master"]
     words += [f"{own.gradients} gradients"]
     words += [f"{own.accumulation} accumulation"] if own.accumulation != ABSENT else []
     words += [f"{own.gradient_copy} copy of gradients"] if own.gradient_copy != ABSENT else []
-    words += [f"{made.name} {name}" for name, made in special]
-    others = plural(len(kept) - len(special), "state")
-    words += [f"{usual.name} {'other ' if special else ''}{others}"] if kept else []
+    words += [f"{result.name} {name}" for name, result in special]
+    others = plural(len(by_name) - len(special), "state")
+    words += [f"{usual.name} {'other ' if special else ''}{others}"] if by_name else []
     words += [f"{own.multiplies} products"] if own.multiplies != own.weights else []
     words += [f"{own.activations} activations"] if own.activations != own.multiplies else []
     return PrecisionPolicy(
@@ -101,8 +101,8 @@ def _under(own: OwnPolicy, names: tuple[str, ...]) -> PrecisionPolicy:
 @lru_cache(maxsize=1024)
 def own_like(policy: PrecisionPolicy, optimizer: Optimizer) -> OwnPolicy:
     """The types that ``policy`` keeps under ``optimizer``, from which a policy of one's own can begin."""
-    kept = [policy.state(name).name for name in state_names(optimizer)[:APART]]
-    first, second, further = kept + [policy.states.name] * (APART - len(kept))
+    parts = [policy.state(name).name for name in state_names(optimizer)[:APART]]
+    first, second, further = parts + [policy.states.name] * (APART - len(parts))
     return OwnPolicy(
         weights=policy.weights.name,
         master=policy.master.name if policy.master else ABSENT,
@@ -149,8 +149,8 @@ def policy_rows(policy: PrecisionPolicy, optimizer: Optimizer) -> tuple[PolicyRo
         ("gradient_copy", "gradient copy", policy.gradient_copy, "a precise one that the optimizer reads"),
     )
     rows = [
-        PolicyRow(chosen, tensors, kept.name if kept else ABSENT, kept.bytes if kept else 0.0, why)
-        for chosen, tensors, kept, why in classes
+        PolicyRow(chosen, tensors, selected.name if selected else ABSENT, selected.bytes if selected else 0.0, why)
+        for chosen, tensors, selected, why in classes
     ]
     names, nan = state_names(optimizer), float("nan")
     for state in optimizer.matrix:

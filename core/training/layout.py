@@ -153,14 +153,14 @@ class _Rule:
 
 def _rules(spec: TransformerSpec, layout: Layout, seq_len: Counts, accelerators: Counts | None) -> Iterator[_Rule]:
     """Every rule, the ranges of single fields first: later ones divide by what these have seen to."""
-    one = layout
+    item = layout
     for name in ("tensor", "pipeline", "interleave", "context", "expert", "data", "micro_batch", "micro_batches"):
-        yield _Rule(name, np.less(getattr(one, name), 1), "there is at least one.", most=1)
+        yield _Rule(name, np.less(getattr(item, name), 1), "there is at least one.", most=1)
     for name, most in (("zero", 3), ("recompute", 3), ("sequence_parallel", 1), ("offload", 1)):
-        value = getattr(one, name)
+        value = getattr(item, name)
         yield _Rule(name, np.less(value, 0) | np.greater(value, most), f"it is from 0 to {most}.", most=most)
-    yield _Rule("shard_group", np.less(one.shard_group, 0), "it is 0 for all ranks, or a number of them.", most=0)
-    t, p, e, ranks = one.tensor, one.pipeline, one.expert, one.data * one.context
+    yield _Rule("shard_group", np.less(item.shard_group, 0), "it is 0 for all ranks, or a number of them.", most=0)
+    t, p, e, ranks = item.tensor, item.pipeline, item.expert, item.data * item.context
     says = f"it must divide the {spec.heads} query heads."
     yield _Rule("tensor", np.not_equal(spec.heads % t, 0), says, of=spec.heads)
     kv = spec.kv_heads
@@ -171,24 +171,24 @@ def _rules(spec: TransformerSpec, layout: Layout, seq_len: Counts, accelerators:
         yield _Rule("tensor", np.not_equal(spec.ffn % t, 0), says, of=math.gcd(spec.ffn, spec.heads))
     yield _Rule("pipeline", np.greater(p, spec.layers), f"there are only {spec.layers} layers.", most=spec.layers)
     says = "with one pipeline stage there is nothing to interleave."
-    yield _Rule("interleave", np.greater(one.interleave, 1) & np.equal(p, 1), says, most=1)
+    yield _Rule("interleave", np.greater(item.interleave, 1) & np.equal(p, 1), says, most=1)
     # One chunk may hold the embedding alone and one the head alone, as in Llama 3's 128 chunks for 126 layers.
     most = np.maximum(1, (spec.layers + 2) // p)
     says = f"pipeline · interleave chunks are more than the {spec.layers} layers, embedding and head."
-    yield _Rule("interleave", np.greater(one.interleave, most), says, most=most)
+    yield _Rule("interleave", np.greater(item.interleave, most), says, most=most)
     experts = spec.experts.count if spec.experts else 1
     says = f"it must divide the {experts} experts." if spec.experts else "there are no experts to spread."
     yield _Rule("expert", np.not_equal(experts % e, 0), says, of=experts)
     says = "it must divide tensor · context · data ranks."
     yield _Rule("expert", np.not_equal(t * ranks % e, 0), says, of=t * ranks)
-    group = np.maximum(1, one.shard_group)
+    group = np.maximum(1, item.shard_group)
     yield _Rule("shard_group", np.not_equal(ranks % group, 0), "it must divide data · context ranks.", of=ranks)
     says = "it must divide the sequence into whole tokens."
-    yield _Rule("context", np.not_equal(seq_len % one.context, 0), says, of=seq_len)
+    yield _Rule("context", np.not_equal(seq_len % item.context, 0), says, of=seq_len)
     room = limit("accelerators") if accelerators is None else accelerators
-    most = np.maximum(1, room // (t * p * one.context))
+    most = np.maximum(1, room // (t * p * item.context))
     says = "tensor · pipeline · context · data are more than the accelerators."
-    yield _Rule("data", np.greater(one.accelerators, room), says, most=most)
+    yield _Rule("data", np.greater(item.accelerators, room), says, most=most)
 
 
 def allowed(

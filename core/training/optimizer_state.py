@@ -93,7 +93,7 @@ class ModelState:
     @property
     def total(self) -> float:
         """Bytes of all states on all tensors."""
-        return sum(kept.bytes for kept in self.kept)
+        return sum(state.bytes for state in self.kept)
 
     @property
     def per_parameter(self) -> float:
@@ -103,8 +103,8 @@ class ModelState:
     @property
     def by_kind(self) -> dict[TensorKind, float]:
         """Bytes of each class of tensors over all states."""
-        kinds: list[TensorKind] = list(dict.fromkeys(kept.kind for kept in self.kept))
-        return {kind: sum(kept.bytes for kept in self.kept if kept.kind == kind) for kind in kinds}
+        kinds: list[TensorKind] = list(dict.fromkeys(state.kind for state in self.kept))
+        return {kind: sum(state.bytes for state in self.kept if state.kind == kind) for kind in kinds}
 
 
 def optimizer_state_bytes(
@@ -122,7 +122,7 @@ def _state(tensors: tuple[ParameterTensor, ...], optimizer: Optimizer, policy: P
             key = (state.name, tensor.kind, state.each(policy))
             elements[key] = elements.get(key, 0) + int(each) * tensor.count
     return ModelState(
-        tuple(KeptState(name, kind, size, kept) for (name, kind, kept), size in elements.items() if size),
+        tuple(KeptState(name, kind, size, selected) for (name, kind, selected), size in elements.items() if size),
         sum(tensor.elements for tensor in tensors),
         sum(tensor.count for tensor in tensors) * sum(c.each(policy).bytes for c in optimizer.per_tensor),
     )
@@ -147,8 +147,10 @@ def explain_mean_state(optimizer: Optimizer, policy: PrecisionPolicy, spec: Tran
     state = optimizer_state_bytes(spec, optimizer, policy)
     return (
         *(
-            kept_bytes.explain(elements=kept.elements, each=kept.type.bytes).about(f"{kept.name}, {kept.kind}")
-            for kept in state.kept
+            kept_bytes.explain(elements=selected.elements, each=selected.type.bytes).about(
+                f"{selected.name}, {selected.kind}"
+            )
+            for selected in state.kept
         ),
         mean_state_bytes.explain(total=state.total, parameters=state.parameters),
     )

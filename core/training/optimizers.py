@@ -91,11 +91,11 @@ class Optimizer:
     @property
     def sources(self) -> tuple[Source, ...]:
         """The measurement, then the paper where one is named."""
-        found = [Source(self.source, self.measured_with)]
+        result = [Source(self.source, self.measured_with)]
         if self.paper:
             arxiv = _ARXIV.search(self.paper)
-            found.append(Source(self.paper, url=f"https://arxiv.org/abs/{arxiv[1]}" if arxiv else ""))
-        return tuple(found)
+            result.append(Source(self.paper, url=f"https://arxiv.org/abs/{arxiv[1]}" if arxiv else ""))
+        return tuple(result)
 
     def of_kind(self, kind: TensorKind) -> tuple[StateTensor, ...]:
         """State tensors of a parameter tensor of this class, large enough for them."""
@@ -159,9 +159,9 @@ def _read(row: Mapping[str, str]) -> Optimizer:
 @lru_cache(maxsize=1)
 def optimizers() -> Mapping[str, Optimizer]:
     """Every optimizer by name: those of `HEADLINE` first, then the file's order."""
-    found = {made.name: made for made in map(_read, read_rows("optimizers"))}
-    order = [*HEADLINE, *(name for name in found if name not in HEADLINE)]
-    return MappingProxyType({name: found[name] for name in order})
+    by_name = {row.name: row for row in map(_read, read_rows("optimizers"))}
+    order = [*HEADLINE, *(name for name in by_name if name not in HEADLINE)]
+    return MappingProxyType({name: by_name[name] for name in order})
 
 
 def headline(chosen: str) -> tuple[str, ...]:
@@ -174,11 +174,11 @@ def headline(chosen: str) -> tuple[str, ...]:
 
 def row_names(names: Sequence[str]) -> tuple[str, ...]:
     """What the rows of a figure are called: "Adam, AdamW" where one stands for both."""
-    found: list[str] = []
+    parts: list[str] = []
     for name in names:
         group = next((group for group in ALIKE if name in group), (name,))
-        found.append(", ".join(group) if sum(other in group for other in names) == 1 else name)
-    return tuple(found)
+        parts.append(", ".join(group) if sum(other in group for other in names) == 1 else name)
+    return tuple(parts)
 
 
 def why_not(name: str) -> str:

@@ -27,8 +27,8 @@ BLOCKS_4_BIT = StorageType("4-bit blocks", 0.5 + 4 / 128)
 
 STORAGE_TYPES: Mapping[str, StorageType] = MappingProxyType(
     {
-        made.name: made
-        for made in (
+        result.name: result
+        for result in (
             *(FP32, BF16, FP16, FP8, BLOCKS_8_BIT, BLOCKS_4_BIT),
             StorageType("uint8", 1),
             StorageType("uint4", 0.5),
@@ -106,7 +106,7 @@ class PrecisionPolicy:
     @property
     def fp32_states(self) -> bool:
         """Whether the optimizer keeps all its own tensors in fp32."""
-        return all(kept is FP32 for kept in (self.states, *dict(self.special_states).values()))
+        return all(selected is FP32 for selected in (self.states, *dict(self.special_states).values()))
 
     def state(self, name: str) -> StorageType:
         """The type of the optimizer state ``name`` (torch's name, such as ``exp_avg``)."""

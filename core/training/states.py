@@ -64,8 +64,10 @@ class StateTensor:
         short, long = np.minimum(m, n), np.maximum(m, n)
         if self.ranked:
             return np.minimum(self.times, short) * (long if self.of == "max" else short)
-        one = np.ones_like(m * n)
-        whole = {"mn": m * n, "m": m * one, "n": n * one, "mm": m * m * one, "nn": n * n * one, "": one}[self.of]
+        array = np.ones_like(m * n)
+        whole = {"mn": m * n, "m": m * array, "n": n * array, "mm": m * m * array, "nn": n * n * array, "": array}[
+            self.of
+        ]
         if self.most:
             whole = np.where((m if self.of == "mm" else n) <= self.most, whole, 0)
         return -(-self.times * whole // self.per)
@@ -93,16 +95,18 @@ def parse_states(text: str) -> tuple[StateTensor, ...]:
     """The state tensors that ``text`` names; "none" are none. Raises ``ValueError`` where it does not read."""
     if text == "none":
         return ()
-    found: list[StateTensor] = []
+    tensors: list[StateTensor] = []
     for part in text.split("; "):
         piece = _PIECE.fullmatch(part)
         if piece is None or not piece[2] + piece[3] or (piece[6] and piece[6] not in STORAGE_TYPES):
             raise ValueError(f"{part!r} is no state tensor such as 'exp_avg = mn' or 'absmax = mn/256 as fp32'")
-        name, times, of, per, most, kept = piece.groups()
-        found.append(
-            StateTensor(name, of, int(times or 1), int(per or 1), int(most or 0), STORAGE_TYPES[kept] if kept else None)
+        name, times, of, per, most, selected = piece.groups()
+        tensors.append(
+            StateTensor(
+                name, of, int(times or 1), int(per or 1), int(most or 0), STORAGE_TYPES[selected] if selected else None
+            )
         )
-    return tuple(found)
+    return tuple(tensors)
 
 
 def as_formula(states: Sequence[StateTensor], policy: PrecisionPolicy) -> str:

@@ -91,23 +91,23 @@ def _experts(s: TransformerSpec, layers: int) -> Iterator[ParameterTensor]:
     yield ParameterTensor("gate of the shared experts", 1, s.hidden, layers * moe.shared_gate, "matrix")
 
 
-def _mixer(s: TransformerSpec, one: Mixer) -> Iterator[ParameterTensor]:
-    bias, layers, channels = int(one.bias), one.layers, one.inner + one.pairs
-    yield from _matrix("state: first projection", 2 * one.inner + one.pairs + one.rates, s.hidden, layers, bias)
-    yield ParameterTensor("state: convolution", channels, one.conv, layers, "matrix")
-    yield _vector("state: convolution bias", channels, layers * one.conv_bias)
-    if one.kind == "mamba":
-        yield from _matrix("state: step size, B and C", one.rank + 2 * one.state, one.inner, layers)
-        yield from _matrix("state: step size", one.inner, one.rank, layers, bias=1)
-        yield ParameterTensor("state: decay", one.inner, one.state, layers, "matrix")
-        yield _vector("state: skip", one.inner, layers)
-        widths = {"step size": one.rank, "B": one.state, "C": one.state} if one.normed else {}
+def _mixer(s: TransformerSpec, mixer: Mixer) -> Iterator[ParameterTensor]:
+    bias, layers, channels = int(mixer.bias), mixer.layers, mixer.inner + mixer.pairs
+    yield from _matrix("state: first projection", 2 * mixer.inner + mixer.pairs + mixer.rates, s.hidden, layers, bias)
+    yield ParameterTensor("state: convolution", channels, mixer.conv, layers, "matrix")
+    yield _vector("state: convolution bias", channels, layers * mixer.conv_bias)
+    if mixer.kind == "mamba":
+        yield from _matrix("state: step size, B and C", mixer.rank + 2 * mixer.state, mixer.inner, layers)
+        yield from _matrix("state: step size", mixer.inner, mixer.rank, layers, bias=1)
+        yield ParameterTensor("state: decay", mixer.inner, mixer.state, layers, "matrix")
+        yield _vector("state: skip", mixer.inner, layers)
+        widths = {"step size": mixer.rank, "B": mixer.state, "C": mixer.state} if mixer.normed else {}
     else:
-        yield _vector("state: decay, step size and skip", one.heads, layers * one.learned)
-        widths = {"output": one.normed_width}
+        yield _vector("state: decay, step size and skip", mixer.heads, layers * mixer.learned)
+        widths = {"output": mixer.normed_width}
     for name, width in widths.items():
         yield _vector(f"state: norm of {name}", width, layers)
-    yield from _matrix("state: output", s.hidden, one.inner, layers, bias)
+    yield from _matrix("state: output", s.hidden, mixer.inner, layers, bias)
 
 
 def _layers(s: TransformerSpec, dense: int, mixed: int) -> Iterator[ParameterTensor]:

@@ -36,5 +36,5 @@ IN_TORCH: Mapping[str, tuple[str, Mapping[str, Any]]] = MappingProxyType(
 
 def torch_optimizer(name: str, parameters: list[Any], **options: Any) -> Any:
     """The optimizer ``name`` of torch.optim over ``parameters``; raises ``KeyError`` where torch has none."""
-    made, own = IN_TORCH[name]
-    return getattr(importlib.import_module("torch.optim"), made)(parameters, **{**own, **options})
+    text, own = IN_TORCH[name]
+    return getattr(importlib.import_module("torch.optim"), text)(parameters, **{**own, **options})

@@ -30,10 +30,10 @@ def bill(inputs: Inputs, a: CalendarInputs) -> None:
             with cell:
                 inputs.draw(field, placeholder=usual if field == PRICE else "")
     show.problems(inputs, *(field.id for fields in _ROWS for field in fields))
-    said = text.compared(a.ways)
-    show.takeaway(said)
+    message = text.compared(a.ways)
+    show.takeaway(message)
     show.chart(
-        bills(a.ways, TOKENS), alt=f"Dollars of the calendar, each way of paying. {plain(said)}", key="calendar:bill"
+        bills(a.ways, TOKENS), alt=f"Dollars of the calendar, each way of paying. {plain(message)}", key="calendar:bill"
     )
     show.note(text.OWNED)
     show.small_table(

@@ -51,17 +51,17 @@ def read_inputs(inputs: Inputs) -> CalendarInputs:
     """The calendar of the form; where there is none, the last that could be made stays."""
     question = calendar_request(inputs.reading)
     try:
-        made = question.schedule()
+        schedule = question.schedule()
         st.session_state[_GOOD] = question
     except BudgetError as problem:
         last: Question | None = st.session_state.get(_GOOD)
         inputs.fail(str(problem), "Still showing the last calendar." if last else "Showing the first example.")
         question = last or calendar_request(FORM.parse({}))
-        made = question.schedule()
-    why, instead = text.other_peak(made.runs[0].answer)
+        schedule = question.schedule()
+    why, instead = text.other_peak(schedule.runs[0].answer)
     if why:
         inputs.fail(why, instead)
-    return CalendarInputs(question, made, costs(made, prices_of(inputs.reading)))
+    return CalendarInputs(question, schedule, costs(schedule, prices_of(inputs.reading)))
 
 
 def draw(inputs: Inputs) -> None:

@@ -30,8 +30,8 @@ def _runs(inputs: Inputs, a: CalendarInputs) -> None:
         [show.remarked(cell, remark) for cell, remark in zip(*row, strict=True)]
         for row in zip(text.rows(s), text.remarks(s), strict=True)
     ]
-    for row, one, under in zip(rows, s.runs, text.remarks(s), strict=True):
-        name = show.link(one.run.name, COMPUTE, texts_of(inputs.reading, one.run))
+    for row, run, under in zip(rows, s.runs, text.remarks(s), strict=True):
+        name = show.link(run.run.name, COMPUTE, texts_of(inputs.reading, run.run))
         row[0] = show.Html(name + show.remarked("", under[0]))
     show.small_table(
         [show.Column(heading, numeric=i in (2, 6, 7, 8), whole=i in (3, 4, 5)) for i, heading in enumerate(text.TABLE)],
@@ -77,7 +77,7 @@ def page() -> None:
     show.how(
         lambda: [
             "When it ends",
-            *(step for one in s.runs for step in one.explain()),
+            *(step for run in s.runs for step in run.explain()),
             "What it costs",
             *explain(a.ways),
         ],

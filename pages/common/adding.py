@@ -17,14 +17,14 @@ from pages.common.registry import COMPARE, PageSpec
 
 def add_to_comparison(page: PageSpec, texts: Mapping[str, str]) -> None:
     """One row: add the plan of ``texts``, by id, and open Compare."""
-    said = ""
+    text = ""
     with st.container(horizontal=True, vertical_alignment="center"):
         # The plan is taken where it is drawn: a callback would have that of before a field just changed.
         if st.button("Add to comparison", key=f"{page.prefix}_add", icon=":material/add:"):
-            said = put(with_saved_results(entry_of(suggested(texts, comparison_list.plans()), texts)))
+            text = put(with_saved_results(entry_of(suggested(texts, comparison_list.plans()), texts)))
         open_comparison()
-    if said:
-        show.error(said)
+    if text:
+        show.error(text)
 
 
 def open_comparison() -> None:

@@ -27,10 +27,10 @@ def plan_chips(inputs: Inputs, stories: Mapping[str, Mapping[str, str]], *, into
         hold(page, None)
 
     def back() -> None:
-        kept: tuple[Mapping[str, str], Held] = st.session_state.pop(former)
-        for name, text in kept[0].items():
+        results: tuple[Mapping[str, str], Held] = st.session_state.pop(former)
+        for name, text in results[0].items():
             inputs.put(name, text)
-        hold(page, kept[1])
+        hold(page, results[1])
 
     lit = inputs.presets_row("Stories", stories, into=into, replaces=replaces)
     if former in st.session_state:

@@ -66,13 +66,15 @@ def bit_strip(view: CodeView, on_flip: Callable[[], None]) -> None:
     )
 
 
-def bit_rows(kept: Sequence[Stored]) -> None:
+def bit_rows(storeds: Sequence[Stored]) -> None:
     """The bits of one number in several formats, one row each, in the colours of sign, exponent and mantissa."""
     rows = "".join(
-        f'<tr><th scope="row">{html.escape(one.fmt.title)}</th><td>'
-        + "".join(f'<b style="color:var(--np-{bit.field})">{bit.value}</b>' for bit in bits(one.view.code, one.fmt))
+        f'<tr><th scope="row">{html.escape(stored.fmt.title)}</th><td>'
+        + "".join(
+            f'<b style="color:var(--np-{bit.field})">{bit.value}</b>' for bit in bits(stored.view.code, stored.fmt)
+        )
         + "</td></tr>"
-        for one in kept
+        for stored in storeds
     )
     st.html(
         '<table class="np-bitrows"><caption>Its bits: <b style="color:var(--np-sign)">sign</b>, '

@@ -29,20 +29,20 @@ def opened() -> tuple[str, ...]:
         return ()
     address = {name: st.query_params.get_all(name) for name in (VERSION, IN_LINK)}
     version = read_version(address)
-    entries, told = unpack(address[IN_LINK][-1], version)
+    entries, parts = unpack(address[IN_LINK][-1], version)
     put(entries)
-    said = (line for line in told if not line.endswith(newer(version)))  # which the page's own form says
-    return (*said, *problems(entries))
+    results = (line for line in parts if not line.endswith(newer(version)))  # which the page's own form says
+    return (*results, *problems(entries))
 
 
 def problems(entries: Iterable[Entry]) -> tuple[str, ...]:
     """What cannot be read of plans, each under its name."""
-    return tuple(f"“{clipped(one.name)}”: {wrong.message}" for one in entries for wrong in one.reading.problems)
+    return tuple(f"“{clipped(entry.name)}”: {wrong.message}" for entry in entries for wrong in entry.reading.problems)
 
 
 def same(entry: Entry) -> Entry | None:
     """The plan of the tray that is this very plan, by whatever name; None where none is."""
-    return next((one for one in plans() if one.texts == entry.reading.texts), None)
+    return next((plan for plan in plans() if plan.texts == entry.reading.texts), None)
 
 
 def plans() -> tuple[Entry, ...]:

@@ -62,30 +62,30 @@ class Inputs:
     def _read(self) -> ParsedForm:
         """The form's texts from its widgets, or from the link that opened the page, or as they were left."""
         state, left = st.session_state, f"{self.page.prefix}:left"
-        kept: dict[str, str] = state.setdefault(left, {})
+        by_name: dict[str, str] = state.setdefault(left, {})
         opened: dict[str, str] = {}
         if f"{self.page.prefix}:opened" not in state:
             state[f"{self.page.prefix}:opened"] = True
             address = {name: st.query_params.get_all(name) for name in st.query_params}
-            opened, said = self.form.from_address(address)
-            self.errors.extend(said)
+            opened, sentences = self.form.from_address(address)
+            self.errors.extend(sentences)
             if read_version(address) < LINK_VERSION:  # the widgets would read the old texts by themselves
                 for name, text in opened.items():
                     if text != st.query_params.get(self.key(name)):
                         self.put(name, text)
         texts: dict[str, str] = {}
-        for one in self.form.fields:
-            key = self.key(one.id)
-            held: object = state.get(key, _NOWHERE)
-            if held is not _NOWHERE:
-                self._held.add(one.id)
-                texts[one.id] = _text(held, one)
-            elif one.id in opened or key in st.query_params:
-                texts[one.id] = opened.get(one.id, st.query_params.get(key, one.default))
-            elif one.id in kept:
-                texts[one.id] = kept[one.id]
-                self._held.add(one.id)
-                self.put(one.id, kept[one.id])
+        for field in self.form.fields:
+            key = self.key(field.id)
+            content: object = state.get(key, _NOWHERE)
+            if content is not _NOWHERE:
+                self._held.add(field.id)
+                texts[field.id] = _text(content, field)
+            elif field.id in opened or key in st.query_params:
+                texts[field.id] = opened.get(field.id, st.query_params.get(key, field.default))
+            elif field.id in by_name:
+                texts[field.id] = by_name[field.id]
+                self._held.add(field.id)
+                self.put(field.id, by_name[field.id])
         good: dict[str, str] = state.setdefault(f"{self.page.prefix}:good", {})
         reading = self.form.parse(texts, good)
         state[f"{self.page.prefix}:good"] = dict(reading.texts)
@@ -95,54 +95,56 @@ class Inputs:
             self._held.add(name)
             with suppress(StreamlitAPIException):  # a field that is drawn writes its own address
                 st.query_params.pop(self.key(name), None)  # so that the address says nothing else than the page
-        state[left] = {one.id: texts.get(one.id, one.default)[: limit("spec_chars")] for one in self.form.fields}
+        state[left] = {
+            field.id: texts.get(field.id, field.default)[: limit("spec_chars")] for field in self.form.fields
+        }
         return reading
 
     def put(self, name: str, text: str) -> None:
         """Give the form's field ``name`` a text, as a click on a chip does. Before its widget is drawn."""
-        one = self.form[name]
-        held = text == "true" if one.kind == "switch" else text
-        if one.kind == "slider":
-            held = one.parse(text)
-        st.session_state[self.key(name)] = held
+        field = self.form[name]
+        content = text == "true" if field.kind == "switch" else text
+        if field.kind == "slider":
+            content = field.parse(text)
+        st.session_state[self.key(name)] = content
 
     def _now(self, name: str) -> str:
         """The text of the form's field ``name`` in a callback, where it may be newer than what this run has read."""
-        held: object = st.session_state.get(self.key(name), _NOWHERE)
-        return self.reading.texts[name] if held is _NOWHERE else _text(held, self.form[name])
+        content: object = st.session_state.get(self.key(name), _NOWHERE)
+        return self.reading.texts[name] if content is _NOWHERE else _text(content, self.form[name])
 
     def take(self, texts: Mapping[str, str]) -> None:
         """In a callback: these fields, and of every other its default, as a link opens them."""
-        for one in self.form.fields:
-            self.put(one.id, texts.get(one.id, one.default))
+        for field in self.form.fields:
+            self.put(field.id, texts.get(field.id, field.default))
         for name, (first, read) in self._alone.items():
             st.session_state[self.key(name)] = read(texts[name]) if name in texts else first
 
     def draw(
-        self, one: Field, *, label: str = "", placeholder: str = "", changed: Callable[[], None] | None = None
+        self, field: Field, *, label: str = "", placeholder: str = "", changed: Callable[[], None] | None = None
     ) -> None:
         """The widget of a field of the form. Label and placeholder are the field's unless others are given.
 
         changed: called when a visitor has changed it.
         """
-        key, named = self.key(one.id), label or one.label
-        one = self.form[one.id]
-        self.drawn.add(one.id)
-        same: dict[str, Any] = {"key": key, "help": one.help or None, "bind": "query-params", "on_change": changed}
-        if one.kind == "choice":
-            st.selectbox(named, one.options, index=one.options.index(one.default), **same)
-        elif one.kind == "segments":
-            st.segmented_control(named, one.options, default=one.default, required=True, **same)
-        elif one.kind == "switch":
-            st.toggle(named, value=one.default == "true", **same)
-        elif one.kind == "slider":
-            st.slider(named, one.low, one.high, int(one.default), **same)
+        key, named = self.key(field.id), label or field.label
+        field = self.form[field.id]
+        self.drawn.add(field.id)
+        same: dict[str, Any] = {"key": key, "help": field.help or None, "bind": "query-params", "on_change": changed}
+        if field.kind == "choice":
+            st.selectbox(named, field.options, index=field.options.index(field.default), **same)
+        elif field.kind == "segments":
+            st.segmented_control(named, field.options, default=field.default, required=True, **same)
+        elif field.kind == "switch":
+            st.toggle(named, value=field.default == "true", **same)
+        elif field.kind == "slider":
+            st.slider(named, field.low, field.high, int(field.default), **same)
         else:
             st.text_input(
                 named,
-                value=one.default,
-                max_chars=one.max_chars,
-                placeholder=placeholder or one.placeholder or None,
+                value=field.default,
+                max_chars=field.max_chars,
+                placeholder=placeholder or field.placeholder or None,
                 **same,
             )
 
@@ -157,9 +159,9 @@ class Inputs:
         self._said |= wanted
         return [problem.message for problem in new]
 
-    def parsed_value(self, one: Field, label: str, text: str) -> None:
+    def parsed_value(self, field: Field, label: str, text: str) -> None:
         """The answer in the place of the field that it answers."""
-        key = self.key(f"{one.id}_found")
+        key = self.key(f"{field.id}_found")
         st.session_state[key] = text
         st.text_input(label, key=key, disabled=True)
 
@@ -183,7 +185,7 @@ class Inputs:
         def put(story: str) -> None:
             texts = stories.get(story, {})
             if replaces and texts:
-                replaces({name: self._now(name) for one in stories.values() for name in one})
+                replaces({name: self._now(name) for story in stories.values() for name in story})
             for name, text in texts.items():
                 self.put(name, text)
 
@@ -216,12 +218,12 @@ class Inputs:
         state, ever = st.session_state, f"{self.page.prefix}:ever"
         widgets: frozenset[str] = state.get(ever, frozenset()) | self.drawn
         state[ever] = widgets
-        for one in self.form.fields:
-            key = self.key(one.id)
-            if one.id in self.drawn or (one.id in self._held and one.id not in widgets):
+        for field in self.form.fields:
+            key = self.key(field.id)
+            if field.id in self.drawn or (field.id in self._held and field.id not in widgets):
                 continue
-            if one.id not in self._held and key not in state:
-                self.put(one.id, self.reading.texts[one.id])
+            if field.id not in self._held and key not in state:
+                self.put(field.id, self.reading.texts[field.id])
             else:
                 state[key] = state[key]
 
@@ -281,20 +283,20 @@ class Inputs:
 
         The URL carries what ``labels`` shows, so give labels only to options whose label is itself stable.
         """
-        shown = {option: option for option in options} | dict(labels or {})
-        key = self._stands_alone(name, default, lambda text: _option(shown, text, default))
+        by_name = {option: option for option in options} | dict(labels or {})
+        key = self._stands_alone(name, default, lambda text: _option(by_name, text, default))
         linked = self._linked(key)
-        if linked is not None and linked not in shown.values():
-            names = list(shown.values())
-            asked = linked[: limit("number_chars")]
-            close = suggestions(asked, names)
-            meant = why_not(asked) if why_not else ""
+        if linked is not None and linked not in by_name.values():
+            names = list(by_name.values())
+            text = linked[: limit("number_chars")]
+            close = suggestions(text, names)
+            meant = why_not(text) if why_not else ""
             if close and not meant:
                 meant = f"Did you mean {' or '.join(close)}?"
             some = f"one of its {len(names)} choices" if meant else f"one of {quoted(names)}"
             self.fail(
                 f"{label}: the link says “{clipped(linked)}”, which is not {some}. {meant}".rstrip(),
-                f"Using {shown[default]}.",
+                f"Using {by_name[default]}.",
             )
         if segmented:
             value = st.segmented_control(
@@ -304,7 +306,7 @@ class Inputs:
                 required=True,
                 key=key,
                 help=help,
-                format_func=shown.__getitem__,
+                format_func=by_name.__getitem__,
                 bind="query-params",
             )
         else:
@@ -314,11 +316,11 @@ class Inputs:
                 index=list(options).index(default),
                 key=key,
                 help=help,
-                format_func=shown.__getitem__,
+                format_func=by_name.__getitem__,
                 bind="query-params",
             )
         value = value if value in options else default
-        self.fields[key] = shown[value]
+        self.fields[key] = by_name[value]
         return value
 
     def slider(self, name: str, label: str, low: int, high: int, default: int, *, shown: str | None = None) -> int:
@@ -397,10 +399,10 @@ class Inputs:
         """
         key = self._stands_alone(name, False, _on)
         self.drawn.add(name)
-        made = st.expander(title, key=key, on_change="rerun", bind="query-params")
-        self.fields[key] = "true" if made.open else "false"
-        with made, guarded(title):
-            yield made
+        container = st.expander(title, key=key, on_change="rerun", bind="query-params")
+        self.fields[key] = "true" if container.open else "false"
+        with container, guarded(title):
+            yield container
 
     def keep(self, name: str, text: str) -> None:
         """Remember ``text`` as the field's last good value."""
@@ -472,13 +474,13 @@ def _on(text: str) -> bool:
     return text == "true"
 
 
-def _option(shown: Mapping[str, str], text: str, default: str) -> str:
+def _option(by_name: Mapping[str, str], text: str, default: str) -> str:
     """The option that a link names by what it is ``shown`` as."""
-    return next((option for option, label in shown.items() if label == text), default)
+    return next((option for option, label in by_name.items() if label == text), default)
 
 
-def _text(value: object, one: Field) -> str:
+def _text(value: object, field: Field) -> str:
     """What a widget holds, as the text of its field."""
     if isinstance(value, bool):
         return "true" if value else "false"
-    return one.default if value is None else str(value)
+    return field.default if value is None else str(value)

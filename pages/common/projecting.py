@@ -13,8 +13,8 @@ PROJECTOR = "projector"
 
 def projecting() -> bool:
     """Whether the page is drawn for a projector: the answer and its picture alone, in large type."""
-    held: object = st.session_state.get(PROJECTOR)
-    return st.query_params.get(PROJECTOR) == "true" if held is None else bool(held)
+    content: object = st.session_state.get(PROJECTOR)
+    return st.query_params.get(PROJECTOR) == "true" if content is None else bool(content)
 
 
 def in_link() -> dict[str, str]:

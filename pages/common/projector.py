@@ -93,9 +93,9 @@ def begin() -> None:
 
 def part_shown(page: PageSpec) -> str:
     """The key of the part that a link names or the page opens with; empty for the page as a whole."""
-    asked = st.query_params.get(LANDS_AT, "")
-    mine = asked.startswith(f"{page.prefix}_") and _PART.fullmatch(asked) and page is not GLOSSARY
-    return asked if mine else f"{page.prefix}_{_OPENING[page.id]}" if page.id in _OPENING else ""
+    text = st.query_params.get(LANDS_AT, "")
+    holds = text.startswith(f"{page.prefix}_") and _PART.fullmatch(text) and page is not GLOSSARY
+    return text if holds else f"{page.prefix}_{_OPENING[page.id]}" if page.id in _OPENING else ""
 
 
 def bar(inputs: Inputs) -> Slides | None:
@@ -103,17 +103,17 @@ def bar(inputs: Inputs) -> Slides | None:
     place = _PLACE.get()
     if place is None:
         return None
-    page, found = inputs.page, slides(inputs)
+    page, result = inputs.page, slides(inputs)
     place.html(
-        f'<div class="np-bar" data-slides="{found.count}"><h1>{html.escape(page.h1)}</h1>'
-        f"<span>{found.here + 1} of {found.count}</span>"
-        f"<nav>{_step('prev', found.here - 1, 'Previous slide', '←')}"
-        f"{_step('next', (found.here + 1) % found.count, 'Next slide', '→')}"
+        f'<div class="np-bar" data-slides="{result.count}"><h1>{html.escape(page.h1)}</h1>'
+        f"<span>{result.here + 1} of {result.count}</span>"
+        f"<nav>{_step('prev', result.here - 1, 'Previous slide', '←')}"
+        f"{_step('next', (result.here + 1) % result.count, 'Next slide', '→')}"
         '<button type="button" class="leave">Leave</button></nav>'
-        f'<p class="np-story" aria-live="polite">{html.escape(found.name)}</p></div>'
+        f'<p class="np-story" aria-live="polite">{html.escape(result.name)}</p></div>'
         f"<style>{only(page, part_shown(page))}</style>"
     )
-    return found
+    return result
 
 
 def _step(kind: str, to: int, words: str, sign: str) -> str:
@@ -131,7 +131,7 @@ def only(page: PageSpec, part: str) -> str:
     """The style rule that leaves of the page its bar, its answer and its picture, or in its place a ``part``."""
     whole = page.id in _OPENING
     answer = f".st-key-{part} :has(.np-answer)" if whole else ":has(.np-answer):not(.stExpander *)"
-    shown = f".st-key-{part} {_DRAWN}" if part else f":is({PICTURES[page.id]}):not(.stExpander *)"
-    kept = f":is(:has(.np-bar), :has(.np-error), {answer}, {shown})"
+    text = f".st-key-{part} {_DRAWN}" if part else f":is({PICTURES[page.id]}):not(.stExpander *)"
+    selected = f":is(:has(.np-bar), :has(.np-error), {answer}, {text})"
     panel = f"[data-testid='stLayoutWrapper']:has(> .stExpander):not(.st-key-{part or 'none'})"
-    return f".stMain .stElementContainer:not({kept}), .stMain {panel} {{ {_AWAY} }}"
+    return f".stMain .stElementContainer:not({selected}), .stMain {panel} {{ {_AWAY} }}"

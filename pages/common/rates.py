@@ -16,17 +16,17 @@ from pages.common.registry import MEASURE
 
 def rates_note(inputs: Inputs, plan: Plan) -> None:
     """The plan's rates in a line, those that are not used with the reason; nothing where it has none."""
-    found = rates_origin(plan)
-    if found == "none":
+    origin = rates_origin(plan)
+    if origin == "none":
         return
 
     def clear() -> None:
         for field in MEASURED_FIELDS:
             inputs.put(field.id, "")
 
-    told, back = st.columns([3.5, 1], vertical_alignment="center")
-    with told:
-        (show.error if found == "other" else show.note)(text_rates.rates_sentence(plan))
+    generator, back = st.columns([3.5, 1], vertical_alignment="center")
+    with generator:
+        (show.error if origin == "other" else show.note)(text_rates.rates_sentence(plan))
     with back:
         st.button("Use the datasheet again", key=inputs.key("datasheet"), type="tertiary", on_click=clear)
 

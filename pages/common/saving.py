@@ -102,20 +102,22 @@ def saving_all(inputs: Inputs, entries: Sequence[Entry]) -> None:
             # Done where it is drawn, so that a field just changed counts.
             if st.button("Save all", key=inputs.key("save_all"), icon=":material/bookmark_add:"):
                 try:
-                    kept = _keep_all(entries)
+                    plans = _keep_all(entries)
                 except StoreError as problem:
                     show.error(str(problem))
                 else:
-                    links = " · ".join(show.link(one.entry.name, SAVED, {"plan": one.id}) for one in kept)
+                    links = " · ".join(show.link(plan.entry.name, SAVED, {"plan": plan.id}) for plan in plans)
                     show.paragraph("Kept in Saved plans:", show.Html(links))
 
 
 def _keep_all(entries: Sequence[Entry]) -> list[SavedPlan]:
     """The saved plans that are as ``entries``, in their order, new where there was none."""
     store = opened()
-    kept = [store.like(entry) for entry in entries]
-    allowed(kept.count(None))
-    return [old or store.save(with_saved_results(entry), owner=who()) for entry, old in zip(entries, kept, strict=True)]
+    results = [store.like(entry) for entry in entries]
+    allowed(results.count(None))
+    return [
+        old or store.save(with_saved_results(entry), owner=who()) for entry, old in zip(entries, results, strict=True)
+    ]
 
 
 def conflict(
@@ -161,14 +163,14 @@ class _Row:
             self._hold(store.save(entry, st.session_state.get(self.note) or "", owner=who()))
             st.session_state[self.name] = st.session_state[self.note] = ""
             return
-        held, revision = st.session_state[self.held]
-        plan = store.get(held)
-        mine = with_saved_results(self._mine(plan))
+        content, revision = st.session_state[self.held]
+        plan = store.get(content)
+        own = with_saved_results(self._mine(plan))
         if self.now == _COPY:
             name = f"{plan.entry.name[: limit('plan_name') - 7]} (mine)"
-            self._hold(store.save(replace(mine, name=name), plan.note, plan.tags, who()))
+            self._hold(store.save(replace(own, name=name), plan.note, plan.tags, who()))
         else:
-            self._hold(store.change(held, revision, entry=mine, who=who()))
+            self._hold(store.change(content, revision, entry=own, who=who()))
 
     def draw(self) -> None:
         """The saved plan that the page shows, and the fields to save a new one."""
@@ -193,13 +195,13 @@ class _Row:
             conflict(
                 self.inputs,
                 plan,
-                [(store_text.label(one.field), one.old, one.new) for one in edits],
+                [(store_text.label(edit.field), edit.old, edit.new) for edit in edits],
                 copy=self._ask(_COPY),
                 take=partial(self._take, plan),
                 over=self._ask(_SAVE, plan),
             )
         elif edits:
-            show.paragraph(f"Changed here: {'; '.join(store_text.edit(one) for one in edits)}.")
+            show.paragraph(f"Changed here: {'; '.join(store_text.edit(edit) for edit in edits)}.")
             save = self._ask(_SAVE, plan)
             st.button("Save changes", key=self.inputs.key("save_changes"), type="primary", on_click=save)
 

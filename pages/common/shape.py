@@ -97,12 +97,12 @@ def _config(inputs: Inputs) -> None:
     """A config.json, pasted or uploaded, becomes the shape; what no formula counts is built and counted."""
 
     def take(text: str) -> None:
-        said = read_config(text) if text.strip() else None
-        st.session_state[_SAID] = said
+        message = read_config(text) if text.strip() else None
+        st.session_state[_SAID] = message
         st.session_state.pop(_BUILDING, None)
-        if said and said.spec:
-            st.session_state[inputs.key(SHAPE.id)] = write_spec(said.spec)
-        if said and said.buildable:
+        if message and message.spec:
+            st.session_state[inputs.key(SHAPE.id)] = write_spec(message.spec)
+        if message and message.buildable:
             tokens = int(inputs.reading.values[SEQ_LEN.id])
             st.session_state[_BUILDING] = builder().submit(text, tokens, visitor()).key
 
@@ -121,12 +121,12 @@ def _config(inputs: Inputs) -> None:
         with right:
             most, key = limit("upload_bytes") >> 20, inputs.key("upload")
             st.file_uploader("or choose the file", type="json", max_upload_size=most, key=key, on_change=uploaded)
-        said: ConfigSaid | None = st.session_state.get(_SAID)
-        if said:
-            (show.good if said.clean else show.error)(said.text)
+        sentence: ConfigSaid | None = st.session_state.get(_SAID)
+        if sentence:
+            (show.good if sentence.clean else show.error)(sentence.text)
         if _BUILDING in st.session_state:
             job = builder().poll(st.session_state[_BUILDING])
-            st.fragment(_watch, run_every=1.0 if job and job.under_way else None)(inputs.key(SHAPE.id), said)
+            st.fragment(_watch, run_every=1.0 if job and job.under_way else None)(inputs.key(SHAPE.id), sentence)
 
 
 @st.cache_resource
@@ -135,7 +135,7 @@ def builder() -> BuildRunner:
     return BuildRunner(Line(data_folder() / "building"))
 
 
-def _watch(shape: str, said: ConfigSaid | None) -> None:
+def _watch(shape: str, text: ConfigSaid | None) -> None:
     """How the build goes; its model once it is done, or why there is none."""
     job = builder().poll(st.session_state.get(_BUILDING, ""))
     if job is None:
@@ -148,16 +148,16 @@ def _watch(shape: str, said: ConfigSaid | None) -> None:
         show.note(f"**In line to be built without weights, one at a time:** {before}.")
     elif job.state == "building":
         show.note(f"**Building it without weights, to count it:** {job.seconds:.0f} s.")
-    elif isinstance(job.answer, Built) and (found := counted(job.answer)):
+    elif isinstance(job.answer, Built) and (model := counted(job.answer)):
         if st.session_state.get(_TAKEN) != job.key:
             st.session_state[_TAKEN] = job.key
-            st.session_state[_BUILT] = write_counted(found)
+            st.session_state[_BUILT] = write_counted(model)
             st.rerun(scope="app")
-        show.good(f"**Built and counted.** {about_counted(found)}")
+        show.good(f"**Built and counted.** {about_counted(model)}")
     else:
         reason = job.answer.reason if isinstance(job.answer, Refused) else "its FLOPs could not be counted."
         show.error(f"**It cannot be built either:** {reason} The shape stays as it was.")
-        if said and (draft := said.draft):
+        if text and (draft := text.draft):
 
             def use() -> None:
                 st.session_state[shape] = write_spec(draft)

@@ -234,8 +234,8 @@ def small_table(
 
     here: index of a row to light.
     """
-    shown = [[cell if isinstance(cell, Html) else Html(rich(cell)) for cell in row] for row in rows]
-    cells = [column_cells(column, [row[i] for row in shown]) for i, column in enumerate(columns)]
+    display = [[cell if isinstance(cell, Html) else Html(rich(cell)) for cell in row] for row in rows]
+    cells = [column_cells(column, [row[i] for row in display]) for i, column in enumerate(columns)]
     body = "".join(
         f"<tr{' class=np-here' if i == here else ''}>{''.join(row)}</tr>"
         for i, row in enumerate(zip(*cells, strict=True))
@@ -262,8 +262,8 @@ def _data(number: Shown | None) -> str:
 
 def _words_of(cell: Html) -> str:
     """What a cell says, without the remark under it."""
-    said = _TAG.sub("", _RAISED.sub(r"^\1", cell.partition("<small")[0]))
-    return html.unescape(said)
+    text = _TAG.sub("", _RAISED.sub(r"^\1", cell.partition("<small")[0]))
+    return html.unescape(text)
 
 
 def table_html(columns: Sequence[Column], body: str, *, caption: str = "", kind: str = "") -> None:
@@ -292,9 +292,9 @@ def fold(label: str, *, key: str, icon: str | None = None) -> Iterator[ExpanderC
 
     What raises in it takes only the expander.
     """
-    made = st.expander(label, key=key, icon=icon, on_change="rerun")
-    with made, guarded(label):
-        yield made
+    container = st.expander(label, key=key, icon=icon, on_change="rerun")
+    with container, guarded(label):
+        yield container
 
 
 @dataclass(frozen=True, slots=True)
@@ -309,8 +309,8 @@ class Part:
     @property
     def numbered(self) -> Iterator[Explanation]:
         """The explanations under titles that say of which part they are, and what in it they are about."""
-        for one in self.explanations:
-            yield replace(one, title=f"{self.number} · {one.title if one.named else self.name}")
+        for explanation in self.explanations:
+            yield replace(explanation, title=f"{self.number} · {explanation.title if explanation.named else self.name}")
 
 
 def how(
@@ -343,11 +343,11 @@ def how_each(parts: Callable[[], Sequence[Part]], *, key: str, label: str = "How
     """Like `how`, for several things at once: what is to say about each, then each formula with all that it is for."""
     with fold(label, key=key, icon=":material/function:") as panel:
         if panel.open:
-            found = parts()
-            notes = (f"<p><b>{html.escape(p.number)}</b> {rich(p.note)}</p>" for p in found if p.note)
+            result = parts()
+            notes = (f"<p><b>{html.escape(p.number)}</b> {rich(p.note)}</p>" for p in result if p.note)
             with st.container(key=f"how-{key}", gap=None):
                 st.html(f'<div class="np-note">{"".join(notes)}</div>')
-                derive(one for part in found for one in part.numbered)
+                derive(explanation for part in result for explanation in part.numbered)
 
 
 def derive(explanations: Iterable[Explanation]) -> None:

@@ -37,9 +37,9 @@ class Typed:
     @classmethod
     def on(cls, inputs: Inputs) -> Typed:
         """``inputs.page`` as it stands."""
-        page, keys = inputs.page, {*inputs.fields, *(inputs.key(one.id) for one in inputs.form.fields)}
-        mine = (f"{page.prefix}_", f"{page.prefix}:", f"{page.id}:")
-        beside = {key for key in st.session_state if str(key).startswith(mine) and str(key).endswith(_BESIDE)}
+        page, keys = inputs.page, {*inputs.fields, *(inputs.key(field.id) for field in inputs.form.fields)}
+        results = (f"{page.prefix}_", f"{page.prefix}:", f"{page.id}:")
+        beside = {key for key in st.session_state if str(key).startswith(results) and str(key).endswith(_BESIDE)}
         return cls(
             {str(key): st.session_state[key] for key in keys | beside if key in st.session_state},
             {name: text for name, text in st.query_params.to_dict().items() if name not in keys | {PROJECTOR}},
@@ -92,17 +92,17 @@ class Slides:
         self.typed.put()
         if here:
             step = self._steps[here - 1]
-            asked = {LANDS_AT: f"{page.prefix}_{step.at}"} if step.at else {}
+            by_name = {LANDS_AT: f"{page.prefix}_{step.at}"} if step.at else {}
             if isinstance(step, Stop):
                 self.inputs.take(step.fields)
-                asked[TOUR] = str(here - len(self.inputs.chips))
+                by_name[TOUR] = str(here - len(self.inputs.chips))
                 if page is COMPARE:
                     comparison_list.put(examples())
             else:
                 step.put()
             for name in (LANDS_AT, TOUR):
                 st.query_params.pop(name, None)
-            st.query_params.update(asked)
+            st.query_params.update(by_name)
         st.session_state[_STANDS][page.id] = (here, self.typed)
 
 
@@ -110,9 +110,9 @@ def slides(inputs: Inputs) -> Slides:
     """Where the page stands: where it was left, or where a link to a stop of its tour opens it, or as typed."""
     stands: dict[str, tuple[int, Typed]] = st.session_state.setdefault(_STANDS, {})
     here, typed = stands.pop(inputs.page.id, None) or (_opened_at(inputs), None)
-    found = Slides(inputs, here, Typed.on(inputs) if typed is None or not here else typed)
-    stands[inputs.page.id] = (here, found.typed)  # the last one is on the wall
-    return found
+    result = Slides(inputs, here, Typed.on(inputs) if typed is None or not here else typed)
+    stands[inputs.page.id] = (here, result.typed)  # the last one is on the wall
+    return result
 
 
 def leave() -> None:
@@ -124,8 +124,8 @@ def leave() -> None:
 
 
 def _opened_at(inputs: Inputs) -> int:
-    stops, asked = TOURS[inputs.page.id], st.query_params.get(TOUR, "")
-    number = int(asked) if asked in map(str, range(1, len(stops) + 1)) else 0
+    stops, text = TOURS[inputs.page.id], st.query_params.get(TOUR, "")
+    number = int(text) if text in map(str, range(1, len(stops) + 1)) else 0
     return len(inputs.chips) + number if number and _shown(inputs, stops[number - 1]) else 0
 
 

@@ -59,10 +59,10 @@ def files(entries: Sequence[Entry], inputs: Inputs, base: int = 0, *, of_layout:
     link = f"{(st.context.url or inputs.page.url_path).partition('?')[0]}?{inputs.query()}"
     stem = stem_of(entries[0].name if len(entries) == 1 else f"{len(entries)} plans")
     with st.container(horizontal=True):
-        for label, ending, kind, made in _FILES:
+        for label, ending, kind, result in _FILES:
             st.download_button(
                 label,
-                partial(_made, made, tuple(entries), link, base, of_layout),
+                partial(_made, result, tuple(entries), link, base, of_layout),
                 f"{stem}.{ending}",
                 kind,
                 key=inputs.key(f"take_{ending}"),
@@ -70,8 +70,8 @@ def files(entries: Sequence[Entry], inputs: Inputs, base: int = 0, *, of_layout:
             )
 
 
-def _made(made: Callable[[Report], str], entries: tuple[Entry, ...], link: str, base: int, of_layout: bool) -> bytes:
-    return made(report_of(entries, link, date.today(), base, of_layout=of_layout)).encode()
+def _made(result: Callable[[Report], str], entries: tuple[Entry, ...], link: str, base: int, of_layout: bool) -> bytes:
+    return result(report_of(entries, link, date.today(), base, of_layout=of_layout)).encode()
 
 
 def stem_of(name: str) -> str:

@@ -68,7 +68,7 @@ _BOARDS, _CALENDARS = tuple(SWEEP_PRESETS.items()), tuple(CALENDAR_STORIES.value
 
 TOURS: Mapping[str, tuple[Stop, ...]] = {
     HOME.id: (
-        Stop("The lecture’s 70B run, at half of the peak", {one: _LECTURES[one] for one in _ASKED}, "long"),
+        Stop("The lecture’s 70B run, at half of the peak", {item: _LECTURES[item] for item in _ASKED}, "long"),
         Stop("The same run, as published runs did", {one: _LECTURES[one] for one in _ASKED[:-1]}, "long"),
         Stop("The largest model on one node, everything counted", {"k": "8", "of": "everything"}, "large"),
         Stop("The same with model states alone, in fp32", {"of": "model states alone", "prec": "fp32"}, "large"),
@@ -187,6 +187,6 @@ def row(page: PageSpec, at: str = "") -> str:
     )
 
 
-def landing(asked: Mapping[str, str]) -> str:
+def landing(by_name: Mapping[str, str]) -> str:
     """What is brought into sight for the address ``asked``: the part it names, or the answer at any other stop."""
-    return asked.get(LANDS_AT, "") or (ANSWER if TOUR in asked else "")
+    return by_name.get(LANDS_AT, "") or (ANSWER if TOUR in by_name else "")

@@ -49,28 +49,30 @@ PIN, LEFT, RIGHT, COPY, REMOVE = "Make it the baseline", "Move left", "Move righ
 def columns(inputs: Inputs, plans: Mapping[int, ComparedPlan], base: int) -> None:
     """The fields of every plan. base: the place of the baseline."""
     with st.container(key="compare_columns"):
-        for at, (cell, (number, one)) in enumerate(zip(st.columns(len(plans)), plans.items(), strict=True)):
+        for at, (cell, (number, plan)) in enumerate(zip(st.columns(len(plans)), plans.items(), strict=True)):
             with cell:
-                _head(inputs, number, one, at, pinned=at == base)
-                _fields(inputs, number, one, _MAIN)
+                _head(inputs, number, plan, at, pinned=at == base)
+                _fields(inputs, number, plan, _MAIN)
     with inputs.panel(MORE.id, MORE.label) as opened:
         if opened.open:
             fields = _more(tuple(plans.values()))
-            for cell, (number, one) in zip(st.columns(len(plans)), plans.items(), strict=True):
+            for cell, (number, plan) in zip(st.columns(len(plans)), plans.items(), strict=True):
                 with cell:
-                    _fields(inputs, number, one, fields)
+                    _fields(inputs, number, plan, fields)
 
 
 def _more(plans: Sequence[ComparedPlan]) -> tuple[Field, ...]:
     """The fields that are folded: some always, a shape and types of one's own, and those in which plans differ."""
-    apart = {row.field.id for row in differing_fields([one.reading for one in plans])}
-    mine = {one.id for one in PLAN_FORM.fields if any(one.id in effective_fields(plan.reading) for plan in plans)}
-    own = {one.id for one in PLAN_FORM.part(POLICY.part)} | {SHAPE.id}
-    wanted = {one.id for one in _MORE} | ((apart | own) & mine)
-    return tuple(one for one in PLAN_FORM.fields if one.id in wanted - {main.id for main in _MAIN})
+    apart = {row.field.id for row in differing_fields([plan.reading for plan in plans])}
+    parts = {
+        field.id for field in PLAN_FORM.fields if any(field.id in effective_fields(plan.reading) for plan in plans)
+    }
+    own = {field.id for field in PLAN_FORM.part(POLICY.part)} | {SHAPE.id}
+    wanted = {field.id for field in _MORE} | ((apart | own) & parts)
+    return tuple(field for field in PLAN_FORM.fields if field.id in wanted - {main.id for main in _MAIN})
 
 
-def _head(inputs: Inputs, number: int, one: ComparedPlan, at: int, *, pinned: bool) -> None:
+def _head(inputs: Inputs, number: int, plan: ComparedPlan, at: int, *, pinned: bool) -> None:
     """Which plan it is, what can be done with it, its name, and what it comes to."""
     label = f"Plan {at + 1}, the baseline" if pinned else f"Plan {at + 1}"
     key = inputs.key(f"do_{number}")
@@ -78,21 +80,21 @@ def _head(inputs: Inputs, number: int, one: ComparedPlan, at: int, *, pinned: bo
         label, (PIN, LEFT, RIGHT, COPY, REMOVE), key=key, on_click=partial(_do, inputs, key, number), width="stretch"
     )
     name = inputs.key(f"name_{number}")
-    st.session_state.setdefault(name, one.name)
+    st.session_state.setdefault(name, plan.name)
     st.text_input("Name", key=name, max_chars=limit("plan_name"), on_change=_rename, args=(name, number))
-    show.takeaway(comparison_text.in_short(one))
+    show.takeaway(comparison_text.in_short(plan))
 
 
-def _fields(inputs: Inputs, number: int, one: ComparedPlan, fields: Sequence[Field]) -> None:
+def _fields(inputs: Inputs, number: int, plan: ComparedPlan, fields: Sequence[Field]) -> None:
     """Fields of one plan; those that do not count in it are shown and cannot be changed."""
-    counts = effective_fields(one.reading)
+    counts = effective_fields(plan.reading)
     for field in fields:
         key = inputs.key(f"{field.id}_{number}")
         if field.id not in counts:
-            st.session_state[f"{key}_still"] = comparison_text.given_instead(one, field)
+            st.session_state[f"{key}_still"] = comparison_text.given_instead(plan, field)
             st.text_input(field.label, disabled=True, key=f"{key}_still")
             continue
-        text = one.entry.texts[field.id]
+        text = plan.entry.texts[field.id]
         st.session_state.setdefault(key, text == "true" if field.kind == "switch" else text)
         change = partial(_change, inputs, key, number, field)
         if field.options:
@@ -100,10 +102,10 @@ def _fields(inputs: Inputs, number: int, one: ComparedPlan, fields: Sequence[Fie
         elif field.kind == "switch":
             st.toggle(field.label, key=key, on_change=change)
         else:
-            usual = price(*one.answer.plan.price_range) if field == PRICE and one.answer else field.placeholder
+            usual = price(*plan.answer.plan.price_range) if field == PRICE and plan.answer else field.placeholder
             st.text_input(field.label, key=key, on_change=change, max_chars=field.max_chars, placeholder=usual or None)
             if (typed := st.session_state[key]) != text:
-                for message in PLAN_FORM.parse({**one.entry.texts, field.id: typed}, one.entry.texts).messages_about(
+                for message in PLAN_FORM.parse({**plan.entry.texts, field.id: typed}, plan.entry.texts).messages_about(
                     (field.id,)
                 ):
                     show.error(message)
@@ -111,8 +113,8 @@ def _fields(inputs: Inputs, number: int, one: ComparedPlan, fields: Sequence[Fie
 
 def _change(inputs: Inputs, key: str, number: int, field: Field) -> None:
     """Take over what was typed or chosen, if it can be read; what follows from it in other fields too."""
-    held = st.session_state[key]
-    text = str(held).lower() if isinstance(held, bool) else str(held or "")
+    content = st.session_state[key]
+    text = str(content).lower() if isinstance(content, bool) else str(content or "")
     entry = comparison_list.held().get(number)
     if entry is None:
         return
@@ -127,7 +129,7 @@ def _rename(key: str, number: int) -> None:
     """Give a plan another name; one without gets the suggested one back."""
     entry = comparison_list.held().get(number)
     if entry is not None:
-        others = [one for n, one in comparison_list.held().items() if n != number]
+        others = [entry for n, entry in comparison_list.held().items() if n != number]
         typed = entry_of(st.session_state[key] or "", entry.texts).name
         comparison_list.change(number, replace(entry, name=typed or suggested(entry.texts, others)))
         st.session_state[key] = comparison_list.held()[number].name

@@ -30,14 +30,14 @@ def file_of_plans(inputs: Inputs) -> tuple[str, ...]:
 def _taken(text: str) -> tuple[str, ...]:
     """Put the plans of a file behind those that are compared; what is to be said about that."""
     try:
-        entries, said = read_json(text)
+        entries, sentences = read_json(text)
     except PlansFileError as problem:
         return (str(problem),)
-    told, left = [*said, *comparison_list.problems(entries)], list[Entry]()
-    for one in entries:
-        there = comparison_list.same(one)
+    parts, left = [*sentences, *comparison_list.problems(entries)], list[Entry]()
+    for entry in entries:
+        there = comparison_list.same(entry)
         if there:
-            told.append(comparison_text.already_in(there))
-        elif not comparison_list.add(one):
-            left.append(one)
-    return tuple(filter(None, (*told, comparison_text.no_room(left))))
+            parts.append(comparison_text.already_in(there))
+        elif not comparison_list.add(entry):
+            left.append(entry)
+    return tuple(filter(None, (*parts, comparison_text.no_room(left))))

@@ -37,8 +37,8 @@ def _more_plans(inputs: Inputs) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom"):
         inputs.draw(ADD)
         st.button("Add it", key=inputs.key("add_it"), on_click=add, disabled=comparison_list.full())
-        said = file_of_plans(inputs)
-    for line in said:
+        sentences = file_of_plans(inputs)
+    for line in sentences:
         show.error(line)
     if comparison_list.full():
         show.note(text.full())
@@ -56,18 +56,18 @@ def _nothing_yet(inputs: Inputs) -> None:
             "Begin with an example: Llama 3 70B on H100, H200 and B200",
             key=inputs.key("examples"),
             type="primary",
-            on_click=lambda: comparison_list.put(with_saved_results(one) for one in examples()),
+            on_click=lambda: comparison_list.put(with_saved_results(example) for example in examples()),
         )
 
 
 def _table(plans: Sequence[ComparedPlan], base: int) -> None:
     """Results and differing inputs, a plan a column."""
-    found = differing_fields([one.reading for one in plans])
+    differences = differing_fields([plan.reading for plan in plans])
     if len(plans) > 1:
-        show.takeaway(text.inputs_in_words(plans, found))
-    names = [f"{text.plan_name(one)}, baseline" if i == base else text.plan_name(one) for i, one in enumerate(plans)]
-    rows = [*text.result_rows(plans, base), *text.input_rows(found, base)]
-    links = [show.link(COMPUTE.title, COMPUTE, link_texts(one.reading.texts)) for one in plans]
+        show.takeaway(text.inputs_in_words(plans, differences))
+    names = [f"{text.plan_name(plan)}, baseline" if i == base else text.plan_name(plan) for i, plan in enumerate(plans)]
+    rows = [*text.result_rows(plans, base), *text.input_rows(differences, base)]
+    links = [show.link(COMPUTE.title, COMPUTE, link_texts(plan.reading.texts)) for plan in plans]
     with st.container(key="compare_table"):
         show.small_table(
             [show.Column("", whole=True), *(show.Column(name, numeric=True) for name in names)],
@@ -79,36 +79,36 @@ def _table(plans: Sequence[ComparedPlan], base: int) -> None:
 
 def _comparison(inputs: Inputs, plans: Mapping[int, ComparedPlan]) -> None:
     """The sentence, the pictures, the columns and the table."""
-    shown = tuple(plans.values())
-    base = min(inputs.reading.values[BASE.id], len(shown)) - 1
+    display = tuple(plans.values())
+    base = min(inputs.reading.values[BASE.id], len(display)) - 1
     with show.guarded("The answer"):
-        show.answer(text.sentence(shown, base), text.beside(shown, base))
-        for line in text.remarks(shown):
+        show.answer(text.sentence(display, base), text.beside(display, base))
+        for line in text.remarks(display):
             show.note(line)
     with show.guarded("The bars"):
-        show.chart(bars(shown, base, TOKENS), alt=text.bars_alt(shown, base), key="compare:bars")
+        show.chart(bars(display, base, TOKENS), alt=text.bars_alt(display, base), key="compare:bars")
     with show.guarded("The columns"):
         columns(inputs, plans, base)
     _more_plans(inputs)
     with show.guarded("The table"):
-        _table(shown, base)
-    if len(shown) > 1:
+        _table(display, base)
+    if len(display) > 1:
         with show.question("Days against dollars"):
-            said = text.frontier(shown)
-            show.takeaway(said)
+            message = text.frontier(display)
+            show.takeaway(message)
             show.note(
                 "A marker’s area is the number of accelerators. Filled: no other plan is both sooner and cheaper."
             )
-            show.chart(days_against_dollars(shown, base, TOKENS), alt=plain(said), key="compare:front")
-    saving_all(inputs, [one.entry for one in shown])
+            show.chart(days_against_dollars(display, base, TOKENS), alt=plain(message), key="compare:front")
+    saving_all(inputs, [plan.entry for plan in display])
     with inputs.panel(TAKE.id, TAKE.label) as opened:
         if opened.open:
-            files([one.entry for one in shown], inputs, base)
+            files([plan.entry for plan in display], inputs, base)
     show.how_each(
         lambda: [
-            show.Part(str(i + 1), one.name, words_answer.sentence(one.answer), one.answer.explain())
-            for i, one in enumerate(shown)
-            if one.answer
+            show.Part(str(i + 1), plan.name, words_answer.sentence(plan.answer), plan.answer.explain())
+            for i, plan in enumerate(display)
+            if plan.answer
         ],
         key="compare:how",
     )

@@ -50,18 +50,20 @@ def where(inputs: Inputs, a: Answer) -> None:
     show.problems(inputs, RATE.id)
     rate = inputs.reading.values[RATE.id] or a.middle.tokens_per_second
     cluster = {"accelerators": a.middle.accelerators, "peak": a.peak}
-    found = which_mfu(spec, seq_len, tokens_per_second=rate, scale=scale, **cluster)
-    said = text.scored_run(found, rate)
-    show.takeaway(said)
+    scores = which_mfu(spec, seq_len, tokens_per_second=rate, scale=scale, **cluster)
+    message = text.scored_run(scores, rate)
+    show.takeaway(message)
     show.chart(
-        score_bars(found, TOKENS),
-        alt=f"Utilisation of one run under {len(found)} conventions. {plain(said)}",
+        score_bars(scores, TOKENS),
+        alt=f"Utilisation of one run under {len(scores)} conventions. {plain(message)}",
         key="compute:scores",
     )
-    show.small_table([show.Column(heading, numeric=i > 0) for i, heading in enumerate(text.SCORES)], text.scores(found))
+    show.small_table(
+        [show.Column(heading, numeric=i > 0) for i, heading in enumerate(text.SCORES)], text.scores(scores)
+    )
     show.how(
         lambda: [
-            *(s.explanation for s in found),
+            *(s.explanation for s in scores),
             *explain_count(spec, seq_len, attention, params=m.parameters, tokens=m.tokens),
             *grown.explain(),
         ],

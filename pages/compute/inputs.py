@@ -54,21 +54,21 @@ def read_inputs(inputs: Inputs) -> BudgetInputs:
     """The plan of the form, answered; where it cannot be, the last that could be stays."""
     plan = plan_of(inputs.reading)
     try:
-        found = answer(plan)
+        result = answer(plan)
         st.session_state[_GOOD] = plan
     except BudgetError as problem:
         last: Plan | None = st.session_state.get(_GOOD)
-        found = answer(last or Plan())
+        result = answer(last or Plan())
         inputs.fail(str(problem), "Still showing the last answer." if last else plan_text.FIRST)
-    why, instead = plan_text.other_peak(found)
+    why, instead = plan_text.other_peak(result)
     if why:
         inputs.fail(why, instead)
-    return BudgetInputs(plan.find, found)
+    return BudgetInputs(plan.find, result)
 
 
-def draw(inputs: Inputs, asked: BudgetInputs) -> None:
+def draw(inputs: Inputs, request: BudgetInputs) -> None:
     """Every field of the question, the answer in the place of the one that is found."""
-    wanted, a = asked.wanted, asked.answer
+    wanted, a = request.wanted, request.answer
     plan = plan_of(inputs.reading)
     top = st.columns([3.4, 1.3, 1.6], vertical_alignment="bottom")
     with top[0]:

@@ -45,18 +45,18 @@ def roof(inputs: Inputs, a: Answer) -> None:
         return
     layer = partial(layer_roofline, spec, device, dtype=dtype, seq_len=seq_len, kind=kind, rates=rates)
     either = {way: layer(tokens=float(tokens), fused_attention=way) for way in (True, False)}
-    found = either[fused]
+    operations = either[fused]
     trail = next(o for o in layer(tokens=_TRAIL) if o.id in _TRAILED and o.phase == "forward")
-    said = text.layered(found, f"{device.name}{by(a.plan)}", tokens)
+    message = text.layered(operations, f"{device.name}{by(a.plan)}", tokens)
     with head:
-        show.takeaway(said)
-    shown: list[LayerOperation] = [o for o in found if o.phase != "backward" and o.id != "head_update"]
+        show.takeaway(message)
+    display: list[LayerOperation] = [o for o in operations if o.phase != "backward" and o.id != "head_update"]
     wide = wide_dtype(device, dtype)
     peaks = peaks_of(device, dtype, rates)
     vector = device.peak("fp32")
     show.chart(
         roofline(
-            shown,
+            display,
             trail,
             _TRAIL,
             peaks,
@@ -65,7 +65,7 @@ def roof(inputs: Inputs, a: Answer) -> None:
             TOKENS,
             (peaks_of(device, dtype), device.bandwidth) if rates else None,
         ),
-        alt=f"Roofline of {device.name}. {plain(said)}",
+        alt=f"Roofline of {device.name}. {plain(message)}",
         key="compute:roofline",
     )
     show.note(
@@ -78,13 +78,13 @@ def roof(inputs: Inputs, a: Answer) -> None:
     name = text.kind_name(kind, kinds_of(spec, seq_len))
     show.small_table(
         [show.Column(heading, numeric=i not in (0, 4)) for i, heading in enumerate(text.OPERATIONS)],
-        text.operations(found),
+        text.operations(operations),
         caption=f"One layer of {a.shape.name}{f' ({name})' if name else ''}, forward and backward together, and "
         "what is beside it",
     )
     show.note(text.fused(either[True], either[False]))
     show.how(
-        lambda: [step for o in found if o.id in (*_TRAILED, "norms") for step in o.explanations],
+        lambda: [step for o in operations if o.id in (*_TRAILED, "norms") for step in o.explanations],
         key="compute:roof:how",
         notes=text.LAYER_NOTES,
     )
@@ -94,12 +94,12 @@ def _kind(inputs: Inputs, spec: TransformerSpec, seq_len: int) -> LayerKind:
     """The layer to draw, as usual the most frequent one; a question only where a model has several kinds."""
     kinds = kinds_of(spec, seq_len)
     values = inputs.reading.values
-    found = list(kinds)
+    result = list(kinds)
     for field, sized, has in (
         (WINDOWED, text.windows(kinds), lambda kind: "window" if kind.window else "full attention"),
         (FFN, text.mixtures(kinds), lambda kind: "experts" if kind.mixture else "dense"),
     ):
         if sized:
             inputs.draw(field, label=sized)
-            found = [kind for kind in found if values[field.id] in ("most frequent", has(kind))] or found
-    return found[0]
+            result = [kind for kind in result if values[field.id] in ("most frequent", has(kind))] or result
+    return result[0]

@@ -26,14 +26,14 @@ def moves(inputs: Inputs, a: Answer) -> None:
         show.note(unrented(a))
         dollars = False
     plan = plan_as_answered(a)
-    found = named(swings(plan, inputs.reading.values[SWAY.id] / 100), dollars=dollars)
-    said = moved(found, dollars=dollars)
+    labels = named(swings(plan, inputs.reading.values[SWAY.id] / 100), dollars=dollars)
+    text = moved(labels, dollars=dollars)
     with head:
-        show.takeaway(said)
-    if found:
+        show.takeaway(text)
+    if labels:
         show.chart(
-            tornado(found, a.middle.dollars if dollars else a.middle.days, dollars, TOKENS),
-            alt=f"Tornado of {'dollars' if dollars else 'days'}. {plain(said)}",
+            tornado(labels, a.middle.dollars if dollars else a.middle.days, dollars, TOKENS),
+            alt=f"Tornado of {'dollars' if dollars else 'days'}. {plain(text)}",
             key="compute:tornado",
         )
     show.takeaway("**Equal days:** twice the tokens take about twice the accelerators for the same time.")

@@ -66,9 +66,9 @@ def page() -> None:
         for line in filter(None, (*text.cautions(a), text_rates.change(a.plan))):
             show.note(line)
     with show.guarded("The picture of published runs"):
-        said, strip = paced(a, most=6) if projecting() else paced(a)
-        show.takeaway(said)
-        show.chart(strip, alt=plain(said), key="compute:answer")
+        message, strip = paced(a, most=6) if projecting() else paced(a)
+        show.takeaway(message)
+        show.chart(strip, alt=plain(message), key="compute:answer")
     add_to_comparison(COMPUTE, link_texts(inputs.reading.texts, a))
     with show.guarded("The published run of this model"):
         beside(a)

@@ -117,11 +117,11 @@ _BASES: Mapping[str, Basis] = {"whole": "whole", "steady": "steady"}
 
 
 def _points(rows: Sequence[Evidence], a: Answer, measure: str, near: set[Evidence]) -> list[Point]:
-    found: list[Point] = []
+    points: list[Point] = []
     for row in rows:
         hours = text.hours_per_billion(row)
         value = row.utilisation if measure == "MFU" else hours
-        found.append(Point(row.run.model, row.run.params, value, text.pointed(row, measure), row in near))
+        points.append(Point(row.run.model, row.run.params, value, text.pointed(row, measure), row in near))
     m = a.middle
     yours = m.mfu / a.scale * 6 / m.per_parameter if measure == "MFU" else m.hours / m.tokens * 1e9
-    return [*found, Point("yours", m.parameters, yours, "Your plan", here=True)]
+    return [*points, Point("yours", m.parameters, yours, "Your plan", here=True)]

@@ -23,9 +23,9 @@ from pages.common.theme import TOKENS
 
 def whole(inputs: Inputs, a: Answer) -> None:
     """The panel's content."""
-    said = text_goodput.whole(a)
-    show.takeaway(said)
-    show.chart(hours_of_the_run(text_goodput.shares(a), TOKENS), alt=plain(said), key="compute:wall")
+    text = text_goodput.whole(a)
+    show.takeaway(text)
+    show.chart(hours_of_the_run(text_goodput.shares(a), TOKENS), alt=plain(text), key="compute:wall")
     for fields in ((FAILURES, WRITES, RESTART, EVERY), (WAITS, OTHER, DRAW, PUE, GRID)):
         with st.container(horizontal=True, vertical_alignment="bottom"):
             for field in fields:
@@ -63,21 +63,21 @@ def split(inputs: Inputs, a: Answer) -> None:
     m = a.middle
     flop = train_flop_6nd(m.parameters, m.tokens)
     try:
-        found = compute_optimal(flop)
+        allocations = compute_optimal(flop)
     except BudgetError as problem:
         show.error(str(problem))
         return
-    said = words_split.trained(a)
-    show.takeaway(said)
+    text = words_split.trained(a)
+    show.takeaway(text)
     show.chart(
-        loss_curves(flop, m.parameters, found, TOKENS),
-        alt=f"Loss against parameters for one budget, by two published laws. {plain(said)}",
+        loss_curves(flop, m.parameters, allocations, TOKENS),
+        alt=f"Loss against parameters for one budget, by two published laws. {plain(text)}",
         key="compute:loss",
     )
     show.small_table(
         [show.Column(heading, numeric=i > 0) for i, heading in enumerate(words_split.SPLITS)],
-        words_split.splits(found, a),
-        here=len(found),
+        words_split.splits(allocations, a),
+        here=len(allocations),
     )
     show.note(
         "Both laws are fits of the same runs of dense models, the second one on points read off the first paper’s "
@@ -88,7 +88,7 @@ def split(inputs: Inputs, a: Answer) -> None:
         lambda: [
             overtraining.explain(tokens=m.tokens, params=m.parameters).about("your plan"),
             *words_split.explain_losses(a),
-            *(step for s in found for step in s.explanations),
+            *(step for s in allocations for step in s.explanations),
         ],
         key="compute:split:how",
     )

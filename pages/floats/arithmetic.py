@@ -57,7 +57,7 @@ PRESETS = {
 }
 
 
-def arithmetic(inputs: FloatInputs, asked: NumberInputs) -> None:
+def arithmetic(inputs: FloatInputs, request: NumberInputs) -> None:
     """The two panels, each running only while it is open."""
     for name, title, panel in (
         ("arith", "Arithmetic: add, multiply, fused multiply-add, bit by bit", operation),
@@ -66,10 +66,10 @@ def arithmetic(inputs: FloatInputs, asked: NumberInputs) -> None:
         with inputs.panel(name, title) as opened:
             if opened.open:
                 with show.errors_under(inputs):
-                    panel(inputs, asked)
+                    panel(inputs, request)
 
 
-def operation(inputs: FloatInputs, asked: NumberInputs) -> None:
+def operation(inputs: FloatInputs, request: NumberInputs) -> None:
     """One operation in one format, and its result beside that in another."""
     head = show.slot()
     with show.errors_under(inputs):
@@ -77,7 +77,7 @@ def operation(inputs: FloatInputs, asked: NumberInputs) -> None:
             operator: Operator = inputs.choice("aop", "Operation", list(OPERATORS), "add", segmented=True)  # type: ignore[assignment]
             fields = st.container(horizontal=True, width="stretch")
         with st.container(horizontal=True, vertical_alignment="bottom"):
-            fmt = _format(inputs, asked.fmt)
+            fmt = _format(inputs, request.fmt)
             mode = MODES[inputs.choice("ar", "Rounding", list(MODES), "even", segmented=True, help=MODE_HELP)]
             other = inputs.choice("av", "Beside it", [NONE, *COMMON], NONE)
         with fields:
@@ -87,7 +87,7 @@ def operation(inputs: FloatInputs, asked: NumberInputs) -> None:
             )
     with head:
         inputs.presets("Operations", PRESETS, into=show.slot(), key="arith")
-    overflow: Overflow = asked.overflow if asked.overflow in fmt.overflows else "format"
+    overflow: Overflow = request.overflow if request.overflow in fmt.overflows else "format"
     try:
         done = work(operator, typed, fmt, rounding=mode, overflow=overflow)
     except FormatError as problem:
@@ -189,30 +189,30 @@ def _compared(done: Work, fmt: FloatFormat, mode: Rounding) -> None:
     both = (done.operation, other.operation)
     drawn = beside(
         done.errors.wanted,
-        [(one.fmt, one.code) for one in both],
-        [representable_text(one.code, one.fmt) for one in both],
+        [(item.fmt, item.code) for item in both],
+        [representable_text(item.code, item.fmt) for item in both],
     )
     if drawn is not None:
         st.html(_drawn(drawn))
 
 
-def conversion(inputs: FloatInputs, asked: NumberInputs) -> None:
+def conversion(inputs: FloatInputs, request: NumberInputs) -> None:
     """The page's number in binary, digit by digit, and what two formats keep of it."""
     head = show.slot()
     other = inputs.choice("dv", "Beside it", list(COMMON), "fp16", segmented=True)
-    value, fmt = asked.typed.value, asked.fmt
+    value, fmt = request.typed.value, request.fmt
     if value is None:
         with head:
             says("Infinity and NaN have no digits.")
         return
     expansion = _expanded(value, fmt)
     with head:
-        says(digits_answer(asked.typed, expansion, asked.code))
+        says(digits_answer(request.typed, expansion, request.code))
     st.html(_steps(expansion))
-    pair = [(fmt, asked.code)]
+    pair = [(fmt, request.code)]
     if FORMATS[other] is not fmt:
         pair.append((FORMATS[other], encode_exact(value, FORMATS[other])))
-    drawn = beside(value, pair, [representable_text(code, one) for one, code in pair])
+    drawn = beside(value, pair, [representable_text(code, item) for item, code in pair])
     if drawn is not None:
         st.html(_drawn(drawn))
 
@@ -227,10 +227,10 @@ def _steps(expansion: Expansion) -> str:
     lists: list[str] = []
     if expansion.halvings:
         count = len(expansion.whole)
-        items = [(count - one.before.bit_length(), halving(one), one.digit) for one in expansion.halvings]
+        items = [(count - item.before.bit_length(), halving(item), item.digit) for item in expansion.halvings]
         lists.append("<p>Whole part: halve; the digits come out last to first.</p>" + _list(items, expansion, 1))
     if expansion.doublings:
-        items = [(-one.place, doubling(one), one.digit) for one in expansion.doublings]
+        items = [(-item.place, doubling(item), item.digit) for item in expansion.doublings]
         why = "The rest: double; what reaches 1 is the next digit."
         blocks = expansion.period and len(expansion.doublings) > expansion.lead_in + expansion.period
         again = " A rule stands where the repeating block begins anew." if blocks else ""

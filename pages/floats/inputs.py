@@ -189,7 +189,7 @@ def _own(inputs: FloatInputs) -> FloatFormat:
         # −0 comes back with the code that a sign or another place for NaN makes free.
         freed = state["cs"] != fmt.signed or (state["cn"] != fmt.nan and fmt.nan == "negative_zero")
         try:
-            made = custom_format(
+            result = custom_format(
                 int(state["ce"]),
                 int(state["cm"]),
                 bias=None if moved and state["cb"] == fmt.bias else int(state["cb"]),
@@ -202,7 +202,7 @@ def _own(inputs: FloatInputs) -> FloatFormat:
         except FormatError as problem:
             st.session_state["floats:refused"] = str(problem)
             return
-        st.session_state[inputs.key("custom")] = made.name
+        st.session_state[inputs.key("custom")] = result.name
 
     row.number_input("Exponent bits", 1, 11, key=inputs.key("ce"), on_change=build)
     row.number_input("Fraction bits", 0, 52, key=inputs.key("cm"), on_change=build)

@@ -22,19 +22,19 @@ _GRID = "floats:codes"
 _STAIRS = ("fp32", "tf32", "fp16", "bf16", "fp8_e4m3fn", "fp8_e5m2", "fp4_e2m1fn")
 
 
-def landscape(inputs: FloatInputs, asked: NumberInputs) -> None:
+def landscape(inputs: FloatInputs, request: NumberInputs) -> None:
     """The panel, running only while it is open."""
     with inputs.panel(
         "land", "The landscape: reach and spacing of every format, all codes of the small ones"
     ) as opened:
         if opened.open:
             with show.errors_under(inputs):
-                _landscape(inputs, asked)
+                _landscape(inputs, request)
 
 
-def _landscape(inputs: FloatInputs, asked: NumberInputs) -> None:
+def _landscape(inputs: FloatInputs, request: NumberInputs) -> None:
     """Range and precision of every format, the grid of a small format's codes, and what all formats can hold."""
-    fmt = asked.fmt
+    fmt = request.fmt
     here = reach(fmt)
     says(takeaway(fmt))
     left, right = st.columns([1.12, 1])
@@ -51,7 +51,7 @@ def _landscape(inputs: FloatInputs, asked: NumberInputs) -> None:
             alt=f"Relative distance between neighbours against magnitude. {steepness(fmt)}",
             key="floats:spacing",
         )
-    codes(inputs, asked)
+    codes(inputs, request)
     _limits(fmt)
 
 
@@ -72,13 +72,13 @@ def _range(fmt: FloatFormat) -> dict[str, Any]:
 
 @lru_cache(maxsize=64)
 def _spacing(fmt: FloatFormat) -> dict[str, Any]:
-    shown = [FORMATS[name] for name in _STAIRS]
-    return wire(spacing(shown if fmt in shown else [*shown, fmt], fmt, TOKENS))
+    formats = [FORMATS[name] for name in _STAIRS]
+    return wire(spacing(formats if fmt in formats else [*formats, fmt], fmt, TOKENS))
 
 
-def codes(inputs: FloatInputs, asked: NumberInputs) -> None:
+def codes(inputs: FloatInputs, request: NumberInputs) -> None:
     """All codes of a format of up to 8 bits, each a button that loads it into the strip."""
-    fmt = asked.fmt
+    fmt = request.fmt
     if fmt.bits > GRID_BITS:
         show.note(
             f"A format of up to {GRID_BITS} bits, such as {FORMATS[COMMON[5]].title}, also shows all its codes here."
@@ -95,9 +95,9 @@ def codes(inputs: FloatInputs, asked: NumberInputs) -> None:
         if isinstance(text, str) and len(text) <= 2 and text.strip("0123456789abcdef") == "" and text:
             code = int(text, 16)
             if code >> fmt.bits == 0:
-                inputs.put(code_text(code, fmt, asked.overflow))
+                inputs.put(code_text(code, fmt, request.overflow))
 
-    component("codes")(data={**_cells(fmt), "colour": colour, "code": asked.code}, key=_GRID, on_pick_change=pick)
+    component("codes")(data={**_cells(fmt), "colour": colour, "code": request.code}, key=_GRID, on_pick_change=pick)
 
 
 @lru_cache(maxsize=32)

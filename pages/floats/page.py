@@ -55,7 +55,7 @@ def page() -> None:
             inputs.put(code_text(code, fmt, st.session_state.get(inputs.key("over"), "format")))
 
     chips = show.slot()
-    asked = read_inputs(inputs)
+    request = read_inputs(inputs)
     errors = show.slot()
     with chips, st.container(horizontal=True, key="f_chips"):
         for number, (group, stories) in enumerate(PRESETS.items()):
@@ -63,7 +63,7 @@ def page() -> None:
                 st.html(f'<p class="np-note">{group}</p>')
                 inputs.presets(group, stories, into=show.slot(), key=f"story{number}")
 
-    typed, fmt, overflow = asked.typed, asked.fmt, asked.overflow
+    typed, fmt, overflow = request.typed, request.fmt, request.overflow
     stored = store(typed, fmt, overflow)
     with show.guarded("The answer in words"):
         story = describe_outcome(stored)
@@ -74,12 +74,12 @@ def page() -> None:
     bits.facts(stored, policies(fmt))
 
     for title, draw in (
-        ("In every format", lambda: everywhere(inputs, asked)),
-        ("The number among its neighbours", lambda: microscope(asked, stored)),
-        ("What other libraries say", lambda: agree(asked)),
-        ("Arithmetic and digits", lambda: arithmetic(inputs, asked)),
+        ("In every format", lambda: everywhere(inputs, request)),
+        ("The number among its neighbours", lambda: microscope(request, stored)),
+        ("What other libraries say", lambda: agree(request)),
+        ("Arithmetic and digits", lambda: arithmetic(inputs, request)),
         ("What rounding does to training", lambda: training(inputs)),
-        ("The landscape of formats", lambda: landscape(inputs, asked)),
+        ("The landscape of formats", lambda: landscape(inputs, request)),
     ):
         with show.guarded(title), show.errors_under(inputs):
             draw()

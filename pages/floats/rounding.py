@@ -56,10 +56,10 @@ def says(sentence: str) -> None:
     st.html(f'<p class="np-takeaway">{rich(sentence)}</p>')
 
 
-def microscope(asked: NumberInputs, stored: Stored) -> None:
+def microscope(inputs: NumberInputs, stored: Stored) -> None:
     """The number between its two neighbours, and where every rounding mode sends it; then how all is computed."""
-    value, fmt = asked.typed.value, asked.fmt
-    scope = magnify(value, fmt, asked.overflow) if value is not None else None
+    value, fmt = inputs.typed.value, inputs.fmt
+    scope = magnify(value, fmt, inputs.overflow) if value is not None else None
     if scope is None:
         section("Rounding microscope", _nowhere(value, fmt))
     else:
@@ -70,7 +70,7 @@ def microscope(asked: NumberInputs, stored: Stored) -> None:
     if scope is not None and explainable(scope):
         parts.append(("Tie and chance", lambda: explain(scope)))
     if parts:
-        show.how(lambda: [one for name, told in parts for one in (name, *told())], key="floats:how")
+        show.how(lambda: [item for name, text in parts for item in (name, *text())], key="floats:how")
 
 
 def _magnified(scope: Microscope) -> None:
@@ -190,11 +190,11 @@ def _everywhere(
     return tuple((stored, _row(stored)) for stored in store_everywhere(typed, formats, overflow))
 
 
-def everywhere(inputs: FloatInputs, asked: NumberInputs) -> None:
+def everywhere(inputs: FloatInputs, request: NumberInputs) -> None:
     """One number in every format, sortable by every column; the first column chooses the format."""
-    own = () if asked.fmt.name in FORMATS else (asked.fmt,)
-    formats = tuple(f for f in (*FORMATS.values(), *own) if f.has_nan or not asked.typed.nan)
-    everyone = _everywhere(asked.typed, formats, asked.overflow)
+    own = () if request.fmt.name in FORMATS else (request.fmt,)
+    formats = tuple(f for f in (*FORMATS.values(), *own) if f.has_nan or not request.typed.nan)
+    everyone = _everywhere(request.typed, formats, request.overflow)
     exact = sum(s.exact for s, _ in everyone)
     over = sum(s.overflowed for s, _ in everyone)
     zero = sum(s.fate == "underflow" for s, _ in everyone)
@@ -213,7 +213,7 @@ def everywhere(inputs: FloatInputs, asked: NumberInputs) -> None:
         "saturate": ", clipped at the largest value",
         "infinity": ", overflowing to infinity where there is one",
         "nan": ", overflowing to NaN where there is one",
-    }[asked.overflow]
+    }[request.overflow]
     key = _sort_key(order)
     rows = (
         sorted(everyone, key=lambda row: key(row[0]), reverse=down)
@@ -222,7 +222,7 @@ def everywhere(inputs: FloatInputs, asked: NumberInputs) -> None:
     )
 
     if not whole:
-        rows = [row for row in rows if row[0].fmt.name in {*COMMON, asked.fmt.name}]
+        rows = [row for row in rows if row[0].fmt.name in {*COMMON, request.fmt.name}]
 
     def sort() -> None:
         asked: Any = getattr(st.session_state.get(_TABLE), "sort", None)
@@ -247,7 +247,7 @@ def everywhere(inputs: FloatInputs, asked: NumberInputs) -> None:
             ],
             "sort": order,
             "down": down,
-            "rows": [{**row, "here": row["id"] == asked.fmt.name} for _, row in rows],
+            "rows": [{**row, "here": row["id"] == request.fmt.name} for _, row in rows],
         },
         key=_TABLE,
         on_sort_change=sort,
@@ -271,7 +271,7 @@ def _sort_key(order: str) -> Callable[[Stored], tuple[bool, Fraction]]:
 
 
 def _row(stored: Stored) -> dict[str, object]:
-    fmt, held = stored.fmt, stored.view
+    fmt, view = stored.fmt, stored.view
     if stored.error is None:
         relative, absolute, ulps = ("", "", "") if stored.exact else ("—", "", "—")
     elif stored.error == 0:
@@ -282,8 +282,8 @@ def _row(stored: Stored) -> dict[str, object]:
         "id": fmt.name,
         "title": fmt.title,
         "widths": f"{int(fmt.signed)} · {fmt.exponent_bits} · {fmt.fraction_bits}",
-        "hex": held.hex_code,
-        "bits": _fields(held.code, fmt),
+        "hex": view.hex_code,
+        "bits": _fields(view.code, fmt),
         "cells": [[stored.text, _class(stored)], [relative, absolute], [ulps, ""]],
     }
 
@@ -324,7 +324,7 @@ def _relative(stored: Stored) -> str:
 # ------------------------------------------------------------------------------------------ who agrees
 
 
-def agree(asked: NumberInputs) -> None:
+def agree(inputs: NumberInputs) -> None:
     """The same conversion by the libraries, each difference with its reason; torch comes when this opens."""
     with show.fold(
         "Who agrees? torch, ml_dtypes and gfloat on this number", key="floats:agree", icon=":material/groups:"
@@ -332,8 +332,8 @@ def agree(asked: NumberInputs) -> None:
         if not panel.open:
             return
         torch_ready()
-        verdicts = ask(asked.typed, asked.fmt, asked.overflow)
-        show.note(summary(verdicts, asked.fmt))
+        verdicts = ask(inputs.typed, inputs.fmt, inputs.overflow)
+        show.note(summary(verdicts, inputs.fmt))
         show.small_table(
             (
                 show.Column("Library"),
@@ -342,7 +342,7 @@ def agree(asked: NumberInputs) -> None:
                 show.Column("Value", numeric=True),
                 show.Column("Why"),
             ),
-            [_verdict(v, asked.fmt) for v in verdicts],
+            [_verdict(v, inputs.fmt) for v in verdicts],
             caption="float64 into the format on this CPU, under each library’s default rules",
             here=0,
         )

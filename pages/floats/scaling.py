@@ -72,10 +72,10 @@ def loss_scaling(inputs: FloatInputs) -> None:
         says(scaling_loss_scaling.takeaway(run))
     inputs.presets("Scales", LOSS, into=head, key="scaling")
     show.chart(_followed(course, scaler, fmt), alt=_plain(scaling_loss_scaling.takeaway(run)), key="floats:followed")
-    said, asked = st.columns([6, 1], vertical_alignment="bottom")
-    with asked, show.errors_under(inputs):
+    generator, request = st.columns([6, 1], vertical_alignment="bottom")
+    with request, show.errors_under(inputs):
         step = min(_count(inputs, "step", "Step shown", "1", 1, limit("scaled_steps")), course.steps)
-    with said:
+    with generator:
         says(scaling_loss_scaling.at_step(run, step))
     alt = _plain(scaling_loss_scaling.at_step(run, step))
     show.chart(_histogram(course, scaler, fmt, step), alt=alt, key="floats:gradients")
@@ -116,7 +116,7 @@ def _course(inputs: FloatInputs, prefix: str) -> Course:
     def number(name: str, label: str, default: float, low: float, high: float, help: str | None = None) -> float:
         return inputs.quantity(prefix + name, label, f"{default:g}", "number", low=low, high=high, help=help)
 
-    said = show.slot()
+    text = show.slot()
     with show.errors_under(inputs):
         fields = st.columns(_WIDTHS, gap="small")
         with fields[0]:
@@ -134,7 +134,7 @@ def _course(inputs: FloatInputs, prefix: str) -> Course:
         with fields[6]:
             seed = _count(inputs, f"{prefix}seed", "Seed", f"{base.seed}", 0, _MOST_SEED)
     course = Course(steps, first, last, spread, spike, count, seed)
-    with said:
+    with text:
         show.note(scaling_loss_scaling.course_line(course))
     return course
 

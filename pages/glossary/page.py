@@ -18,11 +18,11 @@ def page() -> None:
     inputs = Inputs(GLOSSARY)
     wanted = inputs.text("q", "Search", "", max_chars=limit("number_chars"), placeholder="MFU, ZeRO, stride …")
     show.input_errors(inputs)
-    found = matching(wanted[: limit("number_chars")])
-    if found:
-        kept = f"**{len(found)}** of {len(TERMS)} terms" if len(found) < len(TERMS) else f"**{len(TERMS)}** terms"
-        show.answer(f"{kept}, one definition each.")
-        st.html(f'<dl class="np-glossary">{"".join(map(_entry, found))}</dl>')
+    terms = matching(wanted[: limit("number_chars")])
+    if terms:
+        text = f"**{len(terms)}** of {len(TERMS)} terms" if len(terms) < len(TERMS) else f"**{len(TERMS)}** terms"
+        show.answer(f"{text}, one definition each.")
+        st.html(f'<dl class="np-glossary">{"".join(map(_entry, terms))}</dl>')
     else:
         show.note(f"None of the {len(TERMS)} terms has that in its name or its definition.")
     show.footer(inputs)

@@ -66,8 +66,8 @@ FORM = plan_form("h", HELD, HOLDER, COUNTED, NUMBER)
 _ASKED = (PARAMETERS, TRAINED, COUNT, ACCELERATOR, MFU)
 _LECTURES = "The lecture’s"
 CHIPS = {
-    "As published runs did": {one.id: one.default for one in _ASKED},
-    _LECTURES: {one.id: PRESETS[LECTURE][one.id] for one in _ASKED},
+    "As published runs did": {field.id: field.default for field in _ASKED},
+    _LECTURES: {item.id: PRESETS[LECTURE][item.id] for item in _ASKED},
 }
 _ASKED_OF_MEMORY = (HELD, HOLDER, COUNTED, RECOMPUTE)
 _OF_MEMORY = (*_ASKED_OF_MEMORY, OPTIMIZER, POLICY, ZERO)
@@ -119,7 +119,7 @@ def how_long(inputs: Inputs, plan: Plan) -> Answer | None:
 def how_large(inputs: Inputs, plan: Plan) -> Largest | None:
     """The largest model that fits, as on Training memory; nothing where that failed."""
     values, texts = inputs.reading.values, inputs.reading.texts
-    asked = replace(plan, accelerator=values[HOLDER.id], accelerators=values[HELD.id])
+    request = replace(plan, accelerator=values[HOLDER.id], accelerators=values[HELD.id])
     with show.question(HOW_LARGE, key=f"{HOME.prefix}_large"):
         chips, place, picture = show.slot(), show.slot(), show.slot()
         cells = st.columns([1.2, 1.4, 2, 1.2])
@@ -127,26 +127,26 @@ def how_large(inputs: Inputs, plan: Plan) -> Largest | None:
             with cell:
                 inputs.draw(field)
         try:
-            found = largest(asked, values[COUNTED.id])
+            result = largest(request, values[COUNTED.id])
         except LayoutError as problem:
-            asked = replace(asked, layout=Plan().layout)
+            request = replace(request, layout=Plan().layout)
             texts = {**texts, **{one.id: one.default for one in LAYOUT_FIELDS}}
-            found = largest(asked, values[COUNTED.id])
+            result = largest(request, values[COUNTED.id])
             inputs.fail(f"The layout cannot be: {words.refused(problem)}", "Counted as without splitting the model.")
         show.input_errors(inputs)
         inputs.presets_row("What is counted", HELD_CHIPS, into=chips, key="held", at="large")
         with place:
-            show.answer(words.holding(found), words.what_is_counted(found, largest(asked)))
+            show.answer(words.holding(result), words.what_is_counted(result, largest(request)))
         with picture:
             show.chart(
-                device_bars([("", found.device_memory)], found.memory.usable, TOKENS),
-                alt=f"Stacked bar of what one accelerator holds, against its memory. {plain(words.holding(found))}",
+                device_bars([("", result.device_memory)], result.memory.usable, TOKENS),
+                alt=f"Stacked bar of what one accelerator holds, against its memory. {plain(words.holding(result))}",
                 key="home:memory",
             )
         there = {"model": TYPED, "count": texts[HELD.id], "gpu": values[HOLDER.id]}
-        there |= {"n": words.typed(found)} if words.typed(found) else {}
+        there |= {"n": words.typed(result)} if words.typed(result) else {}
         show.onwards("What fills it, byte by byte, and other layouts", MEMORY, {**link_texts(texts), **there})
-        return found
+        return result
     return None
 
 
@@ -154,7 +154,7 @@ def how_exact(inputs: Inputs) -> list[Stored] | None:
     """What a small number becomes in three formats; nothing where that failed."""
     text = inputs.reading.values[NUMBER.id]
     number = parse(text, FORMATS["fp32"])
-    kept = store_everywhere(number, [FORMATS[name] for name in SHOWN])
+    stored_values = store_everywhere(number, [FORMATS[name] for name in SHOWN])
     with show.question(HOW_EXACT, key=f"{HOME.prefix}_exact"):
         place, picture = show.slot(), show.slot()
         cells = st.columns([1, 4])
@@ -163,17 +163,19 @@ def how_exact(inputs: Inputs) -> list[Stored] | None:
         show.input_errors(inputs)
         with place:
             show.answer(
-                f"{as_read(number)} becomes " + ", ".join(f"**{one.text}** in {one.fmt.title}" for one in kept) + ".",
+                f"{as_read(number)} becomes "
+                + ", ".join(f"**{stored.text}** in {stored.fmt.title}" for stored in stored_values)
+                + ".",
                 "fp16 spends its bits on precision, bf16 on range; fp32 has both and takes twice the memory.",
             )
         with picture:
-            bit_rows(kept)
+            bit_rows(stored_values)
         show.onwards(
             "Flip its bits, and see it in every format",
             FLOATS,
             {"x": number_text(text, FORMATS["fp32"]), "fmt": "fp16"},
         )
-        return kept
+        return stored_values
     return None
 
 
@@ -183,12 +185,16 @@ def page() -> None:
     plan = plan_of(inputs.reading)
     long = how_long(inputs, plan)
     large = how_large(inputs, plan)
-    kept = how_exact(inputs)
+    stored_values = how_exact(inputs)
     show.how(
         lambda: [
             *([HOW_LONG, *long.explain()] if long else ()),
             *([HOW_LARGE, *large.explain()] if large else ()),
-            *([HOW_EXACT, *(step for one in kept for step in explain_value(one.view))] if kept else ()),
+            *(
+                [HOW_EXACT, *(step for stored in stored_values for step in explain_value(stored.view))]
+                if stored_values
+                else ()
+            ),
         ],
         key="home:how",
     )

@@ -31,16 +31,16 @@ def page() -> None:
         wanted = inputs.choice("claim", "Claim", [ALL, *CLAIMS], ALL)
     show.input_errors(inputs)
 
-    found = findings()
-    shown = [
+    by_name = findings()
+    claims = [
         claim
         for claim in CLAIMS.values()
         if group in (ALL, claim.group) and verdict in (ALL, claim.verdict) and wanted in (ALL, claim.id)
     ]
-    contradicted = [claim.id for claim in shown if not found[claim.id].confirms]
-    if shown:
+    contradicted = [claim.id for claim in claims if not by_name[claim.id].confirms]
+    if claims:
         show.answer(
-            summary(shown) + (f" The computation contradicts **{', '.join(contradicted)}**." if contradicted else ""),
+            summary(claims) + (f" The computation contradicts **{', '.join(contradicted)}**." if contradicted else ""),
             "Every verdict is checked by computing it: "
             + "; ".join(f"**{word}**, {meaning}" for word, meaning in VERDICTS.items())
             + ".",
@@ -51,16 +51,17 @@ def page() -> None:
                 (
                     claim.id,
                     claim.text,
-                    show.remarked(found[claim.id].value, claim.remark),
+                    show.remarked(by_name[claim.id].value, claim.remark),
                     show.badge(claim.verdict, ROLE[claim.verdict]),
                     _opens(claim),
                 )
-                for claim in shown
+                for claim in claims
             ],
         )
         show.how_each(
             lambda: [
-                show.Part(claim.id, claim.name, found[claim.id].how, found[claim.id].explanations) for claim in shown
+                show.Part(claim.id, claim.name, by_name[claim.id].how, by_name[claim.id].explanations)
+                for claim in claims
             ],
             key="lecture:how",
         )

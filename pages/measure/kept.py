@@ -35,20 +35,20 @@ def forget() -> None:
 
 def stored_measurements() -> Sequence[StoredMeasurement]:
     """The newest measurements of the database; none where it cannot be read, which `why_none` then says."""
-    asked, found = st.session_state.get(_CACHE, (0.0, ()))
-    if time.monotonic() - asked > _FRESH_S or not asked:
+    request, result = st.session_state.get(_CACHE, (0.0, ()))
+    if time.monotonic() - request > _FRESH_S or not request:
         try:
-            found = opened().measurements.history(per_page=limit("plans_listed")).kept
+            result = opened().measurements.history(per_page=limit("plans_listed")).kept
             st.session_state.pop(_WHY, None)
         except StoreError as problem:
             st.session_state[_WHY] = str(problem)
-        st.session_state[_CACHE] = (time.monotonic(), found)
-    return found
+        st.session_state[_CACHE] = (time.monotonic(), result)
+    return result
 
 
 def records() -> list[Record]:
     """Those of `all_kept` that can be read and have a result, the newest first."""
-    seen = (seen_from(one, machine(), platform.node()) for one in stored_measurements())
+    seen = (seen_from(measurement, machine(), platform.node()) for measurement in stored_measurements())
     return [record for record in seen if record is not None and record.outcomes]
 
 
@@ -62,26 +62,26 @@ def unsaved() -> None:
         show.error(why)
 
 
-def past(inputs: Inputs, shown: Record | None) -> None:
+def past(inputs: Inputs, record: Record | None) -> None:
     """Every measurement, which of them is shown, and two of them beside each other."""
-    unreadable = [one for one in stored_measurements() if one.record is None]
-    found = records()
+    unreadable = [measurement for measurement in stored_measurements() if measurement.record is None]
+    result = records()
     if unreadable:
         show.note(f"{len(unreadable)} measurements cannot be read: {'; '.join(unreadable[0].problems)}")
-    if not found:
+    if not result:
         show.note("There is none yet: measure something, or bring in a file that another Napkin has written.")
         return
-    names = {record.id: history.named(record) for record in found}
+    names = {record.id: history.named(record) for record in result}
     ids = list(names)
-    rows = [[show.typed(cell) for cell in row] for row in history.rows(found)]
+    rows = [[show.typed(cell) for cell in row] for row in history.rows(result)]
     table(history.HEADINGS, rows, "The newest first; times in UTC.", words=len(history.HEADINGS))
     choice, gone = st.columns([5.2, 1], vertical_alignment="bottom")
-    here = ids.index(shown.id) if shown is not None and shown.id in ids else None
+    here = ids.index(record.id) if record is not None and record.id in ids else None
     with choice:
         st.selectbox(
             "Shown above", ids, format_func=names.__getitem__, key="device:shown", index=here, placeholder="Choose one"
         )
-    others = [one for one in ids if shown is None or one != shown.id]
+    others = [text for text in ids if record is None or text != record.id]
     second, _ = st.columns([5.2, 1])
     with second:
         against = st.selectbox(
@@ -91,17 +91,17 @@ def past(inputs: Inputs, shown: Record | None) -> None:
     with gone:
         if here is not None:
             st.button("Remove it", key="device:remove", on_click=_remove, args=(ids[here],))
-    if shown is None or against is None:
+    if record is None or against is None:
         return
-    other = in_sentences(next(record for record in found if record.id == against))
-    show.takeaway(history.says(other, shown))
-    if doubt := history.comparable(other, shown):
+    other = in_sentences(next(record for record in result if record.id == against))
+    show.takeaway(history.says(other, record))
+    if doubt := history.comparable(other, record):
         show.error(doubt)
-    if rows := history.compared(other, shown):
-        drawn = history.picture(other, shown, TOKENS)
+    if rows := history.compared(other, record):
+        drawn = history.picture(other, record, TOKENS)
         if drawn["data"]:
-            show.chart(drawn, alt=history.picture_alt(other, shown), key="device:compared")
-        caption = f"First, compared with: {history.named(other)}. Second, shown: {history.named(shown)}."
+            show.chart(drawn, alt=history.picture_alt(other, record), key="device:compared")
+        caption = f"First, compared with: {history.named(other)}. Second, shown: {history.named(record)}."
         table(("What", "First", "Second", "Second: times as fast"), rows, caption)
 
 
@@ -119,13 +119,13 @@ def chosen() -> str:
     return st.session_state.get("device:shown") or ""
 
 
-def files(inputs: Inputs, shown: Record | None) -> None:
+def files(inputs: Inputs, record: Record | None) -> None:
     """The measurement shown as a file, and one of another machine."""
-    if shown is not None:
+    if record is not None:
         st.download_button(
             "Download the measurement shown (JSON)",
-            lambda: written(shown).encode(),
-            f"napkin-measurement-{shown.id}.json",
+            lambda: written(record).encode(),
+            f"napkin-measurement-{record.id}.json",
             "application/json",
             on_click="ignore",
             key="device:download",

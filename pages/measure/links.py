@@ -23,10 +23,10 @@ from pages.common.theme import TOKENS
 from pages.measure.panels import offered
 
 _FRESH_S = 15.0
-_FILE, _WRONG, _LIST, _SHOWN, _FOUND = (f"device:links:{one}" for one in ("file", "wrong", "list", "shown", "found"))
+_FILE, _WRONG, _LIST, _SHOWN, _FOUND = (f"device:links:{item}" for item in ("file", "wrong", "list", "shown", "found"))
 
 
-def several(inputs: Inputs, shown: Record | None) -> None:
+def several(inputs: Inputs, record: Record | None) -> None:
     """How collectives are measured, and what a file of them says. shown: the measurement of one device above."""
     show.note(
         "Over several devices a page cannot measure: run this in Napkin’s folder on the cluster, and bring the file "
@@ -46,28 +46,28 @@ def several(inputs: Inputs, shown: Record | None) -> None:
     listing = _chosen()
     if wrong := st.session_state.get(_WRONG):
         show.error(wrong)
-    if (found := _result(listing)) is not None:
-        _said(in_sentences(found), shown)
+    if (result := _result(listing)) is not None:
+        _said(in_sentences(result), record)
 
 
-def _said(found: ResultFields, shown: Record | None) -> None:
+def _said(result: ResultFields, record: Record | None) -> None:
     """One result: what it found, and the way into a plan."""
-    link = promised(found)
-    sentence, detail = text.answer(found, link)
+    link = promised(result)
+    sentence, detail = text.answer(result, link)
     show.takeaway(sentence)
     show.note(detail)
-    if found.points:
-        show.chart(charts.bandwidths(found, TOKENS, link), alt=text.chart_alt(found, link), key="device:links:chart")
-        _table(text.top_rows(found), text.CAPTION)
-    for remark in text.remarks(found):
+    if result.points:
+        show.chart(charts.bandwidths(result, TOKENS, link), alt=text.chart_alt(result, link), key="device:links:chart")
+        _table(text.top_rows(result), text.CAPTION)
+    for remark in text.remarks(result):
         show.note(remark)
-    if texts := with_measured_links(found, shown):
-        offered(texts, (text.link_line(found),))
-    if len(found.points) > len(text.top_rows(found)):
+    if texts := with_measured_links(result, record):
+        offered(texts, (text.link_line(result),))
+    if len(result.points) > len(text.top_rows(result)):
         with show.fold("Every size in numbers", key="device:links:numbers") as numbers:
             if numbers.open:
-                _table(text.rows(found), "")
-    show.how(text.explanations(found), key="device:links:how", label="How bus bandwidth is computed")
+                _table(text.rows(result), "")
+    show.how(text.explanations(result), key="device:links:how", label="How bus bandwidth is computed")
 
 
 def _table(rows: Sequence[text.Row], caption: str) -> None:
@@ -77,18 +77,18 @@ def _table(rows: Sequence[text.Row], caption: str) -> None:
 
 def _chosen() -> str:
     """The id of the kept file that is shown, empty for none; a list to choose from where there are several."""
-    asked, names, why = st.session_state.get(_LIST, (0.0, {}, ""))
-    if not asked or time.monotonic() - asked > _FRESH_S:
+    request, names, why = st.session_state.get(_LIST, (0.0, {}, ""))
+    if not request or time.monotonic() - request > _FRESH_S:
         try:
-            names, why = {one.id: one.name for one in opened().links.all()}, ""
+            names, why = {links.id: links.name for links in opened().links.all()}, ""
         except StoreError as problem:
             why = str(problem)
         st.session_state[_LIST] = (time.monotonic(), names, why)
     if why:
         show.error(why)
-    here, found = st.session_state.get(_FOUND, ("", None))
-    if found is not None and not here:
-        names = {"": f"{text.named(found)} (not kept)", **names}
+    here, result = st.session_state.get(_FOUND, ("", None))
+    if result is not None and not here:
+        names = {"": f"{text.named(result)} (not kept)", **names}
     if not names:
         return ""
     if st.session_state.get(_SHOWN) not in names:
@@ -103,34 +103,34 @@ def _chosen() -> str:
 
 def _result(wanted: str) -> ResultFields | None:
     """The file of that id, else the one brought in that could not be kept; None without one."""
-    here, found = st.session_state.get(_FOUND, ("", None))
+    here, result = st.session_state.get(_FOUND, ("", None))
     if wanted and here != wanted:
         try:
-            found = opened().links.get(wanted)
-            st.session_state[_FOUND] = (wanted, found)
+            result = opened().links.get(wanted)
+            st.session_state[_FOUND] = (wanted, result)
         except StoreError as problem:
             show.error(str(problem))
             return None
-    return found
+    return result
 
 
 def _brought() -> None:
     file = st.session_state.get(_FILE)
-    for one in (_WRONG, _LIST):
-        st.session_state.pop(one, None)
+    for item in (_WRONG, _LIST):
+        st.session_state.pop(item, None)
     if file is None:
         return
     try:
-        found = read_result(file.getvalue())
+        result = read_result(file.getvalue())
     except ValueError as problem:
         st.session_state[_WRONG] = str(problem)
         return
-    kept = ""
+    selected = ""
     try:
-        kept = opened().links.keep(found, text.named(found))
+        selected = opened().links.keep(result, text.named(result))
     except StoreError as problem:
         st.session_state[_WRONG] = f"It is shown, and not kept. {problem}"
-    st.session_state[_FOUND], st.session_state[_SHOWN] = (kept, found), kept
+    st.session_state[_FOUND], st.session_state[_SHOWN] = (selected, result), selected
 
 
 def _remove(wanted: str) -> None:
@@ -138,5 +138,5 @@ def _remove(wanted: str) -> None:
         opened().links.remove(wanted)
     except StoreError as problem:
         st.session_state[_WRONG] = str(problem)
-    for one in (_SHOWN, _FOUND, _LIST):
-        st.session_state.pop(one, None)
+    for item in (_SHOWN, _FOUND, _LIST):
+        st.session_state.pop(item, None)

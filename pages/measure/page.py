@@ -36,7 +36,7 @@ def _layer(inputs: Inputs) -> LayerShape:
 
 def _read_inputs(inputs: Inputs) -> tuple[str, Programme]:
     values = inputs.reading.values
-    choice = next(key for key, one in CHOICES.items() if one.name == values[WHAT.id])
+    choice = next(key for key, choice in CHOICES.items() if choice.name == values[WHAT.id])
     layer = _layer(inputs) if any(kind in CHOICES[choice].kinds for kind in _LAYERED) else None
     return choice, programme(choice, machine().kind, int(values["n"]), float(values["each"]), layer)
 
@@ -44,12 +44,12 @@ def _read_inputs(inputs: Inputs) -> tuple[str, Programme]:
 def _draw(inputs: Inputs, wanted: Programme, *, waits: bool, known: bool) -> None:
     """The row of inputs, with the button at its end."""
     runner, form = shared_runner(), inputs.form
-    asked = {WHAT.id: 1.65, "n": 0.7, "each": 0.75}
+    by_name = {WHAT.id: 1.65, "n": 0.7, "each": 0.75}
     if not wanted.sizes:  # only squares have an n
-        del asked["n"]
-    widths = [*asked.values(), 1.15, 4.05 - sum(asked.values())]
+        del by_name["n"]
+    widths = [*by_name.values(), 1.15, 4.05 - sum(by_name.values())]
     *fields, start, beside = st.columns(widths, vertical_alignment="bottom")
-    for place, name in zip(fields, asked, strict=True):
+    for place, name in zip(fields, by_name, strict=True):
         with place:
             inputs.draw(form[name])
     with start:
@@ -59,9 +59,9 @@ def _draw(inputs: Inputs, wanted: Programme, *, waits: bool, known: bool) -> Non
         with beside.container(key="measure_estimate"):
             show.note(state.estimate(expected_s(wanted)))
     if wanted.layer is not None:
-        for place, one in zip(st.columns([1.5, 0.8, 0.9, 2.2]), form.part("layer"), strict=False):
+        for place, field in zip(st.columns([1.5, 0.8, 0.9, 2.2]), form.part("layer"), strict=False):
             with place:
-                inputs.draw(one)
+                inputs.draw(field)
     show.input_errors(inputs)
 
 
@@ -73,8 +73,8 @@ def _results(record: Record, more: Record) -> None:
         with show.guarded("The rates"):
             panels.matmuls(more, key="device:rates")
         own = ()
-    elif told := [kind for kind in own if others.says(record, kind)]:
-        led = told[0]
+    elif parts := [kind for kind in own if others.says(record, kind)]:
+        led = parts[0]
         show.answer(others.says(record, led), measured_line(record))
     for kind in own:
         panels.kind(more, kind, led=kind == led)
@@ -86,10 +86,10 @@ def _results(record: Record, more: Record) -> None:
 
 def _picture(newest: Record | None, everything: Sequence[Record]) -> Record | None:
     """The measurement to show: what was chosen, or the newest of this machine."""
-    mine = [record for record in everything if record.origin is None and record.programme.device == machine().kind]
-    known = [*([newest] if newest else []), *(record for record in mine if newest is None or record.id != newest.id)]
+    records = [record for record in everything if record.origin is None and record.programme.device == machine().kind]
+    known = [*([newest] if newest else []), *(record for record in records if newest is None or record.id != newest.id)]
     picked = kept.chosen()
-    return next((one for one in (*known, *everything) if one.id == picked), known[0] if known else None)
+    return next((record for record in (*known, *everything) if record.id == picked), known[0] if known else None)
 
 
 def page() -> None:
@@ -100,30 +100,30 @@ def page() -> None:
     latest = runner.latest_with_results()
     everything = kept.records()
     original = _picture(latest.record if latest else None, everything)
-    shown = in_sentences(original) if original is not None and original.origin is not None else original
-    _draw(inputs, wanted, waits=own_snapshot(runner) is not None, known=shown is not None)
+    record = in_sentences(original) if original is not None and original.origin is not None else original
+    _draw(inputs, wanted, waits=own_snapshot(runner) is not None, known=record is not None)
     show.note(state.machine_line(here))
     say_why_not()
     kept.unsaved()
     if not live(runner):
         ended(runner)
-        if shown is not None:
-            _results(shown, panels.supplemented(shown, everything) if shown.origin is None else shown)
+        if record is not None:
+            _results(record, panels.supplemented(record, everything) if record.origin is None else record)
         else:
             show.answer(*state.invitation(here, choice, wanted, expected_s(wanted)))
             panels.table(state.STEPS, state.steps(items(wanted), expected_s(wanted)), "What will happen", words=2)
     content = {
-        "roof": lambda: panels.roof(panels.supplemented(shown, everything)) if shown else show.note(_NOTHING),
-        "every": lambda: panels.every(shown) if shown else show.note(_NOTHING),
-        "past": lambda: kept.past(inputs, shown),
-        "several": lambda: links.several(inputs, shown),
+        "roof": lambda: panels.roof(panels.supplemented(record, everything)) if record else show.note(_NOTHING),
+        "every": lambda: panels.every(record) if record else show.note(_NOTHING),
+        "past": lambda: kept.past(inputs, record),
+        "several": lambda: links.several(inputs, record),
         "file": lambda: kept.files(inputs, original),
     }
-    for one in PANELS:
-        with inputs.panel(one.id, one.label) as panel:
+    for field in PANELS:
+        with inputs.panel(field.id, field.label) as panel:
             if panel.open:
-                content[one.id]()
-    show.how(lambda: panels.opened(shown) if shown else (), notes=state.method(here.kind), key="device:how")
+                content[field.id]()
+    show.how(lambda: panels.opened(record) if record else (), notes=state.method(here.kind), key="device:how")
     show.footer(inputs)
 
 

@@ -48,7 +48,7 @@ def matmuls(record: Record, *, key: str) -> None:
 
 def kinds_of(record: Record) -> tuple[Kind, ...]:
     """The kinds but matmul of which something was tried, in the order in which they are shown."""
-    tried = {one.item.kind for one in record.outcomes}
+    tried = {outcome.item.kind for outcome in record.outcomes}
     return tuple(kind for kind in others.TITLES if kind in tried)
 
 
@@ -84,10 +84,10 @@ def roof(record: Record) -> None:
     show.takeaway(roofline.takeaway(record, measured, sheet))
     drawn = roofline.picture(record, measured, sheet, TOKENS)
     show.chart(drawn, alt=roofline.takeaway(record, measured, sheet).replace("**", ""), key="device:roof")
-    if found := roofline.rows(record, measured):
+    if rows := roofline.rows(record, measured):
         table(
             roofline.HEADINGS,
-            found,
+            rows,
             "Each operand read once and each result written once; above 100 % a cache holds them.",
         )
     show.how(roofline.explanations(record, measured), key="device:roof:how", label="How the roofline is computed")
@@ -102,9 +102,9 @@ def supplemented(record: Record, others: Sequence[Record]) -> Record:
     have = {point.item.kind for point in record.points}
     more: list[Point] = []
     for other in alike:
-        found = [p for p in other.points if p.item.kind not in have]
-        have |= {p.item.kind for p in found}
-        more += found
+        points = [p for p in other.points if p.item.kind not in have]
+        have |= {p.item.kind for p in points}
+        more += points
     return record.model_copy(update={"outcomes": (*record.outcomes, *more)})
 
 
@@ -119,7 +119,7 @@ def every(record: Record) -> None:
 def opened(record: Record) -> tuple[Explanation, ...]:
     """Every number of the page, opened."""
     rest: list[Point] = [p for kind in others.TITLES for p in common.of_kind(record, kind)]
-    predicted = [step for one in predicted_against_measured(record)[0] for step in one.explanations]
+    predicted = [step for measured in predicted_against_measured(record)[0] for step in measured.explanations]
     return (*matmul.explanations(record), *others.explanations(rest), *predicted)
 
 
@@ -134,16 +134,20 @@ def use(record: Record) -> None:
 
 def offered(texts: Mapping[str, str], lacking: Sequence[str] = ()) -> None:
     """Rates as a plan's texts, and the ways to it. lacking: why some are not there."""
-    said = listed([f"{name} {text}" for name, text in named(texts)])
-    show.note(" ".join((f"A plan can take {said} in place of a datasheet’s.", *lacking)))
+    text = listed([f"{name} {text}" for name, text in named(texts)])
+    show.note(" ".join((f"A plan can take {text} in place of a datasheet’s.", *lacking)))
     show.onwards("Use these rates in Parallel plan", PARALLEL, texts)
     show.onwards("Use these rates in Compute budget", COMPUTE, texts)
 
 
 def _layer(record: Record) -> None:
     """What was predicted of each step that was timed."""
-    found, why = predicted_against_measured(record)
-    if found:
-        table(HEADINGS, [one.cells for one in found], "Predicted by the rates measured here, else by the datasheet.")
+    measurements, why = predicted_against_measured(record)
+    if measurements:
+        table(
+            HEADINGS,
+            [measured.cells for measured in measurements],
+            "Predicted by the rates measured here, else by the datasheet.",
+        )
     elif why:
         show.note(why)

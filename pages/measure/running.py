@@ -48,8 +48,8 @@ def stop_it(runner: Runner, id: str) -> None:
 
 def say_why_not() -> None:
     """Why the last press began nothing, once."""
-    if said := st.session_state.pop(_SAID, ""):
-        show.error(said)
+    if text := st.session_state.pop(_SAID, ""):
+        show.error(text)
 
 
 def own_snapshot(runner: Runner) -> Snapshot | None:
@@ -66,13 +66,21 @@ def live(runner: Runner) -> bool:
     running, own = runner.latest(), own_snapshot(runner)
     if (running is None or not running.running) and own is None:
         return False
-    watched = {one.id for one in (running, own) if one is not None and one.record.stage in ("queued", "running")}
+    watched = {
+        snapshot.id
+        for snapshot in (running, own)
+        if snapshot is not None and snapshot.record.stage in ("queued", "running")
+    }
 
     @st.fragment(run_every=1)
     def look() -> None:
         now, waiting = runner.latest(), own_snapshot(runner)
-        found = {one.id for one in (now, waiting) if one is not None and one.record.stage in ("queued", "running")}
-        if found != watched:
+        parts = {
+            snapshot.id
+            for snapshot in (now, waiting)
+            if snapshot is not None and snapshot.record.stage in ("queued", "running")
+        }
+        if parts != watched:
             st.rerun()
         if now is not None and now.running:
             _running(runner, now, own=waiting is not None and waiting.id == now.id)
@@ -84,14 +92,14 @@ def live(runner: Runner) -> bool:
 
 
 def _running(runner: Runner, now: Snapshot, *, own: bool) -> None:
-    record, asked = now.record, items(now.record.programme)
+    record, request = now.record, items(now.record.programme)
     if not own:
         show.note("Somebody else measures on this device; it does one thing at a time. You may cancel it.")
     place = len(record.outcomes) + 1
     at = now.progress
     bar, stop = st.columns([5, 1], vertical_alignment="center")
-    said = state.progress_line(at.item if at else None, at.phase if at else "", place, len(asked), now.left_s)
-    bar.progress(now.fraction, text=said)
+    text = state.progress_line(at.item if at else None, at.phase if at else "", place, len(request), now.left_s)
+    bar.progress(now.fraction, text=text)
     stop.button("Cancel", key="d:cancel", on_click=stop_it, args=(runner, now.id))
     with show.guarded("The rates so far"):
         if matmul.bests(record):
@@ -103,8 +111,8 @@ def _running(runner: Runner, now: Snapshot, *, own: bool) -> None:
 
 
 def _waiting(runner: Runner, own: Snapshot, now: Snapshot | None) -> None:
-    said, stop = st.columns([5, 1], vertical_alignment="center")
-    with said:
+    generator, stop = st.columns([5, 1], vertical_alignment="center")
+    with generator:
         show.note(state.waiting_line(own.place, now.left_s if now else 0.0))
     stop.button("Leave the line", key="d:leave", on_click=stop_it, args=(runner, own.id))
 
@@ -114,6 +122,6 @@ def ended(runner: Runner) -> None:
     own = runner.own(visitor())
     if own is None:
         return
-    kind, said = state.ended(own.record, items(own.record.programme))
+    kind, text = state.ended(own.record, items(own.record.programme))
     if kind:
-        (show.error if kind == "error" else show.note)(said)
+        (show.error if kind == "error" else show.note)(text)

@@ -17,11 +17,11 @@ from pages.memory.form import LAYER
 def activations(inputs: Inputs, h: MemoryEstimate) -> None:
     """The panel's content."""
     grid = over_batch_and_length(h)
-    said = text_memory.frontier(h, grid)
-    show.takeaway(said)
+    text = text_memory.frontier(h, grid)
+    show.takeaway(text)
     show.chart(
         fit_map(grid.totals, grid.batches, grid.lengths, h.usable, (h.plan.seq_len, int(h.layout.micro_batch)), TOKENS),
-        alt=f"What one accelerator holds in GiB over micro-batch and sequence length. {plain(said)}",
+        alt=f"What one accelerator holds in GiB over micro-batch and sequence length. {plain(text)}",
         key="memory:map",
     )
     kind = "dense"

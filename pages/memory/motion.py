@@ -80,11 +80,11 @@ def motion(inputs: Inputs) -> None:
     typed, start = values[RATE.id], values[START.id] or SURFACES[surface].start
     torch_ready()
     walks = _walks(surface, start, typed)
-    said = text_optimizer_paths.takeaway(walks, step)
+    text = text_optimizer_paths.takeaway(walks, step)
     with head:
-        show.takeaway(said)
+        show.takeaway(text)
     above, below = _figures(surface, start, typed, chosen, step)
-    show.chart(above, alt=f"{SURFACES[surface].title} from above. {plain(said)}", key="memory:descent")
+    show.chart(above, alt=f"{SURFACES[surface].title} from above. {plain(text)}", key="memory:descent")
     show.chart(below, alt="Length of every step of each optimizer, on a log scale.", key="memory:steps")
     show.small_table(
         _COLUMNS,

@@ -19,16 +19,16 @@ def side_by_side(inputs: Inputs, h: MemoryEstimate) -> None:
     """The panel's content."""
     rows = under_each_optimizer(h)
     named = headline(h.optimizer.name)
-    said = text_memory.optimizers(h, rows)
-    show.takeaway(said)
-    by_name = {one.optimizer.name: one for one in rows}
+    message = text_memory.optimizers(h, rows)
+    show.takeaway(message)
+    by_name = {row.optimizer.name: row for row in rows}
     show.chart(
         device_bars(
             [(row, by_name[name].device_memory) for row, name in zip(row_names(named), named, strict=True)],
             h.usable,
             TOKENS,
         ),
-        alt=f"One accelerator under each of {len(named)} optimizers. {plain(said)}",
+        alt=f"One accelerator under each of {len(named)} optimizers. {plain(message)}",
         key="memory:optimizers",
     )
     measured = h.policy.fp32_states  # the measurements are in fp32, and beside another format only confuse
@@ -45,9 +45,9 @@ def side_by_side(inputs: Inputs, h: MemoryEstimate) -> None:
                 show.Column("Left", numeric=True),
                 *([show.Column("Measured, in fp32", numeric=True)] if measured else []),
             ],
-            [text_memory.optimizer_row(one, measured=measured) for one in rows],
+            [text_memory.optimizer_row(row, measured=measured) for row in rows],
             caption="From the most state to the least."
             + " Measured: the optimizer’s state after one step on a 512 × 256 matrix, per parameter." * measured,
-            here=[one.optimizer.name for one in rows].index(h.optimizer.name),
+            here=[row.optimizer.name for row in rows].index(h.optimizer.name),
         )
     show.note(text.left_out())

@@ -60,14 +60,14 @@ def read_inputs(inputs: Inputs) -> MemoryEstimate:
     """What the plan of the form holds; where it cannot be laid out, the last that could be stays."""
     plan = named_plan(inputs.reading)
     try:
-        found = memory_estimate(plan)
+        estimate = memory_estimate(plan)
         st.session_state[_GOOD] = plan
     except LayoutError as problem:
         last: Plan | None = st.session_state.get(_GOOD)
-        found = memory_estimate(last or named_plan(FORM.parse({})))
+        estimate = memory_estimate(last or named_plan(FORM.parse({})))
         label = FORM[text_memory.field_of(problem)].label
         inputs.fail(f"{label}: {text_memory.refused(problem)}", "Still showing the last layout that can be.")
-    return found
+    return estimate
 
 
 def page() -> None:
@@ -80,10 +80,10 @@ def page() -> None:
     plan_chips(inputs, CHIPS, into=chips)
 
     with show.guarded("The answer"):
-        said = text_memory.sentence(h)
+        message = text_memory.sentence(h)
         show.answer(text_memory.verdict(h), text_memory.counted(h))
     with show.guarded("The picture"):
-        show.chart(device_bars([("", h.device_memory)], h.usable, TOKENS), alt=plain(said), key="memory:bars")
+        show.chart(device_bars([("", h.device_memory)], h.usable, TOKENS), alt=plain(message), key="memory:bars")
     add_to_comparison(MEMORY, named_texts(inputs.reading.texts))
     with st.container(key=inputs.key("remarks")), show.guarded("Remarks"):
         for line in text_memory.remarks(h):

@@ -15,11 +15,11 @@ from pages.memory.form import GROWN
 
 def parallel(inputs: Inputs, h: MemoryEstimate) -> None:
     """The panel's content."""
-    said = text_memory.zero_stages(h, stages(h))
-    show.takeaway(said)
+    text = text_memory.zero_stages(h, stages(h))
+    show.takeaway(text)
     show.chart(
-        device_bars([(f"ZeRO-{stage}", one) for stage, one in stages(h)], h.usable, TOKENS),
-        alt=f"One accelerator under each stage of ZeRO. {plain(said)}",
+        device_bars([(f"ZeRO-{stage}", memory) for stage, memory in stages(h)], h.usable, TOKENS),
+        alt=f"One accelerator under each stage of ZeRO. {plain(text)}",
         key="memory:zero",
     )
     traffic = traffic_per_step(h.spec, h.layout, policy=h.policy, seq_len=h.plan.seq_len)
@@ -27,10 +27,10 @@ def parallel(inputs: Inputs, h: MemoryEstimate) -> None:
     inputs.draw(GROWN)
     degree = inputs.reading.values[GROWN.id]
     rows = over_degree(h, degree)
-    said = text_memory.growing(h, degree, rows)
-    show.takeaway(said)
+    text = text_memory.growing(h, degree, rows)
+    show.takeaway(text)
     show.chart(
-        device_bars([(f"{degree} {size:,}", one) for size, one in rows], h.usable, TOKENS),
-        alt=f"One accelerator as the {degree}-parallel degree grows. {plain(said)}",
+        device_bars([(f"{degree} {size:,}", memory) for size, memory in rows], h.usable, TOKENS),
+        alt=f"One accelerator as the {degree}-parallel degree grows. {plain(text)}",
         key="memory:grown",
     )

@@ -43,8 +43,8 @@ def policy(inputs: Inputs, h: MemoryEstimate) -> None:
             show.Column("Left", numeric=True),
             show.Column("What it is"),
         ],
-        [text_precision.policy_row(one) for one in rows],
+        [text_precision.policy_row(row) for row in rows],
         caption=f"Every precision under {h.optimizer.name}, all else as it is.",
-        here=[one.policy.id for one in rows].index(h.policy.id),
+        here=[row.policy.id for row in rows].index(h.policy.id),
     )
     show.note(text_precision.WHY_SO_MANY)

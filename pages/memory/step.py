@@ -15,10 +15,10 @@ from pages.common.theme import TOKENS
 def step(_: Inputs, h: MemoryEstimate) -> None:
     """The panel's content."""
     curve = through_one_step(h.setup)
-    said = text_memory.over_a_step(h, curve)
-    show.takeaway(said)
+    text = text_memory.over_a_step(h, curve)
+    show.takeaway(text)
     show.chart(
         step_curve(curve, h.usable, TOKENS),
-        alt=f"Memory of one accelerator over one step. {plain(said)}",
+        alt=f"Memory of one accelerator over one step. {plain(text)}",
         key="memory:step",
     )

@@ -18,11 +18,11 @@ from pages.common.theme import TOKENS
 
 def why(inputs: Inputs, h: MemoryEstimate) -> None:
     """The panel's content."""
-    found, near, over = fixes(h), smallest_fix(h), h.fits == "over"
+    result, near, over = fixes(h), smallest_fix(h), h.fits == "over"
     show.takeaway(
-        text_memory.why(h, found, fewest_accelerators(h) if over else None, larger_accelerators(h) if over else ())
+        text_memory.why(h, result, fewest_accelerators(h) if over else None, larger_accelerators(h) if over else ())
     )
-    way = found[0] if found else near
+    way = result[0] if result else near
     if way is None:
         return
     steps = with_fix(h, way)
@@ -30,21 +30,21 @@ def why(inputs: Inputs, h: MemoryEstimate) -> None:
     show.chart(
         waterfall(
             h.device_memory,
-            [(text_memory.change(one), text_memory.costs(one), one.device_memory) for one in steps],
+            [(text_memory.change(step), text_memory.costs(step), step.device_memory) for step in steps],
             h.usable,
             TOKENS,
         ),
         alt=f"What one accelerator holds, falling with each change. {plain(text_memory.fall(h, steps))}",
         key="memory:fall",
     )
-    if not found:
+    if not result:
         return
 
     def apply(texts: Mapping[str, str]) -> None:
         for name, text in texts.items():
             inputs.put(name, text)
 
-    for i, fix in enumerate(found):
+    for i, fix in enumerate(result):
         button, place = st.columns([1, 8], vertical_alignment="center")
         button.button("Apply", key=inputs.key(f"fix{i}"), on_click=apply, args=(fix.texts,))
         with place:

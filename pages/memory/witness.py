@@ -27,15 +27,15 @@ def shared_torch_check() -> TorchCheckRunner:
 
 def start(runner: TorchCheckRunner, trial: Trial) -> None:
     """Start a step, or join the one that somebody else has started meanwhile."""
-    job, mine = runner.start(trial)
-    if mine:
+    job, holds = runner.start(trial)
+    if holds:
         st.session_state[_MINE] = job.id
 
 
 def findings(done: TorchCheck) -> None:
     """What has been measured so far."""
-    if said := text_torch_check.answer(done):
-        show.takeaway(said)
+    if text := text_torch_check.answer(done):
+        show.takeaway(text)
     show.small_table(_COLUMNS, text_torch_check.rows(done), caption="Bytes of one step, counted and measured.")
 
 
@@ -52,8 +52,8 @@ def torch_check(spec: TransformerSpec | None, optimizer: Optimizer, policy: Prec
     latest = runner.latest()
     running = latest is not None and latest.running
     show.note(text_torch_check.what_is_run(trial))
-    if said := text_torch_check.instead(policy):
-        show.note(said)
+    if text := text_torch_check.instead(policy):
+        show.note(text)
     st.button("See it on torch", key="memory:witness:run", disabled=running, on_click=start, args=(runner, trial))
 
     @st.fragment(run_every=1 if running else None)
@@ -75,11 +75,11 @@ def torch_check(spec: TransformerSpec | None, optimizer: Optimizer, policy: Prec
         return
     if latest is not None and latest.message:
         (show.note if latest.state == "cancelled" else show.error)(latest.message)
-    shown = runner.latest_with_results()
-    if shown is not None:
-        if shown.spec != trial:
-            show.note(text_torch_check.other(shown))
-        elif latest is not None and shown.id != latest.id:
-            show.note(text_torch_check.before(shown))
-        findings(shown)
-        show.note(text_torch_check.measured_with(shown))
+    check = runner.latest_with_results()
+    if check is not None:
+        if check.spec != trial:
+            show.note(text_torch_check.other(check))
+        elif latest is not None and check.id != latest.id:
+            show.note(text_torch_check.before(check))
+        findings(check)
+        show.note(text_torch_check.measured_with(check))

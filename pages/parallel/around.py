@@ -25,11 +25,11 @@ def near(_: Inputs, a: SearchInputs) -> None:
     if a.in_force is None:
         show.note(_NONE)
         return
-    found = neighbours(a.in_force, a.request)
-    show.takeaway(text_step.around(a.in_force, found))
+    result = neighbours(a.in_force, a.request)
+    show.takeaway(text_step.around(a.in_force, result))
     show.small_table(
         [show.Column(heading, numeric=0 < i < 4) for i, heading in enumerate(text_step.NEIGHBOURS)],
-        [text_step.neighbour_row(a.in_force, one) for one in found],
+        [text_step.neighbour_row(a.in_force, neighbour) for neighbour in result],
         caption=f"On the same accelerators with the same batch, from {text.degrees(a.in_force.layout)}.",
     )
 
@@ -38,21 +38,21 @@ def how_many(_: Inputs, a: SearchInputs) -> None:
     """The best plan at each size of cluster."""
     low, high = a.plan.price_range
     with st.spinner("Searching clusters of other sizes."):
-        found = cluster_results(a.request, a.plan.tokens, (low + high) / 2)
+        results = cluster_results(a.request, a.plan.tokens, (low + high) / 2)
     deadline = a.plan.limits.days
-    said = text.scaling(found, deadline)
-    show.takeaway(said)
-    if not found:
+    message = text.scaling(results, deadline)
+    show.takeaway(message)
+    if not results:
         return
     show.chart(
-        cluster_sizes(found, a.request.cluster.count, deadline, TOKENS),
-        alt=f"Days for all tokens against accelerators, the best plan at each. {plain(said)}",
+        cluster_sizes(results, a.request.cluster.count, deadline, TOKENS),
+        alt=f"Days for all tokens against accelerators, the best plan at each. {plain(message)}",
         key="plan_search:sizes",
     )
-    here = [one.accelerators for one in found]
+    here = [result.accelerators for result in results]
     show.small_table(
         [show.Column(heading, numeric=i != 1) for i, heading in enumerate(text.SIZES)],
-        text.size_rows(found),
+        text.size_rows(results),
         caption="The best plan at each size, of steps alone: what stops a run is not in these days. Cost is all "
         "accelerator-hours over those of the smallest cluster.",
         here=here.index(a.request.cluster.count) if a.request.cluster.count in here else None,
@@ -66,11 +66,11 @@ def launch(_: Inputs, a: SearchInputs) -> None:
     if a.in_force is None:
         show.note(_NONE)
         return
-    made = launch_settings(a.request, a.in_force)
-    show.takeaway(text_step.launched(made))
-    for tab, one in zip(st.tabs([one.system for one in made]), made, strict=True):
+    launches = launch_settings(a.request, a.in_force)
+    show.takeaway(text_step.launched(launches))
+    for tab, item in zip(st.tabs([item.system for item in launches]), launches, strict=True):
         with tab:
-            st.code(one.text, language=one.language)
-            for remark in one.notes:
+            st.code(item.text, language=item.language)
+            for remark in item.notes:
                 show.note(remark)
-            show.source(one.source)
+            show.source(item.source)

@@ -42,9 +42,9 @@ def read_inputs(inputs: Inputs) -> SearchInputs:
         result = search_layouts(request)
         st.session_state[_GOOD] = plan, texts
     except (BudgetError, SpaceError) as problem:
-        said = text.too_many(problem) if isinstance(problem, SpaceError) else str(problem)
+        message = text.too_many(problem) if isinstance(problem, SpaceError) else str(problem)
         last: tuple[Plan, Mapping[str, str]] | None = st.session_state.get(_GOOD)
-        inputs.fail(said.replace("**", ""), "Still showing the last plan." if last else "Showing the first example.")
+        inputs.fail(message.replace("**", ""), "Still showing the last plan." if last else "Showing the first example.")
         begun = FORM.parse({})
         plan, texts = last or (named_plan(begun), begun.texts)
         request = search_request(plan)

@@ -18,14 +18,14 @@ _WORST = 15
 
 def published(_: Inputs, __: SearchInputs) -> None:
     """Published layouts, as they were measured, as they are timed here, and where the search would have gone."""
-    found = compare_published()
-    show.takeaway(words.published(found))
+    comparisons = compare_published()
+    show.takeaway(words.published(comparisons))
     show.small_table(
         [show.Column(heading, numeric=i in (2, 3, 4, 5, 7)) for i, heading in enumerate(words.PUBLISHED)],
-        words.published_rows(found),
+        words.published_rows(comparisons),
         caption="On the same accelerators with the same batch, kernels and overlap.",
     )
-    for source in dict.fromkeys(one.run.source for one in found):
+    for source in dict.fromkeys(comparison.run.source for comparison in comparisons):
         show.source(source)
 
 
@@ -36,33 +36,33 @@ def proof(inputs: Inputs, _: SearchInputs) -> None:
     show.problems(inputs, SOURCE.id)
     source = inputs.reading.values[SOURCE.id]
     every = kept()
-    found = every if source == "all" else words.of_source(every, source)
-    said = words.believed(found)
+    calibration = every if source == "all" else words.of_source(every, source)
+    text = words.believed(calibration)
     with head:
-        show.takeaway(said)
+        show.takeaway(text)
     show.chart(
-        predicted_against_measured(*words.points(found), TOKENS),
-        alt=f"Predicted against measured seconds of a step. {plain(said)}",
+        predicted_against_measured(*words.points(calibration), TOKENS),
+        alt=f"Predicted against measured seconds of a step. {plain(text)}",
         key="plan_search:evidence",
     )
     show.chart(
-        errors_within(words.curves(found), TOKENS),
-        alt=f"Share of published steps within each error. {plain(said)}",
+        errors_within(words.curves(calibration), TOKENS),
+        alt=f"Share of published steps within each error. {plain(text)}",
         key="plan_search:errors",
     )
     show.note(words.ordered(every))
     show.small_table(
         [show.Column(heading, numeric=i > 0) for i, heading in enumerate(words.ERRORS)],
-        words.error_rows(found),
+        words.error_rows(calibration),
         caption="By source, each by constants that were fitted without it",
     )
     show.small_table(
         [show.Column(heading, numeric=i > 0) for i, heading in enumerate(words.BY_SOFTWARE)],
-        words.software_rows(found),
+        words.software_rows(calibration),
         caption="By training software, each source by constants that were fitted without it",
     )
     show.small_table(
         [show.Column(heading, numeric=0 < i < 4) for i, heading in enumerate(words.RUNS)],
-        words.run_rows(found, _WORST),
-        caption=f"The {min(_WORST, len(found.runs))} that are furthest off",
+        words.run_rows(calibration, _WORST),
+        caption=f"The {min(_WORST, len(calibration.runs))} that are furthest off",
     )

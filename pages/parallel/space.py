@@ -29,10 +29,10 @@ def whole_space(inputs: Inputs, a: SearchInputs) -> None:
     if best is None:
         show.note("Nothing fits, so there is no space to draw.")
         return
-    said = search_text.front(a.result)
-    show.takeaway(said)
+    message = search_text.front(a.result)
+    show.takeaway(message)
     values = inputs.reading.values
-    most = min(one.seconds for one in (best, *a.result.pareto)) * (1 + values[SLOWER.id] / 100)
+    most = min(result.seconds for result in (best, *a.result.pareto)) * (1 + values[SLOWER.id] / 100)
     ranges = {name: allowed for name, field in ONLY.items() if (allowed := values[field.id])}
     plans = narrowed(a.result.plans, most, ranges)
     for cell, field in zip(st.columns([1.6, 1, 1, 1, 1, 1]), (SLOWER, *ONLY.values()), strict=True):
@@ -44,7 +44,7 @@ def whole_space(inputs: Inputs, a: SearchInputs) -> None:
         return
     show.chart(
         space(plans, within(a.result.pareto, most), a.in_force, best.usable, TOKENS),
-        alt=f"Plans by seconds of a step and memory of the fullest accelerator. {plain(said)}",
+        alt=f"Plans by seconds of a step and memory of the fullest accelerator. {plain(message)}",
         key="plan_search:space",
     )
 

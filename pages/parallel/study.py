@@ -30,16 +30,16 @@ def _run(text: str) -> None:
         study = read_study(text)
         if too_many := study_text.too_many(study):
             raise StudyError(too_many)
-        found: list[PointResult] = []
-        _keep(found, study.count)
+        results: list[PointResult] = []
+        _keep(results, study.count)
         place = st.empty()
         with place.container(horizontal=True, vertical_alignment="center"):
             bar = st.progress(0.0)
             st.button("Stop", key="plan_search:study:stop")
         for chunk in run_study(study, search=search_plans):
-            found.extend(chunk.points)
-            bar.progress(len(found) / study.count, f"{len(found):,} of {study.count:,} points")
-        found.sort(key=lambda one: one.point)
+            results.extend(chunk.points)
+            bar.progress(len(results) / study.count, f"{len(results):,} of {study.count:,} points")
+        results.sort(key=lambda result: result.point)
         place.empty()
     except StudyError as problem:
         st.session_state[_WRONG] = str(problem)
@@ -83,9 +83,9 @@ def study(inputs: Inputs, a: SearchInputs) -> None:
     points: list[PointResult] = st.session_state.get(_FOUND, [])
     if points:
         show.takeaway(study_text.study_summary(points, st.session_state[_OF]))
-        shown = points[: limit("study_rows_shown")]
+        results = points[: limit("study_rows_shown")]
         show.small_table(
             [show.Column(heading, numeric=i not in (0, 1, 4)) for i, heading in enumerate(study_text.RESULTS)],
-            study_text.rows(shown),
-            caption=f"The first {len(shown):,} of {len(points):,} points." if len(shown) < len(points) else "",
+            study_text.rows(results),
+            caption=f"The first {len(results):,} of {len(points):,} points." if len(results) < len(points) else "",
         )

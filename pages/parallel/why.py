@@ -29,38 +29,40 @@ def why(_: Inputs, a: SearchInputs) -> None:
     show.takeaway(words.goes_to(here))
     goes_to(here, key="plan_search:waterfall")
     line = timeline_of(layout, here.step)
-    said = words.waits(layout, line, here.step)
-    show.takeaway(said)
+    text = words.waits(layout, line, here.step)
+    show.takeaway(text)
     if layout.pipeline > 1:
         show.chart(
             pipeline(line, TOKENS),
-            alt=f"Each stage’s forward and backward passes over one step. {plain(said)}",
+            alt=f"Each stage’s forward and backward passes over one step. {plain(text)}",
             key="plan_search:pipeline",
         )
         show.note(words.DURATIONS)
     rows = stages(a.request, layout, _STAGES)
-    said = words.fullest(rows, int(layout.pipeline), here.usable)
-    show.takeaway(said)
+    text = words.fullest(rows, int(layout.pipeline), here.usable)
+    show.takeaway(text)
     show.chart(
-        device_bars([(words.stage_name(place, int(layout.pipeline)), one) for place, one in rows], here.usable, TOKENS),
-        alt=f"What one accelerator of each stage holds. {plain(said)}",
+        device_bars(
+            [(words.stage_name(place, int(layout.pipeline)), memory) for place, memory in rows], here.usable, TOKENS
+        ),
+        alt=f"What one accelerator of each stage holds. {plain(text)}",
         key="plan_search:stages",
     )
     node = a.request.cluster.per_node
-    found = groups(layout, here.step, traffic(a.request, layout), node)
-    said = words.sent(found)
-    show.takeaway(said)
+    result = groups(layout, here.step, traffic(a.request, layout), node)
+    text = words.sent(result)
+    show.takeaway(text)
     if between := network(a.request):
         show.note(between)
     show.chart(
         device_grid(layout, node, TOKENS),
-        alt=f"Accelerators by pipeline stage with the shards that each holds, in nodes of {node}. {plain(said)}",
+        alt=f"Accelerators by pipeline stage with the shards that each holds, in nodes of {node}. {plain(text)}",
         key="plan_search:grid",
     )
-    if found:
+    if result:
         show.small_table(
             [show.Column(heading, numeric=heading in words.COUNTED) for heading in words.GROUPS],
-            words.group_rows(found),
+            words.group_rows(result),
             caption="What each kind of parallelism sends, and over which links.",
         )
 

@@ -58,7 +58,7 @@ def _ask(inputs: Inputs, tags: Sequence[str]) -> None:
         )
 
 
-def _list(found: PlanPage) -> None:
+def _list(results: PlanPage) -> None:
     """The plans of this page of the list."""
 
     def result(plan: SavedPlan, name: str) -> show.Html:
@@ -70,12 +70,12 @@ def _list(found: PlanPage) -> None:
         [
             [
                 show.Html(link_to(COMPUTE, plan, plan.entry.name) + show.typed("", store_text.remark(plan))),
-                *(result(plan, one) for one in ("days", "dollars", "accelerators")),
+                *(result(plan, item) for item in ("days", "dollars", "accelerators")),
                 show.typed(", ".join(plan.tags)),
                 show.typed(plan.owner),
                 store_text.moment(plan.changed),
             ]
-            for plan in found.plans
+            for plan in results.plans
         ],
         caption="Each name opens its plan on Compute budget. Results are those of when it was saved",
     )
@@ -112,7 +112,7 @@ def _choose(inputs: Inputs, plans: Sequence[SavedPlan]) -> None:
         "Look at",
         list(known),
         key=key,
-        format_func=lambda one: known[one].entry.name if one in known else one,
+        format_func=lambda item: known[item].entry.name if item in known else item,
         on_change=lambda: inputs.put(PLAN.id, st.session_state[key]),
     )
     about(inputs, known[st.session_state[key]])
@@ -128,17 +128,17 @@ def _answer(inputs: Inputs) -> None:
     """What was found, the plan that is looked at, and where all of them lie."""
     v, store = inputs.reading.values, opened()
     text, tags, archived = v[SEARCH.id], v[TAGS.id], v[ARCHIVED.id]
-    found = store.find(text, tags, archived=archived, page=int(v[PAGE.id]), per_page=PER_PAGE)
-    if not found.total and not text.strip() and not tags and not archived:
+    result = store.find(text, tags, archived=archived, page=int(v[PAGE.id]), per_page=PER_PAGE)
+    if not result.total and not text.strip() and not tags and not archived:
         _nothing_yet()
     else:
-        show.answer(store_text.counted(found, text, tags, archived=archived))
-    if found.plans:
+        show.answer(store_text.counted(result, text, tags, archived=archived))
+    if result.plans:
         with st.container(key="saved_list"), show.guarded("The list"):
-            _list(found)
-        _turn(inputs, found.total)
-    if found.plans or v[PLAN.id]:
-        _choose(inputs, found.plans)
+            _list(result)
+        _turn(inputs, result.total)
+    if result.plans or v[PLAN.id]:
+        _choose(inputs, result.plans)
     show.note(f"Saved plans are kept in `{store.where}`.")
 
 

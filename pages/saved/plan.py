@@ -28,8 +28,8 @@ _SAID, _UNDO, _WRONG, _MINE = "saved:said", "saved:undo", "saved:wrong", "saved:
 
 def messages(inputs: Inputs) -> None:
     """What came of the last click, once, with the way back from an archived plan."""
-    if said := st.session_state.pop(_SAID, ""):
-        show.paragraph(said)
+    if text := st.session_state.pop(_SAID, ""):
+        show.paragraph(text)
     if wrong := st.session_state.pop(_WRONG, ""):
         show.error(wrong)
     if archived := st.session_state.get(_UNDO):
@@ -40,9 +40,9 @@ def messages(inputs: Inputs) -> None:
 
 def about(inputs: Inputs, plan: SavedPlan) -> None:
     """All about one plan."""
-    one = compare_plan(plan.entry)
-    with show.question(plan_name(one)):
-        show.takeaway(store_text.answered(one))
+    item = compare_plan(plan.entry)
+    with show.question(plan_name(item)):
+        show.takeaway(store_text.answered(item))
         show.paragraph(f"{store_text.state(plan)}.")
         for line in plan.problems:
             show.error(line)
@@ -82,17 +82,17 @@ def _buttons(inputs: Inputs, plan: SavedPlan) -> None:
 
 def _details(inputs: Inputs, plan: SavedPlan) -> None:
     """Name, tags and note; both sides where somebody else has changed them meanwhile."""
-    mine = st.session_state.get(_MINE)
-    if mine and mine["id"] == plan.id:
+    own = st.session_state.get(_MINE)
+    if own and own["id"] == plan.id:
         theirs = {NAME: plan.entry.name, TAGS: ", ".join(plan.tags), NOTE: plan.note}
-        rows = [(store_text.label(field), text, mine[field]) for field, text in theirs.items() if text != mine[field]]
+        rows = [(store_text.label(field), text, own[field]) for field, text in theirs.items() if text != own[field]]
         conflict(
             inputs,
             plan,
             rows,
-            copy=partial(_do, partial(_copy, inputs, plan.id, mine)),
+            copy=partial(_do, partial(_copy, inputs, plan.id, own)),
             take=_forget_mine,
-            over=partial(_do, partial(_change, plan.id, plan.revision, mine)),
+            over=partial(_do, partial(_change, plan.id, plan.revision, own)),
         )
         return
 
@@ -117,8 +117,13 @@ def _details(inputs: Inputs, plan: SavedPlan) -> None:
 def _history(plan: SavedPlan) -> None:
     columns = [show.Column("Revision", numeric=True), show.Column("When", whole=True), show.Column("By")]
     rows = [
-        [str(one.revision), store_text.moment(one.when), show.typed(one.who), show.typed(store_text.change(one))]
-        for one in opened().history(plan.id)
+        [
+            str(change.revision),
+            store_text.moment(change.when),
+            show.typed(change.who),
+            show.typed(store_text.change(change)),
+        ]
+        for change in opened().history(plan.id)
     ]
     show.small_table([*columns, show.Column("What")], rows)
 
@@ -136,19 +141,21 @@ def _do(what: Callable[[], None]) -> None:
         st.session_state[_WRONG] = str(problem)
 
 
-def _change(id: str, revision: int, mine: dict[str, str]) -> None:
+def _change(id: str, revision: int, by_name: dict[str, str]) -> None:
     try:
-        changed = opened().change(id, revision, name=mine[NAME], note=mine[NOTE], tags=tags_of(mine[TAGS]), who=who())
+        changed = opened().change(
+            id, revision, name=by_name[NAME], note=by_name[NOTE], tags=tags_of(by_name[TAGS]), who=who()
+        )
     except Conflict:
-        st.session_state[_MINE] = mine
+        st.session_state[_MINE] = by_name
         return
     _forget_mine()
     st.session_state[_SAID] = f"“{changed.entry.name}” is saved, at revision {changed.revision}."
 
 
-def _copy(inputs: Inputs, id: str, mine: dict[str, str]) -> None:
+def _copy(inputs: Inputs, id: str, by_name: dict[str, str]) -> None:
     copy = opened().duplicate(id, who())
-    _change(copy.id, copy.revision, {**mine, "id": copy.id})
+    _change(copy.id, copy.revision, {**by_name, "id": copy.id})
     inputs.put(PLAN.id, copy.id)
 
 

@@ -103,16 +103,16 @@ def _again(name: str, own: Callable[..., Any]) -> Callable[..., Any]:
         place = (cursor.root_container, *cursor.parent_path, cursor.index)
         if place[: len(within)] != within or (dg._form_data is not None and dg._form_data.form_id):
             return own(self, *args, **kwargs)
-        kept: dict[tuple[int, ...], _Drawn] = vars(ctx.fragment_storage).setdefault("_drawn", {})
-        drawn, said = kept.get(place), (name, args, kwargs)
-        if drawn is not None and drawn.said == said and drawn.fragment == now.fragment_id and _holds(ctx, drawn):
+        table: dict[tuple[int, ...], _Drawn] = vars(ctx.fragment_storage).setdefault("_drawn", {})
+        drawn, results = table.get(place), (name, args, kwargs)
+        if drawn is not None and drawn.said == results and drawn.fragment == now.fragment_id and _holds(ctx, drawn):
             return _send(ctx, dg, drawn)
-        kept.pop(place, None)
-        made = _Noted(ctx, now.fragment_id, place, said)
-        with made:
+        table.pop(place, None)
+        result = _Noted(ctx, now.fragment_id, place, results)
+        with result:
             given = own(self, *args, **kwargs)
-        if (drawn := made.drawn(given)) is not None:
-            kept[place] = drawn
+        if (drawn := result.drawn(given)) is not None:
+            table[place] = drawn
         return given
 
     command.again = True  # type: ignore[attr-defined]
@@ -130,12 +130,12 @@ def _holds(ctx: ScriptRunContext, drawn: _Drawn) -> bool:
     elif not drawn.ids:
         return True
     ids, keys = shared.widget_ids_this_run, shared.widget_user_keys_this_run
-    if any(one in ids for one in drawn.ids) or any(one in keys for one in drawn.keys):
+    if any(text in ids for text in drawn.ids) or any(text in keys for text in drawn.keys):
         return False
-    for one in drawn.ids:
-        ids.check_and_add(one)
-    for one in drawn.keys:
-        keys.check_and_add(one)
+    for text in drawn.ids:
+        ids.check_and_add(text)
+    for text in drawn.keys:
+        keys.check_and_add(text)
     return True
 
 
@@ -161,30 +161,30 @@ def _unchanged(state: SessionState, drawn: _Drawn) -> bool:
 
 def _send(ctx: ScriptRunContext, dg: DeltaGenerator, drawn: _Drawn) -> Any:
     """Send what was sent, and give what the command gave."""
-    made: list[DeltaGenerator] = []
+    generators: list[DeltaGenerator] = []
     for message, (kind, block) in zip(drawn.messages, drawn.blocks, strict=True):
         cacheable = message.metadata.cacheable and message.hash in ctx.cached_message_hashes
         ctx._enqueue(create_reference_msg(message) if cacheable else message)
-        parent = made[0] if made else dg
+        parent = generators[0] if generators else dg
         at: Any = parent._cursor
-        one = kind(parent._root_container, at.open_block() if block else at.lock_element(), parent, block)
-        one._form_data = dg._form_data
-        one._creating_fragment_id = drawn.fragment if block else None
-        made.append(one)
+        item = kind(parent._root_container, at.open_block() if block else at.lock_element(), parent, block)
+        item._form_data = dg._form_data
+        item._creating_fragment_id = drawn.fragment if block else None
+        generators.append(item)
     if drawn.said[0] == "columns":
-        return made[1:]
+        return generators[1:]
     if drawn.blocks[0][1]:
         if drawn.widget:
-            made[0].open = drawn.value  # type: ignore[attr-defined]
-        return made[0]
-    return drawn.value if drawn.widget else made[0]
+            generators[0].open = drawn.value  # type: ignore[attr-defined]
+        return generators[0]
+    return drawn.value if drawn.widget else generators[0]
 
 
 class _Noted:
     """Notes what a command sends and claims while it runs."""
 
-    def __init__(self, ctx: ScriptRunContext, fragment: str, place: tuple[int, ...], said: tuple[Any, ...]) -> None:
-        self.ctx, self.fragment, self.place, self.said = ctx, fragment, place, said
+    def __init__(self, ctx: ScriptRunContext, fragment: str, place: tuple[int, ...], anies: tuple[Any, ...]) -> None:
+        self.ctx, self.fragment, self.place, self.said = ctx, fragment, place, anies
         self.messages: list[ForwardMsg] = []
 
     def __enter__(self) -> None:
@@ -216,10 +216,10 @@ class _Noted:
         ids = self.ctx.shared.widget_ids_this_run.snapshot() - self.ids
         keys = self.ctx.shared.widget_user_keys_this_run.snapshot() - self.keys
         state = self.ctx.session_state._state
-        found = [kind for one in ids if (kind := state._get_widget_metadata(one)) is not None]
+        results = [kind for text in ids if (kind := state._get_widget_metadata(text)) is not None]
         widget, key, value, usual = "", "", None, False
-        if found:
-            kind: WidgetMetadata[Any] = found[0]
+        if results:
+            kind: WidgetMetadata[Any] = results[0]
             named = state._key_id_mapper.id_key_mapping.get(kind.id)
             asks = kind.presenter or kind.persist_state or kind.disabled
             if len(ids) > 1 or named is None or asks or named in state._new_session_state or _told(self.messages[0]):

@@ -34,12 +34,12 @@ def ready(figure: Mapping[str, Any], theme: str | None = None) -> Any:
     theme: whose colours the front end fills in; it draws again what says another one. A figure that a page keeps
     becomes one object for each theme.
     """
-    kept: dict[str | None, Any] = vars(figure).setdefault("ready", {}) if isinstance(figure, Wired) else {}
-    if theme not in kept:
-        made = _figure_class()()
-        made.__dict__["spec"] = wire({**figure, "layout": {**figure["layout"], "meta": {"theme": theme}}})
-        kept[theme] = made
-    return kept[theme]
+    by_name: dict[str | None, Any] = vars(figure).setdefault("ready", {}) if isinstance(figure, Wired) else {}
+    if theme not in by_name:
+        result = _figure_class()()
+        result.__dict__["spec"] = wire({**figure, "layout": {**figure["layout"], "meta": {"theme": theme}}})
+        by_name[theme] = result
+    return by_name[theme]
 
 
 @lru_cache(maxsize=1)
@@ -128,7 +128,7 @@ def _grown(value: Any, of: str) -> Any:
     if isinstance(value, list | tuple):
         return [_grown(item, of) for item in value]
     if isinstance(value, str) and "font-size" in value:
-        return _IN_FONT.sub(lambda found: str(max(LEAST, SCALE * int(found[1]))), value)
+        return _IN_FONT.sub(lambda match: str(max(LEAST, SCALE * int(match[1]))), value)
     return value
 
 

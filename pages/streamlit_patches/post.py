@@ -49,9 +49,9 @@ def send_together() -> None:
 
 
 def _gather() -> None:
-    told, handled = AppSession._on_scriptrunner_event, AppSession._handle_scriptrunner_event_on_event_loop
+    text, handled = AppSession._on_scriptrunner_event, AppSession._handle_scriptrunner_event_on_event_loop
     cleared = AppSession._clear_queue
-    if hasattr(told, "gathers"):
+    if hasattr(text, "gathers"):
         return
 
     def tell(self: AppSession, sender: Any, event: ScriptRunnerEvent, *args: Any, **rest: Any) -> None:
@@ -61,7 +61,7 @@ def _gather() -> None:
             if sender is not None:
                 _drawn(sender).append(None)
                 vars(self).setdefault("_due", None)  # the event wakes the loop, which will look for what follows it
-            told(self, sender, event, *args, **rest)
+            text(self, sender, event, *args, **rest)
             return
         _drawn(sender).append(drawn)
         if drawn.HasField("ref_hash"):
@@ -134,8 +134,8 @@ def _send_later(session: AppSession) -> None:
     if due is not None:
         due.cancel()
     loop = session._event_loop
-    made = loop.call_later(GATHER_S, _send, session) if running else loop.call_soon(_send, session)
-    session._due = made  # type: ignore[attr-defined]
+    result = loop.call_later(GATHER_S, _send, session) if running else loop.call_soon(_send, session)
+    session._due = result  # type: ignore[attr-defined]
 
 
 def _send(session: AppSession) -> None:

@@ -47,15 +47,15 @@ def moved(self: SessionState) -> None:
     A value that is not among them stays where it is, unless its key has become a widget's, which is known by its id,
     or its widget shows another value than it holds.
     """
-    old, said, told = self._old_state, self._new_session_state, self._new_widget_state
+    old, by_name, states = self._old_state, self._new_session_state, self._new_widget_state
     ids = self._key_id_mapper._key_id_mapping
     keyed = {ids[key] for key in old if key in ids}
-    shown = {one for one, kind in told.widget_metadata.items() if kind.presenter is not None and one in old}
-    for key in keyed | shown | set(told.states) | {ids.get(key, key) for key in said}:
+    parts = {text for text, kind in states.widget_metadata.items() if kind.presenter is not None and text in old}
+    for key in keyed | parts | set(states.states) | {ids.get(key, key) for key in by_name}:
         with suppress(KeyError):  # the browser speaks of a widget that was never drawn
             old[key] = self[key]
-    said.clear()
-    told.clear()
+    by_name.clear()
+    states.clear()
 
 
 def read(self: WStates, k: str) -> Any:
@@ -64,12 +64,12 @@ def read(self: WStates, k: str) -> Any:
     if isinstance(state, Value):
         return state.value
     kind = self.widget_metadata[k]
-    found = kind.deserializer(unpack_widget_state_value(state.value))
+    result = kind.deserializer(unpack_widget_state_value(state.value))
     sent: Any = state.value.WhichOneof("value")
     if kind.value_type != sent:
         self.set_widget_metadata(replace(kind, value_type=sent))
-    self.states[k] = Value(found)
-    return found
+    self.states[k] = Value(result)
+    return result
 
 
 _ABSENT = object()
@@ -85,8 +85,8 @@ def look(self: SessionStateProxy, key: Any, default: Any = None) -> Any:
     safe = ctx.session_state
     safe._yield_callback()
     with safe._lock:
-        found = _found(safe._state, key)
-    return default if found is _ABSENT else found
+        result = _found(safe._state, key)
+    return default if result is _ABSENT else result
 
 
 def held(self: SessionStateProxy, key: object) -> bool:
@@ -95,10 +95,10 @@ def held(self: SessionStateProxy, key: object) -> bool:
 
 
 def _found(state: SessionState, key: str) -> Any:
-    told = state._new_widget_state
+    states = state._new_widget_state
     name = state._key_id_mapper._key_id_mapping.get(key, key)
-    kind = told.widget_metadata.get(name)
-    stated = told.states.get(name)
+    kind = states.widget_metadata.get(name)
+    stated = states.states.get(name)
     if isinstance(stated, Serialized) or (kind is not None and kind.presenter is not None):
         with suppress(KeyError):
             return state[key]
@@ -112,7 +112,7 @@ def _found(state: SessionState, key: str) -> Any:
 
 def copied(self: RunningCursor, _memo: Any) -> RunningCursor:
     """A copy of a place on the page. Every fragment's rerun begins with copies of places and of what stands there."""
-    made = RunningCursor(self._root_container, self._parent_path, self._transient_index)
-    made._index = self._index
-    made._transient_elements._data.update(self._transient_elements._data)
-    return made
+    cursor = RunningCursor(self._root_container, self._parent_path, self._transient_index)
+    cursor._index = self._index
+    cursor._transient_elements._data.update(self._transient_elements._data)
+    return cursor

@@ -13,11 +13,11 @@ PANELS = {"table": switch("table", "The table behind it, to sort and to take awa
 CHIPS = complete_presets(SWEEP_PRESETS)
 
 _FIRST = next(iter(SWEEP_PRESETS.values()))
-_OWN = {one.id for one in SWEEP_FIELDS}
+_OWN = {field.id for field in SWEEP_FIELDS}
 
 FORM = plan_form(
     "w",
-    *(one.with_default(_FIRST[one.id]) for one in SWEEP_FIELDS),
+    *(item.with_default(_FIRST[item.id]) for item in SWEEP_FIELDS),
     *PANELS.values(),
     **{name: text for name, text in _FIRST.items() if name not in _OWN},
 )

@@ -59,8 +59,8 @@ def read_inputs(inputs: Inputs) -> SweepInputs:
         y = next(axis for axis in AXES.values() if not same_field(x, axis))
         inputs.fail(clashing(x), f"Using {y.name} instead.")
     sides = [_swept_axis(inputs, axis, field, plan) for axis, field in ((x, X_VALUES), (y, Y_VALUES))]
-    found = sweep_plan(texts, *sides, sweep_limits(values[DUE.id], plan))
-    return SweepInputs(plan, found, RESULTS[values[RESULT.id]])
+    result = sweep_plan(texts, *sides, sweep_limits(values[DUE.id], plan))
+    return SweepInputs(plan, result, RESULTS[values[RESULT.id]])
 
 
 def _swept_axis(inputs: Inputs, axis: Axis, field: Field, plan: Plan) -> SweptAxis:

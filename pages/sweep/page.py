@@ -37,7 +37,7 @@ def _load(inputs: Inputs, a: SweepInputs, cell: tuple[int, int]) -> None:
     inputs.put(Y_VALUES.id, a.sweep.y.written)
 
 
-def _picture(inputs: Inputs, a: SweepInputs, picked: Recommendation | None, said: str) -> None:
+def _picture(inputs: Inputs, a: SweepInputs, picked: Recommendation | None, text: str) -> None:
     def load() -> None:
         chosen: Any = getattr(st.session_state.get(_GRID), "pick", None)
         cell = a.sweep.cell_of(chosen) if isinstance(chosen, str) else None
@@ -45,7 +45,7 @@ def _picture(inputs: Inputs, a: SweepInputs, picked: Recommendation | None, said
             _load(inputs, a, cell)
 
     drawn = grid(a.sweep, a.result, picked)
-    component("board")(data={**drawn, "alt": f"{drawn['title']}. {plain(said)}"}, key=_GRID, on_pick_change=load)
+    component("board")(data={**drawn, "alt": f"{drawn['title']}. {plain(text)}"}, key=_GRID, on_pick_change=load)
 
 
 def _table(a: SweepInputs) -> None:
@@ -54,7 +54,7 @@ def _table(a: SweepInputs) -> None:
     words_in = {0: a.sweep.y.axis.chosen, 1: a.sweep.x.axis.chosen}
     numeric = [not words_in.get(i) and i < len(headings) - 2 for i in range(len(headings))]
     show.small_table(
-        [show.Column(heading, numeric=one) for heading, one in zip(headings, numeric, strict=True)],
+        [show.Column(heading, numeric=holds) for heading, holds in zip(headings, numeric, strict=True)],
         rows,
         caption="Every cell, of the middle of its range.",
         here=here[0] * a.sweep.shape[1] + here[1] if here else None,
@@ -63,10 +63,10 @@ def _table(a: SweepInputs) -> None:
 
 def _explained(a: Answer) -> list[Explanation | str]:
     try:
-        held = a.memory.explain()
+        explanations = a.memory.explain()
     except LayoutError:
-        held = ()
-    return ["Your plan", *a.explain(), *(("On one accelerator", *held) if held else ())]
+        explanations = ()
+    return ["Your plan", *a.explain(), *(("On one accelerator", *explanations) if explanations else ())]
 
 
 def page() -> None:
@@ -84,13 +84,13 @@ def page() -> None:
     plan_chips(inputs, CHIPS, into=chips)
 
     picked = recommend(a.sweep)
-    said = sweep_text.sentence(a.sweep, picked)
+    text = sweep_text.sentence(a.sweep, picked)
     with show.guarded("The answer"):
-        show.answer(said, sweep_text.own(own, a.sweep.limits) if own else "")
+        show.answer(text, sweep_text.own(own, a.sweep.limits) if own else "")
         if picked and picked.cell != a.sweep.plan_cell:
             st.button("Make that the plan", key=inputs.key("least"), on_click=_load, args=(inputs, a, picked.cell))
     with show.guarded("The board"):
-        _picture(inputs, a, picked, said)
+        _picture(inputs, a, picked, text)
         show.note(f"{sweep_text.counted(a.sweep)} Choose a cell to make it the plan; arrow keys move between cells.")
         if why := sweep_text.without(a.sweep):
             show.note(why)

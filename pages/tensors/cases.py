@@ -73,8 +73,8 @@ def _negative_steps(inputs: Inputs) -> None:
     labels = [preset.label for preset in NEGATIVE]
     chosen = inputs.choice("neg", "An index with a negative step", labels, labels[0], segmented=True)
     step = _negative(NEGATIVE[labels.index(chosen)])
-    said, detail = step.headline
-    st.html(f'<p class="np-takeaway">{show.rich(f"{said} {detail}")}</p>')
+    text, detail = step.headline
+    st.html(f'<p class="np-takeaway">{show.rich(f"{text} {detail}")}</p>')
     component("storage")(data=negative_picture(step), key="t:negative")
     if step.handed_over[0]:
         show.note(f"`torch.from_numpy` refuses numpy’s view as well: {step.handed_over[0]}: {step.handed_over[1]}")

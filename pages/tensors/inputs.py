@@ -98,8 +98,8 @@ class TensorInputs(Inputs):
 
     def try_layout(self) -> None:
         """In the picture's callback: the sizes, strides and offset that are tried on one of its tensors."""
-        asked: Any = getattr(st.session_state.get(PICTURE), "tried", None)
-        st.session_state[_TRIED] = {"asked": asked, "of": self.program()}
+        request: Any = getattr(st.session_state.get(PICTURE), "tried", None)
+        st.session_state[_TRIED] = {"asked": request, "of": self.program()}
 
     def program(self) -> tuple[object, ...]:
         """What stands in the first row, as it was typed."""
@@ -136,7 +136,7 @@ def lecture_chips(inputs: TensorInputs, into: DeltaGenerator) -> None:
 def traced(inputs: TensorInputs, typed: Mapping[str, str]) -> Trace:
     """The trace of what was typed, or of the last good input when that cannot run; says why in ``inputs.errors``."""
     try:
-        made = _trace(typed)
+        result = _trace(typed)
     except ExpressionError as problem:
         inputs.shown = {name: inputs.last_good(name, default) for name, default in FIELDS.items()}
         strides = f" and strides {inputs.shown['stride']}" if inputs.shown["stride"].strip() else ""
@@ -148,26 +148,26 @@ def traced(inputs: TensorInputs, typed: Mapping[str, str]) -> Trace:
         return _trace(inputs.shown)
     inputs.shown = typed
     # Code that was meant for another shape runs, but torch refuses it: it and the new shape were never meant together.
-    if made.fits or typed["x"] != st.session_state.get(f"{inputs.key('x')}:good", CODE):
+    if result.fits or typed["x"] != st.session_state.get(f"{inputs.key('x')}:good", CODE):
         for name, text in typed.items():
             inputs.keep(name, text)
-    return made
+    return result
 
 
 def verdict(inputs: TensorInputs, run: Trace) -> dict[str, Any] | None:
     """What torch has for the layout that is tried in the picture; ``None`` for nothing tried on this program."""
-    held: dict[str, Any] = st.session_state.get(_TRIED) or {}
-    if held.get("of") != inputs.program():
+    by_name: dict[str, Any] = st.session_state.get(_TRIED) or {}
+    if by_name.get("of") != inputs.program():
         st.session_state.pop(_TRIED, None)
         return None
-    if "told" not in held:
-        held["told"] = _told(held["asked"], run)
-    return held["told"]
+    if "told" not in by_name:
+        by_name["told"] = _told(by_name["asked"], run)
+    return by_name["told"]
 
 
-def _told(asked: Any, run: Trace) -> dict[str, Any] | None:
+def _told(request: Any, run: Trace) -> dict[str, Any] | None:
     """The verdict on what the browser sent, which may be anything; ``None`` for what is no layout."""
-    match asked:
+    match request:
         case {"tensor": int(number), "shape": [*shape], "stride": [*stride], "offset": int(offset)}:
             numbers = [*shape, *stride]
             if len(shape) != len(stride) or not all(isinstance(n, int) for n in numbers) or min(shape, default=0) < 0:
@@ -176,10 +176,10 @@ def _told(asked: Any, run: Trace) -> dict[str, Any] | None:
         case _:
             return None
     try:
-        told = try_layout(run, number, layout)
+        attempt = try_layout(run, number, layout)
     except ExpressionError as problem:
-        told = LayoutAttempt("none", "beyond what is drawn", str(problem))
-    return {"tensor": number, "shape": shape, "stride": stride, "offset": offset, **asdict(told)}
+        attempt = LayoutAttempt("none", "beyond what is drawn", str(problem))
+    return {"tensor": number, "shape": shape, "stride": stride, "offset": offset, **asdict(attempt)}
 
 
 def _trace(typed: Mapping[str, str]) -> Trace:
@@ -192,8 +192,8 @@ def _stride(typed: Mapping[str, str]) -> tuple[int, ...] | None:
 
 def as_script(inputs: TensorInputs) -> str:
     """What is shown as a Python script that runs on its own."""
-    shown = inputs.shown
-    return script(shown["x"], read_shape(shown["shape"], "counted_elements"), shown["dtype"], _stride(shown))
+    by_name = inputs.shown
+    return script(by_name["x"], read_shape(by_name["shape"], "counted_elements"), by_name["dtype"], _stride(by_name))
 
 
 def operations() -> None:

@@ -38,18 +38,18 @@ def memory_walk(inputs: Inputs, run: Trace) -> None:
     head = show.slot()
     with st.container(horizontal=True, vertical_alignment="bottom"):
         which = inputs.choice("walk", "Tensor to walk through", [MATRIX, TRANSPOSE, RESULT], MATRIX, segmented=True)
-        asked = st.button("Time both walks on this machine", key=f"{_TIMED}:button", help="One second on one core.")
+        holds = st.button("Time both walks on this machine", key=f"{_TIMED}:button", help="One second on one core.")
     step = _result(run)
     layout, item = (step.layout, step.element_size) if which == RESULT else (_EXAMPLES[which], 4)
     name = f"`{run.label(step)}`" if which == RESULT else which[:1].upper() + which[1:]
-    if asked:
+    if holds:
         _time()
     timed: WalkTiming | str | None = st.session_state.get(_TIMED)
     if isinstance(timed, str):
         show.error(timed)
     elif timed is not None:
-        said, how = timed.headline
-        show.good(f"{said} {how}")
+        text, how = timed.headline
+        show.good(f"{text} {how}")
     with head:
         try:
             row, column = _walks(layout, item)
@@ -136,10 +136,10 @@ def overlap(inputs: Inputs, run: Trace) -> None:
     """Which elements of the result share memory, and an in-place operation replayed write by write."""
     step = _result(run)
     try:
-        said = " ".join(overlap_of(step.layout, step.element_size).headline)
+        message = " ".join(overlap_of(step.layout, step.element_size).headline)
     except TooLargeError as problem:
-        said = str(problem)
-    show.takeaway(f"`{run.label(step)}` above: {said}")
+        message = str(problem)
+    show.takeaway(f"`{run.label(step)}` above: {message}")
     chips = show.slot()
     with show.errors_under(inputs):
         view, shape, verb, by = st.columns([2.6, 1, 1, 0.8])
@@ -160,8 +160,8 @@ def overlap(inputs: Inputs, run: Trace) -> None:
         text, sizes = inputs.last_good("view", _FIRST["view"]), inputs.last_good("vshape", _FIRST["vshape"])
         show.error(f"{problem} Still showing `{text}` on shape {sizes}.")
         hazard = replay(text, read_shape(sizes), method, amount)
-    said, detail = hazard.headline
-    st.html(f'<p class="np-takeaway">{show.rich(f"{said} {detail}")}</p>')
+    message, detail = hazard.headline
+    st.html(f'<p class="np-takeaway">{show.rich(f"{message} {detail}")}</p>')
     if hazard.refused:
         show.note(f"{hazard.error_type}: {hazard.error_message}")
     if max(len(hazard.writes), len(hazard.before)) <= _DRAWN and hazard.writes:

@@ -18,12 +18,12 @@ def quiz(inputs: TensorInputs) -> None:
             inputs.quantity("q", f"Question, 1 to {len(items())}", "1", "count", low=1, high=len(items()), whole=True)
         )
         st.html(f'<p class="np-score">{_score()}</p>')
-    asked = question(number - 1)
-    start = ", ".join(map(str, asked.item.shape))
-    numel = asked.run[0].layout.numel
-    head = f"x = torch.arange({numel}, dtype=torch.{asked.item.dtype}).view({start or '()'})"
-    st.code(f"{head}\n{asked.item.source}", language="python")
-    keys = [f"t:quiz:{number}:{place}" for place in range(len(asked.asks))]
+    request = question(number - 1)
+    start = ", ".join(map(str, request.item.shape))
+    numel = request.run[0].layout.numel
+    head = f"x = torch.arange({numel}, dtype=torch.{request.item.dtype}).view({start or '()'})"
+    st.code(f"{head}\n{request.item.source}", language="python")
+    keys = [f"t:quiz:{number}:{place}" for place in range(len(request.asks))]
 
     def reveal() -> None:
         choices = [st.session_state.get(key) for key in keys]
@@ -32,12 +32,12 @@ def quiz(inputs: TensorInputs) -> None:
         if len(given) < len(keys):
             return
         st.session_state.setdefault(_REVEALED, {})[number] = given
-        right = sum(one.correct for one in grade(asked, given))
+        right = sum(item.correct for item in grade(request, given))
         # What counts is the first guess: later ones have seen the answer.
         st.session_state.setdefault(_SCORE, {}).setdefault(number, (right, len(given)))
 
     with st.form(f"t:quiz:{number}", border=False):
-        for ask, key in zip(asked.asks, keys, strict=True):
+        for ask, key in zip(request.asks, keys, strict=True):
             places = range(len(ask.options))
             st.radio(ask.prompt, places, index=None, horizontal=True, format_func=ask.options.__getitem__, key=key)
         st.form_submit_button("Reveal", on_click=reveal)
@@ -45,19 +45,19 @@ def quiz(inputs: TensorInputs) -> None:
         show.error("Choose one answer to each question first.")
     revealed = st.session_state.get(_REVEALED, {}).get(number)
     if revealed is not None:
-        _reveal(inputs, asked, grade(asked, revealed), number, start)
+        _reveal(inputs, request, grade(request, revealed), number, start)
 
 
 def _score() -> str:
     scores: dict[int, tuple[int, int]] = st.session_state.get(_SCORE, {})
     if not scores:
         return "No answers yet."
-    right, asked = (sum(values) for values in zip(*scores.values(), strict=True))
+    right, number = (sum(values) for values in zip(*scores.values(), strict=True))
     questions = "1 question" if len(scores) == 1 else f"{len(scores)} questions"
-    return f"<b>{right} of {asked}</b> predictions right, in {questions}."
+    return f"<b>{right} of {number}</b> predictions right, in {questions}."
 
 
-def _reveal(inputs: TensorInputs, asked: Question, grades: tuple[Grade, ...], number: int, start: str) -> None:
+def _reveal(inputs: TensorInputs, request: Question, grades: tuple[Grade, ...], number: int, start: str) -> None:
     rows = [
         (
             show.badge("right" if g.correct else "wrong", "optimizer" if g.correct else "gradients"),
@@ -65,12 +65,12 @@ def _reveal(inputs: TensorInputs, asked: Question, grades: tuple[Grade, ...], nu
             f"**{g.answer}**",
             g.reason,
         )
-        for ask, g in zip(asked.asks, grades, strict=True)
+        for ask, g in zip(request.asks, grades, strict=True)
     ]
     show.small_table([show.Column(name) for name in ("", "Asked", "torch", "Why")], rows)
 
     def see() -> None:
-        for name, value in preset_texts(asked.item.source, start or "()", asked.item.dtype).items():
+        for name, value in preset_texts(request.item.source, start or "()", request.item.dtype).items():
             st.session_state[inputs.key(name)] = value
 
     def go_on() -> None:

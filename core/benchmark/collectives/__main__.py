@@ -49,8 +49,8 @@ class Kept:
 def run(path: Path, spec: Spec, backend: str) -> None:
     """Measure as one of torchrun's ranks."""
     place = Place.of(os.environ)
-    kept = Kept()
-    guard = Guard(f"Rank {place.rank} of {place.world}", spec.timeout_s, kept.keep)
+    selected = Kept()
+    guard = Guard(f"Rank {place.rank} of {place.world}", spec.timeout_s, selected.keep)
     try:
         if place.rank == 0:
             _writable(path)
@@ -58,12 +58,12 @@ def run(path: Path, spec: Spec, backend: str) -> None:
             raise CannotError("The largest size has not one element for every rank. For example: --largest 1048576")
         ranks, bench, facts = join(place, spec, backend)
         if place.rank == 0:
-            kept.draft = Draft(path, facts)
+            selected.draft = Draft(path, facts)
             _say(f"{place.world} ranks, {facts['backend']}: about {spec.seconds:g} s.")
-        Measuring(place, spec, ranks, bench, guard.step, kept.draft, _say).run()
-        if kept.draft is not None:
-            found = kept.draft.finish()
-            _say(f"{len(found.points)} points are in {path}.")
+        Measuring(place, spec, ranks, bench, guard.step, selected.draft, _say).run()
+        if selected.draft is not None:
+            result = selected.draft.finish()
+            _say(f"{len(result.points)} points are in {path}.")
         guard.step("leaving")
         dist: Any = importlib.import_module("torch.distributed")
         dist.destroy_process_group()
@@ -84,10 +84,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--dtype", choices=list(ITEM_BYTES), default=usual.dtype, help="what messages are made of")
     parser.add_argument("--backend", choices=["nccl", "gloo"], default="", help="nccl where there is CUDA, else gloo")
     parser.add_argument("--timeout", type=float, default=usual.timeout_s, help="seconds that one run may take at most")
-    asked = parser.parse_args(arguments)
+    args = parser.parse_args(arguments)
     try:
-        spec = Spec(asked.seconds, asked.smallest, asked.largest, asked.dtype, asked.timeout)
-        run(asked.out, spec, asked.backend)
+        spec = Spec(args.seconds, args.smallest, args.largest, args.dtype, args.timeout)
+        run(args.out, spec, args.backend)
     except (ValueError, CannotError) as wrong:
         _say(str(wrong))
         return 2

@@ -48,18 +48,18 @@ class Guard:
     def end(self, why: str) -> NoReturn:
         """Keep what there is, say why, and end the process, whatever its other threads wait for."""
         self._ending.acquire()  # never given back: the first reason counts
-        said = f"{self._name} ended during “{self._what}”: {why}"
+        text = f"{self._name} ended during “{self._what}”: {why}"
         try:
-            self._keep(said)
+            self._keep(text)
         finally:
-            print(said, file=sys.stderr, flush=True)
+            print(text, file=sys.stderr, flush=True)
             os._exit(1)
 
     def _watch(self) -> None:
         while True:
-            told = signal.sigtimedwait(_SIGNALS, _LOOK_S)
-            if told is not None:
-                name = signal.Signals(told.si_signo).name
+            text = signal.sigtimedwait(_SIGNALS, _LOOK_S)
+            if text is not None:
+                name = signal.Signals(text.si_signo).name
                 self.end(f"it was told to stop ({name}), as it is when another rank has ended")
             allowed = self._allowed_s
             if time.monotonic() - self._since > allowed:

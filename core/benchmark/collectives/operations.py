@@ -58,9 +58,9 @@ class Bench:
 
     def reduce(self, values: Sequence[float], how: Literal["max", "min"]) -> list[float]:
         """The largest or smallest of all ranks' values, place by place."""
-        held = self.torch.tensor(values, dtype=self.torch.float64, device=self.device)
-        self.dist.all_reduce(held, op=self.dist.ReduceOp.MAX if how == "max" else self.dist.ReduceOp.MIN)
-        return [float(one) for one in held.tolist()]
+        content = self.torch.tensor(values, dtype=self.torch.float64, device=self.device)
+        self.dist.all_reduce(content, op=self.dist.ReduceOp.MAX if how == "max" else self.dist.ReduceOp.MIN)
+        return [float(item) for item in content.tolist()]
 
     def random(self, elements: int) -> Any:
         """Random normal numbers: zeros draw less power than real data does."""
@@ -75,8 +75,8 @@ class Bench:
 
     def known_addend(self, elements: int) -> Any:
         """What this rank adds: every so many-th of the known numbers, and zeros."""
-        mine = self.torch.arange(elements) % self.world == self.rank
-        return self.known_sum(elements) * self._numbers(mine)
+        own = self.torch.arange(elements) % self.world == self.rank
+        return self.known_sum(elements) * self._numbers(own)
 
     def known(self, rank: int, elements: int) -> Any:
         """What ``rank`` sends where nothing is added."""
@@ -100,8 +100,8 @@ class Bench:
             # In place, as gradients are; divided, or they would grow without end.
             return Job(lambda: dist.all_reduce(data), data, lambda: data.mul_(1 / self.world))
         if name == "all-gather":
-            gather, mine, out = self._single("all_gather_single", "all_gather_into_tensor"), data[:part].clone(), data
-            return Job(lambda: gather(out, mine), out)
+            gather, own, out = self._single("all_gather_single", "all_gather_into_tensor"), data[:part].clone(), data
+            return Job(lambda: gather(out, own), out)
         if name == "reduce-scatter":
             scatter, out = self._single("reduce_scatter_single", "reduce_scatter_tensor"), data[:part].clone()
             return Job(lambda: scatter(out, data), out)
@@ -126,9 +126,9 @@ class Bench:
         if name == "reduce-scatter":
             return self.known_sum(elements)[rank * part : (rank + 1) * part]
         if name == "all-gather":
-            return torch.cat([self.known(one, part) for one in range(world)])
+            return torch.cat([self.known(number, part) for number in range(world)])
         if name == "all-to-all":
-            return torch.cat([self.known(one, elements)[rank * part : (rank + 1) * part] for one in range(world)])
+            return torch.cat([self.known(number, elements)[rank * part : (rank + 1) * part] for number in range(world)])
         if name == "ring":
             return self.known((rank - 1) % world, elements)
         half = world // 2

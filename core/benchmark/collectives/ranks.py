@@ -22,16 +22,16 @@ class Ranks:
         self.world = world
         self._calls = 0
 
-    def texts(self, mine: str) -> list[str]:
+    def texts(self, text: str) -> list[str]:
         """What every rank says, by rank."""
         self._calls += 1
-        self._store.set(f"{self._calls}/{self.rank}", mine)
-        said = self._store.multi_get([f"{self._calls}/{rank}" for rank in range(self.world)])
-        return [bytes(one).decode() for one in said]
+        self._store.set(f"{self._calls}/{self.rank}", text)
+        message = self._store.multi_get([f"{self._calls}/{rank}" for rank in range(self.world)])
+        return [bytes(item).decode() for item in message]
 
-    def problem(self, mine: str) -> str:
+    def problem(self, text: str) -> str:
         """What the first rank says that has a problem; empty when none has."""
-        return next(filter(None, self.texts(mine)), "")
+        return next(filter(None, self.texts(text)), "")
 
     def decide(self, value: int) -> int:
         """Rank 0's number."""
@@ -50,6 +50,6 @@ def over_ranks(times: Sequence[float], rank: int, world: int, reduce: Reduce) ->
     """
     slowest = reduce(times, "max")
     # Who was as slow as the slowest says its number, all others one that is no rank's.
-    who = reduce([rank if mine >= worst else world for mine, worst in zip(times, slowest, strict=True)], "min")
-    often = Counter(int(one) for one in who)
-    return slowest, min(often, key=lambda one: (-often[one], one))
+    who = reduce([rank if time >= worst else world for time, worst in zip(times, slowest, strict=True)], "min")
+    often = Counter(int(value) for value in who)
+    return slowest, min(often, key=lambda number: (-often[number], number))

@@ -56,7 +56,7 @@ def link_rates(result: ResultFields) -> Rates:
 
 def link_point(result: ResultFields) -> PointFields | None:
     """The point that `link_rates` are of; None where they are of nothing."""
-    largest = [max(found, key=lambda point: point.bytes) for name in _SUMS if (found := points_of(result, name))]
+    largest = [max(points, key=lambda point: point.bytes) for name in _SUMS if (points := points_of(result, name))]
     if not largest or any(wide(point) or point.bytes < LINK_BYTES for point in largest):
         return None
     return min(largest, key=lambda point: bus_rate(result, point))
@@ -94,8 +94,8 @@ def read_result(data: bytes) -> ResultFields:
     values = read_object(data, "result of measuring collectives", FORMAT)
     version: object = values.get("version")
     if version != VERSION or isinstance(version, bool):
-        said = f"version {clip(shown(str(version)), 20)}" if isinstance(version, int | str) else "no version"
-        raise ValueError(f"The file has {said} of its format; this Napkin reads version {VERSION}.")
+        text = f"version {clip(shown(str(version)), 20)}" if isinstance(version, int | str) else "no version"
+        raise ValueError(f"The file has {text} of its format; this Napkin reads version {VERSION}.")
     try:
         return ResultFields.model_validate_json(data)
     except ValidationError as problem:

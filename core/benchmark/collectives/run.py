@@ -80,8 +80,8 @@ def join(place: Place, spec: Spec, backend: str) -> tuple[Ranks, Bench, dict[str
     store, rank, world = next(iter(dist.rendezvous("env://", timeout=patience)))
     ranks = Ranks(dist.PrefixStore("napkin", store), rank, world)
     name = str(torch.cuda.get_device_name(here)) if backend == "nccl" else device.cpu().name or "CPU"
-    told = [json.loads(one) for one in ranks.texts(json.dumps([shown(name), place.per_node]))]
-    if len({per_node for _, per_node in told}) > 1:
+    values = [json.loads(text) for text in ranks.texts(json.dumps([shown(name), place.per_node]))]
+    if len({per_node for _, per_node in values}) > 1:
         raise CannotError("The nodes have different numbers of ranks. Give all of them the same --nproc-per-node.")
     dist.init_process_group(
         backend, store=dist.PrefixStore("group", store), rank=rank, world_size=world, timeout=patience, **options
@@ -92,7 +92,7 @@ def join(place: Place, spec: Spec, backend: str) -> tuple[Ranks, Bench, dict[str
         "world_size": world,
         "nodes": place.nodes,
         "ranks_per_node": place.per_node,
-        "devices": tuple(dict.fromkeys(one[:most] for one, _ in told))[: limit("collective_devices")],
+        "devices": tuple(dict.fromkeys(item[:most] for item, _ in values))[: limit("collective_devices")],
         "backend": backend,
         "torch": str(torch.__version__),
         "cuda": str(torch.version.cuda or "") if backend == "nccl" else "",
@@ -139,11 +139,11 @@ class Measuring:
         for size in self.spec.ladder(self.bench.world):
             what = f"{name} of {size_text(size)}"
             self.step(what)
-            made: list[Job] = []
+            jobs: list[Job] = []
             lacks = self.ranks.problem(self._no_room(size)) or self.ranks.problem(
-                self._tried(lambda at=size, to=made: self._make(name, at, to))
+                self._tried(lambda at=size, to=jobs: self._make(name, at, to))
             )
-            if lacks := lacks or self._point(name, size, made.pop(), what):
+            if lacks := lacks or self._point(name, size, jobs.pop(), what):
                 self._out(name, size, "skipped", f"from {size_text(size)} on: {lacks}")
                 return
 
@@ -154,9 +154,9 @@ class Measuring:
             return ""
         return f"the ranks of a node would need {size_text(need)}, and {size_text(round(free))} is free"
 
-    def _make(self, name: Name, size: int, made: list[Job]) -> str:
+    def _make(self, name: Name, size: int, jobs: list[Job]) -> str:
         elements = size // ITEM_BYTES[self.spec.dtype]
-        made.append(self.bench.job(name, self.bench.random(elements)))
+        jobs.append(self.bench.job(name, self.bench.random(elements)))
         self.bench.sync()
         return ""
 
@@ -197,9 +197,9 @@ class Measuring:
             took = format_duration(self.ranks.decide(round(run_s * 1e9)) / 1e9, 2)
             return f"a run takes {took}, and {MIN_RUNS} do not fit into the {format_duration(share, 2)} of each size"
         begun = time.perf_counter()
-        mine, _ = self._rounds(job, (1 - _WARM_UP) * share, MIN_RUNS, what)
+        values, _ = self._rounds(job, (1 - _WARM_UP) * share, MIN_RUNS, what)
         duration = time.perf_counter() - begun
-        times, slowest = over_ranks(mine, self.ranks.rank, self.ranks.world, self.bench.reduce)
+        times, slowest = over_ranks(values, self.ranks.rank, self.ranks.world, self.bench.reduce)
         if self.draft is not None:
             p10, median, p90 = quantiles(times)
             point = PointFields(

@@ -121,10 +121,10 @@ def prepare(bench: Bench, programme: Programme, item: Item) -> Run:
         call: Callable[[], object] = attend
     else:
         # The gradient that arrives is zero but in some rows, so that few rows of the square give every gradient.
-        found = torch.autograd.grad(out, (q, k, v), upstream)
-        got = (found[0][0, : heads // kv_heads][:, rows.to(out.device)], found[1][0, 0], found[2][0, 0])
-        for name, mine, exactly in zip(("queries", "keys", "values"), got, right[1:], strict=True):
-            wrong = error_of(torch, mine, exactly)
+        result = torch.autograd.grad(out, (q, k, v), upstream)
+        got = (result[0][0, : heads // kv_heads][:, rows.to(out.device)], result[1][0, 0], result[2][0, 0])
+        for name, own, exactly in zip(("queries", "keys", "values"), got, right[1:], strict=True):
+            wrong = error_of(torch, own, exactly)
             checked(wrong, _GRADIENT_TOLERANCE * how.tolerance, f"gradient of {name}: relative error")
         torch.nn.init.normal_(upstream)
         note, work = "backward counts twice forward", 3.0
@@ -133,9 +133,9 @@ def prepare(bench: Bench, programme: Programme, item: Item) -> Run:
             return torch.autograd.grad(attend(), (q, k, v), upstream)
 
         call = both
-    asked = programme.layer
-    if asked and (batch, length) != (asked.micro_batch, asked.seq_len):
-        shorter = f"{asked.micro_batch:,} × {asked.seq_len:,} tokens of the plan would take too long"
+    request = programme.layer
+    if request and (batch, length) != (request.micro_batch, request.seq_len):
+        shorter = f"{request.micro_batch:,} × {request.seq_len:,} tokens of the plan would take too long"
         note = "; ".join(filter(None, (note, shorter)))
     return Run(
         call,
@@ -162,12 +162,12 @@ def _attention(torch: Any, name: str, q: Any, k: Any, v: Any) -> Callable[[], An
 
 def _heard(attend: Callable[[], Any]) -> Any:
     """What ``attend`` gives; where it refuses, its own words and those of its warnings, which hold the reasons."""
-    with warnings.catch_warnings(record=True) as said:
+    with warnings.catch_warnings(record=True) as messages:
         warnings.simplefilter("always")
         try:
             return attend()
         except RuntimeError as problem:
-            reasons = (str(one.message).partition(" (Triggered internally")[0] for one in said)
+            reasons = (str(message.message).partition(" (Triggered internally")[0] for message in messages)
             raise RuntimeError(" ".join((str(problem), *reasons))) from problem
 
 
@@ -177,8 +177,8 @@ def _exact(torch: Any, q: Any, k: Any, v: Any, upstream: Any, rows: Any) -> tupl
     Results and gradients of queries at ``rows``, where alone ``upstream`` is not zero.
     """
     group = q.shape[1] // k.shape[1]
-    queries, sent = (exact(torch, one[0, :group][:, rows.to(one.device)]) for one in (q, upstream))
-    keys, values = (exact(torch, one[0, 0]) for one in (k, v))
+    queries, sent = (exact(torch, item[0, :group][:, rows.to(item.device)]) for item in (q, upstream))
+    keys, values = (exact(torch, item[0, 0]) for item in (k, v))
     scale = q.shape[-1] ** -0.5
     hidden = torch.arange(k.shape[2])[None, :] > rows[:, None]
     weights = (queries @ keys.T * scale).masked_fill(hidden, float("-inf")).softmax(-1)

@@ -155,8 +155,8 @@ def attempt(bench: Bench, item: Item, make: Callable[[], Run], report: Report) -
     except (TooLargeError, SkippedError) as problem:
         return Refusal(item=item, why="skipped", text=clip(str(problem)))
     except bench.torch.OutOfMemoryError as problem:
-        said = str(problem).splitlines()[0] if str(problem) else "out of memory"
-        return Refusal(item=item, why="skipped", text=clip(said))
+        text = str(problem).splitlines()[0] if str(problem) else "out of memory"
+        return Refusal(item=item, why="skipped", text=clip(text))
     except WrongError as problem:
         return Refusal(item=item, why="refused", text=clip(f"wrong result: {problem}"))
     except RefusedError as problem:

@@ -45,8 +45,8 @@ TIMINGS: Mapping[Kind, Timing] = {
 def items(programme: Programme) -> tuple[Item, ...]:
     """What the programme times, in order: kind by kind, and last what is timed for long."""
     kinds: list[Kind] = [kind for kind in KINDS if kind in programme.kinds]
-    found = [item for kind in kinds for item in TIMINGS[kind].items(programme)]
-    return (*found, *(matmul.sustained(programme) if "matmul" in kinds else ()))
+    result = [item for kind in kinds for item in TIMINGS[kind].items(programme)]
+    return (*result, *(matmul.sustained(programme) if "matmul" in kinds else ()))
 
 
 def item_s(programme: Programme, item: Item) -> float:

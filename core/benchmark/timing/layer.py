@@ -102,8 +102,8 @@ def prepare(bench: Bench, programme: Programme, item: Item) -> Run:
     if shape.experts:
         note += f", {shape.experts_per_token:,} of {shape.experts:,} experts a token, all as busy"
     if chosen != shape:
-        asked = f"{shape.micro_batch:,} × {shape.seq_len:,} tokens would take too long or too much memory"
-        note += f"; {asked}: the next step up about {format_duration(expected, 2)}"
+        text = f"{shape.micro_batch:,} × {shape.seq_len:,} tokens would take too long or too much memory"
+        note += f"; {text}: the next step up about {format_duration(expected, 2)}"
     return Run(
         step.run,
         (chosen.micro_batch, chosen.seq_len),
@@ -152,15 +152,15 @@ class Step:
         self.forward: Callable[..., Any] = forward
         self.weights: dict[str, Any] = {}
         for name, size in sizes(shape).items():
-            made = torch.ones(size, **self.options)
-            self.weights[name] = made.normal_(std=size[-1] ** -0.5) if len(size) > 1 else made
+            by_name = torch.ones(size, **self.options)
+            self.weights[name] = by_name.normal_(std=size[-1] ** -0.5) if len(size) > 1 else by_name
         for weight in self.weights.values():
             weight.requires_grad_()
         wide = how is FP32
         self.masters = {name: w if wide else w.detach().float() for name, w in self.weights.items()}
-        made = {name: adamw(torch, [master], _RATE) for name, master in self.masters.items()}
-        self.optimizers = {name: optimizer for name, (optimizer, _) in made.items()}
-        self.update_kind = next(kind for _, kind in made.values())
+        by_name = {name: adamw(torch, [master], _RATE) for name, master in self.masters.items()}
+        self.optimizers = {name: optimizer for name, (optimizer, _) in by_name.items()}
+        self.update_kind = next(kind for _, kind in by_name.values())
 
     def feed(self, shape: LayerShape) -> None:
         """Random input, and the gradient that arrives, for so many tokens."""
@@ -168,7 +168,7 @@ class Step:
         self.shape = shape
         self.x = self.torch.randn(size, **self.options, requires_grad=True)
         self.upstream = self.torch.randn(size, **self.options)
-        self.turns = tuple(one.to(self.options["dtype"]) for one in turns(self.torch, shape, self.place))
+        self.turns = tuple(turn.to(self.options["dtype"]) for turn in turns(self.torch, shape, self.place))
         self.route = experts.routes(self.torch, shape, self.place)
 
     def compile(self) -> None:
@@ -218,7 +218,7 @@ class Step:
         double = {"dtype": torch.float64, "device": place}
         weights = {name: weight.detach().to(**double).requires_grad_() for name, weight in self.weights.items()}
         x = self.x[:1, :few].detach().to(**double).requires_grad_()
-        turned = tuple(one[:few].to(**double) for one in self.turns)
+        turned = tuple(turn[:few].to(**double) for turn in self.turns)
         route = experts.routes(torch, with_tokens(self.shape, 1, few), place)
         right = forward(torch, self.shape, weights, x, turned, route)
         right.backward(upstream[:1, :few].to(**double))
@@ -263,8 +263,8 @@ def forward(
     sequences, length, width = x.shape
 
     def projected(name: str) -> Any:
-        made = functional.linear(normed, weights[name])
-        return made.view(sequences, length, -1, shape.head_dim).transpose(1, 2)
+        result = functional.linear(normed, weights[name])
+        return result.view(sequences, length, -1, shape.head_dim).transpose(1, 2)
 
     def turned(a: Any) -> Any:
         low, high = a.chunk(2, -1)

@@ -102,9 +102,9 @@ def instead(item: Item, outcomes: Sequence[Outcome]) -> Item:
     """``item`` in fp32 where it asks for bf16 once more and the device has refused that."""
     if item.kind != "matmul" or item.name != "bf16" or not outcomes:
         return item
-    tried = [one for one in outcomes if (one.item.kind, one.item.name) == ("matmul", "bf16")]
+    tried = [outcome for outcome in outcomes if (outcome.item.kind, outcome.item.name) == ("matmul", "bf16")]
     again = item.regime == "sustained" or not item.label.startswith("n = ")
-    refused = [one for one in tried if not isinstance(one, Point) and one.why == "refused"]
+    refused = [outcome for outcome in tried if not isinstance(outcome, Point) and outcome.why == "refused"]
     if again and tried and len(refused) == len(tried):
         return item.model_copy(update={"name": "fp32"})
     return item
@@ -194,11 +194,11 @@ def size_text(shape: Sequence[int]) -> str:
 
 def rungs(shape: Shape) -> tuple[Shape, ...]:
     """Smaller products on the way up to ``shape``, each about an eighth of the next, the first at most `SMALLEST`."""
-    found = [shape]
-    while matmul_flop(*found[-1]) > SMALLEST:
-        m, n, k = (min(max(each // 2 // _GRAIN * _GRAIN, _GRAIN), each) for each in found[-1])
-        found.append((m, n, k))
-    return tuple(reversed(found[1:]))
+    shapes = [shape]
+    while matmul_flop(*shapes[-1]) > SMALLEST:
+        m, n, k = (min(max(each // 2 // _GRAIN * _GRAIN, _GRAIN), each) for each in shapes[-1])
+        shapes.append((m, n, k))
+    return tuple(reversed(shapes[1:]))
 
 
 def _once(bench: Bench, run: Callable[[], Any]) -> float:
@@ -243,12 +243,12 @@ def prepare(bench: Bench, programme: Programme, item: Item) -> Run:
     setting = partial(fp32_precision, torch, bench.kind, numeric.fp32_precision)
     with setting():
         afford(bench, item, shape, lambda size: _once(bench, product(bench, numeric, size).call))
-        made = product(bench, numeric, shape)
-        kernel, whole = made.errors(torch)
+        result = product(bench, numeric, shape)
+        kernel, whole = result.errors(torch)
         if not kernel <= numeric.tolerance:
             raise WrongError(f"relative error {kernel:.1e} against float64, at most {numeric.tolerance:.0e} expected")
         if item.name == "tf32" and kernel < NUMERICS["fp32"].tolerance:
             raise RefusedError(f"relative error {kernel:.1e} is fp32's own: this device has no TF32 path")
         flop = matmul_flop(*shape)
-        bench.keep_pace(item.name, Pace(shape, flop, _once(bench, made.call)))
-    return Run(made.call, item.shape, flop, moved(numeric, shape), relative_error=whole, setting=setting)
+        bench.keep_pace(item.name, Pace(shape, flop, _once(bench, result.call)))
+    return Run(result.call, item.shape, flop, moved(numeric, shape), relative_error=whole, setting=setting)

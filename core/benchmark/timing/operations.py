@@ -67,13 +67,13 @@ def items(programme: Programme) -> tuple[Item, ...]:
     hidden, tokens = (layer.hidden, layer.tokens) if layer else (WIDTH, most)
     widths = {"softmax": layer.seq_len if layer else WIDTH, "cross-entropy": layer.vocab if layer else VOCAB}
     weights = (3 if layer.gated else 2) * layer.hidden * layer.ffn if layer else most
-    made: list[Item] = []
+    result: list[Item] = []
     for name in COSTS:
         width = widths.get(name, hidden)
         rows = max(1, min(tokens, most // width))
-        made.append(_item(programme, name, f"{rows:,} × {width:,}", (rows, width)))
+        result.append(_item(programme, name, f"{rows:,} × {width:,}", (rows, width)))
     parameters = min(weights, most)
-    return (*made, _item(programme, ADAMW, f"{parameters:,} parameters", (parameters,)))
+    return (*result, _item(programme, ADAMW, f"{parameters:,} parameters", (parameters,)))
 
 
 def _item(programme: Programme, name: str, label: str, shape: tuple[int, ...]) -> Item:
@@ -123,7 +123,7 @@ def _by_row(torch: Any, name: str, x: Any, options: Mapping[str, Any]) -> tuple[
         "residual addition": lambda: x + other,
     }
     rows = picked(torch, x.shape[0]).to(x.device)
-    a, b, g, c = (exact(torch, one) for one in (x[rows], other[rows], gain, bias))
+    a, b, g, c = (exact(torch, item) for item in (x[rows], other[rows], gain, bias))
     rights: Mapping[str, Callable[[], Any]] = {
         "LayerNorm": lambda: (a - _mean(a)) / (_mean((a - _mean(a)) ** 2) + _EPS).sqrt() * g + c,
         "RMSNorm": lambda: a / (_mean(a**2) + _EPS).sqrt() * g,

@@ -218,9 +218,9 @@ def master_copy(start: float, addend: float, steps: int, fmt: FloatFormat) -> Su
     The addend is what ``fmt`` stores, as a gradient in that format would be. ``final`` and ``stalled`` are those of
     the copy itself, ``sums`` and ``overflowed`` of what is read.
     """
-    kept = _all_sums(start, stored(addend, fmt), steps, FORMATS["fp32"], "nearest_even")
-    copy = _thinned(FORMATS["fp32"], "nearest_even", stored(addend, fmt), kept)
-    read = _thinned(fmt, copy.rounding, copy.addend, decode(encode(kept, fmt), fmt))
+    array = _all_sums(start, stored(addend, fmt), steps, FORMATS["fp32"], "nearest_even")
+    copy = _thinned(FORMATS["fp32"], "nearest_even", stored(addend, fmt), array)
+    read = _thinned(fmt, copy.rounding, copy.addend, decode(encode(array, fmt), fmt))
     return replace(read, final=copy.final, stalled=copy.stalled)
 
 
@@ -257,11 +257,11 @@ def _as_stored(start: float, addend: float, run: SummationRun) -> str:
     if not math.isfinite(run.addend):
         return f" {_number(addend)} itself is beyond the {_farthest(addend, run.fmt)}."
     pairs = ((start, float(run.sums[0])), (addend, run.addend))
-    off = [f"{_number(v)} is stored as {_number(kept, 4)}" for v, kept in pairs if _coarse(v, kept)]
+    off = [f"{_number(v)} is stored as {_number(value, 4)}" for v, value in pairs if _coarse(v, value)]
     if not off:
         return ""
-    told = f" In {run.fmt.title} {' and '.join(off)}"
-    return f"{told}: there is nothing to add." if not run.addend else f"{told}, which gives the second dotted line."
+    text = f" In {run.fmt.title} {' and '.join(off)}"
+    return f"{text}: there is nothing to add." if not run.addend else f"{text}, which gives the second dotted line."
 
 
 def _farthest(value: float, fmt: FloatFormat) -> str:
@@ -287,8 +287,8 @@ def own_exact(start: float, addend: float, run: SummationRun) -> tuple[float, fl
     return (first, run.addend) if _coarse(start, first) or _coarse(addend, run.addend) else None
 
 
-def _coarse(value: float, kept: float) -> bool:
-    return not math.isclose(value, kept, rel_tol=_COARSE)
+def _coarse(value: float, selected: float) -> bool:
+    return not math.isclose(value, selected, rel_tol=_COARSE)
 
 
 def drawn(
@@ -349,14 +349,14 @@ def _stall(run: SummationRun) -> str:
 def explain(start: float, addend: float, steps: int, fmt: FloatFormat) -> tuple[Explanation, ...]:
     """How the exact sum and the point of stalling are computed."""
     run = add_up(start, addend, steps, fmt)
-    made = [exact_sum.explain(start=start, steps=steps, addend=addend)]
+    explanations = [exact_sum.explain(start=start, steps=steps, addend=addend)]
     if np.isfinite(run.final) and run.final:
         # Codes grow with magnitude: the next sum is at the code after this one, or before it where the sum shrinks.
         code = encode_exact(Fraction(run.final), fmt) + (1 if (addend < 0) == (run.final < 0) else -1)
         following = decode_exact(code, fmt) if code < 1 << fmt.bits else None
         if following is not None:
-            made.append(half_step.explain(ulp=float(abs(following - Fraction(run.final)))))
-    return tuple(made)
+            explanations.append(half_step.explain(ulp=float(abs(following - Fraction(run.final)))))
+    return tuple(explanations)
 
 
 def of_what(start: float, addend: float, steps: int) -> str:

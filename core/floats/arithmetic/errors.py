@@ -128,23 +128,26 @@ def work(
     overflow: Overflow = "format",
 ) -> Work:
     """Round the operands into ``fmt``, then do one operation. Raises `FormatError` like `operate` and `typed_code`."""
-    codes = [typed_code(one, fmt, overflow) for one in typed]
+    codes = [typed_code(item, fmt, overflow) for item in typed]
     operation = operate(operator, codes, fmt, rounding=rounding, overflow=overflow)
     return Work(tuple(typed), operation, _errors(operator, typed, operation))
 
 
 def _errors(operator: Operator, typed: Sequence[Typed], operation: Operation) -> Errors | None:
-    asked = [one.value for one in typed if one.value is not None]
-    stored = [one.value for one in operation.operands if one.value is not None]
+    fractions = [item.value for item in typed if item.value is not None]
+    stored = [operand.value for operand in operation.operands if operand.value is not None]
     exact, value = operation.exact, operation.value
-    if len(asked) < len(typed) or len(stored) < len(typed) or exact is None or value is None:
+    if len(fractions) < len(typed) or len(stored) < len(typed) or exact is None or value is None:
         return None
-    off = [kept - given for kept, given in zip(stored, asked, strict=True)]
+    off = [fraction - given for fraction, given in zip(stored, fractions, strict=True)]
     if operator == "add":
-        wanted, weights = asked[0] + asked[1], [Fraction(1), Fraction(1)]
+        wanted, weights = fractions[0] + fractions[1], [Fraction(1), Fraction(1)]
     else:
-        added = asked[2] if operator == "fma" else Fraction(0)
-        wanted, weights = asked[0] * asked[1] + added, [asked[1], asked[0], Fraction(1)][: len(asked)]
+        added = fractions[2] if operator == "fma" else Fraction(0)
+        wanted, weights = (
+            fractions[0] * fractions[1] + added,
+            [fractions[1], fractions[0], Fraction(1)][: len(fractions)],
+        )
     shares = tuple(error * weight for error, weight in zip(off, weights, strict=True))
     return Errors(wanted, exact - wanted, value - exact, shares)
 
@@ -154,7 +157,7 @@ def multiply_then_add(done: Work) -> tuple[Operation, Operation] | None:
     operation = done.operation
     if operation.operator != "fma":
         return None
-    a, b, c = (one.code for one in operation.operands)
+    a, b, c = (operand.code for operand in operation.operands)
     fmt, rounding, overflow = operation.fmt, operation.rounding, operation.overflow
     product = operate("multiply", (a, b), fmt, rounding=rounding, overflow=overflow)
     return product, operate("add", (product.code, c), fmt, rounding=rounding, overflow=overflow)
@@ -163,20 +166,20 @@ def multiply_then_add(done: Work) -> tuple[Operation, Operation] | None:
 def explain_work(done: Work) -> tuple[Explanation, ...]:
     """How shift, condition and errors are computed; what a float64 cannot show is left out."""
     operation, errors = done.operation, done.errors
-    found: list[Explanation] = []
+    explanations: list[Explanation] = []
     if operation.operator == "add" and operation.register is not None:
         larger, smaller = sorted(
-            (one.exponent + operation.fmt.fraction_bits for one in operation.operands), reverse=True
+            (operand.exponent + operation.fmt.fraction_bits for operand in operation.operands), reverse=True
         )
-        found.append(shift_distance.explain(larger=float(larger), smaller=float(smaller)))
+        explanations.append(shift_distance.explain(larger=float(larger), smaller=float(smaller)))
     if operation.subtracts and operation.addends is not None and operation.exact:
-        first, second = (one.value or Fraction(0) for one in operation.addends)
-        found += _shown(condition_of_sum, first=first, second=second)
+        first, second = (addend.value or Fraction(0) for addend in operation.addends)
+        explanations += _shown(condition_of_sum, first=first, second=second)
     if errors is not None and errors.total:
-        found += _shown(total_error, inherited=errors.inherited, rounding=errors.rounding)
+        explanations += _shown(total_error, inherited=errors.inherited, rounding=errors.rounding)
     if operation.error and operation.cut is not None:
-        found += _shown(error_in_ulp, error=operation.error, ulp=Fraction(2) ** operation.cut.last)
-    return tuple(found)
+        explanations += _shown(error_in_ulp, error=operation.error, ulp=Fraction(2) ** operation.cut.last)
+    return tuple(explanations)
 
 
 def _shown(law: Formula[...], **exact: Fraction) -> list[Explanation]:

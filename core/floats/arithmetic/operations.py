@@ -258,7 +258,7 @@ def _product(a: Operand, b: Operand) -> Operand:
 
 
 def _exact(operator: Operator, operands: tuple[Operand, ...]) -> Fraction | None:
-    values = [one.value for one in operands if one.value is not None]
+    values = [operand.value for operand in operands if operand.value is not None]
     if len(values) < len(operands):
         return None
     if operator == "add":
@@ -270,8 +270,8 @@ def _special(
     operator: Operator, operands: tuple[Operand, ...], addends: tuple[Operand, Operand], exact: Fraction | None
 ) -> Special:
     """IEEE 754-2019, 6.1 to 6.3 and 7.2: infinities, NaNs, signs of zero, invalid operations."""
-    kinds = [one.kind for one in addends]
-    if "nan" in [one.kind for one in operands]:
+    kinds = [addend.kind for addend in addends]
+    if "nan" in [operand.kind for operand in operands]:
         return "nan"
     if operator == "multiply":
         kinds = kinds[:1]
@@ -294,16 +294,16 @@ def _special_code(operation: Operation, special: Special, addends: tuple[Operand
         return fmt.nan_code
     first, second = addends
     if special == "infinity":
-        negative = next(one.negative for one in addends if one.kind == "inf")
+        negative = next(addend.negative for addend in addends if addend.kind == "inf")
         return infinity_code(fmt, operation.overflow, negative=negative)
     if special == "zero" or (special == "zeros" and first.negative == second.negative):
         return zero_code(fmt, negative=first.negative and fmt.signed)
     return zero_code(fmt, negative=rounding == "down" and fmt.signed)
 
 
-def _reach(one: Operand) -> int:
+def _reach(operand: Operand) -> int:
     """One more than the power of two of its leading bit; far below everything for zero."""
-    return one.exponent + one.significand.bit_length() if one.significand else -(1 << 30)
+    return operand.exponent + operand.significand.bit_length() if operand.significand else -(1 << 30)
 
 
 def _lowest(operator: Operator, addends: tuple[Operand, Operand], fmt: FloatFormat) -> int:
@@ -312,7 +312,7 @@ def _lowest(operator: Operator, addends: tuple[Operand, Operand], fmt: FloatForm
     Of two significands of one width the one of higher exponent stays, and three places follow it. A product is wider
     than what is added to it, and either may be the longer: all their bits fit, down to 3p + 3 below the leading one.
     """
-    exponents = [one.exponent for one in addends]
+    exponents = [addend.exponent for addend in addends]
     if operator == "add":
         return max(exponents) - GUARDS
     return max(min(exponents), max(map(_reach, addends)) - 3 * (fmt.fraction_bits + 1) - GUARDS)
@@ -322,20 +322,20 @@ def _align(first: Operand, second: Operand, low: int) -> Register:
     """Both addends in a register whose last bit weighs 2^low, and their sum."""
     swapped = first.exponent < second.exponent
     mover = first if swapped else second
-    lying = [_lie(one, low) for one in (first, second)]
-    signed = sum(-bits if one.negative else bits for one, bits in zip((first, second), lying, strict=True))
+    lying = [_lie(operand, low) for operand in (first, second)]
+    signed = sum(-bits if operand.negative else bits for operand, bits in zip((first, second), lying, strict=True))
     fell = min(low + 1 - mover.exponent, mover.significand.bit_length()) if mover.exponent < low else 0
     moved = abs(first.exponent - second.exponent)
     return Register(low, lying[0], lying[1], moved, swapped, max(fell, 0), abs(signed), signed < 0)
 
 
-def _lie(one: Operand, low: int) -> int:
+def _lie(operand: Operand, low: int) -> int:
     """A significand in a register whose last bit weighs 2^low; the bits beyond it make that last bit sticky."""
-    places = one.exponent - low
+    places = operand.exponent - low
     if places >= 0:
-        return one.significand << places
-    kept = one.significand >> -places
-    return kept | (kept << -places != one.significand)
+        return operand.significand << places
+    number = operand.significand >> -places
+    return number | (number << -places != operand.significand)
 
 
 def cut_exact(value: Fraction, fmt: FloatFormat, rounding: Rounding = "nearest_even") -> Cut | None:
@@ -362,15 +362,17 @@ def _cut(
     leads = total.bit_length() - 1 + low
     last = max(leads, fmt.emin) - fmt.fraction_bits
     beyond = last - low
-    kept = total >> beyond if beyond > 0 else total << -beyond
+    number = total >> beyond if beyond > 0 else total << -beyond
     guard, round_ = (total >> beyond - place & 1 if beyond >= place else 0 for place in (1, 2))
     sticky = int(beyond > 2 and total & ((1 << beyond - 2) - 1) > 0)
-    rest = magnitude / Fraction(2) ** last - kept
+    rest = magnitude / Fraction(2) ** last - number
     if rounding == "stochastic":
-        up = round_fraction(kept + rest, rounding, seed=seed) > kept
+        up = round_fraction(number + rest, rounding, seed=seed) > number
     else:
-        up = goes_up(kept & 1, guard, round_, sticky, rounding, negative=negative)
-    return Cut(last, kept, guard, round_, sticky, last - before, up, bool((kept + up) >> fmt.fraction_bits + 1), rest)
+        up = goes_up(number & 1, guard, round_, sticky, rounding, negative=negative)
+    return Cut(
+        last, number, guard, round_, sticky, last - before, up, bool((number + up) >> fmt.fraction_bits + 1), rest
+    )
 
 
 def overflows(cut: Cut, fmt: FloatFormat) -> bool:
@@ -401,5 +403,5 @@ def _cancelled(first: Operand, second: Operand) -> int:
     if first.value is None or second.value is None or first.negative == second.negative:
         return 0
     low = min(first.exponent, second.exponent)
-    left, right = (one.significand << one.exponent - low for one in (first, second))
+    left, right = (operand.significand << operand.exponent - low for operand in (first, second))
     return max(left.bit_length(), right.bit_length()) - abs(left - right).bit_length()

@@ -111,17 +111,17 @@ def current_scales(amax: npt.ArrayLike, fmt: FloatFormat, rule: ScaleRule) -> Fl
     A tensor of zeros has a scale of 1, unless the rule has a smallest amax. Raises ``ValueError`` for an amax that is
     negative, infinite or NaN.
     """
-    found = np.asarray(amax, dtype=np.float32).astype(np.float64)
-    if not (np.isfinite(found) & (found >= 0)).all():
+    values = np.asarray(amax, dtype=np.float32).astype(np.float64)
+    if not (np.isfinite(values) & (values >= 0)).all():
         raise ValueError("the largest magnitude of a tensor is a finite number from 0 up")
-    held = np.maximum(found, rule.floor)
+    array = np.maximum(values, rule.floor)
     with np.errstate(over="ignore"):
         # float32 alone divides the same: a quotient of two of its values, rounded to float64 and then to float32.
-        scales = (float(fmt.max_finite) / np.where(held > 0, held, 1)).astype(np.float32)
+        scales = (float(fmt.max_finite) / np.where(array > 0, array, 1)).astype(np.float32)
     scales = np.minimum(scales, _FP32_MAX).astype(np.float64)
     if rule.power_of_two:
         scales = np.exp2(np.frexp(scales)[1] - 1.0)
-    return np.where(held > 0, scales, 1.0)
+    return np.where(array > 0, scales, 1.0)
 
 
 def amaxes(amax: npt.ArrayLike, history: int, which: Which) -> Floats:
@@ -234,9 +234,11 @@ def explain(run: Fitted) -> tuple[Explanation, ...]:
     rule, recipe = RULES[run.recipe.rule], run.recipe
     amax, scale, top = np.exp2(run.drawn.largest), float(run.scales[-1]), float(run.fmt.max_finite)
     used = float(amaxes(amax, recipe.history, recipe.which)[-1]) if rule.delayed else max(float(amax[-1]), rule.floor)
-    made = tensor_scale.explain(largest=top, amax=used, margin=recipe.margin if rule.delayed else 0) if used else None
+    explanation = (
+        tensor_scale.explain(largest=top, amax=used, margin=recipe.margin if rule.delayed else 0) if used else None
+    )
     return (
-        *((made.about("the last step"),) if made else ()),
+        *((explanation.about("the last step"),) if explanation else ()),
         flush_below.explain(smallest=float(run.fmt.min_subnormal), scale=scale),
         fits_below.explain(largest=top, scale=scale),
     )

@@ -221,11 +221,11 @@ def takeaway(run: Followed) -> str:
 
 def at_step(run: Followed, step: int) -> str:
     """One sentence: what is lost below and above at one step, counted from 1."""
-    found = run.at(step - 1)
+    scaled = run.at(step - 1)
     end = " It is skipped." if run.skipped[step - 1] else ""
     return raised(
-        f"Step {step:,}, at a scale of {factor(found.power)}: **{percent(found.zero)}** of the gradients become zero, "
-        f"{percent(found.subnormal)} are subnormal and lose precision, **{percent(found.overflow)}** overflow.{end}"
+        f"Step {step:,}, at a scale of {factor(scaled.power)}: **{percent(scaled.zero)}** of the gradients become zero, "
+        f"{percent(scaled.subnormal)} are subnormal and lose precision, **{percent(scaled.overflow)}** overflow.{end}"
     )
 
 

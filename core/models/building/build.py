@@ -76,7 +76,7 @@ def _numbers(value: Any, key: str = "") -> Iterator[tuple[str, int]]:
 
 
 def _asked(
-    command: Sequence[str], request: bytes, out: Any, errors: Any, seconds: float, kept: Sequence[int]
+    command: Sequence[str], request: bytes, out: Any, errors: Any, seconds: float, numbers: Sequence[int]
 ) -> int | None:
     """Run the process to its end; its exit code, None where it had to be stopped."""
     settings = {name: os.environ[name] for name in _KEPT if name in os.environ}
@@ -88,7 +88,7 @@ def _asked(
         stdout=out,
         stderr=errors,
         start_new_session=True,
-        pass_fds=kept,
+        pass_fds=numbers,
     )
     try:
         process.communicate(request, timeout=seconds)
@@ -109,7 +109,7 @@ def _tail(errors: Any) -> str:
 
 
 def _death(code: int, last: str) -> str:
-    said = f" Its last words: {last}" if last else ""
+    text = f" Its last words: {last}" if last else ""
     if -code in (signal.SIGXCPU, signal.SIGKILL):
-        return f"It was stopped after {limit('build_seconds')} s of work, or for the memory it took.{said}"
-    return f"The building process ended without an answer (exit code {code}).{said}"
+        return f"It was stopped after {limit('build_seconds')} s of work, or for the memory it took.{text}"
+    return f"The building process ended without an answer (exit code {code}).{text}"

@@ -108,12 +108,12 @@ def _loose(model: Any, seen: _Seen, experts: int) -> dict[str, Any]:
     """Weights of experts that the model runs in its own way, by name: their share was not seen."""
     if experts < 2:
         return {}
-    found: dict[str, Any] = {}
+    by_name: dict[str, Any] = {}
     for name, value in model.named_parameters():
         stacked = value.dim() == 3 and value.shape[0] == experts
         if id(value) not in seen.share and (stacked or re.search(r"(?<!shared_)experts\.\d+\.", name)):
-            found[name] = value
-    return found
+            by_name[name] = value
+    return by_name
 
 
 def _run(torch: Any, model: Any, seen: _Seen, seq_len: int) -> Any:
@@ -159,8 +159,8 @@ def _lengths(seq_len: int) -> list[int]:
 def _carried_on(flop: Mapping[int, int], seq_len: int) -> int | None:
     """FLOPs of a sequence from those of four shorter ones, None where no parabola goes through all of them."""
     *first, (longest, last) = sorted(flop.items())
-    found = on_parabola(dict(first), seq_len)
-    return int(found) if on_parabola(dict(first), longest) == last and found.denominator == 1 else None
+    fraction = on_parabola(dict(first), seq_len)
+    return int(fraction) if on_parabola(dict(first), longest) == last and fraction.denominator == 1 else None
 
 
 def _flop(torch: Any, model: Any, seen: _Seen, config: Any, seq_len: int) -> tuple[dict[int, int], list[str]]:
@@ -191,8 +191,8 @@ def _flop(torch: Any, model: Any, seen: _Seen, config: Any, seq_len: int) -> tup
         return {length: once(length) for length in _lengths(seq_len)}, []
     except _TooSlowError:
         short = {length: once(length) for length in _SHORT}
-        found = _carried_on(short, seq_len)
-        if found is None:
+        number = _carried_on(short, seq_len)
+        if number is None:
             raise ValueError("it takes too long to run at that length, and shorter ones do not grow evenly") from None
         two = {length: _carried_on(short, length) or 0 for length in _lengths(seq_len)}
         note = f"Its FLOPs were counted up to {_SHORT[-1]} tokens, where they grow evenly, and carried on from there."
@@ -206,25 +206,25 @@ def _module_of(name: str) -> str:
     """The module that a parameter is told under: the layers are one, each part of a layer is told for itself."""
     steps = _LAYER.sub("*", name).split(".")[:-1]
     first = steps.index("*") if "*" in steps else -1
-    kept = steps[: first + 2] if first >= 0 else steps[:3]
-    deeper = next((i for i, step in enumerate(steps) if i >= len(kept) and "expert" in step), None)
-    return ".".join(steps[: deeper + 1] if deeper is not None else kept) or name
+    parts = steps[: first + 2] if first >= 0 else steps[:3]
+    deeper = next((i for i, step in enumerate(steps) if i >= len(parts) and "expert" in step), None)
+    return ".".join(steps[: deeper + 1] if deeper is not None else parts) or name
 
 
 def _parts(model: Any, seen: _Seen, known: bool) -> list[dict[str, Any]]:
     """Parameters by module, in the model's order; tied ones stand once."""
-    found: dict[str, tuple[int, int]] = {}
+    by_name: dict[str, tuple[int, int]] = {}
     for name, value in model.named_parameters():
         total = int(value.numel())
         some, of = seen.share.get(id(value), (1, 1))
         run = total if not known else total * some // of if id(value) in seen.touched else 0
-        before = found.get(_module_of(name), (0, 0))
-        found[_module_of(name)] = (before[0] + total, before[1] + run)
-    rows = [(name[:TEXT_CHARS], *counts) for name, counts in found.items()]
-    kept, rest = rows[: MOST_PARTS - 1], rows[MOST_PARTS - 1 :]
+        before = by_name.get(_module_of(name), (0, 0))
+        by_name[_module_of(name)] = (before[0] + total, before[1] + run)
+    rows = [(name[:TEXT_CHARS], *counts) for name, counts in by_name.items()]
+    selected, rest = rows[: MOST_PARTS - 1], rows[MOST_PARTS - 1 :]
     if rest:
-        kept.append(("…", sum(row[1] for row in rest), sum(row[2] for row in rest)))
-    return [{"module": name, "total": total, "active": run} for name, total, run in kept]
+        selected.append(("…", sum(row[1] for row in rest), sum(row[2] for row in rest)))
+    return [{"module": name, "total": total, "active": run} for name, total, run in selected]
 
 
 def count(torch: Any, moe: Any, model: Any, config: Any, seq_len: int) -> dict[str, Any]:

@@ -82,14 +82,14 @@ class Refused:
 
 def on_parabola(known: Mapping[int, int], at: int) -> Fraction:
     """The value at ``at`` of the curve through the known points: a parabola through three, a line through two."""
-    found = Fraction(0)
+    fraction = Fraction(0)
     for here, value in known.items():
         share = Fraction(value)
         for other in known:
             if other != here:
                 share *= Fraction(at - other, here - other)
-        found += share
-    return found
+        fraction += share
+    return fraction
 
 
 def _no_constant(name: str) -> NoReturn:
@@ -111,10 +111,10 @@ def _count(value: object, most: int = _MOST) -> int:
 def _list(value: object, most: int) -> list[Any]:
     if not isinstance(value, list):
         raise TypeError("no list")
-    found = cast("list[Any]", value)
-    if len(found) > most:
+    values = cast("list[Any]", value)
+    if len(values) > most:
         raise ValueError("too long a list")
-    return found
+    return values
 
 
 def _part(value: Any) -> BuiltPart:
@@ -130,22 +130,22 @@ def decode(line: bytes) -> Built | Refused | None:
     Every field is checked for type and range: a library's own words can land on the same output.
     """
     try:
-        said: Any = json.loads(line, parse_constant=_no_constant)
-        if "refused" in said:
-            return Refused(_text(said["refused"]))
-        made = said["built"]
-        flop = {int(_text(n, 12)): _count(value, MOST_FLOP) for n, value in made["flop"].items()}
-        if not isinstance(made["known"], bool) or len(flop) > 3:
+        text: Any = json.loads(line, parse_constant=_no_constant)
+        if "refused" in text:
+            return Refused(_text(text["refused"]))
+        result = text["built"]
+        flop = {int(_text(n, 12)): _count(value, MOST_FLOP) for n, value in result["flop"].items()}
+        if not isinstance(result["known"], bool) or len(flop) > 3:
             return None
         return Built(
-            made=_text(made["made"]),
-            by=_text(made["by"]),
-            parts=tuple(_part(part) for part in _list(made["parts"], MOST_PARTS)),
-            known=made["known"],
+            made=_text(result["made"]),
+            by=_text(result["by"]),
+            parts=tuple(_part(part) for part in _list(result["parts"], MOST_PARTS)),
+            known=result["known"],
             flop=flop,
-            flop_refused=_text(made["flop_refused"]),
-            notes=tuple(_text(note) for note in _list(made["notes"], 8)),
-            unread=tuple(_text(key) for key in _list(made["unread"], MOST_KEYS)),
+            flop_refused=_text(result["flop_refused"]),
+            notes=tuple(_text(note) for note in _list(result["notes"], 8)),
+            unread=tuple(_text(key) for key in _list(result["unread"], MOST_KEYS)),
         )
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
         return None

@@ -70,7 +70,7 @@ class Line:
 
     def _taken(self) -> list[int]:
         """The numbers of all places; those whose processes have ended are removed."""
-        found: list[int] = []
+        numbers: list[int] = []
         for name in filter(str.isdecimal, os.listdir(self.folder)):
             file = self.folder / name
             try:
@@ -81,10 +81,10 @@ class Line:
                 _lock(lock, wait=False)
                 file.unlink(missing_ok=True)
             except BlockingIOError:
-                found.append(int(name))
+                numbers.append(int(name))
             finally:
                 os.close(lock)
-        return found
+        return numbers
 
 
 def _lock(descriptor: int, *, wait: bool = True) -> None:

@@ -75,10 +75,10 @@ def _guard(event: str, arguments: tuple[Any, ...]) -> None:
 def _cleaned(value: Any) -> Any:
     """The config without the keys that name code, files or kernels, at any depth, and with its infinite bounds."""
     if isinstance(value, dict):
-        found = cast("dict[str, Any]", value)
-        if found.keys() == {INFINITE} and found[INFINITE] in ("Infinity", "-Infinity"):
-            return float(found[INFINITE])
-        return {key: _cleaned(inner) for key, inner in found.items() if key not in _DROPPED}
+        by_name = cast("dict[str, Any]", value)
+        if by_name.keys() == {INFINITE} and by_name[INFINITE] in ("Infinity", "-Infinity"):
+            return float(by_name[INFINITE])
+        return {key: _cleaned(inner) for key, inner in by_name.items() if key not in _DROPPED}
     return [_cleaned(inner) for inner in cast("list[Any]", value)] if isinstance(value, list) else value
 
 
@@ -90,16 +90,16 @@ def _class_of(auto: Any, config: Any, named: str, model_type: str) -> tuple[Any,
 
     def known(mapping: Any) -> list[Any]:
         with contextlib.suppress(KeyError):
-            found = mapping[type(config)]
-            return list(cast("tuple[Any, ...]", found)) if isinstance(found, tuple) else [found]
+            results = mapping[type(config)]
+            return list(cast("tuple[Any, ...]", results)) if isinstance(results, tuple) else [results]
         return []
 
     decoders = known(text)
-    composites = [found for mapping in whole for found in known(mapping)]
-    for found in (*decoders, *composites):
-        if found.__name__ == named:
-            return found, ""
-    if named in {found.__name__ for mapping in other for found in known(mapping)}:
+    composites = [result for mapping in whole for result in known(mapping)]
+    for result in (*decoders, *composites):
+        if result.__name__ == named:
+            return result, ""
+    if named in {result.__name__ for mapping in other for result in known(mapping)}:
         raise NotBuiltError(f"{named} is an encoder and a decoder; only decoders are counted.")
     chosen = next(iter((*decoders, *composites)), None)
     if chosen is None:
@@ -126,22 +126,22 @@ def _made(request: Mapping[str, Any], transformers: Any) -> tuple[Any, Any, list
     except Exception as problem:
         raise NotBuiltError(f"transformers refuses the config: {first_line(problem)}") from problem
     first = str(cast("list[Any]", named)[0]) if isinstance(named, list) and named else ""
-    found, note = _class_of(auto, config, first, model_type)
+    result, note = _class_of(auto, config, first, model_type)
     notes += [note] if note else []
     part = config.sub_configs.get("text_config")
-    if part is not None and found.config_class == part:
+    if part is not None and result.config_class == part:
         config = config.get_text_config()
     last: Exception | None = None
     for attention in ("eager", None):
-        kept = {} if attention is None else {"attn_implementation": attention}
+        by_name = {} if attention is None else {"attn_implementation": attention}
         try:
             with torch.device("meta"):
-                return found._from_config(config, experts_implementation="batched_mm", **kept), config, notes
+                return result._from_config(config, experts_implementation="batched_mm", **by_name), config, notes
         except MemoryError:
             raise
         except Exception as problem:
             last = last or problem
-    raise NotBuiltError(f"transformers cannot build {found.__name__}: {first_line(last)}") from last
+    raise NotBuiltError(f"transformers cannot build {result.__name__}: {first_line(last)}") from last
 
 
 def _unread(values: Mapping[str, Any], config: Any, where: str = "") -> Iterator[str]:
@@ -164,8 +164,8 @@ def _unread(values: Mapping[str, Any], config: Any, where: str = "") -> Iterator
 def _code_of(config: Any) -> str:
     """The text of the modules that define a configuration and its model."""
     name = type(config).__module__
-    found = [sys.modules.get(each) for each in (name, name.replace("configuration_", "modeling_"))]
-    return "\n".join(inspect.getsource(module) for module in found if module)
+    results = [sys.modules.get(each) for each in (name, name.replace("configuration_", "modeling_"))]
+    return "\n".join(inspect.getsource(module) for module in results if module)
 
 
 def answer(request: Mapping[str, Any]) -> dict[str, Any]:
@@ -198,12 +198,12 @@ def main() -> None:
     resource.setrlimit(resource.RLIMIT_FSIZE, (limit("build_output"), limit("build_output")))
     request: dict[str, Any] = json.load(sys.stdin)
     try:
-        said: dict[str, Any] = {"built": answer(request)}
+        by_name: dict[str, Any] = {"built": answer(request)}
     except NotBuiltError as problem:
-        said = {"refused": str(problem)[:TEXT_CHARS]}
+        by_name = {"refused": str(problem)[:TEXT_CHARS]}
     except MemoryError:
-        said = {"refused": "The model takes more memory to build than is allowed, even without its weights."}
-    print(json.dumps(said), file=out, flush=True)
+        by_name = {"refused": "The model takes more memory to build than is allowed, even without its weights."}
+    print(json.dumps(by_name), file=out, flush=True)
 
 
 if __name__ == "__main__":

@@ -130,14 +130,14 @@ def _unread(family: Family, text: Mapping[str, Any]) -> tuple[str, ...]:
     outer = {name.partition(".")[0] for name in read}
 
     def left(part: Mapping[str, Any], where: str) -> list[str]:
-        found: list[str] = []
+        parts: list[str] = []
         for key, value in part.items():
             name = f"{where}{key}"
             if isinstance(value, dict) and name in outer and not where:
-                found += left(cast("dict[str, Any]", value), f"{name}.")
+                parts += left(cast("dict[str, Any]", value), f"{name}.")
             elif name not in read and value not in (None, False, [], {}) and not inert(key):
-                found.append(name)
-        return found
+                parts.append(name)
+        return parts
 
     return tuple(left(text, ""))
 
@@ -168,10 +168,10 @@ _PART_NOTE = "Only the text model of this composite is counted, not what reads i
 
 
 def _type(part: Mapping[str, Any]) -> str:
-    found = part.get("model_type")
-    if found is not None and not isinstance(found, str):
-        raise ConfigError("model_type", found, "it is a text.", '"model_type": "llama"')
-    return found or ""
+    result = part.get("model_type")
+    if result is not None and not isinstance(result, str):
+        raise ConfigError("model_type", result, "it is a text.", '"model_type": "llama"')
+    return result or ""
 
 
 def _find(part: Mapping[str, Any], keys: tuple[str, ...]) -> tuple[str, object] | None:
@@ -179,18 +179,18 @@ def _find(part: Mapping[str, Any], keys: tuple[str, ...]) -> tuple[str, object] 
 
     Raises `ConfigError` where two of them contradict each other.
     """
-    found: list[tuple[str, object]] = []
+    rows: list[tuple[str, object]] = []
     for key in keys:
         owner: object = part
         *outer, last = key.split(".")
         for step in outer:
             owner = cast("dict[str, object]", owner).get(step) if isinstance(owner, dict) else None
         if isinstance(owner, dict) and last in owner:
-            found.append((key, cast("dict[str, object]", owner)[last]))
-    if any(value != found[0][1] for _, value in found if value is not None and found[0][1] is not None):
-        rule = f"{' and '.join(key for key, _ in found)} are names of one thing and must agree."
-        raise ConfigError(found[0][0], found[0][1], rule, f"{shown(found[0][0])}: {shown(found[0][1])}, once")
-    return next((pair for pair in found if pair[1] is not None), found[0] if found else None)
+            rows.append((key, cast("dict[str, object]", owner)[last]))
+    if any(value != rows[0][1] for _, value in rows if value is not None and rows[0][1] is not None):
+        rule = f"{' and '.join(key for key, _ in rows)} are names of one thing and must agree."
+        raise ConfigError(rows[0][0], rows[0][1], rule, f"{shown(rows[0][0])}: {shown(rows[0][1])}, once")
+    return next((pair for pair in rows if pair[1] is not None), rows[0] if rows else None)
 
 
 def _fields(family: Family, part: Mapping[str, Any]) -> tuple[Fields, dict[str, str], tuple[str, ...]]:
@@ -199,12 +199,12 @@ def _fields(family: Family, part: Mapping[str, Any]) -> tuple[Fields, dict[str, 
     names = {field: keys[0] for field, keys in family.keys.items()}
     omitted: list[str] = []
     for field, keys in family.keys.items():
-        found = _find(part, keys)
-        if found is None:
+        results = _find(part, keys)
+        if results is None:
             if field in family.defaults:
                 omitted.append(keys[0])
             continue
-        names[field], values[field] = found
+        names[field], values[field] = results
     return _checked(values, names), names, tuple(dict.fromkeys(omitted))
 
 
@@ -387,9 +387,9 @@ def _unknown(model_type: str, part: Mapping[str, Any]) -> UnknownFamilyError:
     values: dict[str, object] = {"tied": False, "attention_bias": False, "ffn_bias": False}
     names = {field: keys[0] for field, keys in GENERIC.items()}
     for field, keys in GENERIC.items():
-        found = _find(part, keys)
-        if found and found[1] is not None:
-            names[field], values[field] = found
+        results = _find(part, keys)
+        if results and results[1] is not None:
+            names[field], values[field] = results
     missing = tuple(names[field] for field in _NEEDED if field not in values)
     if missing == (names["ffn"],) and {"experts", "expert_width"} <= set(values):
         missing = ()

@@ -136,12 +136,12 @@ def read_config(text: str) -> ConfigSaid:
         return ConfigSaid(None, False, f"{problem}. The shape stays as it was.", True, draft)
     except ConfigError as problem:
         return ConfigSaid(None, False, f"{problem}. The shape stays as it was.")
-    said = [f"**Read as {read.family}:** {about(read.spec)}"]
+    sentences = [f"**Read as {read.family}:** {about(read.spec)}"]
     if read.omitted:
-        said.append(f"Not in the file, so at the family’s defaults: {', '.join(read.omitted)}.")
+        sentences.append(f"Not in the file, so at the family’s defaults: {', '.join(read.omitted)}.")
     if read.unread:
-        said.append(f"Not read, though they may change the count: {', '.join(read.unread)}.")
-    return ConfigSaid(read.spec, not read.unread, " ".join([*said, *read.notes]), read.part or bool(read.unread))
+        sentences.append(f"Not read, though they may change the count: {', '.join(read.unread)}.")
+    return ConfigSaid(read.spec, not read.unread, " ".join([*sentences, *read.notes]), read.part or bool(read.unread))
 
 
 def about_counted(counted: CountedModel) -> str:
@@ -158,21 +158,21 @@ def about(spec: TransformerSpec) -> str:
     """The shape in one line: its parameters, and what the numbers to edit do not show."""
     counted = parameters(spec)
     active = f", {format_count(counted.active)} active" if spec.experts else ""
-    said = [f"**{counted.total:,}** parameters{active}"]
+    sentences = [f"**{counted.total:,}** parameters{active}"]
     if spec.latent:
-        said.append(f"latent attention of rank {spec.latent.kv_rank:,}")
+        sentences.append(f"latent attention of rank {spec.latent.kv_rank:,}")
     if spec.window:
-        said.append(f"a window of {spec.window.size:,} tokens in {spec.windowed_layers} of {spec.layers} layers")
+        sentences.append(f"a window of {spec.window.size:,} tokens in {spec.windowed_layers} of {spec.layers} layers")
     if mixer := spec.mixer:
-        said.append(f"{NAMES[mixer.kind]} in place of attention in {mixer.layers} of {spec.layers} layers")
+        sentences.append(f"{NAMES[mixer.kind]} in place of attention in {mixer.layers} of {spec.layers} layers")
     if spec.mtp_modules:
-        said.append(f"{spec.mtp_modules} multi-token prediction")
+        sentences.append(f"{spec.mtp_modules} multi-token prediction")
     if spec.position_rows:
-        said.append(f"{spec.position_rows:,} learned positions")
+        sentences.append(f"{spec.position_rows:,} learned positions")
     if spec.qk_norm != "none":
-        said.append("norms of queries and keys")
+        sentences.append("norms of queries and keys")
     stands_in = (
         f" What {spec.unmodelled} keeps and how long it takes is not modelled: where memory, steps and layouts are "
         "worked out, a dense model as large stands in."
     )
-    return f"{'; '.join(said)}.{stands_in if spec.unmodelled else ''}"
+    return f"{'; '.join(sentences)}.{stands_in if spec.unmodelled else ''}"

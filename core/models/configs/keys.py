@@ -49,8 +49,8 @@ def sizes(
     layers: int, hidden: int, heads: int, ffn: int | None, vocab: int, max_seq: int, *, tied: bool = False
 ) -> dict[str, Any]:
     """The defaults that every family has."""
-    found = {"layers": layers, "hidden": hidden, "heads": heads, "vocab": vocab, "max_seq": max_seq, "tied": tied}
-    return found if ffn is None else {**found, "ffn": ffn}
+    by_name = {"layers": layers, "hidden": hidden, "heads": heads, "vocab": vocab, "max_seq": max_seq, "tied": tied}
+    return by_name if ffn is None else {**by_name, "ffn": ffn}
 
 
 def every(_: Fields, layer: int) -> bool:

@@ -22,17 +22,17 @@ _MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct",
 
 def parse_day(text: str) -> date:
     """A day typed as 2027-01-15. Raises `QuantityError` with the rule and an example otherwise."""
-    said = text.strip()
-    match = _ISO.fullmatch(said)
+    stripped = text.strip()
+    match = _ISO.fullmatch(stripped)
     if match is None:
-        raise QuantityError(f"“{said[: limit('number_chars')]}” is not a date. For example: {_EXAMPLE}.")
+        raise QuantityError(f"“{stripped[: limit('number_chars')]}” is not a date. For example: {_EXAMPLE}.")
     year, month, day = (int(part) for part in match.groups())
     if not _FIRST.year <= year <= _LAST.year:
-        raise QuantityError(f"“{said}” is out of range: from {_FIRST} to {_LAST}.")
+        raise QuantityError(f"“{stripped}” is out of range: from {_FIRST} to {_LAST}.")
     try:
         return date(year, month, day)
     except ValueError:
-        raise QuantityError(f"“{said}” is not a day of the calendar. For example: {_EXAMPLE}.") from None
+        raise QuantityError(f"“{stripped}” is not a day of the calendar. For example: {_EXAMPLE}.") from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ def parse_closed(text: str) -> tuple[Closed, ...]:
     pieces = [piece for piece in re.split(r"[,;\n]", text) if piece.strip()]
     if len(pieces) > limit("closed_windows"):
         raise QuantityError(f"{len(pieces)} windows; {limit('closed_windows')} are the most here.")
-    found: list[Closed] = []
+    closed_periods: list[Closed] = []
     for piece in pieces:
         ends = [parse_day(end) for end in re.split(r"\s+to\s+|\s*(?:–|/|\.\.)\s*", piece.strip())]
         if len(ends) > 2 or ends[-1] < ends[0]:
@@ -56,8 +56,8 @@ def parse_closed(text: str) -> tuple[Closed, ...]:
                 f"“{piece.strip()[: limit('number_chars')]}” does not run from a day to a later one. "
                 f"For example: {_EXAMPLE} to 2027-01-19."
             )
-        found.append(Closed(ends[0], ends[-1]))
-    return tuple(found)
+        closed_periods.append(Closed(ends[0], ends[-1]))
+    return tuple(closed_periods)
 
 
 def format_day(day: date, year: bool = True) -> str:
@@ -96,14 +96,14 @@ def day_of(start: date, at: float) -> date:
 
 def months_from(start: date, most: float) -> list[date]:
     """The first days of the months after ``start``, up to ``most`` days on."""
-    found: list[date] = []
+    results: list[date] = []
     year, month = start.year, start.month
     while True:
         year, month = (year + 1, 1) if month == 12 else (year, month + 1)
         first = date(year, month, 1)
         if (first - start).days > most:
-            return found
-        found.append(first)
+            return results
+        results.append(first)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +136,7 @@ class Pauses:
 
 def pauses_from(start: date, closed: tuple[Closed, ...], hours: float, horizon: float) -> Pauses:
     """Closed days, and ``hours`` from midnight of every month's first Monday, as times from ``start`` on."""
-    times = [(float((one.first - start).days), float((one.last - start).days + 1)) for one in closed]
+    times = [(float((item.first - start).days), float((item.last - start).days + 1)) for item in closed]
     if hours > 0:
         for first in (start.replace(day=1), *months_from(start, horizon)):
             monday = (first - start).days + (7 - first.weekday()) % 7

@@ -91,19 +91,19 @@ def _name(text: str) -> str:
 
 
 def _size(text: str) -> Size:
-    said = text.strip()
+    stripped = text.strip()
     names = {m.name.lower(): m.name for m in catalog()}
-    if said.lower() in names:
-        return names[said.lower()]
+    if stripped.lower() in names:
+        return names[stripped.lower()]
     try:
-        return parse_quantity(said, "count", low=1, high=limit("parameters"), whole=True, example="8B")
+        return parse_quantity(stripped, "count", low=1, high=limit("parameters"), whole=True, example="8B")
     except QuantityError as problem:
-        if said[:1].isdigit() or said[:1] in "-+.":
+        if stripped[:1].isdigit() or stripped[:1] in "-+.":
             raise
-        close = suggestions(said, list(names.values()))
+        close = suggestions(stripped, list(names.values()))
         meant = f" Did you mean {' or '.join(close)}?" if close else ""
         raise QuantityError(
-            f"“{said}” is neither a model of the catalogue nor a number of parameters, such as 8B.{meant}"
+            f"“{stripped}” is neither a model of the catalogue nor a number of parameters, such as 8B.{meant}"
         ) from problem
 
 
@@ -160,7 +160,7 @@ CALENDAR_FIELDS: tuple[Field, ...] = (
     CLOSED,
     MONTHLY,
     COUNTED,
-    *(one for fields in RUN_FIELDS.values() for one in fields.values()),
+    *(field for fields in RUN_FIELDS.values() for field in fields.values()),
 )
 
 

@@ -132,7 +132,7 @@ class Schedule:
     @property
     def ends(self) -> Interval:
         """When the last run ends, in days from the first midnight."""
-        every = [one.ends for one in self.runs]
+        every = [run.ends for run in self.runs]
         return Interval(*(max(getattr(end, side) for end in every) for side in ("low", "mid", "high")))
 
     def day(self, at: float) -> date:
@@ -150,7 +150,7 @@ class Schedule:
     @property
     def used_hours(self) -> Interval:
         """Accelerator-hours of all runs."""
-        every = [one.answer.range_of("hours") for one in self.runs]
+        every = [run.answer.range_of("hours") for run in self.runs]
         return Interval(*(sum(getattr(hours, side) for hours in every) for side in ("low", "mid", "high")))
 
     @property
@@ -162,10 +162,10 @@ class Schedule:
     def in_use(self) -> tuple[list[float], list[int]]:
         """Moments at which the number of busy accelerators changes in the middle, and the number from each on."""
         changes: dict[float, int] = {0.0: 0, self.ends.mid: 0}
-        for one in self.runs:
-            edges = [one.middle.begin, *(edge for pause in one.pauses for edge in pause), one.middle.end]
+        for run in self.runs:
+            edges = [run.middle.begin, *(edge for pause in run.pauses for edge in pause), run.middle.end]
             for i, edge in enumerate(edges):
-                changes[edge] = changes.get(edge, 0) + (one.accelerators if i % 2 == 0 else -one.accelerators)
+                changes[edge] = changes.get(edge, 0) + (run.accelerators if i % 2 == 0 else -run.accelerators)
         moments = sorted(changes)
         busy, counts = 0, list[int]()
         for at in moments:
@@ -182,14 +182,14 @@ def schedule(fleet: Fleet, runs: Sequence[Run], start: date, due: date | None = 
     if fleet.usable < 1:
         raise BudgetError("spare", f"{fleet.spares:,} spares leave none of {fleet.accelerators:,} accelerators to use.")
     explicit = _checked(fleet, runs)
-    waits = _queue(explicit, [int(one.plan.accelerators) for one in runs], fleet.usable)
-    answers = [_answer(i, one) for i, one in enumerate(runs)]
+    waits = _queue(explicit, [int(run.plan.accelerators) for run in runs], fleet.usable)
+    answers = [_answer(i, run) for i, run in enumerate(runs)]
     times = _times(fleet, start)
     spans: dict[int, tuple[RunPeriod, RunPeriod, RunPeriod]] = {}
     for i in _order(explicit):
         days, run = answers[i].range_of("days"), runs[i]
         earliest = float((run.earliest - start).days) if run.earliest else 0.0
-        made: list[RunPeriod] = []
+        periods: list[RunPeriod] = []
         for side, work in enumerate((days.low, days.mid, days.high)):
             begin = times.open(max([0.0, earliest, *(spans[j][side].end for j in waits[i])]))
             end = times.after(begin, work)
@@ -199,8 +199,8 @@ def schedule(fleet: Fleet, runs: Sequence[Run], start: date, due: date | None = 
                     f"“{run.name}” would end more than {limit('calendar_years')} years after the start, which is as "
                     "far as this calendar goes. Give it fewer tokens or more accelerators.",
                 )
-            made.append(RunPeriod(begin, end, sum(b - a for a, b in times.within(begin, end))))
-        spans[i] = (made[0], made[1], made[2])
+            periods.append(RunPeriod(begin, end, sum(b - a for a, b in times.within(begin, end))))
+        spans[i] = (periods[0], periods[1], periods[2])
     placed = [
         ScheduledRun(
             run,
@@ -234,12 +234,12 @@ def _checked(fleet: Fleet, runs: Sequence[Run]) -> list[int | None]:
     if not 1 <= len(runs) <= limit("calendar_runs"):
         raise BudgetError("runs", f"{len(runs)} runs; a calendar holds from 1 to {limit('calendar_runs')}.")
     for i, run in enumerate(runs):
-        asked = int(run.plan.accelerators)
-        if asked > fleet.usable:
+        number = int(run.plan.accelerators)
+        if number > fleet.usable:
             spares = f" after {fleet.spares:,} spares" if fleet.spares else ""
             raise BudgetError(
                 "count",
-                f"Run {i + 1}, “{run.name}”, takes {asked:,} accelerators; the fleet has {fleet.usable:,}{spares}.",
+                f"Run {i + 1}, “{run.name}”, takes {number:,} accelerators; the fleet has {fleet.usable:,}{spares}.",
             )
         if run.after is not None and not 0 <= run.after < len(runs):
             raise BudgetError("after", f"Run {i + 1} waits for run {run.after + 1}; there are only {len(runs)} runs.")
@@ -250,9 +250,9 @@ def _checked(fleet: Fleet, runs: Sequence[Run]) -> list[int | None]:
             path.append(following)
         if following is not None:
             circle = [*path[path.index(following) :], following]
-            told = " after run ".join(str(j + 1) for j in circle)
+            text = " after run ".join(str(j + 1) for j in circle)
             raise BudgetError(
-                "after", f"Runs wait for each other in a circle: run {told}. Let one of them start first."
+                "after", f"Runs wait for each other in a circle: run {text}. Let one of them start first."
             )
     return after
 
@@ -271,9 +271,9 @@ def _queue(after: Sequence[int | None], takes: Sequence[int], usable: int) -> li
     behind: list[set[int]] = [set() for _ in after]
     placed: list[int] = []
     for i in _order(after):
-        told = after[i]
-        if told is not None:
-            waits[i], behind[i] = {told}, {told} | behind[told]
+        number = after[i]
+        if number is not None:
+            waits[i], behind[i] = {number}, {number} | behind[number]
         while True:
             crowd = _largest_concurrent([j for j in placed if j not in behind[i]], behind, takes)
             if sum(takes[j] for j in crowd) + takes[i] <= usable:

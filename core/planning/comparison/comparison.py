@@ -57,14 +57,14 @@ class ComparedPlan:
 
 def compare_plan(entry: Entry) -> ComparedPlan:
     """A plan with its answer."""
-    found = _answered(tuple(entry.texts[one.id] for one in PLAN_FORM.fields))
-    return ComparedPlan(entry, found.reading, found.answer, found.memory, found.problem, found.layout_problem)
+    plan = _answered(tuple(entry.texts[field.id] for field in PLAN_FORM.fields))
+    return ComparedPlan(entry, plan.reading, plan.answer, plan.memory, plan.problem, plan.layout_problem)
 
 
 @lru_cache(maxsize=limit("answers_kept"))
 def _answered(texts: tuple[str, ...]) -> ComparedPlan:
     """The same of a plan's texts in the form's order, by which it is kept."""
-    entry = Entry("", {one.id: text for one, text in zip(PLAN_FORM.fields, texts, strict=True)})
+    entry = Entry("", {field.id: text for field, text in zip(PLAN_FORM.fields, texts, strict=True)})
     try:
         a = entry.answer
     except BudgetError as problem:
@@ -117,17 +117,17 @@ QUANTITIES: tuple[Quantity, ...] = (
 )
 """What is compared, in the order in which it is told."""
 
-QUANTITY = {one.id: one for one in QUANTITIES}
+QUANTITY = {quantity.id: quantity for quantity in QUANTITIES}
 
 
-def result(one: ComparedPlan, quantity: Quantity) -> Interval:
+def result(plan: ComparedPlan, quantity: Quantity) -> Interval:
     """What a plan comes to; all NaN where that is unknown."""
-    return quantity.of(one.answer, one.memory) if one.answer else UNKNOWN
+    return quantity.of(plan.answer, plan.memory) if plan.answer else UNKNOWN
 
 
 def middles(plans: Sequence[ComparedPlan], quantity: Quantity) -> tuple[float, ...]:
     """The middle of a result of every plan; NaN where unknown."""
-    return tuple(result(one, quantity).mid for one in plans)
+    return tuple(result(plan, quantity).mid for plan in plans)
 
 
 def change(value: float, base: float) -> float:
@@ -166,11 +166,11 @@ def lead(values: Sequence[float], base: int) -> Lead | None:
     return Lead(first, against, values[against] - values[first], -change(values[first], values[against]))
 
 
-def changed_results(one: ComparedPlan) -> tuple[tuple[str, float, float], ...]:
+def changed_results(plan: ComparedPlan) -> tuple[tuple[str, float, float], ...]:
     """Results that were kept with a plan and are others now: name, then and now, in the units of `RESULTS`."""
-    if one.answer is None:
+    if plan.answer is None:
         return ()
-    now, then = results_of(one.answer), one.entry.results
+    now, then = results_of(plan.answer), plan.entry.results
     both = ((name, then[name], now[name]) for name in RESULTS if name in then and name in now)
     return tuple(row for row in both if not math.isclose(row[1], row[2], rel_tol=_MOVED))
 

@@ -24,7 +24,7 @@ from core.planning.form.search import BATCH
 from core.planning.plan import OWN, OWN_POLICY, TYPED
 
 _FOUND = {"tokens": TRAINED.id, "parameters": PARAMETERS.id, "accelerators": COUNT.id, "MFU": MFU.id}
-_IDLE = tuple(one for one in PLAN_FORM.fields if one.part in (SEARCH, RATES) and one.id != BATCH.id)
+_IDLE = tuple(field for field in PLAN_FORM.fields if field.part in (SEARCH, RATES) and field.id != BATCH.id)
 """What a search over layouts is asked and counts with, but for the batch: no answer depends on it."""
 
 
@@ -44,7 +44,7 @@ def effective_fields(reading: ParsedForm) -> frozenset[str]:
     """
     values = reading.values
     find, model = values["find"], values[MODEL_NAME.id]
-    silent = {one.id for one in _IDLE} | {_FOUND.get(find, WITHIN.id)}
+    silent = {item.id for item in _IDLE} | {_FOUND.get(find, WITHIN.id)}
     if find == "parameters":
         silent.add(MODEL_NAME.id)
     if find == "parameters" or model != TYPED:
@@ -54,28 +54,28 @@ def effective_fields(reading: ParsedForm) -> frozenset[str]:
     if find == "MFU" or values[MFU.id] is None:
         silent.add(PACE.id)
     if values[POLICY.id] != OWN_POLICY:
-        silent |= {one.id for one in OWN_FIELDS.values()}
-    return frozenset(one.id for one in PLAN_FORM.fields if one.id not in silent)
+        silent |= {item.id for item in OWN_FIELDS.values()}
+    return frozenset(item.id for item in PLAN_FORM.fields if item.id not in silent)
 
 
-def same_value(one: ParsedForm, other: ParsedForm, field: Field) -> bool:
+def same_value(form: ParsedForm, other: ParsedForm, field: Field) -> bool:
     """Whether two plans say the same of a field; 1024 is 1,024, and nothing is nothing."""
-    return one.texts[field.id] == other.texts[field.id] or one.values[field.id] == other.values[field.id]
+    return form.texts[field.id] == other.texts[field.id] or form.values[field.id] == other.values[field.id]
 
 
 def differing_fields(readings: Sequence[ParsedForm]) -> tuple[Differing, ...]:
     """The fields in which not all plans say the same, in the form's order."""
-    counts = [effective_fields(one) for one in readings]
-    found: list[Differing] = []
-    for one in PLAN_FORM.fields:
-        said = [one.id in there for there in counts]
-        given = [r for r, there in zip(readings, said, strict=True) if there]
-        if any(not same_value(r, given[0], one) for r in given[1:]) or (given and not all(said)):
-            texts = tuple(r.texts[one.id] if there else None for r, there in zip(readings, said, strict=True))
-            found.append(Differing(one, texts))
-    return tuple(found)
+    counts = [effective_fields(reading) for reading in readings]
+    differences: list[Differing] = []
+    for field in PLAN_FORM.fields:
+        results = [field.id in there for there in counts]
+        given = [r for r, there in zip(readings, results, strict=True) if there]
+        if any(not same_value(r, given[0], field) for r in given[1:]) or (given and not all(results)):
+            texts = tuple(r.texts[field.id] if there else None for r, there in zip(readings, results, strict=True))
+            differences.append(Differing(field, texts))
+    return tuple(differences)
 
 
 def differing_search_fields(readings: Sequence[ParsedForm]) -> tuple[Field, ...]:
     """Fields of the search, and rates, in which plans differ, and on which nothing that is compared depends."""
-    return tuple(one for one in _IDLE if any(not same_value(r, readings[0], one) for r in readings[1:]))
+    return tuple(item for item in _IDLE if any(not same_value(r, readings[0], item) for r in readings[1:]))

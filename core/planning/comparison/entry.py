@@ -22,7 +22,7 @@ RESULTS = ("days", "dollars", "accelerators", "mfu", "memory_bytes", "watt_hours
 """What is kept of an answer beside its plan, in base units, so that a later one can be held against it."""
 
 _ITEM, _PLAN, _VALUE, _RESULT = "~", "~~", ".", "_"
-_QUIET = frozenset(one.id for one in PLAN_FORM.fields if one.quiet)
+_QUIET = frozenset(item.id for item in PLAN_FORM.fields if item.quiet)
 _ESCAPES = (("!", "!e"), ("~", "!t"))
 
 
@@ -49,19 +49,19 @@ class Entry:
 def entry_of(name: str, texts: Mapping[str, str]) -> Entry:
     """A plan of ``texts`` by id: those of no field of a plan are left aside, missing ones are defaults, and those that
     others decide are what these say."""
-    mine = {one.id: texts.get(one.id, one.default) for one in PLAN_FORM.fields}
-    reading = PLAN_FORM.parse(mine)
-    return Entry(cleaned(name, limit("plan_name")), mine | {one: reading.texts[one] for one in reading.derived})
+    by_name = {one.id: texts.get(one.id, one.default) for one in PLAN_FORM.fields}
+    reading = PLAN_FORM.parse(by_name)
+    return Entry(cleaned(name, limit("plan_name")), by_name | {text: reading.texts[text] for text in reading.derived})
 
 
 def results_of(a: Answer) -> dict[str, float]:
     """The middle of each result of `RESULTS`; unknown ones are missing."""
     m = a.middle
     try:
-        held = float(a.memory.total)
+        value = float(a.memory.total)
     except LayoutError:
-        held = math.nan
-    values = (m.days, a.dollars.mid, m.accelerators, m.mfu, held, a.energy.mid)
+        value = math.nan
+    values = (m.days, a.dollars.mid, m.accelerators, m.mfu, value, a.energy.mid)
     return {name: value for name, value in zip(RESULTS, map(float, values), strict=True) if math.isfinite(value)}
 
 
@@ -69,12 +69,12 @@ def pack(entries: Sequence[Entry]) -> str:
     """Plans as one text for a link."""
     first: Mapping[str, str] = entries[0].texts if entries else {}
     packed: list[str] = []
-    for i, one in enumerate(entries):
-        texts = one.texts.items()
-        said = {name: text for name, text in texts if (text != first.get(name) if i else text or name not in _QUIET)}
-        items = [_escaped(one.name)]
-        items += [f"{name}{_VALUE}{_escaped(text)}" for name, text in said.items()]
-        items += [f"{_RESULT}{name}{_VALUE}{value:.6g}" for name, value in one.results.items()]
+    for i, entry in enumerate(entries):
+        texts = entry.texts.items()
+        by_name = {name: text for name, text in texts if (text != first.get(name) if i else text or name not in _QUIET)}
+        items = [_escaped(entry.name)]
+        items += [f"{name}{_VALUE}{_escaped(text)}" for name, text in by_name.items()]
+        items += [f"{_RESULT}{name}{_VALUE}{value:.6g}" for name, value in entry.results.items()]
         packed.append(_ITEM.join(items))
     return _PLAN.join(packed)
 
@@ -85,7 +85,7 @@ def unpack(text: str, version: int = LINK_VERSION) -> tuple[tuple[Entry, ...], t
     Unknown fields are named and left aside; more plans than a comparison holds are too, and those that do not end
     within the text that is read.
     """
-    said: list[str] = []
+    sentences: list[str] = []
     entries: list[Entry] = []
     first: dict[str, str] = {}
     most = limit("tray_chars")
@@ -93,11 +93,11 @@ def unpack(text: str, version: int = LINK_VERSION) -> tuple[tuple[Entry, ...], t
     if len(text) > most and len(plans) > 1:
         plans.pop()  # its end is missing, so what it says of itself would be another plan
     if len(text) > most:
-        said.append(
+        sentences.append(
             f"The link’s plans have {len(text):,} characters; {most:,} are read, so some plans or fields are lost."
         )
     if len(plans) > limit("compared_plans"):
-        said.append(
+        sentences.append(
             f"The link has {len(plans)} plans; a comparison holds {limit('compared_plans')}, the first of them."
         )
     for i, packed in enumerate(plans[: limit("compared_plans")]):
@@ -105,13 +105,13 @@ def unpack(text: str, version: int = LINK_VERSION) -> tuple[tuple[Entry, ...], t
         given = {k: _unescaped(value) for k, dot, value in (item.partition(_VALUE) for item in items) if dot}
         results = {k.removeprefix(_RESULT): _number(v) for k, v in given.items() if k.startswith(_RESULT)}
         texts = {PLAN_FORM.key(k): (v,) for k, v in (first | given).items() if not k.startswith(_RESULT)}
-        mine, about = PLAN_FORM.from_address({**texts, VERSION: (str(version),)})
+        by_name, about = PLAN_FORM.from_address({**texts, VERSION: (str(version),)})
         first = first or {k: v for k, v in given.items() if not k.startswith(_RESULT)}
-        shown = cleaned(_unescaped(name), limit("plan_name")) or f"Plan {i + 1}"
-        said += [f"“{clipped(shown)}”: {line}" for line in about]
+        display = cleaned(_unescaped(name), limit("plan_name")) or f"Plan {i + 1}"
+        sentences += [f"“{clipped(display)}”: {line}" for line in about]
         known = {k: v for k, v in results.items() if k in RESULTS and math.isfinite(v)}
-        entries.append(replace(entry_of(shown, mine), results=known))
-    return tuple(entries), tuple(said)
+        entries.append(replace(entry_of(display, by_name), results=known))
+    return tuple(entries), tuple(sentences)
 
 
 def _escaped(text: str) -> str:

@@ -24,16 +24,16 @@ def suggested(texts: Mapping[str, str], among: Collection[Entry] = ()) -> str:
     """
     reading = PLAN_FORM.parse(texts)
     name = _named(plan_of(reading))
-    other = next((one for one in among if one.name == name), None)
+    other = next((entry for entry in among if entry.name == name), None)
     if other:
         counts = effective_fields(reading)
-        told = [
-            f"{one.label} {reading.texts[one.id]}"
-            for one in PLAN_FORM.fields
-            if one.id in counts and reading.texts[one.id] and not same_value(reading, other.reading, one)
+        parts = [
+            f"{field.label} {reading.texts[field.id]}"
+            for field in PLAN_FORM.fields
+            if field.id in counts and reading.texts[field.id] and not same_value(reading, other.reading, field)
         ]
-        name = " · ".join((name, *told[:_TELLING]))
-    return unique(name, [one.name for one in among])
+        name = " · ".join((name, *parts[:_TELLING]))
+    return unique(name, [entry.name for entry in among])
 
 
 def _named(plan: Plan) -> str:
@@ -53,17 +53,17 @@ def _named(plan: Plan) -> str:
 def unique(name: str, taken: Collection[str]) -> str:
     """``name``, cut to what a name may have, with a number where it is taken."""
     most = limit("plan_name")
-    found, number = name[:most], 1
-    while found in taken:
+    text, number = name[:most], 1
+    while text in taken:
         number += 1
-        found = f"{name[: most - 5]} ({number})"
-    return found
+        text = f"{name[: most - 5]} ({number})"
+    return text
 
 
 def distinct(entries: Iterable[Entry]) -> tuple[Entry, ...]:
     """The same plans, the later of two with one name numbered."""
-    found: list[Entry] = []
-    for one in entries:
-        name = unique(one.name, [other.name for other in found])
-        found.append(one if name == one.name else replace(one, name=name))
-    return tuple(found)
+    result: list[Entry] = []
+    for entry in entries:
+        name = unique(entry.name, [other.name for other in result])
+        result.append(entry if name == entry.name else replace(entry, name=name))
+    return tuple(result)

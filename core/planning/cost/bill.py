@@ -53,7 +53,7 @@ _IDLE = Symbol("H_i", "accelerator-hours in which no run works: spares, maintena
 )
 def idle_hours(held: float, used: float) -> float:
     """Idle accelerator-hours of a fleet that is held throughout."""
-    return held - used
+    return value - used
 
 
 @formula(
@@ -133,7 +133,7 @@ def share_of_years(yearly: float, days: float) -> float:
 )
 def checkpoints_kept(kept: float, size: float) -> float:
     """Bytes of the checkpoints that are kept of a run."""
-    return kept * size
+    return value * size
 
 
 @formula(
@@ -252,16 +252,16 @@ def explain(ways: Sequence[CostOption]) -> list[Explanation]:
 
 def energy_of(s: Schedule) -> Interval:
     """Watt-hours of all runs; unknown where the power of the accelerator is."""
-    return _sum([one.answer.energy for one in s.runs])
+    return _sum([run.answer.energy for run in s.runs])
 
 
 def idle_of(s: Schedule) -> Interval:
     """Idle accelerator-hours of the fleet while it is held; ends in order, whichever way they go."""
-    found = [
+    values = [
         max(0.0, float(idle_hours(held=getattr(s.held_hours, side), used=getattr(s.used_hours, side))))
         for side in _SIDES
     ]
-    return Interval(min(found), found[1], max(found))
+    return Interval(min(values), values[1], max(values))
 
 
 def _sum(amounts: Sequence[Interval]) -> Interval:
@@ -275,19 +275,19 @@ def _rented(s: Schedule, p: Prices) -> tuple[Line, ...]:
     low, high = plan.price_range
 
     def explain() -> list[Explanation]:
-        found = (rent.explain(hours=one.answer.middle.hours, price=one.answer.middle.price) for one in s.runs)
-        return [one.about(placed.run.name) for one, placed in zip(found, s.runs, strict=True)]
+        results = (rent.explain(hours=run.answer.middle.hours, price=run.answer.middle.price) for run in s.runs)
+        return [result.about(placed.run.name) for result, placed in zip(results, s.runs, strict=True)]
 
     needs = ("rented",) if plan.owned else ("price",) if math.isnan(low) else ()
-    paid = _UNKNOWN if needs else _sum([one.answer.dollars for one in s.runs])
+    paid = _UNKNOWN if needs else _sum([run.answer.dollars for run in s.runs])
     lines = [Line("rent", paid, needs, main=True, explained=explain)]
     if p.held:
         idle = idle_of(s)
         middle = s.runs[0].answer.middle.price
         prices = zip((idle.low, idle.mid, idle.high), (low, middle, high), strict=True)
         amounts = [float(rent(hours=hours, price=price)) for hours, price in prices]
-        kept = _UNKNOWN if needs else Interval(*amounts)
-        lines.append(Line("idle", kept, needs, explained=lambda: _explain_idle(s, middle)))
+        interval = _UNKNOWN if needs else Interval(*amounts)
+        lines.append(Line("idle", interval, needs, explained=lambda: _explain_idle(s, middle)))
     return tuple(lines)
 
 
@@ -305,8 +305,8 @@ def _reserved(s: Schedule, p: Prices) -> tuple[Line, ...]:
         terms = float(max(1, math.ceil(days / p.term - 1e-9)))
         return {"price": p.reserved, "accelerators": s.fleet.accelerators, "term": p.term, "terms": terms}
 
-    found = s.ends.through(lambda days: float(reservation(**values(days))))
-    return (Line("reservation", found, main=True, explained=lambda: [reservation.explain(**values(s.ends.mid))]),)
+    interval = s.ends.through(lambda days: float(reservation(**values(days))))
+    return (Line("reservation", interval, main=True, explained=lambda: [reservation.explain(**values(s.ends.mid))]),)
 
 
 def _owned(s: Schedule, p: Prices) -> tuple[Line, ...]:
@@ -347,26 +347,26 @@ def _checkpoints(s: Schedule, p: Prices) -> Line:
     if needs:
         return Line("checkpoints", _UNKNOWN, needs)
 
-    def stored(one: ScheduledRun, side: Literal["low", "middle", "high"]) -> dict[str, float]:
-        size = float(checkpoints_kept(kept=p.kept, size=float(one.answer.interruptions.checkpoint)))
-        return {"size": size, "days": getattr(one, side).days, "price": p.gb_month}
+    def stored(run: ScheduledRun, side: Literal["low", "middle", "high"]) -> dict[str, float]:
+        size = float(checkpoints_kept(kept=p.kept, size=float(run.answer.interruptions.checkpoint)))
+        return {"size": size, "days": getattr(run, side).days, "price": p.gb_month}
 
     def explain() -> list[Explanation]:
         return [
-            step.about(one.run.name)
-            for one in s.runs
+            step.about(run.run.name)
+            for run in s.runs
             for step in (
-                storage.explain(**stored(one, "middle")),
-                checkpoints_kept.explain(kept=p.kept, size=float(one.answer.interruptions.checkpoint)),
+                storage.explain(**stored(run, "middle")),
+                checkpoints_kept.explain(kept=p.kept, size=float(run.answer.interruptions.checkpoint)),
             )
         ]
 
     low, middle, high = (
-        sum(float(storage(**stored(one, side))) for one in s.runs) for side in ("low", "middle", "high")
+        sum(float(storage(**stored(run, side))) for run in s.runs) for side in ("low", "middle", "high")
     )
     # Where a pause falls into the early run and before the late one, the early one is the longer.
-    found = Interval(min(low, middle, high), middle, max(low, middle, high))
-    return Line("checkpoints", found, explained=explain)
+    interval = Interval(min(low, middle, high), middle, max(low, middle, high))
+    return Line("checkpoints", interval, explained=explain)
 
 
 def _missing(p: Prices, names: Sequence[str]) -> tuple[str, ...]:

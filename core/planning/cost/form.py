@@ -33,8 +33,8 @@ def _amount(
             raise QuantityError(f"“{text.strip()}” has no unit. For example: {example}.")
         return value * scale
 
-    made = optional(id, label, read, nothing=math.nan, placeholder="unknown", part=MONEY, help=help)
-    return made.with_default(default)
+    field = optional(id, label, read, nothing=math.nan, placeholder="unknown", part=MONEY, help=help)
+    return field.with_default(default)
 
 
 _DOLLARS = float(limit("dollars"))

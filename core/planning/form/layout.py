@@ -98,7 +98,7 @@ TRAINING_SOFTWARE = choice(
     USUAL_SOFTWARE,
     part=LAYOUT,
     help="What runs the steps; step times are like those published for it.\n\n"
-    + "\n\n".join(f"**{one.id}**: {one.meaning}" for one in SOFTWARE.values()),
+    + "\n\n".join(f"**{software.id}**: {software.meaning}" for software in SOFTWARE.values()),
 )
 IMPLEMENTATION = choice(
     "impl",

@@ -28,13 +28,13 @@ def with_measured_rates(record: Record) -> dict[str, str]:
 
     Values and not the measurement's name: the texts mean the same where nobody has it.
     """
-    found = measured_rates(record)
-    if not found.rates.known:
+    rates = measured_rates(record)
+    if not rates.rates.known:
         return {}
     texts: dict[str, str] = {}
-    for name, rate in found.rates.known:
+    for name, rate in rates.rates.known:
         texts[RATE_FIELDS[name].id] = format_quantity(rate, KIND_OF[name])
-    texts[ORIGIN.id] = origin_text(found.device, _day(datetime.fromtimestamp(found.started, UTC)))
+    texts[ORIGIN.id] = origin_text(rates.device, _day(datetime.fromtimestamp(rates.started, UTC)))
     rows = datasheet_of(record).rows
     if len(rows) == 1:
         texts[ACCELERATOR.id] = rows[0].name
@@ -44,8 +44,8 @@ def with_measured_rates(record: Record) -> dict[str, str]:
 def with_measured_links(result: ResultFields, record: Record | None = None) -> dict[str, str]:
     """The links of measured collectives as texts of a plan's fields, likewise; with the rates of ``record`` where it is
     of the same device. Nothing where they were measured between processors, or between different devices."""
-    found = link_rates(result).known
-    if not found or result.backend != "nccl" or len(result.devices) != 1:
+    results = link_rates(result).known
+    if not results or result.backend != "nccl" or len(result.devices) != 1:
         return {}
     (device,) = result.devices
     day = datetime.strptime(result.when[:10], "%Y-%m-%d").replace(tzinfo=UTC)
@@ -56,7 +56,7 @@ def with_measured_links(result: ResultFields, record: Record | None = None) -> d
     }
     if len(rows := rows_of(device)) == 1:
         texts[ACCELERATOR.id] = rows[0]
-    return texts | {RATE_FIELDS[name].id: format_quantity(rate, KIND_OF[name]) for name, rate in found}
+    return texts | {RATE_FIELDS[name].id: format_quantity(rate, KIND_OF[name]) for name, rate in results}
 
 
 def promised(result: ResultFields) -> float:
@@ -67,12 +67,12 @@ def promised(result: ResultFields) -> float:
     rows = {row for device in result.devices for row in rows_of(device)}
     if not all(rows_of(device) for device in result.devices):
         return math.nan
-    found: set[float] = set()
+    values: set[float] = set()
     for row in rows:
         here = cluster(find(row), 1)
         far = network_known(here) * result.ranks_per_node
-        found.add(here.link_inside if result.nodes == 1 else min(here.link_inside, far))
-    return found.pop() if len(found) == 1 else math.nan
+        values.add(here.link_inside if result.nodes == 1 else min(here.link_inside, far))
+    return values.pop() if len(values) == 1 else math.nan
 
 
 def _day(moment: datetime) -> str:

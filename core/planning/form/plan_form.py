@@ -316,12 +316,12 @@ PLAN_FIELDS: tuple[Field, ...] = (
 def _from_1(texts: dict[str, str]) -> dict[str, str]:
     """Texts of version 1: its cost is part of time, its typed MFU was of all hours, its checkpoints had 14 bytes."""
     gone = ("cost", "linear", "lb", "ld", "lk", "xgrad")
-    found = {name: text for name, text in texts.items() if name not in gone}
-    if found.get("find") == "cost":
-        found["find"] = "time"
-    if found.pop("which", "") == "true":
-        found["flops"] = "true"
-    return found
+    by_name = {name: text for name, text in texts.items() if name not in gone}
+    if by_name.get("find") == "cost":
+        by_name["find"] = "time"
+    if by_name.pop("which", "") == "true":
+        by_name["flops"] = "true"
+    return by_name
 
 
 _STAGES = {"sharded": "3", "ZeRO-2": "2", "ZeRO-1": "1", "replicated": "0"}
@@ -329,10 +329,10 @@ _STAGES = {"sharded": "3", "ZeRO-2": "2", "ZeRO-1": "1", "replicated": "0"}
 
 def _from_2(texts: dict[str, str]) -> dict[str, str]:
     """Texts of version 2: how model states are spread was asked by four names, which are stages of ZeRO."""
-    found = dict(texts)
-    if found.get("shard") in _STAGES:
-        found["zero"] = _STAGES[found.pop("shard")]
-    return found
+    by_name = dict(texts)
+    if by_name.get("shard") in _STAGES:
+        by_name["zero"] = _STAGES[by_name.pop("shard")]
+    return by_name
 
 
 def _derived(values: Mapping[str, Any]) -> Mapping[str, str]:
@@ -343,7 +343,7 @@ def _derived(values: Mapping[str, Any]) -> Mapping[str, str]:
 
 def plan_form(prefix: str, *others: Field, **defaults: str) -> Form:
     """A form over the fields of a plan, and ``others`` of its own; ``defaults`` by id where it begins elsewhere."""
-    changed = tuple(one.with_default(defaults[one.id]) if one.id in defaults else one for one in PLAN_FIELDS)
+    changed = tuple(field.with_default(defaults[field.id]) if field.id in defaults else field for field in PLAN_FIELDS)
     return Form(prefix, (*changed, *others), older={0: _from_2, 1: _from_1, 2: _from_2}, derive=_derived)
 
 
@@ -437,11 +437,11 @@ def plan_from(texts: Mapping[str, str]) -> Plan:
     """The plan of ``texts`` by id, such as a story's; raises `QuantityError` for the first that cannot be read."""
     reading = PLAN_FORM.parse(texts)
     for problem in reading.problems:
-        one = PLAN_FORM[problem.field]
+        field = PLAN_FORM[problem.field]
         try:
-            one.parse(texts[one.id])
+            field.parse(texts[field.id])
         except QuantityError as wrong:
-            raise QuantityError(wrong.about(one.label)) from None
+            raise QuantityError(wrong.about(field.label)) from None
     return plan_of(reading)
 
 
@@ -460,14 +460,16 @@ def link_texts(texts: Mapping[str, str], a: Answer | None = None) -> dict[str, s
     a: their answer, whose accelerators or parameters stand where they were asked for.
     """
     model = texts.get(MODEL_NAME.id, TYPED)
-    silent = {name for name, one in ((SHAPE.id, OWN), (PARAMETERS.id, TYPED)) if model != one}
-    silent |= set() if texts.get(POLICY.id) == OWN_POLICY else {one.id for one in OWN_FIELDS.values()}
-    silent |= {one.id for one in PLAN_FIELDS if one.part in (WHOLE, SEARCH) and texts.get(one.id) == one.default}
-    silent |= {one.id for one in PLAN_FIELDS if one.quiet and not texts.get(one.id)}
-    found = {one.id: texts[one.id] for one in PLAN_FIELDS if one.id in texts and one.id not in silent}
+    silent = {name for name, text in ((SHAPE.id, OWN), (PARAMETERS.id, TYPED)) if model != text}
+    silent |= set() if texts.get(POLICY.id) == OWN_POLICY else {field.id for field in OWN_FIELDS.values()}
+    silent |= {
+        field.id for field in PLAN_FIELDS if field.part in (WHOLE, SEARCH) and texts.get(field.id) == field.default
+    }
+    silent |= {field.id for field in PLAN_FIELDS if field.quiet and not texts.get(field.id)}
+    by_name = {field.id: texts[field.id] for field in PLAN_FIELDS if field.id in texts and field.id not in silent}
     if a and a.find == "accelerators":
-        found[COUNT.id] = f"{model_copies(a.plan, a.middle.accelerators):,}"
+        by_name[COUNT.id] = f"{model_copies(a.plan, a.middle.accelerators):,}"
     if a and a.find == "parameters":
-        found |= {MODEL_NAME.id: TYPED, PARAMETERS.id: f"{a.middle.parameters:,.0f}"}
-        found.pop(SHAPE.id, None)
-    return found
+        by_name |= {MODEL_NAME.id: TYPED, PARAMETERS.id: f"{a.middle.parameters:,.0f}"}
+        by_name.pop(SHAPE.id, None)
+    return by_name

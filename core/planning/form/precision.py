@@ -56,7 +56,7 @@ def own_of(values: Mapping[str, Any]) -> OwnPolicy:
     """The types of one's own that the values of a form describe; the usual ones where a named precision is chosen."""
     if values[POLICY.id] != OWN_POLICY:
         return _USUAL
-    chosen = {name: values[one.id] for name, one in OWN_FIELDS.items()}
+    chosen = {name: values[field.id] for name, field in OWN_FIELDS.items()}
     states = (chosen.pop("states 0"), chosen.pop("states 1"), chosen.pop("states 2"))
     return OwnPolicy(**chosen, states=states)
 
@@ -69,5 +69,5 @@ def derived_texts(values: Mapping[str, Any]) -> Mapping[str, str]:
 @lru_cache(maxsize=1024)
 def _texts(policy: str, optimizer: str) -> Mapping[str, str]:
     own = own_like(find_policy(policy), find_optimizer(optimizer))
-    states = {f"states {i}": kept for i, kept in enumerate(own.states)}
-    return {one.id: states[name] if name in states else getattr(own, name) for name, one in OWN_FIELDS.items()}
+    states = {f"states {i}": state for i, state in enumerate(own.states)}
+    return {field.id: states[name] if name in states else getattr(own, name) for name, field in OWN_FIELDS.items()}

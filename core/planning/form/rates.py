@@ -92,4 +92,4 @@ MEASURED_FIELDS: tuple[Field, ...] = (*RATE_FIELDS.values(), ORIGIN)
 
 def measured_of(values: Mapping[str, Any]) -> CarriedRates:
     """What was measured, by the values of a form."""
-    return CarriedRates(Rates(**{name: values[one.id] for name, one in RATE_FIELDS.items()}), values[ORIGIN.id])
+    return CarriedRates(Rates(**{name: values[field.id] for name, field in RATE_FIELDS.items()}), values[ORIGIN.id])

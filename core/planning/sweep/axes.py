@@ -129,13 +129,13 @@ class Axis:
         return self.phrase_template.format(self.format_value(text))
 
 
-def _numbers(field: Field, name: str, said: str, ladder: Centre, want: Want = "") -> Axis:
-    return Axis(field, name, said, ladder=ladder, want=want)
+def _numbers(field: Field, name: str, text: str, ladder: Centre, want: Want = "") -> Axis:
+    return Axis(field, name, text, ladder=ladder, want=want)
 
 
 AXES: Mapping[str, Axis] = {
-    one.name: one
-    for one in (
+    axis.name: axis
+    for axis in (
         _numbers(COUNT, "accelerators", "{} accelerators", lambda p: p.accelerators, "less"),
         Axis(ACCELERATOR, "accelerator kind", "{}"),
         Axis(MFU, "MFU", "an MFU of {}", ("25%", "30%", "35%", "40%", "45%", "50%", "55%", "60%"), want="less"),
@@ -219,10 +219,10 @@ def parse_values(axis: Axis, text: str) -> tuple[str, ...]:
 
     Raises `QuantityError` naming the value that cannot be read, and for more values than a side has room for.
     """
-    found = _separate(axis, text[: limit("board_chars")])
-    for one in found:
-        axis.field.parse(one)
-    ordered = tuple(dict.fromkeys(found)) if axis.chosen else _ordered(axis, found)
+    parts = _separate(axis, text[: limit("board_chars")])
+    for part in parts:
+        axis.field.parse(part)
+    ordered = tuple(dict.fromkeys(parts)) if axis.chosen else _ordered(axis, parts)
     most = limit("board_values")
     if len(ordered) > most:
         raise QuantityError(f"{len(ordered)} values; a side of a board has room for {most}.")
@@ -232,41 +232,41 @@ def parse_values(axis: Axis, text: str) -> tuple[str, ...]:
 def _separate(axis: Axis, text: str) -> list[str]:
     """The values of a list: between semicolons, or commas where a value has none of its own."""
     if ";" in text:
-        return [one.strip() for one in text.split(";") if one.strip()]
+        return [item.strip() for item in text.split(";") if item.strip()]
     if axis.chosen:
-        return _named(axis, [one.strip() for one in text.split(",") if one.strip()])
-    found: list[str] = []
-    for one in filter(None, (piece.strip() for piece in re.split(r",\s+|\n", text))):
-        inside = [part for part in one.split(",") if part]
+        return _named(axis, [item.strip() for item in text.split(",") if item.strip()])
+    parts: list[str] = []
+    for item in filter(None, (piece.strip() for piece in re.split(r",\s+|\n", text))):
+        inside = [part for part in item.split(",") if part]
         # 1,024 is a number; 512,1024 are two.
-        if len(inside) > 1 and not re.match(r"\$?\d{1,3}(,\d{3})+(?!\d)", one):
-            found += inside
+        if len(inside) > 1 and not re.match(r"\$?\d{1,3}(,\d{3})+(?!\d)", item):
+            parts += inside
         else:
-            found.append(one.strip(","))
-    return found
+            parts.append(item.strip(","))
+    return parts
 
 
 def _named(axis: Axis, pieces: Sequence[str]) -> list[str]:
     """Names of options out of pieces between commas, which some names have themselves; the longest that there is."""
     names = {name.lower(): name for name in axis.field.options}
     names |= {"on": "true", "off": "false"} if axis.field.kind == "switch" else {}
-    found: list[str] = []
+    parts: list[str] = []
     at = 0
     while at < len(pieces):
         ends = range(len(pieces), at, -1)
         end = next((end for end in ends if ", ".join(pieces[at:end]).lower() in names), at + 1)
-        said = ", ".join(pieces[at:end])
-        found.append(names.get(said.lower(), said))
+        text = ", ".join(pieces[at:end])
+        parts.append(names.get(text.lower(), text))
         at = end
-    return found
+    return parts
 
 
 def _ordered(axis: Axis, texts: Sequence[str]) -> tuple[str, ...]:
     """From the least to the most, of texts that mean the same the first; what stands for no number first of all."""
-    found: dict[float, str] = {}
+    table: dict[float, str] = {}
     for text in texts:
-        found.setdefault(_size(axis.field.parse(text)), text)
-    return tuple(found[size] for size in sorted(found))
+        table.setdefault(_size(axis.field.parse(text)), text)
+    return tuple(table[size] for size in sorted(table))
 
 
 def _size(value: Any) -> float:
@@ -281,9 +281,9 @@ def _size(value: Any) -> float:
 
 
 def _ladder(axis: Axis, centre: float, own: str) -> tuple[str, ...]:
-    found: list[tuple[float, str]] = []
+    rows: list[tuple[float, str]] = []
     power = -_DOUBLINGS
-    while power <= _DOUBLINGS or len(found) < _LEAST:
+    while power <= _DOUBLINGS or len(rows) < _LEAST:
         text = format_count(max(1.0, round(centre * 2.0**power)))
         try:
             value = axis.field.parse(text)
@@ -294,9 +294,9 @@ def _ladder(axis: Axis, centre: float, own: str) -> tuple[str, ...]:
             if power == 0 and own:
                 text = own
             if centre * 2.0**power >= 1:
-                found.append((value, text))
+                rows.append((value, text))
         power += 1
-    return _ordered(axis, (own, *(text for _, text in found)))
+    return _ordered(axis, (own, *(text for _, text in rows)))
 
 
 def _options(axis: Axis, plan: Plan, own: str) -> tuple[str, ...]:
@@ -319,6 +319,8 @@ def _options(axis: Axis, plan: Plan, own: str) -> tuple[str, ...]:
     return (*first, *names[start : start + room])
 
 
-def _comparable(one: Accelerator, here: Accelerator) -> bool:
+def _comparable(accelerator: Accelerator, here: Accelerator) -> bool:
     """Whether one would take the other's place: of about its time, with not much less memory."""
-    return abs(one.generation - here.generation) <= 1 and not one.memory_bytes < 0.75 * here.memory_bytes
+    return (
+        abs(accelerator.generation - here.generation) <= 1 and not accelerator.memory_bytes < 0.75 * here.memory_bytes
+    )

@@ -27,8 +27,8 @@ def edges(holds: Bools) -> list[Edge]:
     """Every edge between a cell where it holds and one where it does not; rows run from the top."""
     upright = np.argwhere(holds[:, 1:] != holds[:, :-1])
     level = np.argwhere(holds[1:, :] != holds[:-1, :])
-    found = [(int(j) + 1, int(i), int(j) + 1, int(i) + 1) for i, j in upright]
-    return found + [(int(j), int(i) + 1, int(j) + 1, int(i) + 1) for i, j in level]
+    rows = [(int(j) + 1, int(i), int(j) + 1, int(i) + 1) for i, j in upright]
+    return rows + [(int(j), int(i) + 1, int(j) + 1, int(i) + 1) for i, j in level]
 
 
 def frontier_end(holds: Bools) -> FrontierEnd | None:

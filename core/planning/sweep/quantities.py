@@ -34,8 +34,8 @@ class Result:
 
 
 RESULTS: Mapping[str, Result] = {
-    one.name: one
-    for one in (
+    result.name: result
+    for result in (
         Result("days", "days", "time on the wall", "time"),
         Result("dollars", "dollars", "dollars for accelerators", "money"),
         Result("memory", "memory", "memory on the fullest accelerator", "memory"),
@@ -65,10 +65,10 @@ class Scale:
         """A value without its unit, which stands once beside all of them; short enough for a cell."""
         if not math.isfinite(value):
             return "—"
-        shown = value / self.size
-        if abs(shown) >= 1e6:
-            return format_count(shown, 3)
-        return f"{significant(shown / 1e3, 3)}k" if abs(shown) >= 1e4 else significant(shown, 3)
+        display = value / self.size
+        if abs(display) >= 1e6:
+            return format_count(display, 3)
+        return f"{significant(display / 1e3, 3)}k" if abs(display) >= 1e4 else significant(display, 3)
 
     def full(self, value: float) -> str:
         """A value with its unit."""

@@ -103,8 +103,8 @@ class Sweep:
     @cached_property
     def within(self) -> Bools:
         """Whether the time, or the money, is kept by steps that can be."""
-        kept = self.dollars <= self.limits.dollars if self.limits.in_money else self.days <= self.limits.days
-        return kept & ~self.impossible
+        array = self.dollars <= self.limits.dollars if self.limits.in_money else self.days <= self.limits.days
+        return array & ~self.impossible
 
     @property
     def satisfies(self) -> Bools:
@@ -135,15 +135,15 @@ def plan_of_texts(texts: Mapping[str, str]) -> Plan:
     return plan_of(PLAN_FORM.parse({**texts, FIND.id: "time"}))
 
 
-def sweep_limits(asked: Limits | None, plan: Plan) -> Limits:
+def sweep_limits(limits: Limits | None, plan: Plan) -> Limits:
     """What the cells have to keep to: what was asked for, else the plan's own time, else 90 days."""
-    return asked or (_ANY.limits if plan.limits.in_money else plan.limits)
+    return limits or (_ANY.limits if plan.limits.in_money else plan.limits)
 
 
 def sweep_plan(texts: Mapping[str, str], x: SweptAxis, y: SweptAxis, limits: Limits) -> Sweep:
     """The board of the plan of ``texts``; one that was asked for lately is remembered."""
-    mine = tuple((one.id, texts.get(one.id, one.default)) for one in PLAN_FORM.fields)
-    return _sweep(mine, (x.axis.name, x.texts), (y.axis.name, y.texts), limits)
+    rows = tuple((field.id, texts.get(field.id, field.default)) for field in PLAN_FORM.fields)
+    return _sweep(rows, (x.axis.name, x.texts), (y.axis.name, y.texts), limits)
 
 
 @lru_cache(maxsize=limit("boards_kept"))
@@ -153,12 +153,12 @@ def _sweep(
     base = dict(texts)
     across, down = SweptAxis(AXES[x[0]], x[1]), SweptAxis(AXES[y[0]], y[1])
     rows = [across.axis.sets(text) for text in across.texts]
-    plans = [[plan_of_texts({**base, **one, **down.axis.sets(text)}) for one in rows] for text in down.texts]
+    plans = [[plan_of_texts({**base, **row, **down.axis.sets(text)}) for row in rows] for text in down.texts]
     flat = [plan for row in plans for plan in row]
     shape = (len(down.texts), len(across.texts))
     evaluation = evaluate(flat)
     memory, unlaid = _memory(flat, evaluation.stored)
-    found = {name: evaluation.middle(name) for name in QUANTITIES if name in evaluation.columns} | {
+    by_name = {name: evaluation.middle(name) for name in QUANTITIES if name in evaluation.columns} | {
         "watt_hours": np.sort(evaluation.energy, axis=1)[:, 1],
         "kg_co2": np.sort(evaluation.carbon, axis=1)[:, 1],
         "memory": memory,
@@ -172,7 +172,7 @@ def _sweep(
         down,
         limits,
         tuple(map(tuple, plans)),
-        **{name: found[name].reshape(shape) for name in QUANTITIES},
+        **{name: by_name[name].reshape(shape) for name in QUANTITIES},
         impossible=impossible.reshape(shape),
         reasons=tuple(tuple(why[i * shape[1] : (i + 1) * shape[1]]) for i in range(shape[0])),
     )
@@ -200,7 +200,7 @@ def _memory(plans: Sequence[Plan], stored: Array) -> tuple[Array, list[str]]:
         optimizer = find_optimizer(first.optimizer)
         policy = first.policy_under(optimizer)
         layouts = Layout(
-            **{one.name: _row([getattr(layout, one.name) for *_, layout in some]) for one in fields(Layout)}
+            **{field.name: _row([getattr(layout, field.name) for *_, layout in some]) for field in fields(Layout)}
         )
         lengths = _row([plan.seq_len for _, plan, _ in some])
         step = replace(
@@ -209,8 +209,8 @@ def _memory(plans: Sequence[Plan], stored: Array) -> tuple[Array, list[str]]:
         good = np.broadcast_to(allowed(spec, layouts, lengths), len(some))
         with np.errstate(all="ignore"):
             states = states_of(optimizer, policy, spec)
-            found = np.asarray(memory_over(spec, layouts, states, step, runtime=runtime_of(first)).total)
-        for (i, plan, layout), fine, total in zip(some, good, np.broadcast_to(found, len(some)), strict=True):
+            array = np.asarray(memory_over(spec, layouts, states, step, runtime=runtime_of(first)).total)
+        for (i, plan, layout), fine, total in zip(some, good, np.broadcast_to(array, len(some)), strict=True):
             if fine:
                 totals[i] = total
             else:

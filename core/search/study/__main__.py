@@ -63,8 +63,8 @@ def run(path: Path, out: Path, workers: int, search: Search) -> int:
     def stop(_signal: int, _frame: object) -> None:
         stopped.set()
 
-    for one in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(one, stop)
+    for item in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(item, stop)
     problem = ""
     left = study.chunk_count - len(folder.done)
     try:
@@ -78,13 +78,13 @@ def run(path: Path, out: Path, workers: int, search: Search) -> int:
                 done=folder.done,
                 client=closing.enter_context(embedded(min(workers, left))) if own else None,
             )
-            for found in chunks:
-                folder.keep(found)
+            for chunk in chunks:
+                folder.keep(chunk)
     except StudyError as wrong:
         problem = str(wrong)
-    kept = folder.gather()
-    print(f"{kept:,} of {study.count:,} points are in {folder.whole}.")
-    if kept == study.count and not problem:
+    number = folder.gather()
+    print(f"{number:,} of {study.count:,} points are in {folder.whole}.")
+    if number == study.count and not problem:
         return 0
     print(problem or "Stopped. The same command goes on from here.", file=sys.stderr)
     return 1 if problem else 130
@@ -96,11 +96,11 @@ def main(arguments: Sequence[str] | None = None, search: Search | None = None) -
     parser.add_argument("study", type=Path, help="the study, as JSON")
     parser.add_argument("--out", type=Path, required=True, help="folder for the results")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="processes, where no cluster is named")
-    asked = parser.parse_args(arguments)
-    if asked.workers < 1:
-        parser.error(f"--workers is {asked.workers}; it is at least 1. For example: --workers 2")
+    args = parser.parse_args(arguments)
+    if args.workers < 1:
+        parser.error(f"--workers is {args.workers}; it is at least 1. For example: --workers 2")
     try:
-        return run(asked.study, asked.out, asked.workers, search or search_plans)
+        return run(args.study, args.out, args.workers, search or search_plans)
     except StudyError as wrong:
         print(wrong, file=sys.stderr)
         return 2

@@ -20,7 +20,7 @@ MARK = b"napkin.study"
 """Under this name a file carries the digest of its study."""
 
 _KINDS = {"int": "int64", "float": "float64", "float | None": "float64", "str": "string"}
-_BEST = tuple(one for one in fields(Best) if one.name != "plan")
+_BEST = tuple(field for field in fields(Best) if field.name != "plan")
 _MAY_LACK = frozenset({"days", "missing", "low", "high", "mfu"})
 _BATCH = 256
 
@@ -29,18 +29,18 @@ def schema_of(digest: str = "") -> Any:
     """Columns of a file, from the fields of `PointResult`: a best plan lies flat among them, the top ones in a list."""
     arrow = importlib.import_module("pyarrow")
 
-    def column(one: Any, may_lack: bool = False) -> Any:
-        return arrow.field(one.name, getattr(arrow, _KINDS[one.type])(), may_lack or one.name in _MAY_LACK)
+    def column(item: Any, may_lack: bool = False) -> Any:
+        return arrow.field(item.name, getattr(arrow, _KINDS[item.type])(), may_lack or item.name in _MAY_LACK)
 
     columns: list[Any] = []
-    for one in fields(PointResult):
-        if one.name == "best":
+    for field in fields(PointResult):
+        if field.name == "best":
             columns += [column(part, True) for part in (*fields(PlanRow), *_BEST)]
-        elif one.name == "top":
+        elif field.name == "top":
             plan = arrow.struct([column(part) for part in fields(PlanRow)])
             columns.append(arrow.field("top", arrow.list_(arrow.field("element", plan, False)), False))
         else:
-            columns.append(column(one))
+            columns.append(column(field))
     return arrow.schema(columns, {MARK: digest.encode()})
 
 
@@ -52,7 +52,7 @@ def table_of(points: Sequence[PointResult], schema: Any) -> Any:
 def _flat(point: PointResult) -> dict[str, Any]:
     row = asdict(point)
     best: Mapping[str, Any] = row.pop("best") or {}
-    return row | dict(best.get("plan", {})) | {one.name: best.get(one.name) for one in _BEST}
+    return row | dict(best.get("plan", {})) | {item.name: best.get(item.name) for item in _BEST}
 
 
 class ResultsFile:
@@ -66,14 +66,14 @@ class ResultsFile:
         self._arrow: Any = importlib.import_module("pyarrow")
         self.name = str(source) if isinstance(source, Path) else "The file"
         try:
-            held = _bytes(source) if isinstance(source, Path) else source
-            if len(held) > limit("result_bytes"):
+            content = _bytes(source) if isinstance(source, Path) else source
+            if len(content) > limit("result_bytes"):
                 raise self._wrong(f"it has more than {limit('result_bytes'):,} bytes")
             parquet: Any = importlib.import_module("pyarrow.parquet")
-            self._check_columns(parquet.ParquetFile(self._arrow.BufferReader(held)).schema_arrow)
-            texts = [one.name for one in schema_of() if one.type == "string"]
+            self._check_columns(parquet.ParquetFile(self._arrow.BufferReader(content)).schema_arrow)
+            texts = [item.name for item in schema_of() if item.type == "string"]
             self._file: Any = parquet.ParquetFile(
-                self._arrow.BufferReader(held), read_dictionary=[*texts, "top.list.element.bound"]
+                self._arrow.BufferReader(content), read_dictionary=[*texts, "top.list.element.bound"]
             )
         except self._broken as problem:
             raise self._wrong(_first_line(problem)) from None
@@ -90,28 +90,28 @@ class ResultsFile:
     def _wrong(self, why: str) -> StudyError:
         return StudyError(f"{self.name} holds no results of a study: {why}.")
 
-    def _check_columns(self, found: Any) -> None:
+    def _check_columns(self, result: Any) -> None:
         wanted = schema_of()
-        if missing := [name for name in wanted.names if name not in found.names]:
+        if missing := [name for name in wanted.names if name not in result.names]:
             raise self._wrong(f"it has no column “{missing[0]}”")
-        if extra := [name for name in found.names if name not in wanted.names]:
+        if extra := [name for name in result.names if name not in wanted.names]:
             raise self._wrong(f"a study has no column “{extra[0][:60]}”")
-        if not found.equals(wanted):
-            other = next((one.name for one in wanted if not found.field(one.name).equals(one)), "top")
+        if not result.equals(wanted):
+            other = next((item.name for item in wanted if not result.field(item.name).equals(item)), "top")
             raise self._wrong(f"its column “{other}” is of another type, or in another place")
 
     def _check_sizes(self, about: Any) -> None:
         groups = [about.row_group(at) for at in range(min(about.num_row_groups, limit("study_points")))]
         unpacked = sum(group.total_byte_size for group in groups)
         values = sum(max(group.column(at).num_values for at in range(group.num_columns)) for group in groups)
-        for what, held, most in (
+        for what, content, most in (
             ("parts", about.num_row_groups, limit("study_points")),
             ("points", about.num_rows, limit("study_points")),
             ("plans", values, limit("study_rows") + limit("study_points")),
             ("bytes unpacked", unpacked, limit("result_bytes")),
         ):
-            if not 0 <= held <= most:
-                raise self._wrong(f"it has {held:,} {what}, and results have at most {most:,}")
+            if not 0 <= content <= most:
+                raise self._wrong(f"it has {content:,} {what}, and results have at most {most:,}")
 
     def points(self) -> Iterator[PointResult]:
         """Every point, in order. Raises `StudyError` where a value is none that a study writes."""
@@ -140,17 +140,17 @@ class ResultsFile:
         Each is read once and then by number, so that no small file unpacks to many long ones.
         """
         length = importlib.import_module("pyarrow.compute")
-        texts = [one for one in batch.columns if self._arrow.types.is_dictionary(one.type)]
+        texts = [column for column in batch.columns if self._arrow.types.is_dictionary(column.type)]
         texts.append(batch.column("top").values.field("bound"))
-        for one in texts:
-            longest = length.max(length.binary_length(one.dictionary)).as_py() or 0
+        for text in texts:
+            longest = length.max(length.binary_length(text.dictionary)).as_py() or 0
             if longest > 4 * limit("study_problem_chars"):
                 raise self._wrong(f"it has a text of {longest:,} bytes")
 
     def _point(self, row: dict[str, Any]) -> PointResult:
-        top = tuple(self._plan(one) for one in row.pop("top"))
-        plan = {one.name: row.pop(one.name) for one in fields(PlanRow)}
-        rest = {one.name: row.pop(one.name) for one in _BEST}
+        top = tuple(self._plan(item) for item in row.pop("top"))
+        plan = {item.name: row.pop(item.name) for item in fields(PlanRow)}
+        rest = {item.name: row.pop(item.name) for item in _BEST}
         best = None if plan["seconds"] is None else Best(self._plan(plan), **self._sound(rest))
         return PointResult(**self._sound(row), best=best, top=top)
 

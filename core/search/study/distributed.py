@@ -101,14 +101,14 @@ def over_workers(
                 return
             for future in _finished(distributed, client, running):
                 try:
-                    found = _result(distributed, future)
+                    result = _result(distributed, future)
                 except TimeoutError:  # it was lost with its worker before it came here, and is worked out anew
                     continue
                 at = running.pop(future)
-                if found is None:
+                if result is None:
                     lost.append(at)
                 else:
-                    yield found
+                    yield result
 
     try:
         yield from work(left, alone=False)

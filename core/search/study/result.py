@@ -52,7 +52,7 @@ class PlanRow:
     @property
     def layout(self) -> Layout:
         """The layout, to go on with."""
-        return Layout(**{one.name: getattr(self, one.name) for one in fields(Layout)})
+        return Layout(**{field.name: getattr(self, field.name) for field in fields(Layout)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +119,7 @@ def search_point(study: Study, point: Point, search: Search) -> PointResult:
     """Search one point. What goes wrong becomes the point's problem, so that it costs no other point."""
     policy = find_policy(point.policy)
     try:
-        found = search(
+        result = search(
             point.spec,
             point.cluster,
             point.batch,
@@ -131,19 +131,19 @@ def search_point(study: Study, point: Point, search: Search) -> PointResult:
             top=study.top,
         )
     except Exception as problem:
-        said = str(problem) if isinstance(problem, ValueError) else f"{type(problem).__name__}: {problem}"
-        return _with_message(point, problem=said[: limit("study_problem_chars")] or type(problem).__name__)
+        text = str(problem) if isinstance(problem, ValueError) else f"{type(problem).__name__}: {problem}"
+        return _with_message(point, problem=text[: limit("study_problem_chars")] or type(problem).__name__)
     return _with_message(
         point,
-        plans=found.count,
-        fitting=found.fitting,
-        best=_best(found.best, point, study.tokens) if found.best else None,
-        missing=-found.nearest.spare if found.nearest else None,
-        top=_top(found, study.top),
+        plans=result.count,
+        fitting=result.fitting,
+        best=_best(result.best, point, study.tokens) if result.best else None,
+        missing=-result.nearest.spare if result.nearest else None,
+        top=_top(result, study.top),
     )
 
 
-def _with_message(point: Point, **found: Any) -> PointResult:
+def _with_message(point: Point, **by_name: Any) -> PointResult:
     """A point by its names, and what was found."""
     nothing: dict[str, Any] = {"problem": "", "plans": 0, "fitting": 0, "best": None, "missing": None, "top": ()}
     return PointResult(
@@ -156,22 +156,22 @@ def _with_message(point: Point, **found: Any) -> PointResult:
         seq_len=point.seq_len,
         policy=point.policy,
         optimizer=point.optimizer,
-        **{**nothing, **found},
+        **{**nothing, **by_name},
     )
 
 
-def _best(found: LayoutResult, point: Point, tokens: float | None) -> Best:
-    days = None if tokens is None else days_of_steps(tokens, found.seconds, point.batch, point.seq_len)
-    parts = [one.name for one in fields(StepTime)]
-    bound = max((name for name in parts if name not in _COMPUTING), key=lambda name: float(getattr(found.step, name)))
-    overlap = int(np.asarray(found.running.overlap))
-    plan = _row(found.layout, 0, overlap, found.seconds, float(found.memory.total), bound)
-    low, high, mfu = (None if math.isnan(one) else float(one) for one in (found.low, found.high, found.mfu))
-    return Best(plan, low, high, mfu, days, found.usable)
+def _best(result: LayoutResult, point: Point, tokens: float | None) -> Best:
+    days = None if tokens is None else days_of_steps(tokens, result.seconds, point.batch, point.seq_len)
+    parts = [field.name for field in fields(StepTime)]
+    bound = max((name for name in parts if name not in _COMPUTING), key=lambda name: float(getattr(result.step, name)))
+    overlap = int(np.asarray(result.running.overlap))
+    plan = _row(result.layout, 0, overlap, result.seconds, float(result.memory.total), bound)
+    low, high, mfu = (None if math.isnan(value) else float(value) for value in (result.low, result.high, result.mfu))
+    return Best(plan, low, high, mfu, days, result.usable)
 
 
-def _top(found: SearchResult, most: int) -> tuple[PlanRow, ...]:
-    plans, parts = found.plans, [one.name for one in fields(StepTime)]
+def _top(result: SearchResult, most: int) -> tuple[PlanRow, ...]:
+    plans, parts = result.plans, [field.name for field in fields(StepTime)]
     return tuple(
         _row(plans.layout, at, plans.overlap[at], plans.seconds[at], plans.memory[at], parts[int(plans.bound[at])])
         for at in range(min(most, len(plans.seconds)))
@@ -180,6 +180,6 @@ def _top(found: SearchResult, most: int) -> tuple[PlanRow, ...]:
 
 def _row(layout: Layout, at: int, overlap: Any, seconds: Any, memory: Any, bound: str) -> PlanRow:
     """The plan at one place of a layout, whose fields may be arrays or numbers."""
-    of = {one.name: np.ravel(getattr(layout, one.name)) for one in fields(Layout)}
+    of = {field.name: np.ravel(getattr(layout, field.name)) for field in fields(Layout)}
     laid = {name: int(values[at if len(values) > 1 else 0]) for name, values in of.items()}
     return PlanRow(**laid, overlap=int(overlap), seconds=float(seconds), memory=float(memory), bound=bound)

@@ -46,12 +46,12 @@ class Folder:
     def _mine(self, path: Path) -> int:
         """Points of a file of this study; 0 for a file that cannot be read, which will be written anew."""
         try:
-            held = ResultsFile(path)
+            file = ResultsFile(path)
         except StudyError:
             return 0
-        if held.digest != self.study.digest:
+        if file.digest != self.study.digest:
             raise StudyError(f"{path} is of another study, or of one changed since. Name another folder.")
-        return held.rows
+        return file.rows
 
     def keep(self, result: ChunkResult) -> None:
         """Write a chunk."""

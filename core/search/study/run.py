@@ -45,7 +45,7 @@ def run_study(
     left = [at for at in range(study.chunk_count) if at not in done]
     points = study.count - sum(len(study.chunk(at)) for at in left)
     plans = 0
-    asked = cancelled or (lambda: False)
+    request = cancelled or (lambda: False)
 
     def tell(now: Progress) -> None:
         if progress:
@@ -56,10 +56,12 @@ def run_study(
         address = os.environ.get(SCHEDULER, "")
         if client is None and address and left:
             client = closing.enter_context(connected(address))
-        for found in over_workers(study, left, search, client, asked) if client else _here(study, left, search, asked):
-            yield found
-            points += len(found.points)
-            plans += found.plans
+        for result in (
+            over_workers(study, left, search, client, request) if client else _here(study, left, search, request)
+        ):
+            yield result
+            points += len(result.points)
+            plans += result.plans
             tell(Progress(points, study.count, plans))
             if plans > limit("study_plans"):
                 raise StudyError(
@@ -70,9 +72,9 @@ def run_study(
 
 def _here(study: Study, left: Sequence[int], search: Search, cancelled: Callable[[], bool]) -> Iterator[ChunkResult]:
     for at in left:
-        found: list[Any] = []
+        values: list[Any] = []
         for point in study.chunk(at):
             if cancelled():
                 return
-            found.append(search_point(study, point, search))
-        yield ChunkResult(at, tuple(found))
+            values.append(search_point(study, point, search))
+        yield ChunkResult(at, tuple(values))

@@ -62,13 +62,13 @@ def load_study(path: Path) -> Study:
     most = limit("study_bytes")
     try:
         with path.open("rb") as file:
-            held = file.read(most + 1)
+            content = file.read(most + 1)
     except OSError as problem:
         raise StudyError(f"{path} cannot be read: {problem.strerror}.") from None
-    if len(held) > most:
+    if len(content) > most:
         raise StudyError(f"{path} has more than {most:,} bytes, the most that a study file may have.")
     try:
-        return read_study(held.decode("utf-8"))
+        return read_study(content.decode("utf-8"))
     except UnicodeDecodeError:
         raise StudyError(f"{path} is no text in UTF-8. A study is JSON. For example: {EXAMPLE}") from None
 
@@ -96,21 +96,21 @@ def read_study(text: str) -> Study:
         if first["type"] == "missing":
             raise _said(place, "is missing") from None
         raise _wrong(place, first["input"], _rule(first["type"], first.get("ctx", {}))) from None
-    sizes = sum(len(one.accelerators) for one in read.clusters)
+    sizes = sum(len(fields.accelerators) for fields in read.clusters)
     points = len(read.models) * sizes * len(read.global_batch_sequences) * len(read.seq_len)
     points *= len(read.policies) * len(read.optimizers)
-    for name, found, most in (
+    for name, number, most in (
         ("points", points, limit("study_points")),
         ("plans to keep, points times top", points * read.top, limit("study_rows")),
     ):
-        if found > most:
-            raise StudyError(f"The study has {found:,} {name}; it may have {most:,}. Leave values of some field out.")
+        if number > most:
+            raise StudyError(f"The study has {number:,} {name}; it may have {most:,}. Leave values of some field out.")
     return Study(
         models=_each("models", read.models, _model),
         clusters=tuple(
-            made
-            for at, one in enumerate(read.clusters)
-            for made in _clusters(f"clusters.{at}", one.accelerator, one.accelerators, one.per_node)
+            result
+            for at, fields in enumerate(read.clusters)
+            for result in _clusters(f"clusters.{at}", fields.accelerator, fields.accelerators, fields.per_node)
         ),
         batches=_each("global_batch_sequences", read.global_batch_sequences, int),
         lengths=_each("seq_len", read.seq_len, int),
@@ -125,13 +125,13 @@ def read_study(text: str) -> Study:
 
 def _each(field: str, values: Sequence[Any], make: Callable[[Any], _T]) -> tuple[_T, ...]:
     """What each value of an axis stands for; no two may stand for the same. Hashed: a file has room for thousands."""
-    made: dict[_T, None] = {}
+    table: dict[_T, None] = {}
     for at, value in enumerate(values):
-        one = _known(f"{field}.{at}", value, make)
-        if one in made:
+        item = _known(f"{field}.{at}", value, make)
+        if item in table:
             raise _wrong(f"{field}.{at}", value, "it is there already.")
-        made[one] = None
-    return tuple(made)
+        table[item] = None
+    return tuple(table)
 
 
 def _known(place: str, value: Any, make: Callable[[Any], _T]) -> _T:
@@ -174,9 +174,9 @@ def _clusters(field: str, name: str, sizes: Sequence[int], per_node: int | None)
 
 def _rule(kind: str, bounds: dict[str, Any]) -> str:
     """What pydantic found wrong, as the second half of a sentence."""
-    for bound, said in (("le", "at most"), ("ge", "at least"), ("gt", "more than")):
+    for bound, text in (("le", "at most"), ("ge", "at least"), ("gt", "more than")):
         if bound in bounds:
-            return f"it is {said} {bounds[bound]:,}."
+            return f"it is {text} {bounds[bound]:,}."
     if "max_length" in bounds:
         return f"it has at most {bounds['max_length']:,} entries or characters."
     if "min_length" in bounds:

@@ -30,12 +30,12 @@ _STEP = 1e-4
 
 def predicted(runs: Sequence[StepRun], constants: Sequence[Constant]) -> Floats:
     """Seconds of a step of every row."""
-    return _predicted(runs, constants, np.array([one.value for one in constants]))
+    return _predicted(runs, constants, np.array([constant.value for constant in constants]))
 
 
 def _predicted(runs: Sequence[StepRun], constants: Sequence[Constant], values: Any) -> Floats:
     """The same with other values, an array of (constants, …): rows along a first axis."""
-    table = [replace(one, value=value) for one, value in zip(constants, values, strict=True)]
+    table = [replace(constant, value=value) for constant, value in zip(constants, values, strict=True)]
     by_family = {family: resolved(table, family) for family in {family_of(run.cluster.accelerator) for run in runs}}
     return np.stack([_seconds(run, by_family[family_of(run.cluster.accelerator)]) for run in runs])
 
@@ -71,8 +71,8 @@ def fit(runs: Sequence[StepRun], start: Sequence[Constant], *, most: int = 30) -
     least_squares: Any = import_module("scipy.optimize").least_squares
     measured = np.log([run.seconds for run in runs])
     root = np.sqrt(weights_of(runs))
-    prior = np.log([one.prior for one in start])
-    sd = np.array([one.prior_sd for one in start])
+    prior = np.log([constant.prior for constant in start])
+    sd = np.array([constant.prior_sd for constant in start])
     free = len(start)
     steps = np.hstack([np.zeros((free, 1)), _STEP * np.eye(free)])
 
@@ -97,7 +97,7 @@ def fit(runs: Sequence[StepRun], start: Sequence[Constant], *, most: int = 30) -
             last[key] = both(theta)
         return last[key]
 
-    begin = np.log([one.value for one in start])
+    begin = np.log([constant.value for constant in start])
 
     def residuals(theta: Floats) -> Floats:
         return kept(theta)[0]
@@ -109,6 +109,6 @@ def fit(runs: Sequence[StepRun], start: Sequence[Constant], *, most: int = 30) -
     slopes = slopes_at(best)
     spread = np.sqrt(np.diag(np.linalg.inv(slopes.T @ slopes)))
     return tuple(
-        replace(one, value=float(math.exp(theta)), posterior_sd=float(wide))
-        for one, theta, wide in zip(start, best, spread, strict=True)
+        replace(constant, value=float(math.exp(theta)), posterior_sd=float(wide))
+        for constant, theta, wide in zip(start, best, spread, strict=True)
     )

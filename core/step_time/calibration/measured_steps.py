@@ -123,8 +123,8 @@ def _read(row: Mapping[str, str], source: Source) -> StepRun:
     cluster = cluster_of(row, source)
     tokens = int(layout.data * layout.micro_batch * layout.micro_batches) * seq_len / cluster.count
     seconds, how = _seconds(row, source, spec, tokens)
-    found = _RELEASE.search(row["source"])
-    release = next((part for part in found.groups() if part), "") if found else ""
+    match = _RELEASE.search(row["source"])
+    release = next((part for part in match.groups() if part), "") if match else ""
     bridge = source.stack == "Megatron-Bridge"
     return StepRun(
         name=row["model"],

@@ -51,13 +51,17 @@ def kept() -> Calibration:
     return Calibration(runs, constants, errors_of(runs, constants), left, constant_mfu(runs))
 
 
-def scores_of(found: Calibration) -> Iterator[Score]:
+def scores_of(calibration: Calibration) -> Iterator[Score]:
     """The errors by what they are of."""
-    runs = found.runs
+    runs = calibration.runs
     mixed = np.array([run.mixture for run in runs])
     table = np.array([run.source.startswith(_TABLE_5) for run in runs])
     llama = np.array([named("Llama-3.1 405B stage")(run) for run in runs])
-    parts = [("in sample", found.inside), ("source left out", found.left), ("constant MFU", found.plain)]
+    parts = [
+        ("in sample", calibration.inside),
+        ("source left out", calibration.left),
+        ("constant MFU", calibration.plain),
+    ]
     for how, errors in parts:
         yield score(f"all, {how}", errors)
         yield score(f"dense, {how}", errors[~mixed])
@@ -69,20 +73,20 @@ def scores_of(found: Calibration) -> Iterator[Score]:
             yield score(f"{name}, {how}", errors[np.array([named(name)(run) for run in runs])])
 
 
-def lines_of(found: Calibration) -> Iterator[str]:
+def lines_of(calibration: Calibration) -> Iterator[str]:
     """The table as text."""
-    yield f"{len(found.runs)} published steps of {len({run.group for run in found.runs})} sources"
+    yield f"{len(calibration.runs)} published steps of {len({run.group for run in calibration.runs})} sources"
     yield f"{'constant':18s}{'family':11s}{'value':>10s}{'prior':>10s}{'sd':>6s}{'after':>7s}"
-    for one in found.constants:
-        after = one.posterior_sd
-        yield f"{one.name:18s}{one.family:11s}{one.value:10.4g}{one.prior:10.4g}{one.prior_sd:6.2f}{after:7.2f}"
+    for constant in calibration.constants:
+        after = constant.posterior_sd
+        yield f"{constant.name:18s}{constant.family:11s}{constant.value:10.4g}{constant.prior:10.4g}{constant.prior_sd:6.2f}{after:7.2f}"
     yield f"{'error of step time':42s}{'rows':>5s}{'median':>8s}{'p90':>8s}{'mean':>8s}{'worst':>8s}"
-    for row in scores_of(found):
+    for row in scores_of(calibration):
         values = "".join(f"{value:8.1%}" for value in (row.median, row.p90, row.mean, row.worst))
         yield f"{row.name:42s}{row.rows:5d}{values}"
-    measured = np.array([run.seconds for run in found.runs])
-    for how, errors in (("in sample", found.inside), ("source left out", found.left)):
-        order = ranking(found.runs, measured * np.exp(errors))
+    measured = np.array([run.seconds for run in calibration.runs])
+    for how, errors in (("in sample", calibration.inside), ("source left out", calibration.left)):
+        order = ranking(calibration.runs, measured * np.exp(errors))
         regret = f"median {np.median(order.regrets):.1%}, p90 {np.quantile(order.regrets, 0.9):.1%}"
         yield (
             f"pairs of plans ordered right, {how}: {order.ordered} of {order.pairs}, "
@@ -90,15 +94,15 @@ def lines_of(found: Calibration) -> Iterator[str]:
         )
 
 
-def write(found: Calibration) -> None:
+def write(calibration: Calibration) -> None:
     """Keep constants and left-out errors in ``assets/data``."""
     head = ("name", "family", "value", "prior", "prior_sd", "posterior_sd", "meaning", "source")
     rows = (
         (
-            *(one.name, one.family, f"{one.value:.4g}", f"{one.prior:g}", f"{one.prior_sd:g}"),
-            *(f"{one.posterior_sd:.2f}", one.meaning, one.source),
+            *(constant.name, constant.family, f"{constant.value:.4g}", f"{constant.prior:g}", f"{constant.prior_sd:g}"),
+            *(f"{constant.posterior_sd:.2f}", constant.meaning, constant.source),
         )
-        for one in found.constants
+        for constant in calibration.constants
     )
     write_rows(TABLE, head, rows)
     errors = (
@@ -106,6 +110,6 @@ def write(found: Calibration) -> None:
             *(run.name, run.group, family_of(run.cluster.accelerator), run.running.dtype),
             *(int(run.mixture), run.running.software, f"{error:.4f}"),
         )
-        for run, error in zip(found.runs, found.left, strict=True)
+        for run, error in zip(calibration.runs, calibration.left, strict=True)
     )
     write_rows(ERRORS, ("name", "group", "family", "dtype", "mixture", "software", "error"), errors)

@@ -36,7 +36,9 @@ def score(name: str, errors: Floats) -> Score:
     """The errors summed up, of logarithms of predicted over measured."""
     size = np.abs(np.expm1(errors))
     return Score(
-        name, len(size), *(float(one) for one in (np.median(size), np.quantile(size, 0.9), size.mean(), size.max()))
+        name,
+        len(size),
+        *(float(incomplete) for incomplete in (np.median(size), np.quantile(size, 0.9), size.mean(), size.max())),
     )
 
 
@@ -50,12 +52,12 @@ def without(runs: Sequence[StepRun], constants: Sequence[Constant], groups: Iter
 
     constants: those fitted to all, to start from.
     """
-    found = np.full(len(runs), np.nan)
+    result = np.full(len(runs), np.nan)
     for group in sorted({*groups} or {run.group for run in runs}):
         rest = fit([run for run in runs if run.group != group], constants)
         own = [i for i, run in enumerate(runs) if run.group == group]
-        found[own] = errors_of([runs[i] for i in own], rest)
-    return found
+        result[own] = errors_of([runs[i] for i in own], rest)
+    return result
 
 
 def constant_mfu(runs: Sequence[StepRun]) -> Floats:
@@ -118,10 +120,10 @@ def ranking(runs: Sequence[StepRun], seconds: Floats) -> Ranking:
             continue
         best = min(middle, key=lambda both: both[1])
         regrets.append(best[0] / min(measured for measured, _ in middle) - 1)
-        for (one, guess), (other, second) in itertools.combinations(middle, 2):
-            if max(one, other) / min(one, other) > 1 + APART:
+        for (item, guess), (other, second) in itertools.combinations(middle, 2):
+            if max(item, other) / min(item, other) > 1 + APART:
                 pairs += 1
-                ordered += (one < other) == (guess < second)
+                ordered += (item < other) == (guess < second)
     return Ranking(pairs, ordered, np.array(regrets))
 
 

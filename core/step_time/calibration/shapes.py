@@ -29,7 +29,7 @@ def _mixture(row: Mapping[str, str]) -> TransformerSpec:
             dense_layers=whole(row["dense_layers"]),
         )
         return replace(_dense(row, gpt=False, experts=experts), tied_head="Grok" in name)
-    deepseek, qwen, gpt_oss = (model_named(one).spec for one in ("DeepSeek-V3", "Qwen3 30B-A3B", "gpt-oss 20B"))
+    deepseek, qwen, gpt_oss = (model_named(item).spec for item in ("DeepSeek-V3", "Qwen3 30B-A3B", "gpt-oss 20B"))
     if name.startswith("DeepSeekV3"):
         return replace(deepseek, mtp_modules=0 if "w/o MTP" in name else 1)
     if name.startswith("Kimi_K2") and deepseek.experts:

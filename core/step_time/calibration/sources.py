@@ -249,4 +249,4 @@ def running_of(row: Mapping[str, str], source: Source) -> Running:
 
 def source_of(row: Mapping[str, str]) -> Source | None:
     """The source of a row, where its steps can be read."""
-    return next((one for one in SOURCES if row["source"].startswith(one.starts)), None)
+    return next((source for source in SOURCES if row["source"].startswith(source.starts)), None)

@@ -188,16 +188,16 @@ def _fetches(cells: Integers, lines: Integers, cache_lines: int, element_size: i
     elif len(np.unique(lines)) <= cache_lines:
         missed[np.unique(lines, return_index=True)[1]] = True  # nothing ever leaves
     else:
-        held: OrderedDict[int, None] = OrderedDict()
+        content: OrderedDict[int, None] = OrderedDict()
         for access in np.flatnonzero(entered).tolist():
             line = int(lines[access])
-            if line in held:
-                held.move_to_end(line)
+            if line in content:
+                content.move_to_end(line)
                 continue
             missed[access] = True
-            held[line] = None
-            if len(held) > cache_lines:
-                held.popitem(last=False)
+            content[line] = None
+            if len(content) > cache_lines:
+                content.popitem(last=False)
     # Number the fetches; each access belongs to the latest fetch of its line.
     fetch = np.cumsum(missed) * missed
     by_line = np.argsort(lines, kind="stable")
@@ -217,21 +217,21 @@ def headline(row: Walk, column: Walk) -> tuple[str, str]:
         return "There are no elements to walk.", ""
     a, b = row.one, column.one
     used = f"{_percent(a.use)} and {_percent(b.use)} of the fetched bytes are used"
-    held = row.cache.cache_lines
-    kept = f"A cache of {held} lines ({held * a.line_bytes // 1024} KiB) fetches "
-    if row.touched <= held:
-        kept += f"{row.touched:,} either way: it holds all of this tensor, so the order does not matter."
+    number = row.cache.cache_lines
+    text = f"A cache of {number} lines ({number * a.line_bytes // 1024} KiB) fetches "
+    if row.touched <= number:
+        text += f"{row.touched:,} either way: it holds all of this tensor, so the order does not matter."
     elif row.cache.fetched == column.cache.fetched == row.touched:
-        kept += f"{row.touched:,} either way: a line stays until all of it is used, so the order does not matter."
+        text += f"{row.touched:,} either way: a line stays until all of it is used, so the order does not matter."
     else:
-        kept += f"{row.cache.fetched:,} and {column.cache.fetched:,}: lines leave before all of them is used."
+        text += f"{row.cache.fetched:,} and {column.cache.fetched:,}: lines leave before all of them is used."
     if a.fetched == b.fetched:
         lines = "cache line" if a.fetched == 1 else "cache lines"
-        return f"Both walks fetch **{a.fetched:,} {lines}** of {a.line_bytes} B; {used}.", kept
+        return f"Both walks fetch **{a.fetched:,} {lines}** of {a.line_bytes} B; {used}.", text
     return (
         f"Row by row fetches **{a.fetched:,} cache lines** of {a.line_bytes} B, column by column **{b.fetched:,}**; "
         f"{used}.",
-        f"With a cache of a single line. {kept}",
+        f"With a cache of a single line. {text}",
     )
 
 

@@ -128,8 +128,8 @@ def overlap_of(layout: Layout, element_size: int, *, drawn: int = 64, indices: i
     shared: list[Shared] = []
     for at in several[:drawn].tolist():
         first_elements = np.flatnonzero(numbers == cells[at])[:indices].tolist()
-        found = tuple(_index(number, layout.shape) for number in first_elements)
-        shared.append(Shared(int(cells[at]), int(counts[at]), found))
+        rows = tuple(_index(number, layout.shape) for number in first_elements)
+        shared.append(Shared(int(cells[at]), int(counts[at]), rows))
     return Overlap(
         layout=layout,
         element_size=element_size,

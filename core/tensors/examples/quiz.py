@@ -140,16 +140,16 @@ def ask(item: Item, number: int = 0, seed: int = 0) -> Question:
     return Question(number, seed, item, asks, run)
 
 
-def grade(asked: Question, choices: Sequence[int]) -> tuple[Grade, ...]:
+def grade(request: Question, choices: Sequence[int]) -> tuple[Grade, ...]:
     """Grade one choice per ask. Raises ``ValueError`` for another number of choices, or one that is no option."""
     grades: list[Grade] = []
-    for one, choice in zip(asked.asks, choices, strict=True):
-        if not 0 <= choice < len(one.options):
-            raise ValueError(f"choice {choice} is not one of {len(one.options)} options")
-        right = one.reasons[one.answer]
-        correct = choice == one.answer
-        why = right if correct or not one.reasons[choice] else f"{one.reasons[choice]} {right}"
-        grades.append(Grade(correct, one.options[one.answer], why))
+    for item, choice in zip(request.asks, choices, strict=True):
+        if not 0 <= choice < len(item.options):
+            raise ValueError(f"choice {choice} is not one of {len(item.options)} options")
+        right = item.reasons[item.answer]
+        correct = choice == item.answer
+        why = right if correct or not item.reasons[choice] else f"{item.reasons[choice]} {right}"
+        grades.append(Grade(correct, item.options[item.answer], why))
     return tuple(grades)
 
 
@@ -244,16 +244,16 @@ def _choices(
     right = None if run.refusal is not None else wanted
     if not wanted:
         wrong = [(option, "A single number has no dimensions.") for option in ((1,), (0,), (1, 1))]
-    found: dict[tuple[int, ...], str] = {} if right is None else {right: _why(kind, item, run)}
+    table: dict[tuple[int, ...], str] = {} if right is None else {right: _why(kind, item, run)}
     if right is None:
-        found[wanted] = ""
+        table[wanted] = ""
     for option, why in wrong:
-        if len(found) > _WRONG:
+        if len(table) > _WRONG:
             break
-        found.setdefault(option, why)
-    options = list(found)
+        table.setdefault(option, why)
+    options = list(table)
     rng.shuffle(options)
-    reasons = [found[option] if right is not None else "" for option in options]
+    reasons = [table[option] if right is not None else "" for option in options]
     error = _error(item, run.last) if right is None else ""
     last = (_ERROR,) if kind == "values" else ()
     answer = len(options) if right is None else options.index(right)

@@ -45,9 +45,9 @@ def views_to(base: Layout, wanted: Layout) -> Calls | None:
         if best is not None and len(calls) >= len(best):
             continue
         for rest in _indexed(moved, wanted):
-            found = (*calls, *rest)
-            if len(found) <= _MOST_CALLS and (best is None or _cost(found) < _cost(best)):
-                best = found
+            parts = (*calls, *rest)
+            if len(parts) <= _MOST_CALLS and (best is None or _cost(parts) < _cost(best)):
+                best = parts
     return best
 
 
@@ -105,7 +105,7 @@ def _through(base: Layout, wanted: Layout, walks: dict[int, int]) -> Calls | Non
     for dim, (size, step) in enumerate(zip(base.shape, base.stride, strict=True)):
         if dim in of or (size > 1 and step):
             continue  # one that takes no step stays where a dimension without one is wanted
-        stays = (one for one in new if wanted.shape[one] <= size or (size == 1 and not wanted.stride[one]))
+        stays = (number for number in new if wanted.shape[number] <= size or (size == 1 and not wanted.stride[number]))
         if (match := next(stays, None)) is not None:
             of[dim] = match
             new.remove(match)
@@ -116,7 +116,7 @@ def _through(base: Layout, wanted: Layout, walks: dict[int, int]) -> Calls | Non
     for dim, to in of.items():
         step = wanted.stride[to] // base.stride[dim] if dim in walks else 1
         slices[dim] = _Slice(starts[dim], min(wanted.shape[to], base.shape[dim]), step)
-    items = [one.text(base.shape[dim]) for dim, one in enumerate(slices)]
+    items = [item.text(base.shape[dim]) for dim, item in enumerate(slices)]
     grown = [dim for dim in range(wanted.rank) if wanted.shape[dim] > 1 and dim in new]
     grown += [to for dim, to in of.items() if base.shape[dim] < wanted.shape[to]]
     if grown:
@@ -131,22 +131,22 @@ def _through(base: Layout, wanted: Layout, walks: dict[int, int]) -> Calls | Non
 
 def _with_new(items: Sequence[tuple[int | None, str]], new: Sequence[int]) -> list[str]:
     """The items of an index, each with its place in the result, and ``None`` at the places of ``new`` dimensions."""
-    made: list[str] = []
+    parts: list[str] = []
     left = list(new)
     for place, item in items:
         while left and place is not None and left[0] < place:
-            made.append("None")
+            parts.append("None")
             left.pop(0)
-        made.append(item)
-    return [*made, *["None"] * len(left)]
+        parts.append(item)
+    return [*parts, *["None"] * len(left)]
 
 
 def _index(items: list[str]) -> list[str]:
     """Square brackets without the colons that change nothing at their end; none where nothing changes."""
-    shown = list(items)
-    while shown and shown[-1] == ":":
-        shown.pop()
-    return [f"[{', '.join(shown)}]"] if shown else []
+    parts = list(items)
+    while parts and parts[-1] == ":":
+        parts.pop()
+    return [f"[{', '.join(parts)}]"] if parts else []
 
 
 def _permuted(order: Sequence[int]) -> str:
@@ -202,11 +202,11 @@ def _moves(base: Layout, wanted: Layout) -> Iterator[tuple[Calls, Layout]]:
     yield from _windows((), base, walks)
     shapes = dict.fromkeys((_split(base, [stride for stride, _ in walks]), tuple(run.numel for run in base.runs)))
     for shape in shapes:
-        if shape == base.shape or (made := _viewed(base, shape)) is None:
+        if shape == base.shape or (layout := _viewed(base, shape)) is None:
             continue
         call = ".view(-1)" if len(shape) == 1 else f".view({', '.join(map(str, shape))})"
-        yield (call,), made
-        yield from _windows((call,), made, walks)
+        yield (call,), layout
+        yield from _windows((call,), layout, walks)
     yield from _flat(base, wanted)
 
 
@@ -230,16 +230,16 @@ def _split(base: Layout, strides: Sequence[int]) -> tuple[int, ...]:
 
 def _diagonals(base: Layout, strides: Sequence[int]) -> Iterator[tuple[Calls, Layout]]:
     """The diagonals of two dimensions whose strides add up to one that divides a wanted one."""
-    for one, two in combinations(range(base.rank), 2):
-        step = base.stride[one] + base.stride[two]
+    for number, two in combinations(range(base.rank), 2):
+        step = base.stride[number] + base.stride[two]
         if not step or all(stride % step for stride in strides):
             continue
-        away = range(-base.shape[one] + 1, base.shape[two])
+        away = range(-base.shape[number] + 1, base.shape[two])
         for offset in sorted(away, key=abs)[: limit("view_tries")]:
-            size = min(base.shape[one] + min(offset, 0), base.shape[two] - max(offset, 0))
-            rest = [dim for dim in range(base.rank) if dim not in (one, two)]
-            first = max(offset, 0) * base.stride[two] - min(offset, 0) * base.stride[one]
-            given = [str(offset)] * (bool(offset) or base.rank > 2) + [f"{one}, {two}"] * (base.rank > 2)
+            size = min(base.shape[number] + min(offset, 0), base.shape[two] - max(offset, 0))
+            rest = [dim for dim in range(base.rank) if dim not in (number, two)]
+            first = max(offset, 0) * base.stride[two] - min(offset, 0) * base.stride[number]
+            given = [str(offset)] * (bool(offset) or base.rank > 2) + [f"{number}, {two}"] * (base.rank > 2)
             yield (
                 (f".diagonal({', '.join(given)})",),
                 Layout(

@@ -267,9 +267,9 @@ def sliced(layout: Layout, source: str) -> Layout:
 def _index(source: str) -> tuple[int | slice | EllipsisType | None, ...]:
     """The items between the brackets of ``source``."""
     steps = read_expression(source).steps
-    found = steps[0].index if len(steps) == 1 and steps[0].form == "index" else None
-    index = tuple(item for item in found or () if item is None or isinstance(item, int | slice | EllipsisType))
-    if found is None or len(index) < len(found) or index.count(...) > 1:
+    result = steps[0].index if len(steps) == 1 and steps[0].form == "index" else None
+    index = tuple(item for item in result or () if item is None or isinstance(item, int | slice | EllipsisType))
+    if result is None or len(index) < len(result) or index.count(...) > 1:
         raise ExpressionError(f"`{source[:60]}`: one index of whole numbers and slices, for example x[::-1].")
     if any(isinstance(item, slice) and item.step == 0 for item in index):
         raise ExpressionError("The step of a slice is not 0.")

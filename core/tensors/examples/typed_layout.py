@@ -55,17 +55,17 @@ def try_layout(run: Trace, number: int, layout: Layout) -> LayoutAttempt:
     if max((*map(abs, layout.stride), abs(layout.offset)), default=0) > limit("expression_integer"):
         raise ExpressionError(f"Strides are at most {limit('expression_integer'):,} here.")
     check_size(layout.shape, "The tensor")
-    one = all_drawn[number]
-    if same_cells(one.layout, layout):
-        return LayoutAttempt("found", "as it is", f"That is {one.name} itself.")
+    item = all_drawn[number]
+    if same_cells(item.layout, layout):
+        return LayoutAttempt("found", "as it is", f"That is {item.name} itself.")
     if min((*layout.stride, layout.offset), default=0) < 0:
         return LayoutAttempt("none", "impossible", "torch has no negative stride and no negative offset; flip copies.")
-    room = bounds(layout, one.step.storage_elements)
+    room = bounds(layout, item.step.storage_elements)
     if not room.inside:
         return LayoutAttempt("none", "impossible", f"Beyond the storage: {room.reason} ({room.arithmetic}).")
-    found = _found(all_drawn, one, layout)
-    if found is not None:
-        name, calls = _operand(found[0]), found[1]
+    results = _found(all_drawn, item, layout)
+    if results is not None:
+        name, calls = _operand(results[0]), results[1]
         how = " and ".join(dict.fromkeys(word for call in calls for starts, word in _BY if call.startswith(starts)))
         code = f"{name}{''.join(calls)}"
         source = _program(run, code, layout)
@@ -74,7 +74,7 @@ def try_layout(run: Trace, number: int, layout: Layout) -> LayoutAttempt:
         )
     size, stride = (f"({', '.join(map(str, n))}{',' * (len(n) == 1)})" for n in (layout.shape, layout.stride))
     call = f".as_strided({size}, {stride}, {layout.offset})"
-    name = _operand(one.name)
+    name = _operand(item.name)
     source = _program(run, f"{name}{call}", layout)
     why = (
         "The cells are there, but transposing, slicing, regrouping, windows, diagonals and expanding do not give these "
@@ -86,16 +86,16 @@ def try_layout(run: Trace, number: int, layout: Layout) -> LayoutAttempt:
 def _operand(name: str) -> str:
     """A tensor's label so that a method can stand behind it: a sum or product in round brackets."""
     with suppress(SyntaxError):  # “old y” is no code, and no program has it
-        shown = ast.parse(name, mode="eval").body
-        return name if isinstance(shown, ast.Name | ast.Call | ast.Attribute | ast.Subscript) else f"({name})"
+        display = ast.parse(name, mode="eval").body
+        return name if isinstance(display, ast.Name | ast.Call | ast.Attribute | ast.Subscript) else f"({name})"
     return name
 
 
-def _found(all_drawn: list[Drawn], one: Drawn, layout: Layout) -> tuple[str, Calls] | None:
+def _found(all_drawn: list[Drawn], item: Drawn, layout: Layout) -> tuple[str, Calls] | None:
     """A chain of views from the tensor, or from another on the same storage: its name and the calls."""
-    for base in (one, *all_drawn):
-        mine = (base.step.storage, base.step.dtype) == (one.step.storage, one.step.dtype)
-        if mine and base.step.kind != "refused" and (calls := views_to(base.layout, layout)):
+    for base in (item, *all_drawn):
+        holds = (base.step.storage, base.step.dtype) == (item.step.storage, item.step.dtype)
+        if holds and base.step.kind != "refused" and (calls := views_to(base.layout, layout)):
             return base.name, calls
     return None
 
@@ -105,8 +105,8 @@ def _program(run: Trace, code: str, layout: Layout) -> str:
     for text in _texts(run, code):
         with suppress(ExpressionError):
             start = run[0]
-            made = trace(text, start.layout.shape, start.layout.stride, start.dtype)
-            if made.refusal is None and same_cells(made.last.layout, layout):
+            result = trace(text, start.layout.shape, start.layout.stride, start.dtype)
+            if result.refusal is None and same_cells(result.last.layout, layout):
                 return text
     return ""
 

@@ -222,7 +222,7 @@ def plans_of(trace: Trace) -> tuple[tuple[Step, Plan], ...]:
 
     Steps torch or einops refused are left out: they became nothing.
     """
-    found: list[tuple[Step, Plan]] = []
+    rows: list[tuple[Step, Plan]] = []
     for planned, step in zip(trace.planned, trace.steps[1:], strict=True):
         function = planned.operation.name
         bare = planned.form == "bare"
@@ -246,5 +246,5 @@ def plans_of(trace: Trace) -> tuple[tuple[Step, Plan], ...]:
             plan = explain_call(call, layouts, element_size=size, reduced_size=step.element_size)
         except ExpressionError:
             continue  # torch ran it, but it is beyond what the explanation takes
-        found.append((step, plan))
-    return tuple(found)
+        rows.append((step, plan))
+    return tuple(rows)

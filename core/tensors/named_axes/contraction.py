@@ -95,14 +95,14 @@ def align(names: Names, layout: Layout, order: Names) -> Layout:
     )
 
 
-def contract(ready: list[Layout], order: Names, kept: int, element_size: int) -> tuple[list[Pair], Layout, int]:
+def contract(ready: list[Layout], order: Names, selected: int, element_size: int) -> tuple[list[Pair], Layout, int]:
     """Multiply from left to right; returns the pairs, the final layout, and the FLOPs of sums over one operand."""
-    summed = range(kept, len(order))
+    summed = range(selected, len(order))
     if len(ready) == 1:
         (only,) = ready
-        if kept == len(order):
+        if selected == len(order):
             return [], only, 0
-        return [], Layout.contiguous(only.shape[:kept]), only.numel
+        return [], Layout.contiguous(only.shape[:selected]), only.numel
     counts = {dim: sum(layout.shape[dim] != 1 for layout in ready) for dim in summed}
     pairs: list[Pair] = []
     left, number, sum_flop = ready[0], 0, 0
@@ -125,8 +125,8 @@ def contract(ready: list[Layout], order: Names, kept: int, element_size: int) ->
         pair = _pair(left, right, order, inner, early, (number, right_number), result, element_size)
         pairs.append(pair)
         left, number = pair.layout, result
-    shape = left.shape[:kept]
-    return pairs, Layout(shape, left.stride[:kept], left.offset), sum_flop
+    shape = left.shape[:selected]
+    return pairs, Layout(shape, left.stride[:selected], left.offset), sum_flop
 
 
 def _summed(layout: Layout, dims: Sequence[int]) -> Layout:
@@ -165,8 +165,8 @@ def _pair(
         math.prod(right.shape[dim] for dim in columns),
         math.prod(left.shape[dim] for dim in inner),
     )
-    shown = [[dim for dim in dims if wide[dim] != 1] for dims in (both, rows, columns, inner)]
-    names = [_pick(order, dims) for dims in shown]
+    display = [[dim for dim in dims if wide[dim] != 1] for dims in (both, rows, columns, inner)]
+    names = [_pick(order, dims) for dims in display]
     plans: tuple[OperandPlan | None, OperandPlan | None] = (None, None)
     if inner:
         batch, m, n, k = sizes
@@ -215,18 +215,18 @@ def _operand(
     permute = () if placed == tuple(range(len(placed))) else placed
     edge = verdict.boundary
     if edge is None:
-        made = Layout(shape, verdict.stride or (), layout.offset)
-        reads = _reads(made)
+        result = Layout(shape, verdict.stride or (), layout.offset)
+        reads = _reads(result)
         reason = {
             "rows": "a view, read row by row",
             "columns": "a view, read as a transposed matrix: the order of the loops changes, not the memory",
             "neither": "a view, but no dimension of the matrix has stride 1, so BLAS works on a copy of its own",
         }[reads]
-        return OperandPlan(names, permute, made, "view", 0, reads, reason, early)
-    made = Layout.contiguous(shape)
+        return OperandPlan(names, permute, result, "view", 0, reads, reason, early)
+    result = Layout.contiguous(shape)
     left, right = order[dims[edge.left]], order[dims[edge.right]]
     reason = f"a copy: {left} and {right} cannot merge, {edge.arithmetic}"
-    return OperandPlan(names, permute, made, "copy", made.numel * element_size, _reads(made), reason, early)
+    return OperandPlan(names, permute, result, "copy", result.numel * element_size, _reads(result), reason, early)
 
 
 def _reads(layout: Layout) -> Reads:
@@ -326,17 +326,17 @@ def best_order(operands: Sequence[Names], output: Names, sizes: dict[str, int]) 
     def cheapest(group: frozenset[int]) -> tuple[int, str]:
         if len(group) == 1:
             return 0, str(min(group) + 1)
-        kept = names(group)
-        found: list[tuple[int, str]] = []
+        parts = names(group)
+        rows: list[tuple[int, str]] = []
         first, *others = sorted(group)
         for chosen in (frozenset((first, *some)) for n in range(len(others)) for some in combinations(others, n)):
             left, right = names(chosen), names(group - chosen)
-            alone = [side for side in (left, right) if side - kept - (left & right)]
-            product = (left & right) | (left & kept) | (right & kept)
-            cost = sum(loop(side) for side in alone) + (2 if product - kept else 1) * loop(product)
+            alone = [side for side in (left, right) if side - parts - (left & right)]
+            product = (left & right) | (left & parts) | (right & parts)
+            cost = sum(loop(side) for side in alone) + (2 if product - parts else 1) * loop(product)
             (a, a_text), (b, b_text) = cheapest(chosen), cheapest(group - chosen)
-            found.append((a + b + cost, f"({a_text} × {b_text})"))
-        return min(found)
+            rows.append((a + b + cost, f"({a_text} × {b_text})"))
+        return min(rows)
 
     flop, text = cheapest(everything)
     return flop, text[1:-1]

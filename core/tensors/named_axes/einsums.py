@@ -92,21 +92,21 @@ class EinsumPlan:
     @property
     def explanations(self) -> tuple[Explanation, ...]:
         """The formulas of every product, sum and copy, in order."""
-        made: list[Explanation] = []
+        result: list[Explanation] = []
         for pair in self.pairs:
             batch, rows, columns, inner = pair.sizes
             if pair.kind == "bmm":
-                made.append(matmul_flop.explain(m=rows, n=columns, k=inner, groups=batch))
+                result.append(matmul_flop.explain(m=rows, n=columns, k=inner, groups=batch))
             else:
-                made.append(elementwise_flop.explain(per_element=1, elements=pair.layout.numel))
-            made += [
+                result.append(elementwise_flop.explain(per_element=1, elements=pair.layout.numel))
+            result += [
                 tensor_bytes.explain(elements=plan.layout.numel, element_bytes=self.element_size)
                 for plan in (pair.left, pair.right)
                 if plan is not None and plan.bytes
             ]
         if self.summed_alone:
-            made.append(elementwise_flop.explain(per_element=1, elements=self.summed_alone))
-        return tuple(made)
+            result.append(elementwise_flop.explain(per_element=1, elements=self.summed_alone))
+        return tuple(result)
 
 
 def explain_einsum(
@@ -253,7 +253,7 @@ def _said(names: Sequence[str]) -> str:
 
 def _operand_words(pair: Pair) -> str:
     roles = (("batch", pair.batch), ("M", pair.rows), ("N", pair.columns), ("K", pair.inner))
-    said = [f"{role} = {' '.join(names)}" for role, names in roles if names]
+    sentences = [f"{role} = {' '.join(names)}" for role, names in roles if names]
     plans = zip(pair.operands, (pair.left, pair.right), strict=True)
     sides = [f"Operand {number + 1} is {plan.reason}" for number, plan in plans if plan is not None]
-    return f"{', '.join(said)}. {'; '.join(sides)}."
+    return f"{', '.join(sentences)}. {'; '.join(sides)}."

@@ -103,8 +103,8 @@ class PatternPlan:
     @property
     def reduced(self) -> tuple[Axis, ...]:
         """Axes that are only in the tensor: reduced away."""
-        kept = {axis.key for group in self.outputs for axis in group.axes}
-        return tuple(axis for axis in self.axes if axis.key not in kept)
+        parts = {axis.key for group in self.outputs for axis in group.axes}
+        return tuple(axis for axis in self.axes if axis.key not in parts)
 
     @property
     def added(self) -> tuple[Axis, ...]:
@@ -138,15 +138,15 @@ class PatternPlan:
     @property
     def explanations(self) -> tuple[Explanation, ...]:
         """The formulas behind the bytes and behind the boundary that forces a copy."""
-        made: list[Explanation] = []
+        result: list[Explanation] = []
         for stage in self.stages:
             if stage.boundary is not None:
                 edge = stage.boundary
-                made.append(merging_stride.explain(stride=edge.right_stride, size=edge.right_size))
+                result.append(merging_stride.explain(stride=edge.right_stride, size=edge.right_size))
             if stage.bytes:
                 each = stage.bytes // stage.layout.numel
-                made.append(tensor_bytes.explain(elements=stage.layout.numel, element_bytes=each))
-        return tuple(made)
+                result.append(tensor_bytes.explain(elements=stage.layout.numel, element_bytes=each))
+        return tuple(result)
 
 
 _VERB: Mapping[Effect, str] = {"copy": "copies", "new": "allocates"}
@@ -192,9 +192,9 @@ def explain_pattern(
     inputs = tuple(Group(tuple(axes[key] for key in group)) for group in left.groups)
     outputs = tuple(Group(tuple(axes[key] for key in group)) for group in right.groups)
     check_size([group.size for group in outputs], "The result")
-    made = _Stages(layout, tuple(group.text for group in inputs), element_size)
-    made.reduced_size = 1 if reduction in ("any", "all") else reduced_size or element_size
-    made.run(inputs, outputs, reduction)
+    result = _Stages(layout, tuple(group.text for group in inputs), element_size)
+    result.reduced_size = 1 if reduction in ("any", "all") else reduced_size or element_size
+    result.run(inputs, outputs, reduction)
     return PatternPlan(
         function=function,
         pattern=pattern,
@@ -202,7 +202,7 @@ def explain_pattern(
         element_size=element_size,
         inputs=inputs,
         outputs=outputs,
-        stages=tuple(made.stages),
+        stages=tuple(result.stages),
     )
 
 
@@ -284,9 +284,9 @@ def _keys(word: str, mark: str) -> tuple[str, ...]:
             raise ExpressionError(f"An axis written as a number is a size of 1 or more, not {word[:20]}.")
         return () if int(word) == 1 else (f"{int(word)}#{mark}",)
     if not (word.isascii() and word.isidentifier()) or "_" in (word[0], word[-1]):
-        shown = word[:40].replace(_ELLIPSIS, "...")
+        text = word[:40].replace(_ELLIPSIS, "...")
         raise ExpressionError(
-            f"`{shown}` is no name for an axis: letters and digits, not starting or ending with an underscore."
+            f"`{text}` is no name for an axis: letters and digits, not starting or ending with an underscore."
         )
     return (word,)
 
@@ -389,17 +389,17 @@ class _Stages:
         """The stages einops runs; those that would change nothing are left out, as einops does."""
         old = [axis for group in inputs for axis in group.axes]
         new = [axis for group in outputs for axis in group.axes]
-        kept = [axis for axis in new if axis in old]
+        axes = [axis for axis in new if axis in old]
         reduced = [axis for axis in old if axis not in new]
         if any(len(group.axes) != 1 for group in inputs):
             self.reshape(tuple(axis.size for axis in old), _names(old))
-        order = tuple(old.index(axis) for axis in (*kept, *reduced))
+        order = tuple(old.index(axis) for axis in (*axes, *reduced))
         if order != tuple(range(len(old))):
             self.permute(order)
         if reduced:
-            self.reduce(reduction, reduced, _names(kept))
-        if len(kept) < len(new):
-            self.expand(new, kept)
+            self.reduce(reduction, reduced, _names(axes))
+        if len(axes) < len(new):
+            self.expand(new, axes)
         if any(len(group.axes) != 1 for group in outputs):
             self.reshape(tuple(group.size for group in outputs), tuple(group.text for group in outputs))
 
@@ -437,16 +437,16 @@ class _Stages:
         reason = f"New values: {reduction} over {' and '.join(axis.name for axis in reduced)}."
         self._add(Stage("reduce", f".{name}({over[0] if len(over) == 1 else over})", layout, dims, "new", size, reason))
 
-    def expand(self, new: Sequence[Axis], kept: Sequence[Axis]) -> None:
+    def expand(self, new: Sequence[Axis], axises: Sequence[Axis]) -> None:
         shape, stride = list(self.layout.shape), list(self.layout.stride)
         for position, axis in enumerate(new):
-            if axis not in kept:
+            if axis not in axises:
                 # what unsqueeze gives; a size above 1 then reads the same element again, with stride 0
                 beside = shape[position] * stride[position] if position < len(shape) else 1
                 shape.insert(position, axis.size)
                 stride.insert(position, beside if axis.size == 1 else 0)
         layout = Layout(tuple(shape), tuple(stride), self.layout.offset)
-        index = ", ".join(":" if axis in kept else "None" for axis in new)
+        index = ", ".join(":" if axis in axises else "None" for axis in new)
         reason = "A view: a new axis has stride 0, so every step along it reads the same element."
         self._add(Stage("expand", f"[{index}].expand{_call(shape)}", layout, _names(new), "view", 0, reason))
 
@@ -461,22 +461,22 @@ def _call(numbers: Sequence[int]) -> str:
 
 def _regrouped(old: Layout, before: Sequence[str], new: Layout, after: Sequence[str]) -> str:
     """Why a reshape is a view, by the names of the dimensions that split or merge."""
-    said: list[str] = []
+    sentences: list[str] = []
     for dim, group in enumerate(before):
         parts = [d for d, name in enumerate(after) if name in group.strip("()").split() and new.shape[d] != 1]
         if " " in group and len(parts) > 1:
             strides = " and ".join(str(new.stride[d]) for d in parts)
-            said.append(f"{group} splits into {' and '.join(after[d] for d in parts)} with strides {strides}")
+            sentences.append(f"{group} splits into {' and '.join(after[d] for d in parts)} with strides {strides}")
         elif " " not in group and old.shape[dim] != 1:
             right = dim + 1
             while right < old.rank and old.shape[right] == 1:
                 right += 1
             if right < old.rank and any(group in name.split() for name in _neighbours(after, before[right])):
-                said.append(
+                sentences.append(
                     f"{group} and {before[right]} merge: "
                     f"stride {old.stride[dim]} = {old.stride[right]} × {old.shape[right]}"
                 )
-    return f"A view: {'; '.join(said)}." if said else "A view: only dimensions of size 1 come or go."
+    return f"A view: {'; '.join(sentences)}." if sentences else "A view: only dimensions of size 1 come or go."
 
 
 def _neighbours(dims: Sequence[str], name: str) -> list[str]:

@@ -46,9 +46,9 @@ class TooLargeError(ExpressionError):
 def check_elements(count: int, what: str, cap: str = "tensor_elements") -> None:
     """Refuse a tensor of ``count`` elements beyond the cap; ``what`` names it in the message."""
     if count > limit(cap):
-        shown = f"{count:,}" if count < 10**15 else scientific(float(min(count, 10**300)))
+        text = f"{count:,}" if count < 10**15 else scientific(float(min(count, 10**300)))
         raise TooLargeError(
-            f"{what} would have {shown} elements. Tensors here have at most {limit(cap):,}: {LIMITS[cap].reason}.",
+            f"{what} would have {text} elements. Tensors here have at most {limit(cap):,}: {LIMITS[cap].reason}.",
             count,
             what,
         )
@@ -136,8 +136,8 @@ def chunks(shapes: Sequence[Shape], args: Arguments, keywords: Keywords) -> None
     """chunk: as many pieces as asked for, but no more than the dimension is long."""
     given = named(("chunks", "dim"), args, keywords)
     size = _size(shapes[0], _dim(given.get("dim")))
-    asked = _dim(given.get("chunks"))
-    check_pieces(min(asked, size) if size else asked, "chunk")
+    number = _dim(given.get("chunks"))
+    check_pieces(min(number, size) if size else number, "chunk")
 
 
 def sections(shapes: Sequence[Shape], args: Arguments, keywords: Keywords) -> None:
@@ -282,8 +282,8 @@ def _contraction(terms: list[list[str]], output: list[str], shapes: Sequence[Sha
             largest[axis] = max(largest.get(axis, 1), size)
         ellipses.append(shape[len(before) : len(shape) - len(after)])
     check_work(math.prod(largest.values()) * padded_numel(broadcast(ellipses)), "einsum")
-    kept = [largest.get(axis, 1) for axis in output if axis != "..."]
-    check_size((*broadcast(ellipses), *kept), "The result")
+    numbers = [largest.get(axis, 1) for axis in output if axis != "..."]
+    check_size((*broadcast(ellipses), *numbers), "The result")
 
 
 def pattern(shapes: Sequence[Shape], args: Arguments, keywords: Keywords) -> None:
@@ -320,12 +320,12 @@ def picked(shape: Shape, items: Sequence[Picker | int | None]) -> None:
     passes = [item.dims if isinstance(item, Picker) else item for item in items]
     dots = passes.index(None) if None in passes else len(passes)
     after = sum(count or 0 for count in passes[dots + 1 :])
-    kept = list(shape)
+    numbers = list(shape)
     at = 0
     for number, (item, count) in enumerate(zip(items, passes, strict=True)):
         if number == dots:
             at = max(at, len(shape) - after)
         if isinstance(item, Picker):
-            kept[at : at + item.dims] = [1] * len(kept[at : at + item.dims])
+            numbers[at : at + item.dims] = [1] * len(numbers[at : at + item.dims])
         at += count or 0
-    check_elements(padded_numel(broadcast([picker.shape for picker in pickers])) * padded_numel(kept), "The result")
+    check_elements(padded_numel(broadcast([picker.shape for picker in pickers])) * padded_numel(numbers), "The result")

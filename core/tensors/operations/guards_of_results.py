@@ -125,8 +125,8 @@ def contracted(shapes: Sequence[Shape], args: Arguments, keywords: Keywords) -> 
     if len(shapes) > 2 or (isinstance(dims, tuple) and not lists):
         raise ExpressionError("tensordot takes dims as a number or as two lists, dims=([1], [0]).")
     if isinstance(dims, tuple):
-        mine, theirs = (integers((part,)) if isinstance(part, tuple) else () for part in dims)
-        summed = [left[dim] for dim in mine if -len(left) <= dim < len(left)]
+        results, theirs = (integers((part,)) if isinstance(part, tuple) else () for part in dims)
+        summed = [left[dim] for dim in results if -len(left) <= dim < len(left)]
         gone = [right[dim] for dim in theirs if -len(right) <= dim < len(right)]
     else:
         count = max(_whole(dims, 2), 0)

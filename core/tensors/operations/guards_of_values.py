@@ -17,8 +17,8 @@ Measured: TypeAlias = Callable[[Sequence[Shape], Arguments, Keywords, Sums], Non
 
 def classes(shapes: Sequence[Shape], args: Arguments, keywords: Keywords, sums: Sums) -> None:
     """one_hot: one dimension more, as long as asked or as the largest element needs."""
-    (asked,) = integers((named(("num_classes",), args, keywords).get("num_classes"),)) or (-1,)
-    check_size((*shapes[0], max(asked, sums[0][0] + 1)), "The result")
+    (number,) = integers((named(("num_classes",), args, keywords).get("num_classes"),)) or (-1,)
+    check_size((*shapes[0], max(number, sums[0][0] + 1)), "The result")
 
 
 def counts(shapes: Sequence[Shape], args: Arguments, keywords: Keywords, sums: Sums) -> None:

@@ -91,20 +91,20 @@ def _by_group(rows: Sequence[Operation]) -> dict[Group, tuple[str, ...]]:
 
 def find(form: Written, name: str) -> Operation:
     """The operation written ``name`` in this form. Raises `ExpressionError` naming the nearest one, or the answer."""
-    found = OPERATIONS.get((form, name))
-    if found is not None:
-        return found
-    shown = f"{_PREFIX[form]}{name[:50]}{_SUFFIX[form]}"
+    operation = OPERATIONS.get((form, name))
+    if operation is not None:
+        return operation
+    text = f"{_PREFIX[form]}{name[:50]}{_SUFFIX[form]}"
     if name in ANSWERS:
-        raise ExpressionError(f"`{shown}` is not run here: {ANSWERS[name]}.")
+        raise ExpressionError(f"`{text}` is not run here: {ANSWERS[name]}.")
     for other in ("method", "property", "torch", "bare", "F"):
         if (other, name) in OPERATIONS:
-            raise ExpressionError(f"`{shown}` is not written that way here. Try {OPERATIONS[other, name].example}.")
+            raise ExpressionError(f"`{text}` is not written that way here. Try {OPERATIONS[other, name].example}.")
     names = sorted({row.name for row in ROWS}, key=str.lower)
     near = difflib.get_close_matches(name[:40], names, n=1, cutoff=0.7)
     some = ", ".join(f"`{examples[0]}`" for examples in catalogue().values())
     guess = f"Did you mean `{near[0]}`?" if near else f"For example {some}."
-    raise ExpressionError(f"`{shown}` is not an operation here. {guess}")
+    raise ExpressionError(f"`{text}` is not an operation here. {guess}")
 
 
 _LAYERS: Mapping[str, str] = {

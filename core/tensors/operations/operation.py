@@ -103,6 +103,6 @@ class Operation:
         """Whether a call gives several tensors. rest: its arguments after the tensor; numeric: tells a number's."""
         if not self.several_with:
             return self.several
-        given = (one.value for one in named if one.arg == self.several_with)
-        said = any(not isinstance(v, ast.Constant) or not (v.value is None or v.value is False) for v in given)
-        return said or (bool(rest) and numeric(rest[0]))
+        given = (item.value for item in named if item.arg == self.several_with)
+        holds = any(not isinstance(v, ast.Constant) or not (v.value is None or v.value is False) for v in given)
+        return holds or (bool(rest) and numeric(rest[0]))

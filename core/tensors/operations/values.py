@@ -96,11 +96,11 @@ Index: TypeAlias = tuple[IndexItem, ...]
 
 def integers(values: Sequence[Value]) -> tuple[int, ...]:
     """All integers in ``values``, tuples opened once."""
-    found: list[int] = []
+    numbers: list[int] = []
     for value in values:
         items = value if isinstance(value, tuple) else (value,)
-        found += [item for item in items if isinstance(item, int) and not isinstance(item, bool)]
-    return tuple(found)
+        numbers += [item for item in items if isinstance(item, int) and not isinstance(item, bool)]
+    return tuple(numbers)
 
 
 def named(names: Sequence[str], args: Arguments, keywords: Keywords) -> dict[str, Value]:

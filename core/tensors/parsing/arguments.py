@@ -32,17 +32,17 @@ def nested(node: ast.expr, read: Read) -> Nested | None:
     if isinstance(node, ast.List | ast.Tuple):
         items = [nested(item, read) for item in node.elts]
         return None if any(item is None for item in items) else tuple(item for item in items if item is not None)
-    found = read(node)
-    return found if isinstance(found, int | float) else None
+    count = read(node)
+    return count if isinstance(count, int | float) else None
 
 
 def literal(node: ast.expr, read: Read) -> Literal | None:
     """The kind and value of a literal; ``None`` when the node is none, so that it may be a tensor."""
-    found = read(node)
+    count = read(node)
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "range":
-        return None if found is None else ("data", found)  # torch takes a range as numbers, not as sizes
-    if found is not None:
-        return _kind(found), found
+        return None if count is None else ("data", count)  # torch takes a range as numbers, not as sizes
+    if count is not None:
+        return _kind(count), count
     match node:
         case ast.Tuple() | ast.List():
             values = nested(node, read)
@@ -67,18 +67,18 @@ def literal(node: ast.expr, read: Read) -> Literal | None:
     return None
 
 
-def _kind(found: Count) -> Takes:
-    if isinstance(found, CountQuestion):
-        several, whole = found.several, found.whole
+def _kind(count: Count) -> Takes:
+    if isinstance(count, CountQuestion):
+        several, whole = count.several, count.whole
     else:
-        several, whole = isinstance(found, tuple), is_whole(found)
+        several, whole = isinstance(count, tuple), is_whole(count)
     if several:
         return "ints" if whole else "data"
     return "int" if whole else "float"
 
 
-def is_whole(found: Count | None) -> bool:
+def is_whole(count: Count | None) -> bool:
     """Whether there is no fraction in ``found``, as far as its syntax says."""
-    if isinstance(found, tuple):
-        return all(isinstance(item, int) for item in found)
-    return found.whole if isinstance(found, CountQuestion) else not isinstance(found, float)
+    if isinstance(count, tuple):
+        return all(isinstance(item, int) for item in count)
+    return count.whole if isinstance(count, CountQuestion) else not isinstance(count, float)

@@ -95,10 +95,10 @@ class ArgumentReader(CountReader):
         return literal(node, self.count)
 
     def dtype(self, node: ast.expr) -> DType | CountQuestion:
-        found = self.literal(node)
-        if found is None or not isinstance(found[1], DType | CountQuestion) or found[0] != "dtype":
+        result = self.literal(node)
+        if result is None or not isinstance(result[1], DType | CountQuestion) or result[0] != "dtype":
             raise ExpressionError(f"{self.quote(node)} is no dtype; torch.float32 and x.dtype are.")
-        return found[1]
+        return result[1]
 
     # ---------------------------------------------------------------------------------- several tensors
 
@@ -112,16 +112,16 @@ class ArgumentReader(CountReader):
             case ast.Call() | ast.Subscript() if opens(node) or self.gives_several(node):
                 return (self.result(node),)
             case ast.List(elts=items) | ast.Tuple(elts=items):
-                found: list[int] = []
+                numbers: list[int] = []
                 for item in items:
                     if isinstance(item, ast.Starred):
                         inner = self.listed(item.value)
                         if inner is None:
                             raise ExpressionError(f"{self.quote(item)}: a star opens several tensors, *x.chunk(2).")
-                        found += inner
+                        numbers += inner
                     else:
-                        found.append(self.tensor(item))
-                return tuple(found)
+                        numbers.append(self.tensor(item))
+                return tuple(numbers)
             case _:
                 return None
 
@@ -138,11 +138,11 @@ class ArgumentReader(CountReader):
 
     def arguments(self, operation: Operation, nodes: Sequence[ast.expr], inputs: list[int]) -> list[Value]:
         """Arguments by their places, without a device, which every tensor here has."""
-        found = [self._positional(operation, node, inputs) for node in nodes]
-        kept: list[Value] = [value for value in found if not isinstance(value, Device)]
-        if found and not kept:  # x.to(device) gives x itself
-            kept.append(CountQuestion("dtype", step=inputs[0]))
-        return kept
+        values = [self._positional(operation, node, inputs) for node in nodes]
+        selected: list[Value] = [value for value in values if not isinstance(value, Device)]
+        if values and not selected:  # x.to(device) gives x itself
+            selected.append(CountQuestion("dtype", step=inputs[0]))
+        return selected
 
     def keywords(
         self, operation: Operation, nodes: Sequence[ast.keyword], inputs: list[int]
@@ -174,13 +174,13 @@ class ArgumentReader(CountReader):
     def _argument(self, operation: Operation, node: ast.expr, inputs: list[int]) -> Value:
         if "tensors" in operation.takes and (numbers := self.listed(node)) is not None:
             return self.slots(numbers, inputs)
-        found = self.literal(node)
-        if found is None and "tensor" in operation.takes and not isinstance(node, ast.List | ast.Tuple):
+        result = self.literal(node)
+        if result is None and "tensor" in operation.takes and not isinstance(node, ast.List | ast.Tuple):
             inputs.append(self.tensor(node))
             return Slot(len(inputs) - 1)
-        if found is None:
+        if result is None:
             raise ExpressionError(self._no_argument(operation, node, known=False))
-        kind, value = found
+        kind, value = result
         if operation.name == "to" and (device := _is_here(kind, value)) is not None:
             self.notes[f"`.to(…)` of a device is left out: {IGNORED['device']}."] = None
             return device
@@ -207,8 +207,8 @@ class ArgumentReader(CountReader):
         if name not in operation.keywords and operation.name not in _PYTHON:
             name = _NUMPY.get(name, name)
         if name not in operation.keywords and (operation.keywords != ("*",) or name.startswith("_") or not node.arg):
-            shown = node.arg or "**"
-            raise ExpressionError(f"{operation.name} takes no `{shown[:40]}=` here. For example: {operation.example}.")
+            text = node.arg or "**"
+            raise ExpressionError(f"{operation.name} takes no `{text[:40]}=` here. For example: {operation.example}.")
         return name, self._argument(operation, node.value, inputs)
 
 

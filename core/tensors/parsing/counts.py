@@ -126,12 +126,12 @@ class CountReader(ABC):
         """The number, or the sizes, that ``node`` stands for; ``None`` when it stands for none."""
         return None if self.kind(node) is None else self._read(node)
 
-    def bind_count(self, name: str, found: Count, kind: CountKind) -> None:
+    def bind_count(self, name: str, count: Count, kind: CountKind) -> None:
         """Let ``name`` stand for a number; one that only tensors know is worked out once, however often it is used."""
-        if isinstance(found, CountQuestion):
-            self.asked.append(found)
-            found = replace(found, what="name", parts=(), step=len(self.asked) - 1, text=name)
-        self.counts[name] = found
+        if isinstance(count, CountQuestion):
+            self.asked.append(count)
+            count = replace(count, what="name", parts=(), step=len(self.asked) - 1, text=name)
+        self.counts[name] = count
         self.kinds[name] = kind
 
     def _read(self, node: ast.expr) -> Count:
@@ -139,8 +139,8 @@ class CountReader(ABC):
         match node:
             case ast.Constant(value=int() | float() as value):
                 return bounded(value, text)
-            case _ if (found := infinite(node)) is not None:
-                return found
+            case _ if (result := infinite(node)) is not None:
+                return result
             case _ if written(node) in CONSTANTS:
                 return CONSTANTS[written(node)]
             case _ if (about := about_dtype(node)) is not None:

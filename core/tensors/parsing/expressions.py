@@ -132,9 +132,9 @@ class ExpressionReader(ArgumentReader):
             return self._binary(node, node.left, _COMPARE[type(node.ops[0])], node.comparators[0])
         if isinstance(node, ast.UnaryOp) and type(node.op) in _UNARY:
             source = self.tensor(node.operand)
-            shown = self.segment(node)
+            text = self.segment(node)
             symbol = _UNARY[type(node.op)]
-            return self.add(PlanStep(ELEMENTWISE, "unary", (source,), shown, shown, node.lineno, symbol=symbol))
+            return self.add(PlanStep(ELEMENTWISE, "unary", (source,), text, text, node.lineno, symbol=symbol))
         name = _SYNTAX_NAMES.get(type(node), "this syntax")
         raise ExpressionError(f"{self.quote(node)} ({name}) is not understood here. For example: {EXAMPLE}.")
 
@@ -146,9 +146,9 @@ class ExpressionReader(ArgumentReader):
     def rows(self, number: int, node: ast.expr | ast.stmt) -> int:
         """The rows of a tensor, which is what Python's own unpacking takes of it."""
         text = self.segment(node)
-        made = self.add(PlanStep(OPERATIONS["method", "unbind"], "method", (number,), text, text, node.lineno))
-        self.bundles.add(made)
-        return made
+        result = self.add(PlanStep(OPERATIONS["method", "unbind"], "method", (number,), text, text, node.lineno))
+        self.bundles.add(result)
+        return result
 
     def _no_tensor(self, node: ast.expr) -> str:
         """What to say of a number that stands where a tensor must."""
@@ -175,8 +175,8 @@ class ExpressionReader(ArgumentReader):
             )
         operation = find("property", node.attr)
         source = self.tensor(node.value)
-        shown = self.segment(node)
-        return self.add(PlanStep(operation, "property", (source,), f".{node.attr}", shown, node.lineno))
+        text = self.segment(node)
+        return self.add(PlanStep(operation, "property", (source,), f".{node.attr}", text, node.lineno))
 
     def _called(self, node: ast.Call) -> tuple[Form, str, ast.expr | None]:
         """How a call is written, the name of the operation, and the tensor it is a method of."""
@@ -211,8 +211,8 @@ class ExpressionReader(ArgumentReader):
                 return self._taken(number, fields.index(node.attr), self.segment(node), node)
         return None
 
-    def _taken(self, number: int, pick: int, shown: str, node: ast.expr) -> int:
-        return self.add(PlanStep(PIECE, "piece", (number,), shown, shown, node.lineno, pick=pick))
+    def _taken(self, number: int, pick: int, text: str, node: ast.expr) -> int:
+        return self.add(PlanStep(PIECE, "piece", (number,), text, text, node.lineno, pick=pick))
 
     def _made(self, number: int) -> PlanStep:
         """The step that made a tensor, which names hand on."""
@@ -224,7 +224,7 @@ class ExpressionReader(ArgumentReader):
     def _several(self, operation: Operation, form: Form, node: ast.Call) -> bool:
         """Whether a call gives several tensors, by the arguments it has."""
         rest = node.args if form == "method" else node.args[1:]
-        return operation.gives_several(rest, node.keywords, lambda one: self.kind(one) == "number")
+        return operation.gives_several(rest, node.keywords, lambda item: self.kind(item) == "number")
 
     def _restride(self, number: int) -> None:
         """Let every name of the tensor that step ``number`` gave another layout stand for that step."""
@@ -234,9 +234,9 @@ class ExpressionReader(ArgumentReader):
                 step = self.steps[step - 1].inputs[0]
             return step
 
-        mine = [name for name, step in self.names.items() if first(step) == first(number)]
-        self.names |= dict.fromkeys(mine, number)
-        self.steps[number - 1] = replace(self.steps[number - 1], name=next(iter(mine), ""))
+        parts = [name for name, step in self.names.items() if first(step) == first(number)]
+        self.names |= dict.fromkeys(parts, number)
+        self.steps[number - 1] = replace(self.steps[number - 1], name=next(iter(parts), ""))
 
     def _call(self, node: ast.Call, outer: ast.Subscript | ast.Attribute | None) -> int:
         """A method or function. ``outer`` is the subscript or field that picks one of several results."""
@@ -313,8 +313,8 @@ class ExpressionReader(ArgumentReader):
         if isinstance(base, ast.Call) and self.gives_several(base):
             return self._call(base, node)
         if isinstance(base, ast.Name) and self.names.get(base.id) in self.bundles:
-            shown = self.segment(node)
-            step = PlanStep(PIECE, "piece", (self.names[base.id],), shown, shown, node.lineno, pick=self._piece(node))
+            text = self.segment(node)
+            step = PlanStep(PIECE, "piece", (self.names[base.id],), text, text, node.lineno, pick=self._piece(node))
             return self.add(step)
         inputs = [self.tensor(base)]
         index = self.index(node, inputs)
@@ -334,8 +334,8 @@ class ExpressionReader(ArgumentReader):
 
     def some(self, node: ast.expr, number: int, part: slice, name: str = "") -> int:
         """Some of several tensors, which stay several: ``x.chunk(4)[1:]``."""
-        shown = name or self.segment(node)
-        added = self.add(PlanStep(PIECE, "piece", (number,), shown, shown, node.lineno, index=(part,), name=name))
+        text = name or self.segment(node)
+        added = self.add(PlanStep(PIECE, "piece", (number,), text, text, node.lineno, index=(part,), name=name))
         self.bundles.add(added)
         return added
 
@@ -387,13 +387,13 @@ class ExpressionReader(ArgumentReader):
     def _bound(self, node: ast.expr) -> int | CountQuestion | None:
         if isinstance(node, ast.Constant) and node.value is None:
             return None
-        found = self.count(node) if self.kind(node) == "number" else None
-        if not isinstance(found, int) and not (isinstance(found, CountQuestion) and found.whole):
+        count = self.count(node) if self.kind(node) == "number" else None
+        if not isinstance(count, int) and not (isinstance(count, CountQuestion) and count.whole):
             raise ExpressionError(
                 f"`[{self.segment(node)[:60]}]`: an index is a whole number, a slice, None, `...`, a list of whole "
                 "numbers, or a tensor."
             )
-        return found
+        return count
 
     def _binary(self, node: ast.expr, left: ast.expr, symbol: str, right: ast.expr) -> int:
         numbers = [self.kind(side) == "number" for side in (left, right)]

@@ -30,7 +30,7 @@ def read_import(node: ast.Import | ast.ImportFrom) -> dict[str, str]:
     module = node.module or "." if isinstance(node, ast.ImportFrom) else ""
     if module in _TYPES:
         return {}
-    found: dict[str, str] = {}
+    by_name: dict[str, str] = {}
     for alias in node.names:
         path, name = f"{module}.{alias.name}" if module else alias.name, alias.asname or alias.name
         if (path, name) in _MODULES or path in _TYPES or (module == "torch" and alias.name == "Tensor"):
@@ -44,5 +44,5 @@ def read_import(node: ast.Import | ast.ImportFrom) -> dict[str, str]:
             )
         if name == alias.name and form == "bare":
             continue
-        found[name] = f"{short}.{alias.name}"
-    return found
+        by_name[name] = f"{short}.{alias.name}"
+    return by_name

@@ -36,11 +36,11 @@ def _one_by_one(node: ast.Assign, longer: Mapping[str, str]) -> list[ast.stmt]:
         raise ExpressionError(
             "Only names are assigned at once, y = z = x.t(); write anything else as lines of its own."
         )
-    made = opened(ast.copy_location(ast.Assign([first], node.value), node), longer)
+    results = opened(ast.copy_location(ast.Assign([first], node.value), node), longer)
     for target in others:
         name = ast.copy_location(ast.Name(ast.unparse(first), ast.Load()), target)
-        made.append(ast.copy_location(ast.Assign([target], name), target))
-    return made
+        results.append(ast.copy_location(ast.Assign([target], name), target))
+    return results
 
 
 def numbers_of(node: ast.expr) -> list[ast.expr] | None:
@@ -53,10 +53,10 @@ def numbers_of(node: ast.expr) -> list[ast.expr] | None:
     known = [number for number in given if number is not None]
     if len(known) < len(given) or (len(known) == 3 and not known[2]):
         return None
-    found, most = range(*known), limit("expression_lines")
-    if len(found) > most:
+    result, most = range(*known), limit("expression_lines")
+    if len(result) > most:
         raise ExpressionError(f"`{ast.unparse(node)[:60]}`: at most {most} rounds are written out.")
-    return [ast.copy_location(ast.Constant(number), node) for number in found]
+    return [ast.copy_location(ast.Constant(number), node) for number in result]
 
 
 def _whole(node: ast.expr) -> int | None:
@@ -128,7 +128,7 @@ def _over_several(
     )
     items = each.of([ast.copy_location(ast.Name(name, ast.Load()), place) for name in names])
     then = ast.Assign(node.targets, ast.copy_location(ast.Tuple(items, ast.Load()), node.value))
-    return [cast(ast.stmt, opener.visit(ast.copy_location(made, node))) for made in (first, then)]
+    return [cast(ast.stmt, opener.visit(ast.copy_location(assignment, node))) for assignment in (first, then)]
 
 
 class _Filled(ast.NodeTransformer):

@@ -41,9 +41,9 @@ def plain(module: ast.Module) -> Plain:
 
     Raises `ExpressionError` for an import, a function or a ``with`` that is not understood.
     """
-    made = _Plainer()
-    made.lines(module.body)
-    return Plain(tuple(made.made), tuple(made.notes))
+    result = _Plainer()
+    result.lines(module.body)
+    return Plain(tuple(result.made), tuple(result.notes))
 
 
 def names_set(node: ast.AST) -> set[str]:
@@ -113,9 +113,9 @@ class _Plainer:
 
     def _line(self, node: ast.stmt) -> None:
         """A statement that stays: names from imports in full, comprehensions written out."""
-        kept = self.local & _names_read(node)
-        if kept:
-            name = min(kept)
+        parts = self.local & _names_read(node)
+        if parts:
+            name = min(parts)
             raise ExpressionError(
                 f"{_quote(node)}: `{name[:40]}` belongs to the function; what it returns is all that is left after it."
             )
@@ -282,24 +282,24 @@ def _defaults(node: ast.FunctionDef) -> dict[str, ast.expr]:
     """The values that parameters have where nothing is given."""
     given = [*node.args.posonlyargs, *node.args.args]
     last = given[len(given) - len(node.args.defaults) :]
-    found = {parameter.arg: value for parameter, value in zip(last, node.args.defaults, strict=True)}
+    by_name = {parameter.arg: value for parameter, value in zip(last, node.args.defaults, strict=True)}
     named = zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True)
-    return found | {parameter.arg: value for parameter, value in named if value is not None}
+    return by_name | {parameter.arg: value for parameter, value in named if value is not None}
 
 
 def _arguments(function: ast.FunctionDef, call: ast.Call) -> dict[str, ast.expr]:
     """What a call gives each parameter. Raises `ExpressionError` where something lacks or is left over."""
     names = _parameters(function)
-    shown = f"{_quote(call)}: `{function.name[:40]}` takes {', '.join(names)}"
+    text = f"{_quote(call)}: `{function.name[:40]}` takes {', '.join(names)}"
     if len(call.args) > len(names) or any(isinstance(value, ast.Starred) for value in call.args):
-        raise ExpressionError(f"{shown}; give each of them one value.")
+        raise ExpressionError(f"{text}; give each of them one value.")
     given = dict(zip(names, call.args, strict=False))
     for keyword in call.keywords:
         if keyword.arg is None or keyword.arg not in names or keyword.arg in given:
-            raise ExpressionError(f"{shown}, each once.")
+            raise ExpressionError(f"{text}, each once.")
         given[keyword.arg] = keyword.value
-    found = _defaults(function) | given
-    missing = [name for name in names if name not in found]
+    by_name = _defaults(function) | given
+    missing = [name for name in names if name not in by_name]
     if missing:
-        raise ExpressionError(f"{shown}; `{missing[0][:40]}` is not given.")
-    return {name: found[name] for name in names}
+        raise ExpressionError(f"{text}; `{missing[0][:40]}` is not given.")
+    return {name: by_name[name] for name in names}

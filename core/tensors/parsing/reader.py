@@ -68,12 +68,12 @@ class _Reader(ExpressionReader):
     # ----------------------------------------------------------------------------------------- statements
 
     def _name_count(
-        self, name: str, node: ast.Assign | ast.AugAssign, kind: CountKind | None, found: Count | None
+        self, name: str, node: ast.Assign | ast.AugAssign, kind: CountKind | None, count: Count | None
     ) -> None:
-        if kind is None or found is None:
+        if kind is None or count is None:
             raise ExpressionError(f"{self.quote(node)}: `{name[:40]}` is a number here, and this is none.")
         self._rename(name, node)
-        self.bind_count(name, found, kind)
+        self.bind_count(name, count, kind)
 
     def _rename(self, name: str, node: ast.Assign | ast.AugAssign) -> None:
         """Take ``name`` for a number; whatever tensor it stood for keeps its step."""
@@ -97,9 +97,9 @@ class _Reader(ExpressionReader):
         if number <= before:
             self._alias(number, node, "")
 
-    def _alias(self, number: int, node: ast.expr | ast.stmt, name: str, shown: str = "") -> None:
-        shown = shown or self.segment(node)
-        added = self.add(PlanStep(NAMING, "name", (number,), shown, shown, node.lineno, name=name))
+    def _alias(self, number: int, node: ast.expr | ast.stmt, name: str, text: str = "") -> None:
+        text = text or self.segment(node)
+        added = self.add(PlanStep(NAMING, "name", (number,), text, text, node.lineno, name=name))
         if name:
             self._bind_tensor(name, added)
         if number in self.bundles:
@@ -129,10 +129,10 @@ class _Reader(ExpressionReader):
         if isinstance(value, ast.Name) and value.id in self.names:
             self._alias(self.named(value), node, name)
             return
-        found = self.literal(value)
-        if found is not None and found[0] in _NAMED_LITERALS:
+        result = self.literal(value)
+        if result is not None and result[0] in _NAMED_LITERALS:
             self._rename(name, node)
-            self.literals[name] = found
+            self.literals[name] = result
             return
         listed = self.listed(value) if isinstance(value, ast.List | ast.Tuple | ast.Name) else None
         if listed is not None and not set(listed) & self.bundles:
@@ -194,7 +194,7 @@ class _Reader(ExpressionReader):
 
     def _unpack_several(self, names: Sequence[str], number: int, star: int | None, node: ast.Assign) -> None:
         """What a split made, or the rows of a single tensor, which Python unpacks as ``unbind(0)`` does."""
-        shown = self.segment(node.value)
+        text = self.segment(node.value)
         if number not in self.bundles:
             number = self.rows(number, node)
         least = len(names) if star is None else 1 - len(names)
@@ -205,7 +205,7 @@ class _Reader(ExpressionReader):
                 self._bind_tensor(name, self.some(node.value, number, slice(place, -behind or None), name))
                 continue
             pick = place if star is None or place < star else -behind - 1
-            step = PlanStep(PIECE, "piece", (number,), name, f"{shown}[{pick}]", node.lineno, pick=pick, name=name)
+            step = PlanStep(PIECE, "piece", (number,), name, f"{text}[{pick}]", node.lineno, pick=pick, name=name)
             self._bind_tensor(name, self.add(step))
 
     def _bind_each(self, names: Sequence[str], values: Sequence[ast.expr], node: ast.Assign) -> None:
@@ -214,10 +214,10 @@ class _Reader(ExpressionReader):
             raise ExpressionError(f"{self.quote(node)}: {len(names)} names for {len(values)} values.")
         read: list[tuple[CountKind | None, Count | None]] = [(self.kind(value), self.count(value)) for value in values]
         before = range(len(self.steps) + 1)
-        made = [None if kind else self.result(value) for value, (kind, _) in zip(values, read, strict=True)]
-        for name, value, (kind, found), number in zip(names, values, read, made, strict=True):
+        results = [None if kind else self.result(value) for value, (kind, _) in zip(values, read, strict=True)]
+        for name, value, (kind, count), number in zip(names, values, read, results, strict=True):
             if number is None:
-                self._name_count(name, node, kind, found)
+                self._name_count(name, node, kind, count)
             elif number in before or isinstance(value, ast.Name):
                 self._alias(number, node, name, f"{name} = {self.segment(value)}")
             else:
@@ -261,21 +261,21 @@ class _Reader(ExpressionReader):
         base = self.tensor(target if isinstance(target, ast.Name) else target.value)
         inputs = [base]
         index: Index | None = None
-        shown = f" {symbol} {self.segment(value)}"
+        text = f" {symbol} {self.segment(value)}"
         if isinstance(target, ast.Subscript):
             index = self.index(target, inputs)
-            shown = self.brackets(target) + shown
-        found = self.count(value) if self.kind(value) == "number" else None
-        if found is None:
+            text = self.brackets(target) + text
+        count = self.count(value) if self.kind(value) == "number" else None
+        if count is None:
             inputs.append(self.tensor(value))
         step = PlanStep(
             WRITING if symbol == "=" else UPDATING,
             "write",
             tuple(inputs),
-            shown.strip(),
+            text.strip(),
             self.segment(node),
             node.lineno,
-            args=(Slot(len(inputs) - 1) if found is None else found,),
+            args=(Slot(len(inputs) - 1) if count is None else count,),
             index=index,
             symbol=symbol,
         )

@@ -26,7 +26,7 @@ _QUOTED = re.compile(r"""('''|\"\"\")(?:.|\n)*?(?:\1|\Z)|'[^'\n]*'?|"[^"\n]*"?|#
 
 def blanked(text: str) -> str:
     """``text`` with spaces in place of its comments, so that everything else stays where it is."""
-    return _QUOTED.sub(lambda found: " " * len(found[0]) if found[0][0] == "#" else found[0], text)
+    return _QUOTED.sub(lambda match: " " * len(match[0]) if match[0][0] == "#" else match[0], text)
 
 
 _SKIPPED = re.compile(r" *(?:(print)(?= *\()|(assert)\b)")
@@ -53,26 +53,26 @@ def _skimmed(text: str) -> tuple[str, tuple[str, ...]]:
     backslashes, which no statement that is skipped may hold.
     """
     code = blanked(text)
-    mask = _QUOTED.sub(lambda found: ("s" if _closed(found[0]) else "\\") * len(found[0]), code)
-    kept: list[str] = []
+    mask = _QUOTED.sub(lambda match: ("s" if _closed(match[0]) else "\\") * len(match[0]), code)
+    parts: list[str] = []
     kinds: list[str] = []
     for start, end in _statements(mask):
-        found = _SKIPPED.match(statement := mask[start:end])
+        match = _SKIPPED.match(statement := mask[start:end])
         if _is_string(code[start:end].strip()):
-            kept.append(re.sub(r"[^\n]", " ", code[start:end]))
-        elif found and _whole(statement, found[1] is not None):
-            kinds.append(found[1] or found[2])
-            kept.append(re.sub(r"[^\n]", " ", code[start:end]))
+            parts.append(re.sub(r"[^\n]", " ", code[start:end]))
+        elif match and _whole(statement, match[1] is not None):
+            kinds.append(match[1] or match[2])
+            parts.append(re.sub(r"[^\n]", " ", code[start:end]))
         else:
-            kept.append(code[start:end])
-    left = "".join(kept)
+            parts.append(code[start:end])
+    left = "".join(parts)
     return (left, tuple(dict.fromkeys(kinds))) if left.strip() else (code, ())
 
 
 def _is_string(statement: str) -> bool:
     """Whether a statement is a single closed string, such as a docstring."""
-    found = _QUOTED.match(statement)
-    return found is not None and found[0] == statement and _closed(statement)
+    match = _QUOTED.match(statement)
+    return match is not None and match[0] == statement and _closed(statement)
 
 
 def _closed(quoted: str) -> bool:

@@ -99,10 +99,10 @@ def _float_info(dtype: DType, name: str) -> float:
 
 def _counting(*parts: Any) -> tuple[int, ...]:
     """The numbers of a range, as many as a tensor could have sizes several times over."""
-    found, most = range(*parts), 4 * limit("tensor_rank")
-    if len(found) > most:
-        raise ExpressionError(f"A range has at most {most} numbers here, and this one has {len(found):,}.")
-    return tuple(found)
+    result, most = range(*parts), 4 * limit("tensor_rank")
+    if len(result) > most:
+        raise ExpressionError(f"A range has at most {most} numbers here, and this one has {len(result):,}.")
+    return tuple(result)
 
 
 def _unpacked(sizes: Sequence[Any], wanted: int, star: int | None) -> tuple[Any, ...]:
@@ -150,20 +150,20 @@ class Counts:
             return part
         if part.what == "name":
             return self._named(part.step)
-        found: Any = self._asked(part) if part.step >= 0 else _worked_out(part.what, self.parts(part.parts), part.text)
-        if part.whole and isinstance(found, float):
-            raise ExpressionError(f"`{part.text[:60]}` is {found:g} here, which is no whole number.")
-        return found
+        result: Any = self._asked(part) if part.step >= 0 else _worked_out(part.what, self.parts(part.parts), part.text)
+        if part.whole and isinstance(result, float):
+            raise ExpressionError(f"`{part.text[:60]}` is {result:g} here, which is no whole number.")
+        return result
 
     def parts(self, parts: Sequence[Any]) -> list[Any]:
         """All of ``parts``, those with a star opened."""
-        found: list[Any] = []
+        values: list[Any] = []
         for part in parts:
             if isinstance(part, CountQuestion) and part.what == "star":
-                found += self.value(part.parts[0])
+                values += self.value(part.parts[0])
             else:
-                found.append(self.value(part))
-        return found
+                values.append(self.value(part))
+        return values
 
     def _asked(self, part: CountQuestion) -> Any:
         tensor = self.tensors[part.step]
@@ -171,10 +171,10 @@ class Counts:
             if part.what == "dtype":
                 return DType(str(tensor.dtype).removeprefix("torch."))
             if part.what == "len":
-                found: Any = len(tensor)
+                result: Any = len(tensor)
             else:
-                found = getattr(tensor, part.what)
-                found = found(*self.parts(part.parts)) if callable(found) else found
+                result = getattr(tensor, part.what)
+                result = result(*self.parts(part.parts)) if callable(result) else result
         except (IndexError, TypeError, RuntimeError) as problem:
             raise ExpressionError(f"`{part.text[:60]}`: {str(problem).splitlines()[0][:200]}.") from None
-        return bounded(found, part.text)
+        return bounded(result, part.text)

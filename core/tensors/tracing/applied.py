@@ -33,17 +33,17 @@ def call(
     if name == "adjoint" and inputs[0].dim() == 0:
         return inputs[0].conj()  # the same, without a warning
     if form == "method":
-        made = getattr(inputs[0], name)(*args, **named)
+        result = getattr(inputs[0], name)(*args, **named)
     else:
         owner = torch if form == "torch" else torch.nn.functional
-        made = getattr(owner, name)(*(inputs[:1] if operation.subject else ()), *args, **named)
+        result = getattr(owner, name)(*(inputs[:1] if operation.subject else ()), *args, **named)
     if operation.fill == "zeros":
-        made.zero_()
+        result.zero_()
     elif operation.fill == "counting":
-        made.copy_(_counting(torch, operation, made, args, named))
-    elif operation.fill == "input" and made is not inputs[0]:
-        made.copy_(inputs[0])
-    return made
+        result.copy_(_counting(torch, operation, result, args, named))
+    elif operation.fill == "input" and result is not inputs[0]:
+        result.copy_(inputs[0])
+    return result
 
 
 def _mask(torch: Any, mask: Any) -> Any:
@@ -60,9 +60,9 @@ def _property(tensor: Any, name: str) -> Any:
     return getattr(tensor, name)
 
 
-def _counting(torch: Any, operation: Operation, made: Any, args: Sequence[Any], named: dict[str, Any]) -> Any:
+def _counting(torch: Any, operation: Operation, result: Any, args: Sequence[Any], named: dict[str, Any]) -> Any:
     """0, 1, 2, … in the shape of ``made``; from its lowest to its highest and over again for whole random numbers."""
-    numbers = torch.arange(made.numel())
+    numbers = torch.arange(result.numel())
     if operation.name in ("randint", "randint_like"):
         bounds = [value for value in args if isinstance(value, int)]
         low, high = named.get("low", 0), named.get("high", 1)
@@ -71,7 +71,7 @@ def _counting(torch: Any, operation: Operation, made: Any, args: Sequence[Any], 
         elif bounds:
             low, high = (bounds[0], high) if "high" in named else (low, bounds[0])
         numbers = numbers % (high - low) + low
-    return numbers.view(made.shape)
+    return numbers.view(result.shape)
 
 
 def _spread(torch: Any, name: str, tensor: Any, args: Sequence[Any], named: dict[str, Any]) -> Any:
@@ -88,12 +88,12 @@ def _spread(torch: Any, name: str, tensor: Any, args: Sequence[Any], named: dict
     enough = correction is None or (count > correction and tensor.numel() > 0)
     if enough or {"correction", "unbiased"} <= set(given):
         return function(tensor, *args, **named)
-    kept = {"dim": dims, "keepdim": given.get("keepdim", False)}
+    by_name = {"dim": dims, "keepdim": given.get("keepdim", False)}
     if tensor.numel() == 0:
-        mean = tensor.mean(**kept)  # refuses whole numbers as std does
+        mean = tensor.mean(**by_name)  # refuses whole numbers as std does
         spread = torch.full_like(mean.real if mean.is_complex() else mean, math.nan)
         return (spread, mean) if name.endswith("_mean") else spread
-    plain = function(tensor, correction=0, **kept)
+    plain = function(tensor, correction=0, **by_name)
     (plain[0] if name.endswith("_mean") else plain).mul_(math.inf)  # what is divided by 0
     return plain
 

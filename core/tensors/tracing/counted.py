@@ -87,14 +87,14 @@ class CountedRun(Run):
 
     # -------------------------------------------------------------------------------------------- writes
 
-    def _as_on_cpu(self, step: PlanStep, inputs: Sequence[Any], made: Any) -> Any:
+    def _as_on_cpu(self, step: PlanStep, inputs: Sequence[Any], result: Any) -> Any:
         """``made`` with the strides that the kernels of the CPU give it, where the meta device takes others.
 
         Fused attention writes its result in the order of the queries.
         """
-        if step.operation.name != "scaled_dot_product_attention" or made.dim() != 4:
-            return made
-        return self.torch.empty_like(inputs[0]) if inputs[0].shape == made.shape else made
+        if step.operation.name != "scaled_dot_product_attention" or result.dim() != 4:
+            return result
+        return self.torch.empty_like(inputs[0]) if inputs[0].shape == result.shape else result
 
     def _guard_reading(self, step: PlanStep, inputs: Sequence[Any]) -> None:
         """Refuse to write from the same cells: torch refuses some of that, and the meta device none."""

@@ -20,15 +20,15 @@ class Drawn:
 
 def drawn(trace: Trace) -> list[Drawn]:
     """Every tensor to draw: new ones, all pieces of a split, and the one that a refused view would have needed."""
-    found: list[Drawn] = []
+    figures: list[Drawn] = []
     for step in trace.steps:
         if step.pieces and step.picked is None and step.kind in ("view", "copy"):
             for number, piece in enumerate(step.pieces):
                 named = (s for s in trace.steps if s.name and s.inputs == (step.number,) and s.layout == piece.layout)
                 name = next(map(trace.label, named), f"{trace.label(step)}[{number}]")
-                found.append(Drawn(step, piece.layout, piece.is_contiguous, name))
+                figures.append(Drawn(step, piece.layout, piece.is_contiguous, name))
         elif step.kind in ("start", "view", "copy") or (
             step.kind == "refused" and step.verdict is not None and step.verdict.hops is not None
         ):
-            found.append(Drawn(step, step.layout, step.is_contiguous, trace.label(step)))
-    return found
+            figures.append(Drawn(step, step.layout, step.is_contiguous, trace.label(step)))
+    return figures

@@ -106,7 +106,7 @@ def fixes(text: str, step: PlanStep, tried: Step, verdict: ViewVerdict | None) -
     arguments = text[start + len("view") : end]
     as_shape = arguments.replace("size=", "shape=", 1)  # what the parameter is called in reshape
     whole = tried.layout.numel * tried.element_size
-    found = [
+    result = [
         Fix(f".reshape{as_shape}", f"{before}reshape{as_shape}{after}", whole),
         Fix(f".contiguous().view{arguments}", f"{before}contiguous().view{arguments}{after}", whole),
     ]
@@ -115,5 +115,5 @@ def fixes(text: str, step: PlanStep, tried: Step, verdict: ViewVerdict | None) -
         brackets = ", ".join(":1" if dim in smaller.dims else ":" for dim in range(max(smaller.dims) + 1))
         instead = f"[{brackets}].reshape{smaller.shape}.expand{verdict.shape}"
         dot = before.rstrip().removesuffix(".").rstrip()
-        found.insert(0, Fix(instead, f"{dot}{instead}{after}", smaller.elements * tried.element_size))
-    return tuple(found)
+        result.insert(0, Fix(instead, f"{dot}{instead}{after}", smaller.elements * tried.element_size))
+    return tuple(result)

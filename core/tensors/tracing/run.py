@@ -81,8 +81,8 @@ class Run:
             self._keep_layouts(inputs[0])
         written = self._touched(step, inputs) if step.operation.writes else None
         try:
-            made = self._ran(step, inputs)
-            result, pieces = self._pick(step, made)
+            results = self._ran(step, inputs)
+            result, pieces = self._pick(step, results)
         except ExpressionError:
             raise
         except Exception as problem:  # whatever torch or einops raises is what this page is about
@@ -270,11 +270,11 @@ class Run:
             return self.torch.from_numpy(layout.cells()).view(layout.shape)[index].flatten().numpy()
         return None
 
-    def _pick(self, step: PlanStep, made: Any) -> tuple[Any, tuple[Any, ...]]:
+    def _pick(self, step: PlanStep, result: Any) -> tuple[Any, tuple[Any, ...]]:
         """The tensor to go on with, and all pieces when there are several."""
-        if step.form == "write" or not _several(made):
-            return made, ()
-        pieces: tuple[Any, ...] = tuple(made)
+        if step.form == "write" or not _several(result):
+            return result, ()
+        pieces: tuple[Any, ...] = tuple(result)
         if step.form == "name":
             return pieces[0], pieces
         if step.form == "piece":
@@ -291,15 +291,15 @@ class Run:
     def _kind(self, result: Any, inputs: Sequence[Any], step: PlanStep) -> Kind:
         if step.form == "name" or any(result is tensor for tensor in inputs):
             return "same"
-        mine = storage_identity(result)
+        number = storage_identity(result)
         if step.form == "piece":
             # Pieces of one storage are drawn with the step that made them all, others on their own.
-            if mine not in self.storages:
+            if number not in self.storages:
                 return "copy"
             first = self.steps[step.inputs[0]]
-            there = first.storage == self.storages.index(mine) or any(result is tensor for tensor in self.tensors)
+            there = first.storage == self.storages.index(number) or any(result is tensor for tensor in self.tensors)
             return "same" if there else "view"
-        return "view" if any(storage_identity(tensor) == mine for tensor in _opened(inputs)) else "copy"
+        return "view" if any(storage_identity(tensor) == number for tensor in _opened(inputs)) else "copy"
 
     def _piece(self, tensor: Any) -> Piece:
         return Piece(layout_of(tensor), tensor.is_contiguous(), self.values(tensor))
@@ -321,7 +321,7 @@ class Run:
         nbytes: int = tensor.untyped_storage().nbytes()
         element_size: int = tensor.element_size()
         cells = nbytes // element_size
-        shown = min(cells, limit("storage_cells_drawn"))
+        number = min(cells, limit("storage_cells_drawn"))
         sharing = [step for step in self.steps if step.storage == storage and step.kind != "write"]
         before = self.steps[-1].bytes_total if self.steps else 0
         self.tensors.append(tensor)
@@ -340,7 +340,7 @@ class Run:
                 bytes_allocated=nbytes if new else 0,
                 bytes_total=before + (nbytes if new and kind != "start" else 0),
                 values=self.values(tensor),
-                storage_values=self.cells(tensor, shown),
+                storage_values=self.cells(tensor, number),
                 **rest,
             )
         )
@@ -371,11 +371,11 @@ class Run:
             layouts = [step.layout] if step.picked is not None else [p.layout for p in step.pieces] or [step.layout]
             if any(_any(cells_of[width], layout) for layout in layouts):
                 changed.append(step.number)
-        shown: dict[tuple[Layout, Any], tuple[Scalar, ...]] = {}
+        table: dict[tuple[Layout, Any], tuple[Scalar, ...]] = {}
         """What tensors alike see; a long chain has many that are."""
         for first in (_first(self.tensors[number]) for number in changed):
-            if (layout_of(first), first.dtype) not in shown:
-                shown[layout_of(first), first.dtype] = self.values(first)
+            if (layout_of(first), first.dtype) not in table:
+                table[layout_of(first), first.dtype] = self.values(first)
         self._record(
             tensor,
             "write",
@@ -384,7 +384,7 @@ class Run:
             touched=int(mark.sum()),
             changed=tuple(changed),
             after=tuple(
-                shown[layout_of(first), first.dtype] for first in (_first(self.tensors[number]) for number in changed)
+                table[layout_of(first), first.dtype] for first in (_first(self.tensors[number]) for number in changed)
             ),
             updates=int(touches.sum()),
             fullest=(int(touches.argmax()), int(touches.max())) if len(touches) else (0, 0),
@@ -456,27 +456,27 @@ def _any(cells: npt.NDArray[np.bool_], layout: Layout) -> bool:
 
 def _opened(tensors: Sequence[Any]) -> list[Any]:
     """``tensors`` with each split opened into its pieces."""
-    return [piece for made in tensors for piece in (made if _several(made) else (made,))]
+    return [piece for tensor in tensors for piece in (tensor if _several(tensor) else (tensor,))]
 
 
-def _check_unpacked(wanted: int | None, found: int) -> None:
+def _check_unpacked(wanted: int | None, number: int) -> None:
     """Raise ``ValueError`` in Python's own words, for q, k, v = x.chunk(2). wanted: negative for at least so many."""
-    if wanted is None or wanted == found or 0 > wanted >= -found:
+    if wanted is None or wanted == number or 0 > wanted >= -number:
         return
     if wanted < 0:
-        raise ValueError(f"not enough values to unpack (expected at least {-wanted}, got {found})")
-    if found < wanted:
-        raise ValueError(f"not enough values to unpack (expected {wanted}, got {found})")
+        raise ValueError(f"not enough values to unpack (expected at least {-wanted}, got {number})")
+    if number < wanted:
+        raise ValueError(f"not enough values to unpack (expected {wanted}, got {number})")
     raise ValueError(f"too many values to unpack (expected {wanted})")
 
 
-def _first(made: Any) -> Any:
+def _first(result: Any) -> Any:
     """The tensor a step is drawn with, when it made several."""
-    return made[0] if _several(made) else made
+    return result[0] if _several(result) else result
 
 
-def _several(made: Any) -> bool:
-    return isinstance(made, tuple | list)
+def _several(result: Any) -> bool:
+    return isinstance(result, tuple | list)
 
 
 def _name(dtype: Any) -> str:

@@ -106,7 +106,7 @@ class _Unrolled:
             self._statement(statement)
 
     def _statement(self, statement: ast.stmt) -> None:
-        shown = ast.unparse(statement)
+        text = ast.unparse(statement)
         match statement:
             case ast.Assign(targets=[ast.Name(id=name) as target], value=value) if self._is_other(value):
                 self.kinds.pop(name, None)
@@ -120,11 +120,11 @@ class _Unrolled:
             case ast.AugAssign(target=ast.Name(id=name) as target, op=symbol, value=value) if name in self.kinds:
                 self._run(ast.AugAssign(target, symbol, self._number(value)))
             case ast.Assign(targets=[ast.Name(id=name) as target], value=value):
-                made = self._simple(value)
+                result = self._simple(value)
                 self.kinds.pop(name, None)
                 self.others.discard(name)
-                self._run(ast.Assign([target], made))
-                self._show(shown, name)
+                self._run(ast.Assign([target], result))
+                self._show(text, name)
             case ast.Assign(targets=[ast.Tuple(elts=names) | ast.List(elts=names) as target], value=value):
                 items = value.elts if isinstance(value, ast.Tuple | ast.List) else []
                 kinds: list[CountKind | None] = [self._kind(item) for item in items]
@@ -140,20 +140,20 @@ class _Unrolled:
             case ast.Assign(targets=[ast.Subscript() as target], value=value):
                 part = self._part(target)
                 self._run(ast.Assign([part], self._arguments(value)))
-                self._show(shown, ast.unparse(part.value))
+                self._show(text, ast.unparse(part.value))
             case ast.AugAssign(target=ast.Subscript() as target, op=symbol, value=value):
                 part = self._part(target)
                 self._run(ast.AugAssign(part, symbol, self._arguments(value)))
-                self._show(shown, ast.unparse(part.value))
+                self._show(text, ast.unparse(part.value))
             case ast.AugAssign(target=ast.Name(id=name) as target, op=symbol, value=value):
                 self._run(ast.AugAssign(target, symbol, self._arguments(value)))
-                self._show(shown, name)
+                self._show(text, name)
             case ast.Expr(value=ast.Name(id=name)):
                 self._show(name, name)
             case ast.Expr(value=value):
                 self._tensor(value)
             case _:
-                self.lines.append(shown)
+                self.lines.append(text)
 
     def _kind(self, node: ast.expr) -> CountKind | None:
         return kind_of(node, self.kinds)
@@ -188,15 +188,15 @@ class _Unrolled:
         match node:
             case _ if infinite(node) is not None or written(node):
                 return node
-            case ast.Attribute(value=ast.Call(func=info, args=[asked]), attr=name) if about_dtype(node) is not None:
-                return ast.Attribute(ast.Call(info, [self._arguments(asked)], []), name)
+            case ast.Attribute(value=ast.Call(func=info, args=[attribute]), attr=name) if about_dtype(node) is not None:
+                return ast.Attribute(ast.Call(info, [self._arguments(attribute)], []), name)
             case ast.Call(func=function, args=parts) if written(function):
                 return ast.Call(function, self._all(parts), [])
             case ast.Call(func=ast.Name(), args=[counted]):
                 return ast.Call(node.func, [self._arguments(counted)], [])
             case ast.Call(func=ast.Attribute(value=owner, attr=name)):
-                asked = ast.Attribute(ast.Name(self._tensor(owner)), name)
-                return ast.Call(asked, self._all(node.args), self._keywords(node.keywords))
+                attribute = ast.Attribute(ast.Name(self._tensor(owner)), name)
+                return ast.Call(attribute, self._all(node.args), self._keywords(node.keywords))
             case ast.Attribute(value=owner, attr=name):
                 return ast.Attribute(ast.Name(self._tensor(owner)), name)
             case ast.BinOp(left=left, op=symbol, right=right):
@@ -227,14 +227,14 @@ class _Unrolled:
         """The variable that holds the tensor ``node``; its operations are written before."""
         if isinstance(node, ast.Name) or self._is_item(node):
             return ast.unparse(node)
-        shown = ast.unparse(node)
-        made = self._simple(node)
+        text = ast.unparse(node)
+        result = self._simple(node)
         self.count += 1
         while f"s{self.count}" in self.taken:
             self.count += 1
         name = f"s{self.count}"
-        self._run(ast.Assign([ast.Name(name)], made))
-        self._show(shown, name)
+        self._run(ast.Assign([ast.Name(name)], result))
+        self._show(text, name)
         return name
 
     def _is_item(self, node: ast.expr) -> bool:
@@ -253,8 +253,8 @@ class _Unrolled:
             case ast.Call(func=ast.Attribute(value=ast.Name(id="torch" | "F"))):
                 return ast.Call(node.func, self._all(node.args), self._keywords(node.keywords))
             case ast.Call(func=ast.Attribute(value=owner, attr=method)):
-                made = ast.Attribute(ast.Name(self._tensor(owner)), method)
-                return ast.Call(made, self._all(node.args), self._keywords(node.keywords))
+                attribute = ast.Attribute(ast.Name(self._tensor(owner)), method)
+                return ast.Call(attribute, self._all(node.args), self._keywords(node.keywords))
             case ast.Subscript() if self._is_item(node):
                 return node
             case ast.Subscript(value=ast.Call() as several, slice=index) if _splits(several):
@@ -276,9 +276,9 @@ class _Unrolled:
 
     def _index(self, node: ast.expr) -> ast.expr:
         """What stands in square brackets; a nested list as one item, which torch would else take for a tuple."""
-        made = self._arguments(node)
-        nested = isinstance(made, ast.List) and any(isinstance(item, ast.List) for item in made.elts)
-        return ast.Tuple([made], ast.Load()) if nested else made
+        result = self._arguments(node)
+        nested = isinstance(result, ast.List) and any(isinstance(item, ast.List) for item in result.elts)
+        return ast.Tuple([result], ast.Load()) if nested else result
 
     def _arguments(self, node: ast.expr) -> ast.expr:
         """An argument: a tensor becomes its variable, a literal stays, numbers, lists and tuples are opened."""
@@ -300,8 +300,8 @@ class _Unrolled:
 
     def _keywords(self, keywords: Sequence[ast.keyword]) -> list[ast.keyword]:
         """Arguments by name, without those that the trace leaves out."""
-        kept = [keyword for keyword in keywords if keyword.arg not in IGNORED]
-        return [ast.keyword(keyword.arg, self._arguments(keyword.value)) for keyword in kept]
+        results = [keyword for keyword in keywords if keyword.arg not in IGNORED]
+        return [ast.keyword(keyword.arg, self._arguments(keyword.value)) for keyword in results]
 
 
 _SEVERAL = {row.name: row for row in OPERATIONS.values() if row.several or row.several_with}
@@ -313,7 +313,7 @@ def _splits(node: ast.Call) -> bool:
     match node.func:
         case ast.Attribute(value=owner, attr=name) if name in _SEVERAL:
             rest = node.args[1:] if _is_module(owner) else node.args
-            return _SEVERAL[name].gives_several(rest, node.keywords, lambda one: not _has_tensor(one))
+            return _SEVERAL[name].gives_several(rest, node.keywords, lambda item: not _has_tensor(item))
         case _:
             return False
 

@@ -37,29 +37,29 @@ def memories(trace: Trace, storage: int, most: int) -> dict[str, Memory]:
 
     A write through another type changes the cells of the tensors that see it; others keep what was last read there.
     """
-    found: dict[str, Memory] = {}
+    by_name: dict[str, Memory] = {}
     for step in trace.steps:
         if step.storage != storage or step.kind == "refused":
             continue
         now = list(step.storage_values[:most])
         if step.kind == "write":
-            for dtype, memory in found.items():
+            for dtype, memory in by_name.items():
                 after = now if dtype == step.dtype else _seen(trace, step, dtype, memory.values)
                 cells = [cell for cell in written_cells(step, memory.item) if cell < len(after)]
                 memory.writes.append(Written(step.number, tuple(cells), tuple(memory.values[cell] for cell in cells)))
                 memory.values = after
         else:
-            found.setdefault(step.dtype, Memory(step.element_size)).values = now
-    return found
+            by_name.setdefault(step.dtype, Memory(step.element_size)).values = now
+    return by_name
 
 
 def _seen(trace: Trace, write: Step, dtype: str, values: Sequence[Scalar]) -> list[Scalar]:
     """``values`` with what the tensors of ``dtype`` show once ``write`` was done."""
     after = list(values)
-    for number, shown in zip(write.changed, write.after, strict=True):
+    for number, scalars in zip(write.changed, write.after, strict=True):
         seen = trace.steps[number]
         if seen.dtype == dtype:
-            for cell, value in zip(seen.layout.cells(len(shown)).tolist(), shown, strict=True):
+            for cell, value in zip(seen.layout.cells(len(scalars)).tolist(), scalars, strict=True):
                 if cell < len(after):
                     after[cell] = value
     return after
@@ -77,4 +77,4 @@ def written_cells(write: Step, item: int) -> list[int]:
 
 def are_kept(memory: Iterable[Memory]) -> bool:
     """Whether the cells before every write are few enough to be handed on."""
-    return sum(len(write.cells) for one in memory for write in one.writes) <= limit("picture_cells")
+    return sum(len(write.cells) for item in memory for write in item.writes) <= limit("picture_cells")

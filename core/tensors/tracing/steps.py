@@ -150,10 +150,10 @@ def label_of(steps: Sequence[Step], step: Step, at: int | None = None) -> str:
 
 def names_of(steps: Sequence[Step], step: Step, at: int) -> list[str]:
     """The names that stand for the tensor of ``step`` once step ``at`` was done; its own first."""
-    mine = origin(steps, step)
-    names = dict.fromkeys([step.name, *(other.name for other in steps[: at + 1] if origin(steps, other) == mine)])
-    found = ((name, meant(steps, name, at)) for name in names if name)
-    return [name for name, now in found if now is not None and origin(steps, now) == mine]
+    number = origin(steps, step)
+    names = dict.fromkeys([step.name, *(other.name for other in steps[: at + 1] if origin(steps, other) == number)])
+    rows = ((name, meant(steps, name, at)) for name in names if name)
+    return [name for name, now in rows if now is not None and origin(steps, now) == number]
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,8 +203,8 @@ class Trace(Sequence[Step]):
 
     def made_by(self, step: Step) -> dict[int, int]:
         """Bytes of each storage that ``step`` allocated, those of several results that later steps pick among them."""
-        pieces = [one for one in self.steps if one.operation == "piece" and one.inputs == (step.number,)]
-        return {one.storage: one.bytes_allocated for one in (step, *pieces) if one.bytes_allocated}
+        pieces = [item for item in self.steps if item.operation == "piece" and item.inputs == (step.number,)]
+        return {item.storage: item.bytes_allocated for item in (step, *pieces) if item.bytes_allocated}
 
     @property
     def bytes_copied(self) -> int:

@@ -48,13 +48,13 @@ def tensor_bytes(
 
     For one way of recomputing: ``layout.recompute`` is a single number. What it drops is left out.
     """
-    found: list[tuple[SavedTensor, Bytes]] = []
+    rows: list[tuple[SavedTensor, Bytes]] = []
     load, tokens = routed_load(layout, imbalance, capacity), rank_tokens_of(layout, seq_len)
     for tensor in _kept(spec, implementation, kind, (width, residual), layout):
         spread = ways(tensor.split, layout.tensor, layout.sequence_parallel, spec.kv_heads)
         elements = tensor.elements * (seq_len if tensor.per_key else 1) * (load if tensor.routed else 1)
-        found.append((tensor, saved_bytes.over(tokens=tokens, elements=elements, each=tensor.each, spread=spread)))
-    return tuple(found)
+        rows.append((tensor, saved_bytes.over(tokens=tokens, elements=elements, each=tensor.each, spread=spread)))
+    return tuple(rows)
 
 
 def _kept(
@@ -63,9 +63,9 @@ def _kept(
     """The tensors that the layout's recomputation leaves, at the size in which it leaves them."""
     recompute, (width, residual) = Recompute(int(layout.recompute)), widths
     if recompute == Recompute.PER_OPERATION:
-        kept = kept_by_operation(spec, implementation, kind, *widths)
-        there = ((one.tensor, one.present(layout)) for one in kept)
-        return tuple(replace(one, elements=one.elements * many) for one, many in there if np.any(many))
+        selected = kept_by_operation(spec, implementation, kind, *widths)
+        there = ((tensor.tensor, tensor.present(layout)) for tensor in selected)
+        return tuple(replace(tensor, elements=tensor.elements * many) for tensor, many in there if np.any(many))
     if recompute == Recompute.FULL:
         return (SavedTensor("layer input", "norms", spec.hidden, residual or width, "sequence"),)
     tensors = saved_tensors(spec, implementation, kind, width=width, residual=residual)
@@ -95,13 +95,13 @@ def explain_stage(
     """
     kind: LayerKind = "experts" if spec.moe_layers else "dense"
     tokens = rank_tokens.explain(micro_batch=int(layout.micro_batch), seq_len=seq_len, context=int(layout.context))
-    found = [tokens]
+    explanations = [tokens]
     load = float(routed_load(layout, imbalance, capacity))
     for tensor in _kept(spec, implementation, kind, (width, residual), layout):
         elements = tensor.elements * (seq_len if tensor.per_key else 1) * (load if tensor.routed else 1)
         spread = int(ways(tensor.split, layout.tensor, layout.sequence_parallel, spec.kv_heads))
-        one = saved_bytes.explain(tokens=tokens.value, elements=elements, each=tensor.each, spread=spread)
-        found.append(one.about(tensor.name))
+        explanation = saved_bytes.explain(tokens=tokens.value, elements=elements, each=tensor.each, spread=spread)
+        explanations.append(explanation.about(tensor.name))
     flying = float(in_flight(layout, stage))
     pipeline, interleave = int(layout.pipeline), int(layout.interleave)
     if interleave > 1:
@@ -109,8 +109,8 @@ def explain_stage(
     else:
         scheduled = in_flight_plain.explain(pipeline=pipeline, stage=stage)
     if scheduled.value == flying:  # a step may have fewer
-        found.append(scheduled)
-    held = stage_activation_bytes(
+        explanations.append(scheduled)
+    activations = stage_activation_bytes(
         spec,
         implementation,
         layout,
@@ -125,12 +125,12 @@ def explain_stage(
         capacity=capacity,
     )
     stacked = float(sum(shared_out(spec, layout) if layers is None else layers))
-    layer = float(held.layers) / (stacked * flying)
-    found.append(stage_bytes.explain(layers=stacked, in_flight=flying, layer=layer))
+    layer = float(activations.layers) / (stacked * flying)
+    explanations.append(stage_bytes.explain(layers=stacked, in_flight=flying, layer=layer))
     if stage == layout.pipeline - 1:
         vocab = spec.vocab * (1 + spec.mtp_modules)
         each = float(logit_width(loss or implementation.loss, width, layout.tensor))
-        found.append(
+        explanations.append(
             logits_bytes.explain(tokens=tokens.value, vocab=vocab, each=each, tensor=int(layout.tensor), chunks=chunks)
         )
-    return tuple(found)
+    return tuple(explanations)

@@ -99,19 +99,19 @@ def kept_by_operation(
         return SavedTensor(name, part, elements, width, split, routed=routed)
 
     s = spec
-    found = [KeptTensor(SavedTensor("layer input", "norms", s.hidden, residual or width, "sequence"))]
+    tensors = [KeptTensor(SavedTensor("layer input", "norms", s.hidden, residual or width, "sequence"))]
     if implementation.flash:
-        found.append(KeptTensor(SavedTensor("log-sum-exp", "attention", s.heads, FP32)))
-        found.append(KeptTensor(one("attention kernel’s output", "attention", s.heads * s.value_dim, "tensor")))
+        tensors.append(KeptTensor(SavedTensor("log-sum-exp", "attention", s.heads, FP32)))
+        tensors.append(KeptTensor(one("attention kernel’s output", "attention", s.heads * s.value_dim, "tensor")))
     plain = [product for product in products(s, kind) if not product.routed]
-    found += [KeptTensor(one(each.name, each.part, each.made, each.split)) for each in plain[::2]]
+    tensors += [KeptTensor(one(each.name, each.part, each.made, each.split)) for each in plain[::2]]
     summed = [each for each in plain if each.split == "whole" and each.made == s.hidden]
-    found += [KeptTensor(one(f"{each.name}, summed", each.part, s.hidden, "sequence"), "tensor") for each in summed]
+    tensors += [KeptTensor(one(f"{each.name}, summed", each.part, s.hidden, "sequence"), "tensor") for each in summed]
     if s.experts and kind == "experts":
         chosen = s.experts.per_token * s.hidden
         for name in ("expert inputs", "expert outputs"):
-            found.append(KeptTensor(one(name, "feed-forward", chosen, "sequence", routed=True), "expert"))
-    return tuple(found)
+            tensors.append(KeptTensor(one(name, "feed-forward", chosen, "sequence", routed=True), "expert"))
+    return tuple(tensors)
 
 
 def flop_again(spec: TransformerSpec) -> float:
@@ -122,8 +122,8 @@ def flop_again(spec: TransformerSpec) -> float:
     total = 0.0
     kinds: tuple[tuple[LayerKind, int], ...] = (("dense", spec.dense_layers), ("experts", spec.moe_layers))
     for kind, layers in kinds:
-        made = list(products(spec, kind)) if layers else []
-        plain = [product for product in made if not product.routed]
-        kept = {product.name for product in (*plain[::2], *made[-1:])}
-        total += layers * sum(product.flop for product in made if product.name not in kept)
+        result = list(products(spec, kind)) if layers else []
+        plain = [product for product in result if not product.routed]
+        parts = {product.name for product in (*plain[::2], *result[-1:])}
+        total += layers * sum(product.flop for product in result if product.name not in parts)
     return total

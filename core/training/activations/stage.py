@@ -81,16 +81,16 @@ class _Sums:
 def _sums(
     spec: TransformerSpec, implementation: Implementation, kind: LayerKind, width: int, residual: int | None
 ) -> tuple[_Sums, ...]:
-    found: dict[Split, dict[str, list[float]]] = {}
+    table: dict[Split, dict[str, list[float]]] = {}
     for tensor in saved_tensors(spec, implementation, kind, width=width, residual=residual):
-        sums = found.setdefault(tensor.split, {name: [0.0, 0.0] for name in ("plain", "per_key", "routed")})
+        sums = table.setdefault(tensor.split, {name: [0.0, 0.0] for name in ("plain", "per_key", "routed")})
         here = sums["per_key" if tensor.per_key else "routed" if tensor.routed else "plain"]
         size = float(tensor.elements * tensor.each)
         here[0] += size * tensor.kept
         here[1] += size * (1 - tensor.kept)
     return tuple(
         _Sums(split, *((sums[name][0], sums[name][1]) for name in ("plain", "per_key", "routed")))
-        for split, sums in found.items()
+        for split, sums in table.items()
     )
 
 
@@ -165,12 +165,12 @@ def _left_per_token(
     width, residual = widths
     left = pick(recompute == Recompute.FULL, _input_per_token(spec, layout, residual or width), saved)
     if np.any(recompute == Recompute.PER_OPERATION):
-        kept: Any = 0.0
-        for one in kept_by_operation(spec, implementation, kind, *widths):
-            size = one.present(layout) * float(one.tensor.elements * one.tensor.each)
-            spread = ways(one.tensor.split, layout.tensor, layout.sequence_parallel, spec.kv_heads)
-            kept = kept + size * (load if one.tensor.routed else 1) / spread
-        left = pick(recompute == Recompute.PER_OPERATION, kept, left)
+        selected: Any = 0.0
+        for tensor in kept_by_operation(spec, implementation, kind, *widths):
+            size = tensor.present(layout) * float(tensor.tensor.elements * tensor.tensor.each)
+            spread = ways(tensor.tensor.split, layout.tensor, layout.sequence_parallel, spec.kv_heads)
+            selected = selected + size * (load if tensor.tensor.routed else 1) / spread
+        left = pick(recompute == Recompute.PER_OPERATION, selected, left)
     return np.asarray(left, dtype=np.float64)
 
 
@@ -263,8 +263,8 @@ def stage_activation_bytes(
     first, last = np.asarray(stage) == 0, np.asarray(stage) == np.asarray(layout.pipeline) - 1
 
     def held(layers: Counts, per_token: Any) -> Bytes:
-        one = saved_bytes.over(tokens=tokens, elements=per_token, each=1, spread=1)
-        return stage_bytes.over(layers=layers, in_flight=flying, layer=one)
+        array = saved_bytes.over(tokens=tokens, elements=per_token, each=1, spread=1)
+        return stage_bytes.over(layers=layers, in_flight=flying, layer=array)
 
     stacked = held(1, once)
     if spec.mtp_modules:

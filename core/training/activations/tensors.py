@@ -184,8 +184,8 @@ def final_tensors(
     spec: TransformerSpec, implementation: Implementation, *, width: int = 2, residual: int | None = None
 ) -> tuple[SavedTensor, ...]:
     """What stands between the last layer and the logits: the final norm, whose output is the head's input."""
-    made = _Layer(spec, implementation, width, residual or width)
-    return tuple(made.norm("final norm", spec.hidden, "norms", "sequence"))
+    result = _Layer(spec, implementation, width, residual or width)
+    return tuple(result.norm("final norm", spec.hidden, "norms", "sequence"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,11 +247,13 @@ class _Layer:
             return attended, network
         return attended, 1 + (network + s.experts.shared_gate if s.experts.shared else 0)
 
-    def _read(self, name: str, part: Part, elements: Any, split: Split, readers: int, kept: float = 1.0) -> SavedTensor:
+    def _read(
+        self, name: str, part: Part, elements: Any, split: Split, readers: int, value: float = 1.0
+    ) -> SavedTensor:
         """What ``readers`` products read: one tensor; under autocast a cast for each of them."""
         if self._autocast and readers > 1:
             name, elements = f"{name}, a cast for each of {readers} products", elements * readers
-        return SavedTensor(name, part, elements, self.width, split, kept)
+        return SavedTensor(name, part, elements, self.width, split, value)
 
     def norm(
         self,
@@ -331,8 +333,8 @@ class _Layer:
         """The hidden part of a feed-forward network, ``ffn`` wide."""
         width = self._grouped if routed else self.width
 
-        def made(name: str, elements: Any, kept: float = 1.0) -> SavedTensor:
-            return SavedTensor(f"{owner}{name}", "feed-forward", elements, width, "tensor", kept, routed=routed)
+        def made(name: str, elements: Any, value: float = 1.0) -> SavedTensor:
+            return SavedTensor(f"{owner}{name}", "feed-forward", elements, width, "tensor", value, routed=routed)
 
         if self.spec.glu:
             yield made("gate", ffn)

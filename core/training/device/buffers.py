@@ -110,7 +110,7 @@ def process_groups(degrees: Degrees) -> Any:
     """Process groups of more than one rank that an accelerator is in."""
     d = degrees
     several = (size > 1 for size in (d.tensor, d.pipeline, d.context, d.replicas, d.expert))
-    return sum(one * 1.0 for one in several)
+    return sum(item * 1.0 for item in several)
 
 
 def gathered_bytes(rank: RankParameters, degrees: Degrees, each: Any, runtime: Runtime) -> Any:
@@ -123,8 +123,8 @@ def gathered_bytes(rank: RankParameters, degrees: Degrees, each: Any, runtime: R
         return 0.0
     whole = _shared(rank, degrees)
     units = runtime.units_gathered * (rank.unit + rank.unit_experts) + rank.embedding + rank.head
-    held = pick(degrees.pipeline > 1, whole, np.minimum(whole, units))
-    return held * ((degrees.zero >= 3) * each)
+    content = pick(degrees.pipeline > 1, whole, np.minimum(whole, units))
+    return content * ((degrees.zero >= 3) * each)
 
 
 def cast_bytes(rank: RankParameters, degrees: Degrees, each: float, *, experts: bool) -> Any:
@@ -146,9 +146,9 @@ def waiting_bytes(rank: RankParameters, degrees: Degrees, gradients: Any) -> Any
     if not np.any((degrees.zero >= 2) & (degrees.pipeline > 1)):
         return 0.0
     one_by_one = degrees.micro_batches <= degrees.pipeline
-    held = pick(degrees.zero >= 3, _whole(rank, degrees), _elsewhere(rank, degrees))
+    content = pick(degrees.zero >= 3, _whole(rank, degrees), _elsewhere(rank, degrees))
     there = (degrees.zero >= 2) & (degrees.pipeline > 1)
-    return held * (there * gradients / pick(one_by_one, degrees.interleave, 1.0))
+    return content * (there * gradients / pick(one_by_one, degrees.interleave, 1.0))
 
 
 def bucket_bytes(rank: RankParameters, degrees: Degrees, gradients: Any, runtime: Runtime) -> Any:
@@ -162,8 +162,8 @@ def bucket_bytes(rank: RankParameters, degrees: Degrees, gradients: Any, runtime
     layers = runtime.units_gathered * (rank.unit + rank.unit_experts)
     bucket = np.minimum(_elsewhere(rank, degrees), runtime.bucket) * (degrees.pipeline == 1)
     whole = pick(degrees.pipeline > 1, _shared(rank, degrees), _whole(rank, degrees))
-    held = pick(degrees.zero >= 3, np.minimum(whole, layers), bucket)
-    return held * ((degrees.zero >= 2) * gradients)
+    content = pick(degrees.zero >= 3, np.minimum(whole, layers), bucket)
+    return content * ((degrees.zero >= 2) * gradients)
 
 
 def has_pool(degrees: Degrees) -> Any:

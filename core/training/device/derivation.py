@@ -20,13 +20,13 @@ def explain_device(setup: Setup) -> tuple[Explanation, ...]:
 
     Bytes per parameter are those of the layers' matrices; parts that are none or lie on the host are left out.
     """
-    held, one = setup.device_memory, setup.runtime
+    memory, runtime = setup.device_memory, setup.runtime
     degrees = degrees_of(setup.layout)
-    stages, rank = rank_of(setup.spec, degrees, (int(held.stage),))
+    stages, rank = rank_of(setup.spec, degrees, (int(memory.stage),))
     dense, experts = (float(np.ravel(value)[0]) for value in (rank.dense, rank.experts))
     layers, experts_layers = (float(np.ravel(value)[0]) for value in (stages.layers, stages.moe_layers))
     each = states_of(setup.optimizer, setup.policy, setup.spec).of["layers"]
-    found: list[Explanation] = []
+    explanations: list[Explanation] = []
     for field, name in PARTS.items():
         size = float(getattr(each, field))
         if not size or not on_device(field, degrees):
@@ -37,13 +37,13 @@ def explain_device(setup: Setup) -> tuple[Explanation, ...]:
         step = sharded_bytes.explain(
             dense=dense, shards=shards, experts=experts, expert_shards=expert_shards, each=size
         )
-        found.append(step.about(name))
-    found += explain_stage(
+        explanations.append(step.about(name))
+    explanations += explain_stage(
         setup.spec,
         setup.implementation,
         setup.layout,
         setup.seq_len,
-        stage=int(held.stage),
+        stage=int(memory.stage),
         layers=(layers - experts_layers, experts_layers),
         width=setup.step.width,
         residual=setup.step.residual,
@@ -53,12 +53,16 @@ def explain_device(setup: Setup) -> tuple[Explanation, ...]:
         capacity=float(np.max(setup.capacity)),
     )
     groups = float(process_groups(degrees))
-    found.append(
+    explanations.append(
         runtime_bytes.explain(
-            tensors=held.tensors, slack=one.slack, context=one.context, groups=groups, communicator=one.communicator
+            tensors=memory.tensors,
+            slack=runtime.slack,
+            context=runtime.context,
+            groups=groups,
+            communicator=runtime.communicator,
         )
     )
-    there = held.states - held.later
-    parts = {"states": there, "activations": held.activations, "buffers": held.buffers, "runtime": held.runtime}
-    found.append(device_bytes.explain(**parts))
-    return tuple(found)
+    there = memory.states - memory.later
+    parts = {"states": there, "activations": memory.activations, "buffers": memory.buffers, "runtime": memory.runtime}
+    explanations.append(device_bytes.explain(**parts))
+    return tuple(explanations)

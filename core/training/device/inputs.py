@@ -57,22 +57,22 @@ _KINDS: Mapping[TensorClass, TensorKind] = {
 
 def states_of(optimizer: Optimizer, policy: PrecisionPolicy, spec: TransformerSpec) -> States:
     """Bytes per parameter under ``optimizer`` and ``policy``, for every class of tensors of ``spec``."""
-    one = states_per_parameter(optimizer, policy, spec)
+    item = states_per_parameter(optimizer, policy, spec)
     read = (
         policy.multiplies.bytes,
         policy.multiplies.bytes * policy.autocasts,
         policy.new_gradient_bytes / policy.gradient_bytes,
     )
     if optimizer.uniform:
-        return States(dict.fromkeys(_KINDS, one), *read)
-    kept = optimizer_state_bytes(spec, optimizer, policy).by_kind
+        return States(dict.fromkeys(_KINDS, item), *read)
+    table = optimizer_state_bytes(spec, optimizer, policy).by_kind
     elements: dict[TensorKind, int] = {}
     for tensor in tensors_of(spec):
         elements[tensor.kind] = elements.get(tensor.kind, 0) + tensor.elements
 
     def each(kind: TensorKind) -> StateBytes:
         kind = "embedding" if kind == "head" and kind not in elements else kind  # a tied head is a copy of it
-        return replace(one, optimizer=kept.get(kind, 0.0) / elements.get(kind, 1))
+        return replace(item, optimizer=table.get(kind, 0.0) / elements.get(kind, 1))
 
     return States({name: each(kind) for name, kind in _KINDS.items()}, *read)
 
@@ -109,11 +109,11 @@ def in_parts(
     """The shape that all given numbers broadcast to, and the numbers of one piece after the other."""
     given: dict[tuple[str, str], Any] = {("states", "gathered"): states.gathered}
     degrees = degrees_of(layout)
-    given |= {("layout", one.name): getattr(degrees, one.name) for one in fields(degrees)}
+    given |= {("layout", field.name): getattr(degrees, field.name) for field in fields(degrees)}
     given |= {("step", name): getattr(step, name) for name in ("seq_len", "chunks", "imbalance", "capacity")}
     apart: Mapping[TensorClass, StateBytes] = {"layers": states.same} if states.same else states.of
-    for name, one in apart.items():
-        given |= {(name, part.name): getattr(one, part.name) for part in fields(one)}
+    for name, item in apart.items():
+        given |= {(name, part.name): getattr(item, part.name) for part in fields(item)}
     size, ready = aligned(given)
     if len(size) > 1 and not np.ndim(degrees.pipeline):
         # Stages lie along an axis of their own before those of all that is given.

@@ -58,11 +58,11 @@ def largest_of_family(setup: Setup, by: Scale = "depth") -> TransformerSpec | No
     spec, layout = setup.spec, setup.layout
 
     def fits(size: int) -> bool:
-        made = _scaled(setup, by, size)
-        if made is None:
+        result = _scaled(setup, by, size)
+        if result is None:
             return False
         try:
-            return replace(setup, spec=made).fits
+            return replace(setup, spec=result).fits
         except LayoutError:
             return False
 

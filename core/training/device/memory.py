@@ -127,13 +127,13 @@ class StageParts:
         top, flying = np.where(at_loss, act.logits, act.working), np.where(at_loss, 0.0, self.buckets)
         stacked = act.layers + act.embedding
         before, after = stacked + (act.head + top), again * stacked + (act.head + top)
-        casts, left, made = self.casts, flying, 0.0
+        casts, left, value = self.casts, flying, 0.0
         early: Any = False
         if np.any(again < 1):
             over = again == 0
             after, left = np.where(over, act.one, after), np.where(over, self.buckets, flying)
-            casts, made = np.where(over, 0.0, casts), self.fresh * (self.gradients + self.waiting)
-            early = before + flying + self.casts > after + left + casts + made
+            casts, value = np.where(over, 0.0, casts), self.fresh * (self.gradients + self.waiting)
+            early = before + flying + self.casts > after + left + casts + value
         new = early * self.fresh
         return DeviceMemory(
             parameters=self.parameters,
@@ -193,11 +193,11 @@ def memory_over(
 ) -> DeviceMemory:
     """The same for many layouts, sequence lengths and bytes per parameter at once, none of which is checked."""
     size, parts = in_parts(layout, states, step, _PIECE)
-    out = {one.name: np.empty(size or (1,)) for one in fields(DeviceMemory)}
+    out = {field.name: np.empty(size or (1,)) for field in fields(DeviceMemory)}
     for piece, degrees, some, how in parts:
-        found = _fullest(spec, degrees, some, how, runtime, stage)
+        memory = _fullest(spec, degrees, some, how, runtime, stage)
         for name, values in out.items():
-            values[piece] = getattr(found, name)
+            values[piece] = getattr(memory, name)
     if size == ():
         return DeviceMemory(**{name: float(values[0]) for name, values in out.items()})
     return DeviceMemory(**out)
@@ -210,13 +210,13 @@ def bytes_over(
     size, parts = in_parts(layout, states, step, _MANY)
     out = np.empty(size or (1,))
     for piece, degrees, some, how in parts:
-        held = parts_of(spec, degrees, some, how, runtime, _stages(degrees)).fullest
-        by_stage, buffers = np.broadcast_arrays(held.states - held.later, held.buffers)
+        memory = parts_of(spec, degrees, some, how, runtime, _stages(degrees)).fullest
+        by_stage, buffers = np.broadcast_arrays(memory.states - memory.later, memory.buffers)
         # More tensors never make the runtime's part smaller, so the fullest stage is known without it.
         tensors = out[piece]
-        np.add(by_stage[0] + held.activations[0], buffers[0], out=tensors)
-        for one, active, buffer in zip(by_stage[1:], held.activations[1:], buffers[1:], strict=True):
-            np.maximum(tensors, one + active + buffer, out=tensors)
+        np.add(by_stage[0] + memory.activations[0], buffers[0], out=tensors)
+        for item, active, buffer in zip(by_stage[1:], memory.activations[1:], buffers[1:], strict=True):
+            np.maximum(tensors, item + active + buffer, out=tensors)
         tensors += _runtime(tensors, degrees, runtime)
     return out.reshape(size)
 
@@ -236,14 +236,14 @@ def _fullest(
 ) -> DeviceMemory:
     """Of one stage, or at every point of the one with the largest total, the first among equals."""
     names = _stages(degrees) if stage is None else (stage,)
-    held = parts_of(spec, degrees, states, step, runtime, names).fullest
-    held = replace(held, runtime=_runtime(held.tensors, degrees, runtime))
-    rows = {one.name: getattr(held, one.name) for one in fields(held)}
+    memory = parts_of(spec, degrees, states, step, runtime, names).fullest
+    memory = replace(memory, runtime=_runtime(memory.tensors, degrees, runtime))
+    rows = {field.name: getattr(memory, field.name) for field in fields(memory)}
     # A part that is one number for all stages has no axis for them.
     rows = {name: row if np.ndim(row) else np.reshape(row, (1,)) for name, row in rows.items()}
     if len(names) == 1:
         return DeviceMemory(**{name: row[0] for name, row in rows.items()})
-    total = held.total
+    total = memory.total
     second = total[1] > total[0]
     third = total[2] > np.maximum(total[0], total[1])
 

@@ -60,8 +60,8 @@ def through_one_step(setup: Setup) -> StepCurve:
     buffer of their own stay from step to step. What the allocator reserved it keeps. The highest point is the account's
     total.
     """
-    held, degrees = setup.device_memory, degrees_of(setup.layout)
-    place = int(held.stage)
+    memory, degrees = setup.device_memory, degrees_of(setup.layout)
+    place = int(memory.stage)
     stage, _ = rank_of(setup.spec, degrees, (place,))
     states = states_of(setup.optimizer, setup.policy, setup.spec)
     parts = parts_of(setup.spec, degrees, states, setup.step, setup.runtime, (place,))
@@ -99,16 +99,16 @@ def through_one_step(setup: Setup) -> StepCurve:
     ended = (at == "backward") & (flown == 0)
     stacked = share * size(act.layers + act.embedding) + begins * size(act.head) + top
     # Gradients made so far: none in forward, all of them once a micro-batch has gone back.
-    made = np.maximum.accumulate(np.where(back, np.clip(flying - flown, 0.0, 1.0), at == "optimizer"))
-    made = parts.fresh * made + (1 - parts.fresh)
+    array = np.maximum.accumulate(np.where(back, np.clip(flying - flown, 0.0, 1.0), at == "optimizer"))
+    array = parts.fresh * array + (1 - parts.fresh)
     running = ~np.isin(at, ("start", "optimizer"))
-    kept = np.ones(len(at)) if setup.layout.pipeline > 1 else running
-    found = {name: np.full(len(at), float(getattr(held, name))) for name in CLASSES}
-    found["gradients"] = made * size(parts.gradients)
-    found["activations"] = np.where(ended, size(act.one), stacked)
-    found["buffers"] = (
-        kept * size(parts.gathered)
-        + running * (np.minimum(flown, 1.0) * size(parts.casts) + made * size(parts.waiting))
+    values = np.ones(len(at)) if setup.layout.pipeline > 1 else running
+    by_name = {name: np.full(len(at), float(getattr(memory, name))) for name in CLASSES}
+    by_name["gradients"] = array * size(parts.gradients)
+    by_name["activations"] = np.where(ended, size(act.one), stacked)
+    by_name["buffers"] = (
+        values * size(parts.gathered)
+        + running * (np.minimum(flown, 1.0) * size(parts.casts) + array * size(parts.waiting))
         + (back & ~at_loss) * buckets
     )
-    return StepCurve(tuple(phases), found, layers, flying)
+    return StepCurve(tuple(phases), by_name, layers, flying)

@@ -137,7 +137,7 @@ def stages_of(numbers: Numbers, degrees: Degrees, which: Sequence[StageName | in
     leading = both((4 * numbers["dense_layers"] < layers) * 1.0, numbers["dense_layers"])
     past = np.maximum(1.0, np.ceil((leading + 1) / np.ceil(layers / p)) - 1)
     places = {"first": 0.0 * p, "middle": np.minimum(past, np.maximum(p - 2, np.minimum(1.0, p - 1))), "last": p - 1}
-    index = np.stack([np.atleast_1d(places[one] if isinstance(one, str) else one + 0.0 * p) for one in which])
+    index = np.stack([np.atleast_1d(places[item] if isinstance(item, str) else item + 0.0 * p) for item in which])
     start, end = _before(layers, p, index), _before(layers, p, index + 1)
     return Stage(
         index=index,
@@ -173,8 +173,8 @@ def pieces_of(numbers: Numbers, degrees: Degrees) -> Pieces:
     Routed experts lie whole on ``expert`` ranks; with one such rank they are divided over the tensor-parallel ranks
     like every other matrix. A tied head on another stage than the embedding is a copy of it.
     """
-    one = {name: (numbers[name] > 0) * 1 for name in numbers if name.endswith("_layers")}
-    alone = {**numbers, **one, "layers": 1, "dense_layers": 1, "norms_outside": 0}
+    by_name = {name: (numbers[name] > 0) * 1 for name in numbers if name.endswith("_layers")}
+    alone = {**numbers, **by_name, "layers": 1, "dense_layers": 1, "norms_outside": 0}
     alone["shared_gates"] = (numbers["shared_gates"] > 0) * 1
     outside = numbers["norms_outside"]
     copied = pick(degrees.pipeline > 1, 1.0, 1.0 - numbers["tied_head"])
@@ -187,7 +187,7 @@ def pieces_of(numbers: Numbers, degrees: Degrees) -> Pieces:
     modules = numbers["mtp_modules"]
     if np.any(modules):
         predicted = _sum("prediction", with_extra_layer({**numbers, "expert_width": 0}))
-        predicted_experts = modules * one["moe_layers"] * experts
+        predicted_experts = modules * by_name["moe_layers"] * experts
     return Pieces(
         every=_sum("every layer", alone),
         norms=_sum("norms", alone),

@@ -86,7 +86,7 @@ class Setup:
 
         An optimizer, a policy and an accelerator may be named. Raises ``KeyError`` for a name that is not known.
         """
-        inner = {one.name for one in fields(Layout)}
+        inner = {field.name for field in fields(Layout)}
         laid = replace(self.layout, **{name: value for name, value in changes.items() if name in inner})
         own: dict[str, Any] = {name: value for name, value in changes.items() if name not in inner}
         if "accelerator" in own:

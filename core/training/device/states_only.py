@@ -57,8 +57,8 @@ def explain_largest(states: StateBytes, layout: Layout, memory: float) -> tuple[
         size = float(getattr(states, part)) * float(on_device(part, degrees))
         if size:
             shards = float(shared_over(part, degrees, degrees.shards))
-            one = sharded_bytes.explain(dense=1.0, shards=shards, experts=0.0, expert_shards=1.0, each=size)
-            steps.append(one.about(f"of one parameter, {name}"))
+            explanation = sharded_bytes.explain(dense=1.0, shards=shards, experts=0.0, expert_shards=1.0, each=size)
+            steps.append(explanation.about(f"of one parameter, {name}"))
     return (
         bytes_per_parameter.explain(**{part: float(getattr(states, part)) for part in PARTS}),
         *steps,

@@ -129,8 +129,8 @@ def traffic_per_step(
             passes=many * layers * (3 + again), size=tokens * kept_width(spec, d.tensor) * width, ranks=d.context
         ),
     )
-    if all(np.ndim(value) == 0 for value in (seq_len, *(getattr(layout, one.name) for one in fields(layout)))):
-        return Traffic(**{one.name: float(np.ravel(getattr(sent, one.name))[0]) for one in fields(sent)})
+    if all(np.ndim(value) == 0 for value in (seq_len, *(getattr(layout, field.name) for field in fields(layout)))):
+        return Traffic(**{field.name: float(np.ravel(getattr(sent, field.name))[0]) for field in fields(sent)})
     return sent
 
 

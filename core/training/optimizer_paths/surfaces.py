@@ -83,8 +83,15 @@ class Surface:
 
 
 def _rates(sgd: float, momentum: float, adagrad: float, rmsprop: float, adam: float) -> Mapping[str, float]:
-    found = {"SGD": sgd, "SGD momentum": momentum, "AdaGrad": adagrad, "RMSProp": rmsprop, "Adam": adam, "AdamW": adam}
-    return MappingProxyType(found)
+    by_name = {
+        "SGD": sgd,
+        "SGD momentum": momentum,
+        "AdaGrad": adagrad,
+        "RMSProp": rmsprop,
+        "Adam": adam,
+        "AdamW": adam,
+    }
+    return MappingProxyType(by_name)
 
 
 SURFACES: Mapping[str, Surface] = MappingProxyType(

@@ -70,7 +70,7 @@ def small_config(spec: TransformerSpec | None) -> dict[str, Any]:
             "n_positions": limit("witness_length"),
             **dict.fromkeys(("resid_pdrop", "embd_pdrop", "attn_pdrop"), 0.0),
         }
-    found = {
+    by_name = {
         **same,
         "num_hidden_layers": layers,
         "hidden_size": hidden,
@@ -82,8 +82,8 @@ def small_config(spec: TransformerSpec | None) -> dict[str, Any]:
         count = min(spec.experts.count, _EXPERTS)
         routed = {"num_local_experts": count, "num_experts_per_tok": min(spec.experts.per_token, count)}
         width = _near(spec.experts.width * share, least=32)
-        return {**found, "model_type": "mixtral", "intermediate_size": width, **routed}
-    return {**found, "model_type": "llama", "intermediate_size": min(_near(spec.ffn * share), 8 * hidden)}
+        return {**by_name, "model_type": "mixtral", "intermediate_size": width, **routed}
+    return {**by_name, "model_type": "llama", "intermediate_size": min(_near(spec.ffn * share), 8 * hidden)}
 
 
 def _number(value: Any) -> float:
@@ -158,15 +158,15 @@ class Trial:
         }
         degrees, step = degrees_of(Layout(micro_batch=BATCH)), Step(self.length, HF_SDPA).under(policy)
         states_held = states_of(optimizer, policy, self.shape)
-        held = parts_of(self.shape, degrees, states_held, step, TENSORS_ONLY, ("first",))
-        kept = held.activations
-        found = {part: state_bytes(self.parameters, stored) for part, stored in states.items() if stored}
-        found["activations"] = _number(kept.layers + kept.head + kept.embedding)
+        parts = parts_of(self.shape, degrees, states_held, step, TENSORS_ONLY, ("first",))
+        activations = parts.activations
+        by_name = {part: state_bytes(self.parameters, stored) for part, stored in states.items() if stored}
+        by_name["activations"] = _number(activations.layers + activations.head + activations.embedding)
         if policy.autocasts:
-            found["casts"] = _number(held.casts)
+            by_name["casts"] = _number(parts.casts)
         if self.device == "cuda":
-            found["peak"] = _number(held.fullest.tensors)
-        return found
+            by_name["peak"] = _number(parts.fullest.tensors)
+        return by_name
 
 
 def trial_of(spec: TransformerSpec | None, optimizer: str, policy: PrecisionPolicy, device: DeviceKind) -> Trial:
@@ -176,8 +176,8 @@ def trial_of(spec: TransformerSpec | None, optimizer: str, policy: PrecisionPoli
 
 def worker_command(trial: Trial) -> Sequence[str]:
     """The command line of the process that runs a step."""
-    asked = [trial.config, trial.optimizer, trial.policy, trial.device]
-    return [sys.executable, "-m", "core.training.torch_check.worker", *asked]
+    parts = [trial.config, trial.optimizer, trial.policy, trial.device]
+    return [sys.executable, "-m", "core.training.torch_check.worker", *parts]
 
 
 @dataclass(frozen=True, slots=True)

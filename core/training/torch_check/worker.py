@@ -32,8 +32,12 @@ def _say(event: Event) -> None:
 
 def _bytes(tensors: Iterable[Any]) -> int:
     """Bytes of the storages behind ``tensors``, each once."""
-    found = {one.untyped_storage().data_ptr(): one.untyped_storage().nbytes() for one in tensors if one is not None}
-    return sum(found.values())
+    table = {
+        tensor.untyped_storage().data_ptr(): tensor.untyped_storage().nbytes()
+        for tensor in tensors
+        if tensor is not None
+    }
+    return sum(table.values())
 
 
 def _as_it_is(tensor: Any) -> Any:
@@ -48,10 +52,10 @@ _SAME_NUMBERS = {
 
 def _is_cast(tensor: Any) -> bool:
     """Whether a saved tensor is a parameter in another type: nothing but a copy lies between the two."""
-    made = tensor.grad_fn
-    while made is not None and made.name() in _SAME_NUMBERS:
-        made = made.next_functions[0][0]
-    return tensor.grad_fn is not None and hasattr(made, "variable")
+    result = tensor.grad_fn
+    while result is not None and result.name() in _SAME_NUMBERS:
+        result = result.next_functions[0][0]
+    return tensor.grad_fn is not None and hasattr(result, "variable")
 
 
 class _Step:
@@ -65,12 +69,12 @@ class _Step:
         fields = json.loads(trial.config)
         config = auto.AutoConfig.for_model(fields.pop("model_type"), **fields)
         narrow = self.policy.weights.bytes < 4
-        made = auto.AutoModelForCausalLM.from_config(
+        result = auto.AutoModelForCausalLM.from_config(
             config, attn_implementation="sdpa", dtype=torch.bfloat16 if narrow else torch.float32
         )
         if trial.shape.experts:
-            made.set_experts_implementation("grouped_mm")
-        self.model = made.to(trial.device).train()
+            result.set_experts_implementation("grouped_mm")
+        self.model = result.to(trial.device).train()
         self.weights: list[Any] = list(self.model.parameters())
         self.master: list[Any] = [w.detach().float() for w in self.weights] if self.policy.master else []
         self.optimizer = torch_optimizer(trial.optimizer, self.master or self.weights, lr=_RATE)
@@ -81,19 +85,19 @@ class _Step:
     def forward(self) -> tuple[Any, int, int]:
         """The loss, and the bytes that forward kept for backward up to the logits: all but weights, and their casts."""
         known = {weight.untyped_storage().data_ptr() for weight in self.weights}
-        kept: list[Any] = []
+        values: list[Any] = []
         casts: list[Any] = []
 
         def pack(tensor: Any) -> Any:
             if tensor.untyped_storage().data_ptr() not in known:
-                (casts if _is_cast(tensor) else kept).append(tensor)
+                (casts if _is_cast(tensor) else values).append(tensor)
             return tensor
 
         torch = self.torch
         autocast = torch.autocast(self.trial.device, torch.bfloat16, enabled=self.policy.autocasts)
         with torch.autograd.graph.saved_tensors_hooks(pack, _as_it_is), autocast:
             logits = self.model(self.tokens, use_cache=False).logits
-        sizes = _bytes(kept), _bytes(casts)
+        sizes = _bytes(values), _bytes(casts)
         loss = self.torch.nn.functional.cross_entropy(
             logits[:, :-1].float().flatten(0, 1), self.tokens[:, 1:].flatten()
         )
@@ -144,28 +148,28 @@ def run(trial: Trial, say: Callable[[Event], None] = _say) -> None:
     name = torch.cuda.get_device_name() if cuda else "CPU"
     say(Began(torch=str(torch.__version__), transformers=str(transformers.__version__), device=str(name)))
     say(Advance(phase="building the model"))
-    made = _Step(torch, trial)
-    say(Measured(part="parameters", size=_bytes(made.weights)))
+    result = _Step(torch, trial)
+    say(Measured(part="parameters", size=_bytes(result.weights)))
     say(Advance(phase="forward"))
-    loss, kept, casts = made.forward()
-    say(Measured(part="activations", size=kept))
-    if made.policy.autocasts:
+    loss, number, casts = result.forward()
+    say(Measured(part="activations", size=number))
+    if result.policy.autocasts:
         say(Measured(part="casts", size=casts))
     say(Advance(phase="backward"))
-    made.backward(loss)
+    result.backward(loss)
     del loss
-    say(Measured(part="gradients", size=_bytes(made.gradients)))
+    say(Measured(part="gradients", size=_bytes(result.gradients)))
     say(Advance(phase="optimizer step"))
-    made.step()
-    if made.master:
-        say(Measured(part="master", size=_bytes(made.master)))
-    say(Measured(part="optimizer", size=_bytes(made.states)))
+    result.step()
+    if result.master:
+        say(Measured(part="master", size=_bytes(result.master)))
+    say(Measured(part="optimizer", size=_bytes(result.states)))
     if cuda:
         torch.cuda.reset_peak_memory_stats()
         for _ in range(_STEPS_TO_PEAK - 1):
-            made.forget()
-            made.backward(made.forward()[0])
-            made.step()
+            result.forget()
+            result.backward(result.forward()[0])
+            result.step()
         say(Measured(part="peak", size=torch.cuda.max_memory_allocated()))
     say(Done(elapsed_s=time.monotonic() - start))
 

@@ -119,24 +119,24 @@ def rates(bars: Sequence[Bar], palette: Palette) -> Figure:
 def rates_key(bars: Sequence[Bar]) -> str:
     """How `rates` is read: only of what is in it, and empty where there is no bar."""
     done = [bar for bar in bars if not math.isnan(bar.rate)]
-    said = ["Bar: the median", "whisker: p10 to p90"]
+    sentences = ["Bar: the median", "whisker: p10 to p90"]
     if any(bar.others for bar in done):
-        said.append("ring: the median at another n")
+        sentences.append("ring: the median at another n")
     if any(not math.isnan(bar.peak) for bar in done):
-        said.append("upright stroke: the datasheet’s dense peak")
-    return f"{'; '.join(said)}." if done else ""
+        sentences.append("upright stroke: the datasheet’s dense peak")
+    return f"{'; '.join(sentences)}." if done else ""
 
 
 def _others(bars: Sequence[Bar], scale: float, palette: Palette) -> list[Figure]:
     """Small rings under each bar: the rates at the other sizes."""
-    found = [
+    rows = [
         (y + 0.34, rate / scale, f"{bar.dtype}, {size}: {rate_text(rate)}")
         for y, bar in enumerate(bars)
         for size, rate in bar.others
     ]
-    if not found:
+    if not rows:
         return []
-    ys, xs, texts = zip(*found, strict=True)
+    ys, xs, texts = zip(*rows, strict=True)
     ring = {"symbol": "circle-open", "size": 6, "color": palette.muted, "line": {"width": 1.2}}
     return [
         {
@@ -173,8 +173,8 @@ def _labels(palette: Palette, y: int, bar: Bar, scale: float, span: float, *, so
         elif 0 <= peak - end < _LABEL_SHARE * span:
             end = peak
         strong = {"family": MONO, "size": 14, "color": colour}
-        said = f"<b>{rate_text(bar.rate)}</b>"
-        texts.append(label(palette, said, x=end, xshift=12, **left) | {"font": strong})
+        message = f"<b>{rate_text(bar.rate)}</b>"
+        texts.append(label(palette, message, x=end, xshift=12, **left) | {"font": strong})
         if some and math.isnan(peak):
             texts.append(label(palette, "peak unknown", x=0, y=y + _UNDER, xshift=6, xanchor="left") | {"font": quiet})
     if not math.isnan(peak):
@@ -188,21 +188,21 @@ def curves(record: Record, palette: Palette) -> Figure:
 
     A size that no tile divides stands as a cross beside its line. All lines are blue, for all is computing.
     """
-    lines = [(dtype, found) for dtype in record.programme.dtypes if (found := squares(record.points, dtype))]
+    lines = [(dtype, result) for dtype in record.programme.dtypes if (result := squares(record.points, dtype))]
     data: list[Figure] = []
     ends: list[tuple[str, float, float]] = []
-    for i, (dtype, found) in enumerate(lines):
-        smooth = [p for p in found if p.shape[0] != MISALIGNED]
+    for i, (dtype, result) in enumerate(lines):
+        smooth = [p for p in result if p.shape[0] != MISALIGNED]
         for points, mode, symbol in (
             (smooth, "lines+markers", _SYMBOLS[i % len(_SYMBOLS)]),
-            ([p for p in found if p.shape[0] == MISALIGNED], "markers", "x-thin-open"),
+            ([p for p in result if p.shape[0] == MISALIGNED], "markers", "x-thin-open"),
         ):
             if points:
                 data.append(_curve(dtype, points, mode, symbol, palette))
-        last = (smooth or list(found))[-1]
+        last = (smooth or list(result))[-1]
         ends.append((dtype, float(last.shape[0]), last.rate))
-    sizes = sorted({p.shape[0] for _, found in lines for p in found} - {MISALIGNED})
-    rates = [p.rate for _, found in lines for p in found] or [1e9, 1e12]
+    sizes = sorted({p.shape[0] for _, points in lines for p in points} - {MISALIGNED})
+    rates = [p.rate for _, points in lines for p in points] or [1e9, 1e12]
     low = math.log10(min(rates))
     room = max(math.log10(max(rates)) - low, _LEAST_DECADES)
     ends_at = [low - 0.06 * room, low + 1.08 * room]
@@ -286,13 +286,13 @@ def _line_ends(palette: Palette, ends: Sequence[tuple[str, float, float]], low: 
 
 def curves_alt(record: Record) -> str:
     """The takeaway of `curves` for those who do not see it."""
-    said: list[str] = []
+    sentences: list[str] = []
     for dtype in record.programme.dtypes:
-        found = squares(record.points, dtype)
-        if len(found) > 1:
-            first, top = found[0], max(found, key=lambda p: p.rate)
-            said.append(
+        points = squares(record.points, dtype)
+        if len(points) > 1:
+            first, top = points[0], max(points, key=lambda p: p.rate)
+            sentences.append(
                 f"{dtype} from {rate_text(first.rate)} at n = {first.shape[0]:,} to {rate_text(top.rate)} at "
                 f"{top.shape[0]:,}"
             )
-    return f"Rate over the size of square matmuls: {'; '.join(said) or 'one size only'}."
+    return f"Rate over the size of square matmuls: {'; '.join(sentences) or 'one size only'}."

@@ -64,18 +64,18 @@ def _headline(record: Record) -> str:
 
 
 def _copy(record: Record) -> str:
-    found = largest_copy(record.points)
-    return "–" if found is None or wide(found) else bandwidth_text(found.bandwidth)
+    point = largest_copy(record.points)
+    return "–" if point is None or wide(point) else bandwidth_text(point.bandwidth)
 
 
 def compared(first: Record, second: Record) -> tuple[tuple[str, str, str, str], ...]:
     """Rows of two measurements: what, the first, the second, and how many times the second is as fast."""
-    made: list[tuple[str, str, str, str]] = []
+    result: list[tuple[str, str, str, str]] = []
     for dtype in dict.fromkeys((*first.programme.dtypes, *second.programme.dtypes)):
-        one, two = best_square(first, dtype), best_square(second, dtype)
-        if one and two:
-            ratio = significant(speed_ratio(two.rate, one.rate), 3)
-            made.append((f"matmul, {dtype}", _at(one.rate, one.shape), _at(two.rate, two.shape), f"{ratio} ×"))
+        point, two = best_square(first, dtype), best_square(second, dtype)
+        if point and two:
+            ratio = significant(speed_ratio(two.rate, point.rate), 3)
+            result.append((f"matmul, {dtype}", _at(point.rate, point.shape), _at(two.rate, two.shape), f"{ratio} ×"))
     theirs = {
         p.item.key[:3]: p for kind in ("memory", "attention", "operations", "layer") for p in of_kind(second, kind)
     }
@@ -85,8 +85,8 @@ def compared(first: Record, second: Record) -> tuple[tuple[str, str, str, str], 
                 show = bandwidth_text if kind == "memory" else rate_text
                 sides = (p.bandwidth, other.bandwidth) if kind == "memory" else (p.rate, other.rate)
                 ratio = significant(speed_ratio(p.median_s, other.median_s), 3)
-                made.append((f"{p.item.name}, {p.item.label}", show(sides[0]), show(sides[1]), f"{ratio} ×"))
-    return tuple(made)
+                result.append((f"{p.item.name}, {p.item.label}", show(sides[0]), show(sides[1]), f"{ratio} ×"))
+    return tuple(result)
 
 
 def _at(rate: float, shape: tuple[int, ...]) -> str:
@@ -133,9 +133,9 @@ def picture(first: Record, second: Record, palette: Palette) -> Figure:
     for side, (shift, fill, word) in enumerate(
         ((-0.2, palette.compute_bound, "first"), (0.2, palette.surface, "second"))
     ):
-        found = [(i, pair[side]) for i, pair in enumerate(pairs)]
-        ys = [i + shift for i, p in found if p]
-        xs = [p.rate / scale for _, p in found if p]
+        result = [(i, pair[side]) for i, pair in enumerate(pairs)]
+        ys = [i + shift for i, p in result if p]
+        xs = [p.rate / scale for _, p in result if p]
         data.append(
             {
                 "type": "bar",
@@ -144,13 +144,13 @@ def picture(first: Record, second: Record, palette: Palette) -> Figure:
                 "x": xs,
                 "width": 0.34,
                 "marker": {"color": fill, "line": {"width": 1.5, "color": palette.compute_bound}},
-                "hovertext": [f"{word}: {rate_text(p.rate)}" for _, p in found if p],
+                "hovertext": [f"{word}: {rate_text(p.rate)}" for _, p in result if p],
                 "hoverinfo": "text",
             }
         )
         notes += [
             label(palette, f"{word} {rate_text(p.rate)}", x=p.rate / scale, y=i + shift, xanchor="left", xshift=6)
-            for i, p in found
+            for i, p in result
             if p
         ]
     return {

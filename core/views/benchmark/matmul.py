@@ -62,8 +62,8 @@ def best_square(record: Record, dtype: str) -> Point | None:
 
 def bests(record: Record) -> tuple[Point, ...]:
     """The best square of each dtype, in the order of measuring."""
-    found = (best_square(record, dtype) for dtype in record.programme.dtypes)
-    return tuple(point for point in found if point is not None)
+    results = (best_square(record, dtype) for dtype in record.programme.dtypes)
+    return tuple(point for point in results if point is not None)
 
 
 def headline(record: Record) -> Point | None:
@@ -79,9 +79,9 @@ def answer(record: Record) -> tuple[str, str]:
     assert top is not None  # noqa: S101 - the caller has looked
     who = subject(record)
     if wide(top):
-        said = spread(top.p10_rate, top.rate, top.p90_rate)
+        text = spread(top.p10_rate, top.rate, top.p90_rate)
         return (
-            f"{who} ran **too unevenly to say how fast it is**: {top.item.name} at {_size(top)} went at {said} "
+            f"{who} ran **too unevenly to say how fast it is**: {top.item.name} at {_size(top)} went at {text} "
             "(p10–p90 of its runs).",
             "Something else probably used it meanwhile: measure again when nothing else runs. The best of "
             f"{top.runs:,} runs reached {rate_text(top.best_rate)}; "
@@ -126,30 +126,32 @@ def _apart(fast: float, slow: float) -> str:
 def _circumstances(record: Record, top: Point) -> list[str]:
     threads = record.facts.threads if record.facts else 0
     on = f" on {threads} thread{'s' if threads != 1 else ''}" if threads else ""
-    said = [
+    sentences = [
         f"Median of {top.runs:,} runs in {format_duration(top.duration_s, 2)}{on}; best {rate_text(top.best_rate)}."
     ]
     long = [p for dtype in record.programme.dtypes for p in sustained(record.points, dtype)]
     for point in long:
         burst = next((p for p in squares(record.points, point.item.name) if p.shape == point.shape), None)
-        kept = f", {format_quantity(speed_ratio(point.rate, burst.rate), 'ratio', 3)} of its burst" if burst else ""
+        text = f", {format_quantity(speed_ratio(point.rate, burst.rate), 'ratio', 3)} of its burst" if burst else ""
         lasted = format_duration(point.duration_s, 2)
-        said.append(f"Kept up for {lasted}, {point.item.name} at {_size(point)} ran at {rate_text(point.rate)}{kept}.")
+        sentences.append(
+            f"Kept up for {lasted}, {point.item.name} at {_size(point)} ran at {rate_text(point.rate)}{text}."
+        )
     if not long and top.duration_s < SUSTAINED_S:
-        said.append("A burst: for hours a device may not hold it.")
-    return said
+        sentences.append("A burst: for hours a device may not hold it.")
+    return sentences
 
 
 def _about(record: Record) -> list[str]:
     """The datasheet it is held against, when it was measured, and with what."""
     sheet = datasheet_of(record)
     if not sheet.rows:
-        said = [f"Peak unknown: {sheet.reason}."]
+        sentences = [f"Peak unknown: {sheet.reason}."]
     elif sheet.reason:
-        said = [f"{sheet.reason}; a peak is shown where they agree."]
+        sentences = [f"{sheet.reason}; a peak is shown where they agree."]
     else:
-        said = [f"Peaks are the dense datasheet rates of {sheet.name}."]
-    return [*said, measured_line(record)]
+        sentences = [f"Peaks are the dense datasheet rates of {sheet.name}."]
+    return [*sentences, measured_line(record)]
 
 
 def warning(record: Record) -> str:
@@ -158,25 +160,25 @@ def warning(record: Record) -> str:
     doubtful = [p for p in bests(record) if wide(p)]
     if not doubtful or (top is not None and wide(top)):
         return ""
-    said = listed([f"{p.item.name} p10–p90 {spread(p.p10_rate, p.rate, p.p90_rate)}" for p in doubtful])
-    return f"**The runs spread widely** ({said}): something else probably used this device meanwhile; measure again."
+    text = listed([f"{p.item.name} p10–p90 {spread(p.p10_rate, p.rate, p.p90_rate)}" for p in doubtful])
+    return f"**The runs spread widely** ({text}): something else probably used this device meanwhile; measure again."
 
 
 def bars(record: Record, *, doing: str = "") -> tuple[Bar, ...]:
     """One bar per dtype of the programme, measured or not, in order. doing: the dtype being measured now."""
-    sheet, made, nan = datasheet_of(record), list[Bar](), math.nan
+    sheet, result, nan = datasheet_of(record), list[Bar](), math.nan
     for dtype in record.programme.dtypes:
         top = best_square(record, dtype)
         if top is not None:
             rest = tuple((_size(p), p.rate) for p in squares(record.points, dtype) if p is not top)
             ends = (top.rate, top.p10_rate, top.p90_rate)
-            made.append(Bar(dtype, _size(top), *ends, peak_of(sheet, dtype), "", rest))
+            result.append(Bar(dtype, _size(top), *ends, peak_of(sheet, dtype), "", rest))
             continue
-        said = _missing(record, dtype, doing)
+        text = _missing(record, dtype, doing)
         # What cannot be measured has nothing to stand beside a peak, and its reason needs the room.
-        waits = said in ("waiting", "measuring …")
-        made.append(Bar(dtype, "", nan, nan, nan, peak_of(sheet, dtype) if waits else nan, said))
-    return tuple(made)
+        waits = text in ("waiting", "measuring …")
+        result.append(Bar(dtype, "", nan, nan, nan, peak_of(sheet, dtype) if waits else nan, text))
+    return tuple(result)
 
 
 def _refused(record: Record, dtype: str) -> list[Refusal]:
@@ -184,8 +186,8 @@ def _refused(record: Record, dtype: str) -> list[Refusal]:
 
 
 def _missing(record: Record, dtype: str, doing: str) -> str:
-    if found := _refused(record, dtype):
-        return f"{found[0].why}: {clip(' '.join(found[0].text.split()), 90)}"
+    if refusals := _refused(record, dtype):
+        return f"{refusals[0].why}: {clip(' '.join(refusals[0].text.split()), 90)}"
     if record.stage != "running":
         return "not measured"
     return "measuring …" if dtype == doing else "waiting"
@@ -200,19 +202,19 @@ def headings(record: Record) -> tuple[str, ...]:
 def rows(record: Record) -> tuple[tuple[str, ...], ...]:
     """The table behind the chart: each dtype at the square where it is fastest."""
     sheet, base = datasheet_of(record), best_square(record, "fp32")
-    found: list[tuple[str, ...]] = []
+    result: list[tuple[str, ...]] = []
     for p in bests(record):
         dtype = p.item.name
         share = share_of_peak(p.rate, peak_of(sheet, dtype))
-        shown = format_quantity(share, "ratio", 3) + (f" ({CHECK})" if share > OVER else "")
+        text = format_quantity(share, "ratio", 3) + (f" ({CHECK})" if share > OVER else "")
         others = format_quantity(share_of_peak(p.rate, best_by_others(sheet, dtype)), "ratio", 3)
-        shares = (shown, others) if sheet.rows else ()
+        shares = (text, others) if sheet.rows else ()
         times = f"{significant(speed_ratio(p.rate, base.rate), 3)} ×" if base and _sure(p, base) else "unknown"
         error = error_text(p)
         median = rate_text(p.rate)
         ends = spread(p.p10_rate, p.rate, p.p90_rate)
-        found.append((dtype, f"{p.shape[0]:,}", median, ends, f"{p.runs:,}", *shares, times, error))
-    return tuple(found)
+        result.append((dtype, f"{p.shape[0]:,}", median, ends, f"{p.runs:,}", *shares, times, error))
+    return tuple(result)
 
 
 def _sure(point: Point, base: Point) -> bool:
@@ -250,16 +252,16 @@ def remarks(record: Record) -> tuple[str, ...]:
 
 def _refusals(record: Record) -> list[str]:
     """One remark per dtype: each reason with the sizes that it holds for."""
-    said: list[str] = []
+    sentences: list[str] = []
     for dtype in record.programme.dtypes:
         alike: dict[tuple[str, str], list[str]] = {}
-        for one in _refused(record, dtype):
-            alike.setdefault((one.why, clip(one.text, 900)), []).append(one.item.label)
+        for refusal in _refused(record, dtype):
+            alike.setdefault((refusal.why, clip(refusal.text, 900)), []).append(refusal.item.label)
         whole = len(alike) == 1 and not squares(record.points, dtype)
         parts = [f"{why}{'' if whole else f' at {listed(at)}'}: {text}" for (why, text), at in alike.items()]
         if parts:
-            said.append(f"**{dtype}** {'; '.join(parts)}.")
-    return said
+            sentences.append(f"**{dtype}** {'; '.join(parts)}.")
+    return sentences
 
 
 def _launches(record: Record, points: Sequence[Point]) -> list[str]:
@@ -268,23 +270,23 @@ def _launches(record: Record, points: Sequence[Point]) -> list[str]:
     if not short or not points:
         return []
     longest = format_duration(max(p.median_s for p in short), 2)
-    said = f"**A run of {listed([p.item.name for p in short])} takes {longest} or less**, about as long as launching it"
-    return [f"{said}: larger sizes would show how fast this GPU multiplies."]
+    text = f"**A run of {listed([p.item.name for p in short])} takes {longest} or less**, about as long as launching it"
+    return [f"{text}: larger sizes would show how fast this GPU multiplies."]
 
 
 def _conditions(record: Record, points: Sequence[Point]) -> list[str]:
     """Clock, temperature and power over all runs, and whether the clock was lowered."""
     states = [state for p in points for state in (p.before, p.after)]
-    said: list[str] = []
+    sentences: list[str] = []
     for name, unit in (("clock_mhz", "MHz"), ("temperature_c", "°C"), ("power_w", "W")):
         seen = [value for state in states if (value := getattr(state, name)) is not None]
         if seen:
-            said.append(f"{min(seen):,.0f}–{max(seen):,.0f} {unit}")
-    if not said:
+            sentences.append(f"{min(seen):,.0f}–{max(seen):,.0f} {unit}")
+    if not sentences:
         return []
     limit = record.facts.power_limit_w if record.facts else None
     capped = f" (limit {limit:,.0f} W)" if limit else ""
-    return [f"Before and after runs: {', '.join(said)}{capped}.{_throttled(points)}"]
+    return [f"Before and after runs: {', '.join(sentences)}{capped}.{_throttled(points)}"]
 
 
 def _throttled(points: Sequence[Point]) -> str:
@@ -310,7 +312,7 @@ def _notes(points: Sequence[Point]) -> list[str]:
 def chart_alt(record: Record) -> str:
     """The chart's takeaway for those who do not see it."""
     sheet = datasheet_of(record)
-    said = [
+    sentences = [
         f"{p.item.name} {rate_text(p.rate)}"
         + ("" if math.isnan(peak := peak_of(sheet, p.item.name)) else f" of {rate_text(peak)} peak")
         for p in bests(record)
@@ -319,20 +321,20 @@ def chart_alt(record: Record) -> str:
     rest = f"; no rate for {listed(none)}" if none else ""
     name = record.facts.name if record.facts else ""
     where = device_phrase(record.programme.device, name).replace("This", "this", 1)
-    return f"Matmul rates on {where}: {', '.join(said) or 'none yet'}{rest}."
+    return f"Matmul rates on {where}: {', '.join(sentences) or 'none yet'}{rest}."
 
 
 def explanations(record: Record) -> tuple[Explanation, ...]:
     """Every number of the answer and the chart, opened: work, rate, share of peak, and how far dtypes lie apart."""
     sheet, tops = datasheet_of(record), bests(record)
     sizes = dict.fromkeys(p.shape[0] for p in tops)
-    made = [matmul_flop.explain(m=n, n=n, k=n, groups=1).about(f"n = {n:,}") for n in sizes]
+    result = [matmul_flop.explain(m=n, n=n, k=n, groups=1).about(f"n = {n:,}") for n in sizes]
     base = best_square(record, "fp32")
     for p in tops:
         dtype, peak = p.item.name, peak_of(sheet, p.item.name)
-        made.append(achieved_rate.explain(flop=p.flop, seconds=p.median_s).about(f"{dtype}, median"))
+        result.append(achieved_rate.explain(flop=p.flop, seconds=p.median_s).about(f"{dtype}, median"))
         if not math.isnan(peak):
-            made.append(share_of_peak.explain(rate=p.rate, peak=peak).about(f"{dtype}, {sheet.name}"))
+            result.append(share_of_peak.explain(rate=p.rate, peak=peak).about(f"{dtype}, {sheet.name}"))
         if base and base is not p and _sure(p, base):
-            made.append(speed_ratio.explain(fast=p.rate, slow=base.rate).about(f"{dtype} and fp32"))
-    return tuple(made)
+            result.append(speed_ratio.explain(fast=p.rate, slow=base.rate).about(f"{dtype} and fp32"))
+    return tuple(result)

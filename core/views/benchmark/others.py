@@ -32,8 +32,8 @@ _HEIGHT = 300
 
 def sheet_bandwidth(record: Record) -> float:
     """Memory bandwidth that the datasheet promises, in bytes per second; NaN where none is known."""
-    found = {row.bandwidth for row in datasheet_of(record).rows}
-    return found.pop() if len(found) == 1 else math.nan
+    values = {row.bandwidth for row in datasheet_of(record).rows}
+    return values.pop() if len(values) == 1 else math.nan
 
 
 def says(record: Record, kind: Kind) -> str:
@@ -53,14 +53,14 @@ def says(record: Record, kind: Kind) -> str:
 def _memory(record: Record, points: Sequence[Point]) -> str:
     large = max(points, key=lambda p: p.bytes)
     fast = max(points, key=lambda p: p.bandwidth)
-    said = f"{subject(record)} copies {large.item.label} at **{bandwidth_text(large.bandwidth)}**, read and written"
+    text = f"{subject(record)} copies {large.item.label} at **{bandwidth_text(large.bandwidth)}**, read and written"
     share = share_of_peak(large.bandwidth, sheet_bandwidth(record))
     if not math.isnan(share):
-        said += f", {format_quantity(share, 'ratio', 3)} of its datasheet"
+        text += f", {format_quantity(share, 'ratio', 3)} of its datasheet"
     if fast is not large and fast.bandwidth > 1.2 * large.bandwidth:
         times = significant(fast.bandwidth / large.bandwidth, 2)
-        said += f"; {fast.item.label}, which caches hold, {times} times as fast"
-    return f"{said}."
+        text += f"; {fast.item.label}, which caches hold, {times} times as fast"
+    return f"{text}."
 
 
 def _overhead(record: Record, points: Sequence[Point]) -> str:
@@ -134,7 +134,7 @@ def _cells(points: Sequence[Point]) -> list[tuple[str, ...]]:
 
 def refusals(record: Record, kind: Kind) -> tuple[str, ...]:
     """What of a kind was refused or skipped, in the words it was, and what is to be known of a point."""
-    said = [
+    sentences = [
         f"**{r.item.name}, {r.item.label} {r.why}**: {clip(r.text, 900)}"
         for r in record.refusals
         if r.item.kind == kind
@@ -143,7 +143,7 @@ def refusals(record: Record, kind: Kind) -> tuple[str, ...]:
     for p in of_kind(record, kind):
         if p.note:
             notes.setdefault(p.note, {})[p.item.name] = None
-    return (*said, *(f"{listed(list(names))}: {note}." for note, names in notes.items()))
+    return (*sentences, *(f"{listed(list(names))}: {note}." for note, names in notes.items()))
 
 
 def bandwidths(record: Record, palette: Palette) -> Figure:
@@ -174,14 +174,14 @@ def bandwidths(record: Record, palette: Palette) -> Figure:
             "hoverinfo": "text",
         }
     ]
-    said: list[Figure] = []
+    figures: list[Figure] = []
     shapes: list[Figure] = []
     if not math.isnan(promised):
         line = {"color": palette.muted, "width": 1.5, "dash": "dash"}
         at = promised / scale
         shapes.append({"type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": at, "y1": at, "line": line})
         text = f"datasheet {bandwidth_text(promised)}"
-        said.append(label(palette, text, x=1, xref="paper", xanchor="right", y=at, yanchor="bottom"))
+        figures.append(label(palette, text, x=1, xref="paper", xanchor="right", y=at, yanchor="bottom"))
     return {
         "data": data,
         "layout": layout(
@@ -195,7 +195,7 @@ def bandwidths(record: Record, palette: Palette) -> Figure:
                 tickfont={"family": MONO, "size": 12, "color": palette.muted},
             ),
             yaxis=axis(palette, f"read and written, {unit}", rangemode="tozero", fixedrange=True),
-            annotations=said,
+            annotations=figures,
             shapes=shapes,
         ),
     }
@@ -204,17 +204,17 @@ def bandwidths(record: Record, palette: Palette) -> Figure:
 def bandwidths_alt(record: Record) -> str:
     """The takeaway of `bandwidths` for those who do not see it."""
     points = sorted(of_kind(record, "memory"), key=lambda p: p.bytes)
-    said = [f"{p.item.label} {bandwidth_text(p.bandwidth)}" for p in points]
-    return f"Bandwidth of a copy by its size: {', '.join(said)}."
+    sentences = [f"{p.item.label} {bandwidth_text(p.bandwidth)}" for p in points]
+    return f"Bandwidth of a copy by its size: {', '.join(sentences)}."
 
 
 def explanations(points: Sequence[Point]) -> tuple[Explanation, ...]:
     """Rate and bandwidth of each point, opened."""
-    made: list[Explanation] = []
+    result: list[Explanation] = []
     for p in points:
         about = f"{p.item.name}, {p.item.label}"
         if p.flop:
-            made.append(achieved_rate.explain(flop=p.flop, seconds=p.median_s).about(about))
+            result.append(achieved_rate.explain(flop=p.flop, seconds=p.median_s).about(about))
         if p.bytes:
-            made.append(achieved_bandwidth.explain(size=p.bytes, seconds=p.median_s).about(about))
-    return tuple(made)
+            result.append(achieved_bandwidth.explain(size=p.bytes, seconds=p.median_s).about(about))
+    return tuple(result)

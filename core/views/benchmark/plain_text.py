@@ -11,7 +11,7 @@ from core.views.common.markup import unmarked
 _Told = TypeVar("_Told", bound=BaseModel)
 
 
-def in_sentences(told: _Told) -> _Told:
+def in_sentences(text: _Told) -> _Told:
     """What a file tells, with nothing in its texts that sentences would take for their own marks."""
 
     def plain(value: object) -> object:
@@ -21,4 +21,4 @@ def in_sentences(told: _Told) -> _Told:
             return tuple(map(plain, cast("tuple[object, ...]", value)))
         return in_sentences(value) if isinstance(value, BaseModel) else value
 
-    return told.model_copy(update={name: plain(getattr(told, name)) for name in type(told).model_fields})
+    return text.model_copy(update={name: plain(getattr(text, name)) for name in type(text).model_fields})

@@ -99,14 +99,14 @@ def picture(record: Record, roof: Roof, sheet: Roof, palette: Palette) -> Figure
 
 
 def _line(x: npt.NDArray[np.float64], slope: float, peak: float, dash: str, palette: Palette) -> Figure:
-    said = "datasheet" if dash == "dash" else "measured"
+    text = "datasheet" if dash == "dash" else "measured"
     return {
         "type": "scatter",
         "mode": "lines",
         "x": x,
         "y": np.minimum(peak, x * slope),
         "line": {"color": palette.muted if dash == "dash" else palette.text, "width": 1.5, "dash": dash},
-        "hovertext": f"{said}: {rate_text(peak)}, {bandwidth_text(slope)}",
+        "hovertext": f"{text}: {rate_text(peak)}, {bandwidth_text(slope)}",
         "hoverinfo": "text",
     }
 
@@ -182,12 +182,12 @@ def takeaway(record: Record, roof: Roof, sheet: Roof) -> str:
     """What the roofline shows in a sentence or two."""
     ridge = format_quantity(ridge_point(roof.top, roof.bandwidth), "flop_per_byte", 3)
     both = f"computes **{rate_text(roof.top)}** and moves **{bandwidth_text(roof.bandwidth)}**"
-    said = f"{subject(record)} {both}: below **{ridge}** memory is the limit."
+    text = f"{subject(record)} {both}: below **{ridge}** memory is the limit."
     if sheet.known:
         there = format_quantity(ridge_point(sheet.top, sheet.bandwidth), "flop_per_byte", 3)
-        said += f" Its datasheet puts the ridge at {there}."
+        text += f" Its datasheet puts the ridge at {there}."
     bound = list(dict.fromkeys(p.item.name for p in placed(record, roof) if roof.place(p).bound == "memory"))
-    return said + (f" Memory-bound here: {listed(bound)}." if bound else "")
+    return text + (f" Memory-bound here: {listed(bound)}." if bound else "")
 
 
 HEADINGS = ("What", "FLOP per byte", "Rate", "Bandwidth", "Of what the roof allows", "Limit")
@@ -210,16 +210,16 @@ def rows(record: Record, roof: Roof) -> tuple[tuple[str, ...], ...]:
 
 def explanations(record: Record, roof: Roof) -> tuple[Explanation, ...]:
     """The ridge point, and of each point its intensity and what the roof allows."""
-    made = [ridge_point.explain(peak=roof.top, bandwidth=roof.bandwidth)]
+    result = [ridge_point.explain(peak=roof.top, bandwidth=roof.bandwidth)]
     for p in placed(record, roof):
-        made += [step.about(name(p)) for step in roof.place(p).explanations]
-    return tuple(made)
+        result += [step.about(name(p)) for step in roof.place(p).explanations]
+    return tuple(result)
 
 
 def measured(record: Record, bandwidth: float) -> Roof:
     """The roofline of what was measured: the best squares in 16 and 32 bits, and a bandwidth."""
-    found = {dtype: best_square(record, dtype) for dtype in ("bf16", "fp16", "fp32")}
-    peaks = {dtype: point.rate for dtype, point in found.items() if point is not None and not wide(point)}
+    by_name = {dtype: best_square(record, dtype) for dtype in ("bf16", "fp16", "fp32")}
+    peaks = {dtype: point.rate for dtype, point in by_name.items() if point is not None and not wide(point)}
     if "bf16" in peaks:
         peaks.pop("fp16", None)
     return Roof(peaks, bandwidth)

@@ -113,17 +113,17 @@ def ended(record: Record, items: Sequence[Item]) -> tuple[Literal["", "note", "e
     """How an ended measurement that did not finish ended, and what is left of it. Empty for any other."""
     if record.stage in ("queued", "running", "finished"):
         return "", ""
-    done = {one.item.key for one in record.outcomes}
+    done = {outcome.item.key for outcome in record.outcomes}
     missing = [item for item in items if item.key not in done]
     count = len(record.points)
-    kept = f" Kept: {count} measured result{'s' if count != 1 else ''}." if count else " Nothing was measured yet."
-    begun = {one.item.name for one in record.outcomes}
+    text = f" Kept: {count} measured result{'s' if count != 1 else ''}." if count else " Nothing was measured yet."
+    begun = {outcome.item.name for outcome in record.outcomes}
     lost = f" Not measured: {_short(missing, begun)}." if missing else ""
     when = f" after {format_duration(record.elapsed_s, 2)}"
     if record.stage == "cancelled":
-        return "note", f"**Cancelled**{when}.{kept}{lost}"
+        return "note", f"**Cancelled**{when}.{text}{lost}"
     word = "Lost" if record.stage == "lost" else "Failed"
-    return "error", f"**{word}**{when}. {clip(record.message, 600)}{kept}{lost}"
+    return "error", f"**{word}**{when}. {clip(record.message, 600)}{text}{lost}"
 
 
 def _short(items: Sequence[Item], begun: Collection[str]) -> str:

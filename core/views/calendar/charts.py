@@ -29,28 +29,28 @@ def calendar(s: Schedule, palette: Palette) -> Figure:
     floor = _USE / drawn
     tickvals, ticktext = _ticks(s.start, reach)
     named = [
-        f"{_short(one.run.name)}<br><span style='font-family:{MONO};font-size:12px'>"
-        f"{format_count(one.accelerators, 15)} acc.</span>"
-        for one in s.runs
+        f"{_short(run.run.name)}<br><span style='font-family:{MONO};font-size:12px'>"
+        f"{format_count(run.accelerators, 15)} acc.</span>"
+        for run in s.runs
     ]
-    days = [one.middle.end - one.middle.begin for one in s.runs]
+    days = [run.middle.end - run.middle.begin for run in s.runs]
     data: list[dict[str, Any]] = [
         {
             "type": "bar",
             "orientation": "h",
             "y": rows,
             "x": np.array(days),
-            "base": np.array([one.middle.begin for one in s.runs]),
+            "base": np.array([run.middle.begin for run in s.runs]),
             "width": 0.5,
             "marker": {"color": palette.parameters},
             "customdata": [
-                f"{about(one)}<br>{format_day(s.day(one.middle.begin))} to {format_day(s.day(one.middle.end))}"
-                for one in s.runs
+                f"{about(run)}<br>{format_day(s.day(run.middle.begin))} to {format_day(s.day(run.middle.end))}"
+                for run in s.runs
             ],
             "hovertemplate": "%{customdata}<extra></extra>",
         }
     ]
-    pauses = [(row, a, b) for row, one in zip(rows, s.runs, strict=True) for a, b in one.pauses]
+    pauses = [(row, a, b) for row, run in zip(rows, s.runs, strict=True) for a, b in run.pauses]
     if pauses:
         data.append(
             {
@@ -69,7 +69,7 @@ def calendar(s: Schedule, palette: Palette) -> Figure:
                 "hovertemplate": "maintenance: %{customdata}<extra></extra>",
             }
         )
-    ends = [one.ends for one in s.runs]
+    ends = [run.ends for run in s.runs]
     if any(end.low < end.high for end in ends):
         data.append(
             {
@@ -169,8 +169,8 @@ def _ends(s: Schedule, palette: Palette) -> list[dict[str, Any]]:
     return [
         label(
             palette,
-            format_day(s.day(one.middle.end)),
-            x=one.ends.mid,
+            format_day(s.day(run.middle.end)),
+            x=run.ends.mid,
             y=f"run {i + 1}",
             xanchor="left",
             xshift=6,
@@ -178,20 +178,20 @@ def _ends(s: Schedule, palette: Palette) -> list[dict[str, Any]]:
             bgcolor=palette.background,
             font={"family": MONO, "size": 12, "color": palette.text},
         )
-        for i, one in enumerate(s.runs)
+        for i, run in enumerate(s.runs)
     ]
 
 
 def _words(s: Schedule, paused: bool, palette: Palette) -> list[dict[str, Any]]:
-    said = ["bars to the middle of the range, whiskers to its ends"]
-    said += ["hatched: maintenance"] if paused else []
+    sentences = ["bars to the middle of the range, whiskers to its ends"]
+    sentences += ["hatched: maintenance"] if paused else []
     top = {"yref": "paper", "y": 1, "yanchor": "bottom"}
     quiet = {"size": 12, "color": palette.muted}
-    made = [label(palette, " · ".join(said), x=0, xref="paper", xanchor="left", yshift=22, font=quiet, **top)]
+    rows = [label(palette, " · ".join(sentences), x=0, xref="paper", xanchor="left", yshift=22, font=quiet, **top)]
     if s.due:
         at = (s.due - s.start).days + 1
-        made.append(label(palette, f"<b>deadline {format_day(s.due)}</b>", x=at, xanchor="center", yshift=4, **top))
-    return made
+        rows.append(label(palette, f"<b>deadline {format_day(s.due)}</b>", x=at, xanchor="center", yshift=4, **top))
+    return rows
 
 
 def _ticks(start: date, reach: float) -> tuple[list[float], list[str]]:
@@ -200,11 +200,11 @@ def _ticks(start: date, reach: float) -> tuple[list[float], list[str]]:
         step = next(step for step in (1, 7, 14) if reach / step <= _TICKS or step == 14)
         days = range(0, int(reach) + 1, step)
         return [float(at) for at in days], [format_day(date.fromordinal(start.toordinal() + at), False) for at in days]
-    firsts = [one for one in (start.replace(day=1), *months_from(start, reach)) if one >= start]
-    months = [(one, 12 * one.year + one.month - 1) for one in firsts]
+    firsts = [item for item in (start.replace(day=1), *months_from(start, reach)) if item >= start]
+    months = [(first, 12 * first.year + first.month - 1) for first in firsts]
     step = next(step for step in _STEPS if sum(n % step == 0 for _, n in months) <= _TICKS or step == _STEPS[-1])
-    kept = [one for one, n in months if n % step == 0]
-    return [float((one - start).days) for one in kept], [_tick(one, step) for one in kept]
+    results = [item for item, n in months if n % step == 0]
+    return [float((result - start).days) for result in results], [_tick(result, step) for result in results]
 
 
 def _tick(first: date, step: int) -> str:

@@ -18,11 +18,11 @@ _LINE = 75
 def as_ics(s: Schedule) -> str:
     """Every run, closed days and the deadline as events of whole days. Source: RFC 5545."""
     lines = ["BEGIN:VCALENDAR", "VERSION:2.0", "PRODID:-//Napkin//Calendar and cost//EN"]
-    for i, one in enumerate(s.runs):
-        said = f"{plain(about(one))}. Ends {when(s.day(one.low.end), s.day(one.high.end))}."
-        if wrong := unfit(one):
-            said += f" {plain(wrong)}"
-        lines += _event(s, f"run-{i + 1}", s.day(one.middle.begin), s.day(one.middle.end), one.run.name, said)
+    for i, run in enumerate(s.runs):
+        text = f"{plain(about(run))}. Ends {when(s.day(run.low.end), s.day(run.high.end))}."
+        if wrong := unfit(run):
+            text += f" {plain(wrong)}"
+        lines += _event(s, f"run-{i + 1}", s.day(run.middle.begin), s.day(run.middle.end), run.run.name, text)
     for i, closed in enumerate(s.fleet.closed):
         lines += _event(s, f"closed-{i + 1}", closed.first, closed.last, "Cluster closed", "")
     if s.due:
@@ -31,8 +31,8 @@ def as_ics(s: Schedule) -> str:
     return "".join(f"{piece}\r\n" for line in lines for piece in _folded(line))
 
 
-def _event(s: Schedule, id: str, first: date, last: date, summary: str, said: str) -> list[str]:
-    described = [f"DESCRIPTION:{_escaped(said)}"] if said else []
+def _event(s: Schedule, id: str, first: date, last: date, summary: str, text: str) -> list[str]:
+    described = [f"DESCRIPTION:{_escaped(text)}"] if text else []
     return [
         "BEGIN:VEVENT",
         f"UID:{id}-{_name(s)}@napkin",
@@ -48,12 +48,12 @@ def _event(s: Schedule, id: str, first: date, last: date, summary: str, said: st
 def _name(s: Schedule) -> str:
     """Another for every calendar of other runs or days, and the same for the same one, so that a program finds it."""
     # Not of figures: what a plan is worked out with may change from one edition of the data to the next.
-    said: list[object] = [s.start, s.due, [(closed.first, closed.last) for closed in s.fleet.closed]]
-    for run in (one.run for one in s.runs):
+    results: list[object] = [s.start, s.due, [(closed.first, closed.last) for closed in s.fleet.closed]]
+    for run in (run.run for run in s.runs):
         plan = run.plan
-        said += [run.name, run.after, run.earliest, plan.model, plan.parameters, plan.tokens]
-        said += [plan.accelerator, plan.accelerators]
-    return sha256(repr(said).encode()).hexdigest()[:16]
+        results += [run.name, run.after, run.earliest, plan.model, plan.parameters, plan.tokens]
+        results += [plan.accelerator, plan.accelerators]
+    return sha256(repr(results).encode()).hexdigest()[:16]
 
 
 def _escaped(text: str) -> str:

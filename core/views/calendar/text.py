@@ -47,43 +47,43 @@ def ranged(s: Schedule) -> str:
     first, last = s.day(s.ends.low), s.day(s.ends.high)
     if first == last:
         return ""
-    named = f"{P10_P90}: " if all(one.answer.published for one in s.runs) else ""
+    named = f"{P10_P90}: " if all(run.answer.published for run in s.runs) else ""
     return f" ({named}{between(first, last)})"
 
 
 def sentence(s: Schedule, rented: CostOption) -> str:
     """The answer: when all runs have ended, the deadline, and the rent."""
-    said = f"{_subject(s)} on **{format_day(s.day(s.ends.mid))}**{ranged(s)}"
+    message = f"{_subject(s)} on **{format_day(s.day(s.ends.mid))}**{ranged(s)}"
     if s.due:
-        said += f", **{against(s.late(s.ends.mid))}**"
+        message += f", **{against(s.late(s.ends.mid))}**"
     if rented.total.known:
-        said += f", for about **{dollars(rented.total.mid)}** rented"
-    return f"{said}."
+        message += f", for about **{dollars(rented.total.mid)}** rented"
+    return f"{message}."
 
 
-def detail(s: Schedule, rented: CostOption, held: str) -> str:
+def detail(s: Schedule, rented: CostOption, content: str) -> str:
     """The quieter line: what the deadline looks like late, the hours, and what the rent leaves out."""
-    parts = [held]
+    parts = [content]
     if s.due and s.late(s.ends.low) <= 0 < s.late(s.ends.high):
-        worst = "at P90" if all(one.answer.published for one in s.runs) else "at the late end"
+        worst = "at P90" if all(run.answer.published for run in s.runs) else "at the late end"
         parts.insert(0, f"{worst} **{against(s.late(s.ends.high))}**")
-    if rented.total.known and (said := missing(rented)):
-        parts.append(f"rent {said}")
+    if rented.total.known and (message := missing(rented)):
+        parts.append(f"rent {message}")
     if not rented.total.known:
         owned = s.runs[0].answer.plan.owned
         parts.append(text.OWNED if owned else "**rent unknown**: type a price")
     return " · ".join(parts)
 
 
-def _name(one: ScheduledRun) -> str:
-    return unmarked(one.run.name)
+def _name(run: ScheduledRun) -> str:
+    return unmarked(run.run.name)
 
 
 def missed(s: Schedule) -> str:
     """That the deadline is missed, and by whom; empty where it is kept in the middle."""
     if not s.due or s.late(s.ends.mid) <= 0:
         return ""
-    late = [_name(one) for one in s.runs if s.late(one.middle.end) > 0]
+    late = [_name(run) for run in s.runs if s.late(run.middle.end) > 0]
     earliest = s.late(s.ends.low)
     even = (
         f" Even at the early end it is {against(earliest)}."
@@ -100,10 +100,10 @@ def missed(s: Schedule) -> str:
 def queued(s: Schedule) -> list[str]:
     """Of each run that waits for want of accelerators, for whom."""
     return [
-        f"“{_name(one)}” waits for {_named(s, one.queued)}: the fleet’s {s.fleet.usable:,} accelerators are too few "
+        f"“{_name(run)}” waits for {_named(s, run.queued)}: the fleet’s {s.fleet.usable:,} accelerators are too few "
         "for them beside each other."
-        for one in s.runs
-        if one.queued
+        for run in s.runs
+        if run.queued
     ]
 
 
@@ -115,51 +115,51 @@ def rows(s: Schedule) -> list[tuple[str, ...]]:
     """Cells of the table of runs, in the order of `TABLE`."""
     return [
         (
-            _name(one),
-            _waits(s, one),
-            format_count(one.accelerators, 15),
-            str(s.day(one.middle.begin)),
-            str(s.day(one.middle.end)),
-            s.quarter(one.middle.end),
-            format_duration(86400 * one.answer.middle.days, 3),
-            paused(one.middle),
-            rent_or_none(one.answer.dollars.mid),
+            _name(run),
+            _waits(s, run),
+            format_count(run.accelerators, 15),
+            str(s.day(run.middle.begin)),
+            str(s.day(run.middle.end)),
+            s.quarter(run.middle.end),
+            format_duration(86400 * run.answer.middle.days, 3),
+            paused(run.middle),
+            rent_or_none(run.answer.dollars.mid),
         )
-        for one in s.runs
+        for run in s.runs
     ]
 
 
 def remarks(s: Schedule) -> list[tuple[str, ...]]:
     """What stands under the cells of each row: what the run trains, and the ranges of its end and days."""
-    found: list[tuple[str, ...]] = []
-    for one in s.runs:
-        first, last, days = s.day(one.low.end), s.day(one.high.end), one.answer.range_of("days")
+    result: list[tuple[str, ...]] = []
+    for run in s.runs:
+        first, last, days = s.day(run.low.end), s.day(run.high.end), run.answer.range_of("days")
         took = span(format_duration(86400 * days.low, 3), format_duration(86400 * days.high, 3))
         ends = between(first, last) if first < last else ""
-        found.append((described(one.run), "", "", "", ends, "", took if days.low < days.high else "", "", ""))
-    return found
+        result.append((described(run.run), "", "", "", ends, "", took if days.low < days.high else "", "", ""))
+    return result
 
 
-def _waits(s: Schedule, one: ScheduledRun) -> str:
-    said = [_name(s.runs[j]) for j in one.waits]
-    if day := not_before(one.run):
-        said.append(day)
-    return listed(said) if said else "–"
+def _waits(s: Schedule, run: ScheduledRun) -> str:
+    sentences = [_name(s.runs[j]) for j in run.waits]
+    if day := not_before(run.run):
+        sentences.append(day)
+    return listed(sentences) if sentences else "–"
 
 
-def paused(one: RunPeriod) -> str:
+def paused(period: RunPeriod) -> str:
     """How long maintenance stops a run."""
-    return format_duration(86400 * one.paused, 3) if one.paused > 0 else "–"
+    return format_duration(86400 * period.paused, 3) if period.paused > 0 else "–"
 
 
-def about(one: ScheduledRun) -> str:
+def about(run: ScheduledRun) -> str:
     """What a run trains, and how long it takes."""
-    return f"{described(one.run)}: {format_duration(86400 * one.answer.middle.days, 3)}"
+    return f"{described(run.run)}: {format_duration(86400 * run.answer.middle.days, 3)}"
 
 
-def unfit(one: ScheduledRun) -> str:
+def unfit(run: ScheduledRun) -> str:
     """That an accelerator does not hold a run as it is laid out, and the cheapest change; empty where it does."""
-    return text.memory(one.answer) or text.tight(one.answer)
+    return text.memory(run.answer) or text.tight(run.answer)
 
 
 def unfitting(s: Schedule) -> tuple[list[str], list[str]]:
@@ -167,32 +167,32 @@ def unfitting(s: Schedule) -> tuple[list[str], list[str]]:
     does."""
     lost: list[str] = []
     saved: list[str] = []
-    for one in s.runs:
-        if wrong := unfit(one):
-            (saved if _rescued(one) else lost).append(f"“{one.run.name}”: {wrong}")
+    for run in s.runs:
+        if wrong := unfit(run):
+            (saved if _rescued(run) else lost).append(f"“{run.run.name}”: {wrong}")
     return lost, saved
 
 
-def _rescued(one: ScheduledRun) -> bool:
+def _rescued(run: ScheduledRun) -> bool:
     try:
-        return bool(fixes(one.answer.memory))
+        return bool(fixes(run.answer.memory))
     except LayoutError:
         return False
 
 
 def impossible(s: Schedule) -> list[str]:
     """Of each run whose steps would have to be faster than the accelerator multiplies, that they would."""
-    said = ((_name(one), text.impossible(one.answer)) for one in s.runs)
-    return [f"“{name}”: {wrong}" for name, wrong in said if wrong]
+    message = ((_name(run), text.impossible(run.answer)) for run in s.runs)
+    return [f"“{name}”: {wrong}" for name, wrong in message if wrong]
 
 
 def picture(s: Schedule) -> str:
     """What the picture shows, for whoever does not see it."""
-    told = [
-        f"{one.run.name} from {format_day(s.day(one.middle.begin))} to {format_day(s.day(one.middle.end))}, "
-        f"{amount(one.accelerators)} accelerators"
-        for one in s.runs
+    parts = [
+        f"{run.run.name} from {format_day(s.day(run.middle.begin))} to {format_day(s.day(run.middle.end))}, "
+        f"{amount(run.accelerators)} accelerators"
+        for run in s.runs
     ]
     return f"Calendar of {len(s.runs)} {plural(len(s.runs), 'run')} on {s.fleet.accelerators:,} accelerators: " + (
-        "; ".join(told) + "."
+        "; ".join(parts) + "."
     )

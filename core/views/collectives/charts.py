@@ -41,7 +41,7 @@ def bandwidths(result: ResultFields, palette: Palette, link: float = math.nan) -
     link: bytes per second, one way; NaN where unknown.
     """
     lines: dict[Name, list[PointFields]] = {}
-    for point in sorted(result.points, key=lambda one: one.bytes):
+    for point in sorted(result.points, key=lambda point: point.bytes):
         lines.setdefault(point.operation, []).append(point)
     known = [link] if math.isfinite(link) else []
     high = max([bus_rate(result, point, point.p10_s) for point in result.points] + known, default=1e9)

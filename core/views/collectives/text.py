@@ -27,9 +27,9 @@ METHOD_TEXT = (
     "with all larger ones. Buffers hold random normal numbers; the all-reduce is in place.",
     "Algorithm bandwidth is the size of the message over its time; bus bandwidth is what a rank’s link then carries, "
     "one way. Both follow nccl-tests, GB are 10⁹ bytes, and sizes are those of "
-    + listed([f"{one.size} ({name})" for name, one in OPERATIONS.items()])
+    + listed([f"{item.size} ({name})" for name, item in OPERATIONS.items()])
     + ".",
-    " ".join(f"{name}: {one.what}." for name, one in OPERATIONS.items()),
+    " ".join(f"{name}: {operation.what}." for name, operation in OPERATIONS.items()),
 )
 """How it is measured, a paragraph each."""
 
@@ -120,11 +120,11 @@ def spread(result: ResultFields, point: PointFields) -> str:
 
 def largest(result: ResultFields) -> dict[Name, PointFields]:
     """The largest message of each operation that was measured, in the order of measuring."""
-    found: dict[Name, PointFields] = {}
+    table: dict[Name, PointFields] = {}
     for name in OPERATIONS:
         if points := points_of(result, name):
-            found[name] = max(points, key=lambda point: point.bytes)
-    return found
+            table[name] = max(points, key=lambda point: point.bytes)
+    return table
 
 
 def headline(result: ResultFields) -> PointFields | None:
@@ -155,14 +155,14 @@ def answer(result: ResultFields, link: float = math.nan) -> tuple[str, str]:
     if top is None:
         return f"**{ranks_text(result)}**: no exchange was measured.", _where(result)
     rate = bus_rate(result, top)
-    found = f"{top.operation} of {size_text(top.bytes)} runs at **{rate_text(rate)}** bus bandwidth"
+    text = f"{top.operation} of {size_text(top.bytes)} runs at **{rate_text(rate)}** bus bandwidth"
     if not math.isnan(link):
-        found += f", **{percent(rate / link)}** of the datasheet’s {rate_text(link)}"
-    said = (
+        text += f", **{percent(rate / link)}** of the datasheet’s {rate_text(link)}"
+    message = (
         f"Median of {top.runs:,} {plural(top.runs, 'run')} in {format_duration(top.duration_s, 2)} on the slowest "
         f"rank, most often rank {top.slowest_rank:,}; p10–p90 {spread(result, top)}."
     )
-    return f"**{ranks_text(result)}**: {found}.", f"{said} {_where(result)}"
+    return f"**{ranks_text(result)}**: {text}.", f"{message} {_where(result)}"
 
 
 def link_line(result: ResultFields) -> str:
@@ -170,11 +170,13 @@ def link_line(result: ResultFields) -> str:
     point = link_point(result)
     if point is None:
         return ""
-    said = f"Of links it is the slowest of all-reduce, all-gather and reduce-scatter: {point.operation}, bus bandwidth"
+    string = (
+        f"Of links it is the slowest of all-reduce, all-gather and reduce-scatter: {point.operation}, bus bandwidth"
+    )
     rate = rate_text(bus_rate(result, point))
     if result.nodes == 1:
-        return f"{said} {rate}, one way."
-    return f"{said} {rate} one way, over the {result.ranks_per_node:,} ranks of a node, which share its network."
+        return f"{string} {rate}, one way."
+    return f"{string} {rate} one way, over the {result.ranks_per_node:,} ranks of a node, which share its network."
 
 
 def _where(result: ResultFields) -> str:
@@ -189,13 +191,13 @@ def _where(result: ResultFields) -> str:
 
 def remarks(result: ResultFields) -> tuple[str, ...]:
     """What the table has no column for: that it ended early, what is missing and why, and wide spreads."""
-    said = [] if result.complete else [f"**Incomplete**: {_sentence(result.problem)}"]
-    said += [f"**{one.operation} {one.kind}**: {_sentence(one.text)}" for one in result.refusals]
+    sentences = [] if result.complete else [f"**Incomplete**: {_sentence(result.problem)}"]
+    sentences += [f"**{refusal.operation} {refusal.kind}**: {_sentence(refusal.text)}" for refusal in result.refusals]
     doubtful = [point for point in largest(result).values() if wide(point)]
     if doubtful:
         names = listed([f"{point.operation} of {size_text(point.bytes)}" for point in doubtful])
-        said.append(f"**The runs of {names} spread widely**: something else probably used the links meanwhile.")
-    return tuple(said)
+        sentences.append(f"**The runs of {names} spread widely**: something else probably used the links meanwhile.")
+    return tuple(sentences)
 
 
 def _sentence(text: str) -> str:
@@ -204,24 +206,26 @@ def _sentence(text: str) -> str:
 
 def chart_alt(result: ResultFields, link: float = math.nan) -> str:
     """The chart's takeaway for those who do not see it."""
-    found = largest(result)
-    said = [f"{n} {rate_text(bus_rate(result, p))} at {size_text(p.bytes)}" for n, p in found.items()]
+    table = largest(result)
+    sentences = [f"{n} {rate_text(bus_rate(result, p))} at {size_text(p.bytes)}" for n, p in table.items()]
     dashed = "" if math.isnan(link) else f" A dashed line marks the datasheet’s {rate_text(link)}."
-    return f"Bus bandwidth over message size, a line per operation: {', '.join(said) or 'nothing measured'}.{dashed}"
+    return (
+        f"Bus bandwidth over message size, a line per operation: {', '.join(sentences) or 'nothing measured'}.{dashed}"
+    )
 
 
 def explanations(result: ResultFields) -> tuple[Explanation, ...]:
     """The rates of the largest message of each operation, opened. Point to point they are one and the same."""
-    found = largest(result)
-    made = [
+    table = largest(result)
+    results = [
         algorithm_bandwidth.explain(size=point.bytes, seconds=point.median_s).about(_named(point))
-        for point in found.values()
+        for point in table.values()
     ]
-    for point in found.values():
+    for point in table.values():
         if times := OPERATIONS[point.operation].times:
             rate = algorithm_rate(point)
-            made.append(bus_bandwidth.explain(times=times, ranks=result.world_size, rate=rate).about(_named(point)))
-    return tuple(made)
+            results.append(bus_bandwidth.explain(times=times, ranks=result.world_size, rate=rate).about(_named(point)))
+    return tuple(results)
 
 
 def _named(point: PointFields) -> str:

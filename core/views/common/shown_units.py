@@ -48,13 +48,15 @@ def read_shown(texts: Sequence[str]) -> list[Shown | None]:
     Prefixes, letters, powers and percent are resolved. Times stay in the unit that all of them share, else they are
     in seconds.
     """
-    found = [_read(text) for text in texts]
-    units = {one.unit for one in found if one}
+    results = [_read(text) for text in texts]
+    units = {result.unit for result in results if result}
     if len(units & _TIMES.keys()) < 2:
-        return found
+        return results
     return [
-        Shown(float(Fraction(one.value) * _TIMES[one.unit]), "s", one.bound) if one and one.unit in _TIMES else one
-        for one in found
+        Shown(float(Fraction(result.value) * _TIMES[result.unit]), "s", result.bound)
+        if result and result.unit in _TIMES
+        else result
+        for result in results
     ]
 
 

@@ -32,7 +32,7 @@ def bars(plans: Sequence[ComparedPlan], base: int, palette: Palette) -> Figure:
     A thin line goes down from the end of the baseline's bar.
     """
     rows = list(range(len(plans)))[::-1]
-    ticks = [_name(one, i == base) for i, one in enumerate(plans)]
+    ticks = [_name(plan, i == base) for i, plan in enumerate(plans)]
     panels = (
         ("days", "time", "x", [0.0, _SHARE], palette.parameters),
         ("dollars", "cost", "x2", [1 - _SHARE, 1.0], palette.optimizer),
@@ -43,24 +43,26 @@ def bars(plans: Sequence[ComparedPlan], base: int, palette: Palette) -> Figure:
     axes: dict[str, Any] = {}
     for name, kind, at, domain, colour in panels:
         quantity = QUANTITY[name]
-        found = [result(one, quantity) for one in plans]
-        known = [one.mid for one in found if math.isfinite(one.high)]
+        intervals = [result(plan, quantity) for plan in plans]
+        known = [interval.mid for interval in intervals if math.isfinite(interval.high)]
         scale = scale_for(kind, max(known, default=1.0))  # pyright: ignore[reportArgumentType]
-        most = max((one.high for one in found if math.isfinite(one.high)), default=1.0) / scale.size
+        most = max((interval.high for interval in intervals if math.isfinite(interval.high)), default=1.0) / scale.size
         axes[f"xaxis{at[1:]}"] = axis(palette, scale.title, domain=domain, range=[0, 1.24 * most], tickformat=",~r")
-        drawn = [i for i, one in enumerate(found) if math.isfinite(one.high)]
-        data.append(_bars(name, at, [(rows[i], found[i]) for i in drawn], scale, colour, palette))
-        for i, one in enumerate(found):
+        drawn = [i for i, interval in enumerate(intervals) if math.isfinite(interval.high)]
+        data.append(_bars(name, at, [(rows[i], intervals[i]) for i in drawn], scale, colour, palette))
+        for i, interval in enumerate(intervals):
             here = {"xref": at, "y": rows[i], "yref": "y", "xanchor": "left", "xshift": 6}
             if i in drawn:
                 paper = {"bgcolor": palette.background, "borderpad": 1}
-                annotations.append(label(palette, shown(name, one.mid), x=one.high / scale.size, **paper, **here))
+                annotations.append(
+                    label(palette, shown(name, interval.mid), x=interval.high / scale.size, **paper, **here)
+                )
             else:
                 muted = {"family": SANS, "size": 12, "color": palette.muted}
-                text = "no answer" if plans[i].answer is None else problem_text(plans[i], name, one.mid)
+                text = "no answer" if plans[i].answer is None else problem_text(plans[i], name, interval.mid)
                 annotations.append(label(palette, text, x=0, font=muted, **here))
         if base in drawn and len(plans) > 1:
-            x = found[base].mid / scale.size
+            x = intervals[base].mid / scale.size
             line = {"color": palette.muted, "width": 1, "dash": "dot"}
             ends = {"x0": x, "x1": x, "y0": 0, "y1": 1, "xref": at, "yref": "paper"}
             shapes.append({"type": "line", **ends, "line": line})
@@ -88,7 +90,7 @@ def bars(plans: Sequence[ComparedPlan], base: int, palette: Palette) -> Figure:
 
 
 def _bars(name: str, at: str, rows: Sequence[Any], scale: Scale, colour: str, palette: Palette) -> dict[str, Any]:
-    middle = [one.mid / scale.size for _, one in rows]
+    middle = [item.mid / scale.size for _, item in rows]
     return {
         "type": "bar",
         "orientation": "h",
@@ -100,23 +102,23 @@ def _bars(name: str, at: str, rows: Sequence[Any], scale: Scale, colour: str, pa
         "error_x": {
             "type": "data",
             "symmetric": False,
-            "array": [one.high / scale.size - mid for (_, one), mid in zip(rows, middle, strict=True)],
-            "arrayminus": [mid - one.low / scale.size for (_, one), mid in zip(rows, middle, strict=True)],
+            "array": [item.high / scale.size - mid for (_, item), mid in zip(rows, middle, strict=True)],
+            "arrayminus": [mid - item.low / scale.size for (_, item), mid in zip(rows, middle, strict=True)],
             "color": palette.text,
             "thickness": 1.2,
             "width": 5,
         },
         "customdata": [
-            f"{shown(name, one.mid)} ({shown(name, one.low)} to {shown(name, one.high)})" for _, one in rows
+            f"{shown(name, item.mid)} ({shown(name, item.low)} to {shown(name, item.high)})" for _, item in rows
         ],
         "hovertemplate": "%{customdata}<extra></extra>",
     }
 
 
-def _name(one: ComparedPlan, base: bool) -> str:
-    lines = textwrap.wrap(one.name, _WIDE, max_lines=2, placeholder="…") or [""]
-    said = "<br>".join(as_typed(line) for line in lines)
-    return f"<b>{said}</b><br>baseline" if base else said
+def _name(plan: ComparedPlan, base: bool) -> str:
+    lines = textwrap.wrap(plan.name, _WIDE, max_lines=2, placeholder="…") or [""]
+    text = "<br>".join(as_typed(line) for line in lines)
+    return f"<b>{text}</b><br>baseline" if base else text
 
 
 def days_against_dollars(plans: Sequence[ComparedPlan], base: int, palette: Palette) -> Figure:
@@ -204,5 +206,5 @@ def days_against_dollars(plans: Sequence[ComparedPlan], base: int, palette: Pale
 def _short(name: str) -> str:
     """A name on one line, as safe HTML."""
     most = 2 * _WIDE
-    said = textwrap.shorten(name, most, placeholder="…")
-    return as_typed(said if said.strip("…") else f"{name[: most - 1]}…")
+    text = textwrap.shorten(name, most, placeholder="…")
+    return as_typed(text if text.strip("…") else f"{name[: most - 1]}…")

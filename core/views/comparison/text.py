@@ -63,9 +63,9 @@ PARTS = {
 """Part of a plan's form → what its fields are of."""
 
 
-def plan_name(one: ComparedPlan) -> str:
+def plan_name(plan: ComparedPlan) -> str:
     """A plan's name as sentences have it: with no mark that they would take for their own."""
-    return unmarked(one.name)
+    return unmarked(plan.name)
 
 
 def shown(quantity: str, value: float) -> str:
@@ -87,15 +87,15 @@ def shown(quantity: str, value: float) -> str:
             return format_count(value, 3 if value >= 1e6 else 15)
 
 
-def problem_text(one: ComparedPlan, quantity: str, value: float) -> str:
+def problem_text(plan: ComparedPlan, quantity: str, value: float) -> str:
     """The same of a plan that has such a result, or why it has none."""
-    return words_answer.OWNED if quantity == "dollars" and one.owned else shown(quantity, value)
+    return words_answer.OWNED if quantity == "dollars" and plan.owned else shown(quantity, value)
 
 
-def ranged(quantity: str, found: Interval) -> str:
+def ranged(quantity: str, interval: Interval) -> str:
     """The range of a result; empty where it is one value."""
-    low, high = shown(quantity, found.low), shown(quantity, found.high)
-    return "" if not found.known or low == high else span(low, high)
+    low, high = shown(quantity, interval.low), shown(quantity, interval.high)
+    return "" if not interval.known or low == high else span(low, high)
 
 
 # ------------------------------------------------------------------------------------------ who leads
@@ -105,14 +105,14 @@ def sentence(plans: Sequence[ComparedPlan], base: int) -> str:
     """Who is sooner and who is cheaper, and by how much."""
     if len(plans) == 1:
         return _alone(plans[0])
-    answered = [one for one in plans if one.answer]
+    answered = [plan for plan in plans if plan.answer]
     if not answered:
         return "None of these plans has an answer."
     if len(answered) == 1:
         return f"Only one of {len(plans)} plans has an answer: {_alone(answered[0])}"
     days, rents = (middles(plans, QUANTITY[name]) for name in ("days", "dollars"))
     sooner, cheaper = lead(days, base), lead(rents, base)
-    cheapest = "cheapest to rent" if any(one.owned for one in answered) else "cheapest"
+    cheapest = "cheapest to rent" if any(plan.owned for plan in answered) else "cheapest"
     if sooner and cheaper and sooner.plan == cheaper.plan:
         money = f"**{_less('dollars', rents, cheaper)}** ({_share(cheaper.share)})"
         than, other = plan_name(plans[sooner.against]), ""
@@ -139,14 +139,14 @@ def sentence(plans: Sequence[ComparedPlan], base: int) -> str:
     return f"{first}; {second}." if second else f"{first}."
 
 
-def _alone(one: ComparedPlan) -> str:
-    if one.answer is None:
-        return f"“{plan_name(one)}” has no answer: {one.problem}"
-    money = one.answer.dollars.mid
+def _alone(plan: ComparedPlan) -> str:
+    if plan.answer is None:
+        return f"“{plan_name(plan)}” has no answer: {plan.problem}"
+    money = plan.answer.dollars.mid
     cost = f" for **{shown('dollars', money)}**" if math.isfinite(money) else ", at an unknown price"
-    if one.owned:
+    if plan.owned:
         cost = f", {words_answer.OWNED}"
-    return f"**{plan_name(one)}** takes **{shown('days', one.answer.middle.days)}**{cost}."
+    return f"**{plan_name(plan)}** takes **{shown('days', plan.answer.middle.days)}**{cost}."
 
 
 def _tied(plans: Sequence[ComparedPlan], values: Sequence[float], name: str, lead: str, same: str) -> str:
@@ -169,53 +169,53 @@ def _share(share: float) -> str:
     return percent(share) if math.isfinite(share) else "all of it"
 
 
-def _with_doubt(one: ComparedPlan) -> str:
-    wrong = doubt(one)
-    return f"**{plan_name(one)}**" + (f" ({wrong})" if wrong else "")
+def _with_doubt(plan: ComparedPlan) -> str:
+    wrong = doubt(plan)
+    return f"**{plan_name(plan)}**" + (f" ({wrong})" if wrong else "")
 
 
-def doubt(one: ComparedPlan) -> str:
+def doubt(plan: ComparedPlan) -> str:
     """Why a plan's numbers are not to be had as they stand, in a few words; empty where they are."""
-    if one.answer and one.answer.impossible:
+    if plan.answer and plan.answer.impossible:
         return "impossible"
-    if one.layout_problem:
+    if plan.layout_problem:
         return "it cannot be laid out so"
-    return "it does not fit" if one.memory and one.memory.fits == "over" else ""
+    return "it does not fit" if plan.memory and plan.memory.fits == "over" else ""
 
 
-def against(one: ComparedPlan, base: ComparedPlan) -> str:
+def against(plan: ComparedPlan, base: ComparedPlan) -> str:
     """A plan beside the baseline: ``61 days sooner, 4 % cheaper, 141 GB instead of 80``; what is the same is left
     out."""
-    by = _both(one, base, "days")
+    by = _both(plan, base, "days")
     days = f"{shown('days', apart_as_shown(*by))} {'sooner' if by[0] < by[1] else 'later'}" if by else ""
-    said = [
-        _relative(one, base, "dollars", "cheaper", "dearer"),
-        _instead(one, base, "accelerators", " accelerators"),
-        _instead(one, base, "usable_bytes"),
-        _relative(one, base, "tokens", "fewer tokens", "more tokens"),
-        _relative(one, base, "parameters", "fewer parameters", "more parameters", _NEAR),
+    sentences = [
+        _relative(plan, base, "dollars", "cheaper", "dearer"),
+        _instead(plan, base, "accelerators", " accelerators"),
+        _instead(plan, base, "usable_bytes"),
+        _relative(plan, base, "tokens", "fewer tokens", "more tokens"),
+        _relative(plan, base, "parameters", "fewer parameters", "more parameters", _NEAR),
     ]
-    if not days and any(said) and math.isfinite(sum(middles((one, base), QUANTITY["days"]))):
+    if not days and any(sentences) and math.isfinite(sum(middles((plan, base), QUANTITY["days"]))):
         days = "in the same time"
-    return ", ".join(filter(None, (days, *said)))
+    return ", ".join(filter(None, (days, *sentences)))
 
 
-def _both(one: ComparedPlan, base: ComparedPlan, name: str, same: float = SAME) -> tuple[float, float] | None:
+def _both(plan: ComparedPlan, base: ComparedPlan, name: str, same: float = SAME) -> tuple[float, float] | None:
     """A result of both where it is known and not the same."""
-    a, b = middles((one, base), QUANTITY[name])
+    a, b = middles((plan, base), QUANTITY[name])
     return None if not math.isfinite(a + b) or abs(a - b) <= same * abs(b) else (a, b)
 
 
-def _relative(one: ComparedPlan, base: ComparedPlan, name: str, fewer: str, more: str, same: float = SAME) -> str:
-    both = _both(one, base, name, same)
+def _relative(plan: ComparedPlan, base: ComparedPlan, name: str, fewer: str, more: str, same: float = SAME) -> str:
+    both = _both(plan, base, name, same)
     if not both:
         return ""
     by = change(*both)
     return f"{percent(abs(by))} {fewer if by < 0 else more}" if math.isfinite(by) else f"{shown(name, both[0])} {more}"
 
 
-def _instead(one: ComparedPlan, base: ComparedPlan, name: str, noun: str = "") -> str:
-    both = _both(one, base, name)
+def _instead(plan: ComparedPlan, base: ComparedPlan, name: str, noun: str = "") -> str:
+    both = _both(plan, base, name)
     if not both:
         return ""
     here, there = (shown(name, value) for value in both)
@@ -225,34 +225,36 @@ def _instead(one: ComparedPlan, base: ComparedPlan, name: str, noun: str = "") -
 
 def beside(plans: Sequence[ComparedPlan], base: int) -> str:
     """Every other plan beside the baseline, in one quieter line."""
-    told = [
-        f"**{plan_name(one)}**: {said}"
-        for i, one in enumerate(plans)
-        if i != base and (said := against(one, plans[base]))
+    parts = [
+        f"**{plan_name(plan)}**: {text}"
+        for i, plan in enumerate(plans)
+        if i != base and (text := against(plan, plans[base]))
     ]
-    return f"Beside {plan_name(plans[base])}: {'; '.join(told)}." if told else ""
+    return f"Beside {plan_name(plans[base])}: {'; '.join(parts)}." if parts else ""
 
 
 def remarks(plans: Sequence[ComparedPlan]) -> list[str]:
     """What is to be said of single plans: no answer, an unknown price, a layout that cannot be, results that moved."""
-    said: list[str] = []
-    for one in plans:
-        name = f"“{plan_name(one)}”"
-        if one.answer is None:
-            said.append(f"{name} has no answer: {one.problem}")
+    sentences: list[str] = []
+    for plan in plans:
+        name = f"“{plan_name(plan)}”"
+        if plan.answer is None:
+            sentences.append(f"{name} has no answer: {plan.problem}")
             continue
-        if one.price_unknown:
-            said.append(f"{name}: the price of {one.answer.device.name} is unknown, so its dollars are. Type one.")
-        if one.owned:
-            said.append(f"{name} has a price of 0: its accelerators are owned, and it is not compared by rent.")
-        if one.layout_problem:
-            what = one.layout_problem.field.replace("_", " ")
-            said.append(f"{name} cannot be laid out so: {what} {refused(one.layout_problem)}")
-        if one.answer.impossible:
-            said.append(f"{name}: {plain(words_answer.impossible(one.answer))}")
-        if told := since_kept(one):
-            said.append(f"{name}: {told}")
-    return said
+        if plan.price_unknown:
+            sentences.append(
+                f"{name}: the price of {plan.answer.device.name} is unknown, so its dollars are. Type one."
+            )
+        if plan.owned:
+            sentences.append(f"{name} has a price of 0: its accelerators are owned, and it is not compared by rent.")
+        if plan.layout_problem:
+            what = plan.layout_problem.field.replace("_", " ")
+            sentences.append(f"{name} cannot be laid out so: {what} {refused(plan.layout_problem)}")
+        if plan.answer.impossible:
+            sentences.append(f"{name}: {plain(words_answer.impossible(plan.answer))}")
+        if text := since_kept(plan):
+            sentences.append(f"{name}: {text}")
+    return sentences
 
 
 KEPT_AS: Mapping[str, str] = {
@@ -266,33 +268,33 @@ KEPT_AS: Mapping[str, str] = {
 """A result that was kept with a plan, as sentences and histories name it."""
 
 
-def since_kept(one: ComparedPlan) -> str:
+def since_kept(plan: ComparedPlan) -> str:
     """Results that are others than when the plan was kept: ``wall time when kept: 265 days; now 251 days``."""
-    told = [
+    parts = [
         f"{KEPT_AS[name]} when kept: {shown(name, then)}; now {shown(name, now)}"
-        for name, then, now in changed_results(one)
+        for name, then, now in changed_results(plan)
     ]
-    return ". ".join(text[0].upper() + text[1:] for text in told) + "." if told else ""
+    return ". ".join(text[0].upper() + text[1:] for text in parts) + "." if parts else ""
 
 
-def in_short(one: ComparedPlan) -> str:
+def in_short(plan: ComparedPlan) -> str:
     """What a plan comes to, in a few words."""
-    if one.answer is None:
+    if plan.answer is None:
         return "**no answer**"
-    money = "" if one.price_unknown else shown("dollars", one.answer.dollars.mid)
-    said = [f"**{shown('days', one.answer.middle.days)}**", money, doubt(one)]
-    return " · ".join(filter(None, said))
+    money = "" if plan.price_unknown else shown("dollars", plan.answer.dollars.mid)
+    sentences = [f"**{shown('days', plan.answer.middle.days)}**", money, doubt(plan)]
+    return " · ".join(filter(None, sentences))
 
 
-def given_instead(one: ComparedPlan, field: Field) -> str:
+def given_instead(plan: ComparedPlan, field: Field) -> str:
     """What stands in the place of a field that does not count in a plan: what was found, or a known model's size."""
-    if one.answer is None:
+    if plan.answer is None:
         return "–"
-    m = one.answer.middle
+    m = plan.answer.middle
     instead = {
         PARAMETERS.id: format_count(m.parameters, 3),
         TRAINED.id: format_count(m.tokens, 3),
-        COUNT.id: shown("accelerators", result(one, QUANTITY["accelerators"]).mid),
+        COUNT.id: shown("accelerators", result(plan, QUANTITY["accelerators"]).mid),
         MFU.id: percent(m.mfu),
         MODEL_NAME.id: "of any shape",
     }
@@ -308,50 +310,50 @@ Cell = tuple[str, str]
 
 def result_rows(plans: Sequence[ComparedPlan], base: int) -> list[tuple[Cell, list[Cell]]]:
     """Each result of every plan with its range, how far it is from the baseline's, and whether it is the least."""
-    asked = {one.answer.find for one in plans if one.answer}
+    parts = {plan.answer.find for plan in plans if plan.answer}
     rows: list[tuple[Cell, list[Cell]]] = []
     for quantity in QUANTITIES:
-        if quantity.id in ("tokens", "parameters") and quantity.id not in asked:
+        if quantity.id in ("tokens", "parameters") and quantity.id not in parts:
             continue
         values = middles(plans, quantity)
         best = least(values) if quantity.fewer else ()
         cells = [
-            (problem_text(one, quantity.id, value), _remark(one, quantity, values, base, i, best))
-            for i, (one, value) in enumerate(zip(plans, values, strict=True))
+            (problem_text(plan, quantity.id, value), _remark(plan, quantity, values, base, i, best))
+            for i, (plan, value) in enumerate(zip(plans, values, strict=True))
         ]
-        rows.append(((quantity.label, ""), [_none(one, cell) for one, cell in zip(plans, cells, strict=True)]))
-    rows.append((("Layout", ""), [_none(one, _layout(one)) for one in plans]))
+        rows.append(((quantity.label, ""), [_none(plan, cell) for plan, cell in zip(plans, cells, strict=True)]))
+    rows.append((("Layout", ""), [_none(plan, _layout(plan)) for plan in plans]))
     return rows
 
 
-def _none(one: ComparedPlan, cell: Cell) -> Cell:
-    return cell if one.answer else ("no answer", "")
+def _none(plan: ComparedPlan, cell: Cell) -> Cell:
+    return cell if plan.answer else ("no answer", "")
 
 
 def _remark(
-    one: ComparedPlan, quantity: Quantity, values: Sequence[float], base: int, at: int, best: Sequence[int]
+    plan: ComparedPlan, quantity: Quantity, values: Sequence[float], base: int, at: int, best: Sequence[int]
 ) -> str:
-    found = result(one, quantity)
+    interval = result(plan, quantity)
     by = change(values[at], values[base])
-    said = [
-        ranged(quantity.id, found),
+    sentences = [
+        ranged(quantity.id, interval),
         "" if at == base or not math.isfinite(by) or by == 0 else signed(by),
         "●\u00a0least" if at in best else "",
-        _of(one, quantity.id),
+        _of(plan, quantity.id),
     ]
-    return " · ".join(filter(None, said))
+    return " · ".join(filter(None, sentences))
 
 
-def _of(one: ComparedPlan, name: str) -> str:
+def _of(plan: ComparedPlan, name: str) -> str:
     """What a result is of: where the MFU is from, and of how much memory."""
-    a = one.answer
+    a = plan.answer
     if a is None:
         return ""
     if name == "mfu":
         return _mfu_of(a)
-    if name == "memory_bytes" and one.memory:
-        usable = one.memory.usable
-        fits = {"fits": "fits", "over": "does **not fit**", "unknown": ""}[one.memory.fits]
+    if name == "memory_bytes" and plan.memory:
+        usable = plan.memory.usable
+        fits = {"fits": "fits", "over": "does **not fit**", "unknown": ""}[plan.memory.fits]
         return f"of {gib(usable)}: {fits}" if fits else ""
     return ""
 
@@ -363,43 +365,46 @@ def _mfu_of(a: Answer) -> str:
     return "from published runs" if a.published else "found" if a.find == "MFU" else "typed, all hours"
 
 
-def _layout(one: ComparedPlan) -> Cell:
-    if one.memory is None:
+def _layout(plan: ComparedPlan) -> Cell:
+    if plan.memory is None:
         return "cannot be laid out so", ""
-    return laid_out(one.memory.layout), ""
+    return laid_out(plan.memory.layout), ""
 
 
-def input_rows(found: Sequence[Differing], base: int) -> list[tuple[Cell, list[Cell]]]:
+def input_rows(differings: Sequence[Differing], base: int) -> list[tuple[Cell, list[Cell]]]:
     """Each field in which plans differ, with what each of them says, and a mark where that is not the baseline's."""
     return [
         (
-            (one.field.label, PARTS.get(one.field.part, "")),
-            [(_said(one, text), "" if text == one.texts[base] else "≠ baseline") for text in one.texts],
+            (differing.field.label, PARTS.get(differing.field.part, "")),
+            [
+                (_said(differing, text), "" if text == differing.texts[base] else "≠ baseline")
+                for text in differing.texts
+            ],
         )
-        for one in found
+        for differing in differings
     ]
 
 
-def _said(one: Differing, text: str | None) -> str:
+def _said(differing: Differing, text: str | None) -> str:
     if text is None:
         return "–"
-    if one.field.kind == "switch":
+    if differing.field.kind == "switch":
         return "on" if text == "true" else "off"
-    return unmarked(clipped(text)) or one.field.placeholder or "catalogue’s"
+    return unmarked(clipped(text)) or differing.field.placeholder or "catalogue’s"
 
 
-def inputs_in_words(plans: Sequence[ComparedPlan], found: Sequence[Differing]) -> str:
+def inputs_in_words(plans: Sequence[ComparedPlan], differings: Sequence[Differing]) -> str:
     """In how many inputs the plans differ, and in which on which nothing depends. found: the former."""
-    idle = differing_search_fields([one.reading for one in plans])
-    said = (
-        f"They differ in **{len(found)}** {plural(len(found), 'input')}: {listed([one.field.label for one in found])}."
-        if found
+    idle = differing_search_fields([plan.reading for plan in plans])
+    text = (
+        f"They differ in **{len(differings)}** {plural(len(differings), 'input')}: {listed([differing.field.label for differing in differings])}."
+        if differings
         else "They do not differ in any input that counts."
     )
     if idle:
-        names = listed([f"“{one.label}”" for one in idle])
-        said += f" What only a search over layouts depends on differs, too ({names}); no number here rests on that."
-    return said
+        names = listed([f"“{field.label}”" for field in idle])
+        text += f" What only a search over layouts depends on differs, too ({names}); no number here rests on that."
+    return text
 
 
 # ------------------------------------------------------------------------------------------ days against dollars
@@ -414,16 +419,16 @@ def frontier(plans: Sequence[ComparedPlan]) -> str:
         return "No plan has both days and dollars, so none can be placed."
     names = [f"**{plan_name(plans[i])}**" for i in placed if on[i]]
     is_are = "is" if len(names) == 1 else "are"
-    said = f"{listed(names)} {is_are} beaten by no other plan in both days and dollars"
+    text = f"{listed(names)} {is_are} beaten by no other plan in both days and dollars"
     beaten = [plan_name(plans[i]) for i in placed if not on[i]]
-    said += f"; {listed(beaten)} {'is' if len(beaten) == 1 else 'are'}." if beaten else "."
-    lost = [plan_name(one) for one in plans if one.price_unknown]
+    text += f"; {listed(beaten)} {'is' if len(beaten) == 1 else 'are'}." if beaten else "."
+    lost = [plan_name(plan) for plan in plans if plan.price_unknown]
     if lost:
-        said += f" {listed(lost)} cannot be placed: the price is unknown."
-    own = [plan_name(one) for one in plans if one.owned]
+        text += f" {listed(lost)} cannot be placed: the price is unknown."
+    own = [plan_name(plan) for plan in plans if plan.owned]
     if own:
-        said += f" {listed(own)} cannot be placed: {words_answer.OWNED}."
-    return said
+        text += f" {listed(own)} cannot be placed: {words_answer.OWNED}."
+    return text
 
 
 def full() -> str:
@@ -436,18 +441,18 @@ def full() -> str:
 
 def no_room(entries: Sequence[Entry]) -> str:
     """Which plans of a file are left out of a comparison that is full; empty where none is."""
-    names = ", ".join(f"“{clipped(one.name)}”" for one in entries)
+    names = ", ".join(f"“{clipped(entry.name)}”" for entry in entries)
     return f"Left out of the comparison: {names}. {full()}" if entries else ""
 
 
 def bars_alt(plans: Sequence[ComparedPlan], base: int) -> str:
     """What the bars show, for who does not see them."""
-    told = [
-        f"{plan_name(one)} {shown('days', one.answer.middle.days)}, {shown('dollars', one.answer.dollars.mid)}"
-        for one in plans
-        if one.answer
+    parts = [
+        f"{plan_name(plan)} {shown('days', plan.answer.middle.days)}, {shown('dollars', plan.answer.dollars.mid)}"
+        for plan in plans
+        if plan.answer
     ]
-    return f"Days and dollars of each plan, with their ranges; the baseline is {plan_name(plans[base])}. {'; '.join(told)}."
+    return f"Days and dollars of each plan, with their ranges; the baseline is {plan_name(plans[base])}. {'; '.join(parts)}."
 
 
 def already_in(entry: Entry) -> str:

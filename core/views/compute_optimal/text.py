@@ -21,10 +21,10 @@ SPLITS = (
 """Headings of the table of `splits`: the losses are those of `LAWS`, in their order."""
 
 
-def splits(found: Sequence[Allocation], a: Answer) -> list[tuple[str, ...]]:
+def splits(allocations: Sequence[Allocation], a: Answer) -> list[tuple[str, ...]]:
     """Rows of the table of splits, the plan's own last; every row has its loss by either law."""
     m = a.middle
-    chosen = [(s.name, s.params, s.tokens) for s in found]
+    chosen = [(s.name, s.params, s.tokens) for s in allocations]
     return [
         (
             name,
@@ -40,8 +40,8 @@ def splits(found: Sequence[Allocation], a: Answer) -> list[tuple[str, ...]]:
 def explain_losses(a: Answer) -> list[Explanation]:
     """The losses of the plan by either law."""
     return [
-        replace(one, title=f"{one.title}, your plan")
-        for one in (law.explain_loss(a.middle.parameters, a.middle.tokens) for law in LAWS)
+        replace(explanation, title=f"{explanation.title}, your plan")
+        for explanation in (law.explain_loss(a.middle.parameters, a.middle.tokens) for law in LAWS)
     ]
 
 
@@ -50,10 +50,10 @@ def trained(a: Answer) -> str:
     m = a.middle
     factor = overtraining(m.tokens, m.parameters)
     ratio = significant(m.tokens / m.parameters, 3)
-    said = (
+    text = (
         f"**{significant(factor, 3)} times** as many as Chinchilla’s 20: a smaller model than the compute would allow, "
         "which costs some training loss and makes every token served cheaper."
         if factor >= 1
         else f"**{significant(factor, 3)} times** Chinchilla’s 20: a larger model than the compute trains well."
     )
-    return f"**{ratio}** tokens per parameter, {said}"
+    return f"**{ratio}** tokens per parameter, {text}"

@@ -22,19 +22,19 @@ _WORD = 0.09
 
 def bills(ways: Sequence[CostOption], palette: Palette) -> Figure:
     """Stacked bars in dollars; a way without a total has an empty row that says so."""
-    shown = [way for way in ways if way.total.known]
-    most = max((way.total.mid for way in shown), default=1.0) or 1.0
+    options = [way for way in ways if way.total.known]
+    most = max((way.total.mid for way in options), default=1.0) or 1.0
     scale = scale_for("cost", most)
-    ids = list(dict.fromkeys(line.id for way in shown for line in way.lines if line.amount.mid > 0))
+    ids = list(dict.fromkeys(line.id for way in options for line in way.lines if line.amount.mid > 0))
     names = [way.id for way in ways]
     data = [
         {
             "type": "bar",
             "orientation": "h",
             "name": NAMES[which],
-            "y": [way.id for way, _ in found],
-            "x": np.array([amount / scale.size for _, amount in found]),
-            "text": [NAMES[which] if amount > _WORD * most else "" for _, amount in found],
+            "y": [way.id for way, _ in rows],
+            "x": np.array([amount / scale.size for _, amount in rows]),
+            "text": [NAMES[which] if amount > _WORD * most else "" for _, amount in rows],
             "textposition": "inside",
             "insidetextanchor": "middle",
             "textangle": 0,
@@ -51,11 +51,11 @@ def bills(ways: Sequence[CostOption], palette: Palette) -> Figure:
                     "fgcolor": palette.background,
                 },
             },
-            "customdata": [rent(amount) for _, amount in found],
+            "customdata": [rent(amount) for _, amount in rows],
             "hovertemplate": f"%{{y}}, {NAMES[which]}: %{{customdata}}<extra></extra>",
         }
         for which in ids
-        if (found := [(way, line.amount.mid) for way in shown if (line := way.line(which)) and line.amount.mid > 0])
+        if (rows := [(way, line.amount.mid) for way in options if (line := way.line(which)) and line.amount.mid > 0])
     ]
     return {
         "data": data,

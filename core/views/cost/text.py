@@ -81,21 +81,21 @@ def _needed(needs: Sequence[str]) -> str:
 def missing(way: CostOption) -> str:
     """What a total leaves out: ``without staff, space and network``; empty where it has all."""
     main = {line.id for line in way.lines if line.main}
-    names = [NAMES[one] for one in way.without if one not in main]
+    names = [NAMES[text] for text in way.without if text not in main]
     return f"without {listed(names)}" if names else ""
 
 
 def rows(ways: Sequence[CostOption]) -> list[tuple[tuple[str, str], ...]]:
     """Cells of the table of lines, each with a remark under it: what is still to be typed, or its range."""
-    found = {NAMES[line.id]: line for way in ways for line in way.lines}
-    made: list[tuple[tuple[str, str], ...]] = []
+    by_name = {NAMES[line.id]: line for way in ways for line in way.lines}
+    result: list[tuple[tuple[str, str], ...]] = []
     for name in dict.fromkeys(NAMES.values()):
-        if name in found:
+        if name in by_name:
             of = [(way, next((line for line in way.lines if NAMES[line.id] == name), None)) for way in ways]
             needs = {line.needs: way for way, line in reversed(of) if line and line.needs}
-            ask = [(f"{way.id}: " if found[name].main else "") + _needed(need) for need, way in needs.items()]
-            made.append(((name, "; ".join(reversed(ask))), *(_cell(way, line, found[name].id) for way, line in of)))
-    return [*made, (("**total**", ""), *(_amount(way.total, bold=True) for way in ways))]
+            ask = [(f"{way.id}: " if by_name[name].main else "") + _needed(need) for need, way in needs.items()]
+            result.append(((name, "; ".join(reversed(ask))), *(_cell(way, line, by_name[name].id) for way, line in of)))
+    return [*result, (("**total**", ""), *(_amount(way.total, bold=True) for way in ways))]
 
 
 def _cell(way: CostOption, line: Line | None, id: str) -> tuple[str, str]:
@@ -104,11 +104,11 @@ def _cell(way: CostOption, line: Line | None, id: str) -> tuple[str, str]:
     return _amount(line.amount)
 
 
-def _amount(found: Interval, *, bold: bool = False) -> tuple[str, str]:
+def _amount(interval: Interval, *, bold: bool = False) -> tuple[str, str]:
     """An amount, and its range."""
-    if not found.known:
+    if not interval.known:
         return "unknown", ""
-    low, high, middle = rent(found.low), rent(found.high), rent(found.mid)
+    low, high, middle = rent(interval.low), rent(interval.high), rent(interval.mid)
     return f"**{middle}**" if bold else middle, span(low, high) if low != high else ""
 
 
@@ -117,7 +117,7 @@ def compared(ways: Sequence[CostOption]) -> str:
     known = [way for way in ways if way.total.known]
     if not known:
         return "No way of paying is known yet: each needs its price."
-    told = [f"**{rent(way.total.mid)}** {way.id}" + (f" ({said})" if (said := missing(way)) else "") for way in known]
+    parts = [f"**{rent(way.total.mid)}** {way.id}" + (f" ({text})" if (text := missing(way)) else "") for way in known]
     unknown = [
         f"{way.id} ({_needed(next(line.needs for line in way.lines if line.main))})"
         for way in ways
@@ -127,7 +127,7 @@ def compared(ways: Sequence[CostOption]) -> str:
     # What one of them leaves out and another counts would make it look cheap.
     alike = len(known) > 1 and len({way.without for way in known}) == 1
     least = f": least **{min(known, key=lambda way: way.total.mid).id}**" if alike else ""
-    return f"The same calendar costs {listed(told)}{least}.{rest}"
+    return f"The same calendar costs {listed(parts)}{least}.{rest}"
 
 
 OWNED = (

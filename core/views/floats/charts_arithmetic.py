@@ -110,7 +110,7 @@ def _bits(line: _Line) -> bool:
 
 def _squeezed(columns: list[list[tuple[str, str]]]) -> list[list[tuple[str, str]]]:
     """Runs of columns that are alike in every row, cut to their ends with a mark between."""
-    kept: list[list[tuple[str, str]]] = []
+    rows: list[list[tuple[str, str]]] = []
     start = 0
     for at in range(1, len(columns) + 1):
         if at < len(columns) and columns[at] == columns[start]:
@@ -119,15 +119,15 @@ def _squeezed(columns: list[list[tuple[str, str]]]) -> list[list[tuple[str, str]
         if len(run) > _ALIKE:
             gap = [(GAP if text != " " else " ", role) for text, role in run[0]]
             run = [*run[:_ENDS], gap, *run[-_ENDS:]]
-        kept += run
+        rows += run
         start = at
-    return kept
+    return rows
 
 
 def stages(operation: Operation) -> tuple[Grid, ...]:
     """The grids of an operation: codes first and last, between them, of all but special cases, how bits were added."""
     fmt = operation.fmt
-    operands = tuple(_code("abc"[at], one.code, fmt) for at, one in enumerate(operation.operands))
+    operands = tuple(_code("abc"[at], operand.code, fmt) for at, operand in enumerate(operation.operands))
     grids = [Grid("Stored", operands)]
     written = operation.operator == "multiply" or operation.fmt.fraction_bits < _LONG_MULTIPLICATION
     if operation.product is not None and written and not operation.special:
@@ -181,7 +181,7 @@ def _addition(operation: Operation, register: Register) -> Grid:
     widths = [operation.fmt.fraction_bits + 1] * 2
     if fused:
         widths[0] = max(2 * widths[0] - 1, addends[0].significand.bit_length())
-    tops = [one.exponent + width - 1 for one, width in zip(addends, widths, strict=True) if one.significand]
+    tops = [addend.exponent + width - 1 for addend, width in zip(addends, widths, strict=True) if addend.significand]
     top = max(*tops, low + register.total.bit_length() - 1, low + GUARDS)
     mover = 0 if register.swapped else 1
     head = _Line("")
@@ -189,10 +189,10 @@ def _addition(operation: Operation, register: Register) -> Grid:
         for place, name in zip(range(low + GUARDS - 1, low - 1, -1), "GRS", strict=True):
             head.put(place, name, {"G": "g", "R": "r", "S": "y"}[name])
     lines = [head] if not fused else []
-    for at, (name, one, lying) in enumerate(zip(names, addends, (register.first, register.second), strict=True)):
-        line = _Line(name, sign=_minus(one.negative))
-        own = min(one.exponent + widths[at] - 1, top)
-        line.bits(lying, low, top).mark(range(own + 1, top + 1), "z").mark(range(low, one.exponent), "z")
+    for at, (name, operand, lying) in enumerate(zip(names, addends, (register.first, register.second), strict=True)):
+        line = _Line(name, sign=_minus(operand.negative))
+        own = min(operand.exponent + widths[at] - 1, top)
+        line.bits(lying, low, top).mark(range(own + 1, top + 1), "z").mark(range(low, operand.exponent), "z")
         lines.append(_guards(line, low) if not fused and register.moved and at == mover else line)
     total = _Line("sum", sign=_minus(register.negative)).bits(register.total, low, top)
     lines.append(total if fused else _guards(total, low))
@@ -244,10 +244,10 @@ def beside(exact: Fraction, stored: Sequence[tuple[FloatFormat, int]], remarks: 
     remarks: one behind each format. None where the number is 0 or a code has no value, or nothing stands in line.
     """
     taken = [(fmt, take_in(code, fmt)) for fmt, code in stored]
-    if not exact or any(one.value is None for _, one in taken):
+    if not exact or any(operand.value is None for _, operand in taken):
         return None
-    bottoms = [one.exponent if one.significand else fmt.emin - fmt.fraction_bits for fmt, one in taken]
-    reaches = [one.exponent + one.significand.bit_length() - 1 for _, one in taken if one.significand]
+    bottoms = [operand.exponent if operand.significand else fmt.emin - fmt.fraction_bits for fmt, operand in taken]
+    reaches = [operand.exponent + operand.significand.bit_length() - 1 for _, operand in taken if operand.significand]
     top = max(0, floor_log2(abs(exact)), *reaches)
     # As far down as any of them reaches, but no further than the number itself has digits.
     ends = exact.denominator & (exact.denominator - 1) == 0
@@ -258,11 +258,13 @@ def beside(exact: Fraction, stored: Sequence[tuple[FloatFormat, int]], remarks: 
     digits = int(abs(exact) / Fraction(2) ** bottom)
     more = "" if abs(exact) == digits * Fraction(2) ** bottom else "goes on"
     lines = [_Line("exact", more, _minus(exact < 0)).bits(digits, bottom, top)]
-    for (fmt, one), remark in zip(taken, remarks, strict=True):
-        line = _Line(fmt.title, remark, _minus(one.negative))
-        last = one.exponent if one.significand else max(fmt.emin - fmt.fraction_bits, bottom)
-        held = one.significand << max(0, last - bottom) if last >= bottom else one.significand >> bottom - last
-        line.bits(held, bottom, top)
+    for (fmt, operand), remark in zip(taken, remarks, strict=True):
+        line = _Line(fmt.title, remark, _minus(operand.negative))
+        last = operand.exponent if operand.significand else max(fmt.emin - fmt.fraction_bits, bottom)
+        number = (
+            operand.significand << max(0, last - bottom) if last >= bottom else operand.significand >> bottom - last
+        )
+        line.bits(number, bottom, top)
         line.mark([p for p in range(bottom, top + 1) if line.cells[p][0] != lines[0].cells[p][0]], "d")
         for place in range(bottom, last):
             line.put(place, "·", "x")

@@ -53,7 +53,7 @@ def as_read(typed: Typed) -> str:
 
 def _describe_outcome(stored: Stored) -> Description:
     view, fmt, fate = stored.view, stored.fmt, stored.fate
-    asked = _pretty(stored.typed.text)
+    text = _pretty(stored.typed.text)
     if fate == "nan":
         return _nan(stored)
     if fate == "code":
@@ -63,38 +63,38 @@ def _describe_outcome(stored: Stored) -> Description:
             spare = f" No conversion gives it: they end at {ends} to be symmetric, as the MX specification lets them."
         return Description(f"The {fmt.title} code `{view.hex_code}` is **{stored.text}**.", _place(stored) + spare)
     if fate == "infinity":
-        return _infinity(stored, asked)
+        return _infinity(stored, text)
     if fate == "no minus zero":
         code = f"0x{fmt.sign_mask:0{fmt.hex_digits}x}"
         why = f"The code of −0 is its NaN, `{code}`." if fmt.nan == "negative_zero" else "No code says −0."
         return Description(f"−0 becomes **0** in {fmt.title}, which has only one zero.", why)
     if fate in ("no sign", "no zero"):
-        return _no_place(stored, asked)
+        return _no_place(stored, text)
     if fate == "overflow":
-        return _overflow(stored, asked)
+        return _overflow(stored, text)
     if fate == "clipped":
         return Description(
-            f"{asked} becomes **{stored.text}** in {fmt.title}, clipped to {_extreme(stored)}.",
+            f"{text} becomes **{stored.text}** in {fmt.title}, clipped to {_extreme(stored)}.",
             f"That is {_off(stored)}. {_unclipped(fmt)}",
         )
     if fate == "exact":
-        return Description(f"**{asked}** is stored exactly in {fmt.title}{_landmark(stored)}.", _place(stored))
+        return Description(f"**{text}** is stored exactly in {fmt.title}{_landmark(stored)}.", _place(stored))
     if fate == "underflow":
-        return _underflow(stored, asked)
+        return _underflow(stored, text)
     if fate == "lifted":
         return Description(
-            f"{asked} becomes **{stored.text}** in {fmt.title}, its smallest value.",
+            f"{text} becomes **{stored.text}** in {fmt.title}, its smallest value.",
             f"{fmt.title} has no zero: whatever lies below its smallest value becomes that.",
         )
-    return Description(f"{asked} becomes **{stored.text}** in {fmt.title}, {_off(stored)}.", _choice(stored))
+    return Description(f"{text} becomes **{stored.text}** in {fmt.title}, {_off(stored)}.", _choice(stored))
 
 
 def _twice(stored: Stored) -> str:
     """Where a typed number ends that is rounded to fp32 first, if that is elsewhere."""
-    asked = stored.typed.value
-    if asked is None or stored.typed.code is not None:
+    fraction = stored.typed.value
+    if fraction is None or stored.typed.code is not None:
         return ""
-    detour = through_fp32(asked, stored.fmt, stored.policy)
+    detour = through_fp32(fraction, stored.fmt, stored.policy)
     if detour is None or not detour.differs:
         return ""
     ends = (
@@ -130,8 +130,8 @@ def _nan(stored: Stored) -> Description:
         value = decode_exact(other, fmt)
         word = ("−" if other & fmt.sign_mask else "") + "infinity" if value is None else brief(value)
         largest = ", the largest" if value == fmt.max_finite else ""
-        shown = f"0x{other:0{fmt.hex_digits}x}"
-        return Description(answer, f"Flip the last bit and it is a number again: `{shown}` is {word}{largest}.")
+        text = f"0x{other:0{fmt.hex_digits}x}"
+        return Description(answer, f"Flip the last bit and it is a number again: `{text}` is {word}{largest}.")
     if not fmt.infinity or fmt.fraction_bits == 0:
         return Description(answer, f"{this} one with a fraction of {view.fraction}. The format has no infinity.")
     quiet = view.fraction >> (fmt.fraction_bits - 1)
@@ -160,36 +160,36 @@ def _infinity_shape(fmt: FloatFormat) -> str:
     return f"every bit{' after the sign' * fmt.signed}{last} is 1"
 
 
-def _infinity(stored: Stored, asked: str) -> Description:
+def _infinity(stored: Stored, text: str) -> Description:
     """Infinity was typed."""
     fmt, view = stored.fmt, stored.view
     if view.kind == "inf":
         return Description(
-            f"**{asked}** in {fmt.title} is the code `{view.hex_code}`: {_infinity_shape(fmt)}.",
+            f"**{text}** in {fmt.title} is the code `{view.hex_code}`: {_infinity_shape(fmt)}.",
             f"The code before it is {_extreme(stored)}, {_bound(stored)}.",
         )
     if view.kind == "nan":
         return Description(
-            f"{asked} becomes **NaN** in {fmt.title}, which has no infinity.",
+            f"{text} becomes **NaN** in {fmt.title}, which has no infinity.",
             _saturating(stored),
         )
     own = fmt.own_overflow
     why = f"Without saturation it is {OUTCOMES[own]}." if own != "saturate" else _neither(fmt)
-    return Description(f"{asked} becomes **{stored.text}** in {fmt.title}, clipped to {_extreme(stored)}.", why)
+    return Description(f"{text} becomes **{stored.text}** in {fmt.title}, clipped to {_extreme(stored)}.", why)
 
 
-def _no_place(stored: Stored, asked: str) -> Description:
+def _no_place(stored: Stored, text: str) -> Description:
     """A negative number in a format without sign, or zero in one without zero."""
     fmt = stored.fmt
     missing = "zero" if stored.fate == "no zero" else "sign"
     least = "from 0" if fmt.zero else f"from {brief(fmt.min_subnormal)}"
     return Description(
-        f"{asked} becomes **{stored.text}** in {fmt.title}, which has no {missing}.",
+        f"{text} becomes **{stored.text}** in {fmt.title}, which has no {missing}.",
         f"It holds numbers {least} to {brief(fmt.max_finite)}.",
     )
 
 
-def _overflow(stored: Stored, asked: str) -> Description:
+def _overflow(stored: Stored, text: str) -> Description:
     """A finite number became infinity or NaN."""
     typed, fmt = stored.typed, stored.fmt
     word = "−infinity" if stored.view.kind == "inf" and typed.negative else OUTCOMES[stored.policy]
@@ -197,7 +197,7 @@ def _overflow(stored: Stored, asked: str) -> Description:
     missing = f", and overflow is set to give {OUTCOMES[stored.policy]}" if chosen else ""
     if not fmt.infinity:
         missing = " and there is no infinity"
-    answer = f"{asked} becomes **{word}** in {fmt.title}: {_extreme(stored)} is **{_bound(stored)}**{missing}."
+    answer = f"{text} becomes **{word}** in {fmt.title}: {_extreme(stored)} is **{_bound(stored)}**{missing}."
     saturating = _saturating(stored)
     if abs(typed.value or 0) == fmt.overflow_threshold:
         way = "down" if typed.negative else "up"
@@ -229,18 +229,18 @@ def _neither(fmt: FloatFormat) -> str:
     return f"{fmt.title} has neither infinity nor NaN, so every larger number becomes its largest."
 
 
-def _underflow(stored: Stored, asked: str) -> Description:
+def _underflow(stored: Stored, text: str) -> Description:
     fmt = stored.fmt
     least, half = fmt.min_subnormal, fmt.min_subnormal / 2
     name = f"{fmt.title} subnormal" if fmt.has_subnormals else f"{fmt.title} value above zero"
-    answer = f"{asked} becomes **{stored.text}** in {fmt.title}: the smallest {name} is **{rounded(least, 3)}**."
+    answer = f"{text} becomes **{stored.text}** in {fmt.title}: the smallest {name} is **{rounded(least, 3)}**."
     if abs(stored.typed.value or 0) == half:
         tie = f"It is exactly half of that, {rounded(half, 3)}: the tie goes to zero."
         return Description(answer, tie + _SUBNORMAL * fmt.has_subnormals)
     steps = f"its grid ends at {_binary(least)}, and whatever is up to half a step, {_binary(half)}, rounds to zero"
     asked_value = abs(stored.typed.value or Fraction(0))
     sign = "−" * stored.typed.negative
-    return Description(answer, f"{asked} = {sign}{_binary(asked_value)}; {steps}.{_SUBNORMAL * fmt.has_subnormals}")
+    return Description(answer, f"{text} = {sign}{_binary(asked_value)}; {steps}.{_SUBNORMAL * fmt.has_subnormals}")
 
 
 def _binary(value: Fraction) -> str:
@@ -252,20 +252,20 @@ def _binary(value: Fraction) -> str:
 
 def _choice(stored: Stored) -> str:
     """The two candidates and why one was taken; for subnormals, what they lost."""
-    view, fmt, asked = stored.view, stored.fmt, stored.typed.value
-    if view.value is None or asked is None or view.ulp is None or stored.ulps is None:
+    view, fmt, fraction = stored.view, stored.fmt, stored.typed.value
+    if view.value is None or fraction is None or view.ulp is None or stored.ulps is None:
         return ""
-    code = view.above if view.value < asked else view.below
+    code = view.above if view.value < fraction else view.below
     other = decode_exact(code, fmt) if code is not None else None
     past = ""
     if other is None or abs(other) > fmt.max_finite:
         # The neighbour would be the next step past the largest value.
-        other = view.value + (view.ulp if view.value < asked else -view.ulp)
+        other = view.value + (view.ulp if view.value < fraction else -view.ulp)
         past = f", the step past {_extreme(stored)}"
     significant = view.fraction.bit_length() if view.kind == "subnormal" else fmt.fraction_bits + 1
     digits = significant * 3 // 10 + 3
     low, high = (brief(v, digits) + past * (v == other) for v in sorted((view.value, other)))
-    if abs(asked - view.value) == abs(other - asked):
+    if abs(fraction - view.value) == abs(other - fraction):
         chosen = brief(view.value, digits)
         tie = f"to the even fraction, {chosen}" if fmt.fraction_bits else f"outwards, to {chosen}: no fraction is even"
         text = f"Exactly halfway between {low} and {high}: the tie goes {tie}."
@@ -281,10 +281,16 @@ def _choice(stored: Stored) -> str:
 
 def _of_which(stored: Stored) -> str:
     """Where the number was rounded across the narrower side of the value it became: which step an ULP is."""
-    view, asked = stored.view, stored.typed.value
-    if view.inward is None or view.value is None or asked is None or view.ulp is None or abs(asked) >= abs(view.value):
+    view, fraction = stored.view, stored.typed.value
+    if (
+        view.inward is None
+        or view.value is None
+        or fraction is None
+        or view.ulp is None
+        or abs(fraction) >= abs(view.value)
+    ):
         return ""
-    here, ulp, step = (brief(one) for one in (view.value, view.ulp, view.inward))
+    here, ulp, step = (brief(fraction) for fraction in (view.value, view.ulp, view.inward))
     return f". 1 ULP is {ulp}, the step outwards from {here}; towards zero the step is {step}"
 
 
@@ -297,13 +303,13 @@ def _place(stored: Stored) -> str:
         return "The sign bit is all that tells −0 from 0; they compare equal." if view.sign else "Every bit is zero."
     spacing = f"the step between neighbours here is {rounded(view.ulp or Fraction(0), 3)}"
     form = power_form(view.value)
-    shown = f"It is {_pretty(form)}; {spacing}" if len(form) <= _LONG_TEXT else spacing.capitalize()
+    text = f"It is {_pretty(form)}; {spacing}" if len(form) <= _LONG_TEXT else spacing.capitalize()
     if view.kind == "subnormal":
         below = (
             f"below the smallest normal {rounded(fmt.min_normal, 3)}" if fmt.has_normals else "as all its values are"
         )
-        return f"A subnormal, {below}: its leading bit is 0. {shown}."
-    return f"{shown}."
+        return f"A subnormal, {below}: its leading bit is 0. {text}."
+    return f"{text}."
 
 
 def _landmark(stored: Stored) -> str:
@@ -319,8 +325,8 @@ def _landmark(stored: Stored) -> str:
 
 
 def _off(stored: Stored) -> str:
-    relative, asked = abs(stored.relative or Fraction(0)), stored.typed.value or Fraction(0)
-    where = "large" if abs(stored.view.value or 0) > abs(asked) else "small"
+    relative, fraction = abs(stored.relative or Fraction(0)), stored.typed.value or Fraction(0)
+    where = "large" if abs(stored.view.value or 0) > abs(fraction) else "small"
     if relative >= Fraction(1, 10**6):
         return f"**{percent(relative)}** too {where}"
     return f"too {where} by **{rounded(relative, 3)}** of its size"

@@ -33,11 +33,11 @@ _THING = {"add": "sum", "multiply": "product", "fma": "a × b + c"}
 
 def operands_text(done: Work) -> str:
     """The operation as typed: ``0.1 + 0.2``, ``1.01 − 1``, ``a × b + c``."""
-    first, *rest = (_term(one) for one in done.typed)
+    first, *rest = (_term(typed) for typed in done.typed)
     text = first
-    for sign, one in zip("+" if done.operation.operator == "add" else "×+", rest, strict=False):
-        negative = one.startswith(("-", "−"))
-        text += f" − {one[1:]}" if sign == "+" and negative else f" {sign} {f'({one})' if negative else one}"
+    for sign, item in zip("+" if done.operation.operator == "add" else "×+", rest, strict=False):
+        negative = item.startswith(("-", "−"))
+        text += f" − {item[1:]}" if sign == "+" and negative else f" {sign} {f'({item})' if negative else item}"
     return re.sub(r"(?<!e)-", "−", text)
 
 
@@ -85,7 +85,7 @@ def answer(done: Work) -> str:
 
 def _why(done: Work) -> str:
     operation, fmt, cut = done.operation, done.operation.fmt, done.operation.cut
-    lost = [i for i, one in enumerate(done.typed) if one.value and operation.operands[i].kind == "zero"]
+    lost = [i for i, typed in enumerate(done.typed) if typed.value and operation.operands[i].kind == "zero"]
     if lost and operation.special in ("", "zero", "zeros") and operation.operator != "fma":
         so = "nothing is added" if operation.operator == "add" else "the product is 0"
         return f"{as_read(done.typed[lost[0]])} is too small for the format and is stored as 0, so {so}."
@@ -118,14 +118,14 @@ def _swallowed(operation: Operation) -> int | None:
     if operation.operator != "add":
         return None
     first, second = operation.operands
-    for kept, gone, place in ((first, second, 1), (second, first, 0)):
-        if operation.value == kept.value and gone.significand:
+    for operand, gone, place in ((first, second, 1), (second, first, 0)):
+        if operation.value == operand.value and gone.significand:
             return place
     return None
 
 
 def _special(operation: Operation) -> str:
-    kinds = [one.kind for one in operation.operands]
+    kinds = [operand.kind for operand in operation.operands]
     if operation.special == "nan":
         return "an operand is NaN, and a NaN goes through every operation."
     if operation.special == "invalid":
@@ -177,44 +177,44 @@ def _sentence(text: str) -> str:
 def stages(done: Work) -> tuple[tuple[str, str], ...]:
     """Name and sentence of each stage, in the order in which hardware goes through them."""
     operation = done.operation
-    found = [("Stored", _stored(done))]
+    rows = [("Stored", _stored(done))]
     if not operation.special:
         if operation.product is not None:
-            found.append(("Multiply", _multiplied(operation, operation.product)))
+            rows.append(("Multiply", _multiplied(operation, operation.product)))
         if operation.register is not None:
-            found.append(("Align", _aligned(operation)))
-            found.append(("Subtract" if operation.subtracts else "Add", _summed(done)))
+            rows.append(("Align", _aligned(operation)))
+            rows.append(("Subtract" if operation.subtracts else "Add", _summed(done)))
         if operation.cut is not None:
-            found.append(("Normalise", _shifted(operation, operation.cut)))
-            found.append(("Round", f"{_sentence(_decision(operation.cut, operation))}."))
-    found.append(("Result", _result(operation)))
+            rows.append(("Normalise", _shifted(operation, operation.cut)))
+            rows.append(("Round", f"{_sentence(_decision(operation.cut, operation))}."))
+    rows.append(("Result", _result(operation)))
     fused = fused_or_not(done)
     error = _error(done)
-    return tuple(pair for pair in (*found, ("Unfused", fused), ("Error", error)) if pair[1])
+    return tuple(pair for pair in (*rows, ("Unfused", fused), ("Error", error)) if pair[1])
 
 
 def _stored(done: Work) -> str:
     operation = done.operation
     fmt = operation.fmt
     parts: list[str] = []
-    for name, typed, one in zip(NAMES, done.typed, operation.operands, strict=False):
-        same = one.kind == ("nan" if typed.nan else "inf") if typed.value is None else one.value == typed.value
+    for name, typed, operand in zip(NAMES, done.typed, operation.operands, strict=False):
+        same = operand.kind == ("nan" if typed.nan else "inf") if typed.value is None else operand.value == typed.value
         if same and typed.code is None:
             continue
-        parts.append(f"{name} as {_stored_as(one, fmt)}")
+        parts.append(f"{name} as {_stored_as(operand, fmt)}")
     if not parts:
         return "The operands are stored exactly."
     exact = "; the rest exactly" if len(parts) < len(done.typed) else ""
     return f"Rounded into {fmt.title} first, to nearest: {', '.join(parts)}{exact}."
 
 
-def _stored_as(one: Operand, fmt: FloatFormat) -> str:
-    return operation_text(one.code, fmt) if not one.value else exactly(one.value, fmt)
+def _stored_as(operand: Operand, fmt: FloatFormat) -> str:
+    return operation_text(operand.code, fmt) if not operand.value else exactly(operand.value, fmt)
 
 
-def _power(one: Operand, fmt: FloatFormat) -> int:
+def _power(operand: Operand, fmt: FloatFormat) -> int:
     """The exponent of 1.M, or of a subnormal's 0.M."""
-    return one.exponent + fmt.fraction_bits
+    return operand.exponent + fmt.fraction_bits
 
 
 def _multiplied(operation: Operation, product: Operand) -> str:
@@ -265,7 +265,7 @@ def is_sterbenz(operation: Operation) -> bool:
 
     Source: Sterbenz 1974, Floating-Point Computation, 4.3.
     """
-    values = [abs(one.value) for one in operation.operands if one.value]
+    values = [abs(operand.value) for operand in operation.operands if operand.value]
     if operation.operator != "add" or not operation.subtracts or len(values) < 2 or not operation.fmt.gradual:
         return False
     return max(values) <= 2 * min(values)
@@ -292,8 +292,8 @@ def _result(operation: Operation) -> str:
     fmt, cut = operation.fmt, operation.cut
     if operation.overflowed:
         fate = fmt.outcome(operation.overflow)
-        kept = operation.value is not None and fate != "saturate"
-        what = "the largest finite value, as this mode never goes outward" if kept else OUTCOMES[fate]
+        holds = operation.value is not None and fate != "saturate"
+        what = "the largest finite value, as this mode never goes outward" if holds else OUTCOMES[fate]
         return f"Beyond the largest finite value, {rounded(fmt.max_finite, 5)}: it becomes {what}."
     if cut is None or operation.value is None or operation.error is None:
         return f"{_sentence(operation_text(operation.code, fmt))}."
@@ -322,8 +322,10 @@ def _error(done: Work) -> str:
     rounding = f"rounding adds {_signed_value(errors.rounding)}" if errors.rounding else "rounding adds nothing"
     text += f" The stored operands bring {_signed_value(errors.inherited)}{worst}; {rounding}."
     before = max(
-        abs(one.value - typed.value) / abs(typed.value) if typed.value and one.value is not None else Fraction(0)
-        for one, typed in zip(operation.operands, done.typed, strict=True)
+        abs(operand.value - typed.value) / abs(typed.value)
+        if typed.value and operand.value is not None
+        else Fraction(0)
+        for operand, typed in zip(operation.operands, done.typed, strict=True)
     )
     grown = abs(errors.inherited / errors.wanted) if errors.wanted else Fraction(0)
     if operation.cancelled and errors.mostly_inherited and grown > 2 * before:

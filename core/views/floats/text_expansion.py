@@ -37,8 +37,8 @@ def answer(typed: Typed, expansion: Expansion, code: int) -> str:
     head = f"**{name}** in binary is **{digits(expansion)}**: {_repeats(expansion)}."
     if cut is None:
         return head
-    kept = cut.kept.bit_length()
-    places = f"{kept} significant digit{'s' * (kept != 1)}" if kept else "no digit that is 1"
+    number = cut.kept.bit_length()
+    places = f"{number} significant digit{'s' * (number != 1)}" if number else "no digit that is 1"
     bits = decision(cut, "nearest_even", expansion.value < 0)
     over = ", too large for the format" * overflows(cut, fmt)
     last = raised(f"2^{cut.last}")

@@ -220,9 +220,9 @@ def _line(x: npt.NDArray[np.float64], y: npt.NDArray[np.float64], colour: str, h
     }
 
 
-def score_bars(found: Sequence[Scored], palette: Palette) -> Figure:
+def score_bars(scoreds: Sequence[Scored], palette: Palette) -> Figure:
     """Utilisation of one run under each convention: MFU in one colour, HFU in another, the peak at 100 %."""
-    rows = list(found)[::-1]
+    rows = list(scoreds)[::-1]
     values = np.array([100 * s.utilisation for s in rows])
     names = [s.name for s in rows]
     return {

@@ -55,7 +55,7 @@ SCORES = ("the same run, counted as", "FLOPs per token", "utilisation", "relativ
 """Headings of the table of `scores`."""
 
 
-def scores(found: Sequence[Scored]) -> list[tuple[str, ...]]:
+def scores(scoreds: Sequence[Scored]) -> list[tuple[str, ...]]:
     """Rows of the table of conventions."""
     return [
         (
@@ -64,14 +64,14 @@ def scores(found: Sequence[Scored]) -> list[tuple[str, ...]]:
             percent(s.utilisation) if s.possible else f"**{percent(s.utilisation)}**, impossible",
             signed(s.per_rule - 1) if s.per_rule != 1 else "",
         )
-        for s in found
+        for s in scoreds
     ]
 
 
-def scored_run(found: Sequence[Scored], rate: float) -> str:
+def scored_run(scoreds: Sequence[Scored], rate: float) -> str:
     """Takeaway: one speed, many MFUs."""
-    mfu = sorted(s.utilisation for s in found if s.kind == "MFU")
-    hfu = max(s.utilisation for s in found if s.kind == "HFU")
+    mfu = sorted(s.utilisation for s in scoreds if s.kind == "MFU")
+    hfu = max(s.utilisation for s in scoreds if s.kind == "HFU")
     return (
         f"**{amount(rate)}** tokens per second are an MFU of **{percent(mfu[0])}** to **{percent(mfu[-1])}**, by how "
         f"work is counted; with every layer recomputed the same speed is an HFU of **{percent(hfu)}**. Compare "
@@ -108,12 +108,12 @@ def active_counts(model: CatalogModel) -> str:
         return ""
     table = 0 if model.spec.tied_head else model.spec.vocab * model.spec.hidden
     lookup = f", or {format_count(model.active - table)} without the input embedding, which is only looked up"
-    said = f"**Active parameters:** counted layer by layer {format_count(model.active)}{lookup if table else ''}."
+    text = f"**Active parameters:** counted layer by layer {format_count(model.active)}{lookup if table else ''}."
     if math.isnan(model.published_active):
-        return f"{said} Its authors print no active count."
+        return f"{text} Its authors print no active count."
     off = model.active / model.published_active - 1
     return (
-        f"{said} Published: {format_count(model.published_active)} ({model.published_source}). 6ND is in proportion "
+        f"{text} Published: {format_count(model.published_active)} ({model.published_source}). 6ND is in proportion "
         f"to N, so the 6ND here is {signed(off)} relative to one with the published count."
     )
 
@@ -170,26 +170,26 @@ def gap(model: CatalogModel, seq_len: int, attention: Attention) -> str:
 
 def cautions(model: CatalogModel, seq_len: int) -> list[str]:
     """What the count by layer does not know about this model."""
-    found: list[str] = []
+    parts: list[str] = []
     if model.mixture:
-        found.append(
+        parts.append(
             f"6ND takes the {format_count(model.active)} parameters each token runs through. With all "
             f"{format_count(model.parameters)} it would be {model.parameters / model.active:.3g} times as high."
         )
     if window := model.spec.window:
-        found.append(
+        parts.append(
             f"In {model.spec.windowed_layers} of {model.spec.layers} layers of {model.name} a token attends to a "
             f"sliding window, the last {window.size:,} tokens; the count by layer knows it, 6ND does not."
         )
     if mixer := model.spec.mixer:
-        found.append(
+        parts.append(
             f"In {mixer.layers} of {model.spec.layers} layers of {model.name} a state stands in place of attention. It "
             f"is counted token by token, {mixer.operations} operations for each of its numbers; kernels that work in "
             "chunks compute more."
         )
     if seq_len > model.max_seq:
-        found.append(f"{model.name} was built for at most {model.max_seq:,} tokens; you count {seq_len:,}.")
-    return found
+        parts.append(f"{model.name} was built for at most {model.max_seq:,} tokens; you count {seq_len:,}.")
+    return parts
 
 
 def components(model: CatalogModel) -> tuple[list[str], list[list[str]]]:
@@ -201,8 +201,8 @@ def components(model: CatalogModel) -> tuple[list[str], list[list[str]]]:
     ]
     rows.append(["**Sum**", f"**{counted.total:,}**", "", f"**{counted.active:,}**"])
     headings = ["component", "parameters", "share", "each token runs through"]
-    shown = len(headings) if model.mixture else len(headings) - 1
-    return headings[:shown], [row[:shown] for row in rows]
+    number = len(headings) if model.mixture else len(headings) - 1
+    return headings[:number], [row[:number] for row in rows]
 
 
 def model_origin(model: CatalogModel) -> str:

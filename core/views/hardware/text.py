@@ -37,9 +37,9 @@ def datasheet(device: Accelerator) -> str:
 def power(device: Accelerator) -> str:
     """``700 W``; a range or a remark on it as the catalogue has it, ``450–1,000 W (of the module with its CPU)``."""
     watts, _, remark = device.tdp_note.partition(" ")
-    shown = "–".join(f"{float(end):,.0f}" for end in watts.split("-") if end)
+    text = "–".join(f"{float(end):,.0f}" for end in watts.split("-") if end)
     grouped = re.sub(r"\d{4,}(?= with)", lambda number: f"{int(number[0]):,}", remark)
-    return f"{shown} W {grouped}".rstrip() if shown else "unknown"
+    return f"{text} W {grouped}".rstrip() if text else "unknown"
 
 
 def peak_origin(device: Accelerator, dtype: str) -> list[str]:

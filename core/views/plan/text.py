@@ -40,8 +40,8 @@ def size(params: float, model: CatalogModel | None) -> str:
 
 def sentence(a: Answer) -> str:
     """The answer as a sentence, with its range, and whether it is impossible."""
-    said = _sentence(a)
-    return f"{said.removesuffix('.')}, **which is impossible**." if a.impossible else said
+    text = _sentence(a)
+    return f"{text.removesuffix('.')}, **which is impossible**." if a.impossible else text
 
 
 _NUMBER = re.compile(r"[\d.,]+")
@@ -51,16 +51,16 @@ def limited(limits: Limits) -> str:
     """A limit as it was typed, ``3 months (91.3 days)``, or as amounts are shown where that says the same."""
     if limits.in_money:
         return format_money(limits.dollars)
-    shown = format_duration(86400 * limits.days, 3)
-    return shown if _NUMBER.findall(limits.typed) in ([], _NUMBER.findall(shown)) else f"{limits.typed} ({shown})"
+    text = format_duration(86400 * limits.days, 3)
+    return text if _NUMBER.findall(limits.typed) in ([], _NUMBER.findall(text)) else f"{limits.typed} ({text})"
 
 
 def _sentence(a: Answer) -> str:
     m = a.middle
-    found = f"**{format_count(m.parameters, 3)}** parameters{_range(a, 'parameters', _three)}"
-    trained = found if a.find == "parameters" else size(m.parameters, a.model)
-    found = f"**{format_count(m.tokens, 3)}** tokens{_range(a, 'tokens', _three)}"
-    text = found if a.find == "tokens" else f"**{format_count(m.tokens)}** {plural(m.tokens, 'token')}"
+    result = f"**{format_count(m.parameters, 3)}** parameters{_range(a, 'parameters', _three)}"
+    trained = result if a.find == "parameters" else size(m.parameters, a.model)
+    result = f"**{format_count(m.tokens, 3)}** tokens{_range(a, 'tokens', _three)}"
+    text = result if a.find == "tokens" else f"**{format_count(m.tokens)}** {plural(m.tokens, 'token')}"
     count = f"**{format_count(whole_accelerators(a.middle.accelerators))}** {a.device.name}"
     cost = _cost(a)
     money = f", for {cost}" if cost else ""
@@ -104,12 +104,12 @@ def _days(value: float) -> str:
     return format_duration(value * 86400, 3)
 
 
-def _range(a: Answer, name: str, shown: Callable[[float], str]) -> str:
-    found = a.range_of(name)
-    if found.low == found.high:
+def _range(a: Answer, name: str, display: Callable[[float], str]) -> str:
+    result = a.range_of(name)
+    if result.low == result.high:
         return ""
     named = f"{P10_P90}: " if a.published else ""
-    return f" ({named}{span(shown(found.low), shown(found.high))})"
+    return f" ({named}{span(display(result.low), display(result.high))})"
 
 
 def _cost(a: Answer) -> str:
@@ -127,7 +127,7 @@ def assumptions(a: Answer) -> str:
     """The quieter line: compute, accelerator-hours, price, token rate, and what they rest on."""
     m = a.middle
     long = f" × **{significant(m.per_parameter / 6, 3)}** for long sequences" if a.token_work.long else ""
-    nodes = f"{said} · " if (said := whole_nodes(a)) else ""
+    nodes = f"{text} · " if (text := whole_nodes(a)) else ""
     return (
         f"{nodes}**{format_quantity(m.flop, 'flop', 3)}** by 6ND{long} · **{amount(m.hours, 3)}** accelerator-hours, "
         f"{_rented(a)} · **{amount(m.tokens_per_second, 3)}** tokens/s · {_mfu(a)} of "
@@ -156,9 +156,9 @@ def _mfu(a: Answer) -> str:
     if a.typed and a.plan.pace == "steady steps":
         ends = (steps.low, steps.high) if steps.low < steps.high else (steps.mid,)
         return f"MFU\u00a0**{interval(ends)}** of steady steps, typed, {percent(m.mfu)} over all hours,"
-    shown = f"**{percent(m.mfu)}**" + (f" ({interval((used.low, used.high))})" if used.low < used.high else "")
+    text = f"**{percent(m.mfu)}**" + (f" ({interval((used.low, used.high))})" if used.low < used.high else "")
     origin = "as published runs lead one to expect" if a.published else "found" if a.find == "MFU" else "typed"
-    return f"MFU\u00a0{shown} over all hours, {origin},"
+    return f"MFU\u00a0{text} over all hours, {origin},"
 
 
 def whole_nodes(a: Answer) -> str:
@@ -207,8 +207,8 @@ def other_peak(a: Answer) -> tuple[str, str]:
     name, wanted = a.device.name, a.plan.dtype
     why = f"{name} has no {wanted} matrix units." if a.device.lacks(wanted) else f"No {wanted} peak of {name} is known."
     phrase = a.plan.policy_under(find_optimizer(a.plan.optimizer)).phrase
-    kept = f"; model states {phrase} keep their bytes" if wanted in phrase else ""
-    return why, f"Using its {a.dtype} peak, {format_quantity(a.peak, 'flop_per_s')}{kept}."
+    text = f"; model states {phrase} keep their bytes" if wanted in phrase else ""
+    return why, f"Using its {a.dtype} peak, {format_quantity(a.peak, 'flop_per_s')}{text}."
 
 
 def memory(a: Answer) -> str:
@@ -246,18 +246,18 @@ _MATTERS = 1.15
 
 def long_sequences(a: Answer) -> str:
     """How much longer sequences lengthen the answer, and whether the model was built for them; mostly empty."""
-    said: list[str] = []
+    sentences: list[str] = []
     factor, seq_len = a.middle.per_parameter / 6, a.plan.seq_len
     if factor >= _MATTERS:
         whose = "" if a.model else ", for a model of a usual shape"
-        said.append(
+        sentences.append(
             f"**At {seq_len:,} tokens a token is {significant(factor, 3)} times the work** of one at "
             f"{a.token_work.usual_len:,}, the longest sequence of any published run here{whose}; the hours are scaled by "
             "that, and the MFU is taken to hold, which no run has shown."
         )
     if a.model and seq_len > a.model.max_seq:
-        said.append(f"{a.model.name} was built for at most {a.model.max_seq:,} tokens; you count {seq_len:,}.")
-    return " ".join(said)
+        sentences.append(f"{a.model.name} was built for at most {a.model.max_seq:,} tokens; you count {seq_len:,}.")
+    return " ".join(sentences)
 
 
 def cautions(a: Answer) -> list[str]:

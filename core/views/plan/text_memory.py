@@ -61,34 +61,36 @@ def sentence(h: MemoryEstimate) -> str:
 
 def counted(h: MemoryEstimate) -> str:
     """The quieter line: under what all of it is counted."""
-    one = h.layout
-    sequences = f"{one.micro_batch:,} {plural(int(one.micro_batch), 'sequence')} of {h.plan.seq_len:,} tokens at a time"
-    return f"{h.optimizer.name} {h.policy.phrase} · {laid_out(one)} · {sequences} · {recomputed(one)}"
+    layout = h.layout
+    sequences = (
+        f"{layout.micro_batch:,} {plural(int(layout.micro_batch), 'sequence')} of {h.plan.seq_len:,} tokens at a time"
+    )
+    return f"{h.optimizer.name} {h.policy.phrase} · {laid_out(layout)} · {sequences} · {recomputed(layout)}"
 
 
-def recomputed(one: Layout) -> str:
+def recomputed(layout: Layout) -> str:
     """What backward computes again."""
     return {
         Recompute.NONE: "nothing recomputed",
         Recompute.SELECTIVE: "attention recomputed",
         Recompute.PER_OPERATION: "every second matrix product recomputed",
         Recompute.FULL: "layers recomputed",
-    }[Recompute(int(one.recompute))]
+    }[Recompute(int(layout.recompute))]
 
 
-def laid_out(one: Layout) -> str:
+def laid_out(layout: Layout) -> str:
     """The degrees that are more than one: ``tensor 8 · pipeline 16 · data 128 under ZeRO-1``."""
     degrees = (
-        ("tensor", one.tensor),
-        ("pipeline", one.pipeline),
-        ("context", one.context),
-        ("expert", one.expert),
-        ("data", one.data),
+        ("tensor", layout.tensor),
+        ("pipeline", layout.pipeline),
+        ("context", layout.context),
+        ("expert", layout.expert),
+        ("data", layout.data),
     )
     named = [f"{name} {int(degree):,}" for name, degree in degrees if degree > 1]
     if not named:
         return "one accelerator"
-    stage = f" under ZeRO-{one.zero}" if one.zero and one.data * one.context > 1 else ""
+    stage = f" under ZeRO-{layout.zero}" if layout.zero and layout.data * layout.context > 1 else ""
     return " · ".join(named) + stage
 
 
@@ -154,25 +156,25 @@ def each(h: MemoryEstimate) -> str:
     return f"{significant(states.total)} bytes for each parameter: {states_words.spelled(states, h.policy)}"
 
 
-def holding(one: Largest) -> str:
+def holding(item: Largest) -> str:
     """The largest model that the accelerators hold: ``8 × H100 SXM 80 GB hold a model of 40B parameters ...``."""
-    h, count = one.memory, whole_accelerators(one.plan.accelerators)
-    device = states_words.device_name(one.plan.device.name, h.usable)
+    h, count = item.memory, whole_accelerators(item.plan.accelerators)
+    device = states_words.device_name(item.plan.device.name, h.usable)
     who, hold = (f"{count:,} × {device}", "hold") if count > 1 else (f"One {device}", "holds")
     how = f"under {h.optimizer.name} {h.policy.phrase}"
-    if math.isnan(one.parameters):
+    if math.isnan(item.parameters):
         return f"**{who}** {hold} an **unknown** number of parameters {how}: how much memory there is, is unknown."
-    if not one.parameters:
+    if not item.parameters:
         return f"**{who}** {hold} **no model** {how}, however small."
-    alone = ", **by model states alone**" if one.counted != "everything" else ""
-    size = f"**{format_count(one.parameters)} {plural(one.parameters, 'parameter')}**"
+    alone = ", **by model states alone**" if item.counted != "everything" else ""
+    size = f"**{format_count(item.parameters)} {plural(item.parameters, 'parameter')}**"
     return f"**{who}** {hold} {size} {how}{alone}."
 
 
-def what_is_counted(one: Largest, everything: Largest) -> str:
+def what_is_counted(item: Largest, everything: Largest) -> str:
     """What the largest model is held against; by states alone also how large it is with everything counted."""
-    h = one.memory
-    if one.counted == "everything":
+    h = item.memory
+    if item.counted == "everything":
         rest = float(h.device_memory.activations + h.device_memory.buffers + h.device_memory.runtime)
         return (
             f"On each {gib(float(h.device_memory.states))} of model states, {each(h)}; {gib(rest)} of activations, buffers and "
@@ -182,9 +184,9 @@ def what_is_counted(one: Largest, everything: Largest) -> str:
     return f"{each(h)}. Activations, buffers and the runtime come on top: with them it is **{rest}** parameters."
 
 
-def typed(one: Largest) -> str:
+def typed(item: Largest) -> str:
     """The largest model’s parameters as one types them; empty where there are none."""
-    return format_count(one.parameters).replace(" ", "") if one.parameters >= 1 else ""
+    return format_count(item.parameters).replace(" ", "") if item.parameters >= 1 else ""
 
 
 def checkpoint(h: MemoryEstimate) -> str:
@@ -211,24 +213,24 @@ def left(h: MemoryEstimate) -> str:
 
 def optimizer_row(h: MemoryEstimate, *, measured: bool) -> tuple[str, ...]:
     """The row of a plan's optimizer: states, bytes per parameter, what it leaves."""
-    one = h.optimizer
+    optimizer = h.optimizer
     return (
-        one.name,
-        f"{one.state_tensors:,}",
-        ", ".join(f"`{state}`" for state in one.states) or "none",
-        one.formula(h.policy) or "0",
-        significant(states_per_parameter(one, h.policy, h.spec).total),
+        optimizer.name,
+        f"{optimizer.state_tensors:,}",
+        ", ".join(f"`{state}`" for state in optimizer.states) or "none",
+        optimizer.formula(h.policy) or "0",
+        significant(states_per_parameter(optimizer, h.policy, h.spec).total),
         gib(float(h.device_memory.states)),
         gib(h.total),
         left(h),
-        *((states_words.measured_state(one),) if measured else ()),
+        *((states_words.measured_state(optimizer),) if measured else ()),
     )
 
 
 def optimizers(h: MemoryEstimate, rows: Sequence[MemoryEstimate]) -> str:
     """How far the choice of an optimizer goes."""
     most, least = rows[0], rows[-1]
-    fitting = [one.optimizer.name for one in rows if one.fits == "fits"]
+    fitting = [row.optimizer.name for row in rows if row.fits == "fits"]
     verdict = {0: "none of them fits.", len(rows): "all of them fit."}.get(
         len(fitting), f"{len(fitting)} of them fit, {fitting[0] if fitting else ''} with the most state."
     )
@@ -243,11 +245,11 @@ def zero_stages(h: MemoryEstimate, rows: Sequence[tuple[int, DeviceMemory]]) -> 
     shares = int(h.layout.data * h.layout.context)
     if shares == 1:
         return "**ZeRO has nothing to share:** one accelerator works on each part of the model."
-    fitting = next((stage for stage, one in rows if float(one.total) <= h.usable), None)
+    fitting = next((stage for stage, memory in rows if float(memory.total) <= h.usable), None)
     first = f"ZeRO-{fitting} is the first stage that fits" if fitting is not None else "no stage fits"
     return (
         f"**Over {shares:,} accelerators** ZeRO takes each from {gib(float(rows[0][1].total))} to "
-        f"{gib(min(float(one.total) for _, one in rows))}; {first}."
+        f"{gib(min(float(memory.total) for _, memory in rows))}; {first}."
     )
 
 
@@ -256,7 +258,7 @@ def growing(h: MemoryEstimate, degree: str, rows: Sequence[tuple[int, DeviceMemo
     if len(rows) < 2:
         return f"**No other {degree}-parallel degree** divides this model."
     (small, first), (large, last) = rows[0], rows[-1]
-    fitting = next((size for size, one in rows if float(one.total) <= h.usable), None)
+    fitting = next((size for size, memory in rows if float(memory.total) <= h.usable), None)
     verdict = f"it fits from {fitting:,} on" if fitting is not None else "it fits nowhere"
     return (
         f"**{degree.capitalize()} parallel {small:,} to {large:,}**, with all else as it is: from "
@@ -269,12 +271,12 @@ def frontier(h: MemoryEstimate, grid: Grid) -> str:
     if h.fits == "unknown":
         return "How much memory there is, is unknown, so there is no frontier."
     batch, length = largest_micro_batch(h.setup), largest_seq_len(h.setup)
-    mine = f"a micro-batch of {int(h.layout.micro_batch):,}"
+    text = f"a micro-batch of {int(h.layout.micro_batch):,}"
     if not batch and not length:
-        return f"**Not even one token fits** at {mine}: what is held beside activations is too much already."
+        return f"**Not even one token fits** at {text}: what is held beside activations is too much already."
     longest = f"up to **{length:,} tokens** fit" if length else "not one token fits"
     most = f"up to **{batch:,}** fits" if batch else "not even **one sequence** fits"
-    return f"At {mine}, {longest}; at {h.plan.seq_len:,} tokens, as a micro-batch {most}."
+    return f"At {text}, {longest}; at {h.plan.seq_len:,} tokens, as a micro-batch {most}."
 
 
 def kept(h: MemoryEstimate, tensors: Sequence[tuple[SavedTensor, float]]) -> str:
@@ -317,13 +319,13 @@ def change(fix: Fix) -> str:
     return listed([_CHANGES[name].format(text) for name, text in fix.texts.items()])
 
 
-def rescue(h: MemoryEstimate, found: Sequence[Fix], more: int | None) -> str:
+def rescue(h: MemoryEstimate, result: Sequence[Fix], more: int | None) -> str:
     """The cheapest change that would make it fit; empty where it fits."""
     if h.fits != "over":
         return ""
-    if found:
-        spare = h.usable - float(found[0].device_memory.total)
-        return f"It would with **{change(found[0])}**, {gib(spare)} to spare."
+    if result:
+        spare = h.usable - float(result[0].device_memory.total)
+        return f"It would with **{change(result[0])}**, {gib(spare)} to spare."
     if more:
         return f"It would on **{more:,}** of them."
     return "No small change of its layout makes it fit."
@@ -335,7 +337,7 @@ def verdict(h: MemoryEstimate) -> str:
     return f"{sentence(h)} {rescue(h, fixes(h), more)}".strip()
 
 
-def why(h: MemoryEstimate, found: Sequence[Fix], more: int | None, others: Sequence[Accelerator]) -> str:
+def why(h: MemoryEstimate, result: Sequence[Fix], more: int | None, others: Sequence[Accelerator]) -> str:
     """What fills the accelerator most, and how many changes would do; more: accelerators that hold it as it is."""
     classes = {
         "model states": float(h.device_memory.states - h.device_memory.later),
@@ -353,35 +355,35 @@ def why(h: MemoryEstimate, found: Sequence[Fix], more: int | None, others: Seque
             f"sequences of up to **{length:,}** tokens, or up to **{layers:,}** layers of these."
         )
     enough = "No change of its layout on these accelerators is enough."
-    if found:
+    if result:
         enough = (
-            f"{len(found)} {plural(len(found), 'way')} to make it fit on the same accelerators, the cheapest first."
+            f"{len(result)} {plural(len(result), 'way')} to make it fit on the same accelerators, the cheapest first."
         )
     onto = [f"**{more:,} × {h.plan.device.name}**"] if more else []
     count = int(h.layout.accelerators)
-    onto += [f"{count:,} × {one.name} with {gib(one.memory_bytes)}" for one in others[:2]]
+    onto += [f"{count:,} × {other.name} with {gib(other.memory_bytes)}" for other in others[:2]]
     unchanged = f" Unchanged it fits on {listed(onto, 'or')}." if onto else ""
     return f"{share} {enough}{unchanged}"
 
 
 def costs(fix: Fix) -> str:
     """What a change costs: FLOPs, bytes and waiting, over those of the plan as it is."""
-    said = (
+    sentences = (
         [f"{percent(abs(fix.extra_flop_share))} {'more' if fix.extra_flop_share > 0 else 'fewer'} FLOPs"]
         if abs(fix.extra_flop_share) > 5e-4
         else []
     )
     if abs(fix.extra_traffic_share) > 5e-4:
-        said.append(
+        sentences.append(
             f"{percent(abs(fix.extra_traffic_share))} {'more' if fix.extra_traffic_share > 0 else 'fewer'} bytes sent for each token"
         )
     elif math.isnan(fix.extra_traffic_share) and "off" in fix.texts:
-        said.append("gradients and weights cross to the host")
+        sentences.append("gradients and weights cross to the host")
     if abs(fix.extra_bubble_share) > 5e-4:
-        said.append(
+        sentences.append(
             f"{percent(abs(fix.extra_bubble_share))} {'longer' if fix.extra_bubble_share > 0 else 'shorter'} for the pipeline’s wait"
         )
-    return ", ".join(said) or "no more FLOPs or bytes sent"
+    return ", ".join(sentences) or "no more FLOPs or bytes sent"
 
 
 def priced(h: MemoryEstimate, fix: Fix) -> str:
@@ -400,7 +402,7 @@ def cheapest(h: MemoryEstimate, way: Fix) -> str:
 
 def fall(h: MemoryEstimate, steps: Sequence[Fix]) -> str:
     """The same step by step: from what is held, change by change, to what is held then."""
-    way = [f"{change(one)} {'saves' if one.saved >= 0 else 'adds'} {gib(abs(one.saved))}" for one in steps]
+    way = [f"{change(step)} {'saves' if step.saved >= 0 else 'adds'} {gib(abs(step.saved))}" for step in steps]
     end = h.usable - float(steps[-1].device_memory.total)
     then = f"{gib(end)} to spare" if end >= 0 else f"**{gib(-end)} over** still, the closest that any layout comes"
     return (

@@ -45,7 +45,7 @@ class Kept:
 def kept(h: MemoryEstimate) -> list[Kept]:
     """Every class of tensors of a plan with its bytes per parameter, and why it is there."""
     seen: set[str] = set()
-    found: list[Kept] = []
+    kept_rows: list[Kept] = []
     for row in policy_rows(h.policy, h.optimizer):
         state = row.chosen.startswith("states") or not row.chosen
         field = None if row.chosen in seen else OWN_FIELDS.get(row.chosen)
@@ -53,8 +53,8 @@ def kept(h: MemoryEstimate) -> list[Kept]:
         name = f"Optimizer state `{row.tensors}`" if state else f"{row.tensors[0].upper()}{row.tensors[1:]}"
         fixed = f"{row.type}: " if field is None else ""
         size = "" if math.isnan(row.bytes) else f"{significant(row.bytes)} B"
-        found.append(Kept(field, name, size, f"{fixed}{row.why}"))
-    return found
+        kept_rows.append(Kept(field, name, size, f"{fixed}{row.why}"))
+    return kept_rows
 
 
 def total(h: MemoryEstimate) -> tuple[str, str, str]:

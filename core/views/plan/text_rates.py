@@ -10,21 +10,21 @@ from core.wording import listed, percent
 
 def rates_sentence(plan: Plan) -> str:
     """The rates that count and what they replace, in a line; why those of another accelerator do not; else empty."""
-    found = rates_origin(plan)
-    if found == "none":
+    origin = rates_origin(plan)
+    if origin == "none":
         return ""
     whose = plan.measured.origin
-    if found == "other":
+    if origin == "other":
         rows = listed(rows_of(plan.measured.device), "or")
         return (
             f"**The rates measured on {whose} are not used:** they are of {rows}, and the plan has {plan.accelerator}, "
             "of which the datasheet counts."
         )
     rates = replaced_rates(plan)
-    measured = listed([f"{one.name} {format_quantity(one.measured, one.kind, 3)}" for one in rates])
-    sheet = listed([format_quantity(one.datasheet, one.kind, 3) for one in rates])
+    measured = listed([f"{rate.name} {format_quantity(rate.measured, rate.kind, 3)}" for rate in rates])
+    sheet = listed([format_quantity(rate.datasheet, rate.kind, 3) for rate in rates])
     head = f"**Rates measured** on {whose}" if whose else "**Measured rates**"
-    ways = " Links and network count one way." if any(one.id in ("inside", "between") for one in rates) else ""
+    ways = " Links and network count one way." if any(rate.id in ("inside", "between") for rate in rates) else ""
     doubts = "".join(map(_doubt, rates))
     return f"{head}: {measured} in place of the datasheet’s {sheet}.{ways}{_unknown(plan)}{doubts}"
 
@@ -38,11 +38,13 @@ def _unknown(plan: Plan) -> str:
     return f" {whose}: they stand in for those of {plan.accelerator}."
 
 
-def _doubt(one: ReplacedRate) -> str:
+def _doubt(rate: ReplacedRate) -> str:
     """That a rate is more than its datasheet has; else empty."""
-    if not one.doubtful:
+    if not rate.doubtful:
         return ""
-    return f" **{one.name} is {percent(one.measured / one.datasheet)} of the datasheet’s, over 100 %: check the peak.**"
+    return (
+        f" **{rate.name} is {percent(rate.measured / rate.datasheet)} of the datasheet’s, over 100 %: check the peak.**"
+    )
 
 
 def change(plan: Plan) -> str:

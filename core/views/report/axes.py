@@ -70,8 +70,8 @@ def _number(value: float, log: bool) -> str:
 
 def names_along(axis: Mapping[str, Any], data: Sequence[Figure]) -> list[str]:
     """The names along an axis of names, in their order; none where it has numbers."""
-    found = [str(value) for trace in data for value in trace[axis["side"]] if isinstance(value, str)]
-    return list(dict.fromkeys(found))
+    parts = [str(value) for trace in data for value in trace[axis["side"]] if isinstance(value, str)]
+    return list(dict.fromkeys(parts))
 
 
 def range_along(axis: Mapping[str, Any], data: Sequence[Figure], side: str) -> tuple[float, float]:

@@ -34,16 +34,16 @@ def as_json(report: Report) -> str:
     """Each plan's texts and results, with the edition of data and formulas that they came from."""
     plans = [
         {
-            "name": one.name,
-            "texts": dict(one.entry.texts),
-            "results": results_of(one.answer) if one.answer else {},
-            "sentence": plain(sentence(one.answer)) if one.answer else "",
-            "why": one.problem,
+            "name": plan.name,
+            "texts": dict(plan.entry.texts),
+            "results": results_of(plan.answer) if plan.answer else {},
+            "sentence": plain(sentence(plan.answer)) if plan.answer else "",
+            "why": plan.problem,
             **(_of_layout(report.layout) if report.layout else {}),
         }
-        for one in report.plans
+        for plan in report.plans
     ]
-    made: dict[str, Any] = {
+    by_name: dict[str, Any] = {
         "kind": KIND,
         "version": LINK_VERSION,
         "date": report.date.isoformat(),
@@ -51,18 +51,20 @@ def as_json(report: Report) -> str:
         "knowledge": data_version(),
         "plans": plans,
     }
-    return json.dumps(made, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
+    return json.dumps(by_name, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
 
 
-def _of_layout(one: AppliedLayout) -> dict[str, Any]:
+def _of_layout(item: AppliedLayout) -> dict[str, Any]:
     """The layout in force, what a step of it comes to, and how it is launched; ``sentence`` then is about it."""
-    layout = {field.name: int(getattr(one.result.layout, field.name)) for field in fields(one.result.layout)}
+    layout = {field.name: int(getattr(item.result.layout, field.name)) for field in fields(item.result.layout)}
     return {
-        "sentence": plain(headline(one.plan, one.request, one.result)),
-        "whole_run": plain(whole_run(one.plan, one.request, one.result)),
+        "sentence": plain(headline(item.plan, item.request, item.result)),
+        "whole_run": plain(whole_run(item.plan, item.request, item.result)),
         "layout": layout,
-        "step": one.results,
-        "launch": {made.system: {"text": made.text, "notes": list(map(plain, made.notes))} for made in one.launches},
+        "step": item.results,
+        "launch": {
+            launch.system: {"text": launch.text, "notes": list(map(plain, launch.notes))} for launch in item.launches
+        },
     }
 
 
@@ -72,22 +74,22 @@ def read_json(text: str) -> tuple[tuple[Entry, ...], tuple[str, ...]]:
     Texts of an older version are translated. What a plan does not say has its default; what cannot be read is a problem
     of the plan's reading. Raises `PlansFileError` for text that holds no plans.
     """
-    found = _checked(text)
-    said: list[str] = []
+    result = _checked(text)
+    sentences: list[str] = []
     most = limit("compared_plans")
-    if len(found.plans) > most:
-        said.append(f"The file has {len(found.plans)} plans; a comparison holds {most}, the first of them.")
+    if len(result.plans) > most:
+        sentences.append(f"The file has {len(result.plans)} plans; a comparison holds {most}, the first of them.")
     entries: list[Entry] = []
-    for i, one in enumerate(found.plans[:most]):
-        name = cleaned(one.name, limit("plan_name")) or f"Plan {i + 1}"
-        named = {PLAN_FORM.key(name): (value,) for name, value in one.texts.items()}
-        texts, about = PLAN_FORM.from_address({**named, VERSION: (str(found.version),)})
-        said += [f"“{clipped(name)}”: {line.replace('The link', 'The file')}" for line in about]
-        results = {name: value for name, value in one.results.items() if name in RESULTS}
+    for i, plan in enumerate(result.plans[:most]):
+        name = cleaned(plan.name, limit("plan_name")) or f"Plan {i + 1}"
+        named = {PLAN_FORM.key(name): (value,) for name, value in plan.texts.items()}
+        texts, about = PLAN_FORM.from_address({**named, VERSION: (str(result.version),)})
+        sentences += [f"“{clipped(name)}”: {line.replace('The link', 'The file')}" for line in about]
+        results = {name: value for name, value in plan.results.items() if name in RESULTS}
         entries.append(replace(entry_of(name, texts), results=results))
-    if found.knowledge and found.knowledge != data_version():
-        said.append("The file was made with other data or formulas than Napkin has now: results may be others.")
-    return tuple(entries), tuple(dict.fromkeys(said))
+    if result.knowledge and result.knowledge != data_version():
+        sentences.append("The file was made with other data or formulas than Napkin has now: results may be others.")
+    return tuple(entries), tuple(dict.fromkeys(sentences))
 
 
 def _checked(text: str) -> FileFields:
@@ -96,13 +98,13 @@ def _checked(text: str) -> FileFields:
     from core.views.report.data_fields import FileFields
 
     try:
-        found = FileFields.model_validate(read_object(text, "file of plans"))
+        result = FileFields.model_validate(read_object(text, "file of plans"))
     except ConfigError as problem:
         raise PlansFileError(problem.rule) from None
     except ValidationError as problem:
         first = problem.errors(include_url=False, include_input=False)[0]
         where = clipped(".".join(str(part) for part in first["loc"]))
         raise PlansFileError(f"This is no file of plans: “{where}”, {first['msg'].lower()}.") from None
-    if found.kind != KIND:
-        raise PlansFileError(f"The file says that it is “{clipped(found.kind)}”, not “{KIND}”.")
-    return found
+    if result.kind != KIND:
+        raise PlansFileError(f"The file says that it is “{clipped(result.kind)}”, not “{KIND}”.")
+    return result

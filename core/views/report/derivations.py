@@ -12,7 +12,7 @@ from core.views.report.mathml import mathml
 
 def steps(explanations: Iterable[Explanation]) -> str:
     """Each formula once, with all values that it is used with."""
-    return "".join(_step(one) for one in derivation(explanations))
+    return "".join(_step(step) for step in derivation(explanations))
 
 
 def _step(step: Step) -> str:
@@ -31,7 +31,7 @@ def _uses(step: Step) -> str:
     """One row a use: what it is for, the values that differ, the result."""
     first, named = step.uses[0], any(use.named for use in step.uses)
     heads = [mathml(first.terms[i].latex) for i in step.differing] + [mathml(first.symbol)]
-    head = "".join(f'<th scope="col" class=num>{one}</th>' for one in heads)
+    head = "".join(f'<th scope="col" class=num>{head}</th>' for head in heads)
     rows = "".join(
         "<tr>"
         + (f'<th scope="row">{safe_text(step.used_for(use))}</th>' if named else "")
@@ -59,9 +59,9 @@ def _where(step: Step) -> str:
 
 
 def _sources(sources: Iterable[Source]) -> str:
-    return f"Source: {'; '.join(_source(one) for one in sources)}"
+    return f"Source: {'; '.join(_source(source) for source in sources)}"
 
 
-def _source(one: Source) -> str:
-    said = safe_text(str(one))
-    return f'<a href="{html.escape(one.url, quote=True)}">{said}</a>' if one.url else said
+def _source(source: Source) -> str:
+    text = safe_text(str(source))
+    return f'<a href="{html.escape(source.url, quote=True)}">{text}</a>' if source.url else text

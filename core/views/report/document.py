@@ -51,26 +51,26 @@ def as_html(report: Report) -> str:
 
 
 def _alone(report: Report) -> str:
-    (one,) = report.plans
+    (plan,) = report.plans
     at = report.layout
-    parts = [_in_force(at) if at else _said(one)]
+    parts = [_in_force(at) if at else _said(plan)]
     if at:
-        parts += [_section("The whole run", _said(one)), _section("How it is launched", _launched(at))]
-    if one.answer:
-        parts += [_beside_runs(one.answer), _memory(one), _section("The plan in numbers", _lines(report, one))]
+        parts += [_section("The whole run", _said(plan)), _section("How it is launched", _launched(at))]
+    if plan.answer:
+        parts += [_beside_runs(plan.answer), _memory(plan), _section("The plan in numbers", _lines(report, plan))]
     parts.append(_section("What was asked", _asked(report)))
-    if one.answer:
+    if plan.answer:
         step = explain(at.request, at.result, at.plan.tokens) if at else []
-        parts.append(_section("How this is computed", steps([*step, *_explained(one)])))
+        parts.append(_section("How this is computed", steps([*step, *_explained(plan)])))
     return "\n".join(parts)
 
 
 def _in_force(at: AppliedLayout) -> str:
     """The layout in large type, as Parallel plan has it, and how it stands to the whole run."""
-    said = search.sentence(at.plan, at.request, at.result)
+    text = search.sentence(at.plan, at.request, at.result)
     run = search.whole_run(at.plan, at.request, at.result)
     return (
-        f"<p class=answer>{rich(said)}</p><p class=quiet>{rich(search.stepped(at.plan, at.request, at.result))}</p>"
+        f"<p class=answer>{rich(text)}</p><p class=quiet>{rich(search.stepped(at.plan, at.request, at.result))}</p>"
         f"<p class=says>{rich(run)}</p>"
     )
 
@@ -79,9 +79,9 @@ def _launched(at: AppliedLayout) -> str:
     """The settings of each system, and what is to be said of them."""
     lines = at.launches
     parts = [f"<p class=says>{rich(launched(lines))}</p>"]
-    for one in lines:
-        notes = "".join(f"<p class=quiet>{rich(note)}</p>" for note in one.notes)
-        parts.append(f"<h3>{safe_text(one.system)}</h3><pre class=wide>{safe_text(one.text)}</pre>{notes}")
+    for line in lines:
+        notes = "".join(f"<p class=quiet>{rich(note)}</p>" for note in line.notes)
+        parts.append(f"<h3>{safe_text(line.system)}</h3><pre class=wide>{safe_text(line.text)}</pre>{notes}")
     return "".join(parts)
 
 
@@ -93,15 +93,15 @@ def _several(report: Report) -> str:
     alt = compare.bars_alt(plans, base)
     parts = [head + _picture(svg(bars(plans, base, INK), alt), "Days and dollars")]
     parts.append(_section("Beside each other", _beside(report)))
-    if sum(one.answer is not None and not one.price_unknown for one in plans) > 1:
-        said = compare.frontier(plans)
-        picture = _picture(svg(days_against_dollars(plans, base, INK), plain(said)), "Days against dollars")
-        parts.append(_section("Days against dollars", f"<p class=says>{rich(said)}</p>{picture}"))
-    each = "".join(f"<h3>{safe_text(one.name)}</h3>{_said(one)}" for one in plans)
+    if sum(plan.answer is not None and not plan.price_unknown for plan in plans) > 1:
+        text = compare.frontier(plans)
+        picture = _picture(svg(days_against_dollars(plans, base, INK), plain(text)), "Days against dollars")
+        parts.append(_section("Days against dollars", f"<p class=says>{rich(text)}</p>{picture}"))
+    each = "".join(f"<h3>{safe_text(plan.name)}</h3>{_said(plan)}" for plan in plans)
     parts.append(_section("Each plan", f"<div class=each>{each}</div>"))
     parts.append(_section("Every quantity", _quantities(report)))
     parts.append(_section("What they share", _asked(report)))
-    explained = [used.about(one.name) for one in plans for used in _explained(one)]
+    explained = [used.about(plan.name) for plan in plans for used in _explained(plan)]
     if explained:
         parts.append(_section("How this is computed", steps(explained)))
     return "\n".join(parts)
@@ -111,15 +111,15 @@ def _section(title: str, inside: str) -> str:
     return f"<section><h2>{safe_text(title)}</h2>{inside}</section>"
 
 
-def _said(one: ComparedPlan) -> str:
+def _said(plan: ComparedPlan) -> str:
     """The answer in large type, what it rests on, and what is to be said beside it."""
-    if one.answer:
-        found = f"<p class=answer>{rich(plan_text.sentence(one.answer))}</p>"
-        found += f"<p class=quiet>{rich(plan_text.assumptions(one.answer))}</p>"
+    if plan.answer:
+        text = f"<p class=answer>{rich(plan_text.sentence(plan.answer))}</p>"
+        text += f"<p class=quiet>{rich(plan_text.assumptions(plan.answer))}</p>"
     else:
-        found = f"<p class=answer>No answer.</p><p class=wrong>{literal(one.problem)}</p>"
-    return found + "".join(
-        f"<p class=wrong>{rich(text) if ours else literal(text)}</p>" for text, ours in concerns(one)
+        text = f"<p class=answer>No answer.</p><p class=wrong>{literal(plan.problem)}</p>"
+    return text + "".join(
+        f"<p class=wrong>{rich(text) if ours else literal(text)}</p>" for text, ours in concerns(plan)
     )
 
 
@@ -129,34 +129,34 @@ def _picture(drawn: str, label: str) -> str:
 
 def _beside_runs(a: Answer) -> str:
     peers = similar_runs(a)
-    said = pace(a, peers)
-    picture = svg(answer_strip(a, peers, INK), plain(said))
-    return _section("Beside published runs", f"<p class=says>{rich(said)}</p>{_picture(picture, 'Published runs')}")
+    text = pace(a, peers)
+    picture = svg(answer_strip(a, peers, INK), plain(text))
+    return _section("Beside published runs", f"<p class=says>{rich(text)}</p>{_picture(picture, 'Published runs')}")
 
 
-def _memory(one: ComparedPlan) -> str:
-    if one.memory is None:
+def _memory(plan: ComparedPlan) -> str:
+    if plan.memory is None:
         return ""
-    h = one.memory
-    said = text_memory.sentence(h)
-    picture = svg(device_bars([("", h.device_memory)], h.usable, INK), plain(said))
+    h = plan.memory
+    text = text_memory.sentence(h)
+    picture = svg(device_bars([("", h.device_memory)], h.usable, INK), plain(text))
     notes = [text_memory.counted(h), *text_memory.remarks(h), text_memory.checkpoint(h)]
     rest = "".join(f"<p class=quiet>{rich(note)}</p>" for note in notes)
-    return _section("On one accelerator", f"<p class=says>{rich(said)}</p>{_picture(picture, 'Memory')}{rest}")
+    return _section("On one accelerator", f"<p class=says>{rich(text)}</p>{_picture(picture, 'Memory')}{rest}")
 
 
 def _beside(report: Report) -> str:
     """The results by which plans are compared, and the inputs in which they differ."""
     plans = report.plans
-    names = [f"{one.name}, baseline" if i == report.base else one.name for i, one in enumerate(plans)]
-    found = differing_fields([one.reading for one in plans])
-    rows = [*compare.result_rows(plans, report.base), *compare.input_rows(found, report.base)]
+    names = [f"{plan.name}, baseline" if i == report.base else plan.name for i, plan in enumerate(plans)]
+    differences = differing_fields([plan.reading for plan in plans])
+    rows = [*compare.result_rows(plans, report.base), *compare.input_rows(differences, report.base)]
     cells = [[remarked(*cell) for cell in (head, *row)] for head, row in rows]
-    return f"<p class=says>{rich(compare.inputs_in_words(plans, found))}</p>" + _table(["", *names], cells)
+    return f"<p class=says>{rich(compare.inputs_in_words(plans, differences))}</p>" + _table(["", *names], cells)
 
 
-def _lines(report: Report, one: ComparedPlan) -> str:
-    rows = [(line.cells(), line.note) for line in report.lines(one)]
+def _lines(report: Report, plan: ComparedPlan) -> str:
+    rows = [(line.cells(), line.note) for line in report.lines(plan)]
     caption = "In each column MFU, price and all that follows belong together."
     return _table(
         HEADINGS[:4],
@@ -168,23 +168,23 @@ def _lines(report: Report, one: ComparedPlan) -> str:
 def _quantities(report: Report) -> str:
     rows: list[list[str]] = []
     for name in report.quantities():
-        cells = [line.cells() if (line := report.line(one, name)) else None for one in report.plans]
-        shown = [typed(c[2], f"{c[1]} … {c[3]}" if c[1] else "") if c else "–" for c in cells]
-        rows.append([safe_text(name), *shown])
-    names = [one.name for one in report.plans]
+        cells = [line.cells() if (line := report.line(plan, name)) else None for plan in report.plans]
+        parts = [typed(c[2], f"{c[1]} … {c[3]}" if c[1] else "") if c else "–" for c in cells]
+        rows.append([safe_text(name), *parts])
+    names = [plan.name for plan in report.plans]
     caption = "The median, and from the pessimistic to the optimistic end where there is a range."
     return _table(["quantity", *names], rows, caption=caption)
 
 
 def _asked(report: Report) -> str:
     """What counts of a plan's fields; of several plans those that all share, after what the table of results says."""
-    readings = [one.reading for one in report.plans]
-    apart = {one.field.id for one in differing_fields(readings)}
+    readings = [plan.reading for plan in report.plans]
+    apart = {field.field.id for field in differing_fields(readings)}
     first, counts = readings[0], effective_fields(readings[0])
     shared = [
-        (one.label, first.texts[one.id] or one.placeholder or _EMPTY)
-        for one in PLAN_FORM.fields
-        if one.id in counts - apart
+        (field.label, first.texts[field.id] or field.placeholder or _EMPTY)
+        for field in PLAN_FORM.fields
+        if field.id in counts - apart
     ]
     items = "".join(
         f"<div><dt>{safe_text(name)}</dt><dd class=num>{safe_text(text)}</dd></div>" for name, text in shared
@@ -198,24 +198,24 @@ _EMPTY = "empty"
 def _table(heads: Sequence[str], rows: Sequence[Sequence[str]], *, caption: str = "") -> str:
     """Heads are text, cells safe HTML; the first cell of a row names it."""
     first, *others = (safe_text(head) for head in heads)
-    head = f'<th scope="col">{first}</th>' + "".join(f'<th scope="col" class=num>{one}</th>' for one in others)
+    head = f'<th scope="col">{first}</th>' + "".join(f'<th scope="col" class=num>{other}</th>' for other in others)
     body = "".join(
         f'<tr><th scope="row">{name}</th>{"".join(f"<td class=num>{cell}</td>" for cell in cells)}</tr>'
         for name, *cells in rows
     )
-    said = f"<caption>{safe_text(caption)}</caption>" if caption else ""
+    text = f"<caption>{safe_text(caption)}</caption>" if caption else ""
     label = html.escape(caption or heads[0], quote=True)
     return (
-        f'<div class=wide role="region" aria-label="{label}" tabindex="0"><table>{said}<thead><tr>{head}</tr></thead>'
+        f'<div class=wide role="region" aria-label="{label}" tabindex="0"><table>{text}<thead><tr>{head}</tr></thead>'
         f"<tbody>{body}</tbody></table></div>"
     )
 
 
-def _explained(one: ComparedPlan) -> list[Explanation]:
+def _explained(plan: ComparedPlan) -> list[Explanation]:
     """Every formula on the way to the answer, and to what one accelerator holds."""
-    if one.answer is None:
+    if plan.answer is None:
         return []
-    return [*one.answer.explain(), *(one.memory.explain() if one.memory else ())]
+    return [*plan.answer.explain(), *(plan.memory.explain() if plan.memory else ())]
 
 
 def _footer(report: Report) -> str:

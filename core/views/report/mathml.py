@@ -64,7 +64,7 @@ def mathml(latex: str) -> str:
     depth = 0
     for node in nodes:
         before = runs[-1]
-        long = node.sign in _BETWEEN and sum(one.wide for one in before) > _LINE
+        long = node.sign in _BETWEEN and sum(item.wide for item in before) > _LINE
         if before and not depth and (long or node.sign in _RELATIONS):
             runs.append([])
         runs[-1].append(node)
@@ -78,9 +78,9 @@ def _row(nodes: list[_Node]) -> str:
 
 def _operator(sign: str, form: str = "") -> _Node:
     form = form or ("infix" if sign in _RELATIONS | _BETWEEN else "")
-    said = f' form="{form}"' if form else ""
+    text = f' form="{form}"' if form else ""
     still = ' stretchy="false"' if sign in "()|" else ""
-    return _Node(f"<mo{said}{still}>{html.escape(sign)}</mo>", 1, sign)
+    return _Node(f"<mo{text}{still}>{html.escape(sign)}</mo>", 1, sign)
 
 
 class _Reader:
@@ -93,10 +93,10 @@ class _Reader:
 
     def all(self) -> list[_Node]:
         """Every node up to the end."""
-        found = self._until(())
+        results = self._until(())
         if self.at < len(self.tokens):
             raise self._wrong(self.tokens[self.at])
-        return found
+        return results
 
     def _wrong(self, what: str) -> LatexError:
         return LatexError(f"“{what}” cannot be read in {self.latex}")
@@ -115,12 +115,12 @@ class _Reader:
 
     def _until(self, ends: tuple[str, ...]) -> list[_Node]:
         """Nodes with their scripts, up to one of ``ends``, which stays."""
-        found: list[_Node] = []
+        results: list[_Node] = []
         while self._peek() and self._peek() not in ends:
             if self._peek() == "}":
                 raise self._wrong("}")
-            found.append(self._scripted(signed=not found or found[-1].sign in _OPENS))
-        return found
+            results.append(self._scripted(signed=not results or results[-1].sign in _OPENS))
+        return results
 
     def _scripted(self, signed: bool) -> _Node:
         """One node with what is raised and lowered at it. signed: a minus here belongs to what follows."""
@@ -143,7 +143,7 @@ class _Reader:
             return base
         kind = "msub" if "^" not in scripts else "msup" if "_" not in scripts else "msubsup"
         inner = "".join(scripts[sign].xml for sign in "_^" if sign in scripts)
-        wide = base.wide + 0.7 * max(one.wide for one in scripts.values())
+        wide = base.wide + 0.7 * max(script.wide for script in scripts.values())
         return _Node(f"<{kind}>{base.xml}{inner}</{kind}>", wide, base.sign if base.sign == ")" else "")
 
     def _argument(self) -> _Node:

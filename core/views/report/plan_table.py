@@ -43,16 +43,16 @@ class Line:
         unit = "" if isinstance(self.value, str) else UNIT[self.kind].replace("%", "share")
         return (self.name, *self._three(lambda value, _: repr(value) if math.isfinite(value) else ""), unit, self.note)
 
-    def _three(self, shown: Callable[[float, int], str]) -> tuple[str, str, str]:
+    def _three(self, display: Callable[[float, int], str]) -> tuple[str, str, str]:
         if isinstance(self.value, str):
             return "", self.value, ""
         ranged = not math.isnan(self.worst) and not math.isclose(self.worst, self.best, rel_tol=1e-9)
         # Things that come whole are counted whole; a share has one digit fewer than asked for.
         whole = self.kind == "count" and float(self.value).is_integer() and self.value < 1e6
         if not ranged:
-            return "", shown(self.value, 15 if whole else 4), ""
+            return "", display(self.value, 15 if whole else 4), ""
         digits = 15 if whole else 4 if self.kind == "ratio" else 3
-        return shown(self.worst, digits), shown(self.value, digits), shown(self.best, digits)
+        return display(self.worst, digits), display(self.value, digits), display(self.best, digits)
 
 
 def plan_lines(a: Answer) -> tuple[Line, ...]:
@@ -67,8 +67,8 @@ def plan_lines(a: Answer) -> tuple[Line, ...]:
         worst, middle, best = (float(value) for value in values)
         return Line(name, middle, kind, worst, best, note)
 
-    def rule(made: Estimate) -> float:
-        return train_flop_6nd(made.parameters, made.tokens)
+    def rule(estimate: Estimate) -> float:
+        return train_flop_6nd(estimate.parameters, estimate.tokens)
 
     counted = {way.id: way for way in conventions(a.shape.spec, plan.seq_len)}
     by_layer = counted[plan.attention].per_token / counted["rule"].per_token
@@ -79,35 +79,38 @@ def plan_lines(a: Answer) -> tuple[Line, ...]:
         Line("asked for", a.find),
         *((Line("within", limited(plan.limits)),) if a.find != "time" else ()),
         Line("model", model.name if model else "typed parameters"),
-        line("parameters that work on each token", lambda made: made.parameters, "count"),
+        line("parameters that work on each token", lambda estimate: estimate.parameters, "count"),
         *((Line("parameters in all", float(model.parameters), "count"),) if model else ()),
-        line("training tokens", lambda made: made.tokens, "count"),
-        line("tokens per parameter", lambda made: made.tokens / made.parameters),
-        line("times Chinchilla’s 20 tokens per parameter", lambda made: overtraining(made.tokens, made.parameters)),
+        line("training tokens", lambda estimate: estimate.tokens, "count"),
+        line("tokens per parameter", lambda estimate: estimate.tokens / estimate.parameters),
+        line(
+            "times Chinchilla’s 20 tokens per parameter",
+            lambda estimate: overtraining(estimate.tokens, estimate.parameters),
+        ),
         Line("sequence length", float(plan.seq_len), "count"),
         Line("accelerator", device.name, note=device.source),
-        line("accelerators", lambda made: whole_accelerators(made.accelerators), "count"),
+        line("accelerators", lambda estimate: whole_accelerators(estimate.accelerators), "count"),
         *_nodes(a, columns),
         Line("dense peak of one", a.peak, "flop_per_s", note=a.dtype),
-        *(Line(f"measured, {one.name}", one.measured, one.kind, note=whose) for one in replaced_rates(plan)),
-        line("MFU over all hours", lambda made: made.mfu, "ratio", origin),
-        line("MFU of the steps", lambda made: made.steps, "ratio", "impossible" if a.impossible else ""),
-        line("goodput", lambda made: made.goodput, "ratio", "share left by checkpoints, failures and restarts"),
+        *(Line(f"measured, {rate.name}", rate.measured, rate.kind, note=whose) for rate in replaced_rates(plan)),
+        line("MFU over all hours", lambda estimate: estimate.mfu, "ratio", origin),
+        line("MFU of the steps", lambda estimate: estimate.steps, "ratio", "impossible" if a.impossible else ""),
+        line("goodput", lambda estimate: estimate.goodput, "ratio", "share left by checkpoints, failures and restarts"),
         line("training compute, 6ND", rule, "flop"),
         *(
-            (line("training compute, long sequences counted", lambda made: made.flop, "flop"),)
+            (line("training compute, long sequences counted", lambda estimate: estimate.flop, "flop"),)
             if a.token_work.long
             else ()
         ),
         line(
             f"training compute by layer, {plan.attention} attention",
-            lambda made: rule(made) * by_layer,
+            lambda estimate: rule(estimate) * by_layer,
             "flop",
             f"{layers} at {plan.seq_len:,} tokens",
         ),
-        line("time", lambda made: 86400 * made.days, "seconds"),
-        line("accelerator-hours", lambda made: made.hours, "accelerator_hours"),
-        line("tokens per second, whole cluster", lambda made: made.tokens_per_second),
+        line("time", lambda estimate: 86400 * estimate.days, "seconds"),
+        line("accelerator-hours", lambda estimate: estimate.hours, "accelerator_hours"),
+        line("tokens per second, whole cluster", lambda estimate: estimate.tokens_per_second),
         Line(
             "price per accelerator-hour",
             a.middle.price,
@@ -126,24 +129,24 @@ def plan_lines(a: Answer) -> tuple[Line, ...]:
     )
 
 
-def step_lines(one: AppliedLayout) -> tuple[Line, ...]:
+def step_lines(item: AppliedLayout) -> tuple[Line, ...]:
     """The layout of a plan and what a step of it comes to."""
-    found, layout = one.result, one.result.layout
-    low, high = found.low, found.high
+    result, layout = item.result, item.result.layout
+    low, high = result.low, result.high
     return (
-        Line("layout", degrees(layout), note=stepped(one.plan, one.request, found)),
+        Line("layout", degrees(layout), note=stepped(item.plan, item.request, result)),
         *(Line(name, float(getattr(layout, field)), "count") for name, field in _DEGREES.items()),
-        Line("sequences of a step", float(one.request.batch), "count"),
-        Line("a step", found.seconds, "seconds", high, low, "P10–P90 of comparable readings"),
-        Line("MFU of a step", found.mfu, "ratio", note=f"of dense {one.request.running.dtype}"),
+        Line("sequences of a step", float(item.request.batch), "count"),
+        Line("a step", result.seconds, "seconds", high, low, "P10–P90 of comparable readings"),
+        Line("MFU of a step", result.mfu, "ratio", note=f"of dense {item.request.running.dtype}"),
         Line(
             "time of all steps alone",
-            86400 * one.days(found.seconds),
+            86400 * item.days(result.seconds),
             "seconds",
-            86400 * one.days(high),
-            86400 * one.days(low),
+            86400 * item.days(high),
+            86400 * item.days(low),
         ),
-        Line("held by the fullest accelerator", float(found.memory.total), "bytes"),
+        Line("held by the fullest accelerator", float(result.memory.total), "bytes"),
     )
 
 
@@ -183,5 +186,7 @@ def _nodes(a: Answer, columns: Sequence[Estimate]) -> tuple[Line, ...]:
     size = a.device.node_size
     if a.find != "accelerators" or size == 1:
         return ()
-    worst, middle, best = (float(size * math.ceil(whole_accelerators(made.accelerators) / size)) for made in columns)
+    worst, middle, best = (
+        float(size * math.ceil(whole_accelerators(column.accelerators) / size)) for column in columns
+    )
     return (Line(f"accelerators, in whole nodes of {size}", middle, "count", worst, best),)

@@ -60,11 +60,11 @@ for system, text in LAUNCH.items():
 
 def as_python(report: Report) -> str:
     """A program for the folder of Napkin. Texts that could not be read stand as what was used instead."""
-    plans = [(one.name, dict(one.reading.texts)) for one in report.plans]
-    then = [results_of(one.answer) if one.answer else {} for one in report.plans]
+    plans = [(plan.name, dict(plan.reading.texts)) for plan in report.plans]
+    then = [results_of(plan.answer) if plan.answer else {} for plan in report.plans]
     body = _BODY.format(version=LINK_VERSION, plans=_literal(plans), then=_literal(then))
     if at := report.layout:
-        launch = {made.system: made.text for made in at.launches}
+        launch = {launch.system: launch.text for launch in at.launches}
         body += _LAYOUT.format(step=_literal(at.results), launch=_literal(launch))
     return f'"""Made by Napkin on {report.date.isoformat()}. In its folder: .venv/bin/python FILE."""\n{body}'
 

@@ -33,7 +33,7 @@ class Report:
 
     @cached_property
     def _lines(self) -> dict[ComparedPlan, dict[str, Line]]:
-        return {one: {line.name: line for line in plan_lines(one.answer)} for one in self.plans if one.answer}
+        return {plan: {line.name: line for line in plan_lines(plan.answer)} for plan in self.plans if plan.answer}
 
     def lines(self, plan: ComparedPlan) -> Sequence[Line]:
         """Every quantity of a plan, those of its layout first; none of one without an answer."""
@@ -54,29 +54,29 @@ def report_of(
     """A report on ``entries``, one or more. of_layout: whether it is about the layout of the only one; raises
     `LayoutError` where that cannot be."""
     layout = applied_layout(plan_of(entries[0].reading)) if of_layout else None
-    return Report(tuple(compare_plan(one) for one in entries), link, date, base, layout)
+    return Report(tuple(compare_plan(entry) for entry in entries), link, date, base, layout)
 
 
 def merged(orders: Iterable[Sequence[str]]) -> tuple[str, ...]:
     """Names of several lists as one, each that is new behind the one that it follows."""
-    found: list[str] = []
+    parts: list[str] = []
     for names in orders:
         at = 0
         for name in names:
-            if name in found:
-                at = found.index(name) + 1
+            if name in parts:
+                at = parts.index(name) + 1
             else:
-                found.insert(at, name)
+                parts.insert(at, name)
                 at += 1
-    return tuple(found)
+    return tuple(parts)
 
 
-def concerns(one: ComparedPlan) -> list[tuple[str, bool]]:
+def concerns(plan: ComparedPlan) -> list[tuple[str, bool]]:
     """What is to be said beside a plan's answer, and whether it is in our own words: others quote what was typed."""
-    a = one.answer
-    said = [(problem.message, False) for problem in one.reading.problems]
+    a = plan.answer
+    rows = [(problem.message, False) for problem in plan.reading.problems]
     if a is None:
-        return said
+        return rows
     why, instead = plan_text.other_peak(a)
     ours = [
         f"{why} {instead}".strip(),
@@ -85,4 +85,4 @@ def concerns(one: ComparedPlan) -> list[tuple[str, bool]]:
         plan_text.tight(a),
         *plan_text.cautions(a),
     ]
-    return [*said, *((text, True) for text in ours if text)]
+    return [*rows, *((text, True) for text in ours if text)]

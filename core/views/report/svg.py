@@ -18,7 +18,7 @@ from core.views.common.chart import MONO, Figure
 from core.views.common.palette import Palette
 from core.views.report.axes import Axis, names_along, range_along
 
-INK = Palette(**{one.name: f"var(--np-{one.name})" for one in fields(Palette)})
+INK = Palette(**{field.name: f"var(--np-{field.name})" for field in fields(Palette)})
 """The palette for figures that `svg` draws: names of the document's colours, light, dark or on paper."""
 
 WIDTH = 720
@@ -37,9 +37,9 @@ _DASH = {"dash": "6 4", "dot": "2 3", "dashdot": "6 3 2 3"}
 
 def svg(figure: Figure, alt: str) -> str:
     """``figure``, made with `INK`, as an SVG element that says ``alt`` to who cannot see it."""
-    made = _Drawing(figure)
-    size = f'viewBox="0 0 {WIDTH} {made.height:g}" width="{WIDTH}" height="{made.height:g}"'
-    return f'<svg {size} role="img" aria-label="{html.escape(alt, quote=True)}">{"".join(made.parts())}</svg>'
+    result = _Drawing(figure)
+    size = f'viewBox="0 0 {WIDTH} {result.height:g}" width="{WIDTH}" height="{result.height:g}"'
+    return f'<svg {size} role="img" aria-label="{html.escape(alt, quote=True)}">{"".join(result.parts())}</svg>'
 
 
 class _Drawing:
@@ -73,20 +73,20 @@ class _Drawing:
         start, end = (self.left + share * (self.right - self.left) for share in axis.get("domain", (0.0, 1.0)))
         return Axis(given, names_along(given, data), low, high, start, end)
 
-    def _x(self, one: Figure, name: str) -> Axis:
+    def _x(self, figure: Figure, name: str) -> Axis:
         """The axis from left to right that a trace or an annotation names."""
-        return self.across.get(one.get(name, "x"), next(iter(self.across.values())))
+        return self.across.get(figure.get(name, "x"), next(iter(self.across.values())))
 
     def parts(self) -> Iterator[str]:
         """Everything in the order in which it is painted."""
         shapes: Sequence[Figure] = self.given.get("shapes", ())
-        yield from (self._shape(one) for one in shapes if one.get("layer") == "below")
+        yield from (self._shape(shape) for shape in shapes if shape.get("layer") == "below")
         yield from self._axes()
         stacked: dict[str, float] = {}
         for trace in self.data:
             yield from self._bars(trace, stacked) if trace["type"] == "bar" else self._points(trace)
-        yield from (self._shape(one) for one in shapes if one.get("layer") != "below")
-        yield from (self._note(one) for one in self.given.get("annotations", ()))
+        yield from (self._shape(shape) for shape in shapes if shape.get("layer") != "below")
+        yield from (self._note(item) for item in self.given.get("annotations", ()))
 
     def _axes(self) -> Iterator[str]:
         for axis in (*self.across.values(), self.y):
@@ -148,37 +148,37 @@ class _Drawing:
                 radius = math.sqrt(2 * radius / float(marker["sizeref"]))
             yield f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{radius:g}" style="{paint}">{_title(trace, i, None)}</circle>'
 
-    def _shape(self, one: Figure) -> str:
-        x0, x1 = (self._place(one, "x", name) for name in ("x0", "x1"))
-        y0, y1 = (self._place(one, "y", name) for name in ("y0", "y1"))
-        if one["type"] == "line":
-            return _line(x0, y0, x1, y1, _stroke(one.get("line", {})))
-        paint = f"fill:{one.get('fillcolor', 'none')};opacity:{one.get('opacity', 1)};{_stroke(one.get('line', {}))}"
+    def _shape(self, figure: Figure) -> str:
+        x0, x1 = (self._place(figure, "x", name) for name in ("x0", "x1"))
+        y0, y1 = (self._place(figure, "y", name) for name in ("y0", "y1"))
+        if figure["type"] == "line":
+            return _line(x0, y0, x1, y1, _stroke(figure.get("line", {})))
+        paint = f"fill:{figure.get('fillcolor', 'none')};opacity:{figure.get('opacity', 1)};{_stroke(figure.get('line', {}))}"
         return _rect(min(x0, x1), min(y0, y1), abs(x1 - x0), abs(y1 - y0), paint, "")
 
-    def _place(self, one: Figure, side: str, name: str) -> float:
-        axis = self._x(one, "xref") if side == "x" else self.y
-        value = one[name]
-        return axis.paper(float(value)) if one.get(f"{side}ref") == "paper" else axis.at(value)
+    def _place(self, figure: Figure, side: str, name: str) -> float:
+        axis = self._x(figure, "xref") if side == "x" else self.y
+        value = figure[name]
+        return axis.paper(float(value)) if figure.get(f"{side}ref") == "paper" else axis.at(value)
 
-    def _note(self, one: Figure) -> str:
+    def _note(self, figure: Figure) -> str:
         """A text beside the data. What would leave the picture stands on the other side of its place, or is moved."""
-        font = one.get("font", {})
+        font = figure.get("font", {})
         size, mono = float(font.get("size", 12)), font.get("family") == MONO
-        text = str(one["text"])
+        text = str(figure["text"])
         wide = _measure(text, size)
-        anchor, shift = one.get("xanchor", "center"), float(one.get("xshift", 0))
-        x = self._place(one, "x", "x")
+        anchor, shift = figure.get("xanchor", "center"), float(figure.get("xshift", 0))
+        x = self._place(figure, "x", "x")
         if anchor == "left" and shift and x + shift + wide > WIDTH:
             anchor, shift = "right", -shift
         x += shift
-        y = self._place(one, "y", "y") - float(one.get("yshift", 0))
+        y = self._place(figure, "y", "y") - float(figure.get("yshift", 0))
         left = x - wide * {"left": 0.0, "center": 0.5, "right": 1.0}[anchor]
         x += max(0.0, 2 - left) - max(0.0, left + wide - (WIDTH - 2))
         behind = ""
-        if one.get("bgcolor"):
-            behind = _rect(left - 2, y - 0.65 * size, wide + 4, 1.3 * size, f"fill:{one['bgcolor']}", "")
-        down = y + _LIFT[one.get("yanchor", "middle")] * size
+        if figure.get("bgcolor"):
+            behind = _rect(left - 2, y - 0.65 * size, wide + 4, 1.3 * size, f"fill:{figure['bgcolor']}", "")
+        down = y + _LIFT[figure.get("yanchor", "middle")] * size
         return behind + _text(x, down, _ANCHOR[anchor], text, size, mono, font.get("color", INK.text))
 
 
@@ -216,8 +216,8 @@ def _measure(text: str, size: float) -> float:
 def _title(trace: Figure, i: int, value: float | None) -> str:
     """What a mouse that rests on a mark is told: its name, and what is known of it."""
     number = "" if value is None else significant(value, 4)
-    said = [trace.get(name, ()) for name in ("text", "customdata")]
-    texts = [str(trace.get("name", "")), *(str(_nth(one, i)) for one in said if len(one)), number]
+    values = [trace.get(name, ()) for name in ("text", "customdata")]
+    texts = [str(trace.get("name", "")), *(str(_nth(item, i)) for item in values if len(item)), number]
     return f"<title>{html.escape(' · '.join(dict.fromkeys(filter(None, texts))))}</title>"
 
 

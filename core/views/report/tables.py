@@ -39,19 +39,19 @@ def _cells(line: Line) -> list[str]:
 
 def as_csv(report: Report) -> str:
     """One plan with its scenarios as columns, or several as columns, with a row for each quantity and scenario."""
-    answered = [one for one in report.plans if one.answer]
+    answered = [plan for plan in report.plans if plan.answer]
     if len(report.plans) == 1 and answered:
         return lines_csv(report.lines(answered[0]))
-    rows = [["quantity", "scenario", "unit", *(harmless(one.name) for one in report.plans)]]
+    rows = [["quantity", "scenario", "unit", *(harmless(plan.name) for plan in report.plans)]]
     for quantity in report.quantities():
-        lines = [report.line(one, quantity) for one in report.plans]
+        lines = [report.line(plan, quantity) for plan in report.plans]
         raw = [_cells(line) if line else ["", "", "", "", "", ""] for line in lines]
         unit = next((cells[4] for cells in raw if cells[4]), "")
         for place, scenario in ((2, HEADINGS[2]), (1, HEADINGS[1]), (3, HEADINGS[3])):
             if any(cells[place] for cells in raw):
                 rows.append([harmless(quantity), scenario, unit, *(cells[place] for cells in raw)])
     if len(answered) < len(report.plans):
-        rows.append(["no answer because", "", "", *(harmless(one.problem) for one in report.plans)])
+        rows.append(["no answer because", "", "", *(harmless(plan.problem) for plan in report.plans)])
     return _written(rows)
 
 
@@ -69,34 +69,34 @@ def address(link: str) -> str:
 def as_markdown(report: Report) -> str:
     """Each answer as a sentence, what it rests on, the quantities as a table, and the address that opens them again."""
     parts = [f"# {markdown_text(report.title)}"]
-    for one in report.plans:
+    for plan in report.plans:
         if len(report.plans) > 1:
-            parts.append(f"## {markdown_text(one.name)}")
+            parts.append(f"## {markdown_text(plan.name)}")
         if at := report.layout:
-            asked = (at.plan, at.request, at.result)
-            parts += map(unlinked, (headline(*asked), stepped(at.plan, at.request, at.result), whole_run(*asked)))
-        if one.answer:  # where our own words name a device, that is as somebody typed it
-            parts += [unlinked(sentence(one.answer)), unlinked(assumptions(one.answer))]
+            results = (at.plan, at.request, at.result)
+            parts += map(unlinked, (headline(*results), stepped(at.plan, at.request, at.result), whole_run(*results)))
+        if plan.answer:  # where our own words name a device, that is as somebody typed it
+            parts += [unlinked(sentence(plan.answer)), unlinked(assumptions(plan.answer))]
         else:
-            parts.append(f"**No answer:** {markdown_text(one.problem)}")
-        parts += [f"> {unlinked(text) if ours else markdown_text(text)}" for text, ours in concerns(one)]
+            parts.append(f"**No answer:** {markdown_text(plan.problem)}")
+        parts += [f"> {unlinked(text) if ours else markdown_text(text)}" for text, ours in concerns(plan)]
     parts.append(_table(report))
     for line in report.layout.launches if report.layout else ():
         parts.append(f"### {line.system}\n\n```{line.language}\n{line.text}\n```")
         parts.append("\n".join(f"- {note}" for note in line.notes))
-    made = f"Napkin, {report.date.isoformat()}"
-    parts.append(f"{made}. To open it again: <{address(report.link)}>" if address(report.link) else f"{made}.")
+    text = f"Napkin, {report.date.isoformat()}"
+    parts.append(f"{text}. To open it again: <{address(report.link)}>" if address(report.link) else f"{text}.")
     return "\n\n".join(filter(None, parts)) + "\n"
 
 
 def _table(report: Report) -> str:
-    answered = [one for one in report.plans if one.answer]
+    answered = [plan for plan in report.plans if plan.answer]
     if len(report.plans) == 1:
         head = [heading for heading in HEADINGS if heading != "unit"]
-        rows = [line.cells() for one in answered for line in report.lines(one)]
+        rows = [line.cells() for plan in answered for line in report.lines(plan)]
     else:
-        head = ["quantity", *(one.name for one in report.plans)]
-        rows = [[name, *(value(report.line(one, name)) for one in report.plans)] for name in report.quantities()]
+        head = ["quantity", *(plan.name for plan in report.plans)]
+        rows = [[name, *(value(report.line(plan, name)) for plan in report.plans)] for name in report.quantities()]
     if not rows:
         return ""
     heading, *lines = ([markdown_text(cell) for cell in row] for row in (head, *rows))

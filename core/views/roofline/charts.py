@@ -132,16 +132,16 @@ def _peaks(matrix: Mapping[str, float], sheet: Mapping[str, float], palette: Pal
         side = "bottom" if above else "top"
         return label(palette, text, x=5, y=math.log10(peak / 1e12), xanchor="right", yanchor=side)
 
-    found: list[Figure] = []
+    figures: list[Figure] = []
     for dtype, peak in matrix.items():
-        shown, other = format_quantity(peak, "flop_per_s"), sheet.get(dtype, peak)
+        display, other = format_quantity(peak, "flop_per_s"), sheet.get(dtype, peak)
         if other == peak or other != other:
-            found.append(named(f"{shown} {dtype if len(matrix) > 1 else 'matrix'} peak", peak, above=True))
+            figures.append(named(f"{display} {dtype if len(matrix) > 1 else 'matrix'} peak", peak, above=True))
         else:
-            found.append(named(f"{shown} {dtype}, measured", peak, above=peak > other))
+            figures.append(named(f"{display} {dtype}, measured", peak, above=peak > other))
             expected = f"{format_quantity(other, 'flop_per_s')} {dtype}, datasheet"
-            found.append(named(expected, other, above=peak < other))
-    return found
+            figures.append(named(expected, other, above=peak < other))
+    return figures
 
 
 def _ends(

@@ -34,10 +34,10 @@ class Row:
     per: Literal["layer", "step", "model"]
 
 
-def rows_of(found: Sequence[LayerOperation]) -> list[Row]:
+def rows_of(result: Sequence[LayerOperation]) -> list[Row]:
     """Operations with forward and backward together; the intensity and the limit are those of the first phase."""
     merged: dict[str, Row] = {}
-    for o in found:
+    for o in result:
         before = merged.get(o.id)
         merged[o.id] = Row(
             o.name,
@@ -51,9 +51,9 @@ def rows_of(found: Sequence[LayerOperation]) -> list[Row]:
     return list(merged.values())
 
 
-def operations(found: Sequence[LayerOperation]) -> list[tuple[str, ...]]:
+def operations(result: Sequence[LayerOperation]) -> list[tuple[str, ...]]:
     """Rows of the table of operations. Shares are of the layer's two passes; what is beside them says how often."""
-    rows = rows_of(found)
+    rows = rows_of(result)
     flop, seconds = (sum(getattr(r, what) for r in rows if r.per == "layer") for what in ("flop", "seconds"))
     return [
         (
@@ -74,14 +74,14 @@ def no_account(spec: TransformerSpec) -> str:
     return f"No roofline: what {spec.unmodelled} reads and writes is not modelled."
 
 
-def layered(found: Sequence[LayerOperation], device: str, tokens: int) -> str:
+def layered(result: Sequence[LayerOperation], device: str, tokens: int) -> str:
     """Takeaway of the roofline: what matrix products are of the layer's FLOPs and of its time; and what is beside."""
-    rows = rows_of(found)
+    rows = rows_of(result)
     layer = sum(r.seconds for r in rows if r.per == "layer")
     matmul = sum(r.seconds for r in rows if r.per == "layer" and r.matmul) / layer
-    flop = matmul_share([o for o in found if o.in_layer and o.phase != "update"])
+    flop = matmul_share([o for o in result if o.in_layer and o.phase != "update"])
     starved = [r.name for r in rows if r.matmul and r.bound == "memory"]
-    said = (
+    text = (
         f"**Matrix products wait for memory here:** {', '.join(name.replace(',', '') for name in starved).lower()}."
         if starved
         else "Every matrix product is limited by compute."
@@ -96,7 +96,7 @@ def layered(found: Sequence[LayerOperation], device: str, tokens: int) -> str:
         )
     return (
         f"With **{tokens:,}** tokens at once, matrix products are **{_nearly(flop)}** of a layer’s FLOPs, forward and "
-        f"backward, and at best **{percent(matmul)}** of its time on {device}: the rest moves bytes. {said} {beside}."
+        f"backward, and at best **{percent(matmul)}** of its time on {device}: the rest moves bytes. {text} {beside}."
     )
 
 
@@ -136,14 +136,14 @@ def _some(having: int, kinds: Sequence[LayerKind], what: str) -> str:
 
 def kind_name(kind: LayerKind, kinds: Sequence[LayerKind]) -> str:
     """A window and what sets a kind of layer apart, and how many layers of the model have it; empty for neither."""
-    said: list[str] = []
+    sentences: list[str] = []
     if kind.window or windows(kinds):
         name = f"window of {kind.window:,}" if kind.window else "full attention"
-        said.append(f"{name}, {_among(kinds, lambda k: k.window == kind.window)}")
+        sentences.append(f"{name}, {_among(kinds, lambda k: k.window == kind.window)}")
     if mixtures(kinds):
         name = "experts" if kind.mixture else "dense"
-        said.append(f"{name}, {_among(kinds, lambda k: k.mixture == kind.mixture)}")
-    return "; ".join(said) + " layers" if said else ""
+        sentences.append(f"{name}, {_among(kinds, lambda k: k.mixture == kind.mixture)}")
+    return "; ".join(sentences) + " layers" if sentences else ""
 
 
 def _among(kinds: Sequence[LayerKind], like: Callable[[LayerKind], bool]) -> str:
@@ -151,14 +151,14 @@ def _among(kinds: Sequence[LayerKind], like: Callable[[LayerKind], bool]) -> str
     return f"{having} of {layers}" if having < layers else f"all {layers}"
 
 
-def attention_seconds(found: Sequence[LayerOperation]) -> float:
+def attention_seconds(result: Sequence[LayerOperation]) -> float:
     """Time at best of attention's products of activations and the softmax between them, forward and backward."""
-    return sum(float(o.placed.seconds) for o in found if o.id in _ATTENTION)
+    return sum(float(o.placed.seconds) for o in result if o.id in _ATTENTION)
 
 
 def fused(with_fusion: Sequence[LayerOperation], without: Sequence[LayerOperation]) -> str:
     """What fusing attention saves."""
-    fast, slow = (format_duration(attention_seconds(found), 3) for found in (with_fusion, without))
+    fast, slow = (format_duration(attention_seconds(result), 3) for result in (with_fusion, without))
     return (
         f"Scores, softmax and values of this layer, forward and backward, take at best **{fast}** fused and **{slow}** "
         "unfused: then the scores go to memory and back, and those that the mask hides are computed too."

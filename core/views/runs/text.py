@@ -30,10 +30,10 @@ def no_run(model: CatalogModel) -> str:
 
 def beside_headings(c: Comparison, mfu: float, dtype: str) -> tuple[str, str, str, str]:
     """Headings of the table of `beside`. mfu: the plan's, of the peak of ``dtype``; the run is held against 16 bits."""
-    said = f"{percent(c.mfu)} MFU"
+    text = f"{percent(c.mfu)} MFU"
     if percent(mfu) != percent(c.mfu):
-        said = f"{percent(c.mfu)} MFU of {'fp16' if c.run.precision == 'fp16' else 'bf16'} ({percent(mfu)} of {dtype})"
-    return "quantity", f"this run by 6ND at {said}", "as published", "difference"
+        text = f"{percent(c.mfu)} MFU of {'fp16' if c.run.precision == 'fp16' else 'bf16'} ({percent(mfu)} of {dtype})"
+    return "quantity", f"this run by 6ND at {text}", "as published", "difference"
 
 
 def beside(c: Comparison, accelerators: float, steps: float) -> list[tuple[str, str, str, str]]:
@@ -181,16 +181,16 @@ def other_runs(others: Sequence[Comparison]) -> list[str]:
 def pace(a: Answer, peers: Sequence[SimilarRun]) -> str:
     """What the picture of the answer shows: the plan at the pace of the nearest runs, and what the model says."""
     nearest = min((peer.similarity for peer in peers), key=lambda near: near.distance)
-    said = (
+    text = (
         f"**Your run at the pace of the {len(peers)} published ones nearest to it**; the nearest is "
         f"{nearest.evidence.run.model}: {nearest.text}."
     )
     if a.published:
-        return said
+        return text
     seen = a.expected
     yours = f" Yours is found: {percent(a.middle.mfu)}." if a.find == "MFU" else f" Yours comes to {_yours(a)}."
     return (
-        f"{said} Published runs lead one to expect {interval((seen.low, seen.high))} over all hours (P10–P90), median "
+        f"{text} Published runs lead one to expect {interval((seen.low, seen.high))} over all hours (P10–P90), median "
         f"{percent(seen.mid)}.{yours}"
     )
 
@@ -200,12 +200,12 @@ def _yours(a: Answer) -> str:
     return interval((used.low, used.high) if used.low < used.high else (used.mid,))
 
 
-def scored(one: Score, lab: Score) -> str:
+def scored(score: Score, lab: Score) -> str:
     """How well the model predicts the published runs. lab: its score with everything of a run's lab left out."""
     return (
-        f"**How far to trust it:** predicted from all other models, it was off by **{percent(one.error)}** "
-        f"(median of {one.runs} runs), and **{percent(one.inside)}** of them took between P10 and P90, the "
-        f"one {significant(one.ratio, 2)} times the other. With everything of the same lab left out, as for a lab "
+        f"**How far to trust it:** predicted from all other models, it was off by **{percent(score.error)}** "
+        f"(median of {score.runs} runs), and **{percent(score.inside)}** of them took between P10 and P90, the "
+        f"one {significant(score.ratio, 2)} times the other. With everything of the same lab left out, as for a lab "
         f"that has published nothing, it is {percent(lab.error)}, and {percent(lab.inside)} inside."
     )
 

@@ -34,7 +34,7 @@ def failing(a: Answer) -> str:
     every = f"a checkpoint every **{format_duration(saved, 3)}**; " if math.isfinite(saved) else ""
     if math.isinf(mtbf):
         return f"Without failures; {every}goodput **{percent(a.middle.goodput)}**."
-    low, count, high = sorted(round(found) for found in failures(a))
+    low, count, high = sorted(round(failure) for failure in failures(a))
     over = f" ({span(format_count(low), format_count(high))})" if low < high else ""
     return (
         f"**{format_count(count)}** {plural(count, 'failure')}{over} expected, one every {format_duration(mtbf, 3)}; "
@@ -67,8 +67,8 @@ def whole_rows(a: Answer) -> list[tuple[str, str]]:
 def _scenarios(values: Iterable[float], kind: Kind, digits: int = 3) -> str:
     """The middle of three values, and behind it their range where there is one."""
     low, middle, high = sorted(float(value) for value in values)
-    said = format_quantity(middle, kind, digits)
-    return said if low == high else f"{said} ({span(format_quantity(low, kind, 3), format_quantity(high, kind, 3))})"
+    text = format_quantity(middle, kind, digits)
+    return text if low == high else f"{text} ({span(format_quantity(low, kind, 3), format_quantity(high, kind, 3))})"
 
 
 def shares(a: Answer) -> list[tuple[str, float, str]]:

@@ -58,8 +58,8 @@ def space(
         data.append(_ring(here, palette))
     low, high = float(seconds.min()), float(seconds.max())
     if front:
-        low = min(low, min(one.seconds for one in front))
-        high = max(high, max(one.seconds for one in front))
+        low = min(low, min(result.seconds for result in front))
+        high = max(high, max(result.seconds for result in front))
     return {
         "data": data,
         "layout": layout(
@@ -119,11 +119,11 @@ def _ticks(low: float, high: float) -> Figure:
 
 
 def _hover(plans: Columns, at: np.ndarray) -> list[str]:
-    one = plans.layout
-    names = (("TP", one.tensor), ("PP", one.pipeline), ("CP", one.context), ("EP", one.expert), ("DP", one.data))
+    item = plans.layout
+    names = (("TP", item.tensor), ("PP", item.pipeline), ("CP", item.context), ("EP", item.expert), ("DP", item.data))
     chosen = [np.broadcast_to(np.asarray(values), at.shape)[at] for _, values in names]
-    batch = np.broadcast_to(np.asarray(one.micro_batch), at.shape)[at]
-    zero = np.broadcast_to(np.asarray(one.zero), at.shape)[at]
+    batch = np.broadcast_to(np.asarray(item.micro_batch), at.shape)[at]
+    zero = np.broadcast_to(np.asarray(item.zero), at.shape)[at]
     rows = zip(*chosen, strict=True)
     return [
         " ".join(f"{name}{value}" for (name, _), value in zip(names, row, strict=True) if value > 1)
@@ -137,9 +137,9 @@ def _front(front: Sequence[LayoutResult], palette: Palette) -> Figure:
         "type": "scatter",
         "mode": "lines+markers",
         "name": "front",
-        "x": np.array([one.seconds for one in front]),
-        "y": np.array([float(one.memory.total) / GIB for one in front]),
-        "text": [short(one.layout) for one in front],
+        "x": np.array([result.seconds for result in front]),
+        "y": np.array([float(result.memory.total) / GIB for result in front]),
+        "text": [short(result.layout) for result in front],
         "line": {"color": palette.text, "width": 1.5, "shape": "hv"},
         "marker": {"size": 7, "color": palette.background, "line": {"color": palette.text, "width": 1.5}},
         "hovertemplate": "%{text}<br>%{x:.3~f} s, %{y:.3~f} GiB; no plan is both faster and smaller<extra></extra>",
@@ -182,9 +182,9 @@ def _on_front(front: Sequence[LayoutResult], palette: Palette) -> list[Figure]:
     ]
 
 
-def spread(count: int, shown: int) -> list[int]:
+def spread(count: int, number: int) -> list[int]:
     """So many of ``count`` places, the first and the last among them, the others evenly between."""
-    return sorted({round(float(at)) for at in np.linspace(0, count - 1, min(shown, count))})
+    return sorted({round(float(at)) for at in np.linspace(0, count - 1, min(number, count))})
 
 
 def _keys(parts: Sequence[str], palette: Palette) -> list[Figure]:
@@ -215,24 +215,24 @@ def cluster_sizes(sizes: Sequence[ClusterResult], here: int, deadline: float, pa
 
     deadline: days; NaN where there is none.
     """
-    counts = np.array([float(one.accelerators) for one in sizes])
-    days = np.array([one.days for one in sizes])
+    counts = np.array([float(size.accelerators) for size in sizes])
+    days = np.array([size.days for size in sizes])
     perfect = days[0] * counts[0] / counts
     notes = [
         label(
             palette,
-            f"{100 * one.best.mfu:.0f} % MFU",
-            x=float(np.log10(one.accelerators)),
-            y=float(np.log10(one.days)),
+            f"{100 * size.best.mfu:.0f} % MFU",
+            x=float(np.log10(size.accelerators)),
+            y=float(np.log10(size.days)),
             yanchor="bottom",
             yshift=8,
             font={
                 "family": MONO,
                 "size": 11,
-                "color": palette.accent if one.accelerators == here else palette.muted,
+                "color": palette.accent if size.accelerators == here else palette.muted,
             },
         )
-        for one in sizes
+        for size in sizes
     ]
     shapes: list[Figure] = []
     if deadline == deadline and deadline > 0:
@@ -270,9 +270,12 @@ def cluster_sizes(sizes: Sequence[ClusterResult], here: int, deadline: float, pa
                 "name": "best plan",
                 "x": counts,
                 "y": days,
-                "text": [short(one.best.layout) for one in sizes],
+                "text": [short(size.best.layout) for size in sizes],
                 "line": {"color": palette.fraction, "width": 2.5},
-                "marker": {"size": [13 if one.accelerators == here else 8 for one in sizes], "color": palette.fraction},
+                "marker": {
+                    "size": [13 if size.accelerators == here else 8 for size in sizes],
+                    "color": palette.fraction,
+                },
                 "hovertemplate": "%{x:,} accelerators: %{text}, %{y:.3~f} days<extra></extra>",
             },
         ],
@@ -284,7 +287,7 @@ def cluster_sizes(sizes: Sequence[ClusterResult], here: int, deadline: float, pa
                 "accelerators (dotted: twice as many, half the time)",
                 type="log",
                 tickvals=list(counts),
-                ticktext=[f"{one.accelerators:,}" for one in sizes],
+                ticktext=[f"{size.accelerators:,}" for size in sizes],
             ),
             yaxis=axis(
                 palette,

@@ -60,7 +60,7 @@ def predicted_against_measured(
                     "name": kind,
                     "x": measured[at],
                     "y": predicted[at],
-                    "text": [name for name, shown in zip(names, at.tolist(), strict=True) if shown],
+                    "text": [name for name, display in zip(names, at.tolist(), strict=True) if display],
                     "marker": {"size": 7, "symbol": symbol, "color": tint, "opacity": 0.75},
                     "hovertemplate": "%{text}<br>measured %{x:.3~f} s, predicted %{y:.3~f} s<extra></extra>",
                 }

@@ -98,12 +98,12 @@ def _annotated(plan: Layout, place: Place) -> str:
 
 def _nodes(row: int, places: list[Place], palette: Palette) -> list[Figure]:
     """A frame around the neighbours of each node in one row."""
-    found: list[Figure] = []
+    figures: list[Figure] = []
     start = 0
     for i in range(1, len(places) + 1):
         if i < len(places) and places[i].node == places[start].node:
             continue
-        found.append(
+        figures.append(
             {
                 "type": "rect",
                 "x0": start - 0.48,
@@ -114,4 +114,4 @@ def _nodes(row: int, places: list[Place], palette: Palette) -> list[Figure]:
             }
         )
         start = i
-    return found
+    return figures

@@ -135,7 +135,7 @@ def pipeline(line: Timeline, palette: Palette) -> Figure:
             }
         )
     every = max(1, line.stages // 16)
-    shown = rows[::every]
+    parts = rows[::every]
     words = [("forward", palette.fraction), ("backward", palette.gradients), ("gaps: waiting", palette.muted)]
     if line.tail > 0:
         words.append(("data parallel and optimizer", palette.optimizer))
@@ -147,7 +147,7 @@ def pipeline(line: Timeline, palette: Palette) -> Figure:
             margin={"l": 8, "r": 16, "t": 34, "b": 8},
             barmode="overlay",
             xaxis=axis(palette, "seconds", range=[0, (line.length + line.tail) * 1.01]),
-            yaxis=axis(palette, "", tickvals=shown, autorange="reversed", showgrid=False, ticksuffix="  "),
+            yaxis=axis(palette, "", tickvals=parts, autorange="reversed", showgrid=False, ticksuffix="  "),
             annotations=[_coloured(words, palette)],
         ),
     }

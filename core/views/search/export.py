@@ -16,7 +16,7 @@ from core.views.search.names import NAMES
 def as_csv(plans: Columns) -> str:
     """The plans with their layout, seconds of a step, bytes on the fullest accelerator, and the part that binds."""
     size = plans.seconds.shape
-    names = [one.name for one in fields(Layout)]
+    names = [field.name for field in fields(Layout)]
     columns = [np.broadcast_to(np.asarray(getattr(plans.layout, name)), size).tolist() for name in names]
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")

@@ -24,11 +24,17 @@ PARTS: dict[str, tuple[str, str]] = {
 }
 """Part of a step → its name, and the role whose colour it wears (none: quiet)."""
 
-NAMES: tuple[str, ...] = tuple(one.name for one in fields(StepTime))
+NAMES: tuple[str, ...] = tuple(field.name for field in fields(StepTime))
 """The parts by the index that `Columns.bound` has."""
 
 
-def short(one: Layout) -> str:
+def short(layout: Layout) -> str:
     """A layout in a few letters, as people write it: ``TP8 PP16 DP128``."""
-    degrees = (("TP", one.tensor), ("PP", one.pipeline), ("CP", one.context), ("EP", one.expert), ("DP", one.data))
+    degrees = (
+        ("TP", layout.tensor),
+        ("PP", layout.pipeline),
+        ("CP", layout.context),
+        ("EP", layout.expert),
+        ("DP", layout.data),
+    )
     return " ".join(f"{name}{int(degree)}" for name, degree in degrees if degree > 1) or "one accelerator"

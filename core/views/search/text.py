@@ -59,32 +59,32 @@ def _cluster(request: SearchRequest) -> str:
     return f"**{count:,} × {name}**" if count > 1 else f"one **{name}**"
 
 
-def _seconds(found: LayoutResult) -> str:
+def _seconds(result: LayoutResult) -> str:
     """A step's time with its range."""
-    low, high = f"{significant(found.low, 3)} s", f"{significant(found.high, 3)} s"
-    return f"**{format_duration(found.seconds, 3)}** ({span(low, high)})"
+    low, high = f"{significant(result.low, 3)} s", f"{significant(result.high, 3)} s"
+    return f"**{format_duration(result.seconds, 3)}** ({span(low, high)})"
 
 
-def sentence(plan: Plan, request: SearchRequest, found: LayoutResult) -> str:
+def sentence(plan: Plan, request: SearchRequest, result: LayoutResult) -> str:
     """The answer: the layout, what a step takes with its range, the MFU, days for all tokens, and what is left."""
-    days = format_duration(86400 * days_for(plan.tokens, request, found.seconds), 3)
-    room = f"**{gib(found.spare)}** to spare" if found.spare >= 0 else f"**{gib(-found.spare)} too much**"
-    room = "how much memory there is, is unknown" if math.isnan(found.spare) else room
+    days = format_duration(86400 * days_for(plan.tokens, request, result.seconds), 3)
+    room = f"**{gib(result.spare)}** to spare" if result.spare >= 0 else f"**{gib(-result.spare)} too much**"
+    room = "how much memory there is, is unknown" if math.isnan(result.spare) else room
     return (
-        f"{_model(plan)} on {_cluster(request)} under **{degrees(found.layout)}**: a step takes {_seconds(found)} at "
-        f"**{percent(found.mfu)} MFU**{by(plan)}; {format_count(plan.tokens)} tokens take **{days}**, steps alone; "
+        f"{_model(plan)} on {_cluster(request)} under **{degrees(result.layout)}**: a step takes {_seconds(result)} at "
+        f"**{percent(result.mfu)} MFU**{by(plan)}; {format_count(plan.tokens)} tokens take **{days}**, steps alone; "
         f"{room}."
     )
 
 
-def whole_run(plan: Plan, request: SearchRequest, found: LayoutResult) -> str:
+def whole_run(plan: Plan, request: SearchRequest, result: LayoutResult) -> str:
     """The days of the steps beside those of the whole run, as Compute budget has them; empty where it has none."""
     try:
         a = answer(replace(plan, find="time"))
     except BudgetError:
         return ""
     days = a.range_of("days")
-    share = days_for(plan.tokens, request, found.seconds) / days.mid
+    share = days_for(plan.tokens, request, result.seconds) / days.mid
     spread = f" ({span(significant(days.low, 3), significant(days.high, 3))})" if days.low < days.high else ""
     what = "everything billed" if a.published else f"at the {percent(a.middle.mfu)} MFU that is typed"
     if share <= 1:
@@ -94,16 +94,16 @@ def whole_run(plan: Plan, request: SearchRequest, found: LayoutResult) -> str:
     return f"**The whole run is expected to take {significant(days.mid, 3)} days**{spread}, {what}: {how}."
 
 
-def counted(plan: Plan, request: SearchRequest, result: SearchResult, shown: LayoutResult) -> str:
+def counted(plan: Plan, request: SearchRequest, result: SearchResult, display: LayoutResult) -> str:
     """The quieter line: the batch, what is recomputed, what runs it, and how many plans were looked at."""
-    return f"{stepped(plan, request, shown)} · {result.fitting:,} of {result.count:,} plans fit"
+    return f"{stepped(plan, request, display)} · {result.fitting:,} of {result.count:,} plans fit"
 
 
-def stepped(plan: Plan, request: SearchRequest, shown: LayoutResult) -> str:
+def stepped(plan: Plan, request: SearchRequest, result: LayoutResult) -> str:
     """The batch of a step, what its layout does beside its degrees, and the software."""
     tokens = format_count(request.batch * request.seq_len, 3)
     batch = f"{request.batch:,} {plural(request.batch, 'sequence')} of {request.seq_len:,} tokens a step ({tokens})"
-    return f"{batch} · {rest(shown.layout)} · {plan.software}"
+    return f"{batch} · {rest(result.layout)} · {plan.software}"
 
 
 def longer(share: float) -> str:
@@ -156,13 +156,13 @@ def rescue(way: FittingChange) -> str:
     return listed(list(dict.fromkeys(named)))
 
 
-def way(one: FittingChange) -> str:
+def way(change: FittingChange) -> str:
     """A change with the plan that then fits best."""
-    found = one.best
-    text = rescue(one)
+    result = change.best
+    text = rescue(change)
     return (
-        f"{text[0].upper()}{text[1:]}: {degrees(found.layout)}, {significant(found.seconds, 3)} s a step, "
-        f"{gib(found.spare)} to spare."
+        f"{text[0].upper()}{text[1:]}: {degrees(result.layout)}, {significant(result.seconds, 3)} s a step, "
+        f"{gib(result.spare)} to spare."
     )
 
 
@@ -197,8 +197,8 @@ def beside(plan: Plan, request: SearchRequest, result: SearchResult, here: Layou
     if here is None:
         return []
     assumed = request.cluster.accelerator.network_confidence == "assumed"
-    said = [network(request) if assumed else "", whole_run(plan, request, here)]
-    return [one for one in (*said, *_against_best(result, best, here)) if one]
+    sentences = [network(request) if assumed else "", whole_run(plan, request, here)]
+    return [text for text in (*sentences, *_against_best(result, best, here)) if text]
 
 
 def _against_best(result: SearchResult, best: LayoutResult | None, here: LayoutResult) -> list[str]:
@@ -275,35 +275,35 @@ def front(result: SearchResult) -> str:
 
 def _smallest(front: Sequence[LayoutResult], most: float) -> LayoutResult:
     """The plan of a front with least memory of those that take at most so many seconds."""
-    return min((one for one in front if one.seconds <= most), key=lambda one: float(one.memory.total))
+    return min((result for result in front if result.seconds <= most), key=lambda result: float(result.memory.total))
 
 
 SIZES = ("accelerators", "best plan", "seconds a step", "MFU", "days", "dollars", "against the smallest")
 """Headings of the table of cluster sizes."""
 
 
-def size_rows(found: Sequence[ClusterResult]) -> list[tuple[str, ...]]:
+def size_rows(results: Sequence[ClusterResult]) -> list[tuple[str, ...]]:
     """The best plan at each size; last the accelerator-hours over those of the smallest."""
-    first = found[0]
+    first = results[0]
     return [
         (
-            f"{one.accelerators:,}",
-            degrees(one.best.layout),
-            f"{significant(one.best.seconds, 3)} s",
-            percent(one.best.mfu),
-            significant(one.days, 3),
-            rent_or_none(one.dollars),
-            f"{significant(one.days * one.accelerators / (first.days * first.accelerators), 3)} ×",
+            f"{result.accelerators:,}",
+            degrees(result.best.layout),
+            f"{significant(result.best.seconds, 3)} s",
+            percent(result.best.mfu),
+            significant(result.days, 3),
+            rent_or_none(result.dollars),
+            f"{significant(result.days * result.accelerators / (first.days * first.accelerators), 3)} ×",
         )
-        for one in found
+        for result in results
     ]
 
 
-def scaling(found: Sequence[ClusterResult], deadline: float) -> str:
+def scaling(results: Sequence[ClusterResult], deadline: float) -> str:
     """How far more accelerators help, and the fewest that keep the deadline: days, NaN where there is none."""
-    if not found:
+    if not results:
         return "**No cluster of these sizes has a plan that fits.**"
-    first, last = found[0], found[-1]
+    first, last = results[0], results[-1]
     text = (
         f"**From {first.accelerators:,} to {last.accelerators:,} accelerators** the same batch takes "
         f"{significant(first.days / last.days, 3)} times less time, at {percent(first.best.mfu)} and then "
@@ -311,7 +311,7 @@ def scaling(found: Sequence[ClusterResult], deadline: float) -> str:
     )
     if math.isnan(deadline):
         return text
-    enough = next((one for one in found if one.days <= deadline), None)
+    enough = next((result for result in results if result.days <= deadline), None)
     within = format_duration(86400 * deadline, 3)
     if enough is None:
         return f"{text} All of them take longer than {within}."

@@ -27,9 +27,9 @@ def bound_of(step: StepTime) -> str:
     return max((name for name in NAMES if name not in _COMPUTING), key=lambda name: float(getattr(step, name)))
 
 
-def goes_to(found: LayoutResult) -> str:
+def goes_to(result: LayoutResult) -> str:
     """What a step's time goes to: computing, and the largest part beside it."""
-    step, whole = found.step, found.seconds
+    step, whole = result.step, result.seconds
     computing = sum(float(getattr(step, name)) for name in _COMPUTING)
     most = bound_of(step)
     return (
@@ -65,28 +65,28 @@ GROUPS = (
 """Headings of the table of what is sent over which link."""
 
 
-def group_rows(found: Sequence[Group]) -> list[tuple[str, ...]]:
+def group_rows(groups: Sequence[Group]) -> list[tuple[str, ...]]:
     """Each kind of parallelism with its group, its link, what is sent, and what of it is waited for."""
     return [
         (
-            one.kind,
-            f"{one.ranks:,}",
-            f"{one.stride:,}",
-            _LINKS[one.inside] + ("" if one.inside else f", {one.nodes:,} nodes"),
-            gib(one.sent),
-            format_duration(one.exposed, 3) if one.exposed > 0 else "none",
+            group.kind,
+            f"{group.ranks:,}",
+            f"{group.stride:,}",
+            _LINKS[group.inside] + ("" if group.inside else f", {group.nodes:,} nodes"),
+            gib(group.sent),
+            format_duration(group.exposed, 3) if group.exposed > 0 else "none",
         )
-        for one in found
+        for group in groups
     ]
 
 
-def sent(found: Sequence[Group]) -> str:
+def sent(groups: Sequence[Group]) -> str:
     """Which kind of parallelism sends most, and over which links."""
-    if not found:
+    if not groups:
         return "**One accelerator alone sends nothing.**"
-    most = max(found, key=lambda one: one.sent)
-    near = sum(one.sent for one in found if one.inside)
-    far = sum(one.sent for one in found if not one.inside)
+    most = max(groups, key=lambda group: group.sent)
+    near = sum(group.sent for group in groups if group.inside)
+    far = sum(group.sent for group in groups if not group.inside)
     return (
         f"**{most.kind.capitalize()} parallelism sends most**, {gib(most.sent)} in a step from each accelerator. "
         f"{gib(near)} stay inside nodes, {gib(far)} go over the network."
@@ -105,7 +105,7 @@ def fullest(rows: Sequence[tuple[int, DeviceMemory]], count: int, usable: float)
     room = "" if math.isnan(spare) else f", {gib(abs(spare))} {'to spare' if spare >= 0 else 'too much'}"
     if count == 1:
         return f"**Each accelerator holds {gib(float(most.total))}**{room}."
-    least = min(float(one.total) for _, one in rows)
+    least = min(float(memory.total) for _, memory in rows)
     return f"**Stage {place + 1} of {count} holds most**, {gib(float(most.total))}{room}; the emptiest {gib(least)}."
 
 
@@ -143,18 +143,18 @@ def _value(field: str, value: int) -> str:
     return f"{value:,}"
 
 
-def neighbour_row(here: LayoutResult, one: Neighbour) -> tuple[str, ...]:
+def neighbour_row(here: LayoutResult, neighbour: Neighbour) -> tuple[str, ...]:
     """One change, what it does to time and memory, and why; or why it cannot be."""
-    if one.found is None:
-        return _step(here, one), "", "", "", f"cannot be: {one.rule}"
-    longer = one.found.seconds / here.seconds - 1
-    over = f", {gib(-one.found.spare)} over" if one.found.spare < 0 else ""
+    if neighbour.found is None:
+        return _step(here, neighbour), "", "", "", f"cannot be: {neighbour.rule}"
+    longer = neighbour.found.seconds / here.seconds - 1
+    over = f", {gib(-neighbour.found.spare)} over" if neighbour.found.spare < 0 else ""
     return (
-        _step(here, one),
-        f"{significant(one.found.seconds, 4)} s",
+        _step(here, neighbour),
+        f"{significant(neighbour.found.seconds, 4)} s",
         f"{'+' if longer >= 0 else '−'}{percent(abs(longer))}",
-        f"{gib(float(one.found.memory.total))}{over}",
-        moved(here.step, one.found.step),
+        f"{gib(float(neighbour.found.memory.total))}{over}",
+        moved(here.step, neighbour.found.step),
     )
 
 
@@ -169,9 +169,13 @@ def moved(before: StepTime, after: StepTime) -> str:
     )
 
 
-def around(here: LayoutResult, found: Sequence[Neighbour]) -> str:
+def around(here: LayoutResult, neighbours: Sequence[Neighbour]) -> str:
     """Whether any step from here is better, and what the worst costs."""
-    times = {one: one.found.seconds for one in found if one.found and not one.found.spare < 0}
+    times = {
+        neighbour: neighbour.found.seconds
+        for neighbour in neighbours
+        if neighbour.found and not neighbour.found.spare < 0
+    }
     if not times:
         return "**No neighbour fits.**"
     best, worst = min(times, key=times.__getitem__), max(times, key=times.__getitem__)
@@ -186,13 +190,13 @@ def around(here: LayoutResult, found: Sequence[Neighbour]) -> str:
     )
 
 
-def _step(here: LayoutResult, one: Neighbour) -> str:
-    before = here.running.overlap if one.field == "overlap" else getattr(here.layout, one.field)
-    return f"{_FIELDS[one.field]} {_value(one.field, int(before))} → {_value(one.field, one.value)}"
+def _step(here: LayoutResult, neighbour: Neighbour) -> str:
+    before = here.running.overlap if neighbour.field == "overlap" else getattr(here.layout, neighbour.field)
+    return f"{_FIELDS[neighbour.field]} {_value(neighbour.field, int(before))} → {_value(neighbour.field, neighbour.value)}"
 
 
-def launched(found: Sequence[Launch]) -> str:
+def launched(launches: Sequence[Launch]) -> str:
     """Which systems take the plan as it is."""
-    clean = [one.system for one in found if not one.notes]
+    clean = [launch.system for launch in launches if not launch.notes]
     taken = f"**{listed(clean)}** take it as it is" if clean else "Each of them takes it with remarks"
     return f"{taken}. Only what layout and precision set is given, not the model, the data or the learning rate."

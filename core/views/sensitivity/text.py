@@ -30,16 +30,16 @@ class Named:
     span: str
 
 
-def named(found: Sequence[Swing], *, dollars: bool) -> tuple[Named, ...]:
+def named(swings: Sequence[Swing], *, dollars: bool) -> tuple[Named, ...]:
     """Those that move days, or dollars, at all, with their names; the widest first."""
 
-    def size(one: Swing) -> float:
-        return max(one.dollars if dollars else one.days)
+    def size(swing: Swing) -> float:
+        return max(swing.dollars if dollars else swing.days)
 
     # Rounding of the last digits moves nothing.
-    moving = [one for one in found if one.moved(dollars=dollars) > 1e-9 * size(one)]
-    ordered = sorted(moving, key=lambda one: -one.moved(dollars=dollars))
-    return tuple(Named(one, _NAMES[one.input], _span(one)) for one in ordered)
+    moving = [swing for swing in swings if swing.moved(dollars=dollars) > 1e-9 * size(swing)]
+    ordered = sorted(moving, key=lambda swing: -swing.moved(dollars=dollars))
+    return tuple(Named(swing, _NAMES[swing.input], _span(swing)) for swing in ordered)
 
 
 def unrented(a: Answer) -> str:
@@ -49,12 +49,12 @@ def unrented(a: Answer) -> str:
     return f"“{PRICE.label}” is 0, for what is owned: there is no rent. These are days." if a.plan.owned else ""
 
 
-def _span(one: Swing) -> str:
-    if one.input == "MFU":
-        return interval((one.low, one.high))
-    if one.input == "price":
-        return price(one.low, one.high)
-    return f"{format_count(one.low, 3)}–{format_count(one.high, 3)}"
+def _span(swing: Swing) -> str:
+    if swing.input == "MFU":
+        return interval((swing.low, swing.high))
+    if swing.input == "price":
+        return price(swing.low, swing.high)
+    return f"{format_count(swing.low, 3)}–{format_count(swing.high, 3)}"
 
 
 def moved(ordered: Sequence[Named], *, dollars: bool) -> str:
@@ -63,9 +63,9 @@ def moved(ordered: Sequence[Named], *, dollars: bool) -> str:
         return "Nothing here moves the answer."
     top = ordered[0]
     low, high = sorted(top.swing.dollars if dollars else top.swing.days)
-    shown = [format_money(v) if dollars else format_duration(86400 * v, 3) for v in (low, high)]
+    parts = [format_money(v) if dollars else format_duration(86400 * v, 3) for v in (low, high)]
     name = top.name[0].upper() + top.name[1:]
     return (
-        f"**{name}** moves the answer most: over {top.span} it runs from **{shown[0]}** to **{shown[1]}**, everything "
+        f"**{name}** moves the answer most: over {top.span} it runs from **{parts[0]}** to **{parts[1]}**, everything "
         "else as planned."
     )

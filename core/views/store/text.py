@@ -30,11 +30,11 @@ HOW_TO = (
 ALL = "Each is kept under its name, for everybody who uses this Napkin. One that is saved just so is not saved again."
 
 
-def counted(found: PlanPage, text: str, tags: Sequence[str], *, archived: bool) -> str:
+def counted(page: PlanPage, text: str, tags: Sequence[str], *, archived: bool) -> str:
     """How many plans there are, or were found."""
     kind = "archived plan" if archived else "saved plan"
     looked = " with all of that" if text.strip() or tags else ""
-    return f"**{found.total:,}** {plural(found.total, kind)}{looked}." if found.total else f"No {kind}{looked}."
+    return f"**{page.total:,}** {plural(page.total, kind)}{looked}." if page.total else f"No {kind}{looked}."
 
 
 def moment(when: datetime) -> str:
@@ -73,29 +73,29 @@ def since(plan: SavedPlan) -> Mapping[str, tuple[str, str]]:
     return {name: (shown(name, old), shown(name, new)) for name, old, new in changed_results(compare_plan(plan.entry))}
 
 
-def answered(one: ComparedPlan) -> str:
+def answered(plan: ComparedPlan) -> str:
     """What the plan comes to now, in a sentence."""
-    return words_answer.sentence(one.answer) if one.answer else f"No answer: {one.problem}"
+    return words_answer.sentence(plan.answer) if plan.answer else f"No answer: {plan.problem}"
 
 
-def edit(one: Edit) -> str:
+def edit(item: Edit) -> str:
     """``Tokens: 15T → 10T``."""
-    if one.field == ARCHIVED:
-        return "archived" if one.new == "true" else "back on the list"
-    if one.field.startswith(RESULT):
-        name = one.field.removeprefix(RESULT)
-        return f"{KEPT_AS.get(name, name)}: {_amount(name, one.old)} → {_amount(name, one.new)}"
-    return f"{label(one.field)}: {_said(one.old)} → {_said(one.new)}"
+    if item.field == ARCHIVED:
+        return "archived" if item.new == "true" else "back on the list"
+    if item.field.startswith(RESULT):
+        name = item.field.removeprefix(RESULT)
+        return f"{KEPT_AS.get(name, name)}: {_amount(name, item.old)} → {_amount(name, item.new)}"
+    return f"{label(item.field)}: {_said(item.old)} → {_said(item.new)}"
 
 
-def change(one: Change) -> str:
+def change(item: Change) -> str:
     """All edits of a revision; the first one saved it."""
-    return "; ".join(edit(e) for e in one.edits) or ("saved" if one.revision == 1 else "worked out anew")
+    return "; ".join(edit(e) for e in item.edits) or ("saved" if item.revision == 1 else "worked out anew")
 
 
 def label(field: str) -> str:
     """What a field is called: its label in the form, or what a history calls it."""
-    known = {one.id: one.label for one in PLAN_FORM.fields} | _OWN
+    known = {field.id: field.label for field in PLAN_FORM.fields} | _OWN
     return known.get(field, field)
 
 

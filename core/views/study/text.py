@@ -33,7 +33,7 @@ def example(plan: Plan, request: SearchRequest) -> str:
     """A study around a plan: half, as many and twice its accelerators, its batch and twice as much."""
     named = plan.known is not None and plan.model not in (OWN, TYPED)
     count = request.cluster.count
-    asked = {
+    by_name = {
         "models": [plan.model if named else write_spec(request.spec)],
         "clusters": [
             {
@@ -46,7 +46,7 @@ def example(plan: Plan, request: SearchRequest) -> str:
         "software": plan.software,
         "tokens": plan.tokens,
     }
-    return json.dumps(asked, indent=2)
+    return json.dumps(by_name, indent=2)
 
 
 def too_many(study: Study) -> str:
@@ -65,19 +65,19 @@ RESULTS = ("model", "accelerators", "batch", "length", "best plan", "a step", "M
 
 def rows(points: Sequence[PointResult]) -> list[tuple[str, ...]]:
     """One row a point."""
-    return [_row(one) for one in points]
+    return [_row(point) for point in points]
 
 
-def _row(one: PointResult) -> tuple[str, ...]:
-    where = f"{one.accelerators:,} × {one.accelerator}"
-    asked = (one.model, where, f"{one.global_batch_sequences:,}", f"{one.seq_len:,}")
-    fit = f"{one.fitting:,} of {one.plans:,}"
-    if one.best is None:
-        short = f"none fits; {gib(one.missing)} over" if one.missing is not None else "none divides"
-        return (*asked, one.problem or short, "", "", "", "", fit)
-    best = one.best
+def _row(result: PointResult) -> tuple[str, ...]:
+    where = f"{result.accelerators:,} × {result.accelerator}"
+    results = (result.model, where, f"{result.global_batch_sequences:,}", f"{result.seq_len:,}")
+    fit = f"{result.fitting:,} of {result.plans:,}"
+    if result.best is None:
+        short = f"none fits; {gib(result.missing)} over" if result.missing is not None else "none divides"
+        return (*results, result.problem or short, "", "", "", "", fit)
+    best = result.best
     return (
-        *asked,
+        *results,
         brief(best.plan.layout),
         f"{significant(best.plan.seconds, 3)} s",
         "" if best.mfu is None else percent(best.mfu),
@@ -91,12 +91,12 @@ def study_summary(points: Sequence[PointResult], of: int) -> str:
     """How much was searched, and the point whose accelerators work best."""
     count = len(points)
     part = f"{count:,} {plural(count, 'point')}" + (f" of {of:,}" if of > count else "")
-    plans = sum(one.plans for one in points)
-    found = [(one.best.mfu, one) for one in points if one.best and one.best.mfu is not None]
+    plans = sum(point.plans for point in points)
+    result = [(point.best.mfu, point) for point in points if point.best and point.best.mfu is not None]
     head = f"**{part}, {format_count(plans, 3)} plans searched.**"
-    if not found:
+    if not result:
         return f"{head} None of them has a plan that fits."
-    mfu, best = max(found, key=lambda pair: pair[0])
+    mfu, best = max(result, key=lambda pair: pair[0])
     where = f"{best.model} on {best.accelerators:,} × {best.accelerator}"
-    asked = f"{best.global_batch_sequences:,} sequences of {best.seq_len:,}"
-    return f"{head} The highest MFU is **{percent(mfu)}**: {where} with {asked}."
+    text = f"{best.global_batch_sequences:,} sequences of {best.seq_len:,}"
+    return f"{head} The highest MFU is **{percent(mfu)}**: {where} with {text}."

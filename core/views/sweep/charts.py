@@ -63,11 +63,11 @@ def grid(board: Sweep, result: Result, picked: Recommendation | None) -> dict[st
 
 def _lines(board: Sweep) -> list[dict[str, Any]]:
     """The frontiers that there are; names on one side of the board lie in lanes of their own."""
-    asked = (("fits", board.fits, "fits", "does not fit"), ("within", board.within, *sweep_text.kept(board.limits)))
-    found = [line for kind, holds, yes, no in asked if (line := _line(kind, holds[::-1], yes, no))]
-    for i, line in enumerate(found):
-        line["lane"] = sum(other["side"] == line["side"] for other in found[:i])
-    return found
+    rows = (("fits", board.fits, "fits", "does not fit"), ("within", board.within, *sweep_text.kept(board.limits)))
+    result = [line for kind, holds, yes, no in rows if (line := _line(kind, holds[::-1], yes, no))]
+    for i, line in enumerate(result):
+        line["lane"] = sum(other["side"] == line["side"] for other in result[:i])
+    return result
 
 
 def shares_of(values: Array) -> Array:

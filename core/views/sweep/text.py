@@ -53,18 +53,18 @@ def heading(board: Sweep, scale: Scale) -> str:
 def named(board: Sweep, cell: tuple[int, int], *, bold: bool = True) -> str:
     """A cell by its two values, the number of accelerators first: ``2,048 H100 SXM and an MFU of 45%``."""
     sides = [(board.x.axis, board.x.texts[cell[1]]), (board.y.axis, board.y.texts[cell[0]])]
-    sides.sort(key=lambda one: one[0].id != COUNT.id)
+    sides.sort(key=lambda results: results[0].id != COUNT.id)
     swept = {axis.id for axis, _ in sides}
-    said: list[str] = []
+    sentences: list[str] = []
     for axis, text in sides:
         if axis.id == COUNT.id and ACCELERATOR.id not in swept:
-            said.append(f"{axis.format_value(text)} {board.plans[cell[0]][cell[1]].accelerator}")
+            sentences.append(f"{axis.format_value(text)} {board.plans[cell[0]][cell[1]].accelerator}")
         else:
-            said.append(axis.phrase(text))
+            sentences.append(axis.phrase(text))
     if swept == {COUNT.id, ACCELERATOR.id}:
-        said = [f"{sides[0][0].format_value(sides[0][1])} × {said[1]}"]
-    joined = "with" if COUNT.id in swept and len(said) > 1 else "and"
-    return f" {joined} ".join(f"**{one}**" if bold else one for one in said)
+        sentences = [f"{sides[0][0].format_value(sides[0][1])} × {sentences[1]}"]
+    joined = "with" if COUNT.id in swept and len(sentences) > 1 else "and"
+    return f" {joined} ".join(f"**{text}**" if bold else text for text in sentences)
 
 
 def sentence(board: Sweep, picked: Recommendation | None) -> str:
@@ -73,8 +73,8 @@ def sentence(board: Sweep, picked: Recommendation | None) -> str:
     if picked is None:
         return _nothing(board)
     takes = _takes(float(board.days[picked.cell]), float(board.dollars[picked.cell]))
-    said = f"{named(board, picked.cell)} {_SUPERLATIVES[picked.by]} that {what}: {takes}."
-    return " ".join(filter(None, (_capital(said), _less(board, picked))))
+    text = f"{named(board, picked.cell)} {_SUPERLATIVES[picked.by]} that {what}: {takes}."
+    return " ".join(filter(None, (_capital(text), _less(board, picked))))
 
 
 _SUPERLATIVES: Mapping[By, str] = {
@@ -87,15 +87,15 @@ _SUPERLATIVES: Mapping[By, str] = {
 }
 
 
-def _capital(said: str) -> str:
+def _capital(text: str) -> str:
     """With the first letter as a sentence begins."""
-    at = len(said) - len(said.lstrip("*"))
-    return said[:at] + said[at : at + 1].upper() + said[at + 1 :]
+    at = len(text) - len(text.lstrip("*"))
+    return text[:at] + text[at : at + 1].upper() + text[at + 1 :]
 
 
 def _takes(days: float, cost: float) -> str:
-    shown = f"**{format_duration(86400 * days, 3)}**"
-    return f"{shown} for **{rent(cost)}**" if math.isfinite(cost) and cost else shown
+    text = f"**{format_duration(86400 * days, 3)}**"
+    return f"{text} for **{rent(cost)}**" if math.isfinite(cost) and cost else text
 
 
 def _nothing(board: Sweep) -> str:
@@ -131,23 +131,23 @@ def own(a: Answer, limits: Limits) -> str:
     # Which MFU it rests on tells why the days of the same cluster are others where another is assumed.
     origin = "as published runs lead one to expect" if a.published else "typed"
     rests = f"MFU {percent(m.mfu)} over all hours, {origin}"
-    said = [f"**Yours** takes {_takes(m.days, a.dollars.mid)} ({rests})"]
+    sentences = [f"**Yours** takes {_takes(m.days, a.dollars.mid)} ({rests})"]
     try:
         h = a.memory
     except LayoutError as problem:
-        said.append(f"cannot be laid out: {problem.field.replace('_', ' ')} {text_memory.refused(problem)}")
+        sentences.append(f"cannot be laid out: {problem.field.replace('_', ' ')} {text_memory.refused(problem)}")
     else:
-        held = f"holds {text_memory.gib(h.total)} of {text_memory.gib(h.usable)}"
-        said.append({"fits": f"fits ({held})", "over": f"does not fit ({held})", "unknown": held}[h.fits])
+        text = f"holds {text_memory.gib(h.total)} of {text_memory.gib(h.usable)}"
+        sentences.append({"fits": f"fits ({text})", "over": f"does not fit ({text})", "unknown": text}[h.fits])
     keeps = a.dollars.mid <= limits.dollars if limits.in_money else m.days <= limits.days
     if a.impossible:
-        said.append("needs steps faster than the accelerator multiplies")
+        sentences.append("needs steps faster than the accelerator multiplies")
     elif limits.in_money:
-        said.append(f"is {kept(limits)[not keeps]}")
+        sentences.append(f"is {kept(limits)[not keeps]}")
     else:
         apart = format_duration(86400 * apart_as_shown(limits.days, m.days), 3)
-        said.append(f"{'meets' if keeps else 'misses'} {limited(limits)} by {apart}")
-    return listed(said) + "."
+        sentences.append(f"{'meets' if keeps else 'misses'} {limited(limits)} by {apart}")
+    return listed(sentences) + "."
 
 
 def counted(board: Sweep) -> str:
@@ -174,24 +174,24 @@ def _sentence(why: str) -> str:
 
 def cell(board: Sweep, at: tuple[int, int], scale: Scale) -> str:
     """A cell for who points at it or hears it."""
-    said = [f"{named(board, at, bold=False)}: {scale.full(float(scale.result.of(board)[at]))}"]
+    sentences = [f"{named(board, at, bold=False)}: {scale.full(float(scale.result.of(board)[at]))}"]
     if why := board.reasons[at[0]][at[1]]:
-        said.append(_sentence(why).rstrip("."))
+        sentences.append(_sentence(why).rstrip("."))
     else:
         memory = f"{text_memory.gib(float(board.memory[at]))} of {text_memory.gib(float(board.usable[at]))}"
-        said.append(f"{'fits' if board.fits[at] else 'does not fit'}, {memory}")
+        sentences.append(f"{'fits' if board.fits[at] else 'does not fit'}, {memory}")
     if np.isfinite(board.days[at]):
-        said.append(
+        sentences.append(
             "impossible: faster than the best matmul"
             if board.impossible[at]
             else kept(board.limits)[not board.within[at]]
         )
-    return "; ".join(said)
+    return "; ".join(sentences)
 
 
 def table(board: Sweep, result: Result) -> tuple[list[str], list[list[str]]]:
     """Headings and rows of all cells: both values, the results that are asked for most, and what holds."""
-    shown = [RESULTS[name] for name in dict.fromkeys((result.name, "days", "dollars", "memory"))]
+    results = [RESULTS[name] for name in dict.fromkeys((result.name, "days", "dollars", "memory"))]
     kinds = {
         "time": "seconds",
         "money": "usd",
@@ -200,19 +200,25 @@ def table(board: Sweep, result: Result) -> tuple[list[str], list[list[str]]]:
         "Wh": "watt_hours",
         "g": "kg_co2",
     }
-    headings = [board.y.axis.name, board.x.axis.name, *(one.name for one in shown), "fits", kept(board.limits)[0]]
+    headings = [
+        board.y.axis.name,
+        board.x.axis.name,
+        *(result.name for result in results),
+        "fits",
+        kept(board.limits)[0],
+    ]
 
-    def text(one: Result, at: tuple[int, int]) -> str:
-        value = float(one.of(board)[at]) * (86400 if one.unit == "time" else 1)
-        if one.unit == "money" and not value:
+    def text(item: Result, at: tuple[int, int]) -> str:
+        value = float(item.of(board)[at]) * (86400 if item.unit == "time" else 1)
+        if item.unit == "money" and not value:
             return "no rent"
-        return format_quantity(value, kinds.get(one.unit, "count"), 4)  # type: ignore[arg-type]
+        return format_quantity(value, kinds.get(item.unit, "count"), 4)  # type: ignore[arg-type]
 
     rows = [
         [
             board.y.axis.format_value(board.y.texts[i]),
             board.x.axis.format_value(board.x.texts[j]),
-            *(text(one, (i, j)) for one in shown),
+            *(text(result, (i, j)) for result in results),
             "yes" if board.fits[i, j] else "no",
             "yes" if board.within[i, j] else "no",
         ]

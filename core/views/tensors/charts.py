@@ -48,13 +48,13 @@ class _Picture:
         """Steps with a line of their own: naming one of several results happens in the step that makes them."""
         numbers = sorted({step.storage for step in trace.steps})
         self.memory = {number: memories(trace, number, self.most) for number in numbers}
-        self.kept = are_kept(one for memory in self.memory.values() for one in memory.values())
+        self.kept = are_kept(item for memory in self.memory.values() for item in memory.values())
 
     def data(self) -> dict[str, Any]:
         return {
             "steps": self._steps(),
             "storages": [self._storage(number) for number in self.memory],
-            "tensors": [self._tensor(one) for one in self.drawn],
+            "tensors": [self._tensor(item) for item in self.drawn],
             "why": reason(self.trace),
             "active": self._shown_at(self.trace.last),
             "kept": self.kept,
@@ -65,17 +65,17 @@ class _Picture:
     # ------------------------------------------------------------------------------------------- timeline
 
     def _steps(self) -> list[dict[str, Any]]:
-        held: dict[int, int] = {}
-        shown: list[dict[str, Any]] = []
+        table: dict[int, int] = {}
+        rows: list[dict[str, Any]] = []
         before: Step | None = None
         for step in map(self.trace.steps.__getitem__, self.listed):
             goes_on = before is not None and before.number in step.inputs and before.line == step.line
             before = step
-            made = self.trace.made_by(step)
-            held |= made
+            result = self.trace.made_by(step)
+            table |= result
             refused = step.kind == "refused"
             shape, stride = layout_texts(step)
-            shown.append(
+            rows.append(
                 {
                     "source": step.expression if step.kind == "write" else step.source,
                     "whole": "" if goes_on else step.expression,
@@ -86,14 +86,14 @@ class _Picture:
                     "why": step.reason,
                     "shape": shape,
                     "stride": stride,
-                    "added": "" if refused else bytes_text(sum(made.values())),
-                    "total": "" if refused else bytes_text(sum(held.values())),
-                    "held": [held.get(number, 0) for number in self.memory],
+                    "added": "" if refused else bytes_text(sum(result.values())),
+                    "total": "" if refused else bytes_text(sum(table.values())),
+                    "held": [table.get(number, 0) for number in self.memory],
                     "storage": -1 if refused else step.storage,
                     "tensors": self._opened_by(step),
                 }
             )
-        return shown
+        return rows
 
     def _names(self, step: Step) -> str:
         """What the line binds this step's result to: ``y``, or ``q, k, v`` for the pieces of a split."""
@@ -105,18 +105,18 @@ class _Picture:
 
     def _opened_by(self, step: Step) -> list[int]:
         """The tensors to look at for this step: its own first, all pieces of a split, all that see a write."""
-        mine = [number for number, one in enumerate(self.drawn) if one.step.number == step.number]
+        numbers = [number for number, item in enumerate(self.drawn) if item.step.number == step.number]
         seen = [self._shown_at(self.trace.steps[number]) for number in step.changed]
         first = self._shown_at(step)
-        return list(dict.fromkeys(number for number in (first, *mine, *seen) if number >= 0))[:_MOST_OPENED]
+        return list(dict.fromkeys(number for number in (first, *numbers, *seen) if number >= 0))[:_MOST_OPENED]
 
     def _shown_at(self, step: Step) -> int:
         """The tensor that shows this step: its own, or the one it wrote through, returned or was refused on."""
         while True:
-            mine = [number for number, one in enumerate(self.drawn) if one.step.number == step.number]
-            if mine:
-                same = [number for number in mine if self.drawn[number].layout == step.layout]
-                return (same or mine)[0]
+            numbers = [number for number, item in enumerate(self.drawn) if item.step.number == step.number]
+            if numbers:
+                same = [number for number in numbers if self.drawn[number].layout == step.layout]
+                return (same or numbers)[0]
             if not step.inputs:
                 return -1
             layout, step = step.layout, self.trace.steps[step.inputs[0]]
@@ -168,10 +168,10 @@ class _Picture:
 
     # -------------------------------------------------------------------------------------------- tensors
 
-    def _tensor(self, one: Drawn) -> dict[str, Any]:
-        step, layout = one.step, one.layout
+    def _tensor(self, item: Drawn) -> dict[str, Any]:
+        step, layout = item.step, item.layout
         tensor: dict[str, Any] = {
-            "name": one.name,
+            "name": item.name,
             "word": word(step),
             "kind": step.kind,
             "step": self._line_of(step),
@@ -182,7 +182,7 @@ class _Picture:
             "offset": layout.offset,
             "total": layout.numel,
             "drawn": 0 if self.trace.counted else min(layout.numel, self.most),
-            "facts": _facts(layout, one.is_contiguous, step.element_size),
+            "facts": _facts(layout, item.is_contiguous, step.element_size),
         }
         if step.kind == "view" and not layout.rank:
             tensor["of"] = self._shown_at(self.trace.steps[step.inputs[0]])  # whose strides lead to the one element
@@ -221,20 +221,20 @@ def reason(trace: Trace) -> dict[str, Any] | None:
     last = trace.last
     error = f"{last.error_type}: {last.error_message}" if last.kind == "refused" else ""
     step = last if error else next((s for s in reversed(trace.steps) if s.verdict is not None), None)
-    told = _annotated(error)
-    told["fixes"] = [
+    by_name = _annotated(error)
+    by_name["fixes"] = [
         {"instead": fix.instead, "code": fix.source, "cost": f"copies {bytes_text(fix.bytes)}"} for fix in last.fixes
     ]
     if step is None or step.verdict is None or not step.inputs:
-        return told if error else None
+        return by_name if error else None
     tried, verdict = trace.steps[step.inputs[0]], step.verdict
     layout = tried.layout
-    told |= {"tensor": trace.label(tried, step.number - 1) if tried.name else tried.source, "view": step.source}
+    by_name |= {"tensor": trace.label(tried, step.number - 1) if tried.name else tried.source, "view": step.source}
     runs = [run for run in verdict.runs if run.numel != 1]
     if verdict.boundary is not None:
-        told["breaks"] = next(i for i, run in enumerate(runs[1:]) if run.first <= verdict.boundary.right <= run.last)
+        by_name["breaks"] = next(i for i, run in enumerate(runs[1:]) if run.first <= verdict.boundary.right <= run.last)
     return {
-        **told,
+        **by_name,
         "runs": [_run(layout, run) for run in runs],
         "between": [_compare(layout, left, right) for left, right in pairwise(runs)],
         "asked": _asked(verdict, runs, step.kind == "copy")
@@ -281,7 +281,7 @@ def _asked(verdict: ViewVerdict, runs: Sequence[Run], copied: bool) -> list[dict
         edges.append((reach, reach * run.numel))
         reach *= run.numel
     edges.reverse()
-    asked: list[dict[str, Any]] = []
+    rows: list[dict[str, Any]] = []
     inner = 1
     for dim in reversed(range(len(verdict.shape))):
         size = verdict.shape[dim]
@@ -289,9 +289,9 @@ def _asked(verdict: ViewVerdict, runs: Sequence[Run], copied: bool) -> list[dict
         parts = [i for i, (low, high) in enumerate(edges) if low < outer and inner < high] if size != 1 else []
         stride = "" if verdict.stride is None else f", stride {verdict.stride[dim]}"
         text = f": {torn}" if len(parts) > 1 else stride
-        asked.append({"dim": dim, "size": size, "parts": parts or [0], "text": text, "one": size == 1})
+        rows.append({"dim": dim, "size": size, "parts": parts or [0], "text": text, "one": size == 1})
         inner = outer
-    return asked[::-1]
+    return rows[::-1]
 
 
 def _value(value: Scalar) -> str:
@@ -307,8 +307,8 @@ def _value(value: Scalar) -> str:
 
 def negative_picture(step: NegativeStep) -> dict[str, Any]:
     """numpy's view with a negative stride on the storage it shares with x, beside what torch does instead."""
-    shown = step.instead if step.instead is not None else trace("x", step.start.shape)
-    picture = storage_picture(shown)
+    display = step.instead if step.instead is not None else trace("x", step.start.shape)
+    picture = storage_picture(display)
     view = {
         **picture["tensors"][0],
         "name": step.source,

@@ -20,16 +20,16 @@ def walk_picture(row: Walk, column: Walk, palette: Palette) -> Figure:
     With a cache of one line, so every change of line is a fetch.
     """
     top = 1 + int(max(walk.lines[:SHOWN].max(initial=0) for walk in (row, column)))
-    shown = min(SHOWN, max(row.accesses, column.accesses))
-    room = 0.5 + shown / 100
-    along = {"range": [-room, shown - 1 + room]}
+    number = min(SHOWN, max(row.accesses, column.accesses))
+    room = 0.5 + number / 100
+    along = {"range": [-room, number - 1 + room]}
     return {
         "data": [*_traces(row, "x", palette), *_traces(column, "x2", palette)],
         "layout": layout(
             palette,
             height=260,
-            xaxis=axis(palette, "access, row by row", domain=[0, 0.47], **_ticks(shown), **along),
-            xaxis2=axis(palette, "access, column by column", domain=[0.53, 1], **_ticks(shown), **along),
+            xaxis=axis(palette, "access, row by row", domain=[0, 0.47], **_ticks(number), **along),
+            xaxis2=axis(palette, "access, column by column", domain=[0.53, 1], **_ticks(number), **along),
             yaxis=axis(palette, "cache line", range=[top - 0.4, -0.6 - top / 60], **_ticks(top)),
             annotations=[_title(row, 0.0, palette), _title(column, 0.53, palette)],
             margin={"l": 8, "r": 8, "t": 30, "b": 8},

@@ -77,14 +77,14 @@ def bytes_text(count: int) -> str:
 def passed_over(trace: Trace) -> str:
     """What was not run or left out, in sentences; empty where everything was run."""
     kinds = " and ".join(f"`{kind}`" for kind in skipped(trace.text))
-    said = list(trace.notes)
+    sentences = list(trace.notes)
     if kinds:
-        said.insert(0, f"Skipped, not run: lines with {kinds}. Every step shows its shape and strides anyway.")
+        sentences.insert(0, f"Skipped, not run: lines with {kinds}. Every step shows its shape and strides anyway.")
     if trace.counted:
-        said.append(
+        sentences.append(
             "Tensors of this size are counted, not made: shapes, strides and bytes are torch’s, without values."
         )
-    return " ".join(said)
+    return " ".join(sentences)
 
 
 def headline(trace: Trace) -> tuple[str, str]:
@@ -132,10 +132,10 @@ def _refused(trace: Trace, step: Step) -> tuple[str, str]:
     )
     who = "einops" if step.error_type == "EinopsError" else "torch"
     lines = step.error_message.strip().splitlines() or [""]
-    said = f"{step.error_type}: {lines[-1 if who == 'einops' else 0].strip()}"  # einops names the cause last
+    text = f"{step.error_type}: {lines[-1 if who == 'einops' else 0].strip()}"  # einops names the cause last
     if trace.suits:
         reason = f" on x of {trace[0].dtype}: choose **{trace.suits} as Element type**, and it runs"
-    return f"{who} **refuses** `{_short(step.source)}`{reason}.", _short(said, 200)
+    return f"{who} **refuses** `{_short(step.source)}`{reason}.", _short(text, 200)
 
 
 PARTLY = ("tril", "triu", "masked_", "scatter", "index_")
@@ -147,30 +147,30 @@ def _written(trace: Trace, step: Step) -> tuple[str, str]:
     if trace.counted and step.operation.startswith(PARTLY):
         cells = f"some of {cells}"
     through = trace.steps[step.inputs[0]]
-    writer, mine = trace.label(through, step.number), origin(trace.steps, through)
+    writer, number = trace.label(through, step.number), origin(trace.steps, through)
     seen = [trace.steps[number] for number in step.changed]
     itself: dict[str, bool] = {}
     others: dict[str, bool] = {}
-    for one in (through, *seen):
-        old = is_old(trace.steps, one, step.number)
-        for label in names_of(trace.steps, one, step.number) or [trace.label(one, step.number)]:
+    for item in (through, *seen):
+        old = is_old(trace.steps, item, step.number)
+        for label in names_of(trace.steps, item, step.number) or [trace.label(item, step.number)]:
             if label != writer:
-                (itself if origin(trace.steps, one) == mine else others).setdefault(label, old)
+                (itself if origin(trace.steps, item) == number else others).setdefault(label, old)
     again = _repeated(trace, step) + _moved_on(trace, step, seen)
     bold = sorted([*others, *itself], key=lambda label: (label != "x", {**itself, **others}[label]))
     if step.storage != 0:
         maker = next(s for s in trace.steps if s.storage == step.storage)
         what = f"a {word(maker)}" if word(maker) in ("copy", "new tensor") else "another storage"
-        made = maker.source if maker.source.startswith(".") else maker.expression
+        result = maker.source if maker.source.startswith(".") else maker.expression
         rest = [label for label in bold if label != "x"]
         also = f" {_listed(rest)} {_shows(rest)} it too." if rest else ""
-        kept = trace.label(trace.steps[0], step.number) if writer == "x" else "x"
-        outcome = "x shows it too" if "x" in bold else f"{kept} keeps its values"
+        selected = trace.label(trace.steps[0], step.number) if writer == "x" else "x"
+        outcome = "x shows it too" if "x" in bold else f"{selected} keeps its values"
         return (
             f"`{_short(step.expression)}` writes {cells} of {what}, so **{outcome}**.",
-            f"`{_short(made)}` made it, with a storage of its own.{also}{again}",
+            f"`{_short(result)}` made it, with a storage of its own.{also}{again}",
         )
-    said = f"`{_short(step.expression)}` writes {cells}" + (
+    text = f"`{_short(step.expression)}` writes {cells}" + (
         f", so **{_short(bold[0])} shows it too**." if bold else "."
     )
     more: list[str] = []
@@ -179,7 +179,7 @@ def _written(trace: Trace, step: Step) -> tuple[str, str]:
         more.append(f"{tensors} are one storage, read through different shapes and strides.")
     if itself:
         more.append(f"{_listed([writer, *itself])} are one and the same tensor.")
-    return said, f"{' '.join(more) or _alone(trace, step)}{again}"
+    return text, f"{' '.join(more) or _alone(trace, step)}{again}"
 
 
 def _moved_on(trace: Trace, step: Step, seen: Sequence[Step]) -> str:
@@ -216,10 +216,10 @@ def _repeated(trace: Trace, step: Step) -> str:
 
 
 def _listed(labels: Sequence[str], most: int = 4) -> str:
-    shown = [f"`{_short(label, 32)}`" for label in labels[:most]]
+    parts = [f"`{_short(label, 32)}`" for label in labels[:most]]
     if len(labels) > most:
-        return f"{', '.join(shown)} and {len(labels) - most} more"
-    return " and ".join([part for part in (", ".join(shown[:-1]), shown[-1]) if part])
+        return f"{', '.join(parts)} and {len(labels) - most} more"
+    return " and ".join([part for part in (", ".join(parts[:-1]), parts[-1]) if part])
 
 
 def _shows(labels: Sequence[str]) -> str:
@@ -242,19 +242,19 @@ def _start(step: Step) -> tuple[str, str]:
 
 def _copied(trace: Trace) -> tuple[str, str]:
     done = [step for step in trace.steps[1:] if step.operation != "piece"]  # a name for one of several is no step
-    kept = {step.number: sum(trace.made_by(step).values()) for step in done}
-    made = [step for step in done if kept[step.number]]
+    table = {step.number: sum(trace.made_by(step).values()) for step in done}
+    result = [step for step in done if table[step.number]]
     total, steps = bytes_text(trace.bytes_copied), len(done)
-    if len(made) > 1:
-        names = ", ".join(f"`{_short(step.source)}` {bytes_text(kept[step.number])}" for step in made)
-        who = "Every step allocates" if len(made) == steps else f"**{len(made)} of {steps} steps** allocate"
+    if len(result) > 1:
+        names = ", ".join(f"`{_short(step.source)}` {bytes_text(table[step.number])}" for step in result)
+        who = "Every step allocates" if len(result) == steps else f"**{len(result)} of {steps} steps** allocate"
         return f"{who} new storage: **{total}** in all.", f"{names}."
-    other = [step for step in done if step is not made[0]]
+    other = [step for step in done if step is not result[0]]
     rest = "" if not other else f"; the other {steps - 1} steps allocate nothing"
     if len(other) == 1:
         does = "is only a name" if other[0].operation == "name" else "allocates nothing"
         rest = f"; the other step {'is a view' if other[0].kind == 'view' else does}"
-    (step,) = made
+    (step,) = result
     did = "copies" if step.operation in COPYING else "computes"
     detail = ""
     if step.verdict is not None and step.verdict.boundary is not None:
@@ -329,7 +329,7 @@ def layout_texts(step: Step) -> tuple[str, str]:
 def explanations(trace: Trace) -> tuple[Explanation, ...]:
     """The formulas of Tensor views with the numbers of ``trace``: a cell, a merge, the bytes of the result."""
     last = trace.last
-    made: list[Explanation] = []
+    result: list[Explanation] = []
     matrix = next((s for s in reversed(trace.steps) if s.layout.rank == 2 and s.layout.numel), None)
     if matrix is not None:
         row, column = matrix.layout.shape[0] - 1, matrix.layout.shape[1] - 1
@@ -337,17 +337,17 @@ def explanations(trace: Trace) -> tuple[Explanation, ...]:
         if single and not trace.counted:
             row, column = _indices(matrix.layout, last.layout.offset)
         row_stride, column_stride = matrix.layout.stride
-        made.append(
+        result.append(
             matrix_cell.explain(
                 offset=matrix.layout.offset, row=row, row_stride=row_stride, column=column, column_stride=column_stride
             )
         )
     edge = None if last.verdict is None else last.verdict.boundary
     if edge is not None:
-        made.append(merging_stride.explain(stride=edge.right_stride, size=edge.right_size))
+        result.append(merging_stride.explain(stride=edge.right_stride, size=edge.right_size))
     allocating = next((s for s in reversed(trace.steps) if s.bytes_allocated), trace.steps[0])
-    made.append(tensor_bytes.explain(elements=allocating.storage_elements, element_bytes=allocating.element_size))
-    return tuple(made)
+    result.append(tensor_bytes.explain(elements=allocating.storage_elements, element_bytes=allocating.element_size))
+    return tuple(result)
 
 
 def _indices(layout: Layout, cell: int) -> tuple[int, ...]:

@@ -43,8 +43,8 @@ def device_bars(
     """
     names = [name for name, _ in rows]
     known = usable if not math.isnan(usable) else 0.0
-    longest = max(known, *(float(one.total) for _, one in rows)) / GIB
-    widest = max(1.12 * longest, *(with_room(float(one.total) / GIB, _total(one)) for _, one in rows))
+    longest = max(known, *(float(memory.total) for _, memory in rows)) / GIB
+    widest = max(1.12 * longest, *(with_room(float(memory.total) / GIB, _total(memory)) for _, memory in rows))
     marks = class_labels(rows[0][1], widest, palette, named=len(rows) == 1)
     above = 10 + _LEVEL * (1 + max((int(mark["yshift"]) // _LEVEL for mark in marks), default=0))
     ticks = [f"{name}  " for name in names]
@@ -78,7 +78,7 @@ def device_bars(
 def _trace(
     field: str, role: str, named: str, rows: Sequence[tuple[str, DeviceMemory]], names: Sequence[str], palette: Palette
 ) -> dict[str, Any]:
-    values = [float(getattr(one, field)) for _, one in rows]
+    values = [float(getattr(memory, field)) for _, memory in rows]
     return {
         "type": "bar",
         "orientation": "h",
@@ -92,13 +92,13 @@ def _trace(
     }
 
 
-def class_labels(one: DeviceMemory, widest: float, palette: Palette, *, named: bool) -> list[dict[str, Any]]:
+def class_labels(memory: DeviceMemory, widest: float, palette: Palette, *, named: bool) -> list[dict[str, Any]]:
     """The names of the classes over the first bar, on as many lines as keep them apart; named: with their sizes."""
     ends: list[float] = []
-    found: list[dict[str, Any]] = []
+    rows: list[dict[str, Any]] = []
     start = 0.0
     for field, role, name in CLASSES:
-        size = float(getattr(one, field)) / GIB
+        size = float(getattr(memory, field)) / GIB
         middle, start = start + size / 2, start + size
         if size <= 0:
             continue
@@ -109,7 +109,7 @@ def class_labels(one: DeviceMemory, widest: float, palette: Palette, *, named: b
         left = at - half if at > half else 0.0
         level = next((line for line, end in enumerate(ends) if end + _GAP <= left), len(ends))
         ends[level : level + 1] = [left + 2 * half]
-        found.append(
+        rows.append(
             label(
                 palette,
                 f"<b>{text}</b>",
@@ -122,7 +122,7 @@ def class_labels(one: DeviceMemory, widest: float, palette: Palette, *, named: b
                 font={"family": SANS, "size": 12, "color": colour(role, palette)},
             )
         )
-    return found
+    return rows
 
 
 def with_room(x: float, text: str) -> float:
@@ -130,8 +130,8 @@ def with_room(x: float, text: str) -> float:
     return x / (1 - (_ASIDE + _MONO_LETTER * len(text)) / _NARROWEST)
 
 
-def _total(one: DeviceMemory) -> str:
-    return significant(float(one.total) / GIB, 3)
+def _total(memory: DeviceMemory) -> str:
+    return significant(float(memory.total) / GIB, 3)
 
 
 def _totals(rows: Sequence[tuple[str, DeviceMemory]], usable: float, palette: Palette) -> list[dict[str, Any]]:
@@ -139,8 +139,8 @@ def _totals(rows: Sequence[tuple[str, DeviceMemory]], usable: float, palette: Pa
     return [
         label(
             palette,
-            f"<b>{_total(one)}</b>",
-            x=float(one.total) / GIB,
+            f"<b>{_total(memory)}</b>",
+            x=float(memory.total) / GIB,
             y=row,
             xanchor="left",
             xshift=5,
@@ -148,10 +148,10 @@ def _totals(rows: Sequence[tuple[str, DeviceMemory]], usable: float, palette: Pa
             font={
                 "family": MONO,
                 "size": 13,
-                "color": palette.gradients if float(one.total) > usable else palette.text,
+                "color": palette.gradients if float(memory.total) > usable else palette.text,
             },
         )
-        for row, (_, one) in enumerate(rows)
+        for row, (_, memory) in enumerate(rows)
     ]
 
 

@@ -142,15 +142,15 @@ def _markers(here: Sequence[OptimizerPath], step: int, chosen: str, palette: Pal
 
 def _frames(here: Sequence[OptimizerPath], step: int, trace: int) -> list[dict[str, Any]]:
     """The markers from the start to ``step``, in at most so many pictures."""
-    shown = np.unique(np.linspace(0, step, min(step, _FRAMES) + 1).astype(int))
-    places = np.array([w.points[shown] for w in here]).round(4)
+    array = np.unique(np.linspace(0, step, min(step, _FRAMES) + 1).astype(int))
+    places = np.array([w.points[array] for w in here]).round(4)
     return [
         {
             "name": str(at),
             "traces": [trace],
             "data": [{"type": "scatter", "x": places[:, i, 0].tolist(), "y": places[:, i, 1].tolist()}],
         }
-        for i, at in enumerate(shown.tolist())
+        for i, at in enumerate(array.tolist())
         if here
     ]
 
@@ -269,13 +269,13 @@ def step_lengths(walks: Sequence[OptimizerPath], step: int, chosen: str, palette
 
 def _lengths(done: OptimizerPath, chosen: bool, palette: Palette) -> dict[str, Any]:
     lengths = done.lengths
-    kept = np.flatnonzero(lengths > 0)
+    selected = np.flatnonzero(lengths > 0)
     _, dash, _, _ = _LOOKS[done.optimizer]
     return {
         "type": "scatter",
         "mode": "lines",
-        "x": kept + 1,
-        "y": lengths[kept],
+        "x": selected + 1,
+        "y": lengths[selected],
         "line": {"color": _colour(done.optimizer, palette), "width": 3 if chosen else 1.5, "dash": dash},
         "hovertemplate": f"{done.optimizer}, step %{{x}}: %{{y:.3g}}<extra></extra>",
     }

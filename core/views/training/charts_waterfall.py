@@ -23,8 +23,8 @@ def waterfall(
 
     changes: name, cost and what is held after it.  A change has the colour of the class that it changes most.
     """
-    held = [before, *(one for _, _, one in changes)]
-    totals = [float(one.total) / GIB for one in held]
+    memories = [before, *(memory for _, _, memory in changes)]
+    totals = [float(memory.total) / GIB for memory in memories]
     last = len(changes) + 1
     beside = [(max(a, b), _signed(b - a)) for a, b in pairwise(totals)]
     widest = max(1.16 * max(usable / GIB, *totals), *(with_room(x, text) for x, text in beside))
@@ -34,7 +34,7 @@ def waterfall(
     named = ["as it is", *(f"{name}{_GAP}<br>{_small(cost, palette)}" for name, cost, _ in changes), "then"]
     return {
         "data": [
-            *(_stack(field, role, name, (before, held[-1]), (0, last), palette) for field, role, name in CLASSES),
+            *(_stack(field, role, name, (before, memories[-1]), (0, last), palette) for field, role, name in CLASSES),
             {
                 "type": "bar",
                 "orientation": "h",
@@ -43,10 +43,10 @@ def waterfall(
                 "base": totals[:-1],
                 "width": 0.56,
                 "marker": {
-                    "color": [_most(a, b, palette) for a, b in pairwise(held)],
+                    "color": [_most(a, b, palette) for a, b in pairwise(memories)],
                     "line": {"color": palette.background, "width": 1},
                 },
-                "customdata": [_parts(a, b) for a, b in pairwise(held)],
+                "customdata": [_parts(a, b) for a, b in pairwise(memories)],
                 "hovertemplate": "%{customdata}<extra></extra>",
             },
         ],
@@ -90,9 +90,9 @@ def _signed(value: float) -> str:
 
 
 def _stack(
-    field: str, role: str, name: str, held: Sequence[DeviceMemory], at: Sequence[int], palette: Palette
+    field: str, role: str, name: str, memories: Sequence[DeviceMemory], at: Sequence[int], palette: Palette
 ) -> Figure:
-    values = [float(getattr(one, field)) for one in held]
+    values = [float(getattr(memory, field)) for memory in memories]
     return {
         "type": "bar",
         "orientation": "h",
@@ -108,11 +108,13 @@ def _stack(
 
 def _moved(before: DeviceMemory, after: DeviceMemory) -> list[tuple[str, str, float]]:
     """Role, name and GiB of every class that a change moves, the largest first."""
-    found = [
+    rows = [
         (role, name, (float(getattr(after, field)) - float(getattr(before, field))) / GIB)
         for field, role, name in CLASSES
     ]
-    return sorted((one for one in found if not math.isclose(one[2], 0.0, abs_tol=5e-4)), key=lambda one: -abs(one[2]))
+    return sorted(
+        (row for row in rows if not math.isclose(row[2], 0.0, abs_tol=5e-4)), key=lambda results: -abs(results[2])
+    )
 
 
 def _most(before: DeviceMemory, after: DeviceMemory, palette: Palette) -> str:

@@ -71,14 +71,14 @@ def memory_read_as(memory: float, printed: str) -> str:
     if printed.startswith("GiB"):
         return f"**Memory:** Napkin counts the {binary} of the documentation, which are {size}."
     reported, usable = _REPORTED.search(printed), _USABLE.match(printed)
-    said = f"**Memory:** Napkin counts the datasheet’s decimal {size} ({binary})"
+    text = f"**Memory:** Napkin counts the datasheet’s decimal {size} ({binary})"
     if reported:
         own = float(reported[1].replace(",", "")) * 2**20
         side = "on the safe side because the part reports more" if own >= memory else "more than the part reports"
-        return f"{said}, which is {side}: {reported[1]} MiB in nvidia-smi, which are {_size(own)}."
+        return f"{text}, which is {side}: {reported[1]} MiB in nvidia-smi, which are {_size(own)}."
     if usable and float(usable[1]) * 1e9 < memory:
-        return f"{said}, of which {usable[1]} GB are usable, so what fits is an upper bound."
-    return f"{said}."
+        return f"{text}, of which {usable[1]} GB are usable, so what fits is an upper bound."
+    return f"{text}."
 
 
 def checkpoint(parameters: float, saved: CheckpointSize, policy: PrecisionPolicy) -> str:

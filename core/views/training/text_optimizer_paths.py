@@ -29,15 +29,15 @@ def takeaway(walks: Sequence[OptimizerPath], step: int) -> str:
     """Who stands lowest after ``step`` and who highest, and who has diverged by then."""
     here = standing(walks, step)
     gone = [w for w in walks if 0 < w.diverged <= step]
-    said: list[str] = []
+    sentences: list[str] = []
     if here:
-        said.append(f"After **{counted(step)}** {here[0].optimizer} stands lowest, {_above(here[0], step)}")
-        said[0] += f"; {here[-1].optimizer} highest, {_above(here[-1], step)}." if len(here) > 1 else "."
+        sentences.append(f"After **{counted(step)}** {here[0].optimizer} stands lowest, {_above(here[0], step)}")
+        sentences[0] += f"; {here[-1].optimizer} highest, {_above(here[-1], step)}." if len(here) > 1 else "."
     if gone:
         verb = "diverges" if len(gone) == 1 else "diverge"
         when = listed([f"{w.optimizer} in step {w.diverged:,} at a rate of {number(w.rate)}" for w in gone])
-        said.append(f"**{listed([w.optimizer for w in gone])} {verb}:** the weights leave all bounds, {when}.")
-    return " ".join(said)
+        sentences.append(f"**{listed([w.optimizer for w in gone])} {verb}:** the weights leave all bounds, {when}.")
+    return " ".join(sentences)
 
 
 def counted(step: int) -> str:
@@ -73,8 +73,8 @@ def near(done: OptimizerPath) -> str:
     """The first step after which at most a hundredth of the first height is left; a dash where none is."""
     lowest = SURFACES[done.surface].lowest
     left = done.losses - lowest
-    found = np.flatnonzero(left <= _NEAR * left[0])
-    return f"{found[0]:,}" if found.size else "–"
+    result = np.flatnonzero(left <= _NEAR * left[0])
+    return f"{result[0]:,}" if result.size else "–"
 
 
 def rows(walks: Sequence[OptimizerPath], step: int) -> list[tuple[str, ...]]:

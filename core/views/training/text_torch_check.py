@@ -61,24 +61,24 @@ def answer(done: TorchCheck) -> str:
     pairs = {part: (size, counted[part]) for part, size in done.measured.items() if part in counted}
     if not pairs:
         return ""
-    shares = {part: abs(size / said - 1) for part, (size, said) in pairs.items()}
+    shares = {part: abs(size / value - 1) for part, (size, value) in pairs.items()}
     worst = max(shares, key=lambda part: shares[part])
     if shares[worst] < _CLOSE:
         most = f"to {percent(shares[worst])}" if shares[worst] >= 1e-6 else "to the last byte"
         return f"**torch agrees {most}** in {len(pairs)} of {len(counted)} parts."
-    size, said = pairs[worst]
-    return f"**torch differs:** {_TITLES[worst].lower()}: {signed(size / said - 1)} against what is counted."
+    size, value = pairs[worst]
+    return f"**torch differs:** {_TITLES[worst].lower()}: {signed(size / value - 1)} against what is counted."
 
 
 def rows(done: TorchCheck) -> list[tuple[str, str, str, str]]:
     """Part, bytes counted, bytes measured, and measured over counted."""
-    found: list[tuple[str, str, str, str]] = []
+    result: list[tuple[str, str, str, str]] = []
     for part in MEASURED:
         counted, size = done.spec.predicted.get(part), done.measured.get(part)
         if counted is not None or size is not None:
             ratio = f"{size / counted:.5f}" if counted and size is not None else "–"
-            found.append((_TITLES[part], _shown(counted), _shown(size), ratio))
-    return found
+            result.append((_TITLES[part], _shown(counted), _shown(size), ratio))
+    return result
 
 
 def _shown(value: float | None) -> str:

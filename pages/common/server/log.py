@@ -37,14 +37,14 @@ class OncePer(logging.Filter):
         kind = _kind(record)
         with self._lock:
             now = self._clock()
-            last, held = self._seen.get(kind, (None, 0))
+            last, number = self._seen.get(kind, (None, 0))
             passes = last is None or now - last >= self._seconds
-            self._seen[kind] = (now, 0) if last is None or passes else (last, held + 1)
+            self._seen[kind] = (now, 0) if last is None or passes else (last, number + 1)
             self._seen.move_to_end(kind)
             if len(self._seen) > _KINDS:
                 self._seen.popitem(last=False)
-        if passes and held:
-            record.msg = f"{record.getMessage()} ({held} more like it in the {now - (last or now):.0f} s before)"
+        if passes and number:
+            record.msg = f"{record.getMessage()} ({number} more like it in the {now - (last or now):.0f} s before)"
             record.args = ()
         return passes
 

@@ -38,10 +38,10 @@ def _policy() -> str:
     """Scripts are Streamlit's files, those in its page (by their hashes), and components, which it loads as blobs.
     Styles are made in the browser. Nothing comes from, or goes to, another server."""
     inline = re.findall(r"<script>(.*?)</script>", _PAGE.read_text(encoding="utf-8"), flags=re.DOTALL)
-    hashes = (base64.b64encode(hashlib.sha256(one.encode()).digest()).decode() for one in inline)
+    hashes = (base64.b64encode(hashlib.sha256(item.encode()).digest()).decode() for item in inline)
     rules = {
         "default-src": "'none'",
-        "script-src": " ".join(("'self'", "blob:", *(f"'sha256-{one}'" for one in hashes))),
+        "script-src": " ".join(("'self'", "blob:", *(f"'sha256-{text}'" for text in hashes))),
         "style-src": "'self' 'unsafe-inline'",
         "img-src": "'self' data: blob:",
         "font-src": "'self' data:",
