@@ -35,8 +35,8 @@ _UNREAD = object()
 class Field:
     """One thing that can be asked.
 
-    id: short and stable, unique in its form; links and rows carry it. default: a text that ``read`` takes. read: text →
-    value, raising `QuantityError` with rule and example. shown: how the value in force is named after a refusal.
+    id: short and stable, unique in its form; links and rows carry it. default: a text that ``read`` takes. parse: text
+    → value, raising `QuantityError` with rule and example. shown: how the value in force is named after a refusal.
     part: the part of a form that it belongs to, such as a panel. low, high: of a slider. quiet: links leave it out
     while it is empty.
     """
@@ -163,7 +163,7 @@ class Problem:
 class ParsedForm:
     """What texts came to: a value and a text in force for every field, and what was wrong with the texts given.
 
-    led: of the fields whose text another field decides, those that were given another one.
+    derived: of the fields whose text another field decides, those that were given another one.
     """
 
     values: Mapping[str, Any]
@@ -182,7 +182,7 @@ class Form:
     """Fields with a version. prefix: of their names in an address, short and never reused.
 
     older: version → how the texts that it wrote (by id) read in the next one; 0: how those of an address without a
-    version do, which may have names that nobody writes any more.  led: values → texts of fields that others decide.
+    version do, which may have names that nobody writes any more.  derive: values → texts of fields that others decide.
     """
 
     prefix: str

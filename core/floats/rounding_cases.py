@@ -128,7 +128,7 @@ class Microscope:
 
 
 def magnify(fraction: Fraction, fmt: FloatFormat, overflow: Overflow = "format") -> Microscope | None:
-    """Look at the rounding of ``asked`` into ``fmt``; None where the format has no neighbour on one side.
+    """Look at the rounding of ``fraction`` into ``fmt``; None where the format has no neighbour on one side.
 
     That is so from one step past the largest finite value on, and for a format without zero or sign also near and
     below zero. Raises `FormatError` for an overflow policy that the format cannot follow.
@@ -179,7 +179,7 @@ def _neighbours(fraction: Fraction, fmt: FloatFormat) -> tuple[int | None, Fract
 
 
 def _deciding_bits(request: Fraction, inner: Fraction, step: Fraction, fmt: FloatFormat) -> tuple[str, int, int, int]:
-    """The last kept bits, then guard, round and sticky, of a magnitude ``asked`` at or beyond ``inner``."""
+    """The last kept bits, then guard, round and sticky, of a magnitude ``request`` at or beyond ``inner``."""
     ulp = step or spacing(request, fmt)
     units = inner / ulp
     rest = request / ulp - units

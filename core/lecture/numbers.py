@@ -42,7 +42,10 @@ def _field_124() -> Finding:
 def _tiny() -> Finding:
     half, brain = (describe(encode_exact(TINY, f), f) for f in (FP16, BF16))
     fraction = brain.value or Fraction(0)
-    text = f"{half.decimal} in fp16 (its smallest value is {rounded(FP16.min_subnormal, 3)}); {rounded(fraction, 5)} in bf16"
+    text = (
+        f"{half.decimal} in fp16 (its smallest value is {rounded(FP16.min_subnormal, 3)}); "
+        f"{rounded(fraction, 5)} in bf16"
+    )
     return Finding(
         text,
         half.value == 0 and rounded(fraction, 5) == rounded(Fraction("1.0012e-8"), 5),

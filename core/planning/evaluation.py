@@ -70,8 +70,8 @@ class Answer:
     terms, run: what it was worked out from, `run` in plain numbers of the middle. low, middle, high: at the low end,
     the middle and the high end of the MFU. model: whose layers are known; None where only a number of parameters is.
     shape: that model, or the one whose layers stand in for it. expected: the MFU over all hours that published runs
-    lead one to expect of this plan, of its own peak. stops: of the middle; all_stops: of the low end, the middle and
-    the high end, in a row. stored: parameters of the middle, every expert included.
+    lead one to expect of this plan, of its own peak. interruptions: of the middle; all_interruptions: of the low end,
+    the middle and the high end, in a row. stored: parameters of the middle, every expert included.
     """
 
     plan: Plan
@@ -175,7 +175,7 @@ QUANTITY_FOUND: dict[Find, str] = {
     "accelerators": "accelerators",
     "MFU": "mfu",
 }
-"""What is asked for → the quantity of `Column` that answers it."""
+"""What is asked for → the quantity of `Estimate` that answers it."""
 
 
 _ANSWERED_BY: dict[Find, Formula[...]] = {
@@ -191,7 +191,7 @@ _ANSWERED_BY: dict[Find, Formula[...]] = {
 class Evaluation:
     """What plans come to: a row each. Arrays of `columns` also have a column each for low end, middle and high end.
 
-    terms: of each row. run: what was given and found. columns: every quantity of `Column`. expected: as in `Answer`.
+    terms: of each row. run: what was given and found. columns: every quantity of `Estimate`. expected: as in `Answer`.
     energy in Wh, carbon in kg, stored: of the middle. problems: why a row has no answer, whose numbers are NaN then.
     """
 
@@ -206,7 +206,7 @@ class Evaluation:
     problems: tuple[BudgetError | None, ...]
 
     def middle(self, name: str) -> Array:
-        """A quantity of `Column` in the middle of every row's range."""
+        """A quantity of `Estimate` in the middle of every row's range."""
         return self.columns[name][:, 1]
 
     @property
@@ -369,7 +369,7 @@ def _shares(terms: Terms, run: SolvedRuns) -> dict[str, Any]:
 
 
 def _account(terms: Terms, run: SolvedRuns) -> dict[str, Any]:
-    """Every quantity of `Column` of runs, as arrays or as the numbers of one column.
+    """Every quantity of `Estimate` of runs, as arrays or as the numbers of one column.
 
     What was asked for comes from its own form of the budget equation, at the MFU that the root was found with.
     """

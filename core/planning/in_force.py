@@ -14,7 +14,7 @@ from core.search.result import LayoutResult
 
 @dataclass(frozen=True, eq=False, slots=True)
 class AppliedLayout:
-    """request: what the plan asks of a search. found: what its layout comes to."""
+    """request: what the plan asks of a search. result: what its layout comes to."""
 
     plan: Plan
     request: SearchRequest

@@ -36,7 +36,7 @@ class Largest:
     """The largest model, and what the fullest accelerator then holds.
 
     parameters: as one types them, rounded down to four digits so that it fits; 0 where none does, NaN where the memory
-    is unknown.  one: what is counted of ``held``.
+    is unknown.  device_memory: what is counted of ``memory``.
     """
 
     plan: Plan

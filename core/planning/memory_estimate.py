@@ -36,8 +36,8 @@ Fits: TypeAlias = Literal["fits", "over", "unknown"]
 class MemoryEstimate:
     """What the fullest accelerator of a plan holds.
 
-    spec: the model's own layers, or those that stand in for them. one: bytes on that accelerator by class. usable:
-    bytes that it has; NaN where unknown.
+    spec: the model's own layers, or those that stand in for them. device_memory: bytes on that accelerator by class.
+    usable: bytes that it has; NaN where unknown.
     """
 
     plan: Plan

@@ -38,17 +38,19 @@ _SAME = 1e-3
 class Fix:
     """One change that fits.
 
-    texts: the plan's fields by id, as typed.  saved: bytes that the fullest accelerator holds less.  again: FLOPs of a
-    step, over those without the change, less one.  sent: the same of the bytes that an accelerator sends for each of
-    its tokens; NaN where it sent none.  wait: of the pipeline's wait, over the work, what comes on top.  one: what it
-    then holds.
+    texts: the plan's fields by id, as typed.  saved: bytes that the fullest accelerator holds less.  extra_flop:
+    FLOPs of a
+    step, over those without the change, less one.  extra_traffic: the same of the bytes that an accelerator sends
+    for each of
+    its tokens; NaN where it sent none.  extra_bubble: of the pipeline's wait, over the work, what comes on top.
+    device_memory: what it then holds.
     """
 
     texts: Mapping[str, str]
     saved: float
-    extra_flop_share: float
-    extra_traffic_share: float
-    extra_bubble_share: float
+    extra_flop: float
+    extra_traffic: float
+    extra_bubble: float
     device_memory: DeviceMemory
 
 

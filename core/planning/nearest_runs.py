@@ -14,7 +14,7 @@ from core.runs.reach import NearestRun, nearest_runs
 class SimilarRun:
     """A published run, and what the plan would come to at its utilisation: ``value`` in the unit of what was found.
 
-    near: how near it is to the plan, and in what.
+    similarity: how near it is to the plan, and in what.
     """
 
     run: PublishedRun

@@ -359,6 +359,7 @@ def no_progress(result: Interruptions) -> BudgetError:
     return BudgetError(
         "rate1k",
         f"No progress: a failure every {format_duration(float(result.mtbf), 3)}, while a checkpoint takes "
-        f"{format_duration(float(result.write), 3)} and a restart {format_duration(result.reliability.restart, 3)}. Take "
+        f"{format_duration(float(result.write), 3)} and a restart "
+        f"{format_duration(result.reliability.restart, 3)}. Take "
         "fewer accelerators, faster storage or a lower failure rate.",
     )

@@ -24,7 +24,7 @@ _ALIKE = 1.05
 class NearestRun:
     """A published run as a neighbour of a plan.
 
-    share: of all weight. distance: in steps, see `closeness`. parts: what it is made of, in words, the run
+    share: of all weight. distance: in steps, see `similarity`. parts: what it is made of, in words, the run
     beside the plan.
     """
 

@@ -29,8 +29,8 @@ _PARTS: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Precision:
-    """said: settings by name, in order; a switch is True. kept: the types that a system keeps under them. notes: what
-    else is to be said."""
+    """arguments: settings by name, in order; a switch is True. kept: the types that a system keeps under them. notes:
+    what else is to be said."""
 
     arguments: Mapping[str, Any]
     kept: OwnPolicy

@@ -19,7 +19,7 @@ class SavedPlan:
     """A plan as it was kept.
 
     owner: who saved it; empty without sign-in. made, changed: in UTC. revision: 1 when saved, one more with each
-    change. knowledge: of `core.data_version` when its results were worked out. problems: what could not be read of
+    change. data_version: of `core.data_version` when its results were worked out. problems: what could not be read of
     the row; where there are any, its fields can be looked at and copied, not changed.
     """
 

@@ -66,7 +66,8 @@ def read_plan(row: Mapping[str, Any]) -> SavedPlan:
     unknown = sorted(set(message.texts) - {field.id for field in PLAN_FORM.fields})
     if message.form_version > LINK_VERSION:
         problems.append(
-            f"It was saved by a newer Napkin (version {message.form_version} of the plan’s fields; this one reads up to "
+            f"It was saved by a newer Napkin (version {message.form_version} of the plan’s fields; this one "
+            f"reads up to "
             f"{LINK_VERSION}). Fields it does not know keep their defaults."
         )
     elif message.form_version == LINK_VERSION and unknown:

@@ -212,7 +212,7 @@ class Store:
             changed = {**given, "changed": now, "revision": old.revision + 1}
             new = read_plan({**row, **changed})
             changed["searched"] = searched(new)
-            act = partial(altered, id=id, seen=row["revision"], new=changed, told=_audited(who, edits))
+            act = partial(altered, id=id, seen=row["revision"], new=changed, history=_audited(who, edits))
             if self._write({**row, **changed}, act):
                 return new
         raise StoreError("Others change this plan again and again. Nothing was saved; try again in a moment.")

@@ -20,25 +20,25 @@ _OWN = ("who", "edits")
 """Columns of a history that a plan has not."""
 
 
-def added(connection: Connection, row: Mapping[str, Any], by_name: Mapping[str, str]) -> bool:
-    """Write a new plan; False where as many are saved as may be. told: `_OWN` of its history."""
-    return _put(connection, (), {**_bound(row), "most": limit("saved_plans")}, by_name)
+def added(connection: Connection, row: Mapping[str, Any], history: Mapping[str, str]) -> bool:
+    """Write a new plan; False where as many are saved as may be. history: `_OWN` of its history."""
+    return _put(connection, (), {**_bound(row), "most": limit("saved_plans")}, history)
 
 
 def altered(
-    connection: Connection, id: str, seen: int, new: Mapping[str, Any], told: Mapping[str, str]
+    connection: Connection, id: str, seen: int, new: Mapping[str, Any], history: Mapping[str, str]
 ) -> bool:  # fmt: skip
     """Write ``new`` columns of a plan, "revision" and "changed" among them; False where it is no longer at ``seen``."""
-    return _put(connection, tuple(sorted(new)), {**_bound(new), "to_id": id, "seen": seen}, told)
+    return _put(connection, tuple(sorted(new)), {**_bound(new), "to_id": id, "seen": seen}, history)
 
 
-def _put(connection: Connection, names: tuple[str, ...], bound: dict[str, Any], by_name: Mapping[str, str]) -> bool:
+def _put(connection: Connection, names: tuple[str, ...], bound: dict[str, Any], history: Mapping[str, str]) -> bool:
     if connection.dialect.name == "postgresql":
-        return connection.execute(_both(names), {**bound, **_bound(by_name)}).rowcount == 1
+        return connection.execute(_both(names), {**bound, **_bound(history)}).rowcount == 1
     if connection.execute(_plan(names), bound).rowcount != 1:
         return False
     line = {"plan": bound["to_id"], "revision": bound["to_revision"], "changed": bound["to_changed"]}
-    connection.execute(insert(CHANGES), {**line, **by_name})
+    connection.execute(insert(CHANGES), {**line, **history})
     return True
 
 

@@ -475,7 +475,7 @@ def _on(text: str) -> bool:
 
 
 def _option(by_name: Mapping[str, str], text: str, default: str) -> str:
-    """The option that a link names by what it is ``shown`` as."""
+    """The option that a link names by what it is ``by_name`` as."""
     return next((option for option, label in by_name.items() if label == text), default)
 
 

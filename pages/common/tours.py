@@ -188,5 +188,5 @@ def row(page: PageSpec, at: str = "") -> str:
 
 
 def landing(by_name: Mapping[str, str]) -> str:
-    """What is brought into sight for the address ``asked``: the part it names, or the answer at any other stop."""
+    """What is brought into sight for the address ``by_name``: the part it names, or the answer at any other stop."""
     return by_name.get(LANDS_AT, "") or (ANSWER if TOUR in by_name else "")

@@ -47,7 +47,7 @@ def stored_measurements() -> Sequence[StoredMeasurement]:
 
 
 def records() -> list[Record]:
-    """Those of `all_kept` that can be read and have a result, the newest first."""
+    """Those of `stored_measurements` that can be read and have a result, the newest first."""
     seen = (seen_from(measurement, machine(), platform.node()) for measurement in stored_measurements())
     return [record for record in seen if record is not None and record.outcomes]
 

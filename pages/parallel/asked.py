@@ -24,8 +24,8 @@ _GOOD = "plan_search:good"
 
 @dataclass(frozen=True, slots=True)
 class SearchInputs:
-    """What was asked for and what was found. texts: those of the plan, by id. here: the plan in force; None where none
-    fits and none is typed."""
+    """What was asked for and what was found. texts: those of the plan, by id. in_force: the plan in force; None where
+    none fits and none is typed."""
 
     plan: Plan
     texts: Mapping[str, str]

@@ -47,7 +47,7 @@ def words(app: AppTest) -> str:
 
 
 def stripped(text: str) -> str:
-    """Text without tags, as `shown` has it."""
+    """Text without tags, as `format_day` has it."""
     return html.unescape(re.sub(r"<[^>]+>", "", text)).replace("\u00a0", " ")
 
 

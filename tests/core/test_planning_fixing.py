@@ -60,10 +60,10 @@ def test_the_way_down_adds_up_to_the_change(name: str) -> None:
         steps = with_fix(h, fix)
         assert {n: t for step in steps for n, t in step.texts.items()} == dict(fix.texts)
         assert sum(step.saved for step in steps) == pytest.approx(fix.saved, rel=1e-9)
-        assert sum(step.extra_flop_share for step in steps) == pytest.approx(fix.extra_flop_share, abs=1e-9)
-        assert sum(step.extra_bubble_share for step in steps) == pytest.approx(fix.extra_bubble_share, abs=1e-9)
-        if not math.isnan(fix.extra_traffic_share):
-            assert sum(step.extra_traffic_share for step in steps) == pytest.approx(fix.extra_traffic_share, abs=1e-9)
+        assert sum(step.extra_flop for step in steps) == pytest.approx(fix.extra_flop, abs=1e-9)
+        assert sum(step.extra_bubble for step in steps) == pytest.approx(fix.extra_bubble, abs=1e-9)
+        if not math.isnan(fix.extra_traffic):
+            assert sum(step.extra_traffic for step in steps) == pytest.approx(fix.extra_traffic, abs=1e-9)
         at = dict(texts)
         for step in steps:
             at |= step.texts
@@ -118,8 +118,8 @@ def test_a_pipelines_wait_is_named_as_its_cost() -> None:
     found = [fix for fix in fixes(plan_held(OVER["one thing"])) if fix.texts.keys() == {"pp"}]
     for fix in found:
         stages = int(fix.texts["pp"])
-        assert fix.extra_bubble_share == pytest.approx((stages - 1) / stages)
-        assert f"{100 * fix.extra_bubble_share:.3g} % longer" in text_memory.costs(fix)
+        assert fix.extra_bubble == pytest.approx((stages - 1) / stages)
+        assert f"{100 * fix.extra_bubble:.3g} % longer" in text_memory.costs(fix)
     assert found
 
 

@@ -237,7 +237,7 @@ def _kill_one(runner: Runner, kept: Measurements, least: int) -> None:
 
 SERVERS = """
 import os, random, signal, sys, time
-from core.store.keeper import Keeper
+from core.store.keeper import MeasurementWriter
 from core.store.store import Store
 from tests.core import measure_cases as measured
 
@@ -249,7 +249,7 @@ for _ in range(10):
         store = Store.open(sys.argv[1])
         points = [measured.point(f"n = {i}") for i in range(4)]
         command = measured.program(*map(measured.says, points), end=measured.SLEEPS)
-        runner = measured.Runner(lambda _: command, Keeper(lambda: store.measurements))
+        runner = measured.Runner(lambda _: command, MeasurementWriter(lambda: store.measurements))
         job, _ = runner.start(measured.SPEC)
         measured.wait(lambda: store.measurements.latest() and store.measurements.latest().id == job.record.id)
         os.write(told, f"{job.record.id} {runner._jobs[job.record.id].process.pid}".encode())

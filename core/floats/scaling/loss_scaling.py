@@ -224,7 +224,8 @@ def at_step(run: Followed, step: int) -> str:
     scaled = run.at(step - 1)
     end = " It is skipped." if run.skipped[step - 1] else ""
     return raised(
-        f"Step {step:,}, at a scale of {factor(scaled.power)}: **{percent(scaled.zero)}** of the gradients become zero, "
+        f"Step {step:,}, at a scale of {factor(scaled.power)}: **{percent(scaled.zero)}** of the gradients "
+        f"become zero, "
         f"{percent(scaled.subnormal)} are subnormal and lose precision, **{percent(scaled.overflow)}** overflow.{end}"
     )
 

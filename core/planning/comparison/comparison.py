@@ -29,8 +29,8 @@ SAME = 5e-4
 
 @dataclass(frozen=True, eq=False, slots=True)
 class ComparedPlan:
-    """A plan in a comparison. answer: None where there is none, and why then says the reason. held: None where the plan
-    cannot be laid out, and unlaid then is the reason; or where there is no answer."""
+    """A plan in a comparison. answer: None where there is none, and why then says the reason. memory: None where the
+    plan cannot be laid out, and unlaid then is the reason; or where there is no answer."""
 
     entry: Entry
     reading: ParsedForm

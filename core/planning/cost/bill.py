@@ -53,7 +53,7 @@ _IDLE = Symbol("H_i", "accelerator-hours in which no run works: spares, maintena
 )
 def idle_hours(held: float, used: float) -> float:
     """Idle accelerator-hours of a fleet that is held throughout."""
-    return value - used
+    return held - used
 
 
 @formula(
@@ -133,7 +133,7 @@ def share_of_years(yearly: float, days: float) -> float:
 )
 def checkpoints_kept(kept: float, size: float) -> float:
     """Bytes of the checkpoints that are kept of a run."""
-    return value * size
+    return kept * size
 
 
 @formula(

@@ -80,7 +80,8 @@ _OPTIONS = 9
 class Axis:
     """One field of a plan that can be swept.
 
-    name: how it is called among the others. said: one of its values in a sentence. usual: values that are tried beside
+    name: how it is called among the others. phrase_template: one of its values in a sentence. usual: values that are
+    tried beside
     the plan's own. ladder: tried are doublings of what this gives. want: which of two that are enough one would take.
     """
 

@@ -78,8 +78,8 @@ def lines_of(calibration: Calibration) -> Iterator[str]:
     yield f"{len(calibration.runs)} published steps of {len({run.group for run in calibration.runs})} sources"
     yield f"{'constant':18s}{'family':11s}{'value':>10s}{'prior':>10s}{'sd':>6s}{'after':>7s}"
     for constant in calibration.constants:
-        after = constant.posterior_sd
-        yield f"{constant.name:18s}{constant.family:11s}{constant.value:10.4g}{constant.prior:10.4g}{constant.prior_sd:6.2f}{after:7.2f}"
+        values = f"{constant.value:10.4g}{constant.prior:10.4g}{constant.prior_sd:6.2f}{constant.posterior_sd:7.2f}"
+        yield f"{constant.name:18s}{constant.family:11s}{values}"
     yield f"{'error of step time':42s}{'rows':>5s}{'median':>8s}{'p90':>8s}{'mean':>8s}{'worst':>8s}"
     for row in scores_of(calibration):
         values = "".join(f"{value:8.1%}" for value in (row.median, row.p90, row.mean, row.worst))

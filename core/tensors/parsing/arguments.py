@@ -78,7 +78,7 @@ def _kind(count: Count) -> Takes:
 
 
 def is_whole(count: Count | None) -> bool:
-    """Whether there is no fraction in ``found``, as far as its syntax says."""
+    """Whether there is no fraction in ``count``, as far as its syntax says."""
     if isinstance(count, tuple):
         return all(isinstance(item, int) for item in count)
     return count.whole if isinstance(count, CountQuestion) else not isinstance(count, float)

@@ -61,7 +61,7 @@ def _property(tensor: Any, name: str) -> Any:
 
 
 def _counting(torch: Any, operation: Operation, result: Any, args: Sequence[Any], named: dict[str, Any]) -> Any:
-    """0, 1, 2, … in the shape of ``made``; from its lowest to its highest and over again for whole random numbers."""
+    """0, 1, 2, … in the shape of ``result``; from its lowest to its highest and over again for whole random numbers."""
     numbers = torch.arange(result.numel())
     if operation.name in ("randint", "randint_like"):
         bounds = [value for value in args if isinstance(value, int)]

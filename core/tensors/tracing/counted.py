@@ -88,7 +88,7 @@ class CountedRun(Run):
     # -------------------------------------------------------------------------------------------- writes
 
     def _as_on_cpu(self, step: PlanStep, inputs: Sequence[Any], result: Any) -> Any:
-        """``made`` with the strides that the kernels of the CPU give it, where the meta device takes others.
+        """``result`` with the strides that the kernels of the CPU give it, where the meta device takes others.
 
         Fused attention writes its result in the order of the queries.
         """

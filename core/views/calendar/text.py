@@ -94,7 +94,10 @@ def missed(s: Schedule) -> str:
     )
     names = listed([f"“{name}”" for name in late])
     verb = "ends" if len(late) == 1 else "end"
-    return f"**The deadline, {format_day(s.due)}, is missed by {_days(s.late(s.ends.mid))}**: {names} {verb} after it.{even}"
+    return (
+        f"**The deadline, {format_day(s.due)}, is missed by {_days(s.late(s.ends.mid))}**: {names} {verb} after "
+        f"it.{even}"
+    )
 
 
 def queued(s: Schedule) -> list[str]:

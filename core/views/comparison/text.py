@@ -397,7 +397,8 @@ def inputs_in_words(plans: Sequence[ComparedPlan], differings: Sequence[Differin
     """In how many inputs the plans differ, and in which on which nothing depends. found: the former."""
     idle = differing_search_fields([plan.reading for plan in plans])
     text = (
-        f"They differ in **{len(differings)}** {plural(len(differings), 'input')}: {listed([differing.field.label for differing in differings])}."
+        f"They differ in **{len(differings)}** {plural(len(differings), 'input')}: "
+        f"{listed([differing.field.label for differing in differings])}."
         if differings
         else "They do not differ in any input that counts."
     )
@@ -452,7 +453,10 @@ def bars_alt(plans: Sequence[ComparedPlan], base: int) -> str:
         for plan in plans
         if plan.answer
     ]
-    return f"Days and dollars of each plan, with their ranges; the baseline is {plan_name(plans[base])}. {'; '.join(parts)}."
+    return (
+        f"Days and dollars of each plan, with their ranges; the baseline is {plan_name(plans[base])}. "
+        f"{'; '.join(parts)}."
+    )
 
 
 def already_in(entry: Entry) -> str:

@@ -42,7 +42,10 @@ def answer(typed: Typed, expansion: Expansion, code: int) -> str:
     bits = decision(cut, "nearest_even", expansion.value < 0)
     over = ", too large for the format" * overflows(cut, fmt)
     last = raised(f"2^{cut.last}")
-    return f"{head} {fmt.title} keeps {places}, the last place is {last}; {bits}{over}: **{representable_text(code, fmt)}**."
+    return (
+        f"{head} {fmt.title} keeps {places}, the last place is {last}; {bits}{over}: "
+        f"**{representable_text(code, fmt)}**."
+    )
 
 
 def _repeats(expansion: Expansion) -> str:

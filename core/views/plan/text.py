@@ -222,7 +222,8 @@ def memory(a: Answer) -> str:
     return (
         f"**The model does not fit:** its states alone, under {h.optimizer.name} {h.policy.phrase}, take "
         f"{text_memory.gib(float(h.device_memory.states))} on each of {format_count(float(h.layout.accelerators))} × "
-        f"{a.device.name}, which has {text_memory.gib(h.usable)}. {text_memory.rescue(h, fixes(h), fewest_accelerators(h))}"
+        f"{a.device.name}, which has {text_memory.gib(h.usable)}. "
+        f"{text_memory.rescue(h, fixes(h), fewest_accelerators(h))}"
     )
 
 
@@ -252,7 +253,8 @@ def long_sequences(a: Answer) -> str:
         whose = "" if a.model else ", for a model of a usual shape"
         sentences.append(
             f"**At {seq_len:,} tokens a token is {significant(factor, 3)} times the work** of one at "
-            f"{a.token_work.usual_len:,}, the longest sequence of any published run here{whose}; the hours are scaled by "
+            f"{a.token_work.usual_len:,}, the longest sequence of any published run here{whose}; the hours "
+            f"are scaled by "
             "that, and the MFU is taken to hold, which no run has shown."
         )
     if a.model and seq_len > a.model.max_seq:

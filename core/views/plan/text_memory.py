@@ -177,7 +177,8 @@ def what_is_counted(item: Largest, everything: Largest) -> str:
     if item.counted == "everything":
         rest = float(h.device_memory.activations + h.device_memory.buffers + h.device_memory.runtime)
         return (
-            f"On each {gib(float(h.device_memory.states))} of model states, {each(h)}; {gib(rest)} of activations, buffers and "
+            f"On each {gib(float(h.device_memory.states))} of model states, {each(h)}; {gib(rest)} of "
+            f"activations, buffers and "
             f"runtime. {counted(h)}"
         )
     rest = "an unknown number" if math.isnan(everything.parameters) else format_count(everything.parameters)
@@ -369,19 +370,21 @@ def why(h: MemoryEstimate, result: Sequence[Fix], more: int | None, others: Sequ
 def costs(fix: Fix) -> str:
     """What a change costs: FLOPs, bytes and waiting, over those of the plan as it is."""
     sentences = (
-        [f"{percent(abs(fix.extra_flop_share))} {'more' if fix.extra_flop_share > 0 else 'fewer'} FLOPs"]
-        if abs(fix.extra_flop_share) > 5e-4
+        [f"{percent(abs(fix.extra_flop))} {'more' if fix.extra_flop > 0 else 'fewer'} FLOPs"]
+        if abs(fix.extra_flop) > 5e-4
         else []
     )
-    if abs(fix.extra_traffic_share) > 5e-4:
+    if abs(fix.extra_traffic) > 5e-4:
         sentences.append(
-            f"{percent(abs(fix.extra_traffic_share))} {'more' if fix.extra_traffic_share > 0 else 'fewer'} bytes sent for each token"
+            f"{percent(abs(fix.extra_traffic))} {'more' if fix.extra_traffic > 0 else 'fewer'} bytes sent "
+            f"for each token"
         )
-    elif math.isnan(fix.extra_traffic_share) and "off" in fix.texts:
+    elif math.isnan(fix.extra_traffic) and "off" in fix.texts:
         sentences.append("gradients and weights cross to the host")
-    if abs(fix.extra_bubble_share) > 5e-4:
+    if abs(fix.extra_bubble) > 5e-4:
         sentences.append(
-            f"{percent(abs(fix.extra_bubble_share))} {'longer' if fix.extra_bubble_share > 0 else 'shorter'} for the pipeline’s wait"
+            f"{percent(abs(fix.extra_bubble))} {'longer' if fix.extra_bubble > 0 else 'shorter'} for the "
+            f"pipeline’s wait"
         )
     return ", ".join(sentences) or "no more FLOPs or bytes sent"
 

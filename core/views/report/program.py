@@ -16,7 +16,7 @@ try:
     from core.budget.errors import BudgetError
     from core.planning.evaluation import answer
     from core.planning.form.plan_form import plan_from
-    from core.planning.in_force import in_force
+    from core.planning.in_force import applied_layout
     from core.planning.comparison.entry import results_of
 except ModuleNotFoundError as problem:
     raise SystemExit(
@@ -31,8 +31,8 @@ PLANS = {plans}
 THEN = {then}
 
 
-def told(found, then):
-    for quantity, value in found.items():
+def tell(results, then):
+    for quantity, value in results.items():
         print(f"  {{quantity}} = {{value!r}} (then {{then.get(quantity)!r}})")
 
 
@@ -43,7 +43,7 @@ for (name, texts), then in zip(PLANS, THEN, strict=True):
     except BudgetError as problem:
         print("  no answer:", problem)
         continue
-    told(results_of(a), then)
+    tell(results_of(a), then)
     # a.explain() has every formula with its values and its source, a.memory what one accelerator holds.
 """
 
@@ -52,7 +52,7 @@ _LAYOUT = """
 STEP = {step}
 LAUNCH = {launch}
 
-told(in_force(plan_from(PLANS[0][1])).results, STEP)
+tell(applied_layout(plan_from(PLANS[0][1])).results, STEP)
 for system, text in LAUNCH.items():
     print(f"\\n{{system}}\\n{{text}}")
 """

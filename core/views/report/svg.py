@@ -153,7 +153,8 @@ class _Drawing:
         y0, y1 = (self._place(figure, "y", name) for name in ("y0", "y1"))
         if figure["type"] == "line":
             return _line(x0, y0, x1, y1, _stroke(figure.get("line", {})))
-        paint = f"fill:{figure.get('fillcolor', 'none')};opacity:{figure.get('opacity', 1)};{_stroke(figure.get('line', {}))}"
+        fill = f"fill:{figure.get('fillcolor', 'none')};opacity:{figure.get('opacity', 1)}"
+        paint = f"{fill};{_stroke(figure.get('line', {}))}"
         return _rect(min(x0, x1), min(y0, y1), abs(x1 - x0), abs(y1 - y0), paint, "")
 
     def _place(self, figure: Figure, side: str, name: str) -> float:

@@ -29,7 +29,8 @@ def no_run(model: CatalogModel) -> str:
 
 
 def beside_headings(c: Comparison, mfu: float, dtype: str) -> tuple[str, str, str, str]:
-    """Headings of the table of `beside`. mfu: the plan's, of the peak of ``dtype``; the run is held against 16 bits."""
+    """Headings of the table of `predicted_against_measured`. mfu: the plan's, of the peak of ``dtype``; the run is held
+    against 16 bits."""
     text = f"{percent(c.mfu)} MFU"
     if percent(mfu) != percent(c.mfu):
         text = f"{percent(c.mfu)} MFU of {'fp16' if c.run.precision == 'fp16' else 'bf16'} ({percent(mfu)} of {dtype})"

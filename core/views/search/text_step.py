@@ -192,7 +192,10 @@ def around(here: LayoutResult, neighbours: Sequence[Neighbour]) -> str:
 
 def _step(here: LayoutResult, neighbour: Neighbour) -> str:
     before = here.running.overlap if neighbour.field == "overlap" else getattr(here.layout, neighbour.field)
-    return f"{_FIELDS[neighbour.field]} {_value(neighbour.field, int(before))} → {_value(neighbour.field, neighbour.value)}"
+    return (
+        f"{_FIELDS[neighbour.field]} {_value(neighbour.field, int(before))} → "
+        f"{_value(neighbour.field, neighbour.value)}"
+    )
 
 
 def launched(launches: Sequence[Launch]) -> str:
